@@ -95,7 +95,7 @@ def test_the_commands_after_a_run_in_a_folder_whose_name_is_no_text_can_be_paste
     assert b"finished" in _pasted(command, cli).stdout
     cli("stop", "--all")
     failed = cli("--record", "--out", nameless, "--", "sh", "-c", "echo oh >&2; exit 3", code=1)
-    (command,) = re.findall("all it wrote: (gpuwatch log .*)", failed.stderr)
+    (command,) = re.findall("full output: (gpuwatch log .*)", failed.stderr)
     assert b"oh" in _pasted(command, cli).stdout
     table = cli("sessions", nameless).stdout
     (file,) = re.findall(r"^ *(?:.*  )?(\$'.*true.*')$", table, re.M)[:1]

@@ -211,7 +211,7 @@ def test_a_port_that_is_taken_is_said_with_what_mends_it(cli: Cli) -> None:
         taken.listen()
         done = cli("serve", "--port", taken.getsockname()[1], code=2)
     assert "cannot be used" in done.stderr and "--port 0" in done.stderr
-    assert "no port" in cli("serve", "--port", "x", code=2).stderr
+    assert "invalid port" in cli("serve", "--port", "x", code=2).stderr
 
 
 @pytest.mark.parametrize("session", ["nothing", "/no/such.gpuwatch"])

@@ -1,4 +1,4 @@
-"""The command line. Nothing heavy is imported before a command needs it."""
+"""The command line. Heavy imports wait until a command needs them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run one command; returns its exit code. Errors are one line on stderr, never a traceback."""
+    """Run one command and return its exit code. An error is one line on stderr, not a traceback."""
     arguments = list(sys.argv[1:] if argv is None else argv)
     if arguments == ["--version"]:
         print(f"gpuwatch {__version__}")
@@ -50,15 +50,15 @@ def _run(arguments: list[str]) -> int:
     from gpuwatch.core.errors import NO_THREAD, REFUSED, ExitCode, GpuwatchError
     from gpuwatch.core.text import clean
 
-    if sys.stdout is None:  # closed by who started this: what follows a run would never end
+    if sys.stdout is None:  # closed by the parent process: following a run would never end
         hint = "send it to a file, or to /dev/null"
         print(f"gpuwatch: error: standard output is closed; {hint}", file=sys.stderr)
         return ExitCode.USAGE
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="replace")  # a terminal that knows ASCII alone
+            stream.reconfigure(errors="replace")  # for an ASCII-only terminal
     if not sys.warnoptions:
-        # A session may hold any numbers; what comes of them is looked at where it is shown.
+        # A session may hold any numbers; results are checked where they are displayed.
         warnings.simplefilter("ignore", RuntimeWarning)
     try:
         resource_check.files()
@@ -67,11 +67,11 @@ def _run(arguments: list[str]) -> int:
         return code
     except GpuwatchError as error:
         first_frame.withdraw()
-        # How to fix it stands last, perhaps behind a path as long as a command line may be.
+        # The hint comes last, possibly after a path as long as a command line may be.
         print(f"gpuwatch: error: {clean(error, 1 << 17)}", file=sys.stderr)
         return error.exit_code
     except BrokenPipeError:
-        give_up_output()  # its reader has seen enough
+        give_up_output()  # the reader closed the pipe
         return ExitCode.DONE
     except MemoryError:
         return _refused("there is no memory left", errno.ENOMEM)
@@ -90,7 +90,8 @@ def _run(arguments: list[str]) -> int:
 
 
 def _refused(what: str, number: int) -> int:
-    """Say what the system refused; ``number`` is of :data:`gpuwatch.core.errors.REFUSED`."""
+    """Report what the system refused; ``number`` is a key of
+    :data:`gpuwatch.core.errors.REFUSED`."""
     from gpuwatch.core.errors import REFUSED, ExitCode
 
     first_frame.withdraw()

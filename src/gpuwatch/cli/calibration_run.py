@@ -1,4 +1,4 @@
-"""Which devices `gpuwatch calibrate` measures, and one measurement: a process, a document."""
+"""The devices that `gpuwatch calibrate` measures, and one measurement, in its own process."""
 
 from __future__ import annotations
 
@@ -40,14 +40,14 @@ class Target:
     uuid: str | None = None
     attributes: Mapping[str, JSON] = field(default_factory=dict)
     warnings: tuple[str, ...] = ()
-    """What is going on there that will make the figures too low."""
+    """Other activity on the device that lowers the figures."""
 
 
 def targets(gpus: Sequence[str] | None, device: str | None) -> list[Target]:
-    """The GPUs that are asked for, or all; the CPU where it is asked for or there is no GPU.
+    """The requested GPUs, or all; the CPU if requested or if there is no GPU.
 
     Raises:
-        NotAvailable: GPUs are asked for and are not there.
+        NotAvailable: the requested GPUs are not there.
     """
     cpu = [Target("cpu", "CPU")]
     if device == "cpu" or gpus == ():
@@ -75,16 +75,16 @@ def targets(gpus: Sequence[str] | None, device: str | None) -> list[Target]:
 def measure(
     target: Target, python: str | None, *, quick: bool, say: Callable[[str], None]
 ) -> dict[str, JSON]:
-    """Measure one device in a process of its own; the document, not yet stored.
+    """Measure one device in its own process; returns the document, not yet stored.
 
     Raises:
-        UsageError, NotAvailable: there is no such interpreter, or its torch cannot use the device.
-        GpuwatchError: the measurement broke off.
+        UsageError, NotAvailable: no such interpreter, or its torch cannot use the device.
+        GpuwatchError: the measurement failed.
     """
     interpreter = choose(python, os.environ)
     _check(interpreter)
     began = datetime.now(timezone.utc)
-    told = _Told((*target.warnings, *([_HURRY] if quick else [])))
+    progress = _Progress((*target.warnings, *([_HURRY] if quick else [])))
     with tempfile.TemporaryDirectory(prefix="gpuwatch-") as folder:
         pyz = Path(folder) / "workloads.pyz"
         archive.build(pyz)
@@ -96,30 +96,30 @@ def measure(
         what = "the CPU" if target.kind == "cpu" else target.name
         say(f"measuring {what} with {interpreter.path} ({interpreter.origin})")
         command += ["--quick"] if quick else ["--patient"] if target.warnings else []
-        _run(command, variables, folder, told, say)
+        _run(command, variables, folder, progress, say)
     return {
         "schema": ceilings.SCHEMA,
         "device": {
             "kind": target.kind,
             "uuid": target.uuid,
-            "name": target.name if target.kind == "gpu" else told.device.get("device_name"),
+            "name": target.name if target.kind == "gpu" else progress.device.get("device_name"),
         },
         "host": socket.gethostname(),
         "driver": target.attributes.get("driver.version"),
-        "torch": mapping(told.device.get("versions")).get("torch"),
-        "threads": told.device.get("threads") if target.kind == "cpu" else None,
+        "torch": mapping(progress.device.get("versions")).get("torch"),
+        "threads": progress.device.get("threads") if target.kind == "cpu" else None,
         "when": began.isoformat(timespec="seconds"),
-        "seconds": told.seconds,
-        "ceilings": told.ceilings,
+        "seconds": progress.seconds,
+        "ceilings": progress.ceilings,
     }
 
 
 @dataclass
-class _Told:
-    """What the measuring process has told so far."""
+class _Progress:
+    """What the measuring process has reported so far."""
 
     warnings: tuple[str, ...]
-    """Of every ceiling."""
+    """Warnings that apply to every ceiling."""
     device: Mapping[str, JSON] = field(default_factory=dict)
     ceilings: dict[str, JSON] = field(default_factory=dict)
     seconds: float | None = None
@@ -129,7 +129,7 @@ class _Told:
 def _check(interpreter: Interpreter) -> None:
     if "python" in interpreter.missing:
         raise NotAvailable(
-            f"{interpreter.path} is no Python 3.10 or later that runs",
+            f"{interpreter.path} is not a working Python 3.10 or later",
             "choose another with --python PATH",
         )
     if "torch" in interpreter.missing:
@@ -143,10 +143,10 @@ def _run(
     command: Sequence[str],
     variables: Mapping[str, str],
     folder: str,
-    told: _Told,
+    progress: _Progress,
     say: Callable[[str], None],
 ) -> None:
-    """Run the process to its end and keep what it tells."""
+    """Run the process to its end; its report goes into ``progress``."""
     with open(Path(folder) / "stderr", "w+b") as errors:
         process = subprocess.Popen(
             command,
@@ -162,63 +162,65 @@ def _run(
             assert process.stdout is not None
             for line in process.stdout:
                 if line.startswith(PREFIX):
-                    _take(line[len(PREFIX) :], told, say)
+                    _take(line[len(PREFIX) :], progress, say)
             code = process.wait()
         finally:
             if process.poll() is None:
                 process.kill()
                 process.wait()
         errors.seek(0)
-        said = errors.read().decode("utf-8", "replace").strip().splitlines()
-    if told.error is not None:
+        output = errors.read().decode("utf-8", "replace").strip().splitlines()
+    if progress.error is not None:
         kinds = {"usage": UsageError, "environment": NotAvailable}
-        kind = kinds.get(str(told.error.get("kind")), GpuwatchError)
-        raise kind(str(told.error.get("message")), str(told.error.get("hint") or "") or None)
-    if code or told.seconds is None:
+        kind = kinds.get(str(progress.error.get("kind")), GpuwatchError)
+        raise kind(
+            str(progress.error.get("message")), str(progress.error.get("hint") or "") or None
+        )
+    if code or progress.seconds is None:
         how = f"signal {-code}" if code < 0 else f"exit code {code}"
-        last = f": {said[-1]}" if said else ""
-        raise GpuwatchError(f"the measurement broke off with {how}{last}", "see `gpuwatch doctor`")
+        last = f": {output[-1]}" if output else ""
+        raise GpuwatchError(f"the measurement failed with {how}{last}", "see `gpuwatch doctor`")
 
 
-def _take(line: str, told: _Told, say: Callable[[str], None]) -> None:
+def _take(line: str, progress: _Progress, say: Callable[[str], None]) -> None:
     with suppress(ValueError):
         body = mapping(json.loads(line))
         event = body.get("event")
         if event == "calibration":
-            told.device = body
+            progress.device = body
         elif event == "ceiling":
             keys = ("value", "unit", "how", "spread", "reason")
             entry: dict[str, JSON] = {key: body.get(key) for key in keys}
             entry["when"] = datetime.now(timezone.utc).isoformat(timespec="seconds")
-            entry["warnings"] = [*told.warnings, *_busy_cpu(number(body.get("others")))]
+            entry["warnings"] = [*progress.warnings, *_busy_cpu(number(body.get("others")))]
             name = str(body.get("name"))
-            again = name in told.ceilings
-            told.ceilings[name] = entry
+            again = name in progress.ceilings
+            progress.ceilings[name] = entry
             value = number(body.get("value"))
-            told_value = shown(value, str(body.get("unit"))) if value else body.get("reason")
-            say(f"  {name}: {told_value}{', measured again' if again else ''}")
+            reading = shown(value, str(body.get("unit"))) if value else body.get("reason")
+            say(f"  {name}: {reading}{', measured again' if again else ''}")
         elif event == "calibrated":
-            told.seconds = number(body.get("seconds"))
+            progress.seconds = number(body.get("seconds"))
         elif event == "error":
-            told.error = with_hint(body)
+            progress.error = with_hint(body)
 
 
 def _busy_gpus(nvml: NvmlSource) -> dict[str, tuple[str, ...]]:
-    """By device id what others do on a GPU just before the measurement."""
+    """Device id -> warnings about other work on the GPU just before the measurement."""
     values = dict(zip(nvml.channels, nvml.sample(), strict=True))
-    found: dict[str, tuple[str, ...]] = {}
+    warnings: dict[str, tuple[str, ...]] = {}
     processes = nvml.processes()
     for gpu in nvml.devices:
-        told = []
+        reasons = []
         holders = [each for each in processes.get(gpu.id) or () if each.kind == "compute"]
         if holders:
-            told.append(f"{_processes([each.pid for each in holders])} {_named(gpu)}")
+            reasons.append(f"{_processes([each.pid for each in holders])} {_named(gpu)}")
         for channel, value in values.items():
             of_gpu = (channel.device, channel.metric) == (gpu.id, "hw.gpu.utilization")
             if of_gpu and value is not None and value > BUSY:
-                told.append(f"{_named(gpu)} was {units.percent(value)} busy before")
-        found[gpu.id] = tuple(f"{each}: {_LOW}" for each in told)
-    return found
+                reasons.append(f"{_named(gpu)} was {units.percent(value)} busy before")
+        warnings[gpu.id] = tuple(f"{reason}: {_LOW}" for reason in reasons)
+    return warnings
 
 
 def _processes(pids: Sequence[int]) -> str:
@@ -233,7 +235,10 @@ def _named(gpu: Device) -> str:
 
 
 def _busy_cpu(others: float | None) -> list[str]:
-    """What other programs, and a hypervisor, took of the processors meanwhile."""
+    """Warning about CPU time that other programs or a hypervisor took meanwhile.
+
+    ``others`` is their share of the time of all processors, 0 to 1.
+    """
     if others is None or others <= BUSY:
         return []
     return [f"other programs took {units.percent(others)} of the processors' time: {_LOW}"]

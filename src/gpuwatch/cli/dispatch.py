@@ -12,49 +12,49 @@ from gpuwatch.core.errors import UsageError
 
 
 class Command(Protocol):
-    """A module of ``gpuwatch.cli``: its docstring is the help of the command."""
+    """A module of ``gpuwatch.cli.commands``: its docstring is the command's help text."""
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None: ...
 
     def run(self, arguments: argparse.Namespace, command: tuple[str, ...]) -> int:
-        """Carry the command out; ``command`` is what stood behind ``--``."""
+        """Run the command; ``command`` holds the words after ``--``."""
         ...
 
 
 SESSION = """\
-SESSION is a file, a study's folder or its name, the start of an id, a name that
-`gpuwatch rename` gave, tag:TAG, or `last`."""
-"""The end of the help of every command that takes one."""
+SESSION is a file, a study's folder or its name, the start of an id, a name given
+with `gpuwatch rename`, tag:TAG, or `last`."""
+"""Help epilogue of every command that takes a session."""
 HOME = ""
-"""In place of a command's name: `gpuwatch` alone, with the home screen's options."""
+"""Name for `gpuwatch` without a command, with the home screen's options."""
 
 COMMANDS: dict[str, tuple[str, str]] = {
     "run": ("gpuwatch.cli.commands.run", "start a workload and watch it live"),
     "--record": (
         "gpuwatch.cli.commands.record",
-        "the same without a screen; or record the machine",
+        "record a workload without a screen, or the machine alone",
     ),
     "study": ("gpuwatch.cli.commands.study", "run a preset, or a study from a file"),
-    "sweep": ("gpuwatch.cli.commands.sweep", "go through the values of a workload's parameter"),
-    "noise": ("gpuwatch.cli.commands.noise", "what runs vary by here, and what that lets one find"),
-    "resume": ("gpuwatch.cli.commands.resume", "go on with a study that broke off"),
+    "sweep": ("gpuwatch.cli.commands.sweep", "run a workload with several values of a parameter"),
+    "noise": ("gpuwatch.cli.commands.noise", "how much runs vary here, and which changes show"),
+    "resume": ("gpuwatch.cli.commands.resume", "continue an interrupted study"),
     "attach": (
         "gpuwatch.cli.commands.attach",
-        "watch a run that goes on; --record takes up a lost one",
+        "watch a running run; --record takes over one whose recorder died",
     ),
     "replay": ("gpuwatch.cli.commands.replay", "watch a saved session"),
     "stop": ("gpuwatch.cli.commands.stop", "end a run"),
-    "sessions": ("gpuwatch.cli.commands.sessions", "list what runs and what is saved"),
+    "sessions": ("gpuwatch.cli.commands.sessions", "list running and saved sessions"),
     "rename": ("gpuwatch.cli.commands.rename", "give a session or a study a name"),
     "tag": ("gpuwatch.cli.commands.tag", "tag a session or a study"),
     "note": ("gpuwatch.cli.commands.note", "write a note on a session or a study"),
-    "delete": ("gpuwatch.cli.commands.delete", "delete sessions or studies, after asking"),
+    "delete": ("gpuwatch.cli.commands.delete", "delete sessions or studies, with a prompt"),
     "show": ("gpuwatch.cli.commands.show", "the figures of a session"),
-    "log": ("gpuwatch.cli.commands.log", "what a run wrote"),
+    "log": ("gpuwatch.cli.commands.log", "the output of a run"),
     "kernels": ("gpuwatch.cli.commands.kernels", "which kernels ran, and what they executed"),
     "compare": (
         "gpuwatch.cli.commands.compare",
-        "runs and studies against the first: a verdict, and why",
+        "compare runs and studies with the first: a verdict, and why",
     ),
     "roofline": (
         "gpuwatch.cli.commands.roofline",
@@ -63,17 +63,17 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "export": ("gpuwatch.cli.commands.export", "a run's or a study's data as CSV, JSON or Parquet"),
     "import": (
         "gpuwatch.cli.commands.import_",
-        "make a session of what nsys, ncu or nvprof printed",
+        "make a session from the output of nsys, ncu or nvprof",
     ),
     "doctor": ("gpuwatch.cli.commands.doctor", "what can run here, and how to fix the rest"),
     "calibrate": (
         "gpuwatch.cli.commands.calibrate",
-        "measure what this machine's GPUs or CPU reach",
+        "measure the peak rates of this machine's GPUs or CPU",
     ),
     "build": ("gpuwatch.cli.commands.build", "build the workloads' image for Docker or Apptainer"),
-    "serve": ("gpuwatch.cli.commands.serve", "the screens in a browser of this machine"),
+    "serve": ("gpuwatch.cli.commands.serve", "show the screens in a browser on this machine"),
     "report": ("gpuwatch.cli.commands.report", "rewrite the summary of a study"),
-    "completions": ("gpuwatch.cli.commands.completions", "what bash, zsh or fish completes on Tab"),
+    "completions": ("gpuwatch.cli.commands.completions", "Tab completion for bash, zsh or fish"),
     "manual": ("gpuwatch.cli.commands.manual", "the manual page, for man"),
 }
 
@@ -83,7 +83,7 @@ EXAMPLES: tuple[tuple[str, str], ...] = (
     ("gpuwatch run -- python train.py", "the same with a program of your own"),
     ("gpuwatch --record resnet18 --steps 100 --out D", "in a script, without a screen"),
     ("gpuwatch --record --duration 60s", "the machine alone, for a minute"),
-    ("gpuwatch study --list", "whole studies: bare against containers ..."),
+    ("gpuwatch study --list", "ready-made studies: bare against containers ..."),
     ("gpuwatch sweep mnist-cnn --batch-size 16,32,64", "which batch size is fastest"),
     ("gpuwatch compare D/*/*.gpuwatch", "saved runs side by side"),
 )
@@ -97,7 +97,7 @@ EXIT_CODES: tuple[tuple[int, str], ...] = (
 
 
 class Parser(argparse.ArgumentParser):
-    """Errors as one line with the command that helps."""
+    """Parser whose errors are one line with a hint."""
 
     def error(self, message: str) -> NoReturn:
         raise UsageError(message, f"see `{self.prog} --help`")
@@ -107,7 +107,8 @@ def dispatch(arguments: Sequence[str]) -> int:
     """Find the command in ``arguments`` and run it.
 
     Raises:
-        GpuwatchError: whatever the command raises; UsageError for what cannot be understood.
+        UsageError: the command line is invalid.
+        GpuwatchError: any error of the command.
     """
     own, command = _split(arguments)
     at = command_at(own)
@@ -121,19 +122,19 @@ def dispatch(arguments: Sequence[str]) -> int:
     else:
         return _help(own[at:])
     module = module_of(name)
-    # A command may take words that begin with a dash and are no options.
+    # A command such as `tag` may take words with a leading dash that are not options.
     words = getattr(module, "words", list)(own)
     return module.run(parser_of(name).parse_intermixed_args(words), command)
 
 
 def module_of(name: str) -> Command:
-    """The module of a command; of :data:`HOME` the home screen's."""
+    """The module of a command; for :data:`HOME` that of the home screen."""
     module: Command = import_module(COMMANDS[name][0] if name else "gpuwatch.cli.commands.home")
     return module
 
 
 def parser_of(name: str) -> Parser:
-    """What a command, or :data:`HOME`, takes, and its help."""
+    """The argument parser of a command or of :data:`HOME`."""
     module = module_of(name)
     parser = Parser(
         prog=f"gpuwatch {name}".rstrip(),
@@ -147,19 +148,19 @@ def parser_of(name: str) -> Parser:
 
 
 def _split(arguments: Sequence[str]) -> tuple[list[str], tuple[str, ...]]:
-    """What is for gpuwatch, and the user's command behind ``--``."""
-    listed = list(arguments)
-    if "--" not in listed:
-        return listed, ()
-    at = listed.index("--")
-    if at == len(listed) - 1:
-        raise UsageError("there is no command behind --", "gpuwatch run -- COMMAND ARGUMENT...")
-    return listed[:at], tuple(listed[at + 1 :])
+    """Split into gpuwatch's own arguments and the user's command after ``--``."""
+    words = list(arguments)
+    if "--" not in words:
+        return words, ()
+    at = words.index("--")
+    if at == len(words) - 1:
+        raise UsageError("no command after --", "gpuwatch run -- COMMAND ARGUMENT...")
+    return words[:at], tuple(words[at + 1 :])
 
 
 def _help(own: Sequence[str]) -> int:
     width = max(map(len, COMMANDS))
-    listed = "\n".join(f"  {name:{width}}  {what}" for name, (_, what) in COMMANDS.items())
+    commands = "\n".join(f"  {name:{width}}  {what}" for name, (_, what) in COMMANDS.items())
     longest = max(len(line) for line, _ in EXAMPLES)
     examples = "\n".join(f"  {line:{longest}}  {what}" for line, what in EXAMPLES)
     codes = ", ".join(f"{code} {what}" for code, what in EXIT_CODES)
@@ -167,8 +168,8 @@ def _help(own: Sequence[str]) -> int:
         prog="gpuwatch",
         usage="gpuwatch [COMMAND] [...]",
         description="Launch a workload, watch the GPU live, record every run, compare runs.",
-        epilog=f"commands:\n{listed}\n\nexamples:\n{examples}\n\nexit codes: {codes}\n"
-        "`gpuwatch COMMAND --help` tells more of each command.\n",
+        epilog=f"commands:\n{commands}\n\nexamples:\n{examples}\n\nexit codes: {codes}\n"
+        "See `gpuwatch COMMAND --help` for each command.\n",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--version", action="store_true", help="print the version")

@@ -1,4 +1,4 @@
-"""Half of what long sessions hold is read by a process beside this one, on another core."""
+"""Read long sessions in a second process, on another core."""
 
 from __future__ import annotations
 
@@ -19,22 +19,23 @@ if TYPE_CHECKING:
     from gpuwatch.analysis.study.read import Read, Reading
 
 _LONG = 50 << 20
-"""Bytes of a session from which on a process more pays."""
+"""Session size in bytes from which a second process pays off."""
 _PR_SET_PDEATHSIG = 1
 
 Found = TypeVar("Found")
 
 
 def pays(path: Path) -> bool:
-    """Whether reading ``path`` takes long enough for a process more, and there is a core for it."""
+    """Whether ``path`` is large enough for a second process, and there is a core for it."""
     return (os.cpu_count() or 1) > 1 and _size(path) >= _LONG
 
 
 @contextmanager
 def beside(work: Callable[[], Found]) -> Iterator[Callable[[], Found | None]]:
-    """Do ``work`` in a process beside this one, which ends with the block and with this process.
+    """Run ``work`` in a child process, which ends with the block and with this process.
 
-    What is given waits for what it found, which can be pickled; ``None`` where it died or failed.
+    Yields a function that waits for the result, which must be picklable; ``None`` if the child died
+    or failed.
     """
     source, sink = os.pipe()
     parent = os.getpid()
@@ -53,15 +54,15 @@ def beside(work: Callable[[], Found]) -> Iterator[Callable[[], Found | None]]:
 
 @contextmanager
 def read_beside(paths: Sequence[Path], reading: Reading) -> Iterator[Reading]:
-    """``reading``, which gives for every other long one of ``paths`` what the other process read.
+    """Wrap ``reading``: every second long session of ``paths`` is read by a child process.
 
-    What that one could not read is read here, where its error belongs.
+    A session that the child could not read is read here, so that its error is raised here.
     """
     theirs = [path for path in paths if pays(path)][1::2]
     if not theirs:
         yield reading
         return
-    with beside(partial(_read_all, theirs, reading)) as found:
+    with beside(partial(_read_all, theirs, reading)) as result:
         known: dict[Path, Read] | None = None
 
         def read(path: Path) -> Read:
@@ -69,18 +70,18 @@ def read_beside(paths: Sequence[Path], reading: Reading) -> Iterator[Reading]:
             if path not in theirs:
                 return reading(path)
             if known is None:
-                known = found() or {}
+                known = result() or {}
             return known[path] if path in known else reading(path)
 
         yield read
 
 
 def _read_all(paths: Sequence[Path], reading: Reading) -> dict[Path, Read]:
-    found = {}
+    read = {}
     for path in paths:
         with contextlib.suppress(GpuwatchError):
-            found[path] = reading(path)
-    return found
+            read[path] = reading(path)
+    return read
 
 
 def _size(path: Path) -> int:
@@ -91,27 +92,27 @@ def _size(path: Path) -> int:
 
 
 def _do(work: Callable[[], object], source: int, sink: int, parent: int) -> None:
-    """In the other process: it does nothing else, and never returns."""
+    """Main function of the child process: runs ``work``, writes its result, never returns."""
     try:
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, int(signal.SIGKILL))
         if os.getppid() != parent:
             os._exit(1)
         signal.signal(signal.SIGINT, signal.SIG_DFL)
         os.close(source)
-        found = work()
+        result = work()
         with os.fdopen(sink, "wb") as out:
-            pickle.dump(found, out, pickle.HIGHEST_PROTOCOL)
+            pickle.dump(result, out, pickle.HIGHEST_PROTOCOL)
     except BaseException:
         os._exit(1)
     os._exit(0)
 
 
 def _received(source: int) -> Found | None:
-    """What the other process found."""
+    """The child's result; ``None`` if it sent none."""
     with os.fdopen(os.dup(source), "rb") as file:
         data = file.read()
     try:
-        found: Found = pickle.loads(data)  # noqa: S301 (of our own process, by a pipe of ours)
+        result: Found = pickle.loads(data)  # noqa: S301 (from our own child, over our own pipe)
     except (EOFError, pickle.UnpicklingError):
         return None
-    return found
+    return result

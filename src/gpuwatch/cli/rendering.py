@@ -21,8 +21,8 @@ def render(
 ) -> str:
     """``result`` in one of ``FORMATS``.
 
-    ``columns``: of the terminal, and ``short``: the answer alone, for ``table``; ``roofline``: the
-    name of the picture beside it, for ``md``. The curves of ``html`` are read from the sessions.
+    ``table`` uses ``columns``, the terminal's width, and ``short``, for the answer alone. ``md``
+    links to ``roofline``, the name of the picture. ``html`` reads its curves from the sessions.
     """
     if form == "json":
         from gpuwatch.report.session import json
@@ -45,7 +45,7 @@ def render(
 
 
 def picture(result: StudyResult) -> str | None:
-    """The roofline of one run of each cell, as SVG; ``None`` where none has a point."""
+    """The roofline of one run per cell, as SVG; ``None`` if no run has a point."""
     from gpuwatch.report.roofline import svg
     from gpuwatch.report.study.why import middle_runs
 
@@ -60,7 +60,7 @@ def picture(result: StudyResult) -> str | None:
 
 
 def _page(result: StudyResult) -> str:
-    """One session is open at a time."""
+    """The HTML page; opens one session at a time."""
     from gpuwatch.analysis.samples.gauges import points_for, run_series
     from gpuwatch.report.html.page import page
     from gpuwatch.session.reading.reader import SessionReader

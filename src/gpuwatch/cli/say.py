@@ -1,4 +1,4 @@
-"""Lines for people, beside what a command puts out."""
+"""Messages on stderr, apart from a command's output."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from gpuwatch.core.text import clean, shell
 
 
 def say(text: str) -> None:
-    """One line for people; a terminal that is gone does not matter."""
+    """Print one line on stderr; a closed terminal is ignored."""
     with contextlib.suppress(OSError):
         print(f"gpuwatch: {clean(text)}", file=sys.stderr, flush=True)
 
 
 def give_up_output() -> None:
-    """Standard output has no reader any more, or no room: let no later flush fail again."""
+    """Redirect standard output to the null device, so that no later flush fails."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def put(path: str | os.PathLike[str]) -> None:
-    """A path on standard output: as a shell takes it for who reads it there, else its bytes."""
+    """Print a path on stdout: quoted for the shell on a terminal, else as raw bytes."""
     if sys.stdout.isatty():
         print(shell(path))
     else:

@@ -1,4 +1,4 @@
-"""Changes and p values with the same digits in every report, as the sentences have them."""
+"""Changes and p values, with the same digits in every report."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from gpuwatch.core import units
 
 
 def estimate(change: float, interval: Interval | None = None) -> str:
-    """A relative change with the digits that its interval allows: ``+3.1 %``."""
+    """A relative change with as many digits as its interval justifies: ``+3.1 %``."""
     if interval is None:
         return f"{signed(change, 1 if abs(change) < 1 else 0)} %"
     return change_text(interval).partition(" (")[0]

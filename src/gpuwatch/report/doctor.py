@@ -1,4 +1,4 @@
-"""What a machine can run, as ``gpuwatch doctor`` found it: for a terminal and as JSON."""
+"""The findings of ``gpuwatch doctor``, for a terminal and as JSON."""
 
 from __future__ import annotations
 
@@ -19,26 +19,26 @@ _LONGEST_LABEL, _LONGEST_ENGINE = 30, 22
 
 @dataclass(frozen=True)
 class EnvironmentCheck:
-    """One environment: what its runner said of a run of gpuwatch's own workloads in it."""
+    """The runner's check of one environment: problems for a run with and without GPU."""
 
     text: str
-    """As ``--env`` names it."""
+    """The value of ``--env``."""
     environment: Environment
     engine: str | None
-    """Product and version; ``None``: not here."""
+    """Product and version; ``None``: not installed."""
     without_gpu: tuple[Problem, ...]
     with_gpu: tuple[Problem, ...] | None
-    """``None``: not asked, see :attr:`Report.gpu_reason`; without such a reason, that of
-    bare runs is not known, since their torch was not tried."""
+    """``None``: not checked, see :attr:`Report.gpu_reason`; if that is ``None`` too, unknown,
+    since the torch of bare runs was not tried."""
 
     @property
     def ready(self) -> bool:
-        """Whether a run can start in it, with the GPUs that it would be given."""
+        """Whether a run can start in it, with the GPUs it would get."""
         return not (self.without_gpu if self.with_gpu is None else self.with_gpu)
 
     @property
     def problems(self) -> tuple[Problem, ...]:
-        """All of them, each once."""
+        """All problems, each once."""
         return tuple(dict.fromkeys((*self.without_gpu, *(self.with_gpu or ()))))
 
 
@@ -51,7 +51,7 @@ class Gpu:
     capability: str | None
     """Compute capability, ``9.0``."""
     torch: Problem | None
-    """Why the torch of bare runs cannot use it; ``None``: it can, it is not asked, or see
+    """Why the torch of bare runs cannot use it; ``None``: it can, or this was not checked, see
     :attr:`Python.torch` and :attr:`Python.torch_tried`."""
     bandwidth_by: str | None
     """The counter that measures its memory bandwidth; ``None``: see ``bandwidth``."""
@@ -60,7 +60,7 @@ class Gpu:
 
 @dataclass(frozen=True)
 class Python:
-    """The interpreter that bare runs of gpuwatch's own workloads get."""
+    """The interpreter for bare runs of gpuwatch's own workloads."""
 
     path: str
     origin: str
@@ -68,7 +68,7 @@ class Python:
     torch: str | None
     torchvision: str | None
     torch_build: str | None
-    """``CUDA 13.2`` or ``CPU``, as torch's files tell; ``None``: they do not."""
+    """``CUDA 13.2`` or ``CPU``, from torch's files; ``None``: not known."""
     torch_tried: bool
     """Whether torch was imported to see which GPUs it can use."""
 
@@ -88,14 +88,14 @@ class Report:
     gpus: tuple[Gpu, ...]
     driver: str | None
     gpu_reason: Problem | None
-    """Why the environments were not asked about GPUs; ``None``: they were."""
+    """Why the environments were not checked with GPUs; ``None``: they were."""
     executed_flop: Problem | None
     """Why ``--counters`` cannot count executed FLOP; ``None``: it can, or there is no GPU."""
     python: Python
     studies: Folder
     runs: Folder
     offered: frozenset[str] = frozenset()
-    """Environments, by their text, that were found here and not asked for."""
+    """Texts of the environments that ``--images`` added."""
 
 
 def as_json(report: Report, *, ready: bool) -> dict[str, JSON]:
@@ -139,7 +139,7 @@ def _answer(problems: Sequence[Problem]) -> dict[str, JSON]:
 
 
 def terminal(report: Report) -> str:
-    """For people, in 80 columns; only commands, which must stay whole, may be longer."""
+    """The report in 80 columns; only commands may be longer, so that they can be copied."""
     rows = [
         [
             clean(each.environment.label, _LONGEST_LABEL),
@@ -155,7 +155,7 @@ def terminal(report: Report) -> str:
     for each in report.environments:
         for problem in each.problems:
             only = "" if problem in each.without_gpu else " with GPU"
-            parts += _told(f"{each.environment.label}{only}", problem)
+            parts += _problem(f"{each.environment.label}{only}", problem)
     if any(each.problems for each in report.environments):
         parts.append("")
     parts += [*_machine(report), "", f"next: {next_command(report)}"]
@@ -163,7 +163,7 @@ def terminal(report: Report) -> str:
 
 
 def next_command(report: Report) -> str:
-    """What to do now: run where it can be run, else fix the first thing that is missing."""
+    """The next step: a run in the ready environments, else the fix of the first problem."""
     able = [each for each in report.environments if each.ready]
     ready = [each for each in able if each.text not in report.offered] or able[:1]
     if not ready:
@@ -199,7 +199,7 @@ def _word(problems: Sequence[Problem]) -> str:
 def _machine(report: Report) -> list[str]:
     lines = []
     if report.gpu_reason is not None:
-        lines += _told("GPU", report.gpu_reason)
+        lines += _problem("GPU", report.gpu_reason)
     for gpu in report.gpus:
         known = [gpu.name, units.binary(gpu.memory_bytes), f"driver {report.driver or '?'}"]
         known += [f"compute capability {gpu.capability}"] if gpu.capability else []
@@ -215,7 +215,7 @@ def _machine(report: Report) -> list[str]:
     lines += _wrapped(f"Python: {python.path} ({python.origin}): {', '.join([version, *packages])}")
     for name, folder in (("studies", report.studies), ("runs that go on", report.runs)):
         if folder.problem is not None:
-            lines += _told(name, folder.problem)
+            lines += _problem(name, folder.problem)
         else:
             free = units.binary(folder.free_bytes)
             lines += _wrapped(f"{name}: {folder.path}: writable, {free} free")
@@ -223,7 +223,7 @@ def _machine(report: Report) -> list[str]:
 
 
 def _counters(report: Report) -> list[str]:
-    """What is measured of each GPU, and what measures more; GPUs that are alike in one line."""
+    """What is measured on each GPU, and what would measure more; equal GPUs share a line."""
     lines: list[str] = []
     by: dict[str | Problem, list[str]] = {}
     for gpu in report.gpus:
@@ -233,18 +233,18 @@ def _counters(report: Report) -> list[str]:
     for answer, ids in by.items():
         name = f"memory bandwidth of {', '.join(ids)}"
         if isinstance(answer, Problem):
-            lines += _told(f"{name}: not measured", answer)
+            lines += _problem(f"{name}: not measured", answer)
         else:
             lines += _wrapped(f"{name}: measured by {answer}")
     if report.gpus and report.executed_flop is None:
         lines += _wrapped("executed FLOP: --counters can count them with ncu")
     elif report.executed_flop is not None:
-        lines += _told("executed FLOP", report.executed_flop)
+        lines += _problem("executed FLOP", report.executed_flop)
     return lines
 
 
-def _told(name: str, problem: Problem) -> list[str]:
-    """What is missing, and the command that fixes it on a line of its own."""
+def _problem(name: str, problem: Problem) -> list[str]:
+    """The problem, and the command that fixes it on a separate line."""
     lines = _wrapped(f"{name}: {problem.text}")
     return [*lines, f"    Fix: {clean(problem.hint)}"] if problem.hint else lines
 

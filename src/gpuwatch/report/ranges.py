@@ -1,4 +1,4 @@
-"""Two values of one quantity as people read them."""
+"""Ranges of a quantity, formatted for people."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from gpuwatch.report.values import moved, shown
 
 
 def between(low: float, high: float, unit: str, *, is_traffic: bool = False) -> str:
-    """``499..506 ms``; one value where both read the same; a unit of each where these differ."""
+    """``499..506 ms``; a single value if both read the same; two units if these differ."""
     first, last = (moved(each) if is_traffic else shown(each, unit) for each in (low, high))
     if first == last:
         return first
@@ -15,8 +15,8 @@ def between(low: float, high: float, unit: str, *, is_traffic: bool = False) -> 
 
 
 def below(middle: str, span: str) -> str:
-    """``span`` without its unit where that is of both ends, and of the value that it stands below;
-    empty for no span."""
+    """``span`` without its unit if both ends and the value ``middle`` above it share that unit;
+    empty if it has one value only."""
     first, dots, _ = span.partition("..")
     if not dots:
         return ""

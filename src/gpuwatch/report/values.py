@@ -1,4 +1,4 @@
-"""A value in its unit, as people read it."""
+"""Values with their units, formatted for people."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from gpuwatch.core import units
 
 
 def shown(value: float | None, unit: str) -> str:
-    """``value`` of a metric's unit with a prefix people know; a dash for unknown."""
+    """Format ``value``, given in the metric's ``unit``, with a prefix; a dash if unknown."""
     if value is None:
         return units.UNKNOWN
     if unit == "1":
@@ -42,12 +42,12 @@ def shown(value: float | None, unit: str) -> str:
 
 
 def moved(value: float | None) -> str:
-    """Bytes that were read or written, in the powers of ten of their rates: ``1.50 MB``."""
+    """Bytes read or written, with decimal prefixes as for rates: ``1.50 MB``."""
     return units.si(value, "B")
 
 
 def ratio(value: float | None) -> str:
-    """A ratio with three decimals, or digits where it is small or large; empty for unknown."""
+    """A ratio with three decimals, or significant digits if small or large; empty if unknown."""
     if value is None:
         return ""
     if 0.0995 < value < 9.9995:
@@ -56,5 +56,5 @@ def ratio(value: float | None) -> str:
 
 
 def bounded(text: str, bound: str | None) -> str:
-    """``text`` of a value that is ``at most`` or ``at least`` so much."""
+    """``text`` with its bound, ``at most`` or ``at least``, if there is one."""
     return {None: text, "at most": f"under {text}"}.get(bound, f"{bound} {text}")

@@ -195,10 +195,10 @@ def newer(path: Path) -> Path:
         (["compare", "a.gpuwatch", "empty"], "no session in empty"),
         (["compare", "a.gpuwatch", "text.gpuwatch"], "text.gpuwatch"),
         (["compare", "a.gpuwatch", "newer.gpuwatch"], "newer"),
-        (["compare", "a.gpuwatch", "b.gpuwatch", "--margin", "0"], "write 1%"),
+        (["compare", "a.gpuwatch", "b.gpuwatch", "--margin", "0"], "such as 1%"),
         (["report", "empty"], "no session in empty"),
         (["report", "missing"], "missing does not exist"),
-        (["report", "a.gpuwatch"], "a.gpuwatch is no folder"),
+        (["report", "a.gpuwatch"], "a.gpuwatch is not a folder"),
     ],
 )
 def test_what_cannot_be_compared_is_named_with_what_helps(
@@ -225,7 +225,7 @@ def test_out_makes_a_new_file_and_leaves_one_that_is_there_alone(
     text = page.read_text()
     assert "<html" in text
     told = said(capsys, "compare", *pair, "--format", "md", "--out", page, code=2)
-    assert f"{page} is there already; name a file that is not, or remove it" in told
+    assert f"{page} already exists; choose another name, or remove it" in told
     assert page.read_text() == text
 
 

@@ -88,7 +88,7 @@ def test_the_kernels_are_shown_in_every_form_and_the_run_keeps_its_times(
 
 def test_a_negative_number_of_rows_is_refused(cli: Cli, tmp_path: Path) -> None:
     told = cli("kernels", tmp_path, "--limit", -1, code=2).stderr
-    assert "--limit -1 is no number of rows" in told and len(told.splitlines()) == 1
+    assert "invalid --limit -1" in told and len(told.splitlines()) == 1
 
 
 def test_json_holds_every_row_of_every_table(cli: Cli, tmp_path: Path) -> None:

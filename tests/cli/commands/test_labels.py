@@ -197,7 +197,7 @@ def test_files_of_others_and_links_stay_and_are_named(studies: Path, told: Told)
     (studies / "kept").write_text("x")
     (pair / "03.gpuwatch").symlink_to(studies / "kept")
     text = told("delete", "--yes", pair)
-    assert "not gpuwatch's, stays: 03.gpuwatch, mine.txt" in text
+    assert "kept, not gpuwatch's: 03.gpuwatch, mine.txt" in text
     assert sorted(os.listdir(pair)) == ["03.gpuwatch", "mine.txt"]
     assert (studies / "kept").read_text() == "x"
 

@@ -66,8 +66,8 @@ def test_runs_are_long_enough_for_a_steady_state_unless_asked_otherwise(
     [
         (["mnist-cnn"], "no flag has several values"),
         (["mnist-cnn", "--batch-size", "16"], "no flag has several values"),
-        (["--batch-size", "16,32"], "of one workload, and none was named"),
-        (["gcn", "mnist-cnn", "--lr", "1,2"], "of one workload, not 2"),
+        (["--batch-size", "16,32"], "sweep takes one workload, and none was named"),
+        (["gcn", "mnist-cnn", "--lr", "1,2"], "sweep takes one workload, not 2"),
         (["mnist", "--batch-size", "16,32"], "did you mean mnist-cnn"),
         (["mnist-cnn", "--batch-size", "16,16"], "batch_size has 16 twice"),
         (["mnist-cnn", "--lr", "1e-1,0.1"], "lr has 0.1 twice"),

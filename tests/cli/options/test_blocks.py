@@ -109,10 +109,10 @@ def test_the_order_that_a_plan_showed_can_be_run(cli: Cli) -> None:
         (("--quick", "--rigorous"), "not allowed with argument"),
         (("--blocks", 0), "integer of at least 1"),
         (("--blocks", 100_000), "at most 1000"),
-        (("--margin", "60%"), "no margin from 0.1% to 50%"),
-        (("--margin", "0"), "no margin from 0.1% to 50%"),
-        (("--margin", "1"), "no margin from 0.1% to 50%"),
-        (("--margin", "a"), "no margin from 0.1% to 50%"),
+        (("--margin", "60%"), "invalid margin '60%': expected 0.1% to 50%"),
+        (("--margin", "0"), "invalid margin '0': expected 0.1% to 50%"),
+        (("--margin", "1"), "invalid margin '1': expected 0.1% to 50%"),
+        (("--margin", "a"), "invalid margin 'a': expected 0.1% to 50%"),
         (("--cool-down", "3h"), "at most an hour"),
         (("--cool-down", "-1"), "cool-down"),
         (("--order-seed", "-1"), "at least 0"),
@@ -128,7 +128,7 @@ def test_what_makes_no_sense_is_an_error_that_says_why(flags: tuple[object, ...]
     ("words", "why"),
     [
         (("--blocks", "3"), "--blocks without a workload"),
-        (("gcn", "gcn", "--blocks", "3"), "gcn is asked for twice"),
+        (("gcn", "gcn", "--blocks", "3"), "gcn is named twice"),
     ],
 )
 def test_the_machine_is_not_recorded_in_blocks_nor_a_workload_twice_in_one(

@@ -155,7 +155,7 @@ def test_python_of_the_command_line_is_for_bare_alone() -> None:
     assert one("bare", "/venv/python").python == "/venv/python"
     both = environments(["docker=x", "bare"], "/venv/python")
     assert [each.python for each in both] == [None, "/venv/python"]
-    with pytest.raises(UsageError, match="--python is the interpreter of the bare"):
+    with pytest.raises(UsageError, match="--python sets the interpreter of the bare"):
         one("docker=x", "/venv/python")
     assert one("bare,python=/other", "/venv/python").python == "/other"
 
@@ -224,20 +224,20 @@ def test_what_environments_differ_in_is_in_their_labels(
         ("docker=x,shm", "unknown option 'shm'"),
         ("docker=x,shm=", "unknown option 'shm='"),
         ("docker=x,python", "unknown option 'python'"),
-        ("docker=x,shm=much", "'much' is no size"),
-        ("docker=x,shm=0", "'0' is no size"),
-        ("docker=x,shm=1.5g", "'1.5g' is no size"),
-        ("docker=x,memory=-1", "'-1' is no size"),
-        ("docker=x,memory=8 g", "'8 g' is no size"),
+        ("docker=x,shm=much", "invalid size 'much'"),
+        ("docker=x,shm=0", "invalid size '0'"),
+        ("docker=x,shm=1.5g", "invalid size '1.5g'"),
+        ("docker=x,memory=-1", "invalid size '-1'"),
+        ("docker=x,memory=8 g", "invalid size '8 g'"),
         ("docker=x,network=default", "choose from: host, bridge, none"),
-        ("docker=x,mount=/a:/b:/c", "is no mount"),
-        ("docker=x,mount=/a:/b:rx", "is no mount"),
-        ("docker=x,mount=:/b", "is no mount"),
-        ("docker=x,mount=/a:", "is no mount"),
-        ("docker=x,mount=/a:b", "no place in a container"),
-        ("docker=x,mount=/a:/", "no place in a container"),
-        ("docker=x,mount=/a:/x/..", "no place in a container"),
-        ("docker=x,mount=/", "no place in a container"),
+        ("docker=x,mount=/a:/b:/c", "invalid mount="),
+        ("docker=x,mount=/a:/b:rx", "invalid mount="),
+        ("docker=x,mount=:/b", "invalid mount="),
+        ("docker=x,mount=/a:", "invalid mount="),
+        ("docker=x,mount=/a:b", "is not an absolute path below /"),
+        ("docker=x,mount=/a:/", "is not an absolute path below /"),
+        ("docker=x,mount=/a:/x/..", "is not an absolute path below /"),
+        ("docker=x,mount=/", "is not an absolute path below /"),
     ],
 )
 def test_a_wrong_form_is_told_with_what_is_right(text: str, says: str) -> None:

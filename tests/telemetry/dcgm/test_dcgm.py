@@ -512,4 +512,4 @@ def test_a_workload_behind_the_bare_flag_is_not_taken_for_a_host(cli: Cli) -> No
     told = cli("--record", "--dcgm", "mnist-cnn", code=2).stderr
     assert "'mnist-cnn' is a workload" in told and "--dcgm=localhost" in told
     told = cli("--record", "--dcgm=two words", code=2).stderr
-    assert "is no HOST[:PORT]" in told
+    assert "invalid HOST[:PORT]" in told

@@ -351,7 +351,7 @@ def test_replay_takes_a_time_and_a_speed(over: Path, capsys: pytest.CaptureFixtu
         assert main(["replay", str(over), *wrong]) == ExitCode.USAGE
         assert repr(wrong[1]) in capsys.readouterr().err
     assert main(["replay", "--plain", "--at", "1:30", str(over)]) == ExitCode.USAGE
-    assert "leave --plain out" in capsys.readouterr().err
+    assert "omit --plain" in capsys.readouterr().err
 
 
 def _grow(path: Path) -> None:

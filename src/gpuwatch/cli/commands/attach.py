@@ -1,7 +1,7 @@
-"""Watch a run that goes on. Without SESSION: the newest one, or the study between two of its runs.
+"""Watch a run that is going on. Without SESSION: the newest one, or a study between two runs.
 
-With --record: become the recorder of a run whose recorder died, until the run ends. A hang-up does
-nothing to it; Ctrl-C stops the run. With --detach as well it goes on in the background.
+With --record: become the recorder of a run whose recorder died, until the run ends. A hang-up has
+no effect on it; Ctrl-C stops the run. With --detach too, it continues in the background.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from gpuwatch.core.errors import UsageError
 from gpuwatch.core.text import to_paste
 
 _LOOK_SECONDS = 0.2
-"""Between two looks for the first session of a study."""
+"""Polling interval in s for the first session of a study."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("session", nargs="?", metavar="SESSION")
-    parser.add_argument("--record", action="store_true", help="take up the recording of a lost run")
+    parser.add_argument("--record", action="store_true", help="record a run whose recorder died")
     parser.add_argument("--detach", action="store_true", help="with --record: in the background")
     terminal.add_arguments(parser)
     screen_options.add_arguments(parser)
@@ -74,7 +74,7 @@ def _nothing() -> UsageError:
 
 
 def _running() -> Path | None:
-    """The newest session of a run that goes on."""
+    """The newest session of a live run."""
     from gpuwatch.session.reading.reader import SessionReader
     from gpuwatch.session.reading.status import status
 
@@ -86,7 +86,7 @@ def _running() -> Path | None:
 
 
 def _between_runs() -> Path:
-    """The latest session of the newest study that goes on; its first one is waited for."""
+    """The latest session of the newest running study; waits for the first one if there is none."""
     from gpuwatch.session.study.study_folder import is_held, sessions_in
 
     going = session_lookup.studies_going_on()
@@ -94,9 +94,9 @@ def _between_runs() -> Path:
         raise _nothing()
     folder = going[-1]
     if not sessions_in(folder):
-        say(f"{folder.name} prepares its first run …")
-    while not (found := sessions_in(folder)):
+        say(f"{folder.name} is preparing its first run …")
+    while not (sessions := sessions_in(folder)):
         if not is_held(folder):
             raise _nothing()
         time.sleep(_LOOK_SECONDS)
-    return max(found, key=lambda path: path.stat().st_mtime)
+    return max(sessions, key=lambda path: path.stat().st_mtime)

@@ -1,10 +1,10 @@
 """Build the image in which gpuwatch's workloads run, for Docker or for Apptainer.
 
-The recipes are gpuwatch's own: they take a base with Python and torch, check it, add torchvision if
-only that is missing, and compile its modules. Any image with torch works without: --env KIND=IMAGE.
+gpuwatch's recipes take a base image with Python and torch, check it, add torchvision if only that
+is missing, and compile its modules. Any image with torch also works unbuilt: --env KIND=IMAGE.
 
-  gpuwatch build docker --pull                     from the recipe's base, which is fetched
-  gpuwatch build docker --base IMAGE               from one that Docker has
+  gpuwatch build docker --pull                     from the recipe's base, fetched if missing
+  gpuwatch build docker --base IMAGE               from an image that Docker has
   gpuwatch build apptainer --base docker-daemon:gpuwatch-workloads:latest
   gpuwatch build apptainer --base FILE.sif --out workloads.sif
 """
@@ -38,14 +38,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="the image to build on; for apptainer also FILE.sif, docker-daemon:NAME:TAG, "
         "docker-archive:FILE (default: PyTorch's own image)",
     )
-    parser.add_argument("--pull", action="store_true", help="fetch the base if it is not here")
+    parser.add_argument("--pull", action="store_true", help="fetch the base if it is missing")
     parser.add_argument("--tag", metavar="NAME", help="docker: the image's name")
-    parser.add_argument("--no-cache", action="store_true", help="docker: do every step anew")
+    parser.add_argument("--no-cache", action="store_true", help="docker: repeat every step")
     parser.add_argument("--out", type=Path, metavar="FILE", help="apptainer: the SIF file")
     parser.add_argument(
         "--compress",
         choices=("gzip", "lz4", "zstd", "none"),
-        help="apptainer: how the SIF is packed; none is quickest (default: the engine's own)",
+        help="apptainer: compression of the SIF; none is fastest (default: the engine's own)",
     )
     parser.add_argument("--format", choices=("table", "json"), default="table")
 
@@ -69,7 +69,7 @@ def run(arguments: argparse.Namespace, command: tuple[str, ...]) -> int:
         progress.failed()
         raise
     progress.done()
-    _tell(arguments, built)
+    _report(arguments, built)
     return ExitCode.DONE
 
 
@@ -97,7 +97,7 @@ def _apptainer(arguments: argparse.Namespace, progress: PlainProgress) -> BuiltI
     )
 
 
-def _tell(arguments: argparse.Namespace, built: BuiltImage) -> None:
+def _report(arguments: argparse.Namespace, built: BuiltImage) -> None:
     if arguments.format == "json":
         from dataclasses import asdict
 
@@ -107,18 +107,18 @@ def _tell(arguments: argparse.Namespace, built: BuiltImage) -> None:
             dumps({"schema": JSON_SCHEMA, "engine": arguments.engine, **asdict(built)})
         )
         return
-    told = [built.image]
+    facts = [built.image]
     if built.id:
-        told.append(re.sub(r"^sha256:(.{12}).*", r"\1", built.id))
-    told.append(f"{built.seconds:.1f} s" + (", from the cache" if built.cached else ""))
+        facts.append(re.sub(r"^sha256:(.{12}).*", r"\1", built.id))
+    facts.append(f"{built.seconds:.1f} s" + (", from the cache" if built.cached else ""))
     if built.layers is not None:
-        told.append(f"{built.layers} layers")
-    print("  ".join([*told, binary(built.bytes)]))
+        facts.append(f"{built.layers} layers")
+    print("  ".join([*facts, binary(built.bytes)]))
 
 
 @contextmanager
 def _interruptible() -> Iterator[None]:
-    """SIGTERM and SIGHUP end a build as Ctrl-C does: cleanly."""
+    """Let SIGTERM and SIGHUP end a build cleanly, as Ctrl-C does."""
     before = {
         number: signal.signal(number, signal.default_int_handler)
         for number in (signal.SIGTERM, signal.SIGHUP)
@@ -131,7 +131,7 @@ def _interruptible() -> Iterator[None]:
 
 
 class PlainProgress:
-    """Every line of a build as it comes, on standard error as it was at the start."""
+    """Prints every line of a build as it comes, to the stderr of construction time."""
 
     def __init__(self) -> None:
         self._stream = sys.stderr
@@ -146,7 +146,7 @@ class PlainProgress:
         """The build is over."""
 
     def failed(self) -> None:
-        """The build failed; what it said last is there to be read."""
+        """The build failed; its output has been printed already."""
 
     def _write(self, text: str) -> None:
         self._stream.write(text)
@@ -154,7 +154,7 @@ class PlainProgress:
 
 
 class TerminalProgress(PlainProgress):
-    """One line for each step, rewritten with what the step said last."""
+    """Shows one line per step, rewritten with the step's latest output."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -1,14 +1,14 @@
-"""Measure the ceilings of this machine: what a large copy and large matrix products reach.
+"""Measure the ceilings of this machine: the rates of a large copy and of large matrix products.
 
-Each GPU that is there (or --gpus names), or the CPU where there is none, is measured with the torch
-that bare runs take, in under a minute. Later runs with the same device, driver and torch hold
-their rates against these ceilings. Measure on an idle machine: other work makes them too low. Of
-what was measured before the higher ceilings stay.
+Measures each GPU (or those of --gpus), or the CPU if there is none, with the torch of bare runs, in
+under a minute. Later runs with the same device, driver and torch are compared with these ceilings.
+Measure on an idle machine: other work makes the ceilings too low. A higher ceiling from an earlier
+measurement is kept.
 
   gpuwatch calibrate                       all GPUs, else the CPU
-  gpuwatch calibrate --device cpu          the CPU, with all threads that torch takes
-  gpuwatch calibrate --fresh               forget what was measured before of these devices
-  gpuwatch calibrate --list                what was measured before
+  gpuwatch calibrate --device cpu          the CPU, with all threads that torch uses
+  gpuwatch calibrate --fresh               forget earlier measurements of these devices
+  gpuwatch calibrate --list                show earlier measurements
 """
 
 from __future__ import annotations
@@ -29,11 +29,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--device", choices=("cpu", "cuda"), help="default: the GPUs, else the CPU")
     parser.add_argument(
-        "--list", action="store_true", help="show what was measured, and measure nothing"
+        "--list", action="store_true", help="show earlier measurements, measure nothing"
     )
-    parser.add_argument(
-        "--fresh", action="store_true", help="keep no ceiling that was measured before"
-    )
+    parser.add_argument("--fresh", action="store_true", help="keep no earlier ceiling")
     parser.add_argument("--format", choices=("table", "json"), default="table")
     parser.add_argument("--quick", action="store_true", help=argparse.SUPPRESS)
 
@@ -54,12 +52,12 @@ def run(arguments: argparse.Namespace, command: tuple[str, ...]) -> int:
     chosen = gpus(arguments.gpus)
     if arguments.device == "cuda" and chosen == ():
         raise UsageError("--device cuda and --gpus none contradict each other", "give one of them")
-    found: Sequence[Target] = targets(chosen, arguments.device)
+    devices: Sequence[Target] = targets(chosen, arguments.device)
     measured = []
-    for target in found:
+    for target in devices:
         now = measure(target, arguments.python, quick=arguments.quick, say=_say)
         document = ceilings.store(now, fresh=arguments.fresh) if _any(now) else now
-        _tell_kept(now, document)
+        _say_kept(now, document)
         for warning in _warnings(document):
             _say(f"warning: {warning}")
         measured.append((target, document))
@@ -80,38 +78,42 @@ def run(arguments: argparse.Namespace, command: tuple[str, ...]) -> int:
 
 
 def _refuse_choices(arguments: argparse.Namespace) -> None:
-    """--list shows all that is stored: it measures nothing, and chooses nothing."""
+    """Refuse, with --list, the options that choose what to measure.
+
+    Raises:
+        UsageError: there is such an option.
+    """
     for name in ("gpus", "device", "python", "fresh"):
         if getattr(arguments, name):
             raise UsageError(
-                f"--list shows all that was measured; --{name} chooses what to measure",
+                f"--list shows all measurements; --{name} chooses what to measure",
                 "give one of them",
             )
 
 
-def _tell_kept(now: JSON, stored: JSON) -> None:
-    """Say which ceilings stay although they were measured again."""
+def _say_kept(now: JSON, stored: JSON) -> None:
+    """Say which earlier ceilings are kept because the new values are lower."""
     from gpuwatch.report.values import shown
 
     for name, entry in stored["ceilings"].items():
         value, unit = number(mapping(now["ceilings"].get(name)).get("value")), entry["unit"]
         if value is not None and value < entry["value"]:
             _say(
-                f"{name}: {shown(entry['value'], unit)} of {entry['when']} stays, since"
-                f" {shown(value, unit)} is less (--fresh forgets it)"
+                f"{name}: kept {shown(entry['value'], unit)} of {entry['when']}, higher than"
+                f" {shown(value, unit)} now (--fresh forgets it)"
             )
 
 
 def _warnings(document: JSON) -> list[str]:
-    """What disturbed a document's ceilings, each warning with the ceilings that it is of."""
+    """What disturbed the measurement: each warning once, with the ceilings it concerns."""
     from gpuwatch.core import ceilings
 
-    of: dict[str, list[str]] = {}
+    ceilings_of: dict[str, list[str]] = {}
     for name, entry in mapping(document.get("ceilings")).items():
         if number(mapping(entry).get("value")):
             for warning in ceilings.warnings_of(mapping(entry), document):
-                of.setdefault(warning, []).append(str(name))
-    return [f"{', '.join(names)}: {warning}" for warning, names in of.items()]
+                ceilings_of.setdefault(warning, []).append(str(name))
+    return [f"{', '.join(names)}: {warning}" for warning, names in ceilings_of.items()]
 
 
 def _say(text: str) -> None:
@@ -134,7 +136,7 @@ def _list(form: str) -> int:
         sys.stdout.write(dumps({"schema": JSON_SCHEMA, "measured": known}))
         return ExitCode.DONE
     if not known:
-        _say(f"nothing is measured yet in {paths.ceilings_home()}; measure: gpuwatch calibrate")
+        _say(f"no measurement in {paths.ceilings_home()} yet; measure: gpuwatch calibrate")
         return ExitCode.DONE
     print("\n".join(_table(document, None, listed=True) for document in known))
     return ExitCode.DONE
@@ -145,9 +147,9 @@ def _any(document: JSON) -> bool:
 
 
 def _table(document: JSON, attributes: JSON, *, listed: bool = False) -> str:
-    """The ceilings of one document; ``attributes`` of a GPU give the share of its peaks.
+    """The ceilings of one document; ``attributes`` of a GPU add the share of its peaks.
 
-    ``listed``: with the warnings, which a measurement has told already.
+    ``listed`` adds the warnings, which a new measurement has printed already.
     """
     from gpuwatch.core import units
     from gpuwatch.core.peaks import peaks
@@ -187,7 +189,7 @@ def _table(document: JSON, attributes: JSON, *, listed: bool = False) -> str:
 
 
 def _how(entry: Mapping[str, JSON], document: Mapping[str, JSON]) -> str:
-    """How a ceiling was measured, and when, where that is before its document."""
+    """How a ceiling was measured, and when, if earlier than its document."""
     how, when = str(entry.get("how") or entry.get("reason") or ""), str(entry.get("when") or "")
     return f"{how}, {when}" if when and when < str(document.get("when")) else how
 

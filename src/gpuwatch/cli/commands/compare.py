@@ -1,8 +1,8 @@
-"""Sessions and studies against the first: a verdict where there are runs enough, and its reasons.
+"""Compare sessions and studies with the first: a verdict if there are enough runs, and its reasons.
 
-Of a study's folder and of a tag it takes all sessions. A study alone is compared in its own blocks.
-Sessions saved at different times, and several studies, are compared as groups that no block pairs:
-what drifted between them is in the difference.
+A study's folder or a tag stands for all its sessions. A single study is compared within its own
+blocks. Sessions saved at different times, and several studies, are compared as unpaired groups, so
+that any drift between them is part of the difference.
 """
 
 from __future__ import annotations
@@ -30,19 +30,19 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--across-devices",
         action="store_true",
-        help="compare runs on different GPUs or processors too, which else is no verdict",
+        help="give a verdict also for runs on different GPUs or processors",
     )
     parser.add_argument(
         "--margin",
         type=margin,
         metavar="PERCENT",
-        help="change of the step time that does not matter, such as 0.5%% (default: the study's, "
-        "or 1%%)",
+        help="largest change of the step time that does not matter, such as 0.5%% (default: the "
+        "study's, or 1%%)",
     )
     parser.add_argument(
         "--exact",
         action="store_true",
-        help="read every sample and every step of long sessions, which takes its time",
+        help="read every sample and every step of long sessions, which is slow",
     )
     screen_options.add_arguments(parser)
     parser.add_argument("--format", choices=FORMATS, help="instead of the screen")
@@ -50,24 +50,25 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--out",
         type=Path,
         metavar="FILE",
-        help="with --format: write it to a new file; one that is there stays as it is",
+        help="with --format: write to a new file; an existing one is not overwritten",
     )
 
 
 def run(arguments: argparse.Namespace, command: tuple[str, ...]) -> int:
-    found = list(
+    sessions = list(
         dict.fromkeys(path for text in arguments.session for path in session_lookup.sessions(text))
     )
-    if len(found) < 2:
-        for path in found:
-            SessionReader(path).close()  # what is no session is told as that
-        what = f"{found[0]} is one session" if found else "there is no session"
+    if len(sessions) < 2:
+        for path in sessions:
+            SessionReader(path).close()  # raises if the file is not a session
+        what = f"{sessions[0]} is one session" if sessions else "there is no session"
         raise UsageError(
-            f"{what}; a comparison takes two or more", f"its figures: {to_paste('show', found[0])}"
+            f"{what}; a comparison takes two or more",
+            f"its figures: {to_paste('show', sessions[0])}",
         )
     out: Path | None = arguments.out
     if out is not None and arguments.format is None:
-        raise UsageError("--out is of a format, and none is named", "add --format html")
+        raise UsageError("--out needs --format", "add --format html")
     if out is not None and os.path.lexists(out):
         raise _taken(out)
     options = {"across_devices": arguments.across_devices, "margin": arguments.margin}
@@ -75,16 +76,16 @@ def run(arguments: argparse.Namespace, command: tuple[str, ...]) -> int:
         from gpuwatch.tui.app import run_compare
 
         return run_compare(
-            found, **options, exact=arguments.exact, look=screen_options.look(arguments)
+            sessions, **options, exact=arguments.exact, look=screen_options.look(arguments)
         )
     from gpuwatch.analysis.study.read import read, read_exactly, read_sessions, read_study
     from gpuwatch.cli.parallel_read import read_beside
 
-    folder = _whole_study(arguments.session, found)
-    with read_beside(found, read_exactly if arguments.exact else read) as reading:
+    folder = _whole_study(arguments.session, sessions)
+    with read_beside(sessions, read_exactly if arguments.exact else read) as reading:
         options["reading"] = reading
         if folder is None:
-            result = read_sessions(found, **options)
+            result = read_sessions(sessions, **options)
         else:
             result = read_study(folder, **options)
     text = render(result, arguments.format or "table", columns=terminal.columns())
@@ -96,7 +97,7 @@ def run(arguments: argparse.Namespace, command: tuple[str, ...]) -> int:
 
 
 def _write(out: Path, text: str) -> None:
-    """Make the file ``out``, all of it or none."""
+    """Create the file ``out``, completely or not at all."""
     try:
         out.parent.mkdir(parents=True, exist_ok=True)
         with output.asked_for(out, new=True) as file:
@@ -104,18 +105,18 @@ def _write(out: Path, text: str) -> None:
     except FileExistsError as error:
         if os.path.lexists(out):
             raise _taken(out) from None
-        why = f"{out.parent} is no folder"
-        raise StorageError(f"cannot write {out}: {why}", "choose another --out") from error
+        reason = f"{out.parent} is not a folder"
+        raise StorageError(f"cannot write {out}: {reason}", "choose another --out") from error
     except OSError as error:
         raise StorageError(f"cannot write {out}: {error.strerror}", room(out, error)) from error
 
 
 def _taken(out: Path) -> UsageError:
-    return UsageError(f"{out} is there already", "name a file that is not, or remove it")
+    return UsageError(f"{out} already exists", "choose another name, or remove it")
 
 
-def _whole_study(named: list[str], found: list[Path]) -> Path | None:
-    """The folder, where one study was named and nothing else."""
-    folder = found[0].parent
-    alone = len(named) == 1 and len({path.parent for path in found}) == 1
-    return folder if alone and len(found) == len(study_folder.sessions_in(folder)) else None
+def _whole_study(named: list[str], sessions: list[Path]) -> Path | None:
+    """The study's folder if exactly one whole study was named, else ``None``."""
+    folder = sessions[0].parent
+    alone = len(named) == 1 and len({path.parent for path in sessions}) == 1
+    return folder if alone and len(sessions) == len(study_folder.sessions_in(folder)) else None

@@ -1,12 +1,12 @@
-"""Print what a shell needs to complete gpuwatch on Tab: commands, flags, workloads, sessions ...
+"""Print a Tab completion script for a shell: commands, flags, workloads, sessions ...
 
-Into a file that the shell reads by itself; again after an update of gpuwatch:
+Write it to a file that the shell reads by itself, again after each update of gpuwatch:
 
   bash  gpuwatch completions bash > ~/.local/share/bash-completion/completions/gpuwatch
   zsh   gpuwatch completions zsh > FOLDER/_gpuwatch   (FOLDER: one of $fpath, before compinit)
   fish  gpuwatch completions fish > ~/.config/fish/completions/gpuwatch.fish
 
-or for the shell that runs now (fish: gpuwatch completions fish | source):
+or use it in the current shell (fish: gpuwatch completions fish | source):
 
   eval "$(gpuwatch completions bash)"
 """
@@ -31,7 +31,7 @@ def run(arguments: argparse.Namespace, command: tuple[str, ...]) -> int:
 
 
 def script(shell: str) -> str:
-    """The script that ``shell``, one of :data:`SHELLS`, reads to complete ``gpuwatch``."""
+    """The completion script for ``shell``, one of :data:`SHELLS`."""
     from gpuwatch.cli.shell import completion_scripts as scripts
     from gpuwatch.cli.shell.completion_table import environments, rows, workloads
 

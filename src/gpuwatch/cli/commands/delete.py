@@ -1,7 +1,7 @@
 """Delete sessions or whole studies, after asking.
 
-Only what gpuwatch wrote is removed, and the folder once it is empty; other files in it stay. A run
-that goes on is never deleted.
+Only files that gpuwatch wrote are removed, and the folder if it is then empty. A run that is still
+going on is never deleted.
 """
 
 from __future__ import annotations
@@ -26,42 +26,46 @@ from gpuwatch.session.study.removal import Removal, removal, remove
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("session", nargs="+", metavar="SESSION|STUDY")
     parser.add_argument("--yes", action="store_true", help="do not ask")
-    parser.add_argument("--dry-run", action="store_true", help="say what would go, and stop")
+    parser.add_argument(
+        "--dry-run", action="store_true", help="print what would be deleted, delete nothing"
+    )
 
 
 def run(arguments: argparse.Namespace, command: tuple[str, ...]) -> int:
-    asked = [_target(text) for text in arguments.session]
-    whole = dict.fromkeys(folder for folder, file in asked if not file)
+    targets = [_target(text) for text in arguments.session]
+    whole = dict.fromkeys(folder for folder, file in targets if not file)
     names: dict[Path, list[str]] = {}
-    for folder, file in asked:
+    for folder, file in targets:
         if file and folder not in whole:
             names.setdefault(folder, []).append(file)
-    found = [removal(folder, None) for folder in whole]
-    found += [removal(folder, files) for folder, files in names.items()]
-    for each in found:
+    removals = [removal(folder, None) for folder in whole]
+    removals += [removal(folder, files) for folder, files in names.items()]
+    for each in removals:
         _check(each)
-    told = [described(each) for each in found]  # with the names, that go with what they name
+    # Before anything is removed, because names are deleted with what they name.
+    descriptions = [described(each) for each in removals]
     if arguments.dry_run:
-        print("\n".join(told))
+        print("\n".join(descriptions))
         return 0
     if not arguments.yes:
         if not (sys.stdin.isatty() and sys.stderr.isatty()):
-            raise UsageError(f"this would delete {'; '.join(told)}", "add --yes to delete")
-        print("\n".join(told), file=sys.stderr)
+            raise UsageError(f"this would delete {'; '.join(descriptions)}", "add --yes to delete")
+        print("\n".join(descriptions), file=sys.stderr)
         print("Delete? [y/N] ", end="", file=sys.stderr, flush=True)
         if sys.stdin.readline().strip().lower() not in ("y", "yes"):
             say("nothing was deleted")
             return 0
-    for each, text in zip(found, told, strict=True):
+    for each, text in zip(removals, descriptions, strict=True):
         remove(each)
         say(f"deleted {text}")
         if not each.whole and each.ours:
-            say(f"its summary is as before: {to_paste('report', each.folder)}")
+            say(f"its summary is not updated; rewrite it: {to_paste('report', each.folder)}")
     return 0
 
 
 def described(what: Removal) -> str:
-    """``study "name" (FOLDER): 24 sessions, 12.3 MiB``, or the sessions of it; and what stays."""
+    """``study "name" (FOLDER): 24 sessions, 12.3 MiB``, or the names of its sessions; and the files
+    that are kept."""
     size, many = units.binary(what.bytes), len(what.sessions)
     known = labels.read(what.folder)
 
@@ -78,15 +82,15 @@ def described(what: Removal) -> str:
         text = f"{sessions} of {named('', what.folder.name)}: {size}"
     if what.kept:
         others = ", ".join(what.kept[:3]) + (", ..." if len(what.kept) > 3 else "")
-        text += f"; not gpuwatch's, stays: {others}"
+        text += f"; kept, not gpuwatch's: {others}"
     return clean(text)
 
 
 def _target(text: str) -> tuple[Path, str]:
-    """The folder and the session's file in it, or ``""`` for all of a study of several runs."""
+    """The study's folder and the session's file, or ``""`` for a whole study of several runs."""
     path = Path(text)
     if os.path.islink(path):
-        raise UsageError(f"{text} is a link", f"name what it leads to: {shell(path.resolve())}")
+        raise UsageError(f"{text} is a link", f"name its target: {shell(path.resolve())}")
     if os.path.isdir(path) and not session_lookup.is_study(path):
         inside = session_lookup.resolved(session_lookup.sessions_under(path))
         studies = list(dict.fromkeys(each.parent for each in inside))
@@ -98,10 +102,10 @@ def _target(text: str) -> tuple[Path, str]:
 
 
 def _check(what: Removal) -> None:
-    """Nothing that goes on is deleted.
+    """Refuse to delete what is still going on.
 
     Raises:
-        UsageError: a run of it goes on, or its study does.
+        UsageError: one of its runs or its study is going on, or nothing there is gpuwatch's.
     """
     from gpuwatch.recorder.run_folder import folders_of
     from gpuwatch.session.reading.reader import SessionReader
@@ -125,7 +129,7 @@ def _check(what: Removal) -> None:
             with SessionReader(path) as reader:
                 meta = reader.meta()
         except GpuwatchError:
-            continue  # what cannot be read does not go on
+            continue  # an unreadable session is not running
         recorder = process_id(meta.get("recorder"))
         over = "result" in meta or "closed" in meta
         if recorder is not None and recorder.alive() is None and not over:
@@ -140,7 +144,7 @@ def _check(what: Removal) -> None:
 
 def _elsewhere(what: Path, place: str) -> UsageError:
     return UsageError(
-        f"{what} is of {place}, and this is {socket.gethostname()}: whether it goes on there "
-        "cannot be known here",
-        f"delete it there; if that is gone for good: rm -r {shell(what)}",
+        f"{what} was recorded on {place}, and this is {socket.gethostname()}: whether it still "
+        "goes on cannot be known here",
+        f"delete it there; if that machine is gone for good: rm -r {shell(what)}",
     )

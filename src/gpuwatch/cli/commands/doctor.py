@@ -1,9 +1,9 @@
-"""What can run here, with and without GPU; what is missing, and the command that fixes it.
+"""Check what can run here, with and without GPU: what is missing, and the command that fixes it.
 
-It asks every environment that gpuwatch knows (or those of --env) whether a workload of gpuwatch's
-own, or the command behind --, could start in it now. Nothing is started, fetched or written. Where
-there are GPUs, torch is imported to see whether it can use them, unless --quick. Exit code: 0 when
-everything asked for with --env can run (without --env: when bare can), else 3.
+Asks every environment that gpuwatch knows (or those of --env) whether one of gpuwatch's own
+workloads, or the command after --, could start in it now. Nothing is started, fetched or written.
+If there are GPUs, torch is imported to see whether it can use them, unless --quick is given. Exit
+code: 0 if everything named with --env can run (without --env: if bare can), else 3.
 """
 
 from __future__ import annotations
@@ -41,15 +41,15 @@ from gpuwatch.telemetry.base import Device
 from gpuwatch.telemetry.nvml.visible_devices import VARIABLE
 
 _FILES_EACH = 8
-"""Descriptors for a question to a runner: a program's pipes, or an engine's socket."""
+"""File descriptors per runner check: a program's pipes, or an engine's socket."""
 
 PATIENCE_SECONDS = 10.0
-"""How long a runner may take over its answers."""
+"""Time limit in s for a runner's answer."""
 
 _FROM_DOCKER = "gpuwatch build apptainer --base docker-daemon:gpuwatch-workloads:latest"
 
 _LEAST_FREE_BYTES = 64 << 20
-"""What the spool of a run may take while its recorder is dead."""
+"""Space for the spool of a run whose recorder is dead."""
 
 _VERSIONS = (
     "import json, platform, importlib.metadata as m, importlib.util as u\n"
@@ -67,13 +67,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--env",
         action="append",
         metavar="KIND[=IMAGE][,...]",
-        help="ask this environment, repeatable (default: every kind there is)",
+        help="check this environment, repeatable (default: every kind)",
     )
-    parser.add_argument("--images", action="store_true", help="ask the images that are here too")
+    parser.add_argument("--images", action="store_true", help="also check the local images")
     parser.add_argument(
-        "--quick", action="store_true", help="import no torch: tell what its files tell"
+        "--quick", action="store_true", help="do not import torch, only read its files"
     )
-    parser.add_argument("--gpus", metavar="INDEX|UUID,...", help="the GPUs to ask for, or none")
+    parser.add_argument("--gpus", metavar="INDEX|UUID,...", help="the GPUs to check, or none")
     parser.add_argument("--format", choices=("table", "json"), default="table")
 
 
@@ -81,26 +81,26 @@ def run(arguments: argparse.Namespace, command: tuple[str, ...]) -> int:
     launch.need_linux()
     texts = arguments.env or sorted(runners.kinds(aliases=False), key=lambda kind: kind != "bare")
     gpus = launch.gpus(arguments.gpus)
-    # What a runner prints is no answer of ours, and one that hangs may put stdout back late.
+    # A runner's own output must not mix with ours, and one that hangs may restore stdout late.
     out = sys.stdout
     with contextlib.redirect_stdout(sys.stderr):
-        here = images(PATIENCE_SECONDS) if arguments.images else []
-        texts = list(dict.fromkeys((*texts, *here)))
+        local_images = images(PATIENCE_SECONDS) if arguments.images else []
+        texts = list(dict.fromkeys((*texts, *local_images)))
         asked = list(zip(texts, environments(texts), strict=True))
-        found = _report(asked, gpus, _workload(command), quick=arguments.quick)
-        found = replace(found, offered=frozenset(here))
-    wanted = [each for each in found.environments if each.text in (arguments.env or ["bare"])]
-    ready = all(each.ready for each in wanted)
+        result = _report(asked, gpus, _workload(command), quick=arguments.quick)
+        result = replace(result, offered=frozenset(local_images))
+    required = [each for each in result.environments if each.text in (arguments.env or ["bare"])]
+    ready = all(each.ready for each in required)
     if arguments.format == "json":
-        told = json.dumps(report.as_json(found, ready=ready), indent=2, ensure_ascii=False)
-        out.write(document(told) + "\n")
+        text = json.dumps(report.as_json(result, ready=ready), indent=2, ensure_ascii=False)
+        out.write(document(text) + "\n")
     else:
-        out.write(report.terminal(found))
+        out.write(report.terminal(result))
     return ExitCode.DONE if ready else ExitCode.NOT_AVAILABLE
 
 
 def _workload(command: tuple[str, ...]) -> Workload:
-    """What is to run: the user's command, else one of gpuwatch's own."""
+    """The workload to check: the user's command, else one of gpuwatch's own."""
     if command:
         return Workload(command_name(command), "command", command)
     return Workload("mnist-cnn", "workload")
@@ -165,7 +165,11 @@ def _report(
 
 
 def _given(gpus: tuple[str, ...] | None) -> tuple[Allocation, Problem | None]:
-    """What a run would get, and why no GPU; of GPUs that --gpus names the error is the answer."""
+    """The resources that a run would get, and why it would get no GPU.
+
+    Raises:
+        NotAvailable: the GPUs of --gpus are not there.
+    """
     try:
         given = resolve(gpus, os.environ)
     except NotAvailable as error:
@@ -183,7 +187,7 @@ def _given(gpus: tuple[str, ...] | None) -> tuple[Allocation, Problem | None]:
 def _ask(
     asked: Sequence[tuple[str, Environment]], given: Allocation, workload: Workload
 ) -> tuple[report.EnvironmentCheck, ...]:
-    """All runners at once: one that hangs holds up nobody."""
+    """Check all environments in parallel, so that a hanging runner delays none of the others."""
     answers: dict[int, report.EnvironmentCheck] = {}
 
     def ask(place: int, text: str, environment: Environment) -> None:
@@ -231,7 +235,7 @@ def _checked(
 def _with_dockers_image(
     found: Sequence[report.EnvironmentCheck],
 ) -> tuple[report.EnvironmentCheck, ...]:
-    """Where Docker has the workloads' image, Apptainer's is made of that one without fetching."""
+    """Suggest building Apptainer's image from Docker's, if Docker has the workloads' image."""
     own = [each for each in found if each.environment.image is None]
     if not any(each.environment.kind == "docker" and not each.without_gpu for each in own):
         return tuple(found)
@@ -268,7 +272,7 @@ def _silent(text: str, environment: Environment, with_gpu: bool) -> report.Envir
 def _with_torch(
     each: report.EnvironmentCheck, refusals: Sequence[Problem | None], *, tried: bool
 ) -> report.EnvironmentCheck:
-    """A bare run on GPUs is only ready where its torch can use them all."""
+    """Add torch's problems to a bare check: on GPUs it is ready only if torch can use them all."""
     if each.environment.kind != "bare" or each.with_gpu != ():
         return each
     found = tuple(dict.fromkeys(filter(None, refusals)))
@@ -278,8 +282,10 @@ def _with_torch(
 def _python(
     asked: str | None, *, try_torch: bool
 ) -> tuple[report.Python, torch_builds.TorchBuild | None]:
-    """The interpreter of bare runs, the versions by its packages' own metadata, and its torch, by
-    its files or, with ``try_torch``, by what it does."""
+    """The interpreter of bare runs with its package versions, and its build of torch.
+
+    The build is read from torch's files or, with ``try_torch``, from the imported torch.
+    """
     chosen = choose(asked, os.environ)
     try:
         done = subprocess.run(
@@ -315,7 +321,7 @@ def _text(value: object) -> str | None:
 
 
 def _folder(path: Path, variable: str) -> report.Folder:
-    """Whether the folder, or the nearest one above that exists, can be written; the space left."""
+    """Whether the folder, or its nearest existing parent, is writable; and the free space."""
     there = next(each for each in (path, *path.parents) if each.exists())
     try:
         free: int | None = shutil.disk_usage(there).free

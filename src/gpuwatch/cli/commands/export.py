@@ -1,6 +1,6 @@
-"""A session's or a study's data, whole: in SI base units; empty or null is unknown.
+"""Export all data of a session or study, in SI base units; empty or null means unknown.
 
-Of a study all runs stand under each other, behind columns that say which run a row is of.
+For a study the rows of all runs follow each other, with leading columns that name the run.
 
 what is exported:
   series  every tick, every metric: what the gauges show
@@ -39,7 +39,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--format",
         choices=_FORMATS,
-        help="json is lines of JSON; default: as FILE is named, else csv",
+        help="json means JSON lines; default: from FILE's ending, else csv",
     )
     parser.add_argument("--output", type=Path, metavar="FILE", help="instead of standard output")
 
@@ -63,7 +63,7 @@ def run(arguments: argparse.Namespace, command: tuple[str, ...]) -> int:
 
 
 def _is_study(text: str, first: Path) -> bool:
-    """Whether a study of several runs was named, however many of them there are by now."""
+    """Whether a study of several runs was named, even if only one has run yet."""
     from gpuwatch.session.study.progress import place
 
     folder = first.resolve().parent
@@ -71,7 +71,7 @@ def _is_study(text: str, first: Path) -> bool:
 
 
 def _export(paths: list[Path], what: str, stack: contextlib.ExitStack, *, several: bool) -> Export:
-    """The table that was asked for; a session by itself has no columns that name it."""
+    """The requested table; without ``several`` it has no columns that name the run."""
     from gpuwatch.report.export import study
     from gpuwatch.report.export.session_tables import TABLES
     from gpuwatch.session.reading.reader import SessionReader
@@ -85,12 +85,12 @@ def _export(paths: list[Path], what: str, stack: contextlib.ExitStack, *, severa
     if several:
         return study.under_each_other(paths, TABLES[what])
     reader = stack.enter_context(SessionReader(paths[0]))
-    stack.callback(_tell, reader)
+    stack.callback(_note_omissions, reader)
     return TABLES[what](reader)
 
 
-def _tell(reader: SessionReader) -> None:
-    """What was left out of the table."""
+def _note_omissions(reader: SessionReader) -> None:
+    """Print what was left out of the table."""
     for each in reader.left_out:
         say(f"note: {each}")
 
@@ -110,7 +110,7 @@ def _check(out: Path, paths: list[Path], form: str) -> None:
     if os.path.realpath(out) in {os.path.realpath(path) for path in paths}:
         raise UsageError(f"{out} is the session itself", "choose another --output")
     if form == "parquet" and os.path.exists(out) and not os.path.isfile(out):
-        raise UsageError(f"{out} is no plain file", "choose another --output")
+        raise UsageError(f"{out} is not a regular file", "choose another --output")
 
 
 def _save(out: Path, form: str, export: Export) -> None:

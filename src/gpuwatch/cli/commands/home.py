@@ -10,7 +10,7 @@ from gpuwatch.cli.options import screen_options
 from gpuwatch.cli.screen import first_frame, machine_recorder, terminal
 
 _PROGRAMS = 3
-"""That load at once: this one, a recorder of the machine, and one that lists the sessions."""
+"""Programs that load at once: this one, the machine's recorder, and the session lister."""
 _GIVEN_SECONDS = 0.3
 
 
@@ -32,7 +32,7 @@ def run(arguments: argparse.Namespace, command: tuple[str, ...]) -> int:
         return plain.devices(plain.INTERVAL_SECONDS if arguments.interval is None else refresh)
     terminal.require("gpuwatch --plain; for scripts see `gpuwatch --help`")
     look = screen_options.look(arguments)
-    # Both load beside the program of the screens.
+    # Recorder and listing load in parallel with Textual.
     with closing(machine_recorder.recorder(refresh)) as recorder, ExitStack() as ends:
         opening = None
         if first_frame.is_up():

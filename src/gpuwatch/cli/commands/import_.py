@@ -1,6 +1,6 @@
-"""Make a session of a profile that nsys, ncu or nvprof printed, to look at it and to compare it.
+"""Make a session from the output of nsys, ncu or nvprof, to inspect and compare it.
 
-All FILEs are of one run: a summary of times, and counters beside it. Recognised by their headers:
+All FILEs belong to one run: a summary of times, and optional counters. Recognised by their headers:
 `nsys stats` reports (CSV or text), `ncu --csv` (pages details and raw), nvprof's summaries,
 metrics and events (CSV or text). The session's path goes to standard output.
 """
@@ -21,16 +21,16 @@ _LONGEST_LABEL = 100
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("file", nargs="+", type=Path, metavar="FILE")
-    parser.add_argument("--label", help="what the run is called; default: the first file's name")
+    parser.add_argument("--label", help="name of the run (default: the first file's name)")
     parser.add_argument("--out", type=Path, metavar="DIR", help="folder of studies")
     parser.add_argument(
-        "--device-name", metavar="NAME", help="the GPU, where the files do not name it"
+        "--device-name", metavar="NAME", help="name of the GPU, if the files lack it"
     )
 
 
 def run(arguments: argparse.Namespace, command: tuple[str, ...]) -> int:
     if command:
-        raise UsageError("import runs no command", "gpuwatch import FILE...")
+        raise UsageError("import takes no command", "gpuwatch import FILE...")
     from gpuwatch.profiles.files import load
     from gpuwatch.profiles.merge import merge
     from gpuwatch.profiles.save import save
@@ -44,7 +44,7 @@ def run(arguments: argparse.Namespace, command: tuple[str, ...]) -> int:
         )
     device = arguments.device_name
     if device is not None and not clean(device).strip():
-        raise UsageError("the device has no name", "leave --device-name out")
+        raise UsageError("empty --device-name", "name the GPU, or omit --device-name")
     imported = merge(profiles, device and clean(device, 200).strip())
     path = save(arguments.out or paths.data_home(), label.strip(), profiles, imported)
     paths.remember_study(path.parent.resolve())

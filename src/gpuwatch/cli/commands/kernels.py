@@ -1,7 +1,7 @@
-"""Which kernels ran: the profile of some steps after the timed ones, or one that was imported.
+"""Show which kernels ran: the profile of some steps after the timed ones, or an imported one.
 
-The tables have nsys stats' names and columns; without --table the kernels on the GPU are shown,
-else the operators on the CPU; as JSON all tables in full.
+The tables have the names and columns of nsys stats. Without --table the GPU kernels are shown, or
+the CPU operators if there are none; JSON has all tables in full.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("session", metavar="SESSION")
     parser.add_argument("--table", metavar="NAME", help="another table, or `all`")
     parser.add_argument(
-        "--limit", type=int, metavar="N", help="rows shown (default: 20, of json all; 0: all)"
+        "--limit", type=int, metavar="N", help="rows shown (default: 20, json: all; 0: all)"
     )
     parser.add_argument("--format", choices=("table", "json", "md", "csv"), default="table")
 
@@ -29,7 +29,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace, command: tuple[str, ...]) -> int:
     limit = arguments.limit
     if limit is not None and limit < 0:
-        raise UsageError(f"--limit {limit} is no number of rows", "0 shows all")
+        raise UsageError(f"invalid --limit {limit}", "give a number of rows, or 0 for all")
     if limit is None and arguments.format != "json":
         limit = _ROWS
     path = session_lookup.session(arguments.session)
@@ -47,19 +47,19 @@ def run(arguments: argparse.Namespace, command: tuple[str, ...]) -> int:
     if not tables and (counters is None or counters.reason):
         reason, hint = why_none(meta)
         if counters is not None and counters.reason:
-            reason += f"; nor has it counters: {counters.reason}"
+            reason += f"; it has no counters either: {counters.reason}"
         raise UsageError(reason, hint)
-    wanted = arguments.table
-    if wanted == "all" or (wanted is None and arguments.format == "json"):
+    name = arguments.table
+    if name == "all" or (name is None and arguments.format == "json"):
         shown = list(tables.values())
-    elif wanted is None:
+    elif name is None:
         main = profile.main_table() if profile is not None else None
         shown = [main] if main is not None else [t for n, t in tables.items() if n == COUNTERS]
-    elif wanted in tables:
-        shown = [tables[wanted]]
+    elif name in tables:
+        shown = [tables[name]]
     else:
         raise UsageError(
-            f"the session has no table {wanted!r}",
+            f"the session has no table {name!r}",
             f"choose one of {', '.join(tables)}, or all",
         )
     limit = limit or None
@@ -71,7 +71,7 @@ def run(arguments: argparse.Namespace, command: tuple[str, ...]) -> int:
     if arguments.format == "table":
         flop = number(mapping(meta.get("count")).get("flop_per_step"))
         heading = kernels.heading(profile, counters, flop)
-        others = [clean(name) for name in tables if name not in {each.name for each in shown}]
+        others = [clean(other) for other in tables if other not in {each.name for each in shown}]
         parts = ["".join(f"{line}\n" for line in heading), *parts]
         if others:
             parts.append(f"other tables: {', '.join(others)} (--table NAME, or all)\n")

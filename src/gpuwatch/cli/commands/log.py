@@ -1,4 +1,4 @@
-"""Print what a run wrote, both streams in order; control characters are left out."""
+"""Print the output of a run, both streams in order, without control characters."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from gpuwatch.core.text import clean
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("session", metavar="SESSION")
-    parser.add_argument("--stream", choices=("stdout", "stderr"), help="one of the two alone")
+    parser.add_argument("--stream", choices=("stdout", "stderr"), help="only this stream")
     parser.add_argument("--tail", type=int, metavar="N", help="the last N lines")
 
 
@@ -28,7 +28,7 @@ def run(arguments: argparse.Namespace, command: tuple[str, ...]) -> int:
 
 
 def read(path: Path, stream: str | None = None) -> Iterator[str]:
-    """The lines of a session's log, harmless for a terminal."""
+    """The lines of a session's log, safe to print on a terminal."""
     from gpuwatch.session.reading.reader import SessionReader
 
     with SessionReader(path) as reader:

@@ -1,4 +1,4 @@
-"""Print the manual page, made of the same parsers as --help.
+"""Print the manual page, generated from the same parsers as --help.
 
 gpuwatch manual | man -l -
 gpuwatch manual > ~/.local/share/man/man1/gpuwatch.1   (then: man gpuwatch)
@@ -21,37 +21,37 @@ _CODES = {
     0: "also a run that was stopped by gpuwatch stop, SIGTERM, SIGHUP or --duration",
     1: "or its end could not be saved",
     2: "also a file or folder that cannot be read or written",
-    3: "an interpreter or a GPU too; also recording elsewhere than on Linux",
+    3: "also an interpreter or a GPU; also recording on a system other than Linux",
     130: "by Ctrl-C",
 }
 _VARIABLES = (
-    ("NO_COLOR", "if set, no colours: states are told by words, marks and weight"),
+    ("NO_COLOR", "if set, no colours: states are shown by words, marks and weight"),
     ("TERM, COLORTERM, COLORFGBG", "what the terminal can show, and whether it is light"),
-    ("LC_ALL, LC_CTYPE, LANG", "where they name another encoding than UTF-8: ASCII alone"),
-    ("COLUMNS", "width of what is printed"),
-    ("XDG_DATA_HOME", "studies, images and ceilings stand in its folder gpuwatch"),
-    ("XDG_STATE_HOME", "runs that go on stand in its folder gpuwatch"),
+    ("LC_ALL, LC_CTYPE, LANG", "with an encoding other than UTF-8 only ASCII is printed"),
+    ("COLUMNS", "width of the output"),
+    ("XDG_DATA_HOME", "studies, images and ceilings are in its folder gpuwatch"),
+    ("XDG_STATE_HOME", "running runs are in its folder gpuwatch"),
     ("VIRTUAL_ENV, CONDA_PREFIX", "where the bare environment looks for an interpreter first"),
-    ("DOCKER_HOST, DOCKER_CONTEXT", "which Docker daemon is asked; it must be on this machine"),
+    ("DOCKER_HOST, DOCKER_CONTEXT", "the Docker daemon to use; it must be on this machine"),
     ("CH_IMAGE_STORAGE", "where Charliecloud keeps images, for gpuwatch doctor --images"),
     ("CUDA_VISIBLE_DEVICES", "which GPUs a workload may use, in every environment; best by UUID"),
-    ("GPUWATCH_WORKLOAD_TRACEBACK", "1: a workload that fails shows its traceback too"),
+    ("GPUWATCH_WORKLOAD_TRACEBACK", "1: a failing workload also shows its traceback"),
 )
 _FILES = (
     ("~/.local/share/gpuwatch/studies/STUDY/", "a study: one command with all its runs"),
     (
         "STUDY/plan.json, STUDY/*.gpuwatch",
-        "what was to be run, and a session for each run: an SQLite database",
+        "the plan, and a session for each run: an SQLite database",
     ),
-    ("STUDY/summary.md, .html, .json, .csv", "what the study says, rewritten after each run"),
-    ("~/.local/share/gpuwatch/ceilings/", "what gpuwatch calibrate measured"),
+    ("STUDY/summary.md, .html, .json, .csv", "the result of the study, rewritten after each run"),
+    ("~/.local/share/gpuwatch/ceilings/", "the results of gpuwatch calibrate"),
     ("~/.local/share/gpuwatch/images/", "images that gpuwatch made or fetched"),
-    ("~/.local/state/gpuwatch/runs/", "a folder for each run that goes on"),
+    ("~/.local/state/gpuwatch/runs/", "a folder for each running run"),
 )
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """It takes none."""
+    """The command has no arguments."""
 
 
 def run(arguments: argparse.Namespace, command: tuple[str, ...]) -> int:
@@ -76,7 +76,12 @@ def page() -> str:
         *_section("COMMANDS"),
         *_items((name, what) for name, (_, what) in COMMANDS.items()),
         *_section("OPTIONS WITHOUT A COMMAND"),
-        *_items([("--help", "the commands; of a command its flags"), ("--version", "the version")]),
+        *_items(
+            [
+                ("--help", "list the commands, or after a command its flags"),
+                ("--version", "print the version"),
+            ]
+        ),
         *_options(parser_of(HOME), HOME, ()),
     ]
     shared = [_line(each) for each in parser_of("run")._actions]
@@ -99,11 +104,10 @@ def page() -> str:
 
 _ABOUT = """\
 gpuwatch runs a training workload bare or in a container, samples the GPUs, the processors and the
-workload itself, and records all of it to a session file. Every screen and report is a view of such
-files: closing one, or losing the connection, changes nothing about a run. On a screen ? lists its
-keys.
+workload itself, and records everything to a session file. Every screen and report is a view of such
+files: closing one, or losing the connection, does not affect the run. On a screen ? lists its keys.
 
-Standard output is data, standard error is talk. Behind -- stands a command of your own."""
+Standard output is data, standard error is messages. Your own command goes after --."""
 
 
 def _command(name: str, shared: Iterable[str]) -> Iterator[str]:
@@ -117,15 +121,15 @@ def _command(name: str, shared: Iterable[str]) -> Iterator[str]:
 
 
 def _options(parser: argparse.ArgumentParser, command: str, shared: Iterable[str]) -> Iterator[str]:
-    """Each with what it does; those of ``gpuwatch run`` by name alone."""
+    """The options with their help; those in ``shared``, of ``gpuwatch run``, by name only."""
     known = {*shared}
     actions = [
         each
         for each in parser._actions
         if each.help is not argparse.SUPPRESS and "--help" not in each.option_strings
     ]
-    told = [each for each in actions if each.help and _line(each) not in known]
-    yield from _items((_named(each), help_of(each, command)) for each in told)
+    explained = [each for each in actions if each.help and _line(each) not in known]
+    yield from _items((_named(each), help_of(each, command)) for each in explained)
     plain = [_named(each) for each in actions if each.option_strings and not each.help]
     if plain:
         yield from _text(f"Further: {', '.join(plain)}.")
@@ -160,7 +164,7 @@ def _items(pairs: Iterable[tuple[str, str]]) -> Iterator[str]:
 
 
 def _text(text: str) -> Iterator[str]:
-    """Paragraphs; lines that begin with two blanks stay as they are."""
+    """Paragraphs; one whose lines all begin with two spaces is kept verbatim."""
     for paragraph in re.split(r"\n\s*\n", text):
         yield ".PP"
         lines = paragraph.splitlines()
@@ -175,11 +179,11 @@ def _block(lines: Iterable[str]) -> Iterator[str]:
 
 
 def _escaped(text: str) -> str:
-    """For roff; a dash is the one that can be copied into a command line."""
+    """Escape for roff; dashes become those that can be copied into a command line."""
     text = text.replace("\\", r"\e").replace("-", r"\-").replace('"', r"\(dq")
-    return text.replace("[,", r"\:[,")  # a long word may be broken there
+    return text.replace("[,", r"\:[,")  # allow a line break there
 
 
 def _start(line: str) -> str:
-    """A line of text that is no request."""
+    """A line of text, protected from being read as a roff request."""
     return rf"\&{line}" if line.startswith((".", "'")) else line

@@ -1,8 +1,8 @@
-"""What this machine's runs vary by, and which change so many blocks can find.
+"""Measure how much runs vary on this machine, and which change a number of blocks can detect.
 
-One environment is run against itself, in 10 blocks without --blocks: there is no true difference,
-so what is seen is noise. Give the steps and the environment of the study that it is for (without
---steps or --epochs 100 steps; the ImageNet networks 15, gcn 200).
+One environment is run against itself, by default in 10 blocks: there is no true difference, so any
+difference seen is noise. Give the steps and environment of the study that you plan (the default is
+100 steps; 15 for the ImageNet networks, 200 for gcn).
 
   gpuwatch noise mnist-cnn --steps 200
   gpuwatch noise mnist-cnn --steps 200 --env docker
@@ -29,12 +29,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace, command: tuple[str, ...]) -> int:
     if not arguments.workload and not command:
-        raise UsageError("nothing to run", "name a workload, or a command of your own behind --")
+        raise UsageError("nothing to run", "name a workload, or your own command after --")
     texts = arguments.env or ["bare"]
     if len(texts) > 1:
         raise UsageError(
-            f"the noise of one environment at a time, not of {len(texts)}",
-            "measure each with a command of its own",
+            f"noise measures one environment at a time, not {len(texts)}",
+            "run one command for each --env",
         )
     cases = workloads(arguments, command)
     name = ", ".join(case.name for case in cases)

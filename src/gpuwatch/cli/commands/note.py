@@ -1,4 +1,4 @@
-"""Write a note on a session or a study; an empty one takes it away.
+"""Write a note on a session or a study; an empty note removes it.
 
 Without TEXT the note is printed; - reads it from standard input.
 """
@@ -37,7 +37,7 @@ def run(arguments: argparse.Namespace, command: tuple[str, ...]) -> int:
 
 
 _MOST = 1 << 20
-"""Characters that are read of standard input."""
+"""Most characters read from standard input."""
 
 
 def _standard_input() -> str:

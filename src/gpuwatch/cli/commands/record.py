@@ -1,7 +1,7 @@
-"""Record a workload without a screen, in the foreground. Without one: record the machine.
+"""Record a workload without a screen, in the foreground. Without WORKLOAD: record the machine.
 
-Ctrl-C, SIGTERM and a hang-up stop the workload and end the recording cleanly; one more, over a
-second later, does so at once. The summary goes to standard output and into the study's folder.
+Ctrl-C, SIGTERM and a hang-up stop the workload and end the recording cleanly; a second one, more
+than a second later, does so at once. The summary goes to standard output and the study's folder.
 """
 
 from __future__ import annotations
@@ -37,11 +37,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def add_start_arguments(parser: argparse.ArgumentParser) -> None:
-    """How :func:`start` goes about it."""
+    """The options of :func:`start`."""
     parser.add_argument(
-        "--detach", action="store_true", help="go on in the background; prints the session's path"
+        "--detach", action="store_true", help="run in the background; prints the session's path"
     )
-    parser.add_argument("--quiet", action="store_true", help="print nothing but errors")
+    parser.add_argument("--quiet", action="store_true", help="print only errors")
 
 
 def run(arguments: argparse.Namespace, command: tuple[str, ...]) -> int:
@@ -50,10 +50,10 @@ def run(arguments: argparse.Namespace, command: tuple[str, ...]) -> int:
 
 
 def start(request: Request, arguments: argparse.Namespace) -> int:
-    """Record what ``request`` asks for without a screen; returns the exit code.
+    """Record ``request`` without a screen; returns the exit code.
 
-    ``arguments`` has what :func:`add_start_arguments` adds, and ``plan``: with that the plan is
-    printed and nothing is run.
+    ``arguments`` has what :func:`add_start_arguments` adds, and ``plan``, which prints the plan
+    and runs nothing.
     """
     if plan_preview.shown(request, arguments):
         return ExitCode.DONE
@@ -98,7 +98,7 @@ def start(request: Request, arguments: argparse.Namespace) -> int:
 
 
 def _failed(path: Path) -> bool:
-    """Whether the workload itself failed; one that could not start has said why already."""
+    """Whether the workload failed after it started; a failed start has been reported already."""
     from gpuwatch.session.reading.reader import SessionReader
     from gpuwatch.session.reading.status import State, status
 
@@ -110,7 +110,7 @@ def _failed(path: Path) -> bool:
 
 
 def _last_words(path: Path) -> None:
-    """The end of what a failed run wrote on stderr."""
+    """Print the last lines that a failed run wrote to stderr."""
     from gpuwatch.cli.commands.log import read
 
     lines = deque(read(path, "stderr"), maxlen=_LAST_WORDS)
@@ -118,11 +118,11 @@ def _last_words(path: Path) -> None:
         print(f"  {line}", file=sys.stderr)
     if any(_READ_ONLY in line for line in lines):
         say("containers see your folder read-only; mount=.:rw in --env makes it writable")
-    say(f"all it wrote: {to_paste('log', path)}")
+    say(f"full output: {to_paste('log', path)}")
 
 
 def tell_of_orphans() -> None:
-    """Name runs whose recorder died, and how to take them up or end them."""
+    """List runs whose recorder died, with the commands to record or end them."""
     from gpuwatch.cli.selection import session_lookup
 
     for label, name in session_lookup.orphans():
@@ -133,7 +133,7 @@ def tell_of_orphans() -> None:
 
 
 def start_detached(request: Request) -> tuple[ExitCode, str]:
-    """Start a recorder in the background; its first session's path, or its error."""
+    """Start a recorder in the background; returns the first session's path, or the error."""
     from gpuwatch.recorder.detach import detach
 
     if request.parts[0].workloads[0].kind == "machine" and request.duration is None:
@@ -148,7 +148,7 @@ def start_detached(request: Request) -> tuple[ExitCode, str]:
 
 
 def tell(code: ExitCode, text: str) -> int:
-    """Say what became of a recorder that was to go on in the background; returns ``code``."""
+    """Print the outcome of starting a recorder in the background; returns ``code``."""
     if text and code is ExitCode.DONE:
         put(text)
     elif text:
@@ -156,25 +156,27 @@ def tell(code: ExitCode, text: str) -> int:
     return code
 
 
-def print_summary(folder: Path, told: str = "") -> None:
-    """What a study says in short, on standard output, and where the rest is; ``told`` where that
-    was asked already."""
+def print_summary(folder: Path, summary: str = "") -> None:
+    """Print a study's short summary on stdout, and on stderr the command that shows the rest.
+
+    ``summary`` is the text if it is known already.
+    """
     from gpuwatch.session.study.plan import read
     from gpuwatch.session.study.study_folder import sessions_in
 
     try:
-        sys.stdout.write(told)
+        sys.stdout.write(summary)
         sys.stdout.flush()
     except BrokenPipeError:
-        give_up_output()  # the exit code is the run's all the same
-    if not told:
+        give_up_output()  # the exit code is still that of the run
+    if not summary:
         report = [*OWN_COMMAND, "report", "--format", "table", "--short"]
         subprocess.run([*report, str(folder)], check=False)
     plan = read(folder)
-    found = sessions_in(folder)
-    if len(found) == 1:
-        say(f"all figures: {to_paste('show', found[0])}")
+    sessions = sessions_in(folder)
+    if len(sessions) == 1:
+        say(f"all figures: {to_paste('show', sessions[0])}")
     elif plan is not None and any(part.blocks for part in plan.parts):
         say(f"why: {to_paste('compare', folder)}; to send: {shell(folder / 'summary.html')}")
-    elif found:
+    elif sessions:
         say(f"all figures: {to_paste('compare', folder)}")

@@ -1,7 +1,7 @@
-"""Give a session or a study a name to find it by; an empty one takes it away.
+"""Give a session or a study a name; an empty name removes it.
 
-The name is a label: no file is renamed or changed. `gpuwatch show NAME`, `compare NAME ...` and all
-others take it then.
+The name is a label: no file is renamed. It is accepted wherever a session is: `gpuwatch show NAME`,
+`gpuwatch compare NAME ...`.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace, command: tuple[str, ...]) -> int:
     words = [*arguments.name, *command]
     if not words:
-        raise UsageError("no name is given", "gpuwatch rename SESSION NAME")
+        raise UsageError("no name given", "gpuwatch rename SESSION NAME")
     name = named(" ".join(words))
     folder, key = session_lookup.target(arguments.session)
     labels.change(folder, key, lambda label: replace(label, name=name))
-    whose = session_lookup.called(folder, key)
-    say(f"{whose} is called {name}" if name else f"{whose} has no name")
+    subject = session_lookup.called(folder, key)
+    say(f"{subject} is called {name}" if name else f"{subject} has no name")
     return 0

@@ -21,13 +21,13 @@ _SLOWEST, _FASTEST = 0.25, 64.0
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("session", metavar="SESSION")
     parser.add_argument(
-        "--at", type=position, metavar="TIME", help="look at this moment first: 90, 1:30 or 1:02:03"
+        "--at", type=position, metavar="TIME", help="start at this moment: 90, 1:30 or 1:02:03"
     )
     parser.add_argument(
         "--speed",
         type=speed,
         metavar="X",
-        help=f"play at once, X session seconds a second: {_SLOWEST:g} to {_FASTEST:g}, or max",
+        help=f"start playing at X times real time: {_SLOWEST:g} to {_FASTEST:g}, or max",
     )
     terminal.add_arguments(parser)
     screen_options.add_arguments(parser)
@@ -37,7 +37,7 @@ def run(arguments: argparse.Namespace, command: tuple[str, ...]) -> int:
     refresh = terminal.refresh(arguments)
     path = session_lookup.session(arguments.session)
     if arguments.plain and (arguments.at is not None or arguments.speed is not None):
-        raise UsageError("--at and --speed are of the screen", "leave --plain out")
+        raise UsageError("--at and --speed do not work with --plain", "omit --plain")
     if arguments.plain:
         from gpuwatch.tui.plain import plain
 
@@ -63,10 +63,11 @@ def run(arguments: argparse.Namespace, command: tuple[str, ...]) -> int:
 
 
 def _within(path: Path, at: int) -> None:
-    """Refuse a moment, in nanoseconds, after the end of a session.
+    """Refuse a moment ``at``, in ns since the start, after the end of a session.
 
     Raises:
-        UsageError: it is one. NotASession, NewerSchema, StorageError: the file cannot be read.
+        UsageError: the session ends before ``at``.
+        NotASession, NewerSchema, StorageError: the file cannot be read.
     """
     from gpuwatch.session.reading.reader import SessionReader
 
@@ -75,17 +76,17 @@ def _within(path: Path, at: int) -> None:
         ended = mapping(reader.meta().get("result")).get("t")
     end = max(last[1] if last is not None else 0, ended if isinstance(ended, int) else 0)
     if 0 < end < at:
-        length, asked = clock_time(end / 1e9), clock_time(at / 1e9)
+        length, moment = clock_time(end / 1e9), clock_time(at / 1e9)
         raise UsageError(
-            f"{path} ends at {length}: nothing was recorded at {asked}",
+            f"{path} ends at {length}: nothing was recorded at {moment}",
             f"name a time up to {length}",
         )
 
 
 def position(text: str) -> int:
-    """``90``, ``1:30`` or ``1:02:03`` as nanoseconds since the session's start."""
+    """Parse ``90``, ``1:30`` or ``1:02:03`` into ns since the session's start."""
     if not re.fullmatch(r"\d{1,7}(:[0-5]?\d){0,2}(\.\d{1,9})?", text, re.ASCII):
-        raise argparse.ArgumentTypeError(f"{text!r} is no time: write 90, 1:30 or 1:02:03")
+        raise argparse.ArgumentTypeError(f"invalid time {text!r}: expected 90, 1:30 or 1:02:03")
     seconds = 0.0
     for part in text.split(":"):
         seconds = 60 * seconds + float(part)
@@ -93,12 +94,12 @@ def position(text: str) -> int:
 
 
 def speed(text: str) -> float:
-    """Session seconds a second; infinite for ``max``."""
+    """Parse the speed, in session seconds per second; infinite for ``max``."""
     try:
         value = inf if text == "max" else float(text)
     except ValueError:
         value = 0.0
     if _SLOWEST <= value <= _FASTEST or text == "max":
         return value
-    told = f"write {_SLOWEST:g} to {_FASTEST:g}, or max"
-    raise argparse.ArgumentTypeError(f"{text!r} is no speed: {told}")
+    expected = f"{_SLOWEST:g} to {_FASTEST:g}, or max"
+    raise argparse.ArgumentTypeError(f"invalid speed {text!r}: expected {expected}")

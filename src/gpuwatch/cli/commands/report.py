@@ -1,6 +1,6 @@
 """Rewrite the summary of a study from its sessions.
 
-Writes summary.json, .md, .csv and .html, and roofline.svg where a run has a point.
+Writes summary.json, .md, .csv and .html, and roofline.svg if a run has a point.
 """
 
 from __future__ import annotations
@@ -28,23 +28,23 @@ FILES = {
     "summary.csv": "csv",
     "summary.html": "html",
 }
-"""Names in the study's folder, with the format of each."""
+"""File names in the study's folder, with their formats."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("study", type=Path, metavar="STUDY", help="the study's folder")
-    parser.add_argument("--format", choices=FORMATS, help="print it, and write nothing")
+    parser.add_argument("--format", choices=FORMATS, help="print the summary, write no file")
     parser.add_argument(
         "--short",
         action="store_true",
-        help="print what it says, not why; with --format table write nothing",
+        help="print the verdicts without their reasons; with --format table write no file",
     )
 
 
 def run(arguments: argparse.Namespace, command: tuple[str, ...]) -> int:
     folder: Path = arguments.study
     if not os.path.isdir(folder):
-        what = "is no folder" if os.path.exists(folder) else "does not exist"
+        what = "is not a folder" if os.path.exists(folder) else "does not exist"
         raise UsageError(f"{folder} {what}", "name the folder of a study: gpuwatch sessions")
     if not os.access(folder, os.R_OK | os.X_OK):
         raise StorageError(
@@ -73,7 +73,7 @@ def run(arguments: argparse.Namespace, command: tuple[str, ...]) -> int:
 
 
 def _write(folder: Path, result: StudyResult) -> None:
-    """Each file replaces the one before in one piece, what is needed most first."""
+    """Replace each file atomically, the most needed first."""
     drawn = picture(result)
     if drawn:
         output.write_text(folder / study_folder.ROOFLINE, drawn)

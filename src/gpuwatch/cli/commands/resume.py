@@ -1,11 +1,11 @@
-"""Go on with a study that broke off: what is missing of it, in the order of its plan.
+"""Continue an interrupted study with its missing runs, in the order of its plan.
 
-STUDY is the folder of a study, one of its sessions, or its name. Runs that took place are kept,
-failed ones too. One that was stopped (Ctrl-C, `gpuwatch stop`) is done again, its session kept
-under another name; so is one that broke off with its recorder, unless it left all that it takes to
-complete its session. Everything is as the first command asked for, the environment variables are
-those of now. A study that you did not start is gone on with only if you say --trust, since its plan
-says what is run; without it the commands are printed, and nothing is done.
+STUDY is the folder of a study, one of its sessions, or its name. Completed runs are kept, failed
+ones too. A run that was stopped (Ctrl-C, `gpuwatch stop`) is repeated, and its session kept under
+another name; so is one whose recorder died, unless enough was left to complete its session. All
+settings are those of the first command; the environment variables are the current ones. The plan
+of a study says which commands are run: a study that you did not start needs --trust. Without it the
+commands are only printed.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("study", metavar="STUDY")
     record.add_start_arguments(parser)
     parser.add_argument(
-        "--trust", action="store_true", help="run what the plan says, whoever wrote it"
+        "--trust", action="store_true", help="run the plan's commands, whoever wrote them"
     )
-    parser.add_argument("--plan", action="store_true", help="print what is missing, run nothing")
+    parser.add_argument("--plan", action="store_true", help="print the missing runs, run nothing")
     launch.add_plan_format(parser.add_argument)
 
 
@@ -48,24 +48,24 @@ def run(arguments: argparse.Namespace, command: tuple[str, ...]) -> int:
             say(line)
         raise
     if not (arguments.plan or plan.settings.get("programs")):
-        say("no file of what it runs was noted: whether it is still the same cannot be checked")
+        say("the study has no record of the program's files: changes since then go unnoticed")
     os.chdir(str(plan.settings["working_directory"]))
     request = _request(plan, folder, trusted=arguments.trust)
     return record.start(request, arguments)
 
 
 def _commands(plan: Plan) -> Iterator[str]:
-    """What going on with ``plan`` would run, each command in each environment once."""
+    """The commands that ``plan`` would run, once for each environment."""
     yield f"in the folder {plan.settings.get('working_directory')} it would run:"
     for workload, environment in unique((run.workload, run.environment) for run in plan.runs):
         own = () if workload.kind == "command" else (workload.name,)
         where = [environment.kind, environment.image, environment.python]
         where += [f"mount {mount}" for mount in environment.mounts]
         where += ["pull" if environment.pull else None, environment.network]
-        told = ", ".join(str(each) for each in where if each)
-        yield f"  {' '.join(map(shell, [*own, *workload.arguments]))}   ({told})"
+        place = ", ".join(str(each) for each in where if each)
+        yield f"  {' '.join(map(shell, [*own, *workload.arguments]))}   ({place})"
     if plan.settings.get("dcgm"):
-        yield f"  dcgmi, which would ask {plan.settings['dcgm']}"
+        yield f"  dcgmi, which would connect to {plan.settings['dcgm']}"
 
 
 def _folder(text: str) -> Path:

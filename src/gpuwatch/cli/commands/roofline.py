@@ -1,6 +1,6 @@
-"""The roofline of sessions: FLOP/s against FLOP per byte, under the ceilings of their device.
+"""Show the roofline of sessions: FLOP/s against FLOP per byte, under the ceilings of their device.
 
-Of a study's folder and of a tag it takes all sessions. Measured ceilings are those of `gpuwatch
+A study's folder or a tag stands for all its sessions. Measured ceilings are from `gpuwatch
 calibrate`.
 """
 
@@ -23,16 +23,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace, command: tuple[str, ...]) -> int:
-    found = dict.fromkeys(
+    sessions = dict.fromkeys(
         path for text in arguments.session for path in session_lookup.sessions(text)
     )
-    made = render(list(found), arguments.format)
+    rendered = render(list(sessions), arguments.format)
     if arguments.out is None:
-        sys.stdout.write(made)
+        sys.stdout.write(rendered)
         return 0
     try:
         with output.asked_for(arguments.out) as file:
-            file.write(made.encode())
+            file.write(rendered.encode())
     except OSError as error:
         raise StorageError(
             f"cannot write {arguments.out}: {error.strerror}", "choose another --out"
@@ -41,10 +41,10 @@ def run(arguments: argparse.Namespace, command: tuple[str, ...]) -> int:
 
 
 def render(found: list[Path], form: str) -> str:
-    """The roofline of these files.
+    """The roofline of the session files ``found``.
 
     Raises:
-        NotAvailable: there is nothing to draw, with the reasons.
+        NotAvailable: there is nothing to draw; the message has the reasons.
     """
     from gpuwatch.analysis.summary.summary import summarise
     from gpuwatch.report.roofline import svg

@@ -1,7 +1,7 @@
 """Start a workload and watch it live; without a terminal, record it in the foreground.
 
-The recorder runs in a session of its own: leaving the screen, or losing the connection, does
-nothing to the run. `gpuwatch attach` comes back to it.
+The recorder runs in a session of its own: leaving the screen, or losing the connection, does not
+affect the run. `gpuwatch attach` returns to it.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def run(arguments: argparse.Namespace, command: tuple[str, ...]) -> int:
     if not arguments.workload and not command:
         raise UsageError(
             "nothing to run",
-            "name a workload, or a command of your own behind --; or just: gpuwatch",
+            "name a workload, or your own command after --; or just: gpuwatch",
         )
     if not (arguments.plain or terminal.usable()):
         arguments.detach, arguments.quiet, arguments.while_pid = False, False, None
@@ -55,7 +55,7 @@ def run(arguments: argparse.Namespace, command: tuple[str, ...]) -> int:
 
 
 def _ended(folder: Path) -> int:
-    """After the screen: the summary of a study that is over, and its exit code."""
+    """After the screen: print the summary of a finished study, and return its exit code."""
     from gpuwatch.session.reading.reader import SessionReader
     from gpuwatch.session.reading.status import State, status
     from gpuwatch.session.study.outcomes import GIVEN_UP
@@ -72,7 +72,7 @@ def _ended(folder: Path) -> int:
             meta = reader.meta()
         if status(meta, path).state not in (State.FINISHED, State.STOPPED):
             failed = mapping(meta.get("result")).get("launcher_failed")
-            why = ExitCode.NOT_AVAILABLE if failed else exit_code_of(mapping(meta.get("error")))
-            code = max(code, why)
+            reason = ExitCode.NOT_AVAILABLE if failed else exit_code_of(mapping(meta.get("error")))
+            code = max(code, reason)
     record.print_summary(folder)
     return code

@@ -1,8 +1,8 @@
-"""Show the screens in a browser, on this machine's loopback interface alone.
+"""Show the screens in a browser, on this machine's loopback interface only.
 
-The address that is printed ends in a secret: without it nothing is shown, and a page that is loaded
-again asks for it again. Each page is a screen of its own. Unless --allow-actions is given it is
-read-only: it starts, stops and deletes nothing.
+The printed address ends in a secret: without it nothing is shown, and a reloaded page asks for it
+again. Each page is a separate screen. Unless --allow-actions is given, the screens are read-only:
+they start, stop and delete nothing.
 
   gpuwatch serve                                   the home screen
   gpuwatch serve last                              one session, live or saved
@@ -29,7 +29,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--port", type=_port, default=DEFAULT_PORT, help=f"default {DEFAULT_PORT}; 0: any free one"
     )
     parser.add_argument(
-        "--allow-actions", action="store_true", help="runs may be started, stopped and deleted"
+        "--allow-actions", action="store_true", help="allow starting, stopping and deleting runs"
     )
 
 
@@ -52,11 +52,11 @@ def run(arguments: argparse.Namespace, command: tuple[str, ...]) -> int:
     token = secrets.token_urlsafe(24)
 
     def ready(port: int) -> None:
-        # An address is data, also for a script that opens it.
-        # By number: a name could lead to another server. No browser sends what stands behind the #.
+        # On stdout, because a script may open the address. The IP, because a name could resolve to
+        # another server. After the #, because browsers do not send that part.
         print(f"http://127.0.0.1:{port}/#{token}", flush=True)
-        told = "" if arguments.allow_actions else "read-only; "
-        print(f"{told}Ctrl-C ends it, runs go on", file=sys.stderr)
+        mode = "" if arguments.allow_actions else "read-only; "
+        print(f"{mode}Ctrl-C ends it, runs continue", file=sys.stderr)
 
     serve(shown, token, arguments.port, ready=ready, say=say)
     return ExitCode.DONE
@@ -68,5 +68,5 @@ def _port(text: str) -> int:
     except ValueError:
         port = -1
     if not 0 <= port < 1 << 16:
-        raise argparse.ArgumentTypeError(f"{text!r} is no port: a number up to 65535")
+        raise argparse.ArgumentTypeError(f"invalid port {text!r}: expected 0 to 65535")
     return port

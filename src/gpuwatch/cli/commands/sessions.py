@@ -1,6 +1,6 @@
-"""List the runs that go on and the sessions that are saved, newest first.
+"""List running and saved sessions, newest first.
 
-Without DIR: the default folder of studies, those recorded with --out, and every run that goes on.
+Without DIR: the default folder of studies, those recorded with --out, and every live run.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from gpuwatch.core.json_schema import JSON_SCHEMA
 from gpuwatch.core.models import JSON
 
 _UNBOUNDED = 10_000
-"""Columns where the list goes to a file or a pipe: each session stays one line."""
+"""Width in columns for a file or a pipe, so that each session stays on one line."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -31,7 +31,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace, command: tuple[str, ...]) -> int:
     for folder in arguments.folder:
         if not os.path.isdir(folder):
-            raise StorageError(f"no folder {folder}", "see `gpuwatch sessions` without a folder")
+            raise StorageError(f"no folder {folder}", "list all sessions: gpuwatch sessions")
     if arguments.folder:
         under = [
             path for folder in arguments.folder for path in session_lookup.sessions_under(folder)
@@ -52,7 +52,7 @@ def run(arguments: argparse.Namespace, command: tuple[str, ...]) -> int:
 
 
 def _json(found: Listed) -> str:
-    """A line for each session and each study."""
+    """The JSON document, with one line per session and study."""
     from gpuwatch.core.text import document
 
     def lines(rows: list[dict[str, JSON]]) -> str:
@@ -66,15 +66,15 @@ def _json(found: Listed) -> str:
 
 
 def _table(rows: list[dict[str, JSON]], columns: int) -> str:
-    """One line each; where that is wider than the terminal, the file on a line of its own."""
+    """One line per session; if that is wider than ``columns``, the file is on a second line."""
     from gpuwatch.core import units
     from gpuwatch.core.text import clean, shell
     from gpuwatch.report.tables.plain import table
     from gpuwatch.report.values import shown
 
-    # Names and tags take no room where nobody gave any.
+    # No columns for names and tags if no session has any.
     given = [key for key in ("name", "tags") if any(row[key] for row in rows)]
-    told = [
+    cells = [
         [
             clean(row["id"], 12),
             clean(row["status"]),
@@ -92,14 +92,14 @@ def _table(rows: list[dict[str, JSON]], columns: int) -> str:
     files = [shell(row["path"]) for row in rows]
     wide = table(
         [*head, "file"],
-        [[*row, file] for row, file in zip(told, files, strict=True)],
+        [[*row, file] for row, file in zip(cells, files, strict=True)],
         left=left,
         last_left=True,
     )
     if max(map(len, wide.splitlines())) <= columns:
         return wide
-    for row in told:
+    for row in cells:
         row[0], row[-3] = row[0][:8], row[-3][:16].replace("T", " ")
     head[-3] = "started (UTC)"
-    first, *lines = table(head, told, left=left).splitlines()
+    first, *lines = table(head, cells, left=left).splitlines()
     return "\n".join([first, *(f"{a}\n  {b}" for a, b in zip(lines, files, strict=True))])

@@ -1,4 +1,4 @@
-"""The figures of a session: times, steps, throughput, FLOP, and every metric with its method."""
+"""Show a session's figures: times, steps, throughput, FLOP, and every metric with its method."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--exact",
         action="store_true",
-        help="read every sample and every step of a long session, which takes its time",
+        help="read every sample and every step of a long session, which is slow",
     )
     parser.add_argument("--format", choices=("table", "json", "md", "csv"), default="table")
 

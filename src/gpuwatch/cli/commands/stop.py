@@ -1,6 +1,6 @@
-"""End a run: SIGTERM to its whole process tree, SIGKILL after ten seconds.
+"""Stop a run: SIGTERM to its whole process tree, SIGKILL after ten seconds.
 
-With a run its study ends. --all ends every run of yours on this machine, and every study that is
+This also ends its study. --all stops all your runs on this machine, and every study that is
 between two runs.
 """
 
@@ -21,13 +21,13 @@ from gpuwatch.core.models import JSON, mapping
 from gpuwatch.core.text import to_paste
 
 _GRACE, _PATIENCE = 12.0, 20.0
-"""Seconds: a workload without recorder or shim is killed after the first; all is given up after
-the second."""
+"""Time limits in s: a workload without recorder or shim is killed after the first; stopping fails
+after the second."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("session", nargs="?", metavar="SESSION")
-    parser.add_argument("--all", action="store_true", help="every run that is going on")
+    parser.add_argument("--all", action="store_true", help="stop every run that is going on")
 
 
 def run(arguments: argparse.Namespace, command: tuple[str, ...]) -> int:
@@ -44,7 +44,7 @@ def _stop_named(text: str) -> int:
     if targets and not (ended or troubles) and os.path.isdir(text):
         between = _folders(targets)
     also, more = _each(_stop_between_runs, between)
-    _tell(ended + also, troubles + more, alone=len(targets) == 1)
+    _report(ended + also, troubles + more, alone=len(targets) == 1)
     if not (ended or also):
         say(_not_running(targets, alone))
     return 0
@@ -60,14 +60,14 @@ def _stop_all() -> int:
     ended += [*also, *_swept()]
     for error in elsewhere:
         say(error.message)
-    _tell(ended, [error for error in troubles if error not in elsewhere] + more, alone=False)
+    _report(ended, [error for error in troubles if error not in elsewhere] + more, alone=False)
     if not ended:
         say("nothing was running")
     return 0
 
 
-def _tell(ended: Sequence[str], troubles: Sequence[GpuwatchError], *, alone: bool) -> None:
-    """Say what was done, and fail by what could not be."""
+def _report(ended: Sequence[str], troubles: Sequence[GpuwatchError], *, alone: bool) -> None:
+    """Print what was stopped, and raise the last error if there is one."""
     for line in ended:
         say(line)
     for trouble in troubles[:-1]:
@@ -81,7 +81,7 @@ def _tell(ended: Sequence[str], troubles: Sequence[GpuwatchError], *, alone: boo
 def _each(
     do: Callable[[Path], str | None], targets: Sequence[Path]
 ) -> tuple[list[str], list[GpuwatchError]]:
-    """What was done of each, and what could not be: one does not hold up the rest."""
+    """Apply ``do`` to all targets despite errors; returns its messages and the errors."""
     done, troubles = [], []
     for target in targets:
         try:
@@ -94,15 +94,16 @@ def _each(
 
 
 def _all() -> list[Path]:
-    """The session files of every run that may go on, also of those that are gone."""
+    """The session files of all run folders, deleted files included."""
     from gpuwatch.core import paths
 
-    found = [paths.session_of(folder) for folder in paths.run_folders()]
-    return list(dict.fromkeys(path for path in found if path is not None))
+    sessions = [paths.session_of(folder) for folder in paths.run_folders()]
+    return list(dict.fromkeys(path for path in sessions if path is not None))
 
 
 def _named(text: str) -> list[Path]:
-    """The sessions that ``text`` names; of runs whose file is gone too, by its path or their id."""
+    """The sessions that ``text`` names; runs whose file is gone are found by its path or their
+    id."""
     from gpuwatch.core import paths
     from gpuwatch.recorder.run_folder import folders_of
 
@@ -111,15 +112,15 @@ def _named(text: str) -> list[Path]:
     except GpuwatchError:
         by_id = [folder for folder in paths.run_folders() if text and folder.name.startswith(text)]
         of_study = folders_of(Path(text)) or folders_of(paths.data_home() / text)
-        found = [paths.session_of(folder) for folder in by_id or of_study]
-        gone = list(dict.fromkeys(path for path in found if path is not None))
+        sessions = [paths.session_of(folder) for folder in by_id or of_study]
+        gone = list(dict.fromkeys(path for path in sessions if path is not None))
         if not gone:
             raise
         return gone
 
 
 def _without_session(text: str) -> Path | None:
-    """The folder of a study that goes on and has no session: of the machine, and deleted."""
+    """The folder of a running study without a session: a machine recording whose file is gone."""
     from gpuwatch.core import paths
     from gpuwatch.recorder.run_folder import folders_of
     from gpuwatch.session.study.study_folder import holder, sessions_in
@@ -155,7 +156,7 @@ def _stop_between_runs(folder: Path) -> str | None:
 
 
 def _not_running(paths: list[Path], alone: Path | None) -> str:
-    """That it is over, and what else of its study goes on."""
+    """The message that the run is over, and how to stop its study if that goes on."""
     from gpuwatch.session.study.progress import recorder_alive
 
     folder = alone or paths[0].parent
@@ -165,7 +166,7 @@ def _not_running(paths: list[Path], alone: Path | None) -> str:
 
 
 def _swept() -> list[str]:
-    """End what engines still hold of runs that no session knows; a line for each."""
+    """Remove leftovers of dead runs from the container engines; returns a line for each."""
     from gpuwatch.recorder import run_folder
     from gpuwatch.runners import kinds, load
     from gpuwatch.runners.base import Sweeper
@@ -181,10 +182,10 @@ def _swept() -> list[str]:
 
 
 def stop(path: Path) -> str | None:
-    """End the run of a session, and with it its study; what was done, ``None``: it was over.
+    """Stop the run of a session and its study; returns what was done, ``None`` if it was over.
 
-    Only what this user's own run folders say is acted on, whatever the session says: through the
-    run's recorder, or in its place where that died.
+    Trusts only this user's own run folders, not the session. Stops the run through its recorder, or
+    directly if the recorder died.
     """
     from gpuwatch.recorder.run_folder import check_is_here, folders_of, handle_of
 
@@ -205,8 +206,8 @@ def stop(path: Path) -> str | None:
     replaced = [_stop_unread(folder, path) for folder in folders if folder.name != own]
     if any(replaced):
         return f"stopped the run that was recorded to {path} before that file was replaced"
-    of_it = next((folder for folder in folders if folder.name == own), None)
-    return _stop_machine(path, meta) if of_it is None else _stop_run(of_it, path, meta)
+    run_folder = next((folder for folder in folders if folder.name == own), None)
+    return _stop_machine(path, meta) if run_folder is None else _stop_run(run_folder, path, meta)
 
 
 def _meta(path: Path) -> dict[str, JSON]:
@@ -217,7 +218,7 @@ def _meta(path: Path) -> dict[str, JSON]:
 
 
 def _stop_unread(folder: Path, path: Path) -> bool:
-    """End the run of a folder without its session, and forget it; whether anything still ran."""
+    """Stop the run of a folder whose session is unreadable; returns whether anything still ran."""
     from gpuwatch.recorder.run_folder import handle_of
 
     recorded = _stop_recorder(folder, path)
@@ -228,7 +229,7 @@ def _stop_unread(folder: Path, path: Path) -> bool:
 
 
 def _stop_run(folder: Path, path: Path, meta: Mapping[str, JSON]) -> str | None:
-    """End the run of a folder whose session can be read."""
+    """Stop the run of a folder whose session can be read."""
     from gpuwatch.recorder.recover import take_up
     from gpuwatch.recorder.run_folder import STOP_COMMAND, handle_of
 
@@ -245,7 +246,7 @@ def _stop_run(folder: Path, path: Path, meta: Mapping[str, JSON]) -> str | None:
 
 
 def _stop_recorder(folder: Path, path: Path) -> bool:
-    """End the run of a folder through its recorder; ``False``: that does not live."""
+    """Stop the run of a folder through its recorder; ``False`` if the recorder is not alive."""
     from gpuwatch.recorder.run_folder import note_stop, recorder_of
 
     recorder = recorder_of(folder)
@@ -259,8 +260,10 @@ def _stop_recorder(folder: Path, path: Path) -> bool:
 
 
 def _stop_machine(path: Path, meta: Mapping[str, JSON]) -> str | None:
-    """End a recording of the machine, which has no folder of its own: the kernel says who holds
-    its study and has its file open. ``None``: what has no folder is over."""
+    """Stop a recording of the machine; ``None`` if it is over.
+
+    It has no run folder: the process comes from the lock on its study and the open session file.
+    """
     from gpuwatch.recorder.run_folder import NotYours, RecordedElsewhere
     from gpuwatch.session.reading.status import goes_on_alone, process_id, status
     from gpuwatch.session.study.study_folder import holder
@@ -282,7 +285,7 @@ def _stop_machine(path: Path, meta: Mapping[str, JSON]) -> str | None:
 
 
 def _end(handle: dict[str, JSON], path: Path) -> bool:
-    """End what still runs of a run that was given up, and forget it; whether anything did."""
+    """Stop an abandoned run's processes and clean up; returns whether any were running."""
     from gpuwatch.runners import load
 
     run_ = load(str(handle["kind"])).attach(handle, None)
@@ -303,5 +306,5 @@ def _wait(over: Callable[[], bool], path: Path) -> None:
     deadline = time.monotonic() + _PATIENCE
     while not over():
         if time.monotonic() > deadline:
-            raise GpuwatchError(f"{path} does not end", "look at its processes: ps -ejH")
+            raise GpuwatchError(f"{path} did not stop", "look at its processes: ps -ejH")
         time.sleep(0.05)

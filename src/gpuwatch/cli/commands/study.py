@@ -1,8 +1,8 @@
-"""Run a study that is written down: a preset, or a TOML file of your own.
+"""Run a predefined study: a preset, or your own TOML file.
 
-Flags change it without an edit: --env gives other environments (a part that has fewer than the
-largest takes as many, from the first on), --blocks another number of blocks, --steps, --device and
-the other flags of workloads another parameter; all in every part.
+Flags override it in every part: --env the environments (a part with fewer environments than the
+largest part takes that many, the first ones), --blocks the number of blocks, and --steps, --device
+and the other flags of workloads their parameters.
 
   gpuwatch study --list                    the presets
   gpuwatch study multi-environment         run one; --plan prints what it would run
@@ -32,7 +32,7 @@ from gpuwatch.workloads import options
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("study", nargs="?", metavar="NAME|FILE.toml")
-    parser.add_argument("--list", action="store_true", help="name the presets")
+    parser.add_argument("--list", action="store_true", help="list the presets")
     parser.add_argument("--show", metavar="NAME", help="print the file of a preset")
     study_parts.add_arguments(parser)
     options.add_arguments(parser)
@@ -40,9 +40,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace, command: tuple[str, ...]) -> int:
     if command:
-        raise UsageError("a study has its commands in its file", 'write command = "..." there')
-    asked = [arguments.list, arguments.show is not None, arguments.study is not None]
-    if sum(asked) != 1:
+        raise UsageError("study takes no command", 'write command = "..." in its file')
+    actions = [arguments.list, arguments.show is not None, arguments.study is not None]
+    if sum(actions) != 1:
         raise UsageError("name one study, or --list, or --show NAME", "see `gpuwatch study --help`")
     if arguments.list:
         print(_list(arguments))
@@ -65,21 +65,21 @@ def run(arguments: argparse.Namespace, command: tuple[str, ...]) -> int:
 
 
 def parts(study: Study, arguments: argparse.Namespace) -> list[Part]:
-    """The parts of ``study``, changed by what ``arguments`` ask for.
+    """The parts of ``study``, with the overrides in ``arguments``.
 
     Raises:
-        UsageError: an environment, the margin or the rest between runs cannot be understood.
+        UsageError: an environment, the margin or the rest between runs is invalid.
     """
     most = max(len(each.environments) for each in study.parts)
     texts = [_environments(each, arguments.env, most) for each in study.parts]
-    takes = [
+    uses_python = [
         _bare(named) and bool(each.workloads)
         for each, named in zip(study.parts, texts, strict=True)
     ]
-    if arguments.python and not any(takes):
+    if arguments.python and not any(uses_python):
         raise UsageError(
-            "--python is the interpreter of gpuwatch's own workloads in the bare environment, "
-            "and no part has one",
+            "--python sets the interpreter of gpuwatch's own workloads in the bare environment, "
+            "and no part has any",
             "for a container write --env KIND=IMAGE,python=PATH",
         )
     asked = argparse.Namespace(**vars(arguments))
@@ -88,7 +88,7 @@ def parts(study: Study, arguments: argparse.Namespace) -> list[Part]:
     asked.cool_down = own.cool_down if arguments.cool_down is None else arguments.cool_down
     counted = arguments.blocks is not None or arguments.quick or arguments.rigorous
     made = []
-    for each, named, interpreter in zip(study.parts, texts, takes, strict=True):
+    for each, named, interpreter in zip(study.parts, texts, uses_python, strict=True):
         if not counted:
             asked.quick = own.quick and each.blocks is None
             asked.rigorous = own.rigorous and each.blocks is None
@@ -120,7 +120,7 @@ def _cases(part: StudyPart) -> list[Workload]:
 
 
 def _design(study: Study) -> argparse.Namespace:
-    """What the file says of blocks, margin and rest, as the flags of these names would."""
+    """Blocks, margin and rest from the study file, parsed as the flags of these names."""
     parser = Parser(prog="gpuwatch study")
     launch.add_design_arguments(parser)
     given = {
@@ -138,7 +138,7 @@ def _design(study: Study) -> argparse.Namespace:
 
 
 def _given(arguments: argparse.Namespace) -> dict[str, JSON]:
-    """The flags of workloads that stand on the command line."""
+    """The workload flags given on the command line."""
     return {
         name: parameters.checked(name, value, parameters.flag(name))
         for name in options.FLAGS
@@ -147,7 +147,7 @@ def _given(arguments: argparse.Namespace) -> dict[str, JSON]:
 
 
 def _list(arguments: argparse.Namespace) -> str:
-    """Each preset with its runs and environments, and below it what it asks."""
+    """A table of the presets with environments and runs, each with its question below."""
     rows, questions = [], []
     for name in studies.presets():
         study = studies.find(name)

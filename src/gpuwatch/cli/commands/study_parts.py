@@ -1,4 +1,4 @@
-"""What ``study``, ``sweep`` and ``noise`` share: parts of a study from what was asked for."""
+"""Build the parts of a study from the command line, for ``study``, ``sweep`` and ``noise``."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from gpuwatch.session.study.plan import Part
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """How the study is run and recorded."""
+    """The options for running and recording the study."""
     launch.add_recording_arguments(parser)
     launch.add_design_arguments(parser)
     record.add_start_arguments(parser)
@@ -27,10 +27,10 @@ def part(
     *,
     sweep: Mapping[str, tuple[JSON, ...]] | None = None,
 ) -> Part:
-    """A part with environments as behind ``--env`` and the design that ``arguments`` ask for.
+    """A part with environments from ``--env`` ``texts`` and the design in ``arguments``.
 
     Raises:
-        UsageError: an environment cannot be understood, or has an interpreter for nothing.
+        UsageError: an environment is invalid, or has an interpreter that no case uses.
     """
     made = Part(
         name=name,
@@ -43,6 +43,6 @@ def part(
 
 
 def runs(part: Part) -> int:
-    """How many runs a part has, warm-up included."""
+    """The number of runs of a part, warm-up included."""
     blocks = 1 if part.blocks is None else part.blocks + part.warmup_blocks
     return len(part.workloads) * len(part.environments) * blocks

@@ -1,9 +1,9 @@
-"""Go through the values of a workload's parameter: which is fastest, and which are as good.
+"""Run a workload with several values of a parameter: which is fastest, and which are as good.
 
-Several values, with commas between, make a sweep; several such flags make every combination. A
-single value holds for all runs. Each combination runs once in each block (3 without --blocks), for
-100 steps without --steps or --epochs (the ImageNet networks 15, gcn 200). What ends out of memory
-is not tried again, nor any larger batch.
+Give several values separated by commas; several such flags give every combination. A single value
+applies to all runs. Each combination runs once per block (default: 3 blocks), by default for 100
+steps (15 for the ImageNet networks, 200 for gcn). A value that runs out of memory is not tried
+again, nor is any larger batch.
 
   gpuwatch sweep mnist-cnn --batch-size 16,32,64,128
   gpuwatch sweep resnet18 --dtype float32,tf32,bfloat16 --blocks 5
@@ -46,16 +46,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace, command: tuple[str, ...]) -> int:
     if command:
         raise UsageError(
-            "a sweep goes through the flags of gpuwatch's own workloads, not of a command",
+            "sweep varies the flags of gpuwatch's own workloads, not those of a command",
             "write a study file with a part for each value (docs/studies.md), or record each with "
             "--record and use `gpuwatch compare`",
         )
     if len(arguments.workload) != 1:
         given = f"not {len(arguments.workload)}" if arguments.workload else "and none was named"
-        raise UsageError(f"a sweep is of one workload, {given}", f"such as: {_EXAMPLE}")
+        raise UsageError(f"sweep takes one workload, {given}", f"such as: {_EXAMPLE}")
     fixed, sweep = axes(arguments)
     if not sweep:
-        raise UsageError("no flag has several values to go through", f"such as: {_EXAMPLE}")
+        raise UsageError("no flag has several values", f"such as: {_EXAMPLE}")
     (name,) = arguments.workload
     try:
         names.check(name)
@@ -75,10 +75,10 @@ def run(arguments: argparse.Namespace, command: tuple[str, ...]) -> int:
 def axes(
     arguments: argparse.Namespace,
 ) -> tuple[dict[str, JSON], dict[str, tuple[JSON, ...]]]:
-    """The parameters that hold for all runs, and those that have several values.
+    """The parameters with one value, and those with several.
 
     Raises:
-        UsageError: a value is none of its flag, or is given twice.
+        UsageError: a value is invalid, or is given twice.
     """
     fixed: dict[str, JSON] = {}
     sweep: dict[str, tuple[JSON, ...]] = {}

@@ -1,7 +1,7 @@
 """Tag a session or a study: `gpuwatch tag last +fast -old`.
 
-+TAG or TAG adds, -TAG removes; without any the tags are printed, one a line. `tag:fast` names all
-sessions that have it: `gpuwatch compare tag:fast`.
++TAG or TAG adds, -TAG removes; without any the tags are printed, one per line. `tag:fast` stands
+for all sessions with that tag: `gpuwatch compare tag:fast`.
 """
 
 from __future__ import annotations
@@ -22,11 +22,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 _REMOVE = "\0-"
-"""Begins a tag to remove in place of the dash that would make it an option; in no argument."""
+"""Marks a tag to remove, so that argparse does not take its dash for an option; a NUL cannot occur
+in an argument."""
 
 
 def words(given: Sequence[str]) -> list[str]:
-    """The command line as the parser is to see it."""
+    """The arguments for argparse, with the dashes of tags masked."""
     dashed = (text.startswith("-") and text not in ("-h", "--help") for text in given)
     return [f"\0{text}" if dash else text for text, dash in zip(given, dashed, strict=True)]
 

@@ -1,1 +1,1 @@
-"""What `gpuwatch doctor` asks: hardware counters, images, builds of torch."""
+"""Checks of `gpuwatch doctor`: hardware counters, images, builds of torch."""

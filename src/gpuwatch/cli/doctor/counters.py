@@ -1,4 +1,4 @@
-"""Whether hardware counters can be read here: for bandwidth and pipes, and by ``ncu`` for FLOP."""
+"""Whether hardware counters are readable here: for bandwidth and pipes, and for FLOP by ``ncu``."""
 
 from __future__ import annotations
 
@@ -37,16 +37,16 @@ _OPEN_COUNTERS = (
 
 @dataclass(frozen=True)
 class Tier:
-    """How far the truth about one GPU's bandwidth and pipes reaches on this machine."""
+    """Which counters give one GPU's bandwidth and pipe activity on this machine."""
 
     device: str
     measured_by: str | None
-    """The counter that gives the bandwidth; ``None``: none does."""
+    """The counter that measures the bandwidth; ``None``: there is none."""
     problem: Problem | None
 
 
 def tiers(devices: Sequence[Device], channels: Sequence[Channel]) -> tuple[Tier, ...]:
-    """Each GPU's tier, from the channels that a recording would begin with."""
+    """The tier of each GPU, from the channels at the start of a recording."""
     bandwidth = {each.device: each for each in channels if each.metric == _BANDWIDTH}
     return tuple(_tier(device, bandwidth.get(device.id)) for device in devices)
 
@@ -59,7 +59,7 @@ def _tier(device: Device, channel: Channel | None) -> Tier:
 
 
 def _hint(device: Device, reason: str) -> str:
-    """What would give the bandwidth; never what is fulfilled already."""
+    """What would make the bandwidth measurable; never a condition already met."""
     permission = describe(NO_PERMISSION)
     if permission.reason in reason:
         return permission.hint
@@ -68,7 +68,7 @@ def _hint(device: Device, reason: str) -> str:
     if may_have_gpm(device) and "says " not in reason and "peak" not in reason:
         return "see whether nvidia-smi answers, and look for Xid errors in the kernel log"
     if is_mig(device):
-        return "watch the whole GPU; of a MIG device the share of its time alone can be measured"
+        return "watch the whole GPU: on a MIG device only the share of busy time can be measured"
     if not device.attributes.get("compute.capability") or not read_by_dcgm(device):
         counted = "none on this GPU; bytes per step are counted (algorithmic)"
         by_ncu = ", or read by ncu: gpuwatch run --counters"
@@ -79,7 +79,7 @@ def _hint(device: Device, reason: str) -> str:
 
 
 def executed_flop(parameters: Path = PARAMETERS) -> Problem | None:
-    """Why ``--counters`` cannot count what kernels execute; ``None``: ncu is here and may."""
+    """Why ``--counters`` cannot count executed work; ``None``: ncu is here and allowed to."""
     if find_ncu() is None:
         return Problem(
             "ncu-missing",
@@ -89,14 +89,14 @@ def executed_flop(parameters: Path = PARAMETERS) -> Problem | None:
     if os.geteuid() != 0 and restricted(parameters):
         return Problem(
             "counters-restricted",
-            "the driver lets administrators alone read performance counters",
+            "the driver lets only administrators read performance counters",
             _OPEN_COUNTERS,
         )
     return None
 
 
 def find_ncu() -> str | None:
-    """Nsight Compute's command line, on the ``PATH`` or where CUDA's packages put it."""
+    """Path of Nsight Compute's ``ncu``, from ``PATH`` or where CUDA's packages put it."""
     return shutil.which("ncu") or shutil.which("ncu", path="/usr/local/cuda/bin")
 
 

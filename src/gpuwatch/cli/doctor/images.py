@@ -1,4 +1,4 @@
-"""Images that are on this machine, as ``--env`` names them. Nothing is fetched or started."""
+"""Local images, in the form of ``--env``. Nothing is fetched or started."""
 
 from __future__ import annotations
 
@@ -13,22 +13,22 @@ from gpuwatch import runners
 from gpuwatch.runners import image_records
 
 MOST = 12
-"""Images of one kind that are named, the newest first."""
+"""Most images listed of one kind, newest first."""
 _STOREHOUSE = "/var/tmp/{user}.ch"  # noqa: S108 where Charliecloud keeps images by default
 
 
 def images(patience: float) -> list[str]:
     """``docker=NAME``, ``apptainer=FILE.sif``, ``charliecloud=FOLDER``, by kind; at most `MOST` of
-    each. Kinds that do not answer within ``patience`` seconds, and unknown ones, have none.
+    each. A kind that does not answer within ``patience`` s contributes none.
 
-    The images that gpuwatch takes where none is named are left out.
+    gpuwatch's default images are left out.
     """
     finders: Mapping[str, Callable[[], Iterable[str]]] = {
         "docker": _docker,
         "apptainer": _sif_files,
         "charliecloud": _root_folders,
     }
-    asked = [kind for kind in runners.kinds(aliases=False) if kind in finders]
+    kinds = [kind for kind in runners.kinds(aliases=False) if kind in finders]
     found: dict[str, list[str]] = {}
 
     def ask(kind: str) -> None:
@@ -36,13 +36,13 @@ def images(patience: float) -> list[str]:
             named = [text for text in finders[kind]() if text.isprintable() and "," not in text]
             found[kind] = named[:MOST]
 
-    threads = [threading.Thread(target=ask, args=(kind,), daemon=True) for kind in asked]
+    threads = [threading.Thread(target=ask, args=(kind,), daemon=True) for kind in kinds]
     for thread in threads:
         thread.start()
     until = time.monotonic() + patience
     for thread in threads:
         thread.join(max(0.0, until - time.monotonic()))
-    return [f"{kind}={image}" for kind in asked for image in found.get(kind, ())]
+    return [f"{kind}={image}" for kind in kinds for image in found.get(kind, ())]
 
 
 def _docker() -> Iterable[str]:
@@ -57,14 +57,14 @@ def _docker() -> Iterable[str]:
 
 
 def _sif_files() -> Iterable[str]:
-    """In the working directory, and those that gpuwatch fetched."""
+    """SIF files in the working directory, and those that gpuwatch fetched."""
     home = image_records.images_home()
     fetched = [path for path in home.glob("*.sif") if path.name != "workloads.sif"]
     return [str(path) for path in _newest([*Path().glob("*.sif"), *fetched])]
 
 
 def _root_folders() -> Iterable[str]:
-    """In the working directory, and in Charliecloud's own storage."""
+    """Image folders in the working directory and in Charliecloud's own storage."""
     storage = os.environ.get("CH_IMAGE_STORAGE") or _STOREHOUSE.format(
         user=os.environ.get("USER", "")
     )

@@ -1,4 +1,4 @@
-"""Whether the torch of bare runs can use each GPU, why not, and which build of it would."""
+"""Whether the torch of bare runs can use each GPU; if not, why, and which build would."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from gpuwatch.core.text import clean, shell
 from gpuwatch.workloads.architectures import build_for, is_too_old, oldest_driver, runs_on
 
 PATIENCE_SECONDS = 60.0
-"""How long importing torch may take: on a network home it takes its time."""
+"""Time limit in s for importing torch, which is slow from a network home."""
 
 _PROBE = """
 import json, sys, torch
@@ -27,38 +27,38 @@ print(json.dumps([torch.__version__, torch.version.cuda, torch.cuda.get_arch_lis
 """
 
 
-_TOLD = re.compile(r"^(\w+)[^=\n]*= *(?:None|['\"]([^'\"\n]*)['\"])", re.MULTILINE)
+_ASSIGNMENT = re.compile(r"^(\w+)[^=\n]*= *(?:None|['\"]([^'\"\n]*)['\"])", re.MULTILINE)
 """A line of ``version.py``: ``cuda: Optional[str] = '13.2'``."""
 
 
 @dataclass(frozen=True)
 class TorchBuild:
-    """A torch as it says itself what it is."""
+    """A build of torch, as described by itself."""
 
     version: str
     cuda: str | None
-    """The CUDA it is built for; ``None``: for the CPU alone."""
+    """The CUDA version it is built for; ``None``: CPU only."""
     architectures: tuple[str, ...]
-    """``sm_80``, ``compute_90``: what it carries code for; empty where that is not known."""
+    """``sm_80``, ``compute_90``: the architectures it has code for; empty if not known."""
     refusal: str | None
     """CUDA's own reason for not starting; ``None``: it starts, or was not tried."""
 
 
 def read(package: Path) -> TorchBuild | None:
-    """What the files of a torch tell, nothing of which is run; ``None`` where they do not tell for
-    what it is built, or it is for no GPU of NVIDIA's."""
+    """Read the build from the package's files, without running them; ``None`` if they do not name
+    it, or if it is built for another vendor's GPUs."""
     try:
         text = (package / "version.py").read_text(encoding="utf-8")
     except (OSError, ValueError):
         return None
-    told = dict(_TOLD.findall(text))
-    if not told.get("__version__") or "cuda" not in told or told.get("hip") or told.get("xpu"):
+    facts = dict(_ASSIGNMENT.findall(text))
+    if not facts.get("__version__") or "cuda" not in facts or facts.get("hip") or facts.get("xpu"):
         return None
-    return TorchBuild(told["__version__"], told["cuda"] or None, (), None)
+    return TorchBuild(facts["__version__"], facts["cuda"] or None, (), None)
 
 
 def probe(python: str) -> TorchBuild | None:
-    """Ask the interpreter's torch, which is imported there; ``None`` where it does not answer."""
+    """Import torch in the interpreter and ask it; ``None`` if it does not answer."""
     try:
         answer = subprocess.run(
             [python, "-c", _PROBE],
@@ -75,7 +75,7 @@ def probe(python: str) -> TorchBuild | None:
 
 
 def fails(python: str) -> Problem:
-    """That the interpreter's torch does not answer."""
+    """The problem of a torch that cannot be imported."""
     return Problem(
         "torch-fails",
         f"torch cannot be imported by {python}",
@@ -86,7 +86,7 @@ def fails(python: str) -> Problem:
 def verdict(
     build: TorchBuild, capability: str | None, driver: str | None, python: str
 ) -> Problem | None:
-    """Why this torch cannot use a GPU of that compute capability; ``None``: it can."""
+    """Why this torch cannot use a GPU of compute capability ``capability``; ``None``: it can."""
     major, _, minor = (capability or "").partition(".")
     pair = (int(major), int(minor)) if major.isdigit() and minor.isdigit() else None
     fitting = build_for(pair, driver)
@@ -95,20 +95,22 @@ def verdict(
     else:
         hint = f"install into {python}: {fitting}"
     if build.cuda is None:
-        why = "is built for the CPU alone"
-        return Problem("torch-without-cuda", f"torch {build.version} {why}", hint)
+        reason = "is built for the CPU alone"
+        return Problem("torch-without-cuda", f"torch {build.version} {reason}", hint)
     if pair is not None and not runs_on(pair, build.architectures):
-        why = f"has no code for compute capability {capability}, only for "
-        why += " ".join(build.architectures)
-        return Problem("torch-without-architecture", f"torch {build.version} {why}", hint)
+        reason = f"has no code for compute capability {capability}, only for "
+        reason += " ".join(build.architectures)
+        return Problem("torch-without-architecture", f"torch {build.version} {reason}", hint)
     if is_too_old(driver, build.cuda):
         least = oldest_driver(build.cuda)
-        why = f"is built for CUDA {build.cuda}, which needs driver {least} or later, not {driver}"
+        reason = (
+            f"is built for CUDA {build.cuda}, which needs driver {least} or later, not {driver}"
+        )
         hint = f"update the driver to {least} or later, or {hint}"
-        return Problem("driver-too-old", f"torch {build.version} {why}", hint)
+        return Problem("driver-too-old", f"torch {build.version} {reason}", hint)
     if build.refusal is not None:
-        why = f"cannot start CUDA: {clean(build.refusal, 300)}"
+        reason = f"cannot start CUDA: {clean(build.refusal, 300)}"
         return Problem(
-            "cuda-refused", f"torch {build.version} {why}", "see whether nvidia-smi works"
+            "cuda-refused", f"torch {build.version} {reason}", "see whether nvidia-smi works"
         )
     return None

@@ -1,4 +1,4 @@
-"""The cases of a study that a command line names: workloads of ours, a command, or the machine."""
+"""The cases of a study named on the command line: our workloads, a command, or the machine."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from gpuwatch.workloads import names, options
 
 _STEPS = 100
 _LONG_ENOUGH = ("imagenet", "gcn")
-"""Modules of workloads whose own default, 15 batches and 200 epochs, reaches a steady state."""
+"""Workload modules whose default length (15 batches, 200 epochs) reaches a steady state."""
 
 _RUNNERS = re.compile(
     r"(python|pypy|ruby|perl|node|bash|dash|zsh|sh)[\d.]*|torchrun|accelerate",
@@ -24,7 +24,7 @@ _RUNNERS = re.compile(
 
 
 def command_name(command: Sequence[str]) -> str:
-    """What tells a command of the user's from others: the script rather than its interpreter."""
+    """Short name of a user's command: the script rather than its interpreter."""
     name = Path(command[0]).name
     if not _RUNNERS.fullmatch(name):
         return name
@@ -41,18 +41,18 @@ def command_name(command: Sequence[str]) -> str:
 
 
 def _own_program(words: Sequence[str]) -> str | None:
-    """The hint for a program that was named like a workload."""
+    """Hint for a program given in place of a workload name; ``None`` if it is not a program."""
     first = words[0]
     if shutil.which(first) or Path(first).exists() or Path(first).suffix in (".py", ".sh"):
-        return f"a program of your own stands behind --: -- {' '.join(map(shell, words))}"
+        return f"put your own program after --: -- {' '.join(map(shell, words))}"
     return None
 
 
 def workloads(arguments: argparse.Namespace, command: tuple[str, ...]) -> tuple[Workload, ...]:
-    """The cases that the command line names: workloads of ours, a command, or the machine.
+    """The cases that the command line names: our workloads, a command, or the machine.
 
     Raises:
-        UsageError: it names something unknown, or flags that do not go together.
+        UsageError: a name is unknown, or flags conflict.
     """
     clash = options.conflict(arguments)
     if clash:
@@ -65,14 +65,14 @@ def workloads(arguments: argparse.Namespace, command: tuple[str, ...]) -> tuple[
     if command:
         if arguments.workload:
             raise UsageError(
-                f"both a workload ({arguments.workload[0]}) and a command behind --",
+                f"both a workload ({arguments.workload[0]}) and a command after --",
                 "give one of them",
             )
         if given:
             flag = "--" + next(iter(given)).replace("_", "-")
             raise UsageError(
                 f"{flag} is a flag of gpuwatch's own workloads",
-                f"write it behind -- for {command[0]}",
+                f"to pass it to {command[0]}, write it after --",
             )
         return (Workload(command_name(command), "command", command),)
     if not arguments.workload:
@@ -81,33 +81,33 @@ def workloads(arguments: argparse.Namespace, command: tuple[str, ...]) -> tuple[
             raise UsageError(f"{flag} without a workload", f"name one: {', '.join(names.known())}")
         if arguments.env:
             raise UsageError(
-                "--env without a workload: the machine alone is recorded outside of containers",
-                "name a workload, or a command of your own behind --",
+                "--env without a workload: the machine alone is recorded outside containers",
+                "name a workload, or your own command after --",
             )
         return (Workload("machine", "machine"),)
     if given.get("data"):
         given["data"] = arguments.data = str(Path(arguments.data).absolute())
-    found = []
+    checked = []
     for name in arguments.workload:
         try:
-            found.append(names.check(name))
+            checked.append(names.check(name))
         except ValueError as error:
             raise UsageError(str(error), _own_program(arguments.workload)) from None
     flags = tuple(options.to_argv(arguments))
-    return tuple(Workload(name, "workload", flags, given) for name in found)
+    return tuple(Workload(name, "workload", flags, given) for name in checked)
 
 
 def long_enough(cases: Sequence[Workload]) -> tuple[Workload, ...]:
-    """The cases as they run in blocks: a length that was left open reaches a steady state.
+    """The cases for runs in blocks, with a default length that reaches a steady state.
 
-    An epoch of a small workload does not.
+    Small workloads without ``--steps`` or ``--epochs`` get 100 steps: an epoch is too short.
     """
-    found = []
+    extended = []
     for case in cases:
         small = case.kind == "workload" and names.module_of(case.name) not in _LONG_ENOUGH
         if small and not {"steps", "epochs"} & case.parameters.keys():
             parameters = {**case.parameters, "steps": _STEPS}
             flags = tuple(options.parameters_to_argv(parameters))
             case = replace(case, arguments=flags, parameters=parameters)
-        found.append(case)
-    return tuple(found)
+        extended.append(case)
+    return tuple(extended)

@@ -24,23 +24,23 @@ _NETWORKS = ("host", "bridge", "none")
 def environments(
     texts: Sequence[str], python: str | None = None, *, pull: bool = False
 ) -> tuple[Environment, ...]:
-    """The environments in order; one that is given twice gets ``#1``, ``#2`` behind its label.
+    """The environments in order; one given twice gets ``#1``, ``#2`` after its label.
 
-    ``python`` is that of ``--python``, for bare ones; ``pull`` lets images be fetched.
+    ``python`` is the value of ``--python``, for bare ones; ``pull`` allows fetching images.
 
     Raises:
-        UsageError: a text is not of that form, or names an unknown kind.
+        UsageError: a text is malformed, or names an unknown kind.
     """
-    found = [_environment(text, python, pull) for text in texts]
-    if python is not None and all(each.kind != "bare" for each in found):
+    parsed = [_environment(text, python, pull) for text in texts]
+    if python is not None and all(each.kind != "bare" for each in parsed):
         raise UsageError(
-            "--python is the interpreter of the bare environment",
+            "--python sets the interpreter of the bare environment only",
             f"for a container write --env {texts[0]},python=PATH",
         )
-    told = labels(found)
-    total, seen = Counter(told), Counter[str]()
+    labels_ = labels(parsed)
+    total, seen = Counter(labels_), Counter[str]()
     numbered = []
-    for each, label in zip(found, told, strict=True):
+    for each, label in zip(parsed, labels_, strict=True):
         seen[label] += 1
         numbered.append(
             replace(each, label=f"{label}#{seen[label]}" if total[label] > 1 else label)
@@ -86,12 +86,13 @@ def _mount(text: str) -> Mount:
     mode = parts.pop() if len(parts) > 1 and parts[-1] in ("rw", "ro") else "ro"
     source, target = parts[0], parts[-1]
     if len(parts) > 2 or not source or not target:
-        raise UsageError(f"mount={text} is no mount", "write mount=SRC:DST or mount=SRC:DST:rw")
+        raise UsageError(f"invalid mount={text}", "write mount=SRC:DST or mount=SRC:DST:rw")
     source = os.path.abspath(os.path.expanduser(source))
     target = source if len(parts) == 1 else target
     if not target.startswith("/") or os.path.normpath(target) == "/":
         raise UsageError(
-            f"mount={text}: {target} is no place in a container", "give an absolute path below /"
+            f"invalid mount={text}: {target} is not an absolute path below /",
+            "write mount=SRC:DST, such as mount=./data:/data",
         )
     return Mount(source, os.path.normpath(target), mode == "rw")
 
@@ -99,7 +100,9 @@ def _mount(text: str) -> Mount:
 def _size(text: str | None) -> int | None:
     if text is None:
         return None
-    found = re.fullmatch(r"(\d+)([kmgt]?)(i?b)?", text.lower())
-    if not found or not int(found[1]):
-        raise UsageError(f"{text!r} is no size", "write bytes, or 512m, 8g")
-    return int(found[1]) << (10 * " kmgt".index(found[2] or " "))
+    match = re.fullmatch(r"(\d+)([kmgt]?)(i?b)?", text.lower())
+    if not match or not int(match[1]):
+        raise UsageError(
+            f"invalid size {text!r}", "write a number with an optional unit, such as 512m or 8g"
+        )
+    return int(match[1]) << (10 * " kmgt".index(match[2] or " "))

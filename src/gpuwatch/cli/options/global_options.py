@@ -1,4 +1,4 @@
-"""Options of a screen that stand before the command: ``gpuwatch --plain replay last``."""
+"""Screen options before the command: ``gpuwatch --plain replay last``."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 VALUED = ("--interval", "--theme")
-"""Those of the home screen behind which a value stands."""
+"""Home-screen options that take a value."""
 
 
 def command_at(arguments: Sequence[str]) -> int:
-    """The place of the first word that is neither an option nor the value of one; behind the last
-    word where there is none. An option may be cut short, as argparse allows it."""
+    """Index of the first word that is neither an option nor an option's value; the number of words
+    if there is none. Options may be abbreviated, as in argparse."""
     at = 0
     while at < len(arguments) and arguments[at].startswith("-"):
         word = arguments[at]

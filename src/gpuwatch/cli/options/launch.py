@@ -1,4 +1,4 @@
-"""The arguments that ``run`` and ``--record`` share, and the request they make."""
+"""The arguments that ``run`` and ``--record`` share, and the request built from them."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ _LONGEST_REST = 3600.0
 QUICK, RIGOROUS = 3, 20
 """Blocks of ``--quick`` and ``--rigorous``."""
 COOL_DOWN = 2.0
-"""Seconds of rest before a run in blocks, unless asked otherwise."""
+"""Default rest in s before each run in blocks."""
 MOST_RUNS = 2000
 _UNITS = {"": 1.0, "ms": 1e-3, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0, "d": 86400.0}
 
 
 @dataclass(frozen=True)
 class Design:
-    """How a part is to be run: the fields of ``session.study.plan.Part`` of these names."""
+    """How a part runs: the fields of ``session.study.plan.Part`` with these names."""
 
     blocks: int | None
     warmup_blocks: int
@@ -43,7 +43,7 @@ class Design:
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """All that ``run`` and ``--record`` take."""
+    """All arguments of ``run`` and ``--record``."""
     add_workload_arguments(parser)
     add_recording_arguments(parser)
     add_design_arguments(parser)
@@ -55,7 +55,7 @@ def add_workload_arguments(parser: argparse.ArgumentParser) -> None:
         "workload",
         nargs="*",
         metavar="WORKLOAD",
-        help=f"{', '.join(names.known())}, torchvision:MODEL; or a command of yours behind --",
+        help=f"{', '.join(names.known())}, torchvision:MODEL; or your own command after --",
     )
     options.add_arguments(parser)
 
@@ -69,7 +69,7 @@ def add_recording_arguments(parser: argparse.ArgumentParser) -> None:
         type=seconds,
         default=0.5,
         metavar="SECONDS",
-        help="between samples, 0.01 to 60 (default: 0.5)",
+        help="time between samples, 0.01 to 60 (default: 0.5)",
     )
     add(
         "--duration",
@@ -80,7 +80,7 @@ def add_recording_arguments(parser: argparse.ArgumentParser) -> None:
     add(
         "--gpus",
         metavar="INDEX|UUID,...",
-        help="the GPUs to watch and to use (default: all); none: use none, watch all",
+        help="the GPUs to watch and use (default: all); none: use none, watch all",
     )
     add(
         "--dcgm",
@@ -89,7 +89,7 @@ def add_recording_arguments(parser: argparse.ArgumentParser) -> None:
         type=_host_engine,
         metavar="HOST[:PORT]",
         help="measure bandwidth and pipe activity of GPUs before Hopper through DCGM's host engine "
-        "(--dcgm=HOST[:PORT]; default: localhost:5555); keeps ncu and nsys out meanwhile",
+        "(--dcgm=HOST[:PORT]; default: localhost:5555); blocks ncu and nsys meanwhile",
     )
     add(
         "--env",
@@ -103,46 +103,46 @@ def add_recording_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def add_design_arguments(parser: argparse.ArgumentParser) -> None:
-    """In which blocks and in what order."""
+    """Blocks, their order, and the rest between runs."""
     group = parser.add_argument_group("study")
     blocks = group.add_mutually_exclusive_group()
     blocks.add_argument(
         "--blocks",
         type=_blocks,
         metavar="N",
-        help="repeat everything in N blocks, in random order, after a warm-up block (7 do for "
-        "most questions; without: each once, and no verdict); small workloads take 100 steps then, "
-        "without --steps or --epochs",
+        help="repeat everything in N blocks, in random order, after a warm-up block (7 are enough "
+        "for most questions; default: each once, no verdict); small workloads then take 100 steps "
+        "unless --steps or --epochs is given",
     )
     blocks.add_argument(
-        "--quick", action="store_true", help=f"{QUICK} blocks: describes, is no verdict"
+        "--quick", action="store_true", help=f"{QUICK} blocks: a description, no verdict"
     )
     blocks.add_argument("--rigorous", action="store_true", help=f"{RIGOROUS} blocks")
     group.add_argument(
         "--margin",
         type=margin,
         metavar="PERCENT",
-        help="change of the step time that does not matter, such as 0.5%% (default: 1%%)",
+        help="largest change of the step time that does not matter, such as 0.5%% (default: 1%%)",
     )
     group.add_argument(
         "--order-seed",
         type=options.seed_value,
         metavar="N",
-        help="of the order within the blocks (default: drawn, and recorded)",
+        help="seed of the order within the blocks (default: random, and recorded)",
     )
     group.add_argument(
         "--cool-down",
         type=_rest,
         metavar="TIME",
-        help="rest before every run but the first (default: 2s with blocks, else none)",
+        help="rest before every run except the first (default: 2s with blocks, else none)",
     )
     group.add_argument("--plan", action="store_true", help="print the order, and run nothing")
     add_plan_format(group.add_argument)
 
 
 def add_plan_format(add: Callable[..., object]) -> None:
-    """How ``plan_preview.shown`` prints; ``add`` is a parser's ``add_argument``."""
-    add("--format", choices=("table", "json"), help="of --plan (default: table)")
+    """The output format of ``plan_preview.shown``; ``add`` is a parser's ``add_argument``."""
+    add("--format", choices=("table", "json"), help="format of --plan (default: table)")
 
 
 def _blocks(text: str) -> int:
@@ -153,12 +153,12 @@ def _blocks(text: str) -> int:
 
 
 def margin(text: str) -> float:
-    """A margin such as ``1%`` or ``0.01``, as a share: 0.001 to 0.5."""
-    found = re.fullmatch(r"(\d+(?:\.\d*)?|\.\d+) ?(%?)", text.strip())
-    value = float(found[1]) / (100 if found[2] else 1) if found else 0.0
+    """Parse a margin such as ``1%`` or ``0.01`` as a fraction, 0.001 to 0.5."""
+    match = re.fullmatch(r"(\d+(?:\.\d*)?|\.\d+) ?(%?)", text.strip())
+    value = float(match[1]) / (100 if match[2] else 1) if match else 0.0
     if not SMALLEST_MARGIN <= value <= LARGEST_MARGIN:
         raise argparse.ArgumentTypeError(
-            f"{text!r} is no margin from 0.1% to 50%: write 1%, 0.5% or 0.01"
+            f"invalid margin {text!r}: expected 0.1% to 50%, such as 1%, 0.5% or 0.01"
         )
     return value
 
@@ -184,55 +184,59 @@ def design(arguments: argparse.Namespace) -> Design:
 
 def _folder(text: str) -> Path:
     if not text.strip():
-        raise argparse.ArgumentTypeError("names no folder: leave --out away for the default one")
+        raise argparse.ArgumentTypeError("empty folder name: omit --out for the default folder")
     return Path(text)
 
 
 def _host_engine(text: str) -> str:
-    """``HOST[:PORT]`` or ``unix://SOCKET``; what stands behind a bare ``--dcgm`` is no host."""
+    """Check ``HOST[:PORT]`` or ``unix://SOCKET``; a workload after a bare ``--dcgm`` is refused."""
     if text in names.known() or text.startswith("torchvision:"):
         raise argparse.ArgumentTypeError(
             f"{text!r} is a workload: name it before --dcgm, or write --dcgm=localhost"
         )
     good = re.fullmatch(r"unix://\S+|\[[0-9a-fA-F:]+\](:\d+)?|[\w.-]+(:\d+)?", text)
     if not good or text.startswith("-"):
-        raise argparse.ArgumentTypeError(f"{text!r} is no HOST[:PORT]: write --dcgm=localhost:5555")
+        raise argparse.ArgumentTypeError(
+            f"invalid HOST[:PORT] {text!r}: write --dcgm=localhost:5555"
+        )
     return text
 
 
 def seconds(text: str) -> float:
-    """A time such as ``0.5``, ``500ms``, ``90s``, ``5m``, ``2h``, in seconds."""
-    found = re.fullmatch(r"(\d+(?:\.\d*)?|\.\d+)(ms|min|[smhd]?)", text.strip())
-    if not found or float(found[1]) <= 0:
-        raise argparse.ArgumentTypeError(f"{text!r} is no time: write 0.5, 500ms, 90s, 5m or 2h")
-    return float(found[1]) * _UNITS[found[2]]
+    """Parse a time such as ``0.5``, ``500ms``, ``90s``, ``5m`` or ``2h`` into seconds."""
+    match = re.fullmatch(r"(\d+(?:\.\d*)?|\.\d+)(ms|min|[smhd]?)", text.strip())
+    if not match or float(match[1]) <= 0:
+        raise argparse.ArgumentTypeError(
+            f"invalid time {text!r}: expected 0.5, 500ms, 90s, 5m or 2h"
+        )
+    return float(match[1]) * _UNITS[match[2]]
 
 
 def need_linux() -> None:
-    """Raises ``NotAvailable`` elsewhere."""
+    """Raise ``NotAvailable`` on any other system."""
     if sys.platform != "linux":
         raise NotAvailable("recording needs Linux", "look at saved sessions: gpuwatch sessions DIR")
 
 
 def request(arguments: argparse.Namespace, command: tuple[str, ...]) -> Request:
-    """What the command line of ``run`` and ``--record`` asks for.
+    """The request for the command line of ``run`` or ``--record``.
 
     Raises:
-        UsageError: it asks for something unknown or contradictory.
+        UsageError: an argument is unknown or contradicts another.
         NotAvailable: this is not Linux.
     """
     need_linux()
-    cases, asked = workloads(arguments, command), design(arguments)
-    if asked.blocks is not None and cases[0].kind == "machine":
+    cases, design_ = workloads(arguments, command), design(arguments)
+    if design_.blocks is not None and cases[0].kind == "machine":
         raise UsageError(
             "--blocks without a workload: the machine alone is recorded once",
-            "name a workload, or a command of your own behind --",
+            "name a workload, or your own command after --",
         )
     part = Part(
         name=", ".join(case.name for case in cases),
         workloads=cases,
         environments=environments(arguments.env or ["bare"], arguments.python, pull=arguments.pull),
-        **vars(asked),
+        **vars(design_),
     )
     return request_of(arguments, [check_interpreter(part)])
 
@@ -245,11 +249,11 @@ def request_of(
     question: str | None = None,
     preset: str | None = None,
 ) -> Request:
-    """The request for ``parts``, recorded as the rest of ``arguments`` says.
+    """The request for ``parts``, with the recording settings of ``arguments``.
 
-    ``arguments`` has what :func:`add_recording_arguments` and :func:`add_design_arguments` add. The
-    order's seed is drawn where a part has blocks and none was given, and runs in blocks are long
-    enough for a steady state unless it says how long.
+    ``arguments`` has what :func:`add_recording_arguments` and :func:`add_design_arguments` add.
+    Without ``--order-seed``, a seed is drawn if any part has blocks. Runs in blocks without a
+    given length are made long enough for a steady state.
 
     Raises:
         UsageError: something is out of range or contradicts itself.
@@ -270,7 +274,8 @@ def request_of(
         twice = [case.name for case in unique(part.workloads) if part.workloads.count(case) > 1]
         if part.blocks is not None and twice:
             raise UsageError(
-                f"{twice[0]} is asked for twice in the same way", "name it once: blocks repeat it"
+                f"{twice[0]} is named twice with the same settings",
+                "name it once: blocks repeat it",
             )
     parts = [
         part if part.blocks is None else replace(part, workloads=long_enough(part.workloads))
@@ -278,7 +283,7 @@ def request_of(
     ]
     drawn = random.SystemRandom().randrange(options.LARGEST_SEED + 1)
     given = arguments.order_seed
-    asked = Request(
+    request_ = Request(
         parts=tuple(parts),
         out=(arguments.out or paths.data_home()).absolute(),
         interval=arguments.interval,
@@ -297,14 +302,14 @@ def request_of(
     )
     if count > MOST_RUNS:
         raise UsageError(f"that would be {count} runs", f"ask for at most {MOST_RUNS}")
-    return asked
+    return request_
 
 
 def check_interpreter(part: Part) -> Part:
-    """``part`` again.
+    """Return ``part`` unchanged.
 
     Raises:
-        UsageError: an interpreter is chosen that no case of it would use.
+        UsageError: an interpreter is chosen, but every case is a command.
     """
     chosen = next((each.python for each in part.environments if each.python), None)
     if chosen is not None and all(case.kind == "command" for case in part.workloads):
@@ -317,7 +322,7 @@ def check_interpreter(part: Part) -> Part:
 
 
 def gpus(text: str | None) -> tuple[str, ...] | None:
-    """What ``--gpus`` names: ``()`` for none, ``None`` where it was not given."""
+    """The GPUs that ``--gpus`` names: ``()`` for none, ``None`` if it was not given."""
     if text is None or text.strip() == "none":
         return None if text is None else ()
     named = tuple(filter(None, text.split(",")))

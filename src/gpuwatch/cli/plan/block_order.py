@@ -1,4 +1,4 @@
-"""The runs of a study in their order, a line for each block."""
+"""The runs of a study in order, one line per block."""
 
 from __future__ import annotations
 
@@ -15,27 +15,26 @@ _SIGNS = {DONE: "*", IMPOSSIBLE: "!"}
 
 
 def lines(plan: Plan, place: int, marks: Mapping[int, str], width: int) -> list[str]:
-    """The blocks of the part at ``place``, each on one line where ``width`` columns allow it.
+    """The blocks of the part at ``place``, each on one line if ``width`` columns allow it.
 
-    By names, or, where these are too long, by letters for environments and numbers for cases, with
-    a legend before them. ``marks`` says of runs, by index, that they are ``DONE`` or
-    ``IMPOSSIBLE``.
+    Environments and cases have their names or, if these are too long, letters and numbers with a
+    legend above. ``marks`` maps run indices to ``DONE`` or ``IMPOSSIBLE``.
     """
     part = plan.parts[place]
     runs = [run for run in plan.runs if run.part == place]
     blocks = [
         (_name(number), list(group)) for number, group in groupby(runs, lambda run: run.block)
     ]
-    told = [f"  {name}: {_words(part, each, marks)}" for name, each in blocks]
-    if max(map(len, told), default=0) <= width or len(part.environments) > len(ascii_uppercase):
-        return [fill(line, width, subsequent_indent="    ") for line in told]
-    told = [f"  {name}: {_codes(part, each, marks)}" for name, each in blocks]
+    rows = [f"  {name}: {_words(part, each, marks)}" for name, each in blocks]
+    if max(map(len, rows), default=0) <= width or len(part.environments) > len(ascii_uppercase):
+        return [fill(line, width, subsequent_indent="    ") for line in rows]
+    rows = [f"  {name}: {_codes(part, each, marks)}" for name, each in blocks]
     legend = [f"  {line}" for line in _legend(part, runs, marks)]
-    return [fill(line, width, subsequent_indent="    ") for line in [*legend, *told]]
+    return [fill(line, width, subsequent_indent="    ") for line in [*legend, *rows]]
 
 
 def short(part: Part) -> tuple[str, ...]:
-    """The environments of ``part`` by their kinds, or their labels where kinds are the same."""
+    """The environments of ``part`` by kind, or by label if two have the same kind."""
     kinds = [each.kind for each in part.environments]
     names = kinds if len(set(kinds)) == len(kinds) else [each.label for each in part.environments]
     return tuple(map(clean, names))
@@ -46,29 +45,29 @@ def _name(block: int | None) -> str:
 
 
 def _words(part: Part, runs: Sequence[PlannedRun], marks: Mapping[int, str]) -> str:
-    """``mnist-cnn in bare, docker; gcn in docker, bare``; what there is one of is left out."""
+    """``mnist-cnn in bare, docker; gcn in docker, bare``, without a sole case or environment."""
     names = short(part)
-    told = []
+    phrases = []
     for case, group in _by_case(part, runs):
         named = clean(case_label(part.workloads[case], part.workloads))
         signs = [f" ({marks[run.index]})" if run.index in marks else "" for run in group]
         if len(part.environments) == 1:
-            told += [named + sign for sign in signs]
+            phrases += [named + sign for sign in signs]
             continue
         places = [part.environments.index(run.environment) for run in group]
         environments = ", ".join(
             names[place] + sign for place, sign in zip(places, signs, strict=True)
         )
-        told.append(f"{named} in {environments}" if len(part.workloads) > 1 else environments)
-    return "; ".join(told)
+        phrases.append(f"{named} in {environments}" if len(part.workloads) > 1 else environments)
+    return "; ".join(phrases)
 
 
 def _codes(part: Part, runs: Sequence[PlannedRun], marks: Mapping[int, str]) -> str:
-    """``1BAC 2ACB``: the first case in B, A and C, then the second one."""
-    told = []
+    """``1BAC 2ACB``: case 1 in environments B, A, C, then case 2 in A, C, B."""
+    codes = []
     for case, group in _by_case(part, runs):
         number = str(case + 1) if len(part.workloads) > 1 else ""
-        told.append(
+        codes.append(
             number
             + "".join(
                 (_letter(part, run) if len(part.environments) > 1 else "")
@@ -76,20 +75,20 @@ def _codes(part: Part, runs: Sequence[PlannedRun], marks: Mapping[int, str]) -> 
                 for run in group
             )
         )
-    return " ".join(told)
+    return " ".join(codes)
 
 
 def _legend(part: Part, runs: Sequence[PlannedRun], marks: Mapping[int, str]) -> list[str]:
-    found = []
+    entries = []
     if len(part.environments) > 1:
         pairs = zip(ascii_uppercase, short(part), strict=False)
-        found.append(", ".join(f"{letter} {name}" for letter, name in pairs))
+        entries.append(", ".join(f"{letter} {name}" for letter, name in pairs))
     if len(part.workloads) > 1:
         cases = [clean(case_label(case, part.workloads)) for case in part.workloads]
-        found.append("; ".join(f"{number} {case}" for number, case in enumerate(cases, 1)))
+        entries.append("; ".join(f"{number} {case}" for number, case in enumerate(cases, 1)))
     used = {marks[run.index] for run in runs if run.index in marks}
     signs = [f"{sign} {mark}" for mark, sign in _SIGNS.items() if mark in used]
-    return [*found, ", ".join(signs)] if signs else found
+    return [*entries, ", ".join(signs)] if signs else entries
 
 
 def _letter(part: Part, run: PlannedRun) -> str:
@@ -97,6 +96,6 @@ def _letter(part: Part, run: PlannedRun) -> str:
 
 
 def _by_case(part: Part, runs: Sequence[PlannedRun]) -> list[tuple[int, list[PlannedRun]]]:
-    """Runs that follow each other and are of one case, with its place in the part."""
+    """Consecutive runs of the same case, each group with the case's place in the part."""
     key = part.workloads.index
     return [(case, list(group)) for case, group in groupby(runs, lambda run: key(run.workload))]

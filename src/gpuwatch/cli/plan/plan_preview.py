@@ -1,4 +1,4 @@
-"""What a study is going to do and how long it will take, told before it begins."""
+"""Preview of a study: what it will do and how long it will take."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from gpuwatch.session.study.plan import Part, Plan, PlannedRun, case_label, read
 
 
 def announce(request: Request, say: Callable[[str], None]) -> None:
-    """Say what several runs are going to be; of a single one only what it may not be meant to."""
+    """Announce the plan of several runs; for a single run only warn about a shell operator."""
     cases = [case for part in request.parts for case in part.workloads]
     for words in dict.fromkeys(case.arguments for case in cases if case.kind == "command"):
         if operator := operator_among(words):
@@ -36,13 +36,13 @@ def announce(request: Request, say: Callable[[str], None]) -> None:
 
 
 def shown(request: Request, arguments: argparse.Namespace) -> bool:
-    """Whether ``--plan`` asks for the plan alone, which is then printed, as ``--format`` says.
+    """Print the plan in ``--format`` if ``--plan`` is given; returns whether it was.
 
     Raises:
-        UsageError: a format is asked for and no plan.
+        UsageError: ``--format`` without ``--plan``.
     """
     if arguments.format is not None and not arguments.plan:
-        raise UsageError("--format is how --plan prints", "add --plan")
+        raise UsageError("--format applies only to --plan", "add --plan")
     if not arguments.plan:
         return False
     if arguments.format == "json":
@@ -53,9 +53,9 @@ def shown(request: Request, arguments: argparse.Namespace) -> bool:
 
 
 def order(request: Request, *, drawn: bool) -> str:
-    """The plan in full, a line for each block, for people.
+    """The full plan as text, one line per block.
 
-    ``drawn``: the seed of the order was not asked for, so that the next command would draw another.
+    ``drawn``: the order's seed was drawn, so the next command would draw another one.
     """
     plan = _plan(request)
     width = terminal.columns()
@@ -64,16 +64,16 @@ def order(request: Request, *, drawn: bool) -> str:
     waiting = {run.index for run in rest}
     marks = {run.index: DONE for run in plan.runs if run.index not in waiting}
     marks |= dict.fromkeys(problems, IMPOSSIBLE)
-    told = []
+    text = []
     for place, head in enumerate(_parts(plan)):
-        told += [_filled(head, width), *lines(plan, place, marks, width)]
+        text += [_filled(head, width), *lines(plan, place, marks, width)]
     if len(plan.parts) > 1:
-        told.append(f"{len(plan.runs)} runs in {len(plan.parts)} parts")
-    told += [_filled(text, width) for text in _cannot(plan, problems)]
-    told.append(_filled(_time(plan, request), width))
+        text.append(f"{len(plan.runs)} runs in {len(plan.parts)} parts")
+    text += [_filled(line, width) for line in _cannot(plan, problems)]
+    text.append(_filled(_time(plan, request), width))
     if drawn and plan.seed is not None:
-        told.append(_filled(f"add --order-seed {plan.seed} to run this order", width))
-    return "\n".join(told)
+        text.append(_filled(f"add --order-seed {plan.seed} to run this order", width))
+    return "\n".join(text)
 
 
 def _filled(text: str, width: int) -> str:
@@ -81,20 +81,20 @@ def _filled(text: str, width: int) -> str:
 
 
 def _problems(request: Request, runs: Sequence[PlannedRun]) -> Mapping[int, Sequence[Problem]]:
-    """Why runs could not be started now, by index."""
+    """Run index -> why that run could not be started now."""
     try:
         return preflight(request, runs, given_to(request))
-    except GpuwatchError as error:  # the GPUs that are asked for are not here
+    except GpuwatchError as error:  # the requested GPUs are not here
         return {run.index: [Problem("gpus", error.message, error.hint)] for run in runs}
 
 
 def _cannot(plan: Plan, problems: Mapping[int, Sequence[Problem]]) -> list[str]:
-    """Each reason once, with the environments that it is of."""
-    found: dict[str, dict[str, None]] = {}
+    """Each reason once, with the environments it concerns."""
+    labels: dict[str, dict[str, None]] = {}
     for index, (first, *_) in problems.items():
-        why = f"{first.text}; {first.hint}" if first.hint else first.text
-        found.setdefault(why, {})[plan.runs[index - 1].environment.label] = None
-    return [f"{', '.join(names)} cannot run here: {why}" for why, names in found.items()]
+        reason = f"{first.text}; {first.hint}" if first.hint else first.text
+        labels.setdefault(reason, {})[plan.runs[index - 1].environment.label] = None
+    return [f"{', '.join(names)} cannot run here: {reason}" for reason, names in labels.items()]
 
 
 def _plan(request: Request) -> Plan:
@@ -107,7 +107,7 @@ def _rest(plan: Plan, request: Request) -> Sequence[PlannedRun]:
 
 
 def _parts(plan: Plan) -> list[str]:
-    """What each part is, in a line."""
+    """One line describing each part."""
     return [
         (f"{part.name}: " if len(plan.parts) > 1 else "")
         + _design(part, sum(run.part == place for run in plan.runs), plan.seed)
@@ -129,7 +129,7 @@ def _design(part: Part, runs: int, seed: int | None) -> str:
 
 
 def as_json(request: Request) -> dict[str, JSON]:
-    """The plan with what cannot run here and how long it takes; schema 1 of ``docs/json.md``."""
+    """The plan, the problems of its runs, and its duration; schema 1 of ``docs/json.md``."""
     plan = _plan(request)
     rest = _rest(plan, request)
     problems = _problems(request, rest)
@@ -181,7 +181,7 @@ def _part_json(part: Part) -> dict[str, JSON]:
 
 
 def _time(plan: Plan, request: Request) -> str:
-    """How long it takes, in words."""
+    """The expected duration, in words."""
     runs = _rest(plan, request)
     done = f"{len(plan.runs) - len(runs)} of {len(plan.runs)} runs are done; " * bool(
         request.resume
@@ -195,7 +195,7 @@ def _time(plan: Plan, request: Request) -> str:
 
 
 def _seconds(plan: Plan, request: Request) -> tuple[float | None, str]:
-    """How long it takes by what took place before on this host, or why that is not known."""
+    """Expected duration in s from earlier runs on this host, or ``None`` and the reason."""
     runs = _rest(plan, request)
     cells = [cell(run) for run in runs]
     known = history(session_lookup.known_sessions(), dict.fromkeys(cells))

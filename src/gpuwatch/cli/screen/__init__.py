@@ -1,1 +1,1 @@
-"""Before a screen is loaded: is there a terminal, and its first lines."""
+"""Before a screen is loaded: the check for a terminal, and the first frame."""

@@ -1,7 +1,7 @@
-"""The first picture: true things, drawn before the program of the screens is loaded.
+"""The first frame: real data, drawn before Textual is loaded.
 
-Loading Textual takes most of the time to the first full screen. Until then this frame says what the
-kernel and the folders tell at once. It imports next to nothing, and is plain ASCII without colours.
+Loading Textual takes most of the time to the first full screen. Until then this frame shows what
+the kernel and the folders tell at once. It imports next to nothing, and is ASCII without colours.
 """
 
 from __future__ import annotations
@@ -18,16 +18,16 @@ if TYPE_CHECKING:
 
 _SCREENS = ("attach", "replay")
 _ELSEWHERE = {"-h", "--help", "--version", "--record", "--plain", "--"}
-"""Words that mean that no screen comes."""
+"""Arguments with which no screen is shown."""
 _GPUS = "/proc/driver/nvidia/gpus"
 _GIB = 2**20
-"""In KiB, the unit of /proc/meminfo."""
+"""1 GiB in KiB, the unit of /proc/meminfo."""
 
 _up = False
 
 
 def fits(arguments: Sequence[str]) -> bool:
-    """Whether these words on the command line ask for a screen, on a terminal that can show one."""
+    """Whether these arguments ask for a screen, and the terminal can show one."""
     named = arguments[command_at(arguments) :]
     if named and named[0] not in _SCREENS:
         return False
@@ -39,7 +39,7 @@ def fits(arguments: Sequence[str]) -> bool:
 
 
 def show() -> None:
-    """Draw the frame on the terminal's other screen; what follows loads as fast as it goes."""
+    """Draw the frame on the terminal's alternate screen."""
     global _up
     try:
         width, height = os.get_terminal_size(1)
@@ -48,18 +48,18 @@ def show() -> None:
         brand = text.replace("gpuwatch", "\x1b[1mgpuwatch\x1b[22m", 1)
         _up = True
         os.write(1, f"\x1b[?1049h\x1b[?25l\x1b[2J\x1b[H{brand}".encode("ascii", "replace"))
-        _give_back_when_told_to_end()
+        _restore_on_signal()
     except OSError:
         _up = False
 
 
 def is_up() -> bool:
-    """Whether the frame stands on the terminal, and nothing has taken it over yet."""
+    """Whether the frame is on the terminal and the app has not taken it over yet."""
     return _up
 
 
 def withdraw() -> None:
-    """Give the terminal back as it was, where the frame is still up."""
+    """Restore the terminal if the frame is still up."""
     global _up
     if _up:
         _up = False
@@ -71,10 +71,10 @@ def withdraw() -> None:
 
 @contextmanager
 def handed_over() -> Iterator[None]:
-    """While the app has the terminal: it takes the frame's screen over, and gives it back itself.
+    """Context in which the app owns the frame's screen and restores the terminal itself.
 
-    An error of gpuwatch's own that comes out of it means that the app never began, and so does a
-    signal that the app would have handled.
+    A ``GpuwatchError``, or a signal that the app would have handled, means that the app never
+    started: the frame then stays up, for :func:`withdraw`.
     """
     global _up
     from gpuwatch.core.errors import GpuwatchError
@@ -89,8 +89,11 @@ def handed_over() -> Iterator[None]:
     _up = False
 
 
-def _give_back_when_told_to_end() -> None:
-    """Until the app has handlers of its own: :func:`withdraw` comes on the way out."""
+def _restore_on_signal() -> None:
+    """Turn SIGHUP and SIGTERM into ``SystemExit`` until the app has its own handlers.
+
+    The exit passes through :func:`withdraw`.
+    """
     import signal
 
     def leave(number: int, _: object) -> None:
@@ -128,7 +131,7 @@ def _memory() -> str:
 
 
 def _gpus() -> str:
-    """How many GPUs NVIDIA's driver has, and their models, where the kernel's module tells."""
+    """Number and models of the GPUs, from the NVIDIA kernel module; empty if it is not there."""
     models: dict[str, int] = {}
     try:
         for name in os.listdir(_GPUS):

@@ -1,6 +1,6 @@
-"""The home screen's recorder, started before the words of the command line are understood.
+"""The home screen's recorder, started before the command line is parsed.
 
-Its first sample is what the full screen waits for, and it loads while everything else does.
+The full screen waits for its first sample, so it loads in parallel with everything else.
 """
 
 from __future__ import annotations
@@ -17,8 +17,10 @@ _begun: MachineRecorder | None = None
 
 
 class Begun:
-    """Within it the recorder is there, where these words ask for the home screen and tell its
-    interval plainly; it ends with it, unless it was taken."""
+    """Context with a running recorder if the arguments ask for the home screen at a valid interval.
+
+    The recorder ends with the context, unless :func:`recorder` has taken it.
+    """
 
     def __init__(self, arguments: Sequence[str]) -> None:
         self._arguments = arguments
@@ -31,14 +33,14 @@ class Begun:
             try:
                 _begun = MachineRecorder(interval)
             except OSError:
-                return  # what is wrong is told when it is tried again
+                return  # the error is reported on the next try
 
     def __exit__(self, *_: object) -> None:
         _close()
 
 
 def recorder(interval: float) -> MachineRecorder:
-    """The one that was started, or if it was for another interval, or for none, a new one."""
+    """The recorder already started, or a new one if there is none with this interval (s)."""
     global _begun
     if _begun is None or _begun.interval != interval:
         _close()
@@ -55,7 +57,7 @@ def _close() -> None:
 
 
 def _interval(arguments: Sequence[str]) -> float | None:
-    """Seconds; ``None`` where it is for the parser of the command line to say."""
+    """The interval in s; ``None`` if only the argument parser can tell."""
     if not any(word.startswith("--i") for word in arguments):
         return terminal.REFRESH_SECONDS
     if list(arguments[:1]) != ["--interval"] or len(arguments) != 2:

@@ -1,6 +1,6 @@
-"""Whether there is a terminal that a screen can be drawn on, and how often that is done.
+"""Whether the terminal can show a screen, and how often the screen is drawn.
 
-It imports next to nothing, for the first picture waits for it.
+It imports next to nothing, because the first frame waits for it.
 """
 
 from __future__ import annotations
@@ -17,21 +17,21 @@ _SHORTEST, _LONGEST = 0.1, 60.0
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The options of every screen that follows something: home, attach, replay."""
+    """The options of the home, attach and replay screens."""
     parser.add_argument(
         "--interval",
         type=float,
         metavar="SECONDS",
-        help=f"how often the screen is drawn anew (default {REFRESH_SECONDS:g}); with --plain "
-        "between two lines",
+        help=f"time between screen updates (default {REFRESH_SECONDS:g}); with --plain between "
+        "two lines",
     )
 
 
 def refresh(arguments: argparse.Namespace) -> float:
-    """Seconds between two pictures, as asked for, or as usual.
+    """The time between screen updates in s, from ``--interval`` or the default.
 
     Raises:
-        UsageError: less than a tenth of a second, or more than a minute.
+        UsageError: the interval is below 0.1 s or above 60 s.
     """
     seconds = REFRESH_SECONDS if arguments.interval is None else float(arguments.interval)
     if in_range(seconds):
@@ -44,12 +44,12 @@ def refresh(arguments: argparse.Namespace) -> float:
 
 
 def in_range(seconds: float) -> bool:
-    """Whether a screen can be drawn anew so often."""
+    """Whether ``seconds`` is a permitted refresh interval."""
     return _SHORTEST <= seconds <= _LONGEST
 
 
 def usable() -> bool:
-    """Standard input and output are a terminal, and it can place text; or a browser draws."""
+    """Whether stdin and stdout are a terminal that can position text, or a browser draws."""
     if os.environ.get("TEXTUAL_DRIVER"):
         return True
     capable = os.environ.get("TERM", "") not in ("", "dumb", "unknown")
@@ -57,19 +57,19 @@ def usable() -> bool:
 
 
 def columns() -> int:
-    """The terminal's width, 80 where there is none; the variable COLUMNS comes before both."""
+    """The terminal's width in columns; COLUMNS overrides it, and 80 is the fallback."""
     import shutil
 
     return shutil.get_terminal_size((80, 24)).columns
 
 
 def require(instead: str) -> None:
-    """Raise UsageError, naming the command to use ``instead``, where no screen can be drawn."""
+    """Raise UsageError if no screen can be drawn; ``instead`` is the command to suggest."""
     if usable():
         return
     from gpuwatch.core.errors import UsageError
 
     if sys.stdin.isatty() and sys.stdout.isatty():
         what = f"a screen cannot be drawn with TERM={os.environ.get('TERM', '')!r}"
-        raise UsageError(what, f"set TERM=xterm-256color, or: {instead}")
-    raise UsageError("the screen needs a terminal", f"or: {instead}")
+        raise UsageError(what, f"set TERM=xterm-256color, or use: {instead}")
+    raise UsageError("the screen needs a terminal", f"without one use: {instead}")

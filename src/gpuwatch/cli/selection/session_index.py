@@ -1,6 +1,6 @@
-"""The list of sessions and studies; what was read of one that is over is kept in a cache.
+"""The list of sessions and studies, with a cache for sessions that are over.
 
-A cache of another version, and one that is damaged, is none.
+A damaged cache, or one of another version, is ignored.
 """
 
 from __future__ import annotations
@@ -34,41 +34,41 @@ _NUMBERS = ("seconds", "steps", "step_median_seconds", "samples_per_second")
 
 @dataclass(frozen=True)
 class Listed:
-    """Sessions, newest first, and the studies of several runs; ``docs/json.md`` has their keys."""
+    """Sessions, newest first, and studies of several runs; for the keys see ``docs/json.md``."""
 
     sessions: list[dict[str, JSON]]
     studies: list[dict[str, JSON]]
 
     @property
     def problems(self) -> list[str]:
-        """Why names, tags and notes of a study are not told, once for each."""
-        found = [row["labels_problem"] for row in self.sessions]
-        return sorted(dict.fromkeys(filter(None, found)))
+        """Why names, tags and notes of some studies are missing; each reason once."""
+        problems = [row["labels_problem"] for row in self.sessions]
+        return sorted(dict.fromkeys(filter(None, problems)))
 
 
 def listed(found: Sequence[Path]) -> Listed:
-    """The sessions ``found``, whose paths are absolute, with their labels; and their studies."""
+    """List the sessions at the absolute paths ``found`` with their labels, and their studies."""
     cache = _Cache()
     rows = []
     saved = time.monotonic()
     for path in found:
         rows.append(cache.session(path))
-        if time.monotonic() > saved + _SAVE_SECONDS:  # one who gave up finds them done next time
+        if time.monotonic() > saved + _SAVE_SECONDS:  # progress survives an interrupt
             cache.save()
             saved = time.monotonic()
     folders: dict[Path, list[dict[str, JSON]]] = {}
     for path, row in zip(found, rows, strict=True):
         folders.setdefault(path.parent, []).append(row)
     studies = []
-    for folder, of_it in folders.items():
+    for folder, folder_rows in folders.items():
         facts, (labels, problem) = cache.plan(folder), _labels(folder)
-        for row in of_it:
+        for row in folder_rows:
             name = os.path.basename(row["path"])
             place = facts["places"].get(name, (None, None))
             row.update(_label(labels.get(name, NONE), problem), run=place[0], block=place[1])
-        if len(of_it) > 1 or (facts["runs"] or 0) > 1:
-            told = _label(labels.get("", NONE), problem)
-            studies.append(_study(folder, of_it, facts, told, cache.sayings(folder)))
+        if len(folder_rows) > 1 or (facts["runs"] or 0) > 1:
+            label = _label(labels.get("", NONE), problem)
+            studies.append(_study(folder, folder_rows, facts, label, cache.sayings(folder)))
     cache.save()
     return Listed(sorted(rows, key=lambda row: str(row["started"]), reverse=True), studies)
 
@@ -78,8 +78,12 @@ def _labels(folder: Path) -> tuple[dict[str, Label], str | None]:
 
 
 def _label(label: Label, problem: str | None) -> dict[str, JSON]:
-    told = {"name": label.name, "tags": list(label.tags), "note": label.note}
-    return {**told, "labels_problem": problem}
+    return {
+        "name": label.name,
+        "tags": list(label.tags),
+        "note": label.note,
+        "labels_problem": problem,
+    }
 
 
 def _study(
@@ -106,7 +110,7 @@ def _study(
 
 
 def session_row(path: Path) -> dict[str, JSON]:
-    """What a list says of a session, from its few small tables alone."""
+    """The list row of a session, read from its small tables only."""
     from gpuwatch.analysis.summary.listing import listing
     from gpuwatch.session.reading.reader import SessionReader
 
@@ -125,7 +129,7 @@ def session_row(path: Path) -> dict[str, JSON]:
 
 
 class _Cache:
-    """What was read, by path, as long as size, time and number of the file stay."""
+    """Values read from files, by path; valid while size, mtime and inode stay the same."""
 
     def __init__(self) -> None:
         self._file = paths.cache_home() / "sessions.json"
@@ -133,26 +137,26 @@ class _Cache:
         self._changed = False
 
     def session(self, path: Path) -> dict[str, JSON]:
-        """The row of a session; one that is over is read once."""
+        """The row of a session; a session that is over is read only once."""
         mark = _mark(path)
         known = self._known.get(str(path))
         if known is not None and known[0] == mark and _is_row(known[1]):
             return {**known[1], "path": str(path)}
         row = session_row(path)
         if row["status"] in _OVER and mark is not None:
-            # A copy: labels are added to what is listed, and never kept here.
+            # A copy, because the caller adds labels to the row, and these are not cached.
             self._keep(str(path), mark, dict(row))
         return row
 
     def plan(self, folder: Path) -> dict[str, JSON]:
-        """What :func:`gpuwatch.analysis.summary.listing.planned` says."""
-        found = self._of_file(folder / PLAN, _is_plan, _planned)
-        return found if found is not None else dict(_NO_PLAN)
+        """The result of :func:`gpuwatch.analysis.summary.listing.planned`."""
+        plan = self._of_file(folder / PLAN, _is_plan, _planned)
+        return plan if plan is not None else dict(_NO_PLAN)
 
     def sayings(self, folder: Path) -> list[JSON]:
-        """What :func:`gpuwatch.session.study.summary.sayings` says."""
-        found = self._of_file(folder / SUMMARY_JSON, _is_said, _sayings)
-        return [] if found is None else found["says"]
+        """The result of :func:`gpuwatch.session.study.summary.sayings`."""
+        sayings = self._of_file(folder / SUMMARY_JSON, _is_sayings, _sayings)
+        return [] if sayings is None else sayings["says"]
 
     def _of_file(
         self,
@@ -178,17 +182,17 @@ class _Cache:
         with contextlib.suppress(OSError, ValueError, RecursionError, TypeError, KeyError):
             content = paths.read_regular(self._file, _LARGEST)
             if len(content) <= _LARGEST:
-                found = json.loads(content)
-                if found["version"] == [1, __version__]:
+                cache = json.loads(content)
+                if cache["version"] == [1, __version__]:
                     return {
                         str(path): (mark, value)
-                        for path, (mark, value) in found["files"].items()
+                        for path, (mark, value) in cache["files"].items()
                         if isinstance(value, dict)
                     }
         return {}
 
     def save(self) -> None:
-        """Write what is new, without what is gone. Best effort: a cache is nothing one needs."""
+        """Write the cache if it changed, without deleted files. Errors are ignored."""
         if not self._changed:
             return
         kept = {path: known for path, known in self._known.items() if os.path.exists(path)}
@@ -221,12 +225,12 @@ def _sayings(folder: Path) -> dict[str, JSON]:
 
 
 def _mark(path: Path) -> list[int] | None:
-    """By which a file that changed is known; ``None``: there is none."""
+    """mtime, size and inode of a file, which identify its version; ``None``: there is no file."""
     try:
-        known = os.stat(path)
+        status = os.stat(path)
     except OSError:
         return None
-    return [known.st_mtime_ns, known.st_size, known.st_ino]
+    return [status.st_mtime_ns, status.st_size, status.st_ino]
 
 
 def _is_row(row: dict[str, JSON]) -> bool:
@@ -237,18 +241,18 @@ def _is_row(row: dict[str, JSON]) -> bool:
     )
 
 
-def _is_plan(found: dict[str, JSON]) -> bool:
-    places = found.get("places")
+def _is_plan(plan: dict[str, JSON]) -> bool:
+    places = plan.get("places")
     return (
-        found.keys() == _NO_PLAN.keys()
-        and all(found[key] is None or isinstance(found[key], str) for key in ("title", "question"))
-        and (found["runs"] is None or isinstance(found["runs"], int))
-        and isinstance(found["environments"], list)
+        plan.keys() == _NO_PLAN.keys()
+        and all(plan[key] is None or isinstance(plan[key], str) for key in ("title", "question"))
+        and (plan["runs"] is None or isinstance(plan["runs"], int))
+        and isinstance(plan["environments"], list)
         and isinstance(places, dict)
         and all(isinstance(place, list) and len(place) == 2 for place in places.values())
     )
 
 
-def _is_said(found: dict[str, JSON]) -> bool:
-    said = found.get("says")
-    return isinstance(said, list) and all(isinstance(each, dict) for each in said)
+def _is_sayings(value: dict[str, JSON]) -> bool:
+    sayings = value.get("says")
+    return isinstance(sayings, list) and all(isinstance(each, dict) for each in sayings)

@@ -1,4 +1,4 @@
-"""From what the user typed to session files."""
+"""Find the session files that the user's words name."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from gpuwatch.session.study.plan import PLAN
 
 
 def sessions_under(folder: Path) -> list[Path]:
-    """The session files in a folder of studies, or in a study, oldest first."""
-    found = []
+    """The session files in a study or a folder of studies, oldest first."""
+    sessions_ = []
     for entry in _entries(folder):
         if entry.name.endswith(SUFFIX):
-            found.append(Path(entry.path))
+            sessions_.append(Path(entry.path))
         if _is_folder(entry):
             inside = _entries(entry.path)
-            found += [Path(each.path) for each in inside if each.name.endswith(SUFFIX)]
-    return sorted(found, key=lambda path: (path.parent.name, path.name))
+            sessions_ += [Path(each.path) for each in inside if each.name.endswith(SUFFIX)]
+    return sorted(sessions_, key=lambda path: (path.parent.name, path.name))
 
 
 def _is_folder(entry: os.DirEntry[str]) -> bool:
@@ -36,7 +36,7 @@ def _is_folder(entry: os.DirEntry[str]) -> bool:
 
 
 def _entries(folder: str | Path) -> list[os.DirEntry[str]]:
-    """What is in a folder; nothing where it cannot be read."""
+    """The entries of a folder; empty if it cannot be read."""
     try:
         with os.scandir(folder) as entries:
             return list(entries)
@@ -45,7 +45,7 @@ def _entries(folder: str | Path) -> list[os.DirEntry[str]]:
 
 
 def resolved(paths_: Iterable[Path]) -> list[Path]:
-    """Absolute paths without links, each once; cheap where many files are in few folders."""
+    """Absolute paths without symlinks, each once; cheap for many files in few folders."""
     known: dict[Path, Path] = {}
 
     def real(folder: Path) -> Path:
@@ -56,22 +56,22 @@ def resolved(paths_: Iterable[Path]) -> list[Path]:
             )
         return known[folder]
 
-    found = []
+    results = []
     for path in paths_:
-        whole = path if path.is_absolute() and ".." not in path.parts else path.resolve()
-        linked = whole.is_symlink()  # maybe to itself: nothing is raised for that here
-        found.append(Path(os.path.realpath(whole)) if linked else real(whole.parent) / whole.name)
-    return list(dict.fromkeys(found))
+        full = path if path.is_absolute() and ".." not in path.parts else path.resolve()
+        linked = full.is_symlink()  # possibly to itself, which raises nothing here
+        results.append(Path(os.path.realpath(full)) if linked else real(full.parent) / full.name)
+    return list(dict.fromkeys(results))
 
 
 def live_sessions() -> list[Path]:
-    """Sessions of runs that go on or were lost, wherever they are recorded to."""
+    """Sessions of running or lost runs, wherever they are recorded."""
     found = map(paths.session_of, paths.run_folders())
     return [path for path in found if path is not None and os.path.exists(path)]
 
 
 def studies_going_on() -> list[Path]:
-    """The folders of studies that a recorder goes through here, between two runs too; the newest
+    """The folders of studies that a recorder here is working on, also between two runs; newest
     last."""
     from gpuwatch.session.study.study_folder import is_held
 
@@ -83,7 +83,7 @@ def studies_going_on() -> list[Path]:
 
 
 def orphans() -> list[tuple[str, str]]:
-    """Runs that go on here although their recorder died: label, and what names the session."""
+    """Runs still going here whose recorder died: (label, session id or path)."""
     from gpuwatch.core.errors import GpuwatchError
     from gpuwatch.session.reading.reader import SessionReader
     from gpuwatch.session.reading.status import goes_on_alone
@@ -99,7 +99,7 @@ def orphans() -> list[tuple[str, str]]:
 
 
 def known_sessions() -> list[Path]:
-    """Sessions in the default folder, in studies recorded with ``--out``, and of live runs."""
+    """Sessions in the default folder, of studies recorded with ``--out``, and of live runs."""
     found = sessions_under(paths.data_home())
     for folder in paths.studies_elsewhere():
         found += sessions_under(folder)
@@ -107,10 +107,10 @@ def known_sessions() -> list[Path]:
 
 
 def session(text: str) -> Path:
-    """One session: a file, a study with a single one, a name, the start of an id, or ``last``.
+    """One session: a file, a study with a single session, a name, the start of an id, or ``last``.
 
     Raises:
-        UsageError: there is no such session, or several.
+        UsageError: no session matches, or several do.
     """
     found = sessions(text)
     if len(found) > 1:
@@ -124,7 +124,7 @@ def sessions(text: str) -> list[Path]:
     if not text.strip():
         raise UsageError("no session is named", "see `gpuwatch sessions`")
     path = Path(text)
-    # os.path, which takes what cannot be looked at for what is not there.
+    # os.path treats a path that it may not read as missing, and raises nothing.
     if os.path.isdir(path):
         found = sessions_under(path)
         if not found:
@@ -135,8 +135,8 @@ def sessions(text: str) -> list[Path]:
             path.stat()
         except OSError as error:
             gone = isinstance(error, (FileNotFoundError, NotADirectoryError))
-            why = "no such file" if gone else f"cannot read ({error.strerror})"
-            raise StorageError(f"{why}: {path}", "see `gpuwatch sessions`") from error
+            reason = "no such file" if gone else f"cannot read ({error.strerror})"
+            raise StorageError(f"{reason}: {path}", "see `gpuwatch sessions`") from error
         return [path]
     known = known_sessions()
     if text == "last":
@@ -154,8 +154,8 @@ def sessions(text: str) -> list[Path]:
 
 
 def _labelled(text: str, known: Iterable[Path]) -> list[Path]:
-    """The sessions of this name, or with this tag, and those of studies that have it."""
-    found = []
+    """The sessions with this name or tag, and those of studies with it."""
+    matches = []
     labels: dict[Path, dict[str, Label]] = {}
     tag = text.removeprefix("tag:") if text.startswith("tag:") else None
     for path in known:
@@ -163,28 +163,27 @@ def _labelled(text: str, known: Iterable[Path]) -> list[Path]:
             labels[path.parent] = read(path.parent)
         for label in (labels[path.parent].get(key) for key in (path.name, "")):
             if label and (label.name == text if tag is None else tag in label.tags):
-                found.append(path)
+                matches.append(path)
                 break
-    return found
+    return matches
 
 
 def is_study(folder: Path) -> bool:
-    """Whether a folder is a study's: sessions lie in it, or a plan."""
+    """Whether a folder is a study: it has sessions or a plan in it."""
     inside = {entry.name for entry in _entries(folder)}
     return PLAN in inside or any(name.endswith(SUFFIX) for name in inside)
 
 
 def target(text: str) -> tuple[Path, str]:
-    """What a label is of: the study's folder, and the session's file name, or ``""`` for the study
-    as a whole, if it is of several runs.
+    """The study's folder and the session's file name, or ``""`` for a whole study of several runs.
 
     Raises:
-        UsageError, StorageError: there is no such session or study, or several.
+        UsageError, StorageError: no session or study matches, or several do.
     """
     path = Path(text)
     if os.path.isdir(path):
         if not is_study(path):
-            raise UsageError(f"{text} is no study: no session is in it", "see `gpuwatch sessions`")
+            raise UsageError(f"{text} is no study: it has no session", "see `gpuwatch sessions`")
         return _whole(path.resolve())
     found = sessions(text)
     folders = list(dict.fromkeys(each.parent for each in found))
@@ -195,12 +194,12 @@ def target(text: str) -> tuple[Path, str]:
 
 
 def called(folder: Path, key: str) -> str:
-    """How a person knows a :func:`target`: the study, or a session among others of it."""
+    """The name shown for a :func:`target`: that of the study, or of one of its sessions."""
     return folder.name if not key or _whole(folder)[1] else key
 
 
 def _whole(folder: Path) -> tuple[Path, str]:
-    """A study; of a single run that is its session, for lists have one row for the two."""
+    """The target for a study; for a single run its session, as lists show one row for both."""
     from gpuwatch.session.study.plan import read as read_plan
 
     inside = [entry.name for entry in _entries(folder) if entry.name.endswith(SUFFIX)]

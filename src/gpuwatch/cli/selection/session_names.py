@@ -1,4 +1,4 @@
-"""What names a session, for the completions of shells: quick, for it is asked at every Tab."""
+"""Session names for shell completion; must be quick, because every Tab asks for them."""
 
 from __future__ import annotations
 
@@ -16,54 +16,54 @@ from gpuwatch.session.study.label import Label
 from gpuwatch.session.study.labels import LABELS, read
 
 OPTION = "--complete-sessions"
-"""Of ``gpuwatch`` itself, in the scripts alone."""
+"""Hidden option of ``gpuwatch``, used by the completion scripts only."""
 _LARGEST_CACHE = 8 << 20
-"""Bytes: a larger one takes too long; there are no identifiers then."""
+"""Size in bytes above which the cache is too slow to read; then no ids are offered."""
 
 
 def show() -> None:
-    """One a line: names, tags, ``last``, names of studies' folders, identifiers of sessions that
-    are over and were listed before."""
+    """Print one per line: names, tags, ``last``, study folders, and the ids of finished sessions
+    that were listed before."""
     sys.stdout.write("".join(f"{name}\n" for name in dict.fromkeys(_names()) if name))
 
 
 def _names() -> Iterator[str]:
-    found = known_sessions()
+    sessions = known_sessions()
     labels: dict[Path, Mapping[str, Label]] = {}
-    for path in reversed(found):
+    for path in reversed(sessions):
         if path.parent not in labels and os.path.lexists(path.parent / LABELS):
             labels[path.parent] = read(path.parent)
     known = [each for of_folder in labels.values() for each in of_folder.values()]
     yield from (each.name for each in known)
     yield from (f"tag:{tag}" for each in known for tag in each.tags)
-    if found:
+    if sessions:
         yield "last"
-    yield from (_whole(path.parent.name) for path in reversed(found))
+    yield from (_printable(path.parent.name) for path in reversed(sessions))
     listed = _listed()
-    yield from (_whole(_identifier(listed.get(str(path)))) for path in reversed(found))
+    yield from (_printable(_identifier(listed.get(str(path)))) for path in reversed(sessions))
 
 
-def _whole(name: str) -> str:
-    """``name`` if a line can hold it as it is; else nothing, for a cleaned one names nothing."""
+def _printable(name: str) -> str:
+    """``name`` if it fits on a line unchanged, else ``""``: a cleaned name matches no session."""
     return name if clean(name) == name else ""
 
 
 def _listed() -> Mapping[str, JSON]:
-    """What the list of sessions keeps, by path: see :mod:`gpuwatch.cli.selection.session_index`."""
+    """The cached session list, by path: see :mod:`gpuwatch.cli.selection.session_index`."""
     file = paths.cache_home() / "sessions.json"
     try:
         content = paths.read_regular(file, _LARGEST_CACHE)
         if len(content) > _LARGEST_CACHE:
             return {}
-        found = json.loads(content)["files"]
+        files = json.loads(content)["files"]
     except (OSError, ValueError, RecursionError, TypeError, LookupError):
         return {}
-    return found if isinstance(found, dict) else {}
+    return files if isinstance(files, dict) else {}
 
 
 def _identifier(entry: JSON) -> str:
     try:
-        found = entry[1]["id"]
+        identifier = entry[1]["id"]
     except (TypeError, LookupError):
         return ""
-    return found if isinstance(found, str) else ""
+    return identifier if isinstance(identifier, str) else ""

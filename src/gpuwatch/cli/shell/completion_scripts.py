@@ -1,9 +1,9 @@
-"""What each shell does with the table of :mod:`.completion_table`, which stands in its script.
+"""The completion functions of each shell; its script embeds the :mod:`.completion_table`.
 
-All three do the same: find the command, skip the values of flags, and offer what the flag before
-the cursor or the place of the word takes; behind ``--`` the shell completes the other program. Only
-for a session gpuwatch itself is asked, see :mod:`.session_names`. What it answers may have come
-from elsewhere: a shell must take it as it is, and expand nothing in it.
+All three shells do the same: find the command, skip the values of flags, and offer the values of
+the flag before the cursor or of the positional argument. After ``--`` the shell completes the other
+program. Only session names are asked from gpuwatch itself, see :mod:`..selection.session_names`.
+These names are untrusted: a shell must take them literally, and expand nothing in them.
 """
 
 from __future__ import annotations

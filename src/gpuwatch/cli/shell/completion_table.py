@@ -1,4 +1,4 @@
-"""What a shell completes, as one table: commands, their flags, and what each takes."""
+"""The completion table: commands, their flags, and the values that each takes."""
 
 from __future__ import annotations
 
@@ -22,18 +22,19 @@ _BY_NAME = {
     "duration": ("word", "30s 90s 5m 1h"),
     "margin": ("word", "0.5% 1% 2%"),
 }
-"""By destination: what cannot be told from the way in which the parser was filled."""
+"""Destination -> (kind, words), for arguments whose values the parser does not reveal."""
 
 
 @dataclass(frozen=True)
 class Row:
-    """A command, a flag of one, or a word that it takes without a flag."""
+    """A command, one of its flags, or one of its positional arguments."""
 
     command: str
     flag: str
-    """Of a word its place, from 1 on, or ``*`` for it and all behind it; empty of a command."""
+    """The flag; for a positional argument its place, from 1, or ``*`` for that and all later ones;
+    empty for a command."""
     kind: str
-    """``none`` (it takes no value), ``word`` (one of ``words``, or anything), ``file``, ``folder``,
+    """Kind of value: ``none``, ``word`` (one of ``words``, or anything), ``file``, ``folder``,
     ``session``, ``study``, ``workload``, ``env``."""
     words: str
     help: str
@@ -43,7 +44,7 @@ class Row:
 
 
 def rows() -> Iterator[Row]:
-    """Everything that is completed, commands first."""
+    """All rows of the table, commands first."""
     for name, (_, what) in COMMANDS.items():
         yield Row(name, "", "", "", _plain(what))
     yield Row(HOME, "--version", "none", "", "print the version")
@@ -58,18 +59,18 @@ def rows() -> Iterator[Row]:
 
 
 def help_of(action: argparse.Action, command: str) -> str:
-    """What ``--help`` says of a flag or a word, in one line."""
+    """The ``--help`` text of a flag or positional argument, in one line."""
     known = {**vars(action), "prog": f"gpuwatch {command}".rstrip()}
     return clean(" ".join((action.help or "").split()) % known)
 
 
 def workloads() -> str:
-    """The names of workloads, with blanks between."""
+    """The names of workloads, separated by spaces."""
     return " ".join([*names.known(), names.TORCHVISION])
 
 
 def environments() -> str:
-    """The kinds of environment, alone and with the sign behind which an image stands."""
+    """The kinds of environment, alone and followed by ``=`` for an image; separated by spaces."""
     from gpuwatch.runners import kinds
 
     return " ".join([*kinds(), *(f"{kind}=" for kind in kinds() if kind != "bare")])
@@ -95,5 +96,5 @@ def _value(command: str, action: argparse.Action) -> tuple[str, str]:
 
 
 def _plain(text: str) -> str:
-    """Without what splits a row."""
+    """``text`` on one line, without the column separator."""
     return clean(text).replace("|", "/")

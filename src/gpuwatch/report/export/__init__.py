@@ -1,1 +1,1 @@
-"""A session's or a study's data, whole, as CSV, JSON lines and Parquet."""
+"""Export of all data of a session or study as CSV, JSON lines and Parquet."""

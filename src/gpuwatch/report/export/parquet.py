@@ -13,14 +13,14 @@ from gpuwatch.core.json_schema import JSON_SCHEMA
 from gpuwatch.report.export.table import Column, Export, Row, Value
 
 _GROUP = 50_000
-"""Rows of a row group: what is held in memory at once."""
+"""Rows per row group, which are held in memory at once."""
 
 
 def write(file: BinaryIO, export: Export) -> None:
-    """Write ``export`` to ``file``; unknown is null.
+    """Write ``export`` to ``file``; null means unknown.
 
-    A field's metadata are the column's unit, method, source, device, metric and reason, as far as
-    it has them; the file's are ``gpuwatch``: a JSON object of ``schema``, ``version``, ``what``.
+    The metadata of a field are the column's unit, method, source, device, metric and reason, if
+    set. Those of the file are ``gpuwatch``: a JSON object with ``schema``, ``version``, ``what``.
 
     Raises:
         NotAvailable: pyarrow is not installed.
@@ -31,7 +31,7 @@ def write(file: BinaryIO, export: Export) -> None:
         from pyarrow import parquet
     except ImportError as error:
         raise NotAvailable(
-            "Parquet is written by pyarrow, which is not installed",
+            "Parquet needs pyarrow, which is not installed",
             install_command("pyarrow"),
         ) from error
     kinds = {
@@ -70,7 +70,7 @@ def _arrays(rows: Sequence[Row], columns: Sequence[Column], kinds: Mapping[str, 
 
 
 def _stored(value: Value, kind: str) -> Value:
-    """``value`` as a column of this type can hold it; a number beyond 64 bits is unknown."""
+    """``value`` converted to the column's type; an integer beyond 64 bits becomes null."""
     if isinstance(value, str):
         return _utf8(value)
     if value is None or kind == "bool":

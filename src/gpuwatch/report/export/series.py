@@ -28,7 +28,7 @@ SECONDS = Column("seconds", unit="s", key=True)
 def series(reader: SessionReader) -> Export:
     """``seconds``, then a column ``DEVICE METRIC [UNIT]`` for each channel and each derived rate.
 
-    A derived rate at a tick is over the time since the tick before. Rows are read in chunks.
+    A derived rate at a tick covers the time since the previous tick. Rows are read in chunks.
     """
     sampled = [
         _channel(c.device, c.metric, c.unit, c.sampled_as, c.source, c.reason)
@@ -65,7 +65,7 @@ def _derived(reader: SessionReader, name: str) -> Column:
 
 
 def _works(count: JSON) -> dict[str, tuple[_Work, str, str]]:
-    """By derived metric: the work of a step line, the source, why it may be unknown."""
+    """Derived metric -> work of a step line, source, and the reason if it is unknown."""
     flop, size, samples = DERIVED
     return {
         flop: (flop_of(count), "FLOP per step x step rate", uncounted(count, "FLOP")),
@@ -93,7 +93,7 @@ def _batches(reader: SessionReader) -> Iterator[Sequence[Row]]:
 
 
 class _Rates:
-    """Derived rates from tick to tick, with no more of the steps in memory than a chunk reaches."""
+    """Derived rates between ticks; holds only the steps of one chunk in memory."""
 
     def __init__(self, reader: SessionReader, works: Sequence[_Work]) -> None:
         self._spans = spans(reader.all_steps())
@@ -102,7 +102,11 @@ class _Rates:
         self._last: int | None = None
 
     def up_to(self, times: Sequence[int]) -> list[list[float | None]]:
-        """For each work its rate before each of ``times``, which follow those of the last call."""
+        """For each work its rate up to each of ``times``, in units per second.
+
+        ``times`` are in ns and must follow those of the previous call. Returns one list per work,
+        each as long as ``times``; the very first rate is ``None``.
+        """
         first: list[float | None] = [None] if self._last is None else []
         edges = [*times] if self._last is None else [self._last, *times]
         self._last = edges[-1]
@@ -111,6 +115,6 @@ class _Rates:
             if following is None:
                 break
             self._held.append(following)
-        found = [[*first, *spread(self._held, work, edges)] for work in self._works]
+        rates = [[*first, *spread(self._held, work, edges)] for work in self._works]
         self._held = [span for span in self._held if span[1] > self._last]
-        return found
+        return rates

@@ -16,14 +16,14 @@ _PHASES = ("data", "copy", "forward", "backward", "optimizer")
 _MOST_PHASES = 50
 _STEP_LINES = "step lines"
 _MOST_STEPS = 1_000_000
-"""No recorder writes lines of more; a file of someone else's may."""
+"""Most steps of a line; a recorder writes fewer, but an untrusted file may claim more."""
 
 
 def steps(reader: SessionReader) -> Export:
-    """One row per step: when it ended, its own time, loss, accuracies, phases.
+    """One row per step: end time, duration, loss, accuracies, phases.
 
-    Of a line with several steps (``line_steps``) samples, phases, FLOP and bytes are the mean of
-    its steps, and a single loss or accuracy is the last one's.
+    For a line with several steps (``line_steps``), samples, phases, FLOP and bytes are means over
+    its steps, and a single loss or accuracy belongs to the last step.
     """
     phases = _phases(reader)
     columns = (
@@ -32,14 +32,14 @@ def steps(reader: SessionReader) -> Export:
         Column("warmup", "bool"),
         Column("partial", "bool"),
         Column("line_steps", "int"),
-        _told("step_seconds", "s", Method.MEASURED),
-        _told("samples", "{sample}", Method.MEASURED),
-        _told("loss", "", Method.MEASURED),
-        _told("acc1", "1", Method.MEASURED),
-        _told("acc5", "1", Method.MEASURED),
-        _told("flop", "FLOP", Method.COUNTED),
-        _told("bytes", "By", Method.COUNTED),
-        *(_told(f"phase_{phase}_seconds", "s", Method.MEASURED) for phase in phases),
+        _from_lines("step_seconds", "s", Method.MEASURED),
+        _from_lines("samples", "{sample}", Method.MEASURED),
+        _from_lines("loss", "", Method.MEASURED),
+        _from_lines("acc1", "1", Method.MEASURED),
+        _from_lines("acc5", "1", Method.MEASURED),
+        _from_lines("flop", "FLOP", Method.COUNTED),
+        _from_lines("bytes", "By", Method.COUNTED),
+        *(_from_lines(f"phase_{phase}_seconds", "s", Method.MEASURED) for phase in phases),
     )
 
     def batches() -> Iterator[Sequence[Row]]:
@@ -57,7 +57,7 @@ def steps(reader: SessionReader) -> Export:
 
 
 def log(reader: SessionReader) -> Export:
-    """What the run wrote: when it was read, the stream, the line."""
+    """The output of the run: time of reading, stream, line."""
 
     def batches() -> Iterator[Sequence[Row]]:
         after = -1
@@ -69,13 +69,13 @@ def log(reader: SessionReader) -> Export:
 
 
 def events(reader: SessionReader) -> Export:
-    """What happened: when, its kind, the device it is of, what is known."""
+    """The events of the run: time, kind, device, text."""
 
     def batches() -> Iterator[Sequence[Row]]:
         after = -1
-        while found := reader.events(after):
-            after = found[-1].n
-            yield [(each.t / 1e9, each.kind, each.device, each.text) for each in found]
+        while chunk := reader.events(after):
+            after = chunk[-1].n
+            yield [(each.t / 1e9, each.kind, each.device, each.text) for each in chunk]
 
     texts = (Column(name, "text") for name in ("kind", "device", "text"))
     return Export("events", (SECONDS, *texts), batches)
@@ -87,10 +87,10 @@ TABLES: dict[str, Callable[[SessionReader], Export]] = {
     "log": log,
     "events": events,
 }
-"""What a session gives, by the name that asks for it."""
+"""The tables of a session, by the name given to ``--what``."""
 
 
-def _told(name: str, unit: str, method: Method) -> Column:
+def _from_lines(name: str, unit: str, method: Method) -> Column:
     return Column(name, unit=unit, method=method.value, source=_STEP_LINES)
 
 
@@ -121,14 +121,14 @@ def _steps(
     end: float | None = line.t / 1e9
     for at in reversed(range(line.count)):
         step = line.step - line.count + 1 + at
-        told = (seconds[at], samples, loss[at], acc1[at], acc5[at], *rest)
-        rows.append((end, step, line.warmup, step in partial, line.count, *told))
+        values = (seconds[at], samples, loss[at], acc1[at], acc5[at], *rest)
+        rows.append((end, step, line.warmup, step in partial, line.count, *values))
         own = seconds[at]
         end = None if end is None or own is None else end - own
     return rows[::-1]
 
 
 def _each(values: Sequence[float] | None, count: int) -> list[float | None]:
-    """One value for each step of a line; a single one is the last step's."""
+    """One value for each step of a line; missing leading values are ``None``."""
     known = list(values or ())[-count:]
     return [*[None] * (count - len(known)), *known]

@@ -1,4 +1,4 @@
-"""The tables of several sessions under each other, and one row for each run."""
+"""The tables of several sessions joined row-wise, and a table with one row per run."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ KEYS = (
     Column("block", "int", key=True),
     Column("session", "text", key=True),
 )
-"""Which run a row is of: folder, environment, block (0: the warm-up block, null: none), id."""
+"""Columns that identify a row's run: folder, environment, block (0: warm-up, null: none), id."""
 _RUN = (
     Column("label", "text"),
     Column("file", "text"),
@@ -38,9 +38,9 @@ _RUN = (
 
 
 def under_each_other(paths: Sequence[Path], table: Callable[[SessionReader], Export]) -> Export:
-    """One table of all sessions: the keys of the run, then every column that any of them has.
+    """One table of all sessions: the keys of the run, then every column of any session.
 
-    The files are read one after the other.
+    Only one file is open at a time.
 
     Raises:
         GpuwatchError: a file cannot be read as a session.
@@ -72,9 +72,9 @@ def under_each_other(paths: Sequence[Path], table: Callable[[SessionReader], Exp
 
 
 def runs(result: StudyResult) -> Export:
-    """One row per run: how it stands in its study, and every quantity of a comparison.
+    """One row per run: its place in the study, and every quantity of a comparison.
 
-    ``reason``: why a run has no value to judge; ``steady_first`` counts full timed steps from 0.
+    ``reason`` says why a run has no judged value; ``steady_first`` counts full timed steps from 0.
     """
     judged = {
         id(run.session): run
@@ -136,7 +136,7 @@ def _keys(path: Path) -> tuple[Value, ...]:
 
 
 def _merged(one: Column, other: Column) -> Column:
-    """The same column of two sessions, which need not have got it in the same way."""
+    """Merge a column of two sessions, which may differ in method, source and reason."""
     return replace(
         one,
         method=_both(one.method, other.method, "/"),

@@ -1,4 +1,4 @@
-"""A table on its way out: its columns, its rows in batches, CSV and JSON lines of it."""
+"""A table for export: columns, rows in batches, and its CSV and JSON lines."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ _LONGEST_TEXT = 64 * 1024
 
 @dataclass(frozen=True)
 class Column:
-    """One column: what its values are, and how they were obtained."""
+    """One column: type and unit of its values, and how they were obtained."""
 
     name: str
-    """The heading, unlike the others' of its table."""
+    """The heading, unique in its table."""
     type: Literal["float", "int", "bool", "text"] = "float"
     unit: str = ""
     key: bool = False
-    """It says which row this is: the run, the time."""
+    """Whether it identifies the row: the run, the time."""
     device: str | None = None
     metric: str | None = None
     method: str = ""
@@ -39,12 +39,12 @@ class Column:
 
 @dataclass(frozen=True)
 class Export:
-    """A table that may be longer than memory."""
+    """A table that may not fit into memory."""
 
     what: str
     columns: tuple[Column, ...]
     batches: Callable[[], Iterator[Sequence[Row]]]
-    """Reads the rows anew, some thousands at a time; ``None`` is unknown."""
+    """Reads the rows from the start, some thousands at a time; ``None`` means unknown."""
 
 
 def as_csv(export: Export) -> Iterator[str]:
@@ -55,9 +55,9 @@ def as_csv(export: Export) -> Iterator[str]:
 
 
 def as_json_lines(export: Export) -> Iterator[str]:
-    """A first line that names the columns, then a list per row: its keys, then the columns.
+    """A first line that names the columns, then a list per row: keys first, then the columns.
 
-    Unknown is null, and so is a number that is not finite, which JSON has no word for.
+    Unknown values and numbers that are not finite are null.
     """
     keys = [column.name for column in export.columns if column.key]
     columns = [_described(column) for column in export.columns if not column.key]

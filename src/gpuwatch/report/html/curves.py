@@ -1,4 +1,4 @@
-"""The gauges of all runs of a question over each other: a picture, and data for the script."""
+"""The gauges of all runs of a question in one chart, with data for the script."""
 
 from __future__ import annotations
 
@@ -17,19 +17,22 @@ from gpuwatch.report.html.measures import Measure, measures, short
 
 _HEIGHT, _TOP, _BOTTOM = 250, 8, 226
 _ACROSS = 1000
-"""Width of the picture in its own units, stretched to the page's."""
+"""Width of the chart in its own units; it is stretched to that of the page."""
 _MARKS = 6
-"""Shapes along a cell's line."""
+"""Number of shapes along a cell's line."""
 _BEFORE, _AFTER = 0.2, 0.1
-"""Shares of the timed steps' time that are shown before and behind them."""
+"""Time shown before and after the timed steps, as a share of their duration."""
 _FEWEST = 8
-"""With fewer points among the timed steps the whole recording is shown first."""
+"""With fewer points per run in the timed steps, the whole recording is shown first."""
 _NEAR, _ALL, _STEPS = "near", "all", "steps"
 
 
 @dataclass(frozen=True)
 class _Drawn:
-    """One run in the picture's units."""
+    """One run in the units of the chart.
+
+    ``times`` and ``steps`` have one entry per point, and so has each of ``values``.
+    """
 
     cell: int
     name: str
@@ -37,27 +40,27 @@ class _Drawn:
     times: tuple[float, ...]
     steps: tuple[float | None, ...]
     values: tuple[tuple[float | None, ...] | None, ...]
-    """For each measure."""
+    """One tuple per measure; ``None`` if the run lacks it."""
 
 
 def curves(question: Question, series: Mapping[str, RunSeries], prefix: str) -> str:
-    """Picture, controls and data, or why there is no picture; ``series`` by the session's path.
+    """Chart, controls and data, or why there is no chart; ``series`` is keyed by session path.
 
-    Ids within begin with ``prefix``.
+    HTML ids start with ``prefix``.
     """
-    found = [
+    plotted = [
         (number, run, series[run.session.path])
         for number, cell in enumerate(question.cells)
         for run in cell.runs
         if run.session.path in series
     ]
-    of_runs = [each for _, _, each in found]
+    of_runs = [each for _, _, each in plotted]
     known = measures(of_runs)
     if not known:
         return "<p>No gauge of these runs is known.</p>"
     longest = max(abs(t) for each in of_runs for t in each.seconds)
     divisor, unit = _time_unit(longest)
-    drawn = [_drawn(number, run, each, known, divisor) for number, run, each in found]
+    drawn = [_drawn(number, run, each, known, divisor) for number, run, each in plotted]
     across = f"{unit} since the {' or the '.join(dict.fromkeys(each.zero for each in of_runs))}"
     ranges = _ranges(drawn)
     mode = _NEAR if _NEAR in ranges else _ALL
@@ -83,9 +86,9 @@ def curves(question: Question, series: Mapping[str, RunSeries], prefix: str) -> 
 
 
 def embedded(value: JSON) -> str:
-    """JSON for the inside of a ``script`` element: nothing in it can end the element."""
-    told = json.dumps(value, separators=(",", ":"), allow_nan=False)
-    return told.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
+    """JSON for a ``script`` element, escaped so that it cannot end the element."""
+    encoded = json.dumps(value, separators=(",", ":"), allow_nan=False)
+    return encoded.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
 
 
 def _time_unit(seconds: float) -> tuple[float, str]:
@@ -109,22 +112,22 @@ def _drawn(
 
 
 def _ranges(drawn: Sequence[_Drawn]) -> dict[str, tuple[float, float]]:
-    """What can be shown across: around the timed steps, the whole recording, the steps."""
+    """Ranges of the x axis: around the timed steps, the whole recording, the step numbers."""
     times = [t for each in drawn for t in each.times]
-    found = {_ALL: (min(times), max(max(times), min(times) + 1e-3))}
+    ranges = {_ALL: (min(times), max(max(times), min(times) + 1e-3))}
     timed = [
         t for each in drawn for t, k in zip(each.times, each.steps, strict=True) if k is not None
     ]
     if timed and max(timed) > 0:
         span = max(timed)
-        low, high = max(found[_ALL][0], -_BEFORE * span), min(found[_ALL][1], (1 + _AFTER) * span)
+        low, high = max(ranges[_ALL][0], -_BEFORE * span), min(ranges[_ALL][1], (1 + _AFTER) * span)
         inside = sum(low <= t <= high for t in times)
         if inside >= _FEWEST * len(drawn):
-            found[_NEAR] = (low, high)
+            ranges[_NEAR] = (low, high)
     steps = [k for each in drawn for k in each.steps if k is not None]
     if steps and max(steps) > 0:
-        found[_STEPS] = (0.0, max(steps))
-    return found
+        ranges[_STEPS] = (0.0, max(steps))
+    return ranges
 
 
 def _controls(known: Sequence[Measure], ranges: Mapping[str, object], prefix: str) -> str:
@@ -161,7 +164,7 @@ def _y(axis: Axis, value: float) -> float:
 
 
 def _picture(drawn: Sequence[_Drawn], cells: int, up: Axis, span: tuple[float, float]) -> str:
-    """The first measure by time, as the script draws every other."""
+    """The first measure over time; the script draws the others in the same way."""
     across = Axis(*span)
     parts = [
         f'<line class="grid" x1="0" x2="100%" y1="{_y(up, t):.1f}" y2="{_y(up, t):.1f}"/>'
@@ -200,8 +203,8 @@ def _line(drawn: _Drawn, up: Axis, across: Axis) -> str:
 
 
 def _marks(drawn: Sequence[_Drawn], cells: int, up: Axis, across: Axis) -> list[str]:
-    """Shapes along the first judged run of each cell, beside those of the other cells."""
-    found = []
+    """Shapes along the first judged run of each cell, offset from those of the other cells."""
+    marks = []
     for cell in range(cells):
         run = next((each for each in drawn if each.cell == cell and not each.warm_up), None)
         if run is None or (values := run.values[0]) is None:
@@ -215,8 +218,8 @@ def _marks(drawn: Sequence[_Drawn], cells: int, up: Axis, across: Axis) -> list[
             share = (place + (cell + 0.5) / cells) / _MARKS
             wanted = across.low + share * (across.high - across.low)
             t, value = min(known, key=lambda each: abs(each[0] - wanted))
-            found.append(mark(cell, f"{across.share(t):.2f}%", _y(up, value)))
-    return found
+            marks.append(mark(cell, f"{across.share(t):.2f}%", _y(up, value)))
+    return marks
 
 
 def _caption(measure: Measure, series: Sequence[RunSeries]) -> str:

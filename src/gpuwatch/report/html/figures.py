@@ -13,7 +13,7 @@ from gpuwatch.report.values import bounded, moved, ratio, shown
 
 
 def figures(question: Question) -> str:
-    """Medians over the judged runs, the range below them; empty where there is none."""
+    """Medians over the judged runs with their ranges; empty if there are none."""
     if not question.table:
         return ""
     head = ["quantity", *(text(cell.label, 80) for cell in question.cells), "method"]
@@ -35,9 +35,9 @@ def _cell(row: TableRow, at: int, baseline: int) -> str:
     value, low, high = row.values[at], row.lows[at], row.highs[at]
     if value is None:
         return units.UNKNOWN
-    told = bounded(_shown(row, value), bound_of(row, at))
+    figure = bounded(_shown(row, value), bound_of(row, at))
     against = ratio(row.ratios[at]) if at != baseline and row.ratios[at] is not None else ""
-    parts = [f"{told} <small>{against}</small>" if against else told]
+    parts = [f"{figure} <small>{against}</small>" if against else figure]
     if low is not None and high is not None and _shown(row, low) != _shown(row, high):
         parts.append(f'<small class="range">{_shown(row, low)} to {_shown(row, high)}</small>')
     if few := few_of(row, at):

@@ -1,4 +1,4 @@
-"""The head of the page: title, verdict, and what the study was made of."""
+"""The head of the page: title, verdict, and how the study was made."""
 
 from __future__ import annotations
 
@@ -12,20 +12,22 @@ from gpuwatch.report.study.rest import blocks_done
 from gpuwatch.session.study.plan import Part
 
 _MOST = 4
-"""Parts that are named."""
+"""Most parts of the plan that are described."""
 
 
 def header(result: StudyResult, title: str) -> str:
     """Title, question and verdicts, then when, where and how it was measured."""
     question = result.plan.question if result.plan else None
-    asked = f'<p class="question">{text(question)}</p>\n' if question and question != title else ""
+    subtitle = (
+        f'<p class="question">{text(question)}</p>\n' if question and question != title else ""
+    )
     facts = "".join(
         f"<div><dt>{name}</dt><dd>{text(value, 300)}</dd></div>"
         for name, value in _facts(result)
         if value
     )
     return (
-        f"<header>\n<h1>{text(title)}</h1>\n{asked}"
+        f"<header>\n<h1>{text(title)}</h1>\n{subtitle}"
         f'<section aria-labelledby="verdict-h">\n<h2 id="verdict-h">Verdict</h2>\n'
         f"{verdicts(result)}\n</section>\n"
         f"<dl>{facts}</dl>\n</header>"

@@ -1,4 +1,4 @@
-"""Every comparison as an interval on one axis, and the same numbers as a table."""
+"""All comparisons as intervals on one axis, and as a table of numbers."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ from gpuwatch.report.html.verdicts import badge, name
 _HEIGHT = 34
 _MIDDLE = 20
 _FARTHEST = 3.0
-"""Ratios of blocks farther out than so many times the intervals' range are drawn at the edge."""
+"""Block ratios farther out than this multiple of the intervals' range are drawn at the edge."""
 
 
 def intervals(questions: Sequence[Question]) -> str:
-    """The plot and its table; empty where nothing is compared."""
-    found = [(question, each) for question in questions for each in question.contrasts]
-    if not found:
+    """The plot and its table; empty if nothing is compared."""
+    pairs = [(question, each) for question in questions for each in question.contrasts]
+    if not pairs:
         return ""
     several = len(questions) > 1
     named = [
         (f"{question.label}: {name(question, each)}" if several else name(question, each), each)
-        for question, each in found
+        for question, each in pairs
     ]
-    contrasts = [each for _, each in found]
+    contrasts = [each for _, each in pairs]
     drawn = any(each.verdict.change for each in contrasts)
     plot = _plot(named, _axis(contrasts)) if drawn else ""
     return plot + _table(named)
@@ -54,7 +54,7 @@ def _axis(contrasts: Sequence[Contrast]) -> Axis:
 
 
 def _changes(contrast: Contrast) -> list[float]:
-    """Of each block that has both runs."""
+    """The relative change within each block that has both runs."""
     return [ratio - 1 for ratio in contrast.ratios if ratio is not None and math.isfinite(ratio)]
 
 
@@ -76,10 +76,10 @@ def _plot(named: Sequence[tuple[str, Contrast]], axis: Axis) -> str:
 
 def _row(title: str, contrast: Contrast, axis: Axis) -> str:
     verdict = contrast.verdict
-    told = f"{title}: {_numbers(contrast)}"
+    tooltip = f"{title}: {_numbers(contrast)}"
     low, high = axis.share(lower_end(verdict.margin)), axis.share(verdict.margin)
     parts = [
-        f"<title>{text(told, 1000)}</title>",
+        f"<title>{text(tooltip, 1000)}</title>",
         f'<rect class="band" x="{low:.2f}%" y="0" width="{high - low:.2f}%" height="{_HEIGHT}"/>',
         *(
             _upright(axis.share(tick), "axis" if abs(tick) < 1e-12 else "grid")
@@ -151,24 +151,24 @@ def _why_none(verdict: Verdict) -> str:
 def _numbers(contrast: Contrast) -> str:
     verdict = contrast.verdict
     blocks = ", ".join(changes.estimate(each) for each in _changes(contrast))
-    told = [
+    facts = [
         verdict.kind.value.upper(),
-        "" if verdict.change is None else _told(verdict.change),
+        "" if verdict.change is None else _change(verdict.change),
         f"noise of one run {units.percent(verdict.noise)}" if verdict.noise is not None else "",
         f"blocks: {blocks}" if blocks else "",
         *verdict.reasons,
     ]
-    return "; ".join(part for part in told if part)
+    return "; ".join(fact for fact in facts if fact)
 
 
-def _told(change: Interval) -> str:
+def _change(change: Interval) -> str:
     ends = _ends(change)
-    told = changes.estimate(change.estimate, change)
-    return f"{told} ({ends})" if ends else told
+    estimate = changes.estimate(change.estimate, change)
+    return f"{estimate} ({ends})" if ends else estimate
 
 
 def _ends(change: Interval) -> str:
-    """``-0.1 to +0.5, 95 %``; empty where they are not known."""
+    """``-0.1 to +0.5, 95 %``; empty if the bounds are not finite."""
     if not math.isfinite(change.low) or not math.isfinite(change.high):
         return ""
     return f"{changes.ends(change)}, {100 * change.level:.3g} %"

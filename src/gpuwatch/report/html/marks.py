@@ -1,4 +1,4 @@
-"""How cells are told apart: a colour, and a shape that says the same without it."""
+"""The marks of cells: a colour, and a shape for readers who cannot see it."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from gpuwatch.report.html.markup import text
 
 COLOURS, SHAPES = 6, 6
-"""``style.css`` has a colour ``.c0`` ... for each of the former."""
+"""``style.css`` defines a class ``.c0`` ... for each colour."""
 
 _SHAPES = (
     '<circle id="m0" r="4.5"/>',
@@ -20,29 +20,29 @@ _SHAPES = (
 
 
 def shapes() -> str:
-    """The shapes, once for the whole page."""
+    """The SVG definitions of the shapes, needed once per page."""
     return f'<svg class="shapes" aria-hidden="true"><defs>{"".join(_SHAPES)}</defs></svg>'
 
 
 def colour(cell: int) -> str:
-    """Class of a cell's colour."""
+    """CSS class of a cell's colour."""
     return f"c{cell % COLOURS}"
 
 
 def shape(cell: int) -> str:
-    """Reference of a cell's shape: it changes with the colour, and goes on when they end."""
+    """Reference to a cell's shape; pairs of colour and shape repeat only after all are used."""
     return f"#m{(cell + cell // COLOURS) % SHAPES}"
 
 
 def mark(cell: int, x: str, y: float, *, hollow: bool = False, title: str = "") -> str:
-    """A cell's shape at ``x`` (a length or a percentage) and ``y``; ``title`` is plain text."""
+    """A cell's shape at ``x`` (a length or percentage) and ``y``; ``title`` is plain text."""
     kind = f"mark {colour(cell)}" + (" hollow" if hollow else "")
     inner = f"<title>{text(title)}</title>" if title else ""
     return f'<use class="{kind}" href="{shape(cell)}" x="{x}" y="{y:.1f}">{inner}</use>'
 
 
 def legend(labels: Sequence[str], extra: Sequence[tuple[str, str]] = ()) -> str:
-    """Line, shape and name of each cell; ``extra`` are further signs (SVG) and what they mean."""
+    """Line, shape and name of each cell; ``extra`` are further signs (SVG) with their meanings."""
     items = [
         f'<svg width="44" height="14" aria-hidden="true"><line class="curve {colour(cell)}" '
         f'x1="0" x2="44" y1="7" y2="7"/>{mark(cell, "22", 7)}</svg>{text(label, 80)}'

@@ -1,4 +1,4 @@
-"""Pieces of HTML. Whatever is named ``markup``, ``cells`` or ``body`` is HTML already."""
+"""Pieces of HTML. Parameters named ``markup``, ``cells`` or ``body`` are HTML already."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ _LONGEST = 600
 
 
 def text(value: object, longest: int = _LONGEST) -> str:
-    """``value`` from anywhere as harmless text, inside an element or a quoted attribute."""
+    """Untrusted ``value`` as safe text for an element or a quoted attribute."""
     return html.escape(clean(value, longest), quote=True)
 
 
 def section(anchor: str, level: int, title: str, body: str) -> str:
-    """A part with its heading; ``title`` is plain text."""
+    """A section with a heading; ``title`` is plain text."""
     return (
         f'<section id="{anchor}" aria-labelledby="{anchor}-h">\n'
         f'<h{level} id="{anchor}-h">{text(title)}</h{level}>\n{body}\n</section>'
@@ -24,13 +24,13 @@ def section(anchor: str, level: int, title: str, body: str) -> str:
 
 
 def folded(title: str, body: str, *, is_open: bool = False) -> str:
-    """A part that a reader opens; ``title`` is plain text. Print shows it open."""
+    """A section that the reader can open; ``title`` is plain text. Printing opens it."""
     shown = " open" if is_open else ""
     return f"<details{shown}>\n<summary>{text(title)}</summary>\n{body}\n</details>"
 
 
 def table(caption: str, head: Sequence[str], groups: Sequence[tuple[str, Sequence[Row]]]) -> str:
-    """A table whose rows stand in groups, each under its name if it has one.
+    """A table with groups of rows, each under its name if it has one.
 
     ``caption`` and the names are plain text, ``head`` and the cells are HTML.
     """
@@ -51,7 +51,7 @@ def table(caption: str, head: Sequence[str], groups: Sequence[tuple[str, Sequenc
 
 
 Row = Sequence[str]
-"""Cells of a row, the first its heading."""
+"""Cells of a row; the first is its heading."""
 
 
 def _row(cells: Row) -> str:

@@ -1,4 +1,4 @@
-"""The metrics of a picture: which are known, in which unit, over which range."""
+"""The metrics of a chart: which are known, their units and axis ranges."""
 
 from __future__ import annotations
 
@@ -29,15 +29,15 @@ class Measure:
     name: str
     title: str
     divisor: float
-    """From the metric's own unit to ``unit``."""
+    """A value in the metric's own unit divided by this is in ``unit``."""
     unit: str
     axis: Axis
     how: str
-    """Method and source, of every way in which the runs got it."""
+    """Method and source, for every way in which the runs obtained it."""
 
     def of(self, series: RunSeries) -> tuple[float | None, ...] | None:
-        """A run's values in ``unit``, four digits; ``None`` where it has none, and for what is no
-        number in that unit."""
+        """A run's values in ``unit``, to four digits; ``None`` if it has no such metric, and for
+        each value that is not finite in that unit."""
         if self.name not in series.metrics:
             return None
         values = series.metrics[self.name].values
@@ -45,8 +45,8 @@ class Measure:
 
 
 def measures(series: Sequence[RunSeries]) -> list[Measure]:
-    """Those that some run knows, in the order in which people look at them."""
-    found = []
+    """The metrics that at least one run has, most important first."""
+    measures_ = []
     for name in SHOWN:
         gauges = [each.metrics[name] for each in series if name in each.metrics]
         if not gauges:
@@ -60,8 +60,8 @@ def measures(series: Sequence[RunSeries]) -> list[Measure]:
             for each in gauges
         )
         axis = Axis(0.0, 100.0) if unit == "1" else from_zero(largest / divisor)
-        found.append(Measure(name, _TITLES[name], divisor, shown, axis, "; ".join(hows)))
-    return found
+        measures_.append(Measure(name, _TITLES[name], divisor, shown, axis, "; ".join(hows)))
+    return measures_
 
 
 def short(value: float) -> float:
@@ -70,7 +70,7 @@ def short(value: float) -> float:
 
 
 def _display(unit: str, largest: float) -> tuple[float, str]:
-    """What to divide by, and the unit that people read: ``(1e12, "TFLOP/s")``."""
+    """Divisor and display unit for values up to ``largest``: ``(1e12, "TFLOP/s")``."""
     if unit == "1":
         return 0.01, "%"
     if unit == "Cel":

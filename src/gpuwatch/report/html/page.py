@@ -1,4 +1,4 @@
-"""The whole file: what a study says, verdict first, for a browser that may be offline."""
+"""The HTML page of a study, verdict first; it works offline."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ _Section = tuple[str, str, str]
 def page(result: StudyResult, series: Sequence[RunSeries]) -> str:
     """One self-contained HTML document.
 
-    It loads nothing, and a Content-Security-Policy keeps all script but its own from running. All
-    text of ``result`` and ``series`` may come from anywhere: it is cleaned and escaped here.
-    ``series`` are matched with the runs by the session's path; a run without one is not drawn.
+    It loads nothing, and its Content-Security-Policy allows only its own script. All text of
+    ``result`` and ``series`` is untrusted: it is cleaned and escaped here. ``series`` are matched
+    to the runs by the session's path; a run without a series is not drawn.
     """
     style, script = _file("style.css"), _file("script.js")
     by_path = {each.path: each for each in series}
@@ -73,7 +73,7 @@ def _file(name: str) -> str:
 
 
 def _policy(style: str, script: str) -> str:
-    """Nothing may be loaded; only this style and this script, by their hashes, may act."""
+    """A policy that allows no loading, and only this style and script, by their hashes."""
     return (
         f"default-src 'none'; style-src {_hash(style)}; script-src {_hash(script)}; "
         "img-src data:; base-uri 'none'; form-action 'none'"
@@ -86,16 +86,16 @@ def _hash(content: str) -> str:
 
 
 def _findings(result: StudyResult) -> list[_Section]:
-    found = []
+    sections = []
     if compared := intervals(result.questions):
-        found.append(("comparisons", "Comparisons", compared))
+        sections.append(("comparisons", "Comparisons", compared))
     for at, each in enumerate(result.sweeps):
-        found.append((f"sweep-{at}", f"Sweep: {each.label}", sweep(each)))
+        sections.append((f"sweep-{at}", f"Sweep: {each.label}", sweep(each)))
     if result.noise:
-        found.append(("noise", "Noise floor", noise(result.noise)))
+        sections.append(("noise", "Noise floor", noise(result.noise)))
     if result.not_run:
-        found.append(("not-run", "What did not run", not_run(result)))
-    return found
+        sections.append(("not-run", "What did not run", not_run(result)))
+    return sections
 
 
 def _details(result: StudyResult, series: Mapping[str, RunSeries]) -> list[_Section]:
@@ -123,14 +123,14 @@ def _question(question: Question, series: Mapping[str, RunSeries], anchor: str, 
 
 def _foundations(result: StudyResult) -> list[_Section]:
     notes = [text(note) for note in (*result.notices, *result.notes, *warnings(result))]
-    found = [("notes", "Notes", bullets(notes, "notes"))] if notes else []
+    sections = [("notes", "Notes", bullets(notes, "notes"))] if notes else []
     if result.sessions:
-        found.append(("runs", "All runs", folded("Every session of the study", runs(result))))
-        found.append(
+        sections.append(("runs", "All runs", folded("Every session of the study", runs(result))))
+        sections.append(
             (
                 "methods",
                 "How each number was obtained",
                 folded("Method and source of every metric", methods(result.sessions)),
             )
         )
-    return found
+    return sections

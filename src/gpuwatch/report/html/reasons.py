@@ -1,4 +1,4 @@
-"""Why: what goes with each difference, what ran elsewhere only, what starting cost."""
+"""The explanation of each difference: evidence, start-up, kernels, and what differs around it."""
 
 from __future__ import annotations
 
@@ -22,28 +22,29 @@ def reasons(question: Question, level: int) -> str:
 
 
 def _explained(question: Question, contrast: Contrast) -> str:
-    of = contrast.explanation
+    explanation = contrast.explanation
     labels = [question.cells[at].label for at in (contrast.baseline, contrast.other)]
     parts = []
-    if of.evidence:
+    if explanation.evidence:
         parts.append(
             '<ol class="evidence">'
-            + "".join(f"<li>{_evidence(e)}</li>" for e in of.evidence)
+            + "".join(f"<li>{_evidence(e)}</li>" for e in explanation.evidence)
             + "</ol>"
         )
-    if of.start_up is not None and all(each.rung != "start-up" for each in of.evidence):
-        seconds = shown(of.start_up.seconds, "s")
+    start_up = explanation.start_up
+    if start_up is not None and all(each.rung != "start-up" for each in explanation.evidence):
+        seconds = shown(start_up.seconds, "s")
         parts.append(f"<p>Starting took {text(seconds)}; the baseline's start is not known.</p>")
-    if of.kernels:
-        head, rows = efficiency.kernel_grid(labels, of.kernels, text)
+    if explanation.kernels:
+        head, rows = efficiency.kernel_grid(labels, explanation.kernels, text)
         parts.append(table("Kernels that ran in one of the two", head, [("", rows)]))
-    if of.differences:
+    if explanation.differences:
         rows = [
             [
                 text(f"{each.scope}: {each.key}", 120),
                 *(text(units.fact(each.key, value), _LONGEST_FACT) for value in each.values),
             ]
-            for each in of.differences
+            for each in explanation.differences
         ]
         head = ["fingerprint", *(text(label, 80) for label in labels)]
         parts.append(table("What differs around the runs", head, [("", rows)]))
@@ -53,5 +54,5 @@ def _explained(question: Question, contrast: Contrast) -> str:
 def _evidence(evidence: Evidence) -> str:
     how = [evidence.method.value] if evidence.method is not None else []
     how += [evidence.source] if evidence.source else []
-    told = f" <small>({text(', '.join(how), 200)})</small>" if how else ""
-    return f'<span class="rung">{text(evidence.rung)}</span> {text(evidence.text)}{told}'
+    source_note = f" <small>({text(', '.join(how), 200)})</small>" if how else ""
+    return f'<span class="rung">{text(evidence.rung)}</span> {text(evidence.text)}{source_note}'

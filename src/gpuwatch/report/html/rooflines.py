@@ -1,4 +1,4 @@
-"""The roofline of a question: one run of each cell, as a picture and as a table."""
+"""The roofline of a question: one run per cell, as a picture and as a table."""
 
 from __future__ import annotations
 
@@ -16,44 +16,43 @@ from gpuwatch.report.values import shown
 
 
 def roofline(question: Question) -> str:
-    """Of each cell the run nearest to its median; why there is no picture where no run has
-    a point."""
-    found = [
+    """The roofline of each cell's run nearest to the median; without any point, the reasons."""
+    rooflines = [
         _named(run.session.efficiency.roofline, cell.label)
         for cell, run in zip(question.cells, middle_runs(question), strict=True)
         if run is not None
     ]
-    picture = svg(found)
+    picture = svg(rooflines)
     if picture is None:
         labels: dict[str, list[str]] = {}
-        for each in found:
+        for each in rooflines:
             if each.reason:
                 labels.setdefault(each.reason, []).append(each.label)
-        none = [f"No point of {', '.join(of)}: {why}." for why, of in labels.items()]
-        return "".join(f"<p>{text(each)}</p>" for each in none)
+        reasons = [f"No point of {', '.join(names)}: {why}." for why, names in labels.items()]
+        return "".join(f"<p>{text(each)}</p>" for each in reasons)
     data = base64.b64encode(picture.encode()).decode("ascii")
-    verdicts = _verdicts(found)
-    told = "; ".join(verdicts)
+    verdicts = _verdicts(rooflines)
+    alternative = f"Roofline, FLOP/s against FLOP per byte. {'; '.join(verdicts)}"
     return (
         f'<figure class="roofline"><img src="data:image/svg+xml;base64,{data}" '
-        f'alt="{text(f"Roofline, FLOP/s against FLOP per byte. {told}", 1000)}">'
+        f'alt="{text(alternative, 1000)}">'
         "<figcaption>Of each cell the run nearest to its median.</figcaption></figure>\n"
         + bullets([text(each) for each in verdicts])
-        + _table(found)
+        + _table(rooflines)
     )
 
 
-def _verdicts(found: Sequence[Roofline]) -> list[str]:
-    """What bounds each run; what is true of several is said once."""
+def _verdicts(rooflines: Sequence[Roofline]) -> list[str]:
+    """What bounds each run; runs with the same verdict share a sentence."""
     labels: dict[str, list[str]] = {}
-    for each in found:
+    for each in rooflines:
         labels.setdefault(each.verdict.text, []).append(each.label)
-    return [f"{', '.join(of)}: {told}" for told, of in labels.items()]
+    return [f"{', '.join(names)}: {verdict}" for verdict, names in labels.items()]
 
 
-def _named(of: Roofline, label: str) -> Roofline:
-    points = tuple(replace(point, label=label) for point in of.points)
-    return replace(of, label=label, points=points)
+def _named(roofline: Roofline, label: str) -> Roofline:
+    points = tuple(replace(point, label=label) for point in roofline.points)
+    return replace(roofline, label=label, points=points)
 
 
 def _table(rooflines: list[Roofline]) -> str:

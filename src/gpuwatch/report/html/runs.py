@@ -16,12 +16,12 @@ from gpuwatch.report.study import rest
 from gpuwatch.report.study.origin import device, host
 
 _FEW = 3
-"""Notes of more runs stand below the table, once."""
+"""Notes common to more runs than this are shown once, below the table."""
 
 
 def runs(result: StudyResult) -> str:
     """A row for each session, in the plan's order."""
-    of = {
+    run_of = {
         run.session.path: run
         for question in result.questions
         for cell in question.cells
@@ -30,9 +30,9 @@ def runs(result: StudyResult) -> str:
     noted = Counter(note for each in result.sessions for note in _notes(each))
     common = [note for note, count in noted.items() if count > _FEW]
     head = ["file", "run", "block", "status", "started", "length", "device", "host", "notes"]
-    rows = [_line(each, of.get(each.path), common) for each in result.sessions]
-    told = [f"{_share(noted[note], len(result.sessions))}: {text(note)}" for note in common]
-    below = bullets(told, "notes") if told else ""
+    rows = [_line(each, run_of.get(each.path), common) for each in result.sessions]
+    shared = [f"{_share(noted[note], len(result.sessions))}: {text(note)}" for note in common]
+    below = bullets(shared, "notes") if shared else ""
     return table("All runs", head, [("", rows)]) + below
 
 
@@ -46,9 +46,9 @@ def _share(count: int, total: int) -> str:
 
 def _line(session: Summary, run: Run | None, common: Sequence[str]) -> Row:
     block = None if run is None else run.block
-    told = [note for note in _notes(session) if note not in common]
+    notes = [note for note in _notes(session) if note not in common]
     if run is not None and run.reason:
-        told.insert(0, run.reason)
+        notes.insert(0, run.reason)
     return [
         text(PurePath(session.path).name, 120),
         text(session.given.before(session.label), 120),
@@ -58,22 +58,22 @@ def _line(session: Summary, run: Run | None, common: Sequence[str]) -> Row:
         units.UNKNOWN if session.seconds is None else text(units.clock_time(session.seconds)),
         text(device(session), 80),
         text(host(session), 80),
-        text("; ".join(told)),
+        text("; ".join(notes)),
     ]
 
 
 def not_run(result: StudyResult) -> str:
-    """What did not take place, why, and how to fix it; the same reason once."""
+    """The runs that did not take place, why, and how to fix it; each reason once."""
     return bullets(
         [
-            text(told, 1000) + (f"<br>Fix: <code>{text(hint)}</code>" if hint else "")
-            for told, hint in rest.not_run(result)
+            text(reason, 1000) + (f"<br>Fix: <code>{text(hint)}</code>" if hint else "")
+            for reason, hint in rest.not_run(result)
         ]
     )
 
 
 def methods(sessions: Sequence[Summary]) -> str:
-    """Metrics with their method and source, and why others are not known, and in which runs."""
+    """Each metric's method and source, or why it is unknown, and in which runs."""
     runs: dict[tuple[str, str, str], list[str]] = {}
     for session in sessions:
         for name, each in session.metrics.items():
@@ -81,15 +81,15 @@ def methods(sessions: Sequence[Summary]) -> str:
                 key = (name, each.method.value, each.source)
                 runs.setdefault(key, []).append(PurePath(session.path).stem)
     names: dict[tuple[str, str, str], list[str]] = {}
-    for (name, method, source), of in runs.items():
-        names.setdefault((method, source, _which(of, len(sessions))), []).append(name)
+    for (name, method, source), files in runs.items():
+        names.setdefault((method, source, _which(files, len(sessions))), []).append(name)
     rows = [
         [text(", ".join(named)), method, text(source, 300), text(which)]
         for (method, source, which), named in names.items()
     ]
     rows += [
-        [text(", ".join(named)), Method.UNAVAILABLE.value, text(why, 300), ""]
-        for why, named in missing(sessions).items()
+        [text(", ".join(named)), Method.UNAVAILABLE.value, text(reason, 300), ""]
+        for reason, named in missing(sessions).items()
     ]
     return table("Where the figures of metrics come from", _METHODS, [("", rows)])
 
@@ -97,7 +97,7 @@ def methods(sessions: Sequence[Summary]) -> str:
 _METHODS = ("metric", "method", "source, or why there is none", "runs")
 
 
-def _which(of: Sequence[str], total: int) -> str:
-    if len(of) == total:
+def _which(files: Sequence[str], total: int) -> str:
+    if len(files) == total:
         return "all"
-    return ", ".join(of) if len(of) <= _FEW else f"{len(of)} of {total}"
+    return ", ".join(files) if len(files) <= _FEW else f"{len(files)} of {total}"

@@ -20,7 +20,7 @@ _HEIGHT, _TOP, _BOTTOM = 200, 24, 176
 
 
 def sweep(of: Sweep) -> str:
-    """What is best, a picture of the throughput, and its numbers."""
+    """The best value, a chart of the throughput, and its numbers."""
     known = [p.samples_per_second for p in of.points if p.samples_per_second is not None]
     picture = _picture(of, from_zero(max(known))) if known else ""
     head = [
@@ -103,8 +103,8 @@ def _said(x: str, y: float, markup: str) -> str:
     return f'<text x="{x}" y="{y:.1f}" text-anchor="middle">{markup}</text>'
 
 
-def _brief(why: str) -> str:
-    return "out of memory" if "out of memory" in why.lower() else why
+def _brief(reason: str) -> str:
+    return "out of memory" if "out of memory" in reason.lower() else reason
 
 
 def _y(axis: Axis, value: float) -> float:
@@ -112,7 +112,7 @@ def _y(axis: Axis, value: float) -> float:
 
 
 def noise(floors: Sequence[NoiseFloor]) -> str:
-    """What this machine can tell, by each environment against itself."""
+    """What this machine can resolve, from runs of each environment against itself."""
     head = [
         "blocks",
         "told from no change",

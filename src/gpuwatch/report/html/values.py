@@ -1,4 +1,4 @@
-"""The value of every run: a picture of the blocks, and a table with the steady states."""
+"""The value of every run: a chart by block, and a table with the steady states."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _HEIGHT, _TOP, _BOTTOM = 210, 10, 190
 
 
 def values(question: Question) -> str:
-    """Every run of a question as a dot, and as a row."""
+    """Every run of a question as a dot and as a table row."""
     places = _places(question.cells)
     known = [run.value for cell in question.cells for run in cell.runs if run.value is not None]
     picture = _picture(question, places, over(known, space=0.12)) if known else ""
@@ -25,7 +25,7 @@ def values(question: Question) -> str:
 
 
 def _places(cells: Sequence[Cell]) -> list[str]:
-    """What stands across: the blocks, then the runs of a cell that are in none, in their order."""
+    """The columns of the chart: the blocks, then the numbers of runs outside blocks."""
     blocks = {run.block for cell in cells for run in cell.runs if run.block is not None}
     longest = max((len(_without(cell.runs)) for cell in cells), default=0)
     return [
@@ -35,7 +35,7 @@ def _places(cells: Sequence[Cell]) -> list[str]:
 
 
 def _without(runs: Sequence[Run]) -> list[Run]:
-    """Those that are in no block."""
+    """The runs outside blocks."""
     return [run for run in runs if run.block is None]
 
 
@@ -44,7 +44,7 @@ def _block(block: int) -> str:
 
 
 def _placed(runs: Sequence[Run], places: Sequence[str]) -> list[tuple[Run, int]]:
-    """The runs of a cell, each with which of ``places`` it belongs to."""
+    """The runs of a cell, each with its index in ``places``."""
     number = itertools.count(1)
     names = [f"run {next(number)}" if run.block is None else _block(run.block) for run in runs]
     return [(run, places.index(name)) for run, name in zip(runs, names, strict=True)]
@@ -162,7 +162,7 @@ def _steady(steady: Steady) -> str:
     if steady.seconds is None:
         return f"none: {steady.reason or 'not known'}"
     last = steady.first + steady.count
-    told = f"steps {steady.first + 1} to {last}, median {shown(steady.seconds, 's')}"
+    span = f"steps {steady.first + 1} to {last}, median {shown(steady.seconds, 's')}"
     if not steady.changes:
-        return told
-    return f"{told}; the level changed at {', '.join(str(each + 1) for each in steady.changes)}"
+        return span
+    return f"{span}; the level changed at {', '.join(str(each + 1) for each in steady.changes)}"

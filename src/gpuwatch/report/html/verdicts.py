@@ -1,4 +1,4 @@
-"""What the study says, above everything else: the answer, and a sentence for each comparison."""
+"""The head of the page: the answer, and a sentence for each comparison."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ _SIGNS = {
     Kind.DESCRIBED: "○",
 }
 _NO_NUMBER = (Kind.CANT_TELL, Kind.DESCRIBED, Kind.INVALID)
-"""Of which the answer gives no number that could be quoted without its interval."""
+"""Verdicts for which the answer gives no number, since it could be quoted without its interval."""
 _MOST_NAMED = 4
-"""Comparisons that the answer names one by one; of more it says how many came out how."""
+"""Most comparisons that the answer names one by one; more are counted by verdict."""
 
 
 def badge(kind: Kind) -> str:
-    """The verdict as a sign and a word; its colour says nothing more."""
+    """The verdict as a sign and a word; the colour adds no information."""
     return (
         f'<span class="badge {kind.name.lower()}"><span aria-hidden="true">{_SIGNS[kind]} </span>'
         f"{text(kind.value.upper())}</span>"
@@ -39,7 +39,7 @@ def name(question: Question, contrast: Contrast) -> str:
 
 
 def verdicts(result: StudyResult) -> str:
-    """The answer in one line, and below it every sentence with its verdict."""
+    """The answer, and below it every sentence with its verdict."""
     parts = [f'<p class="answer">{line}</p>' for line in _answers(result)]
     if result.to_come:
         runs = "run" if result.to_come == 1 else "runs"
@@ -81,31 +81,31 @@ def _sweeps(result: StudyResult) -> list[str]:
 
 
 def _answers(result: StudyResult) -> list[str]:
-    """The answer, a line for each case; of many comparisons how many came out how."""
-    found = _contrasts(result)
-    if not found:
+    """The answer, one line per case; many comparisons are counted by verdict."""
+    contrasts = _contrasts(result)
+    if not contrasts:
         return _sweeps(result) or [_without_comparison(result)]
-    if len(found) > _MOST_NAMED:
-        counts = Counter(each.verdict.kind for each in found)
+    if len(contrasts) > _MOST_NAMED:
+        counts = Counter(each.verdict.kind for each in contrasts)
         of_kind = ", ".join(f"{counts[kind]} {badge(kind)}" for kind in Kind if counts[kind])
-        return [f"{len(found)} comparisons: {of_kind}."]
+        return [f"{len(contrasts)} comparisons: {of_kind}."]
     lines = []
     for question in result.questions:
         if question.contrasts:
-            of = f"{text(question.label)}, against" if len(result.questions) > 1 else "Against"
+            start = f"{text(question.label)}, against" if len(result.questions) > 1 else "Against"
             base = text(question.cells[question.contrasts[0].baseline].label)
-            each = "; ".join(_short(question, contrast) for contrast in question.contrasts)
-            lines.append(f"{of} {base}: {each}.")
+            outcomes = "; ".join(_short(question, contrast) for contrast in question.contrasts)
+            lines.append(f"{start} {base}: {outcomes}.")
     return lines
 
 
 def _short(question: Question, contrast: Contrast) -> str:
     change = contrast.verdict.change
-    told = ""
+    number = ""
     if change is not None and contrast.verdict.kind not in _NO_NUMBER:
-        told = f" <span>{estimate(change.estimate, change)}</span>"
+        number = f" <span>{estimate(change.estimate, change)}</span>"
     label = text(question.cells[contrast.other].label)
-    return f"{label} {badge(contrast.verdict.kind)}{told}"
+    return f"{label} {badge(contrast.verdict.kind)}{number}"
 
 
 def _without_comparison(result: StudyResult) -> str:

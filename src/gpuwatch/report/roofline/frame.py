@@ -1,4 +1,4 @@
-"""The plane of a roofline: its ranges, its roofs and its points, for text and for SVG alike."""
+"""The plane of a roofline plot: ranges, roofs and points, shared by text and SVG."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ _MOST_POINTS = 40
 
 @dataclass(frozen=True)
 class Roof:
-    """A ceiling that is drawn: flat (FLOP/s) or a slope (By/s)."""
+    """A ceiling in the plot: flat (FLOP/s) or a slope (By/s)."""
 
     names: tuple[str, ...]
     value: float
     text: str
-    """What kind of ceiling, how much."""
+    """Kind and value of the ceiling."""
     doubt: str | None = None
     """Why it may have been measured too low."""
     points: tuple[int, ...] = ()
-    """Numbers of the points that it is of; empty: of all."""
+    """Numbers of the points to which it applies; empty: all."""
 
     @property
     def label(self) -> str:
@@ -39,7 +39,7 @@ class Roof:
 
 @dataclass(frozen=True)
 class Frame:
-    """Ranges are powers of ten: FLOP per byte across, FLOP/s upwards."""
+    """The plot's contents; ranges are exponents of ten, FLOP per byte by FLOP/s."""
 
     left: float
     right: float
@@ -50,24 +50,24 @@ class Frame:
     """Highest first."""
     points: tuple[Point, ...]
     numbers: tuple[tuple[int, ...], ...]
-    """Of each roofline, the numbers of its points among these, from 1 on."""
+    """For each roofline the numbers of its points, counted from 1."""
 
     def across(self, intensity: float) -> float:
-        """Place of an intensity, 0 at the left to 1 at the right; what lies outside is moved in."""
+        """Position of an intensity (FLOP per byte), 0 at the left to 1 at the right, clamped."""
         return _place(intensity, self.left, self.right)
 
     def upward(self, rate: float) -> float:
-        """Place of a rate, 0 at the bottom to 1 at the top."""
+        """Position of a rate (FLOP/s), 0 at the bottom to 1 at the top, clamped."""
         return _place(rate, self.bottom, self.top)
 
     def ridge(self, flat: Roof) -> float:
-        """FLOP per byte from which on ``flat`` is the lower roof under the highest slope."""
+        """FLOP per byte from which ``flat`` is lower than the highest slope."""
         steepest = max((slope.value for slope in self.slopes), default=0.0)
         return flat.value / steepest if steepest else 10**self.left
 
 
 def frame_of(rooflines: Sequence[Roofline]) -> Frame | None:
-    """The plane that holds all points and ceilings; ``None`` where there is no point to draw."""
+    """The plane that holds all points and ceilings; ``None`` if there is no point to draw."""
     points: list[Point] = []
     numbers: list[tuple[int, ...]] = []
     for each in rooflines:
@@ -89,9 +89,9 @@ def frame_of(rooflines: Sequence[Roofline]) -> Frame | None:
 
 
 def ticks(low: float, high: float, most: int = 13) -> list[int]:
-    """Powers of ten between two, thinned out to ``most``."""
-    whole = list(range(math.ceil(low - 1e-9), math.floor(high + 1e-9) + 1))
-    return whole[:: max(1, math.ceil(len(whole) / most))]
+    """Integer exponents from ``low`` to ``high``, thinned out to ``most``."""
+    powers = list(range(math.ceil(low - 1e-9), math.floor(high + 1e-9) + 1))
+    return powers[:: max(1, math.ceil(len(powers) / most))]
 
 
 def tick_label(power: int, unit: str) -> str:
@@ -103,16 +103,16 @@ def tick_label(power: int, unit: str) -> str:
 
 
 def numbered(numbers: Sequence[int], label: str) -> str:
-    """A run's label behind the numbers of its points."""
+    """A run's label, preceded by the numbers of its points."""
     return f"{', '.join(map(str, numbers))} {label}" if numbers else label
 
 
 def _roofs(
     rooflines: Sequence[Roofline], numbers: Sequence[tuple[int, ...]], *, slope: bool
 ) -> tuple[Roof, ...]:
-    """Distinct ceilings, the highest first; those that read the same as one.
+    """Distinct ceilings, highest first; ceilings with the same text are merged.
 
-    Of several runs each has the ceiling of its own data type alone, where that is known.
+    With several runs, each contributes only the ceiling of its own data type, if that is known.
     """
     of_text: dict[str, list[tuple[Ceiling, tuple[int, ...]]]] = {}
     for each, of_run in zip(rooflines, numbers, strict=True):
@@ -120,19 +120,19 @@ def _roofs(
             continue
         for ceiling in _ceilings(each, alone=len(rooflines) == 1, slope=slope):
             if _drawable(ceiling.value):
-                # The name of the data type stands before it already.
+                # The label has the name of the data type already.
                 kind = ceiling.text.replace(f"{ceiling.name} ", "")
                 text = f"{kind}, {shown(ceiling.value, ceiling.unit)}"
                 of_text.setdefault(text, []).append((ceiling, of_run))
     everything = {number for of_run in numbers for number in of_run}
-    found = []
+    roofs = []
     for text, ceilings in of_text.items():
         names = () if slope else tuple(dict.fromkeys(ceiling.name for ceiling, _ in ceilings))
         points = sorted({number for _, of_run in ceilings for number in of_run})
         doubt = next((ceiling.doubt for ceiling, _ in ceilings if ceiling.doubt), None)
-        of = () if set(points) == everything else tuple(points)
-        found.append(Roof(names, ceilings[0][0].value, text, doubt, of))
-    return tuple(sorted(found, key=lambda roof: -roof.value))
+        covered = () if set(points) == everything else tuple(points)
+        roofs.append(Roof(names, ceilings[0][0].value, text, doubt, covered))
+    return tuple(sorted(roofs, key=lambda roof: -roof.value))
 
 
 def _ceilings(of: Roofline, *, alone: bool, slope: bool) -> Sequence[Ceiling]:
@@ -143,7 +143,7 @@ def _ceilings(of: Roofline, *, alone: bool, slope: bool) -> Sequence[Ceiling]:
 
 
 def _drawable(value: float) -> bool:
-    """Whether a figure is one that any machine could have."""
+    """Whether a value is physically plausible."""
     return 1e-9 < value < 1e30
 
 

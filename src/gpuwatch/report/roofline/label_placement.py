@@ -1,4 +1,4 @@
-"""Where the labels of a picture go: none over another, over a mark or beyond the plot."""
+"""Placement of a picture's labels: not over each other, over a mark or outside the plot."""
 
 from __future__ import annotations
 
@@ -6,18 +6,18 @@ import itertools
 from collections.abc import Iterator, Sequence
 
 Box = tuple[float, float, float, float]
-"""Left, top, right and bottom."""
+"""Left, top, right and bottom, in pixels."""
 
 _LETTER = 7.5
-"""Width of a letter, of the widest usual fonts at 13 pixels."""
+"""Width of a letter in pixels, for the widest common fonts at 13 pixels."""
 _ABOVE, _BELOW = 11, 4
-"""Height of a label over its baseline and under it."""
+"""Height of a label above and below its baseline, in pixels."""
 _ACROSS, _DOWN = 45, 6
-"""Steps in which a free place is looked for."""
+"""Step sizes of the search for a free place, in pixels."""
 
 
 class LabelRoom:
-    """The plot and what stands in it."""
+    """Free space of a plot, reduced by each placed label."""
 
     def __init__(self, plot: Box, marks: Sequence[Box], lines: Sequence[Box]) -> None:
         self._plot = plot
@@ -31,8 +31,11 @@ class LabelRoom:
     def place(
         self, text: str, wanted: Sequence[tuple[float, float]], *, to_the_left: bool = False
     ) -> tuple[float, float] | None:
-        """Start of the label's baseline (``to_the_left``: its end) at the first place of ``wanted``
-        that is free, else at the nearest to it, if need be over a line; ``None``: there is none."""
+        """Reserve a place; returns the start of the baseline (``to_the_left``: its end).
+
+        Takes the first free place of ``wanted``, else the nearest free one to the first, if needed
+        over a line; ``None`` if the plot is full.
+        """
         back = _LETTER * len(text) if to_the_left else 0.0
         for taken in ([*self._taken, *self._lines], self._taken):
             for x, y in itertools.chain(wanted, self._near(*wanted[0])):

@@ -1,4 +1,4 @@
-"""The roofline as one self-contained SVG picture, without script, for light and dark pages."""
+"""The roofline as a self-contained SVG picture without script, for light and dark pages."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from gpuwatch.report.values import shown
 
 _LEFT, _TOP, _WIDTH, _HEIGHT, _RIGHT = 110, 56, 640, 400, 30
 _LINE = 18
-"""Height of a line of text."""
+"""Height of a line of text in pixels."""
 _LONGEST = 98
-"""Characters of a line below the plot."""
+"""Most characters of a line below the plot."""
 _SIDE = 9
-"""From a point's middle to the end of its mark, with some room."""
+"""Pixels from a point's centre to the edge of its mark, with a margin."""
 _MOST_RUNS = 12
 
 _STYLE = """\
@@ -39,9 +39,10 @@ svg { background: #0d1117 } text { fill: #f0f6fc } .soft { fill: #9198a1 }
 
 
 def svg(rooflines: Sequence[Roofline]) -> str | None:
-    """The picture; ``None`` where no run has a point.
+    """The picture; ``None`` if no run has a point.
 
-    Shape tells whose bytes a point is of: diamond executed, circle measured, triangle algorithmic.
+    A point's shape shows the kind of its bytes: diamond executed, circle measured, triangle
+    algorithmic.
     """
     frame = frame_of(rooflines)
     if frame is None:
@@ -90,7 +91,7 @@ def _axes(frame: Frame) -> list[str]:
 
 
 def _drawn(frame: Frame) -> list[str]:
-    """Roofs, points and their labels; at last the marks, which nothing covers."""
+    """Roofs, labels and points; the points' marks come last, so that nothing covers them."""
     right = _LEFT + _WIDTH
     flats = [(_x(frame, frame.ridge(flat)), _y(frame, flat.value)) for flat in frame.flats]
     slopes = [(slope, ends) for slope in frame.slopes if (ends := _ends(frame, slope))]
@@ -120,7 +121,7 @@ def _drawn(frame: Frame) -> list[str]:
 
 
 def _ends(frame: Frame, slope: Roof) -> tuple[float, float, float, float] | None:
-    """Both ends of a slope; ``None`` where it does not cross the plot."""
+    """Both ends of a slope, in pixels; ``None`` if it does not cross the plot."""
     highest = max((flat.value for flat in frame.flats), default=10.0**frame.top)
     low = max(10.0**frame.left, 10.0**frame.bottom / slope.value)
     high = min(10.0**frame.right, highest / slope.value)
@@ -135,7 +136,7 @@ def _ends(frame: Frame, slope: Roof) -> tuple[float, float, float, float] | None
 def _label(
     room: LabelRoom, label: str, wanted: Sequence[tuple[float, float]], anchor: str = "start"
 ) -> str:
-    """Text that stays readable where lines cross it; nothing where the plot is full."""
+    """Text with a halo, readable where lines cross it; empty if the plot is full."""
     text = clean(label, 80)
     place = room.place(text, wanted, to_the_left=anchor == "end")
     if place is None:
@@ -159,23 +160,23 @@ def _mark(frame: Frame, point: Point) -> str:
 
 
 def _below(frame: Frame, rooflines: Sequence[Roofline]) -> list[str]:
-    """What each number stands for, and what bounds each run."""
+    """The lines below the plot: what each number stands for, and what bounds each run."""
     shape = {EXECUTED: "diamond", MEASURED: "circle"}
-    told = [
+    lines = [
         f"{at} {clean(point.label, 60)}: {shown(point.intensity, 'FLOP/By')}, "
         f"{units.si(point.rate, 'FLOP/s')}, {point.method.value}"
         for at, point in enumerate(frame.points, 1)
     ]
     kinds = {point.bytes_kind: point.text for point in frame.points}
-    told += [f"{shape.get(kind, 'triangle')}: {kinds[kind]}" for kind in KINDS if kind in kinds]
+    lines += [f"{shape.get(kind, 'triangle')}: {kinds[kind]}" for kind in KINDS if kind in kinds]
     for roof in (*frame.slopes, *frame.flats):
         if roof.doubt:
-            told.append(clean(f"{roof.label}: {roof.doubt}", 400))
+            lines.append(clean(f"{roof.label}: {roof.doubt}", 400))
     for each, of_run in list(zip(rooflines, frame.numbers, strict=True))[:_MOST_RUNS]:
         label = numbered(of_run if len(rooflines) > 1 else (), clean(each.label, 60))
-        told += ["", f"{label}: {clean(each.verdict.text, 400)}"]
-        told += dict.fromkeys(hint for hint in (each.verdict.hint, each.missing) if hint)
-    return [part for line in told for part in textwrap.wrap(line, _LONGEST) or [""]]
+        lines += ["", f"{label}: {clean(each.verdict.text, 400)}"]
+        lines += dict.fromkeys(hint for hint in (each.verdict.hint, each.missing) if hint)
+    return [part for line in lines for part in textwrap.wrap(line, _LONGEST) or [""]]
 
 
 def _line(x1: float, y1: float, x2: float, y2: float, kind: str) -> str:

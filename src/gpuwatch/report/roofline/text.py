@@ -13,13 +13,13 @@ from gpuwatch.report.roofline.frame import Frame, Roof, frame_of, numbered, tick
 from gpuwatch.report.values import shown
 
 _WIDTH, _HEIGHT, _MARGIN = 64, 19, 14
-"""Columns and rows of the plane, and columns before it."""
+"""Columns and rows of the plot, and columns to its left."""
 _COLUMNS = 80
 _MARKS = {EXECUTED: "◆", MEASURED: "●", ALGORITHMIC: "▲"}
 
 
 def text(rooflines: Sequence[Roofline]) -> str:
-    """Plot, legend and what each run is bound by; without a point the reasons alone."""
+    """Plot, legend and what bounds each run; without a point only the reasons."""
     frame = frame_of(rooflines)
     lines = [] if frame is None else _plot(frame)
     if frame is not None:
@@ -64,7 +64,7 @@ def _plot(frame: Frame) -> list[str]:
 
 
 def _name_flats(frame: Frame, cells: list[list[str]]) -> None:
-    """The data types of each flat roof at its right end; of roofs in one row all of them."""
+    """Write the data types at the right end of each flat roof; roofs in one row share a label."""
     by_row: dict[int, list[str]] = {}
     for flat in frame.flats:
         by_row.setdefault(_row(frame, flat.value), []).extend(flat.names)
@@ -98,17 +98,17 @@ def _marked(frame: Frame, at: int) -> tuple[int, int, str]:
 
 
 def _hidden(frame: Frame) -> dict[int, int]:
-    """By number of a point whose mark is covered, the first one that covers it."""
-    found: dict[int, int] = {}
+    """Number of each point with a covered mark -> number of the first point that covers it."""
+    covering: dict[int, int] = {}
     for at in range(2, len(frame.points) + 1):
         row, column, mark = _marked(frame, at)
         for other in range(1, at):
             its_row, its_column, its_mark = _marked(frame, other)
             apart = column >= its_column + len(its_mark) or its_column >= column + len(mark)
             if row == its_row and not apart:
-                found[at] = other
+                covering[at] = other
                 break
-    return found
+    return covering
 
 
 def _roof(sign: str, roof: Roof) -> list[str]:
@@ -117,13 +117,13 @@ def _roof(sign: str, roof: Roof) -> list[str]:
 
 
 def _legend(at: int, point: Point, under: int | None) -> list[str]:
-    told = (
+    line = (
         f"{_MARKS[point.bytes_kind]}{at} {clean(point.label, 200)}: "
         f"{shown(point.intensity, 'FLOP/By')}, {units.si(point.rate, 'FLOP/s')}, "
         f"{point.method.value}; {point.text}"
         + ("" if under is None else f"; in the plot under {under}")
     )
-    return _wrapped(told)
+    return _wrapped(line)
 
 
 def _wrapped(line: str) -> list[str]:

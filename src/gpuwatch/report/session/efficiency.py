@@ -1,4 +1,4 @@
-"""What a run made of its hardware, as a few lines for people."""
+"""How well a run used its hardware, in a few lines of text."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from gpuwatch.report.values import moved, shown
 
 
 def efficiency_rows(session: Summary) -> list[tuple[str, str]]:
-    """Name and text of each line, unescaped; empty for a machine's session and an import."""
+    """Name and text of each line, unescaped; empty for a machine session or an import."""
     if session.workload.get("kind") in ("machine", "import"):
         return []
     of = session.efficiency
@@ -35,7 +35,7 @@ def efficiency_rows(session: Summary) -> list[tuple[str, str]]:
 
 
 def heading(session: Summary) -> str:
-    """What the lines are of."""
+    """The heading: devices and time span that the lines cover."""
     covers = ", ".join(session.efficiency.covers) or "devices that are not known"
     sampled = ", what was sampled over the whole run" if session.window.kind == "whole run" else ""
     return f"efficiency of {covers} over the timed steps{sampled}"
@@ -44,7 +44,7 @@ def heading(session: Summary) -> str:
 def kernel_grid(
     labels: Sequence[str], rows: Sequence[KernelRow], escape: Callable[[object], str]
 ) -> tuple[list[str], list[list[str]]]:
-    """Head and rows of the kernels that did not run everywhere, with their share of time."""
+    """Head and rows of a table of kernels that did not run everywhere, with their time shares."""
     head = ["ran in one, not in all: share of kernel time", *(escape(label) for label in labels)]
     return head, [
         [escape(name), *("-" if share == 0 else units.percent(share) for share in row.shares)]
@@ -53,7 +53,7 @@ def kernel_grid(
 
 
 def _distinct(rows: Sequence[KernelRow]) -> list[str]:
-    """Short names; the full one where two kernels would read the same."""
+    """Short names, or full names where two short ones are equal."""
     short = [short_name(row.name) for row in rows]
     return [
         clean(row.name, 300) if short.count(name) > 1 else name
@@ -62,11 +62,11 @@ def _distinct(rows: Sequence[KernelRow]) -> list[str]:
 
 
 def _merged(rows: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
-    """One line for all that say the same, such as why nothing is known."""
+    """Merge rows with the same text, such as the same reason for missing values."""
     names: dict[str, list[str]] = {}
     for name, text in rows:
         names.setdefault(text, []).append(name)
-    return [(", ".join(of), text) for text, of in names.items()]
+    return [(", ".join(merged), text) for text, merged in names.items()]
 
 
 def _rate(figure: MeasuredValue, shares: Sequence[Share], *, cached: bool = False) -> str:
@@ -96,8 +96,8 @@ def _mfu(of: Efficiency) -> str:
     if of.mfu.value is None:
         return f"unavailable: {of.mfu.reason}"
     peak = next((each for each in of.flop_shares if each.value == of.mfu.value), None)
-    told = "" if peak is None else f" of the {_ceiling(peak.ceiling)}"
-    return f"{units.percent(of.mfu.value)}{told} ({of.mfu.method.value})"
+    reference = "" if peak is None else f" of the {_ceiling(peak.ceiling)}"
+    return f"{units.percent(of.mfu.value)}{reference} ({of.mfu.method.value})"
 
 
 def _figure(figure: MeasuredValue) -> str:
@@ -121,8 +121,8 @@ def _energy(of: Efficiency) -> str:
     else:
         text = f"unavailable: {energy.gpu.reason}"
     cpu = [_per(energy.cpu_per_step, "a step"), _per(energy.cpu_per_sample, "a sample")]
-    told = ", ".join(part for part in cpu if part)
-    return f"{text}; CPU packages {told} {energy.cpu.method.value}" if told else text
+    cpu_text = ", ".join(part for part in cpu if part)
+    return f"{text}; CPU packages {cpu_text} {energy.cpu.method.value}" if cpu_text else text
 
 
 def _per(figure: MeasuredValue, what: str) -> str:
@@ -133,9 +133,9 @@ def _traffic(of: Efficiency) -> str:
     total, sectors, per_step = of.traffic.total, of.traffic.sectors, of.traffic.per_step
     if total.value is None:
         return f"unavailable: {total.reason}"
-    told = [moved(total.value), f"{shown(sectors.value, '{sector}')} of 32 bytes"]
+    parts = [moved(total.value), f"{shown(sectors.value, '{sector}')} of 32 bytes"]
     if per_step.value is not None:
-        told.append(f"{moved(per_step.value)} a step")
+        parts.append(f"{moved(per_step.value)} a step")
     if total.method is Method.BOUND:
-        return f"at least {', '.join(told)} {total.method.value} ({total.reason})"
-    return f"{', '.join(told)} {total.method.value}"
+        return f"at least {', '.join(parts)} {total.method.value} ({total.reason})"
+    return f"{', '.join(parts)} {total.method.value}"

@@ -68,7 +68,7 @@ def roofline(of: Roofline) -> dict[str, JSON]:
 
 
 def profile(of: Profile | None) -> dict[str, JSON] | None:
-    """What a profile is of, and what it says of a step; its tables are `gpuwatch kernels`'."""
+    """Source of a profile and its times per step; for its tables see `gpuwatch kernels`."""
     if of is None:
         return None
     times = times_of(of)
@@ -89,12 +89,12 @@ def profile(of: Profile | None) -> dict[str, JSON] | None:
 
 
 def counters(of: Counters | None) -> dict[str, JSON] | None:
-    """Executed FLOP and DRAM bytes, without the kernels one by one."""
+    """Executed FLOP and DRAM bytes, without the single kernels."""
     if of is None:
         return None
-    found = asdict(of)
-    found.pop("kernels")
-    return found
+    totals = asdict(of)
+    totals.pop("kernels")
+    return totals
 
 
 def figure(of: MeasuredValue) -> dict[str, JSON]:

@@ -17,17 +17,17 @@ from gpuwatch.core.text import document
 from gpuwatch.report.session import efficiency_json
 
 _LINE = 240
-"""Characters of a line that holds a whole list or object, of numbers and short words any."""
+"""Most characters of a list or object on one line; lists of short items have no limit."""
 _SHORT = 24
 
 
 def dumps(value: JSON) -> str:
-    """JSON in lines, what is short on one; numbers that are not finite become null."""
+    """Indented JSON with short values on one line; numbers that are not finite become null."""
     return document(_written(_finite(value), 0)) + "\n"
 
 
 def _written(value: JSON, indent: int) -> str:
-    """``value`` on one line where that has the room, else each of its parts on lines of its own."""
+    """``value`` on one line if it fits, else with each of its parts on separate lines."""
     if not value or not isinstance(value, (dict, list)):
         return json.dumps(value, ensure_ascii=False)
     inner = indent + 2
@@ -48,7 +48,7 @@ def _written(value: JSON, indent: int) -> str:
 
 
 def summary(session: Summary) -> dict[str, JSON]:
-    """One session: the answer of ``gpuwatch show --format json``."""
+    """One session: the output of ``gpuwatch show --format json``."""
     steps = asdict(session.steps)
     throughput = steps.pop("samples_per_second")
     return {
@@ -134,7 +134,7 @@ def _reported(of: Reported) -> dict[str, JSON]:
 
 
 def comparison(compared: comparing.Comparison) -> dict[str, JSON]:
-    """Sessions side by side: the answer of ``gpuwatch compare --format json``."""
+    """Sessions side by side: the output of ``gpuwatch compare --format json``."""
     return {
         "schema": JSON_SCHEMA,
         "baseline": None if compared.baseline is None else compared.sessions[compared.baseline].id,

@@ -1,4 +1,4 @@
-"""The tables of a profile for people, for spreadsheets and for programs."""
+"""The tables of a profile as text, Markdown, CSV and JSON."""
 
 from __future__ import annotations
 
@@ -30,20 +30,20 @@ _DIFFERENCE = (
 
 
 def all_tables(profile: Profile | None, counters: Counters | None) -> dict[str, Table]:
-    """Every table that a session has, by name, in the order in which they are shown."""
-    found = dict(profile.tables) if profile is not None else {}
+    """All tables of a session by name, in display order."""
+    tables = dict(profile.tables) if profile is not None else {}
     if counters is not None and counters.kernels:
-        found[COUNTERS] = counters_table(counters)
+        tables[COUNTERS] = counters_table(counters)
     order = [*TABLES, COUNTERS]
     return {
-        name: found[name]
-        for name in sorted(found, key=lambda name: order.index(name) if name in order else 99)
-        if found[name].rows
+        name: tables[name]
+        for name in sorted(tables, key=lambda name: order.index(name) if name in order else 99)
+        if tables[name].rows
     }
 
 
 def heading(profile: Profile | None, counters: Counters | None, flop: float | None) -> list[str]:
-    """Lines that say what the tables are of; ``flop`` is the model's count for one step."""
+    """Lines that describe the source of the tables; ``flop`` is the model's count per step."""
     lines = []
     if profile is not None:
         lines.append(_source(profile))
@@ -56,7 +56,7 @@ def heading(profile: Profile | None, counters: Counters | None, flop: float | No
 
 
 def as_text(shown: Table, limit: int | None) -> str:
-    """A table for a terminal: numbers rounded, names cut; ``limit`` rows, None for all."""
+    """A table for a terminal: numbers rounded, names shortened; ``limit`` rows, ``None``: all."""
     rows = [
         [_shown(cell, column) for cell, column in zip(row, shown.columns, strict=True)]
         for row in shown.rows[:limit]
@@ -74,7 +74,7 @@ def as_text(shown: Table, limit: int | None) -> str:
 
 
 def as_markdown(shown: Table, limit: int | None) -> str:
-    """The same as a Markdown table, with names in full."""
+    """A Markdown table with full names."""
     head = [markdown(column) for column in shown.columns]
     rows = [
         [
@@ -87,9 +87,9 @@ def as_markdown(shown: Table, limit: int | None) -> str:
 
 
 def as_csv(shown: Table, limit: int | None) -> str:
-    """The table as ``nsys stats --format csv`` writes it: numbers in full, empty for unknown.
+    """The table in the form of ``nsys stats --format csv``: full numbers, empty if unknown.
 
-    Text that a spreadsheet would take for a formula stands behind an apostrophe.
+    Text that a spreadsheet would take for a formula gets a leading apostrophe.
     """
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
@@ -104,9 +104,9 @@ def as_csv(shown: Table, limit: int | None) -> str:
 def document(
     profile: Profile | None, counters: Counters | None, shown: Sequence[Table], limit: int | None
 ) -> dict[str, Any]:
-    """Everything as JSON, schema 1; null is unknown.
+    """The tables as JSON, schema 1; null means unknown.
 
-    ``rows_left_out`` were not recorded, ``rows_not_printed`` are behind ``limit``.
+    ``rows_left_out`` were not recorded, ``rows_not_printed`` exceed ``limit``.
     """
     return {
         "schema": JSON_SCHEMA,

@@ -1,4 +1,4 @@
-"""Sessions side by side, and one session alone, as a terminal table, Markdown or CSV."""
+"""One or several sessions side by side, as a terminal table, Markdown or CSV."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ from gpuwatch.report.tables.plain import markdown_table
 from gpuwatch.report.values import moved, ratio, shown
 
 _COLUMNS, _NAMES = (40, 100), 20
-"""The narrowest and the widest sentences in a terminal; columns of the names before them."""
+"""Least and greatest width of sentences in a terminal; greatest width of the names before them."""
 _ROOM_FOR_VALUES = 120
-"""Characters for the values of one row of the fingerprint, however many sessions there are."""
+"""Characters for all values in one row of the fingerprint."""
 _FIRST = (
     ("start-up and time", "real"),
     ("steps", "step time, median"),
@@ -49,14 +49,14 @@ def terminal(
     *,
     columns: int = 80,
 ) -> str:
-    """The whole comparison for a terminal; tables that are too wide become several."""
+    """The full comparison for a terminal; a table that is too wide is split."""
     wrap = textwrap.TextWrapper(
         max(_COLUMNS[0], min(_COLUMNS[1], columns)),
         break_on_hyphens=False,
         break_long_words=False,
     )
     parts = [_wrapped(wrap, "", _heading(session)) for session in compared.sessions]
-    parts += [_wrapped(wrap, "", clean(told)) for told in _given(compared)]
+    parts += [_wrapped(wrap, "", clean(line)) for line in _given(compared)]
     if not compared.sessions:
         return "\n".join(parts) + "\n"
     parts.append("")
@@ -81,7 +81,7 @@ def terminal(
 
 
 def brief(compared: Comparison, *, columns: int = 80) -> str:
-    """How each session ended and the figures that people ask for first, in a few lines."""
+    """The outcome and the main figures of each session, in a few lines."""
     ends = [
         clean(f"{session.given.before(session.label)}: {session.status.text}", columns)
         for session in compared.sessions
@@ -89,7 +89,7 @@ def brief(compared: Comparison, *, columns: int = 80) -> str:
     by_name = {(row.group, row.name): row for row in compared.rows}
     first = tuple(by_name[at] for at in _FIRST if at in by_name)
     head, rows = _grid(replace(compared, rows=first), clean)
-    # Without the names of the groups.
+    # Drop the group names, whose rows have no values.
     rows = [[row[0].strip(), *row[1:]] for row in rows if any(row[1:])]
     table = [fitted(head, rows, columns, repeat_last=True)] if rows else []
     return "\n".join([*ends, *table]) + "\n"
@@ -103,14 +103,14 @@ def as_markdown(
     answer: Sequence[str] = (),
     roofline: str | None = None,
 ) -> str:
-    """The whole comparison as Markdown that fits a pull request.
+    """The full comparison as Markdown for a pull request.
 
-    ``answer`` are lines of Markdown that stand first, ``roofline`` is the name of the picture
-    beside the file.
+    ``answer`` are Markdown lines for the beginning, ``roofline`` is the name of the picture in the
+    same folder.
     """
     parts = [f"# {markdown(title)}", "", *answer]
     parts += [f"- {markdown(_heading(session))}" for session in compared.sessions]
-    parts += [f"- {markdown(told)}" for told in _given(compared)]
+    parts += [f"- {markdown(line)}" for line in _given(compared)]
     if not compared.sessions:
         return "\n".join(parts) + "\n"
     head, rows = _grid(compared, markdown)
@@ -164,14 +164,14 @@ def _wrapped(wrap: textwrap.TextWrapper, name: str, text: str, indent: int = 2) 
 
 
 def _efficiency(compared: Comparison) -> list[tuple[str, list[tuple[str, str]]]]:
-    """Title and lines of each session that has a workload."""
+    """Title and lines for each session with a workload."""
     labels = headings(compared.sessions)
-    found = []
+    blocks = []
     for label, session in zip(labels, compared.sessions, strict=True):
         named = f"{label}: " if len(labels) > 1 else ""
         if lines := efficiency.efficiency_rows(session):
-            found.append((f"{named}{efficiency.heading(session)}", lines))
-    return found
+            blocks.append((f"{named}{efficiency.heading(session)}", lines))
+    return blocks
 
 
 def _heading(session: Summary) -> str:
@@ -187,7 +187,7 @@ def _heading(session: Summary) -> str:
 
 
 def _given(compared: Comparison) -> list[str]:
-    """Tags and note of a session that is shown alone, a line each."""
+    """Tags and note of a single session, one per line; empty for several sessions."""
     if len(compared.sessions) != 1:
         return []
     given = compared.sessions[0].given
@@ -196,18 +196,18 @@ def _given(compared: Comparison) -> list[str]:
 
 
 def _what(session: Summary) -> str:
-    """The command, or what a workload of gpuwatch's own ran with."""
+    """The command, or the settings of one of gpuwatch's own workloads."""
     arguments = session.workload.get("arguments")
     if session.workload.get("kind") == "command" and isinstance(arguments, list):
         return " ".join(shell(str(each)) for each in arguments)[:200]
     run, data = session.run, mapping(session.run.get("data"))
-    told = (
+    settings = (
         f"batch {run['batch_size']}" if run.get("batch_size") else "",
         str(run.get("dtype") or ""),
         f"on {run['device']}" if run.get("device") else "",
         f"{data['kind']} data" if data.get("kind") else "",
     )
-    return ", ".join(part for part in told if part)
+    return ", ".join(part for part in settings if part)
 
 
 def _grid(
@@ -233,7 +233,7 @@ def _grid(
 def _line(
     row: ComparisonRow, escape: Callable[[object], str], baseline: int | None, *, beside: bool
 ) -> list[str]:
-    """``beside``: ratios have a column of their own."""
+    """The cells of a row; ``beside`` puts ratios into a separate column."""
     cells = []
     for at, value in enumerate(row.values):
         cell = _cell(row, value)
@@ -275,6 +275,6 @@ def _unavailable(compared: Comparison) -> list[str]:
 
 
 def short_fact(key: str, value: object, longest: int) -> str:
-    """A fact of the fingerprint in at most ``longest`` characters."""
+    """A fact of the fingerprint, cut to ``longest`` characters."""
     text = units.fact(key, value)
     return text if len(text) <= longest else text[: longest - 1] + "…"

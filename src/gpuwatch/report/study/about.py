@@ -53,7 +53,7 @@ def _points(sweep: Sweep) -> Grid:
 
 
 def trained(sweep: Sweep) -> dict[str, str]:
-    """Which of loss and accuracies any point tells, with the unit of each."""
+    """The loss and accuracies that at least one point has, with their units."""
     return {
         key: unit_of(key)
         for key in NAMES
@@ -67,8 +67,8 @@ def _against_best(point: SweepPoint, *, best: bool) -> str:
     change = point.throughput
     if change is None:
         return ""
-    told = change_text(change)
-    return f"{told}, tied" if point.tied else told
+    difference = change_text(change)
+    return f"{difference}, tied" if point.tied else difference
 
 
 def _value(value: JSON) -> str:
@@ -76,7 +76,7 @@ def _value(value: JSON) -> str:
 
 
 def noise(result: StudyResult) -> Section:
-    """What this machine can tell with how many blocks."""
+    """The differences that this machine can resolve, by number of blocks."""
     items: list[Item] = []
     for floor in result.noise:
         items += [Heading(f"{floor.label}: noise of one run {units.percent(floor.noise)}")]
@@ -99,12 +99,12 @@ def _resolves(floor: NoiseFloor) -> Grid:
 
 
 def notes(result: StudyResult) -> Section:
-    """What to know before believing a number: of the study, its questions and its runs."""
-    found = list(
+    """Notes on the reliability of the numbers: of the study, its questions and its runs."""
+    notes_ = list(
         dict.fromkeys([*study_notes.notes(result), *study_notes.warnings(result), *result.notices])
     )
-    items = [LabelledSentence("", each) for each in found[:_MOST_NOTES]]
-    if more := len(found) - len(items):
+    items = [LabelledSentence("", each) for each in notes_[:_MOST_NOTES]]
+    if more := len(notes_) - len(items):
         items.append(LabelledSentence("", f"{more} more notes: summary.json has all of them"))
     return Section("notes", tuple(items))
 
@@ -140,24 +140,24 @@ def method(result: StudyResult) -> Section:
 
 def _primary(questions: tuple[Question, ...]) -> list[str]:
     metrics = {question.metric for question in questions}
-    told = []
+    sentences = []
     if "step time" in metrics:
-        told.append(
+        sentences.append(
             "step time: median of the steady part of one run's timed steps, of which none was "
             "profiled; each run is a process of its own, and one value"
         )
     if "whole run" in metrics:
-        told.append("whole run: seconds from launch to end, start-up included")
+        sentences.append("whole run: seconds from launch to end, start-up included")
     verdicts = [each.verdict for question in questions for each in question.contrasts]
     if any(each.paired for each in verdicts):
-        told.append(
+        sentences.append(
             "change: mean of the log-ratios of runs in one block, with the interval of Student's t"
         )
     if any(each.change and not each.paired for each in verdicts):
-        told.append(
+        sentences.append(
             "change: difference of the mean logarithms of unpaired runs, with a t interval; what "
             "drifted between them is in it"
         )
     if any(each.comparisons > 1 for each in verdicts):
-        told.append("several comparisons share one level by Holm's procedure")
-    return told
+        sentences.append("several comparisons share one level by Holm's procedure")
+    return sentences

@@ -1,4 +1,4 @@
-"""The beginning of a study's report: what it asked, what it found, what is missing."""
+"""The beginning of a study's report: its question, its answer, and missing runs."""
 
 from __future__ import annotations
 
@@ -21,22 +21,22 @@ from gpuwatch.report.values import shown
 
 
 def heading(result: StudyResult) -> list[str]:
-    """The study's title, and what it asks where its plan says that."""
+    """The study's title, and the title and question of its plan if there are any."""
     plan = result.plan
-    asked = [] if plan is None else [plan.title, plan.question]
-    return list(dict.fromkeys(each for each in (result.title, *asked) if each))
+    planned = [] if plan is None else [plan.title, plan.question]
+    return list(dict.fromkeys(each for each in (result.title, *planned) if each))
 
 
 def answer(result: StudyResult) -> Section:
-    """Verdicts in words, the plot of their intervals, and what did not take place."""
+    """Verdicts in words, the plot of their intervals, and missing runs."""
     items: list[Item] = []
     several = len(result.questions) > 1
     for question, name in zip(result.questions, _short(result.questions), strict=True):
-        of = _said(question, alone=not result.sweeps)
-        if several and len(of) == 1:
-            items.append(replace(of[0], text=f"{name}: {of[0].text}"))
+        sentences = _sentences(question, alone=not result.sweeps)
+        if several and len(sentences) == 1:
+            items.append(replace(sentences[0], text=f"{name}: {sentences[0].text}"))
         else:
-            items += [Heading(name), *of] if several and of else of
+            items += [Heading(name), *sentences] if several and sentences else sentences
     over_all = general(result)
     if over_all and any(isinstance(item, Heading) for item in items):
         items.append(Heading("over all"))
@@ -48,7 +48,7 @@ def answer(result: StudyResult) -> Section:
 
 
 def general(result: StudyResult) -> tuple[LabelledSentence, ...]:
-    """What is said of several cells at once: means over cases, sweeps, noise."""
+    """Sentences about several cells: means over cases, sweeps, noise."""
     several = len(result.sweeps) > 1
     return (
         *(LabelledSentence("overall", each.sentence) for each in result.overall),
@@ -63,54 +63,54 @@ def general(result: StudyResult) -> tuple[LabelledSentence, ...]:
 
 
 def missing(result: StudyResult) -> tuple[LabelledSentence, ...]:
-    """Runs that did not take place with how to fix them, and how many are still to come."""
-    found = [LabelledSentence("", why, hint) for why, hint in rest.not_run(result)]
+    """Runs that did not take place, with hints, and the number of runs still to come."""
+    sentences = [LabelledSentence("", reason, hint) for reason, hint in rest.not_run(result)]
     if result.to_come:
         runs = "1 run is" if result.to_come == 1 else f"{result.to_come} runs are"
-        found.append(
+        sentences.append(
             LabelledSentence("", f"{runs} still to come: this is what the others say so far")
         )
-    return tuple(found)
+    return tuple(sentences)
 
 
 def word(verdict: Verdict) -> str:
-    """The verdict as it stands before its sentence."""
+    """The verdict's word, which precedes its sentence."""
     return verdict.kind.value.upper()
 
 
 def said(contrast: Contrast) -> str:
-    """Its sentence, for where the verdict stands before it: the word is not there twice."""
+    """The contrast's sentence without the verdict's word, for use after that word."""
     if contrast.verdict.kind is not Kind.CANT_TELL:
         return contrast.sentence
-    for told, shorter in ((": can't tell: ", ": "), (": can't tell against ", " against ")):
-        if told in contrast.sentence:
-            return contrast.sentence.replace(told, shorter, 1)
+    for repeated, shorter in ((": can't tell: ", ": "), (": can't tell against ", " against ")):
+        if repeated in contrast.sentence:
+            return contrast.sentence.replace(repeated, shorter, 1)
     return contrast.sentence
 
 
-def _said(question: Question, *, alone: bool) -> list[LabelledSentence]:
-    found = [LabelledSentence(word(each.verdict), said(each)) for each in question.contrasts]
-    if not found and alone:
+def _sentences(question: Question, *, alone: bool) -> list[LabelledSentence]:
+    sentences = [LabelledSentence(word(each.verdict), said(each)) for each in question.contrasts]
+    if not sentences and alone:
         cells = [cell for cell in question.cells if len(cell.judged) > 1]
-        found = [LabelledSentence("", _of(cell, question.metric)) for cell in cells]
-    return found
+        sentences = [LabelledSentence("", _cell(cell, question.metric)) for cell in cells]
+    return sentences
 
 
-def _of(cell: Cell, metric: str) -> str:
-    """What there is to say of a cell that nothing is compared with."""
+def _cell(cell: Cell, metric: str) -> str:
+    """The sentence for a cell without a comparison."""
     values = [run.value for run in cell.judged if run.value is not None]
-    told = f"{cell.label}: {metric} {shown(cell.median, 's')}"
-    told += f" ({between(min(values), max(values), 's')})" if len(values) > 1 else ""
-    return f"{told}, {len(values)} of {len(cell.judged)} runs"
+    figure = f"{cell.label}: {metric} {shown(cell.median, 's')}"
+    figure += f" ({between(min(values), max(values), 's')})" if len(values) > 1 else ""
+    return f"{figure}, {len(values)} of {len(cell.judged)} runs"
 
 
 def of_sweep(sweep: Sweep) -> str:
-    """Its label without the parameter, which its sentence begins with: ``mnist-cnn in docker``."""
+    """The label without the parameter, which starts the sentence: ``mnist-cnn in docker``."""
     return sweep.label.rpartition(": ")[0] or sweep.label
 
 
 def _short(questions: Sequence[Question]) -> list[str]:
-    """Labels without the workload where that is the same in all: ``batch size 64``."""
+    """Labels, without the workload if all have the same: ``batch size 64``."""
     labels = [question.label for question in questions]
     heads = {label.partition(", ")[0] for label in labels}
     shorter = [label.partition(", ")[2] for label in labels]
@@ -118,16 +118,16 @@ def _short(questions: Sequence[Question]) -> list[str]:
 
 
 def _plot(questions: Sequence[Question]) -> Plot | None:
-    """The contrasts, by what tells them apart: the case, the environment, or both."""
-    found = [
+    """The plot of all contrasts, labelled by case, environment, or both, whichever varies."""
+    contrasts = [
         (name, question.cells[each.other].label, each.verdict)
         for question, name in zip(questions, _short(questions), strict=True)
         for each in question.contrasts
     ]
-    cases = len({name for name, _, _ in found}) > 1
-    environments = len({label for _, label, _ in found}) > 1
+    cases = len({name for name, _, _ in contrasts}) > 1
+    environments = len({label for _, label, _ in contrasts}) > 1
     drawn = tuple(
         (f"{name}: {label}" if cases and environments else name if cases else label, verdict)
-        for name, label, verdict in found
+        for name, label, verdict in contrasts
     )
     return Plot(drawn) if any(verdict.change for _, verdict in drawn) else None

@@ -12,7 +12,7 @@ from gpuwatch.analysis.summary.identity import sound
 
 
 def one_run_each(result: StudyResult) -> bool:
-    """Whether no cell has more than one run, and none is of a block."""
+    """Whether every cell has at most one run, outside blocks."""
     return all(
         len(cell.runs) <= 1 and all(run.block is None for run in cell.runs)
         for question in result.questions
@@ -23,10 +23,10 @@ def one_run_each(result: StudyResult) -> bool:
 def compared(result: StudyResult) -> Comparison:
     """The comparison of all sessions, with the study's notes.
 
-    Ratios are against the first sound run of the question's baseline, and only where the study
-    compares two cells: not between questions, and not where a verdict is invalid.
+    Ratios are relative to the first sound run of the question's baseline. They are given only where
+    the study compares two cells: not between questions, and not if a verdict is invalid.
     """
-    found = compare(result.sessions)
+    comparison = compare(result.sessions)
     bases = _bases(result)
     rows = tuple(
         replace(
@@ -36,22 +36,22 @@ def compared(result: StudyResult) -> Comparison:
                 for at in range(len(result.sessions))
             ),
         )
-        for row in found.rows
+        for row in comparison.rows
     )
-    told = notes(result)
+    notes_ = notes(result)
     against = sorted({base for at, base in bases.items() if at != base})
     if against:
         names = headings(result.sessions)
         named = ", ".join(names[base] for base in against)
-        told.append(f"ratios (x...) are against {named}; none from or to a run that failed")
-    baseline = against[0] if against else found.baseline
-    return replace(found, rows=rows, baseline=baseline, notes=tuple(told))
+        notes_.append(f"ratios (x...) are against {named}; none from or to a run that failed")
+    baseline = against[0] if against else comparison.baseline
+    return replace(comparison, rows=rows, baseline=baseline, notes=tuple(notes_))
 
 
 def _bases(result: StudyResult) -> dict[int, int]:
-    """Of each session that has a ratio, the session that it is against, both by their place."""
+    """Index of each session with a ratio -> index of its baseline session."""
     place = {session.path: at for at, session in enumerate(result.sessions)}
-    found: dict[int, int] = {}
+    bases: dict[int, int] = {}
     for question in result.questions:
         for contrast in question.contrasts:
             baseline, other = question.cells[contrast.baseline], question.cells[contrast.other]
@@ -60,5 +60,5 @@ def _bases(result: StudyResult) -> dict[int, int]:
                 continue
             base = place[sound_runs[0].path]
             for run in (*baseline.runs, *other.runs):
-                found[place[run.session.path]] = base
-    return found
+                bases[place[run.session.path]] = base
+    return bases

@@ -1,4 +1,4 @@
-"""A study as tidy CSV: one row for each run and metric."""
+"""A study as tidy CSV: one row per run and metric."""
 
 from __future__ import annotations
 
@@ -46,9 +46,9 @@ class _Place:
 
 
 def as_csv(result: StudyResult) -> str:
-    """Every quantity of every run in base units; an empty cell is unknown.
+    """Every quantity of every run in base units; an empty cell means unknown.
 
-    No cell is one that a spreadsheet takes for a formula.
+    Cells are escaped so that a spreadsheet takes none for a formula.
     """
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
@@ -78,7 +78,7 @@ def as_csv(result: StudyResult) -> str:
 def _first(
     result: StudyResult, session: Summary, place: _Place | None, order: int | None
 ) -> tuple[str, ...]:
-    """What tells the run from the others: the columns up to its status."""
+    """The columns that identify the run, up to its status."""
     plan = result.plan
     part = "" if plan is None or place is None else plan.parts[place.question.part].name
     block = None if place is None else place.run.block

@@ -1,4 +1,4 @@
-"""What a report of a study is made of, before it is text or Markdown: unescaped, in order."""
+"""The elements of a study report, in order and unescaped, before rendering as text or Markdown."""
 
 from __future__ import annotations
 
@@ -8,26 +8,26 @@ from gpuwatch.core.lazy_dataclass import dataclass
 
 @dataclass(frozen=True)
 class LabelledSentence:
-    """A sentence behind a word, such as a verdict or a name."""
+    """A sentence after a label, such as a verdict or a name."""
 
     word: str
     text: str
     hint: str | None = None
-    """The command that fixes what the sentence says."""
+    """The command that fixes the stated problem."""
 
 
 @dataclass(frozen=True)
 class Heading:
-    """What the items below are of."""
+    """The subject of the items below."""
 
     text: str
 
 
 @dataclass(frozen=True)
 class Grid:
-    """A table. A row with nothing behind its first cell is a heading.
+    """A table. A row with only its first cell filled is a heading.
 
-    A newline in a cell begins a line, a tab one where the table has not the room for a space.
+    A newline in a cell starts a new line; a tab does so if there is no room for a space.
     """
 
     head: tuple[str, ...]
@@ -46,7 +46,7 @@ Item = LabelledSentence | Heading | Grid | Plot
 
 @dataclass(frozen=True)
 class Section:
-    """Items under a title that is gpuwatch's own; the answer has none."""
+    """Items under a fixed title, which is empty for the answer."""
 
     title: str
     items: tuple[Item, ...]

@@ -1,4 +1,4 @@
-"""What differs around the runs of one question: the value in every environment."""
+"""Facts that differ around the runs of one question, with the value in each environment."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from gpuwatch.report.study.document import Grid, Heading, Item, LabelledSentence
 
 _TITLE = "what differs around the runs"
 _SHORTEST, _ROOM = 20, 120
-"""Characters of a value at the least; of all values of a fact together."""
+"""Least characters for one value; most characters for all values of a fact together."""
 _FOLDED = (
     ("namespaces", re.compile(r"process\.namespace\.")),
     ("capabilities", re.compile(r"process\.capabilities")),
     ("image ids and layers", re.compile(r"image_(id|layers)|.*digest")),
 )
-"""Facts that tell a reader the least."""
+"""The least informative facts, which are only counted."""
 
 
 def listed(question: Question) -> Section:
-    """A line for each fact, its values between bars; those that tell least are counted."""
+    """One line per fact, its values separated by bars; the least informative are only counted."""
     rows = _rows(question)
     items: list[Item] = [Heading(" | ".join(cell.label for cell in question.cells))]
     folded: dict[str, int] = {}
@@ -32,25 +32,25 @@ def listed(question: Question) -> Section:
         else:
             folded[group] = folded.get(group, 0) + 1
     if folded:
-        told = ", ".join(f"{count} of {name}" for name, count in folded.items())
+        counts = ", ".join(f"{count} of {name}" for name, count in folded.items())
         many = sum(folded.values())
         items.append(
             LabelledSentence(
-                "", f"{many} more ({told}): in summary.md, summary.html and summary.json"
+                "", f"{many} more ({counts}): in summary.md, summary.html and summary.json"
             )
         )
     return Section(_TITLE, tuple(items) if rows else ())
 
 
 def table(question: Question) -> Section:
-    """A row for each fact, a column for each environment."""
+    """One row per fact, one column per environment."""
     rows = tuple((f"{scope}: {key}", *values) for scope, key, values in _rows(question))
     head = ("fingerprint", *(cell.label for cell in question.cells))
     return Section(_TITLE, (Grid(head, rows),) if rows else ())
 
 
 def _rows(question: Question) -> list[tuple[str, str, tuple[str, ...]]]:
-    """Scope, key, and the value in each environment, of what is not the same in all."""
+    """Scope, key and the value in each environment, for facts that differ."""
     keys = {
         (each.scope, each.key): None
         for contrast in question.contrasts
@@ -65,20 +65,20 @@ def _rows(question: Question) -> list[tuple[str, str, tuple[str, ...]]]:
 
 def _value(cell: Cell, scope: str, key: str, longest: int) -> str:
     sessions = [run.session for run in cell.judged or cell.runs]
-    found = [
+    values = [
         (each.environment if scope == "environment" else mapping(each.facts.get(scope))).get(key)
         for each in sessions
     ]
-    if not found:
+    if not values:
         return units.UNKNOWN
-    if any(value != found[0] for value in found):
+    if any(value != values[0] for value in values):
         return "differs from run to run"
-    text = units.fact(key, found[0])
+    text = units.fact(key, values[0])
     return text if len(text) <= longest else f"{text[: longest - 1]}\u2026"
 
 
 def _name(scope: str, key: str) -> str:
-    """Without the scope where the key says it, or people do not need it."""
+    """The name of a fact, without its scope if that is redundant."""
     if scope == "environment":
         return key.replace("_", " ")
     if scope in ("process", "host"):

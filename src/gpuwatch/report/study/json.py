@@ -15,7 +15,7 @@ from gpuwatch.report.study.compared import compared
 
 
 def study(result: StudyResult) -> dict[str, JSON]:
-    """The comparison of all sessions, and what the study says of them; sessions by their id."""
+    """The comparison of all sessions and the study's results; sessions are given by id."""
     return {
         **json.comparison(compared(result)),
         "study": None if result.plan is None else result.plan.study,
@@ -35,16 +35,16 @@ def study(result: StudyResult) -> dict[str, JSON]:
 
 
 def _with_sessions(point: JSON) -> dict[str, JSON]:
-    """A point of a sweep, with the sessions of its cell in place of the cell."""
-    found: dict[str, JSON] = _plain(point)
+    """A point of a sweep, with label and session ids in place of its cell."""
+    document: dict[str, JSON] = _plain(point)
     cell: Cell | None = point.cell
-    found["cell"] = None if cell is None else cell.label
-    found["sessions"] = [] if cell is None else [run.session.id for run in cell.runs]
-    return found
+    document["cell"] = None if cell is None else cell.label
+    document["sessions"] = [] if cell is None else [run.session.id for run in cell.runs]
+    return document
 
 
 def _plan(result: StudyResult) -> dict[str, JSON] | None:
-    """What was set out to do, each run with its session's id, if it has one."""
+    """The plan, each run with its session's id if there is one."""
     plan = result.plan
     if plan is None:
         return None
@@ -73,7 +73,7 @@ def _plan(result: StudyResult) -> dict[str, JSON] | None:
 
 
 def _plain(value: JSON) -> JSON:
-    """Dataclasses as objects with the same names, a session as its id, an enum as its text."""
+    """Convert to JSON types: a dataclass to an object, a session to its id, an enum to its text."""
     if isinstance(value, Summary):
         return value.id
     if isinstance(value, Enum):

@@ -1,4 +1,4 @@
-"""A study as Markdown that fits a pull request: the verdict first, the details folded."""
+"""A study as Markdown for a pull request: the verdict first, the details folded."""
 
 from __future__ import annotations
 
@@ -28,16 +28,16 @@ from gpuwatch.report.tables.plain import markdown_table
 from gpuwatch.report.values import ratio, shown
 
 LONGEST = 60_000
-"""Bytes; GitHub takes 65,536 characters."""
+"""Size limit in bytes; GitHub accepts 65,536 characters."""
 _ROOM_FOR_REST = 500
 _LONGEST_TEXT = 1000
 _PLOT_COLUMNS = 80
 
 
 def as_markdown(result: StudyResult, *, roofline: str | None = None) -> str:
-    """The study as GitHub shows it, in under ``LONGEST`` bytes; what has no room is named.
+    """The study as GitHub Markdown in at most ``LONGEST`` bytes; omitted sections are named.
 
-    ``roofline``: the name of the picture beside the file.
+    ``roofline`` is the name of the picture in the same folder.
     """
     if one_run_each(result):
         answer = _items(study_answer.answer(result))
@@ -79,7 +79,7 @@ def _beginning(result: StudyResult, roofline: str | None) -> Iterator[str]:
 
 
 def _short_table(question: Question) -> str:
-    """One row for each cell: the verdict with the numbers that it rests on."""
+    """One row per cell: the verdict and its numbers."""
     of = {each.other: each for each in question.contrasts}
     rows = []
     for at, cell in enumerate(question.cells):
@@ -103,7 +103,7 @@ def _short_table(question: Question) -> str:
 
 
 def _details(result: StudyResult) -> Iterator[tuple[str, str]]:
-    """Title and text of each folded section, what matters more first."""
+    """Title and text of each folded section, the most important first."""
     yield from _folded(about.sweeps(result))
     several = len(result.questions) > 1
     order = tables.orders(result.plan)
@@ -126,7 +126,7 @@ def _details(result: StudyResult) -> Iterator[tuple[str, str]]:
 
 
 def _folded(section: Section, of: str | None = None) -> Iterator[tuple[str, str]]:
-    """``of``: the question that it belongs to."""
+    """Title and text of a folded section; ``of`` is its question."""
     if section.items:
         lines = [f"**{markdown(of)}**\n"] if of else []
         body = "\n".join([*lines, *_items(section)])
@@ -135,7 +135,7 @@ def _folded(section: Section, of: str | None = None) -> Iterator[tuple[str, str]
 
 
 def _items(section: Section) -> list[str]:
-    """Lines; a blank one between what are no items of one list."""
+    """Lines, with a blank line between items unless both belong to one list."""
     lines: list[str] = []
     before: Item | None = None
     for item in section.items:
@@ -148,7 +148,7 @@ def _items(section: Section) -> list[str]:
 def _item(item: Item) -> list[str]:
     if isinstance(item, LabelledSentence):
         word = f"**{markdown(item.word)}** " if item.word else ""
-        hint = f". Mend: {markdown(item.hint)}" if item.hint else ""
+        hint = f". Fix: {markdown(item.hint)}" if item.hint else ""
         return [f"- {word}{markdown(clean(item.text, _LONGEST_TEXT))}{hint}"]
     if isinstance(item, Heading):
         return [f"**{markdown(item.text)}**"]

@@ -1,4 +1,4 @@
-"""What a reader must know of a study to trust it: when, where, on what, by which command."""
+"""The origin of a study: when, where, on which device, and by which command it was made."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from gpuwatch.core.text import clean, shell
 from gpuwatch.report.study.rest import blocks_done
 
 _MOST = 3
-"""Names of a kind that are told."""
+"""Most names of one kind that are listed."""
 _LONGEST_COMMAND = 120
 
 
 def lines(result: StudyResult) -> tuple[str, ...]:
-    """Two lines at most: date, host, device and version; then command, blocks and margin. Empty
-    where there is no session."""
-    found = (
+    """At most two lines: date, host, device and version; then command, blocks and margin. Empty if
+    there is no session."""
+    lines_ = (
         ", ".join(filter(None, (_date(result), hosts(result), devices(result), _made(result)))),
         "; ".join(filter(None, (commands(result), blocks(result)))),
     )
-    return tuple(filter(None, found)) if result.sessions else ()
+    return tuple(filter(None, lines_)) if result.sessions else ()
 
 
 def _date(result: StudyResult) -> str:
@@ -33,22 +33,22 @@ def _date(result: StudyResult) -> str:
 
 
 def _made(result: StudyResult) -> str:
-    told = versions(result)
-    return f"gpuwatch {told}" if told else ""
+    version = versions(result)
+    return f"gpuwatch {version}" if version else ""
 
 
 def hosts(result: StudyResult) -> str:
-    """Names of the machines; empty where they are not known."""
+    """Names of the machines; empty if not known."""
     return _named(map(host, result.sessions))
 
 
 def devices(result: StudyResult) -> str:
-    """The GPUs that the runs used, else the machine's CPU."""
+    """The GPUs that the runs used, or the machine's CPU."""
     return _named(map(device, result.sessions))
 
 
 def versions(result: StudyResult) -> str:
-    """Of gpuwatch, which recorded the runs."""
+    """The gpuwatch versions that recorded the runs."""
     return _named(
         str(mapping(each.facts.get("host")).get("gpuwatch.version") or "")
         for each in result.sessions
@@ -56,12 +56,12 @@ def versions(result: StudyResult) -> str:
 
 
 def commands(result: StudyResult) -> str:
-    """The command of each case, or a workload with what it was given."""
+    """The command of each case, or the workload with its arguments."""
     return _named((_command(each) for each in result.sessions), "; ")
 
 
 def host(session: Summary) -> str:
-    """Name of the machine; empty where it is not known."""
+    """Name of the machine; empty if not known."""
     return str(mapping(session.facts.get("host")).get("host.name") or "")
 
 
@@ -71,27 +71,27 @@ def device(session: Summary) -> str:
 
 
 def blocks(result: StudyResult) -> str:
-    """``4 of 5 blocks done, margin 1 %``, for each part of the plan that is judged."""
+    """``4 of 5 blocks done, margin 1 %``, or ``each once``, for each part of the plan."""
     plan = result.plan
     if plan is None:
         return ""
-    told = []
+    parts = []
     for place, part in enumerate(plan.parts[: _MOST + 1]):
         name = f"{part.name}: " if len(plan.parts) > 1 and part.name else ""
         if part.blocks is None:
-            told.append(f"{name}each once")
+            parts.append(f"{name}each once")
         else:
             done = f"{blocks_done(result, place)} of {counted(part.blocks, 'block')} done"
-            told.append(f"{name}{done}, margin {per_cent(part.margin)}")
-    return "; ".join(told)
+            parts.append(f"{name}{done}, margin {per_cent(part.margin)}")
+    return "; ".join(parts)
 
 
 def _command(session: Summary) -> str:
     workload = session.workload
     arguments = workload.get("arguments")
     given = [str(each) for each in arguments] if isinstance(arguments, list) else []
-    told = given if workload.get("kind") == "command" else [str(workload.get("name")), *given]
-    text = clean(" ".join(map(shell, told)))
+    words = given if workload.get("kind") == "command" else [str(workload.get("name")), *given]
+    text = clean(" ".join(map(shell, words)))
     return text if len(text) <= _LONGEST_COMMAND else f"{text[: _LONGEST_COMMAND - 1]}\u2026"
 
 

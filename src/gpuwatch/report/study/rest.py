@@ -1,4 +1,4 @@
-"""What of a plan did not take place, and how far it has come."""
+"""Runs of a plan that did not take place, and its progress."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from gpuwatch.session.study.study_folder import NotRun
 
 
 def not_run(result: StudyResult) -> list[tuple[str, str | None]]:
-    """``3 of 18 runs did not run (block 5): why`` and how to fix it: once for each reason, with
-    the environments where it is not that of all."""
+    """``3 of 18 runs did not run (block 5): REASON`` and the hint, once for each reason; with the
+    environments if it does not concern all of them."""
     alike: dict[tuple[str, str | None], list[NotRun]] = {}
     for each in result.not_run:
         alike.setdefault((each.problems[0].text, each.hint), []).append(each)
@@ -49,7 +49,7 @@ def _counted(labels: Counter[str]) -> str:
 
 def _blocks(blocks: Sequence[int]) -> str:
     """``warm-up, blocks 3 to 5, 7``."""
-    told = ["warm-up"] if blocks[0] == 0 else []
+    names = ["warm-up"] if blocks[0] == 0 else []
     judged = [block for block in blocks if block]
     spans: list[list[int]] = []
     for block in judged:
@@ -57,14 +57,14 @@ def _blocks(blocks: Sequence[int]) -> str:
             spans[-1].append(block)
         else:
             spans.append([block])
-    named = [str(of[0]) if len(of) == 1 else f"{of[0]} to {of[-1]}" for of in spans]
-    if named:
-        told.append(f"block{'' if len(judged) == 1 else 's'} {', '.join(named)}")
-    return ", ".join(told)
+    ranges = [str(span[0]) if len(span) == 1 else f"{span[0]} to {span[-1]}" for span in spans]
+    if ranges:
+        names.append(f"block{'' if len(judged) == 1 else 's'} {', '.join(ranges)}")
+    return ", ".join(names)
 
 
 def blocks_done(result: StudyResult, part: int) -> int:
-    """Judged blocks of a part of the plan of which every run is over."""
+    """The number of judged blocks of a part whose runs are all over."""
     if result.plan is None:
         return 0
     over = {Path(each.path).name for each in result.sessions if not each.status.live}

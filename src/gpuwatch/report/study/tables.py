@@ -1,4 +1,4 @@
-"""The tables of one question: what every cell measured, its runs, and its verdicts in numbers."""
+"""The tables of one question: quantities of each cell, its runs, and verdicts in numbers."""
 
 from __future__ import annotations
 
@@ -25,17 +25,17 @@ _OUTLIER = "*"
 
 
 def orders(plan: Plan | None) -> Mapping[str, int]:
-    """The number of each run of the plan, by the name of its session's file."""
+    """Session file name -> number of the run in the plan."""
     return {} if plan is None else {run.file: run.index for run in plan.runs}
 
 
 def order_of(session: Summary, order: Mapping[str, int]) -> int | None:
-    """The session's number in the plan; ``None`` where that does not have it."""
+    """The session's number in the plan; ``None`` if it is not part of it."""
     return order.get(Path(session.path).name)
 
 
 def cells(question: Question) -> Section:
-    """One row for each quantity: medians, their ratios, and below them the range of the runs."""
+    """One row per quantity: medians and ratios, with the range of the runs below."""
     ratios = _ratios_of(question)
     rows: list[tuple[str, ...]] = []
     for group, of_group in groupby(question.table, key=lambda row: row.group):
@@ -53,7 +53,7 @@ def cells(question: Question) -> Section:
 
 
 def ratio_legend(question: Question) -> str:
-    """What the ratios of the table are."""
+    """The legend for the table's ratios."""
     base = question.cells[baseline_of(question)].label
     if not any(each.verdict.paired for each in question.contrasts):
         return f"x: ratio of the medians, against {base}"
@@ -64,26 +64,26 @@ def ratio_legend(question: Question) -> str:
 
 
 def bound_of(row: TableRow, at: int) -> str | None:
-    """``at most``, ``at least``, or ``None`` where the value is known."""
+    """``at most``, ``at least``, or ``None`` if the value is exact."""
     if row.bounds:
         return row.bounds[at]
     return "at most" if row.at_most and row.values[at] is not None else None
 
 
 def few_of(row: TableRow, at: int) -> str:
-    """``2 of 5 runs``, where a value is not that of all runs of its cell; else empty."""
+    """``2 of 5 runs`` if not all runs of the cell have the value; else empty."""
     if not row.known or not 0 < row.known[at] < row.runs[at]:
         return ""
     return f"{row.known[at]} of {row.runs[at]} runs"
 
 
 def baseline_of(question: Question) -> int:
-    """Place of the cell that the others are compared with."""
+    """Index of the baseline cell."""
     return question.contrasts[0].baseline if question.contrasts else 0
 
 
 def _ratios_of(question: Question) -> tuple[bool, ...]:
-    """Of which cells a ratio means something."""
+    """For each cell whether its ratio is meaningful."""
     good = {each.other for each in question.contrasts if each.verdict.kind is not Kind.INVALID} - {
         baseline_of(question)
     }
@@ -91,7 +91,7 @@ def _ratios_of(question: Question) -> tuple[bool, ...]:
 
 
 def _row(row: TableRow, ratios: tuple[bool, ...]) -> tuple[str, ...]:
-    found = []
+    cells_ = []
     for at, value in enumerate(row.values):
         text = moved(value) if row.is_traffic else shown(value, row.unit)
         text = bounded(text, bound_of(row, at))
@@ -106,13 +106,13 @@ def _row(row: TableRow, ratios: tuple[bool, ...]) -> tuple[str, ...]:
             text += f"\n{span}" if span else ""
         if few := few_of(row, at):
             text += f"\n{few}"
-        found.append(text)
+        cells_.append(text)
     badges = "/".join(dict.fromkeys(_BADGES[each] for each in row.methods if each in _BADGES))
-    return (f"{row.name} ({badges})" if badges else row.name, *found)
+    return (f"{row.name} ({badges})" if badges else row.name, *cells_)
 
 
 def runs(question: Question, order: Mapping[str, int]) -> Section:
-    """Every run: its place in the study (or its session), its value, and why there is none."""
+    """Every run: its number in the study (or its session id), and its value or why it has none."""
     of_cell = [_by_place(cell) for cell in question.cells]
     places = sorted({place for of in of_cell for place in of})
     ratio_of = {each.other: each.ratios for each in question.contrasts}
@@ -147,14 +147,14 @@ def runs(question: Question, order: Mapping[str, int]) -> Section:
 
 
 def _by_place(cell: Cell) -> dict[tuple[int, int], Run]:
-    """Runs by their block (-1: none) and how many of the block came before them."""
-    found: dict[tuple[int, int], Run] = {}
+    """Runs by (block, number of earlier runs in that block); block -1 means none."""
+    runs_: dict[tuple[int, int], Run] = {}
     seen: Counter[int] = Counter()
     for run in cell.runs:
         block = -1 if run.block is None else run.block
-        found[block, seen[block]] = run
+        runs_[block, seen[block]] = run
         seen[block] += 1
-    return found
+    return runs_
 
 
 def _block(block: int, again: int, several: int) -> str:
@@ -170,13 +170,13 @@ def _value(run: Run, order: Mapping[str, int]) -> str:
 
 
 def _place(run: Run, order: Mapping[str, int]) -> str:
-    """Its number in the study, else the beginning of its session's id."""
+    """The run's number in the study, else the start of its session id."""
     index = order_of(run.session, order)
     return run.session.id[:6] if index is None else str(index)
 
 
 def verdicts(question: Question) -> Section:
-    """The numbers behind the verdicts: one column for each contrast."""
+    """The numbers behind the verdicts: one column per contrast."""
     contrasts = question.contrasts
     if all(each.verdict.estimate is None for each in contrasts):
         return Section("verdicts in numbers", ())
@@ -189,24 +189,24 @@ def verdicts(question: Question) -> Section:
 
 
 def _verdict(verdict: Verdict) -> dict[str, str]:
-    found = {"verdict": word(verdict), "margin": per_cent(verdict.margin)}
+    figures = {"verdict": word(verdict), "margin": per_cent(verdict.margin)}
     if verdict.estimate is not None:
-        found["change"] = changes.estimate(verdict.estimate, verdict.change)
+        figures["change"] = changes.estimate(verdict.estimate, verdict.change)
     if verdict.change is not None:
-        found["interval"] = interval(verdict.change)
+        figures["interval"] = interval(verdict.change)
     if verdict.equivalence is not None:
-        found["equivalence interval"] = interval(verdict.equivalence)
-    found["pairs" if verdict.paired else "runs"] = str(verdict.pairs)
+        figures["equivalence interval"] = interval(verdict.equivalence)
+    figures["pairs" if verdict.paired else "runs"] = str(verdict.pairs)
     if verdict.noise is not None:
-        found["noise of one run"] = units.percent(verdict.noise)
+        figures["noise of one run"] = units.percent(verdict.noise)
     if verdict.p_zero is not None:
-        found["p of no difference, t test"] = changes.p_value(verdict.p_zero)
+        figures["p of no difference, t test"] = changes.p_value(verdict.p_zero)
     if verdict.p_rank is not None:
-        found["p of no difference, ranks"] = changes.p_value(verdict.p_rank)
-    found["comparisons, by Holm"] = str(verdict.comparisons)
+        figures["p of no difference, ranks"] = changes.p_value(verdict.p_rank)
+    figures["comparisons, by Holm"] = str(verdict.comparisons)
     if verdict.more_blocks is not None:
-        found["blocks to decide, about"] = str(verdict.more_blocks)
-    return found
+        figures["blocks to decide, about"] = str(verdict.more_blocks)
+    return figures
 
 
 def interval(of: Interval) -> str:

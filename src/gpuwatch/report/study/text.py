@@ -1,4 +1,4 @@
-"""A study for a terminal: what it says first, then what that rests on."""
+"""A study for a terminal: the answer first, then its basis."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from gpuwatch.report.study.document import Grid, Heading, Item, LabelledSentence
 from gpuwatch.report.tables.fitted import fitted
 
 _NARROWEST, _WIDEST = 40, 100
-"""Columns of sentences, however wide the terminal is."""
+"""Limits on the width of sentences, in columns."""
 _LONGEST_WORD = 24
 _LONGEST_TEXT = 1000
 _MOST_DOUBTS = 6
@@ -33,11 +33,11 @@ _BREAKS = re.compile(r"[\n\t]|[^\n\t]+")
 
 
 def terminal(result: StudyResult, *, columns: int = 80, short: bool = False) -> str:
-    """Sentences, an interval plot, and per question its table, runs and explanation.
+    """Sentences, an interval plot, and for each question its tables, runs and explanation.
 
-    No line of a table is wider than ``columns``; only commands that hint something may be. Where
-    every cell has one run, the sentences and the sessions side by side. ``short``: what it says
-    and not what that rests on; of single runs their first figures.
+    No table is wider than ``columns``; only the commands of hints may be. If every cell has one
+    run, the sessions are shown side by side instead. ``short`` gives only the answer, or for single
+    runs their main figures.
     """
     columns = max(_NARROWEST, columns)
     if one_run_each(result):
@@ -60,19 +60,19 @@ def terminal(result: StudyResult, *, columns: int = 80, short: bool = False) -> 
             lines += [f"  {line}".rstrip() for line in _items(section, columns - 2)]
         elif section.items:
             lines += ["", *_items(section, columns)]
-    told = _doubts(result, columns) if short else ""
-    return "\n".join(lines) + "\n" + (f"\n{told}" if told else "")
+    notes = _doubts(result, columns) if short else ""
+    return "\n".join(lines) + "\n" + (f"\n{notes}" if notes else "")
 
 
 def _doubts(result: StudyResult, columns: int) -> str:
-    """What to know before believing what stands above; how single runs ended stands there."""
-    told = [each.status.text for each in result.sessions]
-    told += [f"{each.label}: {each.status.text}" for each in result.sessions]
-    found = [each for each in doubts(result) if each not in told or not one_run_each(result)]
-    if len(found) > _MOST_DOUBTS:
-        rest = len(found) - _MOST_DOUBTS + 1
-        found = [*found[: _MOST_DOUBTS - 1], f"{rest} more notes: summary.md has all of them"]
-    return "".join(f"{line}\n" for each in found for line in _wrap("note: ", each, columns))
+    """Notes on the reliability of the answer, without the outcomes of single runs shown above."""
+    shown = [each.status.text for each in result.sessions]
+    shown += [f"{each.label}: {each.status.text}" for each in result.sessions]
+    notes = [each for each in doubts(result) if each not in shown or not one_run_each(result)]
+    if len(notes) > _MOST_DOUBTS:
+        rest = len(notes) - _MOST_DOUBTS + 1
+        notes = [*notes[: _MOST_DOUBTS - 1], f"{rest} more notes: summary.md has all of them"]
+    return "".join(f"{line}\n" for each in notes for line in _wrap("note: ", each, columns))
 
 
 def _short(text: str, columns: int) -> str:
@@ -116,7 +116,7 @@ def _items(section: Section, columns: int) -> list[str]:
 
 
 def _width(items: Sequence[Item]) -> int:
-    """Columns of the words up to the next heading."""
+    """Width of the labels up to the next heading."""
     until = itertools.takewhile(lambda item: not isinstance(item, Heading), items)
     words = [clean(item.word) for item in until if isinstance(item, LabelledSentence)]
     return max((len(word) for word in words if len(word) <= _LONGEST_WORD), default=0)
@@ -138,13 +138,13 @@ def _item(item: Item, width: int, columns: int) -> list[str]:
     return fitted(head, rows, columns).split("\n")
 
 
-def _kept(found: re.Match[str]) -> str:
-    """Breaks of a cell stay, what is between them is cleaned."""
-    return found[0] if found[0] in "\n\t" else clean(found[0])
+def _kept(match: re.Match[str]) -> str:
+    """Clean the text of a cell, but keep its newlines and tabs."""
+    return match[0] if match[0] in "\n\t" else clean(match[0])
 
 
 def _wrap(name: str, text: str, columns: int) -> list[str]:
-    """Lines of ``text`` behind ``name``; a per cent sign stays with its number."""
+    """``text`` wrapped after ``name``; a per cent sign stays with its number."""
     lines = textwrap.wrap(
         clean(text, _LONGEST_TEXT).replace(" %", "\u00a0%"),
         min(columns, _WIDEST),

@@ -1,4 +1,4 @@
-"""What goes with the differences of one question: evidence, bounds, kernels, versions."""
+"""What accompanies the differences of one question: evidence, bounds, kernels."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from gpuwatch.report.study.tables import baseline_of
 
 
 def evidence(question: Question) -> Section:
-    """Down the ladder, for each contrast; then what bounds a run of each cell."""
+    """The evidence for each contrast, rung by rung; then what bounds a run of each cell."""
     items: list[Item] = []
     base = question.cells[baseline_of(question)].label
     for contrast in question.contrasts:
-        if of := contrast.explanation.evidence:
+        if rungs := contrast.explanation.evidence:
             items.append(Heading(f"{question.cells[contrast.other].label} against {base}"))
-            items += [LabelledSentence(each.rung, each.text) for each in of]
+            items += [LabelledSentence(each.rung, each.text) for each in rungs]
     bound = _bounds(question)
     items += [Heading("what bounds a run in the middle of each cell"), *bound] if bound else []
     return Section("what goes with it", tuple(items))
@@ -28,34 +28,34 @@ def _bounds(question: Question) -> list[Item]:
         if run is not None and run.session.workload.get("kind") not in ("machine", "import"):
             text = run.session.efficiency.roofline.verdict.text
             labels.setdefault(text, []).append(cell.label)
-    return [LabelledSentence(", ".join(of), text) for text, of in labels.items()]
+    return [LabelledSentence(", ".join(names), text) for text, names in labels.items()]
 
 
 def middle_runs(question: Question) -> list[Run | None]:
-    """Of each cell the run that is nearest to its median; where none has a value, the last."""
-    found: list[Run | None] = []
+    """The run of each cell nearest to its median; the last run if none has a value."""
+    runs: list[Run | None] = []
     for cell in question.cells:
         median = cell.median
         known = [run for run in cell.judged if run.value is not None]
-        found.append(
+        runs.append(
             min(known, key=lambda run: abs((run.value or 0.0) - (median or 0.0)))
             if known and median is not None
             else (cell.runs[-1] if cell.runs else None)
         )
-    return found
+    return runs
 
 
 def kernels(question: Question) -> Section:
-    """Kernels that ran in one of two compared cells and not in the other, with their shares."""
-    found: dict[tuple[str, str], dict[int, float | None]] = {}
+    """Kernels that ran in only one of two compared cells, with their shares of kernel time."""
+    shares_of: dict[tuple[str, str], dict[int, float | None]] = {}
     for contrast in question.contrasts:
         for row in contrast.explanation.kernels:
-            shares = found.setdefault((row.table, row.name), {})
+            shares = shares_of.setdefault((row.table, row.name), {})
             shares[contrast.baseline], shares[contrast.other] = row.shares
     cells = range(len(question.cells))
     rows = [
         KernelRow(table, name, tuple(shares.get(at) for at in cells))
-        for (table, name), shares in found.items()
+        for (table, name), shares in shares_of.items()
     ]
     head, lines = kernel_grid([cell.label for cell in question.cells], rows, str)
     grid = Grid(tuple(head), tuple(map(tuple, lines)))

@@ -1,4 +1,4 @@
-"""Tables that are never wider than the terminal: what has no room stands in a table below."""
+"""Tables that never exceed the terminal's width: columns without room go to a table below."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from gpuwatch.report.tables.plain import table
 
 _GAP = 2
 _HEAD = 14
-"""Columns from which on a heading is broken into lines, if its values are narrower."""
+"""Characters from which a heading is broken into lines, if its values are narrower."""
 _SHORTEST_NAMES, _SHORTEST = 20, 8
 
 
@@ -20,11 +20,11 @@ def fitted(
     *,
     repeat_last: bool = False,
 ) -> str:
-    """One table, or several below each other, each at most ``columns`` wide (40 at the least).
+    """One table, or several below each other, each at most ``columns`` wide (at least 40).
 
-    The first column is in all of them, and the last one too with ``repeat_last``. A name that is
-    too long for its column has lines of its own, a heading too, and a value is cut. A newline in a
-    cell begins a line, a tab one where there is no room for a space.
+    All of them have the first column, and with ``repeat_last`` the last one too. A name too long
+    for its column gets its own lines, a heading is wrapped, and a value is cut. A newline in a cell
+    starts a new line; a tab does so if there is no room for a space.
     """
     columns = max(40, columns)
     lines = [_lines([cell.replace("\t", " ") for cell in row]) for row in rows]
@@ -56,13 +56,13 @@ def fitted(
 
 
 def _broken(cell: str, width: int) -> str:
-    """``cell`` with its tabs as new lines where a line of it would be wider."""
+    """``cell`` with tabs as newlines if a line would be wider than ``width``, else as spaces."""
     wide = any(len(line) > width for line in cell.split("\n") if "\t" in line)
     return cell.replace("\t", "\n" if wide else " ")
 
 
 def _lines(row: Sequence[str]) -> list[list[str]]:
-    """A row whose cells have several lines, as rows."""
+    """A row with multi-line cells, as several rows."""
     cells = [cell.split("\n") for cell in row]
     return [
         [cell[at] if at < len(cell) else "" for cell in cells] for at in range(max(map(len, cells)))
@@ -75,7 +75,7 @@ def _width(rows: Sequence[Sequence[str]]) -> int:
 
 
 def _pages(values: Sequence[int], widths: dict[int, int], room: int) -> list[list[int]]:
-    """Which columns stand in each table."""
+    """The columns of each table."""
     pages: list[list[int]] = [[]]
     left = room
     for at in values:
@@ -127,7 +127,7 @@ def _page(
 
 
 def _from_below(lines: Sequence[str], at: int, height: int) -> str:
-    """Line ``at`` of ``height``, where ``lines`` stand at the bottom."""
+    """Line ``at`` of ``height`` lines, with ``lines`` aligned to the bottom."""
     place = at - (height - len(lines))
     return lines[place] if place >= 0 else ""
 

@@ -12,7 +12,7 @@ def table(
     left: int = 1,
     last_left: bool = False,
 ) -> str:
-    """Columns aligned; the first ``left`` (and the last) to the left, the others to the right."""
+    """Align the first ``left`` columns (and the last, if ``last_left``) left, the others right."""
     widths = [max(len(row[column]) for row in (head, *rows)) for column in range(len(head))]
     lines = []
     for row in (head, *rows):
