@@ -194,7 +194,7 @@ def summarise(folder: Path, say: Callable[[str], None]) -> str:
     try:
         done = subprocess.run(
             [*OWN_COMMAND, "report", "--short", str(folder)],
-            # More threads would only spin beside the next run: no product of matrices is large here.
+            # More threads would only spin beside the next run.
             env={**os.environ, "COLUMNS": width, "OPENBLAS_NUM_THREADS": "1"},
             capture_output=True,
             text=True,
