@@ -151,7 +151,7 @@ FIXED = {
     "src/gpuwatch/cli/commands/manual.py": {"name"},
     "src/gpuwatch/core/peaks.py": {"name or 'a GPU without a name'"},
     "src/gpuwatch/report/doctor.py": {"chosen", "report.gpuwatch", "clean(report.system, 60)"},
-    "src/gpuwatch/report/study/origin.py": {"told"},
+    "src/gpuwatch/report/study/origin.py": {"version"},
     "src/gpuwatch/core/text.py": {"what"},
     "tui/exporting.py": {"platform.node() or 'HOST'"},
 }
