@@ -63,7 +63,7 @@ def test_steps_are_those_of_every_line_but_for_what_is_told(both: tuple[Read, Re
     for name in sums:
         assert getattr(steps, name) == pytest.approx(getattr(exact_steps, name), rel=1e-9)
     assert fast.summary.window == exact.summary.window
-    assert any("right to 0.049 %" in note for note in fast.summary.notes)
+    assert any("accurate to 0.049 %" in note for note in fast.summary.notes)
 
 
 def test_counts_means_and_highest_values_are_of_every_sample(both: tuple[Read, Read]) -> None:

@@ -258,7 +258,7 @@ def test_only_the_gpus_that_are_named_are_asked_for(
 
 
 def test_gpus_that_are_not_there_are_an_error(cli: Cli, driver: FakeDriver) -> None:
-    assert "'7' is no GPU" in one_line(cli("doctor", "--gpus", "7", code=3).stderr)
+    assert "'7' matches no GPU" in one_line(cli("doctor", "--gpus", "7", code=3).stderr)
 
 
 GPU_SHY = """
