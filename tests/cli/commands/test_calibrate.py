@@ -121,7 +121,7 @@ def test_measuring_again_keeps_the_higher_ceiling_and_tells_it(
     cli("calibrate", "--python", torch_of_gpus([figure("bandwidth", 2e12), figure("tf32", 1e14)]))
     lower = torch_of_gpus([figure("bandwidth", 1e12), figure("tf32", 2e14)])
     told = cli("calibrate", "--python", lower)
-    assert "bandwidth: 2.00 TB/s of 2" in told.stderr and "--fresh" in told.stderr
+    assert "bandwidth: kept 2.00 TB/s of 2" in told.stderr and "--fresh" in told.stderr
     assert "2.00 TB/s" in told.stdout and "tf32: 1" not in told.stderr
     (document,) = listed(cli)
     values = {name: each["value"] for name, each in document["ceilings"].items()}
