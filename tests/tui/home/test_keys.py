@@ -223,14 +223,15 @@ async def test_no_key_of_ordinary_typing_says_yes(studies: Path) -> None:
 
 
 async def test_a_click_answers_too(studies: Path) -> None:
+    path = studies / "alone" / "01-bare.gpuwatch"
     async with home() as (screen, pilot):
         for button, left in (("#no", True), ("#yes", False)):
             await pilot.press("d")
             await until(pilot, lambda: isinstance(screen.app.screen, Dialog))
             await pilot.click(button)
             await until(pilot, lambda: screen.on_top)
-            await pilot.app.workers.wait_for_complete()
-            assert (studies / "alone" / "01-bare.gpuwatch").exists() == left
+            await pilot.pause(0.3)  # what "no" must not delete would be gone by now
+            await until(pilot, lambda: path.exists() == left)  # noqa: B023
 
 
 @pytest.mark.parametrize("key", ["f10", "ctrl+c"])
