@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import signal
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
@@ -14,6 +14,7 @@ from gpuwatch.core.processes import boot_id
 from gpuwatch.core.text import to_paste
 from gpuwatch.recorder import run_folder
 from gpuwatch.recorder.control import Stop, conclude, run_to_end, stopping_signals, summarise
+from gpuwatch.recorder.observer import Observer
 from gpuwatch.recorder.recording import resume
 from gpuwatch.recorder.sources import Dcgm, Sources
 from gpuwatch.runners import load
@@ -22,13 +23,7 @@ from gpuwatch.session.reading.status import goes_on_alone, process_id, status
 from gpuwatch.session.study import study_folder
 
 
-def take_up(
-    path: Path,
-    *,
-    say: Callable[[str], None],
-    on_session: Callable[[Path], None] = lambda path: None,
-    stopping: str | None = None,
-) -> ExitCode:
+def take_up(path: Path, observer: Observer, *, stopping: str | None = None) -> ExitCode:
     """Become the recorder of a run whose own recorder died, until the run ends.
 
     A hang-up of the terminal has no effect; SIGINT and SIGTERM stop the run. ``stopping``: the
@@ -38,27 +33,25 @@ def take_up(
         UsageError: the session needs no recorder.
         StorageError: the file cannot be written, or the run has another recorder.
     """
-    hang_up = partial(signal.signal, signal.SIGHUP, signal.SIG_IGN)
-    code, stop = to_end(path, say=say, on_session=on_session, stopping=stopping, begun=hang_up)
+    code, stop = to_end(path, observer, stopping=stopping, ignore_hang_up=True)
     with stopping_signals(stop):
         reason = "the recorder of the study died before its turn"
         hint = to_paste("resume", path.parent.name)
         study_folder.note_rest(path.parent, Problem(study_folder.STUDY_ENDED, reason, hint))
-        summarise(path.parent, say)
+        summarise(path.parent, observer.message)
     return ExitCode.INTERRUPTED if stop.number == signal.SIGINT else code
 
 
 def to_end(
     path: Path,
+    observer: Observer,
     *,
-    say: Callable[[str], None],
-    on_session: Callable[[Path], None] = lambda path: None,
     stopping: str | None = None,
-    begun: Callable[[], object] = lambda: None,
+    ignore_hang_up: bool = False,
 ) -> tuple[ExitCode, Stop]:
     """As :func:`take_up`, but for this run alone; also returns the stop request.
 
-    ``begun`` is called as soon as it is certain that there is a run to take over.
+    ``ignore_hang_up``: from the moment it is certain that there is a run to take over.
     """
     with SessionReader(path) as reader:
         known = reader.meta()
@@ -88,10 +81,9 @@ def to_end(
             uuids,
             handle,
             run_folder.settings_of(folder),
-            say=say,
-            on_session=on_session,
+            observer,
             stopping=stopping,
-            begun=begun,
+            ignore_hang_up=ignore_hang_up,
         )
 
 
@@ -114,40 +106,42 @@ def _to_end(
     uuids: Sequence[str],
     handle: dict[str, JSON],
     settings: run_folder.Settings,
+    observer: Observer,
     *,
-    say: Callable[[str], None],
-    on_session: Callable[[Path], None],
     stopping: str | None,
-    begun: Callable[[], object],
+    ignore_hang_up: bool,
 ) -> tuple[ExitCode, Stop]:
     """The rest of :func:`to_end`, with the run's folder locked."""
     at = mapping(known.get("cursor")).get("at")
     runner = load(str(handle["kind"]))
     run = runner.attach(handle, at)
-    begun()
+    if ignore_hang_up:
+        signal.signal(signal.SIGHUP, signal.SIG_IGN)
     interval, contained = settings.interval, runner.contained
     open_sources = partial(Sources.open, workload=True, contained=contained, interval=interval)
     dcgm = Dcgm(settings.dcgm, interval) if settings.dcgm else None
     try:
         sources = open_sources(uuids or None, dcgm=dcgm)
     except NotAvailable as error:  # record the devices that are still there
-        say(f"{error.message}; going on without it")
+        observer.message(f"{error.message}; going on without it")
         try:
             sources = open_sources(uuids or None)
         except NotAvailable:
             sources = open_sources(None)
     if sources.notice is not None:
-        say(sources.notice)
+        observer.message(sources.notice)
     stop = Stop()
     if stopping is not None and run.pids():
         stop.ask(stopping)
     try:
-        recording = resume(path, known, sources, run=run, interval=interval, on_trouble=say)
+        recording = resume(
+            path, known, sources, run=run, interval=interval, on_trouble=observer.message
+        )
     except BaseException:
         sources.close()
         raise
     if stop.why is None:
-        say(f"took up {path}")
-    on_session(path)
+        observer.message(f"took up {path}")
+    observer.session_created(path)
     with stopping_signals(stop):
-        return conclude(run_to_end(recording, stop), say), stop
+        return conclude(run_to_end(recording, stop), observer.message), stop

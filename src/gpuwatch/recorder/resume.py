@@ -9,6 +9,7 @@ from pathlib import Path
 from gpuwatch.core.errors import ExitCode, GpuwatchError, NotASession, StorageError, UsageError
 from gpuwatch.core.models import JSON
 from gpuwatch.core.text import shell, to_paste
+from gpuwatch.recorder.observer import Observer
 from gpuwatch.recorder.programs import changed
 from gpuwatch.recorder.recover import to_end
 from gpuwatch.recorder.request import Request, given_to, preflight
@@ -127,15 +128,7 @@ def missing(folder: Path, plan: Plan) -> tuple[PlannedRun, ...]:
     return tuple(run for run in plan.runs if not _done(folder / run.file))
 
 
-def go_on(
-    request: Request,
-    folder: Path,
-    say: Callable[[str], None],
-    on_session: Callable[[Path], None],
-    on_study: Callable[[Path], None],
-    on_turn: Callable[[str], None],
-    on_summary: Callable[[str], None],
-) -> ExitCode:
+def go_on(request: Request, folder: Path, observer: Observer) -> ExitCode:
     """Execute the missing runs of a study; see :func:`gpuwatch.recorder.api.record`.
 
     A session whose recorder died is completed if its run left enough for that. Other unfinished or
@@ -149,18 +142,18 @@ def go_on(
         plan = resumable(folder, request.build_archive, trusted=request.trusted)
         if request.dcgm is not None:
             request.dcgm.check()
-        on_study(folder)
+        observer.study_created(folder)
         for run in missing(folder, plan):
             if (folder / run.file).exists():
-                _settle(folder / run.file, say)
+                _settle(folder / run.file, observer)
         todo, given = missing(folder, plan), given_to(request)
         problems = preflight(request, todo, given)
         study_folder.note(folder, {run.index: problems.get(run.index, ()) for run in plan.runs})
-        going = StudyRun(request, plan, folder, given, say, on_session, on_turn, on_summary)
+        going = StudyRun(request, plan, folder, given, observer)
         return going.through(todo, problems)
 
 
-def _settle(path: Path, say: Callable[[str], None]) -> None:
+def _settle(path: Path, observer: Observer) -> None:
     """Complete a session whose recorder died, or set it aside.
 
     Raises:
@@ -168,7 +161,7 @@ def _settle(path: Path, say: Callable[[str], None]) -> None:
     """
     again = f"{room(path)}, then {to_paste('resume', path.parent.name)}"
     try:
-        _, stop = to_end(path, say=say)
+        _, stop = to_end(path, Observer(observer.message))
     except StorageError as error:
         raise StorageError(error.message, again) from error
     except GpuwatchError:
@@ -180,7 +173,7 @@ def _settle(path: Path, say: Callable[[str], None]) -> None:
         return
     try:
         how = "was stopped" if interrupted(_meta(path) or {}) else "broke off"
-        say(f"{path.name} {how}; it is kept as {study_folder.set_aside(path).name}")
+        observer.message(f"{path.name} {how}; it is kept as {study_folder.set_aside(path).name}")
     except OSError as error:
         raise StorageError(f"cannot rename {path}: {error.strerror}", room(path, error)) from error
 

@@ -6,7 +6,6 @@ import contextlib
 import errno
 import os
 import uuid
-from collections.abc import Callable
 from pathlib import Path
 
 from gpuwatch import runners
@@ -15,6 +14,7 @@ from gpuwatch.core.errors import REFUSED, ExitCode, GpuwatchError, StorageError
 from gpuwatch.core.models import JSON, Allocation, Workload
 from gpuwatch.recorder import programs, run_folder
 from gpuwatch.recorder.control import Stop, conclude, run_to_end
+from gpuwatch.recorder.observer import Observer
 from gpuwatch.recorder.recording import Header, begin
 from gpuwatch.recorder.request import Request, spec
 from gpuwatch.recorder.sources import DCGM_HOST, Sources
@@ -33,13 +33,9 @@ def record_one(
     folder: Path,
     given: Allocation,
     stop: Stop,
-    say: Callable[[str], None],
-    notice: Callable[[str], None],
-    on_session: Callable[[Path], None],
+    observer: Observer,
 ) -> ExitCode:
     """Run ``planned`` and record it to its session in ``folder``; returns its exit code.
-
-    ``notice`` shows a message once, however many runs it applies to.
 
     Raises:
         StorageError: the session or the run's folder cannot be written.
@@ -64,7 +60,7 @@ def record_one(
             archive, digest = _archive(request, planned.workload, run_path)
             launch = spec(request, planned, archive, given)
             with stop.preparing(), runners.guarded(planned.environment.kind):
-                prepared = runner.prepare(launch, say)
+                prepared = runner.prepare(launch, observer.message)
         sources = Sources.open(
             request.gpus or None,
             workload=not machine,
@@ -75,7 +71,7 @@ def record_one(
         resource_check.files()
         resource_check.threads(_SPARE_THREADS)
         if sources.notice is not None and request.gpus != ():
-            notice(sources.notice)
+            observer.message_once(sources.notice)
         facts = dict(sources.host_facts())
         if request.dcgm is not None:
             facts[DCGM_HOST] = request.dcgm.host
@@ -120,7 +116,7 @@ def record_one(
             spec=launch,
             prepared=prepared,
             folder=run_path,
-            on_trouble=say,
+            on_trouble=observer.message,
             safety=_safety(machine, throw_away=request.while_pid is not None),
         )
     except BaseException as error:
@@ -133,8 +129,9 @@ def record_one(
             raise refused(error, run_path) from error
         raise
     with run_lock:
-        on_session(path)
-        return conclude(run_to_end(recording, stop, request.duration, request.while_pid), say)
+        observer.session_created(path)
+        outcome = run_to_end(recording, stop, request.duration, request.while_pid)
+        return conclude(outcome, observer.message)
 
 
 def refused(error: OSError, folder: Path | None) -> GpuwatchError:

@@ -6,13 +6,14 @@ import contextlib
 import os
 import signal
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from gpuwatch.core.errors import ExitCode, GpuwatchError, NotAvailable, StorageError
 from gpuwatch.core.models import Allocation, Problem
 from gpuwatch.core.text import to_paste
 from gpuwatch.recorder.control import Stop, Stopped, stopping_signals, summarise
+from gpuwatch.recorder.observer import Observer
 from gpuwatch.recorder.request import Request
 from gpuwatch.recorder.single_run import record_one
 from gpuwatch.session.study import study_folder
@@ -41,14 +42,10 @@ class StudyRun:
         plan: Plan,
         folder: Path,
         given: Allocation,
-        say: Callable[[str], None],
-        on_session: Callable[[Path], None],
-        on_turn: Callable[[str], None],
-        on_summary: Callable[[str], None],
+        observer: Observer,
     ) -> None:
         self._request, self._plan, self._folder, self._given = request, plan, folder, given
-        self._say, self._on_session, self._on_turn = say, on_session, on_turn
-        self._on_summary = on_summary
+        self._observer = observer
         self._labels = labels(plan.runs)
         self._stop = Stop()
         self._ends: dict[int, End] = {}
@@ -56,7 +53,6 @@ class StudyRun:
         self._before: Timing | None = None
         """Timing of the last run by this recorder."""
         self._given_up: set[int] = set()
-        self._told: set[str] = set()
         self._summary_is_old = False
         self._summary_took = 0.0
         self._no_room: str | None = None
@@ -113,9 +109,7 @@ class StudyRun:
                 self._folder,
                 self._given,
                 self._stop,
-                self._say,
-                self._tell,
-                self._on_session,
+                self._observer,
             )
         except Stopped:
             reason = f"it was stopped before it began ({self._stop.why})"
@@ -134,7 +128,7 @@ class StudyRun:
             if not os.path.exists(path):
                 study_folder.note(self._folder, {run.index: problems})
             if len(self._plan.runs) == 1:
-                self._on_summary(summarise(self._folder, self._say))
+                self._observer.summary_written(summarise(self._folder, self._observer.message))
                 raise
             code = self._pass_over(run, problems)
         if self._stop.unsaved is not None and "locked" not in self._stop.unsaved:
@@ -150,7 +144,7 @@ class StudyRun:
         if not self._summary_is_old or self._plan.runs[0].workload.kind == "machine":
             return
         begun = time.monotonic()
-        self._on_summary(summarise(self._folder, self._say))
+        self._observer.summary_written(summarise(self._folder, self._observer.message))
         self._summary_took = time.monotonic() - begun
         self._summary_is_old = False
 
@@ -180,19 +174,13 @@ class StudyRun:
         study_folder.note(self._folder, problems)
         self._summary_is_old |= bool(problems)
         for (problem,) in problems.values():
-            self._tell(f"{problem.text}: not started again")
+            self._observer.message_once(f"{problem.text}: not started again")
 
     def _pass_over(self, run: PlannedRun, problems: Sequence[Problem]) -> ExitCode:
         self._summary_is_old = True
         error = unavailable(problems)
-        self._tell(f"{self._labels[run.index - 1]}: {error}")
+        self._observer.message_once(f"{self._labels[run.index - 1]}: {error}")
         return error.exit_code
-
-    def _tell(self, text: str) -> None:
-        """Say ``text`` once, however many runs it applies to."""
-        if text not in self._told:
-            self._told.add(text)
-            self._say(text)
 
     def _announce(self, run: PlannedRun, impossible: Mapping[int, object]) -> None:
         if len(self._plan.runs) == 1:
@@ -208,7 +196,7 @@ class StudyRun:
         left = seconds_to_go(to_come, self._timings, pause)
         tail = "" if left is None else f"; {about(left)} left"
         where, name = place_words(self._plan, run), self._labels[run.index - 1]
-        self._on_turn(f"{where}: {name}{tail}")
+        self._observer.next_run(f"{where}: {name}{tail}")
 
     def _end(self) -> None:
         """After the last run or a stop: note the runs without a turn, write the summary."""
@@ -217,7 +205,7 @@ class StudyRun:
             hint = to_paste("resume", self._folder.name)
             if self._no_room is not None:
                 hint = f"{room(self._folder)}, then {hint}"
-                self._say(f"{self._no_room}: the study ends here; {hint}")
+                self._observer.message(f"{self._no_room}: the study ends here; {hint}")
             study_folder.note_rest(self._folder, Problem(study_folder.STUDY_ENDED, text, hint))
             self._summary_is_old = True
         self._summarise()

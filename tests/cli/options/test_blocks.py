@@ -17,6 +17,7 @@ from gpuwatch.core.errors import UsageError
 from gpuwatch.core.models import Environment, Workload
 from gpuwatch.recorder import control, study
 from gpuwatch.recorder.api import Request, record
+from gpuwatch.recorder.observer import Observer
 from gpuwatch.session.reading.reader import SessionReader
 from gpuwatch.session.study.plan import Part, Plan, read
 from tests.conftest import Cli
@@ -188,7 +189,7 @@ def test_a_summary_that_takes_long_is_rewritten_at_the_end_of_each_block_only(
     monkeypatch.setattr(study, "summarise", summarise)
     both = (Environment("bare", "bare#1"), Environment("bare", "bare#2"))
     part = Part("p", (Workload("true", "command", ("true",)),), both, blocks=2, warmup_blocks=1)
-    assert record(Request((part,), tmp_path / "out", seed=1), say=print) == 0
+    assert record(Request((part,), tmp_path / "out", seed=1), Observer(print)) == 0
     assert runs == [1, 2, 4, 6], "the first one is how it is known"
 
 
@@ -243,7 +244,7 @@ def test_a_sweep_stops_at_the_size_that_does_not_fit(
     )
     said: list[str] = []
     out = tmp_path / "out"
-    assert record(Request((part,), out, seed=1), say=said.append) == 0, (
+    assert record(Request((part,), out, seed=1), Observer(said.append)) == 0, (
         "where memory ends is its result"
     )
     plan = plan_in(out)

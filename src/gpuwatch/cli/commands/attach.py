@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import time
+from functools import partial
 from pathlib import Path
 
 from gpuwatch.cli.options import screen_options
@@ -37,13 +38,12 @@ def run(arguments: argparse.Namespace, command: tuple[str, ...]) -> int:
         raise _nothing()
     from gpuwatch.cli.commands import record
     from gpuwatch.recorder.detach import detach
+    from gpuwatch.recorder.observer import Observer
     from gpuwatch.recorder.recover import take_up
 
     if arguments.detach:
-        return record.tell(
-            *detach(lambda on_session: take_up(path, say=say, on_session=on_session))
-        )
-    code = take_up(path, say=say)
+        return record.tell(*detach(partial(take_up, path), say))
+    code = take_up(path, Observer(say))
     record.print_summary(path.parent)
     return code
 

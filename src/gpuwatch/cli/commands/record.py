@@ -12,8 +12,8 @@ import os
 import subprocess
 import sys
 from collections import deque
-from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 from gpuwatch.cli.options import launch
@@ -25,6 +25,7 @@ from gpuwatch.core.text import shell, to_paste
 from gpuwatch.own_command import OWN_COMMAND
 from gpuwatch.recorder.api import Request, record
 from gpuwatch.recorder.control import exit_code_of
+from gpuwatch.recorder.observer import Observer
 
 _LAST_WORDS = 8
 _READ_ONLY = os.strerror(errno.EROFS)
@@ -63,38 +64,45 @@ def start(request: Request, arguments: argparse.Namespace) -> int:
         return tell(*start_detached(request))
     if not arguments.quiet:
         tell_of_orphans()
-    studies: list[Path] = []
-    sessions: list[Path] = []
-    summaries = [""]
     alone = len(request.plan().runs) == 1
-
-    def on_session(path: Path) -> None:
-        sessions.append(path)
-        if not arguments.quiet and (alone or len(sessions) == 1):
-            say(f"recording to {path if alone else path.parent}")
-
-    def on_turn(text: str) -> None:
-        if not arguments.quiet:
-            say(text)
-
-    code = record(
-        request,
-        say=say,
-        on_session=on_session,
-        on_study=studies.append,
-        on_turn=on_turn,
-        on_summary=summaries.append,
-    )
-    for path in sessions:
+    terminal = _Terminal(alone=alone, quiet=arguments.quiet)
+    code = record(request, terminal)
+    for path in terminal.sessions:
         if code is not ExitCode.DONE and _failed(path):
             _last_words(path)
     refused = alone and code in (ExitCode.USAGE, ExitCode.NOT_AVAILABLE)
-    if not arguments.quiet and not refused:
-        for folder in studies:
-            print_summary(folder, summaries[-1])
+    if not arguments.quiet and not refused and terminal.study is not None:
+        print_summary(terminal.study, terminal.summary)
     if request.afterwards and code is not ExitCode.INTERRUPTED and not arguments.quiet:
         say(request.afterwards.strip())
     return code
+
+
+class _Terminal(Observer):
+    """Tells people at a terminal what a recorder in the foreground does."""
+
+    def __init__(self, *, alone: bool, quiet: bool) -> None:
+        """``alone``: it is the only run; ``quiet``: show problems only."""
+        super().__init__(say)
+        self._alone, self._quiet = alone, quiet
+        self.study: Path | None = None
+        self.sessions: list[Path] = []
+        self.summary = ""
+
+    def study_created(self, folder: Path) -> None:
+        self.study = folder
+
+    def next_run(self, text: str) -> None:
+        if not self._quiet:
+            self.message(text)
+
+    def session_created(self, path: Path) -> None:
+        self.sessions.append(path)
+        if not self._quiet and (self._alone or len(self.sessions) == 1):
+            self.message(f"recording to {path if self._alone else path.parent}")
+
+    def summary_written(self, text: str) -> None:
+        self.summary = text
 
 
 def _failed(path: Path) -> bool:
@@ -141,10 +149,7 @@ def start_detached(request: Request) -> tuple[ExitCode, str]:
             "a recording of the machine in the background would never end", "add --duration TIME"
         )
 
-    def work(on_session: Callable[[Path], None]) -> int:
-        return record(request, say=say, on_session=on_session, on_turn=say)
-
-    return detach(work)
+    return detach(partial(record, request), say)
 
 
 def tell(code: ExitCode, text: str) -> int:
