@@ -11,7 +11,7 @@ from pathlib import Path
 
 from docker.types import LogConfig, Mount
 
-from gpuwatch.core.models import JSON, LaunchSpec, Prepared
+from gpuwatch.core.models import JSON, LaunchSpec
 from gpuwatch.core.processes import ProcessId
 from gpuwatch.runners import container_launch as inside
 from gpuwatch.runners.docker import gpus
@@ -145,22 +145,22 @@ def _limits(spec: LaunchSpec) -> dict[str, JSON]:
 
 
 def arguments(
-    spec: LaunchSpec, prepared: Prepared, daemon: Daemon, labelled: Mapping[str, str]
+    spec: LaunchSpec, image_id: JSON, variables: Mapping[str, str], daemon: Daemon
 ) -> dict[str, JSON]:
-    """The other arguments, for the SDK's ``create_container``.
+    """The other arguments, for the SDK's ``create_container``; name and labels come at the start.
 
     Replaces the image's own entrypoint, because many print a banner or start a shell. Disables its
     health check, which would run beside the workload.
     """
     own = spec.workload.kind == "command"
+    program, *words = inside.command(spec, ARCHIVE)
     return {
-        "image": prepared.facts["image_id"],
-        "entrypoint": list(prepared.command[:1]),
-        "command": list(prepared.command[1:]),
+        "image": image_id,
+        "entrypoint": [program],
+        "command": words,
         "user": user(daemon).inside,
-        "environment": dict(prepared.variables),
+        "environment": dict(variables),
         "working_dir": spec.working_directory if own else HOME,
-        "labels": dict(labelled),
         "stop_signal": "SIGTERM",
         "healthcheck": {"test": ["NONE"]},
         "use_config_proxy": False,

@@ -83,7 +83,12 @@ class DockerRunner:
             **gpus.variables(spec.gpus),
             "HOME": container.HOME,
         }
-        return Prepared(container_launch.command(spec, container.ARCHIVE), variables, facts)
+        settings = {
+            "host_config": container.host_config(spec, daemon),
+            "container": container.arguments(spec, facts["image_id"], variables, daemon),
+        }
+        command = container_launch.command(spec, container.ARCHIVE)
+        return Prepared(command, variables, facts, settings)
 
     def start(self, spec: LaunchSpec, prepared: Prepared, folder: Path) -> Run:
         daemon = self._connected()
@@ -94,9 +99,9 @@ class DockerRunner:
         run = DockerRun(daemon, folder, spawned_ns=spawned)
         try:
             with daemon.client(timeout=_START_SECONDS) as api:
-                config = api.create_host_config(**container.host_config(spec, daemon))
-                arguments = container.arguments(spec, prepared, daemon, labels)
-                api.create_container(name=name, host_config=config, **arguments)
+                config = api.create_host_config(**prepared.settings["host_config"])
+                arguments = prepared.settings["container"]
+                api.create_container(name=name, labels=labels, host_config=config, **arguments)
                 api.start(name)
                 found = api.inspect_container(name)
             run.learn(found)

@@ -165,6 +165,8 @@ class Prepared:
     """Environment variables to set beyond the caller's."""
     facts: Mapping[str, JSON] = field(default_factory=dict)
     """Facts about the environment, by the names in ``docs/session-format.md``."""
+    settings: Mapping[str, JSON] = field(default_factory=dict)
+    """What else the engine is told, in the words of its API."""
 
 
 @dataclass(frozen=True)

@@ -9,8 +9,8 @@ from pathlib import Path
 from gpuwatch.core import paths
 from gpuwatch.core.errors import ExitCode, GpuwatchError
 from gpuwatch.recorder.observer import Observer
-from gpuwatch.recorder.programs import with_programs
-from gpuwatch.recorder.request import Request, given_to, preflight
+from gpuwatch.recorder.request import Request
+from gpuwatch.recorder.resolved_plan import resolve_plan
 from gpuwatch.recorder.resume import go_on
 from gpuwatch.recorder.study import StudyRun, unavailable
 from gpuwatch.session.study import study_folder
@@ -29,21 +29,20 @@ def record(request: Request, observer: Observer) -> ExitCode:
     """
     if request.resume is not None:
         return go_on(request, request.resume, observer)
-    plan = with_programs(request.plan(), request.build_archive)
-    given = given_to(request)
-    problems = preflight(request, plan.runs, given)
-    if problems and len({(run.part, cell(run)) for run in plan.runs}) == 1:
-        raise unavailable(problems[1])
+    resolved = resolve_plan(request)
+    if resolved.refused is not None:
+        raise resolved.refused
+    if resolved.problems and len({(run.part, cell(run)) for run in resolved.plan.runs}) == 1:
+        raise unavailable(resolved.problems[1])
     if request.dcgm is not None:
         request.dcgm.check()
-    folder = study_folder.create(request.out, plan)
-    study_folder.note(folder, problems)
+    folder = study_folder.create(request.out, resolved.plan)
+    study_folder.note(folder, resolved.problems)
     if request.out != paths.data_home() and not request.while_pid:
         paths.remember_study(folder.resolve())
     observer.study_created(folder)
     with study_folder.held(folder):
-        going = StudyRun(request, plan, folder, given, observer)
-        code = going.through(plan.runs, problems)
+        code = StudyRun(resolved, folder, observer).execute()
     if request.while_pid is not None and not os.path.exists(f"/proc/{request.while_pid}"):
         _throw_away(folder)
     return code

@@ -1,20 +1,16 @@
-"""The request to a recorder, and whether this machine can fulfil it."""
+"""The request to a recorder: what a command asks for."""
 
 from __future__ import annotations
 
 import os
 import socket
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 
-from gpuwatch import runners
 from gpuwatch.core.lazy_dataclass import dataclass
-from gpuwatch.core.models import Allocation, LaunchSpec, Problem, Workload
-from gpuwatch.recorder.given import limits, resolve
-from gpuwatch.recorder.sources import Dcgm, Sources
+from gpuwatch.recorder.sources import Dcgm
 from gpuwatch.session.study.blocks import plan_runs
-from gpuwatch.session.study.estimate import cell
-from gpuwatch.session.study.plan import Part, Plan, PlannedRun
+from gpuwatch.session.study.plan import Part, Plan
 
 
 @dataclass(frozen=True)
@@ -65,54 +61,3 @@ class Request:
                 "host": socket.gethostname(),
             },
         )
-
-
-def given_to(request: Request) -> Allocation:
-    """The resources of the runs; recordings of the machine and CPU runs use no GPU.
-
-    Raises:
-        NotAvailable: requested GPUs are missing, or not the caller's.
-    """
-    cases = [case for part in request.parts for case in part.workloads]
-    if cases and all(case.kind == "machine" for case in cases):
-        if request.gpus:
-            Sources.gpu_uuids(request.gpus)
-        return Allocation()
-    if request.gpus is None and cases and all(map(_on_cpu, cases)):
-        return Allocation(limits=limits())
-    return resolve(request.gpus, os.environ)
-
-
-def preflight(
-    request: Request, runs: Sequence[PlannedRun], given: Allocation
-) -> dict[int, list[Problem]]:
-    """Why runs cannot be started here, by index; empty if all can."""
-    by_case: dict[object, list[Problem]] = {}
-    problems = {}
-    for run in runs:
-        if run.workload.kind == "machine":
-            continue
-        key = (cell(run), run.environment)
-        if key not in by_case:
-            by_case[key] = runners.check(spec(request, run, None, given))
-        if by_case[key]:
-            problems[run.index] = by_case[key]
-    return problems
-
-
-def spec(request: Request, run: PlannedRun, archive: str | None, given: Allocation) -> LaunchSpec:
-    """The launch data for the runner of ``run``."""
-    return LaunchSpec(
-        workload=run.workload,
-        environment=run.environment,
-        archive=archive,
-        working_directory=os.getcwd(),
-        variables=dict(os.environ),
-        gpus=() if _on_cpu(run.workload) else given.gpus,
-        gpus_chosen=given.gpus_chosen,
-        limits=given.limits,
-    )
-
-
-def _on_cpu(case: Workload) -> bool:
-    return case.parameters.get("device") == "cpu"

@@ -6,20 +6,19 @@ import socket
 from collections.abc import Callable
 from pathlib import Path
 
-from gpuwatch.core.errors import ExitCode, GpuwatchError, NotASession, StorageError, UsageError
-from gpuwatch.core.models import JSON
+from gpuwatch.core.errors import ExitCode, GpuwatchError, StorageError, UsageError
 from gpuwatch.core.text import shell, to_paste
 from gpuwatch.recorder.observer import Observer
 from gpuwatch.recorder.programs import changed
 from gpuwatch.recorder.recover import to_end
-from gpuwatch.recorder.request import Request, given_to, preflight
+from gpuwatch.recorder.request import Request
+from gpuwatch.recorder.resolved_plan import resolve_plan
 from gpuwatch.recorder.run_folder import RecordedElsewhere
 from gpuwatch.recorder.study import StudyRun
-from gpuwatch.session.reading.reader import SessionReader
 from gpuwatch.session.reading.status import goes_on_alone, process_id
 from gpuwatch.session.study import study_folder
-from gpuwatch.session.study.outcomes import end_of, given_up, interrupted
-from gpuwatch.session.study.plan import Plan, PlannedRun, read
+from gpuwatch.session.study.outcomes import done, end_of, given_up, interrupted, meta_of, missing
+from gpuwatch.session.study.plan import Plan, read
 from gpuwatch.session.study.progress import recorder_of
 from gpuwatch.session.study.signature import is_own
 from gpuwatch.session.writing.write_hints import room
@@ -68,7 +67,7 @@ def resumable(folder: Path, build_archive: Callable[[Path], str] | None, *, trus
         )
     for run in plan.runs:
         path = folder / run.file
-        meta = _meta(path)
+        meta = meta_of(path)
         recorder = process_id((meta or {}).get("recorder"))
         if recorder is not None and recorder.alive() is None and "result" not in (meta or {}):
             raise RecordedElsewhere(path, recorder)
@@ -123,11 +122,6 @@ def _anew(plan: Plan) -> str:
     return " ".join(["gpuwatch run", *map(shell, [*design, *work])])
 
 
-def missing(folder: Path, plan: Plan) -> tuple[PlannedRun, ...]:
-    """The runs of ``plan`` without a session that ended by itself or by its time limit."""
-    return tuple(run for run in plan.runs if not _done(folder / run.file))
-
-
 def go_on(request: Request, folder: Path, observer: Observer) -> ExitCode:
     """Execute the missing runs of a study; see :func:`gpuwatch.recorder.api.record`.
 
@@ -146,11 +140,12 @@ def go_on(request: Request, folder: Path, observer: Observer) -> ExitCode:
         for run in missing(folder, plan):
             if (folder / run.file).exists():
                 _settle(folder / run.file, observer)
-        todo, given = missing(folder, plan), given_to(request)
-        problems = preflight(request, todo, given)
-        study_folder.note(folder, {run.index: problems.get(run.index, ()) for run in plan.runs})
-        going = StudyRun(request, plan, folder, given, observer)
-        return going.through(todo, problems)
+        resolved = resolve_plan(request)
+        if resolved.refused is not None:
+            raise resolved.refused
+        found = resolved.problems
+        study_folder.note(folder, {run.index: found.get(run.index, ()) for run in plan.runs})
+        return StudyRun(resolved, folder, observer).execute()
 
 
 def _settle(path: Path, observer: Observer) -> None:
@@ -169,26 +164,10 @@ def _settle(path: Path, observer: Observer) -> None:
     else:
         if stop.unsaved is not None:
             raise StorageError(f"the run of {path.name} is over and still not saved", again)
-    if _done(path):
+    if done(path):
         return
     try:
-        how = "was stopped" if interrupted(_meta(path) or {}) else "broke off"
+        how = "was stopped" if interrupted(meta_of(path) or {}) else "broke off"
         observer.message(f"{path.name} {how}; it is kept as {study_folder.set_aside(path).name}")
     except OSError as error:
         raise StorageError(f"cannot rename {path}: {error.strerror}", room(path, error)) from error
-
-
-def _done(path: Path) -> bool:
-    meta = _meta(path) or {}
-    return "result" in meta and not interrupted(meta)
-
-
-def _meta(path: Path) -> dict[str, JSON] | None:
-    """``None`` if there is no readable session."""
-    if not path.exists():
-        return None
-    try:
-        with SessionReader(path) as reader:
-            return reader.meta()
-    except NotASession:
-        return None

@@ -6,17 +6,19 @@ import contextlib
 import errno
 import os
 import uuid
+from dataclasses import replace
 from pathlib import Path
 
 from gpuwatch import runners
 from gpuwatch.core import paths, resource_check
 from gpuwatch.core.errors import REFUSED, ExitCode, GpuwatchError, StorageError
-from gpuwatch.core.models import JSON, Allocation, Workload
+from gpuwatch.core.models import JSON, Workload
 from gpuwatch.recorder import programs, run_folder
 from gpuwatch.recorder.control import Stop, conclude, run_to_end
 from gpuwatch.recorder.observer import Observer
 from gpuwatch.recorder.recording import Header, begin
-from gpuwatch.recorder.request import Request, spec
+from gpuwatch.recorder.request import Request
+from gpuwatch.recorder.resolved_plan import ResolvedPlan
 from gpuwatch.recorder.sources import DCGM_HOST, Sources
 from gpuwatch.session.study.plan import PlannedRun
 from gpuwatch.session.writing.store import Durability
@@ -28,10 +30,9 @@ _SPARE_THREADS = 4
 
 
 def record_one(
-    request: Request,
+    resolved: ResolvedPlan,
     planned: PlannedRun,
     folder: Path,
-    given: Allocation,
     stop: Stop,
     observer: Observer,
 ) -> ExitCode:
@@ -42,7 +43,7 @@ def record_one(
         GpuwatchError: the run could not be started; its session, if any, says why.
         Stopped: a stop was requested during the preparation.
     """
-    path = folder / planned.file
+    request, path = resolved.request, folder / planned.file
     run_id = uuid.uuid4().hex[:12]
     machine = planned.workload.kind == "machine"
     runner = None if machine else runners.load(planned.environment.kind)
@@ -58,7 +59,7 @@ def record_one(
             # From here on the run can be stopped by name, however long an image pull takes.
             run_folder.note_session(run_path, path)
             archive, digest = _archive(request, planned.workload, run_path)
-            launch = spec(request, planned, archive, given)
+            launch = replace(resolved.launches[planned.index], archive=archive)
             with stop.preparing(), runners.guarded(planned.environment.kind):
                 prepared = runner.prepare(launch, observer.message)
         sources = Sources.open(

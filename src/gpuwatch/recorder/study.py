@@ -6,20 +6,20 @@ import contextlib
 import os
 import signal
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 from gpuwatch.core.errors import ExitCode, GpuwatchError, NotAvailable, StorageError
-from gpuwatch.core.models import Allocation, Problem
+from gpuwatch.core.models import Problem
 from gpuwatch.core.text import to_paste
 from gpuwatch.recorder.control import Stop, Stopped, stopping_signals, summarise
 from gpuwatch.recorder.observer import Observer
-from gpuwatch.recorder.request import Request
+from gpuwatch.recorder.resolved_plan import ResolvedPlan
 from gpuwatch.recorder.single_run import record_one
 from gpuwatch.session.study import study_folder
 from gpuwatch.session.study.estimate import Timing, about, timing
 from gpuwatch.session.study.outcomes import End, end_of, given_up
-from gpuwatch.session.study.plan import Plan, PlannedRun, labels
+from gpuwatch.session.study.plan import PlannedRun, labels
 from gpuwatch.session.study.progress import place_words, seconds_to_go
 from gpuwatch.session.writing.write_hints import room
 
@@ -38,15 +38,13 @@ class StudyRun:
 
     def __init__(
         self,
-        request: Request,
-        plan: Plan,
+        resolved: ResolvedPlan,
         folder: Path,
-        given: Allocation,
         observer: Observer,
     ) -> None:
-        self._request, self._plan, self._folder, self._given = request, plan, folder, given
-        self._observer = observer
-        self._labels = labels(plan.runs)
+        self._resolved, self._folder, self._observer = resolved, folder, observer
+        self._plan = resolved.plan
+        self._labels = labels(self._plan.runs)
         self._stop = Stop()
         self._ends: dict[int, End] = {}
         self._timings: list[Timing] = []
@@ -58,10 +56,8 @@ class StudyRun:
         self._no_room: str | None = None
         """Why a session could not be saved, which ends the study."""
 
-    def through(
-        self, todo: Sequence[PlannedRun], problems: Mapping[int, Sequence[Problem]]
-    ) -> ExitCode:
-        """Execute ``todo`` in order; ``problems``: why some runs cannot start, by index.
+    def execute(self) -> ExitCode:
+        """Execute the missing runs in order, except those that cannot start.
 
         After a failed run the others go on, unless its session could not be saved. Returns the
         highest exit code.
@@ -70,7 +66,8 @@ class StudyRun:
             StorageError: the session of the only run of the plan cannot be written.
             GpuwatchError: the only run of the plan could not be started.
         """
-        waiting = {run.index for run in todo}
+        problems = self._resolved.problems
+        waiting = {run.index for run in self._resolved.todo}
         for run in self._plan.runs:
             if run.index not in waiting:
                 self._learn(run)
@@ -78,7 +75,7 @@ class StudyRun:
         code, rested = ExitCode.DONE, True
         block: tuple[int, int | None] | None = None
         with stopping_signals(self._stop):
-            for run in todo:
+            for run in self._resolved.todo:
                 if self._stop.why is not None or self._no_room is not None:
                     break
                 if self._summary_took > SLOW_SUMMARY and block != (run.part, run.block):
@@ -91,7 +88,7 @@ class StudyRun:
                 if not rested and not self._stop.rest(self._plan.parts[run.part].cool_down):
                     break
                 rested = False
-                self._announce(run, problems)
+                self._announce(run)
                 code = max(code, self._one(run))
                 self._give_up()
                 if self._summary_took <= SLOW_SUMMARY and self._no_room is None:
@@ -104,10 +101,9 @@ class StudyRun:
         path = self._folder / run.file
         try:
             code = record_one(
-                self._request,
+                self._resolved,
                 run,
                 self._folder,
-                self._given,
                 self._stop,
                 self._observer,
             )
@@ -182,14 +178,14 @@ class StudyRun:
         self._observer.message_once(f"{self._labels[run.index - 1]}: {error}")
         return error.exit_code
 
-    def _announce(self, run: PlannedRun, impossible: Mapping[int, object]) -> None:
+    def _announce(self, run: PlannedRun) -> None:
         if len(self._plan.runs) == 1:
             return
         to_come = [
             each
             for each in self._plan.runs[run.index - 1 :]
             if each.index not in self._given_up
-            and each.index not in impossible
+            and each.index not in self._resolved.problems
             and not os.path.exists(self._folder / each.file)
         ]
         pause = None if self._before is None else time.time() - self._before.end

@@ -59,7 +59,7 @@ def start(request: Request, arguments: argparse.Namespace) -> int:
     if plan_preview.shown(request, arguments):
         return ExitCode.DONE
     if not arguments.quiet:
-        plan_preview.announce(request, say)
+        plan_preview.announce(request)
     if arguments.detach:
         return tell(*start_detached(request))
     if not arguments.quiet:

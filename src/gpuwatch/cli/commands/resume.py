@@ -34,8 +34,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--trust", action="store_true", help="run the plan's commands, whoever wrote them"
     )
-    parser.add_argument("--plan", action="store_true", help="print the missing runs, run nothing")
-    launch.add_plan_format(parser.add_argument)
+    launch.add_preview_arguments(parser.add_argument)
 
 
 def run(arguments: argparse.Namespace, command: tuple[str, ...]) -> int:
@@ -47,7 +46,7 @@ def run(arguments: argparse.Namespace, command: tuple[str, ...]) -> int:
         for line in _commands(error.plan):
             say(line)
         raise
-    if not (arguments.plan or plan.settings.get("programs")):
+    if not (arguments.plan or arguments.dry_run or plan.settings.get("programs")):
         say("the study has no record of the program's files: changes since then go unnoticed")
     os.chdir(str(plan.settings["working_directory"]))
     request = _request(plan, folder, trusted=arguments.trust)

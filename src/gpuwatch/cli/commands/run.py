@@ -12,7 +12,6 @@ from pathlib import Path
 from gpuwatch.cli.commands import record
 from gpuwatch.cli.options import launch, screen_options
 from gpuwatch.cli.plan import plan_preview
-from gpuwatch.cli.say import say
 from gpuwatch.cli.screen import terminal
 from gpuwatch.core.errors import ExitCode, UsageError
 from gpuwatch.core.models import mapping
@@ -36,7 +35,7 @@ def run(arguments: argparse.Namespace, command: tuple[str, ...]) -> int:
     request = launch.request(arguments, command)
     if plan_preview.shown(request, arguments):
         return ExitCode.DONE
-    plan_preview.announce(request, say)
+    plan_preview.announce(request)
     record.tell_of_orphans()
     code, text = record.start_detached(request)
     if code is not ExitCode.DONE:

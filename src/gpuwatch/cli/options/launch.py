@@ -136,13 +136,18 @@ def add_design_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="TIME",
         help="rest before every run except the first (default: 2s with blocks, else none)",
     )
-    group.add_argument("--plan", action="store_true", help="print the order, and run nothing")
-    add_plan_format(group.add_argument)
+    add_preview_arguments(group.add_argument)
 
 
-def add_plan_format(add: Callable[..., object]) -> None:
-    """The output format of ``plan_preview.shown``; ``add`` is a parser's ``add_argument``."""
-    add("--format", choices=("table", "json"), help="format of --plan (default: table)")
+def add_preview_arguments(add: Callable[..., object]) -> None:
+    """The options of ``plan_preview.shown``; ``add`` is a parser's ``add_argument``."""
+    add("--plan", action="store_true", help="print the order of the runs, and run nothing")
+    add(
+        "--dry-run",
+        action="store_true",
+        help="print the order and how each run would be launched, and run nothing",
+    )
+    add("--format", choices=("table", "json"), help="of --plan and --dry-run (default: table)")
 
 
 def _blocks(text: str) -> int:

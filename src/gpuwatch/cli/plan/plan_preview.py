@@ -4,64 +4,72 @@ from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from textwrap import fill
 
+from gpuwatch.cli.plan import dry_run
 from gpuwatch.cli.plan.block_order import DONE, IMPOSSIBLE, lines
+from gpuwatch.cli.say import say
 from gpuwatch.cli.screen import terminal
 from gpuwatch.cli.selection import session_lookup
-from gpuwatch.core.errors import GpuwatchError, UsageError
+from gpuwatch.core.errors import UsageError
 from gpuwatch.core.json_schema import JSON_SCHEMA
 from gpuwatch.core.models import JSON, Problem
 from gpuwatch.core.shell_line import in_bash, operator_among
 from gpuwatch.core.text import clean, document, shell
-from gpuwatch.recorder.request import Request, given_to, preflight
-from gpuwatch.recorder.resume import missing
+from gpuwatch.recorder.request import Request
+from gpuwatch.recorder.resolved_plan import ResolvedPlan, planned, resolve_plan
 from gpuwatch.session.study.estimate import KnownTimes, about, cell, history
-from gpuwatch.session.study.plan import Part, Plan, PlannedRun, case_label, read, unique
+from gpuwatch.session.study.plan import Part, Plan, PlannedRun, case_label, unique
 
 
-def announce(request: Request, say: Callable[[str], None]) -> None:
+def announce(request: Request) -> None:
     """Announce the plan of several runs; for a single run only warn about a shell operator."""
     cases = [case for part in request.parts for case in part.workloads]
     for words in dict.fromkeys(case.arguments for case in cases if case.kind == "command"):
         if operator := operator_among(words):
             line = " ".join(word if word == operator else shell(word) for word in words)
             say(f"{operator!r} goes to {words[0]} as it is; for a shell: -- {in_bash(line)}")
-    plan = _plan(request)
+    plan, todo = planned(request)
     if len(plan.runs) > 1:
-        for line in [*_parts(plan), _time(plan, request)]:
+        for line in [*_parts(plan), _time(request, plan, todo)]:
             say(line)
 
 
 def shown(request: Request, arguments: argparse.Namespace) -> bool:
-    """Print the plan in ``--format`` if ``--plan`` is given; returns whether it was.
+    """Print what ``--plan`` or ``--dry-run`` asks for in ``--format``; returns whether either was
+    given.
 
     Raises:
-        UsageError: ``--format`` without ``--plan``.
+        UsageError: ``--format`` without them.
     """
-    if arguments.format is not None and not arguments.plan:
-        raise UsageError("--format applies only to --plan", "add --plan")
-    if not arguments.plan:
+    if not (arguments.plan or arguments.dry_run):
+        if arguments.format is not None:
+            raise UsageError("--format applies only to --plan and --dry-run", "add --dry-run")
         return False
+    resolved = resolve_plan(request)
+    launches = dry_run.launches(resolved, say) if arguments.dry_run else None
     if arguments.format == "json":
-        print(document(json.dumps(as_json(request), indent=2, ensure_ascii=False)))
+        value = as_json(resolved)
+        if launches is not None:
+            value["launches"] = [dry_run.as_json(launch) for launch in launches]
+        print(document(json.dumps(value, indent=2, ensure_ascii=False)))
     else:
-        print(order(request, drawn=getattr(arguments, "order_seed", 0) is None))
+        print(order(resolved, drawn=getattr(arguments, "order_seed", 0) is None))
+        for launch in launches or ():
+            print("", *dry_run.lines(launch, terminal.columns()), sep="\n")
     return True
 
 
-def order(request: Request, *, drawn: bool) -> str:
+def order(resolved: ResolvedPlan, *, drawn: bool) -> str:
     """The full plan as text, one line per block.
 
     ``drawn``: the order's seed was drawn, so the next command would draw another one.
     """
-    plan = _plan(request)
+    plan, problems = resolved.plan, resolved.problems
     width = terminal.columns()
-    rest = _rest(plan, request)
-    problems = _problems(request, rest)
-    waiting = {run.index for run in rest}
+    waiting = {run.index for run in resolved.todo}
     marks = {run.index: DONE for run in plan.runs if run.index not in waiting}
     marks |= dict.fromkeys(problems, IMPOSSIBLE)
     text = []
@@ -70,7 +78,7 @@ def order(request: Request, *, drawn: bool) -> str:
     if len(plan.parts) > 1:
         text.append(f"{len(plan.runs)} runs in {len(plan.parts)} parts")
     text += [_filled(line, width) for line in _cannot(plan, problems)]
-    text.append(_filled(_time(plan, request), width))
+    text.append(_filled(_time(resolved.request, plan, resolved.todo), width))
     if drawn and plan.seed is not None:
         text.append(_filled(f"add --order-seed {plan.seed} to run this order", width))
     return "\n".join(text)
@@ -80,14 +88,6 @@ def _filled(text: str, width: int) -> str:
     return fill(clean(text), width, subsequent_indent="  ")
 
 
-def _problems(request: Request, runs: Sequence[PlannedRun]) -> Mapping[int, Sequence[Problem]]:
-    """Run index -> why that run could not be started now."""
-    try:
-        return preflight(request, runs, given_to(request))
-    except GpuwatchError as error:  # the requested GPUs are not here
-        return {run.index: [Problem("gpus", error.message, error.hint)] for run in runs}
-
-
 def _cannot(plan: Plan, problems: Mapping[int, Sequence[Problem]]) -> list[str]:
     """Each reason once, with the environments it concerns."""
     labels: dict[str, dict[str, None]] = {}
@@ -95,15 +95,6 @@ def _cannot(plan: Plan, problems: Mapping[int, Sequence[Problem]]) -> list[str]:
         reason = f"{first.text}; {first.hint}" if first.hint else first.text
         labels.setdefault(reason, {})[plan.runs[index - 1].environment.label] = None
     return [f"{', '.join(names)} cannot run here: {reason}" for reason, names in labels.items()]
-
-
-def _plan(request: Request) -> Plan:
-    return (read(request.resume) if request.resume else None) or request.plan()
-
-
-def _rest(plan: Plan, request: Request) -> Sequence[PlannedRun]:
-    """The runs that are still to be done."""
-    return missing(request.resume, plan) if request.resume else plan.runs
 
 
 def _parts(plan: Plan) -> list[str]:
@@ -128,13 +119,11 @@ def _design(part: Part, runs: int, seed: int | None) -> str:
     )
 
 
-def as_json(request: Request) -> dict[str, JSON]:
+def as_json(resolved: ResolvedPlan) -> dict[str, JSON]:
     """The plan, the problems of its runs, and its duration; schema 1 of ``docs/json.md``."""
-    plan = _plan(request)
-    rest = _rest(plan, request)
-    problems = _problems(request, rest)
-    waiting = {run.index for run in rest}
-    seconds, reason = _seconds(plan, request)
+    plan, problems = resolved.plan, resolved.problems
+    waiting = {run.index for run in resolved.todo}
+    seconds, reason = _seconds(resolved.request, plan, resolved.todo)
     return {
         "schema": JSON_SCHEMA,
         "order_seed": plan.seed,
@@ -180,13 +169,12 @@ def _part_json(part: Part) -> dict[str, JSON]:
     }
 
 
-def _time(plan: Plan, request: Request) -> str:
+def _time(request: Request, plan: Plan, todo: Sequence[PlannedRun]) -> str:
     """The expected duration, in words."""
-    runs = _rest(plan, request)
-    done = f"{len(plan.runs) - len(runs)} of {len(plan.runs)} runs are done; " * bool(
+    done = f"{len(plan.runs) - len(todo)} of {len(plan.runs)} runs are done; " * bool(
         request.resume
     )
-    seconds, reason = _seconds(plan, request)
+    seconds, reason = _seconds(request, plan, todo)
     if seconds is not None:
         return f"{done}it takes {about(seconds)}, by earlier runs of the same"
     first = "first block" if plan.parts[0].blocks else "first run"
@@ -194,10 +182,9 @@ def _time(plan: Plan, request: Request) -> str:
     return f"{when}: {reason}" if reason else when
 
 
-def _seconds(plan: Plan, request: Request) -> tuple[float | None, str]:
+def _seconds(request: Request, plan: Plan, todo: Sequence[PlannedRun]) -> tuple[float | None, str]:
     """Expected duration in s from earlier runs on this host, or ``None`` and the reason."""
-    runs = _rest(plan, request)
-    cells = [cell(run) for run in runs]
+    cells = [cell(run) for run in todo]
     known = history(session_lookup.known_sessions(), dict.fromkeys(cells))
     if request.duration is not None:
         known = KnownTimes(
@@ -206,8 +193,8 @@ def _seconds(plan: Plan, request: Request) -> tuple[float | None, str]:
         )
     seconds = known.left(cells, len(cells) - 1)
     if seconds is not None:
-        return seconds + sum(plan.parts[run.part].cool_down for run in runs[1:]), ""
-    new = [run for run in runs if cell(run) not in known.runs]
+        return seconds + sum(plan.parts[run.part].cool_down for run in todo[1:]), ""
+    new = [run for run in todo if cell(run) not in known.runs]
     if not new:
         return None, "no earlier study of several runs"
     cases = unique(run.workload for run in plan.runs)

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from enum import Enum
 from pathlib import Path
 
+from gpuwatch.core.errors import NotASession
 from gpuwatch.core.models import JSON, Problem, mapping
 from gpuwatch.session.reading.reader import SessionReader
 from gpuwatch.session.reading.status import State, status
@@ -58,6 +59,28 @@ def interrupted(meta: Mapping[str, JSON]) -> bool:
     """Whether a run was stopped before its time limit, so that it is incomplete."""
     reason = mapping(meta.get("result")).get("stopped")
     return bool(reason) and not str(reason).startswith(TIME_LIMIT)
+
+
+def missing(folder: Path, plan: Plan) -> tuple[PlannedRun, ...]:
+    """The runs of ``plan`` without a session that ended by itself or by its time limit."""
+    return tuple(run for run in plan.runs if not done(folder / run.file))
+
+
+def done(path: Path) -> bool:
+    """Whether the run of a session ended by itself or by its time limit."""
+    meta = meta_of(path) or {}
+    return "result" in meta and not interrupted(meta)
+
+
+def meta_of(path: Path) -> dict[str, JSON] | None:
+    """``None`` if there is no readable session."""
+    if not path.exists():
+        return None
+    try:
+        with SessionReader(path) as reader:
+            return reader.meta()
+    except NotASession:
+        return None
 
 
 def given_up(plan: Plan, ends: Mapping[int, End]) -> dict[int, Problem]:

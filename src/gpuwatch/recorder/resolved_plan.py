@@ -1,0 +1,107 @@
+"""A request with everything decided: which runs in which order, and how each is launched."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from types import MappingProxyType
+
+from gpuwatch import runners
+from gpuwatch.core.errors import GpuwatchError
+from gpuwatch.core.lazy_dataclass import dataclass
+from gpuwatch.core.models import Allocation, LaunchSpec, Problem, Workload
+from gpuwatch.recorder.given import limits, resolve
+from gpuwatch.recorder.programs import with_programs
+from gpuwatch.recorder.request import Request
+from gpuwatch.recorder.sources import Sources
+from gpuwatch.session.study.estimate import cell
+from gpuwatch.session.study.outcomes import missing
+from gpuwatch.session.study.plan import Plan, PlannedRun, read
+
+
+@dataclass(frozen=True)
+class ResolvedPlan:
+    """What a recorder executes and ``--dry-run`` prints."""
+
+    request: Request
+    plan: Plan
+    todo: tuple[PlannedRun, ...]
+    """The runs of the plan that are still to be done, in order."""
+    launches: Mapping[int, LaunchSpec]
+    """By index of the run; a recording of the machine launches nothing."""
+    problems: Mapping[int, tuple[Problem, ...]]
+    """Why runs cannot be started here, by index; those that can are not in it."""
+    refused: GpuwatchError | None = None
+    """Why none can be started: the requested GPUs are missing, or not the caller's."""
+
+
+def planned(request: Request) -> tuple[Plan, tuple[PlannedRun, ...]]:
+    """The plan of ``request`` and the runs that are still to be done, in order."""
+    if request.resume is not None and (plan := read(request.resume)) is not None:
+        return plan, missing(request.resume, plan)
+    plan = request.plan()
+    return plan, plan.runs
+
+
+def resolve_plan(request: Request) -> ResolvedPlan:
+    """Decide everything for ``request``, here and now; changes nothing."""
+    plan, todo = planned(request)
+    if request.resume is None:
+        plan = with_programs(plan, request.build_archive)
+    runs = [run for run in todo if run.workload.kind != "machine"]
+    try:
+        given = _given_to(request)
+    except GpuwatchError as error:
+        problem = Problem("gpus", error.message, error.hint)
+        problems = {run.index: (problem,) for run in todo}
+        return ResolvedPlan(request, plan, todo, {}, problems, refused=error)
+    launches = {run.index: _launch(run, given) for run in runs}
+    return ResolvedPlan(request, plan, todo, MappingProxyType(launches), _preflight(runs, launches))
+
+
+def _given_to(request: Request) -> Allocation:
+    """The resources of the runs; recordings of the machine and CPU runs use no GPU.
+
+    Raises:
+        NotAvailable: requested GPUs are missing, or not the caller's.
+    """
+    cases = [case for part in request.parts for case in part.workloads]
+    if cases and all(case.kind == "machine" for case in cases):
+        if request.gpus:
+            Sources.gpu_uuids(request.gpus)
+        return Allocation()
+    if request.gpus is None and cases and all(map(_on_cpu, cases)):
+        return Allocation(limits=limits())
+    return resolve(request.gpus, os.environ)
+
+
+def _launch(run: PlannedRun, given: Allocation) -> LaunchSpec:
+    return LaunchSpec(
+        workload=run.workload,
+        environment=run.environment,
+        archive=None,
+        working_directory=os.getcwd(),
+        variables=dict(os.environ),
+        gpus=() if _on_cpu(run.workload) else given.gpus,
+        gpus_chosen=given.gpus_chosen,
+        limits=given.limits,
+    )
+
+
+def _preflight(
+    runs: list[PlannedRun], launches: Mapping[int, LaunchSpec]
+) -> dict[int, tuple[Problem, ...]]:
+    """The problems of ``runs``; runs of the same in the same environment are checked once."""
+    checked: dict[object, tuple[Problem, ...]] = {}
+    problems = {}
+    for run in runs:
+        key = (cell(run), run.environment)
+        if key not in checked:
+            checked[key] = tuple(runners.check(launches[run.index]))
+        if checked[key]:
+            problems[run.index] = checked[key]
+    return problems
+
+
+def _on_cpu(case: Workload) -> bool:
+    return case.parameters.get("device") == "cpu"
