@@ -73,6 +73,8 @@ class EverySample:
     def __init__(self, reader: SessionReader, *, exact: bool = False) -> None:
         """``exact``: read all of a long session too."""
         self._reader, self._exact = reader, exact
+        self._ticks: dict[Window, tuple[int, int]] = {}
+        """By window: channels are read one after another from the same ticks."""
 
     def steps(self) -> Sequence[StepLine]:
         return self._reader.some_steps(exact=self._exact)
@@ -106,9 +108,10 @@ class EverySample:
         self, channels: Sequence[ChannelRow], window: Window
     ) -> tuple[np.ndarray, list[np.ndarray]]:
         """Times and values of the ticks in the window, and of one more on each side."""
-        first, last = within(self._reader, window.start, window.end)
-        ids = [channel.id for channel in channels]
-        return self._between(ids, *around(self._reader, first, last))
+        if window not in self._ticks:
+            first, last = within(self._reader, window.start, window.end)
+            self._ticks[window] = around(self._reader, first, last)
+        return self._between([channel.id for channel in channels], *self._ticks[window])
 
     def _times(self, after: int, upto: int | None) -> list[int]:
         return [int(t) for t in self._between((), after, upto)[0]]
