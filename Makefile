@@ -8,6 +8,7 @@
 # make soak   half an hour of runs and faults beside programs that stay: what is left, what grows
 # make sbom   what it is made of, under which licences, and whether a vulnerability is known
 # make fuzz   10,000 hostile sessions and 8,000 other files from elsewhere: what is made of each
+# make versions  make test with the oldest and the newest Python and dependencies
 # make faults inject every fault as often as docs/reliability.md tells, and write its table
 PYTHON ?= python3
 VENV   := .venv
@@ -18,7 +19,7 @@ SOAK_MINUTES ?= 30
 
 has_torch = -c "import importlib.util as u, sys; sys.exit(any(u.find_spec(n) is None for n in ('torch', 'torchvision')))"
 
-.PHONY: run test test-all deep lint format bench bench-tui bench-recorder bench-overhead bench-scale faults fuzz soak sbom screenshots clean
+.PHONY: run test test-all deep lint format bench bench-tui bench-recorder bench-overhead bench-scale faults fuzz soak versions sbom screenshots clean
 
 run: $(VENV)/.run
 	$(BIN)/gpuwatch run mnist-cnn --steps 500 $$($(PYTHON) $(has_torch) && echo --python $(PYTHON))
@@ -30,8 +31,11 @@ test-all: $(VENV)/.test
 	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile -m "not alone"
 	$(BIN)/python -m pytest -m alone
 
-deep: fuzz faults soak
+deep: fuzz faults soak versions
 	$(BIN)/python -m tests.fuzz.traced
+
+versions: $(VENV)/.audit
+	$(BIN)/python -m tests.versions build/versions
 
 faults: $(VENV)/.test
 	rows=$$(mktemp -d) && trap 'rm -r "$$rows"' EXIT && GPUWATCH_FAULT_ROWS=$$rows $(BIN)/python -m pytest --timeout 1800 tests/faults \

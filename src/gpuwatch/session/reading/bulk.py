@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 import sys
+from abc import ABC, abstractmethod
 from array import array
 from collections.abc import Sequence
 from itertools import islice
@@ -54,7 +55,7 @@ class TierColumns:
     """The number of known values behind each mean, in the same shape."""
 
 
-class BulkReads(Validated):
+class BulkReads(Validated, ABC):
     """The part of the reader that reads by column."""
 
     left_out: dict[str, None]
@@ -71,8 +72,9 @@ class BulkReads(Validated):
             size = 0
         return limits.bucket_rows(channels, size)
 
+    @abstractmethod
     def _rows(self, sql: str, values: Sequence[object] = ()) -> list[tuple[JSON, ...]]:
-        raise NotImplementedError
+        """The rows of one statement."""
 
     def row_at(self, table: str, t: int) -> int:
         """The number ``n`` of the table's last row up to time ``t`` (session nanoseconds), or -1.
