@@ -77,10 +77,13 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "manual": ("gpuwatch.cli.commands.manual", "the manual page, for man"),
 }
 
+PROGRAMS = frozenset({"run", "--record", "noise"})
+"""Commands that run a program of the user's own; ``--`` before it may be left out."""
+
 EXAMPLES: tuple[tuple[str, str], ...] = (
     ("gpuwatch", "devices now, saved sessions, start a run"),
     ("gpuwatch run mnist-cnn", "train a small network and watch it"),
-    ("gpuwatch run -- python train.py", "the same with a program of your own"),
+    ("gpuwatch run python train.py", "the same with a program of your own"),
     ("gpuwatch --record resnet18 --steps 100 --out D", "in a script, without a screen"),
     ("gpuwatch --record --duration 60s", "the machine alone, for a minute"),
     ("gpuwatch study --list", "ready-made studies: bare against containers ..."),
@@ -123,8 +126,22 @@ def dispatch(arguments: Sequence[str]) -> int:
         return _help(own[at:])
     module = module_of(name)
     # A command such as `tag` may take words with a leading dash that are not options.
-    words = getattr(module, "words", list)(own)
-    return module.run(parser_of(name).parse_intermixed_args(words), command)
+    words, parser = getattr(module, "words", list)(own), parser_of(name)
+    if name in PROGRAMS:
+        words, command = _program(parser, words, command)
+    return module.run(parser.parse_intermixed_args(words), command)
+
+
+def _program(
+    parser: Parser, words: list[str], command: tuple[str, ...]
+) -> tuple[list[str], tuple[str, ...]]:
+    """Move a program among gpuwatch's own ``words``, and what follows it, to ``command``."""
+    from gpuwatch.cli.options.cases import program_at
+
+    at = program_at(parser, words)
+    if at is None:
+        return words, command
+    return words[:at], (*words[at:], *(("--", *command) if command else ()))
 
 
 def module_of(name: str) -> Command:

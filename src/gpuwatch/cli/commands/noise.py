@@ -29,7 +29,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace, command: tuple[str, ...]) -> int:
     if not arguments.workload and not command:
-        raise UsageError("nothing to run", "name a workload, or your own command after --")
+        raise UsageError("nothing to run", "name a workload, or a program of your own")
     texts = arguments.env or ["bare"]
     if len(texts) > 1:
         raise UsageError(

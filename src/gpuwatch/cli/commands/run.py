@@ -27,7 +27,7 @@ def run(arguments: argparse.Namespace, command: tuple[str, ...]) -> int:
     if not arguments.workload and not command:
         raise UsageError(
             "nothing to run",
-            "name a workload, or your own command after --; or just: gpuwatch",
+            "name a workload, or a program of your own; or just: gpuwatch",
         )
     if not (arguments.plain or terminal.usable()):
         arguments.detach, arguments.quiet, arguments.while_pid = False, False, None

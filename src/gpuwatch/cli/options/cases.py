@@ -40,12 +40,31 @@ def command_name(command: Sequence[str]) -> str:
     return name
 
 
-def _own_program(words: Sequence[str]) -> str | None:
-    """Hint for a program given in place of a workload name; ``None`` if it is not a program."""
-    first = words[0]
-    if shutil.which(first) or Path(first).exists() or Path(first).suffix in (".py", ".sh"):
-        return f"put your own program after --: -- {' '.join(map(shell, words))}"
+def program_at(parser: argparse.ArgumentParser, words: Sequence[str]) -> int | None:
+    """Index of a program of the user's own among ``words``: the first word that is no option and
+    no value of one, if no workload has that name; ``None`` if there is none.
+
+    ``parser`` is that of the command, which raises ``UsageError``.
+    """
+    for at, word in enumerate(words):
+        if word.startswith("-"):
+            continue
+        try:
+            parser.parse_args(words[:at])
+        except UsageError:  # an option before it lacks its value, which this word is
+            continue
+        if _is_workload(word) or not (shutil.which(word) or Path(word).exists()):
+            return None
+        return at
     return None
+
+
+def _is_workload(name: str) -> bool:
+    try:
+        names.check(name)
+    except ValueError:
+        return False
+    return True
 
 
 def workloads(arguments: argparse.Namespace, command: tuple[str, ...]) -> tuple[Workload, ...]:
@@ -82,7 +101,7 @@ def workloads(arguments: argparse.Namespace, command: tuple[str, ...]) -> tuple[
         if arguments.env:
             raise UsageError(
                 "--env without a workload: the machine alone is recorded outside containers",
-                "name a workload, or your own command after --",
+                "name a workload, or a program of your own",
             )
         return (Workload("machine", "machine"),)
     if given.get("data"):
@@ -92,7 +111,9 @@ def workloads(arguments: argparse.Namespace, command: tuple[str, ...]) -> tuple[
         try:
             checked.append(names.check(name))
         except ValueError as error:
-            raise UsageError(str(error), _own_program(arguments.workload)) from None
+            after = " ".join(map(shell, arguments.workload))
+            hint = f"a program of your own goes after --: -- {after}"
+            raise UsageError(str(error), hint) from None
     flags = tuple(options.to_argv(arguments))
     return tuple(Workload(name, "workload", flags, given) for name in checked)
 

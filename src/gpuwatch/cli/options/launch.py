@@ -55,7 +55,7 @@ def add_workload_arguments(parser: argparse.ArgumentParser) -> None:
         "workload",
         nargs="*",
         metavar="WORKLOAD",
-        help=f"{', '.join(names.known())}, torchvision:MODEL; or your own command after --",
+        help=f"{', '.join(names.known())}, torchvision:MODEL; or a program of your own",
     )
     options.add_arguments(parser)
 
@@ -235,7 +235,7 @@ def request(arguments: argparse.Namespace, command: tuple[str, ...]) -> Request:
     if design_.blocks is not None and cases[0].kind == "machine":
         raise UsageError(
             "--blocks without a workload: the machine alone is recorded once",
-            "name a workload, or your own command after --",
+            "name a workload, or a program of your own",
         )
     part = Part(
         name=", ".join(case.name for case in cases),

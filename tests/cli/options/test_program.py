@@ -1,0 +1,63 @@
+"""A program of the user's own among gpuwatch's options, with and without ``--``."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from gpuwatch.cli.dispatch import parser_of
+from gpuwatch.cli.options.cases import program_at
+from tests.conftest import Cli
+
+from ..test_errors import one_line
+
+
+@pytest.mark.parametrize(
+    ("words", "at"),
+    [
+        (["sh", "-c", "true"], 0),
+        (["--env", "bare", "sh", "train.sh"], 2),
+        (["--env=bare", "--gpus", "0", "sh", "--epochs", "3"], 3),
+        (["--blocks", "3", "sh"], 2),
+        (["--dcgm", "sh"], 1),
+        (["mnist-cnn", "--steps", "3"], None),
+        (["--steps", "3", "mnist-cnn", "sh"], None),
+        (["torchvision:vgg11"], None),
+        (["no-such-program", "sh"], None),
+        (["--out", "sh"], None),
+        (["--out"], None),
+        ([], None),
+    ],
+)
+def test_a_program_begins_at_the_first_word_that_is_no_option_and_no_value(
+    words: list[str], at: int | None
+) -> None:
+    assert program_at(parser_of("--record"), words) == at
+
+
+def test_a_workload_wins_over_a_file_of_its_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("gcn").write_text("")
+    Path("train").write_text("")
+    assert program_at(parser_of("run"), ["gcn"]) is None
+    assert program_at(parser_of("run"), ["train"]) == 0
+
+
+def planned(cli: Cli, *words: object) -> list[str]:
+    found = json.loads(cli("--record", "--plan", "--format", "json", *words).stdout)
+    return list(found["parts"][0]["cases"][0]["arguments"])
+
+
+def test_all_that_follows_the_program_is_its_own(cli: Cli) -> None:
+    assert planned(cli, "sh", "-c", "x", "--env", "y") == ["sh", "-c", "x", "--env", "y"]
+    assert planned(cli, "--env", "bare", "sh", "a", "--", "b") == ["sh", "a", "--", "b"]
+    assert planned(cli, "--", "mnist-cnn", "x") == ["mnist-cnn", "x"]
+
+
+def test_a_word_that_is_neither_workload_nor_program_says_where_programs_go(cli: Cli) -> None:
+    said = one_line(cli("--record", "no-such-program", "x", code=2).stderr)
+    assert "no workload is named 'no-such-program'" in said and "-- no-such-program x" in said
