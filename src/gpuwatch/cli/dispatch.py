@@ -44,6 +44,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     ),
     "replay": ("gpuwatch.cli.commands.replay", "watch a saved session"),
     "stop": ("gpuwatch.cli.commands.stop", "end a run"),
+    "signal": ("gpuwatch.cli.commands.signal", "send a signal to a process, with a prompt"),
     "sessions": ("gpuwatch.cli.commands.sessions", "list running and saved sessions"),
     "rename": ("gpuwatch.cli.commands.rename", "give a session or a study a name"),
     "tag": ("gpuwatch.cli.commands.tag", "tag a session or a study"),

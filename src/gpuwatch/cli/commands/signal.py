@@ -1,0 +1,184 @@
+"""Send a signal to a process, after a question that names its user and its whole command line.
+
+PID@START is the process and its start in clock ticks since boot, field 22 of /proc/PID/stat: a PID
+that the kernel gave to another process meanwhile is never signalled. PID alone lists the process
+and prints its PID@START. Refused for process 1, for what this command was started from, and for
+recorders of gpuwatch, which `gpuwatch stop` ends.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+import signal
+import sys
+from pathlib import Path
+
+from gpuwatch.cli.say import say
+from gpuwatch.core import paths
+from gpuwatch.core.errors import ExitCode, GpuwatchError, NotAvailable, UsageError
+from gpuwatch.core.lazy_dataclass import dataclass
+from gpuwatch.core.processes import boot_id, parents, start_time
+from gpuwatch.core.text import clean, shell, to_paste
+from gpuwatch.recorder import run_folder
+from gpuwatch.telemetry.process.identity import whose
+
+SIGNALS = ("TERM", "INT", "HUP", "QUIT", "KILL", "STOP", "CONT", "USR1", "USR2")
+_LONGEST = 2000
+
+
+@dataclass(frozen=True)
+class Target:
+    """A process, held by a descriptor that no other process can take over."""
+
+    pid: int
+    start: int
+    """In clock ticks since boot."""
+    descriptor: int
+    uid: int | None
+    user: str
+    command: tuple[str, ...]
+    """Empty for a kernel thread."""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("process", metavar="PID@START")
+    parser.add_argument(
+        "--signal", choices=SIGNALS, default="TERM", help="which signal (default: TERM)"
+    )
+    parser.add_argument(
+        "--boot", metavar="ID", help="refuse if the machine was restarted since this boot"
+    )
+    parser.add_argument("--yes", action="store_true", help="do not ask")
+
+
+def run(arguments: argparse.Namespace, command: tuple[str, ...]) -> int:
+    match = re.fullmatch(r"(\d{1,10})(?:@(\d{1,20}))?", arguments.process)
+    if not match:
+        raise UsageError(f"invalid process {arguments.process!r}", "write PID@START")
+    pid, start = int(match[1]), int(match[2]) if match[2] else None
+    if arguments.boot is not None and arguments.boot != boot_id():
+        raise UsageError(f"process {pid} is from before this machine's last restart", "it is gone")
+    target = _opened(pid, start)
+    try:
+        text = clean(
+            f"process {pid} of {target.user}: "
+            f"{' '.join(map(shell, target.command)) or 'a kernel thread'}",
+            _LONGEST,
+        )
+        _check(target)
+        name = f"{pid}@{target.start}"
+        if start is None:
+            print(text)
+            raise UsageError("a PID alone may be another process by now", to_paste("signal", name))
+        if not arguments.yes and not _confirmed(f"{text}\nSend SIG{arguments.signal}? [y/N] "):
+            say("no signal was sent")
+            return ExitCode.DONE
+        _send(target, signal.Signals[f"SIG{arguments.signal}"])
+    finally:
+        os.close(target.descriptor)
+    say(f"sent SIG{arguments.signal} to {text}")
+    return ExitCode.DONE
+
+
+def _opened(pid: int, start: int | None) -> Target:
+    """The process with this PID that started at ``start``; ``None``: whichever has it now.
+
+    Raises:
+        UsageError: there is none.
+        NotAvailable: the system has no descriptors of processes.
+    """
+    if pid < 1:
+        raise UsageError(f"{pid} is not the PID of one process", "write PID@START")
+    gone = UsageError(f"process {pid} has ended", "nothing is left to signal")
+    try:
+        descriptor = os.pidfd_open(pid)
+    except (ProcessLookupError, OverflowError):
+        raise gone from None
+    except (OSError, AttributeError) as error:
+        raise NotAvailable(f"no descriptor of process {pid}: {error}", "needs Linux 5.3") from error
+    # From here on the descriptor stands for this process, whatever becomes of the PID.
+    started = start_time(pid)
+    if started is None or (start is not None and started != start):
+        os.close(descriptor)
+        raise (
+            gone
+            if started is None
+            else UsageError(
+                f"process {pid} has ended, and another one has its PID now", "nothing was signalled"
+            )
+        )
+    identity = whose(pid)
+    words = _command_line(pid)
+    return Target(pid, started, descriptor, identity.uid, identity.user or "unknown user", words)
+
+
+def _command_line(pid: int) -> tuple[str, ...]:
+    try:
+        data = Path(f"/proc/{pid}/cmdline").read_bytes()
+    except OSError:
+        return ()
+    return tuple(os.fsdecode(word) for word in data.rstrip(b"\0").split(b"\0") if data)
+
+
+def _check(target: Target) -> None:
+    """Refuse processes that are not to be signalled from here.
+
+    Raises:
+        UsageError: with the reason.
+    """
+    if target.pid == 1:
+        raise UsageError("process 1 is the system's", "see systemctl")
+    above, parent = set(), parents()
+    pid = os.getpid()
+    while pid and pid not in above:
+        above.add(pid)
+        pid = parent.get(pid, 0)
+    if target.pid in above:
+        raise UsageError(
+            f"this command was started from process {target.pid}", "end it from another shell"
+        )
+    if os.geteuid() not in (0, target.uid):
+        raise UsageError(
+            f"process {target.pid} is {target.user}'s", f"ask {target.user}, or act as that user"
+        )
+    if _is_gpuwatch(target):
+        raise UsageError(
+            f"process {target.pid} is gpuwatch itself, or holds a run",
+            "end a run: gpuwatch stop SESSION, see gpuwatch sessions",
+        )
+
+
+def _is_gpuwatch(target: Target) -> bool:
+    """Whether it is a recorder, a screen, or the shim that holds a run."""
+    words = target.command[:4]
+    named = any(Path(word).name == "gpuwatch" for word in words)
+    if named or any(word.endswith("runners/shim.py") for word in words):
+        return True
+    home = paths.runs_home()
+    for folder in home.iterdir() if home.is_dir() else ():
+        recorder = run_folder.recorder_of(folder)
+        if recorder is not None and recorder.pid == target.pid and recorder.alive():
+            return True
+    return False
+
+
+def _confirmed(question: str) -> bool:
+    if not (sys.stdin.isatty() and sys.stderr.isatty()):
+        raise UsageError(question.partition("\n")[0], "add --yes to send the signal")
+    print(question, end="", file=sys.stderr, flush=True)
+    return sys.stdin.readline().strip().lower() in ("y", "yes")
+
+
+def _send(target: Target, number: signal.Signals) -> None:
+    """Raises:
+    UsageError: the process ended meanwhile.
+    GpuwatchError: the kernel refuses.
+    """
+    try:
+        signal.pidfd_send_signal(target.descriptor, number)
+    except ProcessLookupError:
+        raise UsageError(f"process {target.pid} ended meanwhile", "nothing was signalled") from None
+    except OSError as error:
+        raise GpuwatchError(f"cannot signal process {target.pid}: {error.strerror}") from error

@@ -1,0 +1,176 @@
+"""``gpuwatch signal``: the process that was named, after a question, and no other."""
+
+from __future__ import annotations
+
+import os
+import pty
+import re
+import select
+import signal
+import subprocess
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from gpuwatch.cli.dispatch import dispatch
+from gpuwatch.core.errors import UsageError
+from gpuwatch.core.processes import boot_id, start_time
+from tests.conftest import Cli
+
+from ..test_errors import one_line
+
+_NEXT_PID = Path("/proc/sys/kernel/ns_last_pid")
+
+
+@pytest.fixture
+def sleeper() -> Iterator[subprocess.Popen[bytes]]:
+    process = subprocess.Popen(["sleep", "300"])
+    yield process
+    process.kill()
+    process.wait()
+
+
+def name(process: subprocess.Popen[bytes]) -> str:
+    return f"{process.pid}@{start_time(process.pid)}"
+
+
+class Question:
+    """``gpuwatch signal`` at a terminal, waiting for an answer."""
+
+    def __init__(self, cli: Cli, *words: str) -> None:
+        self._terminal, end = pty.openpty()
+        self.process = subprocess.Popen(
+            cli.argv("signal", *words), stdin=end, stdout=end, stderr=end, env=cli.env
+        )
+        os.close(end)
+        self.text = ""
+        self.until("[y/N] ")
+
+    def until(self, what: str) -> None:
+        end = time.monotonic() + 30
+        while what not in self.text and time.monotonic() < end:
+            if select.select([self._terminal], [], [], 0.2)[0]:
+                try:
+                    self.text += os.read(self._terminal, 4096).decode()
+                except OSError:
+                    break
+        assert what in self.text, self.text
+
+    def answer(self, text: str) -> int:
+        os.write(self._terminal, f"{text}\n".encode())
+        code = self.process.wait(30)
+        while select.select([self._terminal], [], [], 0.5)[0]:
+            try:
+                self.text += os.read(self._terminal, 4096).decode()
+            except OSError:
+                break
+        os.close(self._terminal)
+        return code
+
+
+def test_the_question_names_user_and_command_and_yes_sends_the_signal(
+    cli: Cli, sleeper: subprocess.Popen[bytes]
+) -> None:
+    question = Question(cli, name(sleeper))
+    assert f"process {sleeper.pid} of " in question.text and "sleep 300" in question.text
+    assert sleeper.poll() is None
+    assert question.answer("y") == 0 and "sent SIGTERM" in question.text
+    assert sleeper.wait(10) == -signal.SIGTERM
+
+
+@pytest.mark.parametrize("answer", ["", "n", "yo", "Y es"])
+def test_any_other_answer_sends_none(
+    cli: Cli, sleeper: subprocess.Popen[bytes], answer: str
+) -> None:
+    question = Question(cli, name(sleeper))
+    assert question.answer(answer) == 0 and "no signal was sent" in question.text
+    assert sleeper.poll() is None
+
+
+def test_the_signal_is_the_one_that_was_asked_for(
+    cli: Cli, sleeper: subprocess.Popen[bytes]
+) -> None:
+    cli("signal", name(sleeper), "--signal", "INT", "--boot", boot_id(), "--yes")
+    assert sleeper.wait(10) == -signal.SIGINT
+
+
+def reused(pid: int) -> subprocess.Popen[bytes]:
+    """A process that the kernel gives the PID of one that has ended."""
+    for _ in range(200):
+        _NEXT_PID.write_text(str(pid - 1))
+        process = subprocess.Popen(["sleep", "300"])
+        if process.pid == pid:
+            return process
+        process.kill()
+        process.wait()
+    pytest.skip("the PID was taken by others")
+
+
+@pytest.mark.skipif(not os.access(_NEXT_PID, os.W_OK), reason="only root chooses the next PID")
+@pytest.mark.parametrize("when", ["before the question", "between question and answer"])
+def test_a_pid_that_was_reused_is_left_alone(
+    cli: Cli, sleeper: subprocess.Popen[bytes], when: str
+) -> None:
+    named = name(sleeper)
+    time.sleep(0.02)  # another clock tick
+    if when == "before the question":
+        sleeper.kill()
+        sleeper.wait()
+        other = reused(sleeper.pid)
+        said = one_line(cli("signal", named, "--yes", code=2).stderr)
+        assert "another one has its PID" in said
+    else:
+        question = Question(cli, named)
+        sleeper.kill()
+        sleeper.wait()
+        other = reused(sleeper.pid)
+        assert question.answer("y") == 2 and "ended meanwhile" in question.text
+    try:
+        time.sleep(0.2)
+        assert other.poll() is None
+    finally:
+        other.kill()
+        other.wait()
+
+
+def test_what_is_not_to_be_signalled_from_here_is_refused(
+    cli: Cli, sleeper: subprocess.Popen[bytes]
+) -> None:
+    def refused(*words: object) -> str:
+        return one_line(cli("signal", *words, "--yes", code=2).stderr)
+
+    assert "the system's" in refused(f"1@{start_time(1)}")
+    assert "was started from" in refused(f"{os.getpid()}@{start_time(os.getpid())}")
+    assert "last restart" in refused(name(sleeper), "--boot", "another")
+    assert "required" in refused("-5@1")
+    assert "invalid process" in refused("all")
+    assert "not the PID" in refused("0@1")
+    assert "may be another process" in refused(sleeper.pid)
+    assert "has ended" in refused(f"{2**22 + 1}@1")
+    assert sleeper.poll() is None
+
+
+def test_a_recorder_and_the_shim_of_a_run_are_refused(cli: Cli) -> None:
+    path = cli("--record", "--detach", "--", "sleep", "300").stdout.strip()
+    runs = cli.home / ".local/state/gpuwatch/runs"
+    (folder,) = runs.iterdir()
+    text = (folder / "recorder.lock").read_text() + (folder / "handle.json").read_text()
+    pids = {int(each) for each in re.findall(r'"pid": (\d+)', text)}
+    assert len(pids) >= 2
+    for pid in pids:
+        if "sleep" in Path(f"/proc/{pid}/cmdline").read_text().split("\0")[0]:
+            continue
+        said = cli("signal", f"{pid}@{start_time(pid)}", "--yes", code=2).stderr
+        assert "gpuwatch itself" in one_line(said)
+    cli("stop", path)
+
+
+def test_another_users_process_is_refused(
+    sleeper: subprocess.Popen[bytes], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(os, "geteuid", lambda: os.getuid() + 1000)
+    with pytest.raises(UsageError, match=r"is .*'s"):
+        dispatch(["signal", name(sleeper), "--yes"])
+    assert sleeper.poll() is None
