@@ -27,7 +27,7 @@ from .engines.fixtures import (  # noqa: F401 (fixtures of every test)
     torch_root,
 )
 from .fake_nvml import FakeDriver
-from .tiers import every_size, is_system, programs, simulations  # noqa: F401 (fixtures)
+from .tiers import every_size, is_system, long_recording, programs, simulations  # noqa: F401 (fixtures)
 
 HAS_TORCH = all(importlib.util.find_spec(name) for name in ("torch", "torchvision"))
 

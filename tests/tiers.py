@@ -21,6 +21,7 @@ FIXTURES = {
     "registry": "a registry of images",
     "run_workload": "a workload in a process of its own",
     "every_size": "a screen in every size, theme or terminal",
+    "long_recording": "a recording of hours, or many thousand lines of output",
     "simulations": "hundreds of simulated studies",
 }
 MARKS = {"torch", "docker", "apptainer", "charliecloud", "alone"}
@@ -41,6 +42,11 @@ def programs() -> None:
 @pytest.fixture
 def every_size() -> None:
     """For tests that draw a screen in many sizes, themes or terminals."""
+
+
+@pytest.fixture
+def long_recording() -> None:
+    """For tests that make or read a recording of hours."""
 
 
 @pytest.fixture

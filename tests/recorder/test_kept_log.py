@@ -53,6 +53,7 @@ def log() -> Log:
     return Log()
 
 
+@pytest.mark.usefixtures("long_recording")
 @pytest.mark.parametrize("text", ["x" * 10, "x" * 1_000, "x" * 65_536, UNREADABLE * 65_536])
 def test_a_log_of_any_line_length_stays_within_its_bytes(log: Log, text: str) -> None:
     kept, length = KeptLog(), len(text.encode())
@@ -70,6 +71,7 @@ def test_a_log_of_any_line_length_stays_within_its_bytes(log: Log, text: str) ->
     assert len([each for each in log.events if "log is long" in each]) == 1
 
 
+@pytest.mark.usefixtures("long_recording")
 @pytest.mark.parametrize("text", ["x" * 100, "x" * 65_536, UNREADABLE * 65_536])
 @pytest.mark.parametrize("before", [0, 50, 3_000, 500_000])
 def test_another_recorder_goes_on_as_the_first_would_have(log: Log, text: str, before: int) -> None:

@@ -77,6 +77,7 @@ def test_the_example_stands_beside_the_others(cli: Cli, tmp_path: Path, nice: Pa
     assert [(each["kind"], each["ready"]) for each in asked["environments"]] == [("nice", True)]
 
 
+@pytest.mark.usefixtures("programs")
 def test_the_example_keeps_to_the_protocol(tmp_path: Path) -> None:
     """A type checker compares it with ``Runner``, member by member."""
     (tmp_path / "gpuwatch_nice.py").write_text(

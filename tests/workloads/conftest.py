@@ -18,6 +18,14 @@ from gpuwatch.workloads.archive import build
 from gpuwatch.workloads.lines import PREFIX
 
 
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """``make test`` does not import modules whose every test needs torch: torch alone takes seconds
+    in each worker. Another folder's or file's fate is decided elsewhere (``None``)."""
+    if config.option.markexpr != "not system" or not collection_path.name.startswith("test_"):
+        return None
+    return True if "\npytestmark = pytest.mark.torch\n" in collection_path.read_text() else None
+
+
 @dataclass(frozen=True)
 class Report:
     """What a workload's process said: its events, exit code, other lines and stderr."""

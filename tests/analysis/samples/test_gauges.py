@@ -133,6 +133,7 @@ def day(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
+@pytest.mark.usefixtures("long_recording")
 def test_a_day_is_read_in_a_moment(day: Path) -> None:
     start = time.process_time()
     found = series(day)

@@ -537,6 +537,7 @@ def test_a_block_on_both_sides_of_a_restart_is_named(tmp_path: Path) -> None:
     assert read_study(tmp_path).notes[0].startswith("the runs of block 3 lie far apart")
 
 
+@pytest.mark.usefixtures("long_recording")
 def test_a_break_between_blocks_or_a_long_run_is_no_note(tmp_path: Path) -> None:
     later = {index: {"start": START + 1000 * index + 7200} for index in range(7, 17)}
     recorded(tmp_path / "between", [PAIR], EFFECTS, options=later)
