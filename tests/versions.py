@@ -33,12 +33,12 @@ class Versions:
 
 
 def lowest() -> list[str]:
-    """A constraint to the lowest version allowed, for each package that gpuwatch needs."""
+    """A constraint to the lowest release series allowed, for each package that gpuwatch needs."""
     constraints = []
     for requirement in map(Requirement, requires("gpuwatch-tui") or ()):
         least = [each.version for each in requirement.specifier if each.operator == ">="]
         if least and (requirement.marker is None or "extra" not in str(requirement.marker)):
-            constraints.append(f"{requirement.name}=={least[0]}")
+            constraints.append(f"{requirement.name}=={least[0]}.*")
     return constraints
 
 
