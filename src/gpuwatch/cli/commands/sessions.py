@@ -1,4 +1,4 @@
-"""List running and saved sessions, newest first.
+"""List running and saved sessions, newest first; a study is one line.
 
 Without DIR: the default folder of studies, those recorded with --out, and every live run.
 """
@@ -10,21 +10,28 @@ import json
 import os
 import shutil
 import sys
+from collections import Counter
+from datetime import datetime
 from pathlib import Path
 
 from gpuwatch.cli.say import say
 from gpuwatch.cli.selection import session_lookup
 from gpuwatch.cli.selection.session_index import Listed, listed
+from gpuwatch.core import units
 from gpuwatch.core.errors import StorageError
 from gpuwatch.core.json_schema import JSON_SCHEMA
 from gpuwatch.core.models import JSON
+from gpuwatch.core.text import clean, document
+from gpuwatch.report.values import shown
 
 _UNBOUNDED = 10_000
-"""Width in columns for a file or a pipe, so that each session stays on one line."""
+"""Width in columns for a file or a pipe, where nothing is cut."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("folder", nargs="*", type=Path, metavar="DIR")
+    parser.add_argument("--runs", action="store_true", help="a line for each run of a study")
+    parser.add_argument("--paths", action="store_true", help="with the file of each")
     parser.add_argument("--format", choices=("table", "json"), default="table")
 
 
@@ -45,7 +52,8 @@ def run(arguments: argparse.Namespace, command: tuple[str, ...]) -> int:
     if not found.sessions:
         print("no session was recorded yet; start one: gpuwatch run mnist-cnn", file=sys.stderr)
         return 0
-    print(_table(found.sessions, shutil.get_terminal_size((_UNBOUNDED, 24)).columns))
+    columns = shutil.get_terminal_size((_UNBOUNDED, 24)).columns
+    print(_table(found, columns, runs=arguments.runs, paths=arguments.paths))
     for problem in found.problems:
         say(f"names, tags and notes are missing: {problem}")
     return 0
@@ -53,7 +61,6 @@ def run(arguments: argparse.Namespace, command: tuple[str, ...]) -> int:
 
 def _json(found: Listed) -> str:
     """The JSON document, with one line per session and study."""
-    from gpuwatch.core.text import document
 
     def lines(rows: list[dict[str, JSON]]) -> str:
         inner = ",\n".join(f"    {json.dumps(row, ensure_ascii=False)}" for row in rows)
@@ -65,41 +72,94 @@ def _json(found: Listed) -> str:
     )
 
 
-def _table(rows: list[dict[str, JSON]], columns: int) -> str:
-    """One line per session; if that is wider than ``columns``, the file is on a second line."""
-    from gpuwatch.core import units
-    from gpuwatch.core.text import clean, shell
+def _table(found: Listed, columns: int, *, runs: bool, paths: bool) -> str:
+    """A line for each study and for each session of none, newest first; lines are cut to
+    ``columns``. ``runs``: a line for each session; ``paths``: with its file, not cut."""
+    from gpuwatch.core.text import shell
     from gpuwatch.report.tables.plain import table
-    from gpuwatch.report.values import shown
 
-    # No columns for names and tags if no session has any.
-    given = [key for key in ("name", "tags") if any(row[key] for row in rows)]
-    cells = [
-        [
-            clean(row["id"], 12),
-            clean(row["status"]),
-            clean(row["workload"], 24),
-            clean(row["environment"], 24),
-            *(clean(row[key] if key == "name" else " ".join(row[key]), 24) for key in given),
-            clean(row["started"]),
-            "" if row["seconds"] is None else units.clock_time(row["seconds"]),
-            shown(row["step_median_seconds"], "s"),
-        ]
-        for row in rows
+    studies = {} if runs else {row["path"]: row for row in found.studies}
+    sessions: dict[str, list[dict[str, JSON]]] = {}
+    for row in found.sessions:  # newest first, and so are the studies
+        folder = os.path.dirname(row["path"])
+        sessions.setdefault(folder if folder in studies else row["path"], []).append(row)
+    rows = [
+        _study_line(studies[path], of_path) if path in studies else _session_line(of_path[0])
+        for path, of_path in sessions.items()
     ]
-    head = ["id", "status", "workload", "environment", *given, "started", "took", "step"]
-    left = 5 + len(given)
-    files = [shell(row["path"]) for row in rows]
-    wide = table(
-        [*head, "file"],
-        [[*row, file] for row, file in zip(cells, files, strict=True)],
-        left=left,
-        last_left=True,
+    head, cells = list(_HEAD), rows
+    if not any(row[_TAGS] for row in rows):
+        head, cells = _without_tags(head), [_without_tags(row) for row in rows]
+    if paths:
+        head.append("file")
+        cells = [[*row, shell(path)] for row, path in zip(cells, sessions, strict=True)]
+        return table(head, cells, left=len(head))
+    for longest in _LONGEST:
+        cut = [[*(_cut(cell, longest) for cell in row[:-1]), row[-1]] for row in cells]
+        lines = table(head, cut, left=len(head)).splitlines()
+        if lines[0].index(head[-1]) + _RESULT <= columns:
+            break
+    return "\n".join(_cut(line, columns) for line in lines)
+
+
+_HEAD = (
+    *("session", "status", "workload", "environment", "tags"),
+    *("started", "took", "result"),
+)
+_LONGEST = (28, 20, 16, 12)
+"""Columns of a cell, from the most to the least."""
+_RESULT = 14
+"""Columns that the last cell needs at least."""
+_TAGS = _HEAD.index("tags")
+
+
+def _without_tags(cells: list[str]) -> list[str]:
+    return [*cells[:_TAGS], *cells[_TAGS + 1 :]]
+
+
+def _session_line(row: dict[str, JSON]) -> list[str]:
+    step = row["step_median_seconds"]
+    result = row["reason"] if step is None else f"{shown(step, 's')} a step"
+    return _line(row, row["id"][:8], row["status"], [row], result or "")
+
+
+def _study_line(study: dict[str, JSON], rows: list[dict[str, JSON]]) -> list[str]:
+    counts = Counter(row["status"] for row in rows)
+    states = ", ".join(f"{count} {status}" for status, count in counts.items())
+    if (study["runs"] or 0) > len(rows):
+        states = f"{'running' if study['going_on'] else 'ended'}: {states} of {study['runs']}"
+    says = " ".join(each["text"] for each in study["says"])
+    return _line(study, study["study"], states, rows[::-1], says or study["title"] or "")
+
+
+def _line(
+    labels: dict[str, JSON], name: str, status: str, rows: list[dict[str, JSON]], result: str
+) -> list[str]:
+    """The cells of a line for ``rows``, in the order of their starts; ``labels`` has the tags, and
+    the name that was given with ``gpuwatch rename``."""
+    seconds = [row["seconds"] for row in rows if row["seconds"] is not None]
+    cells = (
+        *(labels["name"] or name, status),
+        *(_several(rows, "workload"), _several(rows, "environment"), " ".join(labels["tags"])),
+        _started(rows[0]["started"]),
+        units.clock_time(sum(seconds)) if seconds else "",
     )
-    if max(map(len, wide.splitlines())) <= columns:
-        return wide
-    for row in cells:
-        row[0], row[-3] = row[0][:8], row[-3][:16].replace("T", " ")
-    head[-3] = "started (UTC)"
-    first, *lines = table(head, cells, left=left).splitlines()
-    return "\n".join([first, *(f"{a}\n  {b}" for a, b in zip(lines, files, strict=True))])
+    return [*(_cut(clean(cell), _LONGEST[0]) for cell in cells), clean(result, 200)]
+
+
+def _cut(text: str, longest: int) -> str:
+    return text if len(text) <= longest else text[: longest - 1] + "…"
+
+
+def _started(text: str) -> str:
+    """Month, day and time here; of another year the day."""
+    try:
+        started = datetime.fromisoformat(text).astimezone()
+    except (ValueError, OverflowError, OSError):
+        return ""
+    this_year = started.year == datetime.now().astimezone().year
+    return started.strftime("%m-%d %H:%M" if this_year else "%Y-%m-%d")
+
+
+def _several(rows: list[dict[str, JSON]], key: str) -> str:
+    return ", ".join(dict.fromkeys(row[key] for row in rows if row[key]))
