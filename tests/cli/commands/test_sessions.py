@@ -37,7 +37,7 @@ def test_a_study_is_one_line_with_its_name_its_runs_and_what_it_says(said) -> No
 
 def test_each_run_and_each_file_is_there_where_it_is_asked_for(said) -> None:
     _, *runs = said(KEPT, "--runs")
-    assert len(runs) == 5 and all(" ms a step" in line for line in runs)
+    assert len(runs) == 5 and all(" ms/step" in line for line in runs)
     _, *runs = said(KEPT, "--runs", "--paths", columns=80)
     files = {line.split()[-1] for line in runs}
     assert files == {str(path) for path in KEPT.glob("*/*.gpuwatch")}
@@ -50,7 +50,7 @@ def test_no_line_is_wider_than_the_terminal_and_the_result_stays(said, columns: 
     lines = said(KEPT, ALONE, "--runs", columns=columns)
     assert max(map(len, lines)) <= columns
     if columns >= 80:
-        assert all("ms a step" in line for line in lines[1:])
+        assert all("ms/step" in line for line in lines[1:])
 
 
 def test_json_lists_sessions_and_studies_as_before(said) -> None:

@@ -108,7 +108,7 @@ _HEAD = (
 )
 _LONGEST = (28, 20, 16, 12)
 """Columns of a cell, from the most to the least."""
-_RESULT = 14
+_RESULT = 12
 """Columns that the last cell needs at least."""
 _TAGS = _HEAD.index("tags")
 
@@ -119,7 +119,7 @@ def _without_tags(cells: list[str]) -> list[str]:
 
 def _session_line(row: dict[str, JSON]) -> list[str]:
     step = row["step_median_seconds"]
-    result = row["reason"] if step is None else f"{shown(step, 's')} a step"
+    result = row["reason"] if step is None else f"{shown(step, 's')}/step"
     return _line(row, row["id"][:8], row["status"], [row], result or "")
 
 
