@@ -15,7 +15,7 @@ from pathlib import Path
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "reliability.md"
 BEGIN, END = "<!-- faults: begin -->", "<!-- faults: end -->"
-HEAD = ("of", "fault", "tried", "lost", "left behind", "what is said")
+HEAD = ("part", "fault", "tried", "lost", "left behind", "message")
 
 
 @dataclass(frozen=True)

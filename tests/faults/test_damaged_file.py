@@ -82,7 +82,7 @@ def test_a_damaged_file_is_read_or_refused_in_one_line(
             "machine",
             f"a finished session {how}{'' if how == 'cut off' else ': one page of it'}",
             tried,
-            f"{ends['refused']} cannot be read; of {ends['read']} what was in that place",
+            f"{ends['refused']} are unreadable; {ends['read']} lose what was there",
             "the file, unchanged",
             "; ".join(sorted(said)),
         )

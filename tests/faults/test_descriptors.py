@@ -56,7 +56,7 @@ def test_with_few_descriptors_a_run_is_recorded_or_refused(
     assert recorded and recorded == [each for each in limits if each >= min(recorded)]
     left = nothing_left(cli, out)
     what = f"gpuwatch --record allowed {limits[0]} to {limits[-1]} open files"
-    lost = f"the runs with under {min(recorded)}, which do not begin"
+    lost = f"runs with fewer than {min(recorded)}, which do not start"
     said = "cannot start the run: Too many open files; allow more: ulimit -n 4096"
     told(Row("recorder", what, len(limits), lost, left, said))
 

@@ -100,7 +100,7 @@ def test_with_few_processes_and_threads_a_run_is_recorded_or_refused(
             assert "cannot start the run: " in said and said.endswith(MEND)
     assert recorded and recorded == [each for each in limits if each >= min(recorded)]
     what = f"gpuwatch --record allowed {limits[0]} to {limits[-1]} processes and threads"
-    lost = f"the runs with under {min(recorded)}, which do not begin"
+    lost = f"runs with fewer than {min(recorded)}, which do not start"
     told(Row("recorder", what, len(limits), lost, nothing_left(cli, tmp_path / "out"), said))
 
 

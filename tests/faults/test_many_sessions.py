@@ -63,7 +63,7 @@ def test_a_thousand_sessions_and_garbage_among_them_are_listed_opened_and_compar
     told(
         Row(
             "folder",
-            f"{count:,} sessions, {len(garbage)} files among them that are none",
+            f"{count:,} sessions, and {len(garbage)} files that are not sessions",
             1,
             "nothing: all are listed, shown and compared",
             "nothing: no file changed",

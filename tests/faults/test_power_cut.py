@@ -90,7 +90,7 @@ def test_a_copy_of_file_and_journal_at_any_moment_is_whole_but_for_a_second(
             "machine",
             "power cut: the file without its journal",
             tried,
-            f"as above, or all: {tried - noticed.total()} cannot be read without it",
+            f"as above, or everything: {tried - noticed.total()} are unreadable without it",
             "the session, unchanged",
             "; ".join([*(f"{n} times: {text}" for text, n in noticed.items()), *sorted(refused)]),
         )

@@ -48,7 +48,7 @@ def test_the_recording_outlives_a_screen_that_is_killed(
         if number == 0:
             _attach_and_leave(cli, sessions(out)[0])
         said = _ended(cli, out)
-    left = "the terminal as a program has it: `reset` gives it back"
+    left = "the terminal in the mode of the screen: `reset` restores it"
     told(Row("screen", "killed (SIGKILL)", tried, "nothing", left, said))
 
 
