@@ -169,7 +169,7 @@ def test_a_program_that_tells_its_torch_and_no_threads_gets_none_of_two_document
     known = [document(CPU), document(replace(CPU, threads=1))]
     sought = replace(CPU, threads=None)
     assert ceilings.matching(known, sought) is None
-    assert ceilings.of_another_torch(known, sought) is None
+    assert ceilings.matching_except_torch(known, sought) is None
 
 
 @pytest.mark.parametrize(

@@ -136,7 +136,7 @@ def _command(table: Table) -> tuple[str, ...]:
 
 def _sweep(table: Table, given: Mapping[str, JSON]) -> dict[str, tuple[JSON, ...]]:
     where = f"{table.where}, sweep"
-    found = {}
+    axes = {}
     for name, values in table.items("sweep").items():
         if not isinstance(values, list) or len(values) < 2:
             raise UsageError(
@@ -147,9 +147,9 @@ def _sweep(table: Table, given: Mapping[str, JSON]) -> dict[str, tuple[JSON, ...
             raise UsageError(
                 f"{where}: {name} is among the parameters as well", "give it in one place"
             )
-        found[name] = parameters.axis(name, values, where)
-    parameters.check_size(found, where)
-    return found
+        axes[name] = parameters.axis(name, values, where)
+    parameters.check_size(axes, where)
+    return axes
 
 
 def _workloads(

@@ -201,7 +201,7 @@ def _measured(name: str, entry: Mapping[str, JSON], document: Mapping[str, JSON]
     return Ceiling(name, value, unit, MEASURED, text, source, doubt)
 
 
-def _peaks(found: Mapping[str, Peak], kind: str) -> list[Ceiling]:
+def _peaks(peaks: Mapping[str, Peak], kind: str) -> list[Ceiling]:
     return [
         Ceiling(
             name,
@@ -211,7 +211,7 @@ def _peaks(found: Mapping[str, Peak], kind: str) -> list[Ceiling]:
             _TEXTS[kind] if name == BANDWIDTH else f"{name} {_TEXTS[kind]}",
             f"{peak.basis}; {peak.source}",
         )
-        for name, peak in found.items()
+        for name, peak in peaks.items()
         if peak.value is not None and peak.value > 0
     ]
 
