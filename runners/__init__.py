@@ -110,7 +110,7 @@ def broken(kind: str, error: BaseException) -> Problem:
     return Problem(
         "runner-broken",
         f"the runner of {kind!r} failed: {error_text(error)}",
-        "tell its author, or choose another --env",
+        "report this to its author, or choose another --env",
     )
 
 

@@ -124,7 +124,7 @@ def profile_steps(
         )
     if device.type == "cuda" and not any(table.name == "cuda_gpu_kern_sum" for table in tables):
         reason = (
-            "the profiler saw no kernel: CUPTI, of which one user at a time is possible, was busy "
+            "the profiler saw no kernel: CUPTI, which allows one user at a time, was busy "
             "(end nsys, ncu or DCGM's profiling on this GPU), or this torch was built without it; "
             f"{_KINETO_LOG}=0 shows what it says"
         )

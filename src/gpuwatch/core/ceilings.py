@@ -177,9 +177,9 @@ def undecided(among: Iterable[Document], sought: CeilingQuery) -> AmbiguousCeili
         )
         return AmbiguousCeilings(
             f"{len(fitting)} calibrations of {sought.name} are stored ({choices}), and the run"
-            f" does not tell its {keys}",
+            f" does not report its {keys}",
             f"a `versions` line with {' and '.join(f'`{key}`' for key in unknown)}"
-            " tells which (docs/step-lines.md)",
+            " selects one (docs/step-lines.md)",
         )
     key = "driver" if sought.kind == "gpu" else "threads"
     has = sorted({str(document.get(key)) for document in known})

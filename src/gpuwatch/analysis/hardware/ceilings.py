@@ -61,7 +61,7 @@ class Missing:
 
 NEVER_MEASURED = Missing()
 UNKNOWN_GPUS = "it is not known which GPUs are the run's"
-_TELL_GPUS = "a `run` line with `device` and `device_uuid` tells them (docs/step-lines.md)"
+_TELL_GPUS = "a `run` line with `device` and `device_uuid` names them (docs/step-lines.md)"
 
 
 def missing_of(meta: Mapping[str, JSON], devices: Sequence[DeviceRow]) -> Missing:

@@ -56,7 +56,7 @@ def identify(pid: int, proc: Path = Path("/proc"), users: Users = USERS) -> Proc
     uid = _uid(_read(folder / "status") or b"")
     user = None if uid is None else users.name(uid)
     place = place_of((_read(folder / "cgroup") or b"").decode("utf-8", "replace"))
-    reason = None if user is not None else "/proc/PID/status does not tell its user"
+    reason = None if user is not None else "/proc/PID/status does not show its user"
     return ProcessIdentity(_script(words) or name, user, place, reason, uid)
 
 
