@@ -68,7 +68,7 @@ def test_far_below_both_without_idle_time_is_not_called_host_bound() -> None:
     assert of(flop=1e12, measured_bytes=1e10, busy=0.99).verdict.bound == "neither"
     small = of(flop=1e12, measured_bytes=1e10, busy=0.99, sm_activity=0.1).verdict
     assert small.bound == "neither" and "too small to fill the GPU" in small.text
-    assert "is not known" in of(flop=1e12, measured_bytes=1e10).verdict.text
+    assert "the idle time is unknown" in of(flop=1e12, measured_bytes=1e10).verdict.text
 
 
 def test_sm_activity_shows_idle_time_where_utilization_is_not_known() -> None:

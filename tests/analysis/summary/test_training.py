@@ -143,7 +143,7 @@ def test_a_long_run_is_asked_for_its_last_lines_alone(tmp_path: Path) -> None:
     rest = [{"event": "step", "step": 2 + at, "loss": 1.0} for at in range(CHUNK)]
     of = summary(tmp_path / "a.gpuwatch", steps=[first, *rest]).training.step
     assert of.loss.at == CHUNK + 1
-    assert of.acc1.figure.reason == f"none of the last {CHUNK:,} step lines tells it"
+    assert of.acc1.figure.reason == f"none of the last {CHUNK:,} step lines has it"
 
 
 def test_losses_have_a_ratio_only_between_runs_of_one_seed_and_as_many_steps(

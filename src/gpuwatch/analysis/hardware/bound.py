@@ -216,7 +216,7 @@ def _no_idle_cause(rates: Rates) -> str:
     text = f"idle time does not explain it: {_idle_text(rates, idle)}"
     if not rates.on_gpu:
         if rates.busy is None and rates.own_cores is None:
-            return f"{text}; how much of it the program itself ran is not known"
+            return f"{text}; the share of the program itself is unknown"
         return f"{text}: small operators, or operators that use neither well"
     active = rates.sm_activity
     if rates.busy is not None and active is not None and 1 - active >= IDLE:
