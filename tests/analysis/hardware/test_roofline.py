@@ -126,7 +126,7 @@ def test_what_the_program_used_of_the_cores_tells_where_its_threads_are_not_know
 
 def test_busy_cores_do_not_say_that_the_program_itself_was_busy() -> None:
     found = of(flop=1e12, bytes=1e10, on_gpu=False, cores_busy=1.0).verdict
-    assert found.bound == "neither" and "the program itself ran is not known" in found.text
+    assert found.bound == "neither" and "the share of the program itself is unknown" in found.text
 
 
 def test_kernels_are_the_mend_for_workloads_of_gpuwatch_alone() -> None:
