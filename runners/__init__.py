@@ -60,7 +60,7 @@ def load(kind: str) -> Runner:
     except (Exception, SystemExit) as error:
         raise NotAvailable(
             f"the environment {kind!r} cannot be loaded: {value} of the package {package}: "
-            f"{told(error)}",
+            f"{error_text(error)}",
             f"update or remove the package: pip install --upgrade {package}, "
             f"pip uninstall {package}",
         ) from error
@@ -109,12 +109,12 @@ def broken(kind: str, error: BaseException) -> Problem:
     """A runner's own failure as a problem for its user."""
     return Problem(
         "runner-broken",
-        f"the runner of {kind!r} failed: {told(error)}",
-        "tell its author, or choose another --env",
+        f"the runner of {kind!r} failed: {error_text(error)}",
+        "report this to its author, or choose another --env",
     )
 
 
-def told(error: BaseException) -> str:
+def error_text(error: BaseException) -> str:
     """An unexpected exception, on one line."""
     lines = str(error).strip().splitlines()
     return f"{type(error).__name__}: {lines[0]}" if lines else type(error).__name__

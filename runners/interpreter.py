@@ -31,28 +31,28 @@ class Interpreter:
     """The preferred interpreter, if it was skipped because it lacks something."""
 
 
-def candidates(asked: str | None, variables: Mapping[str, str]) -> list[tuple[str, str]]:
+def candidates(requested: str | None, variables: Mapping[str, str]) -> list[tuple[str, str]]:
     """``(path, origin)`` in order of preference; only the first if ``--python`` sets it."""
-    if asked is not None:
-        if Path(asked, "bin", "python").exists():  # the folder of a virtual environment
-            asked = str(Path(asked, "bin", "python").absolute())
-        return [(shutil.which(asked) or asked, "--python")]
-    found = []
+    if requested is not None:
+        if Path(requested, "bin", "python").exists():  # the folder of a virtual environment
+            requested = str(Path(requested, "bin", "python").absolute())
+        return [(shutil.which(requested) or requested, "--python")]
+    pythons = []
     for variable in ("VIRTUAL_ENV", "CONDA_PREFIX"):
         prefix = variables.get(variable)
         if prefix and (Path(prefix) / "bin" / "python").exists():
-            found.append((str(Path(prefix) / "bin" / "python"), f"${variable}"))
+            pythons.append((str(Path(prefix) / "bin" / "python"), f"${variable}"))
     on_path = shutil.which("python3", path=variables.get("PATH"))
     if on_path:
-        found.append((on_path, "PATH"))
-    found.append((sys.executable, "gpuwatch's own"))
-    return found
+        pythons.append((on_path, "PATH"))
+    pythons.append((sys.executable, "gpuwatch's own"))
+    return pythons
 
 
-def choose(asked: str | None, variables: Mapping[str, str]) -> Interpreter:
+def choose(requested: str | None, variables: Mapping[str, str]) -> Interpreter:
     """The interpreter to use: the first candidate, or a later one if the first lacks torch."""
     first: Interpreter | None = None
-    for path, origin in candidates(asked, variables):
+    for path, origin in candidates(requested, variables):
         interpreter = Interpreter(path, origin, probe(path))
         if not interpreter.missing:
             return replace(interpreter, passed_over=first.path if first else None)

@@ -63,8 +63,8 @@ class Figure:
     """Seconds."""
 
 
-def calibrate(asked: str, *, quick: bool = False, patient: bool = False) -> int:
-    """Measure the device that ``asked`` names, and report each limit as soon as it is known.
+def calibrate(requested: str, *, quick: bool = False, patient: bool = False) -> int:
+    """Measure the device that ``requested`` names, and report each limit as soon as it is known.
 
     Events: ``calibration`` with the device, then one ``ceiling`` each, with ``value`` in By/s or
     FLOP/s, or ``None`` and a reason, and ``others``, the share of the processors' time that other
@@ -76,37 +76,37 @@ def calibrate(asked: str, *, quick: bool = False, patient: bool = False) -> int:
         Failure: the device cannot be used.
     """
     begin = time.perf_counter()
-    device = choose(asked, "float32")
+    device = choose(requested, "float32")
     bench = Bench(device, QUICK if quick else GPU if device.type == "cuda" else CPU)
     if device.type == "cuda":
         torch.cuda.set_device(device)
     emit("calibration", **describe(device), versions=versions(), threads=torch.get_num_threads())
     torch.manual_seed(0)
-    found: dict[str, Figure] = {}
+    figures: dict[str, Figure] = {}
     for name in ("bandwidth", *(_DATA_TYPES if device.type == "cuda" else _ON_CPU)):
-        found[name] = _figure(bench, name)
-        _tell(name, found[name])
+        figures[name] = _figure(bench, name)
+        _emit_figure(name, figures[name])
     if not quick:
-        insist(bench, found, begin + LONGEST, patient=patient)
+        insist(bench, figures, begin + LONGEST, patient=patient)
     emit("calibrated", seconds=time.perf_counter() - begin)
     return 0
 
 
-def insist(bench: Bench, found: dict[str, Figure], until: float, *, patient: bool) -> None:
+def insist(bench: Bench, figures: dict[str, Figure], until: float, *, patient: bool) -> None:
     """Repeat disturbed measurements in turn until they are undisturbed or time is up."""
-    turns = [name for name, figure in found.items() if figure.value is not None]
+    turns = [name for name, figure in figures.items() if figure.value is not None]
     while turns:
         name = turns.pop(0)
-        figure = found[name]
+        figure = figures[name]
         late = time.perf_counter() + figure.took > until
         if late or not (patient or _disturbed(figure)):
             continue
         anew = _figure(bench, name)
         if anew.value is None:
             continue
-        found[name] = better(figure, anew)
-        if (found[name].value, found[name].others) != (figure.value, figure.others):
-            _tell(name, found[name])
+        figures[name] = better(figure, anew)
+        if (figures[name].value, figures[name].others) != (figure.value, figure.others):
+            _emit_figure(name, figures[name])
         turns.append(name)
 
 
@@ -140,11 +140,11 @@ def _figure(bench: Bench, name: str) -> Figure:
     return Figure(value, spread, how, reason, others, time.perf_counter() - begin)
 
 
-def _tell(name: str, figure: Figure) -> None:
+def _emit_figure(name: str, figure: Figure) -> None:
     unit = "By/s" if name == "bandwidth" else "FLOP/s"
-    told = asdict(figure)
-    del told["took"]
-    emit("ceiling", name=name, unit=unit, **told)
+    fields = asdict(figure)
+    del fields["took"]
+    emit("ceiling", name=name, unit=unit, **fields)
 
 
 def _copy(bench: Bench) -> tuple[float, float, str]:

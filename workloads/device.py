@@ -19,7 +19,7 @@ def reinstall(capability: Capability | None, driver: str | None) -> str:
     return f"{f'install {build}, or ' if build else ''}ask for the CPU with --device cpu"
 
 
-def choose(asked: str, dtype: str) -> torch.device:
+def choose(requested: str, dtype: str) -> torch.device:
     """The device for ``--device``: a GPU if there is one, unless the CPU is requested.
 
     Raises:
@@ -27,7 +27,7 @@ def choose(asked: str, dtype: str) -> torch.device:
             run never falls back to the CPU unasked.
         UsageFailure: the device does not support the data type.
     """
-    device = _choose(asked)
+    device = _choose(requested)
     if device.type == "cpu" and dtype in ("tf32", "float16"):
         raise UsageFailure(
             f"--dtype {dtype} needs an NVIDIA GPU, and this run is on the CPU",
@@ -36,11 +36,11 @@ def choose(asked: str, dtype: str) -> torch.device:
     return device
 
 
-def _choose(asked: str) -> torch.device:
-    if asked == "cpu":
+def _choose(requested: str) -> torch.device:
+    if requested == "cpu":
         return torch.device("cpu")
     if torch.cuda.is_available():
-        index = int(asked.partition(":")[2] or 0)
+        index = int(requested.partition(":")[2] or 0)
         count = torch.cuda.device_count()
         if index >= count:
             raise EnvironmentFailure(
@@ -52,10 +52,10 @@ def _choose(asked: str) -> torch.device:
     driver = find_driver()
     if driver is not None:
         raise unusable(driver)
-    if asked != "auto":
+    if requested != "auto":
         reason = "CUDA_VISIBLE_DEVICES hides every GPU" if hidden_on_purpose() else "none is seen"
         raise EnvironmentFailure(
-            f"--device {asked} needs an NVIDIA GPU, and {reason}",
+            f"--device {requested} needs an NVIDIA GPU, and {reason}",
             "run where a GPU is visible, or ask for the CPU with --device cpu",
         )
     return torch.device("cpu")

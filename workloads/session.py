@@ -21,7 +21,7 @@ from .lines import emit
 from .names import module_of
 from .options import TRAINING_FLAGS
 from .profiling.hardware_counters import count_executed, unavailable
-from .profiling.torch_profiler import DEFAULT_STEPS, Cost, Found, profile_steps, report
+from .profiling.torch_profiler import DEFAULT_STEPS, Cost, ProfileResult, profile_steps, report
 from .stopping import Stop, Stopped, leave
 from .task import Definition, Settings, Task
 from .training import AUTOCAST, Plan, Training, plan, set_precision
@@ -85,9 +85,9 @@ def run(
     stop.training = False
     batches.close()
     _emit_end(training, launched_ns)
-    asked = DEFAULT_STEPS if flags.profile is None else flags.profile
-    if asked:
-        _profile(training, batches, device, asked, stop)
+    requested = DEFAULT_STEPS if flags.profile is None else flags.profile
+    if requested:
+        _profile(training, batches, device, requested, stop)
     if flags.counters:
         step_seconds = training.step_seconds
         # A profiler's child needs the GPU's memory, so it must all be free here.
@@ -97,21 +97,21 @@ def run(
 
 
 def _profile(
-    training: Training, batches: Batches, device: torch.device, asked: int, stop: Stop
+    training: Training, batches: Batches, device: torch.device, requested: int, stop: Stop
 ) -> None:
     """Profile some steps after the timed ones; a signal ends the process."""
     cost = Cost()
     stop.training = True
     try:
         result = profile_steps(
-            training.again, training.unreported_step, device, asked, training.step_seconds
+            training.again, training.unreported_step, device, requested, training.step_seconds
         )
         if stop.signum is not None:
             raise Stopped
         stop.training = False
     except Stopped:
         stop.shielded = True
-        report(Found(reason="the run was stopped while it was profiled"), device, cost)
+        report(ProfileResult(reason="the run was stopped while it was profiled"), device, cost)
         leave(128 + (stop.signum or 0))
     batches.close()
     report(result, device, cost)

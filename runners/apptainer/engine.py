@@ -42,7 +42,7 @@ def find() -> Engine | None:
     program, answer = spython_client.program(), spython_client.product_and_version()
     if program is None or answer is None:
         return None
-    return Engine(program, *answer, frozenset(re.findall(r"--[a-z][a-z-]+", _said(program))))
+    return Engine(program, *answer, frozenset(re.findall(r"--[a-z][a-z-]+", _exec_help(program))))
 
 
 def problem() -> Problem | None:
@@ -101,7 +101,7 @@ def _numbers(version: str) -> tuple[int, ...]:
     return tuple(int(each) for each in version.split("."))
 
 
-def _said(program: str) -> str:
+def _exec_help(program: str) -> str:
     try:
         return subprocess.run(
             [program, "exec", "--help"], capture_output=True, text=True, timeout=30, check=True

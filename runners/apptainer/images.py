@@ -44,7 +44,7 @@ class SIF:
     """As in ``uname -m``; ``None`` for any other, or for several machines."""
 
 
-def of(environment: Environment, working_directory: str) -> Image:
+def image_of(environment: Environment, working_directory: str) -> Image:
     """Location of an environment's image; for a URI, where it is stored once pulled."""
     name = environment.image
     if name is None:

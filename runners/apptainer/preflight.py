@@ -27,7 +27,7 @@ def problems(spec: LaunchSpec) -> list[Problem]:
     engine = engines.find()
     if broken or engine is None:
         return [broken] if broken else []
-    image = images.of(spec.environment, spec.working_directory)
+    image = images.image_of(spec.environment, spec.working_directory)
     results = [
         images.problem(image, spec.environment, Path(engine.program).name),
         _fuse(engine, image),
@@ -105,10 +105,10 @@ def _delegated() -> bool:
 
 
 def _mounts(spec: LaunchSpec, engine: Engine) -> list[Problem]:
-    found = []
+    problems = []
     for mount in mounts(spec):
         if wrong := cannot_mount(mount, engine):
-            found.append(
+            problems.append(
                 Problem(
                     "mount-path",
                     f"{engine} cannot mount {mount.source!r}: {wrong!r} is in its path",
@@ -117,8 +117,8 @@ def _mounts(spec: LaunchSpec, engine: Engine) -> list[Problem]:
             )
         # Other users have the same rights inside as outside; root has no capabilities there.
         elif os.geteuid() == 0:
-            found.extend(_root_access(mount))
-    return found
+            problems.extend(_root_access(mount))
+    return problems
 
 
 def _root_access(mount: Mount) -> list[Problem]:

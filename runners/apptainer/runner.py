@@ -41,7 +41,7 @@ class ApptainerRunner:
 
     def prepare(self, spec: LaunchSpec, say: Callable[[str], None]) -> Prepared:
         engine = _engine()
-        image = images.of(spec.environment, spec.working_directory)
+        image = images.image_of(spec.environment, spec.working_directory)
         if image.uri and not os.path.exists(image.path):
             _pull(image, spec, say)
         return Prepared(

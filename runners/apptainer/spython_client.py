@@ -210,14 +210,14 @@ def _client() -> JSON:
 @contextlib.contextmanager
 def _guarded() -> Iterator[None]:
     """Like :func:`_errors`, and prints nothing; not for code that calls ``say``, which prints."""
-    said = io.StringIO()
-    with _errors(said), contextlib.redirect_stdout(said), contextlib.redirect_stderr(said):
+    output = io.StringIO()
+    with _errors(output), contextlib.redirect_stdout(output), contextlib.redirect_stderr(output):
         yield
 
 
 @contextlib.contextmanager
-def _errors(said: io.StringIO | None = None) -> Iterator[None]:
-    """Translate spython's reactions to errors; ``said`` holds its output.
+def _errors(output: io.StringIO | None = None) -> Iterator[None]:
+    """Translate spython's reactions to errors; ``output`` holds them.
 
     Raises:
         NotAvailable: spython exited, or the program failed or could not be executed.
@@ -227,7 +227,7 @@ def _errors(said: io.StringIO | None = None) -> Iterator[None]:
     except subprocess.CalledProcessError as error:
         raise NotAvailable(f"it ended with code {error.returncode}") from error
     except SystemExit as error:
-        printed = _reason([said.getvalue()]) if said else ""
+        printed = _reason([output.getvalue()]) if output else ""
         raise NotAvailable(printed or f"spython: exit {error.code}") from error
     except (OSError, ValueError, LookupError) as error:
         raise NotAvailable(str(error)) from error

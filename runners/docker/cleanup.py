@@ -20,7 +20,7 @@ def remove(daemon: Daemon, *, running: bool) -> list[str]:
     """Remove them, with ``running`` also those that still run; returns a line for each."""
     lines = []
     with contextlib.suppress(*AWAY), daemon.client(timeout=60) as api:
-        for name, state in _found(api):
+        for name, state in _leftovers(api):
             if state in ("created", "exited", "dead") or running:
                 with contextlib.suppress(*AWAY):
                     api.remove_container(name, v=True, force=True)
@@ -28,7 +28,7 @@ def remove(daemon: Daemon, *, running: bool) -> list[str]:
     return lines
 
 
-def _found(api: docker.APIClient) -> Iterator[tuple[str, str]]:
+def _leftovers(api: docker.APIClient) -> Iterator[tuple[str, str]]:
     """Name and state of each; only the caller's own, from this host."""
     wanted = [f"{LABEL}host={socket.gethostname()}", f"{LABEL}owner={os.geteuid()}"]
     for container in api.containers(all=True, filters={"label": wanted}):

@@ -55,26 +55,26 @@ def find(api: docker.APIClient, image: str) -> dict[str, JSON] | None:
             )
         )
     try:
-        found: dict[str, JSON] = api.inspect_image(image)
+        attributes: dict[str, JSON] = api.inspect_image(image)
     except ImageNotFound:
         return None
     except APIError as error:
         if error.status_code != 400:
             raise
         raise InvalidImageName(_misnamed(image, one_line(error))) from None
-    return found
+    return attributes
 
 
-def facts(image: str, found: Mapping[str, JSON]) -> dict[str, JSON]:
+def facts(image: str, attributes: Mapping[str, JSON]) -> dict[str, JSON]:
     """Facts about an image for a session; the digest is a registry's, or ``None``."""
-    layers = (found.get("RootFS") or {}).get("Layers")
+    layers = (attributes.get("RootFS") or {}).get("Layers")
     return {
         "image": image,
-        "image_id": found["Id"],
-        "image_digest": _digest(image, found.get("RepoDigests") or ()),
-        "image_bytes": found.get("Size"),
+        "image_id": attributes["Id"],
+        "image_digest": _digest(image, attributes.get("RepoDigests") or ()),
+        "image_bytes": attributes.get("Size"),
         "image_layers": None if layers is None else len(layers),
-        **image_records.recall(str(found["Id"])),
+        **image_records.recall(str(attributes["Id"])),
     }
 
 
@@ -94,8 +94,8 @@ def missing(environment: Environment) -> Problem:
     )
 
 
-def _misnamed(image: str, said: str) -> Problem:
-    why = said.rpartition("invalid reference format")[2].strip(": ")
+def _misnamed(image: str, message: str) -> Problem:
+    why = message.rpartition("invalid reference format")[2].strip(": ")
     name = _FOREIGN.sub("", image, count=1)
     if name != image:
         hint = f"Docker needs no such prefix: write {name}"

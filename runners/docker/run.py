@@ -95,14 +95,14 @@ class DockerRun:
         run._unwatched = not run._alive()
         return run
 
-    def learn(self, found: Mapping[str, JSON]) -> None:
+    def learn(self, details: Mapping[str, JSON]) -> None:
         """Add what was unknown so far from the daemon's description of the container."""
-        self._id = str(found["Id"])
-        labels = found["Config"].get("Labels") or {}
+        self._id = str(details["Id"])
+        labels = details["Config"].get("Labels") or {}
         if self._spawned_ns is None:
             spawned = labels.get(f"{container.LABEL}spawned_ns", "")
             self._spawned_ns = int(spawned) if spawned.isdigit() else None
-        pid = found["State"].get("Pid") or 0
+        pid = details["State"].get("Pid") or 0
         if self._holder is None and pid:
             holder, group = identify(pid), Group(pid)
             # In this order: a reused PID is not in the container.
@@ -236,16 +236,16 @@ class DockerRun:
         while not (self._gone or self._read_out):
             try:
                 with self._daemon.client() as api:
-                    found = api.inspect_container(self._name)
-                    self.learn(found)
+                    details = api.inspect_container(self._name)
+                    self.learn(details)
                     self._away_since = None
                     if self._alive():
                         self._doubt = None
-                    elif outcome.over(found["State"]):
+                    elif outcome.over(details["State"]):
                         if self._unwatched:
-                            seen = outcome.seen(api, self._name, found["State"])
+                            seen = outcome.seen(api, self._name, details["State"])
                             self._doubt = None if seen else _UNSEEN
-                        self._ended = found["State"]
+                        self._ended = details["State"]
                     # A log that breaks off is not an event; the next check finds out why.
                     with contextlib.suppress(*AWAY):
                         self._log.take(api, self._name, follow=self._ended is None)

@@ -58,17 +58,17 @@ class DockerRunner:
         image = images.reference(environment)
         try:
             with daemon.client() as api:
-                found = images.find(api, image)
-                if found is None and environment.pull and environment.image:
+                details = images.find(api, image)
+                if details is None and environment.pull and environment.image:
                     images.pull(daemon, image, say)
-                    found = images.find(api, image)
+                    details = images.find(api, image)
         except AWAY as error:
             raise NotAvailable(f"the Docker daemon gives no answer: {one_line(error)}") from error
-        if found is None:
+        if details is None:
             problem = images.missing(environment)
             raise NotAvailable(problem.text, problem.hint)
         facts: dict[str, JSON] = {
-            **images.facts(image, found),
+            **images.facts(image, details),
             "python": environment.python,
             "shm_bytes": container.shm_bytes(spec),
             "memory_limit_bytes": environment.memory_bytes,
@@ -103,10 +103,10 @@ class DockerRunner:
                 arguments = prepared.settings["container"]
                 api.create_container(name=name, labels=labels, host_config=config, **arguments)
                 api.start(name)
-                found = api.inspect_container(name)
-            run.learn(found)
-            pid = found["State"].get("Pid")
-            if pid and run.handle()["holder"] is None and holds(pid, found["Id"]) is False:
+                details = api.inspect_container(name)
+            run.learn(details)
+            pid = details["State"].get("Pid")
+            if pid and run.handle()["holder"] is None and holds(pid, details["Id"]) is False:
                 raise NotAvailable(
                     f"the container does not run on this machine: process {pid} is not in it",
                     "use a Docker daemon of this machine",

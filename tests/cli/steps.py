@@ -16,15 +16,17 @@ def say(text: str) -> None:
     sys.stdout.flush()
 
 
-def tell(**keys: object) -> None:
+def step_line(**keys: object) -> None:
     say(f":::GPUWATCH {json.dumps(keys)}")
 
 
-tell(event="count", flop_per_step=2e9, bytes_per_step=1e8)
+step_line(event="count", flop_per_step=2e9, bytes_per_step=1e8)
 for step in range(1, steps + 1):
     start = time.perf_counter()
     time.sleep(period)
     seconds = time.perf_counter() - start
-    tell(event="step", step=step, samples=64, seconds=seconds, loss=1 / step, total_steps=steps)
+    step_line(
+        event="step", step=step, samples=64, seconds=seconds, loss=1 / step, total_steps=steps
+    )
     say(f"log line {step}")
 sys.exit(int(sys.argv[3]) if len(sys.argv) > 3 else 0)

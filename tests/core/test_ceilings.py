@@ -169,7 +169,7 @@ def test_a_program_that_tells_its_torch_and_no_threads_gets_none_of_two_document
     known = [document(CPU), document(replace(CPU, threads=1))]
     sought = replace(CPU, threads=None)
     assert ceilings.matching(known, sought) is None
-    assert ceilings.of_another_torch(known, sought) is None
+    assert ceilings.matching_except_torch(known, sought) is None
 
 
 @pytest.mark.parametrize(
@@ -178,13 +178,13 @@ def test_a_program_that_tells_its_torch_and_no_threads_gets_none_of_two_document
         (
             [replace(CPU, threads=1)],
             replace(CPU, torch=None, threads=None),
-            "(threads 8; threads 1), and the run does not tell its threads",
+            "(threads 8; threads 1), and the run does not report its threads",
             "a `versions` line with `threads`",
         ),
         (
             [replace(CPU, threads=1, torch="2.14.0")],
             replace(CPU, torch=None, threads=None),
-            "does not tell its torch and threads",
+            "does not report its torch and threads",
             "a `versions` line with `torch` and `threads`",
         ),
         ([], replace(CPU, threads=4), "threads 8, and the run has 4", "OMP_NUM_THREADS=4"),

@@ -21,7 +21,7 @@ def times() -> Callable[[int, int], int]:
 
 
 @pytest.fixture
-def told(tmp_path: Path) -> Callable[[Row], None]:
+def note_fault(tmp_path: Path) -> Callable[[Row], None]:
     """Keep what a fault did for the table of docs/reliability.md."""
     return lambda row: note(row, Path(os.environ.get(_ROWS) or tmp_path / "fault-rows"))
 

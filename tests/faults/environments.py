@@ -44,7 +44,7 @@ class Place:
     def kept(self) -> Kept:
         return kept(self.path)
 
-    def said(self, text: str) -> None:
+    def wait_for_line(self, text: str) -> None:
         """Wait until the workload's log holds a line."""
         until(lambda: sessions(self.out) and text in self.kept().log)
 

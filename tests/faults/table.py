@@ -15,7 +15,7 @@ from pathlib import Path
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "reliability.md"
 BEGIN, END = "<!-- faults: begin -->", "<!-- faults: end -->"
-HEAD = ("of", "fault", "tried", "lost", "left behind", "what is said")
+HEAD = ("part", "fault", "tried", "lost", "left behind", "message")
 
 
 @dataclass(frozen=True)
@@ -31,7 +31,7 @@ class Row:
     tried: int
     lost: str
     left_behind: str
-    said: str
+    message: str
 
 
 PLACES = (
@@ -64,7 +64,7 @@ def markdown(rows: list[Row]) -> str:
     machine = f"{platform.system()} {platform.release().split('-')[0]}, {os.cpu_count()} cores"
     lines = [f"{day}, {machine}, Python {platform.python_version()}: {len(rows)} faults.", ""]
     cells = [HEAD, ("---",) * len(HEAD)]
-    cells += [(r.place, r.fault, f"{r.tried:,}", r.lost, r.left_behind, r.said) for r in rows]
+    cells += [(r.place, r.fault, f"{r.tried:,}", r.lost, r.left_behind, r.message) for r in rows]
     lines += ["| " + " | ".join(_cell(text) for text in row) + " |" for row in cells]
     return "\n".join(lines)
 

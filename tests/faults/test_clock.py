@@ -32,7 +32,7 @@ def test_a_clock_that_is_set_moves_no_sample_and_is_told(
     cli: Cli,
     tmp_path: Path,
     times: Callable[[int, int], int],
-    told: Callable[[Row], None],
+    note_fault: Callable[[Row], None],
     seconds: float,
 ) -> None:
     tried = times(1, 10)
@@ -51,11 +51,11 @@ def test_a_clock_that_is_set_moves_no_sample_and_is_told(
         assert "its clock was set" in " ".join(cli("show", path).stdout.split())
     how = "forwards" if seconds > 0 else "backwards"
     lost = "nothing; no sample moved"
-    told(Row("clock", f"wall clock set {how} by an hour", tried, lost, "nothing", text))
+    note_fault(Row("clock", f"wall clock set {how} by an hour", tried, lost, "nothing", text))
 
 
 def test_a_machine_that_slept_is_told_and_no_sample_is_of_that_time(
-    cli: Cli, tmp_path: Path, times: Callable[[int, int], int], told: Callable[[Row], None]
+    cli: Cli, tmp_path: Path, times: Callable[[int, int], int], note_fault: Callable[[Row], None]
 ) -> None:
     tried = times(1, 10)
     for number in range(tried):
@@ -70,11 +70,11 @@ def test_a_machine_that_slept_is_told_and_no_sample_is_of_that_time(
         assert found.ticks[-1][1] < HOUR * 1e9, "times leave it out"
         assert "the machine slept" in " ".join(cli("show", path).stdout.split())
     lost = "nothing: the time of sleep is no time of the run"
-    told(Row("clock", "machine suspended for an hour", tried, lost, "nothing", text))
+    note_fault(Row("clock", "machine suspended for an hour", tried, lost, "nothing", text))
 
 
 def test_a_recorder_and_workload_that_stood_still_show_a_gap_as_a_gap(
-    cli: Cli, tmp_path: Path, times: Callable[[int, int], int], told: Callable[[Row], None]
+    cli: Cli, tmp_path: Path, times: Callable[[int, int], int], note_fault: Callable[[Row], None]
 ) -> None:
     tried, pause = times(1, 10), 2.0
     for number in range(tried):
@@ -103,7 +103,9 @@ def test_a_recorder_and_workload_that_stood_still_show_a_gap_as_a_gap(
         assert summary.metrics["hw.cpu.utilization"].coverage is not None
         assert summary.metrics["hw.cpu.utilization"].coverage < 1.0
     lost = f"the samples of the {pause:.0f} s, which stay a gap"
-    told(Row("clock", "recorder and workload stopped (SIGSTOP)", tried, lost, "nothing", told_of))
+    note_fault(
+        Row("clock", "recorder and workload stopped (SIGSTOP)", tried, lost, "nothing", told_of)
+    )
 
 
 def _record(cli: Cli, out: Path):  # type: ignore[no-untyped-def]

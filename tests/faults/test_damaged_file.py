@@ -36,7 +36,7 @@ def test_a_damaged_file_is_read_or_refused_in_one_line(
     cli: Cli,
     tmp_path: Path,
     times: Callable[[int, int], int],
-    told: Callable[[Row], None],
+    note_fault: Callable[[Row], None],
     how: str,
 ) -> None:
     tried, dice = times(20, 200), random.Random()
@@ -77,12 +77,12 @@ def test_a_damaged_file_is_read_or_refused_in_one_line(
             if found.notice is not None:
                 said.add(found.notice)
         assert copy.read_bytes() == before, "nothing fixes a file by guessing"
-    told(
+    note_fault(
         Row(
             "machine",
             f"a finished session {how}{'' if how == 'cut off' else ': one page of it'}",
             tried,
-            f"{ends['refused']} cannot be read; of {ends['read']} what was in that place",
+            f"{ends['refused']} are unreadable; {ends['read']} lose what was there",
             "the file, unchanged",
             "; ".join(sorted(said)),
         )

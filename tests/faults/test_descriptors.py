@@ -33,7 +33,7 @@ def limited(cli: Cli, most: int, *arguments: object) -> subprocess.CompletedProc
 
 
 def test_with_few_descriptors_a_run_is_recorded_or_refused(
-    cli: Cli, tmp_path: Path, told: Callable[[Row], None], times: Callable[[int, int], int]
+    cli: Cli, tmp_path: Path, note_fault: Callable[[Row], None], times: Callable[[int, int], int]
 ) -> None:
     limits = range(5, ENOUGH + 1, times(7, 1))
     recorded = []
@@ -56,9 +56,9 @@ def test_with_few_descriptors_a_run_is_recorded_or_refused(
     assert recorded and recorded == [each for each in limits if each >= min(recorded)]
     left = nothing_left(cli, out)
     what = f"gpuwatch --record allowed {limits[0]} to {limits[-1]} open files"
-    lost = f"the runs with under {min(recorded)}, which do not begin"
+    lost = f"runs with fewer than {min(recorded)}, which do not start"
     said = "cannot start the run: Too many open files; allow more: ulimit -n 4096"
-    told(Row("recorder", what, len(limits), lost, left, said))
+    note_fault(Row("recorder", what, len(limits), lost, left, said))
 
 
 CROWD = """
@@ -83,7 +83,7 @@ LEAST_SEEN = 0.03
 
 
 def test_a_workload_of_more_processes_than_descriptors_is_recorded_whole(
-    cli: Cli, tmp_path: Path, told: Callable[[Row], None], times: Callable[[int, int], int]
+    cli: Cli, tmp_path: Path, note_fault: Callable[[Row], None], times: Callable[[int, int], int]
 ) -> None:
     count, most, out = times(60, 400), times(128, 1024), tmp_path / "out"
     crowd = tmp_path / "crowd.py"
@@ -97,7 +97,7 @@ def test_a_workload_of_more_processes_than_descriptors_is_recorded_whole(
         used = summarise(reader).metrics["process.cpu.time"]
     assert used.max is not None and used.max >= count * LEAST_SEEN
     what = f"a workload of {count} processes, {most} open files allowed"
-    told(Row("workload", what, 1, "nothing", nothing_left(cli, out), "-"))
+    note_fault(Row("workload", what, 1, "nothing", nothing_left(cli, out), "-"))
 
 
 def lasting(text: str) -> str:

@@ -73,12 +73,12 @@ def test_a_study_whose_disk_is_full_ends_and_is_completed_once_there_is_room(
     study = cli.start("--record", "--env", "bare", "--env", "bare", "--out", disk, *work)
     until(lambda: sessions(disk) and steps(sessions(disk)[0]))
     filler = fill(disk)
-    _, told = study.communicate(timeout=60)
+    _, output = study.communicate(timeout=60)
     (path,) = sessions(disk)
     folder = path.parent
     resume = f"gpuwatch resume {folder.name}"
-    assert study.returncode == 1, told
-    assert f"the study ends here; free some space, then {resume}" in told
+    assert study.returncode == 1, output
+    assert f"the study ends here; free some space, then {resume}" in output
 
     again = cli("resume", folder, code=2).stderr
     assert f"{path.name} is over and still not saved; free some space, then {resume}" in again
@@ -116,8 +116,8 @@ def test_a_folder_that_is_read_only_is_not_told_to_have_no_space(cli: Cli, disk:
     assert room(disk / "a" / "b") == "free some space"
     remount(disk, "ro")
     assert room(disk / "a" / "b") == f"make {disk} writable"
-    told = cli("--record", "--out", disk / "out", "--", "true", code=2).stderr
-    assert f"Read-only file system; choose another folder with --out, or make {disk}" in told
+    output = cli("--record", "--out", disk / "out", "--", "true", code=2).stderr
+    assert f"Read-only file system; choose another folder with --out, or make {disk}" in output
 
 
 FAULTS = {
@@ -135,7 +135,7 @@ def test_what_could_not_be_written_for_a_while_is_written_then(
     disk: Path,
     tmp_path: Path,
     times: Callable[[int, int], int],
-    told: Callable[[Row], None],
+    note_fault: Callable[[Row], None],
 ) -> None:
     tried, steps = times(1, 5), 400
     for fault, number in list(FAULTS.items())[: times(2, 4)]:
@@ -161,7 +161,9 @@ def test_what_could_not_be_written_for_a_while_is_written_then(
             shutil.rmtree(out)
         said = said.replace(str(path), "SESSION").removeprefix("gpuwatch: ")
         row = f"{fault} while recording, then fixed"
-        told(Row("disk", row, tried, "nothing", "nothing", f"{said}; the event: {_without(text)}"))
+        note_fault(
+            Row("disk", row, tried, "nothing", "nothing", f"{said}; the event: {_without(text)}")
+        )
 
 
 @contextlib.contextmanager
@@ -177,7 +179,7 @@ def _fault(disk: Path, preload: Preload, number: int | None) -> Iterator[None]:
 
 
 def test_a_folder_that_may_not_be_entered_any_more_costs_the_summary_alone(
-    cli: Cli, tmp_path: Path, told: Callable[[Row], None]
+    cli: Cli, tmp_path: Path, note_fault: Callable[[Row], None]
 ) -> None:
     out, steps = tmp_path / "out", 400
     recorder = _without_overriding(cli, "--record", "--out", out, *workload(steps, 0.01))
@@ -197,7 +199,7 @@ def test_a_folder_that_may_not_be_entered_any_more_costs_the_summary_alone(
     assert (path.parent / "summary.md").exists()
     text = why.replace(str(path.parent), "STUDY")
     left = "an empty journal; the summary is missing until `gpuwatch report STUDY`"
-    told(Row("disk", "folder closed (mode 000) while recording", 1, "nothing", left, text))
+    note_fault(Row("disk", "folder closed (mode 000) while recording", 1, "nothing", left, text))
 
 
 def _without_overriding(cli: Cli, *arguments: object) -> subprocess.Popen[str]:
@@ -220,7 +222,7 @@ def _without(text: str) -> str:
 
 
 def test_output_that_a_full_disk_could_not_take_is_told(
-    cli: Cli, disk: Path, tmp_path: Path, told: Callable[[Row], None]
+    cli: Cli, disk: Path, tmp_path: Path, note_fault: Callable[[Row], None]
 ) -> None:
     out, state = tmp_path / "out", disk
     cli.variables["XDG_STATE_HOME"] = str(state)
@@ -244,7 +246,7 @@ def test_output_that_a_full_disk_could_not_take_is_told(
     assert found.status.state is State.STOPPED
     text = events[-1] if events else "nothing"
     kept_ = f"{lost} of {found.steps[-1]} steps, while the disk was full" if lost else "nothing"
-    told(
+    note_fault(
         Row(
             "disk",
             "disk of the runs' folders full while a workload prints",
@@ -266,7 +268,7 @@ def _stands(path: Path) -> int:
 
 
 def test_a_disk_that_is_full_at_the_start_or_for_the_summary_is_one_line(
-    cli: Cli, disk: Path, told: Callable[[Row], None]
+    cli: Cli, disk: Path, note_fault: Callable[[Row], None]
 ) -> None:
     cli("--record", "--quiet", "--out", disk / "out", *workload(20, 0.01))
     (path,) = sessions(disk / "out")
@@ -288,6 +290,8 @@ def test_a_disk_that_is_full_at_the_start_or_for_the_summary_is_one_line(
     for fault, said in (("at the start", start), ("while the summary is written", report)):
         text = said.replace(str(path.parent), "STUDY").replace(str(disk / "out2"), "FOLDER")
         text = text.strip().removeprefix("gpuwatch: error: ")
-        told(Row("disk", f"disk full {fault}", 1, "nothing", "nothing", text))
+        note_fault(Row("disk", f"disk full {fault}", 1, "nothing", "nothing", text))
     text = only.replace(str(path.parent), "STUDY").strip().removeprefix("gpuwatch: error: ")
-    told(Row("disk", "disk read-only, while the summary is written", 1, "nothing", "nothing", text))
+    note_fault(
+        Row("disk", "disk read-only, while the summary is written", 1, "nothing", "nothing", text)
+    )

@@ -22,7 +22,7 @@ from .table import Row
 
 pytestmark = pytest.mark.docker
 
-Told = Callable[[Row], None]
+NoteFault = Callable[[Row], None]
 Times = Callable[[int, int], int]
 
 FOREVER = 10**6
@@ -61,13 +61,13 @@ def said_of(found: Kept) -> str:
 
 
 def test_a_killed_daemon_leaves_the_run_lost_until_it_is_back(
-    private: Place, docker_daemon: DockerDaemon, mark: str, told: Told, times: Times
+    private: Place, docker_daemon: DockerDaemon, mark: str, note_fault: NoteFault, times: Times
 ) -> None:
     tried, steps = times(1, 5), 300
     for number in range(tried):
         place = Place(private.cli, "docker", private.env, private.out / str(number))
         recorder = place.cli.start(*place.arguments(*stepping_program(mark, steps, 5)))
-        place.said("log line 20")
+        place.wait_for_line("log line 20")
         docker_daemon.kill()
         place.happened("run-lost")
         away = place.kept().status
@@ -81,15 +81,15 @@ def test_a_killed_daemon_leaves_the_run_lost_until_it_is_back(
         assert (found.status.state, found.status.exit_code) == (State.FAILED, 5)
         left = place.nothing_left(mark)
     said = f"{away.text}; {said_of(found)}"
-    told(Row("engine", "dockerd killed, started again", tried, "nothing", left, said))
+    note_fault(Row("engine", "dockerd killed, started again", tried, "nothing", left, said))
 
 
 def test_a_run_that_ended_while_its_daemon_was_away_keeps_its_exit_code(
-    private: Place, docker_daemon: DockerDaemon, mark: str, told: Told
+    private: Place, docker_daemon: DockerDaemon, mark: str, note_fault: NoteFault
 ) -> None:
     steps = 150
     recorder = private.cli.start(*private.arguments(*stepping_program(mark, steps, 6)))
-    private.said("log line 1")
+    private.wait_for_line("log line 1")
     docker_daemon.kill()
     until(lambda: not marked(mark))
     docker_daemon.start()
@@ -103,14 +103,14 @@ def test_a_run_that_ended_while_its_daemon_was_away_keeps_its_exit_code(
     lost = f"what it wrote while the daemon was away: {steps - len(found.steps)} of {steps} steps"
     left = private.nothing_left(mark)
     fault = "dockerd killed, started again after the workload's end"
-    told(Row("engine", fault, 1, lost, left, said_of(found)))
+    note_fault(Row("engine", fault, 1, lost, left, said_of(found)))
 
 
 def test_a_run_is_stopped_while_its_daemon_is_away(
-    private: Place, docker_daemon: DockerDaemon, mark: str, told: Told
+    private: Place, docker_daemon: DockerDaemon, mark: str, note_fault: NoteFault
 ) -> None:
     recorder = private.cli.start(*private.arguments(*stepping_program(mark, FOREVER)))
-    private.said("log line 1")
+    private.wait_for_line("log line 1")
     docker_daemon.kill()
     private.happened("run-lost")
     recorder.send_signal(signal.SIGTERM)
@@ -123,16 +123,18 @@ def test_a_run_is_stopped_while_its_daemon_is_away(
     assert found.status.state is State.STOPPED
     left = private.nothing_left(mark)
     fault = "dockerd killed, the run stopped, dockerd started again"
-    told(Row("engine", fault, 1, "what it wrote while the daemon was away", left, said_of(found)))
+    note_fault(
+        Row("engine", fault, 1, "what it wrote while the daemon was away", left, said_of(found))
+    )
 
 
 def test_a_daemon_that_never_comes_back_ends_the_recording_half_a_minute_after_the_run(
-    private: Place, docker_daemon: DockerDaemon, mark: str, told: Told, times: Times
+    private: Place, docker_daemon: DockerDaemon, mark: str, note_fault: NoteFault, times: Times
 ) -> None:
     if not times(0, 1):
         pytest.skip("half a minute: make faults")
     recorder = private.cli.start(*private.arguments(*stepping_program(mark, 100)))
-    private.said("log line 1")
+    private.wait_for_line("log line 1")
     docker_daemon.kill()
     until(lambda: not marked(mark))
     gone = time.monotonic()
@@ -149,11 +151,11 @@ def test_a_daemon_that_never_comes_back_ends_the_recording_half_a_minute_after_t
     lost = f"what it wrote while the daemon was away: {100 - len(found.steps)} of 100 steps"
     text = f"{said_of(found)}; told {took:.0f} s after the workload's end"
     left = f"its container, until `gpuwatch stop --all` with a daemon; then {left}"
-    told(Row("engine", "dockerd killed, never started again", 1, lost, left, text))
+    note_fault(Row("engine", "dockerd killed, never started again", 1, lost, left, text))
 
 
 def test_a_container_without_enough_memory_is_told_as_such(
-    public: Place, mark: str, told: Told
+    public: Place, mark: str, note_fault: NoteFault
 ) -> None:
     body = "step(1)\nstep(2)\nhoard = bytearray(200 << 20)\n"
     done = public.cli(*public.arguments(*python(mark, body), options=",memory=64m"), code=1)
@@ -162,15 +164,15 @@ def test_a_container_without_enough_memory_is_told_as_such(
     assert found.status.state is State.KILLED and found.meta["result"]["out_of_memory"]
     assert "out of memory" in done.stderr
     left = public.nothing_left(mark)
-    told(Row("engine", "container out of memory", 1, "nothing", left, said_of(found)))
+    note_fault(Row("engine", "container out of memory", 1, "nothing", left, said_of(found)))
 
 
 def test_a_container_that_somebody_pauses_is_told_and_goes_on(
-    public: Place, api: docker.APIClient, mark: str, told: Told
+    public: Place, api: docker.APIClient, mark: str, note_fault: NoteFault
 ) -> None:
     steps = 150
     recorder = public.cli.start(*public.arguments(*stepping_program(mark, steps)))
-    public.said("log line 10")
+    public.wait_for_line("log line 10")
     name = the_container(api, public)
     api.pause(name)
     public.happened("run-paused")
@@ -189,14 +191,14 @@ def test_a_container_that_somebody_pauses_is_told_and_goes_on(
     assert found.status.state is State.FINISHED
     left = public.nothing_left(mark)
     said = f"{status.text}; {said_of(found)}"
-    told(Row("engine", "docker pause, docker unpause", 1, "nothing", left, said))
+    note_fault(Row("engine", "docker pause, docker unpause", 1, "nothing", left, said))
 
 
 def test_a_paused_container_is_stopped(
-    public: Place, api: docker.APIClient, mark: str, told: Told
+    public: Place, api: docker.APIClient, mark: str, note_fault: NoteFault
 ) -> None:
     recorder = public.cli.start(*public.arguments(*stepping_program(mark, FOREVER)))
-    public.said("log line 1")
+    public.wait_for_line("log line 1")
     api.pause(the_container(api, public))
     public.happened("run-paused")
     public.cli("stop", public.path)
@@ -206,7 +208,7 @@ def test_a_paused_container_is_stopped(
     in_order(found)
     assert (found.status.state, found.status.exit_code) == (State.STOPPED, 128 + signal.SIGTERM)
     left = public.nothing_left(mark)
-    told(Row("engine", "docker pause, gpuwatch stop", 1, "nothing", left, said_of(found)))
+    note_fault(Row("engine", "docker pause, gpuwatch stop", 1, "nothing", left, said_of(found)))
 
 
 @pytest.mark.parametrize(
@@ -218,10 +220,10 @@ def test_a_paused_container_is_stopped(
     ],
 )
 def test_a_container_that_somebody_ends_is_told_with_what_is_known(
-    public: Place, api: docker.APIClient, mark: str, told: Told, fault: str, state: State
+    public: Place, api: docker.APIClient, mark: str, note_fault: NoteFault, fault: str, state: State
 ) -> None:
     recorder = public.cli.start(*public.arguments(*stepping_program(mark, FOREVER)))
-    public.said("log line 10")
+    public.wait_for_line("log line 10")
     name = the_container(api, public)
     if fault == "docker rm -f":
         api.remove_container(name, force=True)
@@ -238,4 +240,4 @@ def test_a_container_that_somebody_ends_is_told_with_what_is_known(
         assert "its container is gone" in found.status.text and "is gone" in said
         public.cli("stop", "--all")
     left = public.nothing_left(mark)
-    told(Row("engine", f"{fault} by somebody else", 1, "nothing", left, said_of(found)))
+    note_fault(Row("engine", f"{fault} by somebody else", 1, "nothing", left, said_of(found)))

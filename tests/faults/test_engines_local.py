@@ -18,7 +18,7 @@ from .aftermath import PATIENCE, in_order, until
 from .environments import Place, marked, python, stepping_program, words
 from .table import Row
 
-Told = Callable[[Row], None]
+NoteFault = Callable[[Row], None]
 Times = Callable[[int, int], int]
 
 FOREVER = 10**6
@@ -49,10 +49,10 @@ def apptainer(cli: Cli, small_root: Path, tmp_path: Path) -> Place:
 @pytest.mark.apptainer
 @pytest.mark.parametrize("victim", ["starter", "workload"])
 def test_a_kill_of_apptainers_starter_or_of_its_workload_ends_both_and_is_told(
-    apptainer: Place, mark: str, told: Told, victim: str
+    apptainer: Place, mark: str, note_fault: NoteFault, victim: str
 ) -> None:
     recorder = apptainer.cli.start(*apptainer.arguments(*stepping_program(mark, FOREVER)))
-    apptainer.said("log line 10")
+    apptainer.wait_for_line("log line 10")
     starter, *below = tree(holder(apptainer))[1:]
     assert below, "the starter stays, the workload is below it"
     os.kill(starter if victim == "starter" else below[-1], signal.SIGKILL)
@@ -64,7 +64,7 @@ def test_a_kill_of_apptainers_starter_or_of_its_workload_ends_both_and_is_told(
     assert (found.status.state, found.status.exit_code) == (State.KILLED, 128 + signal.SIGKILL)
     left = apptainer.nothing_left(mark)
     fault = f"apptainer's {victim} killed"
-    told(
+    note_fault(
         Row(
             "engine",
             fault,
@@ -78,12 +78,12 @@ def test_a_kill_of_apptainers_starter_or_of_its_workload_ends_both_and_is_told(
 
 @pytest.mark.charliecloud
 def test_a_kill_of_what_charliecloud_became_is_told(
-    cli: Cli, small_root: Path, tmp_path: Path, mark: str, told: Told
+    cli: Cli, small_root: Path, tmp_path: Path, mark: str, note_fault: NoteFault
 ) -> None:
     (small_root / cli.home.relative_to("/")).mkdir(parents=True, exist_ok=True)
     place = Place(cli, "charliecloud", f"charliecloud={small_root}", tmp_path / "out")
     recorder = cli.start(*place.arguments(*stepping_program(mark, FOREVER)))
-    place.said("log line 10")
+    place.wait_for_line("log line 10")
     (workload,) = tree(holder(place))[1:]
     os.kill(workload, signal.SIGKILL)
     assert recorder.wait(PATIENCE) == 1
@@ -93,7 +93,7 @@ def test_a_kill_of_what_charliecloud_became_is_told(
     assert (found.status.state, found.status.exit_code) == (State.KILLED, 128 + signal.SIGKILL)
     left = place.nothing_left(mark)
     fault = "charliecloud's process killed"
-    told(
+    note_fault(
         Row(
             "engine",
             fault,
@@ -108,12 +108,12 @@ def test_a_kill_of_what_charliecloud_became_is_told(
 @pytest.mark.parametrize("place", ["bare"], indirect=True)
 @pytest.mark.parametrize("writes", [True, False])
 def test_a_killed_shim_is_a_lost_run_whose_workload_can_still_be_ended(
-    place: Place, mark: str, told: Told, writes: bool
+    place: Place, mark: str, note_fault: NoteFault, writes: bool
 ) -> None:
     silent = python(mark, "for n in range(1, 11):\n    step(n)\ntime.sleep(600)\n")
     program = stepping_program(mark, FOREVER) if writes else silent
     recorder = place.cli.start(*place.arguments(*program))
-    place.said("log line 10")
+    place.wait_for_line("log line 10")
     os.kill(holder(place), signal.SIGKILL)
     assert recorder.wait(PATIENCE) == 1
     _, said = recorder.communicate()
@@ -129,5 +129,5 @@ def test_a_killed_shim_is_a_lost_run_whose_workload_can_still_be_ended(
     left = place.nothing_left(mark)
     fault = f"shim killed, the workload {'writes' if writes else 'is silent'}"
     how = "ends by itself (SIGPIPE)" if writes else "goes on until `gpuwatch stop`"
-    told(Row("engine", fault, 1, "nothing", f"{left}; the workload {how}", found.status.text))
+    note_fault(Row("engine", fault, 1, "nothing", f"{left}; the workload {how}", found.status.text))
     assert writes or "stopped" in ended

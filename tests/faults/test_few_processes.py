@@ -82,7 +82,7 @@ def test_with_few_processes_and_threads_a_run_is_recorded_or_refused(
     cli: Cli,
     tmp_path: Path,
     limit: Limit,
-    told: Callable[[Row], None],
+    note_fault: Callable[[Row], None],
     times: Callable[[int, int], int],
 ) -> None:
     limits = range(2, ENOUGH + 1, times(4, 1))
@@ -100,12 +100,12 @@ def test_with_few_processes_and_threads_a_run_is_recorded_or_refused(
             assert "cannot start the run: " in said and said.endswith(MEND)
     assert recorded and recorded == [each for each in limits if each >= min(recorded)]
     what = f"gpuwatch --record allowed {limits[0]} to {limits[-1]} processes and threads"
-    lost = f"the runs with under {min(recorded)}, which do not begin"
-    told(Row("recorder", what, len(limits), lost, nothing_left(cli, tmp_path / "out"), said))
+    lost = f"runs with fewer than {min(recorded)}, which do not start"
+    note_fault(Row("recorder", what, len(limits), lost, nothing_left(cli, tmp_path / "out"), said))
 
 
 def test_a_workload_that_leaves_no_process_to_anybody_is_recorded_whole(
-    cli: Cli, tmp_path: Path, limit: Limit, told: Callable[[Row], None]
+    cli: Cli, tmp_path: Path, limit: Limit, note_fault: Callable[[Row], None]
 ) -> None:
     driver = FakeDriver(tmp_path, 2)
     cli.variables |= driver.variables
@@ -121,4 +121,4 @@ def test_a_workload_that_leaves_no_process_to_anybody_is_recorded_whole(
     late = [b - a for (_, a), (_, b) in zip(found.ticks, found.ticks[1:], strict=False)]
     assert max(late) < 1e9, "sampling goes on"
     what = "a workload that takes every process and thread of its control group for 2 s"
-    told(Row("workload", what, 1, "nothing", nothing_left(cli, out), "-"))
+    note_fault(Row("workload", what, 1, "nothing", nothing_left(cli, out), "-"))

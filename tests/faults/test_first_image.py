@@ -34,7 +34,7 @@ def silent_registry() -> Iterator[str]:
     ],
 )
 def test_a_run_that_waits_for_its_image_is_stopped(
-    cli: Cli, silent_registry: str, kind: str, how: str, told: Callable[[Row], None]
+    cli: Cli, silent_registry: str, kind: str, how: str, note_fault: Callable[[Row], None]
 ) -> None:
     image = f"{silent_registry}/none:1"
     env = f"docker={image}" if kind == "docker" else f"apptainer=docker://{image}"
@@ -57,6 +57,6 @@ def test_a_run_that_waits_for_its_image_is_stopped(
     listed = cli("report", folder, code=None)
     assert "it was stopped before it began" in listed.stdout + (folder / "plan.json").read_text()
     fault = f"{kind}: the registry never answers, {how if how == 'SIGINT' else f'stop {how}'}"
-    told(
+    note_fault(
         Row("engine", fault, 1, "nothing", "nothing", words(said).removeprefix("gpuwatch: ") or "-")
     )

@@ -20,7 +20,7 @@ from tests.fake_nvml import DRIVER_NOT_LOADED, VERSION_MISMATCH, FakeDriver
 from .aftermath import PATIENCE, in_order, kept, nothing_left, stepping, until, workload
 from .table import Row
 
-Told = Callable[[Row], None]
+NoteFault = Callable[[Row], None]
 Times = Callable[[int, int], int]
 
 CALL = "nvmlDeviceGetUtilizationRates"
@@ -78,7 +78,7 @@ def shown(cli: Cli, path: Path) -> dict[str, float]:
 
 
 def test_a_gpu_that_is_lost_and_back_leaves_a_gap_and_the_other_none(
-    cli: Cli, driver: FakeDriver, tmp_path: Path, told: Told, times: Times
+    cli: Cli, driver: FakeDriver, tmp_path: Path, note_fault: NoteFault, times: Times
 ) -> None:
     driver.resize(2)
     tried, gaps = times(1, 5), []
@@ -111,11 +111,11 @@ def test_a_gpu_that_is_lost_and_back_leaves_a_gap_and_the_other_none(
         assert nothing_left(cli, out) == "nothing"
     said = "; ".join(row.text for row in happened(path, "gpu1"))
     lost_text = f"up to {max(gaps):.1f} s of this GPU's values; none of the other's"
-    told(Row("gpu", "GPU lost and back", tried, lost_text, "nothing", said))
+    note_fault(Row("gpu", "GPU lost and back", tried, lost_text, "nothing", said))
 
 
 def test_a_call_that_hangs_costs_its_own_gpu_alone_and_holds_up_no_end(
-    cli: Cli, driver: FakeDriver, tmp_path: Path, told: Told, times: Times
+    cli: Cli, driver: FakeDriver, tmp_path: Path, note_fault: NoteFault, times: Times
 ) -> None:
     driver.resize(3)
     out, seconds = tmp_path / "out", times(5, 10)
@@ -150,11 +150,11 @@ def test_a_call_that_hangs_costs_its_own_gpu_alone_and_holds_up_no_end(
         text = f"{lost:.1f} s of this GPU's values; none of the others'"
         said = "; ".join(row.text for row in happened(path, gpu))
         more = "" if gpu == "gpu0" else f"; the run ended {took:.1f} s after `gpuwatch stop`"
-        told(Row("gpu", f"driver call hangs {fault}", 1, text, left, said + more))
+        note_fault(Row("gpu", f"driver call hangs {fault}", 1, text, left, said + more))
 
 
 def test_a_library_that_goes_away_under_a_recording_takes_nothing_from_it(
-    cli: Cli, driver: FakeDriver, tmp_path: Path, told: Told
+    cli: Cli, driver: FakeDriver, tmp_path: Path, note_fault: NoteFault
 ) -> None:
     folder = tmp_path / "library"
     shutil.copytree(cli.variables["LD_LIBRARY_PATH"].partition(":")[0], folder)
@@ -189,7 +189,7 @@ def test_a_library_that_goes_away_under_a_recording_takes_nothing_from_it(
     assert "different versions" in said["replaced by another version"]
     for fault, text in said.items():
         row = Row("gpu", f"NVML library: {fault}", 1, "nothing of what is recorded", left, text)
-        told(row)
+        note_fault(row)
 
 
 def reason(cli: Cli, out: Path) -> str:

@@ -21,7 +21,7 @@ _PER_STUDY = 10
 
 
 def test_a_thousand_sessions_and_garbage_among_them_are_listed_opened_and_compared(
-    cli: Cli, tmp_path: Path, times: Callable[[int, int], int], told: Callable[[Row], None]
+    cli: Cli, tmp_path: Path, times: Callable[[int, int], int], note_fault: Callable[[Row], None]
 ) -> None:
     count = times(150, 1_000)
     home = cli.home / ".local/share/gpuwatch/studies"
@@ -60,10 +60,10 @@ def test_a_thousand_sessions_and_garbage_among_them_are_listed_opened_and_compar
 
     said = listed[[row["path"] for row in listed].index(str(garbage[0]))]["status_text"]
     said = str(said).replace(str(home), "FOLDER")
-    told(
+    note_fault(
         Row(
             "folder",
-            f"{count:,} sessions, {len(garbage)} files among them that are none",
+            f"{count:,} sessions, and {len(garbage)} files that are not sessions",
             1,
             "nothing: all are listed, shown and compared",
             "nothing: no file changed",

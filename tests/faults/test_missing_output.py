@@ -23,7 +23,7 @@ from .test_taken_up import until_told
 
 pytestmark = pytest.mark.docker
 
-Told = Callable[[Row], None]
+NoteFault = Callable[[Row], None]
 Times = Callable[[int, int], int]
 
 STEPS = 150
@@ -51,13 +51,13 @@ def last_step(path: Path) -> float:
 
 
 def test_a_run_that_finished_while_its_daemon_was_away_says_that_output_is_missing(
-    private: Place, docker_daemon: DockerDaemon, mark: str, told: Told, times: Times
+    private: Place, docker_daemon: DockerDaemon, mark: str, note_fault: NoteFault, times: Times
 ) -> None:
     tried, lost = times(1, 5), []
     for number in range(tried):
         place = Place(private.cli, "docker", private.env, private.out / str(number))
         recorder = place.cli.start(*place.arguments(*stepping_program(mark, STEPS)))
-        place.said("log line 10")
+        place.wait_for_line("log line 10")
         docker_daemon.stop()
         end_unseen(mark)
         docker_daemon.start()
@@ -86,14 +86,14 @@ def test_a_run_that_finished_while_its_daemon_was_away_says_that_output_is_missi
     assert wrote in " ".join(compared.split())
     fault = "dockerd stopped, started again after the workload's end with code 0"
     what = f"what it wrote while the daemon was away: up to {max(lost)} of {STEPS} steps"
-    told(Row("engine", fault, tried, what, left, said_of(found)))
+    note_fault(Row("engine", fault, tried, what, left, said_of(found)))
 
 
 def test_who_takes_up_a_run_that_nobody_saw_end_says_what_is_not_known(
-    private: Place, docker_daemon: DockerDaemon, mark: str, told: Told
+    private: Place, docker_daemon: DockerDaemon, mark: str, note_fault: NoteFault
 ) -> None:
     recorder = private.cli.start(*private.arguments(*stepping_program(mark, STEPS)))
-    private.said("log line 10")
+    private.wait_for_line("log line 10")
     recorder.kill()
     recorder.communicate()
     docker_daemon.stop()
@@ -107,7 +107,7 @@ def test_who_takes_up_a_run_that_nobody_saw_end_says_what_is_not_known(
     left = private.nothing_left(mark)
     lost = f"what it wrote while the daemon was away: {STEPS - len(found.steps)} of {STEPS} steps"
     fault = "recorder killed, dockerd stopped, started again after the workload's end, taken up"
-    told(Row("engine", fault, 1, lost, left, said_of(found)))
+    note_fault(Row("engine", fault, 1, lost, left, said_of(found)))
 
 
 @pytest.mark.parametrize("restarted", [False, True])
@@ -116,7 +116,7 @@ def test_a_log_that_is_whole_is_not_told_as_missing(
 ) -> None:
     steps = 20
     recorder = private.cli.start(*private.arguments(*until_told(mark, private.cli.home, steps)))
-    private.said("log line 10")
+    private.wait_for_line("log line 10")
     recorder.kill()
     recorder.communicate()
     if restarted:

@@ -29,7 +29,7 @@ HOT = b"\xd9\xd5\x05\xf9\x20\xa1\x63\xd7"
 
 
 def test_a_copy_of_file_and_journal_at_any_moment_is_whole_but_for_a_second(
-    cli: Cli, tmp_path: Path, times: Callable[[int, int], int], told: Callable[[Row], None]
+    cli: Cli, tmp_path: Path, times: Callable[[int, int], int], note_fault: Callable[[Row], None]
 ) -> None:
     tried, dice = times(20, 200), random.Random()
     preload, out = Preload(cli, tmp_path), tmp_path / "out"
@@ -75,7 +75,7 @@ def test_a_copy_of_file_and_journal_at_any_moment_is_whole_but_for_a_second(
     assert lost < times(5, 1), "a machine at work may be five times slower"
     assert found.status.text.partition(": ")[0] in _shown(cli, cut[-1][0])
     assert CUT in _shown(cli, _alone(cut))
-    told(
+    note_fault(
         Row(
             "machine",
             f"power cut: file and journal together, {hot} in the middle of a transaction",
@@ -85,12 +85,12 @@ def test_a_copy_of_file_and_journal_at_any_moment_is_whole_but_for_a_second(
             "; ".join(sorted({found.status.text.replace(found.meta["session"]["id"], "ID")})),
         )
     )
-    told(
+    note_fault(
         Row(
             "machine",
             "power cut: the file without its journal",
             tried,
-            f"as above, or all: {tried - noticed.total()} cannot be read without it",
+            f"as above, or everything: {tried - noticed.total()} are unreadable without it",
             "the session, unchanged",
             "; ".join([*(f"{n} times: {text}" for text, n in noticed.items()), *sorted(refused)]),
         )

@@ -42,7 +42,7 @@ def test_a_recorder_killed_at_any_moment_loses_under_a_second(
     cli: Cli,
     tmp_path: Path,
     times: Callable[[int, int], int],
-    told: Callable[[Row], None],
+    note_fault: Callable[[Row], None],
 ) -> None:
     run = workload(STEPS, PERIOD, CODE)
     command = ("--record", "--quiet", "--interval", "0.05", "--out")
@@ -94,7 +94,7 @@ def test_a_recorder_killed_at_any_moment_loses_under_a_second(
     left = {each for n in range(tried) for each in left_behind(cli, tmp_path / f"out-{n}")}
     half = sorted({re.sub(r"(\.plan\.json\.)\d+", r"\1PID", each) for each in left})
     assert all(_HALF.fullmatch(each) for each in half)
-    told(
+    note_fault(
         Row(
             "recorder",
             f"killed (SIGKILL) at a random moment: {_list(moments)}",
@@ -125,8 +125,8 @@ def test_stop_all_ends_what_a_dead_recorder_left(cli: Cli, tmp_path: Path) -> No
     recorder = cli.start("--record", "--quiet", "--out", out, "--", "sleep", "300")
     until(lambda: sessions(out) and started(sessions(out)[0]))
     _kill(recorder)
-    told = cli("--record", "--duration", "50ms", "--out", out).stderr
-    assert "goes on without its recorder" in told and "attach --record" in told
+    output = cli("--record", "--duration", "50ms", "--out", out).stderr
+    assert "goes on without its recorder" in output and "attach --record" in output
     assert "goes on" not in cli("--record", "--quiet", "--duration", "50ms", "--out", out).stderr
     assert "stopped" in cli("stop", "--all").stderr
     (path,) = (each for each in sessions(out) if "sleep" in each.parent.name)
@@ -143,8 +143,8 @@ def test_the_rest_of_a_study_whose_recorder_died_is_told(cli: Cli, tmp_path: Pat
     )  # fmt: skip
     until(lambda: sessions(out) and started(sessions(out)[0]))
     _kill(recorder)
-    told = cli("attach", "--record", sessions(out)[0]).stdout
-    assert "bare#2 did not run: the recorder of the study died before its turn" in told
+    output = cli("attach", "--record", sessions(out)[0]).stdout
+    assert "bare#2 did not run: the recorder of the study died before its turn" in output
     (summary,) = out.glob("*/summary.md")
     assert "2 did not run" in summary.read_text()
 

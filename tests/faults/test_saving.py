@@ -22,7 +22,7 @@ from .environments import Place, python
 from .table import Row
 from .test_engines_local import holder, tree
 
-Told = Callable[[Row], None]
+NoteFault = Callable[[Row], None]
 Times = Callable[[int, int], int]
 
 SAVE_SECONDS = 3.0
@@ -95,23 +95,23 @@ EVERYWHERE = pytest.mark.parametrize(
 
 @LOCAL
 def test_recorder_and_shim_asked_at_once_are_one_request(
-    cli: Cli, tmp_path: Path, kind: tuple[str, str], mark: str, told: Told, times: Times
+    cli: Cli, tmp_path: Path, kind: tuple[str, str], mark: str, note_fault: NoteFault, times: Times
 ) -> None:
-    saves(cli, tmp_path, kind, mark, told, times, "recorder and shim", recorder_and_shim)
+    saves(cli, tmp_path, kind, mark, note_fault, times, "recorder and shim", recorder_and_shim)
 
 
 @LOCAL
 def test_a_whole_control_group_asked_at_once_is_one_request(
-    cli: Cli, tmp_path: Path, kind: tuple[str, str], mark: str, told: Told, times: Times
+    cli: Cli, tmp_path: Path, kind: tuple[str, str], mark: str, note_fault: NoteFault, times: Times
 ) -> None:
-    saves(cli, tmp_path, kind, mark, told, times, "the whole control group", control_group)
+    saves(cli, tmp_path, kind, mark, note_fault, times, "the whole control group", control_group)
 
 
 @EVERYWHERE
 def test_a_recorder_asked_twice_within_a_second_is_asked_once(
-    cli: Cli, tmp_path: Path, kind: tuple[str, str], mark: str, told: Told, times: Times
+    cli: Cli, tmp_path: Path, kind: tuple[str, str], mark: str, note_fault: NoteFault, times: Times
 ) -> None:
-    saves(cli, tmp_path, kind, mark, told, times, "the recorder, twice", recorder_twice)
+    saves(cli, tmp_path, kind, mark, note_fault, times, "the recorder, twice", recorder_twice)
 
 
 def saves(
@@ -119,7 +119,7 @@ def saves(
     folder: Path,
     kind: tuple[str, str],
     mark: str,
-    told: Told,
+    note_fault: NoteFault,
     times: Times,
     whom: str,
     processes: Callable[[Try], Iterable[int]],
@@ -130,7 +130,7 @@ def saves(
         numbers = range(first, min(first + AT_ONCE, tried))
         tries = [begin(cli, kind, folder / f"out-{n}", python(mark, SAVES)) for n in numbers]
         for each in tries:
-            each.place.said("log line 3")
+            each.place.wait_for_line("log line 3")
         for each in tries:
             for pid in processes(each):
                 os.kill(pid, signal.SIGTERM)
@@ -144,7 +144,7 @@ def saves(
             left = each.place.nothing_left(mark)
     assert not lost, f"{lost} of {tried} saves were lost"
     fault = f"SIGTERM to {whom}, at once; the workload saves for {SAVE_SECONDS:g} s ({kind[0]})"
-    told(Row("recorder", fault, tried, "nothing", left, found.status.text))
+    note_fault(Row("recorder", fault, tried, "nothing", left, found.status.text))
 
 
 @pytest.mark.parametrize("kind", ["bare", CHARLIECLOUD], indirect=True)
@@ -154,7 +154,7 @@ def test_what_a_shell_started_saves_after_the_shell_has_ended(
     """A container of its own PID namespace ends with its first process."""
     program = ["sh", "-c", '"$@"; true', mark, *python(mark, SAVES)]
     started = begin(cli, kind, tmp_path / "out", program)
-    started.place.said("log line 3")
+    started.place.wait_for_line("log line 3")
     started.recorder.send_signal(signal.SIGTERM)
     started.recorder.communicate(timeout=PATIENCE)
     log = started.place.kept().log
@@ -170,7 +170,7 @@ def test_a_time_limit_is_no_second_request(
     head, *rest = place.arguments(*python(mark, SAVES))
     limit = 10.0
     recorder = cli.start(head, "--duration", f"{limit:g}s", *rest)
-    place.said("log line 3")
+    place.wait_for_line("log line 3")
     # So that the limit falls into the middle of the save.
     asked = place.kept().meta["clock"]["monotonic_ns"] / 1e9 + limit - SAVE_SECONDS / 2
     time.sleep(max(0.0, asked - time.monotonic()))
@@ -184,14 +184,14 @@ def test_a_time_limit_is_no_second_request(
 
 @EVERYWHERE
 def test_a_second_request_later_than_a_second_kills_at_once(
-    cli: Cli, tmp_path: Path, kind: tuple[str, str], mark: str, told: Told, times: Times
+    cli: Cli, tmp_path: Path, kind: tuple[str, str], mark: str, note_fault: NoteFault, times: Times
 ) -> None:
     tried = times(1, 5)
     for number in range(tried):
         started = begin(cli, kind, tmp_path / f"out-{number}", python(mark, SAVES))
-        started.place.said("log line 3")
+        started.place.wait_for_line("log line 3")
         started.recorder.send_signal(signal.SIGTERM)
-        started.place.said("saving")
+        started.place.wait_for_line("saving")
         time.sleep(1.1 * ONE_REQUEST_SECONDS)
         started.recorder.send_signal(signal.SIGTERM)
         started.recorder.communicate(timeout=PATIENCE)
@@ -203,4 +203,4 @@ def test_a_second_request_later_than_a_second_kills_at_once(
         )
         left = started.place.nothing_left(mark)
     fault = f"SIGTERM again after {ONE_REQUEST_SECONDS:g} s; the workload saves ({kind[0]})"
-    told(Row("recorder", fault, tried, "the save, as asked", left, found.status.text))
+    note_fault(Row("recorder", fault, tried, "the save, as asked", left, found.status.text))

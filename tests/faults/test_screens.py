@@ -16,7 +16,7 @@ STEPS, PERIOD = 300, 0.02
 
 
 def test_the_recording_outlives_its_terminal_and_attach_shows_it(
-    cli: Cli, tmp_path: Path, times: Callable[[int, int], int], told: Callable[[Row], None]
+    cli: Cli, tmp_path: Path, times: Callable[[int, int], int], note_fault: Callable[[Row], None]
 ) -> None:
     tried = times(1, 20)
     for number in range(tried):
@@ -30,11 +30,13 @@ def test_the_recording_outlives_its_terminal_and_attach_shows_it(
             _attach_and_leave(cli, path)
         said = _ended(cli, out)
     said += "; `gpuwatch attach` shows it as before"
-    told(Row("screen", "SSH connection lost (terminal hung up)", tried, "nothing", "nothing", said))
+    note_fault(
+        Row("screen", "SSH connection lost (terminal hung up)", tried, "nothing", "nothing", said)
+    )
 
 
 def test_the_recording_outlives_a_screen_that_is_killed(
-    cli: Cli, tmp_path: Path, times: Callable[[int, int], int], told: Callable[[Row], None]
+    cli: Cli, tmp_path: Path, times: Callable[[int, int], int], note_fault: Callable[[Row], None]
 ) -> None:
     tried = times(1, 20)
     for number in range(tried):
@@ -48,8 +50,8 @@ def test_the_recording_outlives_a_screen_that_is_killed(
         if number == 0:
             _attach_and_leave(cli, sessions(out)[0])
         said = _ended(cli, out)
-    left = "the terminal as a program has it: `reset` gives it back"
-    told(Row("screen", "killed (SIGKILL)", tried, "nothing", left, said))
+    left = "the terminal in the mode of the screen: `reset` restores it"
+    note_fault(Row("screen", "killed (SIGKILL)", tried, "nothing", left, said))
 
 
 def test_stopping_from_the_screen_asks_first(cli: Cli, tmp_path: Path) -> None:

@@ -53,7 +53,7 @@ def test_a_signal_ends_the_run_and_the_session_is_whole(
     cli: Cli,
     tmp_path: Path,
     times: Callable[[int, int], int],
-    told: Callable[[Row], None],
+    note_fault: Callable[[Row], None],
     command: str,
     number: str,
     code: int,
@@ -77,11 +77,11 @@ def test_a_signal_ends_the_run_and_the_session_is_whole(
         assert (path.parent / "summary.md").exists()
     what = f"{number} to `gpuwatch {command}` without a terminal"
     text = f"{found.status.text}; exit code {recorder.returncode}"
-    told(Row("recorder", what, tried, "nothing", "nothing", text))
+    note_fault(Row("recorder", what, tried, "nothing", "nothing", text))
 
 
 def test_a_second_interrupt_ends_a_workload_that_does_not_listen_at_once(
-    cli: Cli, tmp_path: Path, times: Callable[[int, int], int], told: Callable[[Row], None]
+    cli: Cli, tmp_path: Path, times: Callable[[int, int], int], note_fault: Callable[[Row], None]
 ) -> None:
     tried = times(1, 10)
     deaf = ["--", sys.executable, "-c", DEAF, *LONG[2:]]
@@ -105,7 +105,7 @@ def test_a_second_interrupt_ends_a_workload_that_does_not_listen_at_once(
         assert ended - second < GRACE_NS
     text = f"{found.status.text}; exit code 130"
     what = "SIGINT twice, of a workload that ignores SIGTERM"
-    told(Row("recorder", what, tried, "nothing", "nothing", text))
+    note_fault(Row("recorder", what, tried, "nothing", "nothing", text))
 
 
 @pytest.mark.parametrize(("twice", "number"), [(False, "SIGTERM"), (True, "SIGINT")])
@@ -113,7 +113,7 @@ def test_a_study_that_is_ended_says_what_did_not_run_and_is_gone_on_with(
     cli: Cli,
     tmp_path: Path,
     times: Callable[[int, int], int],
-    told: Callable[[Row], None],
+    note_fault: Callable[[Row], None],
     twice: bool,
     number: str,
 ) -> None:
@@ -153,7 +153,7 @@ def test_a_study_that_is_ended_says_what_did_not_run_and_is_gone_on_with(
     what = f"{number} {'twice' if twice else 'once'} to a study of two runs"
     text = f"{problem.text}; gpuwatch resume STUDY"
     left = "the run that was stopped, set aside by `resume`"
-    told(Row("recorder", what, tried, "nothing", left, text))
+    note_fault(Row("recorder", what, tried, "nothing", left, text))
 
 
 @pytest.mark.parametrize("number", ["SIGTERM", "SIGINT"])
@@ -161,7 +161,7 @@ def test_a_screen_that_is_asked_to_end_gives_the_terminal_back_and_leaves_the_ru
     cli: Cli,
     tmp_path: Path,
     times: Callable[[int, int], int],
-    told: Callable[[Row], None],
+    note_fault: Callable[[Row], None],
     number: str,
 ) -> None:
     tried = times(1, 10)
@@ -180,7 +180,7 @@ def test_a_screen_that_is_asked_to_end_gives_the_terminal_back_and_leaves_the_ru
         complete(kept(path), 300)
         assert kept(path).status.state is State.FINISHED
     text = f"exit code 0, `gpuwatch attach SESSION`; the session: {kept(path).status.text}"
-    told(Row("screen", f"{number}", tried, "nothing", "nothing", text))
+    note_fault(Row("screen", f"{number}", tried, "nothing", "nothing", text))
 
 
 def _over(path: Path) -> bool:

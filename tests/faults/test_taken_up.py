@@ -24,7 +24,7 @@ from .environments import Place, python, stepping_program
 from .table import Row
 from .test_engines_docker import the_container
 
-Told = Callable[[Row], None]
+NoteFault = Callable[[Row], None]
 
 APPTAINER = pytest.param("apptainer", marks=pytest.mark.apptainer)
 CHARLIECLOUD = pytest.param("charliecloud", marks=pytest.mark.charliecloud)
@@ -77,11 +77,11 @@ def died_while(state: str, path: Path) -> None:
 @pytest.mark.parametrize("anywhere", ["bare", APPTAINER, CHARLIECLOUD, DOCKER], indirect=True)
 @pytest.mark.parametrize("state", ["queued", "starting", "paused", "lost"])
 def test_a_state_that_a_dead_recorder_left_is_not_kept(
-    anywhere: Place, state: str, mark: str, told: Told
+    anywhere: Place, state: str, mark: str, note_fault: NoteFault
 ) -> None:
     place, steps = anywhere, 20
     recorder = place.cli.start(*place.arguments(*until_told(mark, place.cli.home, steps)))
-    place.said("log line 10")
+    place.wait_for_line("log line 10")
     die(recorder)
     died_while(state, place.path)
     second = take_up(place)
@@ -95,16 +95,16 @@ def test_a_state_that_a_dead_recorder_left_is_not_kept(
     complete(found, steps)
     left = place.nothing_left(mark)
     fault = f"recorder killed while the run was `{state}`, taken up while it runs ({place.kind})"
-    told(Row("recorder", fault, 1, "nothing", left, f"{status.text}; {found.status.text}"))
+    note_fault(Row("recorder", fault, 1, "nothing", left, f"{status.text}; {found.status.text}"))
 
 
 @pytest.mark.docker
 def test_a_container_that_goes_on_between_two_recorders_is_no_longer_paused(
-    cli: Cli, small_image: str, tmp_path: Path, mark: str, told: Told
+    cli: Cli, small_image: str, tmp_path: Path, mark: str, note_fault: NoteFault
 ) -> None:
     place, steps = Place(cli, "docker", f"docker={small_image}", tmp_path / "out"), 200
     recorder = cli.start(*place.arguments(*stepping_program(mark, steps)))
-    place.said("log line 10")
+    place.wait_for_line("log line 10")
     with contextlib.closing(docker.from_env()) as client:
         name = the_container(client.api, place)
         client.api.pause(name)
@@ -123,7 +123,7 @@ def test_a_container_that_goes_on_between_two_recorders_is_no_longer_paused(
     complete(found, steps)
     left = place.nothing_left(mark)
     fault = "docker pause, recorder killed, docker unpause, taken up"
-    told(Row("engine", fault, 1, "nothing", left, f"{status.text}; {found.status.text}"))
+    note_fault(Row("engine", fault, 1, "nothing", left, f"{status.text}; {found.status.text}"))
 
 
 @pytest.mark.docker
@@ -133,13 +133,13 @@ def test_a_daemon_that_is_back_between_two_recorders_is_no_longer_away(
     small_root: Path,
     tmp_path: Path,
     mark: str,
-    told: Told,
+    note_fault: NoteFault,
 ) -> None:
     cli.variables["DOCKER_HOST"] = docker_daemon.host
     image = docker_daemon.import_root(small_root)
     place, steps = Place(cli, "docker", f"docker={image}", tmp_path / "out"), 20
     recorder = cli.start(*place.arguments(*until_told(mark, cli.home, steps)))
-    place.said("log line 10")
+    place.wait_for_line("log line 10")
     docker_daemon.kill()
     place.happened("run-lost")
     die(recorder)
@@ -155,7 +155,7 @@ def test_a_daemon_that_is_back_between_two_recorders_is_no_longer_away(
     complete(found, steps)
     left = place.nothing_left(mark)
     fault = "dockerd killed, recorder killed, dockerd started again, taken up"
-    told(Row("engine", fault, 1, "nothing", left, f"{status.text}; {found.status.text}"))
+    note_fault(Row("engine", fault, 1, "nothing", left, f"{status.text}; {found.status.text}"))
 
 
 def test_a_gpu_that_is_back_between_two_recorders_is_no_longer_unavailable(

@@ -25,7 +25,7 @@ from .aftermath import (
 from .environments import words
 from .table import Row
 
-Told = Callable[[Row], None]
+NoteFault = Callable[[Row], None]
 Times = Callable[[int, int], int]
 
 
@@ -40,7 +40,7 @@ def ended(*processes: subprocess.Popen[str]) -> list[tuple[int, str]]:
 
 
 def test_recorders_that_begin_at_once_in_one_folder_have_a_study_each(
-    cli: Cli, tmp_path: Path, told: Told, times: Times
+    cli: Cli, tmp_path: Path, note_fault: NoteFault, times: Times
 ) -> None:
     out, count = tmp_path / "out", times(3, 20)
     begun = [
@@ -53,7 +53,7 @@ def test_recorders_that_begin_at_once_in_one_folder_have_a_study_each(
         complete(kept(path), 20)
         assert (path.parent / "summary.json").exists()
     left = nothing_left(cli, out)
-    told(Row("folder", "recorders begin at once in one folder", count, "nothing", left, "-"))
+    note_fault(Row("folder", "recorders begin at once in one folder", count, "nothing", left, "-"))
 
 
 @pytest.fixture
@@ -74,7 +74,7 @@ def lost(cli: Cli, tmp_path: Path) -> Callable[[str, int], Path]:
 
 
 def test_of_recorders_that_take_up_one_run_at_once_one_records(
-    cli: Cli, tmp_path: Path, told: Told, times: Times, lost: Callable[[str, int], Path]
+    cli: Cli, tmp_path: Path, note_fault: NoteFault, times: Times, lost: Callable[[str, int], Path]
 ) -> None:
     tried, refusals = times(2, 20), []
     for number in range(tried):
@@ -92,11 +92,13 @@ def test_of_recorders_that_take_up_one_run_at_once_one_records(
         assert found.kinds.count("resumed") == 1
         assert nothing_left(cli, tmp_path / f"out{number}") == "nothing"
     said = sorted({words(text) for text in refusals})
-    told(Row("folder", "three take up one run", tried, "nothing", "nothing", " / ".join(said)))
+    note_fault(
+        Row("folder", "three take up one run", tried, "nothing", "nothing", " / ".join(said))
+    )
 
 
 def test_a_run_that_has_its_recorder_gets_no_second_one(
-    cli: Cli, tmp_path: Path, told: Told
+    cli: Cli, tmp_path: Path, note_fault: NoteFault
 ) -> None:
     recorder = cli.start("--record", "--quiet", "--out", tmp_path / "out", *workload(300, 0.01))
     path = stepping(tmp_path / "out")
@@ -107,11 +109,13 @@ def test_a_run_that_has_its_recorder_gets_no_second_one(
     complete(kept(path), 300)
     assert "resumed" not in kept(path).kinds
     left = nothing_left(cli, tmp_path / "out")
-    told(Row("folder", "a second recorder for a run that has one", 2, "nothing", left, words(said)))
+    note_fault(
+        Row("folder", "a second recorder for a run that has one", 2, "nothing", left, words(said))
+    )
 
 
 def test_a_study_that_is_resumed_twice_at_once_is_done_once(
-    cli: Cli, tmp_path: Path, told: Told
+    cli: Cli, tmp_path: Path, note_fault: NoteFault
 ) -> None:
     out = tmp_path / "out"
     recorder = cli.start(
@@ -130,4 +134,4 @@ def test_a_study_that_is_resumed_twice_at_once_is_done_once(
         complete(kept(path), 30)
     left = nothing_left(cli, out)
     text = " / ".join(sorted({words(said) for said in refused}))
-    told(Row("folder", "three resume one study", 1, "nothing", left, text))
+    note_fault(Row("folder", "three resume one study", 1, "nothing", left, text))

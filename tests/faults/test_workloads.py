@@ -16,7 +16,7 @@ from .aftermath import PATIENCE, Kept, complete, in_order
 from .environments import STEP, Place, marked, python, text_of
 from .table import Row
 
-Told = Callable[[Row], None]
+NoteFault = Callable[[Row], None]
 Times = Callable[[int, int], int]
 SECOND_NS = 1_000_000_000
 MOST_MEMORY, MOST_FILE = 128 << 20, 48 << 20
@@ -28,7 +28,7 @@ BARE = pytest.mark.parametrize("place", ["bare"], indirect=True)
 @pytest.mark.parametrize("how", ["--duration", "gpuwatch stop"])
 @BARE
 def test_a_workload_that_never_ends_is_ended_by_a_limit_or_a_stop(
-    place: Place, mark: str, told: Told, how: str
+    place: Place, mark: str, note_fault: NoteFault, how: str
 ) -> None:
     forever = python(mark, "for n in range(1, 10**9):\n    step(n)\n    time.sleep(0.02)\n")
     if how == "--duration":
@@ -37,7 +37,7 @@ def test_a_workload_that_never_ends_is_ended_by_a_limit_or_a_stop(
         assert done.returncode == 0
     else:
         recorder = place.cli.start(*place.arguments(*forever))
-        place.said("log line 3")
+        place.wait_for_line("log line 3")
         place.cli("stop", place.path)
         assert recorder.wait(PATIENCE) == 0
         recorder.communicate()
@@ -45,7 +45,7 @@ def test_a_workload_that_never_ends_is_ended_by_a_limit_or_a_stop(
     in_order(found)
     assert len(found.steps) >= 3
     assert found.status.state is State.STOPPED
-    told(row(f"never ends; {how}", found, place.nothing_left(mark)))
+    note_fault(row(f"never ends; {how}", found, place.nothing_left(mark)))
 
 
 DAEMONISES = """
@@ -68,7 +68,7 @@ for n in range(1, 4):
 
 
 def test_what_daemonised_is_told_of_and_ends_with_its_run(
-    place: Place, mark: str, told: Told
+    place: Place, mark: str, note_fault: NoteFault
 ) -> None:
     place.cli(*place.arguments(*python(mark, DAEMONISES + "time.sleep(0.3)\n")))
     found = place.kept()
@@ -76,12 +76,12 @@ def test_what_daemonised_is_told_of_and_ends_with_its_run(
     assert found.status.state is State.FINISHED
     if place.kind == "bare":  # elsewhere the kernel ends it with the container's first process
         assert "process running; it was ended" in text_of(found, "left-behind")
-    told(row(f"daemonises, then ends ({place.kind})", found, place.nothing_left(mark)))
+    note_fault(row(f"daemonises, then ends ({place.kind})", found, place.nothing_left(mark)))
 
 
-def test_a_stop_ends_what_daemonised_too(place: Place, mark: str, told: Told) -> None:
+def test_a_stop_ends_what_daemonised_too(place: Place, mark: str, note_fault: NoteFault) -> None:
     recorder = place.cli.start(*place.arguments(*python(mark, DAEMONISES + "time.sleep(600)\n")))
-    place.said("log line 3")
+    place.wait_for_line("log line 3")
     assert len(marked(mark)) >= 2
     place.cli("stop", place.path)
     assert recorder.wait(PATIENCE) == 0
@@ -89,7 +89,7 @@ def test_a_stop_ends_what_daemonised_too(place: Place, mark: str, told: Told) ->
     found = place.kept()
     complete(found, 3)
     assert found.status.state is State.STOPPED
-    told(row(f"daemonises, then is stopped ({place.kind})", found, place.nothing_left(mark)))
+    note_fault(row(f"daemonises, then is stopped ({place.kind})", found, place.nothing_left(mark)))
 
 
 FLOODS = {
@@ -101,7 +101,7 @@ FLOODS = {
 @pytest.mark.parametrize("fault", FLOODS)
 @BARE
 def test_a_flood_of_output_is_cut_told_of_and_costs_no_memory(
-    place: Place, mark: str, told: Told, times: Times, fault: str
+    place: Place, mark: str, note_fault: NoteFault, times: Times, fault: str
 ) -> None:
     seconds = times(2, 60)
     body = f"""
@@ -116,7 +116,7 @@ print("size", size, flush=True)
 step(4)
 """
     recorder = place.cli.start(*place.arguments(*python(mark, body)))
-    place.said("log line 1")
+    place.wait_for_line("log line 1")
     peaks, before = [], high_water(recorder.pid)
     while recorder.poll() is None:
         peaks.append(high_water(recorder.pid))
@@ -141,7 +141,7 @@ step(4)
         place.nothing_left(mark),
         "; ".join(said),
     )
-    told(row)
+    note_fault(row)
 
 
 def high_water(pid: int) -> int:
@@ -155,7 +155,7 @@ def high_water(pid: int) -> int:
 
 @BARE
 def test_a_workload_that_closes_its_output_is_recorded_to_its_end(
-    place: Place, mark: str, told: Told
+    place: Place, mark: str, note_fault: NoteFault
 ) -> None:
     body = "step(1)\nos.close(1)\nos.close(2)\ntime.sleep(1)\nos._exit(6)\n"
     place.cli(*place.arguments(*python(mark, body)), code=1)
@@ -165,12 +165,12 @@ def test_a_workload_that_closes_its_output_is_recorded_to_its_end(
     assert found.meta["result"]["real_seconds"] > 1
     # Sampled to the end: the shim neither waits for output nor spins over closed pipes.
     assert found.ticks[-1][1] > found.meta["result"]["t"] - SECOND_NS
-    told(row("closes its output", found, place.nothing_left(mark)))
+    note_fault(row("closes its output", found, place.nothing_left(mark)))
 
 
 @BARE
 def test_a_workload_that_becomes_another_program_is_the_same_run(
-    place: Place, mark: str, told: Told
+    place: Place, mark: str, note_fault: NoteFault
 ) -> None:
     after = f"# {mark}\n{STEP}step(2)\nstep(3)\ntime.sleep(0.5)\nsys.exit(5)\n"
     body = f"step(1)\nos.execvp('python3', ['python3', '-c', {after!r}])\n"
@@ -178,7 +178,7 @@ def test_a_workload_that_becomes_another_program_is_the_same_run(
     found = place.kept()
     complete(found, 3)
     assert (found.status.state, found.status.exit_code) == (State.FAILED, 5)
-    told(row("becomes another program (exec)", found, place.nothing_left(mark)))
+    note_fault(row("becomes another program (exec)", found, place.nothing_left(mark)))
 
 
 STUBBORN = """
@@ -195,11 +195,11 @@ time.sleep(600)
 
 
 def test_children_that_ignore_sigterm_are_killed_with_their_parent(
-    place: Place, mark: str, told: Told, times: Times
+    place: Place, mark: str, note_fault: NoteFault, times: Times
 ) -> None:
     patient = times(0, 1)
     recorder = place.cli.start(*place.arguments(*python(mark, STUBBORN)))
-    place.said("log line 1")
+    place.wait_for_line("log line 1")
     assert len(marked(mark)) > 200
     begun = time.monotonic()
     recorder.send_signal(signal.SIGTERM)
@@ -214,7 +214,9 @@ def test_children_that_ignore_sigterm_are_killed_with_their_parent(
     complete(found, 1)
     assert (found.status.state, found.status.exit_code) == (State.STOPPED, 128 + signal.SIGKILL)
     fault = f"forks 200 children; all ignore SIGTERM ({place.kind})"
-    told(row(fault, found, place.nothing_left(mark), f", ended {took:.0f} s after the signal"))
+    note_fault(
+        row(fault, found, place.nothing_left(mark), f", ended {took:.0f} s after the signal")
+    )
 
 
 GARBAGE = """
@@ -236,7 +238,9 @@ step(2)
 
 
 @BARE
-def test_garbage_for_step_lines_is_log_and_no_number(place: Place, mark: str, told: Told) -> None:
+def test_garbage_for_step_lines_is_log_and_no_number(
+    place: Place, mark: str, note_fault: NoteFault
+) -> None:
     place.cli(*place.arguments(*python(mark, GARBAGE)))
     found = place.kept()
     assert found.steps[0] == 1 and found.steps[-1] == 2
@@ -246,7 +250,7 @@ def test_garbage_for_step_lines_is_log_and_no_number(place: Place, mark: str, to
     assert "no more of these" in malformed[-1]
     fault = "2,000 malformed step lines and random bytes"
     said = f"{found.status.text}; {malformed[0]}; ...; {malformed[-1]}"
-    told(Row("workload", fault, 1, "nothing", place.nothing_left(mark), said))
+    note_fault(Row("workload", fault, 1, "nothing", place.nothing_left(mark), said))
 
 
 RESTRICTED = """
@@ -268,14 +272,14 @@ os.kill(0, 9)
 
 @BARE
 def test_a_workload_that_takes_its_own_limits_away_harms_itself_alone(
-    place: Place, mark: str, told: Told
+    place: Place, mark: str, note_fault: NoteFault
 ) -> None:
     place.cli(*place.arguments(*python(mark, RESTRICTED)), code=1)
     found = place.kept()
     complete(found, 3)
     assert (found.status.state, found.status.exit_code) == (State.KILLED, 128 + signal.SIGKILL)
     fault = "goes to a deleted folder, umask 0777, limits of 0, kills its process group"
-    told(row(fault, found, place.nothing_left(mark)))
+    note_fault(row(fault, found, place.nothing_left(mark)))
 
 
 def row(fault: str, found: Kept, left: str, more: str = "") -> Row:

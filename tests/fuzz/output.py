@@ -33,15 +33,15 @@ def of_csv(text: str) -> list[str]:
 
 def of_markdown(text: str) -> list[str]:
     # An invisible space keeps GitHub from making mentions.
-    told = bad_characters(text, "\n\u200b")
+    problems = bad_characters(text, "\n\u200b")
     if re.search(r"(?<!\\)<(?:script|img|svg|a|iframe)\b", text, re.IGNORECASE):
-        told.append("HTML in the Markdown")
-    return told
+        problems.append("HTML in the Markdown")
+    return problems
 
 
 def of_json(text: str) -> list[str]:
     """One document, or one a line; strict JSON."""
-    told = bad_characters(text)
+    problems = bad_characters(text)
 
     def refuse(name: str) -> None:
         raise ValueError(f"{name} is no JSON")
@@ -53,15 +53,15 @@ def of_json(text: str) -> list[str]:
             for line in text.splitlines():
                 json.loads(line, parse_constant=refuse)
         except ValueError as error:
-            told.append(f"no strict JSON: {error}")
-    return told
+            problems.append(f"no strict JSON: {error}")
+    return problems
 
 
 class _Tags(HTMLParser):
     def __init__(self) -> None:
         super().__init__(convert_charrefs=True)
         self.count: Counter[str] = Counter()
-        self.told: list[str] = []
+        self.errors: list[str] = []
         self.policy = False
         self.scripts = 0
 
@@ -72,11 +72,11 @@ class _Tags(HTMLParser):
             known = value or ""
             self.policy |= name == "http-equiv" and known == "Content-Security-Policy"
             if name.startswith("on"):
-                self.told.append(f"a handler: {name}")
+                self.errors.append(f"a handler: {name}")
             if name in ("src", "href", "xlink:href", "action", "data") and not known.startswith(
                 ("#", "data:image/")
             ):
-                self.told.append(f"a reference elsewhere: {known[:60]}")
+                self.errors.append(f"a reference elsewhere: {known[:60]}")
 
 
 _ACTING = frozenset({"iframe", "object", "embed", "form", "base", "link", "frame", "applet"})
@@ -86,23 +86,23 @@ def of_html(text: str) -> list[str]:
     """A whole page, or a picture: no script but the page's own, nothing from elsewhere."""
     tags = _Tags()
     tags.feed(text)
-    told = [*bad_characters(text, "\n\t"), *tags.told[:3]]
-    told += [f"<{tag}>" for tag in _ACTING & tags.count.keys()]
+    problems = [*bad_characters(text, "\n\t"), *tags.errors[:3]]
+    problems += [f"<{tag}>" for tag in _ACTING & tags.count.keys()]
     if tags.count["html"]:
         if not tags.policy:
-            told.append("no Content-Security-Policy")
+            problems.append("no Content-Security-Policy")
         if tags.scripts != 1:  # what draws its curves
-            told.append(f"{tags.scripts} scripts")
+            problems.append(f"{tags.scripts} scripts")
     elif tags.count["script"]:
-        told.append("a script in the picture")
-    return told
+        problems.append("a script in the picture")
+    return problems
 
 
 def of_error(text: str) -> list[str]:
     """Standard error: notes, and at the end one line that says what, why and what helps."""
-    told = bad_characters(text)
+    problems = bad_characters(text)
     if "Traceback" in text:
-        told.append("a traceback")
+        problems.append("a traceback")
     if max(map(len, text.splitlines()), default=0) > 5000:
-        told.append("a line of more than 5,000 characters")
-    return told
+        problems.append("a line of more than 5,000 characters")
+    return problems

@@ -180,12 +180,12 @@ def test_a_file_that_powershell_wrote_is_read(samples: Path, tmp_path: Path) -> 
     text = (samples / "nsys-stats.csv").read_text()
     other = tmp_path / "utf16.csv"
     other.write_text(text, encoding="utf-16")
-    assert load(other).found == load(samples / "nsys-stats.csv").found
+    assert load(other).report == load(samples / "nsys-stats.csv").report
 
 
 def test_a_last_line_without_its_end_is_told(samples: Path, tmp_path: Path) -> None:
     text = (samples / "nsys-2021-gpukernsum.csv").read_text().rstrip("\n")
-    assert "may be cut off" in loaded(tmp_path, text).found.notes[0]
+    assert "may be cut off" in loaded(tmp_path, text).report.notes[0]
 
 
 @pytest.mark.parametrize(

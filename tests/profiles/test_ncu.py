@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from gpuwatch.core.errors import UsageError
 from gpuwatch.profiles import ncu
-from gpuwatch.profiles.base import Found, Text
+from gpuwatch.profiles.base import Report, Text
 from gpuwatch.profiles.files import load
 from gpuwatch.profiles.merge import merge
 from gpuwatch.profiles.ncu_metrics import parts_of
@@ -40,7 +40,7 @@ def launch(kernel: str, time: int, read: int, fma: int) -> Launch:
 launches = st.lists(st.builds(launch, names, whole, whole, whole), min_size=1, max_size=8)
 
 
-def read(text: str) -> Found:
+def read(text: str) -> Report:
     found = ncu.read(Text("f.csv", text.split("\n")))
     assert found is not None
     return found

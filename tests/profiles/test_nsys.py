@@ -62,7 +62,7 @@ def test_the_unit_of_the_header_counts(unit: str, factor: int) -> None:
 
 
 def test_all_reports_of_one_file_are_read_and_the_others_are_left(samples: Path) -> None:
-    found = load(samples / "nsys-stats.csv").found
+    found = load(samples / "nsys-stats.csv").report
     assert {name: len(rows) for name, rows in found.tables.items()} == {
         "cuda_api_sum": 1,
         "cuda_gpu_kern_sum": 2,
@@ -73,13 +73,13 @@ def test_all_reports_of_one_file_are_read_and_the_others_are_left(samples: Path)
 
 
 def test_the_names_of_2021_are_understood(samples: Path) -> None:
-    (first, second) = load(samples / "nsys-2021-gpukernsum.csv").found.tables["cuda_gpu_kern_sum"]
+    (first, second) = load(samples / "nsys-2021-gpukernsum.csv").report.tables["cuda_gpu_kern_sum"]
     assert first == Entry("volta_sgemm_128x64_nn", 8, 280000, 35000, None, 34000, 37000, None)
     assert second.name == "void fill<float, 4>(int, float*)"
 
 
 def test_thousands_commas_of_the_text_table_are_no_columns(samples: Path) -> None:
-    kernels = load(samples / "nsys-stats.txt").found.tables["cuda_gpu_kern_sum"]
+    kernels = load(samples / "nsys-stats.txt").report.tables["cuda_gpu_kern_sum"]
     assert kernels[0].total == 280000
 
 

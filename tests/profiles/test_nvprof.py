@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from gpuwatch.core.errors import UsageError
 from gpuwatch.profiles import nvprof
-from gpuwatch.profiles.base import Found, Text
+from gpuwatch.profiles.base import Report, Text
 from gpuwatch.profiles.files import load
 from gpuwatch.profiles.merge import merge
 from tests.profiles.conftest import loaded
@@ -41,7 +41,7 @@ counted = st.builds(
 )
 
 
-def read(text: str) -> Found:
+def read(text: str) -> Report:
     found = nvprof.read(Text("f.log", text.split("\n")))
     assert found is not None
     return found
@@ -94,7 +94,7 @@ def test_winograd_does_fewer_operations_for_more_traffic_than_implicit_gemm(
 
 
 def test_copies_are_no_kernels(samples: Path) -> None:
-    tables = load(samples / "nvprof-winograd-summary.log").found.tables
+    tables = load(samples / "nvprof-winograd-summary.log").report.tables
     assert [row.name for row in tables["cuda_gpu_mem_time_sum"]] == [
         "[CUDA memcpy HtoD]",
         "[CUDA memset]",
@@ -103,7 +103,7 @@ def test_copies_are_no_kernels(samples: Path) -> None:
 
 
 def test_the_log_names_device_and_command(samples: Path) -> None:
-    found = load(samples / "nvprof-winograd-metrics.log").found
+    found = load(samples / "nvprof-winograd-metrics.log").report
     assert found.devices == ("Tesla V100-SXM2-16GB",)
     assert found.command == "python train.py"
 

@@ -14,26 +14,26 @@ BEGIN, END = "<!-- soak: begin -->", "<!-- soak: end -->"
 
 
 def markdown(outcome: Outcome) -> str:
-    """What was done, what it left, and what those took that stayed."""
+    """Actions, leftovers, and the resources of long-running programs."""
     today = datetime.now(timezone.utc).date().isoformat()
     checks = len(next(iter(outcome.left.values())))
     lines = [
         f"{today}, Linux {platform.release()}, {os.cpu_count()} cores, Python "
         f"{platform.python_version()}: {outcome.minutes:.0f} minutes, "
-        f"{sum(outcome.done.values())} acts, {len(outcome.wrong)} of them other than they should.",
+        f"{sum(outcome.done.values())} actions, {len(outcome.wrong)} of them failed.",
         "",
         "| done | times |",
         "| --- | --- |",
         *(f"| {name} | {outcome.done[name]} |" for name in sorted(outcome.done)),
         "",
-        f"| left behind | most at one of {checks} looks | at the end |",
+        f"| left behind | most at one of {checks} checks | at the end |",
         "| --- | --- | --- |",
         *(
             f"| {name.replace('_', ' ')} | {max(counts)} | {counts[-1]} |"
             for name, counts in outcome.left.items()
         ),
         "",
-        "| stayed all along | memory (RSS), MiB | MiB an hour (95 %) | descriptors | threads |",
+        "| ran throughout | memory (RSS), MiB | MiB an hour (95 %) | descriptors | threads |",
         "| --- | --- | --- | --- | --- |",
         *(_row(name, each) for name, each in outcome.grown.items()),
     ]

@@ -194,7 +194,7 @@ def test_a_parameter_of_any_type_is_taken_or_refused(value: object) -> None:
 def test_files_that_are_none_are_told_apart(tmp_path: Path) -> None:
     with pytest.raises(StorageError, match="is not there"):
         load(tmp_path / "none.toml")
-    with pytest.raises(StorageError, match="is no file"):
+    with pytest.raises(StorageError, match="is not a file"):
         load(tmp_path)
     big = tmp_path / "big.toml"
     big.write_bytes(b"#" * (256 * 1024 + 1))

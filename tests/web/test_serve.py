@@ -36,10 +36,10 @@ class Shown:
         self.page = browser.new_page(viewport={"width": 1000, "height": 600})
         self.text = ""
         self.requests: list[str] = []
-        self.told: list[str] = []
+        self.errors: list[str] = []
         self.page.on("request", lambda request: self.requests.append(request.url))
-        self.page.on("console", lambda message: self.told.append(message.text))
-        self.page.on("pageerror", lambda error: self.told.append(str(error)))
+        self.page.on("console", lambda message: self.errors.append(message.text))
+        self.page.on("pageerror", lambda error: self.errors.append(str(error)))
         self.page.on("websocket", lambda found: found.on("framereceived", self._received))
         self.page.goto(address)
 
@@ -50,7 +50,7 @@ class Shown:
     def wait(self, text: str, seconds: float = 40) -> None:
         deadline = time.monotonic() + seconds
         while text not in self.text:
-            assert time.monotonic() < deadline, (text, self.text[-3000:], self.told)
+            assert time.monotonic() < deadline, (text, self.text[-3000:], self.errors)
             self.page.wait_for_timeout(50)
 
     def press(self, key: str) -> None:
@@ -68,7 +68,7 @@ def test_the_home_screen_is_drawn_answers_keys_and_acts_on_nothing(
     assert served.token not in shown.page.url, "the token is not left in the address"
     own = f"http://127.0.0.1:{served.port}/"
     assert all(url.startswith(own) for url in shown.requests), shown.requests
-    told = [each for each in shown.told if not each.startswith(("CLOSED", "ping="))]
+    told = [each for each in shown.errors if not each.startswith(("CLOSED", "ping="))]
     assert not told, "its content policy stops nothing of its own"
     assert len(shown.page.screenshot()) > 10_000, "a picture of text takes that many bytes"
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from gpuwatch.analysis.results import Cell, Difference, Question, StudyResult
-from gpuwatch.analysis.study.notes import of_runs, warnings
+from gpuwatch.analysis.study.notes import run_notes, warnings
 from gpuwatch.core.text import clean
 from gpuwatch.core.units import percent
 from gpuwatch.session.reading.status import State
@@ -70,7 +70,7 @@ def sections(result: StudyResult, width: int, first: int) -> list[Section]:
         body += difference_rows(_differences(question), place, names)
         found.append(Section(heading, tuple(body)))
     rows = evidence_rows(result, width)
-    notes = [*notes_of(result), *of_runs(result), *warnings(result)]
+    notes = [*notes_of(result), *run_notes(result), *warnings(result)]
     if notes:
         rows.append(rule("to know before believing it", width))
     for note in notes:

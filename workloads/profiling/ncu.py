@@ -159,7 +159,7 @@ def _kernel(name: str, launches: Sequence[Mapping[str, float | None]]) -> Kernel
 
 def _flop(values: Mapping[str, float | None]) -> float | None:
     scalar = _total(
-        None if (found := values.get(name)) is None else weight * found
+        None if (value := values.get(name)) is None else weight * value
         for name, weight in _WEIGHTS.items()
     )
     tensor = _tensor_flop(values)
@@ -201,11 +201,11 @@ def _long(head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[_Launch]:
     if any(name not in head for name in wanted):
         return []
     places = [head.index(name) for name in wanted]
-    found: dict[str, tuple[str, dict[str, float | None]]] = {}
+    launches: dict[str, tuple[str, dict[str, float | None]]] = {}
     for row in rows:
         number, kernel, metric, unit, value = (row[at] for at in places)
-        found.setdefault(number, (kernel, {}))[1][metric] = _value(value, unit)
-    return list(found.values())
+        launches.setdefault(number, (kernel, {}))[1][metric] = _value(value, unit)
+    return list(launches.values())
 
 
 def _value(text: str, unit: str) -> float | None:

@@ -48,7 +48,7 @@ class ProfileExtent:
 
 
 @dataclass(frozen=True)
-class Found:
+class ProfileResult:
     """The result of profiling."""
 
     steps: int | None = None
@@ -82,29 +82,29 @@ class Cost:
         }
 
 
-def extent(asked: int, step_seconds: float) -> ProfileExtent | None:
+def extent(requested: int, step_seconds: float) -> ProfileExtent | None:
     """The part of the requested steps that fits the budget; None if steps are too long."""
     if step_seconds > LONGEST_STEP_SECONDS:
         return None
-    fit = int(BUDGET_SECONDS / (SLOWDOWN * step_seconds)) if step_seconds > 0 else asked + 1
-    return ProfileExtent(max(1, min(asked, fit - 1)), int(fit > 1))
+    fit = int(BUDGET_SECONDS / (SLOWDOWN * step_seconds)) if step_seconds > 0 else requested + 1
+    return ProfileExtent(max(1, min(requested, fit - 1)), int(fit > 1))
 
 
 def profile_steps(
     begin: Callable[[], None],
     step: Callable[[], None],
     device: torch.device,
-    asked: int,
+    requested: int,
     step_seconds: float,
-) -> Found:
+) -> ProfileResult:
     """Take steps under the profiler; a failure becomes a reason, never an error.
 
     ``begin`` prepares the data and ``step`` takes one step; ``step_seconds`` is the mean of the
     timed ones.
     """
-    planned = extent(asked, step_seconds)
+    planned = extent(requested, step_seconds)
     if planned is None:
-        return Found(
+        return ProfileResult(
             reason=f"a step takes {step_seconds:.0f} s, and steps over "
             f"{LONGEST_STEP_SECONDS:.0f} s are not profiled"
         )
@@ -113,37 +113,39 @@ def profile_steps(
         seconds, tables = _trace(step, device, planned)
     except Exception as error:
         message = str(error).strip().partition("\n")[0]
-        return Found(reason=f"torch.profiler failed: {type(error).__name__}: {message}"[:1000])
+        return ProfileResult(
+            reason=f"torch.profiler failed: {type(error).__name__}: {message}"[:1000]
+        )
     reason, notes = None, []
-    if planned.steps < asked:
+    if planned.steps < requested:
         notes.append(
-            f"{planned.steps} of {asked} steps: a step takes {step_seconds:.2g} s, and profiling "
-            f"is to take about {BUDGET_SECONDS:.0f} s"
+            f"{planned.steps} of {requested} steps: a step takes {step_seconds:.2g} s, and "
+            f"profiling is limited to about {BUDGET_SECONDS:.0f} s"
         )
     if device.type == "cuda" and not any(table.name == "cuda_gpu_kern_sum" for table in tables):
         reason = (
-            "the profiler saw no kernel: CUPTI, of which one user at a time is possible, was busy "
+            "the profiler saw no kernel: CUPTI, which allows one user at a time, was busy "
             "(end nsys, ncu or DCGM's profiling on this GPU), or this torch was built without it; "
             f"{_KINETO_LOG}=0 shows what it says"
         )
-    return Found(planned.steps, seconds, tables, reason, tuple(notes))
+    return ProfileResult(planned.steps, seconds, tables, reason, tuple(notes))
 
 
-def report(found: Found, device: torch.device, cost: Cost) -> None:
+def report(result: ProfileResult, device: torch.device, cost: Cost) -> None:
     """Print the ``profile`` events: one per part of a table, or one if there is none."""
     keys = {
         "tool": "torch.profiler",
         "version": str(torch.__version__),
         "device": device.type,
-        "steps": found.steps,
-        "step_seconds": found.step_seconds,
-        "reason": found.reason,
-        "notes": list(found.notes),
+        "steps": result.steps,
+        "step_seconds": result.step_seconds,
+        "reason": result.reason,
+        "notes": list(result.notes),
         **cost.keys(),
     }
-    if not found.tables:
+    if not result.tables:
         emit("profile", **keys, table=None, columns=[], rows=[], rows_left_out=0)
-    for table in found.tables:
+    for table in result.tables:
         listed = list(parts(table.rows, LARGEST_LINE - 4096))
         for number, rows in enumerate(listed, 1):
             emit(

@@ -62,16 +62,21 @@ def tables(events: Iterable[Event]) -> list[Table]:
     for event in events:
         by_category.setdefault(event.category, []).append(event)
 
-    def of(*categories: str) -> list[Event]:
+    def in_categories(*categories: str) -> list[Event]:
         return [event for category in categories for event in by_category.get(category, ())]
 
-    copies = of("gpu_memcpy", "gpu_memset")
+    copies = in_categories("gpu_memcpy", "gpu_memset")
     result = [
-        _times("cuda_gpu_kern_sum", "Instances", "Name", _by_name(of("kernel"))),
-        _times("cuda_api_sum", "Num Calls", "Name", _by_name(of("cuda_runtime", "cuda_driver"))),
+        _times("cuda_gpu_kern_sum", "Instances", "Name", _by_name(in_categories("kernel"))),
+        _times(
+            "cuda_api_sum",
+            "Num Calls",
+            "Name",
+            _by_name(in_categories("cuda_runtime", "cuda_driver")),
+        ),
         _times("cuda_gpu_mem_time_sum", "Count", "Operation", _by_operation(copies)),
         _sizes(copies),
-        _operators(of("cpu_op")),
+        _operators(in_categories("cpu_op")),
     ]
     return [table for table in result if table.rows]
 
@@ -114,22 +119,22 @@ def _end(event: Event) -> int:
     return event.start + event.duration
 
 
-def _close(found: dict[str, list[int]], event: Event, children: list[int]) -> None:
-    found.setdefault(event.name, []).append(max(0, event.duration - sum(children)))
+def _close(times: dict[str, list[int]], event: Event, children: list[int]) -> None:
+    times.setdefault(event.name, []).append(max(0, event.duration - sum(children)))
 
 
 def _by_name(events: Iterable[Event]) -> dict[str, list[int]]:
-    found: dict[str, list[int]] = {}
+    times: dict[str, list[int]] = {}
     for event in events:
-        found.setdefault(event.name, []).append(event.duration)
-    return found
+        times.setdefault(event.name, []).append(event.duration)
+    return times
 
 
 def _by_operation(events: Iterable[Event]) -> dict[str, list[int]]:
-    found: dict[str, list[int]] = {}
+    times: dict[str, list[int]] = {}
     for event in events:
-        found.setdefault(_operation(event.name), []).append(event.duration)
-    return found
+        times.setdefault(_operation(event.name), []).append(event.duration)
+    return times
 
 
 def _operation(name: str) -> str:

@@ -133,7 +133,7 @@ def matching(among: Iterable[Document], sought: CeilingQuery) -> Document | None
     return fitting[0] if len(fitting) == 1 else None
 
 
-def of_another_torch(among: Iterable[Document], sought: CeilingQuery) -> Document | None:
+def matching_except_torch(among: Iterable[Document], sought: CeilingQuery) -> Document | None:
     """The newest document that matches in everything but torch, with ``run_torch`` added.
 
     A container seldom has the torch of the bare machine, but its device reaches about the same;
@@ -157,7 +157,7 @@ class AmbiguousCeilings:
 
 
 def undecided(among: Iterable[Document], sought: CeilingQuery) -> AmbiguousCeilings | None:
-    """Why neither :func:`matching` nor :func:`of_another_torch` finds a document for this device.
+    """Why neither :func:`matching` nor :func:`matching_except_torch` finds a document for it.
 
     ``None`` if the device was never measured.
     """
@@ -177,9 +177,9 @@ def undecided(among: Iterable[Document], sought: CeilingQuery) -> AmbiguousCeili
         )
         return AmbiguousCeilings(
             f"{len(fitting)} calibrations of {sought.name} are stored ({choices}), and the run"
-            f" does not tell its {keys}",
+            f" does not report its {keys}",
             f"a `versions` line with {' and '.join(f'`{key}`' for key in unknown)}"
-            " tells which (docs/step-lines.md)",
+            " selects one (docs/step-lines.md)",
         )
     key = "driver" if sought.kind == "gpu" else "threads"
     has = sorted({str(document.get(key)) for document in known})

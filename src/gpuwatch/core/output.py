@@ -60,7 +60,7 @@ def write_once(path: Path, data: bytes) -> None:
         temporary.unlink()
 
 
-def asked_for(path: Path, *, new: bool = False) -> contextlib.AbstractContextManager[BinaryIO]:
+def open_output(path: Path, *, new: bool = False) -> contextlib.AbstractContextManager[BinaryIO]:
     """Open a file that the user named, for writing within the block.
 
     Its mode follows the umask, or is that of the caller's own file that it replaces. ``new``: do

@@ -89,7 +89,7 @@ class Kernel:
 
 
 @dataclass(frozen=True)
-class Found:
+class Report:
     """The contents of one file."""
 
     tool: str

@@ -14,7 +14,7 @@ from gpuwatch.core.lazy_dataclass import dataclass
 from gpuwatch.core.paths import read_regular
 from gpuwatch.core.text import clean
 from gpuwatch.profiles import ncu, nsys, nvprof
-from gpuwatch.profiles.base import MAKE, RECOGNISED, Found, Text
+from gpuwatch.profiles.base import MAKE, RECOGNISED, Report, Text
 
 LARGEST = 64 * 1024 * 1024
 """Maximum file size in bytes. Summaries take kilobytes; ``ncu`` some 2 KB a launch and metric."""
@@ -46,7 +46,7 @@ class Profile:
     """The file's name without its folder."""
     bytes: int
     sha256: str
-    found: Found
+    report: Report
 
 
 def load(path: Path) -> Profile:
@@ -75,20 +75,20 @@ def load(path: Path) -> Profile:
     if len(content) > LARGEST:
         raise UsageError(f"{shown} grows while it is read", "wait until it is written")
     text = Text(shown, _lines(path, content))
-    found = [output for output in (reader(text) for reader in _READERS) if output is not None]
-    if not found:
+    reports = [output for output in (reader(text) for reader in _READERS) if output is not None]
+    if not reports:
         raise UsageError(
             f"{shown} ({len(text.lines)} lines) holds no profile; {RECOGNISED}",
             "print one: " + " | ".join(f"`{command}`" for command in MAKE.values()),
         )
-    if len(found) > 1:
-        tools = " and ".join(output.tool for output in found)
+    if len(reports) > 1:
+        tools = " and ".join(output.tool for output in reports)
         raise UsageError(f"{shown} holds output of {tools}", "save each tool's output by itself")
     digest = hashlib.sha256(content).hexdigest()
-    notes = found[0].notes
+    notes = reports[0].notes
     if not content.rstrip(b"\0").endswith(b"\n"):
         notes = (*notes, "the last line has no end: the file may be cut off")
-    return Profile(shown, len(content), digest, replace(found[0], notes=notes))
+    return Profile(shown, len(content), digest, replace(reports[0], notes=notes))
 
 
 def _lines(path: Path, content: bytes) -> Sequence[str]:

@@ -62,27 +62,27 @@ def merge(profiles: Sequence[Profile], device_name: str | None = None) -> Import
     for one, other in combinations(profiles, 2):
         if one.sha256 == other.sha256:
             raise UsageError(f"{one.name} and {other.name} are the same file", "give it once")
-    device = _only("GPUs", [(p.name, name) for p in profiles for name in p.found.devices])
+    device = _only("GPUs", [(p.name, name) for p in profiles for name in p.report.devices])
     if device and device_name and device != device_name:
         raise UsageError(
             f"the profile is of a {device}, not of a {device_name}", "leave --device-name out"
         )
-    capability = _only("compute capabilities", [(p.name, p.found.capability) for p in profiles])
-    notes = [f"{p.name}: {note}" for p in profiles for note in p.found.notes]
+    capability = _only("compute capabilities", [(p.name, p.report.capability) for p in profiles])
+    notes = [f"{p.name}: {note}" for p in profiles for note in p.report.notes]
     profile = {**_profile(profiles, notes), "notes": notes}
     counters = _counters(profiles, _launches(profiles))
     return Imported(
         device or device_name,
         capability,
-        next((p.found.command for p in profiles if p.found.command), None),
+        next((p.report.command for p in profiles if p.report.command), None),
         profile,
         counters,
     )
 
 
-def _only(what: str, said: Sequence[tuple[str, str | None]]) -> str | None:
+def _only(what: str, candidates: Sequence[tuple[str, str | None]]) -> str | None:
     """The one value that all files agree on; ``None`` if no file has it."""
-    values = {value: name for name, value in said if value}
+    values = {value: name for name, value in candidates if value}
     if len(values) > 1:
         (one, first), (other, second) = list(values.items())[:2]
         where = first if first == second else f"{first} and {second}"
@@ -92,26 +92,26 @@ def _only(what: str, said: Sequence[tuple[str, str | None]]) -> str | None:
 
 def _profile(profiles: Sequence[Profile], notes: list[str]) -> dict[str, JSON]:
     """The tables of all files. Another tool's times take precedence over ncu's."""
-    timed = [p for p in profiles if p.found.tables and p.found.tool != "ncu"]
-    if timed and any(p.found.tool == "ncu" for p in profiles):
+    timed = [p for p in profiles if p.report.tables and p.report.tool != "ncu"]
+    if timed and any(p.report.tool == "ncu" for p in profiles):
         notes.append("times are not those of ncu: it runs each kernel by itself, at a fixed clock")
-    chosen = timed or [p for p in profiles if p.found.tables] or list(profiles)
+    chosen = timed or [p for p in profiles if p.report.tables] or list(profiles)
     _one_tool(chosen, "times")
     tables: dict[str, tuple[str, tuple[Entry, ...]]] = {}
     for p in chosen:
-        for name, rows in p.found.tables.items():
+        for name, rows in p.report.tables.items():
             if name in tables:
                 raise UsageError(f"{tables[name][0]} and {p.name} both hold {name}", _BY_ITSELF)
             tables[name] = p.name, rows
     if not tables:
         launches: dict[str, Entry] = {}
-        for kernel in (kernel for p in chosen for kernel in p.found.kernels):
+        for kernel in (kernel for p in chosen for kernel in p.report.kernels):
             launches.setdefault(kernel.name, Entry(kernel.name, kernel.launches, None))
         tables[KERNELS] = "", tuple(launches.values())
         notes.append("no file holds times: of the kernels only their launches are known")
     return {
-        "tool": chosen[0].found.tool,
-        "version": next((p.found.version for p in chosen if p.found.version), None),
+        "tool": chosen[0].report.tool,
+        "version": next((p.report.version for p in chosen if p.report.version), None),
         "device": "cuda",
         "steps": None,
         "step_seconds": None,
@@ -121,7 +121,7 @@ def _profile(profiles: Sequence[Profile], notes: list[str]) -> dict[str, JSON]:
 
 
 def _one_tool(profiles: Sequence[Profile], what: str) -> None:
-    tools = {p.found.tool: p.name for p in profiles}
+    tools = {p.report.tool: p.name for p in profiles}
     if len(tools) > 1:
         (one, first), (other, second) = list(tools.items())[:2]
         raise UsageError(f"{what} of two tools: {first} ({one}) and {second} ({other})", _BY_ITSELF)
@@ -150,7 +150,7 @@ def _table(name: str, entries: Sequence[Entry]) -> dict[str, JSON]:
 
 def _launches(profiles: Sequence[Profile]) -> int | None:
     """Launches of all kernels in the largest summary of times; ``None`` if there is none."""
-    tables = [p.found.tables[KERNELS] for p in profiles if KERNELS in p.found.tables]
+    tables = [p.report.tables[KERNELS] for p in profiles if KERNELS in p.report.tables]
     known = [[row.count for row in rows if row.count is not None] for rows in tables]
     return max((sum(counts) for counts in known), default=None)
 
@@ -160,13 +160,13 @@ def _counters(profiles: Sequence[Profile], ran: int | None) -> JSON:
 
     ``ran`` is the number of launches according to a summary of times, if there is one.
     """
-    counting = [p for p in profiles if p.found.kernels]
+    counting = [p for p in profiles if p.report.kernels]
     if not counting:
         return None
     _one_tool(counting, "counters")
-    tool = counting[0].found.tool
+    tool = counting[0].report.tool
     own_notes: list[str] = []
-    timed = [p for p in profiles if p.found.tool == tool]
+    timed = [p for p in profiles if p.report.tool == tool]
     kernels = [_with_duration(kernel, timed) for kernel in _joined(counting, own_notes)]
     kernels = [_from_rates(kernel, own_notes) for kernel in kernels]
     counted = [part for part in _OF if any(part in kernel.parts for kernel in kernels)]
@@ -225,7 +225,7 @@ def _joined(profiles: Sequence[Profile], notes: list[str]) -> list[Kernel]:
     """The kernels of all files by name. Each part comes from one file."""
     joined: dict[str, Kernel] = {}
     for p in profiles:
-        for kernel in p.found.kernels:
+        for kernel in p.report.kernels:
             known = joined.get(kernel.name, Kernel(kernel.name, kernel.launches, {}))
             if twice := known.parts.keys() & kernel.parts.keys() - {"duration"}:
                 what = ", ".join(sorted(twice))
@@ -245,7 +245,7 @@ def _joined(profiles: Sequence[Profile], notes: list[str]) -> list[Kernel]:
 def _with_duration(kernel: Kernel, profiles: Sequence[Profile]) -> Kernel:
     """Add its time from a summary of the same tool, if that has as many launches."""
     for p in profiles:
-        for row in p.found.tables.get(KERNELS, ()):
+        for row in p.report.tables.get(KERNELS, ()):
             same = row.name == kernel.name and row.count == kernel.launches
             if same and row.total is not None and "duration" not in kernel.parts:
                 return replace(kernel, parts={**kernel.parts, "duration": row.total})

@@ -11,8 +11,8 @@ from gpuwatch.core.lazy_dataclass import dataclass
 from gpuwatch.profiles.base import (
     KERNELS,
     Entry,
-    Found,
     Kernel,
+    Report,
     Text,
     added,
     cells,
@@ -49,7 +49,7 @@ class _Report:
     seen: bool = False
 
 
-def read(text: Text) -> Found | None:
+def read(text: Text) -> Report | None:
     """The launches of the file, by kernel; ``None`` if it has no header of ncu.
 
     Raises:
@@ -78,7 +78,7 @@ def read(text: Text) -> Found | None:
     launches = list(report.launches.values())
     times = _times(launches)
     kernels = added([_kernel(launch, report.notes) for launch in launches])
-    return Found(
+    return Report(
         _TOOL,
         None,
         {KERNELS: times} if any(row.total is not None for row in times) else {},

@@ -17,7 +17,7 @@ from gpuwatch.profiles.base import (
     COPY_TIME,
     KERNELS,
     Entry,
-    Found,
+    Report,
     Text,
     cells,
     count,
@@ -72,7 +72,7 @@ class _Layout:
     factors: dict[str, float | None]
 
 
-def read(text: Text) -> Found | None:
+def read(text: Text) -> Report | None:
     """All tables of the file; ``None`` if it has no header of ``nsys stats``.
 
     Raises:
@@ -114,7 +114,7 @@ def read(text: Text) -> Found | None:
         return None
     if not tables:
         raise text.error(0, "none of its reports is one that is read", _TOOL)
-    return Found(_TOOL, version, tables, notes=tuple(notes))
+    return Report(_TOOL, version, tables, notes=tuple(notes))
 
 
 def _open(text: Text, at: int) -> tuple[list[str], Callable[[str], list[str] | None], int]:

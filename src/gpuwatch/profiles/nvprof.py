@@ -13,8 +13,8 @@ from gpuwatch.profiles.base import (
     KERNELS,
     ROUNDED,
     Entry,
-    Found,
     Kernel,
+    Report,
     Text,
     added,
     cells,
@@ -54,7 +54,7 @@ class _Log:
     notes: dict[str, None] = field(default_factory=dict)
 
 
-def read(text: Text) -> Found | None:
+def read(text: Text) -> Report | None:
     """All sections of the log; ``None`` if it has no header of nvprof.
 
     Raises:
@@ -87,7 +87,7 @@ def read(text: Text) -> Found | None:
         why = f"no kernel was timed, and none of the metrics {', '.join(PARTS)} is there"
         raise text.error(0, why, _TOOL)
     tables = {name: merged(rows) for name, rows in log.times.items()}
-    return Found(
+    return Report(
         _TOOL,
         None,
         tables,

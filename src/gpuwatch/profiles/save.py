@@ -78,10 +78,10 @@ def _imported(profiles: Sequence[Profile], imported: Imported) -> JSON:
                 "name": each.name,
                 "sha256": each.sha256,
                 "bytes": each.bytes,
-                "tool": each.found.tool,
-                "version": each.found.version,
-                "tables": sorted(each.found.tables),
-                "counters": bool(each.found.kernels),
+                "tool": each.report.tool,
+                "version": each.report.version,
+                "tables": sorted(each.report.tables),
+                "counters": bool(each.report.kernels),
             }
             for each in profiles
         ],

@@ -49,7 +49,7 @@ class RunCeilings:
         ambiguous: list[AmbiguousCeilings] = []
         for device in self._chosen(intake):
             sought = _sought(device, intake.versions)
-            document = ceilings.matching(stored, sought) or ceilings.of_another_torch(
+            document = ceilings.matching(stored, sought) or ceilings.matching_except_torch(
                 stored, sought
             )
             ambiguity = None if document is not None else ceilings.undecided(stored, sought)

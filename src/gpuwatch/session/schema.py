@@ -129,8 +129,8 @@ def wide_table(name: str, channels: int) -> str:
 
 def tables(version: int) -> dict[str, str]:
     """:data:`TABLES` as a file of that schema has them."""
-    found = {name: sql for name, sql in TABLES.items() if version >= _SINCE.get(name, 1)}
-    return found if version >= 2 else {**found, "gpu_process": _GPU_PROCESS_1}
+    tables = {name: sql for name, sql in TABLES.items() if version >= _SINCE.get(name, 1)}
+    return tables if version >= 2 else {**tables, "gpu_process": _GPU_PROCESS_1}
 
 
 def is_expected(name: str, sql: str, version: int = VERSION) -> bool:

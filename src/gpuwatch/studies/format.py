@@ -67,7 +67,7 @@ def study_of(text: str, name: str) -> Study:
         cool_down=table.quantity("cool_down", 'cool_down = "2s"'),
         order_seed=table.integer("order_seed", 0, LARGEST_SEED),
     )
-    table.done(_OF_A_PART, "it stands in a [[part]]")
+    table.done(_OF_A_PART, "it belongs in a [[part]]")
     if not parts:
         raise table.refuse("there is no part", f"write [[part]], and below it {_WORKLOADS}")
     if (study.blocks is not None) + study.quick + study.rigorous > 1:
@@ -77,7 +77,7 @@ def study_of(text: str, name: str) -> Study:
         raise table.refuse(f"two parts are named {twice!r}", "name them differently")
     if common and not any(part.workloads for part in parts):
         raise table.refuse(
-            "parameters are for gpuwatch's own workloads, and there is none",
+            "parameters are for gpuwatch's own workloads, and this study has none",
             "write the flags of a command into it",
         )
     return study
@@ -136,7 +136,7 @@ def _command(table: Table) -> tuple[str, ...]:
 
 def _sweep(table: Table, given: Mapping[str, JSON]) -> dict[str, tuple[JSON, ...]]:
     where = f"{table.where}, sweep"
-    found = {}
+    axes = {}
     for name, values in table.items("sweep").items():
         if not isinstance(values, list) or len(values) < 2:
             raise UsageError(
@@ -147,9 +147,9 @@ def _sweep(table: Table, given: Mapping[str, JSON]) -> dict[str, tuple[JSON, ...
             raise UsageError(
                 f"{where}: {name} is among the parameters as well", "give it in one place"
             )
-        found[name] = parameters.axis(name, values, where)
-    parameters.check_size(found, where)
-    return found
+        axes[name] = parameters.axis(name, values, where)
+    parameters.check_size(axes, where)
+    return axes
 
 
 def _workloads(

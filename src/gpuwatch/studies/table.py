@@ -43,13 +43,15 @@ def read(path: Path) -> str:
     """
     try:
         if not path.is_file():
-            what = "is no file" if path.exists() else "is not there"
+            what = "is not a file" if path.exists() else "is not there"
             raise StorageError(f"{path} {what}", "see `gpuwatch study --list` for the presets")
         data = read_regular(path, LARGEST)
     except OSError as error:
         raise StorageError(f"cannot read {path}: {error.strerror}", "check its rights") from error
     if len(data) > LARGEST:
-        raise UsageError(f"{path} is larger than {LARGEST >> 10} KiB: that is no study file", _SEE)
+        raise UsageError(
+            f"{path} is larger than {LARGEST >> 10} KiB, too large for a study file", _SEE
+        )
     try:
         return data.decode("utf-8")
     except UnicodeDecodeError as error:

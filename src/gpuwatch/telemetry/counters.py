@@ -18,8 +18,8 @@ _HOPPER, _VOLTA = 9, 7
 GPM_DRIVER = 525
 """The first driver branch expected to support GPM."""
 
-OF_THE_WHOLE_GPU = "belongs to the whole GPU, of which the MIG device is a part"
-NO_PART = "NVML does not tell which part of the GPU's bandwidth this MIG device has"
+OF_THE_WHOLE_GPU = "belongs to the whole GPU, not to this MIG device"
+NO_PART = "NVML does not report this MIG device's part of the GPU's bandwidth"
 _NEEDS = "GPM needs Hopper or later (GeForce: Blackwell)"
 _GEFORCE = re.compile(r"\b(GeForce|GTX|MX\d+)\b")
 

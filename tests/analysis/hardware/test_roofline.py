@@ -68,7 +68,7 @@ def test_far_below_both_without_idle_time_is_not_called_host_bound() -> None:
     assert of(flop=1e12, measured_bytes=1e10, busy=0.99).verdict.bound == "neither"
     small = of(flop=1e12, measured_bytes=1e10, busy=0.99, sm_activity=0.1).verdict
     assert small.bound == "neither" and "too small to fill the GPU" in small.text
-    assert "is not known" in of(flop=1e12, measured_bytes=1e10).verdict.text
+    assert "the idle time is unknown" in of(flop=1e12, measured_bytes=1e10).verdict.text
 
 
 def test_sm_activity_shows_idle_time_where_utilization_is_not_known() -> None:
@@ -126,7 +126,7 @@ def test_what_the_program_used_of_the_cores_tells_where_its_threads_are_not_know
 
 def test_busy_cores_do_not_say_that_the_program_itself_was_busy() -> None:
     found = of(flop=1e12, bytes=1e10, on_gpu=False, cores_busy=1.0).verdict
-    assert found.bound == "neither" and "the program itself ran is not known" in found.text
+    assert found.bound == "neither" and "the share of the program itself is unknown" in found.text
 
 
 def test_kernels_are_the_mend_for_workloads_of_gpuwatch_alone() -> None:

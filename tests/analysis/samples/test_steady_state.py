@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.signal import lfilter
 
-from gpuwatch.analysis.samples.steady_state import Steady, steady_series, told
+from gpuwatch.analysis.samples.steady_state import Steady, late_note, steady_series
 from gpuwatch.analysis.samples.step_series import Single, StepBuckets
 from gpuwatch.analysis.statistics.changepoints import noise_of, partition
 
@@ -137,8 +137,8 @@ def test_a_drift_to_the_end_is_no_steady_state(
     found = steady_state(list(STEP * ramp * noise(count, 0.005, correlation)))
     assert found.seconds is None
     assert found.reason is not None
-    told = "rose" if change > 0 else "fell"
-    assert f"the step time still {told} at the end, over the last {count} of" in found.reason
+    late_note = "rose" if change > 0 else "fell"
+    assert f"the step time still {late_note} at the end, over the last {count} of" in found.reason
 
 
 def test_a_drift_that_ends_leaves_a_steady_state() -> None:
@@ -236,13 +236,13 @@ def test_a_late_level_is_the_runs_value_and_is_told() -> None:
     found = steady_state(list(STEP * levels * noise(100, 0.003)))
     assert found.seconds == pytest.approx(1.1 * STEP, rel=0.01)
     assert found.share == 0.12
-    assert told(found) == "the steady part is the last 12 of 100 steps"
+    assert late_note(found) == "the steady part is the last 12 of 100 steps"
 
 
 def test_a_steady_part_of_half_the_steps_or_more_is_no_news() -> None:
     levels = np.where(np.arange(100) < 50, 1.2, 1.0)
-    assert told(steady_state(list(STEP * levels * noise(100, 0.003)))) is None
-    assert told(steady_state([STEP] * 9)) is None
+    assert late_note(steady_state(list(STEP * levels * noise(100, 0.003)))) is None
+    assert late_note(steady_state([STEP] * 9)) is None
 
 
 def test_a_hundred_thousand_steps_take_no_time() -> None:

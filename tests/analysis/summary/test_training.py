@@ -86,8 +86,8 @@ def test_what_a_workload_does_not_print_is_absent_with_its_reason_and_never_0(
     silent = summary(tmp_path / "a.gpuwatch")
     told = as_json.summary(silent)["training"]["step"]["loss"]
     assert told["value"] is None and told["at"] is None and told["method"] == "unavailable"
-    assert told["reason"] == "no step line tells it"
-    assert missing([silent])["no step line tells it"] == ["loss", "acc@1", "acc@5"]
+    assert told["reason"] == "no step line has it"
+    assert missing([silent])["no step line has it"] == ["loss", "acc@1", "acc@5"]
     assert not [row for row in compare([silent]).rows if row.group == "training"]
     none = summary(tmp_path / "b.gpuwatch", steps=[])
     assert none.training.step.loss.figure.reason == "no timed step was reported"
@@ -132,7 +132,7 @@ def test_what_an_epoch_ended_with_stands_apart_from_the_last_step(tmp_path: Path
     told = as_json.summary(found)["training"]["epoch"]
     assert (told["loss"]["value"], told["loss"]["at"]) == (0.123456789, 2)
     assert told["acc1"]["value"] == 0.875
-    assert told["acc5"]["value"] is None and told["acc5"]["reason"] == "no epoch line tells it"
+    assert told["acc5"]["value"] is None and told["acc5"]["reason"] == "no epoch line has it"
     of = {row.name: row.values[0] for row in compare([found]).rows if row.group == "training"}
     assert of["loss, last epoch"] == 0.123456789 and of["loss, last step"] == 0.1
     assert (of["reported at step"], of["reported at epoch"]) == (20, 2)
@@ -143,7 +143,7 @@ def test_a_long_run_is_asked_for_its_last_lines_alone(tmp_path: Path) -> None:
     rest = [{"event": "step", "step": 2 + at, "loss": 1.0} for at in range(CHUNK)]
     of = summary(tmp_path / "a.gpuwatch", steps=[first, *rest]).training.step
     assert of.loss.at == CHUNK + 1
-    assert of.acc1.figure.reason == f"none of the last {CHUNK:,} step lines tells it"
+    assert of.acc1.figure.reason == f"none of the last {CHUNK:,} step lines has it"
 
 
 def test_losses_have_a_ratio_only_between_runs_of_one_seed_and_as_many_steps(

@@ -111,7 +111,7 @@ def test_tags_are_added_removed_printed_and_found(studies: Path, told: Told) -> 
     assert told("tag", "id0") == "fast\n"
     assert "tag:fast holds" not in told("show", "tag:fast")
     assert "2 sessions" in told("show", "tag:both", code=2)
-    assert "is no tag" in told("tag", "id0", "a:b", code=2)
+    assert "is not a tag" in told("tag", "id0", "a:b", code=2)
     assert "both added and removed" in told("tag", "id0", "+x", "-x", code=2)
 
 
@@ -151,7 +151,7 @@ def test_a_note_is_read_from_standard_input_too(
 def test_a_folder_that_is_no_study_and_one_that_cannot_be_written_are_told(
     studies: Path, told: Told
 ) -> None:
-    assert "is no study" in told("rename", studies, "x", code=2)
+    assert "is not a study" in told("rename", studies, "x", code=2)
     (studies / "pair" / labels.LABELS).mkdir()
     assert "cannot be written" in told("rename", studies / "pair", "x", code=2)
 
@@ -239,17 +239,17 @@ def test_on_a_terminal_it_asks(studies: Path, answer: str, stays: bool) -> None:
 def test_what_goes_on_is_never_deleted(studies: Path, told: Told) -> None:
     write(studies / "live" / "01-bare.gpuwatch", Script(seconds=8))
     told_so = told("delete", "--yes", studies / "live", code=2)
-    assert "says that it goes on; if it is not: rm" in told_so
+    assert "says that it is still running; if it is not: rm" in told_so
     with held(studies / "pair"):
-        assert "goes on; stop it first" in told("delete", "--yes", "id0", code=2)
+        assert "is still running; stop it first" in told("delete", "--yes", "id0", code=2)
     assert (studies / "pair" / "01-bare.gpuwatch").exists()
 
 
 def test_a_link_and_a_folder_of_studies_are_refused(studies: Path, told: Told) -> None:
     (studies / "link").symlink_to(studies / "pair")
     assert "is a link" in told("delete", "--yes", studies / "link", code=2)
-    assert "is no study; name a study in it" in told("delete", "--yes", studies, code=2)
-    assert "is no study" in told("delete", "--yes", studies.parent.parent, code=2)
+    assert "is not a study; name a study in it" in told("delete", "--yes", studies, code=2)
+    assert "is not a study" in told("delete", "--yes", studies.parent.parent, code=2)
     told("delete", "--yes", "alone")
     assert f"the one in it: gpuwatch delete {studies / 'pair'}" in told("delete", studies, code=2)
 

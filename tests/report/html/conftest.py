@@ -25,7 +25,7 @@ class Opened:
     """A page, and all that it did on the way."""
 
     page: Any
-    told: list[str] = field(default_factory=list)
+    errors: list[str] = field(default_factory=list)
     """What it wrote to the console, and errors of its script."""
     requests: list[str] = field(default_factory=list)
 
@@ -71,8 +71,8 @@ def open_page(browser: Any, tmp_path: Path) -> Iterator[Open]:
         contexts.append(context)
         context.set_default_timeout(5000)
         opened = Opened(context.new_page())
-        opened.page.on("console", lambda message: opened.told.append(message.text))
-        opened.page.on("pageerror", lambda error: opened.told.append(str(error)))
+        opened.page.on("console", lambda message: opened.errors.append(message.text))
+        opened.page.on("pageerror", lambda error: opened.errors.append(str(error)))
         opened.page.on("request", lambda request: opened.requests.append(request.url))
         opened.page.goto(file.as_uri())
         return opened

@@ -83,7 +83,7 @@ def test_text_from_elsewhere_runs_nothing(open_page: Open, tmp_path: Path, attac
     window.focus("figure.curves input")
     window.keyboard.press("ArrowRight")
     assert window.evaluate("window.ran") is None
-    assert opened.told == []
+    assert opened.errors == []
     assert opened.requests == [window.url]
     acting = "script:not([type='application/json']), a:not([href^='#']), iframe, object, form"
     assert window.locator(acting).count() == 1
@@ -106,7 +106,7 @@ def test_session_files_whose_every_text_is_hostile_run_nothing(
     (tmp_path / "study" / LABELS).write_text(json.dumps(labels))
     opened = open_page(render(read_sessions(paths), "html"))
     assert opened.page.evaluate("window.ran") is None
-    assert opened.told == []
+    assert opened.errors == []
     assert opened.requests == [opened.page.url]
 
 
@@ -120,7 +120,7 @@ def test_a_script_that_got_in_would_not_run(open_page: Open, html: str) -> None:
     got_in = "<script>window.ran=1</script><img src=x onerror=window.ran=1></body>"
     opened = open_page(html.replace("</body>", got_in))
     assert opened.page.evaluate("window.ran") is None
-    assert any("Content Security Policy" in each for each in opened.told)
+    assert any("Content Security Policy" in each for each in opened.errors)
 
 
 def test_embedded_data_cannot_end_its_element() -> None:

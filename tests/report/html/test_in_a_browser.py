@@ -14,7 +14,7 @@ from tests.report.html.conftest import Open
 
 def test_it_loads_without_an_error_and_asks_for_nothing(open_page: Open, html: str) -> None:
     opened = open_page(html)
-    assert opened.told == []
+    assert opened.errors == []
     assert opened.requests == [opened.page.url]
     assert opened.page.evaluate("performance.getEntriesByType('resource').length") == 0
 
@@ -174,4 +174,4 @@ def test_it_can_be_used_without_seeing_it(open_page: Open, html: str) -> None:
 def test_a_study_without_curves_says_so(open_page: Open, study: StudyResult) -> None:
     opened = open_page(page(study, []))
     assert "No gauge of these runs is known." in opened.page.inner_text("main")
-    assert opened.told == [] and opened.page.evaluate(AUDIT) == []
+    assert opened.errors == [] and opened.page.evaluate(AUDIT) == []

@@ -10,7 +10,7 @@ import pytest
 from gpuwatch.core.models import Environment, Workload
 from gpuwatch.session.study import study_folder
 from gpuwatch.session.study.blocks import plan_runs
-from gpuwatch.session.study.estimate import about, cell, history, of_study, timing
+from gpuwatch.session.study.estimate import about, cell, history, times_of_study, timing
 from gpuwatch.session.study.plan import Part, Plan, PlannedRun
 from gpuwatch.session.study.progress import seconds_to_go
 from gpuwatch.session.writing.statements import meta
@@ -105,7 +105,7 @@ def test_within_a_study_failed_runs_count_too(tmp_path: Path) -> None:
     (first,) = made(tmp_path, 1)
     second = recorded(first.parent, RUNS[1], 1015, 4.0, code=1)
     timings = [each for path in (first, second) if (each := timing(path))]
-    assert of_study(timings).runs == {ONE: [10.0], OTHER: [4.0]}
+    assert times_of_study(timings).runs == {ONE: [10.0], OTHER: [4.0]}
     assert seconds_to_go(RUNS[2:4], timings) == pytest.approx(10 + 4 + 5)
     assert seconds_to_go(RUNS[:1], timings[:1]) == pytest.approx(10)
     assert seconds_to_go(RUNS[1:], timings[:1]) is None

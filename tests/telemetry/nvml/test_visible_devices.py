@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from gpuwatch.core.errors import NotAvailable
-from gpuwatch.telemetry.nvml.selection import Found
+from gpuwatch.telemetry.nvml.selection import NvmlDevice
 from gpuwatch.telemetry.nvml.visible_devices import Card, visible
 from tests.fake_nvml import FakeDriver, uuid
 
@@ -18,13 +18,15 @@ OLD_MIG = f"MIG-{C}/1/0"
 PCI = {"CUDA_DEVICE_ORDER": "PCI_BUS_ID"}
 
 
-def card(number: int, uuid: str | None, name: str = "H100", parts: tuple[Found, ...] = ()) -> Card:
-    return Card(Found(f"gpu{number}", uuid, name, None, number), f"0:{number}", parts)
+def card(
+    number: int, uuid: str | None, name: str = "H100", parts: tuple[NvmlDevice, ...] = ()
+) -> Card:
+    return Card(NvmlDevice(f"gpu{number}", uuid, name, None, number), f"0:{number}", parts)
 
 
 ALIKE = (card(0, A), card(1, B), card(2, C))
 MIXED = (card(0, A, "T4"), card(1, B))
-SPLIT = (card(0, A), card(2, C, parts=(Found("gpu2.mig0", MIG, "1g", None, 2, C, OLD_MIG),)))
+SPLIT = (card(0, A), card(2, C, parts=(NvmlDevice("gpu2.mig0", MIG, "1g", None, 2, C, OLD_MIG),)))
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from gpuwatch.telemetry.process.identity import named, place_of, whose
+from gpuwatch.telemetry.process.identity import identify, named, place_of
 from gpuwatch.telemetry.process.users import Users
 from tests.cli.commands.test_record import until
 
@@ -74,7 +74,7 @@ def test_no_argument_of_a_program_is_taken_for_its_name(
     folder.mkdir()
     (folder / "comm").write_text("kernel's name\n")
     (folder / "cmdline").write_bytes(b"".join(word.encode() + b"\0" for word in words))
-    assert whose(7, tmp_path).name == name
+    assert identify(7, tmp_path).name == name
 
 
 def test_a_program_is_named_with_its_script_and_never_with_its_arguments(tmp_path: Path) -> None:
@@ -84,13 +84,13 @@ def test_a_program_is_named_with_its_script_and_never_with_its_arguments(tmp_pat
     program = subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
     try:
         assert program.stdout is not None and program.stdout.readline()
-        told = whose(program.pid)
+        told = identify(program.pid)
     finally:
         program.kill()
         program.communicate()
     assert told.name == f"{os.path.basename(sys.executable)} train.py"
     assert told.user == pwd.getpwuid(os.getuid()).pw_name and told.reason is None
-    gone = whose(program.pid)
+    gone = identify(program.pid)
     assert (gone.name, gone.user, gone.place) == (None, None, None)
     assert gone.reason is not None and "hidepid" in gone.reason
 
@@ -100,7 +100,7 @@ def test_a_module_is_named_too() -> None:
     program = subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
     try:
         assert program.stdout is not None and program.stdout.readline()
-        assert str(whose(program.pid).name).endswith(" -c")
+        assert str(identify(program.pid).name).endswith(" -c")
     finally:
         program.kill()
         program.communicate()
@@ -121,7 +121,7 @@ def test_a_directory_that_does_not_answer_holds_nobody_up() -> None:
 
     users = Users(look_up)
     begin = time.monotonic()
-    told = whose(os.getpid(), users=users)
+    told = identify(os.getpid(), users=users)
     assert [users.name(uid) for uid in range(5001, 5101)] == [f"uid {n}" for n in range(5001, 5101)]
     assert time.monotonic() - begin < 1.0
     assert told.user == f"uid {os.getuid()}" and told.reason is None

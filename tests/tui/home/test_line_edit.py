@@ -40,7 +40,7 @@ def test_a_field_takes_what_its_label_takes_and_says_that_it_cut(what: str, most
 
 def test_what_can_be_no_label_says_why() -> None:
     assert "cannot be a name" in Edit.of("name", "last").refused()
-    assert "is no tag" in Edit.of("tags", "+good a:b").refused()
+    assert "is not a tag" in Edit.of("tags", "+good a:b").refused()
     assert "17 tags" in Edit.of("tags", " ".join(map(str, range(17)))).refused()
     assert Edit.of("tags", "+good fast").refused() == Edit.of("find", "a:b").refused() == ""
 

@@ -8,8 +8,8 @@ from gpuwatch.analysis.summary.identity import (
     at_once,
     baseline,
     headings,
+    parameter_text,
     settings,
-    told,
     unknown_gpus,
     used_gpus,
 )
@@ -61,6 +61,7 @@ def _parameter_notes(sessions: Sequence[Summary]) -> list[str]:
     keys = sorted({key for each in parameters for key in each})
     differing = [key for key in keys if len({str(each.get(key)) for each in parameters}) > 1]
     return [
-        f"different {key}: " + " against ".join(told(each.get(key)) for each in parameters)
+        f"different {key}: "
+        + " against ".join(parameter_text(each.get(key)) for each in parameters)
         for key in differing
     ]

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Sequence
 
 from gpuwatch.analysis.comparison.value_differences import Value, against, known, listed
-from gpuwatch.analysis.summary.identity import told, training, unknown_gpus, used_gpus
+from gpuwatch.analysis.summary.identity import parameter_text, training, unknown_gpus, used_gpus
 from gpuwatch.analysis.summary.summary import Summary
 from gpuwatch.core import units
 from gpuwatch.core.models import mapping, number
@@ -97,7 +97,7 @@ def _setting(key: str, *, given: bool) -> Value:
         silent = key not in settings and not session.run.get("parameters")
         if silent and not (given and session.status.state is State.FINISHED):
             return None
-        return told(settings.get(key))
+        return parameter_text(settings.get(key))
 
     return value
 

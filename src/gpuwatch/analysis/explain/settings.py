@@ -73,22 +73,22 @@ def fingerprint(sides: Sides) -> tuple[Difference, ...]:
     return tuple(between)
 
 
-def versions(sides: Sides, found: Sequence[Difference]) -> Evidence | None:
+def versions(sides: Sides, changed: Sequence[Difference]) -> Evidence | None:
     """Differing versions with both values; those that select kernels come first."""
-    return _evidence("versions", sides, found, _VERSIONS, "step line `versions`, host's facts")
+    return _evidence("versions", sides, changed, _VERSIONS, "step line `versions`, host's facts")
 
 
-def limits(sides: Sides, found: Sequence[Difference]) -> Evidence | None:
+def limits(sides: Sides, changed: Sequence[Difference]) -> Evidence | None:
     """Differing limits and isolation with both values; the most likely to slow a step first."""
-    return _evidence("limits", sides, found, _LIMITS, "the kernel's account of the process")
+    return _evidence("limits", sides, changed, _LIMITS, "the kernel's account of the process")
 
 
 def _evidence(
-    rung: str, sides: Sides, found: Sequence[Difference], names: _Names, source: str
+    rung: str, sides: Sides, changed: Sequence[Difference], names: _Names, source: str
 ) -> Evidence | None:
     by_label: dict[str, str] = {}
     for scope, pattern, name in names:
-        for fact in found:
+        for fact in changed:
             match = re.fullmatch(pattern, fact.key) if fact.scope == scope else None
             if match is None or None in fact.values:
                 continue

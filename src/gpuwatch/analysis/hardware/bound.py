@@ -115,7 +115,7 @@ def verdict_of(
 
 _IMPOSSIBLE = "too much is counted, or a faster data type than the reported one was in use"
 AGAIN = "run `gpuwatch calibrate` again while nothing else runs"
-_DATA_TYPE = "a `run` line with `device` and `dtype` tells the data type (docs/step-lines.md)"
+_DATA_TYPE = "a `run` line with `device` and `dtype` gives the data type (docs/step-lines.md)"
 
 
 def _measured(rates: Rates) -> str | None:
@@ -212,11 +212,11 @@ def _below(where: str, shares: str, rates: Rates, *, profiled: bool) -> Verdict:
 def _no_idle_cause(rates: Rates) -> str:
     idle = idle_of(rates)
     if idle is None:
-        return "how much of the time nothing ran is not known"
+        return "the idle time is unknown"
     text = f"idle time does not explain it: {_idle_text(rates, idle)}"
     if not rates.on_gpu:
         if rates.busy is None and rates.own_cores is None:
-            return f"{text}; how much of it the program itself ran is not known"
+            return f"{text}; the share of the program itself is unknown"
         return f"{text}: small operators, or operators that use neither well"
     active = rates.sm_activity
     if rates.busy is not None and active is not None and 1 - active >= IDLE:

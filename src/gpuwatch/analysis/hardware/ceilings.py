@@ -61,7 +61,7 @@ class Missing:
 
 NEVER_MEASURED = Missing()
 UNKNOWN_GPUS = "it is not known which GPUs are the run's"
-_TELL_GPUS = "a `run` line with `device` and `device_uuid` tells them (docs/step-lines.md)"
+_TELL_GPUS = "a `run` line with `device` and `device_uuid` names them (docs/step-lines.md)"
 
 
 def missing_of(meta: Mapping[str, JSON], devices: Sequence[DeviceRow]) -> Missing:
@@ -201,7 +201,7 @@ def _measured(name: str, entry: Mapping[str, JSON], document: Mapping[str, JSON]
     return Ceiling(name, value, unit, MEASURED, text, source, doubt)
 
 
-def _peaks(found: Mapping[str, Peak], kind: str) -> list[Ceiling]:
+def _peaks(peaks: Mapping[str, Peak], kind: str) -> list[Ceiling]:
     return [
         Ceiling(
             name,
@@ -211,7 +211,7 @@ def _peaks(found: Mapping[str, Peak], kind: str) -> list[Ceiling]:
             _TEXTS[kind] if name == BANDWIDTH else f"{name} {_TEXTS[kind]}",
             f"{peak.basis}; {peak.source}",
         )
-        for name, peak in found.items()
+        for name, peak in peaks.items()
         if peak.value is not None and peak.value > 0
     ]
 

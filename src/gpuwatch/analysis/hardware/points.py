@@ -79,13 +79,13 @@ class Point:
 
 def points_of(label: str, rates: Rates) -> tuple[Point, ...]:
     """One point for each known kind of bytes, the most trustworthy first."""
-    found = (
+    candidates = (
         (EXECUTED, rates.executed_flop, rates.executed_bytes, Method.MEASURED),
         (MEASURED, rates.flop, rates.measured_bytes, Method.COUNTED),
         (ALGORITHMIC, rates.flop, rates.bytes, Method.COUNTED),
     )
     return tuple(
         Point(label, flop / size, flop, kind, method, _BYTES[kind])
-        for kind, flop, size, method in found
+        for kind, flop, size, method in candidates
         if flop and size and flop > 0 and size > 0 and 0 < flop / size < math.inf
     )

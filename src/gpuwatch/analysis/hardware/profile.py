@@ -135,46 +135,46 @@ class Counters:
 
 def profile_of(meta: Mapping[str, JSON]) -> Profile | None:
     """The profile in a session's ``meta``; ``None`` without an entry."""
-    found = mapping(meta.get("profile"))
-    if not found:
+    profile = mapping(meta.get("profile"))
+    if not profile:
         return None
     tables = {}
-    for name, value in islice(mapping(found.get("tables")).items(), _MOST_TABLES):
+    for name, value in islice(mapping(profile.get("tables")).items(), _MOST_TABLES):
         table = _table(str(name)[:_LONGEST], mapping(value))
         if table is not None:
             tables[table.name] = table
     return Profile(
-        tool=_text(found.get("tool")) or "unknown tool",
-        version=_text(found.get("version")),
-        device=_text(found.get("device")),
-        steps=_count(found.get("steps")),
-        step_seconds=_amount(found.get("step_seconds")),
-        reason=_text(found.get("reason")),
-        notes=_notes(found.get("notes")),
+        tool=_text(profile.get("tool")) or "unknown tool",
+        version=_text(profile.get("version")),
+        device=_text(profile.get("device")),
+        steps=_count(profile.get("steps")),
+        step_seconds=_amount(profile.get("step_seconds")),
+        reason=_text(profile.get("reason")),
+        notes=_notes(profile.get("notes")),
         tables=tables,
     )
 
 
 def counters_of(meta: Mapping[str, JSON]) -> Counters | None:
     """The counters in a session's ``meta``; ``None`` without an entry."""
-    found = mapping(meta.get("counters"))
-    if not found:
+    counters = mapping(meta.get("counters"))
+    if not counters:
         return None
-    kernels = map(_kernel, _list(found.get("kernels"))[:_MOST_KERNELS])
+    kernels = map(_kernel, _list(counters.get("kernels"))[:_MOST_KERNELS])
     return Counters(
-        tool=_text(found.get("tool")) or "unknown tool",
-        version=_text(found.get("version")),
-        steps=_count(found.get("steps")),
-        flop_per_step=_amount(found.get("flop_per_step")),
-        dram_read_bytes_per_step=_amount(found.get("dram_read_bytes_per_step")),
-        dram_write_bytes_per_step=_amount(found.get("dram_write_bytes_per_step")),
-        flop=_amount(found.get("flop")),
-        dram_read_bytes=_amount(found.get("dram_read_bytes")),
-        dram_write_bytes=_amount(found.get("dram_write_bytes")),
+        tool=_text(counters.get("tool")) or "unknown tool",
+        version=_text(counters.get("version")),
+        steps=_count(counters.get("steps")),
+        flop_per_step=_amount(counters.get("flop_per_step")),
+        dram_read_bytes_per_step=_amount(counters.get("dram_read_bytes_per_step")),
+        dram_write_bytes_per_step=_amount(counters.get("dram_write_bytes_per_step")),
+        flop=_amount(counters.get("flop")),
+        dram_read_bytes=_amount(counters.get("dram_read_bytes")),
+        dram_write_bytes=_amount(counters.get("dram_write_bytes")),
         kernels=tuple(kernel for kernel in kernels if kernel is not None),
-        launches=_count(found.get("launches")),
-        reason=_text(found.get("reason")),
-        notes=_notes(found.get("notes")),
+        launches=_count(counters.get("launches")),
+        reason=_text(counters.get("reason")),
+        notes=_notes(counters.get("notes")),
     )
 
 
@@ -239,15 +239,15 @@ def _cell(value: JSON, numeric: bool) -> Cell:
 
 
 def _kernel(value: JSON) -> KernelCounters | None:
-    found = mapping(value)
-    name = _text(found.get("name"))
+    kernel = mapping(value)
+    name = _text(kernel.get("name"))
     if name is None:
         return None
     return KernelCounters(
         name,
-        _count(found.get("launches")),
+        _count(kernel.get("launches")),
         *(
-            _amount(found.get(key))
+            _amount(kernel.get(key))
             for key in ("flop", "dram_read_bytes", "dram_write_bytes", "duration_ns")
         ),
     )

@@ -21,7 +21,7 @@ from gpuwatch.analysis.samples.every_sample import (
     Sums,
     column_of,
     known,
-    of_these,
+    select_channels,
     within,
 )
 from gpuwatch.analysis.samples.long_window import (
@@ -146,7 +146,7 @@ class FromTiers:
         data = self._of(window)
         if data is None:
             return self._every.samples(metrics, devices, window)
-        channels = of_these(self._reader, metrics, devices)
+        channels = select_channels(self._reader, metrics, devices)
         return tuple(Samples(channel, _pairs(data, channel)) for channel in channels)
 
     def notes(self) -> tuple[str, ...]:

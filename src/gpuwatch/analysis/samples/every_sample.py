@@ -95,7 +95,7 @@ class EverySample:
     def samples(
         self, metrics: Collection[str], devices: Collection[str], window: Window
     ) -> tuple[Samples, ...]:
-        channels = of_these(self._reader, metrics, devices)
+        channels = select_channels(self._reader, metrics, devices)
         t, values = self._between([channel.id for channel in channels], -1, None)
         return tuple(
             Samples(channel, known(t, each)) for channel, each in zip(channels, values, strict=True)
@@ -157,7 +157,7 @@ def ticks_between(
     return np.array(t, dtype=np.int64), [np.array(column) for column in values]
 
 
-def of_these(
+def select_channels(
     reader: SessionReader, metrics: Collection[str], devices: Collection[str]
 ) -> list[ChannelRow]:
     """The channels of these metrics on these devices."""

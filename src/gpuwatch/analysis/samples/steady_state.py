@@ -145,7 +145,7 @@ def _drift(
     return None
 
 
-def told(steady: Steady) -> str | None:
+def late_note(steady: Steady) -> str | None:
     """``the steady part is the last 12 of 100 steps``, where it is under half of them.
 
     ``None`` for a larger part, and without a steady state.

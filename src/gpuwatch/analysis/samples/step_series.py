@@ -190,11 +190,11 @@ class _Ranked:
         return [float(values[order[np.searchsorted(behind, rank, "right")]]) for rank in ranks]
 
 
-Told = tuple[Series, str | None]
+StepTimes = tuple[Series, str | None]
 """Step times, and the reason where they are not step times."""
 
 
-def series_of(timed: Sequence[StepLine]) -> Told:
+def series_of(timed: Sequence[StepLine]) -> StepTimes:
     """The step times of these lines, as in
     :func:`gpuwatch.analysis.samples.step_lines.times_of`."""
     if not any(isinstance(row, StepBucket) for row in timed):

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from gpuwatch.analysis.comparison.cells import Case, Group, Placed, Read, labels
 from gpuwatch.analysis.study.planned_cells import LONGEST
-from gpuwatch.analysis.summary.identity import device_names, told, training, used_gpus
+from gpuwatch.analysis.summary.identity import device_names, parameter_text, training, used_gpus
 from gpuwatch.analysis.summary.summary import Summary
 from gpuwatch.core.models import JSON, mapping
 from gpuwatch.core.text import clean
@@ -156,12 +156,12 @@ def _differing(sessions: Sequence[Summary]) -> list[str]:
         for key in sorted({key for each in settings for key in each})
         if len({str(each.get(key)) for each in settings}) > 1
     ]
-    found = [
-        ", ".join(f"{key.replace('_', ' ')} {told(each.get(key))}" for key in keys)
+    texts = [
+        ", ".join(f"{key.replace('_', ' ')} {parameter_text(each.get(key))}" for key in keys)
         for each in settings
     ]
-    if any(found):
-        return [clean(each, LONGEST) for each in found]
+    if any(texts):
+        return [clean(each, LONGEST) for each in texts]
     commands = [session.workload.get("arguments") for session in sessions]
     return [
         clean(" ".join(map(str, each)), LONGEST) if isinstance(each, list) else ""

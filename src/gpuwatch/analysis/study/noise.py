@@ -66,8 +66,8 @@ def _resolution(detectable: Sequence[DetectableChange]) -> str:
         if reach is None
         else f"SAME is within reach with {reach}"
     )
-    found = f"{usual.blocks} blocks find {_least(usual.excludes_zero, 'a change of ')} in 4 of 5"
-    return f"{found} studies, and call {_least(usual.beyond_margin)} SLOWER; {same}."
+    detected = f"{usual.blocks} blocks find {_least(usual.excludes_zero, 'a change of ')} in 4 of 5"
+    return f"{detected} studies, and call {_least(usual.beyond_margin)} SLOWER; {same}."
 
 
 def _least(change: float, before: str = "") -> str:

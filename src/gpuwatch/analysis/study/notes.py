@@ -28,10 +28,10 @@ def notes(result: StudyResult) -> list[str]:
     for question in result.questions:
         named = f"{question.label}: " if len(result.questions) > 1 else ""
         texts += [f"{named}{note}" for note in question.notes]
-    return list(dict.fromkeys([*texts, *of_runs(result)]))
+    return list(dict.fromkeys([*texts, *run_notes(result)]))
 
 
-def of_runs(result: StudyResult) -> list[str]:
+def run_notes(result: StudyResult) -> list[str]:
     """Notes on recordings, each with the runs that it applies to."""
     seen: dict[str, Counter[str]] = {}
     for session in result.sessions:

@@ -22,12 +22,12 @@ from gpuwatch.analysis.results import (
 )
 from gpuwatch.analysis.study.noise import noise_floor
 from gpuwatch.analysis.study.sweep import sweep_of
-from gpuwatch.analysis.summary.identity import told
+from gpuwatch.analysis.summary.identity import parameter_text
 from gpuwatch.core.models import JSON
 from gpuwatch.core.text import clean
 from gpuwatch.session.study.plan import Plan
 
-Asked = Sequence[tuple[Case, Question | None]]
+CaseQuestions = Sequence[tuple[Case, Question | None]]
 """Cases in the plan's order with their questions; ``None``: no run of the case."""
 _LONGEST = 60
 
@@ -75,10 +75,10 @@ def _left_out(verdict: Verdict) -> bool:
     return verdict.kind is Kind.INVALID or verdict.lacking
 
 
-def noise_floors(asked: Asked) -> Iterator[NoiseFloor]:
+def noise_floors(questions: CaseQuestions) -> Iterator[NoiseFloor]:
     """A noise floor for each environment compared with itself; the sides are named if there are
     several."""
-    for case, question in asked:
+    for case, question in questions:
         if question is None:
             continue
         found = [
@@ -97,20 +97,20 @@ def noise_floors(asked: Asked) -> Iterator[NoiseFloor]:
                 yield floor
 
 
-def sweeps(asked: Asked, plan: Plan) -> Iterator[Sweep]:
+def sweeps(questions: CaseQuestions, plan: Plan) -> Iterator[Sweep]:
     """A sweep for each swept parameter in each environment, and for each setting of the others."""
     for index, part in enumerate(plan.parts):
-        of_part = [each for each in asked if each[0].part == index]
+        of_part = [each for each in questions if each[0].part == index]
         for parameter, values in part.sweep.items():
             for of in _alike(of_part, parameter):
                 for environment in of[0][0].environments:
                     yield _sweep(parameter, values, environment, of, tuple(part.sweep))
 
 
-def _alike(asked: Asked, parameter: str) -> list[list[tuple[Case, Question | None]]]:
+def _alike(questions: CaseQuestions, parameter: str) -> list[list[tuple[Case, Question | None]]]:
     """Cases grouped so that they differ only in ``parameter``."""
     found: dict[str, list[tuple[Case, Question | None]]] = {}
-    for case, question in asked:
+    for case, question in questions:
         workload = case.workload
         if workload is not None and parameter in workload.parameters:
             others = {key: value for key, value in workload.parameters.items() if key != parameter}
@@ -120,17 +120,23 @@ def _alike(asked: Asked, parameter: str) -> list[list[tuple[Case, Question | Non
 
 
 def _sweep(
-    parameter: str, values: Sequence[JSON], environment: str, asked: Asked, swept: Sequence[str]
+    parameter: str,
+    values: Sequence[JSON],
+    environment: str,
+    questions: CaseQuestions,
+    swept: Sequence[str],
 ) -> Sweep:
-    first = asked[0][0]
+    first = questions[0][0]
     parameters: Mapping[str, JSON] = {} if first.workload is None else first.workload.parameters
     fixed = [
-        f", {_words(name)} {told(parameters.get(name))}" for name in swept if name != parameter
+        f", {_words(name)} {parameter_text(parameters.get(name))}"
+        for name in swept
+        if name != parameter
     ]
     name = "" if first.workload is None else first.workload.name
     by_value = {
         json.dumps(case.workload.parameters.get(parameter), default=str): (case, question)
-        for case, question in asked
+        for case, question in questions
         if case.workload is not None
     }
     points: list[tuple[JSON, Cell | None, str | None]] = []

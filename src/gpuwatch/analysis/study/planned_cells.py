@@ -107,7 +107,7 @@ def _blocks(plan: Plan, part: int) -> tuple[int, ...]:
 
 
 def _runs(plan: Plan) -> Runs:
-    found: Runs = {}
+    runs: Runs = {}
     cases = [_places(part.workloads) for part in plan.parts]
     environments = [_places(part.environments) for part in plan.parts]
     for run in plan.runs:
@@ -117,8 +117,8 @@ def _runs(plan: Plan) -> Runs:
             _place(run.workload, part.workloads, cases[run.part]),
             _place(run.environment, part.environments, environments[run.part]),
         )
-        found.setdefault(key, []).append(run)
-    return found
+        runs.setdefault(key, []).append(run)
+    return runs
 
 
 Item = TypeVar("Item")
@@ -136,15 +136,15 @@ def _place(item: Item, items: Sequence[Item], known: dict[int, int]) -> int:
 
 def _case_labels(plan: Plan) -> list[list[str]]:
     """Unique labels by part and case, with the part's name in front where needed."""
-    found = [
+    labels = [
         [clean(case_label(each, part.workloads), LONGEST) for each in part.workloads]
         for part in plan.parts
     ]
-    flat = [name for names in found for name in names]
+    flat = [name for names in labels for name in names]
     if len(set(flat)) < len(flat):
-        found = [
+        labels = [
             [f"{clean(part.name, LONGEST)}: {name}" if part.name else name for name in names]
-            for part, names in zip(plan.parts, found, strict=True)
+            for part, names in zip(plan.parts, labels, strict=True)
         ]
-    unlike = iter(numbered([name for names in found for name in names]))
-    return [[next(unlike) for _ in names] for names in found]
+    unlike = iter(numbered([name for names in labels for name in names]))
+    return [[next(unlike) for _ in names] for names in labels]

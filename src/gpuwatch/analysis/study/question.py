@@ -268,7 +268,7 @@ def _notes(
                 f"{len(cut)} of {of} of {side.cell.label}: nothing is known of the output after "
                 f"{min(cut):.1f} s, and steps in it are not counted"
             )
-        late = [text for run in side.cell.judged if (text := steady_state.told(run.steady))]
+        late = [text for run in side.cell.judged if (text := steady_state.late_note(run.steady))]
         if late:
             of = counted(len(side.cell.judged), "run")
             notes.append(f"{len(late)} of {of} of {side.cell.label}: {late[0]}")

@@ -84,20 +84,20 @@ def read_study(
     reads, notes = [], [doubt] if doubt else []
     for path in study_folder.sessions_in(folder):
         try:
-            found = reading(path)
+            read = reading(path)
         except GpuwatchError as error:
             notes.append(f"{clean(path.name)} is left out: {clean(error.message)}")
             continue
-        other = _unlike(found, planned.get(path.name))
+        other = _unlike(read, planned.get(path.name))
         if other is None:
-            reads.append(found)
+            reads.append(read)
         else:
             notes.append(f"{clean(path.name)} is left out: {other}")
     not_run = study_folder.not_run(folder)
     to_come = missing = 0
     if plan is not None:
-        told = {each.index for each in not_run}
-        rest = [run for run in plan.runs if run.index not in told]
+        listed = {each.index for each in not_run}
+        rest = [run for run in plan.runs if run.index not in listed]
         missing = sum(not (folder / run.file).exists() for run in rest)
         to_come = missing if missing and progress.recorder_alive(folder) else 0
     if missing and not to_come:
@@ -118,11 +118,11 @@ def read_study(
     )
 
 
-def _unlike(found: Read, run: PlannedRun | None) -> str | None:
+def _unlike(read: Read, run: PlannedRun | None) -> str | None:
     """How a session differs from the planned run of its file name; ``None``: it does not."""
     if run is None:
         return None
-    session = found.summary
+    session = read.summary
     for what, is_, planned in (
         ("workload", session.workload.get("name"), run.workload.name),
         ("environment", session.environment.get("label"), run.environment.label),
@@ -164,8 +164,8 @@ def read_sessions(
     margins = _margins(files.values())
     notes = []
     if margin is None and len(margins) > 1:
-        told = ", ".join(map(per_cent, margins))
-        notes = [f"the margins of the studies differ ({told}): the smallest is used"]
+        listed = ", ".join(map(per_cent, margins))
+        notes = [f"the margins of the studies differ ({listed}): the smallest is used"]
     title = _title(plan, folders[0]) if len(folders) == 1 else f"{len(files)} sessions"
     discarded = {folder / name for folder in folders for name in _warm_ups(folder)}
     return study_result(
@@ -191,15 +191,15 @@ def _pairs(plan: Plan, files: Collection[str]) -> bool:
 
 def _margins(paths: Iterable[Path]) -> list[float]:
     """Margins of the planned parts that contain ``paths``, the smallest first."""
-    found = set()
+    margins = set()
     by_folder: dict[Path, set[str]] = {}
     for path in paths:
         by_folder.setdefault(path.parent, set()).add(path.name)
     for folder, names in by_folder.items():
         plan = plans.read(folder)
         if plan is not None:
-            found |= {plan.parts[run.part].margin for run in plan.runs if run.file in names}
-    return sorted(found)
+            margins |= {plan.parts[run.part].margin for run in plan.runs if run.file in names}
+    return sorted(margins)
 
 
 def _warm_ups(folder: Path) -> list[str]:

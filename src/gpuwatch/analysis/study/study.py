@@ -47,19 +47,19 @@ def study_result(
     else:
         cases, strangers = planned_cases(sessions, plan, not_run, margin, goes_on=to_come > 0)
     cases = [replace(case, doubt=doubt) for case in cases]
-    asked = [
+    by_case = [
         (case, question_of(case, across_devices=across_devices) if case.groups else None)
         for case in cases
     ]
-    questions = tuple(question for _, question in asked if question is not None)
+    questions = tuple(question for _, question in by_case if question is not None)
     ordered = _ordered(sessions, plan)
     return StudyResult(
         title=title,
         plan=plan,
         questions=questions,
         overall=tuple(overalls(questions, plan)),
-        sweeps=() if plan is None else tuple(sweeps(asked, plan)),
-        noise=tuple(noise_floors(asked)),
+        sweeps=() if plan is None else tuple(sweeps(by_case, plan)),
+        noise=tuple(noise_floors(by_case)),
         not_run=tuple(not_run),
         to_come=to_come,
         notes=(

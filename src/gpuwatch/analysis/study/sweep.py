@@ -72,10 +72,10 @@ def sweep_of(
     by_time = parameter in _SAME_WORK and any(
         samples_of(run) is None for *_, timed in runs for run in timed
     )
-    found = [_measured(*each, by_time=by_time) for each in runs]
-    known = [at for at, each in enumerate(found) if each.compared]
-    best = _best(found, known)
-    verdicts = {} if best is None else _against(found, best, margin)
+    measured = [_measured(*each, by_time=by_time) for each in runs]
+    known = [at for at, each in enumerate(measured) if each.compared]
+    best = _best(measured, known)
+    verdicts = {} if best is None else _against(measured, best, margin)
     tied = {at for at, verdict in verdicts.items() if _is_tie(verdict)}
     if tied and best is not None:
         tied.add(best)
@@ -92,9 +92,9 @@ def sweep_of(
             pairs=verdicts[at].pairs if at in verdicts else None,
             **{key: _last(runs[at][3], key) for key in NAMES},
         )
-        for at, each in enumerate(found)
+        for at, each in enumerate(measured)
     )
-    paired_in = [len(found[at].by_block) for at in known]
+    paired_in = [len(measured[at].by_block) for at in known]
     blocks = max(paired_in) if any(each.paired for each in verdicts.values()) else None
     return Sweep(
         label=label,
@@ -164,26 +164,26 @@ def _why(cell: Cell | None, reason: str | None) -> str:
     return reasons[0] if reasons else "not run"
 
 
-def _best(found: Sequence[_Measured], known: Sequence[int]) -> int | None:
+def _best(measured: Sequence[_Measured], known: Sequence[int]) -> int | None:
     """The fastest of ``known``, over their common blocks if any, else over all runs.
 
     A lost block would change the effect of drift on a median.
     """
-    shared = set.intersection(*(set(found[at].by_block) for at in known)) if known else set()
+    shared = set.intersection(*(set(measured[at].by_block) for at in known)) if known else set()
 
     def speed(at: int) -> float:
-        speeds = [speed for block, speed in found[at].speeds if block in shared or not shared]
+        speeds = [speed for block, speed in measured[at].speeds if block in shared or not shared]
         return median(speeds) or 0.0
 
     return max(known, key=speed, default=None)
 
 
-def _against(found: Sequence[_Measured], best: int, margin: float) -> dict[int, Verdict]:
+def _against(measured: Sequence[_Measured], best: int, margin: float) -> dict[int, Verdict]:
     """Verdicts on the throughput of every other compared value, against the best."""
-    first = found[best]
+    first = measured[best]
     ratios: dict[int, list[float]] = {}
     values: dict[int, list[float]] = {}
-    for at, each in enumerate(found):
+    for at, each in enumerate(measured):
         shared = sorted(each.by_block.keys() & first.by_block.keys())
         if at == best or not each.compared:
             continue

@@ -46,18 +46,18 @@ def sentence(
     values = _listed([_shown(point.value) for point in tied or first])
     unit = " a step" if by_time else " samples/s"
     if not tied and not others:
-        told = [f"{name} {values}: {figures}{unit}, with no other to compare"]
+        clauses = [f"{name} {values}: {figures}{unit}, with no other to compare"]
     else:
-        told = [f"{name} {values} {'are' if tied else 'is'} best: {figures}{unit}"]
-        told[0] += " (can't be told apart)" if tied else ""
-    told += [_slower(point, points[best], blocks) for point in others[:_MOST_NAMED]]
+        clauses = [f"{name} {values} {'are' if tied else 'is'} best: {figures}{unit}"]
+        clauses[0] += " (can't be told apart)" if tied else ""
+    clauses += [_slower(point, points[best], blocks) for point in others[:_MOST_NAMED]]
     if len(others) > _MOST_NAMED:
-        told.append(f"{len(others) - _MOST_NAMED} more are slower")
-    told += failed
+        clauses.append(f"{len(others) - _MOST_NAMED} more are slower")
+    clauses += failed
     if tied or others:
-        told += _fewer([point for point in tied if point.pairs], blocks)
-        told += _described(points, blocks)
-    return "; ".join(told)
+        clauses += _fewer([point for point in tied if point.pairs], blocks)
+        clauses += _described(points, blocks)
+    return "; ".join(clauses)
 
 
 def _described(points: Sequence[SweepPoint], blocks: int | None) -> list[str]:
@@ -72,7 +72,11 @@ def _described(points: Sequence[SweepPoint], blocks: int | None) -> list[str]:
 
 def _fewer(tied: Sequence[SweepPoint], blocks: int | None) -> list[str]:
     """Notes on tied values that were compared in fewer blocks than others."""
-    return [f"{_shown(point.value)} in {told}" for point in tied if (told := _rests(point, blocks))]
+    return [
+        f"{_shown(point.value)} in {blocks_used}"
+        for point in tied
+        if (blocks_used := _rests(point, blocks))
+    ]
 
 
 def _rests(point: SweepPoint, blocks: int | None) -> str | None:

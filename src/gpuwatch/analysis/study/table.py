@@ -95,7 +95,7 @@ def _row(
     *,
     paired: bool,
 ) -> TableRow:
-    found = [
+    cells_values = [
         [
             _Value(run, at, value, row.methods[at], _bound_of(row, at))
             for at, run in runs
@@ -111,9 +111,9 @@ def _row(
 
     return _made(
         (row.group, row.name, row.unit),
-        found,
+        cells_values,
         [len(runs) for runs in of_cell],
-        _ratios(found, against, over, paired=paired),
+        _ratios(cells_values, against, over, paired=paired),
         is_traffic=row.is_traffic,
     )
 
@@ -126,47 +126,51 @@ def _bound_of(row: ComparisonRow, at: int) -> str | None:
 
 def _primary(cells: Sequence[Cell], against: Mapping[int, int], *, paired: bool) -> TableRow:
     """The row of the primary metric, which the verdicts are about."""
-    found = [
+    cells_values = [
         [_Value(run, 0, run.value) for run in valued(cell) if run.value is not None]
         for cell in cells
     ]
-    ratios = _ratios(found, against, lambda one, other: other.value / one.value, paired=paired)
-    return _made(("steps", STEADY, "s"), found, [len(_shown(cell)) for cell in cells], ratios)
+    ratios = _ratios(
+        cells_values, against, lambda one, other: other.value / one.value, paired=paired
+    )
+    return _made(
+        ("steps", STEADY, "s"), cells_values, [len(_shown(cell)) for cell in cells], ratios
+    )
 
 
 def _made(
     name: tuple[str, str, str],
-    found: Sequence[Sequence[_Value]],
+    cells_values: Sequence[Sequence[_Value]],
     runs: Sequence[int],
     ratios: tuple[float | None, ...],
     *,
     is_traffic: bool = False,
 ) -> TableRow:
     """``name``: group, name and unit; ``runs``: runs of each cell, with or without a value."""
-    medians = [_median(of) for of in found]
-    bounds = tuple(_bound(of) if of else None for of in found)
-    known = [bound for of, bound in zip(found, bounds, strict=True) if of]
+    medians = [_median(of) for of in cells_values]
+    bounds = tuple(_bound(of) if of else None for of in cells_values)
+    known = [bound for of, bound in zip(cells_values, bounds, strict=True) if of]
     return TableRow(
         *name,
         values=tuple(medians),
         # An upper bound leaves the lowest value unknown, a lower bound the highest.
         lows=tuple(
             None if AT_MOST in _directions(of) else min((e.value for e in of), default=None)
-            for of in found
+            for of in cells_values
         ),
         highs=tuple(
             None if AT_LEAST in _directions(of) else max((e.value for e in of), default=None)
-            for of in found
+            for of in cells_values
         ),
         methods=tuple(
             _weakest(of) if median is not None else Method.UNAVAILABLE
-            for of, median in zip(found, medians, strict=True)
+            for of, median in zip(cells_values, medians, strict=True)
         ),
         ratios=ratios,
         is_traffic=is_traffic,
         at_most=bool(known) and all(bound == AT_MOST for bound in known),
         bounds=bounds,
-        known=tuple(map(len, found)),
+        known=tuple(map(len, cells_values)),
         runs=tuple(runs),
     )
 
@@ -193,17 +197,17 @@ def _weakest(values: Sequence[_Value]) -> Method:
 
 
 def _ratios(
-    found: Sequence[Sequence[_Value]],
+    cells_values: Sequence[Sequence[_Value]],
     against: Mapping[int, int],
     over: Callable[[_Value, _Value], float | None],
     *,
     paired: bool,
 ) -> tuple[float | None, ...]:
     bases = set(against.values())
-    exact = [not _directions(of) for of in found]
+    exact = [not _directions(of) for of in cells_values]
     return tuple(
         (
-            _ratio(found[against[at]], of, over, paired=paired)
+            _ratio(cells_values[against[at]], of, over, paired=paired)
             if exact[at] and exact[against[at]]
             else None
         )
@@ -211,7 +215,7 @@ def _ratios(
         else 1.0
         if at in bases and exact[at] and _median(of)
         else None
-        for at, of in enumerate(found)
+        for at, of in enumerate(cells_values)
     )
 
 

@@ -101,7 +101,7 @@ def training(session: Summary) -> dict[str, JSON]:
     }
 
 
-def told(value: JSON) -> str:
+def parameter_text(value: JSON) -> str:
     """A parameter's value in words; ``None`` is the workload's default."""
     if isinstance(value, bool):
         return "yes" if value else "no"

@@ -16,7 +16,7 @@ from gpuwatch.analysis.samples.every_sample import Source
 from gpuwatch.analysis.samples.long_window import Aside
 from gpuwatch.analysis.samples.rates import StepLine
 from gpuwatch.analysis.samples.step_lines import NO_STEPS, throughput
-from gpuwatch.analysis.samples.step_series import Told, series_of
+from gpuwatch.analysis.samples.step_series import StepTimes, series_of
 from gpuwatch.analysis.samples.window import Window, span_of, timed_window
 from gpuwatch.analysis.statistics.description import Statistic
 from gpuwatch.analysis.summary.metrics import partly_sampled, statistics_of
@@ -137,7 +137,9 @@ def summarise(reader: SessionReader, *, exact: bool = False, aside: Aside | None
     return summarise_from(reader, source_of(reader, exact=exact, aside=aside))
 
 
-def summarise_from(reader: SessionReader, source: Source, series: Told | None = None) -> Summary:
+def summarise_from(
+    reader: SessionReader, source: Source, series: StepTimes | None = None
+) -> Summary:
     """Summarise a session read by ``source``; ``series``: its timed steps, if already known."""
     meta = reader.meta()
     steps = source.steps()
@@ -279,7 +281,7 @@ def _launch(meta: Mapping[str, JSON]) -> float | None:
     return seconds if seconds >= 0 else None
 
 
-def steps_of(rows: Sequence[StepLine], series: Told | None = None) -> Steps:
+def steps_of(rows: Sequence[StepLine], series: StepTimes | None = None) -> Steps:
     """Times, throughput and losses of step lines, also of the first lines of a run.
 
     ``series``: the timed steps, if already known.

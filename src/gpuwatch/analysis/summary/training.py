@@ -70,7 +70,7 @@ def training_of(reader: SessionReader, reason: str | None) -> Training:
     """
     reported = reader.last_reported(tuple(NAMES))
     cut = reader.last_step() >= CHUNK
-    never = f"none of the last {CHUNK:,} step lines tells it" if cut else "no step line tells it"
+    never = f"none of the last {CHUNK:,} step lines has it" if cut else "no step line has it"
     epoch = mapping(reader.meta().get("epoch"))
     ended = number(epoch.get("epoch"))
     return Training(
@@ -98,7 +98,7 @@ def _of_step(key: str, printed: tuple[int, float] | None, reason: str) -> LastFi
 
 def _of_epoch(key: str, epoch: Mapping[str, JSON], ended: float | None) -> LastFigure:
     if ended is None or key not in epoch:
-        return LastFigure(unknown(unit_of(key), "no epoch line tells it"), None)
+        return LastFigure(unknown(unit_of(key), "no epoch line has it"), None)
     value = number(epoch.get(key))
     where = f"epoch {ended:.0f}"
     figure = _figure(key, math.nan if value is None else value, f"line of {where}", f"at {where}")

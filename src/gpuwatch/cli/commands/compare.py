@@ -100,7 +100,7 @@ def _write(out: Path, text: str) -> None:
     """Create the file ``out``, completely or not at all."""
     try:
         out.parent.mkdir(parents=True, exist_ok=True)
-        with output.asked_for(out, new=True) as file:
+        with output.open_output(out, new=True) as file:
             file.write(text.encode())
     except FileExistsError as error:
         if os.path.lexists(out):

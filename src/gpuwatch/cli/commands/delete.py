@@ -97,7 +97,7 @@ def _target(text: str) -> tuple[Path, str]:
         hint = f"name a study in it: {shell(studies[0])}" if studies else "see `gpuwatch sessions`"
         if len(studies) == 1:
             hint = f"the one in it: {to_paste('delete', studies[0])}"
-        raise UsageError(f"{text} is no study", hint)
+        raise UsageError(f"{text} is not a study", hint)
     return session_lookup.target(text)
 
 
@@ -116,7 +116,7 @@ def _check(what: Removal) -> None:
         raise UsageError(f"nothing in {what.folder} is gpuwatch's", "see `gpuwatch sessions`")
     if is_held(what.folder):
         stop = f"stop it first: {to_paste('stop', what.folder)}"
-        raise UsageError(f"{what.folder} goes on", stop)
+        raise UsageError(f"{what.folder} is still running", stop)
     plan = read(what.folder)
     host = None if plan is None else plan.settings.get("host")
     if plan is not None and host not in (None, socket.gethostname()):
@@ -138,13 +138,13 @@ def _check(what: Removal) -> None:
             stop = f"stop it first: {to_paste('stop', path)}"
             if not folders_of(path):
                 stop = f"if it is not: rm {shell(path)}"
-                raise UsageError(f"{path} says that it goes on", stop)
-            raise UsageError(f"{path} goes on", stop)
+                raise UsageError(f"{path} says that it is still running", stop)
+            raise UsageError(f"{path} is still running", stop)
 
 
 def _elsewhere(what: Path, place: str) -> UsageError:
     return UsageError(
-        f"{what} was recorded on {place}, and this is {socket.gethostname()}: whether it still "
-        "goes on cannot be known here",
+        f"{what} was recorded on {place}, and this is {socket.gethostname()}: whether it is "
+        "still running cannot be checked here",
         f"delete it there; if that machine is gone for good: rm -r {shell(what)}",
     )

@@ -115,7 +115,7 @@ def _check(out: Path, paths: list[Path], form: str) -> None:
 
 def _save(out: Path, form: str, export: Export) -> None:
     try:
-        with output.asked_for(out) as file:
+        with output.open_output(out) as file:
             if form == "parquet":
                 from gpuwatch.report.export import parquet
 

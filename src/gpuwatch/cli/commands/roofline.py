@@ -31,7 +31,7 @@ def run(arguments: argparse.Namespace, command: tuple[str, ...]) -> int:
         sys.stdout.write(rendered)
         return 0
     try:
-        with output.asked_for(arguments.out) as file:
+        with output.open_output(arguments.out) as file:
             file.write(rendered.encode())
     except OSError as error:
         raise StorageError(

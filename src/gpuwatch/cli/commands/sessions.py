@@ -103,7 +103,7 @@ def _table(found: Listed, columns: int, *, runs: bool, paths: bool) -> str:
 
 
 _HEAD = (
-    *("session", "status", "workload", "environment", "tags"),
+    *("session", "status", "workload", "env", "tags"),
     *("started", "took", "result"),
 )
 _LONGEST = (28, 20, 16, 12)

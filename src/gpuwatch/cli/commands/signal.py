@@ -22,7 +22,7 @@ from gpuwatch.core.lazy_dataclass import dataclass
 from gpuwatch.core.processes import boot_id, parents, start_time
 from gpuwatch.core.text import clean, shell, to_paste
 from gpuwatch.recorder import run_folder
-from gpuwatch.telemetry.process.identity import whose
+from gpuwatch.telemetry.process.identity import identify
 
 SIGNALS = ("TERM", "INT", "HUP", "QUIT", "KILL", "STOP", "CONT", "USR1", "USR2")
 _LONGEST = 2000
@@ -109,7 +109,7 @@ def _opened(pid: int, start: int | None) -> Target:
                 f"process {pid} has ended, and another one has its PID now", "nothing was signalled"
             )
         )
-    identity = whose(pid)
+    identity = identify(pid)
     words = _command_line(pid)
     return Target(pid, started, descriptor, identity.uid, identity.user or "unknown user", words)
 

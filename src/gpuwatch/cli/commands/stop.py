@@ -161,7 +161,7 @@ def _not_running(paths: list[Path], alone: Path | None) -> str:
 
     folder = alone or paths[0].parent
     if len(paths) == 1 and recorder_alive(folder):
-        return f"{paths[0]} is over; its study goes on: {to_paste('stop', folder)}"
+        return f"{paths[0]} is over; its study is still running: {to_paste('stop', folder)}"
     return f"{paths[0] if len(paths) == 1 else folder} is not running"
 
 

@@ -183,7 +183,7 @@ def target(text: str) -> tuple[Path, str]:
     path = Path(text)
     if os.path.isdir(path):
         if not is_study(path):
-            raise UsageError(f"{text} is no study: it has no session", "see `gpuwatch sessions`")
+            raise UsageError(f"{text} is not a study: it has no session", "see `gpuwatch sessions`")
         return _whole(path.resolve())
     found = sessions(text)
     folders = list(dict.fromkeys(each.parent for each in found))

@@ -15,7 +15,7 @@ from gpuwatch.session.rows import MPS_SERVER
 from gpuwatch.session.schema import MOST_PROCESSES, RESTATED_SECONDS
 from gpuwatch.session.writing.statements import Row, process, process_use
 from gpuwatch.telemetry.nvml.source import NvmlSource
-from gpuwatch.telemetry.process.identity import ProcessIdentity, named, whose
+from gpuwatch.telemetry.process.identity import ProcessIdentity, identify, named
 from gpuwatch.telemetry.process.others import OtherProcesses
 from gpuwatch.telemetry.process.proc_files import TICKS_PER_S
 from gpuwatch.telemetry.process.tree import ProcessRow
@@ -126,7 +126,7 @@ class ProcessWatch:
             if seen is None:
                 continue
             if known is None:
-                known = self._watched[pid] = _Watched(seen, whose(pid), self._owns(pid))
+                known = self._watched[pid] = _Watched(seen, identify(pid), self._owns(pid))
                 new = True
             else:
                 new = self._follow(known, seen) or restate
@@ -158,7 +158,7 @@ class ProcessWatch:
             known.cores = max(0.0, seen.cpu_s - known.row.cpu_s) / (seen.at - known.row.at)
         renamed, known.row = seen.name != known.row.name, seen
         if renamed:
-            known.whose = whose(seen.pid)
+            known.whose = identify(seen.pid)
         identity = named(known.whose)
         identified = identity is not known.whose
         known.whose = identity
@@ -179,7 +179,7 @@ class ProcessWatch:
             return GpuHolder(known.whose.name, known.owned)
         if pid in self._who:  # it has ended; NVML's list is up to a second old
             return self._who[pid]
-        identity = whose(pid)
+        identity = identify(pid)
         return GpuHolder(identity.name, self._owns(pid), identity.reason)
 
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 from gpuwatch.analysis.comparison.side_by_side import compare
 from gpuwatch.analysis.results import Question, Run, StudyResult
-from gpuwatch.analysis.summary.identity import settings, told
+from gpuwatch.analysis.summary.identity import parameter_text, settings
 from gpuwatch.analysis.summary.summary import Summary
 from gpuwatch.core.lazy_dataclass import dataclass
 from gpuwatch.core.metrics import Method
@@ -82,7 +82,9 @@ def _first(
     plan = result.plan
     part = "" if plan is None or place is None else plan.parts[place.question.part].name
     block = None if place is None else place.run.block
-    parameters = ";".join(f"{key}={told(value)}" for key, value in settings(session).items())
+    parameters = ";".join(
+        f"{key}={parameter_text(value)}" for key, value in settings(session).items()
+    )
     return tuple(
         spreadsheet(each)
         for each in (

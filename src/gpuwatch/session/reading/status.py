@@ -162,7 +162,7 @@ def _elsewhere(path: Path, place: str) -> Status:
         return Status(
             State.LOST,
             f"recorded on {place}; nothing was written for {SILENT_SECONDS:.0f} s, and whether it "
-            "goes on cannot be known here",
+            "is still running cannot be checked here",
             None,
         )
     return Status(State.RUNNING, f"running on {place}", None, live=True)

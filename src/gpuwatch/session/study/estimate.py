@@ -74,10 +74,10 @@ def timing(path: Path) -> Timing | None:
             meta = reader.meta()
     except GpuwatchError:
         return None
-    return of_session(meta, path)
+    return timing_of_meta(meta, path)
 
 
-def of_session(meta: Mapping[str, JSON], path: Path) -> Timing | None:
+def timing_of_meta(meta: Mapping[str, JSON], path: Path) -> Timing | None:
     """As :func:`timing`, for a session whose meta is already read."""
     workload, clock = mapping(meta.get("workload")), mapping(meta.get("clock"))
     start, closed = number(clock.get("unix_ns")), number(mapping(meta.get("closed")).get("t"))
@@ -101,7 +101,7 @@ def of_session(meta: Mapping[str, JSON], path: Path) -> Timing | None:
     )
 
 
-def of_study(timings: Iterable[Timing]) -> KnownTimes:
+def times_of_study(timings: Iterable[Timing]) -> KnownTimes:
     """Durations from the runs of one study, failed runs included."""
     ordered = sorted(timings, key=lambda each: each.start)
     runs: dict[Cell, list[float]] = {}

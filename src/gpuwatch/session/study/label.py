@@ -64,7 +64,7 @@ def tagged(text: str) -> str:
     tag = _one_line(text)
     if not _TAG.fullmatch(tag) or len(tag) > LONGEST_TAG:
         raise UsageError(
-            f"{clean(tag, 2 * LONGEST_TAG)!r} is no tag",
+            f"{clean(tag, 2 * LONGEST_TAG)!r} is not a tag",
             f"a tag has at most {LONGEST_TAG} characters, no blank, comma or colon, "
             "and does not start with + or -",
         )

@@ -14,7 +14,7 @@ from gpuwatch.core.models import JSON, mapping, number
 from gpuwatch.core.processes import ProcessId
 from gpuwatch.session.reading.reader import SessionReader
 from gpuwatch.session.reading.status import State, process_id, status
-from gpuwatch.session.study.estimate import Timing, cell, of_session, of_study
+from gpuwatch.session.study.estimate import Timing, cell, times_of_study, timing_of_meta
 from gpuwatch.session.study.plan import WARM_UP, Plan, PlannedRun, read
 from gpuwatch.session.study.study_folder import is_held, sessions_in
 
@@ -100,7 +100,7 @@ def seconds_to_go(
 
     ``pause``: an additional observed pause between two runs, in seconds, not in ``timings`` yet.
     """
-    known = of_study(timings)
+    known = times_of_study(timings)
     if pause is not None:
         known = replace(known, pauses=[*known.pauses, pause])
     return known.left([cell(run) for run in runs], max(0, len(runs) - 1))
@@ -163,7 +163,7 @@ def _left(
     timings = [
         found
         for name, each in metas.items()
-        if each is not None and (found := of_session(each, path.with_name(name))) is not None
+        if each is not None and (found := timing_of_meta(each, path.with_name(name))) is not None
     ]
     started = number(mapping(meta.get("clock")).get("unix_ns"))
     current, all_left = seconds_to_go([run], timings), seconds_to_go([run, *rest], timings)

@@ -149,7 +149,7 @@ class Gpm:
         calling, epoch = self.calling, self._epoch
         if calling is not None and epoch is not None and now - calling[1] > FRESH_S:
             reason = unanswered(calling[0])
-            self._tell(epoch, reason)
+            self._set_reason(epoch, reason)
             self._miss(f"{reason}; look for Xid errors in the kernel log")
 
     def run(self) -> None:
@@ -213,7 +213,7 @@ class Gpm:
         reasons = {metric: reading.reason for metric, reading in readings.items()}
         if self._told != (epoch, reasons):
             self._told = epoch, reasons
-            self._owner.tell_gpm(epoch, reasons)
+            self._owner.set_gpm_reasons(epoch, reasons)
         self._well(pair.end)
         self.settled.set()
 
@@ -264,7 +264,7 @@ class Gpm:
         self.due = time.monotonic() + self._retry_s
         self._retry_s = min(2 * self._retry_s, RETRY_LONGEST_S)
         self._well_since = math.inf
-        self._tell(epoch, reason)
+        self._set_reason(epoch, reason)
         self._miss(f"{reason}; {hint_of(code)}")
         self.settled.set()
 
@@ -280,12 +280,12 @@ class Gpm:
         """Turn GPM off until the GPU is opened again."""
         self._pairs.free()
         self.due = math.inf
-        self._tell(epoch, reason)
+        self._set_reason(epoch, reason)
         self.settled.set()
 
-    def _tell(self, epoch: int, reason: str) -> None:
+    def _set_reason(self, epoch: int, reason: str) -> None:
         self._told = None
-        self._owner.tell_gpm(epoch, dict.fromkeys(METRICS, reason))
+        self._owner.set_gpm_reasons(epoch, dict.fromkeys(METRICS, reason))
 
     def _watched(self, name: str, function: Callable[..., Any], *arguments: Any) -> Any:
         """Make a call that other threads can see, with its start, if it hangs."""

@@ -18,7 +18,7 @@ class Owner(Protocol):
     def lose(self, code: int) -> None:
         """Handle a call that reported the GPU as gone."""
 
-    def tell_gpm(self, epoch: int, reasons: Mapping[str, str | None]) -> None:
+    def set_gpm_reasons(self, epoch: int, reasons: Mapping[str, str | None]) -> None:
         """Why GPM has no values for these metrics from now on, ``None`` for those that it has."""
 
     def announce(self, event: Event) -> None:

@@ -188,7 +188,7 @@ class Gpu:
         """Queue an event for the next sample."""
         self._journal.events.append(event)
 
-    def tell_gpm(self, epoch: int, reasons: Mapping[str, str | None]) -> None:
+    def set_gpm_reasons(self, epoch: int, reasons: Mapping[str, str | None]) -> None:
         """Why GPM does not provide a metric, ``None`` if it does; ignored for an old ``epoch``.
 
         PCIe comes from GPM from its first value on; until then NVML's own 20 ms window is shown.

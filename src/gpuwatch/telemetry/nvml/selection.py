@@ -9,7 +9,7 @@ from gpuwatch.core.lazy_dataclass import dataclass
 
 
 @dataclass(frozen=True)
-class Found:
+class NvmlDevice:
     """A GPU or MIG device, possibly one that cannot be opened right now."""
 
     id: str
@@ -25,27 +25,29 @@ class Found:
     """``MIG-GPU-UUID/INSTANCE/COMPUTE``: a MIG device's name in drivers before R470."""
 
 
-def present(nvml: Any) -> list[Found]:
+def present(nvml: Any) -> list[NvmlDevice]:
     """Every GPU by NVML's index. Raises ``NVMLError`` if even the number of GPUs is unknown."""
     return [_at(nvml, index) for index in range(nvml.nvmlDeviceGetCount())]
 
 
-def select(nvml: Any, found: Sequence[Found], wanted: Sequence[str | int] | None) -> list[Found]:
+def select(
+    nvml: Any, gpus: Sequence[NvmlDevice], wanted: Sequence[str | int] | None
+) -> list[NvmlDevice]:
     """The GPUs with these indexes, UUIDs or unique UUID prefixes; ``None`` selects all.
 
     A MIG device is selected by its UUID or its name in drivers before R470. Duplicates are taken
     once. Raises ``ValueError``, listing what exists, for a name that matches no GPU or several.
     """
     if wanted is None:
-        return list(found)
-    chosen: dict[str, Found] = {}
+        return list(gpus)
+    chosen: dict[str, NvmlDevice] = {}
     for name in wanted:
-        gpu = _one(nvml, found, str(name).strip())
+        gpu = _one(nvml, gpus, str(name).strip())
         chosen.setdefault(gpu.id, gpu)
     return list(chosen.values())
 
 
-def parts(nvml: Any, gpu: Found) -> list[Found]:
+def parts(nvml: Any, gpu: NvmlDevice) -> list[NvmlDevice]:
     """The MIG devices of a GPU; none without MIG."""
     try:
         if gpu.handle is None or not nvml.nvmlDeviceGetMigMode(gpu.handle)[0]:
@@ -64,11 +66,11 @@ def parts(nvml: Any, gpu: Found) -> list[Found]:
         uuid, name = _identity(nvml, handle)
         old_name = f"MIG-{gpu.uuid}/{instance}/{compute}"
         id = f"gpu{gpu.index}.mig{number}"
-        devices.append(Found(id, uuid, name, handle, gpu.index, gpu.uuid, old_name))
+        devices.append(NvmlDevice(id, uuid, name, handle, gpu.index, gpu.uuid, old_name))
     return devices
 
 
-def named(text: str, among: Sequence[Found]) -> list[Found]:
+def named(text: str, among: Sequence[NvmlDevice]) -> list[NvmlDevice]:
     """Devices with this UUID or old name, otherwise those whose UUID starts with it."""
     wanted = text.lower()
     exact = [device for device in among if wanted in (_lower(device.uuid), _lower(device.old_name))]
@@ -81,12 +83,12 @@ def _lower(text: str | None) -> str:
     return (text or "").lower()
 
 
-def _at(nvml: Any, index: int) -> Found:
+def _at(nvml: Any, index: int) -> NvmlDevice:
     try:
         handle = nvml.nvmlDeviceGetHandleByIndex(index)
     except nvml.NVMLError:
-        return Found(f"gpu{index}", None, "unknown GPU", None, index)
-    return Found(f"gpu{index}", *_identity(nvml, handle), handle, index)
+        return NvmlDevice(f"gpu{index}", None, "unknown GPU", None, index)
+    return NvmlDevice(f"gpu{index}", *_identity(nvml, handle), handle, index)
 
 
 def _identity(nvml: Any, handle: Any) -> tuple[str | None, str]:
@@ -101,15 +103,15 @@ def _identity(nvml: Any, handle: Any) -> tuple[str | None, str]:
     return uuid, name
 
 
-def _one(nvml: Any, found: Sequence[Found], name: str) -> Found:
+def _one(nvml: Any, gpus: Sequence[NvmlDevice], name: str) -> NvmlDevice:
     if name.isdecimal():
-        matches = [gpu for gpu in found if gpu.index == int(name)]
+        matches = [gpu for gpu in gpus if gpu.index == int(name)]
     elif name.upper().startswith("MIG-"):
-        matches = named(name, [part for gpu in found for part in parts(nvml, gpu)])
+        matches = named(name, [part for gpu in gpus for part in parts(nvml, gpu)])
     else:
-        matches = named(name if name.upper().startswith("GPU-") else f"GPU-{name}", found)
+        matches = named(name if name.upper().startswith("GPU-") else f"GPU-{name}", gpus)
     if len(matches) == 1:
         return matches[0]
-    choices = ", ".join(f"{gpu.index} ({gpu.uuid or 'UUID unknown'}: {gpu.name})" for gpu in found)
+    choices = ", ".join(f"{gpu.index} ({gpu.uuid or 'UUID unknown'}: {gpu.name})" for gpu in gpus)
     problem = "matches several GPUs" if matches else "matches no GPU of this machine"
     raise ValueError(f"{name!r} {problem}; there are: {choices or 'none'}")

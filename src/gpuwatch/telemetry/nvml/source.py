@@ -25,7 +25,7 @@ from gpuwatch.telemetry.nvml.gpu import RETRY_S, Gpu
 from gpuwatch.telemetry.nvml.hung_calls import Call, HungCalls, Place, unanswered
 from gpuwatch.telemetry.nvml.probe import FRESH_S, Journal
 from gpuwatch.telemetry.nvml.process_utilization import ProcessShares
-from gpuwatch.telemetry.nvml.selection import Found
+from gpuwatch.telemetry.nvml.selection import NvmlDevice
 from gpuwatch.telemetry.nvml.start import ANSWER_S, begin, silent
 from gpuwatch.telemetry.nvml.xid import XidWatch
 from gpuwatch.telemetry.polling.poller import PATIENCE_S, EverySecond, Poller
@@ -66,7 +66,7 @@ def open_nvml(
     return NvmlSource(nvml, chosen, known, deadline, interval_s)
 
 
-def _all_facts(nvml: Any, chosen: Sequence[Found]) -> list[dict[str, Any]]:
+def _all_facts(nvml: Any, chosen: Sequence[NvmlDevice]) -> list[dict[str, Any]]:
     return [facts(nvml, one.handle, one.parent is not None) if one.handle else {} for one in chosen]
 
 
@@ -76,7 +76,7 @@ class NvmlSource:
     def __init__(
         self,
         nvml: Any,
-        chosen: Sequence[Found],
+        chosen: Sequence[NvmlDevice],
         known: Sequence[Mapping[str, Any]],
         deadline: float,
         interval_s: float | None,
@@ -252,7 +252,7 @@ class NvmlSource:
                 by.lose(error.value)
         self._xid = XidWatch(self._nvml, self._gpus, self._journal.events)
 
-    def _opener(self, one: Found) -> Callable[[], Any]:
+    def _opener(self, one: NvmlDevice) -> Callable[[], Any]:
         nvml = self._nvml
         if one.uuid is None:
             return lambda: nvml.nvmlDeviceGetHandleByIndex(one.index)

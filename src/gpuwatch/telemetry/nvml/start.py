@@ -7,7 +7,7 @@ from contextlib import suppress
 from typing import Any
 
 from gpuwatch.telemetry.nvml.errors import NO_BINDING, Unavailable, describe
-from gpuwatch.telemetry.nvml.selection import Found, present, select
+from gpuwatch.telemetry.nvml.selection import NvmlDevice, present, select
 from gpuwatch.telemetry.polling.worker import within
 
 ANSWER_S = 30.0
@@ -16,7 +16,7 @@ ANSWER_S = 30.0
 
 def begin(
     gpus: Sequence[str | int] | None, patience_s: float = ANSWER_S
-) -> tuple[Any, list[Found]] | Unavailable:
+) -> tuple[Any, list[NvmlDevice]] | Unavailable:
     """Start NVML: the binding and the chosen GPUs, at least one; ``None`` chooses all.
 
     ``gpus`` are indexes, UUIDs, unique UUID prefixes, or full MIG UUIDs. Returns ``Unavailable`` if
@@ -29,7 +29,7 @@ def begin(
         return NO_BINDING
     nvml: Any = pynvml
 
-    def start() -> list[Found]:
+    def start() -> list[NvmlDevice]:
         nvml.nvmlInit()
         try:
             return select(nvml, present(nvml), gpus)

@@ -17,7 +17,7 @@ from typing import Any
 from gpuwatch.core.errors import NotAvailable
 from gpuwatch.core.lazy_dataclass import dataclass
 from gpuwatch.telemetry.nvml.errors import Unavailable
-from gpuwatch.telemetry.nvml.selection import Found, named, parts
+from gpuwatch.telemetry.nvml.selection import NvmlDevice, named, parts
 from gpuwatch.telemetry.nvml.start import ANSWER_S, begin, silent
 from gpuwatch.telemetry.polling.worker import within
 
@@ -43,14 +43,14 @@ for number in range(count.value):
 class Card:
     """A GPU, with all identifiers by which the variable can name it or its MIG devices."""
 
-    gpu: Found
+    gpu: NvmlDevice
     bus: str
     """PCI address, the sort key; empty if NVML has none."""
-    parts: tuple[Found, ...] = ()
+    parts: tuple[NvmlDevice, ...] = ()
     """MIG devices of the GPU."""
 
     @property
-    def devices(self) -> tuple[Found, ...]:
+    def devices(self) -> tuple[NvmlDevice, ...]:
         return self.gpu, *self.parts
 
 
@@ -59,9 +59,9 @@ def cards() -> tuple[Card, ...] | Unavailable:
     begun = begin(None)
     if isinstance(begun, Unavailable):
         return begun
-    nvml, found = begun
+    nvml, gpus = begun
     try:
-        there = within(ANSWER_S, lambda: [_card(nvml, gpu) for gpu in found])
+        there = within(ANSWER_S, lambda: [_card(nvml, gpu) for gpu in gpus])
     except TimeoutError:
         return silent(ANSWER_S)
     finally:
@@ -86,7 +86,7 @@ def visible(variables: Mapping[str, str], there: Sequence[Card]) -> tuple[str, .
     ordered = len(there) == 1 or variables.get("CUDA_DEVICE_ORDER") == "PCI_BUS_ID"
     if ordered and not (split or silent_one):
         return by_bus
-    by_cuda = asked_of_cuda(variables, there)
+    by_cuda = cuda_order(variables, there)
     if split:
         reason = "and one of them is split by MIG"
     elif silent_one:
@@ -132,14 +132,14 @@ def _by_name(text: str) -> bool:
     return text.lstrip().startswith(("GPU-", "MIG-"))
 
 
-def _numbered(name: str, there: Sequence[Card]) -> list[Found]:
+def _numbered(name: str, there: Sequence[Card]) -> list[NvmlDevice]:
     """The GPU with that number; text after the digits is ignored."""
     digits = re.match(r"[+-]?\d+", name)
     number = -1 if digits is None else int(digits[0])
     return [there[number].gpu] if 0 <= number < len(there) else []
 
 
-def asked_of_cuda(variables: Mapping[str, str], there: Sequence[Card]) -> tuple[str, ...] | None:
+def cuda_order(variables: Mapping[str, str], there: Sequence[Card]) -> tuple[str, ...] | None:
     """The UUIDs that CUDA itself sees with these variables, in its order, queried in a separate
     process; ``None`` if it does not answer."""
     by_digits = {
@@ -161,7 +161,7 @@ def asked_of_cuda(variables: Mapping[str, str], there: Sequence[Card]) -> tuple[
         return None
 
 
-def _card(nvml: Any, gpu: Found) -> Card:
+def _card(nvml: Any, gpu: NvmlDevice) -> Card:
     try:
         bus = nvml.nvmlDeviceGetPciInfo(gpu.handle).busId
     except nvml.NVMLError:

@@ -161,7 +161,7 @@ class XidWatch:
                         continue
                     left_out.add(gpu.id)
                     if error.value not in PERMANENT:
-                        reason = f"Xid errors are not told: {describe(error.value).reason}"
+                        reason = f"Xid errors are not reported: {describe(error.value).reason}"
                         self._events.append(Event("xid-untold", reason, gpu.id))
                 else:
                     registered[gpu.id] = epoch

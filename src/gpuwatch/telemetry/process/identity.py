@@ -43,7 +43,7 @@ class ProcessIdentity:
     """The user's number; the name may become known later, see :func:`named`."""
 
 
-def whose(pid: int, proc: Path = Path("/proc"), users: Users = USERS) -> ProcessIdentity:
+def identify(pid: int, proc: Path = Path("/proc"), users: Users = USERS) -> ProcessIdentity:
     """Describe a process. Never raises; everything is ``None`` for one that is gone."""
     folder = proc / str(pid)
     program = _read(folder / "comm")
@@ -56,15 +56,15 @@ def whose(pid: int, proc: Path = Path("/proc"), users: Users = USERS) -> Process
     uid = _uid(_read(folder / "status") or b"")
     user = None if uid is None else users.name(uid)
     place = place_of((_read(folder / "cgroup") or b"").decode("utf-8", "replace"))
-    reason = None if user is not None else "/proc/PID/status does not tell its user"
+    reason = None if user is not None else "/proc/PID/status does not show its user"
     return ProcessIdentity(_script(words) or name, user, place, reason, uid)
 
 
-def named(told: ProcessIdentity, users: Users = USERS) -> ProcessIdentity:
-    """``told`` with the user's name as currently known."""
-    if told.uid is None or (user := users.name(told.uid)) == told.user:
-        return told
-    return replace(told, user=user)
+def named(identity: ProcessIdentity, users: Users = USERS) -> ProcessIdentity:
+    """``identity`` with the user's name as currently known."""
+    if identity.uid is None or (user := users.name(identity.uid)) == identity.user:
+        return identity
+    return replace(identity, user=user)
 
 
 def place_of(cgroup: str) -> str | None:
