@@ -19,7 +19,6 @@ from gpuwatch.core.models import Output
 from gpuwatch.recorder.output.intake import Intake
 from gpuwatch.report.session import json as as_json
 from gpuwatch.report.session import side_by_side
-from gpuwatch.report.values import moved, ratio, shown
 from gpuwatch.session.reading.reader import SessionReader
 from gpuwatch.session.writing.statements import device_row, fact, meta
 from gpuwatch.session.writing.store import SessionStore
@@ -202,12 +201,6 @@ def test_the_ratios_name_the_baseline_as_its_column_does(tmp_path: Path) -> None
     above = headings(compared.sessions)
     assert above[0].endswith("abcdef") and above[0] != above[1]
     assert any(f"are against {above[0]};" in note for note in compared.notes)
-
-
-def test_bytes_that_were_moved_are_in_powers_of_ten_and_those_held_are_not() -> None:
-    assert moved(1.5e6) == "1.50 MB"
-    assert shown(1.5e6, "By") == "1.43 MiB"
-    assert ratio(783.708) == "x784" and ratio(1.2345) == "x1.234" and ratio(23.45) == "x23.4"
 
 
 def test_the_json_is_strict_and_versioned(pair: tuple[Summary, Summary]) -> None:

@@ -33,6 +33,11 @@ def missing(sessions: Sequence[Summary]) -> dict[str, list[str]]:
     return quantities
 
 
+def missing_notes(sessions: Sequence[Summary]) -> list[str]:
+    """A sentence for each reason: ``unavailable: hw.gpu.power: REASON``."""
+    return [f"unavailable: {', '.join(names)}: {why}" for why, names in missing(sessions).items()]
+
+
 def _unknown(session: Summary) -> dict[str, str]:
     """Reasons, by quantity, for what is unknown but could be known for such a session."""
     contained = session.environment.get("kind") in ("docker", "apptainer")

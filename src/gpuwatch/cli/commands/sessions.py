@@ -70,7 +70,6 @@ def _table(rows: list[dict[str, JSON]], columns: int) -> str:
     from gpuwatch.core import units
     from gpuwatch.core.text import clean, shell
     from gpuwatch.report.tables.plain import table
-    from gpuwatch.report.values import shown
 
     # No columns for names and tags if no session has any.
     given = [key for key in ("name", "tags") if any(row[key] for row in rows)]
@@ -83,7 +82,7 @@ def _table(rows: list[dict[str, JSON]], columns: int) -> str:
             *(clean(row[key] if key == "name" else " ".join(row[key]), 24) for key in given),
             clean(row["started"]),
             "" if row["seconds"] is None else units.clock_time(row["seconds"]),
-            shown(row["step_median_seconds"], "s"),
+            units.quantity(row["step_median_seconds"], "s"),
         ]
         for row in rows
     ]

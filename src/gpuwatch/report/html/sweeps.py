@@ -14,7 +14,6 @@ from gpuwatch.report.html.axis import Axis, from_zero, label
 from gpuwatch.report.html.marks import mark
 from gpuwatch.report.html.markup import Row, table, text
 from gpuwatch.report.study.about import trained
-from gpuwatch.report.values import shown
 
 _HEIGHT, _TOP, _BOTTOM = 200, 24, 176
 
@@ -46,10 +45,10 @@ def _which(of: Sweep, at: int) -> str:
 def _line(of: Sweep, at: int, point: SweepPoint) -> Row:
     return [
         text(point.value, 60),
-        text(shown(point.samples_per_second, "{sample}/s")),
+        text(units.quantity(point.samples_per_second, "{sample}/s")),
         text(_interval(point.throughput)),
-        text(shown(point.step_seconds, "s")),
-        *(text(shown(getattr(point, key), unit)) for key, unit in trained(of).items()),
+        text(units.quantity(point.step_seconds, "s")),
+        *(text(units.quantity(getattr(point, key), unit)) for key, unit in trained(of).items()),
         text(_which(of, at)),
     ]
 
@@ -81,7 +80,9 @@ def _picture(of: Sweep, up: Axis) -> str:
                 _y(up, best * (1 + e)) for e in (point.throughput.low, point.throughput.high)
             )
             parts.append(f'<line class="range" x1="{x}" x2="{x}" y1="{low:.1f}" y2="{high:.1f}"/>')
-        title = f"{point.value}: {shown(rate, '{sample}/s')}, {_which(of, at)}".rstrip(", ")
+        title = f"{point.value}: {units.quantity(rate, '{sample}/s')}, {_which(of, at)}".rstrip(
+            ", "
+        )
         parts.append(mark(0, x, _y(up, rate), title=title))
         which = "★ best" if at == of.best else "≈ tied" if point.tied else ""
         if which:

@@ -20,7 +20,6 @@ from gpuwatch.core import units
 from gpuwatch.core.json_schema import JSON_SCHEMA
 from gpuwatch.core.text import clean, markdown
 from gpuwatch.report.tables.plain import markdown_table, table
-from gpuwatch.report.values import ratio
 
 _LONGEST_NAME = 100
 _DIFFERENCE = (
@@ -165,7 +164,7 @@ def _counted(counters: Counters, model: float | None) -> list[str]:
     if flop is not None and model and not imported:
         lines.append(
             f"the model's count is {units.si(model, 'FLOP')} per step; executed to counted "
-            f"{ratio(flop / model)} ({_DIFFERENCE})"
+            f"{units.ratio(flop / model)} ({_DIFFERENCE})"
         )
     return lines + [f"note: {clean(note)}" for note in counters.notes]
 

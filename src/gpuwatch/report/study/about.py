@@ -6,14 +6,13 @@ from gpuwatch.analysis.comparison.wording import change_text
 from gpuwatch.analysis.results import NoiseFloor, Question, StudyResult, Sweep, SweepPoint
 from gpuwatch.analysis.study import notes as study_notes
 from gpuwatch.analysis.study.interval_plot import percent
-from gpuwatch.analysis.summary.missing import missing
+from gpuwatch.analysis.summary.missing import missing_notes
 from gpuwatch.analysis.summary.training import NAMES, unit_of
 from gpuwatch.core import units
 from gpuwatch.core.metrics import Method
 from gpuwatch.core.models import JSON
 from gpuwatch.report.study.document import Grid, Heading, Item, LabelledSentence, Section
 from gpuwatch.report.study.why import middle_runs
-from gpuwatch.report.values import shown
 
 _MOST_NOTES = 40
 
@@ -42,10 +41,10 @@ def _points(sweep: Sweep) -> Grid:
     rows = tuple(
         (
             _value(point.value),
-            shown(point.samples_per_second, "{sample}/s"),
-            shown(point.step_seconds, "s"),
+            units.quantity(point.samples_per_second, "{sample}/s"),
+            units.quantity(point.step_seconds, "s"),
             _against_best(point, best=at == sweep.best),
-            *(shown(getattr(point, key), unit) for key, unit in trained(sweep).items()),
+            *(units.quantity(getattr(point, key), unit) for key, unit in trained(sweep).items()),
         )
         for at, point in enumerate(sweep.points)
     )
@@ -131,10 +130,7 @@ def method(result: StudyResult) -> Section:
         how = f"{one.method.value if one.method else 'recorded'}: {one.source}"
         sources.setdefault(how, {})[one.rung] = None
     items += [LabelledSentence("", f"{how}: {', '.join(names)}") for how, names in sources.items()]
-    items += [
-        LabelledSentence("", f"unavailable: {', '.join(names)}: {why}")
-        for why, names in missing(sessions).items()
-    ]
+    items += [LabelledSentence("", note) for note in missing_notes(sessions)]
     return Section("how each number was obtained", tuple(items))
 
 

@@ -14,10 +14,9 @@ from gpuwatch.analysis.results import (
     Sweep,
     Verdict,
 )
-from gpuwatch.report.ranges import between
+from gpuwatch.core import units
 from gpuwatch.report.study import rest
 from gpuwatch.report.study.document import Heading, Item, LabelledSentence, Plot, Section
-from gpuwatch.report.values import shown
 
 
 def heading(result: StudyResult) -> list[str]:
@@ -99,8 +98,8 @@ def _sentences(question: Question, *, alone: bool) -> list[LabelledSentence]:
 def _cell(cell: Cell, metric: str) -> str:
     """The sentence for a cell without a comparison."""
     values = [run.value for run in cell.judged if run.value is not None]
-    figure = f"{cell.label}: {metric} {shown(cell.median, 's')}"
-    figure += f" ({between(min(values), max(values), 's')})" if len(values) > 1 else ""
+    figure = f"{cell.label}: {metric} {units.quantity(cell.median, 's')}"
+    figure += f" ({units.span(min(values), max(values), 's')})" if len(values) > 1 else ""
     return f"{figure}, {len(values)} of {len(cell.judged)} runs"
 
 
