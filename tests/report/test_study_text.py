@@ -153,7 +153,7 @@ def test_versions_kernels_and_sources_are_named(result: StudyResult) -> None:
     (kernel,) = [line for line in text.split("\n") if "winograd_nonfused" in line]
     assert kernel.split() == ["winograd_nonfused", "60", "%", "-", "-"]
     assert "host wait 250 ms against 265 ms" in section(text, "what goes with it")
-    assert "hw.gpu.power" in section(text, "how each number was obtained")
+    assert "GPU power" in section(text, "how each number was obtained")
 
 
 def with_facts(cell: Cell, **facts: object) -> Cell:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from gpuwatch.analysis.comparison.difference_text import of_question
 from gpuwatch.analysis.results import Cell, Question, StudyResult
-from gpuwatch.analysis.study.notes import of_runs, warnings
+from gpuwatch.analysis.study.notes import every_note
 from gpuwatch.core.text import clean
 from gpuwatch.core.units import percent
 from gpuwatch.session.reading.status import State
@@ -20,7 +20,7 @@ from gpuwatch.tui.compare.columns import (
     quantity_rows,
     told_rows,
 )
-from gpuwatch.tui.compare.verdict_rows import evidence_rows, notes_of
+from gpuwatch.tui.compare.verdict_rows import evidence_rows, first_notes
 from gpuwatch.tui.feed.next_run import goes_on
 from gpuwatch.tui.live.rows import rule
 
@@ -65,7 +65,7 @@ def sections(result: StudyResult, width: int, first: int) -> list[Section]:
         body += difference_rows(of_question(question), place, names)
         found.append(Section(heading, tuple(body)))
     rows = evidence_rows(result, width)
-    notes = [*notes_of(result), *of_runs(result), *warnings(result)]
+    notes = [note for note in every_note(result) if note not in first_notes(result)]
     if notes:
         rows.append(rule("to know before believing it", width))
     for note in notes:

@@ -23,7 +23,7 @@ _RATIO = 10
 """Columns of a ratio with a blank on either side."""
 _NARROWEST, _WIDE = 21, 30
 """Columns of a session: at least, and at most unless its name is longer."""
-_NAME, _WIDEST_NAME = 28, 46
+_NAME, _WIDEST_NAME = 27, 46
 """Columns of the names: at least, and where there is room."""
 _MOST_ROWS = 12
 """Of one fact that differs: more is no setting that a person compares."""
@@ -165,7 +165,7 @@ def told_rows(text: str, width: int, mark: str, role: str, *, head: str = "") ->
 
 
 def _quantity(row: QuantityRow, place: Layout) -> Line:
-    line = Line(place.width).add(f" {pad(row.name, place.name - 2)} ", "text")
+    line = Line(place.width).add(f" {pad(row.name, place.name - 1)}", "text")
     for cell in row.cells:
         text = cell.value
         if cell_len(text) > place.value:

@@ -39,6 +39,11 @@ class Kind(str, Enum):
     DESCRIBED = "described"
     """Too few runs for a verdict: the figures are only described."""
 
+    @property
+    def word(self) -> str:
+        """The word before the verdict's sentence: ``SLOWER``."""
+        return self.value.upper()
+
 
 @dataclass(frozen=True)
 class Difference:

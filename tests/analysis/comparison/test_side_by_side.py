@@ -162,7 +162,7 @@ def test_a_reason_that_holds_for_some_names_them(tmp_path: Path) -> None:
     other = session(tmp_path / "b.gpuwatch", step_seconds=1.0, label="b")
     silent = replace(other, steps=replace(other.steps, reason="no timed step was reported"))
     assert "step time" in missing([found, silent])["no timed step was reported (b)"]
-    assert "hw.gpu.power" in missing([found, silent])["not here"]
+    assert "GPU power" in missing([found, silent])["not here"]
 
 
 def test_differences_of_the_fingerprint_are_named(pair: tuple[Summary, Summary]) -> None:

@@ -169,7 +169,7 @@ async def test_runs_of_the_study_that_did_not_take_place_are_told_with_the_reaso
         await pilot.press("c")
         await shows(pilot, "did not run")
         text = screen_text(app)
-    assert "✗ docker=x did not run: no [b]image[/] x; docker pull x" in text
+    assert "✗ docker=x did not run: no [b]image[/] x" in text and "Fix: docker pull x" in text
     assert "5.12 ms" in text
 
 

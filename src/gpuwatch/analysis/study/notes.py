@@ -31,6 +31,11 @@ def notes(result: StudyResult) -> list[str]:
     return list(dict.fromkeys([*texts, *of_runs(result)]))
 
 
+def every_note(result: StudyResult) -> list[str]:
+    """Notes, warnings and repairs of files: all that must be known to believe the figures."""
+    return list(dict.fromkeys([*notes(result), *warnings(result), *result.notices]))
+
+
 def of_runs(result: StudyResult) -> list[str]:
     """Notes on recordings, each with the runs that it applies to."""
     seen: dict[str, Counter[str]] = {}

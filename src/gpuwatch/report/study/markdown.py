@@ -90,7 +90,7 @@ def _short_table(question: Question) -> str:
         rows.append(
             [
                 markdown(cell.label),
-                "" if verdict is None else study_answer.word(verdict),
+                "" if verdict is None else verdict.kind.word,
                 units.quantity(cell.median, "s"),
                 "" if estimate is None else units.ratio(1 + estimate),
                 "" if change is None else markdown(tables.interval(change)),

@@ -13,7 +13,6 @@ from gpuwatch.analysis.statistics.intervals import Interval
 from gpuwatch.analysis.summary.summary import Summary
 from gpuwatch.core import units
 from gpuwatch.report import changes
-from gpuwatch.report.study.answer import word
 from gpuwatch.report.study.document import Grid, Item, LabelledSentence, Section
 from gpuwatch.report.tables.grid import BADGES, quantity_grid
 from gpuwatch.session.study.plan import Plan
@@ -135,7 +134,7 @@ def verdicts(question: Question) -> Section:
 
 
 def _verdict(verdict: Verdict) -> dict[str, str]:
-    figures = {"verdict": word(verdict), "margin": per_cent(verdict.margin)}
+    figures = {"verdict": verdict.kind.word, "margin": per_cent(verdict.margin)}
     if verdict.estimate is not None:
         figures["change"] = changes.estimate(verdict.estimate, verdict.change)
     if verdict.change is not None:
