@@ -32,7 +32,7 @@ def text(rooflines: Sequence[Roofline]) -> str:
         of_run = frame.numbers[at] if frame is not None and len(rooflines) > 1 else ()
         label = numbered(of_run, clean(each.label, 200))
         lines += ["", *_wrapped(f"{label}: {clean(each.verdict.text, 600)}")]
-        for hint in dict.fromkeys(m for m in (each.verdict.hint, each.missing) if m):
+        for hint in each.hints:
             lines += _wrapped(f"  {hint}")
     return "\n".join(lines).lstrip("\n") + "\n"
 

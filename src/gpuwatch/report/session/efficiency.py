@@ -106,9 +106,7 @@ def _figure(figure: MeasuredValue) -> str:
 
 
 def _verdict(of: Efficiency) -> str:
-    verdict = of.roofline.verdict
-    hints = dict.fromkeys(each for each in (verdict.hint, of.roofline.missing) if each)
-    return "; ".join((verdict.text, *hints))
+    return "; ".join((of.roofline.verdict.text, *of.roofline.hints))
 
 
 def _energy(of: Efficiency) -> str:
