@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from rich.cells import cell_len
 
-from gpuwatch.core.metrics import CATALOGUE, Method
+from gpuwatch.core.metrics import CATALOGUE, Method, label
 from gpuwatch.core.text import clean
 from gpuwatch.core.units import bounded, quantity
 from gpuwatch.tui.feed.shares import over_texts, share_texts
@@ -70,9 +70,9 @@ def _lines(text: str, indent: int, width: int, role: str) -> list[Row]:
 
 
 def _number(name: str, reading: Reading, width: int, unit: str | None = None) -> list[Row]:
-    metric = CATALOGUE.get(name)
     if unit is None:
-        unit = metric.unit if metric else ""
+        metric = CATALOGUE.get(name)
+        name, unit = label(name), metric.unit if metric else ""
         if metric and metric.kind.value == "counter":  # its reading is what it gains in a second
             name, unit = f"{name}/s", f"{unit}/s"
     unavailable = reading.method is Method.UNAVAILABLE
