@@ -5,8 +5,6 @@ from __future__ import annotations
 import pytest
 
 from gpuwatch.core import units
-from gpuwatch.report import values
-from gpuwatch.tui.compare.columns import _value
 
 
 @pytest.mark.parametrize(
@@ -22,10 +20,74 @@ def test_no_exponent_stands_beside_whole_numbers(value: float, told: str) -> Non
 def test_around_a_thousand_every_unit_is_told_without_an_exponent(value: float) -> None:
     for unit in ("FLOP/By", "J", "{sample}/s", "By/s", "W", "s", "{step}", "{sector}"):
         for each in (value, value / 1e3, value / 1e6):
-            assert "e+" not in values.shown(each, unit) + _value(each, unit), unit
+            assert "e+" not in units.quantity(each, unit), unit
     assert "e+" not in units.loss(10 * value)
 
 
 def test_energy_takes_its_prefix_by_what_it_is_rounded_to() -> None:
     assert units.joules(0.9999) == "1.00 J" and units.joules(0.9999e-3) == "1 mJ"
     assert units.joules(0.044) == "44 mJ" and units.joules(0) == "0 J"
+
+
+@pytest.mark.parametrize(
+    ("value", "unit", "text"),
+    [
+        (None, "s", "—"),
+        (5.12e-3, "s", "5.12 ms"),
+        (75.32, "s", "75.3 s"),
+        (10_845.0, "s", "10,845 s"),
+        (0.5, "1", "50 %"),
+        (1.5e6, "By", "1.43 MiB"),
+        (1.5e12, "By/s", "1.50 TB/s"),
+        (1480.4, "{sample}/s", "1,480 /s"),
+        (1.2e6, "{sample}/s", "1.20 M/s"),
+        (611.8, "W", "612 W"),
+        (71.0, "Cel", "71 °C"),
+        (12.46, "FLOP/By", "12.5 FLOP/B"),
+        (1234.0, "FLOP/By", "1,234 FLOP/B"),
+        (3.0, "{error}", "3 errors"),
+        (1.5, "s/s", "1.50 cores"),
+    ],
+)
+def test_a_quantity_has_one_text_everywhere(value: float | None, unit: str, text: str) -> None:
+    assert units.quantity(value, unit) == text
+
+
+def test_bytes_that_were_moved_have_powers_of_ten_and_those_held_do_not() -> None:
+    assert units.quantity(1.5e6, "By", is_traffic=True) == "1.50 MB"
+    assert units.quantity(1.5e6, "By") == "1.43 MiB"
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (None, ""), (989.806, "×990"), (1.0312, "×1.031"), (12.345, "×12.3"), (0.99961, "×1.000"),
+        (0.0123456, "×0.0123"), (12345.6, "×12,346"), (9.99961, "×10"), (3e7, "×3e+07"),
+    ],
+)  # fmt: skip
+def test_a_ratio_has_three_decimals_near_one_and_three_digits_elsewhere(
+    value: float | None, text: str
+) -> None:
+    assert units.ratio(value) == text
+
+
+MIB, GIB = 2**20, 2**30
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "unit", "text"),
+    [
+        (0.499, 0.506, "s", "499 to 506 ms"),
+        (0.836, 1.2, "s", "836 ms to 1.20 s"),
+        (895 * MIB, 1.69 * GIB, "By", "895 MiB to 1.69 GiB"),
+        (50.0, 50.0, "{step}", "50"),
+        (3.0, 7.0, "{step}", "3 to 7"),
+    ],
+)
+def test_a_span_has_its_unit_once(low: float, high: float, unit: str, text: str) -> None:
+    assert units.span(low, high, unit) == text
+
+
+def test_a_bound_has_the_sign_of_its_direction() -> None:
+    texts = [units.bounded("5 ms", bound) for bound in ("at most", "at least", None)]
+    assert texts == ["≤5 ms", "≥5 ms", "5 ms"]

@@ -47,7 +47,7 @@ def test_two_single_runs_stand_beside_each_other_under_the_answer(tmp_path: Path
         write(tmp_path / f"0{at}-{name}.gpuwatch", script)
     lines = study_text.terminal(read_study(tmp_path), short=True).splitlines()
     assert lines[0].startswith("DESCRIBED") and len(lines) <= 16
-    assert any("x1.000" in line for line in lines)
+    assert any("×1.000" in line for line in lines)
 
 
 def test_a_failed_run_without_figures_says_how_it_ended(tmp_path: Path) -> None:

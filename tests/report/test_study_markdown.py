@@ -16,7 +16,7 @@ def test_the_verdict_and_a_small_table_stand_before_the_details(result: StudyRes
     before, _, details = as_markdown(result).partition("<details>")
     assert before.startswith("# resnet50-20261121-120000\n")
     assert "**SAME** docker costs nothing measurable here" in before
-    assert "| docker | SAME | 503 ms | x1.002 | -0.1 to +0.5 % at 95 % | 0.3 % | 7 |" in before
+    assert "| docker | SAME | 503 ms | ×1.002 | -0.1 to +0.5 % at 95 % | 0.3 % | 7 |" in before
     assert details.count("<details>") + 1 == details.count("</details>")
     assert "<summary>runs</summary>" in details
 

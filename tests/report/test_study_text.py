@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from gpuwatch.analysis.results import Cell, Difference, Kind, StudyResult
+from gpuwatch.analysis.study.table import table_of
 from gpuwatch.core.models import Problem
 from gpuwatch.report.study.markdown import as_markdown
 from gpuwatch.report.study.text import terminal
@@ -61,9 +62,9 @@ def test_medians_have_their_range_below_them_and_their_ratio_beside(result: Stud
     lines = section(terminal(result), "what was measured").split("\n")
     at = next(n for n, line in enumerate(lines) if "step time, median" in line)
     assert lines[at].split("median")[1].split() == [
-        "502", "ms", "503", "ms", "x1.002", "518", "ms", "x1.032",
+        "502", "ms", "503", "ms", "×1.002", "518", "ms", "×1.032",
     ]  # fmt: skip
-    assert lines[at + 1].split() == ["499..506", "501..506", "515..521"]
+    assert lines[at + 1].split() == ["499", "to", "506", "501", "to", "506", "515", "to", "521"]
     throughput = next(line for line in lines if "throughput" in line)
     assert throughput.split()[:2] == ["throughput", "(c)"]
 
@@ -73,7 +74,7 @@ def test_every_run_is_told_with_its_block_its_place_and_its_ratio(result: StudyR
     (warm_up,) = [line for line in lines if "warm-up" in line]
     assert "not judged" in warm_up and "x" not in warm_up.split("judged")[1]
     (third,) = [line for line in lines if line.startswith("  block 3")]
-    cells = ("10: 500 ms", "11: 501 ms x1.003", "12: 518 ms x1.036")
+    cells = ("10: 500 ms", "11: 501 ms ×1.003", "12: 518 ms ×1.036")
     assert third.split()[2:] == " ".join(cells).split()
 
 
@@ -100,12 +101,13 @@ def test_an_invalid_contrast_has_no_ratio_anywhere(result: StudyResult) -> None:
     )
     invalid = replace(contrast, verdict=verdict, sentence="not comparable: V100 against A100")
     contrasts = (invalid, *question.contrasts[1:])
-    changed = replace(result, questions=(replace(question, contrasts=contrasts),))
+    table, _ = table_of(question.cells, contrasts, question.metric, paired=True)
+    changed = replace(result, questions=(replace(question, contrasts=contrasts, table=table),))
     text = terminal(changed)
     assert "INVALID  not comparable: V100 against A100" in text
     table = section(text, "what was measured")
-    (median,) = [line for line in table.split("\n") if "step time, median" in line]
-    assert median.count("x1") == 1 and "503 ms    " in median
+    (median,) = [line for line in table.split("\n") if "step time, steady" in line]
+    assert median.count("×1") == 1 and "503 ms    " in median
 
 
 def test_a_study_with_two_cases_says_which_is_meant(two_cases: StudyResult) -> None:
@@ -151,7 +153,7 @@ def test_versions_kernels_and_sources_are_named(result: StudyResult) -> None:
     (kernel,) = [line for line in text.split("\n") if "winograd_nonfused" in line]
     assert kernel.split() == ["winograd_nonfused", "60", "%", "-", "-"]
     assert "host wait 250 ms against 265 ms" in section(text, "what goes with it")
-    assert "hw.gpu.power" in section(text, "how each number was obtained")
+    assert "GPU power" in section(text, "how each number was obtained")
 
 
 def with_facts(cell: Cell, **facts: object) -> Cell:
@@ -182,7 +184,7 @@ def test_every_environment_has_its_own_value_where_two_of_them_differ(result: St
     assert "seccomp          off | filter | off" in differs
     assert "namespace.net" not in differs and "1 more (1 of namespaces)" in differs
     details = as_markdown(changed)
-    assert "| process: process.namespace.net | shared | own | shared |" in details
+    assert "| namespace.net | shared | own | shared |" in details
 
 
 def test_what_did_not_run_for_one_reason_is_one_line_with_its_share_and_blocks(
@@ -226,22 +228,22 @@ def test_a_bound_says_its_direction_and_a_part_of_the_runs_how_many(result: Stud
     text = terminal(replace(result, questions=(replace(question, table=(bounded,)),)))
     lines = section(text, "what was measured").split("\n")
     at = next(n for n, line in enumerate(lines) if "step time" in line)
-    assert "at least 502 ms" in lines[at] and "under 503 ms" in lines[at]
+    assert "≥502 ms" in lines[at] and "≤503 ms" in lines[at]
     assert lines[at + 1].split() == ["2", "of", "7", "runs"]
 
 
 def test_the_ratios_of_the_table_say_what_they_are(result: StudyResult) -> None:
     told = " ".join(section(terminal(result), "what was measured").split())
-    assert "x: against bare, the geometric mean of the ratios within the blocks" in told
+    assert "×: against bare, the geometric mean of the ratios within the blocks" in told
 
 
 def test_one_run_each_is_told_side_by_side_behind_the_verdict(pair: StudyResult) -> None:
     text = terminal(pair)
     assert text.split("\n")[0].startswith("DESCRIBED  docker: one run each: describes")
-    head = next(line for line in text.split("\n") if "ratio" in line)
-    assert head.split() == ["bare", "docker", "ratio", "method"]
+    head = next(line for line in text.split("\n") if line.endswith("method"))
+    assert head.split() == ["bare", "docker", "method"]
     median = next(line for line in text.split("\n") if "step time, median" in line)
-    assert "x1.007" in median
+    assert "ms ×1.007  measured" in median
 
 
 def test_single_runs_of_different_cases_have_no_ratio(pair: StudyResult) -> None:
@@ -251,7 +253,7 @@ def test_single_runs_of_different_cases_have_no_ratio(pair: StudyResult) -> None
     )
     text = terminal(replace(pair, questions=apart, notes=("nothing to compare",)))
     assert text.startswith("nothing to compare\n") and " ratio " not in text
-    assert "x1." not in text and "ratios (x...)" not in text and "step time, median" in text
+    assert "×1." not in text and "ratios (×…)" not in text and "step time, median" in text
 
 
 def test_many_single_runs_stay_within_the_terminal(tmp_path: Path) -> None:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 
-from gpuwatch.analysis.results import Cell, Difference, Question, StudyResult
-from gpuwatch.analysis.study.notes import run_notes, warnings
+from gpuwatch.analysis.comparison.difference_text import of_question
+from gpuwatch.analysis.results import Cell, Question, StudyResult
+from gpuwatch.analysis.study.notes import every_note
 from gpuwatch.core.text import clean
 from gpuwatch.core.units import percent
 from gpuwatch.session.reading.status import State
@@ -20,7 +20,7 @@ from gpuwatch.tui.compare.columns import (
     quantity_rows,
     told_rows,
 )
-from gpuwatch.tui.compare.verdict_rows import evidence_rows, notes_of
+from gpuwatch.tui.compare.verdict_rows import evidence_rows, first_notes
 from gpuwatch.tui.feed.next_run import goes_on
 from gpuwatch.tui.live.rows import rule
 
@@ -36,11 +36,6 @@ def has_cells(result: StudyResult) -> bool:
     return len(cells) > 1 and any(len(cell.judged) > 1 for cell in cells)
 
 
-def baseline_of(question: Question) -> int:
-    """The place of the cell that the others are compared with."""
-    return question.contrasts[0].baseline if question.contrasts else 0
-
-
 def snapshot_words(folder: Path, result: StudyResult) -> str:
     """``as of run 7 of 18: `` while the study in ``folder`` goes on, else nothing."""
     runs = result.plan.runs if result.plan is not None else ()
@@ -53,7 +48,7 @@ def snapshot_words(folder: Path, result: StudyResult) -> str:
 
 def place_of(question: Question, width: int, first: int) -> Layout:
     """The columns that fit, from the ``first`` beside the baseline on."""
-    return layout(_heads(question), baseline_of(question), width, first)
+    return layout(_heads(question), question.baseline, width, first)
 
 
 def sections(result: StudyResult, width: int, first: int) -> list[Section]:
@@ -67,10 +62,10 @@ def sections(result: StudyResult, width: int, first: int) -> list[Section]:
             heading = (rule(f"medians: {clean(question.label)}", width), *heading)
         body = quantity_rows(question.table, place)
         names = [cell.label for cell in question.cells]
-        body += difference_rows(_differences(question), place, names)
+        body += difference_rows(of_question(question), place, names)
         found.append(Section(heading, tuple(body)))
     rows = evidence_rows(result, width)
-    notes = [*notes_of(result), *run_notes(result), *warnings(result)]
+    notes = [note for note in every_note(result) if note not in first_notes(result)]
     if notes:
         rows.append(rule("to know before believing it", width))
     for note in notes:
@@ -81,7 +76,7 @@ def sections(result: StudyResult, width: int, first: int) -> list[Section]:
 def column_of(result: StudyResult, path: str) -> int:
     """How far to shift so that the cell of the session at ``path`` stands beside the baseline."""
     for question in result.questions:
-        rest = [at for at in range(len(question.cells)) if at != baseline_of(question)]
+        rest = [at for at in range(len(question.cells)) if at != question.baseline]
         for place, at in enumerate(rest):
             if any(run.session.path == path for run in question.cells[at].runs):
                 return place
@@ -105,17 +100,3 @@ def _runs(cell: Cell) -> tuple[str, str]:
     text += f", {bad} failed" if bad else ""
     text += f", {missing} did not run" if missing else ""
     return text, "bad" if bad or missing else "text"
-
-
-def _differences(question: Question) -> Sequence[Difference]:
-    """What differs between the baseline and any other cell, with a value for every cell.
-
-    A cell that a difference was not told of has the baseline's value.
-    """
-    found: dict[tuple[str, str], list[object]] = {}
-    for contrast in question.contrasts:
-        for each in contrast.explanation.differences:
-            own, other = each.values
-            values = found.setdefault((each.scope, each.key), [own] * len(question.cells))
-            values[contrast.baseline], values[contrast.other] = own, other
-    return [Difference(scope, key, tuple(values)) for (scope, key), values in found.items()]

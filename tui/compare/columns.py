@@ -4,27 +4,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import groupby
 
 from rich.cells import cell_len
 
+from gpuwatch.analysis.comparison import difference_text
 from gpuwatch.analysis.comparison.comparison_row import ComparisonRow
+from gpuwatch.analysis.comparison.quantity_table import QuantityRow, quantity_table
 from gpuwatch.analysis.results import Difference, TableRow
 from gpuwatch.core.lazy_dataclass import dataclass
-from gpuwatch.core.metrics import Method
 from gpuwatch.core.text import clean
-from gpuwatch.core.units import (
-    UNKNOWN,
-    accuracy,
-    clock_time,
-    fact,
-    joules,
-    loss,
-    milliseconds,
-    si,
-    significant,
-)
-from gpuwatch.tui.live.numbers import shown
 from gpuwatch.tui.live.rows import rule
 from gpuwatch.tui.widgets.cells import fit, pad, wrap
 from gpuwatch.tui.widgets.line import Line
@@ -42,17 +30,6 @@ _MOST_ROWS = 12
 _STUCK = "\ue000"
 """For a blank at which no line is broken; cleaned text has none of these."""
 _BEFORE_UNIT = re.compile(r"(?<=\d) (?=\S{1,3}(?:[\s,.;:)]|$))")
-_WORDS = {"gpu": "GPU", "cpu": "CPU", "sm": "SM", "pcie": "PCIe"}
-_FIRST = "steps"
-"""The group that holds what a verdict is of."""
-_LABELS = {
-    "hw.memory.usage": "host memory usage",
-    "step time, 95th percentile": "step time, 95th pct.",
-    "gpuwatch.flop.rate": "FLOP/s",
-    "gpuwatch.bytes.rate": "algorithmic bytes/s",
-    "gpuwatch.throughput": "samples/s",
-}
-
 Head = Sequence[tuple[str, str]]
 """Lines over a column, each with the role of its colour."""
 
@@ -123,13 +100,11 @@ def heading_rows(
 
 
 def quantity_rows(rows: Sequence[ComparisonRow] | Sequence[TableRow], place: Layout) -> list[Line]:
-    """Quantities by group, of the columns that are shown; those of the steps first."""
+    """Quantities by group, of the columns that are shown."""
     found: list[Line] = []
-    seen = [row for row in rows if any(row.values[at] is not None for at in place.order)]
-    seen.sort(key=lambda row: row.group != _FIRST)
-    for group, of_group in groupby(seen, key=lambda row: row.group):
-        found.append(rule(clean(group), place.width))
-        found += [_quantity(row, place) for row in of_group]
+    for group in quantity_table(rows, place.baseline, place.order):
+        found.append(rule(group.name, place.width))
+        found += [_quantity(row, place) for row in group.rows]
     return found
 
 
@@ -142,8 +117,9 @@ def difference_rows(
     """
     rows = [rule("what differs around the runs", place.width)]
     for difference in differences:
-        name = f"{clean(difference.scope)}: {clean(difference.key)}"
-        texts = [clean(fact(difference.key, difference.values[at])) for at in place.order]
+        name = clean(difference_text.name(difference))
+        values = difference_text.texts(difference)
+        texts = [clean(values[at]) for at in place.order]
         fits = all(cell_len(text) <= place.size - 2 for text in texts)
         if fits and cell_len(name) <= place.name - 2:
             row = Line(place.width).add(f" {pad(name, place.name - 2)} ", "text")
@@ -188,66 +164,12 @@ def told_rows(text: str, width: int, mark: str, role: str, *, head: str = "") ->
     return rows
 
 
-def _quantity(row: ComparisonRow | TableRow, place: Layout) -> Line:
-    line = Line(place.width).add(f" {pad(_label(row), place.name - 2)} ", "text")
-    for at in place.order:
-        value, ratio = row.values[at], row.ratios[at]
-        role = "muted" if value is None else "strong"
-        text = si(value, "B") if row.is_traffic else _value(value, row.unit)
-        text = f"{_bound(row, at)}{text}"
+def _quantity(row: QuantityRow, place: Layout) -> Line:
+    line = Line(place.width).add(f" {pad(row.name, place.name - 1)}", "text")
+    for cell in row.cells:
+        text = cell.value
         if cell_len(text) > place.value:
             text = text.replace(" ", "")
-        line.add(pad(text, place.value, ">"), role)
-        shown_ratio = "" if at == place.baseline or ratio is None else _ratio(ratio)
-        line.add(f" {pad(shown_ratio, _RATIO - 2)} ", "text")
-    methods = [row.methods[at] for at in place.order]
-    known = dict.fromkeys(m.value for m in methods if m is not Method.UNAVAILABLE)
-    return line.add("/".join(known) or Method.UNAVAILABLE.value, "muted")
-
-
-def _bound(row: ComparisonRow | TableRow, at: int) -> str:
-    """The direction of a value that is a bound: it is at most, or at least so much."""
-    if row.values[at] is None:
-        return ""
-    if isinstance(row, TableRow):
-        bound = row.bounds[at] if row.bounds else "at most" if row.at_most else None
-    elif any(row.at_most[at : at + 1]):
-        bound = "at most"
-    else:
-        bound = "at least" if row.methods[at] is Method.BOUND else None
-    return {"at most": "≤ ", "at least": "≥ "}.get(bound or "", "")
-
-
-def _ratio(value: float) -> str:
-    """Near 1 with three decimals, else of three digits; at most eight characters to a million."""
-    if 0.0995 < value < 9.9995:
-        return f"×{value:.3f}"
-    return f"×{value:,.0f}" if 999.5 <= value < 1e6 else f"×{value:.3g}"
-
-
-def _label(row: ComparisonRow | TableRow) -> str:
-    name = clean(row.name)
-    if name in _LABELS or "." not in name:
-        return _LABELS.get(name, name)
-    words = name.removeprefix("hw.").split(".")
-    return " ".join(_WORDS.get(word, word) for word in words)
-
-
-def _value(value: float | None, unit: str) -> str:
-    if value is None:
-        return UNKNOWN
-    if unit == "s":
-        return milliseconds(value) if value < 60 else clock_time(value)
-    if unit == "{sample}/s":
-        return significant(value)
-    if unit == "":
-        return loss(value)
-    if unit == "{accuracy}":
-        return accuracy(value)
-    if unit in ("{step}", "{epoch}"):
-        return f"{value:,.0f}"
-    if unit == "J":
-        return joules(value)
-    if unit == "FLOP/By":
-        return f"{significant(value)} FLOP/B"
-    return shown(value, unit)
+        line.add(pad(text, place.value, ">"), "strong" if cell.is_known else "muted")
+        line.add(f" {pad(cell.ratio, _RATIO - 2)} ", "text")
+    return line.add(row.method, "muted")

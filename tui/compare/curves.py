@@ -16,6 +16,7 @@ from gpuwatch.analysis.hardware.program import uncounted
 from gpuwatch.analysis.samples.gauges import POINTS, first_timed, run_series
 from gpuwatch.analysis.samples.rates import bytes_of, full_times, intervals
 from gpuwatch.core.lazy_dataclass import dataclass
+from gpuwatch.core.metrics import label
 from gpuwatch.core.models import mapping
 from gpuwatch.core.units import NS
 from gpuwatch.session.reading.reader import SessionReader
@@ -32,24 +33,27 @@ class Metric:
     """A metric that histories are drawn of."""
 
     key: str
-    title: str
     unit: str
+
+    @property
+    def title(self) -> str:
+        return label(self.key)
 
 
 METRICS = (
-    Metric("hw.gpu.utilization", "GPU utilization", "1"),
-    Metric("hw.gpu.memory.bandwidth", "GPU memory bandwidth", "By/s"),
-    Metric("gpuwatch.flop.rate", "estimated FLOP/s", "FLOP/s"),
-    Metric("gpuwatch.bytes.rate", "algorithmic bytes/s", "By/s"),
-    Metric(STEP_TIME, "step time", "s"),
-    Metric("gpuwatch.throughput", "samples/s", "{sample}/s"),
-    Metric(LOSS, "loss", ""),
-    Metric("hw.gpu.power", "GPU power", "W"),
-    Metric("hw.gpu.memory.usage", "GPU memory", "By"),
-    Metric("hw.gpu.clock.sm", "GPU clock", "Hz"),
-    Metric("hw.gpu.temperature", "GPU temperature", "Cel"),
-    Metric("hw.cpu.utilization", "CPU utilization", "1"),
-    Metric("process.memory.usage", "memory of the processes", "By"),
+    Metric("hw.gpu.utilization", "1"),
+    Metric("hw.gpu.memory.bandwidth", "By/s"),
+    Metric("gpuwatch.flop.rate", "FLOP/s"),
+    Metric("gpuwatch.bytes.rate", "By/s"),
+    Metric(STEP_TIME, "s"),
+    Metric("gpuwatch.throughput", "{sample}/s"),
+    Metric(LOSS, ""),
+    Metric("hw.gpu.power", "W"),
+    Metric("hw.gpu.memory.usage", "By"),
+    Metric("hw.gpu.clock.sm", "Hz"),
+    Metric("hw.gpu.temperature", "Cel"),
+    Metric("hw.cpu.utilization", "1"),
+    Metric("process.memory.usage", "By"),
 )
 """In the order in which people look at them."""
 

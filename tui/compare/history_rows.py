@@ -7,7 +7,7 @@ says the same once more.
 from __future__ import annotations
 
 import string
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from itertools import pairwise
 from statistics import median
 
@@ -15,10 +15,9 @@ from rich.cells import cell_len
 
 from gpuwatch.core.lazy_dataclass import dataclass
 from gpuwatch.core.text import clean
-from gpuwatch.core.units import UNKNOWN, loss, milliseconds, nice, significant
+from gpuwatch.core.units import UNKNOWN, nice, quantity
 from gpuwatch.tui.compare.curves import LOSS, METRICS, STEP_TIME, Curve, Curves, Metric
 from gpuwatch.tui.compare.history_axis import axis_rows
-from gpuwatch.tui.live.numbers import shown
 from gpuwatch.tui.widgets.cells import pad
 from gpuwatch.tui.widgets.line import Line
 from gpuwatch.tui.widgets.overlay import DOTS, Overlay
@@ -245,7 +244,7 @@ def _picture(
         labels[height // 2] = (low + high) / 2
     lines = []
     for row in range(height):
-        text = _figure(labels[row], view.metric) if row in labels else ""
+        text = quantity(labels[row], view.metric.unit) if row in labels else ""
         line = Line(width).add(f"{text:>{_SCALE - 1}} ", "muted").add("│", "faint")
         for column, (cell, role) in enumerate(picture.row(row)):
             if cell == " " and 0 < column == zero:
@@ -269,12 +268,12 @@ def _legend(placed: _Placed, view: View, label: int, width: int) -> Line:
     means = [value for value in placed.timed if value is not None]
     if means:
         row.add("last " if view.metric.key == LOSS else "mean ", "muted").add(
-            f"{_figure(median(means), view.metric):<11}", "strong"
+            f"{quantity(median(means), view.metric.unit):<11}", "strong"
         )
         if series.count > 1:
             row.add(f"median of {placed.known} runs", "muted")
             if len(means) > 1:
-                ends = [_figure(value, view.metric) for value in (min(means), max(means))]
+                ends = [quantity(value, view.metric.unit) for value in (min(means), max(means))]
                 row.add(f", {ends[0]} to {ends[1]}", "muted")
         return row
     unread = series.count - len(series.runs)
@@ -287,15 +286,3 @@ def _legend(placed: _Placed, view: View, label: int, width: int) -> Line:
     elif view.by_step and not any(run.timed for run in series.runs):
         why = "no timed step to align by"
     return row.add(f"{UNKNOWN} {clean(why)}", "muted")
-
-
-def _figure(value: float, metric: Metric) -> str:
-    """A value of the metric, short."""
-    if metric.unit == "s":
-        return milliseconds(value)
-    if metric.unit == "":
-        return loss(value)
-    if metric.unit == "{sample}/s":
-        return significant(value)
-    figure: Callable[[float, str], str] = shown
-    return figure(value, metric.unit)

@@ -14,6 +14,7 @@ from gpuwatch.analysis.hardware.profile import (
     Profile,
     Table,
 )
+from gpuwatch.analysis.hardware.profile_text import source
 from gpuwatch.core.lazy_dataclass import dataclass
 from gpuwatch.core.text import clean
 from gpuwatch.core.units import UNKNOWN, milliseconds
@@ -74,9 +75,7 @@ def _about(side: Side, width: int) -> list[Row]:
         why, hint = side.why_none
         rows = wrapped(f"{label}: no profile: {why}", width, mark="!", role="text")
         return rows + (wrapped(hint, width, mark="→", role="text") if hint else [])
-    steps = "imported" if profile.steps is None else f"{profile.steps:,} steps"
-    tool = " ".join(filter(None, (clean(profile.tool), clean(profile.version or ""))))
-    return [((f"   {label}: {tool}, {steps}", "muted"),)]
+    return wrapped(f"{label}: {source(profile)}", width)
 
 
 def _has(side: Side) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from gpuwatch.analysis.comparison.side_by_side import Comparison
-from gpuwatch.analysis.summary.missing import missing
+from gpuwatch.analysis.summary.missing import missing_notes
 from gpuwatch.core.text import clean
 from gpuwatch.tui.compare.columns import (
     Head,
@@ -66,13 +66,9 @@ def body_rows(compared: Comparison, place: Layout, notes: Sequence[str] = ()) ->
     """
     rows = quantity_rows(compared.rows, place)
     rows += difference_rows(compared.differences, place, names(compared))
-    unavailable = [
-        f"unavailable, {why}: {', '.join(names)}"
-        for why, names in missing(compared.sessions).items()
-    ]
-    told = list(dict.fromkeys([*notes, *compared.notes, *unavailable]))
-    if told:
+    shown = list(dict.fromkeys([*notes, *compared.notes, *missing_notes(compared.sessions)]))
+    if shown:
         rows.append(rule("to know before believing a ratio", place.width))
-    for note in told:
+    for note in shown:
         rows += told_rows(note, place.width, "!", "warn")
     return rows

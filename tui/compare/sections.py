@@ -13,7 +13,6 @@ from gpuwatch.analysis.summary.summary import Summary
 from gpuwatch.core.lazy_dataclass import dataclass
 from gpuwatch.core.text import clean
 from gpuwatch.tui.compare import cell_rows, rows
-from gpuwatch.tui.compare.cell_rows import baseline_of
 from gpuwatch.tui.compare.columns import Section, heading_rows
 from gpuwatch.tui.compare.histories import Case, Group
 from gpuwatch.tui.compare.kernel_differences import Pair
@@ -47,7 +46,7 @@ def _side_by_side(study: StudyResult) -> Comparison:
     asked = [each for each in study.questions if each.contrasts]
     if len(asked) != 1 or found.baseline is None:
         return found
-    base = {run.session.path for run in asked[0].cells[baseline_of(asked[0])].runs}
+    base = {run.session.path for run in asked[0].cells[asked[0].baseline].runs}
     if found.sessions[found.baseline].path in base:
         return found
     return compare(sorted(study.sessions, key=lambda each: each.path not in base))
@@ -78,7 +77,7 @@ def against(answer: Answer) -> str:
     """What ratios are against."""
     if answer.sessions is not None:
         return rows.against(answer.sessions)
-    found = {clean(each.cells[baseline_of(each)].label) for each in answer.study.questions}
+    found = {clean(each.cells[each.baseline].label) for each in answer.study.questions}
     against_ = f"medians against {found.pop() if len(found) == 1 else 'their baselines'}"
     return against_ if answer.as_of else f"{clean(answer.study.title)}: {against_}"
 
@@ -129,7 +128,7 @@ def _one_by_one(answer: Answer) -> list[tuple[str, Path]]:
 
 
 def _ordered(question: Question) -> Sequence[Cell]:
-    base = baseline_of(question)
+    base = question.baseline
     return [question.cells[base], *question.cells[:base], *question.cells[base + 1 :]]
 
 

@@ -4,26 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from rich.cells import cell_len
+
 from gpuwatch.analysis.comparison.cells import STEP_TIME, WHOLE_RUN
-from gpuwatch.analysis.results import Cell, Contrast, Kind, Question, StudyResult, Sweep, SweepPoint
+from gpuwatch.analysis.comparison.wording import after_word, of_cell
+from gpuwatch.analysis.results import Contrast, Kind, Question, StudyResult, Sweep
 from gpuwatch.analysis.study.interval_plot import plot
+from gpuwatch.analysis.study.not_run import not_run, to_come
+from gpuwatch.analysis.study.sweep_table import sweep_table
 from gpuwatch.core.text import clean
-from gpuwatch.core.units import fact, milliseconds
+from gpuwatch.core.units import UNKNOWN
 from gpuwatch.tui.compare.columns import told_rows
-from gpuwatch.tui.live.rows import rule, samples_rate
+from gpuwatch.tui.live.rows import rule
+from gpuwatch.tui.live.study_rows import VERDICTS
 from gpuwatch.tui.widgets.cells import pad
 from gpuwatch.tui.widgets.line import Line
 
 _MOST_TOLD = 20
-MARKS = {
-    Kind.SAME: ("=", "good"),
-    Kind.SLOWER: ("▲", "bad"),
-    Kind.FASTER: ("▼", "good"),
-    Kind.SMALL: ("≈", "text"),
-    Kind.CANT_TELL: ("?", "warn"),
-    Kind.INVALID: ("✗", "bad"),
-    Kind.DESCRIBED: ("·", "text"),
-}
+MARKS = {kind: VERDICTS[kind.value] for kind in Kind}
 """A mark and a colour for each verdict; the sentence beside it says it in words."""
 _METRICS = {STEP_TIME: "steady step time", WHOLE_RUN: WHOLE_RUN}
 """What verdicts are of; the median of a table is of all timed steps."""
@@ -68,11 +66,11 @@ def _question(question: Question, width: int) -> list[Line]:
         )
     ]
     if not question.contrasts:
-        return [*rows, *(row for cell in question.cells for row in _alone(cell, width))]
+        texts = [of_cell(cell, question.metric) for cell in question.cells]
+        return [*rows, *(row for text in texts for row in told_rows(text, width, "·", "text"))]
     for contrast in question.contrasts:
         kind = contrast.verdict.kind
-        word = "" if kind is Kind.DESCRIBED else f"{kind.value.upper()}: "
-        rows += told_rows(contrast.sentence, width, *MARKS[kind], head=word)
+        rows += told_rows(after_word(contrast), width, *MARKS[kind], head=f"{kind.word}: ")
     return [*rows, *_plot(question, width)]
 
 
@@ -95,14 +93,6 @@ def _plot(question: Question, width: int) -> Iterator[Line]:
             row.add(_AXIS.get(cell, cell), "muted" if cell in "|:" else role)
         yield row.add(f"  {drawn.text}", role)
     yield Line(width).to(start).add(found.scale, "muted")
-
-
-def _alone(cell: Cell, width: int) -> list[Line]:
-    """What a cell says that nothing is compared with."""
-    count = sum(run.value is not None for run in cell.judged)
-    runs = "1 run" if count == 1 else f"median of {count} runs"
-    text = f"{milliseconds(cell.median)}, {runs}" if count else "no run with a value"
-    return told_rows(f"{cell.label}: {text}", width, "·", "text")
 
 
 def evidence_rows(result: StudyResult, width: int) -> list[Line]:
@@ -129,35 +119,25 @@ def _evidence(result: StudyResult, width: int) -> Iterator[Line]:
 def _sweep(sweep: Sweep, width: int) -> list[Line]:
     rows = [rule(clean(sweep.label), width)]
     rows += told_rows(sweep.sentence, width, "·", "text")
-    values = [clean(fact(sweep.parameter, point.value)) for point in sweep.points]
-    column = max(map(len, values), default=0)
-    for at, (value, point) in enumerate(zip(values, sweep.points, strict=True)):
-        row = Line(width).add(f"   {pad(value, min(column, width // 3), '>')}  ", "strong")
-        rows.append(_point(row, point, best=at == sweep.best))
+    points = sweep_table(sweep)
+    column = max((cell_len(clean(point.value)) for point in points), default=0)
+    for point in points:
+        row = Line(width).add(f"   {pad(clean(point.value), min(column, width // 3), '>')}  ")
+        if point.throughput == point.step_time == UNKNOWN:
+            rows.append(row.add(clean(point.why or "unknown"), "muted"))
+            continue
+        row.add(pad(point.throughput, 12, ">"), "strong").add(pad(point.step_time, 12, ">"))
+        rows.append(row.add(f"  {point.rank}", "good" if point.rank == "best" else "muted"))
     return rows
-
-
-def _point(row: Line, point: SweepPoint, *, best: bool) -> Line:
-    if point.samples_per_second is None and point.step_seconds is None:
-        return row.add(clean(point.why or "unknown"), "muted")
-    rate = f"{samples_rate(point.samples_per_second)} samples/s"
-    row.add(pad(rate, 18, ">")).add(pad(milliseconds(point.step_seconds), 12, ">"), "text")
-    if best:
-        row.add("  best", "good")
-    elif point.tied:
-        row.add("  cannot be told from the best", "muted")
-    return row
 
 
 def _missing(result: StudyResult, width: int) -> list[Line]:
     """Runs that did not take place, and those that still will."""
-    runs = result.not_run
+    runs = not_run(result)
     rows = [rule("did not run", width)] if runs else []
-    for each in runs[:_MOST_TOLD]:
-        rows += told_rows(each.text, width, "✗", "bad")
+    for why, hint in runs[:_MOST_TOLD]:
+        rows += told_rows(why, width, "✗", "bad")
+        rows += told_rows(f"Fix: {hint}", width, " ", "text") if hint else []
     if len(runs) > _MOST_TOLD:
         rows.append(Line(width).add(f"   and {len(runs) - _MOST_TOLD} more", "muted"))
-    if result.to_come:
-        to_come = "1 run is" if result.to_come == 1 else f"{result.to_come} runs are"
-        rows.append(Line(width).add(f" … {to_come} still to come", "muted"))
-    return rows
+    return rows + [row for text in to_come(result) for row in told_rows(text, width, "…", "muted")]

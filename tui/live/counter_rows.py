@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from gpuwatch.analysis.hardware.profile import Counters
+from gpuwatch.analysis.hardware.profile_text import tool_name
 from gpuwatch.core.text import clean
 from gpuwatch.core.units import si
 from gpuwatch.tui.widgets.cells import wrap
@@ -14,17 +15,11 @@ _MOST = 6
 
 def counter_rows(counters: Counters, width: int) -> list[Row]:
     """The totals, then every note; or the reason why nothing was counted."""
-    tool = " ".join(filter(None, (clean(counters.tool), clean(counters.version or ""))))
     if counters.reason:
         return wrapped(f"no hardware counters: {counters.reason}", width, mark="!")
-    each = counters.steps is not None
-    flop = counters.flop_per_step if each else counters.flop
-    read = counters.dram_read_bytes_per_step if each else counters.dram_read_bytes
-    written = counters.dram_write_bytes_per_step if each else counters.dram_write_bytes
-    over = "per step" if each else "in the launches it profiled"
-    if not each and counters.launches is not None:
-        over = f"in {counters.launches:,} launch{'' if counters.launches == 1 else 'es'}"
-    rows: list[Row] = [((f" counted by {tool}, {over}", "strong"),)]
+    flop, read, written = counters.totals
+    title = clean(f" counted by {tool_name(counters)}, {counters.scope}")
+    rows: list[Row] = [((title, "strong"),)]
     if (flop, read, written) != (None, None, None):
         rows += [
             ((f"   {name:<20}", "text"), (value, "strong"))

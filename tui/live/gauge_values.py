@@ -46,7 +46,7 @@ def scale_end(value: float, unit: str, columns: int) -> str:
     in ``columns``, one of which stays free."""
     if unit == "By":
         number, prefixed = binary_parts(value)
-        return f"{float(number):g}{prefixed.removesuffix('B')}"[: columns - 1]
+        return f"{float(number.replace(',', '')):g}{prefixed.removesuffix('B')}"[: columns - 1]
     if unit == "s" and 0 < value < 1:
         return f"{value * 1e3:g}ms" if value >= 1e-3 else f"{value * 1e6:g}µs"
     label = scale_label(value, unit)

@@ -3,15 +3,8 @@
 from __future__ import annotations
 
 from gpuwatch.analysis.hardware.kernels import short_name
-from gpuwatch.analysis.hardware.profile import (
-    COUNTERS,
-    TABLES,
-    Cell,
-    Counters,
-    Profile,
-    Table,
-    counters_table,
-)
+from gpuwatch.analysis.hardware.profile import Cell, Counters, Profile, Table
+from gpuwatch.analysis.hardware.profile_text import all_tables, source, title
 from gpuwatch.core.lazy_dataclass import dataclass
 from gpuwatch.core.models import number
 from gpuwatch.core.text import clean
@@ -62,17 +55,13 @@ def kernel_rows(seen: SeenKernels, width: int) -> list[Row]:
     profile, counters = seen.profile, seen.counters
     known = profile is not None and bool(profile.tables or profile.reason)
     rows = _about(profile, width) if profile is not None and known else []
-    tables = dict(profile.tables) if profile is not None else {}
+    tables = all_tables(profile, counters)
     if counters is not None:
         rows += [*([(("", "text"),)] if rows else []), *counter_rows(counters, width)]
-        if counters.kernels:
-            tables[COUNTERS] = counters_table(counters)
     if not tables and not known:
         rows = [*_absent(*seen.why_none, width), *rows]
-    order = {name: index for index, name in enumerate((*TABLES, COUNTERS))}
-    for table in sorted(tables.values(), key=lambda each: order.get(each.name, len(order))):
-        if table.rows:
-            rows += [(("", "text"),), *_table(table, width)]
+    for table in tables.values():
+        rows += [(("", "text"),), *_table(table, width)]
     return rows
 
 
@@ -82,15 +71,7 @@ def _absent(reason: str, hint: str | None, width: int) -> list[Row]:
 
 
 def _about(profile: Profile, width: int) -> list[Row]:
-    tool = " ".join(filter(None, (clean(profile.tool), clean(profile.version or ""))))
-    if profile.steps is None:
-        what = f"imported from {tool}"
-    else:
-        steps = f"{profile.steps:,} step{'' if profile.steps == 1 else 's'}"
-        what = f"{tool}, {steps} after the timed window"
-        if profile.step_seconds is not None:
-            what += f", {milliseconds(profile.step_seconds)} each"
-    rows: list[Row] = [((f" {what}", "strong"),)]
+    rows = wrapped(source(profile), width, role="strong")
     if profile.reason:
         rows += wrapped(profile.reason, width, mark="!", role="text")
     for note in profile.notes:
@@ -105,10 +86,11 @@ def _table(table: Table, width: int) -> list[Row]:
         if column in _COLUMNS and (width >= 120 or column not in _WIDE)
     ]
     name = next((column for column in _NAMES if column in table.columns), None)
-    title = {**TABLES, COUNTERS: "kernels by hardware counters"}.get(table.name)
-    heading = f" {clean(table.name)}" + (f": {title}" if title else "")
     head = "".join(f"{_COLUMNS[column][0]:>{_COLUMNS[column][1]}}" for column in shown)
-    rows: list[Row] = [((heading, "strong"),), ((f"{head}  {(name or '').lower()}", "muted"),)]
+    rows: list[Row] = [
+        ((f" {clean(title(table))}", "strong"),),
+        ((f"{head}  {(name or '').lower()}", "muted"),),
+    ]
     for cells in _sorted(table):
         of = dict(zip(table.columns, cells, strict=True))
         figures = "".join(

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from rich.cells import cell_len
 
-from gpuwatch.core.metrics import CATALOGUE, Method
+from gpuwatch.core.metrics import CATALOGUE, Method, label
 from gpuwatch.core.text import clean
-from gpuwatch.core.units import UNKNOWN, binary, percent, plain_unit, si
+from gpuwatch.core.units import bounded, quantity
 from gpuwatch.tui.feed.shares import over_texts, share_texts
 from gpuwatch.tui.feed.snapshot import Gauge, Reading, Snapshot
 from gpuwatch.tui.live.counter_rows import counter_rows, wrapped
@@ -70,15 +70,14 @@ def _lines(text: str, indent: int, width: int, role: str) -> list[Row]:
 
 
 def _number(name: str, reading: Reading, width: int, unit: str | None = None) -> list[Row]:
-    metric = CATALOGUE.get(name)
     if unit is None:
-        unit = metric.unit if metric else ""
+        metric = CATALOGUE.get(name)
+        name, unit = label(name), metric.unit if metric else ""
         if metric and metric.kind.value == "counter":  # its reading is what it gains in a second
             name, unit = f"{name}/s", f"{unit}/s"
     unavailable = reading.method is Method.UNAVAILABLE
-    value = shown(reading.value, unit)
-    if reading.method is Method.BOUND and reading.value is not None:
-        value = f"≤{value}"
+    is_bound = reading.method is Method.BOUND and reading.value is not None
+    value = bounded(quantity(reading.value, unit), "at most" if is_bound else None)
     row: Row = (
         (f"   {pad(clean(name), 26)}", "text"),
         (f"{value:>14}  ", "muted" if reading.value is None else "strong"),
@@ -91,20 +90,3 @@ def _number(name: str, reading: Reading, width: int, unit: str | None = None) ->
     else:
         below = _lines(source, 5, width, "muted")
     return [row, *below, *_lines(reading.reason or "", 5, width, "muted")]
-
-
-def shown(value: float | None, unit: str) -> str:
-    """A value in its metric's unit, as people read it."""
-    if value is None:
-        return UNKNOWN
-    if unit == "1":
-        return percent(value)
-    if unit == "By":
-        return binary(value)
-    if unit == "s/s":
-        return f"{value:.2f} cores"
-    if unit == "Cel":
-        return f"{value:.0f} °C"
-    if unit in ("W", "J/s"):
-        return f"{value:.0f} W"
-    return si(value, plain_unit(unit))

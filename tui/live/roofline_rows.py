@@ -17,7 +17,7 @@ from gpuwatch.analysis.hardware.program import IMPORTED, MACHINE
 from gpuwatch.analysis.hardware.roofline import Roofline
 from gpuwatch.core.lazy_dataclass import dataclass
 from gpuwatch.core.text import clean
-from gpuwatch.core.units import digits, percent, scale_label, si, si_parts
+from gpuwatch.core.units import percent, quantity, scale_label, si, si_parts
 from gpuwatch.tui.feed.snapshot import Snapshot
 from gpuwatch.tui.live.head_rows import title_row
 from gpuwatch.tui.live.rows import Options
@@ -115,7 +115,7 @@ def _legend(mark: str, name: str, roofline: Roofline, width: int) -> Line:
     if not roofline.points:
         return row.add(fit(clean(roofline.reason or "no point"), row.left), "muted")
     point = roofline.points[0]
-    row.add(f"{digits(point.intensity)} FLOP/B  {si(point.rate, 'FLOP/s')}", "strong")
+    row.add(f"{quantity(point.intensity, 'FLOP/By')}  {si(point.rate, 'FLOP/s')}", "strong")
     told = f"  {point.method.value}, {_BYTES.get(point.bytes_kind, point.bytes_kind)}"
     ceiling = roofline.ceilings.get(roofline.data_type or "")
     share = (
@@ -131,8 +131,7 @@ def _verdict(roofline: Roofline, width: int) -> list[Line]:
     rows = []
     for index, line in enumerate(wrap(clean(roofline.verdict.text), width - 4, 4)):
         rows.append(Line(width).add(" = " if index == 0 else "   ", "key").add(line, "text"))
-    hints = dict.fromkeys(each for each in (roofline.verdict.hint, roofline.missing) if each)
-    for text in hints:
+    for text in roofline.hints:
         for index, line in enumerate(wrap(clean(text), width - 4, 2)):
             rows.append(Line(width).add(" → " if index == 0 else "   ", "key").add(line, "muted"))
     return rows

@@ -80,9 +80,7 @@ def workload_rows(snapshot: Snapshot, width: int, phases: int) -> list[Line]:
 
 def samples_rate(value: float | None) -> str:
     """Samples per second: ``11,700``, ``3.21``."""
-    if value is None:
-        return UNKNOWN
-    return f"{value:,.0f}" if value >= 1000 else digits(value)
+    return UNKNOWN if value is None else digits(value)
 
 
 def progress_row(snapshot: Snapshot, work: Work, width: int) -> Line:

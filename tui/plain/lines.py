@@ -87,7 +87,7 @@ def _work(snapshot: Snapshot) -> list[str]:
     if work.eta_seconds is not None and snapshot.status.live:
         parts.append(f"{clock_time(work.eta_seconds)} left")
     if work.throughput.value is not None:
-        parts.append(f"{_count(work.throughput.value)} samples per second")
+        parts.append(f"{digits(work.throughput.value)} samples per second")
     elif work.throughput.method is Method.COUNTED and work.throughput.reason:
         parts.append(work.throughput.reason)
     if work.step_seconds is not None:
@@ -95,10 +95,6 @@ def _work(snapshot: Snapshot) -> list[str]:
     if work.loss is not None:
         parts.append(f"loss {loss(work.loss)}")
     return parts
-
-
-def _count(value: float) -> str:
-    return f"{value:,.0f}" if value >= 100 else digits(value)
 
 
 def _gauge(gauge: Gauge) -> str:

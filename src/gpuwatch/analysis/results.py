@@ -39,6 +39,11 @@ class Kind(str, Enum):
     DESCRIBED = "described"
     """Too few runs for a verdict: the figures are only described."""
 
+    @property
+    def word(self) -> str:
+        """The word before the verdict's sentence: ``SLOWER``."""
+        return self.value.upper()
+
 
 @dataclass(frozen=True)
 class Difference:
@@ -225,6 +230,10 @@ class TableRow:
     runs: tuple[int, ...] = ()
     """Number of runs that could have the quantity."""
 
+    def bound(self, at: int) -> str | None:
+        """``at most`` or ``at least`` if a value is a bound."""
+        return self.bounds[at] if self.bounds else None
+
 
 @dataclass(frozen=True)
 class Question:
@@ -242,6 +251,11 @@ class Question:
     """Every other cell against the baseline."""
     table: tuple[TableRow, ...]
     notes: tuple[str, ...] = ()
+
+    @property
+    def baseline(self) -> int:
+        """Index of the cell that the others are compared with."""
+        return self.contrasts[0].baseline if self.contrasts else 0
 
 
 @dataclass(frozen=True)

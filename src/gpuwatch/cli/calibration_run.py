@@ -18,7 +18,6 @@ from gpuwatch.core.errors import GpuwatchError, NotAvailable, UsageError
 from gpuwatch.core.lazy_dataclass import dataclass
 from gpuwatch.core.models import JSON, mapping, number, with_hint
 from gpuwatch.recorder.given import resolve
-from gpuwatch.report.values import shown
 from gpuwatch.runners.interpreter import Interpreter, activation, choose
 from gpuwatch.telemetry.base import Device
 from gpuwatch.telemetry.nvml.source import NvmlSource, Unavailable, open_nvml
@@ -197,7 +196,7 @@ def _take(line: str, progress: _Progress, say: Callable[[str], None]) -> None:
             again = name in progress.ceilings
             progress.ceilings[name] = entry
             value = number(body.get("value"))
-            reading = shown(value, str(body.get("unit"))) if value else body.get("reason")
+            reading = units.quantity(value, str(body.get("unit"))) if value else body.get("reason")
             say(f"  {name}: {reading}{', measured again' if again else ''}")
         elif event == "calibrated":
             progress.seconds = number(body.get("seconds"))

@@ -103,5 +103,23 @@ _ALL = (
 CATALOGUE: dict[str, Metric] = {metric.name: metric for metric in _ALL}
 """Every metric by name, in display order."""
 
+_WORDS = {
+    word: word.upper() for word in ("cpu", "dram", "ecc", "fp16", "fp32", "fp64", "gpu", "sm")
+}
+_WORDS |= {"io": "I/O", "nvlink": "NVLink", "pcie": "PCIe"}
+_LABELS = {
+    "hw.memory.usage": "host memory usage",
+    "gpuwatch.bytes.rate": "algorithmic bytes/s",
+    "gpuwatch.flop.rate": "model FLOP/s",
+    "gpuwatch.throughput": "throughput",
+}
+
+
+def label(name: str) -> str:
+    """A metric's name for people: ``GPU memory usage`` for ``hw.gpu.memory.usage``."""
+    words = name.removeprefix("hw.").split(".")
+    return _LABELS.get(name) or " ".join(_WORDS.get(word, word) for word in words)
+
+
 DERIVED = ("gpuwatch.flop.rate", "gpuwatch.bytes.rate", "gpuwatch.throughput")
 """Metrics that readers compute from recorded steps; never sampled."""

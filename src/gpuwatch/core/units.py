@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Callable
 
 UNKNOWN = "—"
 NS = 1_000_000_000
@@ -20,10 +21,10 @@ def plain_unit(unit: str) -> str:
 
 
 def digits(value: float) -> str:
-    """Three significant digits without an exponent: ``1.52``, ``15.2``, ``152``."""
+    """Three significant digits without an exponent: ``1.52``, ``15.2``, ``152``, ``1,520``."""
     size = abs(value)
     if size >= 100:
-        return f"{value:.0f}"
+        return f"{value:,.0f}"
     if size >= 10:
         return f"{value:.1f}"
     return f"{value:.2f}"
@@ -143,6 +144,62 @@ def loss(value: float | None) -> str:
 def accuracy(share: float | None) -> str:
     """A share of correct predictions: ``91.41 %``."""
     return UNKNOWN if share is None else f"{100 * share:.4g} %"
+
+
+def quantity(value: float | None, unit: str, *, is_traffic: bool = False) -> str:
+    """``value``, given in a metric's base ``unit``, as people read it; a dash if unknown.
+
+    Bytes that were moved (``is_traffic``) have decimal prefixes like their rates, others binary.
+    """
+    if value is None:
+        return UNKNOWN
+    if unit in _QUANTITIES and not is_traffic:
+        return _QUANTITIES[unit](value)
+    return si(value, plain_unit(unit))
+
+
+_QUANTITIES: dict[str, Callable[[float], str]] = {
+    "": loss,
+    "1": percent,
+    "By": binary,
+    "Cel": lambda value: number(value, "°C"),
+    "FLOP/By": lambda value: f"{digits(value) if value >= 1 else significant(value)} FLOP/B",
+    "J": joules,
+    "J/s": lambda value: f"{digits(value)} W",
+    "W": lambda value: f"{digits(value)} W",
+    "s": milliseconds,
+    "s/s": lambda value: f"{digits(value)} cores",
+    "{accuracy}": accuracy,
+    "{epoch}": lambda value: f"{value:,.0f}",
+    "{error}": lambda value: f"{value:,.0f} errors",
+    "{sample}/s": lambda value: f"{digits(value)} /s" if value < 999_999.5 else si(value, "/s"),
+    "{sector}": lambda value: f"{si(value, '')} sectors",
+    "{step}": lambda value: f"{value:,.0f}",
+}
+
+
+_BOUNDS = {"at most": "≤", "at least": "≥"}
+
+
+def bounded(text: str, bound: str | None) -> str:
+    """``text`` behind the sign of its bound, ``at most`` or ``at least``, if it is one."""
+    return f"{_BOUNDS[bound]}{text}" if bound else text
+
+
+def span(low: float, high: float, unit: str, *, is_traffic: bool = False) -> str:
+    """``499 to 506 ms``; a single value if both read the same; two units if these differ."""
+    first, last = (quantity(each, unit, is_traffic=is_traffic) for each in (low, high))
+    if first == last:
+        return first
+    text, _, prefixed = first.rpartition(" ")
+    return f"{text if text and last.endswith(f' {prefixed}') else first} to {last}"
+
+
+def ratio(value: float | None) -> str:
+    """``×1.031``: three decimals near 1, else three significant digits; empty if unknown."""
+    if value is None:
+        return ""
+    return f"×{value:.3f}" if 0.0995 < value < 9.9995 else f"×{significant(value)}"
 
 
 def nice(value: float) -> float:

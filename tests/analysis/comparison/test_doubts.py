@@ -53,7 +53,7 @@ def test_less_cpu_time_than_a_tick_is_a_bound_and_never_zero(tmp_path: Path) -> 
     assert time.method is Method.BOUND and time.max == pytest.approx(0.03)
     assert "at most" in found.efficiency.roofline.verdict.text
     text = side_by_side.terminal(compare([found]))
-    assert "under 30.0 ms" in text
+    assert "≤30.0 ms" in text
     other = summary(tmp_path / "b.gpuwatch", **on_cpu(1.0))
     (row,) = [each for each in compare([other, found]).rows if each.name == "process.cpu.time"]
     assert row.ratios == (1, None)

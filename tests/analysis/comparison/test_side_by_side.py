@@ -19,7 +19,6 @@ from gpuwatch.core.models import Output
 from gpuwatch.recorder.output.intake import Intake
 from gpuwatch.report.session import json as as_json
 from gpuwatch.report.session import side_by_side
-from gpuwatch.report.values import moved, ratio, shown
 from gpuwatch.session.reading.reader import SessionReader
 from gpuwatch.session.writing.statements import device_row, fact, meta
 from gpuwatch.session.writing.store import SessionStore
@@ -163,7 +162,7 @@ def test_a_reason_that_holds_for_some_names_them(tmp_path: Path) -> None:
     other = session(tmp_path / "b.gpuwatch", step_seconds=1.0, label="b")
     silent = replace(other, steps=replace(other.steps, reason="no timed step was reported"))
     assert "step time" in missing([found, silent])["no timed step was reported (b)"]
-    assert "hw.gpu.power" in missing([found, silent])["not here"]
+    assert "GPU power" in missing([found, silent])["not here"]
 
 
 def test_differences_of_the_fingerprint_are_named(pair: tuple[Summary, Summary]) -> None:
@@ -202,12 +201,6 @@ def test_the_ratios_name_the_baseline_as_its_column_does(tmp_path: Path) -> None
     above = headings(compared.sessions)
     assert above[0].endswith("abcdef") and above[0] != above[1]
     assert any(f"are against {above[0]};" in note for note in compared.notes)
-
-
-def test_bytes_that_were_moved_are_in_powers_of_ten_and_those_held_are_not() -> None:
-    assert moved(1.5e6) == "1.50 MB"
-    assert shown(1.5e6, "By") == "1.43 MiB"
-    assert ratio(783.708) == "x784" and ratio(1.2345) == "x1.234" and ratio(23.45) == "x23.4"
 
 
 def test_the_json_is_strict_and_versioned(pair: tuple[Summary, Summary]) -> None:

@@ -302,8 +302,8 @@ def test_winograd_against_implicit_gemm_is_told_by_itself(riddle: Explanation) -
     assert bare.startswith("2 kernels ran in bare and not in docker, 50 % of its kernel time")
     assert "Winograd convolution 50 %" in bare
     assert executed.text == (
-        "executed FLOP 3.49 GFLOP in bare, 11.0 GFLOP in docker (x3.15) a step; "
-        "DRAM traffic 822 MB in bare, 301 MB in docker (x0.37) a step"
+        "executed FLOP 3.49 GFLOP in bare, 11.0 GFLOP in docker (×3.149) a step; "
+        "DRAM traffic 822 MB in bare, 301 MB in docker (×0.366) a step"
     )
 
 
@@ -331,8 +331,8 @@ def test_printed_profiles_of_nvprof_tell_the_same_of_a_run_as_a_whole(
     )
     assert "4 kernels ran in bare and not in docker, 51 % of its kernel time: Winograd" in ran.text
     assert executed.text == (
-        "executed FLOP 3.49 GFLOP in bare, 11.0 GFLOP in docker (x3.15) in all; "
-        "DRAM traffic 822 MB in bare, 301 MB in docker (x0.37) in all"
+        "executed FLOP 3.49 GFLOP in bare, 11.0 GFLOP in docker (×3.149) in all; "
+        "DRAM traffic 822 MB in bare, 301 MB in docker (×0.366) in all"
     )
     assert executed.source == "hardware counters, nvprof"
 

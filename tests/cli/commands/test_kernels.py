@@ -55,7 +55,7 @@ def test_the_kernels_are_shown_in_every_form_and_the_run_keeps_its_times(
         "4 steps of 20.0 ms under torch.profiler 2.15.0 on the GPU, after the timed steps\n"
     )
     assert "executed, per step, by ncu 2025.1: 3.40 GFLOP; DRAM 2.00 GB read, 1.00 GB" in text
-    assert "executed to counted x0.850" in text and "Winograd" in text
+    assert "executed to counted ×0.850" in text and "Winograd" in text
     assert "    75.0        3,000,000          8  void gemm<float>(int, int)\n" in text
     assert "\x1b" not in text and max(map(len, text.splitlines())) < 220
     assert "3 rows of little time were not recorded" in text

@@ -144,7 +144,7 @@ def test_the_baseline_has_no_ratio_wherever_it_stands(study: StudyResult) -> Non
         replace(study, questions=(replace(question, contrasts=contrasts, table=table),)), []
     )
     figures = made.partition('id="case-0-figures"')[2].partition("</section>")[0]
-    assert "x0.500" in figures and "x0.700" in figures and "x1.000" not in figures
+    assert "×0.500" in figures and "×0.700" in figures and "×1.000" not in figures
     assert "against apptainer" in figures
 
 

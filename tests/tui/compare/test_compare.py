@@ -169,7 +169,7 @@ async def test_runs_of_the_study_that_did_not_take_place_are_told_with_the_reaso
         await pilot.press("c")
         await shows(pilot, "did not run")
         text = screen_text(app)
-    assert "✗ docker=x did not run: no [b]image[/] x; docker pull x" in text
+    assert "✗ docker=x did not run: no [b]image[/] x" in text and "Fix: docker pull x" in text
     assert "5.12 ms" in text
 
 
@@ -437,23 +437,7 @@ def test_a_bound_has_its_direction() -> None:
     )
     (_, line) = quantity_rows([row], layout(heads, 0, 120, 0))
     text = "".join(text for text, _ in line.spans())
-    assert "≤ 1.50 GB" in text and "≥ 1.60 GB" in text and "≥ —" not in text
-
-
-def test_a_ratio_has_three_decimals_near_one_and_three_digits_elsewhere() -> None:
-    heads = [[("bare", "text")], *[[(str(at), "text")] for at in range(7)]]
-    ratios = (1.0, 989.806, 1.0312, 12.345, 0.99961, 0.0123456, 12345.6, 9.99961)
-    row = TableRow(
-        *("steps", "x", "s"),
-        values=(1.0,) * 8,
-        lows=(None,) * 8,
-        highs=(None,) * 8,
-        methods=(Method.MEASURED,) * 8,
-        ratios=ratios,
-    )
-    (_, line) = quantity_rows([row], layout(heads, 0, 300, 0))
-    told = [word for word in "".join(text for text, _ in line.spans()).split() if "×" in word]
-    assert told == ["×990", "×1.031", "×12.3", "×1.000", "×0.0123", "×12,346", "×10"]
+    assert "≤1.50 GB" in text and "≥1.60 GB" in text and "≥—" not in text
 
 
 def test_differences_stand_whole_behind_whose_they_are() -> None:
@@ -467,7 +451,7 @@ def test_differences_stand_whole_behind_whose_they_are() -> None:
     rows = difference_rows(found, place, ["bare", "docker", "conda"])
     text = ["".join(text for text, _ in row.spans()) for row in rows]
     assert text[1].split() == ["workload:", "torch", "2.6.0", "2.7.1", "2.7.1"]
-    assert text[2].strip() == "process: LD_LIBRARY_PATH"
+    assert text[2].strip() == "LD_LIBRARY_PATH"
     assert text[3].split() == ["bare", "—"]
     assert text[4].startswith("   docker, conda  /usr/local")
     assert "".join("".join(text[4:]).split()).count("/usr/local/nvidia/lib:") == 6

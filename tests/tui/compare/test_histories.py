@@ -192,7 +192,7 @@ async def test_h_draws_them_and_m_x_z_change_metric_alignment_and_scale(session:
         await shows(pilot, "GPU utilization  measured  by time since the first timed step")
         await until(pilot, lambda: "reading" not in screen_text(app))
         await pilot.press("m")
-        await shows(pilot, "estimated FLOP/s  counted")
+        await shows(pilot, "model FLOP/s  counted")
         await pilot.press("x")
         await shows(pilot, "by timed steps")
         await pilot.press("z")

@@ -57,7 +57,7 @@ def over(profile: Any) -> dict[str, Any]:
 async def test_kernels_come_first_sorted_by_time_with_tool_and_steps(session: Make) -> None:
     async with live(session(**over(PROFILE))) as (app, pilot):
         await pilot.press("K")
-        await shows(pilot, "torch.profiler 2.15.0, 4 steps after the timed window")
+        await shows(pilot, "4 steps of 21.0 ms under torch.profiler 2.15.0")
         rows = screen_text(app).splitlines()
     at = [
         next(i for i, row in enumerate(rows) if words in row)
@@ -110,8 +110,8 @@ async def test_a_profile_that_could_not_be_made_says_why(session: Make) -> None:
 async def test_an_import_is_told_as_one(session: Make) -> None:
     async with live(session(**over({**PROFILE, "tool": "nsys", "steps": None}))) as (app, pilot):
         await pilot.press("K")
-        await shows(pilot, "imported from nsys 2.15.0")
-        assert "after the timed window" not in screen_text(app)
+        await shows(pilot, "profile by nsys 2.15.0, imported")
+        assert "after the timed steps" not in screen_text(app)
 
 
 async def test_the_screen_of_an_import_leads_to_its_kernels(session: Make) -> None:

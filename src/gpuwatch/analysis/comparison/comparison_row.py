@@ -12,6 +12,7 @@ from gpuwatch.core.metrics import Method
 
 Value = Callable[[Summary], float | None]
 
+AT_MOST, AT_LEAST = "at most", "at least"
 _TRAFFIC = frozenset({"work per step", "profile, all of it", "efficiency", "over the window"})
 """Groups of rows whose bytes are traffic, not memory use."""
 
@@ -38,6 +39,12 @@ class ComparisonRow:
     def is_traffic(self) -> bool:
         """Whether the values are bytes read or written, shown in powers of ten like their rates."""
         return self.unit == "By" and self.group in _TRAFFIC
+
+    def bound(self, at: int) -> str | None:
+        """``at most`` or ``at least`` if a value is a bound."""
+        if any(self.at_most[at : at + 1]):
+            return AT_MOST
+        return AT_LEAST if self.methods[at] is Method.BOUND else None
 
 
 def row_of(

@@ -41,7 +41,7 @@ def session_notes(sessions: Sequence[Summary]) -> tuple[str, ...]:
     base = baseline(sessions)
     if len(sessions) > 1 and base is not None:
         name = headings(sessions)[base]
-        notes.append(f"ratios (x...) are against {name}; none from or to a run that failed")
+        notes.append(f"ratios (×…) are against {name}; none from or to a run that failed")
     if len(sessions) > 1:
         notes.append("one run each: this describes the runs; it does not say which is faster")
     return tuple(notes)

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from gpuwatch.analysis.comparison.cells import WHOLE_RUN
 from gpuwatch.analysis.comparison.verdict import FEWEST
-from gpuwatch.analysis.results import Cell, Evidence, Kind, Verdict
+from gpuwatch.analysis.results import Cell, Contrast, Evidence, Kind, Verdict
 from gpuwatch.analysis.statistics.intervals import Interval, lower_end
 from gpuwatch.core import units
 from gpuwatch.core.lazy_dataclass import dataclass
@@ -64,6 +64,24 @@ def sentence(
         if kind in (Kind.SLOWER, Kind.FASTER, Kind.SMALL):
             first += "".join(f" {each}." for each in [_goes_with(verdict, evidence)] if each)
     return " ".join([first, *_conditions(baseline, other, verdict, blocks_lost, metric)])
+
+
+def after_word(contrast: Contrast) -> str:
+    """The contrast's sentence without the verdict's word, for use after that word."""
+    if contrast.verdict.kind is not Kind.CANT_TELL:
+        return contrast.sentence
+    for repeated, shorter in ((": can't tell: ", ": "), (": can't tell against ", " against ")):
+        if repeated in contrast.sentence:
+            return contrast.sentence.replace(repeated, shorter, 1)
+    return contrast.sentence
+
+
+def of_cell(cell: Cell, metric: str) -> str:
+    """The sentence for a cell without a comparison."""
+    values = [run.value for run in cell.judged if run.value is not None]
+    text = f"{cell.label}: {metric} {units.quantity(cell.median, 's')}"
+    text += f" ({units.span(min(values), max(values), 's')})" if len(values) > 1 else ""
+    return f"{text}, {len(values)} of {counted(len(cell.judged), 'run')}"
 
 
 def repeats(one: Side | Cell, other: Side | Cell) -> bool:

@@ -102,7 +102,7 @@ def _counted(sides: Sides, name: str, unit: str, keys: Sequence[str]) -> str | N
         return None
     if abs(second - first) < _LEAST_EXECUTED * max(first, second):
         return None
-    ratio = f" (x{units.digits(second / first)})" if first else ""
+    ratio = f" ({units.ratio(second / first)})" if first else ""
     return f"{name} {sides.both(units.si(first, unit), units.si(second, unit))}{ratio}"
 
 

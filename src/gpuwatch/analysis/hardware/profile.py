@@ -132,6 +132,22 @@ class Counters:
     reason: str | None
     notes: tuple[str, ...]
 
+    @property
+    def totals(self) -> tuple[float | None, float | None, float | None]:
+        """Executed FLOP, DRAM bytes read and written, over :attr:`scope`."""
+        if self.steps is None:
+            return self.flop, self.dram_read_bytes, self.dram_write_bytes
+        return self.flop_per_step, self.dram_read_bytes_per_step, self.dram_write_bytes_per_step
+
+    @property
+    def scope(self) -> str:
+        """``per step``; of an import ``in 2 launches``."""
+        if self.steps is not None:
+            return "per step"
+        if self.launches is None:
+            return "in all launches"
+        return f"in {self.launches:,} launch{'' if self.launches == 1 else 'es'}"
+
 
 def profile_of(meta: Mapping[str, JSON]) -> Profile | None:
     """The profile in a session's ``meta``; ``None`` without an entry."""

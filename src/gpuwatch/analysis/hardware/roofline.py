@@ -58,6 +58,11 @@ class Roofline:
             return None
         return self.no_ceilings.hint
 
+    @property
+    def hints(self) -> tuple[str, ...]:
+        """What would tell more: how to fix the verdict's cause, how to get ceilings."""
+        return tuple(dict.fromkeys(each for each in (self.verdict.hint, self.missing) if each))
+
 
 def roofline_of(
     program: Program, rates: Rates, ceilings: Mapping[str, Ceiling], data_type: str | None

@@ -31,6 +31,11 @@ def notes(result: StudyResult) -> list[str]:
     return list(dict.fromkeys([*texts, *run_notes(result)]))
 
 
+def every_note(result: StudyResult) -> list[str]:
+    """Notes, warnings and repairs of files: all that must be known to believe the figures."""
+    return list(dict.fromkeys([*notes(result), *warnings(result), *result.notices]))
+
+
 def run_notes(result: StudyResult) -> list[str]:
     """Notes on recordings, each with the runs that it applies to."""
     seen: dict[str, Counter[str]] = {}

@@ -147,7 +147,7 @@ def _figure(point: SweepPoint, by_time: bool) -> str:
     if by_time:
         return units.milliseconds(point.step_seconds)
     rate = point.samples_per_second or 0.0
-    return f"{rate:,.0f}" if rate >= 100 else units.digits(rate)
+    return units.digits(rate)
 
 
 def _shown(value: JSON) -> str:

@@ -11,7 +11,12 @@ import statistics
 from collections.abc import Callable, Mapping, Sequence
 
 from gpuwatch.analysis.comparison.cells import STEP_TIME, ended_as_asked, valued
-from gpuwatch.analysis.comparison.comparison_row import ComparisonRow, ceiling_notes
+from gpuwatch.analysis.comparison.comparison_row import (
+    AT_LEAST,
+    AT_MOST,
+    ComparisonRow,
+    ceiling_notes,
+)
 from gpuwatch.analysis.comparison.efficiency_rows import energy_notes
 from gpuwatch.analysis.comparison.ratios import ratio
 from gpuwatch.analysis.comparison.side_by_side import compare
@@ -25,7 +30,6 @@ STEADY = "step time, steady"
 """Name of the primary metric's row."""
 _MEDIAN = "step time, median"
 """The row that ``STEADY`` replaces."""
-AT_MOST, AT_LEAST = "at most", "at least"
 _WEAKEST = (Method.UNAVAILABLE, Method.BOUND, Method.COUNTED, Method.MEASURED)
 
 
@@ -97,7 +101,7 @@ def _row(
 ) -> TableRow:
     cells_values = [
         [
-            _Value(run, at, value, row.methods[at], _bound_of(row, at))
+            _Value(run, at, value, row.methods[at], row.bound(at))
             for at, run in runs
             if (value := row.values[at]) is not None
         ]
@@ -116,12 +120,6 @@ def _row(
         _ratios(cells_values, against, over, paired=paired),
         is_traffic=row.is_traffic,
     )
-
-
-def _bound_of(row: ComparisonRow, at: int) -> str | None:
-    if any(row.at_most[at : at + 1]):
-        return AT_MOST
-    return AT_LEAST if row.methods[at] is Method.BOUND else None
 
 
 def _primary(cells: Sequence[Cell], against: Mapping[int, int], *, paired: bool) -> TableRow:

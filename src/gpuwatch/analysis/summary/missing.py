@@ -7,8 +7,14 @@ from collections.abc import Sequence
 
 from gpuwatch.analysis.summary.summary import Summary
 from gpuwatch.analysis.summary.training import NAMES
-from gpuwatch.core.metrics import CATALOGUE
+from gpuwatch.core.metrics import CATALOGUE, label
 
+_FAMILIES = {
+    "": "every metric",
+    "hw.gpu.": "every GPU metric",
+    "process.gpu.": "the workload's use of the GPU",
+    "container.": "every container metric",
+}
 _STARTING = ("launch", "import", "model", "first_step")
 
 
@@ -31,6 +37,11 @@ def missing(sessions: Sequence[Summary]) -> dict[str, list[str]]:
         of = ", ".join(f"{e} ({n} runs)" if n > 1 else e for e, n in labels.items())
         quantities[f"{reason} ({of})" if some else reason] = _together(list(names))
     return quantities
+
+
+def missing_notes(sessions: Sequence[Summary]) -> list[str]:
+    """A sentence for each reason: ``unavailable: GPU power: REASON``."""
+    return [f"unavailable: {', '.join(names)}: {why}" for why, names in missing(sessions).items()]
 
 
 def _unknown(session: Summary) -> dict[str, str]:
@@ -64,12 +75,11 @@ def _unknown(session: Summary) -> dict[str, str]:
 
 
 def _together(names: list[str]) -> list[str]:
-    """``names`` with complete families joined, such as ``hw.gpu.*`` for all GPU metrics."""
-    for family in ("", "hw.gpu.", "process.gpu.", "container."):
+    """``names`` for people, with complete families joined, such as ``every GPU metric``."""
+    for family, joined in _FAMILIES.items():
         members = [name for name in CATALOGUE if name.startswith(family)]
         if not family:
             members = [name for name in members if not name.startswith("container.")]
         if set(members) <= set(names):
-            joined = f"{family}*" if family else "every metric"
             names = [joined, *(name for name in names if name not in members)]
-    return names
+    return [label(name) if "." in name else name for name in names]

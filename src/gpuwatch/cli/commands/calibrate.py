@@ -93,14 +93,14 @@ def _refuse_choices(arguments: argparse.Namespace) -> None:
 
 def _say_kept(now: JSON, stored: JSON) -> None:
     """Say which earlier ceilings are kept because the new values are lower."""
-    from gpuwatch.report.values import shown
+    from gpuwatch.core import units
 
     for name, entry in stored["ceilings"].items():
         value, unit = number(mapping(now["ceilings"].get(name)).get("value")), entry["unit"]
         if value is not None and value < entry["value"]:
             _say(
-                f"{name}: kept {shown(entry['value'], unit)} of {entry['when']}, higher than"
-                f" {shown(value, unit)} now (--fresh forgets it)"
+                f"{name}: kept {units.quantity(entry['value'], unit)} of {entry['when']}, "
+                f"higher than {units.quantity(value, unit)} now (--fresh forgets it)"
             )
 
 
@@ -155,7 +155,6 @@ def _table(document: JSON, attributes: JSON, *, listed: bool = False) -> str:
     from gpuwatch.core.peaks import peaks
     from gpuwatch.core.text import clean
     from gpuwatch.report.tables.plain import table
-    from gpuwatch.report.values import shown
 
     device = mapping(document.get("device"))
     name = str(device.get("name"))
@@ -168,7 +167,7 @@ def _table(document: JSON, attributes: JSON, *, listed: bool = False) -> str:
         rows.append(
             [
                 clean(key, 20),
-                shown(value, clean(mapping(entry).get("unit"), 8)),
+                units.quantity(value, clean(mapping(entry).get("unit"), 8)),
                 units.percent(spread),
                 *([units.percent(share)] if known else []),
                 clean(_how(mapping(entry), document), 240),

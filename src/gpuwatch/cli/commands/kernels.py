@@ -34,6 +34,7 @@ def run(arguments: argparse.Namespace, command: tuple[str, ...]) -> int:
         limit = _ROWS
     path = session_lookup.session(arguments.session)
     from gpuwatch.analysis.hardware.profile import COUNTERS, counters_of, profile_of, why_none
+    from gpuwatch.analysis.hardware.profile_text import all_tables
     from gpuwatch.core.models import mapping, number
     from gpuwatch.report.session import json, kernels
     from gpuwatch.session.reading.reader import SessionReader
@@ -43,7 +44,7 @@ def run(arguments: argparse.Namespace, command: tuple[str, ...]) -> int:
     for each in reader.left_out:
         say(f"note: {each}")
     profile, counters = profile_of(meta), counters_of(meta)
-    tables = kernels.all_tables(profile, counters)
+    tables = all_tables(profile, counters)
     if not tables and (counters is None or counters.reason):
         reason, hint = why_none(meta)
         if counters is not None and counters.reason:

@@ -22,7 +22,6 @@ from gpuwatch.core.errors import StorageError
 from gpuwatch.core.json_schema import JSON_SCHEMA
 from gpuwatch.core.models import JSON
 from gpuwatch.core.text import clean, document
-from gpuwatch.report.values import shown
 
 _UNBOUNDED = 10_000
 """Width in columns for a file or a pipe, where nothing is cut."""
@@ -119,7 +118,7 @@ def _without_tags(cells: list[str]) -> list[str]:
 
 def _session_line(row: dict[str, JSON]) -> list[str]:
     step = row["step_median_seconds"]
-    result = row["reason"] if step is None else f"{shown(step, 's')}/step"
+    result = row["reason"] if step is None else f"{units.quantity(step, 's')}/step"
     return _line(row, row["id"][:8], row["status"], [row], result or "")
 
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from gpuwatch.analysis.comparison.wording import counted, per_cent
 from gpuwatch.analysis.results import StudyResult
+from gpuwatch.analysis.study.not_run import blocks_done
 from gpuwatch.core import units
 from gpuwatch.report.html.markup import text
 from gpuwatch.report.html.verdicts import verdicts
 from gpuwatch.report.study import origin
-from gpuwatch.report.study.rest import blocks_done
 from gpuwatch.session.study.plan import Part
 
 _MOST = 4

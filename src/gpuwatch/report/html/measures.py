@@ -7,21 +7,9 @@ from collections.abc import Sequence
 from gpuwatch.analysis.samples.gauges import SHOWN, RunSeries
 from gpuwatch.core import units
 from gpuwatch.core.lazy_dataclass import dataclass
+from gpuwatch.core.metrics import label
 from gpuwatch.core.models import number
 from gpuwatch.report.html.axis import Axis, from_zero
-
-_TITLES = {
-    "hw.gpu.utilization": "GPU utilization",
-    "hw.gpu.memory.bandwidth": "GPU memory bandwidth",
-    "gpuwatch.flop.rate": "model FLOP/s",
-    "hw.gpu.power": "GPU power",
-    "hw.gpu.memory.usage": "GPU memory in use",
-    "hw.gpu.clock.sm": "GPU clock (SM)",
-    "hw.gpu.temperature": "GPU temperature",
-    "hw.cpu.utilization": "CPU utilization, all cores",
-    "process.memory.usage": "memory of the workload's processes",
-    "gpuwatch.throughput": "throughput",
-}
 
 
 @dataclass(frozen=True)
@@ -60,7 +48,7 @@ def measures(series: Sequence[RunSeries]) -> list[Measure]:
             for each in gauges
         )
         axis = Axis(0.0, 100.0) if unit == "1" else from_zero(largest / divisor)
-        measures_.append(Measure(name, _TITLES[name], divisor, shown, axis, "; ".join(hows)))
+        measures_.append(Measure(name, label(name), divisor, shown, axis, "; ".join(hows)))
     return measures_
 
 

@@ -6,10 +6,8 @@ from gpuwatch.analysis.results import Contrast, Evidence, Question
 from gpuwatch.core import units
 from gpuwatch.report.html.markup import table, text
 from gpuwatch.report.html.verdicts import badge, name
-from gpuwatch.report.session import efficiency
-from gpuwatch.report.values import shown
-
-_LONGEST_FACT = 160
+from gpuwatch.report.session.efficiency import kernel_grid
+from gpuwatch.report.tables.grid import Grid, difference_grid
 
 
 def reasons(question: Question, level: int) -> str:
@@ -33,22 +31,21 @@ def _explained(question: Question, contrast: Contrast) -> str:
         )
     start_up = explanation.start_up
     if start_up is not None and all(each.rung != "start-up" for each in explanation.evidence):
-        seconds = shown(start_up.seconds, "s")
+        seconds = units.quantity(start_up.seconds, "s")
         parts.append(f"<p>Starting took {text(seconds)}; the baseline's start is not known.</p>")
     if explanation.kernels:
-        head, rows = efficiency.kernel_grid(labels, explanation.kernels, text)
-        parts.append(table("Kernels that ran in one of the two", head, [("", rows)]))
+        parts.append(
+            _table("Kernels that ran in one of the two", kernel_grid(labels, explanation.kernels))
+        )
     if explanation.differences:
-        rows = [
-            [
-                text(f"{each.scope}: {each.key}", 120),
-                *(text(units.fact(each.key, value), _LONGEST_FACT) for value in each.values),
-            ]
-            for each in explanation.differences
-        ]
-        head = ["fingerprint", *(text(label, 80) for label in labels)]
-        parts.append(table("What differs around the runs", head, [("", rows)]))
+        grid = difference_grid(explanation.differences, labels)
+        parts.append(_table("What differs around the runs", grid))
     return "\n".join(parts) or "<p>Nothing that was looked at differs.</p>"
+
+
+def _table(caption: str, grid: Grid) -> str:
+    head, *rows = ([text(cell) for cell in row] for row in (grid.head, *grid.rows))
+    return table(caption, head, [("", rows)])
 
 
 def _evidence(evidence: Evidence) -> str:

@@ -12,7 +12,6 @@ from gpuwatch.core import units
 from gpuwatch.report.html.markup import bullets, table, text
 from gpuwatch.report.roofline.svg import svg
 from gpuwatch.report.study.why import middle_runs
-from gpuwatch.report.values import shown
 
 
 def roofline(question: Question) -> str:
@@ -62,7 +61,7 @@ def _table(rooflines: list[Roofline]) -> str:
             [
                 [
                     text(units.si(point.rate, "FLOP/s")),
-                    text(shown(point.intensity, "FLOP/By")),
+                    text(units.quantity(point.intensity, "FLOP/By")),
                     point.method.value,
                     text(point.text),
                 ]

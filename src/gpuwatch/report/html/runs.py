@@ -7,12 +7,12 @@ from collections.abc import Sequence
 from pathlib import PurePath
 
 from gpuwatch.analysis.results import Run, StudyResult
+from gpuwatch.analysis.study.not_run import not_run as runs_not_run
 from gpuwatch.analysis.summary.missing import missing
 from gpuwatch.analysis.summary.summary import Summary
 from gpuwatch.core import units
-from gpuwatch.core.metrics import Method
+from gpuwatch.core.metrics import Method, label
 from gpuwatch.report.html.markup import Row, bullets, table, text
-from gpuwatch.report.study import rest
 from gpuwatch.report.study.origin import device, host
 
 _FEW = 3
@@ -67,7 +67,7 @@ def not_run(result: StudyResult) -> str:
     return bullets(
         [
             text(reason, 1000) + (f"<br>Fix: <code>{text(hint)}</code>" if hint else "")
-            for reason, hint in rest.not_run(result)
+            for reason, hint in runs_not_run(result)
         ]
     )
 
@@ -82,7 +82,8 @@ def methods(sessions: Sequence[Summary]) -> str:
                 runs.setdefault(key, []).append(PurePath(session.path).stem)
     names: dict[tuple[str, str, str], list[str]] = {}
     for (name, method, source), files in runs.items():
-        names.setdefault((method, source, _which(files, len(sessions))), []).append(name)
+        key = (method, source, _which(files, len(sessions)))
+        names.setdefault(key, []).append(label(name))
     rows = [
         [text(", ".join(named)), method, text(source, 300), text(which)]
         for (method, source, which), named in names.items()

@@ -4,17 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from gpuwatch.analysis.comparison.wording import change_text
-from gpuwatch.analysis.results import NoiseFloor, Sweep, SweepPoint
-from gpuwatch.analysis.statistics.intervals import Interval
+from gpuwatch.analysis.results import NoiseFloor, Sweep
 from gpuwatch.analysis.study.interval_plot import percent
-from gpuwatch.analysis.summary.training import NAMES
+from gpuwatch.analysis.study.sweep_table import SweepRow, sweep_table, training_names
 from gpuwatch.core import units
 from gpuwatch.report.html.axis import Axis, from_zero, label
 from gpuwatch.report.html.marks import mark
 from gpuwatch.report.html.markup import Row, table, text
-from gpuwatch.report.study.about import trained
-from gpuwatch.report.values import shown
 
 _HEIGHT, _TOP, _BOTTOM = 200, 24, 176
 
@@ -28,36 +24,17 @@ def sweep(of: Sweep) -> str:
         "throughput",
         "against the best",
         "step time",
-        *(NAMES[key] for key in trained(of)),
+        *training_names(of),
         "which",
     ]
-    rows = [_line(of, at, point) for at, point in enumerate(of.points)]
+    rows = [_line(row) for row in sweep_table(of)]
     return f"<p>{text(of.sentence)}</p>\n{picture}{table(of.label, head, [('', rows)])}"
 
 
-def _which(of: Sweep, at: int) -> str:
-    if of.points[at].why:
-        return str(of.points[at].why)
-    if at == of.best:
-        return "best"
-    return "cannot be told from the best" if of.points[at].tied else ""
-
-
-def _line(of: Sweep, at: int, point: SweepPoint) -> Row:
-    return [
-        text(point.value, 60),
-        text(shown(point.samples_per_second, "{sample}/s")),
-        text(_interval(point.throughput)),
-        text(shown(point.step_seconds, "s")),
-        *(text(shown(getattr(point, key), unit)) for key, unit in trained(of).items()),
-        text(_which(of, at)),
-    ]
-
-
-def _interval(change: Interval | None) -> str:
-    if change is None:
-        return units.UNKNOWN
-    return change_text(change)
+def _line(row: SweepRow) -> Row:
+    change = row.change or units.UNKNOWN
+    cells = (row.throughput, change, row.step_time, *row.training, row.why or row.rank)
+    return [text(row.value, 60), *map(text, cells)]
 
 
 def _picture(of: Sweep, up: Axis) -> str:
@@ -68,9 +45,9 @@ def _picture(of: Sweep, up: Axis) -> str:
         f'<line class="grid" x1="0" x2="100%" y1="{_y(up, t):.1f}" y2="{_y(up, t):.1f}"/>'
         for t in up.ticks(4)
     ]
-    for at, point in enumerate(of.points):
+    for at, (point, row) in enumerate(zip(of.points, sweep_table(of), strict=True)):
         x = f"{(at + 0.5) * width:.2f}%"
-        parts.append(_said(x, _HEIGHT - 6, text(point.value, 16)))
+        parts.append(_said(x, _HEIGHT - 6, text(row.value, 16)))
         rate = point.samples_per_second
         if rate is None:
             parts.append(_said(x, _BOTTOM - 20, "✕"))
@@ -81,11 +58,11 @@ def _picture(of: Sweep, up: Axis) -> str:
                 _y(up, best * (1 + e)) for e in (point.throughput.low, point.throughput.high)
             )
             parts.append(f'<line class="range" x1="{x}" x2="{x}" y1="{low:.1f}" y2="{high:.1f}"/>')
-        title = f"{point.value}: {shown(rate, '{sample}/s')}, {_which(of, at)}".rstrip(", ")
+        title = f"{row.value}: {row.throughput}, {row.why or row.rank}".rstrip(", ")
         parts.append(mark(0, x, _y(up, rate), title=title))
-        which = "★ best" if at == of.best else "≈ tied" if point.tied else ""
-        if which:
-            parts.append(_said(x, _y(up, rate) - 10, which))
+        if row.rank:
+            sign = "★" if row.rank == "best" else "≈"
+            parts.append(_said(x, _y(up, rate) - 10, f"{sign} {row.rank}"))
     scale = "".join(
         f'<text x="100%" y="{_y(up, t) + 4:.1f}" text-anchor="end">{label(t)}</text>'
         for t in up.ticks(4)

@@ -11,7 +11,6 @@ from gpuwatch.core import units
 from gpuwatch.report.html.axis import Axis, over
 from gpuwatch.report.html.marks import colour, legend, mark
 from gpuwatch.report.html.markup import Row, folded, table, text
-from gpuwatch.report.values import shown
 
 _HEIGHT, _TOP, _BOTTOM = 210, 10, 190
 
@@ -82,7 +81,8 @@ def _picture(question: Question, places: Sequence[str], axis: Axis) -> str:
             x = (place + (number + 1) / (len(cells) + 1)) * width
             parts.append(_dot(cell, number, run, x, axis))
     scale = "".join(
-        f'<text x="100%" y="{_y(axis, t) + 4:.1f}" text-anchor="end">{text(shown(t, "s"))}</text>'
+        f'<text x="100%" y="{_y(axis, t) + 4:.1f}" text-anchor="end">'
+        f"{text(units.quantity(t, 's'))}</text>"
         for t in ticks
     )
     runs = [run for cell in cells for run in cell.runs]
@@ -130,7 +130,11 @@ def _where(run: Run) -> str:
 
 
 def _value(run: Run) -> str:
-    return f"no value: {run.reason or 'not known'}" if run.value is None else shown(run.value, "s")
+    return (
+        f"no value: {run.reason or 'not known'}"
+        if run.value is None
+        else units.quantity(run.value, "s")
+    )
 
 
 def _table(question: Question) -> str:
@@ -162,7 +166,7 @@ def _steady(steady: Steady) -> str:
     if steady.seconds is None:
         return f"none: {steady.reason or 'not known'}"
     last = steady.first + steady.count
-    span = f"steps {steady.first + 1} to {last}, median {shown(steady.seconds, 's')}"
+    span = f"steps {steady.first + 1} to {last}, median {units.quantity(steady.seconds, 's')}"
     if not steady.changes:
         return span
     return f"{span}; the level changed at {', '.join(str(each + 1) for each in steady.changes)}"

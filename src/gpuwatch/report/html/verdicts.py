@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections import Counter
 
+from gpuwatch.analysis.comparison.wording import after_word
 from gpuwatch.analysis.results import Contrast, Kind, Question, StudyResult
 from gpuwatch.report.changes import estimate
 from gpuwatch.report.html.markup import bullets, text
-from gpuwatch.report.study.answer import of_sweep, said
+from gpuwatch.report.study.answer import of_sweep
 
 _SIGNS = {
     Kind.SAME: "=",
@@ -28,7 +29,7 @@ def badge(kind: Kind) -> str:
     """The verdict as a sign and a word; the colour adds no information."""
     return (
         f'<span class="badge {kind.name.lower()}"><span aria-hidden="true">{_SIGNS[kind]} </span>'
-        f"{text(kind.value.upper())}</span>"
+        f"{text(kind.word)}</span>"
     )
 
 
@@ -69,7 +70,7 @@ def verdicts(result: StudyResult) -> str:
 
 
 def _sentence(contrast: Contrast) -> str:
-    return f"<span>{text(said(contrast), 1000)}</span>"
+    return f"<span>{text(after_word(contrast), 1000)}</span>"
 
 
 def _contrasts(result: StudyResult) -> list[Contrast]:

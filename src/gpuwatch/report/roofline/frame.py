@@ -10,7 +10,6 @@ from gpuwatch.analysis.hardware.points import Point
 from gpuwatch.analysis.hardware.roofline import Roofline
 from gpuwatch.core import units
 from gpuwatch.core.lazy_dataclass import dataclass
-from gpuwatch.report.values import shown
 
 _MOST_DECADES = 12
 _MOST_POINTS = 40
@@ -122,7 +121,7 @@ def _roofs(
             if _drawable(ceiling.value):
                 # The label has the name of the data type already.
                 kind = ceiling.text.replace(f"{ceiling.name} ", "")
-                text = f"{kind}, {shown(ceiling.value, ceiling.unit)}"
+                text = f"{kind}, {units.quantity(ceiling.value, ceiling.unit)}"
                 of_text.setdefault(text, []).append((ceiling, of_run))
     everything = {number for of_run in numbers for number in of_run}
     roofs = []

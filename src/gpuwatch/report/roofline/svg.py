@@ -12,7 +12,6 @@ from gpuwatch.core import units
 from gpuwatch.core.text import clean
 from gpuwatch.report.roofline.frame import Frame, Roof, frame_of, numbered, tick_label, ticks
 from gpuwatch.report.roofline.label_placement import LabelRoom
-from gpuwatch.report.values import shown
 
 _LEFT, _TOP, _WIDTH, _HEIGHT, _RIGHT = 110, 56, 640, 400, 30
 _LINE = 18
@@ -163,7 +162,7 @@ def _below(frame: Frame, rooflines: Sequence[Roofline]) -> list[str]:
     """The lines below the plot: what each number stands for, and what bounds each run."""
     shape = {EXECUTED: "diamond", MEASURED: "circle"}
     lines = [
-        f"{at} {clean(point.label, 60)}: {shown(point.intensity, 'FLOP/By')}, "
+        f"{at} {clean(point.label, 60)}: {units.quantity(point.intensity, 'FLOP/By')}, "
         f"{units.si(point.rate, 'FLOP/s')}, {point.method.value}"
         for at, point in enumerate(frame.points, 1)
     ]

@@ -10,7 +10,6 @@ from gpuwatch.analysis.hardware.roofline import Roofline
 from gpuwatch.core import units
 from gpuwatch.core.text import clean
 from gpuwatch.report.roofline.frame import Frame, Roof, frame_of, numbered, tick_label, ticks
-from gpuwatch.report.values import shown
 
 _WIDTH, _HEIGHT, _MARGIN = 64, 19, 14
 """Columns and rows of the plot, and columns to its left."""
@@ -33,7 +32,7 @@ def text(rooflines: Sequence[Roofline]) -> str:
         of_run = frame.numbers[at] if frame is not None and len(rooflines) > 1 else ()
         label = numbered(of_run, clean(each.label, 200))
         lines += ["", *_wrapped(f"{label}: {clean(each.verdict.text, 600)}")]
-        for hint in dict.fromkeys(m for m in (each.verdict.hint, each.missing) if m):
+        for hint in each.hints:
             lines += _wrapped(f"  {hint}")
     return "\n".join(lines).lstrip("\n") + "\n"
 
@@ -119,7 +118,7 @@ def _roof(sign: str, roof: Roof) -> list[str]:
 def _legend(at: int, point: Point, under: int | None) -> list[str]:
     line = (
         f"{_MARKS[point.bytes_kind]}{at} {clean(point.label, 200)}: "
-        f"{shown(point.intensity, 'FLOP/By')}, {units.si(point.rate, 'FLOP/s')}, "
+        f"{units.quantity(point.intensity, 'FLOP/By')}, {units.si(point.rate, 'FLOP/s')}, "
         f"{point.method.value}; {point.text}"
         + ("" if under is None else f"; in the plot under {under}")
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from gpuwatch.analysis.hardware.bound import OVER
 from gpuwatch.analysis.hardware.ceilings import MEASURED, Ceiling
@@ -13,7 +13,7 @@ from gpuwatch.analysis.summary.summary import Summary
 from gpuwatch.core import units
 from gpuwatch.core.metrics import Method
 from gpuwatch.core.text import clean
-from gpuwatch.report.values import moved, shown
+from gpuwatch.report.tables.grid import Grid
 
 
 def efficiency_rows(session: Summary) -> list[tuple[str, str]]:
@@ -41,15 +41,14 @@ def heading(session: Summary) -> str:
     return f"efficiency of {covers} over the timed steps{sampled}"
 
 
-def kernel_grid(
-    labels: Sequence[str], rows: Sequence[KernelRow], escape: Callable[[object], str]
-) -> tuple[list[str], list[list[str]]]:
-    """Head and rows of a table of kernels that did not run everywhere, with their time shares."""
-    head = ["ran in one, not in all: share of kernel time", *(escape(label) for label in labels)]
-    return head, [
-        [escape(name), *("-" if share == 0 else units.percent(share) for share in row.shares)]
+def kernel_grid(labels: Sequence[str], rows: Sequence[KernelRow]) -> Grid:
+    """A table of kernels that did not run everywhere, with their time shares."""
+    head = ("ran in one, not in all: share of kernel time", *labels)
+    cells = (
+        (name, *("-" if share == 0 else units.percent(share) for share in row.shares))
         for row, name in zip(rows, _distinct(rows), strict=True)
-    ]
+    )
+    return Grid(head, tuple(cells))
 
 
 def _distinct(rows: Sequence[KernelRow]) -> list[str]:
@@ -72,7 +71,7 @@ def _merged(rows: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
 def _rate(figure: MeasuredValue, shares: Sequence[Share], *, cached: bool = False) -> str:
     if figure.value is None:
         return f"unavailable: {figure.reason}"
-    text = f"{shown(figure.value, figure.unit)} {figure.method.value}"
+    text = f"{units.quantity(figure.value, figure.unit)} {figure.method.value}"
     if figure.method is Method.BOUND:
         text = f"at least {text} ({figure.reason})"
     if shares:
@@ -89,7 +88,7 @@ def _share(share: Share) -> str:
 
 
 def _ceiling(ceiling: Ceiling) -> str:
-    return f"{ceiling.text}, {shown(ceiling.value, ceiling.unit)}"
+    return f"{ceiling.text}, {units.quantity(ceiling.value, ceiling.unit)}"
 
 
 def _mfu(of: Efficiency) -> str:
@@ -103,13 +102,11 @@ def _mfu(of: Efficiency) -> str:
 def _figure(figure: MeasuredValue) -> str:
     if figure.value is None:
         return f"unavailable: {figure.reason}"
-    return f"{shown(figure.value, figure.unit)} {figure.method.value}, by {figure.source}"
+    return f"{units.quantity(figure.value, figure.unit)} {figure.method.value}, by {figure.source}"
 
 
 def _verdict(of: Efficiency) -> str:
-    verdict = of.roofline.verdict
-    hints = dict.fromkeys(each for each in (verdict.hint, of.roofline.missing) if each)
-    return "; ".join((verdict.text, *hints))
+    return "; ".join((of.roofline.verdict.text, *of.roofline.hints))
 
 
 def _energy(of: Efficiency) -> str:
@@ -126,16 +123,19 @@ def _energy(of: Efficiency) -> str:
 
 
 def _per(figure: MeasuredValue, what: str) -> str:
-    return "" if figure.value is None else f"{shown(figure.value, 'J')} {what}"
+    return "" if figure.value is None else f"{units.quantity(figure.value, 'J')} {what}"
 
 
 def _traffic(of: Efficiency) -> str:
     total, sectors, per_step = of.traffic.total, of.traffic.sectors, of.traffic.per_step
     if total.value is None:
         return f"unavailable: {total.reason}"
-    parts = [moved(total.value), f"{shown(sectors.value, '{sector}')} of 32 bytes"]
+    parts = [
+        units.quantity(total.value, "By", is_traffic=True),
+        f"{units.quantity(sectors.value, '{sector}')} of 32 bytes",
+    ]
     if per_step.value is not None:
-        parts.append(f"{moved(per_step.value)} a step")
+        parts.append(f"{units.quantity(per_step.value, 'By', is_traffic=True)} a step")
     if total.method is Method.BOUND:
         return f"at least {', '.join(parts)} {total.method.value} ({total.reason})"
     return f"{', '.join(parts)} {total.method.value}"

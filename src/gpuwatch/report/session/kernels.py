@@ -7,20 +7,12 @@ import io
 from collections.abc import Sequence
 from typing import Any
 
-from gpuwatch.analysis.hardware.profile import (
-    COUNTERS,
-    TABLES,
-    Cell,
-    Counters,
-    Profile,
-    Table,
-    counters_table,
-)
+from gpuwatch.analysis.hardware.profile import Cell, Counters, Profile, Table
+from gpuwatch.analysis.hardware.profile_text import source, title, tool_name
 from gpuwatch.core import units
 from gpuwatch.core.json_schema import JSON_SCHEMA
 from gpuwatch.core.text import clean, markdown
 from gpuwatch.report.tables.plain import markdown_table, table
-from gpuwatch.report.values import ratio
 
 _LONGEST_NAME = 100
 _DIFFERENCE = (
@@ -29,24 +21,11 @@ _DIFFERENCE = (
 )
 
 
-def all_tables(profile: Profile | None, counters: Counters | None) -> dict[str, Table]:
-    """All tables of a session by name, in display order."""
-    tables = dict(profile.tables) if profile is not None else {}
-    if counters is not None and counters.kernels:
-        tables[COUNTERS] = counters_table(counters)
-    order = [*TABLES, COUNTERS]
-    return {
-        name: tables[name]
-        for name in sorted(tables, key=lambda name: order.index(name) if name in order else 99)
-        if tables[name].rows
-    }
-
-
 def heading(profile: Profile | None, counters: Counters | None, flop: float | None) -> list[str]:
     """Lines that describe the source of the tables; ``flop`` is the model's count per step."""
     lines = []
     if profile is not None:
-        lines.append(_source(profile))
+        lines.append(clean(source(profile)))
         lines += [f"note: {clean(note)}" for note in profile.notes]
         if profile.reason:
             lines.append(f"note: {clean(profile.reason)}")
@@ -61,9 +40,8 @@ def as_text(shown: Table, limit: int | None) -> str:
         [_shown(cell, column) for cell, column in zip(row, shown.columns, strict=True)]
         for row in shown.rows[:limit]
     ]
-    what = {**TABLES, COUNTERS: "kernels by hardware counters"}.get(shown.name)
     lines = [
-        clean(shown.name) + (f": {what}" if what else ""),
+        clean(title(shown)),
         table([clean(column) for column in shown.columns], rows, left=0, last_left=True),
     ]
     if hidden := len(shown.rows) - len(rows):
@@ -136,36 +114,21 @@ def document(
     }
 
 
-def _source(profile: Profile) -> str:
-    tool = clean(" ".join(filter(None, (profile.tool, profile.version))))
-    if profile.steps is None:
-        return f"profile by {tool}, imported"
-    plural = "" if profile.steps == 1 else "s"
-    each = f" of {units.milliseconds(profile.step_seconds)}" if profile.step_seconds else ""
-    device = {"cuda": " on the GPU", "cpu": " on the CPU"}.get(profile.device or "", "")
-    return f"{profile.steps} step{plural}{each} under {tool}{device}, after the timed steps"
-
-
 def _counted(counters: Counters, model: float | None) -> list[str]:
-    tool = clean(" ".join(filter(None, (counters.tool, counters.version))))
+    tool = clean(tool_name(counters))
     if counters.reason:
         return [f"no hardware counters: {clean(counters.reason)}"]
-    imported = counters.steps is None
-    flop = counters.flop if imported else counters.flop_per_step
-    read = counters.dram_read_bytes if imported else counters.dram_read_bytes_per_step
-    write = counters.dram_write_bytes if imported else counters.dram_write_bytes_per_step
-    many = "all" if counters.launches is None else f"{counters.launches} launches"
-    per = f"in {many}" if imported else "per step"
+    flop, read, write = counters.totals
     lines = []
     if (flop, read, write) != (None, None, None):
         lines.append(
-            f"executed, {per}, by {tool}: {units.si(flop, 'FLOP')}; "
+            f"executed, {counters.scope}, by {tool}: {units.si(flop, 'FLOP')}; "
             f"DRAM {units.si(read, 'B')} read, {units.si(write, 'B')} written"
         )
-    if flop is not None and model and not imported:
+    if flop is not None and model and counters.steps is not None:
         lines.append(
             f"the model's count is {units.si(model, 'FLOP')} per step; executed to counted "
-            f"{ratio(flop / model)} ({_DIFFERENCE})"
+            f"{units.ratio(flop / model)} ({_DIFFERENCE})"
         )
     return lines + [f"note: {clean(note)}" for note in counters.notes]
 

@@ -5,30 +5,29 @@ from __future__ import annotations
 import csv
 import io
 import textwrap
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from itertools import groupby
 
-from gpuwatch.analysis.comparison.comparison_row import ComparisonRow
+from gpuwatch.analysis.comparison.quantity_table import quantity_table
 from gpuwatch.analysis.comparison.side_by_side import Comparison, headings, used_gpus
 from gpuwatch.analysis.comparison.training_rows import GROUP, STEP, name_of
 from gpuwatch.analysis.summary.identity import device_names
-from gpuwatch.analysis.summary.missing import missing
+from gpuwatch.analysis.summary.missing import missing_notes
 from gpuwatch.analysis.summary.summary import Summary
 from gpuwatch.analysis.summary.training import NAMES
-from gpuwatch.core import units
-from gpuwatch.core.metrics import Method
 from gpuwatch.core.models import mapping
 from gpuwatch.core.text import clean, markdown, shell, spreadsheet
 from gpuwatch.report.session import efficiency
-from gpuwatch.report.tables.fitted import fitted
-from gpuwatch.report.tables.plain import markdown_table
-from gpuwatch.report.values import moved, ratio, shown
+from gpuwatch.report.tables.grid import (
+    Grid,
+    difference_grid,
+    grid_markdown,
+    grid_text,
+    quantity_grid,
+)
 
 _COLUMNS, _NAMES = (40, 100), 20
 """Least and greatest width of sentences in a terminal; greatest width of the names before them."""
-_ROOM_FOR_VALUES = 120
-"""Characters for all values in one row of the fingerprint."""
 _FIRST = (
     ("start-up and time", "real"),
     ("steps", "step time, median"),
@@ -60,8 +59,7 @@ def terminal(
     if not compared.sessions:
         return "\n".join(parts) + "\n"
     parts.append("")
-    head, rows = _grid(compared, clean)
-    parts.append(fitted(head, rows, columns, repeat_last=True))
+    parts.append(grid_text(_quantities(compared), columns))
     for title, lines in _efficiency(compared):
         width = min(_NAMES, max(len(name) for name, _ in lines))
         parts += ["", _wrapped(wrap, "", clean(title))]
@@ -70,12 +68,10 @@ def terminal(
             for name, text in lines
         ]
     if compared.kernels:
-        labels = headings(compared.sessions)
-        grid = efficiency.kernel_grid(labels, compared.kernels, clean)
-        parts += ["", fitted(*grid, columns)]
+        parts += ["", grid_text(_kernels(compared), columns)]
     if compared.differences:
-        parts += ["", fitted(*_differences(compared, clean), columns)]
-    notes = [*notices, *compared.notes, *_unavailable(compared)]
+        parts += ["", grid_text(_differences(compared), columns)]
+    notes = [*notices, *compared.notes, *missing_notes(compared.sessions)]
     parts += ["", *(_wrapped(wrap, "note: ", clean(note)) for note in notes)] if notes else []
     return "\n".join(parts) + "\n"
 
@@ -88,10 +84,8 @@ def brief(compared: Comparison, *, columns: int = 80) -> str:
     ]
     by_name = {(row.group, row.name): row for row in compared.rows}
     first = tuple(by_name[at] for at in _FIRST if at in by_name)
-    head, rows = _grid(replace(compared, rows=first), clean)
-    # Drop the group names, whose rows have no values.
-    rows = [[row[0].strip(), *row[1:]] for row in rows if any(row[1:])]
-    table = [fitted(head, rows, columns, repeat_last=True)] if rows else []
+    grid = _quantities(replace(compared, rows=first), named=False)
+    table = [grid_text(grid, columns)] if first else []
     return "\n".join([*ends, *table]) + "\n"
 
 
@@ -113,21 +107,18 @@ def as_markdown(
     parts += [f"- {markdown(line)}" for line in _given(compared)]
     if not compared.sessions:
         return "\n".join(parts) + "\n"
-    head, rows = _grid(compared, markdown)
-    parts += ["", markdown_table(head, rows)]
+    parts += ["", grid_markdown(_quantities(compared))]
     for title, lines in _efficiency(compared):
         parts += ["", f"## {markdown(title[:1].upper() + title[1:])}", ""]
         parts += [f"- {name}: {markdown(clean(text, 1000))}" for name, text in lines]
     if roofline:
         parts += ["", "## Roofline", "", f"In {roofline}, beside this file."]
     if compared.kernels:
-        labels = headings(compared.sessions)
-        grid = efficiency.kernel_grid(labels, compared.kernels, markdown)
-        parts += ["", "## Kernels", "", markdown_table(*grid)]
+        parts += ["", "## Kernels", "", grid_markdown(_kernels(compared))]
     if compared.differences:
         parts += ["", "## What differs around the runs", ""]
-        parts.append(markdown_table(*_differences(compared, markdown)))
-    notes = [*notices, *compared.notes, *_unavailable(compared)]
+        parts.append(grid_markdown(_differences(compared)))
+    notes = [*notices, *compared.notes, *missing_notes(compared.sessions)]
     if notes:
         parts += ["", "## Notes", "", *(f"- {markdown(note)}" for note in notes)]
     return "\n".join(parts) + "\n"
@@ -210,71 +201,17 @@ def _what(session: Summary) -> str:
     return ", ".join(part for part in settings if part)
 
 
-def _grid(
-    compared: Comparison, escape: Callable[[object], str]
-) -> tuple[list[str], list[list[str]]]:
-    labels = headings(compared.sessions)
-    head = ["", *(escape(label) for label in labels)]
-    beside = (
-        len(labels) == 2
-        and compared.baseline == 0
-        and any(row.ratios[1] is not None for row in compared.rows)
-    )
-    if beside:
-        head.append("ratio")
-    head.append("method")
-    rows: list[list[str]] = []
-    for group, of_group in groupby(compared.rows, key=lambda row: row.group):
-        rows.append([escape(group), *[""] * (len(head) - 1)])
-        rows.extend(_line(row, escape, compared.baseline, beside=beside) for row in of_group)
-    return head, rows
+def _quantities(compared: Comparison, *, named: bool = True) -> Grid:
+    """The table of quantities; not ``named``: without the names of the groups."""
+    groups = quantity_table(compared.rows, compared.baseline)
+    if not named:
+        groups = tuple(replace(group, name="") for group in groups)
+    return quantity_grid(groups, headings(compared.sessions))
 
 
-def _line(
-    row: ComparisonRow, escape: Callable[[object], str], baseline: int | None, *, beside: bool
-) -> list[str]:
-    """The cells of a row; ``beside`` puts ratios into a separate column."""
-    cells = []
-    for at, value in enumerate(row.values):
-        cell = _cell(row, value)
-        if any(row.at_most[at : at + 1]):
-            cell = f"under {cell}"
-        if not beside and at != baseline and row.ratios[at] is not None:
-            cell += f" ({ratio(row.ratios[at])})"
-        cells.append(escape(cell))
-    if beside:
-        cells.append(ratio(row.ratios[1]))
-    methods = dict.fromkeys(m.value for m in row.methods if m is not Method.UNAVAILABLE)
-    return [f"  {escape(row.name)}", *cells, "/".join(methods)]
+def _kernels(compared: Comparison) -> Grid:
+    return efficiency.kernel_grid(headings(compared.sessions), compared.kernels)
 
 
-def _cell(row: ComparisonRow, value: float | None) -> str:
-    return moved(value) if row.is_traffic else shown(value, row.unit)
-
-
-def _differences(
-    compared: Comparison, escape: Callable[[object], str]
-) -> tuple[list[str], list[list[str]]]:
-    longest = max(20, _ROOM_FOR_VALUES // len(compared.sessions))
-    head = ["fingerprint", *(escape(label) for label in headings(compared.sessions))]
-    rows = [
-        [
-            escape(f"{each.scope}: {each.key}"),
-            *(escape(short_fact(each.key, value, longest)) for value in each.values),
-        ]
-        for each in compared.differences
-    ]
-    return head, rows
-
-
-def _unavailable(compared: Comparison) -> list[str]:
-    return [
-        f"unavailable: {', '.join(names)}: {why}"
-        for why, names in missing(compared.sessions).items()
-    ]
-
-
-def short_fact(key: str, value: object, longest: int) -> str:
-    """A fact of the fingerprint, cut to ``longest`` characters."""
-    text = units.fact(key, value)
-    return text if len(text) <= longest else text[: longest - 1] + "…"
+def _differences(compared: Comparison) -> Grid:
+    return difference_grid(compared.differences, headings(compared.sessions))

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from gpuwatch.analysis.comparison.wording import change_text
-from gpuwatch.analysis.results import NoiseFloor, Question, StudyResult, Sweep, SweepPoint
+from collections.abc import Sequence
+
+from gpuwatch.analysis.results import NoiseFloor, Question, StudyResult, Sweep
 from gpuwatch.analysis.study import notes as study_notes
 from gpuwatch.analysis.study.interval_plot import percent
-from gpuwatch.analysis.summary.missing import missing
-from gpuwatch.analysis.summary.training import NAMES, unit_of
+from gpuwatch.analysis.study.sweep_table import SweepRow, sweep_table, training_names
+from gpuwatch.analysis.summary.missing import missing_notes
 from gpuwatch.core import units
-from gpuwatch.core.metrics import Method
-from gpuwatch.core.models import JSON
+from gpuwatch.core.metrics import Method, label
 from gpuwatch.report.study.document import Grid, Heading, Item, LabelledSentence, Section
 from gpuwatch.report.study.why import middle_runs
-from gpuwatch.report.values import shown
 
 _MOST_NOTES = 40
 
@@ -22,57 +21,25 @@ def sweeps(result: StudyResult) -> Section:
     """Throughput and step time against each parameter."""
     items: list[Item] = []
     for sweep in result.sweeps:
-        items += [Heading(sweep.label), _points(sweep)]
-        items += [
-            LabelledSentence("", f"{_value(each.value)}: {each.why}")
-            for each in sweep.points
-            if each.why
-        ]
+        rows = sweep_table(sweep)
+        items += [Heading(sweep.label), _points(sweep, rows)]
+        items += [LabelledSentence("", f"{row.value}: {row.why}") for row in rows if row.why]
     return Section("sweeps", tuple(items))
 
 
-def _points(sweep: Sweep) -> Grid:
-    head = (
-        sweep.parameter.replace("_", " "),
-        "throughput",
-        "step time",
-        "against the best",
-        *(NAMES[key] for key in trained(sweep)),
-    )
-    rows = tuple(
+def _points(sweep: Sweep, rows: Sequence[SweepRow]) -> Grid:
+    head = (sweep.parameter.replace("_", " "), "throughput", "step time", "against the best")
+    cells = (
         (
-            _value(point.value),
-            shown(point.samples_per_second, "{sample}/s"),
-            shown(point.step_seconds, "s"),
-            _against_best(point, best=at == sweep.best),
-            *(shown(getattr(point, key), unit) for key, unit in trained(sweep).items()),
+            row.value,
+            row.throughput,
+            row.step_time,
+            ", ".join(filter(None, (row.change, row.rank))),
+            *row.training,
         )
-        for at, point in enumerate(sweep.points)
+        for row in rows
     )
-    return Grid(head, rows)
-
-
-def trained(sweep: Sweep) -> dict[str, str]:
-    """The loss and accuracies that at least one point has, with their units."""
-    return {
-        key: unit_of(key)
-        for key in NAMES
-        if any(getattr(point, key) is not None for point in sweep.points)
-    }
-
-
-def _against_best(point: SweepPoint, *, best: bool) -> str:
-    if best:
-        return "best"
-    change = point.throughput
-    if change is None:
-        return ""
-    difference = change_text(change)
-    return f"{difference}, tied" if point.tied else difference
-
-
-def _value(value: JSON) -> str:
-    return "default" if value is None else str(value)
+    return Grid((*head, *training_names(sweep)), tuple(cells))
 
 
 def noise(result: StudyResult) -> Section:
@@ -100,9 +67,7 @@ def _resolves(floor: NoiseFloor) -> Grid:
 
 def notes(result: StudyResult) -> Section:
     """Notes on the reliability of the numbers: of the study, its questions and its runs."""
-    notes_ = list(
-        dict.fromkeys([*study_notes.notes(result), *study_notes.warnings(result), *result.notices])
-    )
+    notes_ = study_notes.every_note(result)
     items = [LabelledSentence("", each) for each in notes_[:_MOST_NOTES]]
     if more := len(notes_) - len(items):
         items.append(LabelledSentence("", f"{more} more notes: summary.json has all of them"))
@@ -119,7 +84,7 @@ def method(result: StudyResult) -> Section:
     for session in sessions:
         for name, each in session.metrics.items():
             if each.method is not Method.UNAVAILABLE:
-                sources.setdefault(f"{each.method.value}: {each.source}", {})[name] = None
+                sources.setdefault(f"{each.method.value}: {each.source}", {})[label(name)] = None
     evidence = [
         each
         for question in result.questions
@@ -131,10 +96,7 @@ def method(result: StudyResult) -> Section:
         how = f"{one.method.value if one.method else 'recorded'}: {one.source}"
         sources.setdefault(how, {})[one.rung] = None
     items += [LabelledSentence("", f"{how}: {', '.join(names)}") for how, names in sources.items()]
-    items += [
-        LabelledSentence("", f"unavailable: {', '.join(names)}: {why}")
-        for why, names in missing(sessions).items()
-    ]
+    items += [LabelledSentence("", note) for note in missing_notes(sessions)]
     return Section("how each number was obtained", tuple(items))
 
 

@@ -5,19 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from gpuwatch.analysis.results import (
-    Cell,
-    Contrast,
-    Kind,
-    Question,
-    StudyResult,
-    Sweep,
-    Verdict,
-)
-from gpuwatch.report.ranges import between
-from gpuwatch.report.study import rest
+from gpuwatch.analysis.comparison.wording import after_word, of_cell
+from gpuwatch.analysis.results import Question, StudyResult, Sweep
+from gpuwatch.analysis.study.not_run import not_run, to_come
 from gpuwatch.report.study.document import Heading, Item, LabelledSentence, Plot, Section
-from gpuwatch.report.values import shown
 
 
 def heading(result: StudyResult) -> list[str]:
@@ -64,44 +55,18 @@ def general(result: StudyResult) -> tuple[LabelledSentence, ...]:
 
 def missing(result: StudyResult) -> tuple[LabelledSentence, ...]:
     """Runs that did not take place, with hints, and the number of runs still to come."""
-    sentences = [LabelledSentence("", reason, hint) for reason, hint in rest.not_run(result)]
-    if result.to_come:
-        runs = "1 run is" if result.to_come == 1 else f"{result.to_come} runs are"
-        sentences.append(
-            LabelledSentence("", f"{runs} still to come: this is what the others say so far")
-        )
-    return tuple(sentences)
-
-
-def word(verdict: Verdict) -> str:
-    """The verdict's word, which precedes its sentence."""
-    return verdict.kind.value.upper()
-
-
-def said(contrast: Contrast) -> str:
-    """The contrast's sentence without the verdict's word, for use after that word."""
-    if contrast.verdict.kind is not Kind.CANT_TELL:
-        return contrast.sentence
-    for repeated, shorter in ((": can't tell: ", ": "), (": can't tell against ", " against ")):
-        if repeated in contrast.sentence:
-            return contrast.sentence.replace(repeated, shorter, 1)
-    return contrast.sentence
+    sentences = [LabelledSentence("", reason, hint) for reason, hint in not_run(result)]
+    return (*sentences, *(LabelledSentence("", each) for each in to_come(result)))
 
 
 def _sentences(question: Question, *, alone: bool) -> list[LabelledSentence]:
-    sentences = [LabelledSentence(word(each.verdict), said(each)) for each in question.contrasts]
+    sentences = [
+        LabelledSentence(each.verdict.kind.word, after_word(each)) for each in question.contrasts
+    ]
     if not sentences and alone:
         cells = [cell for cell in question.cells if len(cell.judged) > 1]
-        sentences = [LabelledSentence("", _cell(cell, question.metric)) for cell in cells]
+        sentences = [LabelledSentence("", of_cell(cell, question.metric)) for cell in cells]
     return sentences
-
-
-def _cell(cell: Cell, metric: str) -> str:
-    """The sentence for a cell without a comparison."""
-    values = [run.value for run in cell.judged if run.value is not None]
-    figure = f"{cell.label}: {metric} {shown(cell.median, 's')}"
-    figure += f" ({between(min(values), max(values), 's')})" if len(values) > 1 else ""
-    return f"{figure}, {len(values)} of {len(cell.judged)} runs"
 
 
 def of_sweep(sweep: Sweep) -> str:

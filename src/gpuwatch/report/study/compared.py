@@ -43,7 +43,7 @@ def compared(result: StudyResult) -> Comparison:
     if against:
         names = headings(result.sessions)
         named = ", ".join(names[base] for base in against)
-        notes_.append(f"ratios (x...) are against {named}; none from or to a run that failed")
+        notes_.append(f"ratios (×…) are against {named}; none from or to a run that failed")
     baseline = against[0] if against else comparison.baseline
     return replace(comparison, rows=rows, baseline=baseline, notes=tuple(notes_))
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from gpuwatch.analysis.results import Verdict
 from gpuwatch.core.lazy_dataclass import dataclass
+from gpuwatch.report.tables.grid import Grid as Grid
 
 
 @dataclass(frozen=True)
@@ -21,17 +22,6 @@ class Heading:
     """The subject of the items below."""
 
     text: str
-
-
-@dataclass(frozen=True)
-class Grid:
-    """A table. A row with only its first cell filled is a heading.
-
-    A newline in a cell starts a new line; a tab does so if there is no room for a space.
-    """
-
-    head: tuple[str, ...]
-    rows: tuple[tuple[str, ...], ...]
 
 
 @dataclass(frozen=True)

@@ -24,8 +24,8 @@ from gpuwatch.report.study import (
 )
 from gpuwatch.report.study.compared import compared, one_run_each
 from gpuwatch.report.study.document import Heading, Item, LabelledSentence, Plot, Section
+from gpuwatch.report.tables.grid import grid_markdown
 from gpuwatch.report.tables.plain import markdown_table
-from gpuwatch.report.values import ratio, shown
 
 LONGEST = 60_000
 """Size limit in bytes; GitHub accepts 65,536 characters."""
@@ -90,9 +90,9 @@ def _short_table(question: Question) -> str:
         rows.append(
             [
                 markdown(cell.label),
-                "" if verdict is None else study_answer.word(verdict),
-                shown(cell.median, "s"),
-                "" if estimate is None else ratio(1 + estimate),
+                "" if verdict is None else verdict.kind.word,
+                units.quantity(cell.median, "s"),
+                "" if estimate is None else units.ratio(1 + estimate),
                 "" if change is None else markdown(tables.interval(change)),
                 units.UNKNOWN if cell.spread is None else units.percent(cell.spread),
                 str(len([run for run in cell.judged if run.value is not None])),
@@ -155,11 +155,4 @@ def _item(item: Item) -> list[str]:
     if isinstance(item, Plot):
         drawn = interval_plot.rows(item.contrasts, _PLOT_COLUMNS)
         return ["```text", *(line.replace("`", "'") for line in drawn), "```"] if drawn else []
-    head = [markdown(cell) for cell in item.head]
-    rows = [[_cell(cell) for cell in row] for row in item.rows]
-    return [markdown_table(head, rows)]
-
-
-def _cell(cell: str) -> str:
-    lines = cell.replace("\t", " ").split("\n")
-    return "<br>".join(markdown(line) for line in lines)
+    return [grid_markdown(item)]

@@ -6,11 +6,11 @@ from collections.abc import Iterable
 
 from gpuwatch.analysis.comparison.wording import counted, per_cent
 from gpuwatch.analysis.results import StudyResult
+from gpuwatch.analysis.study.not_run import blocks_done
 from gpuwatch.analysis.summary.identity import device_names
 from gpuwatch.analysis.summary.summary import Summary
 from gpuwatch.core.models import mapping
 from gpuwatch.core.text import clean, shell
-from gpuwatch.report.study.rest import blocks_done
 
 _MOST = 3
 """Most names of one kind that are listed."""

@@ -4,23 +4,19 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from itertools import groupby
 from pathlib import Path
 
+from gpuwatch.analysis.comparison.quantity_table import quantity_table
 from gpuwatch.analysis.comparison.wording import per_cent
-from gpuwatch.analysis.results import Cell, Kind, Question, Run, TableRow, Verdict
+from gpuwatch.analysis.results import Cell, Question, Run, Verdict
 from gpuwatch.analysis.statistics.intervals import Interval
 from gpuwatch.analysis.summary.summary import Summary
 from gpuwatch.core import units
-from gpuwatch.core.metrics import Method
 from gpuwatch.report import changes
-from gpuwatch.report.ranges import below, between
-from gpuwatch.report.study.answer import word
 from gpuwatch.report.study.document import Grid, Item, LabelledSentence, Section
-from gpuwatch.report.values import bounded, moved, ratio, shown
+from gpuwatch.report.tables.grid import BADGES, quantity_grid
 from gpuwatch.session.study.plan import Plan
 
-_BADGES = {Method.COUNTED: "c", Method.BOUND: "b"}
 _OUTLIER = "*"
 
 
@@ -36,79 +32,28 @@ def order_of(session: Summary, order: Mapping[str, int]) -> int | None:
 
 def cells(question: Question) -> Section:
     """One row per quantity: medians and ratios, with the range of the runs below."""
-    ratios = _ratios_of(question)
-    rows: list[tuple[str, ...]] = []
-    for group, of_group in groupby(question.table, key=lambda row: row.group):
-        rows.append((f"{group}:", *[""] * len(question.cells)))
-        rows += [_row(row, ratios) for row in of_group]
-    head = ("", *(cell.label for cell in question.cells))
+    if not question.table:
+        return Section("what was measured", ())
+    groups = quantity_table(question.table, question.baseline)
     told = "median over the judged runs that gave a value, and their range where it shows"
-    if any(ratios):
+    if question.contrasts:
         told += f"; {ratio_legend(question)}"
-    badges = {method for row in question.table for method in row.methods}
-    marks = [f"({mark}) {each.value}" for each, mark in _BADGES.items() if each in badges]
+    methods = {row.method for group in groups for row in group.rows}
+    marks = [f"({mark}) {each}" for each, mark in BADGES.items() if each in "/".join(methods)]
     told += f"; {', '.join(marks)}, all else measured" if marks else "; all measured"
-    items = (Grid(head, tuple(rows)), LabelledSentence("", told))
-    return Section("what was measured", items if rows else ())
+    grid = quantity_grid(groups, [cell.label for cell in question.cells], badges=True)
+    return Section("what was measured", (grid, LabelledSentence("", told)))
 
 
 def ratio_legend(question: Question) -> str:
     """The legend for the table's ratios."""
-    base = question.cells[baseline_of(question)].label
+    base = question.cells[question.baseline].label
     if not any(each.verdict.paired for each in question.contrasts):
-        return f"x: ratio of the medians, against {base}"
+        return f"×: ratio of the medians, against {base}"
     return (
-        f"x: against {base}, the geometric mean of the ratios within the blocks, which may differ "
+        f"×: against {base}, the geometric mean of the ratios within the blocks, which may differ "
         "from the quotient of the medians; no ratio where a block has a zero"
     )
-
-
-def bound_of(row: TableRow, at: int) -> str | None:
-    """``at most``, ``at least``, or ``None`` if the value is exact."""
-    if row.bounds:
-        return row.bounds[at]
-    return "at most" if row.at_most and row.values[at] is not None else None
-
-
-def few_of(row: TableRow, at: int) -> str:
-    """``2 of 5 runs`` if not all runs of the cell have the value; else empty."""
-    if not row.known or not 0 < row.known[at] < row.runs[at]:
-        return ""
-    return f"{row.known[at]} of {row.runs[at]} runs"
-
-
-def baseline_of(question: Question) -> int:
-    """Index of the baseline cell."""
-    return question.contrasts[0].baseline if question.contrasts else 0
-
-
-def _ratios_of(question: Question) -> tuple[bool, ...]:
-    """For each cell whether its ratio is meaningful."""
-    good = {each.other for each in question.contrasts if each.verdict.kind is not Kind.INVALID} - {
-        baseline_of(question)
-    }
-    return tuple(at in good for at in range(len(question.cells)))
-
-
-def _row(row: TableRow, ratios: tuple[bool, ...]) -> tuple[str, ...]:
-    cells_ = []
-    for at, value in enumerate(row.values):
-        text = moved(value) if row.is_traffic else shown(value, row.unit)
-        text = bounded(text, bound_of(row, at))
-        if ratios[at] and row.ratios[at] is not None:
-            text += f"\t{ratio(row.ratios[at])}"
-        low, high = row.lows[at], row.highs[at]
-        if low is not None and high is not None:
-            span = below(
-                text.partition("\t")[0],
-                between(low, high, row.unit, is_traffic=row.is_traffic),
-            )
-            text += f"\n{span}" if span else ""
-        if few := few_of(row, at):
-            text += f"\n{few}"
-        cells_.append(text)
-    badges = "/".join(dict.fromkeys(_BADGES[each] for each in row.methods if each in _BADGES))
-    return (f"{row.name} ({badges})" if badges else row.name, *cells_)
 
 
 def runs(question: Question, order: Mapping[str, int]) -> Section:
@@ -126,7 +71,7 @@ def runs(question: Question, order: Mapping[str, int]) -> Section:
             text = "" if run is None else _value(run, order)
             known = ratio_of.get(at, ())
             if block > 0 and again == 0 and block <= len(known):
-                text += f" {ratio(known[block - 1])}".rstrip()
+                text += f" {units.ratio(known[block - 1])}".rstrip()
             texts.append(text)
         rows.append((name, *texts))
     items: list[Item] = [
@@ -165,7 +110,7 @@ def _block(block: int, again: int, several: int) -> str:
 
 
 def _value(run: Run, order: Mapping[str, int]) -> str:
-    value = "none" if run.value is None else shown(run.value, "s")
+    value = "none" if run.value is None else units.quantity(run.value, "s")
     return f"{_place(run, order)}: {value}{_OUTLIER if run.outlier else ''}"
 
 
@@ -180,7 +125,7 @@ def verdicts(question: Question) -> Section:
     contrasts = question.contrasts
     if all(each.verdict.estimate is None for each in contrasts):
         return Section("verdicts in numbers", ())
-    base = question.cells[baseline_of(question)].label
+    base = question.cells[question.baseline].label
     head = (f"against {base}", *(question.cells[each.other].label for each in contrasts))
     found = [_verdict(each.verdict) for each in contrasts]
     names = list(dict.fromkeys(name for of in found for name in of))
@@ -189,7 +134,7 @@ def verdicts(question: Question) -> Section:
 
 
 def _verdict(verdict: Verdict) -> dict[str, str]:
-    figures = {"verdict": word(verdict), "margin": per_cent(verdict.margin)}
+    figures = {"verdict": verdict.kind.word, "margin": per_cent(verdict.margin)}
     if verdict.estimate is not None:
         figures["change"] = changes.estimate(verdict.estimate, verdict.change)
     if verdict.change is not None:

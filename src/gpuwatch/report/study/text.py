@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import re
 import textwrap
 from collections.abc import Iterator, Sequence
 
@@ -22,14 +21,13 @@ from gpuwatch.report.study import (
 )
 from gpuwatch.report.study.compared import compared, one_run_each
 from gpuwatch.report.study.document import Grid, Heading, Item, LabelledSentence, Plot, Section
-from gpuwatch.report.tables.fitted import fitted
+from gpuwatch.report.tables.grid import grid_text
 
 _NARROWEST, _WIDEST = 40, 100
 """Limits on the width of sentences, in columns."""
 _LONGEST_WORD = 24
 _LONGEST_TEXT = 1000
 _MOST_DOUBTS = 6
-_BREAKS = re.compile(r"[\n\t]|[^\n\t]+")
 
 
 def terminal(result: StudyResult, *, columns: int = 80, short: bool = False) -> str:
@@ -133,14 +131,7 @@ def _item(item: Item, width: int, columns: int) -> list[str]:
         return _wrap("", f"{item.text}:", columns)
     if isinstance(item, Plot):
         return interval_plot.rows(item.contrasts, columns)
-    head = [clean(cell) for cell in item.head]
-    rows = [[_BREAKS.sub(_kept, cell) for cell in row] for row in item.rows]
-    return fitted(head, rows, columns).split("\n")
-
-
-def _kept(match: re.Match[str]) -> str:
-    """Clean the text of a cell, but keep its newlines and tabs."""
-    return match[0] if match[0] in "\n\t" else clean(match[0])
+    return grid_text(item, columns).split("\n")
 
 
 def _wrap(name: str, text: str, columns: int) -> list[str]:

@@ -5,14 +5,13 @@ from __future__ import annotations
 from gpuwatch.analysis.hardware.kernels import KernelRow
 from gpuwatch.analysis.results import Question, Run
 from gpuwatch.report.session.efficiency import kernel_grid
-from gpuwatch.report.study.document import Grid, Heading, Item, LabelledSentence, Section
-from gpuwatch.report.study.tables import baseline_of
+from gpuwatch.report.study.document import Heading, Item, LabelledSentence, Section
 
 
 def evidence(question: Question) -> Section:
     """The evidence for each contrast, rung by rung; then what bounds a run of each cell."""
     items: list[Item] = []
-    base = question.cells[baseline_of(question)].label
+    base = question.cells[question.baseline].label
     for contrast in question.contrasts:
         if rungs := contrast.explanation.evidence:
             items.append(Heading(f"{question.cells[contrast.other].label} against {base}"))
@@ -57,6 +56,5 @@ def kernels(question: Question) -> Section:
         KernelRow(table, name, tuple(shares.get(at) for at in cells))
         for (table, name), shares in shares_of.items()
     ]
-    head, lines = kernel_grid([cell.label for cell in question.cells], rows, str)
-    grid = Grid(tuple(head), tuple(map(tuple, lines)))
+    grid = kernel_grid([cell.label for cell in question.cells], rows)
     return Section("kernels", (grid,) if rows else ())

@@ -21,6 +21,14 @@ def not_run(result: StudyResult) -> list[tuple[str, str | None]]:
     return [(f"{_which(of, result.plan)}: {why}", hint) for (why, hint), of in alike.items()]
 
 
+def to_come(result: StudyResult) -> list[str]:
+    """How many runs are still to come, if any."""
+    if not result.to_come:
+        return []
+    runs = "1 run is" if result.to_come == 1 else f"{result.to_come} runs are"
+    return [f"{runs} still to come: this is what the others say so far"]
+
+
 def _which(of: Sequence[NotRun], plan: Plan | None) -> str:
     known = {} if plan is None else {run.index: run for run in plan.runs}
     runs = [known[each.index] for each in of if each.index in known]
