@@ -20,6 +20,7 @@ from gpuwatch.tui.home.list import ORDERS
 from gpuwatch.tui.home.rows import Layout, home_rows
 from gpuwatch.tui.home.sessions import HomeSessions
 from gpuwatch.tui.widgets.canvas import Clicked
+from gpuwatch.tui.widgets.field import Field
 from gpuwatch.tui.widgets.keys import keys_row
 
 REFRESH_SECONDS = 10.0
@@ -149,6 +150,11 @@ class HomeScreen(HomeSessions):
             self._written()
             self.labelled(edit)
         self.paint()
+
+    def on_field_cut(self, message: Field.Cut) -> None:
+        if self.state.edit is not None:
+            self.state = replace(self.state, edit=replace(self.state.edit, trouble=message.why))
+            self.paint()
 
     def on_field_left(self) -> None:
         """Esc: it stays as it was before."""

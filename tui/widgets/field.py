@@ -23,6 +23,13 @@ class Field(Input):
     class Left(Message):
         """Esc was pressed: a screen's ``on_field_left`` handles it."""
 
+    class Cut(Message):
+        """Not all that was pasted fits: a screen's ``on_field_cut`` handles it."""
+
+        def __init__(self, longest: int) -> None:
+            super().__init__()
+            self.why = f"at most {longest} characters: the rest is left out"
+
     def __init__(self) -> None:
         super().__init__(compact=True, select_on_focus=False, max_length=LONGEST)
         self.cursor_blink = False
@@ -59,7 +66,6 @@ class Field(Input):
         text = self.line_end.join(map(clean, event.text.splitlines()))
         longest = self.max_length or LONGEST
         kept = text[: max(0, longest - len(self.value) + len(self.selected_text))]
-        if kept != text:
-            told = f"at most {longest} characters: the rest is left out"
-            self.notify(told, severity="warning", markup=False)
         self.replace(kept, *sorted(self.selection))
+        if kept != text:
+            self.post_message(self.Cut(longest))

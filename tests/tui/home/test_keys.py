@@ -163,6 +163,8 @@ async def test_pasted_text_is_clean_and_a_note_keeps_its_lines(studies: Path) ->
         await pilot.press("escape", "R")
         screen.app.post_message(events.Paste("two\rlines\x1b[2J\u202e"))
         await shows(pilot, "name: two lines")
+        screen.app.post_message(events.Paste("x" * 80))
+        await shows(pilot, "✗ at most 80 characters: the rest is left out")
 
 
 async def test_deleting_names_what_goes_and_asks(studies: Path) -> None:

@@ -64,7 +64,7 @@ def test_who_is_told_to_end_leaves_as_ctrl_c_does(
     screen = terminal()
     screen.process.send_signal(number)
     assert screen.end() == 0
-    assert "see it again" in screen.text() and "Traceback" not in screen.text()
+    assert "come back:" in screen.text() and "Traceback" not in screen.text()
 
 
 def test_a_screen_follows_every_size_and_says_where_it_is_too_small(
