@@ -67,10 +67,6 @@ class Canvas(Widget):
         if regions:
             self.refresh(*regions)
 
-    def text(self) -> str:
-        """What is drawn, without styles."""
-        return "\n".join("".join(text for text, _ in row).rstrip() for row in self._rows)
-
     def render_line(self, y: int) -> Strip:
         roles = styles(self.app.theme, self.app.no_color)
         segments = [Segment(text, roles.get(role, roles["text"])) for text, role in self._row(y)]
