@@ -8,6 +8,7 @@ import inspect
 import pkgutil
 import textwrap
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from types import ModuleType
 
@@ -84,25 +85,23 @@ def modules() -> Iterator[ModuleType]:
             yield importlib.import_module(found.name)
 
 
+@cache
+def of_itself(kind: type) -> frozenset[str]:
+    """What a class defines, or reads and writes of ``self``."""
+    (body,) = ast.parse(textwrap.dedent(inspect.getsource(kind))).body
+    return frozenset(
+        node.name if isinstance(node, FUNCTIONS) else node.attr
+        for node in ast.walk(body)
+        if isinstance(node, FUNCTIONS)
+        or (isinstance(node, ast.Attribute) and ast.unparse(node.value) == "self")
+    )
+
+
 def test_no_class_uses_or_overrides_a_private_part_of_the_library_that_it_is_made_from() -> None:
     for module in modules():
         for _, kind in inspect.getmembers(module, inspect.isclass):
-            if kind.__module__ != module.__name__:
+            bases = [base for base in kind.__mro__ if base.__module__.split(".")[0] in LIBRARIES]
+            if kind.__module__ != module.__name__ or not bases:
                 continue
-            theirs = {
-                name
-                for base in kind.__mro__
-                if base.__module__.split(".")[0] in LIBRARIES
-                for name in vars(base)
-                if private(name)
-            }
-            (body,) = ast.parse(textwrap.dedent(inspect.getsource(kind))).body
-            used = {
-                node.attr
-                for node in ast.walk(body)
-                if isinstance(node, ast.Attribute)
-                and isinstance(node.value, ast.Name)
-                and node.value.id == "self"
-            }
-            used |= {node.name for node in ast.walk(body) if isinstance(node, FUNCTIONS)}
-            assert not theirs & used, kind
+            theirs = {name for base in bases for name in (*vars(base), *of_itself(base))}
+            assert not {name for name in theirs if private(name)} & of_itself(kind), kind
