@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import os
 import sys
+from collections import deque
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 from textual import events
 from textual.app import App
 from textual.binding import Binding, BindingType
 from textual.driver import Driver
+from textual.message_pump import MessagePump
 from textual.screen import Screen
 
 from gpuwatch.core.errors import ExitCode, GpuwatchError
@@ -26,12 +30,10 @@ from gpuwatch.tui.feed.view import View
 from gpuwatch.tui.messages import farewell, farewell_stopped
 from gpuwatch.tui.widgets import palette
 from gpuwatch.tui.widgets.canvas import Canvas
-from gpuwatch.tui.widgets.canvas_screen import CanvasScreen
 from gpuwatch.tui.widgets.keys import Keys, all_keys
 
-if TYPE_CHECKING:
-    from gpuwatch.tui.home.opening import HomeOpening
-    from gpuwatch.tui.live.opening import Begun
+_PATIENCE_SECONDS = 1.0
+"""A key waits so long for what the one before it led to."""
 
 
 class GpuwatchApp(App[int]):
@@ -40,6 +42,7 @@ class GpuwatchApp(App[int]):
     CSS_PATH = "gpuwatch.tcss"
     TITLE = "gpuwatch"
     ENABLE_COMMAND_PALETTE = False
+    ALLOW_SELECT = False
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("ctrl+c", "quit", show=False, priority=True),
         Binding("f10", "quit", show=False),
@@ -49,21 +52,13 @@ class GpuwatchApp(App[int]):
         Binding("ctrl+z", "suspend_process", show=False),
     ]
 
-    def __init__(
-        self,
-        first: Callable[[], Screen[Any]],
-        look: DisplayOptions = USUAL,
-        *,
-        standing: bool = False,
-    ) -> None:
-        """``standing``: the terminal shows its other screen already, and something on it."""
+    def __init__(self, first: Callable[[], Screen[Any]], look: DisplayOptions = USUAL) -> None:
         # Without colours the terminal's own two are used, also by Textual's widgets.
         super().__init__(ansi_color=True if "NO_COLOR" in os.environ else None)
-        # No screen has any; Textual would put a widget for each on every one.
-        self._disable_tooltips = self._disable_notifications = True
         self._first = first
         self.look = look
-        self.standing = standing
+        self._pressed: deque[events.Key] = deque()
+        """Keys that are still to be handled."""
         self.farewell: list[str] = []
         """Lines for the terminal after the screen is gone."""
         for theme in palette.themes():
@@ -80,30 +75,33 @@ class GpuwatchApp(App[int]):
         return TerminalDriver
 
     def on_mount(self) -> None:
+        if not self.is_headless and not self.is_web:
+            from gpuwatch.tui.terminal.terminal import watch
+
+            watch(self)
         self.push_screen(self._first())
 
     async def on_event(self, event: events.Event) -> None:
-        """A key goes to the screen that the keys before it led to.
+        """Handle keys one by one, each where the one before it led to.
 
-        Textual would put it into the queue of the screen that was on top when it came, which
-        differs where several come at once, as over a slow link.
+        Textual would hand out those that come at once, as over a slow link, before any is handled.
         """
-        top = self.screen_stack[-1] if self.screen_stack else None
-        if (
-            not isinstance(event, events.Key)
-            or event.is_forwarded
-            or self.focused is not None
-            or not isinstance(top, CanvasScreen)
-        ):
+        if not isinstance(event, events.Key) or event.is_forwarded:
             await super().on_event(event)
             return
-        await top._mounted_event.wait()
-        if not await self._check_bindings(event.key, priority=True):
-            typed = getattr(top, "on_key", None)
-            if typed is not None:
-                typed(event)
-            if not event._stop_propagation:
-                await self._check_bindings(event.key)
+        self._pressed.append(event)
+        if len(self._pressed) == 1:
+            self.run_worker(self._press(), group="keys")
+
+    async def _press(self) -> None:
+        while self._pressed:
+            await _settled(self.screen)
+            await super().on_event(self._pressed[0])
+            # A key goes up from the widget to the app, and what comes of it once more.
+            for _ in range(2):
+                for node in (self.focused or self.screen).ancestors_with_self:
+                    await _settled(node)
+            self._pressed.popleft()
 
     async def action_quit(self) -> None:
         """Leave as ``q`` does on the screen on top, or on the one below its pages."""
@@ -121,7 +119,7 @@ class GpuwatchApp(App[int]):
         place = palette.ORDER.index(self.theme) if self.theme in palette.ORDER else -1
         self.theme = palette.ORDER[(place + 1) % len(palette.ORDER)]
         for canvas in self.screen.query(Canvas):
-            canvas.forget()
+            canvas.refresh()
 
     def action_help(self) -> None:
         show = getattr(self.screen, "action_help", None)
@@ -220,10 +218,18 @@ def _live(path: Path) -> bool:
         return False
 
 
-def _run(first: Callable[[], Screen[Any]], look: DisplayOptions, *, standing: bool = False) -> int:
+async def _settled(node: MessagePump) -> None:
+    """Wait until what ``node`` was told so far is done, or takes long."""
+    done = asyncio.Event()
+    if node.call_later(done.set):
+        with contextlib.suppress(asyncio.TimeoutError):
+            await asyncio.wait_for(done.wait(), _PATIENCE_SECONDS)
+
+
+def _run(first: Callable[[], Screen[Any]], look: DisplayOptions) -> int:
     from gpuwatch.tui.terminal.terminal import signals_given_back
 
-    app = GpuwatchApp(first, look, standing=standing)
+    app = GpuwatchApp(first, look)
     with signals_given_back():
         code = app.run()
     for line in app.farewell:
@@ -239,23 +245,19 @@ def run_home(
     *,
     refresh: float = REFRESH_SECONDS,
     recorder: MachineRecorder | None = None,
-    opening: HomeOpening | None = None,
 ) -> int:
     """Show the home screen until it is left; returns the exit code.
 
     ``refresh``: seconds between two pictures of the devices, and between two samples of them.
-    ``recorder``: of the machine, started before this program was loaded. ``opening``: it draws
-    what it reads until now.
+    ``recorder``: of the machine, started before this program was loaded.
     """
-    if opening is not None:
-        opening.hand_over()
 
     def first() -> Screen[Any]:
         from gpuwatch.tui.home.screen import HomeScreen
 
-        return HomeScreen(refresh=refresh, recorder=recorder, opening=opening)
+        return HomeScreen(refresh=refresh, recorder=recorder)
 
-    return _run(first, look, standing=opening is not None)
+    return _run(first, look)
 
 
 def run_live(
@@ -265,28 +267,25 @@ def run_live(
     look: DisplayOptions = USUAL,
     refresh: float = REFRESH_SECONDS,
     start: View | None = None,
-    begun: Begun | None = None,
 ) -> int:
     """Show one session, live or finished, until it is left; returns the exit code.
 
     ``follow``: the runs after it in its study come by themselves, also where it is over already.
-    ``refresh``: seconds between two pictures. ``start``: what is looked at first. ``begun``: of
-    :mod:`gpuwatch.tui.live.opening`.
+    ``refresh``: seconds between two pictures. ``start``: what is looked at first.
 
     Raises:
         NotASession, NewerSchema, StorageError: the file is no session that can be read.
     """
     from gpuwatch.session.reading.reader import SessionReader
 
-    if begun is None:
-        SessionReader(session).close()
+    SessionReader(session).close()
 
     def first() -> Screen[Any]:
         from gpuwatch.tui.live.screen import LiveScreen
 
-        return LiveScreen(session, follow=follow, refresh=refresh, start=start, begun=begun)
+        return LiveScreen(session, follow=follow, refresh=refresh, start=start)
 
-    return _run(first, look, standing=begun is not None)
+    return _run(first, look)
 
 
 def run_compare(

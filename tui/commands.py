@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import json
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from gpuwatch.core import models
 from gpuwatch.core.lazy_dataclass import dataclass
@@ -14,9 +15,6 @@ from gpuwatch.core.text import clean
 from gpuwatch.own_command import OWN_COMMAND
 from gpuwatch.session.schema import SUFFIX
 from gpuwatch.tui.memfd import nameless_file, text_in
-
-if TYPE_CHECKING:
-    from asyncio.subprocess import Process
 
 LIST_COMMAND = ("sessions", "--format", "json")
 TIMEOUT_SECONDS = 120.0
@@ -62,12 +60,11 @@ async def run(*arguments: str, timeout: float = TIMEOUT_SECONDS, outlives: bool 
     What takes longer than ``timeout`` seconds has exit code :data:`NO_ANSWER`; it is ended too, or
     goes on where it outlives.
     """
-    import asyncio  # not needed for the first picture, which waits for what is loaded
-
     # Into files: one that outlives this program would write into a pipe that nobody holds.
     with nameless_file() as out, nameless_file() as err:
         starting = asyncio.ensure_future(
-            asyncio.create_subprocess_exec(
+            asyncio.get_running_loop().subprocess_exec(
+                _Process,
                 *PREFIX,
                 *arguments,
                 stdin=asyncio.subprocess.DEVNULL,
@@ -77,31 +74,42 @@ async def run(*arguments: str, timeout: float = TIMEOUT_SECONDS, outlives: bool 
             )
         )
         try:
-            process = await asyncio.shield(starting)
+            transport, process = await asyncio.shield(starting)
         except asyncio.CancelledError:
-            await _end(await starting, outlives=outlives)
+            await _end(*await starting, outlives=outlives)
             raise
         try:
-            code = await asyncio.wait_for(process.wait(), timeout)
+            await asyncio.wait_for(process.over.wait(), timeout)
         except asyncio.TimeoutError:
             return Outcome(NO_ANSWER, "", f"no answer after {timeout:.0f} s")
         finally:
-            await _end(process, outlives=outlives)
-        return Outcome(code, text_in(out), text_in(err))
+            await _end(transport, process, outlives=outlives)
+        code = transport.get_returncode()
+        return Outcome(NO_ANSWER if code is None else code, text_in(out), text_in(err))
 
 
-async def _end(process: Process, *, outlives: bool) -> None:
+class _Process(asyncio.SubprocessProtocol):
+    def __init__(self) -> None:
+        self.over = asyncio.Event()
+
+    def process_exited(self) -> None:
+        self.over.set()
+
+
+async def _end(
+    transport: asyncio.SubprocessTransport, process: _Process, *, outlives: bool
+) -> None:
     """Leave nothing of it behind, unless it goes on and outlives this program."""
-    if process.returncode is None and outlives:
+    if outlives and not process.over.is_set():
         return
     try:
-        if process.returncode is None:
+        if not process.over.is_set():
             with contextlib.suppress(ProcessLookupError):
-                process.terminate()
-            await process.wait()
+                transport.terminate()
+            await process.over.wait()
     finally:
         # A transport that is collected behind the end of the loop complains on the terminal.
-        process._transport.close()  # type: ignore[attr-defined]
+        transport.close()
 
 
 @dataclass(frozen=True)
@@ -168,8 +176,6 @@ class Listed:
 
 async def sessions() -> tuple[Listed, str | None]:
     """The saved and running sessions as the command lists them, and a complaint if it failed."""
-    import asyncio
-
     outcome = await run(*LIST_COMMAND)
     return await asyncio.to_thread(listed_of, outcome)
 

@@ -73,12 +73,9 @@ async def running(
     make: Callable[[], Screen[Any]],
     size: tuple[int, int] = (80, 24),
     look: DisplayOptions = USUAL,
-    *,
-    toasts: bool = False,
 ) -> AsyncIterator[tuple[GpuwatchApp, Pilot[int]]]:
-    """``toasts``: with the widgets that Textual puts on every screen of most apps."""
     app = GpuwatchApp(make, look)
-    async with app.run_test(size=size, notifications=toasts, tooltips=toasts) as pilot:
+    async with app.run_test(size=size, notifications=True, tooltips=True) as pilot:
         yield app, pilot
 
 
@@ -88,15 +85,13 @@ async def live(
     size: tuple[int, int] = (80, 24),
     seconds: float = 90.0,
     look: DisplayOptions = USUAL,
-    *,
-    toasts: bool = False,
 ) -> AsyncIterator[tuple[GpuwatchApp, Pilot[int]]]:
     """The live screen on ``path``, ``seconds`` after the session's start, once it shows it."""
 
     def make() -> LiveScreen:
         return LiveScreen(path, refresh=0.1, now_ns=lambda: START_UNIX_NS + int(seconds * NS))
 
-    async with running(make, size, look, toasts=toasts) as (app, pilot):
+    async with running(make, size, look) as (app, pilot):
         screen = app.screen
         assert isinstance(screen, LiveScreen)
         await until(

@@ -7,7 +7,6 @@ from pathlib import Path
 
 from gpuwatch.core.text import clean
 from gpuwatch.tui import commands
-from gpuwatch.tui.feed.collector import Collector
 from gpuwatch.tui.feed.feed import REFRESH_SECONDS, Feed
 from gpuwatch.tui.feed.machine_recorder import MachineRecorder
 from gpuwatch.tui.feed.snapshot import Snapshot, Trouble, Unreadable
@@ -24,18 +23,16 @@ class DevicesNow:
         refresh: float = REFRESH_SECONDS,
         recorder: MachineRecorder | None = None,
         gauges: bool = False,
-        begun: Collector | None = None,
     ) -> None:
         """``refresh``: seconds between two samples, and between two snapshots.
 
         ``recorder``: one that was started already. ``gauges``: snapshots have them too.
-        ``begun``: of its session, where some of it was read already.
         """
         self._refresh = refresh
         self._post = post
         self._recorder = recorder
         self._told = False
-        self._feed = Feed(self._find, post, refresh=refresh, begun=begun)
+        self._feed = Feed(self._find, post, refresh=refresh)
         self._feed.ask(View(gauges=gauges))
 
     def start(self) -> None:

@@ -42,10 +42,7 @@ class Feed:
         *,
         refresh: float = REFRESH_SECONDS,
         now_ns: Callable[[], int] = time.time_ns,
-        begun: Collector | None = None,
     ) -> None:
-        """``begun``: of the session, where some of it was read already; it is the feed's now."""
-        self._begun = begun
         self._find = find
         self._post = post
         self._refresh = refresh
@@ -75,11 +72,11 @@ class Feed:
 
     def _run(self) -> None:
         try:
-            reader = self._open() if self._begun is None else self._begun.reader
+            reader = self._open()
             if reader is None:
                 return
             with reader:
-                self._follow(self._begun or Collector(reader, self._now_ns))
+                self._follow(Collector(reader, self._now_ns))
         except GpuwatchError as error:
             self._post(Unreadable(Trouble(error.message, error.hint)))
         except OSError as error:

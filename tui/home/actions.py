@@ -21,10 +21,10 @@ from gpuwatch.tui.home.list import items_of, stoppable
 from gpuwatch.tui.home.question import delete_question
 from gpuwatch.tui.home.rows import HomeState
 from gpuwatch.tui.messages import LOST_QUESTION, STUDY_QUESTION, stop_question
-from gpuwatch.tui.widgets.canvas_screen import CanvasScreen
+from gpuwatch.tui.widgets.canvas_screen import WritingScreen
 
 
-class HomeActs(CanvasScreen):
+class HomeActs(WritingScreen):
     """The keys that act; what is shown is the subclass's."""
 
     def __init__(self) -> None:
@@ -185,8 +185,11 @@ class HomeActs(CanvasScreen):
         of = current.entry or current.study
         assert of is not None
         text = {"name": of.name, "tags": " ".join(of.tags), "note": of.note}[what]
-        self.state = replace(self.state, edit=Edit.of(what, text, current), message="")
-        self.paint()
+        self.write(Edit(what, text, current))
+
+    def write(self, edit: Edit) -> None:
+        """Have a line written in the foot."""
+        raise NotImplementedError
 
     def labelled(self, edit: Edit) -> None:
         """Carry out what was written."""

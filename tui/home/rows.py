@@ -14,7 +14,7 @@ from gpuwatch.tui.feed.snapshot import Snapshot
 from gpuwatch.tui.home.devices import device_rows, on_gpu_rows
 from gpuwatch.tui.home.filter import no_field
 from gpuwatch.tui.home.first_contact import Found, first_rows
-from gpuwatch.tui.home.line_edit import Edit, edit_row
+from gpuwatch.tui.home.line_edit import Edit
 from gpuwatch.tui.home.list import ORDERS, Item, ListOptions
 from gpuwatch.tui.home.table import details, table
 from gpuwatch.tui.live.rows import rule
@@ -145,7 +145,8 @@ def _foot(state: HomeState, width: int, height: int) -> list[Line]:
         rows += details(current, width, _details(height))
     if state.edit is not None:
         why = state.edit.trouble
-        return [*rows, *(_said("✗ ", why, width) if why else []), edit_row(state.edit, width)]
+        written = Line(width).add(f" {state.edit.what}: ", "key")
+        return [*rows, *(_said("✗ ", why, width) if why else []), written]
     if state.message:
         return [*rows, *_said("» ", state.message, width)]
     path = "" if current is None else short_path(current.path, width - 2)

@@ -8,20 +8,20 @@ from typing import ClassVar
 
 from textual import events
 from textual.binding import Binding, BindingType
+from textual.widgets import Input
 
 from gpuwatch.tui.feed.delivery import Delivery, News
 from gpuwatch.tui.feed.devices_now import DevicesNow
 from gpuwatch.tui.feed.machine_recorder import MachineRecorder
 from gpuwatch.tui.feed.snapshot import Snapshot, Unreadable
 from gpuwatch.tui.home.keys import HELP, home_keys
-from gpuwatch.tui.home.line_edit import Edit, leaves
+from gpuwatch.tui.home.line_edit import LINE_END, Edit
 from gpuwatch.tui.home.list import ORDERS
-from gpuwatch.tui.home.opening import HomeOpening
 from gpuwatch.tui.home.rows import Layout, home_rows
 from gpuwatch.tui.home.sessions import HomeSessions
 from gpuwatch.tui.widgets.canvas import Clicked
+from gpuwatch.tui.widgets.field import Field
 from gpuwatch.tui.widgets.keys import keys_row
-from gpuwatch.tui.widgets.narrow import send_only_changes
 
 REFRESH_SECONDS = 10.0
 _YOUNG_NS = 3_000_000_000
@@ -61,26 +61,18 @@ class HomeScreen(HomeSessions):
         Binding("escape", "back", show=False),
     ]
 
-    def __init__(
-        self,
-        *,
-        refresh: float = 1.0,
-        recorder: MachineRecorder | None = None,
-        opening: HomeOpening | None = None,
-    ) -> None:
+    def __init__(self, *, refresh: float = 1.0, recorder: MachineRecorder | None = None) -> None:
         """``refresh``: seconds between two pictures of the devices.
 
-        ``recorder``: of the machine, started before this program was loaded. ``opening``: what was
-        read meanwhile, and stands on the terminal already.
+        ``recorder``: of the machine, started before this program was loaded.
         """
-        super().__init__(opening)
+        super().__init__()
         self._every = refresh
         self._recorder = recorder
         self._layout = Layout()
         self._devices: DevicesNow | None = None
 
     def on_mount(self) -> None:
-        send_only_changes(self)
         self.state = replace(self.state, read_only=self.gpuwatch.look.read_only)
         self.set_interval(REFRESH_SECONDS, self.look_for_news)
 
@@ -95,7 +87,6 @@ class HomeScreen(HomeSessions):
                 Delivery(self, self.take).post,
                 refresh=self._every,
                 recorder=self._recorder,
-                begun=self._opening.collector if self._opening is not None else None,
             )
             self._recorder = None
             self._devices.start()
@@ -124,43 +115,64 @@ class HomeScreen(HomeSessions):
         lines, self._layout = home_rows(self.state, width, height - 1)
         lines.append(keys_row(home_keys(self.state), width))
         self.show(lines)
+        if self.state.edit is not None:
+            label = len(f" {self.state.edit.what}: ")
+            self.field.stand(label, height - 2, width - label)
 
     # Keys and mouse.
 
     def on_key(self, event: events.Key) -> None:
+        if event.key != "q":
+            self.stays()
+
+    def write(self, edit: Edit) -> None:
+        self.state = replace(self.state, edit=edit, message="")
+        line_end = LINE_END if edit.what == "note" else " "
+        text = edit.text.replace("\n", LINE_END)
+        self.field.write(text, longest=edit.longest, line_end=line_end)
+        self.paint()
+
+    def on_input_changed(self, message: Input.Changed) -> None:
+        edit = self.state.edit
+        if edit is not None:
+            text = message.value.replace(LINE_END, "\n")
+            self.state = replace(self.state, edit=replace(edit, text=text, trouble=""))
+            self._filter(text)
+
+    def on_input_submitted(self) -> None:
         edit = self.state.edit
         if edit is None:
-            if event.key != "q":
-                self.stays()
             return
-        event.stop()
-        event.prevent_default()
-        if leaves(event.key):
-            self._edited(None, done=True)
-        elif event.key == "enter":
-            why = edit.refused()
-            self._edited(replace(edit, trouble=why), done=not why)
+        why = edit.refused()
+        if why:
+            self.state = replace(self.state, edit=replace(edit, trouble=why))
         else:
-            self._edited(edit.pressed(event.key, event.character), done=False)
-
-    def on_paste(self, event: events.Paste) -> None:
-        if self.state.edit is not None:
-            self._edited(self.state.edit.written(event.text), done=False)
-
-    def _edited(self, edit: Edit | None, *, done: bool) -> None:
-        """``None``: it is left as it was."""
-        filtering = self.state.edit is not None and self.state.edit.what == "find"
-        self.state = replace(self.state, edit=None if done else edit)
-        if filtering:
-            self.put_in_order(replace(self.state.how, query=edit.text if edit is not None else ""))
-        elif done and edit is not None:
+            self._written()
             self.labelled(edit)
         self.paint()
 
-    def action_filter(self) -> None:
-        edit = Edit.of("find", self.state.how.query)
-        self.state = replace(self.state, edit=edit, message="")
+    def on_field_cut(self, message: Field.Cut) -> None:
+        if self.state.edit is not None:
+            self.state = replace(self.state, edit=replace(self.state.edit, trouble=message.why))
+            self.paint()
+
+    def on_field_left(self) -> None:
+        """Esc: it stays as it was before."""
+        self._filter("")
+        self._written()
         self.paint()
+
+    def _filter(self, query: str) -> None:
+        if self.state.edit is not None and self.state.edit.what == "find":
+            self.put_in_order(replace(self.state.how, query=query))
+        self.paint()
+
+    def _written(self) -> None:
+        self.state = replace(self.state, edit=None)
+        self.field.hide()
+
+    def action_filter(self) -> None:
+        self.write(Edit("find", self.state.how.query))
 
     def action_sort(self) -> None:
         order = (self.state.how.order + 1) % len(ORDERS)

@@ -12,18 +12,13 @@ from gpuwatch.tui.commands import Listed
 from gpuwatch.tui.home import first_contact, watch
 from gpuwatch.tui.home.actions import HomeActs
 from gpuwatch.tui.home.list import ListOptions, arranged
-from gpuwatch.tui.home.opening import HomeOpening, ListRead
 
 
 class HomeSessions(HomeActs):
     """Which sessions there are, and on which one stands."""
 
-    def __init__(self, opening: HomeOpening | None = None) -> None:
-        """``opening``: it reads the list for the first time, or has done so."""
+    def __init__(self) -> None:
         super().__init__()
-        self._opening = opening
-        if opening is not None:
-            self.state = opening.state
         self._wanted: Path | None = None
         self._seen: watch.Signature | None = None
         self._reading = False
@@ -48,12 +43,6 @@ class HomeSessions(HomeActs):
     async def _read_list(self) -> None:
         self._reading = True
         try:
-            found = await self._read_by_opening()
-            if found is not None:
-                self._seen = found.seen
-                self._show(found.listed, found.complaint)
-                self.look_around()
-                return
             before = await asyncio.to_thread(watch.signature, self._listed.entries)
             listed, complaint = await commands.sessions()
             if complaint is not None and self.state.entries:
@@ -66,16 +55,6 @@ class HomeSessions(HomeActs):
         self._seen = {**after, **before}
         self._show(listed, complaint)
         self.look_around()
-
-    async def _read_by_opening(self) -> ListRead | None:
-        opening, self._opening = self._opening, None
-        if opening is None:
-            return None
-        try:
-            return await asyncio.to_thread(opening.read_list)
-        except asyncio.CancelledError:
-            opening.close()  # the end of the program waits for its threads
-            raise
 
     async def _read_news(self) -> None:
         seen = await asyncio.to_thread(watch.signature, self._listed.entries)

@@ -8,7 +8,6 @@ from gpuwatch.core.units import NS, clock_time
 from gpuwatch.tui.feed.snapshot import Snapshot
 from gpuwatch.tui.live.numbers import number_lines
 from gpuwatch.tui.live.time_rows import ago
-from gpuwatch.tui.widgets.narrow import send_only_changes
 from gpuwatch.tui.widgets.page import PageScreen
 
 _LOOK_SECONDS = 0.5
@@ -25,7 +24,6 @@ class NumbersScreen(PageScreen):
         super().__init__(heading(first), lambda width: number_lines(self._shown, width))
 
     def on_mount(self) -> None:
-        send_only_changes(self)
         self.set_interval(_LOOK_SECONDS, self._look)
         super().on_mount()
 

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 from textual.binding import Binding, BindingType
 
@@ -27,10 +27,6 @@ from gpuwatch.tui.live.time_travel import TimeTravel
 from gpuwatch.tui.live.views import Views
 from gpuwatch.tui.widgets.keys import keys_row
 from gpuwatch.tui.widgets.line import Line
-from gpuwatch.tui.widgets.narrow import send_only_changes
-
-if TYPE_CHECKING:
-    from gpuwatch.tui.live.opening import Begun
 
 
 class LiveScreen(TimeTravel, Views, Stopping):
@@ -57,11 +53,10 @@ class LiveScreen(TimeTravel, Views, Stopping):
         refresh: float = REFRESH_SECONDS,
         now_ns: Callable[[], int] = time.time_ns,
         start: View | None = None,
-        begun: Begun | None = None,
     ) -> None:
         """``follow``: go on with the next run of the study also where this one is over already.
 
-        ``start``: what is looked at first. ``begun``: what stands on the terminal already.
+        ``start``: what is looked at first.
         """
         super().__init__()
         self.path = path
@@ -77,17 +72,10 @@ class LiveScreen(TimeTravel, Views, Stopping):
         """The run is over, was watched, and its study goes on."""
         self._drawn = Drawn([])
         self._delivery: Delivery | None = None
-        self._begun = begun
-        if begun is not None:
-            self._view, self.options = begun.view, begun.options
-        collector = begun.collector if begun is not None else None
-        self._feed = Feed(lambda: path, self._post, refresh=refresh, now_ns=now_ns, begun=collector)
+        self._feed = Feed(lambda: path, self._post, refresh=refresh, now_ns=now_ns)
         self._feed.ask(self._view)
 
     def on_mount(self) -> None:
-        send_only_changes(self)
-        if self._begun is not None:
-            self._show(self._begun.snapshot)
         self.paint()
         self._delivery = Delivery(self, self.take)
         self._feed.start()

@@ -10,21 +10,20 @@ from typing import ClassVar
 from textual import events
 from textual.binding import Binding, BindingType
 from textual.message import Message
+from textual.widgets import Input
 
 from gpuwatch.core.errors import GpuwatchError
 from gpuwatch.core.units import NS, clock_time
 from gpuwatch.session.reading.log_lines import LogLine
 from gpuwatch.tui.feed.snapshot import Trouble
-from gpuwatch.tui.home.line_edit import Edit, edit_row, leaves
 from gpuwatch.tui.live.head_rows import trouble_rows
 from gpuwatch.tui.log.hits import Hits
 from gpuwatch.tui.log.pager import LogPager, Place
 from gpuwatch.tui.log.rows import STREAMS, LogOptions, height_of, line_rows, told
 from gpuwatch.tui.log.search import Found
-from gpuwatch.tui.widgets.canvas_screen import CanvasScreen
+from gpuwatch.tui.widgets.canvas_screen import WritingScreen
 from gpuwatch.tui.widgets.keys import keys_row
 from gpuwatch.tui.widgets.line import Line
-from gpuwatch.tui.widgets.narrow import send_only_changes
 
 _LOOK_SECONDS = 0.5
 """Between two looks for new lines."""
@@ -34,6 +33,7 @@ _SHIFT = 0.5
 """Of the text's columns, that an arrow shifts by."""
 
 _STREAMS = (None, "stdout", "stderr")
+_SEARCH = " search: "
 
 
 class Searched(Message):
@@ -42,7 +42,7 @@ class Searched(Message):
         self.found = found
 
 
-class LogScreen(CanvasScreen):
+class LogScreen(WritingScreen):
     """Shows what a run wrote; Esc closes it."""
 
     KEYS: ClassVar[tuple[tuple[str, str], ...]] = (
@@ -57,25 +57,24 @@ class LogScreen(CanvasScreen):
         ("Esc or q", "back; l too"),
     )
     BINDINGS: ClassVar[list[BindingType]] = [
-        # Before the screen sees the key: what is typed at once, over a slow link, stays in order.
-        Binding("q,l", "close", show=False, priority=True),
-        Binding("escape", "back", show=False, priority=True),
-        Binding("slash", "search", show=False, priority=True),
-        Binding("n", "hit(1)", show=False, priority=True),
-        Binding("N", "hit(-1)", show=False, priority=True),
-        Binding("f", "follow", show=False, priority=True),
-        Binding("1", "stream(1)", show=False, priority=True),
-        Binding("2", "stream(2)", show=False, priority=True),
-        Binding("3", "stream(3)", show=False, priority=True),
-        Binding("w", "wrap", show=False, priority=True),
-        Binding("left", "shift(-1)", show=False, priority=True),
-        Binding("right", "shift(1)", show=False, priority=True),
-        Binding("down,j", "scroll_by(1)", show=False, priority=True),
-        Binding("up,k", "scroll_by(-1)", show=False, priority=True),
-        Binding("pagedown,space", "page(1)", show=False, priority=True),
-        Binding("pageup", "page(-1)", show=False, priority=True),
-        Binding("home", "first", show=False, priority=True),
-        Binding("end", "last", show=False, priority=True),
+        Binding("q,l", "close", show=False),
+        Binding("escape", "back", show=False),
+        Binding("slash", "search", show=False),
+        Binding("n", "hit(1)", show=False),
+        Binding("N", "hit(-1)", show=False),
+        Binding("f", "follow", show=False),
+        Binding("1", "stream(1)", show=False),
+        Binding("2", "stream(2)", show=False),
+        Binding("3", "stream(3)", show=False),
+        Binding("w", "wrap", show=False),
+        Binding("left", "shift(-1)", show=False),
+        Binding("right", "shift(1)", show=False),
+        Binding("down,j", "scroll_by(1)", show=False),
+        Binding("up,k", "scroll_by(-1)", show=False),
+        Binding("pagedown,space", "page(1)", show=False),
+        Binding("pageup", "page(-1)", show=False),
+        Binding("home", "first", show=False),
+        Binding("end", "last", show=False),
     ]
 
     def __init__(self, path: Path, *, upto_ns: int | None = None) -> None:
@@ -95,15 +94,14 @@ class LogScreen(CanvasScreen):
         self._follow = True
         self._wrap = False
         self._column = 0
-        self._edit: Edit | None = None
         self._searched = ""
+        """What was looked for last."""
         self._message = ""
         self._hits = Hits(path, self._found)
 
     # Reading.
 
     async def on_mount(self) -> None:
-        send_only_changes(self)
         try:
             self._pager = await asyncio.to_thread(LogPager, self.path, self.upto_ns)
         except GpuwatchError as error:
@@ -174,8 +172,9 @@ class LogScreen(CanvasScreen):
         lines += [Line(width) for _ in range(height - foot - len(lines))]
         if self._said:
             lines.append(Line(width).add(" » ", "key").add(self._said, "strong"))
-        if self._edit is not None:
-            lines.append(edit_row(self._edit, width))
+        if self.field.display:
+            lines.append(Line(width).add(_SEARCH, "key"))
+            self.field.stand(len(_SEARCH), height - 1, width - len(_SEARCH))
         else:
             lines.append(keys_row(self._keys(), width))
         self.show(lines)
@@ -303,35 +302,26 @@ class LogScreen(CanvasScreen):
 
     # Searching.
 
-    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """While a search is written every key belongs to its text."""
-        return self._edit is None and super().check_action(action, parameters)
-
-    def on_key(self, event: events.Key) -> None:
-        edit = self._edit
-        if edit is None:
-            return
-        event.stop()
-        event.prevent_default()
-        if event.key == "enter" or leaves(event.key):
-            self._edit = None
-            if event.key == "enter" and edit.text:
-                self._searched = edit.text
-                self._find(edit.text)
-        elif event.key == "up" and not edit.text:
-            self._edit = Edit.of(edit.what, self._searched)
-        else:
-            self._edit = edit.pressed(event.key, event.character)
-        self.paint()
-
-    def on_paste(self, event: events.Paste) -> None:
-        if self._edit is not None:
-            self._edit = self._edit.written(event.text)
-            self.paint()
-
     def action_search(self) -> None:
         self._message = ""
-        self._edit = Edit.of("search", "")
+        self.field.write("")
+        self.paint()
+
+    def on_key(self, event: events.Key) -> None:
+        """What was looked for last comes back to an empty line."""
+        if event.key == "up" and self.field.display and not self.field.value:
+            event.stop()
+            self.field.write(self._searched)
+
+    def on_input_submitted(self, message: Input.Submitted) -> None:
+        self.field.hide()
+        if message.value:
+            self._searched = message.value
+            self._find(message.value)
+        self.paint()
+
+    def on_field_left(self) -> None:
+        self.field.hide()
         self.paint()
 
     def _find(self, query: str) -> None:

@@ -20,7 +20,6 @@ from gpuwatch.tui.new_run.state import (
     current,
     items,
     place,
-    text_of,
     trouble,
     value_of,
     wrong,
@@ -60,6 +59,8 @@ class Drawn:
     targets: tuple[Target, ...]
     first: int
     """The first row of the form that is seen."""
+    field: tuple[int, int, int] | None = None
+    """Column, row and width of the field that is written in, where it is seen."""
 
 
 def launch_rows(state: LaunchState, width: int, height: int, first: int, *, follow: bool) -> Drawn:
@@ -74,12 +75,16 @@ def launch_rows(state: LaunchState, width: int, height: int, first: int, *, foll
     first = max(0, min(first, most - space))
     body: list[Line] = []
     targets: list[Target] = []
+    field = None
     for y in range(space):
         line = Line(width)
         for rows, left in columns:
             if first + y < len(rows):
                 row, key = rows[first + y]
                 line.to(left).join(row)
+                if row.field is not None:
+                    column, columns_wide = row.field
+                    field = left + column, y + 1, columns_wide
                 if key is not None:
                     targets.append(Target(key, y + 1, left, left + row.width))
         body.append(line)
@@ -87,7 +92,7 @@ def launch_rows(state: LaunchState, width: int, height: int, first: int, *, foll
     if hidden > 0:
         told = "1 more row" if hidden == 1 else f"{hidden} more rows"
         foot[0] = rule(f"↓ {told}, then: plan", width)
-    return Drawn((head, *body, *foot), tuple(targets), first)
+    return Drawn((head, *body, *foot), tuple(targets), first, field)
 
 
 def _columns(state: LaunchState, width: int, height: int) -> list[tuple[list[Row], int]]:
@@ -234,28 +239,11 @@ def _field(state: LaunchState, item: Item, here: Item, width: int) -> Line:
 
 
 def _box(row: Line, state: LaunchState, item: Item, here: Item, width: int, hint: str) -> Line:
-    """``[value   ]`` with the cursor; what is taken without a value stands there muted."""
+    """``[value   ]``; what is taken without a value stands there muted."""
     value = clean(value_of(state.form, item))
-    text = text_of(state) if item.key == here.key else None
-    row.add("[", "key" if text else "muted")
-    if text is None:
-        shown, role = (value, "strong") if value.strip() else (hint, "muted")
-        row.add(pad(shown, width), role)
-    else:
-        start = _start_of(text.value, text.at, width)
-        before = text.value[start : text.at]
-        behind = text.value[text.at :] or ("" if value else hint)
-        row.add(before, "strong")
-        rest = width - cell_len(before)
-        under = behind[:1] or " "
-        row.add(under, "select")
-        row.add(pad(behind[1:], rest - cell_len(under)), "strong" if value else "muted")
-    return row.add("]", "key" if text else "muted")
-
-
-def _start_of(value: str, at: int, width: int) -> int:
-    """The first character that is shown so that the cursor is."""
-    start = 0
-    while cell_len(value[start:at]) > width - 2:
-        start += 1
-    return start
+    stands = item.key == here.key
+    row.add("[", "key" if stands else "muted")
+    if stands:
+        row.field = (row.used, width)
+    shown, role = (value, "strong") if value.strip() else (hint, "muted")
+    return row.add(pad(shown, width), role).add("]", "key" if stands else "muted")

@@ -10,6 +10,7 @@ from typing import ClassVar
 from textual import events
 from textual.binding import Binding, BindingType
 from textual.timer import Timer
+from textual.widgets import Input
 
 from gpuwatch.tui import commands
 from gpuwatch.tui.commands import Outcome
@@ -33,7 +34,7 @@ from gpuwatch.tui.new_run.state import (
     wrong,
 )
 from gpuwatch.tui.widgets.canvas import Clicked
-from gpuwatch.tui.widgets.canvas_screen import CanvasScreen
+from gpuwatch.tui.widgets.canvas_screen import WritingScreen
 from gpuwatch.tui.widgets.keys import keys_row
 
 PLAN_AFTER_SECONDS = 0.25
@@ -43,7 +44,7 @@ _LARGEST_SEED = 9999
 Change = Callable[[LaunchState], LaunchState]
 
 
-class NewRunScreen(CanvasScreen):
+class NewRunScreen(WritingScreen):
     """Asks what to run and where, tells what that will be, and starts it."""
 
     KEYS = (
@@ -78,6 +79,8 @@ class NewRunScreen(CanvasScreen):
         self._program: str | None = ""
         """What was last asked about."""
         self._timer: Timer | None = None
+        self._written = ""
+        """Key of the item whose text is written."""
 
     def on_mount(self) -> None:
         self._ask()
@@ -90,6 +93,18 @@ class NewRunScreen(CanvasScreen):
         self.state = replace(self.state, roomy=height > ROOMY)
         self._drawn = launch_rows(self.state, width, height - 1, first, follow=self._follow)
         self.show([*self._drawn.lines, keys_row(self._keys(), width)])
+        self._place_field()
+
+    def _place_field(self) -> None:
+        """Have the text under the cursor written where its place is seen."""
+        text, at = text_of(self.state), self._drawn.field
+        if text is None or at is None:
+            self.field.hide()
+            return
+        self.field.stand(*at)
+        if not self.field.display or self._written != self.state.cursor or text != self.field.value:
+            self.field.write(text)
+        self._written = self.state.cursor
 
     def _keys(self) -> list[tuple[str, str]]:
         item = current(self.state)
@@ -148,31 +163,25 @@ class NewRunScreen(CanvasScreen):
         self.paint()
 
     def on_key(self, event: events.Key) -> None:
-        """Editing where the cursor is on a text; choosing elsewhere."""
-        text = text_of(self.state)
-        if text is not None:
-            edited = text.pressed(event.key)
-            if edited is None and event.is_printable and event.character:
-                edited = text.typed(event.character)
-            change: Change | None = (lambda s: with_text(s, edited)) if edited else None
-        else:
-            change = {
-                "space": lambda state: pressed(state, 1),
-                "right": lambda state: pressed(state, 1),
-                "left": lambda state: pressed(state, -1),
-                "home": lambda state: moved(state, -10_000),
-                "end": lambda state: moved(state, 10_000),
-            }.get(event.key)
-        if change is not None:
+        """Choose, where the cursor is on no text."""
+        change: Change | None = {
+            "space": lambda state: pressed(state, 1),
+            "right": lambda state: pressed(state, 1),
+            "left": lambda state: pressed(state, -1),
+            "home": lambda state: moved(state, -10_000),
+            "end": lambda state: moved(state, 10_000),
+        }.get(event.key)
+        if text_of(self.state) is not None:
+            if event.is_printable and event.character:  # where it is out of sight
+                self._change(lambda state: state)
+                self.field.insert_text_at_cursor(event.character)
+        elif change is not None:
             event.stop()
-            event.prevent_default()
             self._change(change)
 
-    def on_paste(self, event: events.Paste) -> None:
-        text = text_of(self.state)
-        if text is not None:
-            pasted = text.typed(event.text)
-            self._change(lambda state: with_text(state, pasted))
+    def on_input_changed(self, message: Input.Changed) -> None:
+        if text_of(self.state) is not None:
+            self._change(lambda state: with_text(state, message.value))
 
     def on_clicked(self, message: Clicked) -> None:
         hit = [

@@ -17,7 +17,6 @@ from gpuwatch.tui.new_run.form import (
     arguments,
     problems,
 )
-from gpuwatch.tui.new_run.text_input import Text
 from gpuwatch.workloads import names
 
 WORKLOADS: tuple[tuple[str, str], ...] = (
@@ -49,8 +48,6 @@ class LaunchState:
     form: Form = field(default_factory=Form)
     cursor: str = f"workload={WORKLOADS[0][0]}"
     """Key of the item that it stands on."""
-    at: int = 0
-    """Place of the cursor in a text, in characters."""
     more: bool | None = None
     """Whether all parameters are shown; ``None``: where there is room for them."""
     roomy: bool = False
@@ -221,8 +218,7 @@ def stand_on(state: LaunchState, key: str) -> LaunchState:
         state = replace(state, more=True)
     elif item.part == "workload":
         state = replace(state, form=replace(state.form, workload=item.name))
-    text = text_of(state)
-    return replace(state, at=len(text.value) if text else 0)
+    return state
 
 
 def gone_to(state: LaunchState, key: str) -> LaunchState:
@@ -230,17 +226,13 @@ def gone_to(state: LaunchState, key: str) -> LaunchState:
     state = stand_on(state, key)
     if key != "command" or operator_in(state.form.command) is None:
         return state
-    line = in_bash(state.form.command.strip())
-    return with_text(state, Text(line, len(line)))
+    return with_text(state, in_bash(state.form.command.strip()))
 
 
-def text_of(state: LaunchState) -> Text | None:
-    """What is being edited; ``None``: the cursor is on no text."""
+def text_of(state: LaunchState) -> str | None:
+    """What is being written; ``None``: the cursor is on no text."""
     item = current(state)
-    if item.kind != "text":
-        return None
-    value = value_of(state.form, item)
-    return Text(value, min(state.at, len(value)))
+    return value_of(state.form, item) if item.kind == "text" else None
 
 
 def value_of(form: Form, item: Item) -> str:
@@ -251,9 +243,9 @@ def value_of(form: Form, item: Item) -> str:
     return str(getattr(form, item.key))
 
 
-def with_text(state: LaunchState, text: Text) -> LaunchState:
+def with_text(state: LaunchState, text: str) -> LaunchState:
     """With the text under the cursor replaced."""
-    return replace(_with_value(state, current(state), text.value), at=text.at)
+    return _with_value(state, current(state), text)
 
 
 def pressed(state: LaunchState, by: int) -> LaunchState:

@@ -19,7 +19,6 @@ from gpuwatch.tui.widgets.canvas_screen import CanvasScreen
 from gpuwatch.tui.widgets.cells import wrap
 from gpuwatch.tui.widgets.keys import keys_row
 from gpuwatch.tui.widgets.line import Line
-from gpuwatch.tui.widgets.narrow import send_only_changes
 from gpuwatch.tui.widgets.page import SCROLLING
 
 _LOOK_SECONDS = 0.5
@@ -58,7 +57,6 @@ class ProcessScreen(CanvasScreen):
         self._order = 0
 
     def on_mount(self) -> None:
-        send_only_changes(self)
         self.set_interval(_LOOK_SECONDS, self._look)
         self.call_after_refresh(self.paint)
 

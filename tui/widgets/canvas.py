@@ -1,15 +1,11 @@
-"""One widget that draws rows of styled text and sends only what changed.
-
-A screen of many widgets costs several times the bytes and CPU of this; measured figures are in
-``docs/terminal.md``.
-"""
+"""One widget that draws rows of styled text, and has only what changed painted again."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
+from itertools import zip_longest
 
 from rich.segment import Segment
-from rich.style import Style
 from textual import events
 from textual.geometry import Region
 from textual.message import Message
@@ -18,16 +14,12 @@ from textual.widget import Widget
 
 from gpuwatch.tui.display_options import LEAST
 from gpuwatch.tui.widgets.ascii_words import in_words
-from gpuwatch.tui.widgets.changes import Cells, cells_of, changed
+from gpuwatch.tui.widgets.changes import last_change
 from gpuwatch.tui.widgets.line import Line, Press, Span
-from gpuwatch.tui.widgets.narrow import Piece, send
 from gpuwatch.tui.widgets.palette import styles
 
 _WHEEL_ROWS = 3
 """Rows that one notch of a wheel scrolls."""
-
-_AGAIN_SECONDS = 0.1
-"""Until it is looked again whether a slow terminal takes another picture."""
 
 
 class Clicked(Message):
@@ -53,76 +45,41 @@ class Canvas(Widget):
 
     can_focus = False
 
-    def __init__(self, *, id: str | None = None, ascii: bool = False) -> None:
+    def __init__(self, *, ascii: bool = False) -> None:
         """``ascii``: say in words what one mark cannot say in ASCII."""
-        super().__init__(id=id)
+        super().__init__()
         self._ascii = ascii
-        self._lines: tuple[Line, ...] = ()
         self._rows: list[tuple[Span, ...]] = []
-        self._strips: dict[int, Strip] = {}
-        self._cells: dict[int, Cells] = {}
-        """Of rows that changed once, as they are now: most of those change again and again."""
-        self._roles: Mapping[str, Style] = {}
         self._presses: list[tuple[Press, ...]] = []
-        self._later: Sequence[Line] | None = None
 
     def show(self, lines: Sequence[Line]) -> None:
-        """Draw ``lines``; only spans that differ from what stands there are painted.
-
-        Where the terminal has yet to take what was drawn before, later; then only the newest.
-        """
-        if getattr(self.app._driver, "behind", False):
-            if self._later is None:
-                self.set_timer(_AGAIN_SECONDS, self._show_later)
-            self._later = lines
-            return
-        self._later = None
+        """Draw ``lines``; only rows that differ from what stands there are painted, each up to the
+        last cell that does: Textual sends a row from the widget's left edge on."""
         if self._ascii:
             lines = [in_words(line) for line in lines]
-        rows = [
-            self._rows[y] if y < len(self._lines) and self._lines[y] is line else line.spans()
-            for y, line in enumerate(lines)
-        ]
-        self._lines = tuple(lines)
         self._presses = [line.presses() for line in lines]
-        before, self._rows = self._rows, rows
-        regions = []
-        width, height = self.size
-        for y in range(min(height, max(len(rows), len(before)))):
-            old = before[y] if y < len(before) else ()
-            new = rows[y] if y < len(rows) else ()
-            if old is new or old == new:
-                continue
-            self._strips.pop(y, None)
-            was = self._cells.get(y) or cells_of(old)
-            self._cells[y] = now = cells_of(new)
-            regions += [Region(start, y, end - start, 1) for start, end in changed(was, now, width)]
-        if not regions:
-            return
-        self._roles = styles(self.app.theme, self.app.no_color)
-        if self._too_small or not send(self, regions, self._pieces):
-            self.refresh(*_merged(regions))
+        before, self._rows = self._rows, [line.spans() for line in lines]
+        regions = [
+            Region(0, y, last_change(old, new, self.size.width) + 1, 1)
+            for y, (old, new) in enumerate(zip_longest(before, self._rows, fillvalue=()))
+            if old != new and y < self.size.height
+        ]
+        if regions:
+            self.refresh(*regions)
 
-    def _show_later(self) -> None:
-        if self._later is not None:
-            lines, self._later = self._later, None
-            self.show(lines)
+    def render_line(self, y: int) -> Strip:
+        roles = styles(self.app.theme, self.app.no_color)
+        segments = [Segment(text, roles.get(role, roles["text"])) for text, role in self._row(y)]
+        return Strip(segments).adjust_cell_length(self.size.width, roles["text"])
 
-    def text(self) -> str:
-        """What is drawn, without styles."""
-        return "\n".join("".join(text for text, _ in row).rstrip() for row in self._rows)
-
-    def forget(self) -> None:
-        """Drop what is kept of the picture: the theme or the size changed."""
-        self._strips.clear()
-        self.refresh()
-
-    def notify_style_update(self) -> None:
-        super().notify_style_update()
-        self._strips.clear()
-
-    def on_resize(self) -> None:
-        self._strips.clear()
+    def _row(self, y: int) -> tuple[Span, ...]:
+        """What stands in row ``y``: on a screen that nothing fits on, that it is too small."""
+        columns, rows = LEAST
+        width, height = self.app.size
+        if width < columns or height < rows:
+            told = (("too small", "text"), (f"needs {columns}x{rows}", "muted"))
+            return (told[y],) if y < len(told) else ()
+        return self._rows[y] if y < len(self._rows) else ()
 
     def on_click(self, event: events.Click) -> None:
         event.stop()
@@ -140,54 +97,3 @@ class Canvas(Widget):
     def on_mouse_scroll_up(self, event: events.MouseScrollUp) -> None:
         event.stop()
         self.post_message(Scrolled(-_WHEEL_ROWS, event.x, event.y))
-
-    def render_lines(self, crop: Region) -> list[Strip]:
-        width = self.size.width
-        return [self._strip(y, width).crop(crop.x, crop.right) for y in range(crop.y, crop.bottom)]
-
-    def _pieces(self, region: Region) -> Iterable[Piece]:
-        """What stands in a part of one row."""
-        cells = self._cells.get(region.y)
-        if cells is None or not cells.narrow:
-            return ((text, style) for text, style, _ in self.render_lines(region)[0])
-        roles = self._roles
-        plain = roles["text"]
-        return [
-            (text, roles.get(role, plain)) for text, role in cells.spans(region.x, region.right)
-        ]
-
-    def _strip(self, y: int, width: int) -> Strip:
-        strip = self._strips.get(y)
-        if strip is None or strip.cell_length != width:
-            roles = styles(self.app.theme, self.app.no_color)
-            row = self._row(y)
-            segments = [Segment(text, roles.get(role, roles["text"])) for text, role in row]
-            strip = Strip(segments).adjust_cell_length(width, roles["text"])
-            self._strips[y] = strip
-        return strip
-
-    @property
-    def _too_small(self) -> bool:
-        columns, rows = LEAST
-        width, height = self.app.size
-        return width < columns or height < rows
-
-    def _row(self, y: int) -> tuple[Span, ...]:
-        """What stands in row ``y``: on a screen that nothing fits on, that it is too small."""
-        if self._too_small:
-            columns, rows = LEAST
-            told = (("too small", "text"), (f"needs {columns}x{rows}", "muted"))
-            return (told[y],) if y < len(told) and self.region.y == 0 else ()
-        return self._rows[y] if y < len(self._rows) else ()
-
-
-def _merged(regions: list[Region]) -> list[Region]:
-    """Neighbouring rows with the same columns as one region."""
-    merged: list[Region] = []
-    for region in regions:
-        last = merged[-1] if merged else None
-        if last and last.bottom == region.y and (last.x, last.width) == (region.x, region.width):
-            merged[-1] = Region(last.x, last.y, last.width, last.height + 1)
-        else:
-            merged.append(region)
-    return merged

@@ -10,6 +10,7 @@ from textual.app import ComposeResult
 from textual.screen import Screen
 
 from gpuwatch.tui.widgets.canvas import Canvas, Scrolled
+from gpuwatch.tui.widgets.field import Field
 from gpuwatch.tui.widgets.line import Line
 
 if TYPE_CHECKING:
@@ -25,6 +26,8 @@ class CanvasScreen(Screen[None]):
 
     A row without a key is the heading of those below it.
     """
+
+    AUTO_FOCUS = ""
 
     _canvas: Canvas | None = None
 
@@ -73,6 +76,16 @@ class CanvasScreen(Screen[None]):
         self.call_after_refresh(self.paint)
 
     def on_screen_resume(self) -> None:
-        if self._canvas is not None:
-            self._canvas.forget()
         self.call_after_refresh(self.paint)
+
+
+class WritingScreen(CanvasScreen):
+    """One on which a line of text can be written, too."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.field = Field()
+
+    def compose(self) -> ComposeResult:
+        yield from super().compose()
+        yield self.field

@@ -21,6 +21,8 @@ class Line:
         self._spans: list[Span] = []
         self._used = 0
         self._presses: list[Press] = []
+        self.field: tuple[int, int] | None = None
+        """First column and width of a place where text is written."""
 
     @property
     def used(self) -> int:

@@ -7,7 +7,6 @@ import io
 import sys
 
 from gpuwatch import __version__
-from gpuwatch.cli.screen import first_frame
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -26,9 +25,6 @@ def main(argv: Sequence[str] | None = None) -> int:
         session_names.show()
         return 0
     try:
-        if not first_frame.fits(arguments):
-            return _run(arguments)
-        first_frame.show()
         from gpuwatch.cli.screen import machine_recorder
 
         with machine_recorder.Begun(arguments):
@@ -37,8 +33,6 @@ def main(argv: Sequence[str] | None = None) -> int:
         from gpuwatch.core.errors import ExitCode
 
         return ExitCode.INTERRUPTED
-    finally:
-        first_frame.withdraw()
 
 
 def _run(arguments: list[str]) -> int:
@@ -66,7 +60,6 @@ def _run(arguments: list[str]) -> int:
         sys.stdout.flush()
         return code
     except GpuwatchError as error:
-        first_frame.withdraw()
         # The hint comes last, possibly after a path as long as a command line may be.
         print(f"gpuwatch: error: {clean(error, 1 << 17)}", file=sys.stderr)
         return error.exit_code
@@ -94,6 +87,5 @@ def _refused(what: str, number: int) -> int:
     :data:`gpuwatch.core.errors.REFUSED`."""
     from gpuwatch.core.errors import REFUSED, ExitCode
 
-    first_frame.withdraw()
     print(f"gpuwatch: error: {what}; {REFUSED[number]}", file=sys.stderr)
     return ExitCode.RUN_FAILED

@@ -5,8 +5,10 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
+import os
+import shlex
 import signal
-from asyncio.subprocess import PIPE, Process
+import tempfile
 from collections.abc import Sequence
 
 from aiohttp import web
@@ -30,39 +32,24 @@ def clamp(value: object, least: int, most: int) -> int:
 
 
 class ScreenProcess(AppService):
-    """textual-serve's link to an app, started without a shell and always ended.
+    """textual-serve's link to an app, started by a quoted command line and always ended.
 
     Only the picture is passed on to the browser: no addresses, no downloads.
     """
 
     def __init__(self, arguments: Sequence[str], socket: web.WebSocketResponse) -> None:
+        self._number = tempfile.NamedTemporaryFile("r", prefix="gpuwatch-page-")  # noqa: SIM115
         super().__init__(
-            "",
+            _command(arguments, self._number.name),
             write_bytes=socket.send_bytes,
             write_str=socket.send_str,
             close=self._nothing,
             download_manager=DownloadManager(),
         )
-        self._arguments = tuple(arguments)
         self._socket = socket
 
     async def _nothing(self) -> None:
         """Do nothing: the opener of the socket closes it."""
-
-    async def _open_app_process(self, width: int = 80, height: int = 24) -> Process:
-        environment = self._build_environment(width=width, height=height)
-        # Otherwise the app would use the server's terminal.
-        environment.update(COLORTERM="truecolor", TERM="xterm-256color", TEXTUAL_FPS="30")
-        environment.pop("NO_COLOR", None)
-        process = await asyncio.create_subprocess_exec(
-            *ends_with_this(self._arguments, signal.SIGTERM),
-            stdin=PIPE,
-            stdout=PIPE,
-            stderr=PIPE,
-            env=environment,
-        )
-        self._process, self._stdin = process, process.stdin
-        return process
 
     async def on_meta(self, data: bytes) -> None:
         if json.loads(data).get("type") == "exit":
@@ -89,16 +76,20 @@ class ScreenProcess(AppService):
 
     async def end(self) -> None:
         """Ask the screen to exit, and make sure that it does."""
-        with contextlib.suppress(asyncio.TimeoutError, OSError):
+        try:
             await asyncio.wait_for(self.stop(), _PATIENCE_SECONDS)
-        process = self._process
-        if process is not None and process.returncode is None:
-            try:
-                await asyncio.wait_for(process.wait(), _PATIENCE_SECONDS)
-            except asyncio.TimeoutError:
-                with contextlib.suppress(ProcessLookupError):
-                    process.kill()
-                await process.wait()
+        except (asyncio.TimeoutError, OSError):
+            with contextlib.suppress(ValueError, ProcessLookupError):
+                os.kill(int(self._number.read()), signal.SIGKILL)
+        self._number.close()
+
+
+def _command(arguments: Sequence[str], number: str) -> str:
+    """What the shell of textual-serve becomes: the screen; its process ID stands in ``number``."""
+    environment = ("COLORTERM=truecolor", "TERM=xterm-256color", "TEXTUAL_FPS=30")
+    program = ends_with_this(arguments, signal.SIGTERM)
+    screen = shlex.join(("env", "-u", "NO_COLOR", *environment, *program))
+    return f"echo $$ > {shlex.quote(number)}; exec {screen}"
 
 
 def _cut(keys: str) -> str:

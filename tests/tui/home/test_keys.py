@@ -15,6 +15,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from textual import events
 from textual.pilot import Pilot
 
 from gpuwatch.session.study import labels
@@ -154,23 +155,16 @@ async def test_a_name_that_is_refused_is_told_and_stays_to_be_mended(studies: Pa
     assert labels.read(studies / "alone")["01-bare.gpuwatch"].name == "lasting"
 
 
-async def test_esc_with_a_letter_behind_it_leaves_the_name_as_it_was(studies: Path) -> None:
-    async with home() as (screen, pilot):
-        await pilot.press("R", *"typed", "alt+d")
-        assert screen.state.edit is None and screen.on_top
-    assert labels.read(studies / "alone") == {}
-
-
 async def test_pasted_text_is_clean_and_a_note_keeps_its_lines(studies: Path) -> None:
-    from textual import events
-
     async with home() as (screen, pilot):
         await pilot.press("N")
-        screen.on_paste(events.Paste("two\rlines\x1b[2J\u202e"))
+        screen.app.post_message(events.Paste("two\rlines\x1b[2J\u202e"))
         await shows(pilot, "note: two↵lines")
         await pilot.press("escape", "R")
-        screen.on_paste(events.Paste("two\rlines\x1b[2J\u202e"))
+        screen.app.post_message(events.Paste("two\rlines\x1b[2J\u202e"))
         await shows(pilot, "name: two lines")
+        screen.app.post_message(events.Paste("x" * 80))
+        await shows(pilot, "✗ at most 80 characters: the rest is left out")
 
 
 async def test_deleting_names_what_goes_and_asks(studies: Path) -> None:

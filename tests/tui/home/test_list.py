@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 
 from gpuwatch.tui.commands import Entry, Listed, Study
-from gpuwatch.tui.home.line_edit import Edit, edit_row
 from gpuwatch.tui.home.list import ORDERS, Item, ListOptions, arranged, first_start, took
 from gpuwatch.tui.home.rows import HomeState, home_rows
 from gpuwatch.tui.home.table import details, table, verdict
@@ -241,18 +240,3 @@ def test_the_screen_has_its_size(size: tuple[int, int]) -> None:
     state = HomeState(entries=LISTED.entries, items=arranged(LISTED, ListOptions()))
     drawn, _ = home_rows(state, width, height)
     assert len(drawn) == height and all(row.used <= width for row in drawn)
-
-
-def test_a_line_is_edited_where_the_cursor_is() -> None:
-    edit = Edit.of("name", "abc def")
-    for key in ("left", "left", "left", "left", "backspace"):
-        edit = edit.pressed(key, None)
-    assert (edit.text, edit.at) == ("ab def", 2)
-    edit = edit.pressed("x", "x").pressed("end", None).pressed("ctrl+w", None)
-    assert edit.text == "abx "
-    edit = edit.pressed("home", None).pressed("delete", None).pressed("f5", None)
-    assert (edit.text, edit.at) == ("bx ", 0)
-    assert edit.pressed("end", None).pressed("ctrl+u", None).text == ""
-    assert edit.written("a\n\x1b[2Jb").text == "a bbx "
-    long = Edit.of("note", "y" * 300)
-    assert edit_row(long, 40).used <= 40

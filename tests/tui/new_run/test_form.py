@@ -15,7 +15,6 @@ from gpuwatch.tui.new_run.form import (
     command_line,
     problems,
 )
-from gpuwatch.tui.new_run.text_input import LONGEST, Text
 from gpuwatch.workloads import options
 from gpuwatch.workloads.names import BUILT_IN
 
@@ -104,26 +103,3 @@ def test_every_flag_of_a_workload_is_a_field_with_its_default() -> None:
     assert (mnist["steps"], mnist["batch_size"], mnist["lr"]) == ("1 epoch", "64", "1.0")
     assert launch_fields.default(fields[0], "resnet50") == "15"
     assert {each.name: launch_fields.default(each, "gcn") for each in fields}["workers"] == "0"
-
-
-def test_a_line_is_edited_as_in_a_shell() -> None:
-    text = Text().typed("one two\x1b[2J\nthree")
-    assert text.value == "one two[2J three"
-    text = Text("one two", 7)
-    for key, value, at in (
-        ("ctrl+w", "one ", 4),
-        ("backspace", "one", 3),
-        ("home", "one", 0),
-        ("delete", "ne", 0),
-        ("right", "ne", 1),
-        ("ctrl+k", "n", 1),
-        ("left", "n", 0),
-        ("end", "n", 1),
-        ("ctrl+u", "", 0),
-    ):
-        after = text.pressed(key)
-        assert after is not None
-        text = after
-        assert (text.value, text.at) == (value, at), key
-    assert text.pressed("down") is None
-    assert len(Text("x" * LONGEST, 3).typed("more").value) == LONGEST

@@ -113,7 +113,7 @@ def test_a_terminal_gets_only_the_sequences_that_screens_use(
     path = poison(session(**fields(EVERYTHING)), EVERYTHING)
     screen = Pty([sys.executable, "-m", "gpuwatch", "replay", *option, str(path)], (100, 30))
     try:
-        screen.wait("help")
+        screen.taken_over("step ")
         for page in ("i", "o", "K", "?"):
             for key in (page, "\x1b"):
                 screen.type(key)

@@ -57,6 +57,16 @@ def test_a_hang_up_alone_ends_the_screen_and_gives_the_terminal_back(
     assert screen.end() == 0
 
 
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_who_is_told_to_end_leaves_as_ctrl_c_does(
+    terminal: Callable[..., Pty], number: signal.Signals
+) -> None:
+    screen = terminal()
+    screen.process.send_signal(number)
+    assert screen.end() == 0
+    assert "come back:" in screen.text() and "Traceback" not in screen.text()
+
+
 def test_a_screen_follows_every_size_and_says_where_it_is_too_small(
     terminal: Callable[..., Pty],
 ) -> None:
@@ -84,10 +94,8 @@ def test_a_screen_can_be_left_for_the_shell_and_come_back_to(terminal: Callable[
     assert screen.end() == 0
 
 
-def test_only_presses_and_the_wheel_of_a_mouse_are_asked_for(terminal: Callable[..., Pty]) -> None:
+def test_a_click_on_a_key_presses_it(terminal: Callable[..., Pty]) -> None:
     screen = terminal()
-    assert b"\x1b[?1000h" in screen.sent and b"\x1b[?1006h" in screen.sent
-    assert b"\x1b[?1003h" not in screen.sent
     screen.taken_over("leave")  # behind "q ", in the last row
     screen.type("\x1b[<0;5;24M\x1b[<0;5;24m")
     assert screen.end() == 0

@@ -1,10 +1,12 @@
-"""Which cells of a row are sent, and what is sent of them."""
+"""How much of a row is painted again."""
 
 from __future__ import annotations
 
 import random
 
-from gpuwatch.tui.widgets.changes import cells_of, changed
+import pytest
+
+from gpuwatch.tui.widgets.changes import last_change
 from gpuwatch.tui.widgets.line import Line, Span
 
 WIDTH = 30
@@ -12,58 +14,37 @@ TEXTS = ("a", "bc ", "▁▂▃", "42 %", "        ", "日本", "é")
 ROLES = ("text", "strong", "muted")
 
 
-def row_of(dice: random.Random, texts: tuple[str, ...]) -> tuple[Span, ...]:
+def line_of(dice: random.Random) -> Line:
     line = Line(WIDTH)
     while line.left and dice.random() < 0.9:
-        line.add(dice.choice(texts), dice.choice(ROLES))
-    return line.spans()
+        line.add(dice.choice(TEXTS), dice.choice(ROLES))
+    return line
 
 
 def cells(row: tuple[Span, ...]) -> list[Span]:
-    found = cells_of(row).filled(WIDTH)
-    known = {cells_of([("x", role)]).roles: role for role in ROLES}
-    return [
-        (character, known[role]) for character, role in zip(found.text, found.roles, strict=True)
-    ]
+    wide = {"日", "本"}
+    found = [(c, role) for text, role in row for c in text for _ in range(1 + (c in wide))]
+    return found + [(" ", "text")] * (WIDTH - len(found))
 
 
-def test_the_changed_stretches_make_the_old_row_the_new_one() -> None:
+def test_nothing_differs_behind_the_last_change() -> None:
     dice = random.Random(6)
-    for _ in range(500):
-        old = row_of(dice, TEXTS)
-        kept = dice.randrange(len(old) + 1)
-        new = Line(WIDTH).join(_line(old[:kept])).join(_line(row_of(dice, TEXTS))).spans()
-        drawn = cells(old)
-        for start, end in changed(cells_of(old), cells_of(new), WIDTH):
-            drawn[start:end] = cells(new)[start:end]
-        assert drawn == cells(new), (old, new)
+    for _ in range(1000):
+        end = line_of(dice)
+        old = Line(WIDTH).add(dice.choice(TEXTS)).join(end).spans()
+        new = Line(WIDTH).add(dice.choice(TEXTS)).join(end).spans()
+        last = last_change(old, new, WIDTH)
+        assert cells(old)[last + 1 :] == cells(new)[last + 1 :], (old, new)
 
 
-def test_a_change_in_the_middle_leaves_both_ends_alone() -> None:
+@pytest.mark.parametrize(
+    ("new", "last"),
+    [
+        ((("left ", "text"), ("19", "strong"), (" right", "text")), 6),
+        ((("left ", "text"), ("12", "muted"), (" right", "text")), 6),
+        ((("left ", "text"), ("112", "strong"), (" right", "text")), WIDTH - 1),
+    ],
+)
+def test_a_change_in_the_middle_leaves_the_end_alone(new: tuple[Span, ...], last: int) -> None:
     old = (("left ", "text"), ("12", "strong"), (" right", "text"))
-    new = (("left ", "text"), ("19", "strong"), (" right", "text"))
-    assert changed(cells_of(old), cells_of(new), WIDTH) == [(6, 7)]
-
-
-def test_a_cut_is_what_stands_in_the_cells() -> None:
-    dice = random.Random(7)
-    narrow = tuple(text for text in TEXTS if text != "日本")
-    for _ in range(500):
-        row = row_of(dice, narrow)
-        start = dice.randrange(WIDTH)
-        end = dice.randrange(start + 1, WIDTH + 1)
-        whole = cells_of(row)
-        assert whole.narrow
-        assert cells(tuple(whole.spans(start, end)))[: end - start] == cells(row)[start:end]
-
-
-def test_a_row_with_wide_characters_is_not_cut_by_characters() -> None:
-    assert not cells_of((("ab", "text"), ("日本", "strong"))).narrow
-    assert not cells_of((("a\x1b", "text"),)).narrow
-
-
-def _line(row: tuple[Span, ...]) -> Line:
-    line = Line(WIDTH)
-    for text, role in row:
-        line.add(text, role)
-    return line
+    assert last_change(old, new, WIDTH) == last

@@ -14,9 +14,7 @@ from gpuwatch.tui.feed.collector import Collector
 from gpuwatch.tui.feed.series import Series
 from gpuwatch.tui.feed.view import View
 from gpuwatch.tui.widgets.cells import fit, pad, wrap
-from gpuwatch.tui.widgets.changes import cells_of, changed
 from gpuwatch.tui.widgets.graph import area, axis, bar, longer, window
-from gpuwatch.tui.widgets.line import Line, Span
 
 from ..sessions import START_UNIX_NS, Script, write
 
@@ -143,19 +141,3 @@ def test_wrap_breaks_long_words_and_says_that_something_is_missing() -> None:
     assert wrap("one two three", 7, 3) == ["one two", "three"]
     assert wrap("x" * 10, 4, 2) == ["xxxx", "xxx…"]
     assert wrap("", 4, 2) == []
-
-
-def test_only_what_differs_of_a_row_is_painted() -> None:
-    def row(text: str) -> tuple[tuple[str, str], ...]:
-        return Line(20).add("value ").add(text, "strong").spans()
-
-    def stretches(old: tuple[Span, ...], new: tuple[Span, ...], width: int) -> object:
-        return changed(cells_of(old), cells_of(new), width)
-
-    assert stretches(row("12"), row("12"), 20) == []
-    assert stretches(row("12"), row("13"), 20) == [(7, 8)]
-    assert stretches(row("日x"), row("日y"), 20) == [(8, 9)]
-    assert stretches(row("12"), row(""), 20) == [(6, 8)]
-    far = [(0, 1), (29, 30)]
-    old, new = (("a" + "x" * 28 + "b", "text"),), (("c" + "x" * 28 + "d", "text"),)
-    assert stretches(old, new, 30) == far

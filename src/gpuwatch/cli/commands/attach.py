@@ -13,7 +13,7 @@ from pathlib import Path
 
 from gpuwatch.cli.options import screen_options
 from gpuwatch.cli.say import say
-from gpuwatch.cli.screen import first_frame, terminal
+from gpuwatch.cli.screen import terminal
 from gpuwatch.cli.selection import session_lookup
 from gpuwatch.core.errors import UsageError
 from gpuwatch.core.text import to_paste
@@ -58,15 +58,9 @@ def _watch(arguments: argparse.Namespace, refresh: float) -> int:
         return plain.watch(path, interval, onward=session is None)
     terminal.require(to_paste("attach --plain", path))
     look = screen_options.look(arguments)
-    begun = None
-    if first_frame.is_up():
-        from gpuwatch.tui.live import opening
-
-        begun = opening.begin(path, look)
     from gpuwatch.tui.app import run_live
 
-    with first_frame.handed_over():
-        return run_live(path, follow=session is None, refresh=refresh, look=look, begun=begun)
+    return run_live(path, follow=session is None, refresh=refresh, look=look)
 
 
 def _nothing() -> UsageError:

@@ -8,7 +8,7 @@ from math import inf, isinf
 from pathlib import Path
 
 from gpuwatch.cli.options import screen_options
-from gpuwatch.cli.screen import first_frame, terminal
+from gpuwatch.cli.screen import terminal
 from gpuwatch.cli.selection import session_lookup
 from gpuwatch.core.errors import UsageError
 from gpuwatch.core.models import mapping
@@ -47,19 +47,14 @@ def run(arguments: argparse.Namespace, command: tuple[str, ...]) -> int:
     terminal.require(to_paste("replay --plain", path))
     from gpuwatch.tui.feed.view import View
 
-    look, begun = screen_options.look(arguments), None
+    look = screen_options.look(arguments)
     start = View(at=arguments.at)
     if arguments.speed is not None:
         pace = None if isinf(arguments.speed) else arguments.speed
         start = View(at=arguments.at or 0, playing=True, speed=pace)
-    elif arguments.at is None and first_frame.is_up():
-        from gpuwatch.tui.live import opening
-
-        begun = opening.begin(path, look)
     from gpuwatch.tui.app import run_live
 
-    with first_frame.handed_over():
-        return run_live(path, refresh=refresh, look=look, start=start, begun=begun)
+    return run_live(path, refresh=refresh, look=look, start=start)
 
 
 def _within(path: Path, at: int) -> None:

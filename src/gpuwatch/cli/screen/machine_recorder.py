@@ -13,6 +13,9 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+_ELSEWHERE = {"-h", "--help", "--version", "--record", "--plain", "--"}
+"""Arguments with which no screen is shown."""
+
 _begun: MachineRecorder | None = None
 
 
@@ -27,8 +30,7 @@ class Begun:
 
     def __enter__(self) -> None:
         global _begun
-        home = command_at(self._arguments) == len(self._arguments)
-        interval = _interval(self._arguments) if home else None
+        interval = _interval(self._arguments) if _home(self._arguments) else None
         if interval is not None:
             try:
                 _begun = MachineRecorder(interval)
@@ -54,6 +56,12 @@ def _close() -> None:
     if _begun is not None:
         begun, _begun = _begun, None
         begun.close()
+
+
+def _home(arguments: Sequence[str]) -> bool:
+    """Whether the arguments ask for the home screen, and the terminal can show it."""
+    named = command_at(arguments) < len(arguments)
+    return not named and not _ELSEWHERE.intersection(arguments) and terminal.usable()
 
 
 def _interval(arguments: Sequence[str]) -> float | None:

@@ -1,6 +1,6 @@
 """Whether the terminal can show a screen, and how often the screen is drawn.
 
-It imports next to nothing, because the first frame waits for it.
+It imports next to nothing: every command that may show a screen loads it.
 """
 
 from __future__ import annotations
