@@ -6,6 +6,7 @@ They go on when the screen is left, and no one ends another.
 from __future__ import annotations
 
 import asyncio
+from abc import abstractmethod
 from collections.abc import Awaitable
 from dataclasses import replace
 from pathlib import Path
@@ -37,8 +38,9 @@ class HomeActs(WritingScreen):
         self._lent: tuple[Path, ...] = ()
         """Marks that another screen set, until they have served."""
 
+    @abstractmethod
     def action_refresh(self) -> None:
-        raise NotImplementedError
+        """Read the list again."""
 
     def say(self, message: str) -> None:
         """A word in the foot, in place of the path."""
@@ -187,9 +189,9 @@ class HomeActs(WritingScreen):
         text = {"name": of.name, "tags": " ".join(of.tags), "note": of.note}[what]
         self.write(Edit(what, text, current))
 
+    @abstractmethod
     def write(self, edit: Edit) -> None:
         """Have a line written in the foot."""
-        raise NotImplementedError
 
     def labelled(self, edit: Edit) -> None:
         """Carry out what was written."""

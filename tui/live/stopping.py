@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
@@ -32,8 +33,9 @@ class Stopping(CanvasScreen):
     _stopping: Worker[None] | None = None
     _leaving = False
 
+    @abstractmethod
     def _say(self, message: str) -> None:
-        raise NotImplementedError
+        """Show a message in the foot."""
 
     def action_leave(self) -> None:
         """Leave; where a stop was asked for, once that is done or on the second time."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from abc import abstractmethod
 from math import inf
 from typing import TYPE_CHECKING, ClassVar
 
@@ -55,15 +56,17 @@ class TimeTravel(CanvasScreen):
     _dragged: int | None = None
     """The row that the mouse was pressed on."""
 
+    @abstractmethod
     def _ask(self, **changes: object) -> None:
-        raise NotImplementedError
+        """Ask the feed for another view."""
 
+    @abstractmethod
     def _say(self, message: str) -> None:
-        raise NotImplementedError
+        """Show a message in the foot."""
 
+    @abstractmethod
     def _rows_of_time(self) -> tuple[int | None, int | None]:
         """The rows of the time axis and of the whole session's bar, where they are drawn."""
-        raise NotImplementedError
 
     @property
     def travelling(self) -> bool:

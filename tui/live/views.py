@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from dataclasses import replace
 from typing import ClassVar
 
@@ -39,11 +40,13 @@ class Views(CanvasScreen):
     _view: View
     _drawn: Drawn
 
+    @abstractmethod
     def _ask(self, **changes: object) -> None:
-        raise NotImplementedError
+        """Ask the feed for another view."""
 
+    @abstractmethod
     def _say(self, message: str) -> None:
-        raise NotImplementedError
+        """Show a message in the foot."""
 
     def on_resize(self) -> None:
         self._ask_columns()
