@@ -21,14 +21,11 @@ from gpuwatch.session.reading.reader_at import PastReader
 from gpuwatch.session.reading.status import State, Status
 from gpuwatch.session.rows import ChannelRow, DeviceRow, EventRow, LogRow, Processes
 from gpuwatch.session.study.progress import StudyPosition
-from gpuwatch.tui.feed import checks
-from gpuwatch.tui.feed.alerts import TOLD
 from gpuwatch.tui.feed.gauges import Sources, algorithmic_bytes, gauges_of
 from gpuwatch.tui.feed.gpu_panels import panels_of
+from gpuwatch.tui.feed.hardware.rooflines import CORES
 from gpuwatch.tui.feed.metric_graph import metrics_of, picked_of
-from gpuwatch.tui.feed.neighbours import uses_none
 from gpuwatch.tui.feed.processes import processes_of
-from gpuwatch.tui.feed.rooflines import CORES
 from gpuwatch.tui.feed.series import RECENT_NS, Series
 from gpuwatch.tui.feed.session_text import no_gpu, phase, text, trouble
 from gpuwatch.tui.feed.snapshot import DeviceNow, Reading, Snapshot
@@ -36,6 +33,9 @@ from gpuwatch.tui.feed.steps import Steps
 from gpuwatch.tui.feed.study import StudyNow
 from gpuwatch.tui.feed.ticks import Buckets, RateSeries, Ticks, TickSeries
 from gpuwatch.tui.feed.view import Replay, View
+from gpuwatch.tui.feed.warnings import checks
+from gpuwatch.tui.feed.warnings.alerts import TOLD
+from gpuwatch.tui.feed.warnings.neighbours import uses_none
 from gpuwatch.tui.widgets.graph import Window, window
 
 _FIRST = (

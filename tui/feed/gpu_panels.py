@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from gpuwatch.tui.feed.alerts import told_of
-from gpuwatch.tui.feed.device_facts import number_of
 from gpuwatch.tui.feed.gauges import Sources, bandwidth_of, history_of
+from gpuwatch.tui.feed.hardware.device_facts import number_of
 from gpuwatch.tui.feed.snapshot import Alert, DeviceNow, Panel
+from gpuwatch.tui.feed.warnings.alerts import told_of
 from gpuwatch.tui.widgets.graph import Window
 
 

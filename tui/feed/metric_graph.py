@@ -7,7 +7,6 @@ from dataclasses import replace
 
 from gpuwatch.core.lazy_dataclass import dataclass
 from gpuwatch.core.metrics import Method
-from gpuwatch.tui.feed.device_facts import attribute
 from gpuwatch.tui.feed.gauges import (
     Scales,
     Sources,
@@ -18,7 +17,8 @@ from gpuwatch.tui.feed.gauges import (
     scaled,
     steps_now,
 )
-from gpuwatch.tui.feed.rooflines import CORES
+from gpuwatch.tui.feed.hardware.device_facts import attribute
+from gpuwatch.tui.feed.hardware.rooflines import CORES
 from gpuwatch.tui.feed.series import Series
 from gpuwatch.tui.feed.snapshot import MISSING, DeviceNow, Gauge, Reading
 from gpuwatch.tui.feed.steps import Steps

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from gpuwatch.core.text import clean
 from gpuwatch.core.units import number, of_total, percent, si
-from gpuwatch.tui.feed.device_facts import memory_total, name_of, number_of
+from gpuwatch.tui.feed.hardware.device_facts import memory_total, name_of, number_of
 from gpuwatch.tui.feed.snapshot import DeviceNow, Snapshot
 from gpuwatch.tui.live.device_rows import columns_for
 from gpuwatch.tui.live.rows import rule

@@ -11,7 +11,7 @@ from textual.binding import Binding, BindingType
 from textual.widgets import Input
 
 from gpuwatch.tui.feed.delivery import Delivery, News
-from gpuwatch.tui.feed.devices_now import DevicesNow
+from gpuwatch.tui.feed.hardware.devices_now import DevicesNow
 from gpuwatch.tui.feed.machine_recorder import MachineRecorder
 from gpuwatch.tui.feed.snapshot import Snapshot, Unreadable
 from gpuwatch.tui.home.keys import HELP, home_keys

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from gpuwatch.core.metrics import Method
 from gpuwatch.core.units import UNKNOWN, digits, number, of_total, percent, si
-from gpuwatch.tui.feed.device_facts import attribute, memory_total, number_of
+from gpuwatch.tui.feed.hardware.device_facts import attribute, memory_total, number_of
 from gpuwatch.tui.feed.snapshot import DeviceNow
 from gpuwatch.tui.widgets.graph import bar
 from gpuwatch.tui.widgets.line import Line

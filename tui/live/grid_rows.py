@@ -8,7 +8,7 @@ from gpuwatch.core.lazy_dataclass import dataclass
 from gpuwatch.core.metrics import Method
 from gpuwatch.core.text import clean
 from gpuwatch.core.units import UNKNOWN, number, of_total, percent, si
-from gpuwatch.tui.feed.device_facts import attribute, memory_total, number_of
+from gpuwatch.tui.feed.hardware.device_facts import attribute, memory_total, number_of
 from gpuwatch.tui.feed.snapshot import Panel
 from gpuwatch.tui.widgets.cells import fit
 from gpuwatch.tui.widgets.graph import area, bar

@@ -10,7 +10,7 @@ from textual.binding import Binding, BindingType
 
 from gpuwatch.core.text import clean
 from gpuwatch.tui.feed.delivery import Delivery, News
-from gpuwatch.tui.feed.devices_now import DevicesNow
+from gpuwatch.tui.feed.hardware.devices_now import DevicesNow
 from gpuwatch.tui.feed.processes import ProcessNow, some_may_be_left_out
 from gpuwatch.tui.feed.snapshot import Snapshot
 from gpuwatch.tui.live.head_rows import title_row, warning_rows

@@ -14,9 +14,9 @@ from gpuwatch.session.rows import GpuProcessRow, Processes, ProcessRow
 from gpuwatch.session.schema import MOST_PROCESSES
 from gpuwatch.session.writing.statements import meta
 from gpuwatch.session.writing.store import SessionStore
-from gpuwatch.tui.feed.alerts import told_of
 from gpuwatch.tui.feed.processes import ProcessNow, processes_of
 from gpuwatch.tui.feed.view import View
+from gpuwatch.tui.feed.warnings.alerts import told_of
 from gpuwatch.tui.processes.page import MachineProcessScreen, ProcessScreen
 from gpuwatch.tui.processes.rows import process_rows, unknown_rows
 from tests.fake_nvml import FakeDriver
@@ -415,8 +415,8 @@ async def test_host_memory_that_runs_out_is_graver_than_a_neighbour(session: Mak
 def test_a_container_near_its_limit_is_told() -> None:
     from gpuwatch.core.metrics import Method
     from gpuwatch.session.rows import DeviceRow
-    from gpuwatch.tui.feed.low_memory import low_memory
     from gpuwatch.tui.feed.snapshot import DeviceNow, Reading
+    from gpuwatch.tui.feed.warnings.low_memory import low_memory
 
     used = {"container.memory.usage": Reading(7.8 * GIB, Method.MEASURED)}
     device = DeviceNow(DeviceRow("workload", "workload", "w", None, True, {}), used)

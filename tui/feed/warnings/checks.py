@@ -16,15 +16,15 @@ from gpuwatch.core.models import mapping, number
 from gpuwatch.core.units import NS
 from gpuwatch.session.reading.reader import SessionReader
 from gpuwatch.session.rows import DeviceRow, EventRow
-from gpuwatch.tui.feed.alerts import TOLD, LatestEvent, alerts_of
-from gpuwatch.tui.feed.ceilings import CeilingsNow
-from gpuwatch.tui.feed.low_memory import low_memory
-from gpuwatch.tui.feed.neighbours import gpus_of_run, shared_now, shared_over
+from gpuwatch.tui.feed.hardware.ceilings import CeilingsNow
+from gpuwatch.tui.feed.hardware.rooflines import Record, means, rates, rooflines_of
 from gpuwatch.tui.feed.processes import ProcessNow
-from gpuwatch.tui.feed.rooflines import Record, means, rates, rooflines_of
 from gpuwatch.tui.feed.series import Series
 from gpuwatch.tui.feed.snapshot import Alert, DeviceNow, Rooflines
 from gpuwatch.tui.feed.steps import Steps
+from gpuwatch.tui.feed.warnings.alerts import TOLD, LatestEvent, alerts_of
+from gpuwatch.tui.feed.warnings.low_memory import low_memory
+from gpuwatch.tui.feed.warnings.neighbours import gpus_of_run, shared_now, shared_over
 
 PIPES = (
     *("hw.gpu.tensor.activity", "hw.gpu.fp64.activity", "hw.gpu.fp32.activity"),

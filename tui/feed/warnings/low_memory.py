@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Container, Sequence
 
 from gpuwatch.core.units import binary, percent
-from gpuwatch.tui.feed.device_facts import memory_total, number_of
+from gpuwatch.tui.feed.hardware.device_facts import memory_total, number_of
 from gpuwatch.tui.feed.snapshot import Alert, DeviceNow
 
 _PART = 0.05

@@ -11,7 +11,7 @@ from gpuwatch.core.lazy_dataclass import dataclass
 from gpuwatch.core.text import clean
 from gpuwatch.core.units import percent, si
 from gpuwatch.session.rows import EventRow
-from gpuwatch.tui.feed.device_facts import attribute, number_of
+from gpuwatch.tui.feed.hardware.device_facts import attribute, number_of
 from gpuwatch.tui.feed.snapshot import Alert, DeviceNow
 
 _THROTTLES = {"hw.gpu.throttle.power": "power", "hw.gpu.throttle.thermal": "temperature"}

@@ -1,0 +1,1 @@
+"""Devices as they are now: their facts, their ceilings, the roofline."""
