@@ -77,7 +77,8 @@ def _table(found: Listed, columns: int, *, runs: bool, paths: bool) -> str:
     from gpuwatch.core.text import shell
     from gpuwatch.report.tables.plain import table
 
-    studies = {} if runs else {row["path"]: row for row in found.studies}
+    planned = [] if runs else [row for row in found.studies if row["runs"]]
+    studies = {row["path"]: row for row in planned}
     sessions: dict[str, list[dict[str, JSON]]] = {}
     for row in found.sessions:  # newest first, and so are the studies
         folder = os.path.dirname(row["path"])
@@ -125,7 +126,7 @@ def _session_line(row: dict[str, JSON]) -> list[str]:
 def _study_line(study: dict[str, JSON], rows: list[dict[str, JSON]]) -> list[str]:
     counts = Counter(row["status"] for row in rows)
     states = ", ".join(f"{count} {status}" for status, count in counts.items())
-    if (study["runs"] or 0) > len(rows):
+    if study["runs"] > len(rows):
         states = f"{'running' if study['going_on'] else 'ended'}: {states} of {study['runs']}"
     says = " ".join(each["text"] for each in study["says"])
     return _line(study, study["study"], states, rows[::-1], says or study["title"] or "")
