@@ -15,6 +15,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 # Most tests wait for processes: three at once are as good on two cores.
 WORKERS ?= 3
+FAST_WORKERS ?= $(shell expr $$(nproc) + 2)
 SOAK_MINUTES ?= 30
 
 has_torch = -c "import importlib.util as u, sys; sys.exit(any(u.find_spec(n) is None for n in ('torch', 'torchvision')))"
@@ -25,7 +26,7 @@ run: $(VENV)/.run
 	$(BIN)/gpuwatch run mnist-cnn --steps 500 $$($(PYTHON) $(has_torch) && echo --python $(PYTHON))
 
 test: $(VENV)/.test
-	$(BIN)/python -m pytest -n auto --dist loadfile -m "not system"
+	$(BIN)/python -m pytest -n $(FAST_WORKERS) --dist loadfile -m "not system"
 
 test-all: $(VENV)/.test
 	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile -m "not alone"

@@ -104,6 +104,7 @@ async def test_the_newest_samples_stand_at_the_right_end_of_every_panel(
             assert lowest and lowest[0].ljust(size[0])[xs.stop - 3] != " ", id_
 
 
+@pytest.mark.usefixtures("every_size")
 @pytest.mark.parametrize("width", [60, 80, 100, 130])
 @pytest.mark.parametrize("gpus", [2, 8, 16, 72])
 def test_a_list_of_gpus_that_does_not_fit_says_how_many_are_hidden(
@@ -151,6 +152,7 @@ def test_what_is_wrong_with_a_gpu_is_marked_in_its_panel(session: Make) -> None:
     assert any("! clocks are held down by power" in row for row in rows)
 
 
+@pytest.mark.usefixtures("every_size")
 @pytest.mark.parametrize("size", [(60, 10), (80, 16), (120, 34), (160, 44), (200, 54)])
 @pytest.mark.parametrize("gpus", [2, 3, 8, 16])
 def test_panels_fill_the_room_and_never_touch(

@@ -423,6 +423,7 @@ async def test_a_file_that_is_no_session_is_told_in_a_sentence(tmp_path: Path) -
         await pilot.press("q")
 
 
+@pytest.mark.usefixtures("every_size")
 @pytest.mark.parametrize("size", [(20, 5), (40, 12), (80, 24), (200, 60)])
 async def test_every_size_can_be_drawn(session: Make, size: tuple[int, int]) -> None:
     async with live(session(gpus=2), size) as (app, _):

@@ -174,6 +174,7 @@ def test_a_value_that_is_unknown_now_is_a_dash(session: Make) -> None:
     assert value_parts(unknown) == ("—", "")
 
 
+@pytest.mark.usefixtures("every_size")
 @pytest.mark.parametrize("height", [1, 2, 3, 6, 9])
 @pytest.mark.parametrize("width", [60, 80, 160])
 def test_it_fits_wherever_a_gauge_does(session: Make, height: int, width: int) -> None:

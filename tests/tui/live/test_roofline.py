@@ -94,6 +94,7 @@ async def test_what_a_cpu_run_reached_is_held_against_measured_ceilings(session:
         await shows(pilot, "host-bound: the program's processes used 11 %")
 
 
+@pytest.mark.usefixtures("every_size")
 @pytest.mark.parametrize("size", [LEAST, (40, 12), (80, 24), (160, 50)])
 async def test_every_size_can_be_drawn(session: Make, size: tuple[int, int]) -> None:
     path = session(bandwidth_measured=True, known_card=True)

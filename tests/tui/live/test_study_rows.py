@@ -145,6 +145,7 @@ def test_a_run_of_no_study_has_no_strip(session: Make) -> None:
     assert snapshot_of(session()).study is None
 
 
+@pytest.mark.usefixtures("every_size")
 @pytest.mark.parametrize("most", [1, 2, 4])
 @pytest.mark.parametrize("width", [60, 70, 80, 120, 160, 200])
 def test_it_fits_in_every_width_however_long_the_study(

@@ -259,6 +259,7 @@ async def test_hostile_lines_are_harmless_and_cut(tmp_path: Path) -> None:
         await shows(pilot, "1 of 1 lines")
 
 
+@pytest.mark.usefixtures("every_size")
 @pytest.mark.parametrize("size", [(60, 16), (80, 24), (120, 40), (160, 50), (200, 60)])
 async def test_it_fills_every_size(tmp_path: Path, size: tuple[int, int]) -> None:
     async with log(_log(tmp_path / "a.gpuwatch"), size) as (app, _):

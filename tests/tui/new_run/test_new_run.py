@@ -398,6 +398,7 @@ async def test_help_names_the_keys_and_letters_are_typed_in_fields(fake: Fake) -
         await until(pilot, lambda: isinstance(app.screen, PageScreen))
 
 
+@pytest.mark.usefixtures("every_size")
 @pytest.mark.parametrize("size", [(60, 16), (80, 24), (120, 40), (160, 50), (200, 60)], ids=str)
 async def test_every_row_fits_at_every_size(fake: Fake, size: tuple[int, int]) -> None:
     fake.finds(environment("bare"), environment("docker=" + "x" * 300, "y" * 300), gpus=8)

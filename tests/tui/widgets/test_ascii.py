@@ -67,6 +67,7 @@ def test_a_bar_and_a_history_keep_their_form() -> None:
     assert len(set(heights)) == 9
 
 
+@pytest.mark.usefixtures("every_size")
 @pytest.mark.parametrize(
     ("environment", "option"),
     [({}, ["--ascii"]), ({"LC_ALL": "de_DE.ISO-8859-1"}, []), ({"TERM": "linux"}, [])],
