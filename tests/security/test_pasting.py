@@ -97,7 +97,7 @@ def test_the_commands_after_a_run_in_a_folder_whose_name_is_no_text_can_be_paste
     failed = cli("--record", "--out", nameless, "--", "sh", "-c", "echo oh >&2; exit 3", code=1)
     (command,) = re.findall("full output: (gpuwatch log .*)", failed.stderr)
     assert b"oh" in _pasted(command, cli).stdout
-    table = cli("sessions", nameless).stdout
+    table = cli("sessions", "--paths", nameless).stdout
     (file,) = re.findall(r"^ *(?:.*  )?(\$'.*true.*')$", table, re.M)[:1]
     assert b"finished" in _pasted(f"gpuwatch show {file}", cli).stdout
     assert not list(cli.home.rglob("PWN"))
