@@ -76,7 +76,7 @@ def test_a_name_finds_the_session_and_the_study(studies: Path, told: Told) -> No
     found = listed(told)
     assert [row["name"] for row in found["sessions"]] == ["", "in docker", ""]
     assert [(row["name"], row["runs"]) for row in found["studies"]] == [("both", 2)]
-    assert "  in docker  " in told("sessions")
+    assert "in docker  " in told("sessions", "--runs")
     told("rename", "in docker", "")
     assert "no session 'in docker'" in told("show", "in docker", code=2)
 
@@ -356,7 +356,7 @@ def test_a_session_with_values_of_a_wrong_type_is_a_row_and_hides_no_other(
         file.commit()
     rows = listed(told)["sessions"]
     assert sorted(row["status"] for row in rows) == ["finished", "finished", "unreadable"]
-    assert "unreadable" in told("sessions")
+    assert "unreadable" in told("sessions", "--runs")
     assert fresh([commands.entry({**row, "status": "running"}) for row in rows]).keys() == {
         studies / "pair" / "01-bare.gpuwatch",
         studies / "pair" / "02-docker.gpuwatch",
