@@ -153,6 +153,7 @@ MAY_WRITE = {
     "src/gpuwatch/cli/parallel_read.py": "a pipe to a process of its own",
     "src/gpuwatch/cli/calibration_run.py": "in a fresh private folder",
     "src/gpuwatch/cli/say.py": "/dev/null",
+    "src/gpuwatch/web/screen_process.py": "the shell notes a process's number, in a temporary file",
     "tui/terminal/terminal.py": "/dev/null",
     "tui/feed/machine_recorder.py": "/dev/null",
     "tui/memfd.py": "memory that has no name",
