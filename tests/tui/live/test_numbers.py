@@ -192,7 +192,7 @@ def test_what_a_counter_gains_in_a_second_is_named_so(session: Make) -> None:
     told = [" ".join("".join(text for text, _ in row).split()) for row in rows]
     assert any(row.startswith("GPU energy/s 102 W measured") for row in told)
     assert any(row.startswith("process CPU time/s 1.70 cores measured") for row in told)
-    assert any(row.startswith("process.memory.usage 2.40 GiB measured") for row in told)
+    assert any(row.startswith("process memory usage 2.40 GiB measured") for row in told)
 
 
 @pytest.mark.parametrize(
