@@ -32,6 +32,7 @@ class Recorder:
 @pytest.fixture
 def recorder(monkeypatch: pytest.MonkeyPatch) -> Iterator[type[Recorder]]:
     monkeypatch.setattr(machine_recorder, "MachineRecorder", Recorder)
+    monkeypatch.setattr(machine_recorder.terminal, "usable", lambda: True)
     Recorder.started, Recorder.ended = [], []
     yield Recorder
     assert machine_recorder._begun is None
