@@ -99,6 +99,6 @@ def test_the_screen_goes_on_with_the_next_environment_and_ends_in_the_summary(
         terminal.wait("finished; 2 runs: 2 finished", 30)
         terminal.type("q")
         shown = terminal.wait("code 0")
-        assert "bare#1" in shown and "bare#2" in shown and "ratio" in shown
+        assert "bare#1" in shown and "bare#2" in shown and "×" in shown
     finally:
         terminal.close()
