@@ -14,6 +14,7 @@ from typing import Any, ClassVar
 from textual import events
 from textual.app import App
 from textual.binding import Binding, BindingType
+from textual.command import Provider
 from textual.driver import Driver
 from textual.message_pump import MessagePump
 from textual.screen import Screen
@@ -29,11 +30,16 @@ from gpuwatch.tui.feed.snapshot import Snapshot
 from gpuwatch.tui.feed.view import View
 from gpuwatch.tui.messages import farewell, farewell_stopped
 from gpuwatch.tui.widgets import palette
-from gpuwatch.tui.widgets.canvas import Canvas
-from gpuwatch.tui.widgets.keys import Keys, all_keys
 
+_ARROWS = {"↑": "Up", "↓": "Down", "←": "Left", "→": "Right"}
 _PATIENCE_SECONDS = 1.0
 """A key waits so long for what the one before it led to."""
+
+
+def _commands() -> type[Provider]:
+    from gpuwatch.tui.widgets.palette_commands import Commands
+
+    return Commands
 
 
 class GpuwatchApp(App[int]):
@@ -41,15 +47,19 @@ class GpuwatchApp(App[int]):
 
     CSS_PATH = "gpuwatch.tcss"
     TITLE = "gpuwatch"
-    ENABLE_COMMAND_PALETTE = False
-    ALLOW_SELECT = False
+    COMMANDS = App.COMMANDS | {_commands}
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("ctrl+c", "quit", show=False, priority=True),
-        Binding("f10", "quit", show=False),
-        Binding("t", "colours", show=False),
-        Binding("question_mark,f1", "help", show=False),
-        Binding("ctrl+p", "palette", show=False),
-        Binding("ctrl+z", "suspend_process", show=False),
+        Binding("t", "theme", "theme", show=False, tooltip="dark, light, the terminal's own"),
+        Binding(
+            "ctrl+z",
+            "suspend_process",
+            "shell",
+            show=False,
+            tooltip="to the shell; fg returns",
+        ),
+        Binding(
+            "f10,ctrl+c", "quit", "leave", show=False, priority=True, tooltip="leave; runs go on"
+        ),
     ]
 
     def __init__(self, first: Callable[[], Screen[Any]], look: DisplayOptions = USUAL) -> None:
@@ -112,35 +122,23 @@ class GpuwatchApp(App[int]):
                 return
         self.exit(0)
 
-    def action_colours(self) -> None:
-        """The next theme; with NO_COLOR there is only one."""
-        if self.no_color:
-            return
-        place = palette.ORDER.index(self.theme) if self.theme in palette.ORDER else -1
-        self.theme = palette.ORDER[(place + 1) % len(palette.ORDER)]
-        for canvas in self.screen.query(Canvas):
-            canvas.refresh()
+    def action_theme(self) -> None:
+        """The next of our own themes; with NO_COLOR there is only one."""
+        if not self.no_color:
+            place = palette.ORDER.index(self.theme) if self.theme in palette.ORDER else -1
+            self.theme = palette.ORDER[(place + 1) % len(palette.ORDER)]
 
     def action_help(self) -> None:
-        show = getattr(self.screen, "action_help", None)
-        if show is not None:
-            show()
+        """The keys of the screen on top."""
+        from gpuwatch.tui.widgets.help import HelpScreen, keys_of
 
-    def action_palette(self) -> None:
-        """Every action of the screen on top, found by its words."""
-        from textual.command import CommandPalette
+        bindings = self.screen.active_bindings.values()
+        self.push_screen(HelpScreen(keys_of(bindings, self.get_key_display)))
 
-        from gpuwatch.tui.widgets.palette_commands import Commands
-
-        if not isinstance(self.screen, CommandPalette):
-            self.push_screen(CommandPalette(providers=[Commands], placeholder="what to do"))
-
-    def help(self, keys: Keys) -> None:
-        """Show the page of a screen's ``keys``, and of those of every screen."""
-        from gpuwatch.tui.widgets.page import PageScreen, help_lines
-
-        told = all_keys(keys)
-        self.push_screen(PageScreen("keys", lambda width: help_lines(told, width)))
+    def get_key_display(self, binding: Binding) -> str:
+        """With the name of Enter; in ASCII, arrows are words too."""
+        text = super().get_key_display(binding).replace("⏎", "Enter")
+        return "".join(_ARROWS.get(c, c) for c in text) if self.look.ascii else text
 
     # Ways from one screen to another.
 

@@ -67,3 +67,8 @@ def farewell_stopped(path: Path, *, over: bool) -> list[str]:
         return ["the run is over" if over else "the run is being stopped"]
     again = f"see it again: {to_paste('replay', path)}"
     return [again] if over else ["the run is being stopped", again]
+
+
+def signal_question(process: str) -> Question:
+    """The question before a signal; ``process`` names its PID, user and command line."""
+    return Question(f"Send SIGTERM to {process}?", "Send it", "Cancel")

@@ -15,7 +15,6 @@ from gpuwatch.core.text import clean
 from gpuwatch.tui.feed.reading import Reading, ReadingFailed, Tell, trouble_of
 from gpuwatch.tui.feed.snapshot import Trouble
 from gpuwatch.tui.widgets.canvas_screen import CanvasScreen
-from gpuwatch.tui.widgets.keys import keys_row
 from gpuwatch.tui.widgets.line import Line
 
 if TYPE_CHECKING:
@@ -54,26 +53,16 @@ class CurvesRead(Message):
 class HistoriesScreen(CanvasScreen):
     """One metric of the runs of a case; the keys pick the metric, the case and the other runs."""
 
-    KEYS: ClassVar[tuple[tuple[str, str], ...]] = (
-        ("m", "next metric"),
-        ("M", "metric before"),
-        ("x", "aligned by time since the first timed step, or by steps"),
-        ("z", "scale from zero, or over the values alone"),
-        ("← →", "other runs beside the baseline, where not all fit"),
-        ("Tab, Shift+Tab", "next case, the one before, where there are several"),
-        ("Esc or h", "back"),
-        ("?", "this page"),
-    )
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("m", "metric(1)", show=False),
-        Binding("M", "metric(-1)", show=False),
-        Binding("x", "align", show=False),
-        Binding("z", "close_up", show=False),
-        Binding("right", "shift(1)", show=False),
-        Binding("left", "shift(-1)", show=False),
-        Binding("tab", "case(1)", show=False),
-        Binding("shift+tab", "case(-1)", show=False),
-        Binding("escape,q,h", "back", show=False),
+        Binding("escape,q,h", "back", "back"),
+        Binding("m", "metric(1)", "metric", tooltip="the next metric"),
+        Binding("x", "align", "time or steps", tooltip="by time since the first step, or by steps"),
+        Binding("z", "close_up", "scale", tooltip="scale from zero, or over the values alone"),
+        Binding("tab", "case(1)", "case", tooltip="the next case, where there are several"),
+        Binding("M", "metric(-1)", "metric before", show=False),
+        Binding("right", "shift(1)", "next runs", show=False),
+        Binding("left", "shift(-1)", "runs before", show=False),
+        Binding("shift+tab", "case(-1)", "case before", show=False),
     ]
 
     def __init__(self, cases: Sequence[Case], known: Known) -> None:
@@ -153,8 +142,8 @@ class HistoriesScreen(CanvasScreen):
     def paint(self) -> None:
         from gpuwatch.tui.compare.history_rows import MOST, history_rows
 
-        width, height = self.app.size
-        if height < 4:
+        width, height = self.room
+        if height < 3:
             return
         view, series = self._now(), self._series()
         hidden = max(0, len(series) - MOST)
@@ -168,22 +157,14 @@ class HistoriesScreen(CanvasScreen):
         unread = sum(each.count - len(each.runs) for each in series)
         if unread:
             title.add(f"  reading {unread} more …", "warn")
-        lines = [title, *history_rows(shown, view, width, height - 2, self._first)]
-        lines += [Line(width) for _ in range(height - 1 - len(lines))]
+        lines = [title, *history_rows(shown, view, width, height - 1, self._first)]
         metrics = self._metrics()
-        known = view.metric in metrics
-        place = f" {metrics.index(view.metric) + 1} of {len(metrics)}" if known else ""
-        keys = [
-            ("Esc", "back"),
-            ("m", f"metric{place}"),
-            ("x", "by time" if view.by_step else "by step"),
-            ("z", "from zero" if view.close_up else "close up"),
-        ]
-        if hidden:
-            keys.append(("←→", f"{hidden} more"))
-        if len(self._cases) > 1:
-            keys.append(("Tab", "case"))
-        lines.append(keys_row([*keys, ("?", "help")], width))
+        place = [f"←→ {hidden} more"] if hidden else []
+        if view.metric in metrics:
+            place.append(f"metric {metrics.index(view.metric) + 1} of {len(metrics)}")
+        text = f"{'  '.join(place)} "
+        if len(text) < title.left:
+            title.end(text, "muted")
         self.show(lines)
 
     def action_metric(self, by: int) -> None:

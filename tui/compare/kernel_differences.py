@@ -42,17 +42,10 @@ class ProfilesRead(Message):
 class KernelDifferencesScreen(PageScreen):
     """Which kernels the one side has and the other not, and what each takes."""
 
-    KEYS: ClassVar[tuple[tuple[str, str], ...]] = (
-        ("← →", "another one against its baseline"),
-        ("↑ ↓ PgUp PgDn Home End", "scroll"),
-        ("Esc or k", "back"),
-        ("?", "this page"),
-    )
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("right", "pair(1)", show=False),
-        Binding("left", "pair(-1)", show=False),
-        Binding("k", "close", show=False),
-        Binding("question_mark", "help", show=False),
+        Binding("k", "close", "back", show=False),
+        Binding("right", "pair(1)", "next pair", tooltip="another one against its baseline"),
+        Binding("left", "pair(-1)", "pair before", show=False),
     ]
 
     def __init__(self, pairs: Sequence[Pair]) -> None:

@@ -22,7 +22,6 @@ from gpuwatch.tui.feed.snapshot import Trouble
 from gpuwatch.tui.live.head_rows import trouble_rows
 from gpuwatch.tui.widgets.canvas_screen import CanvasScreen
 from gpuwatch.tui.widgets.cells import wrap
-from gpuwatch.tui.widgets.keys import keys_row
 from gpuwatch.tui.widgets.line import Line
 
 if TYPE_CHECKING:
@@ -55,28 +54,19 @@ class CompareScreen(CanvasScreen):
     All sessions of a study's folder in its order are that study, with what did not run.
     """
 
-    KEYS: ClassVar[tuple[tuple[str, str], ...]] = (
-        ("↑ ↓ PgUp PgDn", "scroll"),
-        ("Home End", "the first row, the last one"),
-        ("← →", "other sessions beside the baseline, where not all fit"),
-        ("h", "histories over one another, by time or by steps"),
-        ("k", "kernels of the profiles, with the difference"),
-        ("e", "export the report: a page for a browser"),
-        ("Esc or q", "back"),
-    )
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("down", "scroll_by(1)", show=False),
-        Binding("up", "scroll_by(-1)", show=False),
-        Binding("pagedown,space", "scroll_by(15)", show=False),
-        Binding("pageup", "scroll_by(-15)", show=False),
-        Binding("home", "scroll_by(-1000000)", show=False),
-        Binding("end", "scroll_by(1000000)", show=False),
-        Binding("right", "shift(1)", show=False),
-        Binding("left", "shift(-1)", show=False),
-        Binding("h", "histories", show=False),
-        Binding("k", "kernels", show=False),
-        Binding("e", "export", show=False),
-        Binding("escape,q", "back", show=False),
+        Binding("escape,q", "back", "back"),
+        Binding("h", "histories", "histories", tooltip="histories of the runs"),
+        Binding("k", "kernels", "kernels", tooltip="kernels of the profiles, with the difference"),
+        Binding("e", "export", "export", tooltip="write the report: a page for a browser"),
+        Binding("right", "shift(1)", "next column", show=False),
+        Binding("left", "shift(-1)", "column before", show=False),
+        Binding("down", "scroll_by(1)", "down", show=False),
+        Binding("up", "scroll_by(-1)", "up", show=False),
+        Binding("pagedown,space", "scroll_by(15)", "page down", show=False),
+        Binding("pageup", "scroll_by(-15)", "page up", show=False),
+        Binding("home", "scroll_by(-1000000)", "first row", show=False),
+        Binding("end", "scroll_by(1000000)", "last row", show=False),
     ]
 
     def __init__(
@@ -162,13 +152,12 @@ class CompareScreen(CanvasScreen):
         self.paint()
 
     def paint(self) -> None:
-        width, height = self.app.size
-        if height < 4:
+        width, height = self.room
+        if height < 3:
             return
         title = Line(width).add(" gpuwatch ", "brand").add("compare", "strong")
-        keys = [("Esc", "back"), ("h", "histories"), ("k", "kernels"), ("e", "export")]
         foot = self._foot(width)
-        space = height - 2 - len(foot)
+        space = height - 1 - len(foot)
         if self.result is None:
             count, seconds = len(self.paths), time.monotonic() - self._since
             title.add(f"  {count} sessions", "muted")
@@ -179,10 +168,10 @@ class CompareScreen(CanvasScreen):
             from gpuwatch.tui.compare.sections import against
 
             title.add(f"  {self.result.as_of}", "warn").add(against(self.result), "muted")
-            lines = self._body(self.result, width, space, keys)
+            lines = self._body(self.result, width, space, title)
         lines = [title, *lines][: space + 1]
         lines += [Line(width) for _ in range(space + 1 - len(lines))]
-        lines += [*foot, keys_row([*keys, ("?", "help")], width)]
+        lines += foot
         self.show(lines)
 
     def _foot(self, width: int) -> list[Line]:
@@ -194,10 +183,11 @@ class CompareScreen(CanvasScreen):
             for at, part in enumerate(parts)
         ]
 
-    def _body(
-        self, answer: Answer, width: int, space: int, keys: list[tuple[str, str]]
-    ) -> list[Line]:
-        """What is seen of the sections; the heading of the first of them stays."""
+    def _body(self, answer: Answer, width: int, space: int, title: Line) -> list[Line]:
+        """The visible part of the sections; the heading of the first of them stays.
+
+        The title says how much of it that is.
+        """
         from gpuwatch.tui.compare.sections import hidden, sections
 
         left_out = hidden(answer, width)
@@ -214,10 +204,12 @@ class CompareScreen(CanvasScreen):
                 over = each.heading[: end - self._row]
                 seen[: len(over)] = over
             start = end
+        place = [f"←→ {left_out} more"] if left_out > 0 else []
         if len(rows) > space:
-            keys.append(("↑↓", f"{min(len(rows), self._row + space)} of {len(rows)}"))
-        if left_out > 0:
-            keys.insert(1, ("←→", f"{left_out} more"))
+            place.append(f"{min(len(rows), self._row + space)} of {len(rows)} rows")
+        text = f"{'  '.join(place)} "
+        if len(text) < title.left:
+            title.end(text, "muted")
         return seen
 
     def action_scroll_by(self, by: int) -> None:

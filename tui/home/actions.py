@@ -11,6 +11,8 @@ from collections.abc import Awaitable
 from dataclasses import replace
 from pathlib import Path
 
+from gpuwatch.core.processes import start_time
+from gpuwatch.core.text import clean
 from gpuwatch.session.reading.status import State
 from gpuwatch.session.study.progress import place
 from gpuwatch.session.study.study_folder import sessions_in
@@ -21,7 +23,7 @@ from gpuwatch.tui.home.line_edit import Edit, label_command
 from gpuwatch.tui.home.list import items_of, stoppable
 from gpuwatch.tui.home.question import delete_question
 from gpuwatch.tui.home.rows import HomeState
-from gpuwatch.tui.messages import LOST_QUESTION, STUDY_QUESTION, stop_question
+from gpuwatch.tui.messages import LOST_QUESTION, STUDY_QUESTION, signal_question, stop_question
 from gpuwatch.tui.widgets.canvas_screen import WritingScreen
 
 
@@ -134,6 +136,27 @@ class HomeActs(WritingScreen):
         from gpuwatch.tui.new_run.screen import NewRunScreen
 
         self.app.push_screen(NewRunScreen())
+
+    def signal(self, pid: int) -> None:
+        """Send a signal to a process, after asking with its user and its whole command line."""
+        start = start_time(pid)
+        if start is None:
+            self.say(f"process {pid} has ended")
+        elif not self._refused():
+            self.run_worker(self._ask_signal(f"{pid}@{start}"), exclusive=True, group="ask")
+
+    async def _ask_signal(self, process: str) -> None:
+        outcome = await commands.run("signal", process, "--dry-run")
+        if not outcome.good:
+            self.say(outcome.complaint)
+        elif self.on_top and self.state.edit is None:
+            question = signal_question(clean(outcome.out.strip(), 600))
+            self.ask(question, lambda: self._act("sending it", self._signal(process)))
+
+    async def _signal(self, process: str) -> bool:
+        outcome = await commands.run("signal", process, "--yes", outlives=True)
+        self.say(outcome.word if outcome.good else outcome.complaint)
+        return outcome.good
 
     def action_log(self) -> None:
         """The log of the session under the cursor."""

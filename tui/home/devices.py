@@ -1,135 +1,247 @@
-"""The devices now at the head of the home screen, and who is on the GPUs."""
+"""The head of the home screen: the machine, its alerts, and its devices now."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 
+from gpuwatch.core.lazy_dataclass import dataclass
+from gpuwatch.core.metrics import Method
 from gpuwatch.core.text import clean
-from gpuwatch.core.units import number, of_total, percent, si
-from gpuwatch.tui.feed.hardware.device_facts import memory_total, name_of, number_of
-from gpuwatch.tui.feed.snapshot import DeviceNow, Snapshot
-from gpuwatch.tui.live.device_rows import columns_for
-from gpuwatch.tui.live.rows import rule
-from gpuwatch.tui.processes.rows import process_rows
-from gpuwatch.tui.widgets.cells import pad
-from gpuwatch.tui.widgets.graph import bar
+from gpuwatch.core.units import UNKNOWN, number, of_total, percent, si
+from gpuwatch.tui.feed.hardware.device_facts import attribute, memory_total, name_of, number_of
+from gpuwatch.tui.feed.processes import ProcessNow
+from gpuwatch.tui.feed.snapshot import DeviceNow, Panel, Reading, Snapshot
+from gpuwatch.tui.live.gauge_rows import axis_row, gauge_rows
+from gpuwatch.tui.live.grid_rows import history_columns as panel_history_columns
+from gpuwatch.tui.live.grid_rows import panel_rows
+from gpuwatch.tui.widgets.cells import fit, pad, wrap
+from gpuwatch.tui.widgets.graph import area, bar
 from gpuwatch.tui.widgets.line import Line
 
-_MOST_PROCESSES = 6
+_MOST_ALERTS = 3
 _LEAST_BAR = 5
-_TALL = 18
-"""Rows of the screen from which on the memory of a GPU that is alone has a row of its own."""
-_BESIDE = 140
-"""Columns from which on GPUs stand beside each other, however many rows there are."""
+_TALL_GRAPH = 8
+_HISTORY_FROM = 100
+"""Columns from which on every GPU has a history."""
+_OWNER_FROM = 110
+"""Columns from which on every GPU names its user and program."""
+_BANDWIDTH_FROM = 100
+_ID, _USE, _MEMORY, _BANDWIDTH, _POWER, _TEMPERATURE = 5, 7, 15, 12, 11, 7
+"""Columns of each field of a GPU's row."""
 
 
-def device_rows(snapshot: Snapshot, width: int, height: int) -> list[Line]:
-    """GPUs and CPU as they are now, in a share of a screen of ``height`` rows."""
-    gpus = snapshot.gpus
-    rows: list[Line] = []
-    if len(gpus) > 1:
-        rows.append(Line(width).add(f" {_names(gpus)}", "strong"))
-        rows += _grid(gpus, width, max(3, min(16, height - 14)))
-    elif gpus:
-        rows += _one(gpus[0], width, tall=height >= _TALL)
-    else:
-        rows.append(
-            Line(width)
-            .add(" no GPU", "warn")
-            .add(": workloads run on the CPU", "text")
-            .add(f" ({clean(snapshot.no_gpu)})" if snapshot.no_gpu else "", "muted")
-        )
+def head_row(snapshot: Snapshot, running: int, width: int) -> Line:
+    """The machine in one row: its GPUs, CPU and host memory, and what needs a look."""
+    row = Line(width).add(" gpuwatch ", "brand")
+    names = Counter(clean(gpu.row.name) for gpu in snapshot.gpus)
+    text = "  ".join(f"{many} × {name}" if many > 1 else name for name, many in names.items())
+    right = f"▶ {running} running " if running else ""
     cpu = next((device for device in snapshot.devices if device.row.kind == "cpu"), None)
-    return rows + _cpu(cpu, width) if cpu is not None else rows
+    if cpu is not None:
+        memory = of_total(cpu.value("hw.memory.usage"), memory_total(cpu))
+        host = f"CPU {percent(cpu.value('hw.cpu.utilization'))}  RAM {memory}"
+        text = f"{fit(text, row.left - len(host) - len(right) - 4)}  {host}" if text else host
+    row.add(text, "strong")
+    return row.end(right, "good") if len(right) < row.left else row
 
 
-def on_gpu_rows(snapshot: Snapshot, width: int, space: int) -> list[Line]:
-    """The processes on the GPUs under a heading, the biggest first; empty without a GPU, and where
-    ``space`` has no room for one."""
-    if not snapshot.gpus or space < 2:
-        return []
-    on = [process for process in snapshot.processes if process.gpus and process.running]
-    if not on:
-        return [rule("no process on the GPUs", width)]
-    rows = process_rows(on, width, min(_MOST_PROCESSES, space - 2))
-    return [rule("on the GPUs", width), *rows] if rows else []
-
-
-def _names(gpus: Sequence[DeviceNow]) -> str:
-    names = [clean(gpu.row.name) for gpu in gpus]
-    return "   ".join(f"{names.count(name)} × {name}" for name in dict.fromkeys(names))
-
-
-def _grid(gpus: Sequence[DeviceNow], width: int, most: int) -> list[Line]:
-    """A cell for each GPU; where not all fit, how many more there are."""
-    beside = 1 if len(gpus) <= most and width < _BESIDE else columns_for(width)
-    rows = -(-len(gpus) // beside)
-    shown = rows if rows <= most else most - 1
-    lines = []
-    for y in range(shown):
-        line = Line(width)
-        for x in range(beside):
-            if x * rows + y < len(gpus):
-                cell = _cell(gpus[x * rows + y], width // beside - 1)
-                line.to(x * (width // beside)).join(cell)
-        lines.append(line)
-    if shown < rows:
-        hidden = len(gpus) - sum(
-            x * rows + y < len(gpus) for y in range(shown) for x in range(beside)
-        )
-        lines.append(Line(width).add(f"    {hidden} more GPUs", "muted"))
-    return lines
-
-
-def _cell(gpu: DeviceNow, width: int) -> Line:
-    """One GPU: the bars of its utilization and its memory, power and temperature."""
-    use = gpu.value("hw.gpu.utilization")
-    used, total = gpu.value("hw.gpu.memory.usage"), memory_total(gpu)
-    share = used / total if used is not None and total else None
-    tail = (
-        f"  {number(gpu.value('hw.gpu.power'), 'W'):>5}"
-        f"  {number(gpu.value('hw.gpu.temperature'), '°C'):>5}"
-    )
-    told, memory = f" {percent(use):>6}", f" {of_total(used, total):>13}"
-    line = Line(width).add(f" {number_of(gpu):>2}  ", "strong")
-    room = line.left - len(told) - len(memory) - len(tail)
-    if room < 2 * _LEAST_BAR + 2:
-        filled, empty = bar(use, max(0, room))
-        return line.add(filled, "utilization").add(empty, "faint").add(told + memory + tail)
-    filled, empty = bar(use, (room - 2) // 2)
-    line.add(filled, "utilization").add(empty, "faint").add(told, "strong").add("  ")
-    filled, empty = bar(share, (room - 2) - (room - 2) // 2)
-    line.add(filled, "bandwidth").add(empty, "faint").add(memory, "strong")
-    return line.add(tail, "text")
-
-
-def _bar_row(name: str, value: float | None, width: int, role: str) -> Line:
-    row = Line(width).add(f" {pad(name, 12)}", "muted")
-    filled, empty = bar(value, min(40, width // 3))
-    return row.add(filled, role).add(empty, "faint").add(f" {percent(value):>6}  ", "strong")
-
-
-def _one(gpu: DeviceNow, width: int, *, tall: bool) -> list[Line]:
-    use = _bar_row("utilization", gpu.value("hw.gpu.utilization"), width, "utilization")
-    used, total = gpu.value("hw.gpu.memory.usage"), memory_total(gpu)
-    beside = (
-        number(gpu.value("hw.gpu.power"), "W"),
-        number(gpu.value("hw.gpu.temperature"), "°C"),
-    )
-    for text in beside if tall else (of_total(used, total), *beside):
-        use.add(f"  {text}", "text")
-    rows = [Line(width).add(f" {name_of(gpu)}", "strong"), use]
-    if tall:
-        share = used / total if used is not None and total else None
-        row = _bar_row("memory", share, width, "bandwidth")
-        rows.append(row.add(f"  {of_total(used, total)}", "text"))
+def alert_rows(snapshot: Snapshot, width: int, most: int = _MOST_ALERTS) -> list[Line]:
+    """The gravest alerts, one row each; the last says how many more there are."""
+    alerts = snapshot.alerts
+    shown = alerts if len(alerts) <= most else alerts[: most - 1]
+    rows = [Line(width).add(" ! ", "warn").add(fit(clean(each.text), width - 4)) for each in shown]
+    if len(shown) < len(alerts):
+        rows.append(Line(width).add(f" ! {len(alerts) - len(shown)} more alerts", "warn"))
     return rows
 
 
-def _cpu(cpu: DeviceNow, width: int) -> list[Line]:
-    row = _bar_row("utilization", cpu.value("hw.cpu.utilization"), width, "bandwidth")
-    row.add(f"  {of_total(cpu.value('hw.memory.usage'), memory_total(cpu))}", "text")
+def device_rows(snapshot: Snapshot, width: int, height: int) -> list[Line]:
+    """The devices in at most ``height`` rows: a row for each GPU, or graphs of a single one."""
+    gpus = snapshot.gpus
+    if len(gpus) > 1:
+        return _table(snapshot, width, height)
+    if gpus:
+        return _graphs(snapshot, gpus[0], width, height)
+    reason = f" no GPU: workloads run on the CPU ({clean(snapshot.no_gpu or 'none was found')})"
+    rows = [Line(width).add(part, "muted") for part in wrap(reason, width - 1, 2)]
+    cpu = next((device for device in snapshot.devices if device.row.kind == "cpu"), None)
+    return [*rows, _cpu(cpu, width)] if cpu is not None else rows
+
+
+def grid_rows(snapshot: Snapshot, width: int, height: int) -> list[Line]:
+    """All GPUs as panels with a history each."""
+    return panel_rows(snapshot.panels, None, width, height, mark_used=False)
+
+
+def panel_columns(gpus: int, width: int, height: int) -> int:
+    """Columns of the history of each panel of :func:`grid_rows`."""
+    return panel_history_columns(gpus, width, height)
+
+
+def history_columns(gpus: int, width: int) -> int:
+    """Columns of each history in the rows of so many GPUs; 0 where they have none."""
+    return _layout(width, bandwidth=True).history if gpus > 1 else 0
+
+
+# Several GPUs: a row each.
+
+
+@dataclass(frozen=True)
+class _Layout:
+    """Columns of the fields that change with the width."""
+
+    bar: int
+    history: int
+    memory_bar: int
+    bandwidth: int
+    owner: int
+
+
+def _layout(width: int, *, bandwidth: bool) -> _Layout:
+    shown = _BANDWIDTH if bandwidth and width >= _BANDWIDTH_FROM else 0
+    owner = min(40, width // 5) if width >= _OWNER_FROM else 0
+    room = width - _ID - _USE - _MEMORY - shown - _POWER - _TEMPERATURE - owner - 1
+    if width < _HISTORY_FROM:
+        return _Layout(max(_LEAST_BAR, room // 2), 0, max(0, room - room // 2 - 2), shown, owner)
+    third = room // 3
+    return _Layout(third - 2, room - 2 * third - 2, third - 2, shown, owner)
+
+
+def _table(snapshot: Snapshot, width: int, height: int) -> list[Line]:
+    panels = {panel.device.row.id: panel for panel in snapshot.panels}
+    known = any(panel.bandwidth.value is not None for panel in snapshot.panels)
+    layout = _layout(width, bandwidth=known)
+    gpus = snapshot.gpus
+    room = max(1, height - 1)
+    shown = gpus if len(gpus) <= room else gpus[: room - 1]
+    rows = [_heading(layout, width)] if height > 1 else []
+    rows += [_row(gpu, panels.get(gpu.row.id), snapshot.processes, layout, width) for gpu in shown]
+    if len(shown) < len(gpus):
+        more = Line(width).add(f"    {len(gpus) - len(shown)} more GPUs, ", "muted")
+        rows.append(more.add("g", "key", press="g").add(" shows all", "muted"))
+    return rows
+
+
+def _heading(layout: _Layout, width: int) -> Line:
+    row = Line(width).add(pad(" GPU", _ID), "muted")
+    row.to(_ID).add(fit("utilization", layout.bar + _USE), "muted")
+    column = _ID + layout.bar + _USE + 2
+    if layout.history:
+        row.to(column).add("last minute", "muted")
+        column += layout.history + 2
+    row.to(column).add("memory", "muted")
+    column += layout.memory_bar + _MEMORY
+    if layout.bandwidth:
+        row.to(column).add(pad("bandwidth", layout.bandwidth, ">"), "muted")
+    column += layout.bandwidth
+    row.to(column).add(pad("power", _POWER, ">") + pad("temp", _TEMPERATURE, ">"), "muted")
+    if layout.owner:
+        row.add("  user, program", "muted")
+    return row
+
+
+def _row(
+    gpu: DeviceNow,
+    panel: Panel | None,
+    processes: Sequence[ProcessNow],
+    layout: _Layout,
+    width: int,
+) -> Line:
+    use = gpu.value("hw.gpu.utilization")
+    used, total = gpu.value("hw.gpu.memory.usage"), memory_total(gpu)
+    row = Line(width).add(f"{number_of(gpu):>3}  ", "warn" if panel and panel.wrong else "strong")
+    filled, empty = bar(use, layout.bar)
+    row.add(filled, "utilization").add(empty, "faint").add(f"{percent(use):>{_USE}}  ", "strong")
+    if layout.history:
+        history = panel.history[-layout.history :] if panel is not None else ()
+        row.add(" " * (layout.history - len(history)))
+        for text, _ in area(history, 1.0, 1)[0] if history else ():
+            row.add(text, "utilization")
+        row.add("  ")
+    share = used / total if used is not None and total else None
+    filled, empty = bar(share, layout.memory_bar)
+    row.add(filled, "progress").add(empty, "faint")
+    row.add(f"{of_total(used, total):>{_MEMORY}}", "strong")
+    if layout.bandwidth:
+        text = _bandwidth(panel.bandwidth) if panel is not None else UNKNOWN
+        row.add(pad(text, layout.bandwidth, ">"), "muted" if text == UNKNOWN else "text")
+    row.add(pad(_power(gpu), _POWER, ">"))
+    row.add(pad(number(gpu.value("hw.gpu.temperature"), "°C"), _TEMPERATURE, ">"))
+    if layout.owner:
+        row.add(f"  {fit(_owner(gpu, processes), layout.owner - 2)}")
+    return row
+
+
+def _bandwidth(reading: Reading) -> str:
+    if reading.value is None:
+        return UNKNOWN
+    return ("≤" if reading.method is Method.BOUND else "") + si(reading.value, "B/s")
+
+
+def _power(gpu: DeviceNow) -> str:
+    limit, power = attribute(gpu, "power.limit"), gpu.value("hw.gpu.power")
+    return number(power, "W") if limit is None or power is None else f"{power:.0f}/{limit:.0f} W"
+
+
+def _owner(gpu: DeviceNow, processes: Sequence[ProcessNow]) -> str:
+    """User and program of the process with the most memory on the GPU, and how many others."""
+    on = [
+        process
+        for process in processes
+        if process.running and any(use.device == gpu.row.id for use in process.gpus)
+    ]
+    if not on:
+        return ""
+    first = on[0]
+    text = " ".join(clean(part) for part in (first.user, first.name) if part) or f"PID {first.pid}"
+    return f"+{len(on) - 1} {text}" if len(on) > 1 else text
+
+
+# One GPU: large graphs.
+
+
+def _graphs(snapshot: Snapshot, gpu: DeviceNow, width: int, height: int) -> list[Line]:
+    """Its numbers in a row, then graphs of utilization and memory bandwidth."""
+    rows = [_figures(gpu, width)]
+    gauges = [gauge for gauge in snapshot.gauges if gauge.key in ("utilization", "bandwidth")]
+    known = [gauge for gauge in gauges if gauge.reading.method is not Method.UNAVAILABLE]
+    room = height - len(rows)
+    if known and room >= 2:
+        each = min(_TALL_GRAPH, max(1, (room - 1) // len(known)))
+        for gauge in known:
+            rows += gauge_rows(gauge, each, width)
+        if len(rows) < height:
+            rows.append(axis_row(snapshot.window, width))
+    for gauge in gauges:
+        if gauge not in known and len(rows) < height:
+            why = clean(gauge.reading.reason or "not recorded")
+            text = f" {gauge.title.lower()} unavailable: {why}"
+            rows.append(Line(width).add(fit(text, width - 1), "muted"))
+    return rows[:height]
+
+
+def _figures(gpu: DeviceNow, width: int) -> Line:
+    used, total = gpu.value("hw.gpu.memory.usage"), memory_total(gpu)
+    row = Line(width).add(f" GPU {number_of(gpu)}  ", "strong")
+    texts = [
+        f"utilization {percent(gpu.value('hw.gpu.utilization'))}",
+        f"memory {of_total(used, total)}",
+        f"power {_power(gpu)}",
+        number(gpu.value("hw.gpu.temperature"), "°C"),
+        f"SM clock {si(gpu.value('hw.gpu.clock.sm'), 'Hz')}",
+    ]
+    for text in texts:
+        if len(text) + 3 > row.left:
+            break
+        row.add(f"{text}   ")
+    return row
+
+
+def _cpu(cpu: DeviceNow, width: int) -> Line:
+    row = Line(width).add(f" {fit(name_of(cpu), width // 2)}  ", "strong")
+    use = cpu.value("hw.cpu.utilization")
+    filled, empty = bar(use, max(_LEAST_BAR, min(40, row.left - 24)))
+    row.add(filled, "bandwidth").add(empty, "faint").add(f" {percent(use):>6}", "strong")
     clock = cpu.value("hw.cpu.frequency")
-    if clock is not None:
-        row.add(f"  {si(clock, 'Hz')}", "text")
-    return [Line(width).add(f" {name_of(cpu)}", "strong"), row]
+    return row.add(f"  {si(clock, 'Hz')}") if clock is not None else row

@@ -1,58 +1,32 @@
-"""The keys of the home screen: all of them for the help page, those that fit for its last row."""
+"""The keys of the home screen."""
 
 from __future__ import annotations
 
-from gpuwatch.session.reading.status import State
-from gpuwatch.tui.home.list import stoppable
-from gpuwatch.tui.home.rows import HomeState
+from textual.binding import Binding, BindingType
 
-HELP: tuple[tuple[str, str], ...] = (
-    ("", "runs"),
-    ("n", "start a run"),
-    ("Enter", "open: live if it runs, else its replay; of a study its runs"),
-    ("s", "stop the run or the study, after asking"),
-    ("a", "record on: take up a run whose recorder died"),
-    ("l", "the log of the run"),
-    ("p", "processes of this machine"),
-    ("", "the list"),
-    ("↑ ↓ PgUp PgDn", "another row; a click stands on it, a double click opens it"),
-    ("Home End", "first, last row"),
-    ("→ ←", "show, hide the runs of a study"),
-    ("/", "find: words, or status: env: workload: name: tag: note: study:"),
-    ("o", "sort by started, took, step time, samples/s, name, status"),
-    ("O", "the other way round"),
-    ("r", "read the list again"),
-    ("", "comparing"),
-    ("Space", "mark the session or study"),
-    ("c", "compare what is marked; without a mark: all runs of the study"),
-    ("e", "write the report of what is marked, else of the study"),
-    ("Esc", "take the marks back, then show all again"),
-    ("", "what is kept"),
-    ("R", "give it a name, to find it by"),
-    ("T", "its tags"),
-    ("N", "a note on it"),
-    ("d", "delete what is marked, else what is under the cursor, after asking"),
-    ("q", "leave; runs go on"),
-)
-
-
-def home_keys(state: HomeState) -> list[tuple[str, str]]:
-    """What can be pressed now, what matters most first."""
-    if state.edit is not None:
-        return [("Enter", "done"), ("Esc", "leave it as it was")]
-    may, current = not state.read_only, state.current
-    keys = [("n", "new run")] if may else []
-    if may and current is not None:
-        if current.entry and current.entry.status == State.LOST.value:
-            keys.append(("a", "record on"))
-        if stoppable(current):
-            keys.append(("s", "stop"))
-    if state.entries:
-        keys += [("Enter", "open"), ("Space", "mark"), ("c", "compare"), ("/", "find")]
-    keys += [("q", "leave"), ("?", "help")]
-    if state.entries:
-        keys += [("o", "sort"), ("l", "log")]
-        if may:
-            keys += [("d", "delete"), ("R", "name"), ("T", "tags"), ("N", "note")]
-            keys.append(("e", "export"))
-    return [*keys, ("p", "processes"), ("r", "refresh")]
+BINDINGS: list[BindingType] = [
+    Binding("n", "new", "new run", tooltip="start a run"),
+    Binding("q", "leave", "leave", tooltip="leave; runs go on"),
+    Binding("space", "mark", "mark", tooltip="mark the session or study"),
+    Binding("c", "compare", "compare", tooltip="compare what is marked, else the study"),
+    Binding(
+        "slash",
+        "filter",
+        "find",
+        tooltip="find words, or status: env: name: tag: note: study:",
+    ),
+    Binding("s", "stop", "stop", tooltip="stop the run or the study, after asking"),
+    Binding("a", "take_up", "resume", tooltip="record on: take up a run whose recorder died"),
+    Binding("l", "log", "log", tooltip="the log of the run"),
+    Binding("p", "processes", "processes", tooltip="all processes of this machine"),
+    Binding("g", "grid", "GPUs", tooltip="all GPUs as panels with histories, and back"),
+    Binding("o", "sort", "sort", tooltip="sort by started, took, step time, samples/s, name"),
+    Binding("d", "delete", "delete", tooltip="delete what is marked, else the row, after asking"),
+    Binding("e", "export", "report", tooltip="report of what is marked, else of the study"),
+    Binding("R", "label('name')", "name", tooltip="give it a name, to find it by"),
+    Binding("T", "label('tags')", "tags", tooltip="its tags"),
+    Binding("N", "label('note')", "note", tooltip="a note on it"),
+    Binding("r", "look_again", "refresh", tooltip="read the list again"),
+    Binding("O", "reverse", "reverse", show=False, tooltip="sort the other way round"),
+    Binding("escape", "back", "back", show=False, tooltip="drop the marks, then show all again"),
+]

@@ -1,4 +1,4 @@
-"""The home screen as rows of text: devices now, sessions, what to do next."""
+"""The state of the home screen, and its rows around the list of sessions."""
 
 from __future__ import annotations
 
@@ -11,20 +11,17 @@ from gpuwatch.core.lazy_dataclass import dataclass
 from gpuwatch.core.text import clean
 from gpuwatch.tui.commands import Entry
 from gpuwatch.tui.feed.snapshot import Snapshot
-from gpuwatch.tui.home.devices import device_rows, on_gpu_rows
 from gpuwatch.tui.home.filter import no_field
 from gpuwatch.tui.home.first_contact import Found, first_rows
 from gpuwatch.tui.home.line_edit import Edit
 from gpuwatch.tui.home.list import ORDERS, Item, ListOptions
-from gpuwatch.tui.home.table import details, table
+from gpuwatch.tui.home.table import details
 from gpuwatch.tui.live.rows import rule
 from gpuwatch.tui.widgets.cells import fit, wrap
 from gpuwatch.tui.widgets.line import Line
 
 _MOST_UNLISTED = 3
 _MOST_SAID = 3
-_LEAST_LISTED = 8
-"""Rows of the list that the processes on the GPUs leave to it."""
 
 
 @dataclass(frozen=True)
@@ -48,6 +45,10 @@ class HomeState:
     edit: Edit | None = None
     message: str = ""
     read_only: bool = False
+    grid: bool = False
+    """All GPUs as panels, in place of rows."""
+    process_query: str = ""
+    """What the table of processes is narrowed by."""
 
     @property
     def current(self) -> Item | None:
@@ -55,56 +56,14 @@ class HomeState:
         return self.items[self.cursor] if 0 <= self.cursor < len(self.items) else None
 
 
-@dataclass(frozen=True)
-class Layout:
-    """Where the list stands on the screen."""
-
-    top: int = 0
-    """Row of the first item that is shown."""
-    first: int = 0
-    """Its place in ``items``."""
-    count: int = 0
-
-    def item(self, y: int) -> int | None:
-        """Place of the item in a row of the screen."""
-        at = y - self.top
-        return self.first + at if 0 <= at < self.count else None
-
-
-def home_rows(state: HomeState, width: int, height: int) -> tuple[list[Line], Layout]:
-    """The whole screen, without its line of keys; and where the list stands."""
-    rows = [Line(width).add(" gpuwatch ", "brand").add("devices now", "muted")]
-    rows += _devices(state, width, height)
-    gap = [Line(width)] if height >= 20 else []
-    foot = _foot(state, width, height)
-    if state.devices is not None and state.items:
-        listed = len(gap) + 2 + min(len(state.items), _LEAST_LISTED)
-        # Of the largest foot, so that these rows do not come and go with the cursor.
-        below = max(len(foot), _details(height) + 1)
-        rows += on_gpu_rows(state.devices, width, height - len(rows) - below - listed)
-    rows += gap
-    space = max(0, height - len(rows) - 1 - len(foot))
-    layout = Layout()
-    if state.items:
-        drawn, first = table(state.items, state.cursor, state.marked, width, space)
-        layout = Layout(len(rows) + 2, first, len(drawn) - 1)
-        rows += [_heading(state, width, layout), *drawn]
-    else:
-        rows += [_heading(state, width, layout), *_nothing(state, width, space)]
-    rows += [Line(width) for _ in range(height - len(rows) - len(foot))]
-    return (rows + foot)[:height], layout
-
-
-def _heading(state: HomeState, width: int, layout: Layout) -> Line:
-    """How many there are, which of their rows are on the screen, and in which order."""
+def heading(state: HomeState, width: int) -> Line:
+    """How many sessions there are, and in which order."""
     entries, how = state.entries or (), state.how
     if not entries:
         return rule("sessions", width)
     alone = sum(item.entry is not None and item.study is None for item in state.items)
     shown = alone + sum(len(item.runs) for item in state.items)
     title = f"sessions  {shown} of {len(entries)}" if how.query else f"sessions  {len(entries)}"
-    if state.items and layout.count < len(state.items):
-        title += f", rows {layout.first + 1}-{layout.first + layout.count} of {len(state.items)}"
     studies = sum(item.entry is None for item in state.items)
     if studies:
         title += f"  in {studies} {'study' if studies == 1 else 'studies'}"
@@ -114,16 +73,8 @@ def _heading(state: HomeState, width: int, layout: Layout) -> Line:
     return rule(f"{title}  by {ORDERS[how.order].name} {'↓' if how.falling else '↑'}", width)
 
 
-def _devices(state: HomeState, width: int, height: int) -> list[Line]:
-    if state.devices is not None:
-        return device_rows(state.devices, width, height)
-    text = state.devices_trouble or "looking at the devices …"
-    role = "warn" if state.devices_trouble else "muted"
-    return [Line(width).add(" ").add("! " if state.devices_trouble else "", role).add(text, role)]
-
-
-def _nothing(state: HomeState, width: int, space: int) -> list[Line]:
-    """Why there is no row."""
+def empty_rows(state: HomeState, width: int, space: int) -> list[Line]:
+    """Why the list is empty, and what to do."""
     if state.complaint:
         return [Line(width).add(" ✗ ", "bad").add(state.complaint, "text")]
     if state.entries is None:
@@ -136,7 +87,15 @@ def _nothing(state: HomeState, width: int, space: int) -> list[Line]:
     return first_rows(state.found, width, space, read_only=state.read_only)
 
 
-def _foot(state: HomeState, width: int, height: int) -> list[Line]:
+def waiting_row(state: HomeState, width: int) -> Line:
+    """What stands in the place of the devices before the first sample, or why there is none."""
+    row = Line(width).add(" gpuwatch ", "brand")
+    if state.devices_trouble:
+        return row.add("! ", "warn").add(state.devices_trouble, "warn")
+    return row.add("reading the devices …", "muted")
+
+
+def foot_rows(state: HomeState, width: int, height: int) -> list[Line]:
     """Marked sessions that are not in the list, more of the row under the cursor, and the line
     that is written, a word, or the path."""
     rows = _unlisted(state, width)

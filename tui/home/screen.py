@@ -1,4 +1,4 @@
-"""The home screen: devices now, the sessions and studies, the way to a new run."""
+"""The home screen: devices and processes now, the sessions and studies, the way to a new run."""
 
 from __future__ import annotations
 
@@ -7,59 +7,49 @@ from dataclasses import replace
 from typing import ClassVar
 
 from textual import events
-from textual.binding import Binding, BindingType
-from textual.widgets import Input
+from textual.app import ComposeResult
+from textual.binding import BindingType
+from textual.css.scalar import Scalar
+from textual.widget import Widget
+from textual.widgets import DataTable, Footer, Input
 
 from gpuwatch.tui.feed.delivery import Delivery, News
 from gpuwatch.tui.feed.hardware.devices_now import DevicesNow
 from gpuwatch.tui.feed.machine_recorder import MachineRecorder
 from gpuwatch.tui.feed.snapshot import Snapshot, Unreadable
-from gpuwatch.tui.home.keys import HELP, home_keys
+from gpuwatch.tui.feed.view import View
+from gpuwatch.tui.home.devices import (
+    alert_rows,
+    device_rows,
+    grid_rows,
+    head_row,
+    history_columns,
+    panel_columns,
+)
+from gpuwatch.tui.home.keys import BINDINGS
 from gpuwatch.tui.home.line_edit import LINE_END, Edit
-from gpuwatch.tui.home.list import ORDERS
-from gpuwatch.tui.home.rows import Layout, home_rows
+from gpuwatch.tui.home.list import GOING_ON, ORDERS
+from gpuwatch.tui.home.processes import ProcessTable, on_gpus, wanted_rows
+from gpuwatch.tui.home.rows import empty_rows, foot_rows, heading, waiting_row
+from gpuwatch.tui.home.session_table import SessionTable
 from gpuwatch.tui.home.sessions import HomeSessions
-from gpuwatch.tui.widgets.canvas import Clicked
+from gpuwatch.tui.live.gauge_rows import graph_columns
+from gpuwatch.tui.widgets.canvas import Canvas, too_small
 from gpuwatch.tui.widgets.field import Field
-from gpuwatch.tui.widgets.keys import keys_row
+from gpuwatch.tui.widgets.line import Line
 
 REFRESH_SECONDS = 10.0
 _YOUNG_NS = 3_000_000_000
+_LEAST_LISTED = 8
+"""Rows of the list that devices and processes leave to it."""
+_ROOMY = 30
+"""Rows of the screen from which on several alerts have a place."""
 
 
 class HomeScreen(HomeSessions):
-    """What is there, and what can be done."""
+    """The devices, the processes on them, and the sessions."""
 
-    KEYS = HELP
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("q", "leave", show=False),
-        Binding("n", "new", show=False),
-        Binding("r", "look_again", show=False),
-        Binding("c", "compare", show=False),
-        Binding("e", "export", show=False),
-        Binding("a", "take_up", show=False),
-        Binding("s", "stop", show=False),
-        Binding("d", "delete", show=False),
-        Binding("l", "log", show=False),
-        Binding("p", "processes", show=False),
-        Binding("R", "label('name')", show=False),
-        Binding("T", "label('tags')", show=False),
-        Binding("N", "label('note')", show=False),
-        Binding("slash", "filter", show=False),
-        Binding("o", "sort", show=False),
-        Binding("O", "reverse", show=False),
-        Binding("space", "mark", show=False),
-        Binding("enter", "open", show=False),
-        Binding("right", "unfold(True)", show=False),
-        Binding("left", "unfold(False)", show=False),
-        Binding("down,j", "move(1)", show=False),
-        Binding("up,k", "move(-1)", show=False),
-        Binding("pagedown", "move(10)", show=False),
-        Binding("pageup", "move(-10)", show=False),
-        Binding("home", "move(-1000000)", show=False),
-        Binding("end", "move(1000000)", show=False),
-        Binding("escape", "back", show=False),
-    ]
+    BINDINGS: ClassVar[list[BindingType]] = BINDINGS
 
     def __init__(self, *, refresh: float = 1.0, recorder: MachineRecorder | None = None) -> None:
         """``refresh``: seconds between two pictures of the devices.
@@ -69,12 +59,29 @@ class HomeScreen(HomeSessions):
         super().__init__()
         self._every = refresh
         self._recorder = recorder
-        self._layout = Layout()
         self._devices: DevicesNow | None = None
+        self._looks_at: View | None = None
+
+    def compose(self) -> ComposeResult:
+        ascii = self.gpuwatch.look.ascii
+        self._top = Canvas(ascii=ascii, id="top")
+        self._processes = ProcessTable(ascii=ascii)
+        self._middle = Canvas(ascii=ascii, id="middle")
+        self._table = SessionTable()
+        self._foot = Canvas(ascii=ascii, id="foot")
+        yield self._top
+        yield self._processes
+        yield self._middle
+        yield self._table
+        yield self._foot
+        yield self.field
+        yield Footer(compact=True)
 
     def on_mount(self) -> None:
         self.state = replace(self.state, read_only=self.gpuwatch.look.read_only)
         self.set_interval(REFRESH_SECONDS, self.look_for_news)
+        self.app.theme_changed_signal.subscribe(self, lambda _: self._table.redraw())
+        self._table.focus()
 
     def on_unmount(self) -> None:
         devices, self._devices = self._devices, None
@@ -109,15 +116,72 @@ class HomeScreen(HomeSessions):
         self.paint()
 
     def paint(self) -> None:
-        width, height = self.app.size
-        if height < 2:
+        width, height = self.room
+        small = too_small(self.app.size)
+        for each in (self._processes, self._middle, self._table, self._foot):
+            each.display = not small
+        if small:
+            _fit(self._top, height)
             return
-        lines, self._layout = home_rows(self.state, width, height - 1)
-        lines.append(keys_row(home_keys(self.state), width))
-        self.show(lines)
+        foot = foot_rows(self.state, width, height)
+        top = self._top_rows(width, height)
+        listed = 3 + min(len(self.state.items), _LEAST_LISTED)
+        self._look_at(width)
+        _place(self._top, top)
+        self._paint_processes(height - len(top) - len(foot) - listed)
+        self._paint_list(width, height - len(top) - len(foot))
+        _place(self._foot, foot)
         if self.state.edit is not None:
             label = len(f" {self.state.edit.what}: ")
-            self.field.stand(label, height - 2, width - label)
+            self.field.stand(label, height - 1, width - label)
+
+    def _top_rows(self, width: int, height: int) -> list[Line]:
+        devices = self.state.devices
+        if devices is None:
+            return [waiting_row(self.state, width)]
+        running = sum(entry.status in GOING_ON for entry in self.state.entries or ())
+        rows = [head_row(devices, running, width)]
+        rows += alert_rows(devices, width, 3 if height >= _ROOMY else 1)
+        if self.state.grid and devices.panels:
+            return rows + grid_rows(devices, width, height - len(rows) - _LEAST_LISTED)
+        # A list that is short leaves its room to the devices.
+        least = height // 2 if self.state.items else height - 12
+        return rows + device_rows(devices, width, max(3, least - len(rows)))
+
+    def _paint_processes(self, space: int) -> None:
+        devices = self.state.devices
+        shown = on_gpus(devices.processes, self.state.process_query) if devices else []
+        wanted = wanted_rows(shown)
+        rows = min(wanted, max(0, space)) if devices is not None and devices.gpus else 0
+        rows = rows if rows >= min(wanted, 3) else 0
+        self._processes.display = rows > 0
+        _fit(self._processes, rows)
+        self._processes.update(shown)
+
+    def _paint_list(self, width: int, space: int) -> None:
+        filled = bool(self.state.items)
+        self._table.display = filled
+        rows = [heading(self.state, width)]
+        if filled:
+            self._table.update(self.state.items, self.state.marked, self.state.cursor)
+        else:
+            rows += empty_rows(self.state, width, space - 1)
+        _fit(self._middle, 1 if filled else None)
+        self._middle.show(rows)
+
+    def _look_at(self, width: int) -> None:
+        """Ask for what is drawn: histories of all GPUs, or gauges of a single one."""
+        devices = self.state.devices
+        if devices is None or self._devices is None:
+            return
+        count = len(devices.gpus)
+        columns = history_columns(count, width) or graph_columns(width)
+        if self.state.grid:
+            columns = panel_columns(count, width, self.room[1])
+        view = View(grid=count > 1, gauges=count == 1, columns=columns)
+        if view != self._looks_at:
+            self._looks_at = view
+            self._devices.look_at(view)
 
     # Keys and mouse.
 
@@ -181,24 +245,38 @@ class HomeScreen(HomeSessions):
     def action_reverse(self) -> None:
         self.put_in_order(replace(self.state.how, reverse=not self.state.how.reverse))
 
-    def on_clicked(self, message: Clicked) -> None:
-        at = self._layout.item(message.y)
-        if at is not None:
-            self.action_move(at - self.state.cursor)
-            if message.count == 2 and self.state.edit is None:
-                self.action_open()
-
-    def action_scroll_by(self, by: int) -> None:
-        self.action_move(by)
-
-    def action_move(self, by: int) -> None:
-        """To another row; not while something is written for the one under the cursor."""
+    def on_data_table_row_highlighted(self) -> None:
+        """The cursor is on another row; not while something is written for the one before."""
         if self.state.edit is not None and self.state.edit.target is not None:
             return
-        self._wanted = None  # a person's own move counts, however late the list comes
-        cursor = max(0, min(len(self.state.items) - 1, self.state.cursor + by))
-        self.state = replace(self.state, cursor=cursor, message="")
-        self.paint()
+        cursor = self._table.cursor_row
+        if cursor != self.state.cursor:
+            self._wanted = None  # a person's own move counts, however late the list comes
+            self.state = replace(self.state, cursor=cursor, message="")
+            self.paint()
+
+    def on_data_table_row_selected(self) -> None:
+        self.action_open()
+
+    def on_data_table_header_selected(self, message: DataTable.HeaderSelected) -> None:
+        """A click on a column's title sorts by it, a second one the other way round."""
+        names = [order.name for order in ORDERS]
+        name = {"step": "step time", "workload": "name"}.get(str(message.column_key.value))
+        name = name or str(message.column_key.value)
+        if name not in names:
+            return
+        order, how = names.index(name), self.state.how
+        again = order == how.order
+        self.put_in_order(replace(how, order=order, reverse=again and not how.reverse))
+
+    def action_grid(self) -> None:
+        """All GPUs as panels, and back."""
+        if self.state.devices is not None and len(self.state.devices.gpus) > 1:
+            self.state = replace(self.state, grid=not self.state.grid)
+            self.paint()
+
+    def on_process_table_signal(self, message: ProcessTable.Signal) -> None:
+        self.signal(message.pid)
 
     def action_mark(self) -> None:
         current = self.state.current
@@ -211,7 +289,8 @@ class HomeScreen(HomeSessions):
             marked = (*marked, current.path)
         self._lent = tuple(path for path in self._lent if path != current.path)
         self.state = replace(self.state, marked=marked)
-        self.action_move(1)
+        self._table.action_cursor_down()
+        self.paint()
 
     def action_back(self) -> None:
         """One level back: the marks, then the filter."""
@@ -238,6 +317,19 @@ class HomeScreen(HomeSessions):
             self.action_unfold(not current.opened)
         else:
             self.gpuwatch.open_session(current.path)
+
+
+def _place(canvas: Canvas, lines: list[Line]) -> None:
+    """Show rows on a canvas that is as high as they are many."""
+    _fit(canvas, len(lines))
+    canvas.show(lines)
+
+
+def _fit(widget: Widget, rows: int | None) -> None:
+    """Give a widget so many rows; ``None``: what the others leave."""
+    height: int | str = "1fr" if rows is None else rows
+    if widget.styles.height != Scalar.parse(str(height)):
+        widget.styles.height = height
 
 
 def _begins(news: Snapshot) -> bool:

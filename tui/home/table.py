@@ -1,10 +1,9 @@
-"""The sessions and studies of the home screen as rows, only those in sight."""
+"""The rows of the list of sessions and studies, and the details of one."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import lru_cache
 from pathlib import Path
 
 from gpuwatch.core.lazy_dataclass import dataclass
@@ -17,6 +16,8 @@ from gpuwatch.tui.live.rows import samples_rate
 from gpuwatch.tui.widgets.cells import fit, pad, wrap
 from gpuwatch.tui.widgets.line import Line
 
+_LEAST_RESULT = 16
+"""Columns from which on verdicts and reasons have a column."""
 _ROOMY = 130
 """Columns from which a name and what ran stand side by side, and tags have a column."""
 
@@ -43,7 +44,7 @@ def columns(items: Sequence[Item], width: int) -> list[Column]:
         item.entry is not None and item.study is not None and not item.alike for item in items
     )
     listed = [
-        Column("status", 13),
+        Column("status", 15, title="  status"),
         *([Column("name", 20)] if named else []),
         Column("workload", 15, title="name, workload") if mixed else Column("workload", 13),
         Column("environment", 10, title="env") if mixed else Column("environment", 12),
@@ -51,66 +52,32 @@ def columns(items: Sequence[Item], width: int) -> list[Column]:
         Column("took", 8, right=True),
         Column("step", 9, right=True),
         Column("samples/s", 10, right=True),
-        *([Column(" tags", 16)] if tagged else []),
+        *([Column("tags", 16)] if tagged else []),
     ]
-    spare = width - 3 - sum(column.width for column in listed)
+    spare = width - sum(column.width for column in listed)
     if below and spare < 8:
         # The place of a run in its study stands before what ran.
         listed = [column for column in listed if column.name != "samples/s"]
         spare += 10
     spare = max(0, spare)
-    # Verdicts take the room behind the start of their row: sentences are long.
-    said = any(verdict(item) for item in items)
-    most, share = (12, spare // 3) if said else (24, spare // 2)
-    first = min(most, spare if below and spare < 12 else share)
-    grown = {"workload": first, "environment": min(most, share, spare - first)}
-    return [replace(c, width=c.width + grown.get(c.name, 0)) for c in listed]
+    results = any(verdict(item) or _whys(item) for item in items)
+    share = spare // 3 if results else spare // 2
+    first = min(12 if results else 24, spare if below and spare < 12 else share)
+    grown = {"workload": first, "environment": min(12, share, spare - first)}
+    listed = [replace(c, width=c.width + grown.get(c.name, 0)) for c in listed]
+    left = width - sum(column.width for column in listed)
+    if results and left >= _LEAST_RESULT:
+        listed.append(Column("result", left, title=" result"))
+    return listed
 
 
-class _Same:
-    """Items as the key of a cache: equal to themselves alone, for to compare them takes long."""
-
-    def __init__(self, items: Sequence[Item]) -> None:
-        self.items = items
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Same) and self.items is other.items
-
-    def __hash__(self) -> int:
-        return id(self.items)
+Cells = tuple[tuple[str, str], ...]
+"""Text and the role of its colour, of each column of a row."""
 
 
-def table(
-    items: tuple[Item, ...], cursor: int, marked: tuple[Path, ...], width: int, space: int
-) -> tuple[tuple[Line, ...], int]:
-    """At most ``space`` rows with a heading, the one under the cursor in the middle; and which item
-    is the first that is shown. The same rows, as long as they are asked for of the same items."""
-    return _table(_Same(items), cursor, marked, width, space)
-
-
-@lru_cache(maxsize=1)
-def _table(
-    same: _Same, cursor: int, marked: tuple[Path, ...], width: int, space: int
-) -> tuple[tuple[Line, ...], int]:
-    items = same.items
-    shown = columns(items, width)
-    head = Line(width).add("   ")
-    for column in shown:
-        head.add(column.cell(column.title or column.name), "muted")
-    visible = max(1, space - 1)
-    first = max(0, min(cursor - visible // 2, len(items) - visible))
-    rows = [
-        _row(items[at], shown, width, marked, current=at == cursor)
-        for at in range(first, min(len(items), first + visible))
-    ]
-    return (head, *rows), first
-
-
-def _row(
-    item: Item, shown: Sequence[Column], width: int, marked: Sequence[Path], *, current: bool
-) -> Line:
-    mark = str(marked.index(item.path) + 1) if item.path in marked else " "
-    row = Line(width).add("▸" if current else " ", "key").add(f"{mark[-1]} ", "key")
+def cells(item: Item, shown: Sequence[Column], marked: Sequence[Path]) -> Cells:
+    """One row: a mark, then what its columns show."""
+    mark = str(marked.index(item.path) + 1)[-1] if item.path in marked else " "
     state, words = item.state
     try:
         sign, role = MARKS[State(state)]
@@ -119,22 +86,19 @@ def _row(
     of = item.entry or item.study
     assert of is not None
     values = {
-        "status": f"{sign} {words}",
+        "status": f"{mark} {sign} {words}",
         "name": of.name,
         "workload": _what(item, named=any(column.name == "name" for column in shown)),
         "environment": _environment(item),
         "started": started(first_start(item) or ""),
-        " tags": f" {' '.join(of.tags)}",
+        "tags": " ".join(of.tags),
+        "result": " " + (verdict(item) or "; ".join(_whys(item))),
         **_figures(item),
     }
-    said = verdict(item)
-    for column in shown:
-        if said and column.name == "took":
-            row.add(" ").add(said, "text")
-            break
-        colour = {"status": role, "workload": "strong", "name": "strong"}.get(column.name, "text")
-        row.add(column.cell(values[column.name]), colour)
-    return row.painted("select") if current else row
+    roles = {"status": role, "workload": "strong", "name": "strong"}
+    return tuple(
+        (column.cell(values[column.name]), roles.get(column.name, "text")) for column in shown
+    )
 
 
 def _what(item: Item, *, named: bool) -> str:

@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import ClassVar
 
-from textual.binding import Binding, BindingType
+from textual.binding import BindingType
 
 from gpuwatch.core.text import clean
 from gpuwatch.session.study.progress import place
@@ -19,31 +19,22 @@ from gpuwatch.tui.feed.feed import REFRESH_SECONDS, Feed
 from gpuwatch.tui.feed.snapshot import Snapshot, Unreadable
 from gpuwatch.tui.feed.view import View
 from gpuwatch.tui.live.head_rows import trouble_rows
-from gpuwatch.tui.live.keys import HELP, live_keys
+from gpuwatch.tui.live.keys import BINDINGS
 from gpuwatch.tui.live.page import Drawn, drawn
 from gpuwatch.tui.live.rows import ZOOMS, Options
 from gpuwatch.tui.live.stopping import Stopping
 from gpuwatch.tui.live.time_travel import TimeTravel
 from gpuwatch.tui.live.views import Views
-from gpuwatch.tui.widgets.keys import keys_row
 from gpuwatch.tui.widgets.line import Line
+
+_CONDITIONAL = ("over", "compare", "stop", "pause", "play", "grid")
+"""Actions that apply at times."""
 
 
 class LiveScreen(TimeTravel, Views, Stopping):
     """Shows one session through a feed of its own."""
 
-    KEYS = HELP
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("space", "pause", show=False),
-        Binding("l", "log", show=False),
-        Binding("p", "processes", show=False),
-        Binding("i", "numbers", show=False),
-        Binding("K", "kernels", show=False),
-        Binding("c", "compare", show=False),
-        Binding("e", "export", show=False),
-        Binding("enter", "over", show=False),
-        Binding("escape", "back", show=False),
-    ]
+    BINDINGS: ClassVar[list[BindingType]] = BINDINGS
 
     def __init__(
         self,
@@ -71,6 +62,7 @@ class LiveScreen(TimeTravel, Views, Stopping):
         self._awaiting = False
         """The run is over, was watched, and its study goes on."""
         self._drawn = Drawn([])
+        self._keys_that_apply: frozenset[str] = frozenset()
         self._delivery: Delivery | None = None
         self._feed = Feed(lambda: path, self._post, refresh=refresh, now_ns=now_ns)
         self._feed.ask(self._view)
@@ -150,19 +142,42 @@ class LiveScreen(TimeTravel, Views, Stopping):
 
     def paint(self) -> None:
         """Draw what is known."""
-        width, height = self.app.size
-        if height < 2:
+        width, height = self.room
+        if height < 1:
             return
         if self.snapshot is not None:
-            lines = self._lines(self.snapshot, width, height - 1)
+            lines = self._lines(self.snapshot, width, height)
             if self.trouble is not None:
                 rows = trouble_rows(self.trouble.trouble, width)
                 lines[-len(rows) :] = rows
         else:
             lines = self._waiting(width)
-        lines += [Line(width) for _ in range(height - 1 - len(lines))]
-        lines.append(keys_row(live_keys(self.snapshot, self.options, self._view), width))
         self.show(lines)
+        self._refresh_keys()
+
+    def _refresh_keys(self) -> None:
+        """Have the footer drawn anew where other keys apply."""
+        apply = frozenset(action for action in _CONDITIONAL if self.check_action(action, ()))
+        if apply != self._keys_that_apply:
+            self._keys_that_apply = apply
+            self.refresh_bindings()
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """Which of the keys apply to what is shown now."""
+        snapshot = self.snapshot
+        goes_on = snapshot is not None and snapshot.goes_on
+        over = snapshot is not None and not goes_on
+        if action == "over":
+            return over or self._view.grid
+        if action == "compare":
+            return over or (snapshot is not None and snapshot.place is not None)
+        if action == "stop":
+            return goes_on and snapshot is not None and not snapshot.machine_only
+        if action in ("pause", "play"):
+            return (action == "play") == (self.travelling or not goes_on)
+        if action == "grid":
+            return snapshot is not None and len(snapshot.gpus) > 1
+        return True
 
     def _lines(self, snapshot: Snapshot, width: int, height: int) -> list[Line]:
         if not self._view.roofline:

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar
-
-from textual.binding import Binding, BindingType
+from typing import TYPE_CHECKING
 
 from gpuwatch.tui import commands
 from gpuwatch.tui.display_options import READ_ONLY
@@ -20,11 +18,6 @@ if TYPE_CHECKING:
 
 class Stopping(CanvasScreen):
     """The part of the live screen that stops a run."""
-
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("q", "leave", show=False),
-        Binding("s", "stop", show=False),
-    ]
 
     path: Path
     snapshot: Snapshot | None

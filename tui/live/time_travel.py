@@ -5,10 +5,9 @@ from __future__ import annotations
 import time
 from abc import abstractmethod
 from math import inf
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
 
 from textual import events
-from textual.binding import Binding, BindingType
 
 from gpuwatch.core.text import clean
 from gpuwatch.core.units import NS, clock_time
@@ -34,19 +33,6 @@ class TimeTravel(CanvasScreen):
     :meth:`action_play` on Space and :meth:`to_now` on Esc where :attr:`travelling` is true, and
     says in :meth:`_rows_of_time` where the axis and the bar stand.
     """
-
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("left", "step(-1)", show=False),
-        Binding("right", "step(1)", show=False),
-        Binding("shift+left", "step(-10)", show=False),
-        Binding("shift+right", "step(10)", show=False),
-        Binding("left_square_bracket", "event(-1)", show=False),
-        Binding("right_square_bracket", "event(1)", show=False),
-        Binding("home", "start", show=False),
-        Binding("end", "to_now", show=False),
-        Binding("less_than_sign", "speed(-1)", show=False),
-        Binding("greater_than_sign", "speed(1)", show=False),
-    ]
 
     snapshot: Snapshot | None
     _view: View

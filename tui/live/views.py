@@ -4,9 +4,6 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from dataclasses import replace
-from typing import ClassVar
-
-from textual.binding import Binding, BindingType
 
 from gpuwatch.tui.feed.snapshot import Snapshot
 from gpuwatch.tui.feed.view import View
@@ -19,21 +16,6 @@ from gpuwatch.tui.widgets.canvas_screen import CanvasScreen
 
 class Views(CanvasScreen):
     """The part of the live screen that chooses what is drawn."""
-
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("tab", "select(1)", show=False, priority=True),
-        Binding("shift+tab", "select(-1)", show=False, priority=True),
-        Binding("down,j", "row(1)", show=False),
-        Binding("up,k", "row(-1)", show=False),
-        Binding("g", "grid", show=False),
-        Binding("m", "metric(1)", show=False),
-        Binding("M", "metric(-1)", show=False),
-        Binding("z", "zoom(0)", show=False),
-        Binding("minus", "zoom(1)", show=False),
-        Binding("plus,equals_sign", "zoom(-1)", show=False),
-        Binding("o", "roofline", show=False),
-        *(Binding(str(digit), f"gpu({digit})", show=False) for digit in range(10)),
-    ]
 
     snapshot: Snapshot | None
     options: Options
@@ -61,7 +43,7 @@ class Views(CanvasScreen):
         width, height = self.app.size
         if not grid or self.snapshot is None:
             return graph_columns(width)
-        return panel_columns(self.snapshot, self.options, width, height - 1)
+        return panel_columns(self.snapshot, self.options, width, height)
 
     def _fit_panels(self) -> None:
         """A row more above the panels may lay them out anew: ask for histories of their width."""
@@ -99,8 +81,6 @@ class Views(CanvasScreen):
         """All GPUs, and back to one."""
         if self.snapshot is not None and len(self.snapshot.gpus) > 1:
             self._ask_columns(grid=not self._view.grid, roofline=False)
-        elif self.snapshot is not None:
-            self._say("this session has one GPU" if self.snapshot.gpus else "no GPU recorded")
 
     def action_metric(self, by: int) -> None:
         """The next metric in the graph that can be picked; behind the last one: none."""

@@ -22,7 +22,6 @@ from gpuwatch.tui.log.pager import LogPager, Place
 from gpuwatch.tui.log.rows import STREAMS, LogOptions, height_of, line_rows, told
 from gpuwatch.tui.log.search import Found
 from gpuwatch.tui.widgets.canvas_screen import WritingScreen
-from gpuwatch.tui.widgets.keys import keys_row
 from gpuwatch.tui.widgets.line import Line
 
 _LOOK_SECONDS = 0.5
@@ -45,36 +44,25 @@ class Searched(Message):
 class LogScreen(WritingScreen):
     """Shows what a run wrote; Esc closes it."""
 
-    KEYS: ClassVar[tuple[tuple[str, str], ...]] = (
-        ("/", "search: small letters find capitals too; ↑ the last text again, Esc forgets it"),
-        ("n N", "the next line that was found, the one before"),
-        ("f", "follow the end of a run that goes on, or stay"),
-        ("1 2 3", "both streams, standard output alone, standard error alone"),
-        ("w", "wrap long lines, or cut them"),
-        ("← →", "shift long lines"),
-        ("↑ ↓ PgUp PgDn", "scroll; j, k and Space too"),
-        ("Home End", "the first line, the last one"),
-        ("Esc or q", "back; l too"),
-    )
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("q,l", "close", show=False),
-        Binding("escape", "back", show=False),
-        Binding("slash", "search", show=False),
-        Binding("n", "hit(1)", show=False),
-        Binding("N", "hit(-1)", show=False),
-        Binding("f", "follow", show=False),
-        Binding("1", "stream(1)", show=False),
-        Binding("2", "stream(2)", show=False),
-        Binding("3", "stream(3)", show=False),
-        Binding("w", "wrap", show=False),
-        Binding("left", "shift(-1)", show=False),
-        Binding("right", "shift(1)", show=False),
-        Binding("down,j", "scroll_by(1)", show=False),
-        Binding("up,k", "scroll_by(-1)", show=False),
-        Binding("pagedown,space", "page(1)", show=False),
-        Binding("pageup", "page(-1)", show=False),
-        Binding("home", "first", show=False),
-        Binding("end", "last", show=False),
+        Binding("escape", "back", "back"),
+        Binding("slash", "search", "search", tooltip="search: small letters match capitals too"),
+        Binding("n", "hit(1)", "next match"),
+        Binding("N", "hit(-1)", "match before"),
+        Binding("f", "follow", "follow", tooltip="follow the end of a run that goes on, or stay"),
+        Binding("1", "stream(1)", "both", tooltip="both streams"),
+        Binding("2", "stream(2)", "out", tooltip="standard output alone"),
+        Binding("3", "stream(3)", "err", tooltip="standard error alone"),
+        Binding("w", "wrap", "wrap", tooltip="wrap long lines, or cut them"),
+        Binding("q,l", "close", "close", show=False),
+        Binding("left", "shift(-1)", "left", show=False, tooltip="shift long lines"),
+        Binding("right", "shift(1)", "right", show=False, tooltip="shift long lines"),
+        Binding("down,j", "scroll_by(1)", "down", show=False),
+        Binding("up,k", "scroll_by(-1)", "up", show=False),
+        Binding("pagedown,space", "page(1)", "page down", show=False),
+        Binding("pageup", "page(-1)", "page up", show=False),
+        Binding("home", "first", "first line", show=False),
+        Binding("end", "last", "last line", show=False),
     ]
 
     def __init__(self, path: Path, *, upto_ns: int | None = None) -> None:
@@ -153,7 +141,7 @@ class LogScreen(WritingScreen):
     @property
     def _room(self) -> int:
         """Rows of the log."""
-        return max(1, self.app.size.height - 2 - bool(self._said))
+        return max(1, self.room[1] - 1 - bool(self._said) - self.field.display)
 
     @property
     def _said(self) -> str:
@@ -161,13 +149,13 @@ class LogScreen(WritingScreen):
         return self._message or self._hits.words()
 
     def paint(self) -> None:
-        width, height = self.app.size
-        if height < 4:
+        width, height = self.room
+        if height < 3:
             return
         lines = self._log_rows(width)
         if self._trouble is not None:
             lines[1:1] = trouble_rows(self._trouble, width)
-        foot = 1 + bool(self._said)
+        foot = bool(self._said) + self.field.display
         lines = lines[: height - foot]
         lines += [Line(width) for _ in range(height - foot - len(lines))]
         if self._said:
@@ -175,8 +163,6 @@ class LogScreen(WritingScreen):
         if self.field.display:
             lines.append(Line(width).add(_SEARCH, "key"))
             self.field.stand(len(_SEARCH), height - 1, width - len(_SEARCH))
-        else:
-            lines.append(keys_row(self._keys(), width))
         self.show(lines)
 
     def _log_rows(self, width: int) -> list[Line]:
@@ -218,16 +204,6 @@ class LogScreen(WritingScreen):
         if self.upto_ns is not None:
             parts.append(f"up to {clock_time(self.upto_ns / NS)}")
         return [*parts, "following"] if self._follow else parts
-
-    def _keys(self) -> list[tuple[str, str]]:
-        keys = [("Esc", "forget the search" if self._hits.query else "back"), ("/", "search")]
-        if self._hits.any:
-            keys += [("n", "next"), ("N", "before")]
-        if self._live:
-            keys.append(("f", "stay" if self._follow else "follow"))
-        keys += [("1", "both"), ("2", "out"), ("3", "err")]
-        keys.append(("w", "cut lines" if self._wrap else "wrap"))
-        return [*keys, ("↑↓", "scroll"), ("?", "help")]
 
     # Moving.
 

@@ -21,7 +21,6 @@ from gpuwatch.tui.new_run.form import Form, arguments
 from gpuwatch.tui.new_run.rows import Drawn, launch_rows
 from gpuwatch.tui.new_run.state import (
     LaunchState,
-    current,
     gone_to,
     moved,
     next_part,
@@ -35,7 +34,6 @@ from gpuwatch.tui.new_run.state import (
 )
 from gpuwatch.tui.widgets.canvas import Clicked
 from gpuwatch.tui.widgets.canvas_screen import WritingScreen
-from gpuwatch.tui.widgets.keys import keys_row
 
 PLAN_AFTER_SECONDS = 0.25
 """Without a key before the plan is asked for."""
@@ -47,26 +45,15 @@ Change = Callable[[LaunchState], LaunchState]
 class NewRunScreen(WritingScreen):
     """Asks what to run and where, tells what that will be, and starts it."""
 
-    KEYS = (
-        ("Enter", "start; so does Ctrl+S"),
-        ("↑↓", "move; in the list of workloads: choose"),
-        ("Tab, Shift+Tab", "next part, the one before"),
-        ("Space", "tick, or the next choice"),
-        ("←→", "the next choice, the one before"),
-        ("PgUp PgDn", "eight rows up or down"),
-        ("Home End", "first or last; in a field: its start or end"),
-        ("Ctrl+U", "empty a field to the left; Ctrl+K to the right, Ctrl+W a word"),
-        ("Esc", "back; a run that is being started goes on"),
-    )
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("escape", "back", show=False, priority=True),
-        Binding("enter,ctrl+s", "start", show=False, priority=True),
-        Binding("tab", "part(1)", show=False, priority=True),
-        Binding("shift+tab", "part(-1)", show=False, priority=True),
-        Binding("down", "move(1)", show=False, priority=True),
-        Binding("up", "move(-1)", show=False, priority=True),
-        Binding("pagedown", "move(8)", show=False, priority=True),
-        Binding("pageup", "move(-8)", show=False, priority=True),
+        Binding("enter,ctrl+s", "start", "start", priority=True),
+        Binding("escape", "back", "back", priority=True),
+        Binding("tab", "part(1)", "next part", priority=True),
+        Binding("shift+tab", "part(-1)", "part before", show=False, priority=True),
+        Binding("down", "move(1)", "down", show=False, priority=True),
+        Binding("up", "move(-1)", "up", show=False, priority=True),
+        Binding("pagedown", "move(8)", "eight rows down", show=False, priority=True),
+        Binding("pageup", "move(-8)", "eight rows up", show=False, priority=True),
     ]
 
     def __init__(self) -> None:
@@ -86,13 +73,13 @@ class NewRunScreen(WritingScreen):
         self._ask()
 
     def paint(self) -> None:
-        width, height = self.app.size
-        if height < 4:
+        width, height = self.room
+        if height < 3:
             return
         first = self._drawn.first
-        self.state = replace(self.state, roomy=height > ROOMY)
-        self._drawn = launch_rows(self.state, width, height - 1, first, follow=self._follow)
-        self.show([*self._drawn.lines, keys_row(self._keys(), width)])
+        self.state = replace(self.state, roomy=height >= ROOMY)
+        self._drawn = launch_rows(self.state, width, height, first, follow=self._follow)
+        self.show(self._drawn.lines)
         self._place_field()
 
     def _place_field(self) -> None:
@@ -105,19 +92,6 @@ class NewRunScreen(WritingScreen):
         if not self.field.display or self._written != self.state.cursor or text != self.field.value:
             self.field.write(text)
         self._written = self.state.cursor
-
-    def _keys(self) -> list[tuple[str, str]]:
-        item = current(self.state)
-        keys = [("Enter", "start"), ("Tab", "next part")]
-        if item.part == "workload":
-            keys.append(("↑↓", "choose"))
-        else:
-            keys.append(("↑↓", "move"))
-        if item.kind in ("tick", "more"):
-            keys.append(("Space", "tick" if item.kind == "tick" else "show"))
-        if item.kind == "choice":
-            keys.append(("←→", "choose"))
-        return [*keys, ("Esc", "back"), ("F1", "help")]
 
     def _change(self, change: Change) -> None:
         """Take a new state, draw it, and ask again where the form became another."""

@@ -112,7 +112,8 @@ def replay(path: Path, interval: float | None = None, *, say: Say = say_aloud) -
 def devices(interval: float = INTERVAL_SECONDS, *, say: Say = say_aloud) -> int:
     """The devices of this machine, until Ctrl-C."""
     news: SimpleQueue[Snapshot | Unreadable] = SimpleQueue()
-    source = DevicesNow(news.put, gauges=True)
+    source = DevicesNow(news.put)
+    source.look_at(View())
     try:
         source.start()
         named, due = False, 0.0

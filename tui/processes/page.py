@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import ClassVar
 
 from textual.binding import Binding, BindingType
@@ -11,41 +11,26 @@ from textual.binding import Binding, BindingType
 from gpuwatch.core.text import clean
 from gpuwatch.tui.feed.delivery import Delivery, News
 from gpuwatch.tui.feed.hardware.devices_now import DevicesNow
-from gpuwatch.tui.feed.processes import ProcessNow, some_may_be_left_out
+from gpuwatch.tui.feed.processes import some_may_be_left_out
 from gpuwatch.tui.feed.snapshot import Snapshot
 from gpuwatch.tui.live.head_rows import title_row, warning_rows
-from gpuwatch.tui.processes.rows import process_rows, unknown_rows
+from gpuwatch.tui.processes.rows import ORDERS, in_order, process_rows, unknown_rows
 from gpuwatch.tui.widgets.canvas_screen import CanvasScreen
 from gpuwatch.tui.widgets.cells import wrap
-from gpuwatch.tui.widgets.keys import keys_row
 from gpuwatch.tui.widgets.line import Line
 from gpuwatch.tui.widgets.page import SCROLLING
 
 _LOOK_SECONDS = 0.5
 """Between two looks for a newer snapshot."""
-_ORDERS: tuple[tuple[str, Callable[[ProcessNow], float | None] | None], ...] = (
-    ("GPU memory", None),
-    ("GPU use", lambda process: process.gpu_share),
-    ("cores", lambda process: process.cores),
-    ("memory", lambda process: process.resident),
-)
-"""Names of the columns and what they sort by; the first is the order of a snapshot."""
 
 
 class ProcessScreen(CanvasScreen):
     """Who uses the GPUs and what the run's processes use; it scrolls, ``o`` sorts."""
 
-    KEYS = (
-        ("↑ ↓ PgUp PgDn", "scroll; j, k and Space too"),
-        ("Home End", "the first row, the last one"),
-        ("o", "next order: GPU memory, GPU use, cores, memory"),
-        ("Esc, q or p", "back"),
-    )
-
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("escape,q,p,enter", "close", show=False),
+        Binding("escape,q,p,enter", "close", "back"),
+        Binding("o", "order", "sort", tooltip="sort by GPU memory, GPU time, CPU, memory in turn"),
         *SCROLLING,
-        Binding("o", "order", show=False),
     ]
 
     def __init__(self, latest: Callable[[], Snapshot | None]) -> None:
@@ -65,33 +50,28 @@ class ProcessScreen(CanvasScreen):
             self.paint()
 
     def paint(self) -> None:
-        width, height = self.app.size
-        if height < 2:
+        width, height = self.room
+        if height < 1:
             return
         self._shown = snapshot = self._latest()
         if snapshot is None:
             lines = [Line(width).add(" gpuwatch ", "brand").add("processes", "strong")]
             lines += [Line(width), Line(width).add(f" {self._waiting()}", "muted")]
-            keys = [("Esc", "back")]
         else:
-            lines, keys = self._drawn(snapshot, width, height - 1)
-        lines = lines[: height - 1]
-        lines += [Line(width) for _ in range(height - 1 - len(lines))]
-        lines.append(keys_row(keys, width))
-        self.show(lines)
+            lines = self._drawn(snapshot, width, height)
+        self.show(lines[:height])
 
     def _waiting(self) -> str:
         return "reading the processes …"
 
-    def _drawn(
-        self, snapshot: Snapshot, width: int, height: int
-    ) -> tuple[list[Line], list[tuple[str, str]]]:
+    def _drawn(self, snapshot: Snapshot, width: int, height: int) -> list[Line]:
         top = [title_row(snapshot, width, paused=False), *warning_rows(snapshot, width)]
-        rows = process_rows(self._sorted(snapshot.processes), width, len(snapshot.processes))
-        keys = [("Esc", "back")]
+        rows = process_rows(
+            in_order(snapshot.processes, self._order), width, len(snapshot.processes)
+        )
         if not rows:
-            return [*top, *_nothing(snapshot, width)], [*keys, ("?", "help")]
-        top += [_summary(snapshot, _ORDERS[self._order][0], width), Line(width), rows[0]]
+            return [*top, *_nothing(snapshot, width)]
+        top += [_summary(snapshot, ORDERS[self._order][0], width), Line(width), rows[0]]
         foot = [
             Line(width).add(f" {line}", "muted")
             for reason in unknown_rows(snapshot.processes)
@@ -103,28 +83,14 @@ class ProcessScreen(CanvasScreen):
         shown = rows[1 + self._first : 1 + self._first + space]
         if foot:
             foot.insert(0, Line(width))
-        keys.append(("o", "next order"))
-        if len(rows) - 1 > space:
-            keys.append(("↑↓", f"scroll, {self._first + 1} of {len(rows) - 1}"))
-        return [*top, *shown, *foot], [*keys, ("?", "help")]
-
-    def _sorted(self, processes: Sequence[ProcessNow]) -> Sequence[ProcessNow]:
-        weight = _ORDERS[self._order][1]
-        if weight is None:
-            return processes
-
-        def heavy(process: ProcessNow) -> float:
-            value = weight(process)
-            return 1.0 if value is None else -value
-
-        return sorted(processes, key=heavy)
+        return [*top, *shown, *foot]
 
     def action_scroll_by(self, by: int) -> None:
         self._first += by
         self.paint()
 
     def action_order(self) -> None:
-        self._order = (self._order + 1) % len(_ORDERS)
+        self._order = (self._order + 1) % len(ORDERS)
         self._first = 0
         self.paint()
 

@@ -12,8 +12,30 @@ from gpuwatch.tui.feed.processes import ProcessNow, some_may_be_left_out
 from gpuwatch.tui.widgets.cells import pad
 from gpuwatch.tui.widgets.line import Line
 
-_WHOSE = ((160, 40), (120, 30), (100, 22), (80, 14), (0, 8))
-"""From so many columns on, so many for whose a process is."""
+ORDERS: tuple[tuple[str, Callable[[ProcessNow], float | None] | None], ...] = (
+    ("GPU memory", None),
+    ("GPU time", lambda process: process.gpu_share),
+    ("CPU", lambda process: process.cores),
+    ("memory", lambda process: process.resident),
+)
+"""Names of the orders and what they sort by; the first is the order of a snapshot."""
+
+
+def in_order(processes: Sequence[ProcessNow], order: int) -> list[ProcessNow]:
+    """Sorted by ``ORDERS[order]``, the largest first; unknown values come last."""
+    value = ORDERS[order][1]
+    if value is None:
+        return list(processes)
+
+    def falling(process: ProcessNow) -> float:
+        size = value(process)
+        return 1.0 if size is None else -size
+
+    return sorted(processes, key=falling)
+
+
+_USER = ((160, 40), (120, 30), (100, 22), (80, 14), (0, 8))
+"""From so many columns on, so many for its user."""
 _SPACIOUS = 100
 """From so many columns on units are whole, and ages are told."""
 _MOST_REASONS = 6
@@ -63,16 +85,16 @@ def unknown_rows(processes: Sequence[ProcessNow]) -> list[str]:
 
 
 def _columns(width: int) -> list[_Column]:
-    whose = next(size for least, size in _WHOSE if width >= least)
+    user = next(size for least, size in _USER if width >= least)
     tight = width < _SPACIOUS
     size = 7 if tight else 9
     return [
         _Column("GPU", -4, 0, _gpus, "strong"),
         _Column("PID", 7, 0, lambda each: str(each.pid)),
-        _Column("whose", -whose, 0, _whose),
+        _Column("user", -user, 0, _user),
         _Column("GPU mem", size, 0, lambda each: _gpu_memory(each, tight), "strong"),
-        _Column("GPU use", 7, 0, _gpu_time),
-        _Column("cores", 5, 70, lambda each: _number(each.cores)),
+        _Column("SM %", 7, 0, _gpu_time),
+        _Column("CPU %", 6, 70, lambda each: _cpu(each.cores)),
         _Column("memory", size, 76, lambda each: _size(each.resident, tight)),
         _Column("age", 9, _SPACIOUS, _age),
     ]
@@ -82,7 +104,7 @@ def _heading(columns: Sequence[_Column], width: int) -> Line:
     row = Line(width).add("     ", "muted")
     for column in columns:
         row.add(_cell(column.title, column.width), "muted").add(" ")
-    return row.add(" process", "muted")
+    return row.add(" command", "muted")
 
 
 def _row(process: ProcessNow, columns: Sequence[_Column], width: int) -> Line:
@@ -110,7 +132,7 @@ def _gpus(process: ProcessNow) -> str:
     return ",".join(clean(each.device).removeprefix("gpu") for each in process.gpus)
 
 
-def _whose(process: ProcessNow) -> str:
+def _user(process: ProcessNow) -> str:
     """The environment of the run's own; of others the user, and the container or job."""
     if process.owned:
         return clean(process.place or "")
@@ -138,8 +160,9 @@ def _age(process: ProcessNow) -> str:
     return clock_time((process.t - process.started) / NS)
 
 
-def _number(value: float | None) -> str:
-    return UNKNOWN if value is None else f"{value:.1f}"
+def _cpu(cores: float | None) -> str:
+    """In percent of one core, as top writes it."""
+    return UNKNOWN if cores is None else f"{100 * cores:.0f}"
 
 
 def _belongs(process: ProcessNow, selected: str | None) -> bool:

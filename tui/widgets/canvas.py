@@ -7,7 +7,7 @@ from itertools import zip_longest
 
 from rich.segment import Segment
 from textual import events
-from textual.geometry import Region
+from textual.geometry import Region, Size
 from textual.message import Message
 from textual.strip import Strip
 from textual.widget import Widget
@@ -40,17 +40,25 @@ class Scrolled(Message):
         self.by, self.x, self.y = by, x, y
 
 
+def too_small(size: Size) -> bool:
+    """Whether nothing fits on a terminal of that size."""
+    return size.width < LEAST[0] or size.height < LEAST[1]
+
+
 class Canvas(Widget):
     """Draws the rows it is given; rows beyond its height are not drawn."""
 
-    can_focus = False
+    ALLOW_SELECT = False
 
-    def __init__(self, *, ascii: bool = False) -> None:
+    def __init__(self, *, ascii: bool = False, id: str | None = None) -> None:
         """``ascii``: say in words what one mark cannot say in ASCII."""
-        super().__init__()
+        super().__init__(id=id)
         self._ascii = ascii
         self._rows: list[tuple[Span, ...]] = []
         self._presses: list[tuple[Press, ...]] = []
+
+    def on_mount(self) -> None:
+        self.app.theme_changed_signal.subscribe(self, lambda _: self.refresh())
 
     def show(self, lines: Sequence[Line]) -> None:
         """Draw ``lines``; only rows that differ from what stands there are painted, each up to the
@@ -68,17 +76,16 @@ class Canvas(Widget):
             self.refresh(*regions)
 
     def render_line(self, y: int) -> Strip:
-        roles = styles(self.app.theme, self.app.no_color)
+        roles = styles(self.app.current_theme, self.app.no_color)
         segments = [Segment(text, roles.get(role, roles["text"])) for text, role in self._row(y)]
         return Strip(segments).adjust_cell_length(self.size.width, roles["text"])
 
     def _row(self, y: int) -> tuple[Span, ...]:
         """What stands in row ``y``: on a screen that nothing fits on, that it is too small."""
-        columns, rows = LEAST
-        width, height = self.app.size
-        if width < columns or height < rows:
-            told = (("too small", "text"), (f"needs {columns}x{rows}", "muted"))
-            return (told[y],) if y < len(told) else ()
+        if too_small(self.app.size):
+            columns, rows = LEAST
+            said = (("too small", "text"), (f"needs {columns}x{rows}", "muted"))
+            return (said[y],) if y < len(said) else ()
         return self._rows[y] if y < len(self._rows) else ()
 
     def on_click(self, event: events.Click) -> None:

@@ -1,4 +1,4 @@
-"""A screen that is one canvas: painted anew when it is resized or shown again."""
+"""The base of every screen: a canvas with rows of text, and Textual's footer with the keys."""
 
 from __future__ import annotations
 
@@ -7,7 +7,9 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, ClassVar
 
 from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
 from textual.screen import Screen
+from textual.widgets import Footer
 
 from gpuwatch.tui.widgets.canvas import Canvas, Scrolled
 from gpuwatch.tui.widgets.field import Field
@@ -19,15 +21,15 @@ if TYPE_CHECKING:
 
 
 class CanvasScreen(Screen[None]):
-    """Subclasses say what is drawn, in :meth:`paint`, and which keys they know."""
+    """Subclasses draw in :meth:`paint`, and declare their keys once, in ``BINDINGS``.
 
-    KEYS: ClassVar[tuple[tuple[str, str], ...]] = ()
-    """The keys and what they do, for the help page and the command palette.
-
-    A row without a key is the heading of those below it.
+    A binding's description stands in the footer, its tooltip in the help and the palette.
     """
 
     AUTO_FOCUS = ""
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("question_mark,f1", "app.help", "help", tooltip="all keys of this screen"),
+    ]
 
     _canvas: Canvas | None = None
 
@@ -40,31 +42,31 @@ class CanvasScreen(Screen[None]):
         """Whether no other screen is over this one; ``is_current`` holds one further down too."""
         return self.app.screen is self
 
+    @property
+    def room(self) -> tuple[int, int]:
+        """Columns and rows of the canvas: the terminal without the footer."""
+        width, height = self.app.size
+        return width, height - 1
+
     @abstractmethod
     def paint(self) -> None:
-        """Draw what is known, with :meth:`show`."""
+        """Draw the current state, with :meth:`show`."""
 
     def show(self, lines: Sequence[Line]) -> None:
-        """Draw ``lines``, where there is still something to draw on.
-
-        The canvas goes before its screen does, and what the screen waited for may come in between.
-        """
+        """Draw ``lines``; nothing once the canvas is gone, which happens before its screen goes."""
         if self._canvas is not None and self._canvas.is_attached:
             self._canvas.show(lines)
 
     def compose(self) -> ComposeResult:
         self._canvas = Canvas(ascii=self.gpuwatch.look.ascii)
         yield self._canvas
+        yield Footer(compact=True)
 
     def ask(self, question: Question, then: Callable[[], None]) -> None:
         """Ask over this screen, and do ``then`` once the answer is yes."""
         from gpuwatch.tui.widgets.dialog import Dialog
 
         self.app.push_screen(Dialog(question), lambda yes: then() if yes else None)
-
-    def action_help(self) -> None:
-        """The page of keys."""
-        self.gpuwatch.help(self.KEYS)
 
     def on_scrolled(self, message: Scrolled) -> None:
         """The wheel does what a screen's ``action_scroll_by(rows)`` does, if it has one."""
@@ -80,7 +82,7 @@ class CanvasScreen(Screen[None]):
 
 
 class WritingScreen(CanvasScreen):
-    """One on which a line of text can be written, too."""
+    """A canvas screen on which a line of text can be written."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -8,7 +8,6 @@ stay apart for people who lack one kind of cone. ``faint`` is for lines that say
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from rich.style import Style
@@ -151,15 +150,69 @@ def _theme(name: str, colours: Mapping[str, str], dark: bool) -> Theme:
     )
 
 
-@lru_cache(maxsize=8)
-def styles(theme: str, no_color: bool) -> Mapping[str, Style]:
-    """Rich styles by role for Textual's theme of that name."""
-    if no_color:
+def styles(theme: Theme, no_color: bool) -> Mapping[str, Style]:
+    """Rich styles by role, for our themes and for Textual's."""
+    return _styles("" if no_color else theme.name, theme)
+
+
+_cached: dict[str, Mapping[str, Style]] = {}
+
+
+def _styles(name: str, theme: Theme) -> Mapping[str, Style]:
+    if name not in _cached:
+        _cached[name] = _made(name, theme)
+    return _cached[name]
+
+
+def _made(name: str, theme: Theme) -> Mapping[str, Style]:
+    if not name:
         return {role: Style.parse(_PLAIN.get(role, "")) for role in ROLES}
-    colours = {DARK: _DARK, LIGHT: _LIGHT}.get(theme)
-    if colours is None:
+    if theme.ansi:
         return {role: Style.parse(_TERMINAL.get(role, "")) for role in ROLES}
+    colours = {DARK: _DARK, LIGHT: _LIGHT}.get(name) or _derived(theme)
     base = Style(bgcolor=colours["background"])
     return {
         role: base + Style.parse(text) for role, text in colours.items() if role != "background"
     } | {"background": base}
+
+
+def _derived(theme: Theme) -> Mapping[str, str]:
+    """The roles' colours in one of Textual's own themes."""
+    from textual.color import Color
+
+    made = theme.to_color_system().generate()
+
+    def colour(name: str) -> Color:
+        return Color.parse(made[name])
+
+    back, front = colour("background"), colour("foreground")
+
+    def mixed(name: str, share: float) -> str:
+        return back.blend(colour(name), share, alpha=1.0).hex
+
+    full = {
+        "text": "foreground",
+        "good": "success",
+        "warn": "warning",
+        "utilization": "success",
+        "bandwidth": "secondary",
+        "flops": "warning",
+        "picked": "accent",
+        "progress": "primary",
+    }
+    return {
+        "background": back.hex,
+        **{role: mixed(name, 1.0) for role, name in full.items()},
+        "strong": f"bold {front.hex}",
+        "muted": mixed("foreground", 0.65),
+        "faint": mixed("foreground", 0.3),
+        "brand": f"bold {mixed('primary', 1.0)}",
+        "key": f"bold {mixed('primary', 1.0)}",
+        "bad": f"bold {mixed('error', 1.0)}",
+        "utilization-fill": mixed("success", 0.6),
+        "bandwidth-fill": mixed("secondary", 0.6),
+        "flops-fill": mixed("warning", 0.6),
+        "picked-fill": mixed("accent", 0.6),
+        "select": f"{front.hex} on {mixed('primary', 0.35)}",
+        "bar": f"{front.hex} on {colour('panel').hex}",
+    }

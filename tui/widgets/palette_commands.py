@@ -1,47 +1,42 @@
-"""What the command palette finds: every key of the screen below it, by what it does."""
+"""The actions of the screen below, in Textual's command palette."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import Any
 
-from rich.text import Text
 from textual.command import DiscoveryHit, Hit, Hits, Provider
 
-from gpuwatch.tui.widgets.cells import pad
-from gpuwatch.tui.widgets.keys import all_keys, names_of
+from gpuwatch.tui.widgets.help import text_of
 
-_MOVES = frozenset({"up", "down", "left", "right", "pageup", "pagedown", "home", "end", "ctrl+p"})
+_MOVES = frozenset({"up", "down", "left", "right", "pageup", "pagedown", "home", "end", "tab"})
 """Keys that nobody looks for by words."""
-_KEY = 18
-"""Columns of the keys."""
 
 
 class Commands(Provider):
-    """Each action presses its key."""
+    """Every binding with a description."""
 
-    def _known(self) -> Iterable[tuple[str, str, Callable[[], None]]]:
-        """Keys as they are written, what they do, and the act."""
-        for label, what in all_keys(getattr(self.screen, "KEYS", ())):
-            names = names_of(label)
-            if names and names[0] not in _MOVES:
-                yield label, what, self._pressing(names[0])
-
-    def _pressing(self, key: str) -> Callable[[], None]:
-        return lambda: self.app.simulate_key(key)
+    def _commands(self) -> Iterator[tuple[str, str, Callable[[], Any]]]:
+        """What it does, the key, and the action; each action once."""
+        seen = set()
+        for node, binding, enabled, _ in self.screen.active_bindings.values():
+            text = text_of(binding)
+            moves = binding.key.rpartition("+")[2] in _MOVES
+            if enabled and text and not moves and binding.action not in seen:
+                seen.add(binding.action)
+                act = partial(self.app.run_action, binding.action, node)
+                yield text, self.app.get_key_display(binding), act
 
     async def discover(self) -> Hits:
-        """All of them, in the order of the page of keys."""
-        for label, what, press in self._known():
-            yield DiscoveryHit(_shown(label, what), press, text=what)
+        """All of them, in the order of their declaration."""
+        for text, key, act in self._commands():
+            yield DiscoveryHit(text, act, help=key)
 
     async def search(self, query: str) -> Hits:
-        """Those that have every word of ``query``, or the beginning of it."""
-        wanted = query.casefold().split()
-        for label, what, press in self._known():
-            told = f"{label} {what}".casefold()
-            if wanted and all(word in told for word in wanted):
-                yield Hit(1.0, _shown(label, what), press, text=what)
-
-
-def _shown(label: str, what: str) -> Text:
-    return Text.assemble((pad(label, _KEY), "bold"), what)
+        """Those that match, the best first."""
+        matcher = self.matcher(query)
+        for text, key, act in self._commands():
+            score = matcher.match(text)
+            if score > 0:
+                yield Hit(score, matcher.highlight(text), act, help=key)

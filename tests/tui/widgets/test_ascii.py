@@ -8,6 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from gpuwatch.tui.widgets.keys import keys_row
 from rich.cells import cell_len
 
 from gpuwatch.core.text import clean
@@ -16,7 +17,6 @@ from gpuwatch.tui.live.gauge_rows import DIGITS
 from gpuwatch.tui.widgets.ascii import known, to_ascii
 from gpuwatch.tui.widgets.ascii_words import in_words
 from gpuwatch.tui.widgets.graph import bar
-from gpuwatch.tui.widgets.keys import keys_row
 from gpuwatch.tui.widgets.line import Line
 from tests.terminal import Pty, surroundings
 

@@ -22,18 +22,21 @@ class DevicesNow:
         *,
         refresh: float = REFRESH_SECONDS,
         recorder: MachineRecorder | None = None,
-        gauges: bool = False,
     ) -> None:
         """``refresh``: seconds between two samples, and between two snapshots.
 
-        ``recorder``: one that was started already. ``gauges``: snapshots have them too.
+        ``recorder``: one that was started already.
         """
         self._refresh = refresh
         self._post = post
         self._recorder = recorder
         self._told = False
         self._feed = Feed(self._find, post, refresh=refresh)
-        self._feed.ask(View(gauges=gauges))
+        self._feed.ask(View(gauges=False))
+
+    def look_at(self, view: View) -> None:
+        """What snapshots have from now on, beside the devices' numbers."""
+        self._feed.ask(view)
 
     def start(self) -> None:
         if self._recorder is None:

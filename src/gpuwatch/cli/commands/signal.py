@@ -50,6 +50,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--boot", metavar="ID", help="refuse if the machine was restarted since this boot"
     )
+    parser.add_argument(
+        "--dry-run", action="store_true", help="print what would be signalled, and send nothing"
+    )
     parser.add_argument("--yes", action="store_true", help="do not ask")
 
 
@@ -72,6 +75,9 @@ def run(arguments: argparse.Namespace, command: tuple[str, ...]) -> int:
         if start is None:
             print(text)
             raise UsageError("a PID alone may be another process by now", to_paste("signal", name))
+        if arguments.dry_run:
+            print(text)
+            return ExitCode.DONE
         if not arguments.yes and not _confirmed(f"{text}\nSend SIG{arguments.signal}? [y/N] "):
             say("no signal was sent")
             return ExitCode.DONE

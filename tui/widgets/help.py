@@ -1,0 +1,67 @@
+"""The help: the keys of the screen below, and what each does."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import ClassVar
+
+from rich.table import Table
+from rich.text import Text
+from textual.app import ComposeResult
+from textual.binding import ActiveBinding, Binding, BindingType
+from textual.containers import VerticalScroll
+from textual.screen import ModalScreen
+from textual.widgets import Static
+
+
+class HelpScreen(ModalScreen[None]):
+    """Scrolls with the arrows; the key that opened it closes it."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape,q,enter,question_mark,f1", "dismiss", show=False),
+        Binding("f10", "app.quit", show=False),
+    ]
+
+    def __init__(self, keys: Iterable[tuple[str, str]]) -> None:
+        """``keys``: keys as they are written, and what they do."""
+        super().__init__()
+        self._keys = tuple(keys)
+
+    def compose(self) -> ComposeResult:
+        table = Table(box=None, show_header=False, padding=(0, 2, 0, 0))
+        for key, text in self._keys:
+            table.add_row(Text(key, style="bold", no_wrap=True), Text(text))
+        with VerticalScroll():
+            yield Static(table)
+            yield Static("Esc closes, arrows scroll", classes="muted")
+
+    def on_mount(self) -> None:
+        self.query_one(VerticalScroll).focus()
+
+
+_UNUSED = frozenset({"screen.copy_text"})
+"""Actions of Textual for which no screen has a use."""
+
+
+def text_of(binding: Binding) -> str:
+    """What a binding does: its description, and its tooltip where that says more."""
+    word, more = binding.description, binding.tooltip
+    if not word or not more:
+        return word or more
+    return more if more.startswith(word) else f"{word}: {more}"
+
+
+def keys_of(
+    bindings: Iterable[ActiveBinding], display: Callable[[Binding], str]
+) -> list[tuple[str, str]]:
+    """Keys as they are written and what they do, those of one action together.
+
+    ``display`` writes a binding's key. Bindings without a description are left out.
+    """
+    actions: dict[str, tuple[list[str], str]] = {}
+    for _, binding, _, _ in bindings:
+        text = text_of(binding)
+        if text and not binding.system and binding.action not in _UNUSED:
+            keys, _ = actions.setdefault(binding.action, ([], text))
+            keys.append(display(binding))
+    return [(" ".join(dict.fromkeys(keys)), text) for keys, text in actions.values()]
