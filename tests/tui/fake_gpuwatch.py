@@ -24,6 +24,10 @@ def main(arguments: list[str]) -> int:
     if arguments[0] == "doctor" or "--plan" in arguments:
         print((FOLDER / ("doctor.json" if arguments[0] == "doctor" else "plan.json")).read_text())
         return 0
+    if arguments[0] == "signal":
+        from gpuwatch.cli import main as gpuwatch
+
+        return gpuwatch(arguments)
     if arguments[0] == "sessions":
         print((FOLDER / "sessions.json").read_text())
         return 0

@@ -7,10 +7,7 @@ import sys
 
 from .conftest import ROOT
 
-HEAVY = (
-    *("numpy", "scipy", "pynvml", "psutil", "torch"),
-    *("textual.widgets._data_table", "textual.widgets._rich_log"),
-)
+HEAVY = ("numpy", "scipy", "pynvml", "psutil", "torch")
 FORBIDDEN = ("gpuwatch.telemetry", "gpuwatch.recorder", "gpuwatch.runners")
 
 

@@ -13,14 +13,13 @@ from pathlib import Path
 
 from gpuwatch.core.processes import start_time
 from gpuwatch.core.text import clean
-from gpuwatch.session.reading.status import State
 from gpuwatch.session.study.progress import place
 from gpuwatch.session.study.study_folder import sessions_in
 from gpuwatch.tui import commands
 from gpuwatch.tui.commands import Listed
 from gpuwatch.tui.display_options import READ_ONLY
 from gpuwatch.tui.home.line_edit import Edit, label_command
-from gpuwatch.tui.home.list import items_of, stoppable
+from gpuwatch.tui.home.list import items_of, lost
 from gpuwatch.tui.home.question import delete_question
 from gpuwatch.tui.home.rows import HomeState
 from gpuwatch.tui.messages import LOST_QUESTION, STUDY_QUESTION, signal_question, stop_question
@@ -93,9 +92,7 @@ class HomeActs(WritingScreen):
 
     def action_take_up(self) -> None:
         current = self.state.current
-        if current is None or current.entry is None or current.entry.status != State.LOST.value:
-            self.say("only a run whose recorder died can be taken up")
-        elif not self._refused():
+        if current is not None and not self._refused():
             self._act("taking the run up", self._take_up(current.path))
 
     async def _take_up(self, path: Path) -> bool:
@@ -110,14 +107,11 @@ class HomeActs(WritingScreen):
 
     def action_stop(self) -> None:
         current = self.state.current
-        if current is None or not stoppable(current):
-            self.say("the run is over already")
-            return
-        if self._refused():
+        if current is None or self._refused():
             return
         if current.entry is None:
             question = STUDY_QUESTION
-        elif current.entry.status == State.LOST.value:
+        elif lost(current):
             question = LOST_QUESTION
         else:
             question = stop_question(place(current.path))

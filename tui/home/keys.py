@@ -6,6 +6,8 @@ from textual.binding import Binding, BindingType
 
 BINDINGS: list[BindingType] = [
     Binding("n", "new", "new run", tooltip="start a run"),
+    Binding("s", "stop", "stop", tooltip="stop the run or the study, after asking"),
+    Binding("a", "take_up", "record on", tooltip="record on: take up a run whose recorder died"),
     Binding("q", "leave", "leave", tooltip="leave; runs go on"),
     Binding("space", "mark", "mark", tooltip="mark the session or study"),
     Binding("c", "compare", "compare", tooltip="compare what is marked, else the study"),
@@ -15,8 +17,6 @@ BINDINGS: list[BindingType] = [
         "find",
         tooltip="find words, or status: env: name: tag: note: study:",
     ),
-    Binding("s", "stop", "stop", tooltip="stop the run or the study, after asking"),
-    Binding("a", "take_up", "resume", tooltip="record on: take up a run whose recorder died"),
     Binding("l", "log", "log", tooltip="the log of the run"),
     Binding("p", "processes", "processes", tooltip="all processes of this machine"),
     Binding("g", "grid", "GPUs", tooltip="all GPUs as panels with histories, and back"),
@@ -28,5 +28,6 @@ BINDINGS: list[BindingType] = [
     Binding("N", "label('note')", "note", tooltip="a note on it"),
     Binding("r", "look_again", "refresh", tooltip="read the list again"),
     Binding("O", "reverse", "reverse", show=False, tooltip="sort the other way round"),
+    Binding("enter", "open", "open", show=False),
     Binding("escape", "back", "back", show=False, tooltip="drop the marks, then show all again"),
 ]

@@ -94,6 +94,11 @@ def stoppable(item: Item) -> bool:
     return item.goes_on or (item.entry is not None and item.entry.status in _STOPPABLE)
 
 
+def lost(item: Item) -> bool:
+    """Whether it is a run whose recorder died, which can be recorded on."""
+    return item.entry is not None and item.entry.status == State.LOST.value
+
+
 @dataclass(frozen=True)
 class Order:
     """By what rows are sorted, and which end comes first at first."""

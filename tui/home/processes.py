@@ -43,9 +43,11 @@ class ProcessTable(Canvas, can_focus=True):
         self._pid: int | None = None
         """Of the selected process: it stays selected where the order changes."""
         self._first = 0
+        self._query = ""
 
-    def update(self, processes: Sequence[ProcessNow]) -> None:
-        """Show these processes."""
+    def update(self, processes: Sequence[ProcessNow], query: str = "") -> None:
+        """Show these processes, which ``query`` has narrowed."""
+        self._query = query
         self._processes = in_order(processes, self._order)
         self.draw()
 
@@ -62,17 +64,16 @@ class ProcessTable(Canvas, can_focus=True):
     def draw(self) -> None:
         """Draw the rows that fit, the selected one among them."""
         width, height = self.size
-        if height < 2:
-            self.show([])
-            return
         count = len(self._processes)
         if not count:
-            self.show([rule("no process on the GPUs", width)])
+            found = f"no process matches {self._query}: Esc shows all"
+            self.show([rule(found if self._query else "no process on the GPUs", width)])
             return
         room = max(1, height - 2)
         self._first = max(0, min(self._first, count - room, self._at), self._at - room + 1)
         shown = self._processes[self._first : self._first + room]
         title = f"processes on the GPUs  by {ORDERS[self._order][0]} ↓"
+        title += f"  /{self._query}" if self._query else ""
         if room < count:
             title += f"  {self._first + 1} to {self._first + len(shown)} of {count}"
         rows = process_rows(shown, width, room)
@@ -105,7 +106,7 @@ class ProcessTable(Canvas, can_focus=True):
 
     def action_order(self) -> None:
         self._order = (self._order + 1) % len(ORDERS)
-        self.update(self._processes)
+        self.update(self._processes, self._query)
 
     def action_signal(self) -> None:
         if self.selected is not None:

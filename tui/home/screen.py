@@ -28,7 +28,7 @@ from gpuwatch.tui.home.devices import (
 )
 from gpuwatch.tui.home.keys import BINDINGS
 from gpuwatch.tui.home.line_edit import LINE_END, Edit
-from gpuwatch.tui.home.list import GOING_ON, ORDERS
+from gpuwatch.tui.home.list import GOING_ON, ORDERS, lost, stoppable
 from gpuwatch.tui.home.processes import ProcessTable, on_gpus, wanted_rows
 from gpuwatch.tui.home.rows import empty_rows, foot_rows, heading, waiting_row
 from gpuwatch.tui.home.session_table import SessionTable
@@ -61,6 +61,9 @@ class HomeScreen(HomeSessions):
         self._recorder = recorder
         self._devices: DevicesNow | None = None
         self._looks_at: View | None = None
+        self._left: Widget | None = None
+        """What had the focus before a line was written."""
+        self._keys_that_apply: tuple[bool | None, ...] = ()
 
     def compose(self) -> ComposeResult:
         ascii = self.gpuwatch.look.ascii
@@ -81,7 +84,6 @@ class HomeScreen(HomeSessions):
         self.state = replace(self.state, read_only=self.gpuwatch.look.read_only)
         self.set_interval(REFRESH_SECONDS, self.look_for_news)
         self.app.theme_changed_signal.subscribe(self, lambda _: self._table.redraw())
-        self._table.focus()
 
     def on_unmount(self) -> None:
         devices, self._devices = self._devices, None
@@ -131,6 +133,7 @@ class HomeScreen(HomeSessions):
         self._paint_processes(height - len(top) - len(foot) - listed)
         self._paint_list(width, height - len(top) - len(foot))
         _place(self._foot, foot)
+        self._refresh_keys()
         if self.state.edit is not None:
             label = len(f" {self.state.edit.what}: ")
             self.field.stand(label, height - 1, width - label)
@@ -149,14 +152,14 @@ class HomeScreen(HomeSessions):
         return rows + device_rows(devices, width, max(3, least - len(rows)))
 
     def _paint_processes(self, space: int) -> None:
-        devices = self.state.devices
-        shown = on_gpus(devices.processes, self.state.process_query) if devices else []
+        devices, query = self.state.devices, self.state.process_query
+        shown = on_gpus(devices.processes, query) if devices else []
         wanted = wanted_rows(shown)
         rows = min(wanted, max(0, space)) if devices is not None and devices.gpus else 0
         rows = rows if rows >= min(wanted, 3) else 0
         self._processes.display = rows > 0
         _fit(self._processes, rows)
-        self._processes.update(shown)
+        self._processes.update(shown, query)
 
     def _paint_list(self, width: int, space: int) -> None:
         filled = bool(self.state.items)
@@ -164,6 +167,8 @@ class HomeScreen(HomeSessions):
         rows = [heading(self.state, width)]
         if filled:
             self._table.update(self.state.items, self.state.marked, self.state.cursor)
+            if self.focused is None:
+                self._table.focus()
         else:
             rows += empty_rows(self.state, width, space - 1)
         _fit(self._middle, 1 if filled else None)
@@ -189,7 +194,27 @@ class HomeScreen(HomeSessions):
         if event.key != "q":
             self.stays()
 
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """A run can be stopped while it goes on, and resumed once its recorder died."""
+        current = self.state.current
+        if action == "stop":
+            return current is not None and stoppable(current)
+        if action == "take_up":
+            return current is not None and lost(current)
+        if action == "grid":
+            return self.state.devices is not None and len(self.state.devices.gpus) > 1
+        return True
+
+    def _refresh_keys(self) -> None:
+        apply = tuple(self.check_action(action, ()) for action in ("stop", "take_up", "grid"))
+        if apply != self._keys_that_apply:
+            self._keys_that_apply = apply
+            self.refresh_bindings()
+
     def write(self, edit: Edit) -> None:
+        self._left = self.focused
+        # A click on the list must not take the keys from the line that is written.
+        self._table.can_focus = self._processes.can_focus = False
         self.state = replace(self.state, edit=edit, message="")
         line_end = LINE_END if edit.what == "note" else " "
         text = edit.text.replace("\n", LINE_END)
@@ -227,16 +252,27 @@ class HomeScreen(HomeSessions):
         self.paint()
 
     def _filter(self, query: str) -> None:
-        if self.state.edit is not None and self.state.edit.what == "find":
+        what = self.state.edit.what if self.state.edit is not None else ""
+        if what == "find":
             self.put_in_order(replace(self.state.how, query=query))
+        elif what == "find processes":
+            self.state = replace(self.state, process_query=query)
         self.paint()
 
     def _written(self) -> None:
         self.state = replace(self.state, edit=None)
         self.field.hide()
+        self._table.can_focus = self._processes.can_focus = True
+        back = self._processes if self._left == self._processes else self._table
+        if back.display:
+            back.focus()
 
     def action_filter(self) -> None:
-        self.write(Edit("find", self.state.how.query))
+        """Narrow the list that has the focus."""
+        if self._processes.has_focus:
+            self.write(Edit("find processes", self.state.process_query))
+        else:
+            self.write(Edit("find", self.state.how.query))
 
     def action_sort(self) -> None:
         order = (self.state.how.order + 1) % len(ORDERS)
@@ -271,9 +307,8 @@ class HomeScreen(HomeSessions):
 
     def action_grid(self) -> None:
         """All GPUs as panels, and back."""
-        if self.state.devices is not None and len(self.state.devices.gpus) > 1:
-            self.state = replace(self.state, grid=not self.state.grid)
-            self.paint()
+        self.state = replace(self.state, grid=not self.state.grid)
+        self.paint()
 
     def on_process_table_signal(self, message: ProcessTable.Signal) -> None:
         self.signal(message.pid)
@@ -288,14 +323,16 @@ class HomeScreen(HomeSessions):
         else:
             marked = (*marked, current.path)
         self._lent = tuple(path for path in self._lent if path != current.path)
-        self.state = replace(self.state, marked=marked)
-        self._table.action_cursor_down()
+        cursor = min(len(self.state.items) - 1, self.state.cursor + 1)
+        self.state = replace(self.state, marked=marked, cursor=cursor, message="")
         self.paint()
 
     def action_back(self) -> None:
         """One level back: the marks, then the filter."""
         if self.state.marked:
             self.state = replace(self.state, marked=())
+        elif self.state.process_query:
+            self.state = replace(self.state, process_query="")
         elif self.state.how.query:
             self.put_in_order(replace(self.state.how, query=""))
         self.say("")

@@ -170,7 +170,7 @@ class LiveScreen(TimeTravel, Views, Stopping):
         if action == "over":
             return over or self._view.grid
         if action == "compare":
-            return over or (snapshot is not None and snapshot.place is not None)
+            return snapshot is None or over or snapshot.place is not None
         if action == "stop":
             return goes_on and snapshot is not None and not snapshot.machine_only
         if action in ("pause", "play"):

@@ -71,7 +71,8 @@ class ProcessScreen(CanvasScreen):
         )
         if not rows:
             return [*top, *_nothing(snapshot, width)]
-        top += [_summary(snapshot, ORDERS[self._order][0], width), Line(width), rows[0]]
+        summary = _summary(snapshot, width)
+        top += [summary, Line(width), rows[0]]
         foot = [
             Line(width).add(f" {line}", "muted")
             for reason in unknown_rows(snapshot.processes)
@@ -81,6 +82,10 @@ class ProcessScreen(CanvasScreen):
         space = max(1, height - len(top) - len(foot) - bool(foot))
         self._first = max(0, min(self._first, len(rows) - 1 - space))
         shown = rows[1 + self._first : 1 + self._first + space]
+        order = f"by {ORDERS[self._order][0]}"
+        place = f"{order}, {self._first + 1} to {self._first + len(shown)} "
+        fitting = [text for text in (place, f"{order} ") if len(text) < summary.left]
+        summary.end(fitting[0] if fitting else "", "muted")
         if foot:
             foot.insert(0, Line(width))
         return [*top, *shown, *foot]
@@ -134,7 +139,7 @@ class MachineProcessScreen(ProcessScreen):
         return clean(self._trouble) or super()._waiting()
 
 
-def _summary(snapshot: Snapshot, order: str, width: int) -> Line:
+def _summary(snapshot: Snapshot, width: int) -> Line:
     least = "at least " * some_may_be_left_out(snapshot.processes)
     on = sum(1 for each in snapshot.processes if each.gpus)
     own = sum(1 for each in snapshot.processes if each.owned)
@@ -145,8 +150,7 @@ def _summary(snapshot: Snapshot, order: str, width: int) -> Line:
         row.add(f", {least}{own} of the run")
     if not snapshot.status.live:
         row.add(", as of the last minute", "muted")
-    label = f"order: {order} "
-    return row.end(label, "muted") if row.left > len(label) else row
+    return row
 
 
 def _nothing(snapshot: Snapshot, width: int) -> list[Line]:

@@ -189,7 +189,7 @@ async def test_a_file_that_cannot_be_read_is_told(session: Make, tmp_path: Path)
     async with running(lambda: CompareScreen(paths)) as (_, pilot):
         await shows(pilot, "no such file")
         await pilot.press("question_mark")
-        await shows(pilot, "other sessions beside the baseline")
+        await shows(pilot, "kernels of the profiles")
 
 
 def test_gpus_of_runs_that_are_not_shown_have_no_rows(tmp_path: Path) -> None:

@@ -201,7 +201,7 @@ async def test_h_draws_them_and_m_x_z_change_metric_alignment_and_scale(session:
         await shows(pilot, "GPU utilization  measured  by time")
         assert "scale not from zero" not in screen_text(app)
         await pilot.press("question_mark")
-        await shows(pilot, "aligned by time since the first timed step, or by steps")
+        await shows(pilot, "scale from zero, or over the values alone")
         await pilot.press("escape", "escape")
         await shows(pilot, "gpuwatch compare  ratios are against session 1")
 

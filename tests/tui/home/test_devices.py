@@ -8,11 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from gpuwatch.tui.commands import Entry
-from gpuwatch.tui.feed.snapshot import MISSING, Snapshot
-from gpuwatch.tui.home.devices import device_rows, on_gpu_rows
-from gpuwatch.tui.home.list import Item
-from gpuwatch.tui.home.rows import HomeState, home_rows, short_path
+from gpuwatch.tui.feed.snapshot import MISSING, Alert, Snapshot
+from gpuwatch.tui.home.devices import alert_rows, device_rows, head_row
+from gpuwatch.tui.home.processes import on_gpus
+from gpuwatch.tui.home.rows import short_path
 from gpuwatch.tui.home.screen import HomeScreen
 
 from ..conftest import Fake
@@ -27,64 +26,64 @@ def machine(session: Make, *processes: Made, file: str = "01-bare", gpus: int = 
     return snapshot_of(add(session(file, kind="machine", gpus=gpus), *processes))
 
 
-@pytest.mark.parametrize("width", [60, 80, 100, 120, 160, 200])
-def test_every_gpu_has_a_bar_of_its_memory_beside_that_of_its_use(
+@pytest.mark.parametrize("width", [60, 80, 100, 120, 160, 240])
+def test_every_gpu_has_a_row_with_utilization_memory_power_and_temperature(
     session: Make, width: int
 ) -> None:
-    told = texts(device_rows(machine(session, gpus=8), width, 40))
-    cells = [row for row in told if "GiB" in row and "W" in row]
-    assert len(cells) == (4 if width >= 140 else 8)
-    assert all(len(row) <= width for row in told)
-    one = cells[0][: width // 2] if width >= 140 else cells[0]
-    before, between = one.split(" %")[0], one.split(" %")[1]
-    assert before.count("━") + before.count("─") > 4
-    assert between.count("━") + between.count("─") > 4
+    rows = texts(device_rows(machine(session, gpus=8), width, 40))
+    assert len(rows) == 9 and all(len(row) <= width for row in rows)
+    assert "utilization" in rows[0] and "memory" in rows[0] and "temp" in rows[0]
+    for number, row in enumerate(rows[1:]):
+        assert row.startswith(f"  {number}  ") and " %" in row and "GiB" in row
+        assert "/700 W" in row and "°C" in row
+        assert row.count("━") + row.count("─") + row.count("╸") >= 10
+
+
+def test_a_wide_row_names_user_and_program(session: Make) -> None:
+    rows = texts(device_rows(machine(session, RUN, STRANGER, gpus=2), 160, 40))
+    assert "user, program" in rows[0] and "python" in rows[1]
 
 
 def test_gpus_that_do_not_fit_are_counted(session: Make) -> None:
-    told = texts(device_rows(machine(session, gpus=16), 60, 20))
-    assert told[-3].strip() == "11 more GPUs"
+    rows = texts(device_rows(machine(session, gpus=16), 60, 7))
+    assert len(rows) == 7 and rows[-1].strip() == "11 more GPUs, g shows all"
 
 
-def test_a_gpu_that_is_alone_has_two_bars_where_there_is_room(session: Make) -> None:
-    snapshot = machine(session, gpus=1)
-    assert any(row.startswith(" memory ") for row in texts(device_rows(snapshot, 80, 23)))
-    short = texts(device_rows(snapshot, 60, 15))
-    assert not any(row.startswith(" memory ") for row in short) and "GiB" in short[1]
+def test_a_single_gpu_has_large_graphs_with_an_axis(session: Make) -> None:
+    rows = texts(device_rows(machine(session, gpus=1), 80, 12))
+    assert "power" in rows[0] and "GPU utilization" in rows[1] and len(rows) <= 12
+    assert any("█" in row for row in rows) and any(row.strip().startswith("└") for row in rows)
+    assert len(texts(device_rows(machine(session, gpus=1, file="02"), 60, 3))) <= 3
+
+
+def test_without_a_gpu_the_reason_and_the_cpu_stand_there(session: Make) -> None:
+    rows = texts(device_rows(machine(session, gpus=0), 80, 23))
+    assert "no GPU: workloads run on the CPU" in rows[0]
+    assert "CPU  AMD EPYC" in rows[-1] and "GHz" in rows[-1]
 
 
 def test_an_unknown_clock_of_the_cpu_is_left_out(session: Make) -> None:
     snapshot = machine(session, gpus=0)
-    assert "GHz" in texts(device_rows(snapshot, 80, 23))[-1]
     (cpu,) = [device for device in snapshot.devices if device.row.kind == "cpu"]
     unknown = replace(cpu, readings={**cpu.readings, "hw.cpu.frequency": MISSING})
-    told = texts(device_rows(replace(snapshot, devices=(unknown,)), 80, 23))
-    assert told[-1].rstrip().endswith("GiB")
+    rows = texts(device_rows(replace(snapshot, devices=(unknown,)), 80, 23))
+    assert rows[-1].rstrip().endswith("%")
 
 
-def test_only_processes_on_gpus_are_told_and_no_more_than_there_is_room_for(session: Make) -> None:
+def test_the_head_counts_gpus_and_running_runs_and_alerts_have_rows(session: Make) -> None:
+    snapshot = machine(session, gpus=8)
+    head = texts([head_row(snapshot, 2, 120)])[0]
+    assert "8 × NVIDIA H100" in head and "CPU " in head and "RAM " in head
+    assert head.rstrip().endswith("▶ 2 running")
+    many = replace(snapshot, alerts=tuple(Alert("x", "gpu0", f"alert {n}") for n in range(5)))
+    assert texts(alert_rows(many, 80, 3)) == [" ! alert 0", " ! alert 1", " ! 3 more alerts"]
+
+
+def test_the_processes_on_gpus_are_narrowed_by_words(session: Make) -> None:
     snapshot = machine(session, RUN, *LOADERS, STRANGER)
-    told = texts(on_gpu_rows(snapshot, 80, 9))
-    assert "on the GPUs" in told[0] and "4711" in told[2] and "31337" in told[3] and len(told) == 4
-    assert len(texts(on_gpu_rows(snapshot, 80, 3))) == 3 and on_gpu_rows(snapshot, 80, 1) == []
-    assert "no process on the GPUs" in texts(on_gpu_rows(machine(session, file="02"), 80, 9))[0]
-    assert on_gpu_rows(machine(session, *LOADERS, file="03", gpus=0), 80, 9) == []
-
-
-@pytest.mark.parametrize(("height", "many", "there"), [(23, 30, 0), (23, 2, 2), (39, 30, 2)])
-def test_processes_leave_eight_rows_to_the_list(
-    session: Make, height: int, many: int, there: int
-) -> None:
-    run = Entry(Path("/s/01"), "finished", "gcn", "bare", "", 1.0, None, None, "s")
-    items = tuple(Item(replace(run, path=Path(f"/s/{n}"))) for n in range(many))
-    state = HomeState(
-        devices=machine(session, RUN, STRANGER),
-        entries=tuple(item.entry for item in items if item.entry),
-        items=items,
-    )
-    rows, layout = home_rows(state, 80, height)
-    assert sum("4711" in row or "31337" in row for row in texts(rows)) == there
-    assert len(rows) == height and layout.count >= min(many, 8)
+    assert {each.pid for each in on_gpus(snapshot.processes)} == {4711, 31337}
+    assert {each.pid for each in on_gpus(snapshot.processes, "31337")} == {31337}
+    assert on_gpus(snapshot.processes, "nobody has this") == []
 
 
 async def test_the_cpus_use_stays_until_a_new_recording_knows_it(fake: Fake, session: Make) -> None:

@@ -189,10 +189,11 @@ async def test_the_chosen_answer_runs_the_stop_command(session: Make, fake: Fake
         await until(pilot, lambda: fake.asked == [["stop", str(path)]])
 
 
-async def test_s_on_a_run_that_is_over_only_says_so(session: Make) -> None:
-    async with live(session(meta=finished(), alive=False)) as (_, pilot):
+async def test_a_run_that_is_over_cannot_be_stopped(session: Make) -> None:
+    async with live(session(meta=finished(), alive=False)) as (app, pilot):
+        screen = app.screen
         await pilot.press("s")
-        await shows(pilot, "the run is over already")
+        assert app.screen is screen and "s stop" not in screen_text(app)
 
 
 async def test_q_leaves_and_tells_how_to_come_back(session: Make) -> None:

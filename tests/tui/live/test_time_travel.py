@@ -426,17 +426,17 @@ async def test_looking_back_lets_a_held_view_go(going: Path) -> None:
         assert "paused" not in screen_text(app)
         await pilot.press("end")
         await until(pilot, lambda: _replay(app) is None)
-        assert "paused" not in screen_text(app) and "Space pause" in screen_text(app)
+        assert "paused" not in screen_text(app) and "space pause" in screen_text(app)
 
 
 async def test_the_end_of_a_run_lets_a_held_view_go(going: Path) -> None:
     async with live(going, (100, 30)) as (app, pilot):
         await pilot.press("space", "o")
-        await shows(pilot, "Space go on")
+        await shows(pilot, "space pause")
         with sqlite3.connect(going) as file:
             file.execute(*statements.meta("result", finished()["result"]))
         file.close()
-        await until(pilot, lambda: "go on" not in screen_text(app))
+        await shows(pilot, "space play")
         await pilot.press("o")
         await shows(pilot, "the run is over")
         assert "paused" not in screen_text(app)
@@ -445,7 +445,7 @@ async def test_the_end_of_a_run_lets_a_held_view_go(going: Path) -> None:
 async def test_the_roofline_of_an_earlier_moment_offers_to_play(going: Path) -> None:
     async with live(going, (100, 30)) as (_, pilot):
         await pilot.press("left", "o")
-        await shows(pilot, "Space play")
+        await shows(pilot, "space play")
 
 
 async def test_what_became_of_other_runs_is_not_told_of_an_earlier_moment(tmp_path: Path) -> None:

@@ -250,7 +250,7 @@ async def test_hostile_lines_are_harmless_and_cut(tmp_path: Path) -> None:
     async with log(path, (60, 16)) as (app, pilot):
         text = screen_text(app)
         assert "\x1b" not in text and "\u202e" not in text and "[bold red]markup[/] evil" in text
-        assert "[8,000,000 characters, cut to 65,536]" in text and " ? " in text
+        assert "[8,000,000 characters, cut to 65,536]" in text and " ?\n" in text
         for key in ("w", "home", "end", "pageup", "w", "right", "left"):
             await pilot.press(key)
             await pilot.pause()

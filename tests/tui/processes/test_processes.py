@@ -83,7 +83,7 @@ def test_the_biggest_gpu_memory_comes_first_and_the_runs_own_are_marked() -> Non
         )
     )
     heading, first, second, third = text_of(found)
-    assert "whose" in heading and "GPU mem" in heading
+    assert "user" in heading and "GPU mem" in heading
     assert first.startswith("  ·  0") and "alice, docker 3f2a" in first and "5.00 GiB" in first
     assert second.startswith(" run 0") and "docker=pytorch" in second and " 50 %" in second
     assert third.startswith(" run  ") and third.endswith("p3") and "50 %" not in third
@@ -202,38 +202,38 @@ async def test_o_sorts_by_use_cores_and_memory(session: Make) -> None:
     path = add(session(), RUN, STRANGER, hungry)
     async with live(path) as (app, pilot):
         await pilot.press("p")
-        await shows(pilot, "order: GPU memory")
+        await shows(pilot, "by GPU memory")
         assert order_of(app) == [4711, 31337, 50]
         await pilot.press("o")
-        await shows(pilot, "order: GPU use")
+        await shows(pilot, "by GPU time")
         assert order_of(app) == [4711, 31337, 50]
         await pilot.press("o")
-        await shows(pilot, "order: cores")
+        await shows(pilot, "by CPU")
         assert order_of(app) == [50, 31337, 4711]
         await pilot.press("o")
-        await shows(pilot, "order: memory")
+        await shows(pilot, "by memory")
         assert order_of(app) == [31337, 4711, 50]
         await pilot.press("o")
-        await shows(pilot, "order: GPU memory")
+        await shows(pilot, "by GPU memory")
 
 
 async def test_the_page_scrolls_by_rows_pages_and_to_its_ends(session: Make) -> None:
     many = [Made(100 + i, gpus=(), resident=(90 - i) * GIB) for i in range(60)]
     async with live(add(session(), *many)) as (app, pilot):
         await pilot.press("p")
-        await shows(pilot, "scroll, 1 of 60")
+        await shows(pilot, ", 1 to ")
         first = order_of(app)[0]
         for key, top in [
             *(("down", 2), ("j", 3), ("up", 2), ("k", 1), ("pagedown", 21), ("space", 41)),
             *(("pageup", 21), ("home", 1)),
         ]:
             await pilot.press(key)
-            await shows(pilot, f"scroll, {top} of 60")
+            await shows(pilot, f", {top} to ")
             assert order_of(app)[0] == first + top - 1
         await pilot.press("end")
         await until(pilot, lambda: order_of(app)[-1] == first + 59)
         await pilot.press("question_mark")
-        await shows(pilot, "next order: GPU memory")
+        await shows(pilot, "sort by GPU memory")
 
 
 async def test_a_count_of_all_that_are_watched_is_told_as_a_bound(session: Make) -> None:
@@ -241,7 +241,7 @@ async def test_a_count_of_all_that_are_watched_is_told_as_a_bound(session: Make)
     async with live(add(session(), RUN, STRANGER, *loaders)) as (app, pilot):
         await pilot.press("p")
         await shows(pilot, "at least 64 processes, 2 on a GPU, at least 63 of the run")
-        assert "order: GPU memory" in screen_text(app)
+        assert "by GPU memory" in screen_text(app)
 
 
 async def test_the_page_follows_the_run_while_it_is_open(session: Make) -> None:

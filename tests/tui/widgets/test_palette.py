@@ -5,6 +5,7 @@ from __future__ import annotations
 from itertools import combinations
 
 import pytest
+from textual.theme import BUILTIN_THEMES
 
 from gpuwatch.tui.display_options import DisplayOptions, only_ascii
 from gpuwatch.tui.widgets import palette
@@ -12,6 +13,7 @@ from gpuwatch.tui.widgets import palette
 from ..vision import VISIONS, contrast, distance
 
 THEMES = (palette.DARK, palette.LIGHT)
+BY_NAME = {theme.name: theme for theme in (*BUILTIN_THEMES.values(), *palette.themes())}
 WORDS = ("text", "strong", "muted", "brand", "key", "good", "warn", "bad", "select", "bar")
 GAUGES = ("utilization", "bandwidth", "flops", "picked")
 GRAPHS = (*GAUGES, *(f"{name}-fill" for name in GAUGES), "progress")
@@ -21,7 +23,7 @@ APART = 15.0
 
 def colours(theme: str, role: str) -> tuple[str, str]:
     """Foreground and background of a role."""
-    style = palette.styles(theme, False)[role]
+    style = palette.styles(BY_NAME[theme], False)[role]
     assert style.color is not None and style.bgcolor is not None
     return style.color.name, style.bgcolor.name
 
@@ -49,14 +51,15 @@ def test_what_means_different_things_looks_different_to_everyone(
         assert apart >= APART, (one, other, apart)
 
 
-@pytest.mark.parametrize("theme", (*THEMES, palette.TERMINAL))
-def test_every_role_has_a_style_in_every_theme(theme: str) -> None:
+@pytest.mark.parametrize("name", BY_NAME)
+def test_every_role_has_a_style_in_every_theme_also_in_textuals(name: str) -> None:
+    theme = BY_NAME[name]
     assert set(palette.styles(theme, False)) >= set(palette.ROLES) - {"background"}
     assert not any(style.color for style in palette.styles(theme, True).values())
 
 
 def test_the_terminals_own_theme_uses_its_sixteen_colours() -> None:
-    for style in palette.styles(palette.TERMINAL, False).values():
+    for style in palette.styles(BY_NAME[palette.TERMINAL], False).values():
         assert style.color is None or (style.color.number is not None and style.color.number < 16)
 
 

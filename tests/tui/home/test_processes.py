@@ -1,0 +1,121 @@
+"""The processes on the home screen: selected, sorted, narrowed, and signalled by the command."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
+from dataclasses import replace
+
+import pytest
+from textual.pilot import Pilot
+
+from gpuwatch.tui.display_options import READ_ONLY, DisplayOptions
+from gpuwatch.tui.feed.processes import GpuUse, ProcessNow
+from gpuwatch.tui.feed.snapshot import Snapshot
+from gpuwatch.tui.home.processes import ProcessTable
+from gpuwatch.tui.home.screen import HomeScreen
+from gpuwatch.tui.widgets.dialog import Dialog
+
+from ..conftest import Fake
+from ..harness import running, screen_text, shows, until
+
+pytestmark = pytest.mark.usefixtures("programs")
+
+
+@pytest.fixture
+def sleeper() -> Iterator[subprocess.Popen[bytes]]:
+    """A process of this user that does nothing."""
+    process = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
+    yield process
+    process.kill()
+    process.wait()
+
+
+def on_gpu(pid: int, size: int, cores: float = 0.5, name: str = "python train.py") -> ProcessNow:
+    use = (GpuUse("gpu0", size, 0.5),)
+    return ProcessNow(pid, name, "alice", False, None, use, cores, 2**30, 0, True, 10**9)
+
+
+@asynccontextmanager
+async def home(
+    fake: Fake,
+    *processes: ProcessNow,
+    look: DisplayOptions = DisplayOptions(),  # noqa: B008
+) -> AsyncIterator[tuple[HomeScreen, ProcessTable, Pilot[int]]]:
+    """The home screen with these processes on its GPU, and its table of them focused."""
+    async with running(HomeScreen, (100, 30), look) as (app, pilot):
+        screen = app.screen
+        assert isinstance(screen, HomeScreen)
+        await until(pilot, lambda: screen.state.devices is not None)
+        known = screen.state.devices
+        assert isinstance(known, Snapshot)
+        take = screen.take
+        screen.take = lambda news: (  # type: ignore[method-assign]
+            take(replace(news, processes=processes) if isinstance(news, Snapshot) else news)
+        )
+        screen.take(known)
+        table = screen.query_one(ProcessTable)
+        await until(pilot, lambda: table.display and table.size.height > 2)
+        table.focus()
+        await pilot.pause()
+        yield screen, table, pilot
+
+
+async def test_arrows_select_and_o_sorts_and_the_selection_stays(fake: Fake) -> None:
+    small, large = on_gpu(11, 2**30, cores=3.0), on_gpu(22, 2**33)
+    async with home(fake, large, small) as (_, table, pilot):
+        assert table.selected == large
+        await pilot.press("down")
+        assert table.selected == small
+        await pilot.press("o", "o")
+        await shows(pilot, "processes on the GPUs  by CPU")
+        assert table.selected == small
+        await pilot.press("up")
+        assert table.selected == small, "it is the first one now"
+
+
+async def test_a_filter_narrows_the_processes(fake: Fake) -> None:
+    async with home(fake, on_gpu(11, 9), on_gpu(22, 8, name="ollama")) as (_, table, pilot):
+        await pilot.press("slash", *"olla", "enter")
+        await shows(pilot, "ollama")
+        assert "train.py" not in screen_text(table.app)  # type: ignore[arg-type]
+        await pilot.press("escape")
+        await shows(pilot, "train.py")
+
+
+async def test_k_asks_with_user_and_command_line_and_only_yes_sends(
+    fake: Fake, sleeper: subprocess.Popen[bytes]
+) -> None:
+    async with home(fake, on_gpu(sleeper.pid, 9)) as (_, _, pilot):
+        await pilot.press("k")
+        await until(pilot, lambda: isinstance(pilot.app.screen, Dialog))
+        text = screen_text(pilot.app)  # type: ignore[arg-type]
+        assert f"process {sleeper.pid} of " in text and "time.sleep(600)" in text
+        await pilot.press("enter")
+        await pilot.pause()
+        assert sleeper.poll() is None, "Enter alone cancels"
+        await pilot.press("k")
+        await until(pilot, lambda: isinstance(pilot.app.screen, Dialog))
+        await pilot.press("right", "enter")
+        await shows(pilot, "sent SIGTERM")
+        await until(pilot, lambda: sleeper.poll() == -signal.SIGTERM)
+
+
+async def test_who_only_looks_sends_nothing(fake: Fake, sleeper: subprocess.Popen[bytes]) -> None:
+    look = DisplayOptions(read_only=True)
+    async with home(fake, on_gpu(sleeper.pid, 9), look=look) as (_, _, pilot):
+        await pilot.press("k")
+        await shows(pilot, READ_ONLY)
+        assert not isinstance(pilot.app.screen, Dialog)
+
+
+async def test_a_process_that_ended_is_not_asked_about(fake: Fake) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", "import os; print(os.getpid())"], capture_output=True, check=True
+    )
+    async with home(fake, on_gpu(int(done.stdout), 9)) as (_, _, pilot):
+        await pilot.press("k")
+        await shows(pilot, "has ended")

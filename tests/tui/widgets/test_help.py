@@ -1,0 +1,86 @@
+"""One declaration of keys: the footer, the help and the command palette are made from it."""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from textual.binding import Binding
+from textual.command import CommandPalette
+from textual.screen import Screen
+from textual.theme import BUILTIN_THEMES
+
+import gpuwatch.tui
+from gpuwatch.tui.home.screen import HomeScreen
+from gpuwatch.tui.widgets.canvas_screen import CanvasScreen
+from gpuwatch.tui.widgets.help import HelpScreen, text_of
+
+from ..conftest import Fake
+from ..harness import live, running, screen_text, shows, until
+
+Make = Callable[..., Path]
+
+
+def screens() -> list[type[Screen[None]]]:
+    """Every screen of the program."""
+    for module in pkgutil.walk_packages(gpuwatch.tui.__path__, "gpuwatch.tui."):
+        importlib.import_module(module.name)
+    found: list[type[Screen[None]]] = []
+    below = CanvasScreen.__subclasses__()
+    while below:
+        screen = below.pop()
+        found.append(screen)
+        below += screen.__subclasses__()
+    return [each for each in found if each.__module__.startswith("gpuwatch.tui")]
+
+
+@pytest.mark.parametrize("screen", screens(), ids=lambda screen: screen.__name__)
+def test_every_key_of_a_screen_says_what_it_does(screen: type[Screen[None]]) -> None:
+    for binding in Binding.make_bindings(screen.BINDINGS):
+        digit = binding.key.isdigit() and not binding.description
+        assert text_of(binding) or digit, binding
+
+
+async def test_the_footer_the_help_and_the_palette_know_the_same_keys(session: Make) -> None:
+    async with live(session(), (120, 40)) as (app, pilot):
+        assert "o roofline" in screen_text(app).splitlines()[-1]
+        await pilot.press("question_mark")
+        await shows(pilot, "roofline: the run under its compute and bandwidth ceilings")
+        assert isinstance(app.screen, HelpScreen)
+        assert "^c ^q f10" in screen_text(app)
+        await pilot.press("question_mark")
+        await until(pilot, lambda: not isinstance(app.screen, HelpScreen))
+        await pilot.press("ctrl+p")
+        await until(pilot, lambda: isinstance(app.screen, CommandPalette))
+        await pilot.press(*"roofline")
+        await shows(pilot, "ceilings")
+        await pilot.press("enter", "enter")
+        await shows(pilot, "FLOP/B")
+
+
+async def test_the_help_of_a_small_screen_scrolls_by_keys(session: Make) -> None:
+    async with live(session(), (60, 15)) as (app, pilot):
+        await pilot.press("f1")
+        await shows(pilot, "all keys of this screen")
+        await pilot.press("end")
+        await shows(pilot, "Esc closes")
+        await pilot.press("escape")
+        await until(pilot, lambda: not isinstance(app.screen, HelpScreen))
+
+
+@pytest.mark.parametrize("theme", BUILTIN_THEMES)
+async def test_every_theme_of_textual_colours_the_canvas_too(session: Make, theme: str) -> None:
+    async with live(session()) as (app, pilot):
+        app.theme = theme
+        await pilot.pause()
+        assert "GPU utilization" in screen_text(app)
+
+
+async def test_a_key_of_the_footer_is_pressed_by_a_click(fake: Fake) -> None:
+    async with running(HomeScreen) as (app, pilot):
+        await shows(pilot, "? help")
+        await pilot.click(offset=(2, 23))
+        await until(pilot, lambda: isinstance(app.screen, HelpScreen))
