@@ -31,13 +31,19 @@ class SessionTable(DataTable[Text]):
 
     def __init__(self) -> None:
         super().__init__(cursor_type="row", cell_padding=0)
+        self._shown: tuple[tuple[Item, ...], tuple[Path, ...], int, int] = ((), (), 0, 0)
+        """What was asked for last: devices are drawn every second, the list is not."""
         self._columns: list[Column] = []
         self._rows: dict[str, Cells] = {}
         """What stands in each row, by its key."""
 
-    def update(self, items: Sequence[Item], marked: Sequence[Path], cursor: int) -> None:
+    def update(self, items: tuple[Item, ...], marked: tuple[Path, ...], cursor: int) -> None:
         """Show ``items`` with the cursor on the one at ``cursor``; only what changed is drawn."""
-        shown = columns(items, self.scrollable_content_region.width)
+        width = self.scrollable_content_region.width
+        if (items, marked, cursor, width) == self._shown:
+            return
+        self._shown = (items, marked, cursor, width)
+        shown = columns(items, width)
         rows = {f"{at} {item.path}": cells(item, shown, marked) for at, item in enumerate(items)}
         if shown != self._columns or list(rows) != list(self._rows):
             self._fill(shown, rows)

@@ -54,6 +54,9 @@ def columns(items: Sequence[Item], width: int) -> list[Column]:
         Column("samples/s", 10, right=True),
         *([Column("tags", 16)] if tagged else []),
     ]
+    for name in ("started", "samples/s"):
+        if sum(column.width for column in listed) > width:
+            listed = [column for column in listed if column.name != name]
     spare = width - sum(column.width for column in listed)
     if below and spare < 8:
         # The place of a run in its study stands before what ran.
@@ -61,7 +64,8 @@ def columns(items: Sequence[Item], width: int) -> list[Column]:
         spare += 10
     spare = max(0, spare)
     results = any(verdict(item) or _whys(item) for item in items)
-    share = spare // 3 if results else spare // 2
+    # Verdicts and reasons are sentences: they get what is left.
+    share = spare // 6 if results else spare // 2
     first = min(12 if results else 24, spare if below and spare < 12 else share)
     grown = {"workload": first, "environment": min(12, share, spare - first)}
     listed = [replace(c, width=c.width + grown.get(c.name, 0)) for c in listed]

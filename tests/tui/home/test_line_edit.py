@@ -9,7 +9,7 @@ from gpuwatch.tui.commands import Entry
 from gpuwatch.tui.home.filter import no_field
 from gpuwatch.tui.home.line_edit import Edit
 from gpuwatch.tui.home.list import Item, ListOptions
-from gpuwatch.tui.home.rows import HomeState, home_rows
+from gpuwatch.tui.home.rows import HomeState, empty_rows
 from gpuwatch.tui.home.table import details
 from gpuwatch.tui.widgets.line import Line
 
@@ -32,8 +32,7 @@ def test_a_word_before_a_colon_that_is_no_field_is_told() -> None:
     assert no_field("docker Nope:x") == f"nope: is no field: {fields}"
     assert no_field("docker tag:x") == ""
     state = HomeState(entries=(ENTRY,), how=ListOptions(query="nope:x"))
-    rows, _ = home_rows(state, 80, 23)
-    shown = text(rows)
+    shown = text(empty_rows(state, 80, 23))
     assert "nothing matches nope:x" in shown and f"nope: is no field: {fields}" in shown
 
 

@@ -9,8 +9,7 @@ import pytest
 
 from gpuwatch.tui.commands import Entry, Listed, Study
 from gpuwatch.tui.home.list import ORDERS, Item, ListOptions, arranged, first_start, took
-from gpuwatch.tui.home.rows import HomeState, home_rows
-from gpuwatch.tui.home.table import details, table, verdict
+from gpuwatch.tui.home.table import cells, columns, details, verdict
 
 STUDY = Path("/s/pair")
 
@@ -123,8 +122,10 @@ def test_a_study_says_what_became_of_its_runs(item: Item, told: tuple[str, str])
 
 
 def text(listed: Listed, width: int, how: ListOptions = ListOptions()) -> list[str]:  # noqa: B008
-    drawn, _ = table(arranged(listed, how), 0, (), width, 20)
-    return ["".join(part for part, _ in row.spans()) for row in drawn]
+    items = arranged(listed, how)
+    shown = columns(items, width)
+    head = "".join(column.cell(column.title or column.name) for column in shown)
+    return [head, *("".join(part for part, _ in cells(item, shown, ())) for item in items)]
 
 
 @pytest.mark.parametrize("width", [60, 80, 100, 120, 160, 200])
@@ -175,42 +176,6 @@ def test_the_foot_tells_note_tags_and_sentences_in_the_lines_there_are() -> None
     assert details(Item(study=noted), 60, 0) == []
 
 
-def test_only_rows_in_sight_are_drawn_of_a_thousand() -> None:
-    many = Listed(tuple(entry(f"s{n:04d}/01", workload=f"run-{n}") for n in range(1000)))
-    state = HomeState(entries=many.entries, items=arranged(many, ListOptions()), cursor=500)
-    drawn, layout = home_rows(state, 80, 23)
-    assert len(drawn) == 23 and layout.count < 20
-    at = layout.top + 500 - layout.first
-    assert "run-500" in "".join(part for part, _ in drawn[at].spans())
-    assert layout.item(at) == 500 and layout.item(0) is None and layout.item(22) is None
-
-
-def screen(state: HomeState, width: int, height: int) -> list[str]:
-    drawn, _ = home_rows(state, width, height)
-    return ["".join(part for part, _ in row.spans()).rstrip() for row in drawn]
-
-
-@pytest.mark.parametrize("height", [12, 17, 18, 23, 39, 49])
-@pytest.mark.parametrize("cursor", [0, 1, 40, 79])
-def test_no_row_stays_blank_while_the_list_hides_some_and_it_says_which_are_shown(
-    height: int, cursor: int
-) -> None:
-    noted = {1: "n" * 100, 40: "short"}
-    many = Listed(tuple(entry(f"s{n:04d}/01", note=noted.get(n, "")) for n in range(80)))
-    state = HomeState(entries=many.entries, items=arranged(many, ListOptions()), cursor=cursor)
-    drawn, layout = home_rows(state, 80, height)
-    told = screen(state, 80, height)
-    assert "" not in told[layout.top :]
-    shown = f"rows {layout.first + 1}-{layout.first + layout.count} of 80"
-    assert shown in told[layout.top - 2]
-    assert len(drawn) == height and layout.first <= cursor < layout.first + layout.count
-
-
-def test_a_list_that_is_shown_whole_says_nothing_of_rows() -> None:
-    state = HomeState(entries=LISTED.entries, items=arranged(LISTED, ListOptions()))
-    assert not any("rows " in line for line in screen(state, 80, 23))
-
-
 def test_a_study_started_with_its_first_run_and_took_until_the_last_one_ended() -> None:
     (item,) = (item for item in arranged(LISTED, ListOptions()) if item.entry is None)
     assert first_start(item) == "2026-01-02T03:04:05+00:00"
@@ -232,11 +197,3 @@ def test_why_a_run_did_not_end_well_stands_in_the_foot(state: str) -> None:
     of_study = Item(study=LISTED.studies[0], runs=(good, ended), every=(good, ended))
     told = ["".join(part for part, _ in row.spans()) for row in details(of_study, 80, 3)]
     assert "exit code 1: No module named 'x'" in told[0]
-
-
-@pytest.mark.parametrize("size", [(60, 16), (80, 24), (120, 40), (160, 50), (200, 60), (10, 3)])
-def test_the_screen_has_its_size(size: tuple[int, int]) -> None:
-    width, height = size
-    state = HomeState(entries=LISTED.entries, items=arranged(LISTED, ListOptions()))
-    drawn, _ = home_rows(state, width, height)
-    assert len(drawn) == height and all(row.used <= width for row in drawn)

@@ -13,6 +13,7 @@ import pytest
 from textual.pilot import Pilot
 
 from gpuwatch.tui.display_options import READ_ONLY, DisplayOptions
+from gpuwatch.tui.feed.delivery import News
 from gpuwatch.tui.feed.processes import GpuUse, ProcessNow
 from gpuwatch.tui.feed.snapshot import Snapshot
 from gpuwatch.tui.home.processes import ProcessTable
@@ -34,7 +35,7 @@ def sleeper() -> Iterator[subprocess.Popen[bytes]]:
     process.wait()
 
 
-def on_gpu(pid: int, size: int, cores: float = 0.5, name: str = "python train.py") -> ProcessNow:
+def on_gpu(pid: int, size: int, cores: float = 0.5, name: str = "train.py") -> ProcessNow:
     use = (GpuUse("gpu0", size, 0.5),)
     return ProcessNow(pid, name, "alice", False, None, use, cores, 2**30, 0, True, 10**9)
 
@@ -46,17 +47,16 @@ async def home(
     look: DisplayOptions = DisplayOptions(),  # noqa: B008
 ) -> AsyncIterator[tuple[HomeScreen, ProcessTable, Pilot[int]]]:
     """The home screen with these processes on its GPU, and its table of them focused."""
-    async with running(HomeScreen, (100, 30), look) as (app, pilot):
+
+    class Home(HomeScreen):
+        def take(self, news: News) -> None:
+            if isinstance(news, Snapshot):
+                news = replace(news, processes=processes)
+            super().take(news)
+
+    async with running(Home, (100, 30), look) as (app, pilot):
         screen = app.screen
-        assert isinstance(screen, HomeScreen)
-        await until(pilot, lambda: screen.state.devices is not None)
-        known = screen.state.devices
-        assert isinstance(known, Snapshot)
-        take = screen.take
-        screen.take = lambda news: (  # type: ignore[method-assign]
-            take(replace(news, processes=processes) if isinstance(news, Snapshot) else news)
-        )
-        screen.take(known)
+        assert isinstance(screen, Home)
         table = screen.query_one(ProcessTable)
         await until(pilot, lambda: table.display and table.size.height > 2)
         table.focus()
