@@ -157,6 +157,8 @@ class HomeScreen(HomeSessions):
         wanted = wanted_rows(shown)
         rows = min(wanted, max(0, space)) if devices is not None and devices.gpus else 0
         rows = rows if rows >= min(wanted, 3) else 0
+        if self._processes.has_focus:
+            rows = max(1, rows)  # what is hidden loses the focus
         self._processes.display = rows > 0
         _fit(self._processes, rows)
         self._processes.update(shown, query)

@@ -138,7 +138,7 @@ def test_rows_fill_no_more_than_the_width(width: int) -> None:
 
 def test_a_studys_row_ends_with_its_verdict() -> None:
     row = next(row for row in text(LISTED, 120) if "+ mnist-cnn" in row)
-    assert "bare +1" in row and "docker costs nothing measurable" in row
+    assert "bare +1" in row and "docker costs nothing measu" in row
     several = replace(LISTED.studies[0], says=(*SAYS, ("slower", "a"), ("slower", "b")))
     assert verdict(Item(study=several)) == "1 same, 2 slower"
 

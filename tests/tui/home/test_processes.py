@@ -95,7 +95,7 @@ async def test_k_asks_with_user_and_command_line_and_only_yes_sends(
         text = screen_text(pilot.app)  # type: ignore[arg-type]
         assert f"process {sleeper.pid} of " in text and "time.sleep(600)" in text
         await pilot.press("enter")
-        await pilot.pause()
+        await until(pilot, lambda: not isinstance(pilot.app.screen, Dialog))
         assert sleeper.poll() is None, "Enter alone cancels"
         await pilot.press("k")
         await until(pilot, lambda: isinstance(pilot.app.screen, Dialog))
