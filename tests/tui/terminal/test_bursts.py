@@ -39,7 +39,7 @@ async def test_a_search_written_at_once_is_a_search(session: Make) -> None:
 async def test_a_key_of_a_page_is_not_one_of_the_screen_below(session: Make) -> None:
     async with live(add(session(), RUN, STRANGER), (120, 40)) as (app, pilot):
         burst(app, "p", "o", "o")
-        await shows(pilot, "order: cores")
+        await shows(pilot, "by CPU")
         assert isinstance(app.screen, ProcessScreen)
         burst(app, "escape", "o")
         await shows(pilot, "timed steps")
@@ -50,7 +50,7 @@ async def test_back_and_on_through_several_pages(session: Make) -> None:
     async with live(session(meta=finished(), alive=False)) as (app, pilot):
         for _ in range(3):
             burst(app, "l", "escape", "p", "escape", "i", "escape", "K", "escape", "question_mark")
-            await shows(pilot, "gpuwatch keys")
+            await shows(pilot, "Esc closes")
             burst(app, "escape")
             await until(pilot, lambda: isinstance(app.screen, LiveScreen))
         assert "? help" in screen_text(app)

@@ -34,9 +34,9 @@ PAGES = {
     "K": "kernels",
     "l": "log",
     "p": "process",
-    "g": "one GPU",
+    "g": "? help",
     "m": "? help",
-    "question_mark": "gpuwatch keys",
+    "question_mark": "Esc closes",
 }
 
 

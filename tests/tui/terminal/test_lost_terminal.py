@@ -96,8 +96,8 @@ def test_a_screen_can_be_left_for_the_shell_and_come_back_to(terminal: Callable[
 
 def test_a_click_on_a_key_presses_it(terminal: Callable[..., Pty]) -> None:
     screen = terminal()
-    screen.taken_over("leave")  # behind "q ", in the last row
-    screen.type("\x1b[<0;5;24M\x1b[<0;5;24m")
+    screen.taken_over("leave")  # in the last row, behind "? help  q "
+    screen.type("\x1b[<0;12;24M\x1b[<0;12;24m")
     assert screen.end() == 0
     assert b"\x1b[?1000l" in screen.sent
 
