@@ -218,8 +218,7 @@ class TableRow:
     highs: tuple[float | None, ...]
     methods: tuple[Method, ...]
     ratios: tuple[float | None, ...]
-    """Geometric mean of the paired ratios to the baseline, else the ratio of the medians; ``None``
-    where either is a bound."""
+    """Each median over the baseline's; ``None`` where the two are not comparable or a bound."""
     is_traffic: bool = False
     at_most: bool = False
     """Every known value is an upper bound."""
@@ -229,6 +228,9 @@ class TableRow:
     """Number of runs behind each value."""
     runs: tuple[int, ...] = ()
     """Number of runs that could have the quantity."""
+    changes: tuple[Interval | None, ...] = ()
+    """Mean change against the baseline within the blocks; ``None`` without three pairs, where the
+    pairs all have the same ratio, or where the ratio is ``None``."""
 
     def bound(self, at: int) -> str | None:
         """``at most`` or ``at least`` if a value is a bound."""

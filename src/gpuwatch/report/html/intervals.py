@@ -182,16 +182,17 @@ def _cell(change: Interval | None) -> str:
 
 
 def _table(named: Sequence[tuple[str, Contrast]]) -> str:
+    tests = zip(*(changes.tests(each.verdict) for _, each in named), strict=True)
+    p_values = [f"p, {' or '.join(dict.fromkeys(names))}" for names in tests]
     head = [
         "comparison",
         "verdict",
         "change",
-        "for sameness",
+        "equivalence interval",
         "margin",
         "pairs of runs",
         "noise of one run",
-        "p of no change",
-        "p by ranks",
+        *p_values,
         "blocks to decide",
         "why",
     ]

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from gpuwatch.analysis.comparison.wording import after_word, of_cell
 from gpuwatch.analysis.results import Question, StudyResult, Sweep
+from gpuwatch.analysis.study.letters import LegendEntry
 from gpuwatch.analysis.study.not_run import not_run, to_come
 from gpuwatch.report.study.document import Heading, Item, LabelledSentence, Plot, Section
 
@@ -16,6 +17,11 @@ def heading(result: StudyResult) -> list[str]:
     plan = result.plan
     planned = [] if plan is None else [plan.title, plan.question]
     return list(dict.fromkeys(each for each in (result.title, *planned) if each))
+
+
+def legend(entries: Sequence[LegendEntry]) -> Section:
+    """The letters that stand for long labels."""
+    return Section("", tuple(LabelledSentence(each.letter, each.text) for each in entries))
 
 
 def answer(result: StudyResult) -> Section:

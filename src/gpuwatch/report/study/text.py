@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 
 from gpuwatch.analysis.results import StudyResult
 from gpuwatch.analysis.study import interval_plot
+from gpuwatch.analysis.study.letters import with_letters
 from gpuwatch.analysis.study.notes import conditions, doubts
 from gpuwatch.core.text import clean
 from gpuwatch.report.session import side_by_side
@@ -38,6 +39,7 @@ def terminal(result: StudyResult, *, columns: int = 80, short: bool = False) -> 
     runs their main figures.
     """
     columns = max(_NARROWEST, columns)
+    result, legend = with_letters(result)
     if one_run_each(result):
         lines = _items(answer.answer(result), columns)
         if short:
@@ -50,7 +52,7 @@ def terminal(result: StudyResult, *, columns: int = 80, short: bool = False) -> 
     lines = [part for each in answer.heading(result) for part in _wrap("", each, columns)]
     lines += [_short(each, columns) for each in origin.lines(result)]
     sections = _answers(result) if short else _sections(result)
-    for section in sections:
+    for section in (answer.legend(legend), *sections):
         if isinstance(section, Heading):
             lines += ["", clean(section.text, 200), "-" * min(columns, len(clean(section.text)))]
         elif section.items and section.title:
