@@ -37,12 +37,12 @@ class Kind(str, Enum):
     INVALID = "invalid"
     """The two are not comparable: ``reasons`` name why, with both values."""
     DESCRIBED = "described"
-    """Too few runs for a verdict: the figures are only described."""
+    """Too few runs for a verdict."""
 
     @property
     def word(self) -> str:
-        """The word before the verdict's sentence: ``SLOWER``."""
-        return self.value.upper()
+        """As people read it: ``SLOWER``, ``NO VERDICT``."""
+        return "NO VERDICT" if self is Kind.DESCRIBED else self.value.upper()
 
 
 @dataclass(frozen=True)
@@ -151,7 +151,7 @@ class Evidence:
     text: str
     """A sentence with both values, which never claims a cause."""
     points: Interval | None = None
-    """The part of the step-time change that goes with it, as a share of the baseline's step time
+    """The part of the step-time change that it accounts for, as a share of the baseline's step time
     (0.029: 2.9 points), with its interval where there are enough blocks."""
     method: Method | None = None
     source: str = ""

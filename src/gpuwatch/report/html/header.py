@@ -61,7 +61,7 @@ def _facts(result: StudyResult) -> list[tuple[str, str]]:
 
 def _design(result: StudyResult, at: int, part: Part) -> str:
     if part.blocks is None:
-        blocks = "each once, described only"
+        blocks = "each once, no verdict"
     else:
         blocks = f"{blocks_done(result, at)} of {counted(part.blocks, 'judged block')} done"
         blocks += ", a warm-up block" if part.warmup_blocks else ""

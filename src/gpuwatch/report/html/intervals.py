@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from gpuwatch.analysis.comparison.wording import per_cent
+from gpuwatch.analysis.comparison.wording import heading, per_cent
 from gpuwatch.analysis.results import Contrast, Question, Verdict
 from gpuwatch.analysis.statistics.intervals import Interval, lower_end
 from gpuwatch.core import units
@@ -145,14 +145,14 @@ def _tick(value: float) -> str:
 
 
 def _why_none(verdict: Verdict) -> str:
-    return text(f"no interval: {'; '.join(verdict.reasons) or verdict.kind.value}", 90)
+    return text(f"no interval: {'; '.join(verdict.reasons) or verdict.kind.word.lower()}", 90)
 
 
 def _numbers(contrast: Contrast) -> str:
     verdict = contrast.verdict
     blocks = ", ".join(changes.estimate(each) for each in _changes(contrast))
     facts = [
-        verdict.kind.value.upper(),
+        heading(verdict),
         "" if verdict.change is None else _change(verdict.change),
         f"noise of one run {units.percent(verdict.noise)}" if verdict.noise is not None else "",
         f"blocks: {blocks}" if blocks else "",

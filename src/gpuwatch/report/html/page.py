@@ -111,9 +111,7 @@ def _question(question: Question, series: Mapping[str, RunSeries], anchor: str, 
     parts.append(section(f"{anchor}-runs", 3, "Every run", values(question)))
     parts.append(section(f"{anchor}-gauges", 3, "Gauges", curves(question, series, anchor)))
     if question.contrasts:
-        parts.append(
-            section(f"{anchor}-why", 3, "What goes with the differences", reasons(question, 4))
-        )
+        parts.append(section(f"{anchor}-why", 3, "Associated changes", reasons(question, 4)))
     parts.append(section(f"{anchor}-roofline", 3, "Roofline", roofline(question)))
     if table := figures(question):
         body = folded("Medians, ranges and ratios", table, is_open=not many)

@@ -12,7 +12,7 @@ from gpuwatch.analysis.comparison.quantity_table import quantity_table
 from gpuwatch.analysis.comparison.side_by_side import Comparison, headings, used_gpus
 from gpuwatch.analysis.comparison.training_rows import GROUP, STEP, name_of
 from gpuwatch.analysis.study.letters import letters
-from gpuwatch.analysis.summary.identity import device_names
+from gpuwatch.analysis.summary.identity import device_names, session_title
 from gpuwatch.analysis.summary.missing import missing_notes
 from gpuwatch.analysis.summary.summary import Summary
 from gpuwatch.analysis.summary.training import NAMES
@@ -167,7 +167,7 @@ def _named(compared: Comparison) -> list[str]:
     lettered = columns != names
     return [
         (f"{column}  " if lettered else "")
-        + session.given.before(session.label)
+        + session.given.before(session_title(session))
         + (" (baseline)" if lettered and at == compared.baseline else "")
         for at, (column, session) in enumerate(zip(columns, compared.sessions, strict=True))
     ]

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from gpuwatch.analysis.comparison.wording import after_word, of_cell
+from gpuwatch.analysis.comparison.wording import heading as heading_of
 from gpuwatch.analysis.results import Question, StudyResult, Sweep
 from gpuwatch.analysis.study.letters import LegendEntry
 from gpuwatch.analysis.study.not_run import not_run, to_come
@@ -67,7 +68,7 @@ def missing(result: StudyResult) -> tuple[LabelledSentence, ...]:
 
 def _sentences(question: Question, *, alone: bool) -> list[LabelledSentence]:
     sentences = [
-        LabelledSentence(each.verdict.kind.word, after_word(each)) for each in question.contrasts
+        LabelledSentence(heading_of(each.verdict), after_word(each)) for each in question.contrasts
     ]
     if not sentences and alone:
         cells = [cell for cell in question.cells if len(cell.judged) > 1]

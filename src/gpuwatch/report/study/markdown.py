@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from gpuwatch.analysis.comparison.wording import heading
 from gpuwatch.analysis.results import Question, StudyResult
 from gpuwatch.analysis.study import interval_plot
 from gpuwatch.analysis.study.notes import conditions
@@ -90,7 +91,7 @@ def _short_table(question: Question) -> str:
         rows.append(
             [
                 markdown(cell.label),
-                "" if verdict is None else verdict.kind.word,
+                "" if verdict is None else heading(verdict),
                 units.quantity(cell.median, "s"),
                 "" if estimate is None else units.ratio(1 + estimate),
                 "" if change is None else markdown(tables.interval(change)),
