@@ -121,6 +121,17 @@ def change_text(interval: Interval) -> str:
     return f"{signed(interval.estimate, places)} % ({ends})"
 
 
+def size_text(interval: Interval) -> tuple[str, str]:
+    """The size of a change and of its ends: ``12.7 %``, ``11.0 to 14.3 %``.
+
+    For intervals that exclude zero.
+    """
+    places = _places(interval.estimate, interval.high - interval.low)
+    low, high = sorted((abs(interval.low) * 100, abs(interval.high) * 100))
+    size = abs(interval.estimate) * 100
+    return f"{size:.{places}f} %", f"{low:.{places}f} to {high:.{places}f} %"
+
+
 def signed(share: float, places: int = 1) -> str:
     """A share in per cent with its sign: ``+3.1``; what rounds to zero is ``+0.0``."""
     text = f"{share * 100:+.{places}f}"

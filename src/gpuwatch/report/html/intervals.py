@@ -12,7 +12,7 @@ from gpuwatch.core import units
 from gpuwatch.report import changes
 from gpuwatch.report.html.axis import Axis, anchor, label, over
 from gpuwatch.report.html.markup import Row, table, text
-from gpuwatch.report.html.verdicts import badge, name
+from gpuwatch.report.html.verdicts import name, verdict_badge
 
 _HEIGHT = 34
 _MIDDLE = 20
@@ -20,20 +20,26 @@ _FARTHEST = 3.0
 """Block ratios farther out than this multiple of the intervals' range are drawn at the edge."""
 
 
-def intervals(questions: Sequence[Question]) -> str:
-    """The plot and its table; empty if nothing is compared."""
-    pairs = [(question, each) for question in questions for each in question.contrasts]
-    if not pairs:
-        return ""
+def plot(questions: Sequence[Question]) -> str:
+    """All comparisons on one axis; at least one has an interval."""
+    named = _named(questions)
+    return _plot(named, _axis([each for _, each in named]))
+
+
+def numbers(questions: Sequence[Question]) -> str:
+    """The table of all comparisons; empty if nothing is compared."""
+    named = _named(questions)
+    return _table(named) if named else ""
+
+
+def _named(questions: Sequence[Question]) -> list[tuple[str, Contrast]]:
+    """Every comparison with its name, which has the question's if there are several."""
     several = len(questions) > 1
-    named = [
+    return [
         (f"{question.label}: {name(question, each)}" if several else name(question, each), each)
-        for question, each in pairs
+        for question in questions
+        for each in question.contrasts
     ]
-    contrasts = [each for _, each in pairs]
-    drawn = any(each.verdict.change for each in contrasts)
-    plot = _plot(named, _axis(contrasts)) if drawn else ""
-    return plot + _table(named)
 
 
 def _axis(contrasts: Sequence[Contrast]) -> Axis:
@@ -205,7 +211,7 @@ def _line(title: str, contrast: Contrast) -> Row:
     shared = f" (one of {verdict.comparisons})" if verdict.comparisons > 1 else ""
     return [
         text(title, 120),
-        badge(verdict.kind),
+        verdict_badge(verdict),
         _cell(verdict.change),
         _cell(verdict.equivalence),
         text(per_cent(verdict.margin)),

@@ -8,7 +8,6 @@ from collections.abc import Iterator, Sequence
 
 from gpuwatch.analysis.results import StudyResult
 from gpuwatch.analysis.study import interval_plot
-from gpuwatch.analysis.study.letters import with_letters
 from gpuwatch.analysis.study.notes import conditions, doubts
 from gpuwatch.core.text import clean
 from gpuwatch.report.session import side_by_side
@@ -20,7 +19,7 @@ from gpuwatch.report.study import (
     tables,
     why,
 )
-from gpuwatch.report.study.compared import compared, one_run_each
+from gpuwatch.report.study.compared import compared, lettered, one_run_each
 from gpuwatch.report.study.document import Grid, Heading, Item, LabelledSentence, Plot, Section
 from gpuwatch.report.tables.grid import grid_text
 
@@ -39,7 +38,7 @@ def terminal(result: StudyResult, *, columns: int = 80, short: bool = False) -> 
     runs their main figures.
     """
     columns = max(_NARROWEST, columns)
-    result, legend = with_letters(result)
+    result, legend = lettered(result)
     if one_run_each(result):
         lines = _items(answer.answer(result), columns)
         if short:
