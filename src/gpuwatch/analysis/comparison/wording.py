@@ -56,7 +56,7 @@ def sentence(
         reasons = "; ".join(verdict.reasons) or "they differ in more than the environment"
         return f"{other.label} is not comparable with {baseline.label}: {reasons}."
     if kind is Kind.DESCRIBED:
-        first = _described(baseline, other, verdict, metric, blocks_to_come)
+        first = _described(baseline, other, verdict, metric, blocks_lost, blocks_to_come)
     elif kind is Kind.CANT_TELL:
         first = _cant_tell(baseline, other, verdict, metric)
     else:
@@ -187,19 +187,18 @@ def _cant_tell(baseline: Side, other: Side, verdict: Verdict, metric: str) -> st
     return f"{first} {_capital(reasons)}." if reasons else first
 
 
-def _described(baseline: Side, other: Side, verdict: Verdict, metric: str, to_come: int) -> str:
+def _described(
+    baseline: Side, other: Side, verdict: Verdict, metric: str, lost: int, to_come: int
+) -> str:
     told = _estimate(verdict)
     first = f"{other.label}: {metric} {told} against {baseline.label}" if told else other.label
     if not verdict.pairs:
         return f"{first}: there is nothing to compare with {baseline.label} yet."
+    many = _blocks(verdict, lost) if verdict.paired else f"{counted(verdict.pairs, 'run')} of each"
     if to_come:
-        many = (
-            counted(verdict.pairs, "block")
-            if verdict.paired
-            else f"{counted(verdict.pairs, 'run')} of each"
-        )
         return f"{first}. {many} so far, {to_come} to come."
-    return f"{first}. {_no_verdict(verdict)}"
+    rest = f" {many} gave a pair." if lost else ""
+    return f"{first}. {_no_verdict(verdict)}{rest}"
 
 
 def _no_verdict(verdict: Verdict) -> str:
@@ -306,7 +305,7 @@ def _conditions(
             rests.append(_blocks(verdict, lost, "paired block"))
         if verdict.noise is not None:
             rests.append(f"noise {units.percent(verdict.noise)}")
-    elif lost and verdict.paired and not verdict.lacking:
+    elif lost and verdict.paired and verdict.kind is not Kind.DESCRIBED and not verdict.lacking:
         rests.append(_blocks(verdict, lost))
     if rests:
         yield f"{_capital(', '.join(rests))}."

@@ -48,7 +48,15 @@ def with_letters(result: StudyResult) -> tuple[StudyResult, tuple[LegendEntry, .
     questions = tuple(
         _lettered(each, letter_of) if len(each.cells) > 1 else each for each in result.questions
     )
-    return replace(result, questions=questions), legend
+    overall = tuple(
+        replace(
+            each,
+            environment=letter_of.get(each.environment, each.environment),
+            baseline=letter_of.get(each.baseline, each.baseline),
+        )
+        for each in result.overall
+    )
+    return replace(result, questions=questions, overall=overall), legend
 
 
 def letters(labels: Sequence[str]) -> list[str]:

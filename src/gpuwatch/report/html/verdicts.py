@@ -48,7 +48,7 @@ def verdicts(result: StudyResult) -> str:
         if not question.contrasts:
             continue
         if len(result.questions) > 1:
-            parts.append(f"<h3>{text(question.label)}</h3>")
+            parts.append(f"<h2>{text(question.label)}</h2>")
         parts.append(
             bullets(
                 [f"{verdict_badge(each.verdict)} {_sentence(each)}" for each in question.contrasts],
@@ -56,7 +56,7 @@ def verdicts(result: StudyResult) -> str:
             )
         )
     if result.sweeps and any(each.contrasts for each in result.questions):
-        parts.append("<h3>Sweeps</h3>")
+        parts.append("<h2>Sweeps</h2>")
         sentences = (f"{of_sweep(each)}: {each.sentence}" for each in result.sweeps)
         parts.append(bullets([text(each, 1000) for each in sentences], "sentences"))
     if result.noise:

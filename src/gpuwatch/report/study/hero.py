@@ -6,7 +6,7 @@ import math
 from collections import Counter
 from collections.abc import Sequence
 
-from gpuwatch.analysis.comparison.wording import change_text, counted, per_cent, size_text
+from gpuwatch.analysis.comparison.wording import counted, per_cent, size_text
 from gpuwatch.analysis.comparison.wording import heading as heading_of
 from gpuwatch.analysis.hardware import bound
 from gpuwatch.analysis.results import Contrast, Kind, Question, StudyResult, Sweep
@@ -15,12 +15,15 @@ from gpuwatch.analysis.summary.identity import session_title
 from gpuwatch.analysis.summary.summary import Summary
 from gpuwatch.core import units
 from gpuwatch.core.lazy_dataclass import dataclass
+from gpuwatch.report import changes
 from gpuwatch.report.study.document import Plot
 from gpuwatch.report.study.why import middle_runs
 from gpuwatch.session.reading.status import State
 
-_MOST = 4
+_MOST = 3
 """Most comparisons that have a sentence each; more are counted by verdict."""
+_MOST_DRAWN = 16
+"""Most comparisons in the chart."""
 _UNAVAILABLE = "unavailable"
 _BOUNDS = {
     bound.MEMORY: "memory-bound",
@@ -131,25 +134,24 @@ def _title(result: StudyResult) -> str:
 
 
 def _answers(result: StudyResult, contrasts: Sequence[Contrast]) -> tuple[Statement, ...]:
-    over_all = tuple(
-        Statement(
-            f"{each.environment} against {each.baseline}: {change_text(each.change)}",
-            f"geometric mean over {counted(each.cases, 'case')}",
+    if 0 < len(result.overall) <= _MOST:
+        return tuple(
+            Statement(
+                f"{each.environment} against {each.baseline} over {counted(each.cases, 'case')}: "
+                f"{changes.estimate(each.change.estimate, each.change)}",
+                f"{changes.ends(each.change)} %, geometric mean",
+            )
+            for each in result.overall
         )
-        for each in result.overall
-    )
     if len(contrasts) > _MOST:
         counts = Counter(each.verdict.kind for each in contrasts)
         kinds = ", ".join(f"{counts[kind]} {kind.word}" for kind in Kind if counts[kind])
-        return (*over_all, Statement(f"{len(contrasts)} comparisons: {kinds}"))
+        return (Statement(f"{len(contrasts)} comparisons: {kinds}"),)
     several = len(result.questions) > 1
-    return (
-        *over_all,
-        *(
-            _of_contrast(question, each, f"{name}: " if several else "")
-            for question, name in zip(result.questions, short_labels(result.questions), strict=True)
-            for each in question.contrasts
-        ),
+    return tuple(
+        _of_contrast(question, each, f"{name}: " if several else "")
+        for question, name in zip(result.questions, short_labels(result.questions), strict=True)
+        for each in question.contrasts
     )
 
 
@@ -163,7 +165,10 @@ def _of_contrast(question: Question, contrast: Contrast, case: str) -> Statement
         small = f", within the margin of {per_cent(verdict.margin)}" if kind is Kind.SMALL else ""
         claim = f"{case}{other} is {size} {word} than {first}{small}"
         return Statement(claim, f"{ends}{_level(change)}")
-    told = "" if change is None else f"{change_text(change)}{_level(change)}"
+    told = ""
+    if change is not None:
+        estimate = changes.estimate(change.estimate, change)
+        told = f"{estimate}, {changes.ends(change)} %{_level(change)}"
     if kind is Kind.SAME:
         less = f"differ by less than {per_cent(verdict.margin)}"
         return Statement(f"{case}{other} and {first} {less}", told)
@@ -187,7 +192,7 @@ def _changes(result: StudyResult) -> Plot | Bars | None:
     """The intervals of all changes; without any, the medians of the first question's cells."""
     plot = plot_of(result.questions)
     if plot is not None:
-        return plot if len(plot.contrasts) <= _MOST * _MOST else None
+        return plot if len(plot.contrasts) <= _MOST_DRAWN else None
     question = next(each for each in result.questions if each.contrasts)
     bars = tuple(
         Bar(cell.label, cell.median, units.quantity(cell.median, "s"))
