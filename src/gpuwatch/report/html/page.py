@@ -1,4 +1,4 @@
-"""The HTML page of a study, verdict first; it works offline."""
+"""The HTML page of a study, the answer first; it works offline."""
 
 from __future__ import annotations
 
