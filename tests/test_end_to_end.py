@@ -15,7 +15,7 @@ def test_a_run_is_recorded_shown_compared_and_deleted(end_to_end: Cli) -> None:
     cli = end_to_end
     command = ("--", sys.executable, STEPS, 20, 0.02)
     done = cli("--record", "--env", "bare", "--env", "bare", *command)
-    assert "DESCRIBED" in done.stdout
+    assert "NO VERDICT" in done.stdout
     listed = json.loads(cli("sessions", "--format", "json").stdout)["sessions"]
     assert [each["status"] for each in listed] == ["finished", "finished"]
     shown = json.loads(cli("show", "last", "--format", "json").stdout)

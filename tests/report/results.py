@@ -151,13 +151,13 @@ def study_result(
 
 
 def one_run_each(folder: Path, environments: Sequence[str] = ("bare", "docker")) -> StudyResult:
-    """Two sessions put together by hand: described, never judged."""
+    """Two sessions put together by hand: never judged."""
     summaries = [
         summary(folder, index, environment, step_seconds(environment, 1))
         for index, environment in enumerate(environments, 1)
     ]
     cells = tuple(_cell(each.environment["label"], [(None, each)]) for each in summaries)
-    sentence = "one run each: describes, does not say which is faster"
+    sentence = "one run each"
     return StudyResult(
         title="two runs",
         plan=None,

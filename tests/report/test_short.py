@@ -46,7 +46,7 @@ def test_two_single_runs_stand_beside_each_other_under_the_answer(tmp_path: Path
         script = Script(environment=name, meta=finished(), alive=False)
         write(tmp_path / f"0{at}-{name}.gpuwatch", script)
     lines = study_text.terminal(read_study(tmp_path), short=True).splitlines()
-    assert lines[0].startswith("DESCRIBED") and len(lines) <= 16
+    assert lines[0].startswith("NO VERDICT (1 run of each, needs 5)") and len(lines) <= 16
     assert any("×1.000" in line for line in lines)
 
 

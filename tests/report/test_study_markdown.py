@@ -14,16 +14,20 @@ from . import results
 
 def test_the_verdict_and_a_small_table_stand_before_the_details(result: StudyResult) -> None:
     before, _, details = as_markdown(result).partition("<details>")
-    assert before.startswith("# resnet50-20261121-120000\n")
+    assert before.startswith("# docker and apptainer against bare\n")
+    assert "**docker and bare differ by less than 1 %** (+0.2 %, -0.1 to +0.5 %)" in before
+    assert "**apptainer is 3.1 % slower than bare** (2.7 to 3.5 %)" in before
     assert "**SAME** docker costs nothing measurable here" in before
-    assert "| docker | SAME | 503 ms | ×1.002 | -0.1 to +0.5 % at 95 % | 0.3 % | 7 |" in before
+    assert (
+        "| docker | SAME | 503 ms | ×1.002 | +0.2 %, -0.1 to +0.5 % at 95 % | 0.3 % | 7 |" in before
+    )
     assert details.count("<details>") + 1 == details.count("</details>")
     assert "<summary>runs</summary>" in details
 
 
-def test_what_a_reader_must_know_to_trust_it_stands_above_the_verdict(result: StudyResult) -> None:
-    before = as_markdown(result).partition("**SAME**")[0]
-    when, what = before.removesuffix("- ").strip().split("\n")[-2:]
+def test_the_origin_stands_below_the_verdict_and_above_the_table(result: StudyResult) -> None:
+    after = as_markdown(result).partition("**SAME**")[2].partition("\n|")[0]
+    when, what = after.strip().split("\n")[-2:]
     assert when.startswith("2026-09-21 14:14 UTC, ") and "NVIDIA H100" in when
     assert what == "resnet50 --batch-size 64; 7 of 7 blocks done, margin 1 %"
 
@@ -64,7 +68,7 @@ def test_the_roofline_is_named_and_not_embedded(result: StudyResult) -> None:
 
 def test_one_run_each_has_the_verdict_before_the_table(pair: StudyResult) -> None:
     text = as_markdown(pair, roofline="roofline.svg")
-    assert text.index("**DESCRIBED**") < text.index("step time, median")
+    assert text.index("**NO VERDICT (1 run of each, needs 5)**") < text.index("step time, median")
     assert "In roofline.svg, beside this file." in text
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from gpuwatch.analysis.comparison.difference_text import of_question
+from gpuwatch.analysis.comparison.wording import change_text
 from gpuwatch.analysis.results import Cell, Question, StudyResult
 from gpuwatch.analysis.study.notes import every_note
 from gpuwatch.core.text import clean
@@ -17,6 +18,7 @@ from gpuwatch.tui.compare.columns import (
     difference_rows,
     heading_rows,
     layout,
+    paired_layout,
     quantity_rows,
     told_rows,
 )
@@ -26,8 +28,6 @@ from gpuwatch.tui.live.rows import rule
 
 _BAD = frozenset({State.FAILED, State.KILLED, State.LOST})
 _NAMES = ("medians over", "judged runs", "standard deviation")
-_PAIRED = ("medians; × within blocks", *_NAMES[1:])
-"""Where ratios are means over blocks, which the quotient of two medians may differ from."""
 
 
 def has_cells(result: StudyResult) -> bool:
@@ -48,16 +48,23 @@ def snapshot_words(folder: Path, result: StudyResult) -> str:
 
 def place_of(question: Question, width: int, first: int) -> Layout:
     """The columns that fit, from the ``first`` beside the baseline on."""
+    changes = [
+        change_text(change)
+        for row in question.table
+        for change in row.changes
+        if change is not None
+    ]
+    if changes:
+        return paired_layout(len(question.cells), question.baseline, width, first, changes)
     return layout(_heads(question), question.baseline, width, first)
 
 
 def sections(result: StudyResult, width: int, first: int) -> list[Section]:
-    """One section for each question, what goes with the changes, what else must be known."""
+    """One section for each question, then associated changes and notes."""
     found = []
     for question in result.questions:
         place = place_of(question, width, first)
-        paired = any(contrast.verdict.paired for contrast in question.contrasts)
-        heading = heading_rows(_heads(question), place, _PAIRED if paired else _NAMES)
+        heading = heading_rows(_heads(question), place, _NAMES)
         if len(result.questions) > 1:
             heading = (rule(f"medians: {clean(question.label)}", width), *heading)
         body = quantity_rows(question.table, place)

@@ -1,4 +1,4 @@
-"""Quantities side by side: a column for each session or cell, ratios against the baseline."""
+"""Quantities side by side: a column for each session or cell, with ratios and changes."""
 
 from __future__ import annotations
 
@@ -19,8 +19,11 @@ from gpuwatch.tui.widgets.line import Line
 
 _METHOD = 10
 """Columns of the method at the end of a row."""
-_RATIO = 10
-"""Columns of a ratio with a blank on either side."""
+_RATIO, _NARROW_RATIO = 10, 8
+"""Columns of a ratio with a blank on either side: alone, and before a paired change."""
+_NARROW_NAME, _NARROW_VALUE = 21, 12
+"""Columns of the names and of a value, at least, beside paired changes."""
+_PAIRED = "paired change, %"
 _NARROWEST, _WIDE = 21, 30
 """Columns of a session: at least, and at most unless its name is longer."""
 _NAME, _WIDEST_NAME = 27, 46
@@ -49,8 +52,14 @@ class Layout:
     width: int
     name: int
     """Columns of the names."""
-    size: int
-    """Columns of one session: its value and its ratio."""
+    value: int
+    """Columns of a value."""
+    ratio: int
+    """Columns of a ratio."""
+    change: int
+    """Columns of a paired change; 0 without any."""
+    method: bool
+    """Whether there is room for the methods."""
     order: tuple[int, ...]
     """Places of the sessions that are shown."""
     hidden: int
@@ -58,10 +67,11 @@ class Layout:
     baseline: int | None
     """Place of the one that ratios are against."""
 
-    @property
-    def value(self) -> int:
-        """Columns of a value."""
-        return self.size - _RATIO
+    def size(self, at: int) -> int:
+        """Columns of one session or cell: its value, ratio and change."""
+        if self.change and at == self.baseline:
+            return self.value + 1
+        return self.value + self.ratio + self.change
 
 
 def layout(heads: Sequence[Head], baseline: int | None, width: int, first: int) -> Layout:
@@ -71,14 +81,43 @@ def layout(heads: Sequence[Head], baseline: int | None, width: int, first: int) 
     fitting = max(1, min(len(heads), room // _NARROWEST))
     widest = max((cell_len(text) for cells in heads for text, _ in cells), default=0)
     size = max(_NARROWEST, min(max(_WIDE, widest + 2), room // fitting))
-    kept = baseline or 0
-    rest = [at for at in range(len(heads)) if at != kept]
-    hidden = len(rest) - (fitting - 1)
-    first = max(0, min(first, hidden))
-    order = sorted([kept, *rest[first : first + len(rest) - hidden]])
+    order, hidden = _order(len(heads), baseline, fitting - 1, first)
     spare = width - name - _METHOD - size * len(order)
     wide = min(_WIDEST_NAME, name + max(0, spare))
-    return Layout(width, wide, size, tuple(order), hidden, baseline)
+    return Layout(width, wide, size - _RATIO, _RATIO, 0, True, order, hidden, baseline)
+
+
+def paired_layout(
+    count: int, baseline: int, width: int, first: int, changes: Iterable[str]
+) -> Layout:
+    """The columns of ``count`` cells; all but the baseline also have one for ``changes``."""
+    change = max([len(_PAIRED), *(cell_len(_in_per_cent(each)) for each in changes)]) + 1
+    size = _NARROW_VALUE + _NARROW_RATIO + change
+    least = _NARROW_NAME + _NARROW_VALUE + 1
+    others = max(1, min(count - 1, (width - least) // size))
+    order, hidden = _order(count, baseline, others, first)
+    spare = max(0, width - least - size * others)
+    method = spare >= _METHOD
+    name = _NARROW_NAME + min(_WIDEST_NAME - _NARROW_NAME, spare - _METHOD * method)
+    return Layout(
+        width, name, _NARROW_VALUE, _NARROW_RATIO, change, method, order, hidden, baseline
+    )
+
+
+def _in_per_cent(change: str) -> str:
+    """``+3.1 (+2.4 to +3.8)``, below a heading that has the unit."""
+    return change.replace(" %", "", 1)
+
+
+def _order(
+    count: int, baseline: int | None, others: int, first: int
+) -> tuple[tuple[int, ...], int]:
+    """Places of the baseline and of ``others`` from the ``first`` on; how many are left out."""
+    kept = baseline or 0
+    rest = [at for at in range(count) if at != kept]
+    hidden = len(rest) - others
+    first = max(0, min(first, hidden))
+    return tuple(sorted([kept, *rest[first : first + others]])), hidden
 
 
 def heading_rows(
@@ -90,11 +129,16 @@ def heading_rows(
         row = Line(place.width).add(f" {names[index]}", "muted").to(place.name)
         for at in place.order:
             text, role = heads[at][index]
+            size, last = place.size(at), index == len(heads[at]) - 1
             # Over the values where it fits; a longer one reaches over the ratios too.
-            reach = place.value if cell_len(text) <= place.value else place.size - 1
-            row.add(pad(pad(text, reach, ">"), place.size), role)
+            reach = place.value if cell_len(text) <= place.value else size - 1
+            if last and place.change and at != place.baseline:
+                row.add(pad(pad(text, place.value, ">"), size - place.change), role)
+                row.add(pad(_PAIRED, place.change), "muted")
+            else:
+                row.add(pad(pad(text, reach, ">"), size), role)
         rows.append(row)
-    if rows:
+    if rows and place.method:
         rows[-1].add("method", "muted")
     return tuple(rows)
 
@@ -120,11 +164,14 @@ def difference_rows(
         name = clean(difference_text.name(difference))
         values = difference_text.texts(difference)
         texts = [clean(values[at]) for at in place.order]
-        fits = all(cell_len(text) <= place.size - 2 for text in texts)
+        fits = all(
+            cell_len(text) <= place.size(at) - 2
+            for at, text in zip(place.order, texts, strict=True)
+        )
         if fits and cell_len(name) <= place.name - 2:
             row = Line(place.width).add(f" {pad(name, place.name - 2)} ", "text")
-            for text in texts:
-                row.add(pad(text, place.size - 2, ">") + "  ", "strong")
+            for at, text in zip(place.order, texts, strict=True):
+                row.add(pad(text, place.size(at) - 2, ">") + "  ", "strong")
             rows.append(row)
         else:
             rows += _whole(name, dict(zip(place.order, texts, strict=True)), names, place.width)
@@ -166,10 +213,16 @@ def told_rows(text: str, width: int, mark: str, role: str, *, head: str = "") ->
 
 def _quantity(row: QuantityRow, place: Layout) -> Line:
     line = Line(place.width).add(f" {pad(row.name, place.name - 1)}", "text")
-    for cell in row.cells:
+    for at, cell in zip(place.order, row.cells, strict=True):
         text = cell.value
         if cell_len(text) > place.value:
             text = text.replace(" ", "")
         line.add(pad(text, place.value, ">"), "strong" if cell.is_known else "muted")
-        line.add(f" {pad(cell.ratio, _RATIO - 2)} ", "text")
-    return line.add(row.method, "muted")
+        if place.change and at == place.baseline:
+            line.add(" ")
+            continue
+        line.add(f" {pad(cell.ratio, place.ratio - 2)} ", "text")
+        line.add(
+            pad(_in_per_cent(cell.change), place.change), "key" if cell.is_changed else "muted"
+        )
+    return line.add(row.method if place.method else "", "muted")

@@ -8,6 +8,7 @@ from pathlib import Path
 from gpuwatch.analysis.comparison.side_by_side import Comparison, compare
 from gpuwatch.analysis.explain.kernels import nearest_profiled
 from gpuwatch.analysis.results import Cell, Contrast, Question, StudyResult
+from gpuwatch.analysis.study.letters import LegendEntry, with_letters
 from gpuwatch.analysis.study.notes import warnings
 from gpuwatch.analysis.summary.summary import Summary
 from gpuwatch.core.lazy_dataclass import dataclass
@@ -27,6 +28,9 @@ class Answer:
     """What the screen shows."""
 
     study: StudyResult
+    shown: StudyResult
+    """``study`` as the tables show it, with letters in place of long labels."""
+    legend: tuple[LegendEntry, ...]
     sessions: Comparison | None
     """Session by session; ``None`` where cells have several runs, whose medians are shown."""
     as_of: str = ""
@@ -37,7 +41,8 @@ def answer(study: StudyResult, folder: Path | None) -> Answer:
     """The answer of a study in ``folder``, or of sessions that were put together."""
     sessions = None if cell_rows.has_cells(study) else _side_by_side(study)
     as_of = cell_rows.snapshot_words(folder, study) if folder is not None else ""
-    return Answer(study, sessions, as_of)
+    shown, legend = with_letters(study) if sessions is None else (study, ())
+    return Answer(study, shown, legend, sessions, as_of)
 
 
 def _side_by_side(study: StudyResult) -> Comparison:
@@ -54,9 +59,9 @@ def _side_by_side(study: StudyResult) -> Comparison:
 
 def sections(answer: Answer, width: int, column: int) -> list[Section]:
     """Everything that is shown, the verdicts first."""
-    first = Section((), tuple(verdict_rows(answer.study, width)))
+    first = Section((), tuple(verdict_rows(answer.shown, width, answer.legend)))
     if answer.sessions is None:
-        return [first, *cell_rows.sections(answer.study, width, column)]
+        return [first, *cell_rows.sections(answer.shown, width, column)]
     place = rows.place_of(answer.sessions, width, column)
     heading = heading_rows(rows.heads(answer.sessions), place)
     notes = [*notes_of(answer.study), *warnings(answer.study)]
@@ -69,7 +74,7 @@ def hidden(answer: Answer, width: int) -> int:
     """Columns that are left out, of the table that leaves out most."""
     if answer.sessions is not None:
         return rows.place_of(answer.sessions, width, 0).hidden
-    questions = answer.study.questions
+    questions = answer.shown.questions
     return max((cell_rows.place_of(each, width, 0).hidden for each in questions), default=0)
 
 

@@ -1,15 +1,16 @@
-"""What a study says, as rows of text: sentences, intervals on one axis, what goes with them."""
+"""A study's result as rows of text: verdicts, intervals on one axis, associated changes."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from rich.cells import cell_len
 
 from gpuwatch.analysis.comparison.cells import STEP_TIME, WHOLE_RUN
-from gpuwatch.analysis.comparison.wording import after_word, of_cell
+from gpuwatch.analysis.comparison.wording import after_word, heading, of_cell
 from gpuwatch.analysis.results import Contrast, Kind, Question, StudyResult, Sweep
 from gpuwatch.analysis.study.interval_plot import plot
+from gpuwatch.analysis.study.letters import LegendEntry
 from gpuwatch.analysis.study.not_run import not_run, to_come
 from gpuwatch.analysis.study.sweep_table import sweep_table
 from gpuwatch.core.text import clean
@@ -21,17 +22,24 @@ from gpuwatch.tui.widgets.cells import pad
 from gpuwatch.tui.widgets.line import Line
 
 _MOST_TOLD = 20
-MARKS = {kind: VERDICTS[kind.value] for kind in Kind}
-"""A mark and a colour for each verdict; the sentence beside it says it in words."""
+_COLOURS = {Kind.SLOWER: "bad", Kind.FASTER: "good"}
+"""Colours of the verdicts whose interval excludes no change by more than the margin."""
+MARKS = {kind: (VERDICTS[kind.value][0], _COLOURS.get(kind, "text")) for kind in Kind}
+"""A mark and a colour for each verdict."""
 _METRICS = {STEP_TIME: "steady step time", WHOLE_RUN: WHOLE_RUN}
 """What verdicts are of; the median of a table is of all timed steps."""
 _AXIS = {"|": "│", "[": "├", "]": "┤", "-": "─", "*": "●"}
 _FASTER, _SLOWER = "faster ◂ ", " ▸ slower"
 
 
-def verdict_rows(result: StudyResult, width: int) -> list[Line]:
-    """Everything before the tables, the verdicts first; without any, why there is none."""
+def verdict_rows(result: StudyResult, width: int, legend: Sequence[LegendEntry] = ()) -> list[Line]:
+    """Everything before the tables, the verdicts first; without any, why there is none.
+
+    ``legend``: letters in place of labels.
+    """
     rows = [row for note in first_notes(result) for row in told_rows(note, width, "!", "warn")]
+    for entry in legend:
+        rows += told_rows(entry.text, width, entry.letter, "strong")
     rows += [rule("over all cases", width)] if result.overall else []
     for each in result.overall:
         rows += told_rows(each.sentence, width, "·", "text")
@@ -70,7 +78,9 @@ def _question(question: Question, width: int) -> list[Line]:
         return [*rows, *(row for text in texts for row in told_rows(text, width, "·", "text"))]
     for contrast in question.contrasts:
         kind = contrast.verdict.kind
-        rows += told_rows(after_word(contrast), width, *MARKS[kind], head=f"{kind.word}: ")
+        rows += told_rows(
+            after_word(contrast), width, *MARKS[kind], head=f"{heading(contrast.verdict)}: "
+        )
     return [*rows, *_plot(question, width)]
 
 
@@ -96,7 +106,7 @@ def _plot(question: Question, width: int) -> Iterator[Line]:
 
 
 def evidence_rows(result: StudyResult, width: int) -> list[Line]:
-    """What goes with a change, of every contrast that has something."""
+    """The changes associated with each contrast, if there are any."""
     return list(_evidence(result, width))
 
 
@@ -111,7 +121,7 @@ def _evidence(result: StudyResult, width: int) -> Iterator[Line]:
         title = clean(question.cells[contrast.other].label)
         if len(result.questions) > 1:
             title = f"{title}, {clean(question.label)}"
-        yield rule(f"what goes with it: {title}", width)
+        yield rule(f"associated changes: {title}", width)
         for evidence in contrast.explanation.evidence:
             yield from told_rows(evidence.text, width, "·", "muted")
 

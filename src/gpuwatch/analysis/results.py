@@ -37,12 +37,12 @@ class Kind(str, Enum):
     INVALID = "invalid"
     """The two are not comparable: ``reasons`` name why, with both values."""
     DESCRIBED = "described"
-    """Too few runs for a verdict: the figures are only described."""
+    """Too few runs for a verdict."""
 
     @property
     def word(self) -> str:
-        """The word before the verdict's sentence: ``SLOWER``."""
-        return self.value.upper()
+        """As people read it: ``SLOWER``, ``NO VERDICT``."""
+        return "NO VERDICT" if self is Kind.DESCRIBED else self.value.upper()
 
 
 @dataclass(frozen=True)
@@ -151,7 +151,7 @@ class Evidence:
     text: str
     """A sentence with both values, which never claims a cause."""
     points: Interval | None = None
-    """The part of the step-time change that goes with it, as a share of the baseline's step time
+    """The part of the step-time change that it accounts for, as a share of the baseline's step time
     (0.029: 2.9 points), with its interval where there are enough blocks."""
     method: Method | None = None
     source: str = ""
@@ -218,8 +218,7 @@ class TableRow:
     highs: tuple[float | None, ...]
     methods: tuple[Method, ...]
     ratios: tuple[float | None, ...]
-    """Geometric mean of the paired ratios to the baseline, else the ratio of the medians; ``None``
-    where either is a bound."""
+    """Each median over the baseline's; ``None`` where the two are not comparable or a bound."""
     is_traffic: bool = False
     at_most: bool = False
     """Every known value is an upper bound."""
@@ -229,6 +228,9 @@ class TableRow:
     """Number of runs behind each value."""
     runs: tuple[int, ...] = ()
     """Number of runs that could have the quantity."""
+    changes: tuple[Interval | None, ...] = ()
+    """Mean change against the baseline within the blocks; ``None`` without three pairs, where the
+    pairs all have the same ratio, or where the ratio is ``None``."""
 
     def bound(self, at: int) -> str | None:
         """``at most`` or ``at least`` if a value is a bound."""

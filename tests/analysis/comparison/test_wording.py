@@ -84,7 +84,7 @@ def test_slower_with_what_goes_with_it() -> None:
     )
     assert said(verdict(Kind.SLOWER, interval(3.1, 2.4, 3.8)), evidence=evidence) == (
         "docker is slower than bare: step time +3.1 % (+2.4 to +3.8). "
-        "GPU kernel time unchanged; host wait accounts for 2.9 points. "
+        "GPU kernel time unchanged; host wait accounts for 2.9 of 3.1 points. "
         "7 paired blocks, noise 0.4 %."
     )
 
@@ -92,7 +92,7 @@ def test_slower_with_what_goes_with_it() -> None:
 def test_kernel_time_that_may_have_changed_is_not_called_unchanged() -> None:
     evidence = (part("GPU kernel time", 0.5, -2.0, 3.0), part("host wait", 2.9, 2.2, 3.6))
     told = said(verdict(Kind.SLOWER, interval(3.1, 2.4, 3.8)), evidence=evidence)
-    assert "+3.8). Host wait accounts for 2.9 points." in told
+    assert "+3.8). Host wait accounts for 2.9 of 3.1 points." in told
 
 
 def test_two_parts_of_like_size_are_both_named_and_their_direction_told() -> None:
@@ -103,7 +103,7 @@ def test_two_parts_of_like_size_are_both_named_and_their_direction_told() -> Non
     )
     assert said(verdict(Kind.FASTER, interval(-1.4, -1.7, -1.1)), evidence=evidence) == (
         "docker is faster than bare: step time -1.4 % (-1.7 to -1.1). "
-        "Phase forward accounts for 2.0 points, phase optimizer for +1.0. "
+        "Phase forward accounts for 2.0 of 1.4 points, phase optimizer for +1.0. "
         "7 paired blocks, noise 0.4 %."
     )
 
@@ -153,28 +153,25 @@ def test_invalid_names_why_and_no_number() -> None:
         (
             3,
             0,
-            "docker: step time +3.1 % (+1.0 to +5.2) against bare. 3 blocks describe; a "
-            "verdict needs 5.",
+            "docker: step time +3.1 % (+1.0 to +5.2) against bare. No verdict: 3 blocks, needs 5.",
         ),
         (3, 4, "docker: step time +3.1 % (+1.0 to +5.2) against bare. 3 blocks so far, 4 to come."),
         (
             1,
             0,
-            "docker: step time +3.1 % (+1.0 to +5.2) against bare. 1 block describes; a "
-            "verdict needs 5.",
+            "docker: step time +3.1 % (+1.0 to +5.2) against bare. No verdict: 1 block, needs 5.",
         ),
     ],
 )
-def test_few_blocks_describe(pairs: int, to_come: int, told: str) -> None:
+def test_few_blocks_give_no_verdict(pairs: int, to_come: int, told: str) -> None:
     found = verdict(Kind.DESCRIBED, interval(3.1, 1.0, 5.2), pairs=pairs)
     assert said(found, blocks_to_come=to_come) == told
 
 
-def test_one_run_each_describes() -> None:
+def test_one_run_each_gives_no_verdict() -> None:
     found = verdict(Kind.DESCRIBED, estimate=0.031, pairs=1, paired=False, noise=None)
     assert said(found, replace(BARE, runs=1), replace(DOCKER, runs=1)) == (
-        "docker: step time +3.1 % against bare. One run each: describes, does not say "
-        "which is faster."
+        "docker: step time +3.1 % against bare. No verdict: 1 run of each, needs 5."
     )
 
 

@@ -1,4 +1,4 @@
-"""What goes with a change: figures worked out by hand, down the ladder."""
+"""Changes associated with a verdict: figures worked out by hand, down the ladder."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ def test_points_have_students_interval_over_the_blocks(make: Make) -> None:
     assert host.points.high == pytest.approx(0.04 + half, abs=5e-5)
     assert host.text == (
         "host wait (step time less kernels and copies) 100 ms a step in bare, 121 ms in docker: "
-        "goes with +4.0 points (+3.9 to +4.1) of the change"
+        "accounts for +4.0 of +5.0 points (+3.9 to +4.1)"
     )
 
 
@@ -125,7 +125,7 @@ def test_swapping_the_baseline_turns_the_signs(make: Make) -> None:
 def test_three_blocks_are_described_without_an_interval(make: Make) -> None:
     (host,) = of(explain(*gpu_cells(make, blocks=3), MARGIN), "host")
     assert host.points is None
-    assert "goes with +4.0 points (+3.8 to +4.2; 3 blocks: described)" in host.text
+    assert "accounts for +4.0 of +5.0 points (+3.8 to +4.2; 3 blocks, needs 5)" in host.text
 
 
 def test_runs_without_blocks_are_compared_by_medians(make: Make) -> None:
@@ -136,7 +136,7 @@ def test_runs_without_blocks_are_compared_by_medians(make: Make) -> None:
     ]
     (host,) = of(explain(apart[0], apart[1], MARGIN), "host")
     assert host.points is None
-    assert "points (of medians: described)" in host.text
+    assert "points (of medians)" in host.text
 
 
 def test_a_warm_up_block_is_no_evidence(make: Make) -> None:
@@ -201,7 +201,7 @@ def test_on_a_cpu_the_phases_share_the_change(make: Make) -> None:
     assert forward.points.estimate == pytest.approx(0.04)
     assert data.points.estimate == pytest.approx(0.01)
     assert forward.text.startswith(
-        "phase forward 160 ms a step in bare, 180 ms in docker: goes with +4.0"
+        "phase forward 160 ms a step in bare, 180 ms in docker: accounts for +4.0 of +5.0 points"
     )
     assert same.points is None
     assert same.text == "phases copy, backward, optimizer unchanged: within 0.1 points each"
@@ -214,7 +214,7 @@ def test_wild_runs_are_neither_changed_nor_unchanged(make: Make) -> None:
     docker = cell("docker", [cpu(make, second, forward=second * 0.8) for _, second in steps])
     found = text(explain(bare, docker, MARGIN), "host")
     assert "phase forward can't be told apart: within " in found
-    assert "goes with" not in found
+    assert "accounts for" not in found
 
 
 def test_swapping_wild_runs_turns_their_points(make: Make) -> None:

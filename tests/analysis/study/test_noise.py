@@ -52,7 +52,7 @@ def test_a_change_that_no_environment_makes_is_not_put_in_figures() -> None:
     found = floor([each * 250 for each in QUIET])
     assert found.resolves[1].excludes_zero > 1
     assert (
-        "7 blocks find nothing under 100 % in 4 of 5 studies, and call nothing under 100 % SLOWER"
+        "7 blocks detect nothing under 100 % with 80 % power, and call nothing under 100 % SLOWER"
         in found.sentence
     )
 
@@ -64,9 +64,8 @@ def test_it_says_what_five_to_twenty_blocks_can_tell() -> None:
     usual = found.resolves[1]
     assert found.sentence == (
         "One run here varies by 0.2 % (0.1 to 0.4 % by 7 blocks; drift taken out). "
-        "7 blocks find a change of "
-        f"{usual.excludes_zero * 100:.1f} % in 4 of 5 studies, and call "
-        f"{usual.beyond_margin * 100:.1f} % SLOWER; SAME is within reach with 5."
+        f"7 blocks detect {usual.excludes_zero * 100:.1f} % or more with 80 % power, and call "
+        f"{usual.beyond_margin * 100:.1f} % or more SLOWER; SAME is within reach with 5."
     )
 
 

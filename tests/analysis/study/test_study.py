@@ -237,20 +237,20 @@ def test_an_environment_that_never_ran_is_told_and_the_next_is_the_baseline(
     assert [each.why for each in result.not_run] == ["bare did not run: no interpreter has torch"]
 
 
-def test_three_blocks_describe_and_give_no_verdict(tmp_path: Path) -> None:
+def test_three_blocks_give_no_verdict(tmp_path: Path) -> None:
     recorded(tmp_path, [blocks_of(3, BARE, DOCKER)], EFFECTS)
     found = contrast(read_study(tmp_path))
     assert found.verdict.kind is Kind.DESCRIBED
     assert found.verdict.change is not None
-    assert found.sentence.endswith("3 blocks describe; a verdict needs 5.")
+    assert found.sentence.endswith("against bare. No verdict: 3 blocks, needs 5.")
 
 
-def test_one_run_each_describes(tmp_path: Path) -> None:
+def test_one_run_each_gives_no_verdict(tmp_path: Path) -> None:
     recorded(tmp_path, [Part("", (RESNET,), (BARE, DOCKER))], EFFECTS)
     result = read_study(tmp_path)
     found = contrast(result)
     assert found.verdict.kind is Kind.DESCRIBED
-    assert "One run each: describes, does not say which is faster." in found.sentence
+    assert "No verdict: 1 run of each, needs 5." in found.sentence
     assert found.sentence.startswith("docker=image: step time +2.9 % against bare.")
     assert any(note.startswith("one run each") for note in result.notes)
 
@@ -272,7 +272,9 @@ def test_swapping_the_baseline_inverts_the_ratio_and_the_verdict(tmp_path: Path)
     assert (there.verdict.kind, back.verdict.kind) == (Kind.SLOWER, Kind.FASTER)
 
 
-def test_the_table_has_medians_ranges_and_the_ratios_of_pairs(tmp_path: Path) -> None:
+def test_the_table_has_medians_their_ranges_and_quotient_and_the_paired_change(
+    tmp_path: Path,
+) -> None:
     plan = recorded(tmp_path, [PAIR], EFFECTS)
     question = only(read_study(tmp_path))
     (row,) = [row for row in question.table if row.name == "step time, steady"]
@@ -287,7 +289,9 @@ def test_the_table_has_medians_ranges_and_the_ratios_of_pairs(tmp_path: Path) ->
         assert row.highs[place] == pytest.approx(max(seconds))
     change = question.contrasts[0].verdict.change
     assert change is not None
-    assert row.ratios == (1.0, pytest.approx(1 + change.estimate))
+    assert row.values[0] is not None and row.values[1] is not None
+    assert row.ratios == (1.0, row.values[1] / row.values[0])
+    assert row.changes == (None, change)
     assert row.values[0] == question.cells[0].median
 
 
@@ -362,9 +366,9 @@ def test_a_case_that_lacks_too_many_runs_is_in_no_mean(tmp_path: Path) -> None:
     assert found.sentence.endswith("geometric mean of 6 of 7 blocks.")
 
 
-def test_a_mean_of_few_blocks_is_described(tmp_path: Path) -> None:
+def test_a_mean_of_few_blocks_says_how_many_a_verdict_needs(tmp_path: Path) -> None:
     (found,) = three_cases(tmp_path / "a", {}, blocks=3).overall
-    assert found.sentence.endswith("geometric mean of 3 blocks: described.")
+    assert found.sentence.endswith("geometric mean of 3 blocks, a verdict needs 5.")
     assert three_cases(tmp_path / "b", {}, blocks=2).overall == ()
 
 

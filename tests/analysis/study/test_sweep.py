@@ -111,11 +111,11 @@ def test_throughput_is_samples_over_the_steady_step_time(make: Make) -> None:
     assert found.sentence == "batch size 64: 5,000 samples/s, with no other to compare"
 
 
-def test_three_blocks_are_described(make: Make) -> None:
+def test_three_blocks_are_too_few_for_a_verdict(make: Make) -> None:
     found = sweep([point(make, 32, 4000, blocks=3), point(make, 64, 5000, blocks=3)])
     assert found.sentence.startswith("batch size 64 is best: ")
     assert "32 is 20 % slower (" in found.sentence
-    assert found.sentence.endswith("; 3 blocks: described")
+    assert found.sentence.endswith("; 3 blocks, a verdict needs 5")
 
 
 def lacking(made: Point, *lost: int) -> Point:
@@ -184,7 +184,7 @@ def test_a_tie_in_fewer_blocks_says_so(make: Make) -> None:
 def test_one_run_each_gives_no_interval_and_no_tie(make: Make) -> None:
     found = sweep([point(make, 32, 4000, blocks=1), point(make, 64, 5000, blocks=1)])
     assert found.sentence == (
-        "batch size 64 is best: 5,000 samples/s; 32 is 20 % slower; 1 block: described"
+        "batch size 64 is best: 5,000 samples/s; 32 is 20 % slower; 1 block, a verdict needs 5"
     )
     assert found.points[0].throughput is None
     assert not any(each.tied for each in found.points)

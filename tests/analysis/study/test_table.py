@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from gpuwatch.analysis.results import TableRow
+from gpuwatch.analysis.statistics.intervals import interval
 from gpuwatch.analysis.study.read import read_study
 from gpuwatch.core.metrics import Method
 from tests.analysis.recorded_studies import BARE, DOCKER, FAILED, blocks_of, recorded
@@ -42,9 +43,10 @@ def test_a_run_without_a_step_time_is_in_no_median_range_or_ratio(
     assert (real.values[0], real.lows[0], real.highs[0]) == (
         statistics.median(bare), min(bare), max(bare),
     )  # fmt: skip
+    docker = statistics.median(REAL[at + 1] for at in (3, 5, 7, 9, 11))
+    assert real.ratios == (1.0, docker / statistics.median(bare))
     pairs = [(REAL[at + 1], REAL[at]) for at in (3, 7, 9, 11)]
-    mean = statistics.fmean(math.log(other / base) for other, base in pairs)
-    assert real.ratios == (1.0, pytest.approx(math.exp(mean)))
+    assert real.changes == (None, interval([math.log(other / base) for other, base in pairs]))
     assert real.known == real.runs == (4, 5)
 
 
@@ -89,3 +91,11 @@ def test_the_step_time_stands_there_once_as_the_verdicts_take_it(tmp_path: Path)
     rows = table(tmp_path, with_real())
     times = [name for name in rows if name.startswith("steps: step time")]
     assert times == ["steps: step time, steady", "steps: step time, 95th percentile"]
+
+
+def test_values_that_are_the_same_in_every_run_have_a_ratio_and_no_interval(
+    tmp_path: Path,
+) -> None:
+    rows = table(tmp_path, {at: {"real": 10.0} for at in range(1, 13)})
+    real = rows["start-up and time: real"]
+    assert (real.ratios, real.changes) == ((1.0, 1.0), (None, None))

@@ -78,7 +78,7 @@ def test_every_command_reads_the_study(cli: Cli, study: Path) -> None:
     compared = json.loads(cli("compare", "--format", "json", study).stdout)
     assert [each["session"]["status"] for each in compared["sessions"]] == ["finished"] * 4
     assert before == {name: (study / name).read_bytes() for name in before}
-    assert "DESCRIBED" in cli("report", "--short", study).stdout
+    assert "NO VERDICT" in cli("report", "--short", study).stdout
 
 
 def test_its_labels_and_its_summary_are_listed(cli: Cli, study: Path) -> None:

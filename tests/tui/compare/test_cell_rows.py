@@ -2,25 +2,30 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
+
+import pytest
 
 from gpuwatch.analysis.results import StudyResult
 from gpuwatch.analysis.study.read import read_study
-from gpuwatch.tui.compare.cell_rows import sections
+from gpuwatch.core.models import Environment
+from gpuwatch.tui.compare import cell_rows
+from gpuwatch.tui.compare.sections import answer, sections
 from tests.analysis.recorded_studies import BARE, DOCKER, blocks_of, recorded
 from tests.analysis.sessions import CPU, GPU
 from tests.analysis.summary.test_training import lines
 from tests.report import results
 
+LONG = Environment("docker", "docker=registry/image:3")
+
 
 def _heading(result: StudyResult) -> str:
-    rows = [line for each in sections(result, 100, 0) for line in each.heading]
+    rows = [line for each in cell_rows.sections(result, 100, 0) for line in each.heading]
     return "\n".join("".join(text for text, _ in row.spans()) for row in rows)
 
 
 def _body(result: StudyResult) -> str:
-    rows = [line for each in sections(result, 100, 0) for line in each.body]
+    rows = [line for each in cell_rows.sections(result, 100, 0) for line in each.body]
     return " ".join(" ".join("".join(text for text, _ in row.spans()) for row in rows).split())
 
 
@@ -48,12 +53,45 @@ def test_what_disturbed_the_runs_and_what_they_trained_is_told(tmp_path: Path) -
         assert told in body
 
 
-def test_ratios_within_blocks_are_told_from_those_of_the_medians(tmp_path: Path) -> None:
+def row_of(result: StudyResult, name: str) -> list[tuple[str, str]]:
+    """The spans of one quantity's row, without blanks."""
+    rows = [list(line.spans()) for each in cell_rows.sections(result, 120, 0) for line in each.body]
+    spans = next(spans for spans in rows if spans[0][0].strip() == name)
+    return [(text.strip(), role) for text, role in spans if text.strip()]
+
+
+def test_paired_changes_have_a_column_and_a_colour_if_they_exclude_no_change(
+    tmp_path: Path,
+) -> None:
+    effects = {BARE.label: 1.0, DOCKER.label: 1.1}
+    recorded(tmp_path, [blocks_of(5, BARE, DOCKER)], effects)
+    result = read_study(tmp_path)
+    assert "paired change, %" in _heading(result)
+    spans = row_of(result, "step time, steady")
+    (change,) = [each for each in spans if each[0].startswith("+10.")]
+    assert "(" in change[0] and change[1] == "key"
+    (same,) = [each for each in row_of(result, "timed steps") if each[0].startswith("×")]
+    assert same == ("×1.000", "text")
+
+
+def test_runs_outside_blocks_have_no_column_of_changes(tmp_path: Path) -> None:
     result = results.study_result(tmp_path, blocks=2)
-    assert "× within blocks" in _heading(result)
-    (question,) = result.questions
-    unpaired = tuple(
-        replace(each, verdict=replace(each.verdict, paired=False)) for each in question.contrasts
-    )
-    alone = replace(result, questions=(replace(question, contrasts=unpaired),))
-    assert "within blocks" not in _heading(alone) and "medians over" in _heading(alone)
+    assert "paired change" not in _heading(result) and "medians over" in _heading(result)
+
+
+@pytest.mark.parametrize("width", [80, 100, 120, 200])
+def test_no_row_is_wider_than_the_screen(tmp_path: Path, width: int) -> None:
+    recorded(tmp_path, [blocks_of(5, BARE, DOCKER)], {BARE.label: 1.0, DOCKER.label: 2.5})
+    found = cell_rows.sections(read_study(tmp_path), width, 0)
+    rows = [line for each in found for line in (*each.heading, *each.body)]
+    assert max(sum(len(text) for text, _ in row.spans()) for row in rows) <= width
+
+
+def test_long_labels_are_letters_with_a_legend_above(tmp_path: Path) -> None:
+    recorded(tmp_path, [blocks_of(5, BARE, LONG)], {BARE.label: 1.0, LONG.label: 1.1})
+    shown = answer(read_study(tmp_path), tmp_path)
+    first = sections(shown, 100, 0)[0].body
+    texts = ["".join(text for text, _ in row.spans()).rstrip() for row in first]
+    assert texts[:2] == [" A bare (baseline)", " B docker=registry/image:3"]
+    assert any(text.startswith("   B  ") and "●" in text for text in texts)
+    assert "docker=registry/image:3 is slower than bare" in " ".join(texts)

@@ -7,6 +7,7 @@ from dataclasses import replace
 from itertools import groupby
 
 from gpuwatch.analysis.comparison.comparison_row import ComparisonRow
+from gpuwatch.analysis.comparison.wording import change_text
 from gpuwatch.analysis.results import TableRow
 from gpuwatch.core import units
 from gpuwatch.core.lazy_dataclass import dataclass
@@ -25,17 +26,22 @@ class QuantityCell:
     """With its unit and the sign of a bound; a dash if unknown."""
     is_known: bool
     ratio: str = ""
-    """To the baseline: ``×1.031``."""
+    """The value over the baseline's: ``×1.031``."""
     span: str = ""
     """The range of the runs where it shows, without the value's unit: ``499 to 506``."""
     runs: str = ""
     """``2 of 5 runs`` if not all of them have a value."""
+    change: str = ""
+    """Within the blocks, with its interval: ``+3.1 % (+2.4 to +3.8)``; empty without blocks."""
+    is_changed: bool = False
+    """Whether the interval of ``change`` excludes zero."""
 
 
 @dataclass(frozen=True)
 class QuantityRow:
     name: str
     cells: tuple[QuantityCell, ...]
+    """One per column shown."""
     method: str
     """``counted``, or several: ``counted/bound``."""
 
@@ -92,7 +98,14 @@ def _cell(row: ComparisonRow | TableRow, at: int, baseline: int | None) -> Quant
     cell = QuantityCell(units.bounded(text, bound), True, ratio)
     if isinstance(row, ComparisonRow):
         return cell
-    return replace(cell, span=_span(row, at, text), runs=_runs(row, at))
+    change = row.changes[at] if row.changes else None
+    return replace(
+        cell,
+        span=_span(row, at, text),
+        runs=_runs(row, at),
+        change="" if change is None else change_text(change),
+        is_changed=change is not None and not change.low <= 0 <= change.high,
+    )
 
 
 def _span(row: TableRow, at: int, value: str) -> str:

@@ -6,9 +6,9 @@ import re
 from collections.abc import Iterator, Sequence
 
 from gpuwatch.analysis.comparison.cells import WHOLE_RUN
-from gpuwatch.analysis.comparison.verdict import FEWEST
 from gpuwatch.analysis.results import Cell, Contrast, Evidence, Kind, Verdict
 from gpuwatch.analysis.statistics.intervals import Interval, lower_end
+from gpuwatch.analysis.statistics.power import FEWEST
 from gpuwatch.core import units
 from gpuwatch.core.lazy_dataclass import dataclass
 
@@ -62,18 +62,27 @@ def sentence(
     else:
         first = _decided(baseline, other, verdict, metric)
         if kind in (Kind.SLOWER, Kind.FASTER, Kind.SMALL):
-            first += "".join(f" {each}." for each in [_goes_with(verdict, evidence)] if each)
+            first += "".join(f" {each}." for each in [_parts_of_change(verdict, evidence)] if each)
     return " ".join([first, *_conditions(baseline, other, verdict, blocks_lost, metric)])
 
 
 def after_word(contrast: Contrast) -> str:
-    """The contrast's sentence without the verdict's word, for use after that word."""
-    if contrast.verdict.kind is not Kind.CANT_TELL:
+    """The contrast's sentence without what :func:`heading` says before it."""
+    verdict = contrast.verdict
+    if verdict.kind is Kind.DESCRIBED:
+        return contrast.sentence.replace(f" {_no_verdict(verdict)}", "", 1)
+    if verdict.kind is not Kind.CANT_TELL:
         return contrast.sentence
     for repeated, shorter in ((": can't tell: ", ": "), (": can't tell against ", " against ")):
         if repeated in contrast.sentence:
             return contrast.sentence.replace(repeated, shorter, 1)
     return contrast.sentence
+
+
+def heading(verdict: Verdict) -> str:
+    """The verdict before its sentence: ``SLOWER``, ``NO VERDICT (3 blocks, needs 5)``."""
+    word = verdict.kind.word
+    return f"{word} ({_amount(verdict)})" if verdict.kind is Kind.DESCRIBED else word
 
 
 def of_cell(cell: Cell, metric: str) -> str:
@@ -110,6 +119,17 @@ def change_text(interval: Interval) -> str:
     places = _places(interval.estimate, interval.high - interval.low)
     ends = f"{signed(interval.low, places)} to {signed(interval.high, places)}"
     return f"{signed(interval.estimate, places)} % ({ends})"
+
+
+def size_text(interval: Interval) -> tuple[str, str]:
+    """The size of a change and of its ends: ``12.7 %``, ``11.0 to 14.3 %``.
+
+    For intervals that exclude zero.
+    """
+    places = _places(interval.estimate, interval.high - interval.low)
+    low, high = sorted((abs(interval.low) * 100, abs(interval.high) * 100))
+    size = abs(interval.estimate) * 100
+    return f"{size:.{places}f} %", f"{low:.{places}f} to {high:.{places}f} %"
 
 
 def signed(share: float, places: int = 1) -> str:
@@ -174,13 +194,21 @@ def _described(
     first = f"{other.label}: {metric} {told} against {baseline.label}" if told else other.label
     if not verdict.pairs:
         return f"{first}: there is nothing to compare with {baseline.label} yet."
-    if baseline.runs == other.runs == 1 and not to_come:
-        return f"{first}. One run each: describes, does not say which is faster."
     many = _blocks(verdict, lost) if verdict.paired else f"{counted(verdict.pairs, 'run')} of each"
     if to_come:
         return f"{first}. {many} so far, {to_come} to come."
-    describes = "describes" if verdict.pairs == 1 else "describe"
-    return f"{first}. {many} {describes}; a verdict needs {FEWEST}."
+    rest = f" {many} gave a pair." if lost else ""
+    return f"{first}. {_no_verdict(verdict)}{rest}"
+
+
+def _no_verdict(verdict: Verdict) -> str:
+    return f"No verdict: {_amount(verdict)}."
+
+
+def _amount(verdict: Verdict) -> str:
+    """How few pairs there are: ``3 blocks, needs 5``."""
+    one, of = ("block", "") if verdict.paired else ("run", " of each")
+    return f"{counted(verdict.pairs, one)}{of}, needs {FEWEST}"
 
 
 def _estimate(verdict: Verdict) -> str | None:
@@ -213,8 +241,8 @@ def _equivalence(verdict: Verdict) -> str:
     return f"{change_text(narrow)[:-1]}, {narrow.level * 100:.3g} % interval)"
 
 
-def _goes_with(verdict: Verdict, evidence: Sequence[Evidence]) -> str | None:
-    """``GPU kernel time unchanged; host wait accounts for 2.9 points``."""
+def _parts_of_change(verdict: Verdict, evidence: Sequence[Evidence]) -> str | None:
+    """``GPU kernel time unchanged; host wait accounts for 2.9 of 3.1 points``."""
     known = list(_parts(evidence))
     changed = sorted(
         ((name, points) for name, points in known if _is_changed(points)),
@@ -229,7 +257,8 @@ def _goes_with(verdict: Verdict, evidence: Sequence[Evidence]) -> str | None:
         if abs(points.estimate) >= least
     ]
     name, share = shares[0]
-    told = f"{name} accounts for {share} points"
+    change = "" if verdict.change is None else f" of {abs(verdict.change.estimate) * 100:.1f}"
+    told = f"{name} accounts for {share}{change} points"
     told += "".join(f", {other} for {points}" for other, points in shares[1:])
     margin = verdict.margin
     if any(each == _KERNELS and _is_unchanged(points, margin) for each, points in known):

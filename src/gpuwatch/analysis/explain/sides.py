@@ -62,13 +62,20 @@ class Points:
 
     def __str__(self) -> str:
         """``+2.9 points (+2.4 to +3.4)``; with few pairs, how many."""
+        return self._text("")
+
+    def of(self, change: float) -> str:
+        """``+2.9 of +3.1 points (+2.4 to +3.4)``; ``change`` is a share, as ``estimate``."""
+        return self._text(f" of {signed(change)}")
+
+    def _text(self, whole: str) -> str:
         interval = self.interval
         notes = [] if interval is None else [f"{signed(interval.low)} to {signed(interval.high)}"]
         if not self.pairs:
-            notes.append("of medians: described")
+            notes.append("of medians")
         elif self.pairs < FEWEST:
-            notes.append(f"{self.pairs} block{'s' if self.pairs > 1 else ''}: described")
-        return f"{signed(self.estimate)} points ({'; '.join(notes)})"
+            notes.append(f"{self.pairs} block{'s' if self.pairs > 1 else ''}, needs {FEWEST}")
+        return f"{signed(self.estimate)}{whole} points ({'; '.join(notes)})"
 
 
 @dataclass(frozen=True)
@@ -87,6 +94,11 @@ class Split:
 
     parts: tuple[Part, ...]
     remainder: Points
+
+    @property
+    def change(self) -> float:
+        """The relative change of the step time: the sum of all points."""
+        return self.remainder.estimate + sum(part.points.estimate for part in self.parts)
 
 
 @dataclass(frozen=True)

@@ -61,18 +61,22 @@ def _by_kernels(sides: Sides) -> list[Weighed] | None:
     profiled = "the profile of a few steps after the timed ones of each run"
     phases = _phases(sides)
     name = f"{_KERNELS} (under the profiler)"
-    evidence = [_evidence("kernel time", name, _KERNELS, parts[_KERNELS], profiled, sides)]
+    evidence = [
+        _evidence("kernel time", name, _KERNELS, parts[_KERNELS], split.change, profiled, sides)
+    ]
     less = "kernels"
     if _COPIES in parts:
         less += " and copies"
         name, more = f"{_COPIES} (under the profiler)", _copy_phase(sides, phases)
-        evidence.append(_evidence("copies", name, _COPIES, parts[_COPIES], profiled, sides, more))
+        evidence.append(
+            _evidence("copies", name, _COPIES, parts[_COPIES], split.change, profiled, sides, more)
+        )
     part, name = _REST, f"{_REST} (step time less {less})"
     if min(parts[_REST].seconds) < 0:
         part, name = "", f"what is left of the step without {less}, which overlap,"
     source = "steady step time less what the profiler saw"
     more = _most_changed(phases)
-    evidence.append(_evidence("host", name, part, parts[_REST], source, sides, more))
+    evidence.append(_evidence("host", name, part, parts[_REST], split.change, source, sides, more))
     return [*evidence, *_left_over(split, f"{less} and host wait", "", source)]
 
 
@@ -106,6 +110,7 @@ def _by_phases(sides: Sides) -> list[Weighed]:
             f"phase {_name(part)}",
             f"the phase {_name(part)}",
             part,
+            split.change,
             _PHASES_SOURCE,
             sides,
         )
@@ -123,11 +128,19 @@ def _by_phases(sides: Sides) -> list[Weighed]:
 
 
 def _evidence(
-    rung: str, name: str, of: str, part: Part, source: str, sides: Sides, more: str | None = None
+    rung: str,
+    name: str,
+    of: str,
+    part: Part,
+    change: float,
+    source: str,
+    sides: Sides,
+    more: str | None = None,
 ) -> Weighed:
+    """Evidence on a part of the step; ``change`` is that of the whole step."""
     points, both = part.points, _both(sides, part)
     if points.changed:
-        text = f"{name} {both}: goes with {points} of the change"
+        text = f"{name} {both}: accounts for {points.of(change)}"
     elif points.same(sides.margin):
         text = f"{name} unchanged: {both}, {points}"
     else:

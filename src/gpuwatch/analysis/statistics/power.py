@@ -30,7 +30,7 @@ class DetectableChange:
 
 
 FEWEST = 5
-"""Fewest pairs, or runs per side, for a verdict; with fewer the figures are only described."""
+"""Fewest pairs, or runs per side, for a verdict."""
 NOISE_GATE = 2.0
 """Noise, in margins, above which no change is called within the margin."""
 NOISY_ALPHA = 0.01

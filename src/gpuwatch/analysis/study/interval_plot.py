@@ -112,7 +112,7 @@ class _Axis:
         cells[self.at(0.0)] = "|"
         change = _change(verdict)
         if change is None:
-            word = f" {verdict.kind.value} "
+            word = f" {verdict.kind.word.lower()} "
             start = min(self.at(0.0) + 2, self._columns - len(word))
             cells[start : start + len(word)] = word
             return "".join(cells)

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from gpuwatch.analysis.comparison.verdict import FEWEST
 from gpuwatch.analysis.results import Contrast, NoiseFloor, Verdict
 from gpuwatch.analysis.statistics.intervals import Interval
-from gpuwatch.analysis.statistics.power import DetectableChange, resolves
+from gpuwatch.analysis.statistics.power import POWER, DetectableChange, resolves
 from gpuwatch.core import units
 
 BLOCKS = (5, 7, 10, 20)
@@ -66,15 +66,16 @@ def _resolution(detectable: Sequence[DetectableChange]) -> str:
         if reach is None
         else f"SAME is within reach with {reach}"
     )
-    detected = f"{usual.blocks} blocks find {_least(usual.excludes_zero, 'a change of ')} in 4 of 5"
-    return f"{detected} studies, and call {_least(usual.beyond_margin)} SLOWER; {same}."
+    detected = f"{usual.blocks} blocks detect {_least(usual.excludes_zero)}"
+    power = f"with {units.percent(POWER)} power"
+    return f"{detected} {power}, and call {_least(usual.beyond_margin)} SLOWER; {same}."
 
 
-def _least(change: float, before: str = "") -> str:
-    """The smallest detectable change in words; unrealistically large ones are not named."""
+def _least(change: float) -> str:
+    """``2.5 % or more``; unrealistically large changes are not named."""
     if change >= _ABSURD:
         return f"nothing under {units.percent(_ABSURD)}"
-    return f"{before}{units.percent(change)}"
+    return f"{units.percent(change)} or more"
 
 
 def _disturbed(change: Interval) -> list[str]:

@@ -67,7 +67,7 @@ def overalls(questions: Sequence[Question], plan: Plan | None) -> Iterator[Overa
             cases=len(kept),
             sentence=f"{where}{other} against {first} over {cases} cases: "
             f"{change_text(change)}, geometric mean of {of}"
-            f"{': described' if len(blocks) < FEWEST else ''}.",
+            f"{f', a verdict needs {FEWEST}' if len(blocks) < FEWEST else ''}.",
         )
 
 

@@ -161,7 +161,7 @@ def _lacks(case: Case, baseline: _Side, other: _Side) -> tuple[str, ...]:
     cells = [side.cell for side in (baseline, other)]
     texts = [cell.lack.text for cell in cells if cell.lack]
     if case.blocks is not None and 0 < len(case.blocks) < FEWEST and all(map(valued, cells)):
-        return ()  # described anyway
+        return ()  # too few blocks for a verdict anyway
     too_much = [cell.lack.text for cell in cells if cell.lack and lacks_too_much(cell)]
     if too_much or case.blocks is None:
         return tuple(too_much)

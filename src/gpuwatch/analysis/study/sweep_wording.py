@@ -14,6 +14,7 @@ _MOST_NAMED = 6
 _LONGEST_VALUE = 30
 _LONGEST_WHY = 80
 MEMORY = "out of memory"
+_NEEDED = f", a verdict needs {FEWEST}"
 
 
 def sentence(
@@ -56,18 +57,18 @@ def sentence(
     clauses += failed
     if tied or others:
         clauses += _fewer([point for point in tied if point.pairs], blocks)
-        clauses += _described(points, blocks)
+        clauses += _too_few(points, blocks)
     return "; ".join(clauses)
 
 
-def _described(points: Sequence[SweepPoint], blocks: int | None) -> list[str]:
+def _too_few(points: Sequence[SweepPoint], blocks: int | None) -> list[str]:
     """A note if there are too few runs for a verdict, or they are not paired."""
     pairs = [point.pairs for point in points if point.pairs is not None]
     if blocks is not None:
         few = max(pairs) < FEWEST
-        return [f"{_counted(max(pairs), 'block')}: described"] if few else []
+        return [f"{_counted(max(pairs), 'block')}{_NEEDED}"] if few else []
     runs = min(pairs)
-    return [f"{_counted(runs, 'run')} of each{': described' if runs < FEWEST else ', not paired'}"]
+    return [f"{_counted(runs, 'run')} of each{_NEEDED if runs < FEWEST else ', not paired'}"]
 
 
 def _fewer(tied: Sequence[SweepPoint], blocks: int | None) -> list[str]:
@@ -83,7 +84,7 @@ def _rests(point: SweepPoint, blocks: int | None) -> str | None:
     """``6 of 7 blocks``, if others are compared in more."""
     if blocks is None or point.pairs is None or point.pairs == blocks:
         return None
-    few = ": described" if point.pairs < FEWEST <= blocks else ""
+    few = _NEEDED if point.pairs < FEWEST <= blocks else ""
     return f"{point.pairs} of {_counted(blocks, 'block')}{few}"
 
 

@@ -1,4 +1,4 @@
-"""The table of a question: medians over the runs of each cell, ranges, and ratios.
+"""The table of a question: medians over the runs of each cell, ranges, ratios and paired changes.
 
 The values of the single sessions come from
 :func:`gpuwatch.analysis.comparison.side_by_side.compare`.
@@ -21,6 +21,7 @@ from gpuwatch.analysis.comparison.efficiency_rows import energy_notes
 from gpuwatch.analysis.comparison.ratios import ratio
 from gpuwatch.analysis.comparison.side_by_side import compare
 from gpuwatch.analysis.results import Cell, Contrast, Kind, Run, TableRow
+from gpuwatch.analysis.statistics.intervals import Interval, interval
 from gpuwatch.analysis.summary.identity import sound
 from gpuwatch.analysis.summary.summary import Summary
 from gpuwatch.core.lazy_dataclass import dataclass
@@ -30,6 +31,8 @@ STEADY = "step time, steady"
 """Name of the primary metric's row."""
 _MEDIAN = "step time, median"
 """The row that ``STEADY`` replaces."""
+_EQUAL = 1e-9
+"""Spread of log-ratios below which they differ only by rounding: no interval follows from them."""
 _WEAKEST = (Method.UNAVAILABLE, Method.BOUND, Method.COUNTED, Method.MEASURED)
 
 
@@ -39,10 +42,10 @@ def table_of(
     """The rows, and notes on missing ratios.
 
     Values are from the judged runs with a primary metric; without such runs, from those that did
-    not fail, else from all. Runs that did not end as planned have no ratios. A ratio is to the
-    baseline of the cell's contrast: the geometric mean over the blocks of ``paired`` runs (none if
-    one is 0), else the ratio of the medians. There is none where :func:`compare` gives none, or the
-    cells are not comparable.
+    not fail, else from all. Ratios and changes are to the baseline of the cell's contrast, and only
+    of runs that ended as planned: the quotient of the two medians, and, with ``paired``, the mean
+    change within the blocks with its 95 % interval. There are none where :func:`compare` gives
+    none, or the cells are not comparable. The row of the primary metric has the verdicts' changes.
 
     If a run's value is an upper (lower) bound, so is the cell's median, which then has no ratio.
     """
@@ -51,9 +54,8 @@ def table_of(
     places = iter(range(len(sessions)))
     of_cell = [[(next(places), run) for run in of] for of in runs]
     rows = compare(sessions).rows
-    against = {
-        each.other: each.baseline for each in contrasts if each.verdict.kind is not Kind.INVALID
-    }
+    valid = [each for each in contrasts if each.verdict.kind is not Kind.INVALID]
+    against = {each.other: each.baseline for each in valid}
     has_primary = metric == STEP_TIME and any(cell.median is not None for cell in cells)
     made = [
         _row(row, sessions, of_cell, against, paired=paired)
@@ -61,7 +63,7 @@ def table_of(
         if not (has_primary and row.group == "steps" and row.name == _MEDIAN)
     ]
     if has_primary:
-        made.insert(_first_of_steps(made), _primary(cells, against, paired=paired))
+        made.insert(_first_of_steps(made), _primary(cells, valid))
     return tuple(made), [*ceiling_notes(rows), *energy_notes(sessions)]
 
 
@@ -117,30 +119,41 @@ def _row(
         (row.group, row.name, row.unit),
         cells_values,
         [len(runs) for runs in of_cell],
-        _ratios(cells_values, against, over, paired=paired),
+        against,
+        over,
+        _changes(cells_values, against, over) if paired else (None,) * len(of_cell),
         is_traffic=row.is_traffic,
     )
 
 
-def _primary(cells: Sequence[Cell], against: Mapping[int, int], *, paired: bool) -> TableRow:
+def _primary(cells: Sequence[Cell], contrasts: Sequence[Contrast]) -> TableRow:
     """The row of the primary metric, which the verdicts are about."""
     cells_values = [
         [_Value(run, 0, run.value) for run in valued(cell) if run.value is not None]
         for cell in cells
     ]
-    ratios = _ratios(
-        cells_values, against, lambda one, other: other.value / one.value, paired=paired
-    )
+    changes = {each.other: each.verdict.change for each in contrasts if each.verdict.paired}
     return _made(
-        ("steps", STEADY, "s"), cells_values, [len(_shown(cell)) for cell in cells], ratios
+        ("steps", STEADY, "s"),
+        cells_values,
+        [len(_shown(cell)) for cell in cells],
+        {each.other: each.baseline for each in contrasts},
+        lambda one, other: other.value / one.value,
+        tuple(map(changes.get, range(len(cells)))),
     )
+
+
+_Over = Callable[[_Value, _Value], float | None]
+"""The second value over the first; ``None`` where they are not comparable."""
 
 
 def _made(
     name: tuple[str, str, str],
     cells_values: Sequence[Sequence[_Value]],
     runs: Sequence[int],
-    ratios: tuple[float | None, ...],
+    against: Mapping[int, int],
+    over: _Over,
+    changes: tuple[Interval | None, ...],
     *,
     is_traffic: bool = False,
 ) -> TableRow:
@@ -164,12 +177,13 @@ def _made(
             _weakest(of) if median is not None else Method.UNAVAILABLE
             for of, median in zip(cells_values, medians, strict=True)
         ),
-        ratios=ratios,
+        ratios=_ratios(cells_values, against, over),
         is_traffic=is_traffic,
         at_most=bool(known) and all(bound == AT_MOST for bound in known),
         bounds=bounds,
         known=tuple(map(len, cells_values)),
         runs=tuple(runs),
+        changes=changes,
     )
 
 
@@ -195,47 +209,52 @@ def _weakest(values: Sequence[_Value]) -> Method:
 
 
 def _ratios(
-    cells_values: Sequence[Sequence[_Value]],
-    against: Mapping[int, int],
-    over: Callable[[_Value, _Value], float | None],
-    *,
-    paired: bool,
+    cells_values: Sequence[Sequence[_Value]], against: Mapping[int, int], over: _Over
 ) -> tuple[float | None, ...]:
     bases = set(against.values())
-    exact = [not _directions(of) for of in cells_values]
     return tuple(
-        (
-            _ratio(cells_values[against[at]], of, over, paired=paired)
-            if exact[at] and exact[against[at]]
-            else None
-        )
+        _ratio(cells_values[against[at]], of, over)
         if at in against
         else 1.0
-        if at in bases and exact[at] and _median(of)
+        if at in bases and _is_exact(of) and _median(of)
         else None
         for at, of in enumerate(cells_values)
     )
 
 
-def _ratio(
-    baseline: Sequence[_Value],
-    other: Sequence[_Value],
-    over: Callable[[_Value, _Value], float | None],
-    *,
-    paired: bool,
-) -> float | None:
-    if paired:
-        first = {each.run.block: each for each in baseline}
-        pairs = [(first[each.run.block], each) for each in other if each.run.block in first]
-    else:
-        # Comparability is transitive: no need to check all pairs.
-        pairs = [(one, two) for one in baseline for two in other[:1]]
-        pairs += [(one, two) for one in baseline[:1] for two in other[1:]]
-    known = [value for pair in pairs if (value := over(*pair)) is not None]
-    if not known or (not paired and len(known) < len(pairs)):
+def _ratio(baseline: Sequence[_Value], other: Sequence[_Value], over: _Over) -> float | None:
+    """The quotient of the medians."""
+    # Comparability is transitive: no need to check all pairs.
+    pairs = [(one, two) for one in baseline for two in other[:1]]
+    pairs += [(one, two) for one in baseline[:1] for two in other[1:]]
+    base, value = _median(baseline), _median(other)
+    if not (base and value is not None and _is_exact(baseline) and _is_exact(other)):
         return None
-    if paired:
-        return math.exp(statistics.fmean(map(math.log, known))) if min(known) > 0 else None
-    base = _median(baseline)
-    value = _median(other)
-    return value / base if base and value is not None else None
+    return None if any(over(*pair) is None for pair in pairs) else value / base
+
+
+def _changes(
+    cells_values: Sequence[Sequence[_Value]], against: Mapping[int, int], over: _Over
+) -> tuple[Interval | None, ...]:
+    return tuple(
+        _change(cells_values[against[at]], of, over) if at in against else None
+        for at, of in enumerate(cells_values)
+    )
+
+
+def _change(baseline: Sequence[_Value], other: Sequence[_Value], over: _Over) -> Interval | None:
+    """The mean change within the blocks that have both values."""
+    if not (_is_exact(baseline) and _is_exact(other)):
+        return None
+    first = {each.run.block: each for each in baseline}
+    ratios = [over(first[each.run.block], each) for each in other if each.run.block in first]
+    logs = [math.log(each) for each in ratios if each]
+    known = [each for each in ratios if each is not None]
+    if len(logs) < max(len(known), 2) or statistics.stdev(logs) < _EQUAL:
+        return None
+    return interval(logs)
+
+
+def _is_exact(values: Sequence[_Value]) -> bool:
+    """Whether no value is a bound."""
+    return not _directions(values)

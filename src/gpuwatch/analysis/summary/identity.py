@@ -47,13 +47,20 @@ def sound(session: Summary) -> bool:
     return status.live or status.state in (State.FINISHED, State.STOPPED)
 
 
+def session_title(session: Summary) -> str:
+    """The session's label; a recording of the devices alone is ``this machine``."""
+    return "this machine" if session.workload.get("kind") == "machine" else session.label
+
+
 def headings(sessions: Sequence[Summary]) -> list[str]:
     """Short, unique column headings for the sessions."""
     names = {str(session.workload.get("name")) for session in sessions}
     short_names = [
         _short(
             session.given.name
-            or clean(session.environment.get("label") if len(names) == 1 else session.label)
+            or clean(
+                session.environment.get("label") if len(names) == 1 else session_title(session)
+            )
         )
         for session in sessions
     ]

@@ -5,14 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from gpuwatch.analysis.comparison.wording import per_cent
+from gpuwatch.analysis.comparison.wording import heading, per_cent
 from gpuwatch.analysis.results import Contrast, Question, Verdict
 from gpuwatch.analysis.statistics.intervals import Interval, lower_end
 from gpuwatch.core import units
 from gpuwatch.report import changes
 from gpuwatch.report.html.axis import Axis, anchor, label, over
 from gpuwatch.report.html.markup import Row, table, text
-from gpuwatch.report.html.verdicts import badge, name
+from gpuwatch.report.html.verdicts import name, verdict_badge
 
 _HEIGHT = 34
 _MIDDLE = 20
@@ -20,20 +20,26 @@ _FARTHEST = 3.0
 """Block ratios farther out than this multiple of the intervals' range are drawn at the edge."""
 
 
-def intervals(questions: Sequence[Question]) -> str:
-    """The plot and its table; empty if nothing is compared."""
-    pairs = [(question, each) for question in questions for each in question.contrasts]
-    if not pairs:
-        return ""
+def plot(questions: Sequence[Question]) -> str:
+    """All comparisons on one axis; at least one has an interval."""
+    named = _named(questions)
+    return _plot(named, _axis([each for _, each in named]))
+
+
+def numbers(questions: Sequence[Question]) -> str:
+    """The table of all comparisons; empty if nothing is compared."""
+    named = _named(questions)
+    return _table(named) if named else ""
+
+
+def _named(questions: Sequence[Question]) -> list[tuple[str, Contrast]]:
+    """Every comparison with its name, which has the question's if there are several."""
     several = len(questions) > 1
-    named = [
+    return [
         (f"{question.label}: {name(question, each)}" if several else name(question, each), each)
-        for question, each in pairs
+        for question in questions
+        for each in question.contrasts
     ]
-    contrasts = [each for _, each in pairs]
-    drawn = any(each.verdict.change for each in contrasts)
-    plot = _plot(named, _axis(contrasts)) if drawn else ""
-    return plot + _table(named)
 
 
 def _axis(contrasts: Sequence[Contrast]) -> Axis:
@@ -145,14 +151,14 @@ def _tick(value: float) -> str:
 
 
 def _why_none(verdict: Verdict) -> str:
-    return text(f"no interval: {'; '.join(verdict.reasons) or verdict.kind.value}", 90)
+    return text(f"no interval: {'; '.join(verdict.reasons) or verdict.kind.word.lower()}", 90)
 
 
 def _numbers(contrast: Contrast) -> str:
     verdict = contrast.verdict
     blocks = ", ".join(changes.estimate(each) for each in _changes(contrast))
     facts = [
-        verdict.kind.value.upper(),
+        heading(verdict),
         "" if verdict.change is None else _change(verdict.change),
         f"noise of one run {units.percent(verdict.noise)}" if verdict.noise is not None else "",
         f"blocks: {blocks}" if blocks else "",
@@ -182,16 +188,17 @@ def _cell(change: Interval | None) -> str:
 
 
 def _table(named: Sequence[tuple[str, Contrast]]) -> str:
+    tests = zip(*(changes.tests(each.verdict) for _, each in named), strict=True)
+    p_values = [f"p, {' or '.join(dict.fromkeys(names))}" for names in tests]
     head = [
         "comparison",
         "verdict",
         "change",
-        "for sameness",
+        "equivalence interval",
         "margin",
         "pairs of runs",
         "noise of one run",
-        "p of no change",
-        "p by ranks",
+        *p_values,
         "blocks to decide",
         "why",
     ]
@@ -204,7 +211,7 @@ def _line(title: str, contrast: Contrast) -> Row:
     shared = f" (one of {verdict.comparisons})" if verdict.comparisons > 1 else ""
     return [
         text(title, 120),
-        badge(verdict.kind),
+        verdict_badge(verdict),
         _cell(verdict.change),
         _cell(verdict.equivalence),
         text(per_cent(verdict.margin)),

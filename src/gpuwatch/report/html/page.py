@@ -1,4 +1,4 @@
-"""The HTML page of a study, verdict first; it works offline."""
+"""The HTML page of a study, the answer first; it works offline."""
 
 from __future__ import annotations
 
@@ -9,11 +9,13 @@ from importlib import resources
 
 from gpuwatch.analysis.results import Question, StudyResult
 from gpuwatch.analysis.samples.gauges import RunSeries
+from gpuwatch.analysis.study.letters import LegendEntry, with_letters
 from gpuwatch.analysis.study.notes import warnings
 from gpuwatch.report.html.curves import curves
 from gpuwatch.report.html.figures import figures
 from gpuwatch.report.html.header import header
-from gpuwatch.report.html.intervals import intervals
+from gpuwatch.report.html.hero import letters
+from gpuwatch.report.html.intervals import numbers
 from gpuwatch.report.html.marks import shapes
 from gpuwatch.report.html.markup import bullets, folded, section, text
 from gpuwatch.report.html.reasons import reasons
@@ -33,9 +35,10 @@ def page(result: StudyResult, series: Sequence[RunSeries]) -> str:
     ``result`` and ``series`` is untrusted: it is cleaned and escaped here. ``series`` are matched
     to the runs by the session's path; a run without a series is not drawn.
     """
+    result, legend = with_letters(result)
     style, script = _file("style.css"), _file("script.js")
     by_path = {each.path: each for each in series}
-    parts = [*_findings(result), *_details(result, by_path), *_foundations(result)]
+    parts = [*_findings(result), *_details(result, by_path, legend), *_foundations(result)]
     contents = bullets([f'<a href="#{anchor}">{text(title)}</a>' for anchor, title, _ in parts])
     body = "\n".join(section(anchor, 2, title, part) for anchor, title, part in parts)
     return f"""<!DOCTYPE html>
@@ -52,7 +55,7 @@ def page(result: StudyResult, series: Sequence[RunSeries]) -> str:
 <body>
 {shapes()}
 <main>
-{header(result, _title(result))}
+{header(result, legend)}
 <nav aria-label="Contents">{contents}</nav>
 {body}
 </main>
@@ -87,7 +90,7 @@ def _hash(content: str) -> str:
 
 def _findings(result: StudyResult) -> list[_Section]:
     sections = []
-    if compared := intervals(result.questions):
+    if compared := numbers(result.questions):
         sections.append(("comparisons", "Comparisons", compared))
     for at, each in enumerate(result.sweeps):
         sections.append((f"sweep-{at}", f"Sweep: {each.label}", sweep(each)))
@@ -98,10 +101,16 @@ def _findings(result: StudyResult) -> list[_Section]:
     return sections
 
 
-def _details(result: StudyResult, series: Mapping[str, RunSeries]) -> list[_Section]:
+def _details(
+    result: StudyResult, series: Mapping[str, RunSeries], legend: Sequence[LegendEntry]
+) -> list[_Section]:
     many = len(result.questions) > 2
     return [
-        (f"case-{at}", question.label, _question(question, series, f"case-{at}", many))
+        (
+            f"case-{at}",
+            question.label,
+            letters(legend) + _question(question, series, f"case-{at}", many),
+        )
         for at, question in enumerate(result.questions)
     ]
 
@@ -111,9 +120,7 @@ def _question(question: Question, series: Mapping[str, RunSeries], anchor: str, 
     parts.append(section(f"{anchor}-runs", 3, "Every run", values(question)))
     parts.append(section(f"{anchor}-gauges", 3, "Gauges", curves(question, series, anchor)))
     if question.contrasts:
-        parts.append(
-            section(f"{anchor}-why", 3, "What goes with the differences", reasons(question, 4))
-        )
+        parts.append(section(f"{anchor}-why", 3, "Associated changes", reasons(question, 4)))
     parts.append(section(f"{anchor}-roofline", 3, "Roofline", roofline(question)))
     if table := figures(question):
         body = folded("Medians, ranges and ratios", table, is_open=not many)

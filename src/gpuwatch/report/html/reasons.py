@@ -5,7 +5,7 @@ from __future__ import annotations
 from gpuwatch.analysis.results import Contrast, Evidence, Question
 from gpuwatch.core import units
 from gpuwatch.report.html.markup import table, text
-from gpuwatch.report.html.verdicts import badge, name
+from gpuwatch.report.html.verdicts import name, verdict_badge
 from gpuwatch.report.session.efficiency import kernel_grid
 from gpuwatch.report.tables.grid import Grid, difference_grid
 
@@ -13,7 +13,7 @@ from gpuwatch.report.tables.grid import Grid, difference_grid
 def reasons(question: Question, level: int) -> str:
     """The explanation of each comparison, under headings of ``level``."""
     return "\n".join(
-        f"<h{level}>{text(name(question, each))} {badge(each.verdict.kind)}</h{level}>\n"
+        f"<h{level}>{text(name(question, each))} {verdict_badge(each.verdict)}</h{level}>\n"
         f"{_explained(question, each)}"
         for each in question.contrasts
     )

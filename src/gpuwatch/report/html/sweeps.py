@@ -92,9 +92,9 @@ def noise(floors: Sequence[NoiseFloor]) -> str:
     """What this machine can resolve, from runs of each environment against itself."""
     head = [
         "blocks",
-        "told from no change",
+        "detected",
         "called SLOWER or FASTER",
-        "no change is called SAME",
+        "SAME within reach",
     ]
     parts = []
     for floor in floors:

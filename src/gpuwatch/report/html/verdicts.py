@@ -1,12 +1,9 @@
-"""The head of the page: the answer, and a sentence for each comparison."""
+"""A sentence for each comparison, sweep and noise floor, with the verdict as a badge."""
 
 from __future__ import annotations
 
-from collections import Counter
-
-from gpuwatch.analysis.comparison.wording import after_word
-from gpuwatch.analysis.results import Contrast, Kind, Question, StudyResult
-from gpuwatch.report.changes import estimate
+from gpuwatch.analysis.comparison.wording import after_word, heading
+from gpuwatch.analysis.results import Contrast, Kind, Question, StudyResult, Verdict
 from gpuwatch.report.html.markup import bullets, text
 from gpuwatch.report.study.answer import of_sweep
 
@@ -19,17 +16,14 @@ _SIGNS = {
     Kind.INVALID: "✕",
     Kind.DESCRIBED: "○",
 }
-_NO_NUMBER = (Kind.CANT_TELL, Kind.DESCRIBED, Kind.INVALID)
-"""Verdicts for which the answer gives no number, since it could be quoted without its interval."""
-_MOST_NAMED = 4
-"""Most comparisons that the answer names one by one; more are counted by verdict."""
 
 
-def badge(kind: Kind) -> str:
+def verdict_badge(verdict: Verdict) -> str:
     """The verdict as a sign and a word; the colour adds no information."""
+    kind = verdict.kind
     return (
         f'<span class="badge {kind.name.lower()}"><span aria-hidden="true">{_SIGNS[kind]} </span>'
-        f"{text(kind.word)}</span>"
+        f"{text(heading(verdict))}</span>"
     )
 
 
@@ -40,8 +34,8 @@ def name(question: Question, contrast: Contrast) -> str:
 
 
 def verdicts(result: StudyResult) -> str:
-    """The answer, and below it every sentence with its verdict."""
-    parts = [f'<p class="answer">{line}</p>' for line in _answers(result)]
+    """Every sentence with its verdict, and runs that are still to come."""
+    parts = []
     if result.to_come:
         runs = "run" if result.to_come == 1 else "runs"
         parts.append(
@@ -54,16 +48,17 @@ def verdicts(result: StudyResult) -> str:
         if not question.contrasts:
             continue
         if len(result.questions) > 1:
-            parts.append(f"<h3>{text(question.label)}</h3>")
+            parts.append(f"<h2>{text(question.label)}</h2>")
         parts.append(
             bullets(
-                [f"{badge(each.verdict.kind)} {_sentence(each)}" for each in question.contrasts],
+                [f"{verdict_badge(each.verdict)} {_sentence(each)}" for each in question.contrasts],
                 "sentences",
             )
         )
-    if result.sweeps and _contrasts(result):
-        parts.append("<h3>Sweeps</h3>")
-        parts.append(bullets(_sweeps(result), "sentences"))
+    if result.sweeps and any(each.contrasts for each in result.questions):
+        parts.append("<h2>Sweeps</h2>")
+        sentences = (f"{of_sweep(each)}: {each.sentence}" for each in result.sweeps)
+        parts.append(bullets([text(each, 1000) for each in sentences], "sentences"))
     if result.noise:
         parts.append(bullets([text(each.sentence) for each in result.noise], "sentences"))
     return "\n".join(parts)
@@ -71,46 +66,3 @@ def verdicts(result: StudyResult) -> str:
 
 def _sentence(contrast: Contrast) -> str:
     return f"<span>{text(after_word(contrast), 1000)}</span>"
-
-
-def _contrasts(result: StudyResult) -> list[Contrast]:
-    return [each for question in result.questions for each in question.contrasts]
-
-
-def _sweeps(result: StudyResult) -> list[str]:
-    return [f"{text(of_sweep(each))}: {text(each.sentence, 1000)}" for each in result.sweeps]
-
-
-def _answers(result: StudyResult) -> list[str]:
-    """The answer, one line per case; many comparisons are counted by verdict."""
-    contrasts = _contrasts(result)
-    if not contrasts:
-        return _sweeps(result) or [_without_comparison(result)]
-    if len(contrasts) > _MOST_NAMED:
-        counts = Counter(each.verdict.kind for each in contrasts)
-        of_kind = ", ".join(f"{counts[kind]} {badge(kind)}" for kind in Kind if counts[kind])
-        return [f"{len(contrasts)} comparisons: {of_kind}."]
-    lines = []
-    for question in result.questions:
-        if question.contrasts:
-            start = f"{text(question.label)}, against" if len(result.questions) > 1 else "Against"
-            base = text(question.cells[question.contrasts[0].baseline].label)
-            outcomes = "; ".join(_short(question, contrast) for contrast in question.contrasts)
-            lines.append(f"{start} {base}: {outcomes}.")
-    return lines
-
-
-def _short(question: Question, contrast: Contrast) -> str:
-    change = contrast.verdict.change
-    number = ""
-    if change is not None and contrast.verdict.kind not in _NO_NUMBER:
-        number = f" <span>{estimate(change.estimate, change)}</span>"
-    label = text(question.cells[contrast.other].label)
-    return f"{label} {badge(contrast.verdict.kind)}{number}"
-
-
-def _without_comparison(result: StudyResult) -> str:
-    if result.noise:
-        return "The noise of this machine, by one environment against itself."
-    runs = len(result.sessions)
-    return f"Nothing to compare: {runs} run{'' if runs == 1 else 's'}, one environment or none."

@@ -11,7 +11,8 @@ from dataclasses import replace
 from gpuwatch.analysis.comparison.quantity_table import quantity_table
 from gpuwatch.analysis.comparison.side_by_side import Comparison, headings, used_gpus
 from gpuwatch.analysis.comparison.training_rows import GROUP, STEP, name_of
-from gpuwatch.analysis.summary.identity import device_names
+from gpuwatch.analysis.study.letters import letters
+from gpuwatch.analysis.summary.identity import device_names, session_title
 from gpuwatch.analysis.summary.missing import missing_notes
 from gpuwatch.analysis.summary.summary import Summary
 from gpuwatch.analysis.summary.training import NAMES
@@ -54,7 +55,7 @@ def terminal(
         break_on_hyphens=False,
         break_long_words=False,
     )
-    parts = [_wrapped(wrap, "", _heading(session)) for session in compared.sessions]
+    parts = [_wrapped(wrap, "", line) for line in _sessions(compared)]
     parts += [_wrapped(wrap, "", clean(line)) for line in _given(compared)]
     if not compared.sessions:
         return "\n".join(parts) + "\n"
@@ -79,8 +80,8 @@ def terminal(
 def brief(compared: Comparison, *, columns: int = 80) -> str:
     """The outcome and the main figures of each session, in a few lines."""
     ends = [
-        clean(f"{session.given.before(session.label)}: {session.status.text}", columns)
-        for session in compared.sessions
+        clean(f"{name}: {session.status.text}", columns)
+        for name, session in zip(_named(compared), compared.sessions, strict=True)
     ]
     by_name = {(row.group, row.name): row for row in compared.rows}
     first = tuple(by_name[at] for at in _FIRST if at in by_name)
@@ -103,7 +104,7 @@ def as_markdown(
     same folder.
     """
     parts = [f"# {markdown(title)}", "", *answer]
-    parts += [f"- {markdown(_heading(session))}" for session in compared.sessions]
+    parts += [f"- {markdown(line)}" for line in _sessions(compared)]
     parts += [f"- {markdown(line)}" for line in _given(compared)]
     if not compared.sessions:
         return "\n".join(parts) + "\n"
@@ -154,9 +155,35 @@ def _wrapped(wrap: textwrap.TextWrapper, name: str, text: str, indent: int = 2) 
     return wrap.fill(text)
 
 
+def _columns(compared: Comparison) -> list[str]:
+    """Names of the columns, letters if they are long."""
+    return letters(headings(compared.sessions))
+
+
+def _named(compared: Comparison) -> list[str]:
+    """Each session's name after the letter of its column, if columns have letters."""
+    names = headings(compared.sessions)
+    columns = _columns(compared)
+    lettered = columns != names
+    return [
+        (f"{column}  " if lettered else "")
+        + session.given.before(session_title(session))
+        + (" (baseline)" if lettered and at == compared.baseline else "")
+        for at, (column, session) in enumerate(zip(columns, compared.sessions, strict=True))
+    ]
+
+
+def _sessions(compared: Comparison) -> list[str]:
+    """A line for each session: its name, state, start, device, work and file."""
+    return [
+        _heading(name, session)
+        for name, session in zip(_named(compared), compared.sessions, strict=True)
+    ]
+
+
 def _efficiency(compared: Comparison) -> list[tuple[str, list[tuple[str, str]]]]:
     """Title and lines for each session with a workload."""
-    labels = headings(compared.sessions)
+    labels = _columns(compared)
     blocks = []
     for label, session in zip(labels, compared.sessions, strict=True):
         named = f"{label}: " if len(labels) > 1 else ""
@@ -165,11 +192,11 @@ def _efficiency(compared: Comparison) -> list[tuple[str, list[tuple[str, str]]]]
     return blocks
 
 
-def _heading(session: Summary) -> str:
+def _heading(name: str, session: Summary) -> str:
     gpus = [f"{gpu.id} {gpu.name}" for gpu in used_gpus(session)]
     device = ", ".join(gpus or device_names(session))
     parts = [
-        f"{session.given.before(session.label)}: {session.status.text}",
+        f"{name}: {session.status.text}",
         session.started,
         device,
         _what(session),
@@ -206,12 +233,12 @@ def _quantities(compared: Comparison, *, named: bool = True) -> Grid:
     groups = quantity_table(compared.rows, compared.baseline)
     if not named:
         groups = tuple(replace(group, name="") for group in groups)
-    return quantity_grid(groups, headings(compared.sessions))
+    return quantity_grid(groups, _columns(compared))
 
 
 def _kernels(compared: Comparison) -> Grid:
-    return efficiency.kernel_grid(headings(compared.sessions), compared.kernels)
+    return efficiency.kernel_grid(_columns(compared), compared.kernels)
 
 
 def _differences(compared: Comparison) -> Grid:
-    return difference_grid(compared.differences, headings(compared.sessions))
+    return difference_grid(compared.differences, _columns(compared))

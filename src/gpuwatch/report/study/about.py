@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from gpuwatch.analysis.results import NoiseFloor, Question, StudyResult, Sweep
+from gpuwatch.analysis.statistics.power import POWER
 from gpuwatch.analysis.study import notes as study_notes
 from gpuwatch.analysis.study.interval_plot import percent
 from gpuwatch.analysis.study.sweep_table import SweepRow, sweep_table, training_names
@@ -52,7 +53,12 @@ def noise(result: StudyResult) -> Section:
 
 
 def _resolves(floor: NoiseFloor) -> Grid:
-    head = ("blocks", "told from none", "called slower", "no change called same")
+    head = (
+        "blocks",
+        f"detected, {units.percent(POWER)} power",
+        "called SLOWER",
+        "SAME within reach",
+    )
     rows = tuple(
         (
             str(each.blocks),

@@ -6,9 +6,12 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from gpuwatch.analysis.comparison.wording import after_word, of_cell
+from gpuwatch.analysis.comparison.wording import heading as heading_of
 from gpuwatch.analysis.results import Question, StudyResult, Sweep
+from gpuwatch.analysis.study.letters import LegendEntry
 from gpuwatch.analysis.study.not_run import not_run, to_come
-from gpuwatch.report.study.document import Heading, Item, LabelledSentence, Plot, Section
+from gpuwatch.report.study.document import Heading, Item, LabelledSentence, Section
+from gpuwatch.report.study.hero import plot_of, short_labels
 
 
 def heading(result: StudyResult) -> list[str]:
@@ -18,11 +21,16 @@ def heading(result: StudyResult) -> list[str]:
     return list(dict.fromkeys(each for each in (result.title, *planned) if each))
 
 
+def legend(entries: Sequence[LegendEntry]) -> Section:
+    """The letters that stand for long labels."""
+    return Section("", tuple(LabelledSentence(each.letter, each.text) for each in entries))
+
+
 def answer(result: StudyResult) -> Section:
     """Verdicts in words, the plot of their intervals, and missing runs."""
     items: list[Item] = []
     several = len(result.questions) > 1
-    for question, name in zip(result.questions, _short(result.questions), strict=True):
+    for question, name in zip(result.questions, short_labels(result.questions), strict=True):
         sentences = _sentences(question, alone=not result.sweeps)
         if several and len(sentences) == 1:
             items.append(replace(sentences[0], text=f"{name}: {sentences[0].text}"))
@@ -34,7 +42,7 @@ def answer(result: StudyResult) -> Section:
     items += over_all
     if not items and len(result.sessions) > 1:
         items += [LabelledSentence("", each) for each in result.notes[:1]]
-    plot = _plot(result.questions)
+    plot = plot_of(result.questions)
     return Section("", (*items, *([plot] if plot else []), *missing(result)))
 
 
@@ -61,7 +69,7 @@ def missing(result: StudyResult) -> tuple[LabelledSentence, ...]:
 
 def _sentences(question: Question, *, alone: bool) -> list[LabelledSentence]:
     sentences = [
-        LabelledSentence(each.verdict.kind.word, after_word(each)) for each in question.contrasts
+        LabelledSentence(heading_of(each.verdict), after_word(each)) for each in question.contrasts
     ]
     if not sentences and alone:
         cells = [cell for cell in question.cells if len(cell.judged) > 1]
@@ -72,27 +80,3 @@ def _sentences(question: Question, *, alone: bool) -> list[LabelledSentence]:
 def of_sweep(sweep: Sweep) -> str:
     """The label without the parameter, which starts the sentence: ``mnist-cnn in docker``."""
     return sweep.label.rpartition(": ")[0] or sweep.label
-
-
-def _short(questions: Sequence[Question]) -> list[str]:
-    """Labels, without the workload if all have the same: ``batch size 64``."""
-    labels = [question.label for question in questions]
-    heads = {label.partition(", ")[0] for label in labels}
-    shorter = [label.partition(", ")[2] for label in labels]
-    return shorter if len(heads) == 1 and all(shorter) else labels
-
-
-def _plot(questions: Sequence[Question]) -> Plot | None:
-    """The plot of all contrasts, labelled by case, environment, or both, whichever varies."""
-    contrasts = [
-        (name, question.cells[each.other].label, each.verdict)
-        for question, name in zip(questions, _short(questions), strict=True)
-        for each in question.contrasts
-    ]
-    cases = len({name for name, _, _ in contrasts}) > 1
-    environments = len({label for _, label, _ in contrasts}) > 1
-    drawn = tuple(
-        (f"{name}: {label}" if cases and environments else name if cases else label, verdict)
-        for name, label, verdict in contrasts
-    )
-    return Plot(drawn) if any(verdict.change for _, verdict in drawn) else None

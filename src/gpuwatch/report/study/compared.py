@@ -7,6 +7,7 @@ from dataclasses import replace
 from gpuwatch.analysis.comparison.ratios import ratio
 from gpuwatch.analysis.comparison.side_by_side import Comparison, compare, headings
 from gpuwatch.analysis.results import Kind, StudyResult
+from gpuwatch.analysis.study.letters import LegendEntry, with_letters
 from gpuwatch.analysis.study.notes import notes
 from gpuwatch.analysis.summary.identity import sound
 
@@ -18,6 +19,16 @@ def one_run_each(result: StudyResult) -> bool:
         for question in result.questions
         for cell in question.cells
     )
+
+
+def lettered(result: StudyResult) -> tuple[StudyResult, tuple[LegendEntry, ...]]:
+    """``result`` with letters for long labels, and their legend.
+
+    Sessions of several questions that stand side by side have letters of their own.
+    """
+    if one_run_each(result) and len(result.questions) > 1:
+        return result, ()
+    return with_letters(result)
 
 
 def compared(result: StudyResult) -> Comparison:

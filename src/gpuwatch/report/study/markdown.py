@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
-from gpuwatch.analysis.results import Question, StudyResult
+from gpuwatch.analysis.comparison.wording import heading
+from gpuwatch.analysis.results import Kind, Question, StudyResult, Verdict
 from gpuwatch.analysis.study import interval_plot
+from gpuwatch.analysis.study.letters import LegendEntry
 from gpuwatch.analysis.study.notes import conditions
 from gpuwatch.core import units
 from gpuwatch.core.text import clean, markdown
+from gpuwatch.report import changes
 from gpuwatch.report.session import side_by_side
 from gpuwatch.report.study import (
     about,
+    bars,
     facts,
     tables,
     why,
@@ -22,9 +27,10 @@ from gpuwatch.report.study import (
 from gpuwatch.report.study import (
     origin as study_origin,
 )
-from gpuwatch.report.study.compared import compared, one_run_each
+from gpuwatch.report.study.compared import compared, lettered, one_run_each
 from gpuwatch.report.study.document import Heading, Item, LabelledSentence, Plot, Section
-from gpuwatch.report.tables.grid import grid_markdown
+from gpuwatch.report.study.hero import Bars, Hero, hero
+from gpuwatch.report.tables.grid import PAIRED, grid_markdown
 from gpuwatch.report.tables.plain import markdown_table
 
 LONGEST = 60_000
@@ -39,16 +45,18 @@ def as_markdown(result: StudyResult, *, roofline: str | None = None) -> str:
 
     ``roofline`` is the name of the picture in the same folder.
     """
+    result, legend = lettered(result)
+    top = hero(result)
     if one_run_each(result):
-        answer = _items(study_answer.answer(result))
+        answer = _items(_without_plot(study_answer.answer(result)))
         return side_by_side.as_markdown(
             compared(result),
-            study_answer.heading(result)[0],
+            top.title,
             [*result.notices, *conditions(result.questions)],
-            answer=[*answer, ""] if answer else [],
+            answer=[*_hero(top), *answer, *([""] if answer else [])],
             roofline=roofline,
         )
-    parts = ["\n".join(_beginning(result, roofline))]
+    parts = ["\n".join(_beginning(result, top, legend, roofline))]
     left_out = []
     room = LONGEST - _ROOM_FOR_REST - len(parts[0].encode())
     for title, text in _details(result):
@@ -63,14 +71,19 @@ def as_markdown(result: StudyResult, *, roofline: str | None = None) -> str:
     return "\n".join(parts) + "\n"
 
 
-def _beginning(result: StudyResult, roofline: str | None) -> Iterator[str]:
-    title, *asked = study_answer.heading(result)
-    yield f"# {markdown(title)}\n"
-    yield from (f"{markdown(each)}\n" for each in asked)
+def _beginning(
+    result: StudyResult, top: Hero, legend: Sequence[LegendEntry], roofline: str | None
+) -> Iterator[str]:
+    yield f"# {markdown(top.title)}\n"
+    if legend:
+        yield from _items(study_answer.legend(legend))
+        yield ""
+    yield from _hero(top)
+    yield from _items(_without_plot(study_answer.answer(result)))
+    yield ""
+    yield from (f"{markdown(each)}\n" for each in study_answer.heading(result))
     if origin := study_origin.lines(result):
         yield "<br>\n".join(map(markdown, origin)) + "\n"
-    yield from _items(study_answer.answer(result))
-    yield ""
     for question in result.questions:
         yield from [f"### {markdown(question.label)}\n"] if len(result.questions) > 1 else []
         yield f"{_short_table(question)}\n"
@@ -78,28 +91,68 @@ def _beginning(result: StudyResult, roofline: str | None) -> Iterator[str]:
         yield f"Roofline of the runs: {roofline}, beside this file.\n"
 
 
+def _hero(top: Hero) -> list[str]:
+    """The sentences, the figures of a single run, and the chart."""
+    lines = []
+    for each in top.statements:
+        detail = f" ({markdown(clean(each.detail, _LONGEST_TEXT))})" if each.detail else ""
+        lines += [f"**{markdown(clean(each.claim, _LONGEST_TEXT))}**{detail}", ""]
+    if top.figures:
+        figures = [
+            [markdown(each.name), markdown(each.value), markdown(clean(each.note, _LONGEST_TEXT))]
+            for each in top.figures
+        ]
+        lines += [markdown_table(["", "", ""], figures, left=3), ""]
+    if isinstance(top.chart, Bars):
+        drawn = bars.rows(top.chart, _PLOT_COLUMNS)
+        lines += [f"{markdown(top.chart.title)}:", "", *_as_text(drawn), ""]
+    elif top.chart is not None:
+        drawn = interval_plot.rows(top.chart.contrasts, _PLOT_COLUMNS)
+        lines += [*_as_text(drawn), ""] if drawn else []
+    return lines
+
+
+def _as_text(lines: Sequence[str]) -> list[str]:
+    return ["```text", *(line.replace("`", "'") for line in lines), "```"]
+
+
+def _without_plot(section: Section) -> Section:
+    """The answer below its chart."""
+    return replace(section, items=tuple(e for e in section.items if not isinstance(e, Plot)))
+
+
 def _short_table(question: Question) -> str:
-    """One row per cell: the verdict and its numbers."""
+    """One row per cell: its median, the quotient with the baseline's, and the verdict's change."""
     of = {each.other: each for each in question.contrasts}
+    base = question.cells[question.baseline].median
     rows = []
     for at, cell in enumerate(question.cells):
         contrast = of.get(at)
         verdict = None if contrast is None else contrast.verdict
-        change = None if verdict is None else verdict.change
-        estimate = None if verdict is None else verdict.estimate
+        comparable = verdict is not None and verdict.kind is not Kind.INVALID
+        ratio = cell.median / base if comparable and cell.median is not None and base else None
         rows.append(
             [
                 markdown(cell.label),
-                "" if verdict is None else verdict.kind.word,
+                "" if verdict is None else heading(verdict),
                 units.quantity(cell.median, "s"),
-                "" if estimate is None else units.ratio(1 + estimate),
-                "" if change is None else markdown(tables.interval(change)),
+                units.ratio(ratio),
+                "" if verdict is None else markdown(_change(verdict)),
                 units.UNKNOWN if cell.spread is None else units.percent(cell.spread),
                 str(len([run for run in cell.judged if run.value is not None])),
             ]
         )
-    head = ["", "verdict", question.metric, "ratio", "interval of the change", "spread", "runs"]
+    paired = any(each.verdict.paired for each in question.contrasts)
+    change = PAIRED if paired else "change"
+    head = ["", "verdict", question.metric, "ratio", change, "spread", "runs"]
     return markdown_table(head, rows, left=2)
+
+
+def _change(verdict: Verdict) -> str:
+    if verdict.estimate is None:
+        return ""
+    estimate = changes.estimate(verdict.estimate, verdict.change)
+    return f"{estimate}, {tables.interval(verdict.change)}" if verdict.change else estimate
 
 
 def _details(result: StudyResult) -> Iterator[tuple[str, str]]:
@@ -154,5 +207,5 @@ def _item(item: Item) -> list[str]:
         return [f"**{markdown(item.text)}**"]
     if isinstance(item, Plot):
         drawn = interval_plot.rows(item.contrasts, _PLOT_COLUMNS)
-        return ["```text", *(line.replace("`", "'") for line in drawn), "```"] if drawn else []
+        return _as_text(drawn) if drawn else []
     return [grid_markdown(item)]

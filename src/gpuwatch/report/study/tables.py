@@ -14,7 +14,7 @@ from gpuwatch.analysis.summary.summary import Summary
 from gpuwatch.core import units
 from gpuwatch.report import changes
 from gpuwatch.report.study.document import Grid, Item, LabelledSentence, Section
-from gpuwatch.report.tables.grid import BADGES, quantity_grid
+from gpuwatch.report.tables.grid import BADGES, PAIRED, quantity_grid
 from gpuwatch.session.study.plan import Plan
 
 _OUTLIER = "*"
@@ -46,14 +46,15 @@ def cells(question: Question) -> Section:
 
 
 def ratio_legend(question: Question) -> str:
-    """The legend for the table's ratios."""
+    """The legend for the table's ratios and changes."""
     base = question.cells[question.baseline].label
-    if not any(each.verdict.paired for each in question.contrasts):
-        return f"×: ratio of the medians, against {base}"
-    return (
-        f"×: against {base}, the geometric mean of the ratios within the blocks, which may differ "
-        "from the quotient of the medians; no ratio where a block has a zero"
-    )
+    legend = f"×: the median over that of {base}"
+    if any(any(row.changes) for row in question.table):
+        legend += (
+            f"; {PAIRED}: mean of the changes within the blocks, with its 95 % interval (of the "
+            "verdict's metric, with the verdict's); one row in twenty excludes no change by chance"
+        )
+    return legend
 
 
 def runs(question: Question, order: Mapping[str, int]) -> Section:
@@ -144,11 +145,12 @@ def _verdict(verdict: Verdict) -> dict[str, str]:
     figures["pairs" if verdict.paired else "runs"] = str(verdict.pairs)
     if verdict.noise is not None:
         figures["noise of one run"] = units.percent(verdict.noise)
+    t_test, rank_test = changes.tests(verdict)
     if verdict.p_zero is not None:
-        figures["p of no difference, t test"] = changes.p_value(verdict.p_zero)
+        figures[f"p, {t_test}"] = changes.p_value(verdict.p_zero)
     if verdict.p_rank is not None:
-        figures["p of no difference, ranks"] = changes.p_value(verdict.p_rank)
-    figures["comparisons, by Holm"] = str(verdict.comparisons)
+        figures[f"p, {rank_test}"] = changes.p_value(verdict.p_rank)
+    figures["comparisons (Holm)"] = str(verdict.comparisons)
     if verdict.more_blocks is not None:
         figures["blocks to decide, about"] = str(verdict.more_blocks)
     return figures

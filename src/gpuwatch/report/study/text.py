@@ -19,7 +19,7 @@ from gpuwatch.report.study import (
     tables,
     why,
 )
-from gpuwatch.report.study.compared import compared, one_run_each
+from gpuwatch.report.study.compared import compared, lettered, one_run_each
 from gpuwatch.report.study.document import Grid, Heading, Item, LabelledSentence, Plot, Section
 from gpuwatch.report.tables.grid import grid_text
 
@@ -38,6 +38,7 @@ def terminal(result: StudyResult, *, columns: int = 80, short: bool = False) -> 
     runs their main figures.
     """
     columns = max(_NARROWEST, columns)
+    result, legend = lettered(result)
     if one_run_each(result):
         lines = _items(answer.answer(result), columns)
         if short:
@@ -50,7 +51,7 @@ def terminal(result: StudyResult, *, columns: int = 80, short: bool = False) -> 
     lines = [part for each in answer.heading(result) for part in _wrap("", each, columns)]
     lines += [_short(each, columns) for each in origin.lines(result)]
     sections = _answers(result) if short else _sections(result)
-    for section in sections:
+    for section in (answer.legend(legend), *sections):
         if isinstance(section, Heading):
             lines += ["", clean(section.text, 200), "-" * min(columns, len(clean(section.text)))]
         elif section.items and section.title:

@@ -1,4 +1,4 @@
-"""What accompanies the differences of one question: evidence, bounds, kernels."""
+"""The changes associated with the differences of one question: evidence, bounds, kernels."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def evidence(question: Question) -> Section:
             items += [LabelledSentence(each.rung, each.text) for each in rungs]
     bound = _bounds(question)
     items += [Heading("what bounds a run in the middle of each cell"), *bound] if bound else []
-    return Section("what goes with it", tuple(items))
+    return Section("associated changes", tuple(items))
 
 
 def _bounds(question: Question) -> list[Item]:

@@ -5,12 +5,15 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Sequence
 
+from gpuwatch.core.lazy_dataclass import dataclass
 from gpuwatch.report.tables.plain import table
 
 _GAP = 2
 _HEAD = 14
 """Characters from which a heading is broken into lines, if its values are narrower."""
 _SHORTEST_NAMES, _SHORTEST = 20, 8
+_UNBROKEN = 15
+"""Characters of a line that is left whole where that takes no more tables."""
 
 
 def fitted(
@@ -30,14 +33,43 @@ def fitted(
     lines = [_lines([cell.replace("\t", " ") for cell in row]) for row in rows]
     if _width([list(head), *(line for of in lines for line in of)]) <= columns:
         return table(head, [line for of in lines for line in of])
+    last = [len(head) - 1] if repeat_last else []
     narrow = (columns * 2 // 3) // max(1, len(head) - 1) - _GAP
+    split, whole = (_split(head, rows, each, columns, last) for each in (narrow, _UNBROKEN))
+    chosen = whole if len(whole.pages) <= len(split.pages) else split
+    return "\n\n".join(
+        "\n".join(_page(head, chosen.lines, chosen.names, [*page, *last], chosen.widths, columns))
+        for page in chosen.pages
+    )
+
+
+@dataclass(frozen=True)
+class _Split:
+    """A table in several below each other."""
+
+    lines: list[list[list[str]]]
+    names: int
+    """Width of the first column."""
+    widths: dict[int, int]
+    """Of the other columns."""
+    pages: list[list[int]]
+    """The columns of each table, without those that all of them have."""
+
+
+def _split(
+    head: Sequence[str],
+    rows: Sequence[Sequence[str]],
+    narrow: int,
+    columns: int,
+    last: Sequence[int],
+) -> _Split:
+    """The table with cells broken at tabs where a line is wider than ``narrow``."""
     lines = [_lines([_broken(cell, narrow) for cell in row]) for row in rows]
     names = min(
         max((len(line[0]) for of in lines for line in of if any(line[1:])), default=0),
         max(_SHORTEST_NAMES, columns // 3),
     )
     names = max(names, min(len(head[0]), _SHORTEST_NAMES))
-    last = [len(head) - 1] if repeat_last else []
     widths = {
         at: max(
             _SHORTEST if at not in last else 1,
@@ -50,9 +82,7 @@ def fitted(
     for at in widths:
         widths[at] = min(widths[at], max(_SHORTEST, room - _GAP))
     pages = _pages([at for at in widths if at not in last], widths, room)
-    return "\n\n".join(
-        "\n".join(_page(head, lines, names, [*page, *last], widths, columns)) for page in pages
-    )
+    return _Split(lines, names, widths, pages)
 
 
 def _broken(cell: str, width: int) -> str:

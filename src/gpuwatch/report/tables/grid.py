@@ -20,6 +20,8 @@ from gpuwatch.report.tables.plain import markdown_table
 
 BADGES = {Method.COUNTED.value: "c", Method.BOUND.value: "b"}
 """Letters for methods; without one a quantity is measured."""
+PAIRED = "paired change"
+"""Head of the column of changes within blocks."""
 _SHORTEST, _ROOM = 20, 120
 """Least characters for one value; most characters for all values of a fact together."""
 _BREAKS = re.compile(r"[\n\t]|[^\n\t]+")
@@ -43,17 +45,47 @@ def quantity_grid(
 ) -> Grid:
     """Quantities under the names of their groups, if these have names; their methods last.
 
-    With ``badges`` the methods are letters behind the names, which :data:`BADGES` explains.
+    A cell with changes within blocks has a second column for them. With ``badges`` the methods are
+    letters behind the names, which :data:`BADGES` explains.
     """
+    paired = paired_columns(groups)
+    heads = [
+        head
+        for at, label in enumerate(labels)
+        for head in ((label, f"{label}: {PAIRED}") if at in paired else (label,))
+    ]
     rows: list[tuple[str, ...]] = []
     for group in groups:
         if group.name:
-            rows.append((f"{group.name}:", *[""] * (len(labels) + (not badges))))
+            rows.append((f"{group.name}:", *[""] * (len(heads) + (not badges))))
         for row in group.rows:
-            cells = tuple(map(_quantity, row.cells))
+            cells = [
+                text
+                for at, cell in enumerate(row.cells)
+                for text in (
+                    (_quantity(cell), _change(cell)) if at in paired else (_quantity(cell),)
+                )
+            ]
             rows.append((_badged(row), *cells) if badges else (row.name, *cells, row.method))
-    head = ("", *labels) if badges else ("", *labels, "method")
+    head = ("", *heads) if badges else ("", *heads, "method")
     return Grid(head, tuple(rows), repeat_last=not badges)
+
+
+def paired_columns(groups: Sequence[QuantityGroup]) -> frozenset[int]:
+    """Indices of the cells with a change within blocks in any row."""
+    return frozenset(
+        at
+        for group in groups
+        for row in group.rows
+        for at, cell in enumerate(row.cells)
+        if cell.change
+    )
+
+
+def _change(cell: QuantityCell) -> str:
+    """The estimate above its interval."""
+    estimate, _, ends = cell.change.removesuffix(")").partition(" (")
+    return "\n".join(filter(None, (estimate, _breakable(ends))))
 
 
 def _badged(row: QuantityRow) -> str:
@@ -63,7 +95,12 @@ def _badged(row: QuantityRow) -> str:
 
 def _quantity(cell: QuantityCell) -> str:
     first = "\t".join(filter(None, (cell.value, cell.ratio)))
-    return "\n".join(filter(None, (first, cell.span, cell.runs)))
+    return "\n".join(filter(None, (first, _breakable(cell.span), cell.runs)))
+
+
+def _breakable(span: str) -> str:
+    """A range that may be broken before its upper end."""
+    return span.replace(" to ", "\tto ")
 
 
 def difference_grid(differences: Sequence[Difference], labels: Sequence[str]) -> Grid:

@@ -1,0 +1,57 @@
+"""Letters in place of long labels."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+from gpuwatch.analysis.results import StudyResult
+from gpuwatch.analysis.study.letters import letters, with_letters
+from tests.report import results
+
+LONG = "docker=our-image:3"
+
+
+def renamed(result: StudyResult, label: str) -> StudyResult:
+    """``result`` with ``label`` in place of ``docker``."""
+    questions = tuple(
+        replace(
+            question,
+            cells=tuple(
+                replace(cell, label=label) if cell.label == "docker" else cell
+                for cell in question.cells
+            ),
+        )
+        for question in result.questions
+    )
+    return replace(result, questions=questions)
+
+
+def test_short_labels_stay_as_they_are(tmp_path: Path) -> None:
+    result = results.study_result(tmp_path)
+    assert with_letters(result) == (result, ())
+
+
+def test_a_long_label_gives_every_cell_a_letter_and_a_legend(tmp_path: Path) -> None:
+    result = renamed(results.study_result(tmp_path, workloads=("resnet50", "vit")), LONG)
+    lettered, legend = with_letters(result)
+    assert [(each.letter, each.text) for each in legend] == [
+        ("A", "bare (baseline)"),
+        ("B", LONG),
+        ("C", "apptainer"),
+    ]
+    for question in lettered.questions:
+        assert [cell.label for cell in question.cells] == ["A", "B", "C"]
+        assert [cell.environment for cell in question.cells] == list(results.ENVIRONMENTS)
+
+
+def test_a_cell_that_is_compared_with_nothing_keeps_its_label(tmp_path: Path) -> None:
+    result = renamed(results.study_result(tmp_path), LONG)
+    (question,) = result.questions
+    alone = replace(question, cells=question.cells[1:2], contrasts=())
+    assert with_letters(replace(result, questions=(alone,)))[1] == ()
+
+
+def test_letters_go_on_after_z() -> None:
+    names = letters([f"an environment {at}" for at in range(28)])
+    assert (names[0], names[25], names[26], names[27]) == ("A", "Z", "AA", "AB")
