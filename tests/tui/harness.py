@@ -16,6 +16,7 @@ from textual.strip import Strip
 
 from gpuwatch.tui.app import GpuwatchApp
 from gpuwatch.tui.display_options import USUAL, DisplayOptions
+from gpuwatch.tui.home.screen import HomeScreen
 from gpuwatch.tui.live.screen import LiveScreen
 
 from .sessions import NS, START_UNIX_NS
@@ -119,6 +120,18 @@ async def until(pilot: Pilot[int], true: Callable[[], bool], seconds: float = 15
             return
         await pilot.pause(0.02)
     raise AssertionError(f"it never happened; the screen:\n{screen_text(pilot.app)}")  # type: ignore[arg-type]
+
+
+async def drawn(pilot: Pilot[int]) -> None:
+    """Wait until the home screen draws its devices for the terminal's size."""
+
+    def fits() -> bool:
+        screen = pilot.app.screen
+        assert isinstance(screen, HomeScreen)
+        devices = screen.state.devices
+        return devices is not None and devices.view.columns == _columns(pilot.app.size)
+
+    await until(pilot, fits)
 
 
 async def shows(pilot: Pilot[int], text: str) -> None:

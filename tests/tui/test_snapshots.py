@@ -17,7 +17,7 @@ from gpuwatch.tui.new_run.screen import NewRunScreen
 
 from .compare.test_compare import study
 from .conftest import Fake, entry
-from .harness import check_snapshot, live, running, screen_text, shows, until
+from .harness import check_snapshot, drawn, live, running, screen_text, shows, until
 from .live.test_ceilings import measured
 from .live.test_kernels import PROFILE
 from .sessions import finished
@@ -73,7 +73,8 @@ async def test_home(fake: Fake, size: tuple[int, int]) -> None:
         await shows(pilot, "H100")
         await shows(pilot, "unreadable")
         await pilot.press("space", "down")
-        await until(pilot, lambda: " 1 ▶" in screen_text(app))
+        await until(pilot, lambda: "1 ▶" in screen_text(app))
+        await drawn(pilot)
         check_snapshot(name_of("home", size), screen_text(app))
 
 
@@ -160,5 +161,5 @@ async def test_kernels(session: Make, size: tuple[int, int]) -> None:
 async def test_help(session: Make) -> None:
     async with live(session()) as (app, pilot):
         await pilot.press("question_mark")
-        await shows(pilot, "gpuwatch keys")
+        await shows(pilot, "all keys of this screen")
         check_snapshot("help-80x24", screen_text(app))

@@ -63,8 +63,8 @@ def device_rows(snapshot: Snapshot, width: int, height: int) -> list[Line]:
         return _table(snapshot, width, height)
     if gpus:
         return _graphs(snapshot, gpus[0], width, height)
-    reason = f" no GPU: workloads run on the CPU ({clean(snapshot.no_gpu or 'none was found')})"
-    rows = [Line(width).add(part, "muted") for part in wrap(reason, width - 1, 2)]
+    reason = f"no GPU: workloads run on the CPU ({clean(snapshot.no_gpu or 'none was found')})"
+    rows = [Line(width).add(f" {part}", "muted") for part in wrap(reason, width - 2, 2)]
     cpu = next((device for device in snapshot.devices if device.row.kind == "cpu"), None)
     return [*rows, _cpu(cpu, width)] if cpu is not None else rows
 

@@ -19,8 +19,8 @@ from gpuwatch.tui.widgets.ascii import to_ascii
 
 from ..compare.test_compare import study
 from ..conftest import Fake, entry
-from ..harness import check_snapshot, live, running, screen_styles, screen_text, shows
-from ..test_snapshots import LOG, MEASURED, SIZES, name_of
+from ..harness import check_snapshot, drawn, live, running, screen_styles, screen_text, shows
+from ..test_snapshots import LOG, MEASURED, name_of
 
 pytestmark = pytest.mark.usefixtures("every_size")
 
@@ -49,6 +49,7 @@ def show(request: pytest.FixtureRequest) -> Callable[[str], Show]:
         async with running(HomeScreen, size, look) as (app, pilot):
             await shows(pilot, "H100")
             await shows(pilot, "lost")
+            await drawn(pilot)
             yield app
 
     @asynccontextmanager
@@ -62,14 +63,11 @@ def show(request: pytest.FixtureRequest) -> Callable[[str], Show]:
     return lambda name: shown[name]
 
 
-@pytest.mark.parametrize("size", SIZES, ids=str)
 @pytest.mark.parametrize("theme", ["dark", "light", "terminal"])
 @pytest.mark.parametrize("screen", SCREENS)
-async def test_styles(
-    show: Callable[[str], Show], screen: str, theme: str, size: tuple[int, int]
-) -> None:
-    async with show(screen)(size, DisplayOptions(theme=theme)) as app:
-        check_snapshot(name_of(f"styles-{screen}-{theme}", size), screen_styles(app))
+async def test_styles(show: Callable[[str], Show], screen: str, theme: str) -> None:
+    async with show(screen)((80, 24), DisplayOptions(theme=theme)) as app:
+        check_snapshot(name_of(f"styles-{screen}-{theme}", (80, 24)), screen_styles(app))
 
 
 @pytest.mark.parametrize("screen", SCREENS)
@@ -83,9 +81,9 @@ async def test_styles_without_colours(
         check_snapshot(name_of(f"styles-{screen}-no-color", (80, 24)), styles)
 
 
-@pytest.mark.parametrize("size", SIZES, ids=str)
 @pytest.mark.parametrize("screen", SCREENS)
-async def test_ascii(show: Callable[[str], Show], screen: str, size: tuple[int, int]) -> None:
+async def test_ascii(show: Callable[[str], Show], screen: str) -> None:
+    size = (80, 24)
     async with show(screen)(size, DisplayOptions(ascii=True)) as app:
         # What the terminal's driver makes of it; that it does is told by ``test_ascii``.
         check_snapshot(name_of(f"ascii-{screen}", size), to_ascii(screen_text(app)))
