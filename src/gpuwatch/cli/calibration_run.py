@@ -17,7 +17,7 @@ from gpuwatch.core import ceilings, units
 from gpuwatch.core.errors import GpuwatchError, NotAvailable, UsageError
 from gpuwatch.core.lazy_dataclass import dataclass
 from gpuwatch.core.models import JSON, mapping, number, with_hint
-from gpuwatch.recorder.given import resolve
+from gpuwatch.recorder.allocation import resolve
 from gpuwatch.runners.interpreter import Interpreter, activation, choose
 from gpuwatch.telemetry.base import Device
 from gpuwatch.telemetry.nvml.source import NvmlSource, Unavailable, open_nvml

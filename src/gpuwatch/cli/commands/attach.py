@@ -39,11 +39,11 @@ def run(arguments: argparse.Namespace, command: tuple[str, ...]) -> int:
     from gpuwatch.cli.commands import record
     from gpuwatch.recorder.detach import detach
     from gpuwatch.recorder.observer import Observer
-    from gpuwatch.recorder.recover import take_up
+    from gpuwatch.recorder.recover import take_over
 
     if arguments.detach:
-        return record.tell(*detach(partial(take_up, path), say))
-    code = take_up(path, Observer(say))
+        return record.tell(*detach(partial(take_over, path), say))
+    code = take_over(path, Observer(say))
     record.print_summary(path.parent)
     return code
 

@@ -144,7 +144,7 @@ def _check(what: Removal) -> None:
 
 def _elsewhere(what: Path, place: str) -> UsageError:
     return UsageError(
-        f"{what} was recorded on {place}, and this is {socket.gethostname()}: whether it is "
-        "still running cannot be checked here",
+        f"{what} was recorded on {place}: whether it is still running cannot be checked on "
+        f"{socket.gethostname()}",
         f"delete it there; if that machine is gone for good: rm -r {shell(what)}",
     )

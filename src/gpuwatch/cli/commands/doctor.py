@@ -33,7 +33,7 @@ from gpuwatch.core import paths, resource_check
 from gpuwatch.core.errors import ExitCode, NotAvailable
 from gpuwatch.core.models import Allocation, Environment, LaunchSpec, Problem, Workload
 from gpuwatch.core.text import document
-from gpuwatch.recorder.given import limits, resolve
+from gpuwatch.recorder.allocation import limits, resolve
 from gpuwatch.recorder.sources import Sources
 from gpuwatch.report import doctor as report
 from gpuwatch.runners.interpreter import choose

@@ -135,8 +135,8 @@ def tell_of_orphans() -> None:
 
     for label, name in session_lookup.orphans():
         say(
-            f"{label} goes on without its recorder: `{to_paste('attach --record', name)}` "
-            f"takes it up, `{to_paste('stop', name)}` ends it"
+            f"{label} has lost its recorder: `{to_paste('attach --record', name)}` "
+            f"takes it over, `{to_paste('stop', name)}` ends it"
         )
 
 

@@ -231,7 +231,7 @@ def _stop_unread(folder: Path, path: Path) -> bool:
 def _stop_run(folder: Path, path: Path, meta: Mapping[str, JSON]) -> str | None:
     """Stop the run of a folder whose session can be read."""
     from gpuwatch.recorder.observer import Observer
-    from gpuwatch.recorder.recover import take_up
+    from gpuwatch.recorder.recover import take_over
     from gpuwatch.recorder.run_folder import STOP_COMMAND, handle_of
 
     if _stop_recorder(folder, path):
@@ -241,7 +241,7 @@ def _stop_run(folder: Path, path: Path, meta: Mapping[str, JSON]) -> str | None:
         return None
     if "result" in meta:
         return f"stopped {path}" if _end(handle, path) else None
-    take_up(path, Observer(say), stopping=STOP_COMMAND)
+    take_over(path, Observer(say), stopping=STOP_COMMAND)
     stopped = mapping(_meta(path).get("result")).get("stopped")
     return f"stopped {path}" if stopped else f"closed {path}: its run had ended"
 
