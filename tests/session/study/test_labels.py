@@ -174,13 +174,13 @@ def test_trouble_with_the_file_names_what_mends_it(
         patched.setattr(os, "open", refused)
         with pytest.raises(StorageError, match=hint):
             name(tmp_path, "", "x")
-        problem = labels.looked_at(tmp_path)[1]
+        problem = labels.read_with_problem(tmp_path)[1]
     assert problem is not None and problem.endswith(hint)
 
 
 def test_no_file_is_no_problem_and_a_damaged_one_is(tmp_path: Path) -> None:
-    assert labels.looked_at(tmp_path) == ({}, None)
+    assert labels.read_with_problem(tmp_path) == ({}, None)
     (tmp_path / LABELS).write_text("garbage")
-    found, problem = labels.looked_at(tmp_path)
+    found, problem = labels.read_with_problem(tmp_path)
     assert found == {} and problem is not None
     assert problem.endswith("is not gpuwatch's: it does not hold labels; move it elsewhere")

@@ -120,7 +120,7 @@ def _design(part: Part, runs: int, seed: int | None) -> str:
 
 
 def as_json(resolved: ResolvedPlan) -> dict[str, JSON]:
-    """The plan, the problems of its runs, and its duration; schema 1 of ``docs/json.md``."""
+    """The plan, the problems of its runs, and its duration: the keys are in ``docs/json.md``."""
     plan, problems = resolved.plan, resolved.problems
     waiting = {run.index for run in resolved.todo}
     seconds, reason = _seconds(resolved.request, plan, resolved.todo)
@@ -178,7 +178,7 @@ def _time(request: Request, plan: Plan, todo: Sequence[PlannedRun]) -> str:
     if seconds is not None:
         return f"{done}it takes {about(seconds)}, by earlier runs of the same"
     first = "first block" if plan.parts[0].blocks else "first run"
-    when = f"{done}how long it takes is not known before the {first} is over"
+    when = f"{done}the duration is unknown until the {first} is over"
     return f"{when}: {reason}" if reason else when
 
 

@@ -18,7 +18,7 @@ from gpuwatch.core.errors import GpuwatchError, StorageError
 from gpuwatch.core.lazy_dataclass import dataclass
 from gpuwatch.core.models import JSON
 from gpuwatch.session.study.label import NONE, Label
-from gpuwatch.session.study.labels import LABELS, looked_at
+from gpuwatch.session.study.labels import LABELS, read_with_problem
 from gpuwatch.session.study.plan import PLAN
 from gpuwatch.session.study.study_folder import SUMMARY_JSON, is_held
 
@@ -74,7 +74,7 @@ def listed(found: Sequence[Path]) -> Listed:
 
 
 def _labels(folder: Path) -> tuple[dict[str, Label], str | None]:
-    return looked_at(folder) if os.path.lexists(folder / LABELS) else ({}, None)
+    return read_with_problem(folder) if os.path.lexists(folder / LABELS) else ({}, None)
 
 
 def _label(label: Label, problem: str | None) -> dict[str, JSON]:

@@ -79,7 +79,7 @@ def terminal(
 def brief(compared: Comparison, *, columns: int = 80) -> str:
     """The outcome and the main figures of each session, in a few lines."""
     ends = [
-        clean(f"{session.given.before(session.label)}: {session.status.text}", columns)
+        clean(f"{session.given.heading(session.label)}: {session.status.text}", columns)
         for session in compared.sessions
     ]
     by_name = {(row.group, row.name): row for row in compared.rows}
@@ -169,7 +169,7 @@ def _heading(session: Summary) -> str:
     gpus = [f"{gpu.id} {gpu.name}" for gpu in used_gpus(session)]
     device = ", ".join(gpus or device_names(session))
     parts = [
-        f"{session.given.before(session.label)}: {session.status.text}",
+        f"{session.given.heading(session.label)}: {session.status.text}",
         session.started,
         device,
         _what(session),
