@@ -50,7 +50,7 @@ LONGEST = 45.0
 
 @dataclass(frozen=True)
 class Figure:
-    """A measured limit, or why there is none."""
+    """A measured limit, or why it is unknown."""
 
     value: float | None
     """By/s or FLOP/s."""

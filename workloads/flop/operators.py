@@ -42,7 +42,7 @@ class Cost:
         self.uncounted += other.uncounted
 
     def row(self, name: str) -> dict[str, Any]:
-        """The reported row; FLOP are None if all that is known is that there are some."""
+        """The reported row; FLOP are None if arithmetic ran, but none of it was counted."""
         known = not self.uncounted or self.flop
         return {
             "name": name,

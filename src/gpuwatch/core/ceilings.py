@@ -43,7 +43,7 @@ class CeilingQuery:
 
 @dataclass(frozen=True)
 class Stored:
-    """A file in the folder: its document, or why there is none."""
+    """A file in the folder: its document, or why it has none."""
 
     path: Path
     document: Document | None
@@ -124,7 +124,7 @@ def documents() -> list[Document]:
 
 
 def matching(documents: Iterable[Document], query: CeilingQuery) -> Document | None:
-    """The only document that matches; ``None`` if there is none, or several.
+    """The only document that matches; ``None`` if none or several match.
 
     Several match only if something is unknown, such as the torch of a program that does not report
     it; see :func:`undecided`.

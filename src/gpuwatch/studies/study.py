@@ -20,7 +20,7 @@ class StudyPart:
     workloads: tuple[Workload, ...]
     """Cases of gpuwatch's own workloads, one per set of parameters."""
     command: tuple[str, ...]
-    """The user's command, as a further case; empty if there is none."""
+    """The user's command, as a further case; empty without one."""
     environments: tuple[str, ...]
     """Values for ``--env``."""
     blocks: int | None = None

@@ -119,7 +119,7 @@ _DATA_TYPE = "a `run` line with `device` and `dtype` gives the data type (docs/s
 
 
 def _measured(rates: Rates) -> str | None:
-    """Hint that measured bytes would settle the bound, and why there are none."""
+    """Hint that measured bytes would settle the bound, and why they are missing."""
     if not rates.on_gpu:
         return None
     reason = f" ({rates.unmeasured})" if rates.unmeasured else ""

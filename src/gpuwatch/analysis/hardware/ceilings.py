@@ -55,7 +55,7 @@ class Missing:
     """Reason and hint where a measured ceiling is unknown."""
 
     reason: str | None = None
-    """Why there is none although the device was calibrated; ``None``: unknown."""
+    """Why it is unknown although the device was calibrated; ``None``: not known."""
     hint: str = MEND
 
 

@@ -80,7 +80,7 @@ def _running() -> Path | None:
 
 
 def _between_runs() -> Path:
-    """The latest session of the newest running study; waits for the first one if there is none."""
+    """The latest session of the newest running study; waits for the first one if necessary."""
     from gpuwatch.session.study.study_folder import is_held, sessions_in
 
     going = session_lookup.studies_going_on()

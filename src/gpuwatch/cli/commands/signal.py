@@ -86,7 +86,7 @@ def _opened(pid: int, start: int | None) -> Target:
     """The process with this PID that started at ``start``; ``None``: whichever has it now.
 
     Raises:
-        UsageError: there is none.
+        UsageError: no process matches.
         NotAvailable: the system has no descriptors of processes.
     """
     if pid < 1:

@@ -41,7 +41,7 @@ class Tier:
 
     device: str
     measured_by: str | None
-    """The counter that measures the bandwidth; ``None``: there is none."""
+    """The counter that measures the bandwidth; ``None``: no counter does."""
     problem: Problem | None
 
 

@@ -15,7 +15,7 @@ from gpuwatch.session.rows import MPS_SERVER
 from gpuwatch.session.schema import MOST_PROCESSES, RESTATED_SECONDS
 from gpuwatch.session.writing.statements import Row, process, process_use
 from gpuwatch.telemetry.nvml.source import NvmlSource
-from gpuwatch.telemetry.process.identity import ProcessIdentity, identify, named
+from gpuwatch.telemetry.process.identity import ProcessIdentity, identify, with_user_name
 from gpuwatch.telemetry.process.others import OtherProcesses
 from gpuwatch.telemetry.process.proc_files import TICKS_PER_S
 from gpuwatch.telemetry.process.tree import ProcessRow
@@ -159,7 +159,7 @@ class ProcessWatch:
         renamed, known.row = seen.name != known.row.name, seen
         if renamed:
             known.identity = identify(seen.pid)
-        identity = named(known.identity)
+        identity = with_user_name(known.identity)
         identified = identity is not known.identity
         known.identity = identity
         # A foreign process may turn out to be the run's once its parents are known.

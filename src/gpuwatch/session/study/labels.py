@@ -31,7 +31,7 @@ _PATIENCE = 5.0
 def read(folder: Path) -> dict[str, Label]:
     """The labels in a folder by the session's file name; ``""`` stands for the study itself.
 
-    Empty if there are none, or the file cannot be read.
+    Empty without labels, or if the file cannot be read.
     """
     return read_with_problem(folder)[0]
 
