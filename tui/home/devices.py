@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from gpuwatch.core.text import clean
-from gpuwatch.core.units import number, of_total, percent, si
+from gpuwatch.core.units import memory_usage, number, percent, si
 from gpuwatch.tui.feed.hardware.device_facts import memory_total, name_of, number_of
 from gpuwatch.tui.feed.snapshot import DeviceNow, Snapshot
 from gpuwatch.tui.live.device_rows import columns_for
@@ -90,7 +90,7 @@ def _cell(gpu: DeviceNow, width: int) -> Line:
         f"  {number(gpu.value('hw.gpu.power'), 'W'):>5}"
         f"  {number(gpu.value('hw.gpu.temperature'), '°C'):>5}"
     )
-    told, memory = f" {percent(use):>6}", f" {of_total(used, total):>13}"
+    told, memory = f" {percent(use):>6}", f" {memory_usage(used, total):>13}"
     line = Line(width).add(f" {number_of(gpu):>2}  ", "strong")
     room = line.left - len(told) - len(memory) - len(tail)
     if room < 2 * _LEAST_BAR + 2:
@@ -116,19 +116,19 @@ def _one(gpu: DeviceNow, width: int, *, tall: bool) -> list[Line]:
         number(gpu.value("hw.gpu.power"), "W"),
         number(gpu.value("hw.gpu.temperature"), "°C"),
     )
-    for text in beside if tall else (of_total(used, total), *beside):
+    for text in beside if tall else (memory_usage(used, total), *beside):
         use.add(f"  {text}", "text")
     rows = [Line(width).add(f" {name_of(gpu)}", "strong"), use]
     if tall:
         share = used / total if used is not None and total else None
         row = _bar_row("memory", share, width, "bandwidth")
-        rows.append(row.add(f"  {of_total(used, total)}", "text"))
+        rows.append(row.add(f"  {memory_usage(used, total)}", "text"))
     return rows
 
 
 def _cpu(cpu: DeviceNow, width: int) -> list[Line]:
     row = _bar_row("utilization", cpu.value("hw.cpu.utilization"), width, "bandwidth")
-    row.add(f"  {of_total(cpu.value('hw.memory.usage'), memory_total(cpu))}", "text")
+    row.add(f"  {memory_usage(cpu.value('hw.memory.usage'), memory_total(cpu))}", "text")
     clock = cpu.value("hw.cpu.frequency")
     if clock is not None:
         row.add(f"  {si(clock, 'Hz')}", "text")

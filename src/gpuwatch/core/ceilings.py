@@ -144,7 +144,7 @@ def matching_except_torch(documents: Iterable[Document], query: CeilingQuery) ->
     fitting = [document for document in documents if _fits(document, replace(query, torch=None))]
     if not fitting or _unknown(fitting, query):
         return None
-    newest: Document = max(fitting, key=lambda each: str(each.get("when")))
+    newest: Document = max(fitting, key=lambda document: str(document.get("when")))
     return {**newest, "run_torch": query.torch}
 
 

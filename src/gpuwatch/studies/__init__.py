@@ -30,8 +30,8 @@ _ENDING = ".toml"
 
 def presets() -> tuple[str, ...]:
     """The names of the presets, in alphabetical order."""
-    found = (each.name for each in files(__name__).iterdir())
-    return tuple(sorted(name[: -len(_ENDING)] for name in found if name.endswith(_ENDING)))
+    names = (file.name for file in files(__name__).iterdir())
+    return tuple(sorted(name[: -len(_ENDING)] for name in names if name.endswith(_ENDING)))
 
 
 def preset_text(name: str) -> str:

@@ -53,7 +53,7 @@ def study_of(text: str, name: str) -> Study:
     """
     table = parse(text, name)
     common = _parameters(table)
-    parts = tuple(_part(each, place, common) for place, each in enumerate(table.tables("part"), 1))
+    parts = tuple(_part(part, place, common) for place, part in enumerate(table.tables("part"), 1))
     study = Study(
         name=name,
         parts=parts,
@@ -73,7 +73,7 @@ def study_of(text: str, name: str) -> Study:
     if (study.blocks is not None) + study.quick + study.rigorous > 1:
         raise table.refuse("blocks, quick and rigorous exclude each other", "keep one of them")
     names = [part.name for part in parts]
-    if twice := next((each for each in names if names.count(each) > 1), None):
+    if twice := next((name for name in names if names.count(name) > 1), None):
         raise table.refuse(f"two parts are named {twice!r}", "name them differently")
     if common and not any(part.workloads for part in parts):
         raise table.refuse(

@@ -137,11 +137,12 @@ def axis(name: str, values: Sequence[JSON], where: str) -> tuple[JSON, ...]:
 def refuse_twins(workloads: Sequence[Workload], where: str) -> None:
     """Raise UsageError if two cases are the same."""
     seen = set()
-    for each in workloads:
-        case = (each.name, each.arguments)
+    for workload_ in workloads:
+        case = (workload_.name, workload_.arguments)
         if case in seen:
-            flags = f" {' '.join(each.arguments)}" if each.arguments else ""
+            flags = f" {' '.join(workload_.arguments)}" if workload_.arguments else ""
             raise UsageError(
-                f"{where}: {each.name}{flags} is there twice", "blocks repeat a run: blocks = 7"
+                f"{where}: {workload_.name}{flags} is there twice",
+                "blocks repeat a run: blocks = 7",
             )
         seen.add(case)

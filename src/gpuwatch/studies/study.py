@@ -84,8 +84,8 @@ def with_parameters(study: Study, given: Mapping[str, JSON]) -> Study:
 def _changed(part: StudyPart, given: Mapping[str, JSON], where: str) -> StudyPart:
     place = f"{where}, part {part.name!r}"
     workloads = tuple(
-        parameters.workload(each.name, {**each.parameters, **given}, place)
-        for each in part.workloads
+        parameters.workload(workload.name, {**workload.parameters, **given}, place)
+        for workload in part.workloads
     )
     parameters.refuse_twins(workloads, place)
     return replace(part, workloads=workloads)

@@ -139,7 +139,7 @@ class Table:
             return ()
         listed = [value] if isinstance(value, str) else value
         if not isinstance(listed, list) or not all(
-            isinstance(each, str) and each.strip() for each in listed
+            isinstance(text, str) and text.strip() for text in listed
         ):
             raise self._wrong(key, "must be a list of texts", example)
         if not listed:
@@ -179,7 +179,7 @@ class Table:
         value = self.value(key)
         if value is None:
             return ()
-        if not isinstance(value, list) or not all(isinstance(each, dict) for each in value):
+        if not isinstance(value, list) or not all(isinstance(entry, dict) for entry in value):
             raise self._wrong(key, "must be an array of tables", f"[[{key}]]")
         return tuple(
             Table(each, f"{self.where}, {key} {place}") for place, each in enumerate(value, 1)

@@ -1,4 +1,4 @@
-"""The summary of one session: the figures of ``gpuwatch show``, schema 1."""
+"""The summary of one session: the figures of ``gpuwatch show``."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from gpuwatch.analysis.hardware.profile import Counters, Profile, counters_of, p
 from gpuwatch.analysis.hardware.program import Program
 from gpuwatch.analysis.samples.coarse import source_of
 from gpuwatch.analysis.samples.every_sample import Source
-from gpuwatch.analysis.samples.long_window import Aside
+from gpuwatch.analysis.samples.long_window import ParallelRead
 from gpuwatch.analysis.samples.rates import StepLine
 from gpuwatch.analysis.samples.step_lines import NO_STEPS, throughput
 from gpuwatch.analysis.samples.step_series import StepTimes, series_of
@@ -128,13 +128,15 @@ class Summary:
     """Name, tags and note given by a person."""
 
 
-def summarise(reader: SessionReader, *, exact: bool = False, aside: Aside | None = None) -> Summary:
+def summarise(
+    reader: SessionReader, *, exact: bool = False, parallel: ParallelRead | None = None
+) -> Summary:
     """Summarise a session; a long one from its tiers, with a note on what is inexact.
 
-    ``exact``: use every sample and every step, however long that takes. ``aside``: reads half of
+    ``exact``: use every sample and every step, however long that takes. ``parallel``: reads half of
     the channels of a long session with many.
     """
-    return summarise_from(reader, source_of(reader, exact=exact, aside=aside))
+    return summarise_from(reader, source_of(reader, exact=exact, parallel=parallel))
 
 
 def summarise_from(

@@ -42,7 +42,7 @@ def run(arguments: argparse.Namespace, command: tuple[str, ...]) -> int:
     from gpuwatch.recorder.recover import take_over
 
     if arguments.detach:
-        return record.tell(*detach(partial(take_over, path), say))
+        return record.report_start(*detach(partial(take_over, path), say))
     code = take_over(path, Observer(say))
     record.print_summary(path.parent)
     return code

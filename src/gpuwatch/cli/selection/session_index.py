@@ -46,18 +46,18 @@ class Listed:
         return sorted(dict.fromkeys(filter(None, problems)))
 
 
-def listed(found: Sequence[Path]) -> Listed:
+def listed(paths: Sequence[Path]) -> Listed:
     """List the sessions at the absolute paths ``found`` with their labels, and their studies."""
     cache = _Cache()
     rows = []
     saved = time.monotonic()
-    for path in found:
+    for path in paths:
         rows.append(cache.session(path))
         if time.monotonic() > saved + _SAVE_SECONDS:  # progress survives an interrupt
             cache.save()
             saved = time.monotonic()
     folders: dict[Path, list[dict[str, JSON]]] = {}
-    for path, row in zip(found, rows, strict=True):
+    for path, row in zip(paths, rows, strict=True):
         folders.setdefault(path.parent, []).append(row)
     studies = []
     for folder, folder_rows in folders.items():
@@ -255,4 +255,4 @@ def _is_plan(plan: dict[str, JSON]) -> bool:
 
 def _is_sayings(value: dict[str, JSON]) -> bool:
     sayings = value.get("says")
-    return isinstance(sayings, list) and all(isinstance(each, dict) for each in sayings)
+    return isinstance(sayings, list) and all(isinstance(saying, dict) for saying in sayings)
