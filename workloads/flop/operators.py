@@ -134,7 +134,9 @@ class OperatorCounter(TorchDispatchMode):  # type: ignore[no-untyped-call]
         if formula_of(name) is None and isinstance(func, torch._ops.OpOverload):
             # Without autograd a compound operator arrives here whole. For nested tensors it is
             # decomposed differently, which torch's objects do not know about.
-            if not any(isinstance(each, torch.Tensor) and each.is_nested for each in args):
+            if not any(
+                isinstance(argument, torch.Tensor) and argument.is_nested for argument in args
+            ):
                 with self:
                     parts = func.decompose(*args, **kwargs)
                 if parts is not NotImplemented:

@@ -47,7 +47,7 @@ def preset_text(name: str) -> str:
         )
         raise UsageError(
             f"no study is named {name!r}: {hint}",
-            f"a file of your own is named by its path: {to_paste('study', f'./{name}{_ENDING}')}",
+            f"give a file of your own by its path: {to_paste('study', f'./{name}{_ENDING}')}",
         )
     return files(__name__).joinpath(name + _ENDING).read_text(encoding="utf-8")
 

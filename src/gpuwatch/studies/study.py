@@ -74,8 +74,7 @@ def with_parameters(study: Study, given: Mapping[str, JSON]) -> Study:
         swept = [name for name in given if name in part.sweep]
         if swept:
             raise UsageError(
-                f"{parameters.flag(swept[0])} is what part {part.name!r} of {study.name} goes"
-                " through",
+                f"{parameters.flag(swept[0])} is swept by part {part.name!r} of {study.name}",
                 f"leave it out, or change a copy: {to_paste('study --show', study.name)}",
             )
     return replace(study, parts=tuple(_changed(part, given, study.name) for part in study.parts))

@@ -69,10 +69,10 @@ def read_window(reader: SessionReader, channels: Sequence[int], window: Window) 
             ticks_between(reader, channels, rest, upto),
         ),
         numbers=np.array(tier.n[:size], dtype=np.int64),
-        means=tuple(np.array(each[:size]) for each in tier.means),
-        counts=tuple(np.array(each[:size]) for each in tier.counts),
+        means=tuple(np.array(bucket_values[:size]) for bucket_values in tier.means),
+        counts=tuple(np.array(bucket_values[:size]) for bucket_values in tier.counts),
         highest=reader.tier_highest(channels, begin, behind),
-        drawn=(np.array(drawn.t, dtype=np.int64), [np.array(each) for each in drawn.values]),
+        drawn=(np.array(drawn.t, dtype=np.int64), [np.array(values) for values in drawn.values]),
     )
 
 

@@ -165,7 +165,7 @@ def summarise_from(
     gpus = [row.id for row in rows if row.kind == "gpu" and row.used]
     statistics = with_energy(statistics, samples, gpus, window)
     of_device = {
-        each: with_energy(found, samples, [each], window) for each, found in of_device.items()
+        id_: with_energy(metrics_, samples, [id_], window) for id_, metrics_ in of_device.items()
     }
     efficiency = efficiency_of(
         Program(
@@ -229,7 +229,7 @@ def summarise_from(
 
 def _work(rows: Sequence[StepLine], steps: Steps) -> Work:
     samples = [row.samples for row in rows if not row.warmup]
-    known = [each for each in samples if each is not None]
+    known = [count for count in samples if count is not None]
     return Work(
         steps.count,
         sum(known) if known and len(known) == len(samples) else None,
