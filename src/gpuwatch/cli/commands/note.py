@@ -32,7 +32,7 @@ def run(arguments: argparse.Namespace, command: tuple[str, ...]) -> int:
     text = _standard_input() if words == ["-"] else " ".join(words)
     note = clean_note(text)
     labels.change(folder, key, lambda label: replace(label, note=note))
-    say(f"{session_lookup.called(folder, key)}: {'clean_note' if note else 'no note'}")
+    say(f"{session_lookup.called(folder, key)}: {'noted' if note else 'no note'}")
     return 0
 
 
