@@ -1,4 +1,4 @@
-"""Make a base image ready for gpuwatch's workloads; runs in the image while it is built.
+"""Prepares a base image for gpuwatch's workloads; runs in the image while it is built.
 
 Checks that Python, torch and torchvision are there and work, adds a torchvision that fits if only
 that is missing, and compiles every module to bytecode: a container that is read-only, or belongs to
@@ -36,7 +36,7 @@ def main() -> None:
 
 
 def version(name: str) -> str:
-    """Import a package and return its version; a torchvision that is missing is no failure yet.
+    """Import a package and return its version; a missing torchvision is not a failure yet.
 
     Raises:
         ModuleNotFoundError: there is no torchvision.
@@ -47,7 +47,7 @@ def version(name: str) -> str:
         if error.name == name == "torchvision":
             raise
         if error.name == name:
-            fail(f"the base's {sys.executable} has no {name}; choose a base that has")
+            fail(f"the base's {sys.executable} has no {name}; choose a base with it")
         fail(f"the base's {name} cannot be imported: {error}")
     except Exception as error:
         fail(f"the base's {name} cannot be imported: {error}")
@@ -70,14 +70,14 @@ def install_torchvision(torch: str) -> None:
         check=False,
     )
     if done.returncode:
-        fail(f"no torchvision for torch {torch} could be installed; choose a base that has one")
+        fail(f"no torchvision for torch {torch} could be installed; choose a base with one")
     importlib.invalidate_caches()
 
 
 def compile_all() -> float:
-    """Compile what is not compiled yet; returns the seconds it took.
+    """Compile the modules that are not compiled yet; returns the seconds it took.
 
-    Files that are no Python of this version (templates, tests of other versions) are passed over.
+    Files that are not valid in this version of Python (templates, tests) are skipped.
     """
     started = time.monotonic()
     for folder in {sysconfig.get_path("stdlib"), *site.getsitepackages()}:

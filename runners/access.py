@@ -18,20 +18,20 @@ def unreadable(path: Path, uid: int, gids: Collection[int]) -> Path | None:
     bypasses them.
     """
     for entry, info in _entries(path):
-        wanted = 5 if stat.S_ISDIR(info.st_mode) else 4
-        if not permitted(info, uid, gids, wanted):
+        bits = 5 if stat.S_ISDIR(info.st_mode) else 4
+        if not permitted(info, uid, gids, bits):
             return entry
     return None
 
 
-def permitted(info: os.stat_result, uid: int, gids: Collection[int], wanted: int) -> bool:
+def permitted(info: os.stat_result, uid: int, gids: Collection[int], bits: int) -> bool:
     """Whether the mode grants ``wanted``, a sum of 4 (read), 2 (write) and 1 (search)."""
     mode = stat.S_IMODE(info.st_mode)
     if info.st_uid == uid:
         mode >>= 6
     elif info.st_gid in gids:
         mode >>= 3
-    return mode & wanted == wanted
+    return mode & bits == bits
 
 
 def _entries(path: Path) -> Iterator[tuple[Path, os.stat_result]]:
@@ -46,4 +46,4 @@ def _entries(path: Path) -> Iterator[tuple[Path, os.stat_result]]:
             continue  # a dangling link, or something that the caller cannot see either
         count += 1
         yield entry, info
-        pending.extend(reversed([each for each in children if not each.is_symlink()]))
+        pending.extend(reversed([child for child in children if not child.is_symlink()]))

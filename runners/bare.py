@@ -48,7 +48,7 @@ class BareRunner:
         if interpreter.passed_over:
             say(
                 f"the workload runs with {interpreter.path} ({interpreter.origin}): "
-                f"{interpreter.passed_over} has no torch and torchvision"
+                f"{interpreter.passed_over} lacks torch or torchvision"
             )
         return Prepared(
             (interpreter.path, spec.archive, spec.workload.name, *spec.workload.arguments),

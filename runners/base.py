@@ -87,7 +87,8 @@ class Runner(Protocol):
     def prepare(self, spec: LaunchSpec, say: Callable[[str], None]) -> Prepared:
         """The exact command, and the facts known about the environment before the start.
 
-        Fetches the image if that is allowed, with progress reported to ``say``.
+        Fetches the image if that is allowed. ``say`` gets progress and notes; a line is shown only
+        once for all runs of a study.
 
         Raises:
             NotAvailable: the image could not be fetched.

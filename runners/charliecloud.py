@@ -221,7 +221,7 @@ def _no_place(image: Path, target: str, *, file: bool = False) -> Problem:
     touch = f" && touch {shell(place)}" if file else ""
     return Problem(
         "mount-point-missing",
-        f"the image has no {target}, and Charliecloud mounts only on what is there",
+        f"the image has no {target}, and Charliecloud mounts only on existing paths",
         make + touch,
     )
 
@@ -230,12 +230,12 @@ def _gpu_problems(spec: LaunchSpec, image_problems: list[Problem]) -> list[Probl
     if not spec.gpus or image_problems:
         return []
     image = _image(spec)
-    found = any(
+    has_libcuda = any(
         next((image / folder).glob(pattern), None)
         for folder in _LIBRARIES
         for pattern in ("libcuda.so.1", "*/libcuda.so.1")
     )
-    if found:
+    if has_libcuda:
         return []
     return [
         Problem(

@@ -87,7 +87,7 @@ def problems(spec: LaunchSpec) -> list[Problem]:
         Problem(
             "mount-missing",
             f"there is no {mount.source} to mount",
-            "make it, or name what is there: mount=SRC:DST in --env, --data DIR",
+            "create it, or name an existing one: mount=SRC:DST in --env, --data DIR",
         )
         for mount in mounts(spec)
         if not os.path.exists(mount.source)
@@ -105,7 +105,7 @@ def problems(spec: LaunchSpec) -> list[Problem]:
         results.append(
             Problem(
                 "working-directory",
-                "the working directory is /, which cannot be shown in a container",
+                "the working directory is /, which cannot be mounted in a container",
                 "go to the folder of your program first: cd FOLDER",
             )
         )
@@ -127,7 +127,7 @@ def hidden_tmp(spec: LaunchSpec) -> list[Problem]:
         Problem(
             "mount-hides-tmp",
             f"{mount.source} is mounted read-only on /tmp, where programs must be able to write",
-            f"let it be written, mount={mount.source}:/tmp:rw, or use another folder: "
+            f"make it writable, mount={mount.source}:/tmp:rw, or use another folder: "
             "mount=SRC:DST, cd FOLDER, --data DIR",
         )
         for mount in mounts(spec)

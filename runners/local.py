@@ -89,10 +89,10 @@ class LocalRun:
         Raises:
             GpuwatchError: the shim itself could not be started.
         """
-        whom = "namespace" if pid_namespace else "tree"
+        signalled = "namespace" if pid_namespace else "tree"
         arguments = [sys.executable, "-I", "-S", shim.__file__, str(folder), str(GRACE_SECONDS)]
         process = subprocess.Popen(
-            [*arguments, whom, *command],
+            [*arguments, signalled, *command],
             cwd=working_directory,
             env=dict(variables),
             stdin=subprocess.DEVNULL,
@@ -166,7 +166,7 @@ class LocalRun:
             return None
         note = self._note("ended.json")
         if not note:
-            text = "whoever held it is gone"
+            text = "its shim is gone"
             if self.pids():
                 text += "; the workload may still run: `gpuwatch stop` ends it"
             return Result(None, None, time.monotonic_ns(), lost=True, text=text)

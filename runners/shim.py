@@ -107,10 +107,10 @@ class Spool:
 
 
 class Shim:
-    def __init__(self, folder: str, grace: float, whom: str, command: list[str]) -> None:
+    def __init__(self, folder: str, grace: float, signalled: str, command: list[str]) -> None:
         self._folder = folder
         self._grace = grace
-        self._namespace = whom == "namespace"
+        self._namespace = signalled == "namespace"
         self._command = command
         os.makedirs(os.path.join(folder, "spool"), mode=0o700, exist_ok=True)
         self._spool = Spool(os.path.join(folder, "spool"))
@@ -339,7 +339,7 @@ def _numbers(pid: int | str) -> list[bytes]:
 
 
 def _read(fd: int) -> bytes | None:
-    """The pipe's data; empty at its end, ``None`` if there is none yet."""
+    """The pipe's data; empty at its end, ``None`` before any arrives."""
     try:
         return os.read(fd, 1 << 18)
     except BlockingIOError:

@@ -62,7 +62,7 @@ def is_too_old(driver: str | None, cuda: str | None) -> bool:
 
 
 def build_for(capability: Capability | None, driver: str | None) -> str | None:
-    """The build of torch for this GPU and driver, in words; None if there is none."""
+    """The build of torch for this GPU and driver, in words; None if no build fits."""
     if capability is not None and capability < OLDEST:
         return None
     old_driver = is_too_old(driver, "13")

@@ -50,7 +50,7 @@ LONGEST = 45.0
 
 @dataclass(frozen=True)
 class Figure:
-    """A measured limit, or why there is none."""
+    """A measured limit, or why it is unknown."""
 
     value: float | None
     """By/s or FLOP/s."""
@@ -116,7 +116,7 @@ def better(one: Figure, other: Figure) -> Figure:
     A disturbed measurement's rate was really reached, and the other one shows that there is no
     more.
     """
-    higher, lower = sorted((one, other), key=lambda each: each.value or 0.0, reverse=True)
+    higher, lower = sorted((one, other), key=lambda figure: figure.value or 0.0, reverse=True)
     quiet = not _disturbed(lower) and _disturbed(higher)
     return replace(higher, others=lower.others if quiet else higher.others, took=other.took)
 
@@ -181,7 +181,7 @@ def _product(bench: Bench, name: str) -> tuple[float, float, str]:
             for size in PRODUCTS
             if largest // 2 <= size <= largest
         }
-    size = max(results, key=lambda each: each**3 / results[each].seconds)
+    size = max(results, key=lambda side: side**3 / results[side].seconds)
     how = f"{size} x {size} x {size} product, {_sets(bench, results[size])}"
     if bench.device.type == "cpu":
         how += f", {threads()}, {arithmetic(name)}"

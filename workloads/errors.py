@@ -21,7 +21,7 @@ def missing(package: str, error: Exception) -> EnvironmentFailure:
             f"this Python has no {package}", f"PYTHON -m pip install {packages}"
         )
     return EnvironmentFailure(
-        f"{package} is there and cannot be imported: {_one_line(error)}",
+        f"{package} is installed but cannot be imported: {_one_line(error)}",
         f"PYTHON -m pip install --force-reinstall {packages}",
     )
 

@@ -149,13 +149,13 @@ def parse(base: str) -> BaseImage:
 
 
 def _check_engine() -> None:
-    found = spython_client.product_and_version()
-    if found is None:
+    engine = spython_client.product_and_version()
+    if engine is None:
         raise NotAvailable(
             "neither apptainer nor singularity is on the PATH, or it does not run",
             spython_client.INSTALL,
         )
-    product, version = found
+    product, version = engine
     least = _LEAST.get(product, (4, 0))
     if tuple(int(part) for part in version.split(".")[:2]) < least:
         raise NotAvailable(
@@ -198,15 +198,15 @@ def _docker(origin: BaseImage) -> _InDocker | None:
     daemon = connect()
     try:
         with daemon.client() as api:
-            found = docker_images.find(api, origin.source)
+            image = docker_images.find(api, origin.source)
     except AWAY as error:
         raise NotAvailable(f"the Docker daemon does not answer: {one_line(error)}") from error
-    if found is None:
+    if image is None:
         raise NotAvailable(
             f"Docker has no image {origin.source} here to build on",
             f"{to_paste('build docker --tag', origin.source)}, or name another: --base",
         )
-    labels = (found.get("Config") or {}).get("Labels") or {}
+    labels = (image.get("Config") or {}).get("Labels") or {}
     return _InDocker(daemon.url, labels.get("org.opencontainers.image.title") == _PREPARED)
 
 

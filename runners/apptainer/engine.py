@@ -98,7 +98,7 @@ def has_setuid_starter(engine: Engine) -> bool:
 
 
 def _numbers(version: str) -> tuple[int, ...]:
-    return tuple(int(each) for each in version.split("."))
+    return tuple(int(part) for part in version.split("."))
 
 
 def _exec_help(program: str) -> str:

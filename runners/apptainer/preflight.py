@@ -51,7 +51,7 @@ def _fuse(engine: Engine, image: images.Image) -> Problem | None:
     name = Path(engine.program).name
     return Problem(
         "fuse-missing",
-        f"{engine} mounts a SIF file with FUSE, and {FUSE} is not there for this user",
+        f"{engine} mounts a SIF file with FUSE, and this user cannot use {FUSE}",
         f"unpack it once: {name} build --sandbox FOLDER {image.path}, and name FOLDER; "
         f"or, as root: chmod 666 {FUSE}",
     )
@@ -123,15 +123,15 @@ def _mounts(spec: LaunchSpec, engine: Engine) -> list[Problem]:
 
 def _root_access(mount: Mount) -> list[Problem]:
     source, groups = Path(mount.source), {0, *os.getgroups()}
-    who = "root, who has no privileges in the container"
+    root = "root, who has no privileges in the container"
     if (entry := access.unreadable(source, 0, groups)) is not None:
         hint = f"chmod -R o+rX {shell(mount.source)}, or run as its owner"
-        return [Problem("mount-unreadable", f"{entry} cannot be read by {who}", hint)]
+        return [Problem("mount-unreadable", f"{entry} cannot be read by {root}", hint)]
     with contextlib.suppress(OSError):
-        wanted = 3 if source.is_dir() else 2
-        if mount.writable and not access.permitted(source.stat(), 0, groups, wanted):
+        bits = 3 if source.is_dir() else 2
+        if mount.writable and not access.permitted(source.stat(), 0, groups, bits):
             hint = f"chmod o+w {shell(mount.source)}, or mount it without :rw"
-            return [Problem("mount-unwritable", f"{source} cannot be written by {who}", hint)]
+            return [Problem("mount-unwritable", f"{source} cannot be written by {root}", hint)]
     return []
 
 

@@ -33,8 +33,8 @@ class ApptainerRunner:
     contained = False
 
     def engine(self) -> str | None:
-        found = engines.find()
-        return str(found) if found else None
+        engine = engines.find()
+        return str(engine) if engine else None
 
     def preflight(self, spec: LaunchSpec) -> list[Problem]:
         return preflight.problems(spec)
@@ -110,10 +110,10 @@ def limited(folder: Path, ending: Ending) -> str | None:
 
 
 def _engine() -> Engine:
-    found = engines.find()
-    if found is None:
+    engine = engines.find()
+    if engine is None:
         raise NotAvailable("neither apptainer nor singularity answers", spython_client.INSTALL)
-    return found
+    return engine
 
 
 def _pull(image: images.Image, spec: LaunchSpec, say: Callable[[str], None]) -> None:

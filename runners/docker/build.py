@@ -46,19 +46,19 @@ def build(
     tag = tag or images.DEFAULT_IMAGE
     try:
         with daemon.client() as api:
-            found = images.find(api, base)
+            image = images.find(api, base)
             images.find(api, tag)  # validates the name before minutes of building
             # The daemon's default network, or the host's if it has none (--bridge=none).
             network = None if has_bridge(api) else "host"
     except AWAY as error:
         raise NotAvailable(f"the Docker daemon does not answer: {one_line(error)}") from error
-    if found is None and not pull:
+    if image is None and not pull:
         raise NotAvailable(
             f"Docker has no image {base} here to build on",
             f"docker pull {shell(base)}, or let gpuwatch fetch it: add --pull; "
             "or name another: --base",
         )
-    if found is None:
+    if image is None:
         images.pull(daemon, base, progress.step)
     started = time.monotonic()
     # Without a timeout, because a step can be silent for long.
@@ -77,13 +77,13 @@ def build(
             )
             cached = _follow(messages, progress, daemon)
             seconds = time.monotonic() - started
-            made = images.find(api, tag)
+            image = images.find(api, tag)
     except AWAY as error:
         raise _failed(one_line(error), daemon) from error
-    if made is None:
+    if image is None:
         raise _failed("the daemon does not have the image afterwards", daemon)
-    layers = len((made.get("RootFS") or {}).get("Layers") or ())
-    built = BuiltImage(tag, str(made["Id"]), seconds, int(made["Size"]), layers, cached)
+    layers = len((image.get("RootFS") or {}).get("Layers") or ())
+    built = BuiltImage(tag, str(image["Id"]), seconds, int(image["Size"]), layers, cached)
     if not cached:
         image_records.remember(
             str(built.id), "build", seconds, layers=layers, bytes=built.bytes, base=base
@@ -97,24 +97,24 @@ def _follow(messages: Iterable[Mapping[str, JSON]], progress: Progress, daemon: 
     Raises:
         BuildFailed: a step failed; with its last line.
     """
-    step, said, cached = "", deque[str](maxlen=_LAST_WORDS), False
-    for message in _heard(messages):
+    step, last_lines, cached = "", deque[str](maxlen=_LAST_WORDS), False
+    for message in _stream(messages):
         if reason := message.get("error"):
-            raise _failed(str(reason), daemon, step, said)
+            raise _failed(str(reason), daemon, step, last_lines)
         for raw in str(message.get("stream") or "").splitlines():
             line = clean(raw).rstrip()  # standard error of a step is coloured
             if _STEP.match(line):
                 step, cached = line, False
-                said.clear()
+                last_lines.clear()
                 progress.step(" ".join(line.split()))
             elif line and not _NOISE.match(line):
                 cached = cached or _CACHED in line
-                said.append(line)
+                last_lines.append(line)
                 progress.line(line.strip())
     return cached
 
 
-def _heard(messages: Iterable[Mapping[str, JSON]]) -> Iterator[Mapping[str, JSON]]:
+def _stream(messages: Iterable[Mapping[str, JSON]]) -> Iterator[Mapping[str, JSON]]:
     """The messages; the SDK lets errors of urllib3 through, which are not its own."""
     try:
         yield from messages

@@ -40,8 +40,8 @@ class Group:
                 continue
             for mount in (names, "cpuacct", "unified") if names else ("", "unified"):
                 folder = _MOUNTS / mount / path.lstrip("/")
-                wanted = "cpuacct.stat" if names else "cpu.stat"
-                if self._folder is None and (folder / wanted).exists():
+                file_name = "cpuacct.stat" if names else "cpu.stat"
+                if self._folder is None and (folder / file_name).exists():
                     self._folder = folder
 
     def frozen(self) -> bool:

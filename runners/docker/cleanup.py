@@ -24,14 +24,14 @@ def remove(daemon: Daemon, *, running: bool) -> list[str]:
             if state in ("created", "exited", "dead") or running:
                 with contextlib.suppress(*AWAY):
                     api.remove_container(name, v=True, force=True)
-                    lines.append(f"removed container {name} ({state}): its run is forgotten")
+                    lines.append(f"removed container {name} ({state}): its run is gone")
     return lines
 
 
 def _leftovers(api: docker.APIClient) -> Iterator[tuple[str, str]]:
     """Name and state of each; only the caller's own, from this host."""
-    wanted = [f"{LABEL}host={socket.gethostname()}", f"{LABEL}owner={os.geteuid()}"]
-    for container in api.containers(all=True, filters={"label": wanted}):
+    filters = [f"{LABEL}host={socket.gethostname()}", f"{LABEL}owner={os.geteuid()}"]
+    for container in api.containers(all=True, filters={"label": filters}):
         labels = container.get("Labels") or {}
         if Path(labels.get(f"{LABEL}folder", "/")).is_dir():
             continue

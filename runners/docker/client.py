@@ -121,7 +121,7 @@ def connect() -> Daemon:
 
 
 def foreign(info: Mapping[str, JSON], host: str, kernel: str) -> str | None:
-    """Evidence that a daemon is on another or a virtual machine; ``None`` if there is none."""
+    """Evidence that a daemon is on another or a virtual machine; ``None`` without any."""
     if info.get("Name") != host:
         return f"its host is {info.get('Name')}, this one is {host}"
     if info.get("KernelVersion") != kernel:

@@ -72,10 +72,10 @@ def shm_bytes(spec: LaunchSpec) -> int:
     if spec.environment.shm_bytes is not None:
         return spec.environment.shm_bytes
     try:
-        found = os.statvfs("/dev/shm")  # noqa: S108 asked for its size
+        shm = os.statvfs("/dev/shm")  # noqa: S108 asked for its size
     except OSError:
         return 64 << 20
-    return found.f_blocks * found.f_frsize
+    return shm.f_blocks * shm.f_frsize
 
 
 def network(spec: LaunchSpec) -> str:
@@ -97,10 +97,10 @@ def labels(folder: Path, recorder: ProcessId | None, spawned_ns: int) -> dict[st
 
 def host_config(spec: LaunchSpec, daemon: Daemon) -> dict[str, JSON]:
     """Arguments for the SDK's ``create_host_config``."""
-    who = user(daemon)
+    account = user(daemon)
     binds = [
-        Mount(each.target, each.source, type="bind", read_only=not each.writable)
-        for each in inside.mounts(spec)
+        Mount(mount.target, mount.source, type="bind", read_only=not mount.writable)
+        for mount in inside.mounts(spec)
     ]
     if spec.archive is not None:
         binds.append(Mount(ARCHIVE, spec.archive, type="bind", read_only=True))
@@ -114,11 +114,11 @@ def host_config(spec: LaunchSpec, daemon: Daemon) -> dict[str, JSON]:
         "shm_size": shm_bytes(spec),
         "read_only": True,
         "init": True,
-        "group_add": [str(group) for group in who.groups],
+        "group_add": [str(group) for group in account.groups],
         "cap_drop": ["ALL"],
         "security_opt": security,
         "log_config": LogConfig(type=LogConfig.types.JSON, config=LOG),
-        "device_requests": list(gpus.gift(spec.gpus, daemon.info).requests),
+        "device_requests": list(gpus.request_for(spec.gpus, daemon.info).requests),
     }
     if all(mount.target != HOME for mount in inside.mounts(spec)):
         options["tmpfs"] = {HOME: "rw,exec,nosuid,nodev,mode=1777"}

@@ -33,7 +33,7 @@ class GpuRequest:
     requests: tuple[DeviceRequest, ...] = ()
 
 
-def gift(uuids: Sequence[str], info: Mapping[str, JSON]) -> GpuRequest:
+def request_for(uuids: Sequence[str], info: Mapping[str, JSON]) -> GpuRequest:
     """The request to the daemon: by CDI if it knows these GPUs, else by NVIDIA's runtime."""
     if not uuids:
         return GpuRequest(None)

@@ -48,7 +48,7 @@ class Position:
     at: int = 0
     count: int = 0
 
-    def pass_by(self, message: Message) -> None:
+    def advance(self, message: Message) -> None:
         self.count = self.count + 1 if message.at == self.at else 1
         self.at = message.at
 
@@ -67,15 +67,17 @@ class Cursor:
             position.at, position.count = int(at), int(count)
 
     def __str__(self) -> str:
-        return json.dumps({name: [each.at, each.count] for name, each in self._streams.items()})
+        return json.dumps(
+            {name: [position.at, position.count] for name, position in self._streams.items()}
+        )
 
-    def pass_by(self, message: Message) -> None:
-        self._streams[message.stream].pass_by(message)
+    def advance(self, message: Message) -> None:
+        self._streams[message.stream].advance(message)
 
     @property
     def newest(self) -> int:
         """Time of the last message, in nanoseconds since 1970; 0 without messages."""
-        return max(each.at for each in self._streams.values())
+        return max(position.at for position in self._streams.values())
 
     @property
     def since(self) -> int:
@@ -126,7 +128,7 @@ class LogReader:
                     self._changed.wait_for(lambda: self._size < _MOST_WAITING)
                     self._waiting.append(message)
                     self._size += len(message.data)
-                self._taken.pass_by(message)
+                self._taken.advance(message)
                 self._moved = time.monotonic()
                 if message.stream == "stderr":
                     self.last_words = message.data[-_LAST_WORDS:]
@@ -143,7 +145,7 @@ class LogReader:
             self._size -= size
             self._changed.notify_all()
         for message in messages:
-            self._given.pass_by(message)
+            self._given.advance(message)
         return messages
 
     def cursor(self) -> str:

@@ -36,9 +36,9 @@ def seen(api: docker.APIClient, name: str, state: Mapping[str, JSON]) -> bool:
         DockerException, OSError: the daemon did not answer.
     """
     finished = timestamps.unix_ns(str(state.get("FinishedAt") or ""))
-    wanted = {"container": name, "event": "die"}
+    filters = {"container": name, "event": "die"}
     # The query waits until the second is over, so that it misses nothing in it.
-    events = api.events(since=1, until=int(time.time()) + 1, filters=wanted, decode=True)
+    events = api.events(since=1, until=int(time.time()) + 1, filters=filters, decode=True)
     with contextlib.closing(events):
         return finished is not None and any(
             abs(event["timeNano"] - finished) < _PROMPT_NS for event in events
@@ -84,7 +84,7 @@ def result(
 def _failure(state: Mapping[str, JSON], last_words: bytes) -> str | None:
     """Why the workload was never executed; ``None`` if it was."""
     if state.get("Status") == "created":
-        return str(state.get("Error") or "its container was made and never started")
+        return str(state.get("Error") or "its container was created but never started")
     match = _NOT_STARTED.search(last_words) if state.get("ExitCode") in _NOT_EXECUTED else None
     if match is None:
         return None

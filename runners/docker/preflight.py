@@ -31,7 +31,7 @@ def problems(spec: LaunchSpec) -> list[Problem]:
     except Refused as refused:
         return [refused.problem, *container_launch.problems(spec)]
     except AWAY as error:
-        text = f"the Docker daemon gives no answer: {one_line(error)}"
+        text = f"the Docker daemon does not answer: {one_line(error)}"
         return [Problem("docker-absent", text, "see: docker info")]
     if not has_image and not (environment.pull and environment.image):
         image = images.missing(environment)
@@ -71,16 +71,16 @@ def _memory(limit: int | None) -> Problem | None:
     )
 
 
-def _access_problems(mount: Mount, who: container.User) -> list[Problem]:
+def _access_problems(mount: Mount, account: container.User) -> list[Problem]:
     """Why the workload's user, who has no capabilities, cannot use a mount."""
     source = Path(mount.source)
-    you = f"user {who.uid}:{who.gid}, who has no privileges in the container"
-    if (entry := unreadable(source, who.uid, who.all_groups)) is not None:
+    user_text = f"user {account.uid}:{account.gid}, who has no privileges in the container"
+    if (entry := unreadable(source, account.uid, account.all_groups)) is not None:
         hint = f"chmod -R o+rX {shell(mount.source)}, or run as its owner"
-        return [Problem("mount-unreadable", f"{entry} cannot be read by {you}", hint)]
+        return [Problem("mount-unreadable", f"{entry} cannot be read by {user_text}", hint)]
     with contextlib.suppress(OSError):
-        wanted = 3 if source.is_dir() else 2
-        if mount.writable and not permitted(source.stat(), who.uid, who.all_groups, wanted):
+        bits = 3 if source.is_dir() else 2
+        if mount.writable and not permitted(source.stat(), account.uid, account.all_groups, bits):
             hint = f"chmod o+w {shell(mount.source)}, or mount it without :rw"
-            return [Problem("mount-unwritable", f"{source} cannot be written by {you}", hint)]
+            return [Problem("mount-unwritable", f"{source} cannot be written by {user_text}", hint)]
     return []

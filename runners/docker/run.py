@@ -33,7 +33,7 @@ _STUCK_SECONDS = 2.0
 """After the end and this long without output, the daemon's log is taken to be stuck."""
 
 _UNLOGGED = "it ended while the Docker daemon was away: what it wrote meanwhile is not in its log"
-_UNSEEN = "whether the Docker daemon was there when it ended is not known"
+_UNSEEN = "whether the Docker daemon was running when it ended is unknown"
 _UNREAD = "the end of its log could not be read"
 
 
@@ -91,11 +91,11 @@ class DockerRun:
         )
         if holder is None:  # the recorder died before it noted the start
             with contextlib.suppress(*AWAY), run._daemon.client() as api:
-                run.learn(api.inspect_container(run._name))
+                run.add_details(api.inspect_container(run._name))
         run._unwatched = not run._alive()
         return run
 
-    def learn(self, details: Mapping[str, JSON]) -> None:
+    def add_details(self, details: Mapping[str, JSON]) -> None:
         """Add what was unknown so far from the daemon's description of the container."""
         self._id = str(details["Id"])
         labels = details["Config"].get("Labels") or {}
@@ -237,7 +237,7 @@ class DockerRun:
             try:
                 with self._daemon.client() as api:
                     details = api.inspect_container(self._name)
-                    self.learn(details)
+                    self.add_details(details)
                     self._away_since = None
                     if self._alive():
                         self._doubt = None

@@ -63,7 +63,7 @@ class DockerRunner:
                     images.pull(daemon, image, say)
                     details = images.find(api, image)
         except AWAY as error:
-            raise NotAvailable(f"the Docker daemon gives no answer: {one_line(error)}") from error
+            raise NotAvailable(f"the Docker daemon does not answer: {one_line(error)}") from error
         if details is None:
             problem = images.missing(environment)
             raise NotAvailable(problem.text, problem.hint)
@@ -74,7 +74,7 @@ class DockerRunner:
             "memory_limit_bytes": environment.memory_bytes,
             "network": container.network(spec),
             "user": container.user(daemon).inside,
-            "gpu_request": gpus.gift(spec.gpus, daemon.info).text,
+            "gpu_request": gpus.request_for(spec.gpus, daemon.info).text,
             "mounts": [str(mount) for mount in container_launch.mounts(spec)],
         }
         variables = {
@@ -104,7 +104,7 @@ class DockerRunner:
                 api.create_container(name=name, labels=labels, host_config=config, **arguments)
                 api.start(name)
                 details = api.inspect_container(name)
-            run.learn(details)
+            run.add_details(details)
             pid = details["State"].get("Pid")
             if pid and run.handle()["holder"] is None and holds(pid, details["Id"]) is False:
                 raise NotAvailable(

@@ -14,7 +14,7 @@ import pytest
 
 from gpuwatch.analysis.study.read import Read, read
 from gpuwatch.cli import parallel_read
-from gpuwatch.cli.parallel_read import read_beside
+from gpuwatch.cli.parallel_read import read_in_parallel
 from gpuwatch.core.errors import NotASession
 from gpuwatch.core.processes import start_time
 
@@ -40,7 +40,7 @@ def test_what_the_other_process_read_is_what_this_one_would_have(paths: list[Pat
         here.append(path)
         return read(path)
 
-    with read_beside(paths, told) as reading:
+    with read_in_parallel(paths, told) as reading:
         found = [reading(path) for path in paths]
     assert found == [read(path) for path in paths]
     assert here == paths[::2]
@@ -48,7 +48,7 @@ def test_what_the_other_process_read_is_what_this_one_would_have(paths: list[Pat
 
 def test_a_session_that_the_other_could_not_read_raises_here(paths: list[Path]) -> None:
     paths[1].write_bytes(b"none")
-    with read_beside(paths, read) as reading, pytest.raises(NotASession):
+    with read_in_parallel(paths, read) as reading, pytest.raises(NotASession):
         reading(paths[1])
 
 
@@ -60,7 +60,7 @@ def test_without_the_other_process_all_is_read_here(paths: list[Path]) -> None:
             os.kill(os.getpid(), signal.SIGKILL)
         return read(path)
 
-    with read_beside(paths, dying) as reading:
+    with read_in_parallel(paths, dying) as reading:
         assert reading(paths[1]) == read(paths[1])
 
 
@@ -75,7 +75,7 @@ def test_it_ends_with_the_block_whether_or_not_it_was_asked_for_what_it_read(
         return started[-1]
 
     monkeypatch.setattr(os, "fork", seen)
-    with read_beside(paths, read) as reading:
+    with read_in_parallel(paths, read) as reading:
         if asks:
             reading(paths[1])
     (child,) = started
@@ -91,7 +91,7 @@ os.cpu_count = lambda: 2
 def reading(path):
     print(os.getpid(), flush=True)
     time.sleep(300)
-with parallel_read.read_beside([Path(path) for path in sys.argv[1:]], reading):
+with parallel_read.read_in_parallel([Path(path) for path in sys.argv[1:]], reading):
     time.sleep(300)
 """
 

@@ -12,11 +12,11 @@ from pathlib import Path
 import pytest
 
 from gpuwatch.analysis.samples import coarse
-from gpuwatch.analysis.samples.long_window import Aside, LongWindow
+from gpuwatch.analysis.samples.long_window import LongWindow, ParallelRead
 from gpuwatch.analysis.summary.summary import summarise
 from gpuwatch.cli import main
 from gpuwatch.cli import parallel_read as other
-from gpuwatch.cli.parallel_read import beside
+from gpuwatch.cli.parallel_read import in_child_process
 from gpuwatch.session.reading.reader import SessionReader
 from tests.tui.sessions import Script, finished, write
 
@@ -44,7 +44,7 @@ def killed(work: Work) -> Given:
         os.kill(os.getpid(), signal.SIGKILL)
         return work()
 
-    with beside(dies) as found:
+    with in_child_process(dies) as found:
         yield found
 
 
@@ -62,18 +62,18 @@ def elsewhere(work: Work) -> Given:
     yield lambda: replace(found, drawn=(found.drawn[0] + 1, found.drawn[1]))
 
 
-@pytest.mark.parametrize("aside", [beside, killed, later, elsewhere])
-def test_the_figures_are_those_of_one_process(path: Path, aside: Aside) -> None:
+@pytest.mark.parametrize("parallel", [in_child_process, killed, later, elsewhere])
+def test_the_figures_are_those_of_one_process(path: Path, parallel: ParallelRead) -> None:
     asked: list[Work] = []
 
     @contextmanager
     def noted(work: Work) -> Given:
         asked.append(work)
-        with aside(work) as found:
+        with parallel(work) as found:
             yield found
 
     with SessionReader(path) as reader:
-        alone, shared = summarise(reader), summarise(reader, aside=noted)
+        alone, shared = summarise(reader), summarise(reader, parallel=noted)
     assert len(asked) == 1
     assert shared == alone
 

@@ -81,7 +81,7 @@ def test_a_study_whose_disk_is_full_ends_and_is_completed_once_there_is_room(
     assert f"the study ends here; free some space, then {resume}" in output
 
     again = cli("resume", folder, code=2).stderr
-    assert f"{path.name} is over and still not saved; free some space, then {resume}" in again
+    assert f"{path.name} is over but still not saved; free some space, then {resume}" in again
     remount(disk, "ro")
     again = cli("resume", folder, code=2).stderr
     assert f"make {path} writable, then {resume}" in again and "free some" not in again
@@ -89,7 +89,7 @@ def test_a_study_whose_disk_is_full_ends_and_is_completed_once_there_is_room(
 
     remount(disk, "rw")
     filler.unlink()
-    assert f"took up {path}" in cli("resume", "--quiet", folder).stderr
+    assert f"took over {path}" in cli("resume", "--quiet", folder).stderr
     assert [steps(each) for each in sessions(disk)] == [list(range(1, 61))] * 2
     plan = read(folder)
     assert plan is not None and plan.problems == {}
@@ -194,7 +194,7 @@ def test_a_folder_that_may_not_be_entered_any_more_costs_the_summary_alone(
     complete(found, steps)
     assert (found.status.state, found.status.exit_code) == (State.FINISHED, 0)
     assert left_behind(cli, out) == [f"file {path.name}-journal"]
-    assert f"write it afterwards: gpuwatch report {path.parent}\n" in said
+    assert f"write it later: gpuwatch report {path.parent}\n" in said
     cli("report", path.parent)
     assert (path.parent / "summary.md").exists()
     text = why.replace(str(path.parent), "STUDY")

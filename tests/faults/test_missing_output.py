@@ -27,7 +27,7 @@ NoteFault = Callable[[Row], None]
 Times = Callable[[int, int], int]
 
 STEPS = 150
-KNOWN = re.compile(r"its output is known up to (\d+\.\d) s only: ")
+KNOWN = re.compile(r"its output is known only up to (\d+\.\d) s: ")
 
 
 @pytest.fixture
@@ -75,7 +75,7 @@ def test_a_run_that_finished_while_its_daemon_was_away_says_that_output_is_missi
         shown = json.loads(place.cli("show", place.path, "--format", "json").stdout)
         assert shown["step"]["count"] == len(found.steps)
         assert shown["step"]["known_until_seconds"] == pytest.approx(float(known[1]), abs=0.06)
-        wrote = "nothing is known of what the workload wrote after this"
+        wrote = "the workload's output after this is unknown"
         assert any(wrote in note for note in shown["session"]["notes"])
         assert wrote in " ".join(place.cli("show", place.path).stdout.split())
         assert wrote in (place.path.parent / "summary.md").read_text()

@@ -80,7 +80,7 @@ def test_a_recorder_killed_at_any_moment_loses_under_a_second(
             lost = max(lost, killed - found.newest)
             said.add(found.status.text.replace(found.meta["session"]["id"], "ID"))
             # The workload runs on unharmed; another recorder takes it up and sees its end.
-            assert "took up" in cli("attach", "--record", path, code=1).stderr
+            assert "took over" in cli("attach", "--record", path, code=1).stderr
             found = kept(path)
             assert "resumed" in found.kinds
         assert (found.status.state, found.status.exit_code) == (State.FAILED, CODE)
@@ -126,7 +126,7 @@ def test_stop_all_ends_what_a_dead_recorder_left(cli: Cli, tmp_path: Path) -> No
     until(lambda: sessions(out) and started(sessions(out)[0]))
     _kill(recorder)
     output = cli("--record", "--duration", "50ms", "--out", out).stderr
-    assert "goes on without its recorder" in output and "attach --record" in output
+    assert "has lost its recorder" in output and "attach --record" in output
     assert "goes on" not in cli("--record", "--quiet", "--duration", "50ms", "--out", out).stderr
     assert "stopped" in cli("stop", "--all").stderr
     (path,) = (each for each in sessions(out) if "sleep" in each.parent.name)

@@ -188,7 +188,7 @@ def test_a_gpu_that_is_gone_for_the_second_recorder_is_told_as_unavailable(
         cli.variables.pop(name)
     second = cli.start("attach", "--record", path)
     until(lambda: "resumed" in kept(path).kinds)
-    until(lambda: reason(path) == "the recorder that took the run up could not sample it")
+    until(lambda: reason(path) == "the recorder that took over the run could not sample it")
     second.send_signal(signal.SIGTERM)
     second.communicate(timeout=PATIENCE)
 

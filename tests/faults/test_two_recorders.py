@@ -82,7 +82,7 @@ def test_of_recorders_that_take_up_one_run_at_once_one_records(
         steps = 300 if number % 2 == 0 else 30
         path = lost(f"out{number}", steps)
         codes = ended(*(cli.start("attach", "--record", path) for _ in range(3)))
-        (took,) = [said for code, said in codes if code == 1 and "took up" in said]
+        (took,) = [said for code, said in codes if code == 1 and "took over" in said]
         refused = [said for _, said in codes if said != took]
         assert len(refused) == 2 and all(said.startswith("gpuwatch: error: ") for said in refused)
         refusals += refused

@@ -49,7 +49,7 @@ def test_a_journal_that_names_another_file_does_not_remove_it(torn: Path) -> Non
     victim.write_text("stays")
     with Path(f"{torn}-journal").open("ab") as journal:
         journal.write(raw.super_journal(victim))
-    assert "no recorder writes a journal" in refused(torn)
+    assert "is not a recorder's journal" in refused(torn)
     assert victim.read_text() == "stays"
 
 
@@ -73,7 +73,7 @@ def test_a_journal_that_gives_the_file_a_huge_length_is_refused(torn: Path) -> N
     data = bytearray(journal.read_bytes())
     data[16:20] = struct.pack(">I", 2**31 - 1)
     journal.write_bytes(data)
-    assert "no recorder writes a journal" in refused(torn)
+    assert "is not a recorder's journal" in refused(torn)
     assert torn.stat().st_size == size
 
 

@@ -76,7 +76,7 @@ def test_a_base_without_torch_is_told_and_leaves_the_old_image(
     builder("build", "apptainer", "--base", nominal_root, "--out", out, *QUICK)
     before, files = out.stat(), temporary()
     done = builder("build", "apptainer", "--base", small_root, "--out", out, *QUICK, code=1)
-    assert done.stderr.splitlines()[-1].endswith("has no torch; choose a base that has")
+    assert done.stderr.splitlines()[-1].endswith("has no torch; choose a base with it")
     assert out.stat() == before
     assert sorted(path.name for path in builder.home.iterdir()) == [".apptainer", ".local", "w.sif"]
     assert temporary() <= files

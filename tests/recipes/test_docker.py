@@ -89,7 +89,7 @@ def test_a_step_that_fails_is_told_by_its_last_words_and_leaves_no_container(
     done = cli("build", "docker", "--base", small_image, "--tag", tag, code=1)
     last = done.stderr.splitlines()[-1]
     assert last.startswith("gpuwatch: error: the image could not be built in step 7/7: ")
-    assert last.endswith("has no torch; choose a base that has")
+    assert last.endswith("has no torch; choose a base with it")
     assert done.stdout == ""
     assert containers_of(small_image) == []
 

@@ -53,7 +53,7 @@ def test_a_base_that_has_both_is_compiled(small_image: str, tmp_path: Path) -> N
 @pytest.mark.parametrize(
     ("packages", "told"),
     [
-        ({}, "has no torch; choose a base that has"),
+        ({}, "has no torch; choose a base with it"),
         ({"torch": "import cudart"}, "torch cannot be imported: No module named 'cudart'"),
         (
             {"torch": "__version__ = '2.6'", "torchvision": "raise RuntimeError('for torch 2.5')"},

@@ -28,7 +28,7 @@ def test_a_clock_that_is_kept_right_is_not_told() -> None:
 
 def test_sleep_is_no_step_of_the_wall_clock() -> None:
     assert told(0.5, 3600.5, 3600.5) == [
-        ("suspended", "the machine slept for 60 min: times here leave that out")
+        ("suspended", "the machine slept for 60 min: times here do not count that")
     ]
 
 

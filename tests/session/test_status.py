@@ -61,7 +61,7 @@ def test_a_stop_says_by_whom(why: str, text: str) -> None:
 
 @pytest.mark.parametrize("how", [{"code": 0}, {"code": 143, "stopped": "SIGTERM"}, {"code": 7}])
 def test_a_run_whose_output_is_partly_missing_says_so(how: dict[str, Any]) -> None:
-    text = "its output is known up to 6.5 s only: why"
+    text = "its output is known only up to 6.5 s: why"
     result = {**how, "signal": None, "text": text, "output_until": 6_500_000_000}
     assert text in status({"result": result}, PATH).text
     assert how["code"] == 7 or text not in status({"result": {**result, **NONE}}, PATH).text

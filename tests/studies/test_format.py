@@ -98,11 +98,11 @@ def test_many_dots_in_values_are_no_deep_key() -> None:
         ('[[part]]\ncommand = ["a", "b\\u0000c"]', ["NUL character"]),
         (f"titel = 'x'\n[[part]]\n{GOOD}", ["unknown key 'titel'", "did you mean title"]),
         (f"xyz = 'x'\n[[part]]\n{GOOD}", ["unknown key 'xyz'", "known: "]),
-        (f"environments = ['bare']\n[[part]]\n{GOOD}", ["does not stand here", "[[part]]"]),
-        (f"[[part]]\n{GOOD}\nmargin = 0.1", ["part 1", "margin does not stand here"]),
+        (f"environments = ['bare']\n[[part]]\n{GOOD}", ["does not belong here", "[[part]]"]),
+        (f"[[part]]\n{GOOD}\nmargin = 0.1", ["part 1", "margin does not belong here"]),
         (f"[[part]]\n{GOOD}\n[[part]]\nenviroments = ['bare']\n{GOOD}",
          ["part 2", "did you mean environments"]),
-        (f"title = 5\n[[part]]\n{GOOD}", ["title must be a text, not 5"]),
+        (f"title = 5\n[[part]]\n{GOOD}", ["title must be a string, not 5"]),
         (f"title = '{'x' * 500}'\n[[part]]\n{GOOD}", ["title is longer than"]),
         (f"blocks = '7'\n[[part]]\n{GOOD}", ["blocks must be an integer from 1", "not '7'"]),
         (f"blocks = true\n[[part]]\n{GOOD}", ["blocks must be an integer"]),
@@ -117,14 +117,14 @@ def test_many_dots_in_values_are_no_deep_key() -> None:
         ("[[part]]\nworkloads = [5]", ["workload 1 has no name"]),
         ("[[part]]\nworkloads = ['mnist']", ["no workload is named 'mnist'", "mnist-cnn"]),
         (f"[[part]]\n{GOOD}\nenvironments = []", ["environments is empty", '["bare", "docker"]']),
-        (f"[[part]]\n{GOOD}\nenvironments = [5]", ["environments must be a list of texts"]),
-        ("[[part]]\nworkloads = ['gcn', 'gcn']", ["gcn is there twice", "blocks"]),
+        (f"[[part]]\n{GOOD}\nenvironments = [5]", ["environments must be a list of strings"]),
+        ("[[part]]\nworkloads = ['gcn', 'gcn']", ["gcn is listed twice", "blocks"]),
         (f"[[part]]\nname='a'\n{GOOD}\n[[part]]\nname='a'\n{GOOD}", ["two parts are named 'a'"]),
         ("[[part]]\ncommand = ''", ["command is empty"]),
         ("[[part]]\ncommand = []", ["command is empty"]),
         ("[[part]]\ncommand = \"a 'b\"", ["command cannot be split"]),
         ("[[part]]\ncommand = 'a | b'", ["| in command is for a shell", "bash -c 'a | b'"]),
-        ("[[part]]\ncommand = 5", ["command must be a list of texts"]),
+        ("[[part]]\ncommand = 5", ["command must be a list of strings"]),
         ("[[part]]\ncommand = 'true'\n[part.sweep]\nlr = [1, 2]", ["not of a command"]),
         ("[parameters]\nsteps = 5\n[[part]]\ncommand = 'true'", ["gpuwatch's own workloads"]),
         (f"[[part]]\n{GOOD}\n[part.parameters]\nstep = 5",
@@ -145,12 +145,12 @@ def test_many_dots_in_values_are_no_deep_key() -> None:
         (f"[[part]]\n{GOOD}\n[part.sweep]\nlr = 0.1", ["lr must be a list of two or more"]),
         (f"[[part]]\n{GOOD}\n[part.sweep]\nlr = [0.1]", ["lr must be a list of two or more"]),
         (f"[[part]]\n{GOOD}\n[part.sweep]\nlr = [0.1, 1e-1]", ["lr has 0.1 twice"]),
-        (f"[[part]]\n{GOOD}\n[part.sweep]\ndevice = ['cpu', 'cuda']", ["does not go through"]),
+        (f"[[part]]\n{GOOD}\n[part.sweep]\ndevice = ['cpu', 'cuda']", ["device cannot be swept"]),
         (f"[[part]]\n{GOOD}\n[part.sweep]\nbatch = [1, 2]", ["no parameter 'batch'"]),
         (f"[[part]]\n{GOOD}\nparameters = {{ lr = 1 }}\n[part.sweep]\nlr = [1, 2]",
          ["lr is among the parameters as well"]),
         ("[[part]]\nworkloads = [{ name = 'gcn', parameters = { lr = 1 } }]\n"
-         "[part.sweep]\nlr = [1, 2]", ["lr is what the part's sweep goes through"]),
+         "[part.sweep]\nlr = [1, 2]", ["lr is already in the part's sweep"]),
         (f"[[part]]\n{GOOD}\n[part.sweep]\nlr = {list(range(1, 60))}\nseed = {list(range(60))}",
          ["3,540 combinations"]),
     ],
@@ -192,7 +192,7 @@ def test_a_parameter_of_any_type_is_taken_or_refused(value: object) -> None:
 
 
 def test_files_that_are_none_are_told_apart(tmp_path: Path) -> None:
-    with pytest.raises(StorageError, match="is not there"):
+    with pytest.raises(StorageError, match="does not exist"):
         load(tmp_path / "none.toml")
     with pytest.raises(StorageError, match="is not a file"):
         load(tmp_path)
@@ -222,9 +222,9 @@ def test_a_flag_of_the_command_line_replaces_a_parameter() -> None:
 @pytest.mark.parametrize(
     ("body", "given_", "said"),
     [
-        (f"{GOOD}\n[part.sweep]\nlr = [1, 2]", {"lr": 1}, "--lr is what part 'part 1'"),
+        (f"{GOOD}\n[part.sweep]\nlr = [1, 2]", {"lr": 1}, "--lr is swept by part 'part 1'"),
         ("command = 'true'", {"batch_size": 1}, "--batch-size is a flag of gpuwatch's own"),
-        ("workloads = ['gcn', {name='gcn', parameters={lr=1}}]", {"lr": 2}, "is there twice"),
+        ("workloads = ['gcn', {name='gcn', parameters={lr=1}}]", {"lr": 2}, "is listed twice"),
         ("workloads = [{name='gcn', parameters={dtype='tf32'}}]", {"device": "cpu"}, "tf32"),
     ],
 )

@@ -53,7 +53,7 @@ def opening_of(path: Path) -> Opening:
     return Opening(
         path,
         str(told["workload"] or path.stem),
-        given.before(str(told["environment"])),
+        given.heading(str(told["environment"])),
         _state(told["status"]),
         number(told["step_median_seconds"]),
         number(told["samples_per_second"]),

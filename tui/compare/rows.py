@@ -40,7 +40,7 @@ def heads(compared: Comparison) -> list[Head]:
     That is its environment and the name that it was given, or its id where others have all that.
     """
     names = [
-        each.given.before(clean(each.environment.get("label") or "")) for each in compared.sessions
+        each.given.heading(clean(each.environment.get("label") or "")) for each in compared.sessions
     ]
     found: list[Head] = []
     for at, session in enumerate(compared.sessions):

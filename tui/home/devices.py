@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from gpuwatch.core.lazy_dataclass import dataclass
 from gpuwatch.core.metrics import Method
 from gpuwatch.core.text import clean
-from gpuwatch.core.units import UNKNOWN, number, of_total, percent, si
+from gpuwatch.core.units import UNKNOWN, memory_usage, number, percent, si
 from gpuwatch.tui.feed.hardware.device_facts import attribute, memory_total, name_of, number_of
 from gpuwatch.tui.feed.processes import ProcessNow
 from gpuwatch.tui.feed.snapshot import DeviceNow, Panel, Reading, Snapshot
@@ -39,7 +39,7 @@ def head_row(snapshot: Snapshot, running: int, width: int) -> Line:
     right = f"▶ {running} running " if running else ""
     cpu = next((device for device in snapshot.devices if device.row.kind == "cpu"), None)
     if cpu is not None:
-        memory = of_total(cpu.value("hw.memory.usage"), memory_total(cpu))
+        memory = memory_usage(cpu.value("hw.memory.usage"), memory_total(cpu))
         host = f"CPU {percent(cpu.value('hw.cpu.utilization'))}  RAM {memory}"
         text = f"{fit(text, row.left - len(host) - len(right) - 4)}  {host}" if text else host
     row.add(text, "strong")
@@ -162,7 +162,7 @@ def _row(
     share = used / total if used is not None and total else None
     filled, empty = bar(share, layout.memory_bar)
     row.add(filled, "progress").add(empty, "faint")
-    row.add(f"{of_total(used, total):>{_MEMORY}}", "strong")
+    row.add(f"{memory_usage(used, total):>{_MEMORY}}", "strong")
     if layout.bandwidth:
         text = _bandwidth(panel.bandwidth) if panel is not None else UNKNOWN
         row.add(pad(text, layout.bandwidth, ">"), "muted" if text == UNKNOWN else "text")
@@ -226,7 +226,7 @@ def _figures(gpu: DeviceNow, width: int) -> Line:
     row = Line(width).add(f" GPU {number_of(gpu)}  ", "strong")
     texts = [
         f"utilization {percent(gpu.value('hw.gpu.utilization'))}",
-        f"memory {of_total(used, total)}",
+        f"memory {memory_usage(used, total)}",
         f"power {_power(gpu)}",
         number(gpu.value("hw.gpu.temperature"), "°C"),
         f"SM clock {si(gpu.value('hw.gpu.clock.sm'), 'Hz')}",

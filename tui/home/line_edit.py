@@ -10,10 +10,10 @@ from gpuwatch.session.study.label import (
     LONGEST_TAG,
     MOST_TAGS,
     NONE,
-    named,
-    noted,
-    retagged,
-    tagged,
+    clean_name,
+    clean_note,
+    clean_tag,
+    with_tags,
 )
 from gpuwatch.tui.home.list import Item
 from gpuwatch.tui.widgets.field import LONGEST
@@ -44,11 +44,11 @@ class Edit:
         """Why it can be no label; empty: it can be one, or is none."""
         try:
             if self.what == "name":
-                named(self.text)
+                clean_name(self.text)
             elif self.what == "note":
-                noted(self.text)
+                clean_note(self.text)
             elif self.what == "tags":
-                retagged(NONE, [tagged(each) for each in tags_of(self.text)], ())
+                with_tags(NONE, [clean_tag(each) for each in tags_of(self.text)], ())
         except UsageError as error:
             return str(error)
         return ""

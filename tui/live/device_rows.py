@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from gpuwatch.core.metrics import Method
-from gpuwatch.core.units import UNKNOWN, digits, number, of_total, percent, si
+from gpuwatch.core.units import UNKNOWN, digits, memory_usage, number, percent, si
 from gpuwatch.tui.feed.hardware.device_facts import attribute, memory_total, number_of
 from gpuwatch.tui.feed.snapshot import DeviceNow
 from gpuwatch.tui.widgets.graph import bar
@@ -71,7 +71,7 @@ def _only(gpus: Sequence[DeviceNow], selected: str | None, width: int, mark_used
 
 def _cell(gpu: DeviceNow, selected: bool, width: int, mark_used: bool) -> Line:
     use = gpu.value("hw.gpu.utilization")
-    memory = of_total(gpu.value("hw.gpu.memory.usage"), memory_total(gpu))
+    memory = memory_usage(gpu.value("hw.gpu.memory.usage"), memory_total(gpu))
     watts = number(gpu.value("hw.gpu.power"), "W")
     degrees = number(gpu.value("hw.gpu.temperature"), "°C")
     line = Line(width)
@@ -128,7 +128,7 @@ def detail_rows(device: DeviceNow, width: int, *, last: bool = False) -> list[Li
     fields = Fields(width, 6 if width >= _ONE_ROW else 3)
     memory = "last: memory" if last else "memory"
     if device.row.kind == "cpu":
-        fields.add(memory, of_total(device.value("hw.memory.usage"), memory_total(device))).add(
+        fields.add(memory, memory_usage(device.value("hw.memory.usage"), memory_total(device))).add(
             "clock", si(device.value("hw.cpu.frequency"), "Hz")
         ).add("power", number(device.value("hw.cpu.power"), "W"))
         return fields.rows()
@@ -139,7 +139,7 @@ def detail_rows(device: DeviceNow, width: int, *, last: bool = False) -> list[Li
         power = f"{device.value('hw.gpu.power'):.0f}/{limit:.0f} W"
     sent, received = (device.value(f"hw.gpu.pcie.{way}") for way in ("transmit", "receive"))
     return (
-        fields.add(memory, of_total(device.value("hw.gpu.memory.usage"), memory_total(device)))
+        fields.add(memory, memory_usage(device.value("hw.gpu.memory.usage"), memory_total(device)))
         .add("power", power)
         .add("temp" if short else "temperature", number(device.value("hw.gpu.temperature"), "°C"))
         .add("SM" if short else "SM clock", si(device.value("hw.gpu.clock.sm"), "Hz"))
@@ -196,13 +196,13 @@ def host_row(devices: Sequence[DeviceNow], width: int) -> Line | None:
     fields = Fields(width, 6 if width >= 120 else 3)
     if cpu is not None:
         fields.add("host CPU", percent(cpu.value("hw.cpu.utilization")))
-        fields.add("host memory", of_total(cpu.value("hw.memory.usage"), memory_total(cpu)))
+        fields.add("host memory", memory_usage(cpu.value("hw.memory.usage"), memory_total(cpu)))
     if process is not None:
         cores = process.value("process.cpu.time")
         fields.add("process", UNKNOWN if cores is None else f"{digits(cores)} cores")
         if width >= 120:
             memory = process.value("process.memory.usage")
-            fields.add("resident", of_total(memory, None))
+            fields.add("resident", memory_usage(memory, None))
             read, written = (process.value(f"process.io.{way}") for way in ("read", "write"))
             fields.add("reads", si(read, "B/s")).add("writes", si(written, "B/s"))
     rows = fields.rows()

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from gpuwatch.core.lazy_dataclass import dataclass
 from gpuwatch.core.metrics import Method
 from gpuwatch.core.text import clean
-from gpuwatch.core.units import UNKNOWN, number, of_total, percent, si
+from gpuwatch.core.units import UNKNOWN, memory_usage, number, percent, si
 from gpuwatch.tui.feed.hardware.device_facts import attribute, memory_total, number_of
 from gpuwatch.tui.feed.snapshot import Panel
 from gpuwatch.tui.widgets.cells import fit
@@ -127,7 +127,7 @@ def _use(panel: Panel) -> float | None:
 
 
 def _memory(panel: Panel) -> str:
-    return of_total(panel.device.value("hw.gpu.memory.usage"), memory_total(panel.device))
+    return memory_usage(panel.device.value("hw.gpu.memory.usage"), memory_total(panel.device))
 
 
 def _memory_bar(row: Line, panel: Panel) -> None:

@@ -107,13 +107,15 @@ def _read_batch(path: Path) -> tuple[Tensor, Tensor]:
     except ForbiddenName as error:
         raise broken(path, f"is refused, nothing in it was run: {error}") from error
     except Exception as error:  # a hostile pickle can make the reader fail in any way
-        raise broken(path, f"is no batch of CIFAR-10 ({type(error).__name__}: {error})") from error
+        raise broken(
+            path, f"is not a batch of CIFAR-10 ({type(error).__name__}: {error})"
+        ) from error
     if not isinstance(batch, dict):
-        raise broken(path, "is no batch of CIFAR-10: it holds no dictionary")
+        raise broken(path, "is not a batch of CIFAR-10: it holds no dictionary")
     array, labels = batch.get(b"data"), batch.get(b"labels")
     content = _bytes_of(array)
     if content is None or not isinstance(labels, list) or not labels:
-        raise broken(path, "is no batch of CIFAR-10: no bytes under 'data', no list in 'labels'")
+        raise broken(path, "is not a batch of CIFAR-10: no bytes under 'data', no list in 'labels'")
     if len(content) != PIXELS * len(labels):
         raise broken(path, f"holds {len(content)} bytes for {len(labels)} labels of {PIXELS} each")
     if not all(isinstance(label, int) and 0 <= label < 10 for label in labels):

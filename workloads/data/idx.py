@@ -48,7 +48,7 @@ def read_idx(path: Path, count: int) -> Tensor:
         with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as file:
             zeros, kind, dimensions = struct.unpack(">HBB", file.read(4))
             if zeros or kind != UNSIGNED_BYTE or not 1 <= dimensions <= 3:
-                raise broken(path, "is no IDX file of unsigned bytes")
+                raise broken(path, "is not an IDX file of unsigned bytes")
             shape = struct.unpack(f">{dimensions}I", file.read(4 * dimensions))
             items = min(count, shape[0])
             size = items * prod(shape[1:])

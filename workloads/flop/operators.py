@@ -42,7 +42,7 @@ class Cost:
         self.uncounted += other.uncounted
 
     def row(self, name: str) -> dict[str, Any]:
-        """The reported row; FLOP are None if all that is known is that there are some."""
+        """The reported row; FLOP are None if arithmetic ran, but none of it was counted."""
         known = not self.uncounted or self.flop
         return {
             "name": name,
@@ -134,7 +134,9 @@ class OperatorCounter(TorchDispatchMode):  # type: ignore[no-untyped-call]
         if formula_of(name) is None and isinstance(func, torch._ops.OpOverload):
             # Without autograd a compound operator arrives here whole. For nested tensors it is
             # decomposed differently, which torch's objects do not know about.
-            if not any(isinstance(each, torch.Tensor) and each.is_nested for each in args):
+            if not any(
+                isinstance(argument, torch.Tensor) and argument.is_nested for argument in args
+            ):
                 with self:
                     parts = func.decompose(*args, **kwargs)
                 if parts is not NotImplemented:

@@ -77,7 +77,7 @@ def find(variables: Mapping[str, str]) -> str | None:
         return path
     for pattern in _FOLDERS:
         folders = Path("/").glob(pattern.lstrip("/"))
-        for folder in sorted(folders, key=lambda each: _numbers(each.name), reverse=True):
+        for folder in sorted(folders, key=lambda path: _numbers(path.name), reverse=True):
             if os.access(folder / "ncu", os.X_OK):
                 return str(folder / "ncu")
     return None
@@ -186,7 +186,7 @@ def run(
 def _failure(result: Output, launches: int) -> str | None:
     """Why there are no counts, from the output of ncu and the workload."""
     if result.code is None:
-        return f"ncu was not done after {TIMEOUT_SECONDS:.0f} s: choose a smaller --batch-size"
+        return f"ncu had not finished after {TIMEOUT_SECONDS:.0f} s: choose a smaller --batch-size"
     everything = result.stdout + result.stderr
     if "ERR_NVGPUCTRPERM" in everything:
         return PERMISSION

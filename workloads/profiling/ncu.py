@@ -69,7 +69,7 @@ def metrics(query: str) -> list[str]:
     """
     names = set(_NAME.findall(query))
     dram = [
-        next((each for each in pair if each.removesuffix(".sum") in names), pair[0])
+        next((name for name in pair if name.removesuffix(".sum") in names), pair[0])
         for pair in (_READ, _WRITE)
     ]
     counts = sorted(name for name in names if _TENSOR_INSTRUCTIONS.fullmatch(name))
@@ -102,14 +102,14 @@ def count(launches: Sequence[_Launch]) -> Counted:
     for name, values in launches:
         by_name.setdefault(name, []).append(values)
     kernels = [_kernel(name, values) for name, values in by_name.items()]
-    kernels.sort(key=lambda each: (-(each.duration_ns or 0), each.name))
+    kernels.sort(key=lambda kernel: (-(kernel.duration_ns or 0), kernel.name))
     notes = []
     flop = _total(kernel.flop for kernel in kernels)
     if flop is None and kernels:
         lacking = [kernel.name for kernel in kernels if kernel.flop is None]
         notes.append(_why_unknown(launches, lacking))
     if len(kernels) > MOST_KERNELS:
-        notes.append(f"{len(kernels) - MOST_KERNELS} kernels of little time are not listed")
+        notes.append(f"{len(kernels) - MOST_KERNELS} kernels with little time are not listed")
     return Counted(
         len(launches),
         flop,
@@ -197,10 +197,10 @@ def _wide(head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[_Launch]:
 
 
 def _long(head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[_Launch]:
-    wanted = ("ID", "Kernel Name", "Metric Name", "Metric Unit", "Metric Value")
-    if any(name not in head for name in wanted):
+    columns = ("ID", "Kernel Name", "Metric Name", "Metric Unit", "Metric Value")
+    if any(name not in head for name in columns):
         return []
-    places = [head.index(name) for name in wanted]
+    places = [head.index(name) for name in columns]
     launches: dict[str, tuple[str, dict[str, float | None]]] = {}
     for row in rows:
         number, kernel, metric, unit, value = (row[at] for at in places)

@@ -132,7 +132,7 @@ def profile_steps(
 
 
 def report(result: ProfileResult, device: torch.device, cost: Cost) -> None:
-    """Print the ``profile`` events: one per part of a table, or one if there is none."""
+    """Print the ``profile`` events: one per part of a table, or one without a table."""
     keys = {
         "tool": "torch.profiler",
         "version": str(torch.__version__),

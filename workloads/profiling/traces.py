@@ -53,7 +53,7 @@ def read(path: Path) -> list[Event]:
     """
     with path.open(encoding="utf-8", errors="replace") as file:
         trace = json.load(file, parse_float=Decimal)
-    return [_event(each) for each in trace["traceEvents"] if each.get("ph") == "X"]
+    return [_event(entry) for entry in trace["traceEvents"] if entry.get("ph") == "X"]
 
 
 def tables(events: Iterable[Event]) -> list[Table]:
@@ -92,7 +92,7 @@ def self_times(events: Iterable[Event]) -> dict[str, list[int]]:
     times: dict[str, list[int]] = {}
     for listed in threads.values():
         open_calls: list[tuple[Event, list[int]]] = []
-        for event in sorted(listed, key=lambda each: (each.start, -each.duration)):
+        for event in sorted(listed, key=lambda other: (other.start, -other.duration)):
             while open_calls and event.start >= _end(open_calls[-1][0]):
                 _close(times, *open_calls.pop())
             if open_calls:
@@ -103,14 +103,14 @@ def self_times(events: Iterable[Event]) -> dict[str, list[int]]:
     return times
 
 
-def _event(each: Mapping[str, Any]) -> Event:
-    size = (each.get("args") or {}).get("bytes")
+def _event(entry: Mapping[str, Any]) -> Event:
+    size = (entry.get("args") or {}).get("bytes")
     return Event(
-        str(each.get("cat", "")),
-        str(each.get("name", ""))[:LONGEST_NAME],
-        (each.get("pid"), each.get("tid")),
-        round(each["ts"] * 1000),
-        round(each.get("dur", 0) * 1000),
+        str(entry.get("cat", "")),
+        str(entry.get("name", ""))[:LONGEST_NAME],
+        (entry.get("pid"), entry.get("tid")),
+        round(entry["ts"] * 1000),
+        round(entry.get("dur", 0) * 1000),
         None if size is None else int(size),
     )
 
@@ -147,8 +147,8 @@ def _operation(name: str) -> str:
 def _times(name: str, count: str, last: str, durations: Mapping[str, Sequence[int]]) -> Table:
     total = sum(map(sum, durations.values()))
     rows = [
-        [_percent(sum(each), total), sum(each), len(each), *_spread(each), named]
-        for named, each in durations.items()
+        [_percent(sum(times), total), sum(times), len(times), *_spread(times), named]
+        for named, times in durations.items()
     ]
     columns = ("Time (%)", "Total Time (ns)", count, *_TIMES, last)
     return _table(name, columns, rows, by=1)
@@ -160,7 +160,8 @@ def _sizes(events: Iterable[Event]) -> Table:
         if event.bytes is not None:
             sizes.setdefault(_operation(event.name), []).append(event.bytes / 1e6)
     rows = [
-        [_rounded(sum(each)), len(each), *_spread(each), named] for named, each in sizes.items()
+        [_rounded(sum(bytes_)), len(bytes_), *_spread(bytes_), named]
+        for named, bytes_ in sizes.items()
     ]
     columns = ("Total (MB)", "Count", *_SIZES, "Operation")
     return _table("cuda_gpu_mem_size_sum", columns, rows, by=0)
@@ -170,8 +171,14 @@ def _operators(events: Iterable[Event]) -> Table:
     durations = self_times(events)
     total = sum(map(sum, durations.values()))
     rows = [
-        [_percent(sum(each), total), sum(each), len(each), _rounded(sum(each) / len(each)), named]
-        for named, each in durations.items()
+        [
+            _percent(sum(times), total),
+            sum(times),
+            len(times),
+            _rounded(sum(times) / len(times)),
+            named,
+        ]
+        for named, times in durations.items()
     ]
     columns = ("Time (%)", "Total Time (ns)", "Calls", "Avg (ns)", "Name")
     return _table("cpu_op_sum", columns, rows, by=1)

@@ -59,7 +59,7 @@ def check_model(model: str) -> None:
         return
     if model in torchvision.models.list_models():
         raise UsageFailure(
-            f"{TORCHVISION}{model} is no image classification model",
+            f"{TORCHVISION}{model} is not an image classification model",
             f"choose a classification model, such as {TORCHVISION}resnet50",
         )
     close = difflib.get_close_matches(model.lower(), names, n=3, cutoff=0.5)
@@ -97,7 +97,7 @@ def build_model(model: str, size: int) -> nn.Module:
         built: nn.Module = torchvision.models.get_model(model, weights=None, **options)
     except (AssertionError, ValueError, RuntimeError) as error:
         raise UsageFailure(
-            f"{model} cannot have images of {size} x {size} pixels: {error}",
+            f"{model} does not accept images of {size} x {size} pixels: {error}",
             f"use --image-size {own_size(model)}",
         ) from error
     return built

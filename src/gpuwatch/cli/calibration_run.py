@@ -17,7 +17,7 @@ from gpuwatch.core import ceilings, units
 from gpuwatch.core.errors import GpuwatchError, NotAvailable, UsageError
 from gpuwatch.core.lazy_dataclass import dataclass
 from gpuwatch.core.models import JSON, mapping, number, with_hint
-from gpuwatch.recorder.given import resolve
+from gpuwatch.recorder.allocation import resolve
 from gpuwatch.runners.interpreter import Interpreter, activation, choose
 from gpuwatch.telemetry.base import Device
 from gpuwatch.telemetry.nvml.source import NvmlSource, Unavailable, open_nvml
@@ -211,9 +211,9 @@ def _busy_gpus(nvml: NvmlSource) -> dict[str, tuple[str, ...]]:
     processes = nvml.processes()
     for gpu in nvml.devices:
         reasons = []
-        holders = [each for each in processes.get(gpu.id) or () if each.kind == "compute"]
+        holders = [process for process in processes.get(gpu.id) or () if process.kind == "compute"]
         if holders:
-            reasons.append(f"{_processes([each.pid for each in holders])} {_named(gpu)}")
+            reasons.append(f"{_processes([process.pid for process in holders])} {_named(gpu)}")
         for channel, value in values.items():
             of_gpu = (channel.device, channel.metric) == (gpu.id, "hw.gpu.utilization")
             if of_gpu and value is not None and value > BUSY:

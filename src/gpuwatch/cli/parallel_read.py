@@ -22,16 +22,16 @@ _LONG = 50 << 20
 """Session size in bytes from which a second process pays off."""
 _PR_SET_PDEATHSIG = 1
 
-Found = TypeVar("Found")
+Result = TypeVar("Result")
 
 
-def pays(path: Path) -> bool:
+def is_worthwhile(path: Path) -> bool:
     """Whether ``path`` is large enough for a second process, and there is a core for it."""
     return (os.cpu_count() or 1) > 1 and _size(path) >= _LONG
 
 
 @contextmanager
-def beside(work: Callable[[], Found]) -> Iterator[Callable[[], Found | None]]:
+def in_child_process(work: Callable[[], Result]) -> Iterator[Callable[[], Result | None]]:
     """Run ``work`` in a child process, which ends with the block and with this process.
 
     Yields a function that waits for the result, which must be picklable; ``None`` if the child died
@@ -41,7 +41,7 @@ def beside(work: Callable[[], Found]) -> Iterator[Callable[[], Found | None]]:
     parent = os.getpid()
     child = os.fork()
     if child == 0:
-        _do(work, source, sink, parent)
+        _child_main(work, source, sink, parent)
     os.close(sink)
     try:
         yield partial(_received, source)
@@ -53,25 +53,25 @@ def beside(work: Callable[[], Found]) -> Iterator[Callable[[], Found | None]]:
 
 
 @contextmanager
-def read_beside(paths: Sequence[Path], reading: Reading) -> Iterator[Reading]:
+def read_in_parallel(paths: Sequence[Path], reading: Reading) -> Iterator[Reading]:
     """Wrap ``reading``: every second long session of ``paths`` is read by a child process.
 
     A session that the child could not read is read here, so that its error is raised here.
     """
-    theirs = [path for path in paths if pays(path)][1::2]
-    if not theirs:
+    child_paths = [path for path in paths if is_worthwhile(path)][1::2]
+    if not child_paths:
         yield reading
         return
-    with beside(partial(_read_all, theirs, reading)) as result:
-        known: dict[Path, Read] | None = None
+    with in_child_process(partial(_read_all, child_paths, reading)) as result:
+        results: dict[Path, Read] | None = None
 
         def read(path: Path) -> Read:
-            nonlocal known
-            if path not in theirs:
+            nonlocal results
+            if path not in child_paths:
                 return reading(path)
-            if known is None:
-                known = result() or {}
-            return known[path] if path in known else reading(path)
+            if results is None:
+                results = result() or {}
+            return results[path] if path in results else reading(path)
 
         yield read
 
@@ -91,7 +91,7 @@ def _size(path: Path) -> int:
         return 0
 
 
-def _do(work: Callable[[], object], source: int, sink: int, parent: int) -> None:
+def _child_main(work: Callable[[], object], source: int, sink: int, parent: int) -> None:
     """Main function of the child process: runs ``work``, writes its result, never returns."""
     try:
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, int(signal.SIGKILL))
@@ -107,12 +107,12 @@ def _do(work: Callable[[], object], source: int, sink: int, parent: int) -> None
     os._exit(0)
 
 
-def _received(source: int) -> Found | None:
+def _received(source: int) -> Result | None:
     """The child's result; ``None`` if it sent none."""
     with os.fdopen(os.dup(source), "rb") as file:
         data = file.read()
     try:
-        result: Found = pickle.loads(data)  # noqa: S301 (from our own child, over our own pipe)
+        result: Result = pickle.loads(data)  # noqa: S301 (from our own child, over our own pipe)
     except (EOFError, pickle.UnpicklingError):
         return None
     return result

@@ -43,7 +43,7 @@ class CeilingQuery:
 
 @dataclass(frozen=True)
 class Stored:
-    """A file in the folder: its document, or why there is none."""
+    """A file in the folder: its document, or why it has none."""
 
     path: Path
     document: Document | None
@@ -123,29 +123,29 @@ def documents() -> list[Document]:
     return [file.document for file in stored() if file.document is not None]
 
 
-def matching(among: Iterable[Document], sought: CeilingQuery) -> Document | None:
-    """The only document that matches; ``None`` if there is none, or several.
+def matching(documents: Iterable[Document], query: CeilingQuery) -> Document | None:
+    """The only document that matches; ``None`` if none or several match.
 
     Several match only if something is unknown, such as the torch of a program that does not report
     it; see :func:`undecided`.
     """
-    fitting = [document for document in among if _fits(document, sought)]
+    fitting = [document for document in documents if _fits(document, query)]
     return fitting[0] if len(fitting) == 1 else None
 
 
-def matching_except_torch(among: Iterable[Document], sought: CeilingQuery) -> Document | None:
+def matching_except_torch(documents: Iterable[Document], query: CeilingQuery) -> Document | None:
     """The newest document that matches in everything but torch, with ``run_torch`` added.
 
     A container seldom has the torch of the bare machine, but its device reaches about the same;
     ``run_torch`` shows readers the difference. ``None`` if documents differ in an unknown property.
     """
-    if sought.torch is None:
+    if query.torch is None:
         return None
-    fitting = [document for document in among if _fits(document, replace(sought, torch=None))]
-    if not fitting or _unknown(fitting, sought):
+    fitting = [document for document in documents if _fits(document, replace(query, torch=None))]
+    if not fitting or _unknown(fitting, query):
         return None
-    newest: Document = max(fitting, key=lambda each: str(each.get("when")))
-    return {**newest, "run_torch": sought.torch}
+    newest: Document = max(fitting, key=lambda document: str(document.get("when")))
+    return {**newest, "run_torch": query.torch}
 
 
 @dataclass(frozen=True)
@@ -156,68 +156,68 @@ class AmbiguousCeilings:
     hint: str
 
 
-def undecided(among: Iterable[Document], sought: CeilingQuery) -> AmbiguousCeilings | None:
+def undecided(documents: Iterable[Document], query: CeilingQuery) -> AmbiguousCeilings | None:
     """Why neither :func:`matching` nor :func:`matching_except_torch` finds a document for it.
 
     ``None`` if the device was never measured.
     """
     known = [
         document
-        for document in among
-        if _fits(document, replace(sought, driver=None, torch=None, threads=None))
+        for document in documents
+        if _fits(document, replace(query, driver=None, torch=None, threads=None))
     ]
     if not known:
         return None
-    fitting = [document for document in known if _fits(document, replace(sought, torch=None))]
-    unknown = _unknown(fitting, sought)
+    fitting = [document for document in known if _fits(document, replace(query, torch=None))]
+    unknown = _unknown(fitting, query)
     if unknown:
         keys = " and ".join(unknown)
         choices = "; ".join(
             ", ".join(f"{key} {document.get(key)}" for key in unknown) for document in fitting
         )
         return AmbiguousCeilings(
-            f"{len(fitting)} calibrations of {sought.name} are stored ({choices}), and the run"
+            f"{len(fitting)} calibrations of {query.name} are stored ({choices}), and the run"
             f" does not report its {keys}",
             f"a `versions` line with {' and '.join(f'`{key}`' for key in unknown)}"
             " selects one (docs/step-lines.md)",
         )
-    key = "driver" if sought.kind == "gpu" else "threads"
+    key = "driver" if query.kind == "gpu" else "threads"
     has = sorted({str(document.get(key)) for document in known})
-    runs = sought.driver if sought.kind == "gpu" else sought.threads
+    runs = query.driver if query.kind == "gpu" else query.threads
     hint = "`gpuwatch calibrate`"
-    if sought.kind == "cpu":
+    if query.kind == "cpu":
         hint = f"`OMP_NUM_THREADS={runs} gpuwatch calibrate --device cpu`"
     return AmbiguousCeilings(
-        f"{sought.name} is calibrated with {key} {', '.join(has)}, and the run has {runs}",
+        f"{query.name} is calibrated with {key} {', '.join(has)}, and the run has {runs}",
         f"{hint} measures these ceilings",
     )
 
 
-def _unknown(documents: Iterable[Document], sought: CeilingQuery) -> list[str]:
+def _unknown(documents: Iterable[Document], query: CeilingQuery) -> list[str]:
     """Keys that the run does not report and in which the documents differ."""
     listed = list(documents)
-    of_kind = ("driver", sought.driver) if sought.kind == "gpu" else ("threads", sought.threads)
+    of_kind = ("driver", query.driver) if query.kind == "gpu" else ("threads", query.threads)
     return [
         key
-        for key, known in (("torch", sought.torch), of_kind)
+        for key, known in (("torch", query.torch), of_kind)
         if known is None and len({str(document.get(key)) for document in listed}) > 1
     ]
 
 
-def _fits(document: Document, sought: CeilingQuery) -> bool:
+def _fits(document: Document, query: CeilingQuery) -> bool:
     device = mapping(document.get("device"))
-    if device.get("kind") != sought.kind:
+    if device.get("kind") != query.kind:
         return False
-    if sought.kind == "gpu" and sought.uuid and device.get("uuid"):
-        if device["uuid"] != sought.uuid:
+    if query.kind == "gpu" and query.uuid and device.get("uuid"):
+        if device["uuid"] != query.uuid:
             return False
-    elif device.get("name") != sought.name or document.get("host") != sought.host:
+    elif device.get("name") != query.name or document.get("host") != query.host:
         return False
-    pairs: list[tuple[JSON, JSON]] = [(document.get("torch"), sought.torch)]
-    if sought.kind == "gpu":
-        pairs.append((document.get("driver"), sought.driver))
+    pairs: list[tuple[JSON, JSON]] = [(document.get("torch"), query.torch)]
+    if query.kind == "gpu":
+        pairs.append((document.get("driver"), query.driver))
     else:
-        pairs.append((document.get("threads"), sought.threads))
+        pairs.append((document.get("threads"), query.threads))
     return all(wanted is None or measured == wanted for measured, wanted in pairs)
 
 

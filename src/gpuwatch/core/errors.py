@@ -27,7 +27,7 @@ class ExitCode(IntEnum):
 class GpuwatchError(Exception):
     """An error in one line: what and why, then the hint.
 
-    ``hint`` is the command or action that helps; ``None`` if there is none.
+    ``hint`` is the command or action that helps; ``None`` if nothing does.
     """
 
     exit_code = ExitCode.RUN_FAILED

@@ -166,7 +166,7 @@ class Prepared:
     facts: Mapping[str, JSON] = field(default_factory=dict)
     """Facts about the environment, by the names in ``docs/session-format.md``."""
     settings: Mapping[str, JSON] = field(default_factory=dict)
-    """What else the engine is told, in the words of its API."""
+    """Further settings of the engine, in its API's terms."""
 
 
 @dataclass(frozen=True)

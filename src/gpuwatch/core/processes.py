@@ -25,7 +25,7 @@ class ProcessId:
     pid_namespace: int | None = None
     """The PID's namespace, see pid_namespaces(7); ``None``: not recorded."""
     machine: str = ""
-    """See :func:`machine_id`; empty: not recorded, or there is none."""
+    """See :func:`machine_id`; empty if missing or not recorded."""
 
     def alive(self) -> bool | None:
         """Whether it still runs; ``None`` if that cannot be known: on another host, or in a
@@ -123,7 +123,7 @@ def boot_id() -> str:
 
 @cache
 def machine_id() -> str:
-    """Tells apart machines of the same name, see machine-id(5); empty if there is none."""
+    """Tells apart machines of the same name, see machine-id(5); empty if missing."""
     try:
         return Path("/etc/machine-id").read_text().strip()
     except OSError:

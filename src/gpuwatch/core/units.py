@@ -90,8 +90,8 @@ def binary_parts(value: float | None) -> tuple[str, str]:
     return (f"{value:.0f}" if power == 0 else digits(value)), _BINARY[power]
 
 
-def of_total(used: float | None, total: float | None) -> str:
-    """``61.2/80.0 GiB``: both in the unit of the total."""
+def memory_usage(used: float | None, total: float | None) -> str:
+    """``61.2/80.0 GiB``: memory in use and in total, both in the unit of the total."""
     if total is None or total <= 0:
         return binary(used)
     number, unit = binary_parts(total)
@@ -188,7 +188,7 @@ def bounded(text: str, bound: str | None) -> str:
 
 def span(low: float, high: float, unit: str, *, is_traffic: bool = False) -> str:
     """``499 to 506 ms``; a single value if both read the same; two units if these differ."""
-    first, last = (quantity(each, unit, is_traffic=is_traffic) for each in (low, high))
+    first, last = (quantity(bound, unit, is_traffic=is_traffic) for bound in (low, high))
     if first == last:
         return first
     text, _, prefixed = first.rpartition(" ")

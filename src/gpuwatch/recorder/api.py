@@ -11,7 +11,7 @@ from gpuwatch.core.errors import ExitCode, GpuwatchError
 from gpuwatch.recorder.observer import Observer
 from gpuwatch.recorder.request import Request
 from gpuwatch.recorder.resolved_plan import resolve_plan
-from gpuwatch.recorder.resume import go_on
+from gpuwatch.recorder.resume import run_missing
 from gpuwatch.recorder.study import StudyRun, unavailable
 from gpuwatch.session.study import study_folder
 from gpuwatch.session.study.estimate import cell
@@ -28,7 +28,7 @@ def record(request: Request, observer: Observer) -> ExitCode:
         StorageError: the study cannot be written.
     """
     if request.resume is not None:
-        return go_on(request, request.resume, observer)
+        return run_missing(request, request.resume, observer)
     resolved = resolve_plan(request)
     if resolved.refused is not None:
         raise resolved.refused

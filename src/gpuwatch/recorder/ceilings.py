@@ -47,12 +47,12 @@ class RunCeilings:
         stored = ceilings.documents()
         documents: list[Document] = []
         ambiguous: list[AmbiguousCeilings] = []
-        for device in self._chosen(intake):
-            sought = _sought(device, intake.versions)
-            document = ceilings.matching(stored, sought) or ceilings.matching_except_torch(
-                stored, sought
+        for device in self._reported_devices(intake):
+            query = _query(device, intake.versions)
+            document = ceilings.matching(stored, query) or ceilings.matching_except_torch(
+                stored, query
             )
-            ambiguity = None if document is not None else ceilings.undecided(stored, sought)
+            ambiguity = None if document is not None else ceilings.undecided(stored, query)
             documents += [document] if document is not None else []
             ambiguous += [ambiguity] if ambiguity is not None else []
         missing = {
@@ -70,7 +70,7 @@ class RunCeilings:
         self._written[key] = value
         return [without_meta(key) if value is None else meta(key, value)]
 
-    def _chosen(self, intake: Intake) -> Sequence[Device]:
+    def _reported_devices(self, intake: Intake) -> Sequence[Device]:
         """The devices that the run reports to use; all if it reports none."""
         known = [device for device in self._devices if device.kind in ("cpu", "gpu")]
         if intake.device_type == "cpu":
@@ -82,7 +82,7 @@ class RunCeilings:
         return known
 
 
-def _sought(device: Device, versions: Mapping[str, JSON]) -> CeilingQuery:
+def _query(device: Device, versions: Mapping[str, JSON]) -> CeilingQuery:
     driver = device.attributes.get("driver.version")
     torch, threads = versions.get("torch"), str(versions.get("threads") or "")
     return CeilingQuery(

@@ -1,4 +1,4 @@
-"""Detects that the machine slept, or that its wall clock was set."""
+"""Detects that the machine slept or its wall clock was set."""
 
 from __future__ import annotations
 
@@ -48,13 +48,13 @@ class Clocks:
         stepped = (now.wall - before.wall) - (now.boot - before.boot)
         rows = []
         if slept >= _LEAST_NS:
-            text = f"the machine slept for {_length(slept)}: times here leave that out"
+            text = f"the machine slept for {_length(slept)}: times here do not count that"
             rows.append(event(t, "suspended", text))
         if abs(stepped) >= _LEAST_NS:
             way = "forwards" if stepped > 0 else "backwards"
             text = (
                 f"its clock was set {way} by {_length(abs(stepped))}: "
-                "times here are by the clock as it was at the start"
+                "times here follow the clock as set at the start"
             )
             rows.append(event(t, "clock-stepped", text))
         return rows

@@ -205,7 +205,7 @@ def summarise(folder: Path, say: Callable[[str], None]) -> str:
         error_text = error.strerror
     if error_text is not None:
         say(f"the summary could not be written: {error_text}")
-        say(f"write it afterwards: {to_paste('report', folder)}")
+        say(f"write it later: {to_paste('report', folder)}")
     return short
 
 

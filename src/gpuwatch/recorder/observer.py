@@ -1,4 +1,4 @@
-"""Who is told what a recorder does."""
+"""The interface for following what a recorder does."""
 
 from __future__ import annotations
 
@@ -7,21 +7,21 @@ from pathlib import Path
 
 
 class Observer:
-    """Follows one command of a recorder. Each method is called when that happens; by default
-    only messages are passed on."""
+    """Follows one command of a recorder: each method reports an event. By default only messages
+    are passed on."""
 
     def __init__(self, show: Callable[[str], None]) -> None:
-        """``show`` gets the messages for people, each one line."""
+        """``show`` gets each message for the user, on one line."""
         self._show = show
         self._shown: set[str] = set()
 
     def message(self, text: str) -> None:
-        """Something that people should know."""
+        """A message for the user."""
         self._shown.add(text)
         self._show(text)
 
     def message_once(self, text: str) -> None:
-        """A message that may apply to many runs, shown with the first."""
+        """A message for the user that is the same for many runs; shown with the first."""
         if text not in self._shown:
             self.message(text)
 

@@ -61,9 +61,9 @@ def _archive(build_archive: Callable[[Path], str] | None) -> str:
         return build_archive(Path(folder, ARCHIVE))
 
 
-def text(found: dict[str, str]) -> str:
+def text(digests_by_name: dict[str, str]) -> str:
     """``train.py 3fa1c0e2b7d4, a.yaml 9b1d...``."""
-    return ", ".join(f"{name} {digest[:12]}" for name, digest in found.items())
+    return ", ".join(f"{name} {digest[:12]}" for name, digest in digests_by_name.items())
 
 
 def _named(arguments: Sequence[str]) -> Iterator[str]:
@@ -77,7 +77,7 @@ def _named(arguments: Sequence[str]) -> Iterator[str]:
             if module:
                 path = module.replace(".", os.sep)
                 yield from (f"{path}.py", os.path.join(path, "__main__.py"))
-        if any(each.isspace() for each in argument):  # the line of `bash -c`
+        if any(character.isspace() for character in argument):  # the line of `bash -c`
             yield from _named(["", *_WORDS.findall(argument)])
         before = argument
 

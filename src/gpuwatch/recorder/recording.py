@@ -175,7 +175,7 @@ class Recording:
         if result is None or result.output_until is None:
             return None
         until = (result.output_until - self._base_ns) / 1e9
-        return f"its output is known up to {until:.1f} s only: {result.text}"
+        return f"its output is known only up to {until:.1f} s: {result.text}"
 
     def _pump(self) -> Callable[[], None] | None:
         """Take in what the workload wrote; runs in the writing thread."""
@@ -223,10 +223,10 @@ class Recording:
         elif self._state is RunState.LOST and state is RunState.RUNNING:
             self._writer.put(event(t, "run-back", "the run is followed again"))
         elif state is RunState.PAUSED:
-            text = "somebody paused the run: until it goes on nothing of it runs"
+            text = "somebody paused the run; nothing runs until it is resumed"
             self._writer.put(event(t, "run-paused", text))
         elif self._state is RunState.PAUSED and state is RunState.RUNNING:
-            self._writer.put(event(t, "run-unpaused", "the run goes on"))
+            self._writer.put(event(t, "run-unpaused", "the run was resumed"))
         self._state = state
 
     def _result_rows(self, t: int) -> list[Row]:
@@ -248,7 +248,7 @@ class Recording:
         if (missing := self._missing()) is not None:
             assert result.output_until is not None
             until = result.output_until - self._base_ns
-            text = f"nothing is known of what the workload wrote after this: {result.text}"
+            text = f"the workload's output after this is unknown: {result.text}"
             rows.append(event(until, "output-missing", text))
         error = self._intake.error or {}
         folder = Path(str(self._run.handle()["folder"]))
@@ -393,14 +393,14 @@ def resume(
     now = time.monotonic_ns() - base_ns
     try:
         columns = store.channels()
-        sources.go_on(store.gpus_used(), store.gpus_seen())
+        sources.restore(store.gpus_used(), store.gpus_seen())
         new = [c for c in sources.channels if (c.device, c.metric) not in set(columns)]
         changed = changes(columns, store.channel_states(), sources.channels, now)
         store.add_channels(len(columns), described(new))
     except sqlite3.Error as error:
         store.close(whole=False)
         raise StorageError(f"cannot write {path}: {error}", room(path, error)) from error
-    text = "another recorder took the run up after the first one died"
+    text = "another recorder took over the run after the first one died"
     intake = Intake(base_ns, known, KeptLog(store.log_lengths(), store.last("log")))
     recording = Recording(
         path,
@@ -409,7 +409,7 @@ def resume(
         base_ns=base_ns,
         interval=interval,
         run=run,
-        state=_noted(known),
+        state=_stored_state(known),
         intake=intake,
         ceilings=RunCeilings(sources.devices, known),
         container=mapping(known.get("environment")).get("image") is not None,
@@ -419,7 +419,7 @@ def resume(
     return recording
 
 
-def _noted(known: Mapping[str, JSON]) -> RunState | None:
+def _stored_state(known: Mapping[str, JSON]) -> RunState | None:
     """The state of the run that the dead recorder stored."""
     name = mapping(known.get("run_state")).get("state")
     return next((state for state in RunState if state.value == name), None)

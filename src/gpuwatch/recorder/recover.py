@@ -23,7 +23,7 @@ from gpuwatch.session.reading.status import goes_on_alone, process_id, status
 from gpuwatch.session.study import study_folder
 
 
-def take_up(path: Path, observer: Observer, *, stopping: str | None = None) -> ExitCode:
+def take_over(path: Path, observer: Observer, *, stopping: str | None = None) -> ExitCode:
     """Become the recorder of a run whose own recorder died, until the run ends.
 
     A hang-up of the terminal has no effect; SIGINT and SIGTERM stop the run. ``stopping``: the
@@ -33,7 +33,7 @@ def take_up(path: Path, observer: Observer, *, stopping: str | None = None) -> E
         UsageError: the session needs no recorder.
         StorageError: the file cannot be written, or the run has another recorder.
     """
-    code, stop = to_end(path, observer, stopping=stopping, ignore_hang_up=True)
+    code, stop = record_rest(path, observer, stopping=stopping, ignore_hang_up=True)
     with stopping_signals(stop):
         reason = "the recorder of the study died before its turn"
         hint = to_paste("resume", path.parent.name)
@@ -42,21 +42,21 @@ def take_up(path: Path, observer: Observer, *, stopping: str | None = None) -> E
     return ExitCode.INTERRUPTED if stop.number == signal.SIGINT else code
 
 
-def to_end(
+def record_rest(
     path: Path,
     observer: Observer,
     *,
     stopping: str | None = None,
     ignore_hang_up: bool = False,
 ) -> tuple[ExitCode, Stop]:
-    """As :func:`take_up`, but for this run alone; also returns the stop request.
+    """As :func:`take_over`, but for this run alone; also returns the stop request.
 
     ``ignore_hang_up``: from the moment it is certain that there is a run to take over.
     """
     with SessionReader(path) as reader:
         known = reader.meta()
         state = status(known, path)
-        uuids = [each.uuid for each in reader.devices() if each.kind == "gpu" and each.uuid]
+        uuids = [device.uuid for device in reader.devices() if device.kind == "gpu" and device.uuid]
     if "result" in known:
         raise UsageError(f"{path} needs no recorder: {state.text}", to_paste("show", path))
     folder = run_folder.folder_of(path, str(mapping(known.get("session")).get("id")))
@@ -75,7 +75,7 @@ def to_end(
         if "result" in known:
             text = status(known, path).text
             raise UsageError(f"{path} needs no recorder: {text}", to_paste("show", path))
-        return _to_end(
+        return _record_rest(
             path,
             known,
             uuids,
@@ -100,7 +100,7 @@ def _nothing_left(path: Path, known: Mapping[str, JSON]) -> UsageError:
     )
 
 
-def _to_end(
+def _record_rest(
     path: Path,
     known: Mapping[str, JSON],
     uuids: Sequence[str],
@@ -111,7 +111,7 @@ def _to_end(
     stopping: str | None,
     ignore_hang_up: bool,
 ) -> tuple[ExitCode, Stop]:
-    """The rest of :func:`to_end`, with the run's folder locked."""
+    """The rest of :func:`record_rest`, with the run's folder locked."""
     at = mapping(known.get("cursor")).get("at")
     runner = load(str(handle["kind"]))
     run = runner.attach(handle, at)
@@ -123,7 +123,7 @@ def _to_end(
     try:
         sources = open_sources(uuids or None, dcgm=dcgm)
     except NotAvailable as error:  # record the devices that are still there
-        observer.message(f"{error.message}; going on without it")
+        observer.message(f"{error.message}; continuing without it")
         try:
             sources = open_sources(uuids or None)
         except NotAvailable:
@@ -141,7 +141,7 @@ def _to_end(
         sources.close()
         raise
     if stop.why is None:
-        observer.message(f"took up {path}")
+        observer.message(f"took over {path}")
     observer.session_created(path)
     with stopping_signals(stop):
         return conclude(run_to_end(recording, stop), observer.message), stop

@@ -10,7 +10,7 @@ from gpuwatch import runners
 from gpuwatch.core.errors import GpuwatchError
 from gpuwatch.core.lazy_dataclass import dataclass
 from gpuwatch.core.models import Allocation, LaunchSpec, Problem, Workload
-from gpuwatch.recorder.given import limits, resolve
+from gpuwatch.recorder.allocation import limits, resolve
 from gpuwatch.recorder.programs import with_programs
 from gpuwatch.recorder.request import Request
 from gpuwatch.recorder.sources import Sources
@@ -50,16 +50,16 @@ def resolve_plan(request: Request) -> ResolvedPlan:
         plan = with_programs(plan, request.build_archive)
     runs = [run for run in todo if run.workload.kind != "machine"]
     try:
-        given = _given_to(request)
+        allocation = _allocation(request)
     except GpuwatchError as error:
         problem = Problem("gpus", error.message, error.hint)
         problems = {run.index: (problem,) for run in todo}
         return ResolvedPlan(request, plan, todo, {}, problems, refused=error)
-    launches = {run.index: _launch(run, given) for run in runs}
+    launches = {run.index: _launch(run, allocation) for run in runs}
     return ResolvedPlan(request, plan, todo, MappingProxyType(launches), _preflight(runs, launches))
 
 
-def _given_to(request: Request) -> Allocation:
+def _allocation(request: Request) -> Allocation:
     """The resources of the runs; recordings of the machine and CPU runs use no GPU.
 
     Raises:
@@ -75,16 +75,16 @@ def _given_to(request: Request) -> Allocation:
     return resolve(request.gpus, os.environ)
 
 
-def _launch(run: PlannedRun, given: Allocation) -> LaunchSpec:
+def _launch(run: PlannedRun, allocation: Allocation) -> LaunchSpec:
     return LaunchSpec(
         workload=run.workload,
         environment=run.environment,
         archive=None,
         working_directory=os.getcwd(),
         variables=dict(os.environ),
-        gpus=() if _on_cpu(run.workload) else given.gpus,
-        gpus_chosen=given.gpus_chosen,
-        limits=given.limits,
+        gpus=() if _on_cpu(run.workload) else allocation.gpus,
+        gpus_chosen=allocation.gpus_chosen,
+        limits=allocation.limits,
     )
 
 

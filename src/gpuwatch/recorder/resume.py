@@ -10,7 +10,7 @@ from gpuwatch.core.errors import ExitCode, GpuwatchError, StorageError, UsageErr
 from gpuwatch.core.text import shell, to_paste
 from gpuwatch.recorder.observer import Observer
 from gpuwatch.recorder.programs import changed
-from gpuwatch.recorder.recover import to_end
+from gpuwatch.recorder.recover import record_rest
 from gpuwatch.recorder.request import Request
 from gpuwatch.recorder.resolved_plan import resolve_plan
 from gpuwatch.recorder.run_folder import RecordedElsewhere
@@ -43,12 +43,12 @@ def resumable(folder: Path, build_archive: Callable[[Path], str] | None, *, trus
     host, working = plan.settings.get("host"), plan.settings.get("working_directory")
     if host is None or working is None:
         raise UsageError(
-            f"{folder} was recorded by a gpuwatch that did not note all it takes to go on",
+            f"{folder} was recorded by an old gpuwatch, which stored too little to resume it",
             "start the study again",
         )
     if host != socket.gethostname():
         raise UsageError(
-            f"{folder} was recorded on {host}, and this is {socket.gethostname()}",
+            f"{folder} was recorded on {host}; this is {socket.gethostname()}",
             f"resume it there: {to_paste('resume', folder)}",
         )
     if not trusted and not is_own(plan):
@@ -73,8 +73,8 @@ def resumable(folder: Path, build_archive: Callable[[Path], str] | None, *, trus
             raise RecordedElsewhere(path, recorder)
         if meta is not None and goes_on_alone(meta):
             raise UsageError(
-                f"the run of {path} goes on without its recorder",
-                f"{to_paste('attach --record', path)} takes it up, "
+                f"the run of {path} has lost its recorder",
+                f"{to_paste('attach --record', path)} takes it over, "
                 f"{to_paste('stop', path)} ends it",
             )
     rest = missing(folder, plan)
@@ -122,7 +122,7 @@ def _anew(plan: Plan) -> str:
     return " ".join(["gpuwatch run", *map(shell, [*design, *work])])
 
 
-def go_on(request: Request, folder: Path, observer: Observer) -> ExitCode:
+def run_missing(request: Request, folder: Path, observer: Observer) -> ExitCode:
     """Execute the missing runs of a study; see :func:`gpuwatch.recorder.api.record`.
 
     A session whose recorder died is completed if its run left enough for that. Other unfinished or
@@ -143,8 +143,8 @@ def go_on(request: Request, folder: Path, observer: Observer) -> ExitCode:
         resolved = resolve_plan(request)
         if resolved.refused is not None:
             raise resolved.refused
-        found = resolved.problems
-        study_folder.note(folder, {run.index: found.get(run.index, ()) for run in plan.runs})
+        problems = resolved.problems
+        study_folder.note(folder, {run.index: problems.get(run.index, ()) for run in plan.runs})
         return StudyRun(resolved, folder, observer).execute()
 
 
@@ -156,18 +156,18 @@ def _settle(path: Path, observer: Observer) -> None:
     """
     again = f"{room(path)}, then {to_paste('resume', path.parent.name)}"
     try:
-        _, stop = to_end(path, Observer(observer.message))
+        _, stop = record_rest(path, Observer(observer.message))
     except StorageError as error:
         raise StorageError(error.message, again) from error
     except GpuwatchError:
         pass  # nothing is left of it
     else:
         if stop.unsaved is not None:
-            raise StorageError(f"the run of {path.name} is over and still not saved", again)
+            raise StorageError(f"the run of {path.name} is over but still not saved", again)
     if done(path):
         return
     try:
-        how = "was stopped" if interrupted(meta_of(path) or {}) else "broke off"
+        how = "was stopped" if interrupted(meta_of(path) or {}) else "was cut short"
         observer.message(f"{path.name} {how}; it is kept as {study_folder.set_aside(path).name}")
     except OSError as error:
         raise StorageError(f"cannot rename {path}: {error.strerror}", room(path, error)) from error

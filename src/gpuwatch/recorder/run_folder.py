@@ -48,7 +48,7 @@ STOP_COMMAND = "stop"
 
 @contextlib.contextmanager
 def held(folder: Path) -> Iterator[None]:
-    """Be the run's recorder until the end of the block or of this process; its lock names us.
+    """Hold the run's lock, which names this process, until the end of the block or process.
 
     Raises:
         StorageError: the run has another recorder, or the folder cannot be written.
@@ -64,7 +64,7 @@ def held(folder: Path) -> Iterator[None]:
             fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:
             raise StorageError(
-                "another recorder has this run", "watch it: gpuwatch attach"
+                "this run already has a recorder", "watch it: gpuwatch attach"
             ) from error
         recorder = identify(os.getpid())
         with contextlib.suppress(OSError):  # a full disk: the session names it as well
@@ -182,7 +182,7 @@ def check_is_here(folder: Path, session: Path) -> None:
     """Refuse a run that may be recorded elsewhere.
 
     Raises:
-        UsageError: it is impossible to know here whether its recorder lives.
+        UsageError: whether its recorder lives cannot be checked here.
     """
     recorder = recorder_of(folder)
     if recorder is not None and recorder.alive() is None:
@@ -190,22 +190,22 @@ def check_is_here(folder: Path, session: Path) -> None:
 
 
 class NotYours(UsageError):
-    """A session claims that its run goes on, but this user has no folder for that run."""
+    """A session claims to be running, but this user has no folder for its run."""
 
     def __init__(self, session: Path) -> None:
         super().__init__(
-            f"no run of yours here is recorded to {session}, although it claims to go on",
-            "if it is another user's, do it as that user",
+            f"no run of yours here is recorded to {session}, which claims to be running",
+            "if it is another user's, run this as that user",
         )
 
 
 class RecordedElsewhere(UsageError):
-    """A run on another host or in a container: nothing is done to what cannot be seen."""
+    """A run on another host or in a container, where it can be neither checked nor changed."""
 
     def __init__(self, what: Path, recorder: ProcessId) -> None:
         super().__init__(
-            f"{what} is recorded on {recorder.place}, and this is {socket.gethostname()}: whether "
-            "its run goes on cannot be known here",
+            f"{what} is recorded on {recorder.place}: whether its run is still going cannot be "
+            f"checked on {socket.gethostname()}",
             "run the command there",
         )
 

@@ -12,7 +12,7 @@ from gpuwatch.session.writing.statements import Row, change, event
 from gpuwatch.session.writing.writer import SessionWriter
 from gpuwatch.telemetry.base import Channel, Source, Value
 
-_NOT_SAMPLED = "the recorder that took the run up could not sample it"
+_NOT_SAMPLED = "the recorder that took over the run could not sample it"
 
 
 class Sampler:

@@ -61,7 +61,7 @@ def record_one(
             archive, digest = _archive(request, planned.workload, run_path)
             launch = replace(resolved.launches[planned.index], archive=archive)
             with stop.preparing(), runners.guarded(planned.environment.kind):
-                prepared = runner.prepare(launch, observer.message)
+                prepared = runner.prepare(launch, observer.message_once)
         sources = Sources.open(
             request.gpus or None,
             workload=not machine,

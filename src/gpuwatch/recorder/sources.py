@@ -102,7 +102,7 @@ class Sources:
         Raises:
             NotAvailable: requested GPUs or DCGM are missing.
         """
-        opened = _asked(gpus, lambda: open_nvml(gpus, interval_s=interval))
+        opened = _requested(gpus, lambda: open_nvml(gpus, interval_s=interval))
         if isinstance(opened, Unavailable) and dcgm is not None:
             raise NotAvailable(f"--dcgm: {opened.reason}", opened.hint)
         return cls(opened, workload=workload, contained=contained, dcgm=dcgm)
@@ -114,8 +114,8 @@ class Sources:
         Raises:
             NotAvailable: requested GPUs are missing.
         """
-        found = _asked(gpus, lambda: gpu_uuids(gpus))
-        return () if isinstance(found, Unavailable) else found
+        uuids = _requested(gpus, lambda: gpu_uuids(gpus))
+        return () if isinstance(uuids, Unavailable) else uuids
 
     @property
     def devices(self) -> tuple[Device, ...]:
@@ -169,7 +169,7 @@ class Sources:
         self._used = {gpu.id: before for gpu in self._gpus()}
         return [device_row(each, self._used.get(each.id, True)) for each in self.devices]
 
-    def go_on(self, used: dict[str, bool | None], seen: set[str]) -> None:
+    def restore(self, used: dict[str, bool | None], seen: set[str]) -> None:
         """Take over what an earlier recorder knew: use by GPU, and the GPUs with processes seen."""
         self._used = used
         self._processes.used_by_tree |= seen
@@ -180,11 +180,11 @@ class Sources:
         ``over``: the run has ended, so GPUs without any of its processes were not used.
         """
         gpus = self._gpus() if self._tree is not None else ()
-        reported, tells = set(intake.device_uuids), self._processes.tells
+        reported, is_conclusive = set(intake.device_uuids), self._processes.is_conclusive
         used = {gpu.id for gpu in gpus if gpu.uuid in reported} | self._processes.used_by_tree
-        if not used and intake.device_type != "cpu" and not (over and tells):
+        if not used and intake.device_type != "cpu" and not (over and is_conclusive):
             only = gpus[0].id if len(gpus) == 1 else None
-            if only is None or tells is not False or self._used.get(only) is not None:
+            if only is None or is_conclusive is not False or self._used.get(only) is not None:
                 return []
             used = {only}  # nothing will ever show it, and there is no other GPU
         new = [gpu.id for gpu in gpus if self._used.get(gpu.id) is not (gpu.id in used)]
@@ -200,7 +200,7 @@ class Sources:
         return self._nvml.devices if self._nvml is not None else ()
 
 
-def _asked(
+def _requested(
     gpus: Sequence[str] | None, opening: Callable[[], _Opened | Unavailable]
 ) -> _Opened | Unavailable:
     """The result of ``opening``; raises ``NotAvailable`` if the GPUs in ``gpus`` are missing."""

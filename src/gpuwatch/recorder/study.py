@@ -70,7 +70,7 @@ class StudyRun:
         waiting = {run.index for run in self._resolved.todo}
         for run in self._plan.runs:
             if run.index not in waiting:
-                self._learn(run)
+                self._note_end(run)
         self._give_up()
         code, rested = ExitCode.DONE, True
         block: tuple[int, int | None] | None = None
@@ -81,9 +81,9 @@ class StudyRun:
                 if self._summary_took > SLOW_SUMMARY and block != (run.part, run.block):
                     self._summarise()
                 block = run.part, run.block
-                if found := problems.get(run.index):
-                    code = max(code, self._pass_over(run, found))
-                if found or run.index in self._given_up:
+                if run_problems := problems.get(run.index):
+                    code = max(code, self._skip(run, run_problems))
+                if run_problems or run.index in self._given_up:
                     continue
                 if not rested and not self._stop.rest(self._plan.parts[run.part].cool_down):
                     break
@@ -126,10 +126,10 @@ class StudyRun:
             if len(self._plan.runs) == 1:
                 self._observer.summary_written(summarise(self._folder, self._observer.message))
                 raise
-            code = self._pass_over(run, problems)
+            code = self._skip(run, problems)
         if self._stop.unsaved is not None and "locked" not in self._stop.unsaved:
             self._no_room = self._stop.unsaved
-        self._learn(run, started=True)
+        self._note_end(run, started=True)
         if self._ends.get(run.index) is End.OUT_OF_MEMORY and self._plan.parts[run.part].sweep:
             code = ExitCode.DONE  # a sweep is meant to find the memory limit
         self._summary_is_old = True
@@ -144,7 +144,7 @@ class StudyRun:
         self._summary_took = time.monotonic() - begun
         self._summary_is_old = False
 
-    def _learn(self, run: PlannedRun, *, started: bool = False) -> None:
+    def _note_end(self, run: PlannedRun, *, started: bool = False) -> None:
         """Note how a run ended and how long it took."""
         path = self._folder / run.file
         if not os.path.exists(path):
@@ -172,7 +172,7 @@ class StudyRun:
         for (problem,) in problems.values():
             self._observer.message_once(f"{problem.text}: not started again")
 
-    def _pass_over(self, run: PlannedRun, problems: Sequence[Problem]) -> ExitCode:
+    def _skip(self, run: PlannedRun, problems: Sequence[Problem]) -> ExitCode:
         self._summary_is_old = True
         error = unavailable(problems)
         self._observer.message_once(f"{self._labels[run.index - 1]}: {error}")
@@ -182,11 +182,11 @@ class StudyRun:
         if len(self._plan.runs) == 1:
             return
         to_come = [
-            each
-            for each in self._plan.runs[run.index - 1 :]
-            if each.index not in self._given_up
-            and each.index not in self._resolved.problems
-            and not os.path.exists(self._folder / each.file)
+            planned
+            for planned in self._plan.runs[run.index - 1 :]
+            if planned.index not in self._given_up
+            and planned.index not in self._resolved.problems
+            and not os.path.exists(self._folder / planned.file)
         ]
         pause = None if self._before is None else time.time() - self._before.end
         left = seconds_to_go(to_come, self._timings, pause)

@@ -30,8 +30,8 @@ _ENDING = ".toml"
 
 def presets() -> tuple[str, ...]:
     """The names of the presets, in alphabetical order."""
-    found = (each.name for each in files(__name__).iterdir())
-    return tuple(sorted(name[: -len(_ENDING)] for name in found if name.endswith(_ENDING)))
+    names = (file.name for file in files(__name__).iterdir())
+    return tuple(sorted(name[: -len(_ENDING)] for name in names if name.endswith(_ENDING)))
 
 
 def preset_text(name: str) -> str:
@@ -47,7 +47,7 @@ def preset_text(name: str) -> str:
         )
         raise UsageError(
             f"no study is named {name!r}: {hint}",
-            f"a file of your own is named by its path: {to_paste('study', f'./{name}{_ENDING}')}",
+            f"give a file of your own by its path: {to_paste('study', f'./{name}{_ENDING}')}",
         )
     return files(__name__).joinpath(name + _ENDING).read_text(encoding="utf-8")
 

@@ -53,7 +53,7 @@ def study_of(text: str, name: str) -> Study:
     """
     table = parse(text, name)
     common = _parameters(table)
-    parts = tuple(_part(each, place, common) for place, each in enumerate(table.tables("part"), 1))
+    parts = tuple(_part(part, place, common) for place, part in enumerate(table.tables("part"), 1))
     study = Study(
         name=name,
         parts=parts,
@@ -73,7 +73,7 @@ def study_of(text: str, name: str) -> Study:
     if (study.blocks is not None) + study.quick + study.rigorous > 1:
         raise table.refuse("blocks, quick and rigorous exclude each other", "keep one of them")
     names = [part.name for part in parts]
-    if twice := next((each for each in names if names.count(each) > 1), None):
+    if twice := next((name for name in names if names.count(name) > 1), None):
         raise table.refuse(f"two parts are named {twice!r}", "name them differently")
     if common and not any(part.workloads for part in parts):
         raise table.refuse(
@@ -93,7 +93,7 @@ def _part(table: Table, place: int, common: Mapping[str, JSON]) -> StudyPart:
         raise table.refuse("it has nothing to run", f'write {_WORKLOADS} or command = "..."')
     if sweep and command:
         raise table.refuse(
-            "a sweep goes through the parameters of gpuwatch's own workloads, not of a command",
+            "a sweep varies the parameters of gpuwatch's own workloads, not of a command",
             "write a [[part]] with its own command for each value",
         )
     parameters.refuse_twins(workloads, table.where)
@@ -106,7 +106,7 @@ def _part(table: Table, place: int, common: Mapping[str, JSON]) -> StudyPart:
         blocks=table.integer("blocks", 1, MOST_BLOCKS),
         sweep=sweep,
     )
-    table.done(_OF_A_STUDY, "it stands above the first [[part]], for the whole study")
+    table.done(_OF_A_STUDY, "it belongs above the first [[part]], for the whole study")
     return part
 
 
@@ -180,7 +180,7 @@ def _workloads(
         swept = next((key for key in own if key in sweep), None)
         if swept:
             raise UsageError(
-                f"{where}: {swept} is what the part's sweep goes through", "give it in one place"
+                f"{where}: {swept} is already in the part's sweep", "give it in one place"
             )
         cases += parameters.cases(name, {**common, **own}, sweep, where)
         if len(cases) > MOST_CASES:

@@ -124,9 +124,7 @@ def axis(name: str, values: Sequence[JSON], where: str) -> tuple[JSON, ...]:
         UsageError: the parameter cannot be swept, or two values are the same.
     """
     if name in options.FLAGS and name not in SWEEPABLE:
-        raise UsageError(
-            f"{where}: a sweep does not go through {name}", f"choose from: {', '.join(SWEEPABLE)}"
-        )
+        raise UsageError(f"{where}: {name} cannot be swept", f"choose from: {', '.join(SWEEPABLE)}")
     checked_values = tuple(checked(name, value, where) for value in values)
     twice = [value for place, value in enumerate(checked_values) if value in checked_values[:place]]
     if twice:
@@ -137,11 +135,12 @@ def axis(name: str, values: Sequence[JSON], where: str) -> tuple[JSON, ...]:
 def refuse_twins(workloads: Sequence[Workload], where: str) -> None:
     """Raise UsageError if two cases are the same."""
     seen = set()
-    for each in workloads:
-        case = (each.name, each.arguments)
+    for workload_ in workloads:
+        case = (workload_.name, workload_.arguments)
         if case in seen:
-            flags = f" {' '.join(each.arguments)}" if each.arguments else ""
+            flags = f" {' '.join(workload_.arguments)}" if workload_.arguments else ""
             raise UsageError(
-                f"{where}: {each.name}{flags} is there twice", "blocks repeat a run: blocks = 7"
+                f"{where}: {workload_.name}{flags} is listed twice",
+                "blocks repeat a run: blocks = 7",
             )
         seen.add(case)

@@ -20,7 +20,7 @@ class StudyPart:
     workloads: tuple[Workload, ...]
     """Cases of gpuwatch's own workloads, one per set of parameters."""
     command: tuple[str, ...]
-    """The user's command, as a further case; empty if there is none."""
+    """The user's command, as a further case; empty without one."""
     environments: tuple[str, ...]
     """Values for ``--env``."""
     blocks: int | None = None
@@ -74,8 +74,7 @@ def with_parameters(study: Study, given: Mapping[str, JSON]) -> Study:
         swept = [name for name in given if name in part.sweep]
         if swept:
             raise UsageError(
-                f"{parameters.flag(swept[0])} is what part {part.name!r} of {study.name} goes"
-                " through",
+                f"{parameters.flag(swept[0])} is swept by part {part.name!r} of {study.name}",
                 f"leave it out, or change a copy: {to_paste('study --show', study.name)}",
             )
     return replace(study, parts=tuple(_changed(part, given, study.name) for part in study.parts))
@@ -84,8 +83,8 @@ def with_parameters(study: Study, given: Mapping[str, JSON]) -> Study:
 def _changed(part: StudyPart, given: Mapping[str, JSON], where: str) -> StudyPart:
     place = f"{where}, part {part.name!r}"
     workloads = tuple(
-        parameters.workload(each.name, {**each.parameters, **given}, place)
-        for each in part.workloads
+        parameters.workload(workload.name, {**workload.parameters, **given}, place)
+        for workload in part.workloads
     )
     parameters.refuse_twins(workloads, place)
     return replace(part, workloads=workloads)

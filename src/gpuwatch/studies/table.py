@@ -43,11 +43,13 @@ def read(path: Path) -> str:
     """
     try:
         if not path.is_file():
-            what = "is not a file" if path.exists() else "is not there"
+            what = "is not a file" if path.exists() else "does not exist"
             raise StorageError(f"{path} {what}", "see `gpuwatch study --list` for the presets")
         data = read_regular(path, LARGEST)
     except OSError as error:
-        raise StorageError(f"cannot read {path}: {error.strerror}", "check its rights") from error
+        raise StorageError(
+            f"cannot read {path}: {error.strerror}", "check its permissions"
+        ) from error
     if len(data) > LARGEST:
         raise UsageError(
             f"{path} is larger than {LARGEST >> 10} KiB, too large for a study file", _SEE
@@ -127,7 +129,7 @@ class Table:
         if value is None:
             return None
         if not isinstance(value, str) or not value.strip():
-            raise self._wrong(key, "must be a text", f'{key} = "..."')
+            raise self._wrong(key, "must be a string", f'{key} = "..."')
         if len(value) > longest:
             raise self.refuse(f"{key} is longer than {longest} characters", "shorten it")
         return value
@@ -139,9 +141,9 @@ class Table:
             return ()
         listed = [value] if isinstance(value, str) else value
         if not isinstance(listed, list) or not all(
-            isinstance(each, str) and each.strip() for each in listed
+            isinstance(text, str) and text.strip() for text in listed
         ):
-            raise self._wrong(key, "must be a list of texts", example)
+            raise self._wrong(key, "must be a list of strings", example)
         if not listed:
             raise self.refuse(f"{key} is empty", f"write {example}")
         return tuple(listed)
@@ -164,7 +166,7 @@ class Table:
         """A number, or a text with a unit, as text."""
         value = self.value(key)
         if value is not None and not isinstance(value, str) and number(value) is None:
-            raise self._wrong(key, "must be a number, or a text with its unit", example)
+            raise self._wrong(key, "must be a number, or a string with its unit", example)
         return None if value is None else str(value)
 
     def items(self, key: str) -> dict[str, JSON]:
@@ -179,7 +181,7 @@ class Table:
         value = self.value(key)
         if value is None:
             return ()
-        if not isinstance(value, list) or not all(isinstance(each, dict) for each in value):
+        if not isinstance(value, list) or not all(isinstance(entry, dict) for entry in value):
             raise self._wrong(key, "must be an array of tables", f"[[{key}]]")
         return tuple(
             Table(each, f"{self.where}, {key} {place}") for place, each in enumerate(value, 1)
@@ -196,7 +198,7 @@ class Table:
             if key in self._asked:
                 continue
             if key in elsewhere:
-                raise self.refuse(f"{key} does not stand here", hint)
+                raise self.refuse(f"{key} does not belong here", hint)
             close = get_close_matches(key, self._asked, n=1)
             raise self.refuse(
                 f"unknown key {key!r}",

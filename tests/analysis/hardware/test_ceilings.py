@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gpuwatch.analysis.hardware.ceilings import (
-    MEND,
+    CALIBRATE,
     Missing,
     ceilings_of,
     data_type_of,
@@ -75,7 +75,9 @@ def test_a_ceiling_measured_on_a_busy_machine_is_doubted_with_its_warning() -> N
 def test_why_no_ceiling_was_chosen_is_told_in_the_recorders_words() -> None:
     told = {"reason": "2 calibrations are stored", "hint": "a `versions` line"}
     assert missing_of({"ceilings_missing": told}, ()) == Missing(told["reason"], told["hint"])
-    assert missing_of({}, ()) == missing_of({"ceilings_missing": [1]}, ()) == Missing(None, MEND)
+    assert (
+        missing_of({}, ()) == missing_of({"ceilings_missing": [1]}, ()) == Missing(None, CALIBRATE)
+    )
 
 
 def test_the_sum_of_ceilings_has_the_doubts_of_each() -> None:

@@ -100,7 +100,7 @@ def test_a_study_killed_in_a_block_is_completed_and_nothing_of_it_is_lost(
     elsewhere = tmp_path / "elsewhere"
     elsewhere.mkdir()
     done = cli("resume", folder, folder=elsewhere)
-    assert "2 of 4 runs are done" in done.stderr and f"took up {broken}" in done.stderr
+    assert "2 of 4 runs are done" in done.stderr and f"took over {broken}" in done.stderr
     assert "run 4 of 4 (block 1 of 1)" in done.stderr and "run 3 of 4" not in done.stderr
     complete(folder)
     assert planned(folder) == before, "the plan, and with it the order, is as it was"
@@ -121,7 +121,7 @@ def test_a_run_of_which_nothing_else_is_left_is_kept_aside_and_done_again(
     known = steps(broken)
     done = cli("resume", broken)
     kept = folder / f"{broken.name}.lost-1"
-    assert f"{broken.name} broke off; it is kept as {kept.name}" in done.stderr
+    assert f"{broken.name} was cut short; it is kept as {kept.name}" in done.stderr
     assert steps(kept) == known and meta(kept)["session"]["index"] == 1
     complete(folder)
 
@@ -137,7 +137,7 @@ def test_a_workload_that_still_runs_is_not_started_a_second_time(cli: Cli, tmp_p
     os.kill(recorder.pid, signal.SIGKILL)
     recorder.wait()
     told = cli("resume", folder, code=2).stderr
-    assert f"goes on without its recorder; gpuwatch attach --record {path}" in told
+    assert f"has lost its recorder; gpuwatch attach --record {path}" in told
     assert f"gpuwatch stop {path} ends it" in told
     cli("stop", path)
     (problem,) = planned(folder).problems[2]
@@ -248,9 +248,9 @@ def test_what_a_study_has_to_say_afterwards_is_said_when_it_was_gone_on_with(
 @pytest.mark.parametrize(
     ("change", "why"),
     [
-        ({"host": "elsewhere"}, "was recorded on elsewhere, and this is"),
-        ({"host": None}, "did not note all it takes"),
-        ({"working_directory": None}, "did not note all it takes"),
+        ({"host": "elsewhere"}, "was recorded on elsewhere; this is"),
+        ({"host": None}, "stored too little to resume it"),
+        ({"working_directory": None}, "stored too little to resume it"),
         ({"working_directory": "/nowhere/at/all"}, "is gone: /nowhere/at/all; create it again"),
     ],
 )

@@ -198,5 +198,5 @@ def test_what_cannot_be_run_is_one_error(argv: list[str], said: str) -> None:
 
 
 def test_a_file_that_is_not_there_is_an_error_with_its_name() -> None:
-    with pytest.raises(StorageError, match=r"nowhere\.toml is not there"):
+    with pytest.raises(StorageError, match=r"nowhere\.toml does not exist"):
         dispatch(["study", "nowhere.toml"])

@@ -14,10 +14,11 @@ import pytest
 from gpuwatch.cli.dispatch import dispatch
 from gpuwatch.cli.options.launch import Design
 from gpuwatch.core.errors import UsageError
-from gpuwatch.core.models import Environment, Workload
+from gpuwatch.core.models import Environment, LaunchSpec, Prepared, Workload
 from gpuwatch.recorder import control, study
 from gpuwatch.recorder.api import Request, record
 from gpuwatch.recorder.observer import Observer
+from gpuwatch.runners.bare import BareRunner
 from gpuwatch.session.reading.reader import SessionReader
 from gpuwatch.session.study.plan import Part, Plan, read
 from tests.conftest import Cli
@@ -191,6 +192,24 @@ def test_a_summary_that_takes_long_is_rewritten_at_the_end_of_each_block_only(
     part = Part("p", (Workload("true", "command", ("true",)),), both, blocks=2, warmup_blocks=1)
     assert record(Request((part,), tmp_path / "out", seed=1), Observer(print)) == 0
     assert runs == [1, 2, 4, 6], "the first one is how it is known"
+
+
+def test_a_note_on_an_environment_is_shown_once_for_all_runs_of_a_study(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    prepare = BareRunner.prepare
+
+    def noted(runner: BareRunner, spec: LaunchSpec, say: Callable[[str], None]) -> Prepared:
+        say("a note")
+        return prepare(runner, spec, say)
+
+    monkeypatch.setattr(BareRunner, "prepare", noted)
+    both = (Environment("bare", "bare#1"), Environment("bare", "bare#2"))
+    part = Part("p", (Workload("true", "command", ("true",)),), both)
+    messages: list[str] = []
+    assert record(Request((part,), tmp_path / "out"), Observer(messages.append)) == 0
+    assert messages.count("a note") == 1
 
 
 def test_a_stop_ends_the_rest_between_runs_at_once(cli: Cli, tmp_path: Path) -> None:

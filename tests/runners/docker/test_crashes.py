@@ -119,10 +119,10 @@ def test_a_sweep_ends_what_no_session_leads_to(
             api.start(copy)
     # Another gpuwatch of this user may sweep first: then that one tells of it.
     told = cleanup.remove(connect(), running=False)
-    assert set(told) <= {f"removed container {name}-created (created): its run is forgotten"}
+    assert set(told) <= {f"removed container {name}-created (created): its run is gone"}
     assert f"{name}-created" not in containers(api, tmp_path)
     told = DockerRunner().sweep()
-    assert set(told) <= {f"removed container {name}-running (running): its run is forgotten"}
+    assert set(told) <= {f"removed container {name}-running (running): its run is gone"}
     assert sorted(containers(api, tmp_path)) == sorted([name, kept.run.handle()["name"]])
 
 

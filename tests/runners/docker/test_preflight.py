@@ -164,7 +164,7 @@ def test_a_runtime_or_a_specification_of_cdi_gives_gpus(tmp_path: Path) -> None:
     assert problem and problem.hint and "--device-name-strategy=uuid" in problem.hint
     spec.write_text(f"kind: nvidia.com/gpu\ndevices:\n- name: {UUID}\n")
     assert gpus.problem((UUID,), info) is None
-    given = gpus.gift((UUID,), info)
+    given = gpus.request_for((UUID,), info)
     assert given.requests[0]["Driver"] == "cdi" and given.text == f"cdi nvidia.com/gpu={UUID}"
 
 

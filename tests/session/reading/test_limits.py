@@ -123,7 +123,7 @@ def test_ticks_in_one_nanosecond_each_are_read_in_part(
     monkeypatch.setattr(every_sample, "TICKS", 20_000)
     with SessionReader(path) as reader:
         source_of(reader).edges(0, 13 * S)
-        assert list(reader.left_out) == ["of the samples 20,000 in a row are read"]
+        assert list(reader.left_out) == ["only 20,000 samples in a row are read"]
     with SessionReader(path) as reader:
         assert len(source_of(reader, exact=True).edges(0, 13 * S)) > 60_000
         assert not reader.left_out

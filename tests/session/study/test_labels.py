@@ -21,10 +21,10 @@ from gpuwatch.session.study.label import (
     LONGEST_NOTE,
     NONE,
     Label,
-    named,
-    noted,
-    retagged,
-    tagged,
+    clean_name,
+    clean_note,
+    clean_tag,
+    with_tags,
 )
 from gpuwatch.session.study.labels import LABELS
 
@@ -35,7 +35,7 @@ def name(folder: Path, key: str, text: str) -> Label:
 
 def test_what_is_written_is_read_again_and_private(tmp_path: Path) -> None:
     name(tmp_path, "01-bare.gpuwatch", "first")
-    labels.change(tmp_path, "", lambda label: retagged(label, ["fast", "x"], []))
+    labels.change(tmp_path, "", lambda label: with_tags(label, ["fast", "x"], []))
     assert labels.read(tmp_path) == {
         "01-bare.gpuwatch": Label(name="first"),
         "": Label(tags=("fast", "x")),
@@ -55,7 +55,9 @@ def test_the_file_goes_with_the_last_label(tmp_path: Path) -> None:
 
 def test_a_refused_change_leaves_no_file(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="17 tags"):
-        labels.change(tmp_path, "", lambda label: retagged(label, [f"t{n}" for n in range(17)], []))
+        labels.change(
+            tmp_path, "", lambda label: with_tags(label, [f"t{n}" for n in range(17)], [])
+        )
     assert os.listdir(tmp_path) == []
 
 
@@ -129,16 +131,16 @@ def test_hostile_labels_are_cleaned_and_limited(tmp_path: Path) -> None:
 @pytest.mark.parametrize("text", ["last", "a/b", "x.gpuwatch", "tag:x", "-x", "y" * 81])
 def test_a_name_that_commands_take_for_something_else_is_refused(text: str) -> None:
     with pytest.raises(UsageError):
-        named(text)
+        clean_name(text)
 
 
 @pytest.mark.parametrize("text", ["", "a b", "a,b", "a:b", "+a", "-a", "y" * 33])
 def test_what_is_no_tag_is_refused(text: str) -> None:
     with pytest.raises(UsageError):
-        tagged(text)
+        clean_tag(text)
 
 
-@pytest.mark.parametrize(("take", "most"), [(named, 80), (noted, 2000)])
+@pytest.mark.parametrize(("take", "most"), [(clean_name, 80), (clean_note, 2000)])
 def test_what_is_too_long_is_told_with_its_whole_length(
     take: Callable[[str], str], most: int
 ) -> None:
@@ -147,12 +149,12 @@ def test_what_is_too_long_is_told_with_its_whole_length(
 
 
 def test_lines_of_a_name_are_joined_and_none_is_lost() -> None:
-    assert named("one\r\ntwo\rthree") == "one two three"
+    assert clean_name("one\r\ntwo\rthree") == "one two three"
 
 
 def test_what_is_no_tag_says_all_that_a_tag_may_not_be() -> None:
     with pytest.raises(UsageError, match="and does not start with \\+ or -"):
-        tagged("-x")
+        clean_tag("-x")
 
 
 @pytest.mark.parametrize(
@@ -174,13 +176,13 @@ def test_trouble_with_the_file_names_what_mends_it(
         patched.setattr(os, "open", refused)
         with pytest.raises(StorageError, match=hint):
             name(tmp_path, "", "x")
-        problem = labels.looked_at(tmp_path)[1]
+        problem = labels.read_with_problem(tmp_path)[1]
     assert problem is not None and problem.endswith(hint)
 
 
 def test_no_file_is_no_problem_and_a_damaged_one_is(tmp_path: Path) -> None:
-    assert labels.looked_at(tmp_path) == ({}, None)
+    assert labels.read_with_problem(tmp_path) == ({}, None)
     (tmp_path / LABELS).write_text("garbage")
-    found, problem = labels.looked_at(tmp_path)
+    found, problem = labels.read_with_problem(tmp_path)
     assert found == {} and problem is not None
     assert problem.endswith("is not gpuwatch's: it does not hold labels; move it elsewhere")

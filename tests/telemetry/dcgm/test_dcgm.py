@@ -18,8 +18,8 @@ from gpuwatch.telemetry.dcgm.source import (
     LOCK,
     NOT_NEEDED,
     DcgmSource,
+    better,
     check_dcgm,
-    chosen,
     open_dcgm,
 )
 from gpuwatch.telemetry.nvml.errors import Unavailable
@@ -126,12 +126,12 @@ def _channel(source: str, reason: str | None = None, metric: str = DRAM) -> Chan
 def test_gpm_comes_before_dcgm_and_dcgm_before_a_glimpse() -> None:
     gpm, dcgm = _channel("NVML GPM metric 10"), _channel("DCGM field 1005")
     glimpse, gone = _channel("NVML nvmlDeviceGetPcieThroughput"), _channel("DCGM", "gone")
-    assert chosen(gpm, dcgm) is gpm
-    assert chosen(_channel("NVML GPM metric 10", "lost"), dcgm) is dcgm
-    assert chosen(glimpse, dcgm) is dcgm
-    assert chosen(glimpse, gone) is glimpse
-    assert chosen(_channel("NVML", "no GPM"), gone) is gone
-    assert chosen(None, dcgm) is dcgm
+    assert better(gpm, dcgm) is gpm
+    assert better(_channel("NVML GPM metric 10", "lost"), dcgm) is dcgm
+    assert better(glimpse, dcgm) is dcgm
+    assert better(glimpse, gone) is glimpse
+    assert better(_channel("NVML", "no GPM"), gone) is gone
+    assert better(None, dcgm) is dcgm
 
 
 class _Gpus:

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from gpuwatch.telemetry.nvml import gpm_metrics
-from gpuwatch.telemetry.nvml.gpm_metrics import WANTED, due, judged, period
+from gpuwatch.telemetry.nvml.gpm_metrics import WANTED, due, period, reading_of
 from tests.cli.commands.test_record import sessions
 from tests.conftest import Cli
 from tests.fake_nvml import NO_PERMISSION, NOT_SUPPORTED, FakeDriver
@@ -383,16 +383,16 @@ def test_a_recording_measures_the_bandwidth(driver: FakeDriver, cli: Cli, tmp_pa
 
 def test_what_cannot_be_is_no_value() -> None:
     share, rate = WANTED[0], WANTED[7]
-    assert judged(share, 0, 45.5).value == pytest.approx(0.455)
-    assert judged(share, 0, 100.4).value == 1.0
-    assert judged(rate, 0, 2.0).value == 2 * 2**20
+    assert reading_of(share, 0, 45.5).value == pytest.approx(0.455)
+    assert reading_of(share, 0, 100.4).value == 1.0
+    assert reading_of(rate, 0, 2.0).value == 2 * 2**20
     for wanted, raw in [
         *((share, raw) for raw in (math.nan, math.inf, -1.0, -0.0, 102.0, 1.8e17)),
         *((rate, raw) for raw in (math.nan, math.inf, -1.0, 1.8e13)),
     ]:
-        reading = judged(wanted, 0, raw)
+        reading = reading_of(wanted, 0, raw)
         assert reading.value is None and reading.reason
-    assert "no permission" in str(judged(share, NO_PERMISSION, 0.0).reason)
+    assert "no permission" in str(reading_of(share, NO_PERMISSION, 0.0).reason)
 
 
 def test_pairs_are_at_most_ten_a_second_and_divide_a_long_interval() -> None:
@@ -420,5 +420,5 @@ def test_pairs_end_shortly_before_the_recording_s_samples(interval: float) -> No
 
 def test_what_a_mig_device_s_links_move_is_the_whole_gpu_s() -> None:
     for wanted in WANTED:
-        given = judged(wanted, 0, 10.0, mig=True)
+        given = reading_of(wanted, 0, 10.0, mig=True)
         assert (given.value is None) == ("pcie" in wanted.metric or "nvlink" in wanted.metric)

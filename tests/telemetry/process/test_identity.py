@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from gpuwatch.telemetry.process.identity import identify, named, place_of
+from gpuwatch.telemetry.process.identity import identify, place_of, with_user_name
 from gpuwatch.telemetry.process.users import Users
 from tests.cli.commands.test_record import until
 
@@ -125,7 +125,7 @@ def test_a_directory_that_does_not_answer_holds_nobody_up() -> None:
     assert [users.name(uid) for uid in range(5001, 5101)] == [f"uid {n}" for n in range(5001, 5101)]
     assert time.monotonic() - begin < 1.0
     assert told.user == f"uid {os.getuid()}" and told.reason is None
-    assert named(told, users) is told
+    assert with_user_name(told, users) is told
     answer.set()
-    until(lambda: named(told, users).user == f"user{os.getuid()}")
+    until(lambda: with_user_name(told, users).user == f"user{os.getuid()}")
     until(lambda: users.name(5100) == "user5100")

@@ -119,7 +119,7 @@ _DATA_TYPE = "a `run` line with `device` and `dtype` gives the data type (docs/s
 
 
 def _measured(rates: Rates) -> str | None:
-    """Hint that measured bytes would settle the bound, and why there are none."""
+    """Hint that measured bytes would settle the bound, and why they are missing."""
     if not rates.on_gpu:
         return None
     reason = f" ({rates.unmeasured})" if rates.unmeasured else ""
@@ -180,8 +180,8 @@ def _shares(
     parts = []
     if compute is not None:
         at_clock = _at_clock(of_compute, compute, rates)
-        also = "" if at_clock is None else f" ({units.percent(at_clock)} at the clock it had)"
-        parts.append(f"{units.percent(of_compute)} of the {compute.text}{also}")
+        clock_note = "" if at_clock is None else f" ({units.percent(at_clock)} at the clock it had)"
+        parts.append(f"{units.percent(of_compute)} of the {compute.text}{clock_note}")
     if bandwidth is not None:
         parts.append(
             f"{_SHORT[point.bytes_kind]} at {units.percent(of_bandwidth)} of the {bandwidth.text}"
@@ -237,7 +237,7 @@ def idle_of(rates: Rates) -> float | None:
     if rates.on_gpu:
         used = rates.sm_activity if rates.busy is None else rates.busy
     else:
-        known = (each for each in (rates.busy, rates.own_cores) if each is not None)
+        known = (share for share in (rates.busy, rates.own_cores) if share is not None)
         used = next(known, rates.cores_busy)
     return None if used is None else min(1.0, max(0.0, 1 - used))
 

@@ -19,7 +19,7 @@ from gpuwatch.session.rows import DeviceRow
 
 BANDWIDTH = "bandwidth"
 MEASURED, PEAK, SHEET = "measured", "peak", "sheet"
-MEND = "`gpuwatch calibrate` measures the ceilings of this machine"
+CALIBRATE = "`gpuwatch calibrate` measures the ceilings of this machine"
 
 _TEXTS = {PEAK: "peak at maximum clock", SHEET: "data-sheet peak"}
 _DATA_TYPES = {
@@ -55,8 +55,8 @@ class Missing:
     """Reason and hint where a measured ceiling is unknown."""
 
     reason: str | None = None
-    """Why there is none although the device was calibrated; ``None``: unknown."""
-    hint: str = MEND
+    """Why it is unknown although the device was calibrated; ``None``: not known."""
+    hint: str = CALIBRATE
 
 
 NEVER_MEASURED = Missing()
@@ -86,7 +86,7 @@ def ceilings_of(
     """
     every = every_ceiling_of(meta, devices, device_id)
     best = {
-        name: next((each for each in of_name if each.kind in (MEASURED, PEAK)), None)
+        name: next((ceiling for ceiling in of_name if ceiling.kind in (MEASURED, PEAK)), None)
         for name, of_name in every.items()
     }
     return {name: ceiling for name, ceiling in best.items() if ceiling is not None}
@@ -143,7 +143,7 @@ def _of_device(meta: Mapping[str, JSON], device: DeviceRow) -> list[Ceiling]:
     for document in _documents(meta, device):
         for name, entry in mapping(document.get("ceilings")).items():
             measured = _measured(str(name), mapping(entry), document)
-            if measured is not None and all(each.name != name for each in ceilings):
+            if measured is not None and all(ceiling.name != name for ceiling in ceilings):
                 ceilings.append(measured)
     if device.kind == "gpu":
         ceilings += _peaks(peaks_of(device), PEAK)
@@ -164,7 +164,7 @@ def _plain(attributes: Mapping[str, JSON]) -> dict[str, JSON]:
 def _documents(meta: Mapping[str, JSON], device: DeviceRow) -> list[Mapping[str, JSON]]:
     """The calibrations of this device, by UUID, or by name without one."""
     stored = meta.get("ceilings")
-    documents = [mapping(each) for each in (stored if isinstance(stored, list) else [stored])]
+    documents = [mapping(entry) for entry in (stored if isinstance(stored, list) else [stored])]
     matching = []
     for document in documents:
         calibrated = mapping(document.get("device"))
@@ -195,7 +195,7 @@ def _measured(name: str, entry: Mapping[str, JSON], document: Mapping[str, JSON]
         how.append(f"while the run has torch {document['run_torch']}")
         text += ", by another torch"
     unit = "By/s" if name == BANDWIDTH else "FLOP/s"
-    warnings = dict.fromkeys(clean(each) for each in warnings_of(entry, document))
+    warnings = dict.fromkeys(clean(warning) for warning in warnings_of(entry, document))
     doubt = "; ".join(warnings) or None
     source = f"gpuwatch calibrate: {', '.join(how)}"
     return Ceiling(name, value, unit, MEASURED, text, source, doubt)
@@ -222,10 +222,10 @@ def _sum(ceilings: Sequence[Ceiling]) -> Ceiling:
         return first
     return Ceiling(
         first.name,
-        sum(each.value for each in ceilings),
+        sum(ceiling.value for ceiling in ceilings),
         first.unit,
         first.kind,
         f"{first.text}, sum over {len(ceilings)} GPUs",
-        "; ".join(dict.fromkeys(each.source for each in ceilings)),
-        "; ".join(dict.fromkeys(each.doubt for each in ceilings if each.doubt)) or None,
+        "; ".join(dict.fromkeys(ceiling.source for ceiling in ceilings)),
+        "; ".join(dict.fromkeys(ceiling.doubt for ceiling in ceilings if ceiling.doubt)) or None,
     )

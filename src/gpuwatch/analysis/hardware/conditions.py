@@ -84,24 +84,26 @@ def shared(
     """Findings on other processes on the run's GPUs, and on a workload that is on none of them."""
     ids = [gpu.id for gpu in gpus]
     others = [
-        each
-        for each in processes
-        if each.device in ids and each.owned is False and (each.running or each.t > window.start)
+        process
+        for process in processes
+        if process.device in ids
+        and process.owned is False
+        and (process.running or process.t > window.start)
     ]
-    others.sort(key=lambda each: -(each.bytes or 0))
-    served = any(MPS_SERVER in (each.name or "") for each in others)
-    found = [_others(others)] if others and not served else []
+    others.sort(key=lambda process: -(process.bytes or 0))
+    served = any(MPS_SERVER in (process.name or "") for process in others)
+    findings = [_others(others)] if others and not served else []
     held, busy = metrics.get("process.gpu.memory.usage"), metrics.get("hw.gpu.utilization")
     absent = held is not None and held.method is Method.MEASURED and held.max == 0
     share = None if busy is None else busy.mean
-    says = str(run.get("device") or "").startswith("cuda")
-    if ids and absent and says and not served and share is not None and share >= _BUSY:
-        found.append(_elsewhere(ids, share))
-    return found
+    reports_cuda = str(run.get("device") or "").startswith("cuda")
+    if ids and absent and reports_cuda and not served and share is not None and share >= _BUSY:
+        findings.append(_elsewhere(ids, share))
+    return findings
 
 
 def _others(others: Sequence[GpuProcessRow]) -> Finding:
-    named = [_name(each) for each in others[:_MOST_NAMED]]
+    named = [_name(process) for process in others[:_MOST_NAMED]]
     if len(others) > _MOST_NAMED:
         named.append(f"{len(others) - _MOST_NAMED} more")
     was = "another process was" if len(others) == 1 else "other processes were"

@@ -225,10 +225,10 @@ def _uncounted(count: Mapping[str, JSON]) -> Finding | None:
     listed, operators = count.get("uncounted_operators"), count.get("operators")
     if not total or not isinstance(listed, list) or not isinstance(operators, list):
         return None
-    names = {str(each).rpartition(" x")[0] for each in listed}
+    names = {str(entry).rpartition(" x")[0] for entry in listed}
     sizes = {
-        str(mapping(each).get("name")): number(mapping(each).get("bytes")) or 0.0
-        for each in operators
+        str(mapping(operator).get("name")): number(mapping(operator).get("bytes")) or 0.0
+        for operator in operators
     }
     moved = {name: size for name, size in sizes.items() if name in names and size > 0}
     share = sum(moved.values()) / total

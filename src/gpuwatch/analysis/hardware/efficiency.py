@@ -80,7 +80,7 @@ class Efficiency:
     @property
     def warnings(self) -> tuple[str, ...]:
         """Texts of the findings that are warnings."""
-        return tuple(each.text for each in self.findings if each.warning)
+        return tuple(finding.text for finding in self.findings if finding.warning)
 
 
 @dataclass(frozen=True)
@@ -163,7 +163,7 @@ def efficiency_of(
         traffic=traffic,
         energy=energy_of(samples, ids, window, steps, work.samples, metrics[COUNTER].reason),
         roofline=roofline,
-        findings=tuple(sorted(findings, key=lambda each: not each.warning)),
+        findings=tuple(sorted(findings, key=lambda finding: not finding.warning)),
     )
 
 
@@ -181,12 +181,12 @@ def _mean(metrics: Metrics, name: str) -> float | None:
 
 def _means(by_device: Mapping[str, Metrics], ids: Sequence[str]) -> Means:
     return {
-        each: {
+        id_: {
             name: statistic.mean
-            for name, statistic in by_device.get(each, {}).items()
+            for name, statistic in by_device.get(id_, {}).items()
             if statistic.mean is not None
         }
-        for each in ids
+        for id_ in ids
     }
 
 
@@ -208,10 +208,10 @@ def _mfu(
         return unknown("1", "a CPU's peak is not known: see the share of the measured product")
     if data_type is None:
         return unknown("1", "the workload did not report a data type whose peak is known")
-    peak = next((each for each in every.get(data_type, ()) if each.kind == PEAK), None)
+    peak = next((ceiling for ceiling in every.get(data_type, ()) if ceiling.kind == PEAK), None)
     if peak is None:
-        found = (peaks_of(gpu).get(data_type) for gpu in gpus)
-        reason = next((each.reason for each in found if each and each.reason), None)
+        peaks = (peaks_of(gpu).get(data_type) for gpu in gpus)
+        reason = next((peak_.reason for peak_ in peaks if peak_ and peak_.reason), None)
         return unknown("1", reason or f"the {data_type} peak of this GPU is not known")
     source = (
         f"model FLOP (forward and backward) per second over the {peak.text}, "

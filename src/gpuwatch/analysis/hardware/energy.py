@@ -80,7 +80,7 @@ def _per_sample(energy: MeasuredValue, batch: float | None) -> MeasuredValue:
 
 def _unfit(window: Window, steps: int | None) -> str:
     if not steps:
-        return "there are no timed steps that were sampled"
+        return "no timed step was sampled"
     if window.seconds < SHORTEST:
         length = units.milliseconds(window.seconds)
         return f"the timed steps took {length}: energy needs at least a second"
@@ -94,18 +94,18 @@ def with_energy(
     window: Window,
 ) -> Mapping[str, Statistic]:
     """``metrics`` with the energy of ``gpus`` replaced by that of :func:`gpu_energy`."""
-    found = metrics.get(COUNTER)
-    if found is None or found.max is None:
+    statistic = metrics.get(COUNTER)
+    if statistic is None or statistic.max is None:
         return metrics
     figure = gpu_energy(samples, gpus, window)
     if figure.value is None:
-        missing = unavailable(found.unit, found.source, figure.reason or "not known")
+        missing = unavailable(statistic.unit, statistic.source, figure.reason or "not known")
         return {**metrics, COUNTER: missing}
     mean, p50, p95 = (
-        v * figure.value / found.max if v is not None and found.max > 0 else None
-        for v in (found.mean, found.p50, found.p95)
+        v * figure.value / statistic.max if v is not None and statistic.max > 0 else None
+        for v in (statistic.mean, statistic.p50, statistic.p95)
     )
-    scaled = replace(found, source=figure.source, mean=mean, p50=p50, p95=p95, max=figure.value)
+    scaled = replace(statistic, source=figure.source, mean=mean, p50=p50, p95=p95, max=figure.value)
     return {**metrics, COUNTER: scaled}
 
 
@@ -136,25 +136,25 @@ def gpu_energy(samples: Sequence[Samples], gpus: Sequence[str], window: Window) 
 
 
 def _gpu(samples: Sequence[Samples], gpu: str, window: Window) -> MeasuredValue:
-    of_gpu = {each.channel.metric: each for each in samples if each.channel.device == gpu}
+    of_gpu = {series.channel.metric: series for series in samples if series.channel.device == gpu}
     by_counter = (COUNTER, added, _dated, "energy counter")
     by_power = (POWER, integral, _scattered, "integral of power over time")
     ways = (by_counter, by_power) if window.seconds >= COUNTER_FROM else (by_power, by_counter)
     reasons = []
     for metric, over, error, name in ways:
-        found = of_gpu.get(metric)
-        if found is None:
+        series = of_gpu.get(metric)
+        if series is None:
             reasons.append(f"{name}: not sampled")
             continue
-        part = over(found.values, window)
+        part = over(series.values, window)
         if part.coverage < FULL:
-            reasons.append(f"{name}: {found.channel.reason or _covers(part.coverage)}")
+            reasons.append(f"{name}: {series.channel.reason or _covers(part.coverage)}")
         elif part.total <= 0:
             still = "did not move" if metric == COUNTER else "was 0"
             reasons.append(f"{name}: {still} in {units.number(window.seconds, 's', '.3g')}")
         else:
-            source = f"{name} ({found.channel.source}){error(found.values, window)}"
-            source += "".join(f"; {each}" for each in reasons if "did not move" in each)
+            source = f"{name} ({series.channel.source}){error(series.values, window)}"
+            source += "".join(f"; {reason}" for reason in reasons if "did not move" in reason)
             return MeasuredValue(part.total / part.coverage, "J", Method.MEASURED, source)
     return unknown("J", "; ".join(reasons))
 
@@ -182,13 +182,13 @@ def _scattered(values: Sequence[tuple[int, float]], window: Window) -> str:
 
 
 def _cpu(samples: Sequence[Samples], window: Window) -> MeasuredValue:
-    found = next((each for each in samples if each.channel.metric == CPU_POWER), None)
-    if found is None:
+    series = next((series for series in samples if series.channel.metric == CPU_POWER), None)
+    if series is None:
         return unknown("J", "the power of the CPU packages was not sampled")
-    part = integral(found.values, window)
+    part = integral(series.values, window)
     if part.coverage < FULL:
-        return unknown("J", found.channel.reason or _covers(part.coverage))
-    source = f"integral of power over time ({found.channel.source})"
+        return unknown("J", series.channel.reason or _covers(part.coverage))
+    source = f"integral of power over time ({series.channel.source})"
     return MeasuredValue(part.total / part.coverage, "J", Method.MEASURED, source)
 
 

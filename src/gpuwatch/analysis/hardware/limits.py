@@ -38,11 +38,11 @@ def limit_of(gpus: Sequence[DeviceRow], data_type: str | None) -> Ceiling | None
     if data_type is None or not gpus:
         return None
     types = [computed_in(data_type, _plain(gpu), gpu.name) for gpu in gpus]
-    found = [peaks_of(gpu).get(name) for gpu, name in zip(gpus, types, strict=True)]
-    values = [peak.value for peak in found if peak is not None and peak.value]
+    peaks_ = [peaks_of(gpu).get(name) for gpu, name in zip(gpus, types, strict=True)]
+    values = [peak.value for peak in peaks_ if peak is not None and peak.value]
     if len(values) < len(gpus):
         return None
-    first = found[0]
+    first = peaks_[0]
     text = f"{types[0]} peak at maximum clock"
     if types[0] != data_type:
         text += f", as the GPU has no cores for {data_type}"

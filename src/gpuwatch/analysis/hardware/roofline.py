@@ -46,7 +46,7 @@ class Roofline:
     @property
     def compute(self) -> tuple[Ceiling, ...]:
         """The compute ceilings in FLOP/s, highest first."""
-        ceilings = (each for each in self.ceilings.values() if each.unit == "FLOP/s")
+        ceilings = (ceiling for ceiling in self.ceilings.values() if ceiling.unit == "FLOP/s")
         return tuple(sorted(ceilings, key=lambda ceiling: -ceiling.value))
 
     @property
@@ -54,14 +54,14 @@ class Roofline:
         """How to get measured ceilings; ``None`` if they are known, or there is no point."""
         names = [name for name in (BANDWIDTH, self.data_type) if name]
         known = [self.ceilings.get(name) for name in names]
-        if not self.points or all(each and each.kind == MEASURED for each in known):
+        if not self.points or all(ceiling and ceiling.kind == MEASURED for ceiling in known):
             return None
         return self.no_ceilings.hint
 
     @property
     def hints(self) -> tuple[str, ...]:
         """What would tell more: how to fix the verdict's cause, how to get ceilings."""
-        return tuple(dict.fromkeys(each for each in (self.verdict.hint, self.missing) if each))
+        return tuple(dict.fromkeys(hint for hint in (self.verdict.hint, self.missing) if hint))
 
 
 def roofline_of(

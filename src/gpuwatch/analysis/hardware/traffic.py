@@ -51,28 +51,30 @@ def traffic_of(
     ``steps`` is ``None`` where the window is not that of the timed steps; ``missing`` is the reason
     for a run without GPUs.
     """
-    found = {each.channel.device: each for each in samples if each.channel.metric == METRIC}
+    by_device = {
+        series.channel.device: series for series in samples if series.channel.metric == METRIC
+    }
     if not devices:
         return _unknown(missing or "the run used no GPU, and only GPUs count bytes to memory")
-    without = [device for device in devices if device not in found]
+    without = [device for device in devices if device not in by_device]
     if without:
         return _unknown(f"the memory bandwidth of {', '.join(without)} was not sampled")
-    integrals = [integral(found[device].values, window) for device in devices]
-    coverage = min(each.coverage for each in integrals)
-    sources = dict.fromkeys(found[device].channel.source for device in devices)
+    integrals = [integral(by_device[device].values, window) for device in devices]
+    coverage = min(part.coverage for part in integrals)
+    sources = dict.fromkeys(by_device[device].channel.source for device in devices)
     source = f"integral of the measured bandwidth ({'; '.join(sources)})"
     if coverage <= 0:
-        reasons = dict.fromkeys(found[device].channel.reason or "" for device in devices)
+        reasons = dict.fromkeys(by_device[device].channel.reason or "" for device in devices)
         reason = "; ".join(text for text in reasons if text)
         return _unknown(reason or "no sample of the memory bandwidth fell into the window")
     known = units.percent(coverage)
     if coverage >= FULL:
-        value = sum(each.total / each.coverage for each in integrals)
+        value = sum(part.total / part.coverage for part in integrals)
         source += f", scaled from the {known} of the window that its samples cover"
         total = MeasuredValue(value, "By", Method.MEASURED, source)
     else:
         reason = f"samples cover only {known} of the window"
-        value = sum(each.total for each in integrals)
+        value = sum(part.total for part in integrals)
         total = MeasuredValue(value, "By", Method.BOUND, source, reason)
     return Traffic(
         total,

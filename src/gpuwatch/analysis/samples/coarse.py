@@ -26,8 +26,8 @@ from gpuwatch.analysis.samples.every_sample import (
 )
 from gpuwatch.analysis.samples.long_window import (
     BUCKET_NS,
-    Aside,
     LongWindow,
+    ParallelRead,
     read_halved,
     read_window,
 )
@@ -58,13 +58,15 @@ _STEPS = (
 )
 
 
-def source_of(reader: SessionReader, *, exact: bool = False, aside: Aside | None = None) -> Source:
+def source_of(
+    reader: SessionReader, *, exact: bool = False, parallel: ParallelRead | None = None
+) -> Source:
     """How to read a session: from its tiers where it is long, unless ``exact``.
 
-    ``aside``: reads half of the channels on another core, where there are many.
+    ``parallel``: reads half of the channels on another core, where there are many.
     """
     every = EverySample(reader, exact=exact)
-    return every if exact or not _long(reader) else FromTiers(reader, every, aside)
+    return every if exact or not _long(reader) else FromTiers(reader, every, parallel)
 
 
 def _long(reader: SessionReader) -> bool:
@@ -86,9 +88,9 @@ class FromTiers:
     """Source of a long session: step lines and samples in ten-second buckets."""
 
     def __init__(
-        self, reader: SessionReader, every: EverySample, aside: Aside | None = None
+        self, reader: SessionReader, every: EverySample, parallel: ParallelRead | None = None
     ) -> None:
-        self._reader, self._every, self._aside = reader, every, aside
+        self._reader, self._every, self._parallel = reader, every, parallel
         self._steps: Sequence[StepLine] | None = None
         self._window_read: _WindowData | None = None
         self._notes: dict[str, None] = {}
@@ -168,10 +170,10 @@ class FromTiers:
 
     def _read(self, window: Window) -> _WindowData:
         ids = [channel.id for channel in self._reader.channels()]
-        if self._aside is None or len(ids) < _SEVERAL:
+        if self._parallel is None or len(ids) < _SEVERAL:
             read = read_window(self._reader, ids, window)
         else:
-            read = read_halved(self._reader, ids, window, self._aside)
+            read = read_halved(self._reader, ids, window, self._parallel)
         counted = max((counts.sum() for counts in read.counts), default=0)
         counted += sum(
             np.count_nonzero((t >= window.start) & (t <= window.end)) for t, _ in read.ends

@@ -47,7 +47,9 @@ def cpu_shares(
 def logical_cores(devices: Sequence[DeviceRow]) -> int | None:
     """Number of logical cores of the machine; ``None`` where unknown."""
     of_cpu = (
-        number(each.attributes.get("core.logical.count")) for each in devices if each.kind == "cpu"
+        number(device.attributes.get("core.logical.count"))
+        for device in devices
+        if device.kind == "cpu"
     )
     known = next(of_cpu, None)
     return int(known) if known is not None and 1 <= known < 1e6 else None

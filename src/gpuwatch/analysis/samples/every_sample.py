@@ -148,7 +148,7 @@ def ticks_between(
     t, values = array("q"), [array("d") for _ in channels]
     while (read := reader.tick_columns(channels, after, end, CHUNK)).n:
         if len(t) >= most:
-            reader.leave_out(f"of the samples {len(t):,} in a row are read")
+            reader.leave_out(f"only {len(t):,} samples in a row are read")
             break
         after = read.n[-1]
         t.extend(read.t)
@@ -182,10 +182,10 @@ def column_of(channel: ChannelRow, t: np.ndarray, values: np.ndarray, window: Wi
     return Column(np.concatenate([ends[:1], values[inside], ends[1:]]), None)
 
 
-def _between(t: np.ndarray, values: np.ndarray, behind: int, moment: int) -> float:
+def _between(t: np.ndarray, values: np.ndarray, index: int, moment: int) -> float:
     """The value at ``moment``, before sample ``behind``; NaN without a sample on either side."""
-    if behind == 0 or behind == t.size:
+    if index == 0 or index == t.size:
         return np.nan
-    low, high = float(values[behind - 1]), float(values[behind])
-    since, span = moment - int(t[behind - 1]), int(t[behind] - t[behind - 1])
+    low, high = float(values[index - 1]), float(values[index])
+    since, span = moment - int(t[index - 1]), int(t[index] - t[index - 1])
     return low + (high - low) * since / span if span > 0 else np.nan

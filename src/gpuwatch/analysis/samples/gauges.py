@@ -152,7 +152,7 @@ def _columns(
             return rows, max(1, round(last[0] / len(mean)))
     rows = [(int(t), tuple(values)) for _, t, *values in islice(reader.all_ticks(channels), TICKS)]
     if len(rows) == TICKS:
-        reader.leave_out(f"of the samples the first {TICKS:,} are read")
+        reader.leave_out(f"only the first {TICKS:,} samples are read")
     return rows, 1
 
 

@@ -45,7 +45,7 @@ class LongWindow:
     """Samples drawn evenly over the window."""
 
 
-Aside = Callable[
+ParallelRead = Callable[
     [Callable[[], LongWindow]], AbstractContextManager[Callable[[], "LongWindow | None"]]
 ]
 """Reads on another core: the function that it yields waits for the result; ``None``: failure."""
@@ -69,20 +69,20 @@ def read_window(reader: SessionReader, channels: Sequence[int], window: Window) 
             ticks_between(reader, channels, rest, upto),
         ),
         numbers=np.array(tier.n[:size], dtype=np.int64),
-        means=tuple(np.array(each[:size]) for each in tier.means),
-        counts=tuple(np.array(each[:size]) for each in tier.counts),
+        means=tuple(np.array(bucket_values[:size]) for bucket_values in tier.means),
+        counts=tuple(np.array(bucket_values[:size]) for bucket_values in tier.counts),
         highest=reader.tier_highest(channels, begin, behind),
-        drawn=(np.array(drawn.t, dtype=np.int64), [np.array(each) for each in drawn.values]),
+        drawn=(np.array(drawn.t, dtype=np.int64), [np.array(values) for values in drawn.values]),
     )
 
 
 def read_halved(
-    reader: SessionReader, channels: Sequence[int], window: Window, aside: Aside
+    reader: SessionReader, channels: Sequence[int], window: Window, parallel: ParallelRead
 ) -> LongWindow:
-    """Like :func:`read_window`, with the second half of ``channels`` read by ``aside``."""
+    """Like :func:`read_window`, with the second half of ``channels`` read by ``parallel``."""
     half = len(channels) // 2
-    with aside(partial(_read_anew, reader.path, channels[half:], window)) as theirs:
-        both = _joined(read_window(reader, channels[:half], window), theirs())
+    with parallel(partial(_read_anew, reader.path, channels[half:], window)) as second_half:
+        both = _joined(read_window(reader, channels[:half], window), second_half())
     return both or read_window(reader, channels, window)
 
 
@@ -97,16 +97,16 @@ def _joined(one: LongWindow, two: LongWindow | None) -> LongWindow | None:
         return None
     return LongWindow(
         whole=one.whole,
-        ends=(_beside(one.ends[0], two.ends[0]), _beside(one.ends[1], two.ends[1])),
+        ends=(_adjoined(one.ends[0], two.ends[0]), _adjoined(one.ends[1], two.ends[1])),
         numbers=one.numbers,
         means=one.means + two.means,
         counts=one.counts + two.counts,
         highest=one.highest + two.highest,
-        drawn=_beside(one.drawn, two.drawn),
+        drawn=_adjoined(one.drawn, two.drawn),
     )
 
 
-def _beside(one: Samples, two: Samples) -> Samples:
+def _adjoined(one: Samples, two: Samples) -> Samples:
     return one[0], one[1] + two[1]
 
 

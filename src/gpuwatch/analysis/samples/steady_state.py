@@ -84,7 +84,7 @@ def steady_series(times: Series) -> Steady:
     relevant = max(math.log1p(RELEVANT), noise.deviation)
     penalty = PENALTY * noise.long_run * math.log(values.size)
     starts = supported(raw, partition(values, penalty))
-    levels = [float(np.median(each)) for each in np.split(values, starts[1:])]
+    levels = [float(np.median(level)) for level in np.split(values, starts[1:])]
     at = [times.at(start) for start in starts]
     changes = tuple(
         step
@@ -126,7 +126,7 @@ def _drift(
     The series drifts where a line fits its tail better than levels do. A drift that bends into a
     level of ``fewest`` values or more has ended there.
     """
-    errors = [squared_error(each)[0] for each in np.split(values, starts[1:])]
+    errors = [squared_error(level)[0] for level in np.split(values, starts[1:])]
     for place, start in enumerate(starts):
         end = values[start:]
         time = np.arange(end.size, dtype=float)

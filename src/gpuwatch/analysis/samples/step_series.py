@@ -98,8 +98,8 @@ class StepBuckets:
         value is the mean of; ``sizes``: number of values in each bucket."""
         self._values, self._weights = values, weights
         self._entries = np.cumsum([0, *sizes])
-        behind = np.concatenate([[0.0], np.cumsum(weights)])
-        self._steps = behind[self._entries].astype(np.int64)
+        cumulative = np.concatenate([[0.0], np.cumsum(weights)])
+        self._steps = cumulative[self._entries].astype(np.int64)
         self._bins: list[int] = [0]
 
     @property
@@ -113,7 +113,7 @@ class StepBuckets:
     def binned(self, most: int) -> np.ndarray:
         width = math.ceil(self.size / most)
         places = (self.size - self._steps[1:]) // width
-        starts = [0, *(int(each) + 1 for each in np.flatnonzero(np.diff(places)))]
+        starts = [0, *(int(index) + 1 for index in np.flatnonzero(np.diff(places)))]
         if len(starts) > 1 and self._steps[starts[1]] < width / 2:
             del starts[0]
         self._bins = starts
@@ -139,8 +139,8 @@ class StepBuckets:
     def _buckets(self, begin: int, end: int) -> tuple[int, int]:
         """The buckets that hold these steps."""
         first = int(np.searchsorted(self._steps, begin, "right")) - 1
-        behind = int(np.searchsorted(self._steps, end, "left"))
-        return min(first, len(self._steps) - 2), max(behind, first + 1)
+        last = int(np.searchsorted(self._steps, end, "left"))
+        return min(first, len(self._steps) - 2), max(last, first + 1)
 
     def _of(self, begin: int, end: int) -> tuple[np.ndarray, np.ndarray]:
         at = slice(self._entries[begin], self._entries[end])

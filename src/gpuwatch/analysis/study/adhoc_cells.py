@@ -111,7 +111,7 @@ def _groups(case: list[list[Read]]) -> tuple[Group, ...]:
     names = labels(
         [
             (
-                name.before(clean(session.environment.get("label"), LONGEST)),
+                name.heading(clean(session.environment.get("label"), LONGEST)),
                 setting,
                 clean(_device_name(session), LONGEST),
                 clean(Path(session.path).parent.name, LONGEST),

@@ -33,7 +33,7 @@ def device_names(session: Summary) -> list[str]:
     if unknown_gpus(session):
         return ["GPU not known"]
     gpus = [gpu.name for gpu in used_gpus(session)]
-    return gpus or [each.name for each in session.devices if each.kind == "cpu"][:1]
+    return gpus or [device.name for device in session.devices if device.kind == "cpu"][:1]
 
 
 def baseline(sessions: Sequence[Summary]) -> int | None:

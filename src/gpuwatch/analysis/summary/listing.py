@@ -78,7 +78,9 @@ def planned(folder: Path) -> dict[str, JSON]:
     plan = read(folder)
     if plan is None:
         return {"title": None, "question": None, "environments": [], "runs": None, "places": {}}
-    environments = (clean(each.label) for part in plan.parts for each in part.environments)
+    environments = (
+        clean(environment.label) for part in plan.parts for environment in part.environments
+    )
     several = len(plan.runs) > 1
     return {
         "title": None if plan.title is None else clean(plan.title),

@@ -18,7 +18,7 @@ _WHOLE_RUN = "whole run"
 def load_notes(sessions: Sequence[Summary]) -> tuple[str, ...]:
     """A note if other programs used a fifth of the CPU's time or more, with the number of runs;
     empty if no run is known to be affected."""
-    shares = [share for each in sessions if (share := others_share(each)) is not None]
+    shares = [share for session in sessions if (share := others_share(session)) is not None]
     busy = sorted(share for share in shares if share >= BUSY)
     if not busy:
         return ()

@@ -61,7 +61,7 @@ def statistics_of(
     devices, channels = reader.devices(), reader.channels()
     used = {device.id for device in devices if device.used}
     missing, timed = _missing_reason(reader), _timed(source, steps)
-    found: dict[str, Statistic] = {}
+    statistics: dict[str, Statistic] = {}
     single: dict[tuple[str, str], Statistic] = {}
     others = dict.fromkeys(
         channel.metric for channel in channels if channel.metric not in CATALOGUE
@@ -72,17 +72,19 @@ def statistics_of(
         for channel in of_metric:
             single[channel.device, name] = _describe([channel], [columns[channel.id]])
         if name in DERIVED:
-            found[name] = _derived(name, timed, count)
+            statistics[name] = _derived(name, timed, count)
         elif name in CATALOGUE:
             pooled = [channel for channel in of_metric if channel.device in used]
             if not pooled:
-                found[name] = unavailable(CATALOGUE[name].unit, "", missing(name))
+                statistics[name] = unavailable(CATALOGUE[name].unit, "", missing(name))
                 continue
             described = _describe(pooled, [columns[channel.id] for channel in pooled])
-            found[name] = _resolved(described) if name == CPU_TIME else described
+            statistics[name] = _resolved(described) if name == CPU_TIME else described
     if mapping(reader.meta().get("workload")).get("kind") == "import":
-        found = {name: unavailable(each.unit, "", _IMPORTED) for name, each in CATALOGUE.items()}
-    return found, {
+        statistics = {
+            name: unavailable(metric.unit, "", _IMPORTED) for name, metric in CATALOGUE.items()
+        }
+    return statistics, {
         device.id: {
             channel.metric: single[device.id, channel.metric]
             for channel in channels
@@ -113,13 +115,13 @@ def _describe(channels: Sequence[ChannelRow], columns: Sequence[Column]) -> Stat
         reason=first.reason or reason,
     )
     sums = [column.sums for column in columns if column.sums is not None]
-    count = sum(each.count for each in sums)
+    count = sum(part.count for part in sums)
     if count and described.count:
         described = replace(
             described,
             count=count,
-            mean=sum(each.total for each in sums) / count,
-            max=max(each.max for each in sums if each.count),
+            mean=sum(part.total for part in sums) / count,
+            max=max(part.max for part in sums if part.count),
         )
     known = [column.coverage for column in columns if column.coverage is not None]
     if not described.count or not known:
@@ -132,9 +134,13 @@ def partly_sampled(metrics: Mapping[str, Statistic], window: Window) -> list[str
     if window.kind != "timed steps":
         return []
     by_share: dict[str, list[str]] = {}
-    for name, each in metrics.items():
-        if name.startswith("hw.gpu.") and each.coverage is not None and each.coverage < FULL:
-            by_share.setdefault(units.percent(each.coverage), []).append(name)
+    for name, statistic in metrics.items():
+        if (
+            name.startswith("hw.gpu.")
+            and statistic.coverage is not None
+            and statistic.coverage < FULL
+        ):
+            by_share.setdefault(units.percent(statistic.coverage), []).append(name)
     return [
         f"sampled over only {share} of the timed steps, and statistics cover only that part: "
         + ", ".join(names[:_MOST_NAMED])
@@ -219,7 +225,7 @@ def _missing_reason(reader: SessionReader) -> Callable[[str], str]:
         if name.startswith("process."):
             return "the machine alone was recorded, without a workload"
         if name.startswith("container."):
-            return "only of Docker's containers is the control group read"
+            return "the control group is read only for Docker containers"
         return "not sampled"
 
     return reason

@@ -48,16 +48,16 @@ def _unknown(session: Summary) -> dict[str, str]:
     """Reasons, by quantity, for what is unknown but could be known for such a session."""
     contained = session.environment.get("kind") in ("docker", "apptainer")
     unknown = {
-        name: each.reason
-        for name, each in session.metrics.items()
-        if each.reason and (contained or not name.startswith("container."))
+        name: statistic.reason
+        for name, statistic in session.metrics.items()
+        if statistic.reason and (contained or not name.startswith("container."))
     }
     if session.workload.get("kind") == "import":
         return unknown
     if session.steps.reason:
         unknown["step time"] = session.steps.reason
     if session.steps.count:
-        if not any(getattr(session.timing, f"{each}_seconds") for each in _STARTING):
+        if not any(getattr(session.timing, f"{stage}_seconds") for stage in _STARTING):
             unknown["launch, import, first step"] = (
                 "the program prints no `started` and `startup` lines (docs/step-lines.md)"
             )

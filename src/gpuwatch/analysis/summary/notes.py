@@ -11,7 +11,7 @@ from gpuwatch.core.models import JSON, mapping
 from gpuwatch.session.reading.reader import SessionReader
 from gpuwatch.session.rows import EventRow
 
-_TOLD = {
+_SENTENCES = {
     "output-lost": "output was lost, perhaps with steps in it: the workload wrote too fast",
     "output-missing": None,
     "interval-missed": None,
@@ -41,9 +41,9 @@ _TOLD = {
 
 _FEW = 3
 _MOST_EVENTS = 100_000
-_MENDED = ("install ", "NVreg_RestrictProfilingToAdminUsers")
+_HINTED = ("install ", "NVreg_RestrictProfilingToAdminUsers")
 """Words of reasons that already include a hint."""
-_MENDS = {
+_COUNTER_HINTS = {
     True: "run it on an NVIDIA GPU (--device cuda), or without --counters",
     False: "`gpuwatch doctor` says what ncu lacks; record it again with --counters",
 }
@@ -64,8 +64,8 @@ def notes(reader: SessionReader, window: Window, steps: Sequence[StepLine]) -> t
     texts = out_of_order(reader.facts())
     if window.kind == "whole run" and steps:
         texts.append(
-            "the timed steps were over too soon to be sampled: what was sampled is of the whole "
-            "run, start-up included"
+            "the timed steps were too short to be sampled: sampled figures are of the whole run, "
+            "start-up included"
         )
     texts += _denominators(steps)
     texts += _no_counters(reader.meta())
@@ -73,14 +73,14 @@ def notes(reader: SessionReader, window: Window, steps: Sequence[StepLine]) -> t
     others = {device.id for device in reader.devices() if device.used is False}
     events = reader.events(limit=_MOST_EVENTS)
     if len(events) == _MOST_EVENTS:
-        reader.leave_out(f"of the events the first {_MOST_EVENTS:,} are read")
+        reader.leave_out(f"only the first {_MOST_EVENTS:,} events are read")
     for row in events:
-        if row.kind in _TOLD and row.device not in others:
+        if row.kind in _SENTENCES and row.device not in others:
             by_kind.setdefault(row.kind, []).append(row)
     for kind, rows in by_kind.items():
         if kind == "interval-missed":
             rows = rows[-1:]  # each event counts all missed so far
-        sentence = _TOLD[kind]
+        sentence = _SENTENCES[kind]
         texts += [sentence] if sentence else [_sentence(row) for row in rows[:_FEW]]
         if not sentence and len(rows) > _FEW:
             texts.append(f"and {len(rows) - _FEW} more events of kind {kind}")
@@ -107,13 +107,13 @@ def _denominators(steps: Sequence[StepLine]) -> list[str]:
 def _no_counters(meta: Mapping[str, JSON]) -> list[str]:
     """Why a run with --counters has none, and how to fix it."""
     reason = mapping(meta.get("counters")).get("reason")
-    asked = mapping(mapping(meta.get("workload")).get("parameters")).get("counters")
-    if not reason and asked and "counters" not in meta and "result" in meta:
+    requested = mapping(mapping(meta.get("workload")).get("parameters")).get("counters")
+    if not reason and requested and "counters" not in meta and "result" in meta:
         reason = "the run ended before they were read"
     if not reason:
         return []
-    hint = _MENDS[mapping(meta.get("run")).get("device") == "cpu"]
-    known = any(word in str(reason) for word in _MENDED)
+    hint = _COUNTER_HINTS[mapping(meta.get("run")).get("device") == "cpu"]
+    known = any(word in str(reason) for word in _HINTED)
     return [f"--counters gave nothing: {reason}" + ("" if known else f"; {hint}")]
 
 

@@ -1,4 +1,4 @@
-"""The summary of one session: the figures of ``gpuwatch show``, schema 1."""
+"""The summary of one session: the figures of ``gpuwatch show``."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from gpuwatch.analysis.hardware.profile import Counters, Profile, counters_of, p
 from gpuwatch.analysis.hardware.program import Program
 from gpuwatch.analysis.samples.coarse import source_of
 from gpuwatch.analysis.samples.every_sample import Source
-from gpuwatch.analysis.samples.long_window import Aside
+from gpuwatch.analysis.samples.long_window import ParallelRead
 from gpuwatch.analysis.samples.rates import StepLine
 from gpuwatch.analysis.samples.step_lines import NO_STEPS, throughput
 from gpuwatch.analysis.samples.step_series import StepTimes, series_of
@@ -128,13 +128,15 @@ class Summary:
     """Name, tags and note given by a person."""
 
 
-def summarise(reader: SessionReader, *, exact: bool = False, aside: Aside | None = None) -> Summary:
+def summarise(
+    reader: SessionReader, *, exact: bool = False, parallel: ParallelRead | None = None
+) -> Summary:
     """Summarise a session; a long one from its tiers, with a note on what is inexact.
 
-    ``exact``: use every sample and every step, however long that takes. ``aside``: reads half of
+    ``exact``: use every sample and every step, however long that takes. ``parallel``: reads half of
     the channels of a long session with many.
     """
-    return summarise_from(reader, source_of(reader, exact=exact, aside=aside))
+    return summarise_from(reader, source_of(reader, exact=exact, parallel=parallel))
 
 
 def summarise_from(
@@ -163,7 +165,7 @@ def summarise_from(
     gpus = [row.id for row in rows if row.kind == "gpu" and row.used]
     statistics = with_energy(statistics, samples, gpus, window)
     of_device = {
-        each: with_energy(found, samples, [each], window) for each, found in of_device.items()
+        id_: with_energy(metrics_, samples, [id_], window) for id_, metrics_ in of_device.items()
     }
     efficiency = efficiency_of(
         Program(
@@ -227,7 +229,7 @@ def summarise_from(
 
 def _work(rows: Sequence[StepLine], steps: Steps) -> Work:
     samples = [row.samples for row in rows if not row.warmup]
-    known = [each for each in samples if each is not None]
+    known = [count for count in samples if count is not None]
     return Work(
         steps.count,
         sum(known) if known and len(known) == len(samples) else None,

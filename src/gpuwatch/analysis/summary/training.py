@@ -83,9 +83,9 @@ def notes(training: Training) -> Sequence[str]:
     """Notes where the last figures are not all of the same step."""
     last, known = training.step.at, training.step.known
     return [
-        f"{NAMES[key]} was last reported at step {each.at}, the others at step {last}"
-        for key, each in known.items()
-        if each.at != last
+        f"{NAMES[key]} was last reported at step {figure.at}, the others at step {last}"
+        for key, figure in known.items()
+        if figure.at != last
     ]
 
 

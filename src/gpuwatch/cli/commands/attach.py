@@ -39,11 +39,11 @@ def run(arguments: argparse.Namespace, command: tuple[str, ...]) -> int:
     from gpuwatch.cli.commands import record
     from gpuwatch.recorder.detach import detach
     from gpuwatch.recorder.observer import Observer
-    from gpuwatch.recorder.recover import take_up
+    from gpuwatch.recorder.recover import take_over
 
     if arguments.detach:
-        return record.tell(*detach(partial(take_up, path), say))
-    code = take_up(path, Observer(say))
+        return record.report_start(*detach(partial(take_over, path), say))
+    code = take_over(path, Observer(say))
     record.print_summary(path.parent)
     return code
 
@@ -80,7 +80,7 @@ def _running() -> Path | None:
 
 
 def _between_runs() -> Path:
-    """The latest session of the newest running study; waits for the first one if there is none."""
+    """The latest session of the newest running study; waits for the first one if necessary."""
     from gpuwatch.session.study.study_folder import is_held, sessions_in
 
     going = session_lookup.studies_going_on()

@@ -64,12 +64,13 @@ def run(arguments: argparse.Namespace, command: tuple[str, ...]) -> int:
     if arguments.format == "json":
         from gpuwatch.report.session.json import dumps
 
-        sys.stdout.write(dumps({"schema": JSON_SCHEMA, "measured": [each for _, each in measured]}))
+        documents = [document for _, document in measured]
+        sys.stdout.write(dumps({"schema": JSON_SCHEMA, "measured": documents}))
     else:
         print("\n".join(_table(document, target.attributes) for target, document in measured))
     for target, document in measured:
         if not _any(document):
-            reasons = {str(each["reason"]) for each in document["ceilings"].values()}
+            reasons = {str(entry["reason"]) for entry in document["ceilings"].values()}
             raise NotAvailable(
                 f"nothing could be measured on {target.name}: {'; '.join(sorted(reasons))}",
                 "see `gpuwatch doctor`",
@@ -126,10 +127,10 @@ def _list(form: str) -> int:
     from gpuwatch.core import ceilings, paths
 
     stored = ceilings.stored()
-    for each in stored:
-        if each.trouble is not None:
-            _say(f"{each.path} {each.trouble}; remove it and measure again: gpuwatch calibrate")
-    known = [each.document for each in stored if each.document is not None]
+    for file in stored:
+        if file.trouble is not None:
+            _say(f"{file.path} {file.trouble}; remove it and measure again: gpuwatch calibrate")
+    known = [file.document for file in stored if file.document is not None]
     if form == "json":
         from gpuwatch.report.session.json import dumps
 
@@ -143,7 +144,7 @@ def _list(form: str) -> int:
 
 
 def _any(document: JSON) -> bool:
-    return any(number(each.get("value")) for each in document["ceilings"].values())
+    return any(number(entry.get("value")) for entry in document["ceilings"].values())
 
 
 def _table(document: JSON, attributes: JSON, *, listed: bool = False) -> str:
@@ -183,7 +184,7 @@ def _table(document: JSON, attributes: JSON, *, listed: bool = False) -> str:
         str(document.get("when")),
     ]
     lines = [clean("  ".join(fact for fact in facts if fact)), table(head, rows, last_left=True)]
-    lines += [f"warning: {clean(each)}" for each in _warnings(document)] if listed else []
+    lines += [f"warning: {clean(warning)}" for warning in _warnings(document)] if listed else []
     return "\n".join(lines) + "\n"
 
 

@@ -79,10 +79,10 @@ def run(arguments: argparse.Namespace, command: tuple[str, ...]) -> int:
             sessions, **options, exact=arguments.exact, look=screen_options.look(arguments)
         )
     from gpuwatch.analysis.study.read import read, read_exactly, read_sessions, read_study
-    from gpuwatch.cli.parallel_read import read_beside
+    from gpuwatch.cli.parallel_read import read_in_parallel
 
     folder = _whole_study(arguments.session, sessions)
-    with read_beside(sessions, read_exactly if arguments.exact else read) as reading:
+    with read_in_parallel(sessions, read_exactly if arguments.exact else read) as reading:
         options["reading"] = reading
         if folder is None:
             result = read_sessions(sessions, **options)

@@ -40,10 +40,10 @@ def run(arguments: argparse.Namespace, command: tuple[str, ...]) -> int:
             names.setdefault(folder, []).append(file)
     removals = [removal(folder, None) for folder in whole]
     removals += [removal(folder, files) for folder, files in names.items()]
-    for each in removals:
-        _check(each)
+    for removal_ in removals:
+        _check(removal_)
     # Before anything is removed, because names are deleted with what they name.
-    descriptions = [described(each) for each in removals]
+    descriptions = [described(removal_) for removal_ in removals]
     if arguments.dry_run:
         print("\n".join(descriptions))
         return 0
@@ -55,11 +55,11 @@ def run(arguments: argparse.Namespace, command: tuple[str, ...]) -> int:
         if sys.stdin.readline().strip().lower() not in ("y", "yes"):
             say("nothing was deleted")
             return 0
-    for each, text in zip(removals, descriptions, strict=True):
-        remove(each)
+    for removal_, text in zip(removals, descriptions, strict=True):
+        remove(removal_)
         say(f"deleted {text}")
-        if not each.whole and each.ours:
-            say(f"its summary is not updated; rewrite it: {to_paste('report', each.folder)}")
+        if not removal_.whole and removal_.ours:
+            say(f"its summary is not updated; rewrite it: {to_paste('report', removal_.folder)}")
     return 0
 
 
@@ -78,7 +78,7 @@ def described(what: Removal) -> str:
         count = f"{many} session{'' if many == 1 else 's'}"
         text = f"study {named(key, folder.name)}: {count}, {size}"
     else:
-        sessions = ", ".join(named(each, each) for each in what.sessions)
+        sessions = ", ".join(named(name, name) for name in what.sessions)
         text = f"{sessions} of {named('', what.folder.name)}: {size}"
     if what.kept:
         others = ", ".join(what.kept[:3]) + (", ..." if len(what.kept) > 3 else "")
@@ -93,7 +93,7 @@ def _target(text: str) -> tuple[Path, str]:
         raise UsageError(f"{text} is a link", f"name its target: {shell(path.resolve())}")
     if os.path.isdir(path) and not session_lookup.is_study(path):
         inside = session_lookup.resolved(session_lookup.sessions_under(path))
-        studies = list(dict.fromkeys(each.parent for each in inside))
+        studies = list(dict.fromkeys(path_.parent for path_ in inside))
         hint = f"name a study in it: {shell(studies[0])}" if studies else "see `gpuwatch sessions`"
         if len(studies) == 1:
             hint = f"the one in it: {to_paste('delete', studies[0])}"
@@ -144,7 +144,7 @@ def _check(what: Removal) -> None:
 
 def _elsewhere(what: Path, place: str) -> UsageError:
     return UsageError(
-        f"{what} was recorded on {place}, and this is {socket.gethostname()}: whether it is "
-        "still running cannot be checked here",
+        f"{what} was recorded on {place}: whether it is still running cannot be checked on "
+        f"{socket.gethostname()}",
         f"delete it there; if that machine is gone for good: rm -r {shell(what)}",
     )

@@ -33,7 +33,7 @@ from gpuwatch.core import paths, resource_check
 from gpuwatch.core.errors import ExitCode, NotAvailable
 from gpuwatch.core.models import Allocation, Environment, LaunchSpec, Problem, Workload
 from gpuwatch.core.text import document
-from gpuwatch.recorder.given import limits, resolve
+from gpuwatch.recorder.allocation import limits, resolve
 from gpuwatch.recorder.sources import Sources
 from gpuwatch.report import doctor as report
 from gpuwatch.runners.interpreter import choose
@@ -86,11 +86,11 @@ def run(arguments: argparse.Namespace, command: tuple[str, ...]) -> int:
     with contextlib.redirect_stdout(sys.stderr):
         local_images = images(PATIENCE_SECONDS) if arguments.images else []
         texts = list(dict.fromkeys((*texts, *local_images)))
-        asked = list(zip(texts, environments(texts), strict=True))
-        result = _report(asked, gpus, _workload(command), quick=arguments.quick)
+        requested = list(zip(texts, environments(texts), strict=True))
+        result = _report(requested, gpus, _workload(command), quick=arguments.quick)
         result = replace(result, offered=frozenset(local_images))
-    required = [each for each in result.environments if each.text in (arguments.env or ["bare"])]
-    ready = all(each.ready for each in required)
+    required = [check for check in result.environments if check.text in (arguments.env or ["bare"])]
+    ready = all(check.ready for check in required)
     if arguments.format == "json":
         text = json.dumps(report.as_json(result, ready=ready), indent=2, ensure_ascii=False)
         out.write(document(text) + "\n")
@@ -107,13 +107,13 @@ def _workload(command: tuple[str, ...]) -> Workload:
 
 
 def _report(
-    asked: Sequence[tuple[str, Environment]],
+    requested: Sequence[tuple[str, Environment]],
     gpus: tuple[str, ...] | None,
     workload: Workload,
     *,
     quick: bool,
 ) -> report.Report:
-    resource_check.files(resource_check.FILES + _FILES_EACH * len(asked))
+    resource_check.files(resource_check.FILES + _FILES_EACH * len(requested))
     sources = Sources.open(gpus or None, workload=False)
     try:
         devices = [device for device in sources.devices if device.kind == "gpu"]
@@ -124,36 +124,36 @@ def _report(
     given, unusable = _given(gpus)
     reason = reason or unusable
     driver = next((device.attributes.get("driver.version") for device in devices), None)
-    bare = next((env for _, env in asked if env.kind == "bare"), None)
+    bare = next((env for _, env in requested if env.kind == "bare"), None)
     of_ours = workload.kind == "workload"
     python, build = _python(
         bare.python if bare else None, try_torch=bool(bare and devices and of_ours) and not quick
     )
     refusals = [_refusal(python, build, device) if of_ours else None for device in devices]
-    checked = _ask(asked, given, workload)
+    checked = _ask(requested, given, workload)
     if of_ours:
         of_given = [
             refusal
             for device, refusal in zip(devices, refusals, strict=True)
             if device.uuid in given.gpus
         ]
-        checked = tuple(_with_torch(each, of_given, tried=python.torch_tried) for each in checked)
+        checked = tuple(_with_torch(check, of_given, tried=python.torch_tried) for check in checked)
     return report.Report(
         gpuwatch=__version__,
         system=f"{platform.system()} {platform.release()}, {os.cpu_count()} CPUs",
         environments=checked,
         gpus=tuple(
             report.Gpu(
-                each.id,
-                each.name,
-                each.uuid,
-                _number(each.attributes.get("memory.total")),
-                _text(each.attributes.get("compute.capability")),
+                device.id,
+                device.name,
+                device.uuid,
+                _number(device.attributes.get("memory.total")),
+                _text(device.attributes.get("compute.capability")),
                 torch=refusal,
                 bandwidth_by=tier.measured_by,
                 bandwidth=tier.problem,
             )
-            for each, refusal, tier in zip(devices, refusals, reached, strict=True)
+            for device, refusal, tier in zip(devices, refusals, reached, strict=True)
         ),
         executed_flop=executed_flop() if devices else None,
         driver=None if driver is None else str(driver),
@@ -185,7 +185,7 @@ def _given(gpus: tuple[str, ...] | None) -> tuple[Allocation, Problem | None]:
 
 
 def _ask(
-    asked: Sequence[tuple[str, Environment]], given: Allocation, workload: Workload
+    requested: Sequence[tuple[str, Environment]], given: Allocation, workload: Workload
 ) -> tuple[report.EnvironmentCheck, ...]:
     """Check all environments in parallel, so that a hanging runner delays none of the others."""
     answers: dict[int, report.EnvironmentCheck] = {}
@@ -194,8 +194,8 @@ def _ask(
         answers[place] = _checked(text, environment, given, workload)
 
     threads = [
-        threading.Thread(target=ask, args=(place, *each), daemon=True)
-        for place, each in enumerate(asked)
+        threading.Thread(target=ask, args=(place, *request), daemon=True)
+        for place, request in enumerate(requested)
     ]
     for thread in threads:
         thread.start()
@@ -205,7 +205,7 @@ def _ask(
     return _with_dockers_image(
         [
             answers.get(place) or _silent(text, environment, bool(given.gpus))
-            for place, (text, environment) in enumerate(asked)
+            for place, (text, environment) in enumerate(requested)
         ]
     )
 
@@ -233,28 +233,28 @@ def _checked(
 
 
 def _with_dockers_image(
-    found: Sequence[report.EnvironmentCheck],
+    checks: Sequence[report.EnvironmentCheck],
 ) -> tuple[report.EnvironmentCheck, ...]:
     """Suggest building Apptainer's image from Docker's, if Docker has the workloads' image."""
-    own = [each for each in found if each.environment.image is None]
-    if not any(each.environment.kind == "docker" and not each.without_gpu for each in own):
-        return tuple(found)
+    own = [check for check in checks if check.environment.image is None]
+    if not any(check.environment.kind == "docker" and not check.without_gpu for check in own):
+        return tuple(checks)
 
     def fixed(problems: Sequence[Problem]) -> tuple[Problem, ...]:
         return tuple(
-            replace(each, hint=_FROM_DOCKER) if each.code == "image-missing" else each
-            for each in problems
+            replace(problem, hint=_FROM_DOCKER) if problem.code == "image-missing" else problem
+            for problem in problems
         )
 
     return tuple(
         replace(
-            each,
-            without_gpu=fixed(each.without_gpu),
-            with_gpu=None if each.with_gpu is None else fixed(each.with_gpu),
+            check,
+            without_gpu=fixed(check.without_gpu),
+            with_gpu=None if check.with_gpu is None else fixed(check.with_gpu),
         )
-        if each in own and each.environment.kind in ("apptainer", "singularity")
-        else each
-        for each in found
+        if check in own and check.environment.kind in ("apptainer", "singularity")
+        else check
+        for check in checks
     )
 
 
@@ -270,23 +270,23 @@ def _silent(text: str, environment: Environment, with_gpu: bool) -> report.Envir
 
 
 def _with_torch(
-    each: report.EnvironmentCheck, refusals: Sequence[Problem | None], *, tried: bool
+    check: report.EnvironmentCheck, refusals: Sequence[Problem | None], *, tried: bool
 ) -> report.EnvironmentCheck:
     """Add torch's problems to a bare check: on GPUs it is ready only if torch can use them all."""
-    if each.environment.kind != "bare" or each.with_gpu != ():
-        return each
-    found = tuple(dict.fromkeys(filter(None, refusals)))
-    return replace(each, with_gpu=found if found or tried else None)
+    if check.environment.kind != "bare" or check.with_gpu != ():
+        return check
+    problems = tuple(dict.fromkeys(filter(None, refusals)))
+    return replace(check, with_gpu=problems if problems or tried else None)
 
 
 def _python(
-    asked: str | None, *, try_torch: bool
+    requested: str | None, *, try_torch: bool
 ) -> tuple[report.Python, torch_builds.TorchBuild | None]:
     """The interpreter of bare runs with its package versions, and its build of torch.
 
     The build is read from torch's files or, with ``try_torch``, from the imported torch.
     """
-    chosen = choose(asked, os.environ)
+    chosen = choose(requested, os.environ)
     try:
         done = subprocess.run(
             [chosen.path, "-c", _VERSIONS],
@@ -302,8 +302,8 @@ def _python(
     build = torch_builds.read(Path(place).parent) if place else None
     kind = None if build is None else f"CUDA {build.cuda}" if build.cuda else "CPU"
     tried = bool(try_torch and torch)
-    found = report.Python(chosen.path, chosen.origin, version, torch, torchvision, kind, tried)
-    return found, torch_builds.probe(chosen.path) if tried else build
+    python = report.Python(chosen.path, chosen.origin, version, torch, torchvision, kind, tried)
+    return python, torch_builds.probe(chosen.path) if tried else build
 
 
 def _refusal(
@@ -322,16 +322,16 @@ def _text(value: object) -> str | None:
 
 def _folder(path: Path, variable: str) -> report.Folder:
     """Whether the folder, or its nearest existing parent, is writable; and the free space."""
-    there = next(each for each in (path, *path.parents) if each.exists())
+    existing = next(place for place in (path, *path.parents) if place.exists())
     try:
-        free: int | None = shutil.disk_usage(there).free
+        free: int | None = shutil.disk_usage(existing).free
     except OSError:
         free = None
     problem = None
-    if not there.is_dir() or not os.access(there, os.W_OK | os.X_OK):
+    if not existing.is_dir() or not os.access(existing, os.W_OK | os.X_OK):
         problem = Problem(
             "not-writable",
-            f"{path} cannot be written: {there} is not writable",
+            f"{path} cannot be written: {existing} is not writable",
             f"set {variable} to a folder of yours, or give --out DIR to every recording"
             if variable == "XDG_DATA_HOME"
             else f"set {variable} to a folder of yours",

@@ -91,8 +91,8 @@ def _export(paths: list[Path], what: str, stack: contextlib.ExitStack, *, severa
 
 def _note_omissions(reader: SessionReader) -> None:
     """Print what was left out of the table."""
-    for each in reader.left_out:
-        say(f"note: {each}")
+    for omission in reader.left_out:
+        say(f"note: {omission}")
 
 
 def _text(form: str) -> Callable[[Export], Iterator[str]]:

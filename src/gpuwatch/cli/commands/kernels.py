@@ -41,8 +41,8 @@ def run(arguments: argparse.Namespace, command: tuple[str, ...]) -> int:
 
     with SessionReader(path) as reader:
         meta = reader.meta()
-    for each in reader.left_out:
-        say(f"note: {each}")
+    for omission in reader.left_out:
+        say(f"note: {omission}")
     profile, counters = profile_of(meta), counters_of(meta)
     tables = all_tables(profile, counters)
     if not tables and (counters is None or counters.reason):
@@ -68,11 +68,11 @@ def run(arguments: argparse.Namespace, command: tuple[str, ...]) -> int:
         sys.stdout.write(json.dumps(kernels.document(profile, counters, shown, limit)))
         return 0
     write = {"table": kernels.as_text, "md": kernels.as_markdown, "csv": kernels.as_csv}
-    parts = [write[arguments.format](each, limit) for each in shown]
+    parts = [write[arguments.format](table, limit) for table in shown]
     if arguments.format == "table":
         flop = number(mapping(meta.get("count")).get("flop_per_step"))
         heading = kernels.heading(profile, counters, flop)
-        others = [clean(other) for other in tables if other not in {each.name for each in shown}]
+        others = [clean(other) for other in tables if other not in {table.name for table in shown}]
         parts = ["".join(f"{line}\n" for line in heading), *parts]
         if others:
             parts.append(f"other tables: {', '.join(others)} (--table NAME, or all)\n")

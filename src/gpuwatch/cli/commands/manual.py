@@ -84,7 +84,7 @@ def page() -> str:
         ),
         *_options(parser_of(HOME), HOME, ()),
     ]
-    shared = [_line(each) for each in parser_of("run")._actions]
+    shared = [_line(action) for action in parser_of("run")._actions]
     for name in COMMANDS:
         lines += _command(name, () if name == "run" else shared)
     lines += [
@@ -124,17 +124,17 @@ def _options(parser: argparse.ArgumentParser, command: str, shared: Iterable[str
     """The options with their help; those in ``shared``, of ``gpuwatch run``, by name only."""
     known = {*shared}
     actions = [
-        each
-        for each in parser._actions
-        if each.help is not argparse.SUPPRESS and "--help" not in each.option_strings
+        action
+        for action in parser._actions
+        if action.help is not argparse.SUPPRESS and "--help" not in action.option_strings
     ]
-    explained = [each for each in actions if each.help and _line(each) not in known]
-    yield from _items((_named(each), help_of(each, command)) for each in explained)
-    plain = [_named(each) for each in actions if each.option_strings and not each.help]
+    explained = [action for action in actions if action.help and _line(action) not in known]
+    yield from _items((_named(action), help_of(action, command)) for action in explained)
+    plain = [_named(action) for action in actions if action.option_strings and not action.help]
     if plain:
         yield from _text(f"Further: {', '.join(plain)}.")
-    alike = [each for each in actions if each.option_strings and _line(each) in known]
-    same = [each.option_strings[-1] for each in alike]
+    alike = [action for action in actions if action.option_strings and _line(action) in known]
+    same = [action.option_strings[-1] for action in alike]
     if same:
         yield from _text(f"As for gpuwatch run: {', '.join(same)}.")
 

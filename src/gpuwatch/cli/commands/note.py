@@ -13,7 +13,7 @@ from gpuwatch.cli.say import say
 from gpuwatch.cli.selection import session_lookup
 from gpuwatch.core.errors import UsageError
 from gpuwatch.session.study import labels
-from gpuwatch.session.study.label import LONGEST_NOTE, NONE, noted
+from gpuwatch.session.study.label import LONGEST_NOTE, NONE, clean_note
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -30,7 +30,7 @@ def run(arguments: argparse.Namespace, command: tuple[str, ...]) -> int:
             print(note)
         return 0
     text = _standard_input() if words == ["-"] else " ".join(words)
-    note = noted(text)
+    note = clean_note(text)
     labels.change(folder, key, lambda label: replace(label, note=note))
     say(f"{session_lookup.called(folder, key)}: {'noted' if note else 'no note'}")
     return 0

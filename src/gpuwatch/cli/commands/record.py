@@ -61,9 +61,9 @@ def start(request: Request, arguments: argparse.Namespace) -> int:
     if not arguments.quiet:
         plan_preview.announce(request)
     if arguments.detach:
-        return tell(*start_detached(request))
+        return report_start(*start_detached(request))
     if not arguments.quiet:
-        tell_of_orphans()
+        report_orphans()
     alone = len(request.plan().runs) == 1
     terminal = _Terminal(alone=alone, quiet=arguments.quiet)
     code = record(request, terminal)
@@ -129,14 +129,14 @@ def _last_words(path: Path) -> None:
     say(f"full output: {to_paste('log', path)}")
 
 
-def tell_of_orphans() -> None:
+def report_orphans() -> None:
     """List runs whose recorder died, with the commands to record or end them."""
     from gpuwatch.cli.selection import session_lookup
 
     for label, name in session_lookup.orphans():
         say(
-            f"{label} goes on without its recorder: `{to_paste('attach --record', name)}` "
-            f"takes it up, `{to_paste('stop', name)}` ends it"
+            f"{label} has lost its recorder: `{to_paste('attach --record', name)}` "
+            f"takes it over, `{to_paste('stop', name)}` ends it"
         )
 
 
@@ -152,7 +152,7 @@ def start_detached(request: Request) -> tuple[ExitCode, str]:
     return detach(partial(record, request), say)
 
 
-def tell(code: ExitCode, text: str) -> int:
+def report_start(code: ExitCode, text: str) -> int:
     """Print the outcome of starting a recorder in the background; returns ``code``."""
     if text and code is ExitCode.DONE:
         put(text)

@@ -13,7 +13,7 @@ from gpuwatch.cli.say import say
 from gpuwatch.cli.selection import session_lookup
 from gpuwatch.core.errors import UsageError
 from gpuwatch.session.study import labels
-from gpuwatch.session.study.label import named
+from gpuwatch.session.study.label import clean_name
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -25,7 +25,7 @@ def run(arguments: argparse.Namespace, command: tuple[str, ...]) -> int:
     words = [*arguments.name, *command]
     if not words:
         raise UsageError("no name given", "gpuwatch rename SESSION NAME")
-    name = named(" ".join(words))
+    name = clean_name(" ".join(words))
     folder, key = session_lookup.target(arguments.session)
     labels.change(folder, key, lambda label: replace(label, name=name))
     subject = session_lookup.called(folder, key)

@@ -61,7 +61,7 @@ def _commands(plan: Plan) -> Iterator[str]:
         where = [environment.kind, environment.image, environment.python]
         where += [f"mount {mount}" for mount in environment.mounts]
         where += ["pull" if environment.pull else None, environment.network]
-        place = ", ".join(str(each) for each in where if each)
+        place = ", ".join(str(part) for part in where if part)
         yield f"  {' '.join(map(shell, [*own, *workload.arguments]))}   ({place})"
     if plan.settings.get("dcgm"):
         yield f"  dcgmi, which would connect to {plan.settings['dcgm']}"
@@ -73,7 +73,9 @@ def _folder(text: str) -> Path:
         os.path.exists(path / PLAN) or not session_lookup.sessions_under(path)
     ):
         return path.resolve()
-    folders = list(dict.fromkeys(each.resolve().parent for each in session_lookup.sessions(text)))
+    folders = list(
+        dict.fromkeys(session.resolve().parent for session in session_lookup.sessions(text))
+    )
     if len(folders) > 1:
         raise UsageError(f"{text} holds {len(folders)} studies", f"name one: {folders[0]}")
     return folders[0]

@@ -40,7 +40,7 @@ def run(arguments: argparse.Namespace, command: tuple[str, ...]) -> int:
     return 0
 
 
-def render(found: list[Path], form: str) -> str:
+def render(paths: list[Path], form: str) -> str:
     """The roofline of the session files ``found``.
 
     Raises:
@@ -53,18 +53,18 @@ def render(found: list[Path], form: str) -> str:
     from gpuwatch.session.reading.reader import SessionReader
 
     rooflines = []
-    for path in found:
+    for path in paths:
         with SessionReader(path) as reader:
             rooflines.append(summarise(reader).efficiency.roofline)
     if form == "text":
         return roofline_text.text(rooflines)
     if form == "json":
-        listed = [efficiency_json.roofline(each) for each in rooflines]
+        listed = [efficiency_json.roofline(figure) for figure in rooflines]
         return json.dumps({"schema": JSON_SCHEMA, "rooflines": listed})
     picture = svg.svg(rooflines)
     if picture is None:
-        reasons = dict.fromkeys(each.reason or each.verdict.text for each in rooflines)
-        hints = dict.fromkeys(each.verdict.hint for each in rooflines if each.verdict.hint)
+        reasons = dict.fromkeys(figure.reason or figure.verdict.text for figure in rooflines)
+        hints = dict.fromkeys(figure.verdict.hint for figure in rooflines if figure.verdict.hint)
         raise NotAvailable(
             f"there is no point to draw: {'; '.join(reasons)}",
             "; ".join(hints) or "record a workload of gpuwatch's own",

@@ -36,10 +36,10 @@ def run(arguments: argparse.Namespace, command: tuple[str, ...]) -> int:
     if plan_preview.shown(request, arguments):
         return ExitCode.DONE
     plan_preview.announce(request)
-    record.tell_of_orphans()
+    record.report_orphans()
     code, text = record.start_detached(request)
     if code is not ExitCode.DONE:
-        return record.tell(code, text)
+        return record.report_start(code, text)
     path = Path(text)
     if arguments.plain:
         from gpuwatch.tui.plain import plain
@@ -64,7 +64,7 @@ def _ended(folder: Path) -> int:
     if recorder_alive(folder):
         return ExitCode.DONE
     known = {STUDY_ENDED, *GIVEN_UP}
-    missing = [each for each in not_run(folder) if each.problems[0].code not in known]
+    missing = [run_ for run_ in not_run(folder) if run_.problems[0].code not in known]
     code = ExitCode.NOT_AVAILABLE if missing else ExitCode.DONE
     for path in sessions_in(folder):
         with SessionReader(path) as reader:

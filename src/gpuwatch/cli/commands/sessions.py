@@ -39,48 +39,48 @@ def run(arguments: argparse.Namespace, command: tuple[str, ...]) -> int:
         if not os.path.isdir(folder):
             raise StorageError(f"no folder {folder}", "list all sessions: gpuwatch sessions")
     if arguments.folder:
-        under = [
+        paths = [
             path for folder in arguments.folder for path in session_lookup.sessions_under(folder)
         ]
-        found = listed(session_lookup.resolved(under))
+        listing = listed(session_lookup.resolved(paths))
     else:
-        found = listed(session_lookup.known_sessions())
+        listing = listed(session_lookup.known_sessions())
     if arguments.format == "json":
-        sys.stdout.write(_json(found))
+        sys.stdout.write(_json(listing))
         return 0
-    if not found.sessions:
+    if not listing.sessions:
         print("no session was recorded yet; start one: gpuwatch run mnist-cnn", file=sys.stderr)
         return 0
     columns = shutil.get_terminal_size((_UNBOUNDED, 24)).columns
-    print(_table(found, columns, runs=arguments.runs, paths=arguments.paths))
-    for problem in found.problems:
+    print(_table(listing, columns, runs=arguments.runs, paths=arguments.paths))
+    for problem in listing.problems:
         say(f"names, tags and notes are missing: {problem}")
     return 0
 
 
-def _json(found: Listed) -> str:
+def _json(listing: Listed) -> str:
     """The JSON document, with one line per session and study."""
 
     def lines(rows: list[dict[str, JSON]]) -> str:
         inner = ",\n".join(f"    {json.dumps(row, ensure_ascii=False)}" for row in rows)
         return f"[\n{inner}\n  ]" if rows else "[]"
 
-    sessions, studies = lines(found.sessions), lines(found.studies)
+    sessions, studies = lines(listing.sessions), lines(listing.studies)
     return document(
         f'{{\n  "schema": {JSON_SCHEMA},\n  "sessions": {sessions},\n  "studies": {studies}\n}}\n'
     )
 
 
-def _table(found: Listed, columns: int, *, runs: bool, paths: bool) -> str:
+def _table(listing: Listed, columns: int, *, runs: bool, paths: bool) -> str:
     """A line for each study and for each session of none, newest first; lines are cut to
     ``columns``. ``runs``: a line for each session; ``paths``: with its file, not cut."""
     from gpuwatch.core.text import shell
     from gpuwatch.report.tables.plain import table
 
-    planned = [] if runs else [row for row in found.studies if row["runs"]]
+    planned = [] if runs else [row for row in listing.studies if row["runs"]]
     studies = {row["path"]: row for row in planned}
     sessions: dict[str, list[dict[str, JSON]]] = {}
-    for row in found.sessions:  # newest first, and so are the studies
+    for row in listing.sessions:  # newest first, and so are the studies
         folder = os.path.dirname(row["path"])
         sessions.setdefault(folder if folder in studies else row["path"], []).append(row)
     rows = [
@@ -128,8 +128,8 @@ def _study_line(study: dict[str, JSON], rows: list[dict[str, JSON]]) -> list[str
     states = ", ".join(f"{count} {status}" for status, count in counts.items())
     if study["runs"] > len(rows):
         states = f"{'running' if study['going_on'] else 'ended'}: {states} of {study['runs']}"
-    says = " ".join(each["text"] for each in study["says"])
-    return _line(study, study["study"], states, rows[::-1], says or study["title"] or "")
+    sentences = " ".join(entry["text"] for entry in study["says"])
+    return _line(study, study["study"], states, rows[::-1], sentences or study["title"] or "")
 
 
 def _line(

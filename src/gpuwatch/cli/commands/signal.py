@@ -92,7 +92,7 @@ def _opened(pid: int, start: int | None) -> Target:
     """The process with this PID that started at ``start``; ``None``: whichever has it now.
 
     Raises:
-        UsageError: there is none.
+        UsageError: no process matches.
         NotAvailable: the system has no descriptors of processes.
     """
     if pid < 1:
@@ -136,12 +136,12 @@ def _check(target: Target) -> None:
     """
     if target.pid == 1:
         raise UsageError("process 1 is the system's", "see systemctl")
-    above, parent = set(), parents()
+    ancestors, parent = set(), parents()
     pid = os.getpid()
-    while pid and pid not in above:
-        above.add(pid)
+    while pid and pid not in ancestors:
+        ancestors.add(pid)
         pid = parent.get(pid, 0)
-    if target.pid in above:
+    if target.pid in ancestors:
         raise UsageError(
             f"this command was started from process {target.pid}", "end it from another shell"
         )

@@ -39,13 +39,13 @@ def run(arguments: argparse.Namespace, command: tuple[str, ...]) -> int:
 def _stop_named(text: str) -> int:
     alone = _without_session(text)
     targets = [] if alone else _named(text)
-    ended, troubles = _each(stop, targets)
+    ended, troubles = _apply(stop, targets)
     between = [alone] if alone else []
     if targets and not (ended or troubles) and os.path.isdir(text):
         between = _folders(targets)
-    also, more = _each(_stop_between_runs, between)
-    _report(ended + also, troubles + more, alone=len(targets) == 1)
-    if not (ended or also):
+    ended_studies, study_troubles = _apply(_stop_between_runs, between)
+    _report(ended + ended_studies, troubles + study_troubles, alone=len(targets) == 1)
+    if not (ended or ended_studies):
         say(_not_running(targets, alone))
     return 0
 
@@ -53,14 +53,15 @@ def _stop_named(text: str) -> int:
 def _stop_all() -> int:
     from gpuwatch.recorder.run_folder import RecordedElsewhere
 
-    ended, troubles = _each(stop, _all())
+    ended, troubles = _apply(stop, _all())
     elsewhere = [error for error in troubles if isinstance(error, RecordedElsewhere)]
     between = [folder for folder in session_lookup.studies_going_on() if _of_several_runs(folder)]
-    also, more = _each(_stop_between_runs, between)
-    ended += [*also, *_swept()]
+    ended_studies, study_troubles = _apply(_stop_between_runs, between)
+    ended += [*ended_studies, *_remove_leftovers()]
     for error in elsewhere:
         say(error.message)
-    _report(ended, [error for error in troubles if error not in elsewhere] + more, alone=False)
+    local = [error for error in troubles if error not in elsewhere]
+    _report(ended, local + study_troubles, alone=False)
     if not ended:
         say("nothing was running")
     return 0
@@ -78,14 +79,14 @@ def _report(ended: Sequence[str], troubles: Sequence[GpuwatchError], *, alone: b
         raise GpuwatchError(troubles[-1].message, troubles[-1].hint)
 
 
-def _each(
-    do: Callable[[Path], str | None], targets: Sequence[Path]
+def _apply(
+    stop_target: Callable[[Path], str | None], targets: Sequence[Path]
 ) -> tuple[list[str], list[GpuwatchError]]:
-    """Apply ``do`` to all targets despite errors; returns its messages and the errors."""
+    """Apply ``stop_target`` to all targets despite errors; returns its messages and the errors."""
     done, troubles = [], []
     for target in targets:
         try:
-            line = do(target)
+            line = stop_target(target)
         except GpuwatchError as error:
             troubles.append(error)
         else:
@@ -165,7 +166,7 @@ def _not_running(paths: list[Path], alone: Path | None) -> str:
     return f"{paths[0] if len(paths) == 1 else folder} is not running"
 
 
-def _swept() -> list[str]:
+def _remove_leftovers() -> list[str]:
     """Remove leftovers of dead runs from the container engines; returns a line for each."""
     from gpuwatch.recorder import run_folder
     from gpuwatch.runners import kinds, load
@@ -231,7 +232,7 @@ def _stop_unread(folder: Path, path: Path) -> bool:
 def _stop_run(folder: Path, path: Path, meta: Mapping[str, JSON]) -> str | None:
     """Stop the run of a folder whose session can be read."""
     from gpuwatch.recorder.observer import Observer
-    from gpuwatch.recorder.recover import take_up
+    from gpuwatch.recorder.recover import take_over
     from gpuwatch.recorder.run_folder import STOP_COMMAND, handle_of
 
     if _stop_recorder(folder, path):
@@ -241,7 +242,7 @@ def _stop_run(folder: Path, path: Path, meta: Mapping[str, JSON]) -> str | None:
         return None
     if "result" in meta:
         return f"stopped {path}" if _end(handle, path) else None
-    take_up(path, Observer(say), stopping=STOP_COMMAND)
+    take_over(path, Observer(say), stopping=STOP_COMMAND)
     stopped = mapping(_meta(path).get("result")).get("stopped")
     return f"stopped {path}" if stopped else f"closed {path}: its run had ended"
 

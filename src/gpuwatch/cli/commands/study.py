@@ -70,11 +70,11 @@ def parts(study: Study, arguments: argparse.Namespace) -> list[Part]:
     Raises:
         UsageError: an environment, the margin or the rest between runs is invalid.
     """
-    most = max(len(each.environments) for each in study.parts)
-    texts = [_environments(each, arguments.env, most) for each in study.parts]
+    most = max(len(part.environments) for part in study.parts)
+    texts = [_environments(part, arguments.env, most) for part in study.parts]
     uses_python = [
-        _bare(named) and bool(each.workloads)
-        for each, named in zip(study.parts, texts, strict=True)
+        _bare(named) and bool(part.workloads)
+        for part, named in zip(study.parts, texts, strict=True)
     ]
     if arguments.python and not any(uses_python):
         raise UsageError(
@@ -82,26 +82,28 @@ def parts(study: Study, arguments: argparse.Namespace) -> list[Part]:
             "and no part has any",
             "for a container write --env KIND=IMAGE,python=PATH",
         )
-    asked = argparse.Namespace(**vars(arguments))
+    settings = argparse.Namespace(**vars(arguments))
     own = _design(study)
-    asked.margin = own.margin if arguments.margin is None else arguments.margin
-    asked.cool_down = own.cool_down if arguments.cool_down is None else arguments.cool_down
+    settings.margin = own.margin if arguments.margin is None else arguments.margin
+    settings.cool_down = own.cool_down if arguments.cool_down is None else arguments.cool_down
     counted = arguments.blocks is not None or arguments.quick or arguments.rigorous
-    made = []
-    for each, named, interpreter in zip(study.parts, texts, uses_python, strict=True):
+    parts_ = []
+    for part, named, interpreter in zip(study.parts, texts, uses_python, strict=True):
         if not counted:
-            asked.quick = own.quick and each.blocks is None
-            asked.rigorous = own.rigorous and each.blocks is None
-            asked.blocks = own.blocks if each.blocks is None else each.blocks
-        asked.python = arguments.python if interpreter else None
+            settings.quick = own.quick and part.blocks is None
+            settings.rigorous = own.rigorous and part.blocks is None
+            settings.blocks = own.blocks if part.blocks is None else part.blocks
+        settings.python = arguments.python if interpreter else None
         try:
-            made.append(study_parts.part(each.name, _cases(each), named, asked, sweep=each.sweep))
+            parts_.append(
+                study_parts.part(part.name, _cases(part), named, settings, sweep=part.sweep)
+            )
         except UsageError as error:
             if arguments.env:
                 raise
-            where = f"{study.name}, part {each.name!r}"
+            where = f"{study.name}, part {part.name!r}"
             raise UsageError(f"{where}: {error.message}", error.hint) from None
-    return made
+    return parts_
 
 
 def _environments(part: StudyPart, given: Sequence[str] | None, most: int) -> Sequence[str]:

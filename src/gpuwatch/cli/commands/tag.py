@@ -13,7 +13,7 @@ from gpuwatch.cli.say import say
 from gpuwatch.cli.selection import session_lookup
 from gpuwatch.core.errors import UsageError
 from gpuwatch.session.study import labels
-from gpuwatch.session.study.label import NONE, retagged, tagged
+from gpuwatch.session.study.label import NONE, clean_tag, with_tags
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -34,8 +34,8 @@ def words(given: Sequence[str]) -> list[str]:
 
 def run(arguments: argparse.Namespace, command: tuple[str, ...]) -> int:
     texts = [*arguments.tags, *words(command)]
-    add = [tagged(text.removeprefix("+")) for text in texts if not text.startswith(_REMOVE)]
-    remove = [tagged(text.removeprefix(_REMOVE)) for text in texts if text.startswith(_REMOVE)]
+    add = [clean_tag(text.removeprefix("+")) for text in texts if not text.startswith(_REMOVE)]
+    remove = [clean_tag(text.removeprefix(_REMOVE)) for text in texts if text.startswith(_REMOVE)]
     if both := sorted(set(add) & set(remove)):
         raise UsageError(f"{both[0]} is both added and removed", "name it once")
     folder, key = session_lookup.target(arguments.session)
@@ -43,6 +43,6 @@ def run(arguments: argparse.Namespace, command: tuple[str, ...]) -> int:
         for tag in labels.read(folder).get(key, NONE).tags:
             print(tag)
         return 0
-    changed = labels.change(folder, key, lambda label: retagged(label, add, remove))
+    changed = labels.change(folder, key, lambda label: with_tags(label, add, remove))
     say(f"{session_lookup.called(folder, key)}: {' '.join(changed.tags) or 'no tags'}")
     return 0

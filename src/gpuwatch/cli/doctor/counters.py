@@ -41,13 +41,13 @@ class Tier:
 
     device: str
     measured_by: str | None
-    """The counter that measures the bandwidth; ``None``: there is none."""
+    """The counter that measures the bandwidth; ``None``: no counter does."""
     problem: Problem | None
 
 
 def tiers(devices: Sequence[Device], channels: Sequence[Channel]) -> tuple[Tier, ...]:
     """The tier of each GPU, from the channels at the start of a recording."""
-    bandwidth = {each.device: each for each in channels if each.metric == _BANDWIDTH}
+    bandwidth = {channel.device: channel for channel in channels if channel.metric == _BANDWIDTH}
     return tuple(_tier(device, bandwidth.get(device.id)) for device in devices)
 
 

@@ -29,12 +29,12 @@ def images(patience: float) -> list[str]:
         "charliecloud": _root_folders,
     }
     kinds = [kind for kind in runners.kinds(aliases=False) if kind in finders]
-    found: dict[str, list[str]] = {}
+    images_by_kind: dict[str, list[str]] = {}
 
     def ask(kind: str) -> None:
         with contextlib.suppress(Exception, SystemExit):
             named = [text for text in finders[kind]() if text.isprintable() and "," not in text]
-            found[kind] = named[:MOST]
+            images_by_kind[kind] = named[:MOST]
 
     threads = [threading.Thread(target=ask, args=(kind,), daemon=True) for kind in kinds]
     for thread in threads:
@@ -42,7 +42,7 @@ def images(patience: float) -> list[str]:
     until = time.monotonic() + patience
     for thread in threads:
         thread.join(max(0.0, until - time.monotonic()))
-    return [f"{kind}={image}" for kind in kinds for image in found.get(kind, ())]
+    return [f"{kind}={image}" for kind in kinds for image in images_by_kind.get(kind, ())]
 
 
 def _docker() -> Iterable[str]:
@@ -50,8 +50,8 @@ def _docker() -> Iterable[str]:
     from gpuwatch.runners.docker.images import DEFAULT_IMAGE
 
     with client.connect().client() as api:
-        listed = sorted(api.images(), key=lambda each: -each["Created"])
-    names = [name for each in listed for name in each.get("RepoTags") or ()]
+        listed = sorted(api.images(), key=lambda image: -image["Created"])
+    names = [name for image in listed for name in image.get("RepoTags") or ()]
     short = [name.removesuffix(":latest") for name in names if "<none>" not in name]
     return [name for name in short if name != DEFAULT_IMAGE]
 

@@ -18,21 +18,24 @@ def labels(environments: Sequence[Environment]) -> list[str]:
     the differing options follow: ``docker=IMAGE,shm=1g``, ``bare,python=.../bin/python``, with as
     many path components as needed. The ``label`` fields of ``environments`` are ignored.
     """
-    short = [_label(each, (), 1) for each in environments]
+    short = [_label(environment, (), 1) for environment in environments]
     return [
         _distinct(
-            each, [other for other, name in zip(environments, short, strict=True) if name == own]
+            environment,
+            [other for other, name in zip(environments, short, strict=True) if name == own_name],
         )
-        for each, own in zip(environments, short, strict=True)
+        for environment, own_name in zip(environments, short, strict=True)
     ]
 
 
 def _distinct(environment: Environment, alike: Sequence[Environment]) -> str:
     """The label that sets it apart from those of the same kind and image name."""
-    differing = [name for name, fact in _FACTS.items() if len({fact(e, 0) for e in alike}) > 1]
-    kinds = len({tuple(fact(each, 0) for fact in _FACTS.values()) for each in alike})
+    differing = [
+        name for name, fact in _FACTS.items() if len({fact(other, 0) for other in alike}) > 1
+    ]
+    kinds = len({tuple(fact(other, 0) for fact in _FACTS.values()) for other in alike})
     for parts in (*range(_FEWEST_PARTS, _MOST_PARTS + 1), 0):
-        if len({_label(each, differing, parts) for each in alike}) == kinds:
+        if len({_label(other, differing, parts) for other in alike}) == kinds:
             return _label(environment, differing, parts)
     raise AssertionError("full values differ where the environments do")
 
@@ -59,9 +62,9 @@ def _image(environment: Environment, parts: int) -> str:
 def _mounts(environment: Environment, parts: int) -> str:
     """``.../my/data:/data:rw``; several joined with ``+``."""
     mounts = []
-    for each in environment.mounts:
-        target = "" if each.target == each.source else f":{each.target}"
-        mounts.append(_end(each.source, parts) + target + ":rw" * each.writable)
+    for mount in environment.mounts:
+        target = "" if mount.target == mount.source else f":{mount.target}"
+        mounts.append(_end(mount.source, parts) + target + ":rw" * mount.writable)
     return "+".join(mounts)
 
 

@@ -32,7 +32,7 @@ def environments(
         UsageError: a text is malformed, or names an unknown kind.
     """
     parsed = [_environment(text, python, pull) for text in texts]
-    if python is not None and all(each.kind != "bare" for each in parsed):
+    if python is not None and all(environment.kind != "bare" for environment in parsed):
         raise UsageError(
             "--python sets the interpreter of the bare environment only",
             f"for a container write --env {texts[0]},python=PATH",
@@ -40,10 +40,10 @@ def environments(
     labels_ = labels(parsed)
     total, seen = Counter(labels_), Counter[str]()
     numbered = []
-    for each, label in zip(parsed, labels_, strict=True):
+    for environment, label in zip(parsed, labels_, strict=True):
         seen[label] += 1
         numbered.append(
-            replace(each, label=f"{label}#{seen[label]}" if total[label] > 1 else label)
+            replace(environment, label=f"{label}#{seen[label]}" if total[label] > 1 else label)
         )
     return tuple(numbered)
 
@@ -72,7 +72,7 @@ def _environment(text: str, python: str | None, pull: bool) -> Environment:
         label="",
         image=image or None,
         python=last["python"] or (python if kind == "bare" else None),
-        mounts=tuple(_mount(each) for each in values["mount"]),
+        mounts=tuple(_mount(mount) for mount in values["mount"]),
         shm_bytes=_size(last["shm"]),
         memory_bytes=_size(last["memory"]),
         network=last["network"],

@@ -16,5 +16,5 @@ def command_at(arguments: Sequence[str]) -> int:
     at = 0
     while at < len(arguments) and arguments[at].startswith("-"):
         word = arguments[at]
-        at += 2 if len(word) > 2 and any(each.startswith(word) for each in VALUED) else 1
+        at += 2 if len(word) > 2 and any(option.startswith(word) for option in VALUED) else 1
     return min(at, len(arguments))

@@ -316,7 +316,9 @@ def check_interpreter(part: Part) -> Part:
     Raises:
         UsageError: an interpreter is chosen, but every case is a command.
     """
-    chosen = next((each.python for each in part.environments if each.python), None)
+    chosen = next(
+        (environment.python for environment in part.environments if environment.python), None
+    )
     if chosen is not None and all(case.kind == "command" for case in part.workloads):
         raise UsageError(
             "python= and --python choose the interpreter of gpuwatch's own workloads, not of a "

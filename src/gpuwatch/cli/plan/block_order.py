@@ -25,18 +25,22 @@ def lines(plan: Plan, place: int, marks: Mapping[int, str], width: int) -> list[
     blocks = [
         (_name(number), list(group)) for number, group in groupby(runs, lambda run: run.block)
     ]
-    rows = [f"  {name}: {_words(part, each, marks)}" for name, each in blocks]
+    rows = [f"  {name}: {_words(part, block_runs, marks)}" for name, block_runs in blocks]
     if max(map(len, rows), default=0) <= width or len(part.environments) > len(ascii_uppercase):
         return [fill(line, width, subsequent_indent="    ") for line in rows]
-    rows = [f"  {name}: {_codes(part, each, marks)}" for name, each in blocks]
+    rows = [f"  {name}: {_codes(part, block_runs, marks)}" for name, block_runs in blocks]
     legend = [f"  {line}" for line in _legend(part, runs, marks)]
     return [fill(line, width, subsequent_indent="    ") for line in [*legend, *rows]]
 
 
 def short(part: Part) -> tuple[str, ...]:
     """The environments of ``part`` by kind, or by label if two have the same kind."""
-    kinds = [each.kind for each in part.environments]
-    names = kinds if len(set(kinds)) == len(kinds) else [each.label for each in part.environments]
+    kinds = [environment.kind for environment in part.environments]
+    names = (
+        kinds
+        if len(set(kinds)) == len(kinds)
+        else [environment.label for environment in part.environments]
+    )
     return tuple(map(clean, names))
 
 

@@ -1,4 +1,4 @@
-"""How each run of a plan would be launched: the exact command, and all that the engine is told."""
+"""How each run of a plan would be launched: the exact command and engine settings."""
 
 from __future__ import annotations
 
@@ -91,7 +91,10 @@ def lines(launch: Launch, width: int) -> list[str]:
     count = len(launch.runs)
     head = f"{clean(launch.label)} ({count} {'run' if count == 1 else 'runs'})"
     if launch.prepared is None:
-        return [head, *(_entry("problem", clean(each.text), width) for each in launch.problems)]
+        return [
+            head,
+            *(_entry("problem", clean(problem.text), width) for problem in launch.problems),
+        ]
     prepared = launch.prepared
     entries = {
         "command": " ".join(map(shell, prepared.command)),

@@ -107,7 +107,7 @@ def _parts(plan: Plan) -> list[str]:
 
 
 def _design(part: Part, runs: int, seed: int | None) -> str:
-    where = ", ".join(each.label for each in part.environments)
+    where = ", ".join(environment.label for environment in part.environments)
     what = f"{len(part.workloads)} cases in {where}" if len(part.workloads) > 1 else where
     if part.blocks is None:
         return f"{runs} {'runs' if runs > 1 else 'run'}, each once: {what}"
@@ -120,7 +120,7 @@ def _design(part: Part, runs: int, seed: int | None) -> str:
 
 
 def as_json(resolved: ResolvedPlan) -> dict[str, JSON]:
-    """The plan, the problems of its runs, and its duration; schema 1 of ``docs/json.md``."""
+    """The plan, the problems of its runs, and its duration: the keys are in ``docs/json.md``."""
     plan, problems = resolved.plan, resolved.problems
     waiting = {run.index for run in resolved.todo}
     seconds, reason = _seconds(resolved.request, plan, resolved.todo)
@@ -159,8 +159,8 @@ def _part_json(part: Part) -> dict[str, JSON]:
             for case in part.workloads
         ],
         "environments": [
-            {"label": each.label, "kind": each.kind, "image": each.image}
-            for each in part.environments
+            {"label": environment.label, "kind": environment.kind, "image": environment.image}
+            for environment in part.environments
         ],
         "blocks": part.blocks,
         "warmup_blocks": part.warmup_blocks,
@@ -178,7 +178,7 @@ def _time(request: Request, plan: Plan, todo: Sequence[PlannedRun]) -> str:
     if seconds is not None:
         return f"{done}it takes {about(seconds)}, by earlier runs of the same"
     first = "first block" if plan.parts[0].blocks else "first run"
-    when = f"{done}how long it takes is not known before the {first} is over"
+    when = f"{done}the duration is unknown until the {first} is over"
     return f"{when}: {reason}" if reason else when
 
 
@@ -188,7 +188,7 @@ def _seconds(request: Request, plan: Plan, todo: Sequence[PlannedRun]) -> tuple[
     known = history(session_lookup.known_sessions(), dict.fromkeys(cells))
     if request.duration is not None:
         known = KnownTimes(
-            {each: [min(t, request.duration) for t in times] for each, times in known.runs.items()},
+            {cell: [min(t, request.duration) for t in times] for cell, times in known.runs.items()},
             known.pauses,
         )
     seconds = known.left(cells, len(cells) - 1)

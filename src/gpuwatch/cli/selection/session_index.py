@@ -18,7 +18,7 @@ from gpuwatch.core.errors import GpuwatchError, StorageError
 from gpuwatch.core.lazy_dataclass import dataclass
 from gpuwatch.core.models import JSON
 from gpuwatch.session.study.label import NONE, Label
-from gpuwatch.session.study.labels import LABELS, looked_at
+from gpuwatch.session.study.labels import LABELS, read_with_problem
 from gpuwatch.session.study.plan import PLAN
 from gpuwatch.session.study.study_folder import SUMMARY_JSON, is_held
 
@@ -46,18 +46,18 @@ class Listed:
         return sorted(dict.fromkeys(filter(None, problems)))
 
 
-def listed(found: Sequence[Path]) -> Listed:
+def listed(paths: Sequence[Path]) -> Listed:
     """List the sessions at the absolute paths ``found`` with their labels, and their studies."""
     cache = _Cache()
     rows = []
     saved = time.monotonic()
-    for path in found:
+    for path in paths:
         rows.append(cache.session(path))
         if time.monotonic() > saved + _SAVE_SECONDS:  # progress survives an interrupt
             cache.save()
             saved = time.monotonic()
     folders: dict[Path, list[dict[str, JSON]]] = {}
-    for path, row in zip(found, rows, strict=True):
+    for path, row in zip(paths, rows, strict=True):
         folders.setdefault(path.parent, []).append(row)
     studies = []
     for folder, folder_rows in folders.items():
@@ -74,7 +74,7 @@ def listed(found: Sequence[Path]) -> Listed:
 
 
 def _labels(folder: Path) -> tuple[dict[str, Label], str | None]:
-    return looked_at(folder) if os.path.lexists(folder / LABELS) else ({}, None)
+    return read_with_problem(folder) if os.path.lexists(folder / LABELS) else ({}, None)
 
 
 def _label(label: Label, problem: str | None) -> dict[str, JSON]:
@@ -255,4 +255,4 @@ def _is_plan(plan: dict[str, JSON]) -> bool:
 
 def _is_sayings(value: dict[str, JSON]) -> bool:
     sayings = value.get("says")
-    return isinstance(sayings, list) and all(isinstance(each, dict) for each in sayings)
+    return isinstance(sayings, list) and all(isinstance(saying, dict) for saying in sayings)

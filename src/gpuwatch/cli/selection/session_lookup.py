@@ -24,7 +24,7 @@ def sessions_under(folder: Path) -> list[Path]:
             sessions_.append(Path(entry.path))
         if _is_folder(entry):
             inside = _entries(entry.path)
-            sessions_ += [Path(each.path) for each in inside if each.name.endswith(SUFFIX)]
+            sessions_ += [Path(entry.path) for entry in inside if entry.name.endswith(SUFFIX)]
     return sorted(sessions_, key=lambda path: (path.parent.name, path.name))
 
 
@@ -66,8 +66,8 @@ def resolved(paths_: Iterable[Path]) -> list[Path]:
 
 def live_sessions() -> list[Path]:
     """Sessions of running or lost runs, wherever they are recorded."""
-    found = map(paths.session_of, paths.run_folders())
-    return [path for path in found if path is not None and os.path.exists(path)]
+    sessions_ = map(paths.session_of, paths.run_folders())
+    return [path for path in sessions_ if path is not None and os.path.exists(path)]
 
 
 def studies_going_on() -> list[Path]:
@@ -88,22 +88,22 @@ def orphans() -> list[tuple[str, str]]:
     from gpuwatch.session.reading.reader import SessionReader
     from gpuwatch.session.reading.status import goes_on_alone
 
-    found = []
+    orphans_ = []
     for path in live_sessions():
         with contextlib.suppress(GpuwatchError), SessionReader(path) as reader:
             meta = reader.meta()
             if goes_on_alone(meta):
                 session = mapping(meta.get("session"))
-                found.append((str(session.get("label")), str(session.get("id") or path)))
-    return found
+                orphans_.append((str(session.get("label")), str(session.get("id") or path)))
+    return orphans_
 
 
 def known_sessions() -> list[Path]:
     """Sessions in the default folder, of studies recorded with ``--out``, and of live runs."""
-    found = sessions_under(paths.data_home())
+    sessions_ = sessions_under(paths.data_home())
     for folder in paths.studies_elsewhere():
-        found += sessions_under(folder)
-    return resolved([*found, *live_sessions()])
+        sessions_ += sessions_under(folder)
+    return resolved([*sessions_, *live_sessions()])
 
 
 def session(text: str) -> Path:
@@ -112,11 +112,11 @@ def session(text: str) -> Path:
     Raises:
         UsageError: no session matches, or several do.
     """
-    found = sessions(text)
-    if len(found) > 1:
-        listed = ", ".join(str(path) for path in found[:3])
-        raise UsageError(f"{text} holds {len(found)} sessions", f"name one: {listed}")
-    return found[0]
+    sessions_ = sessions(text)
+    if len(sessions_) > 1:
+        listed = ", ".join(str(path) for path in sessions_[:3])
+        raise UsageError(f"{text} holds {len(sessions_)} sessions", f"name one: {listed}")
+    return sessions_[0]
 
 
 def sessions(text: str) -> list[Path]:
@@ -126,10 +126,10 @@ def sessions(text: str) -> list[Path]:
     path = Path(text)
     # os.path treats a path that it may not read as missing, and raises nothing.
     if os.path.isdir(path):
-        found = sessions_under(path)
-        if not found:
+        sessions_ = sessions_under(path)
+        if not sessions_:
             raise UsageError(f"no session in {path}", "see `gpuwatch sessions`")
-        return found
+        return sessions_
     if os.path.exists(path) or path.suffix == SUFFIX or "/" in text:
         try:
             path.stat()
@@ -143,14 +143,14 @@ def sessions(text: str) -> list[Path]:
         if not known:
             raise UsageError("no session was recorded yet", "start one: gpuwatch run mnist-cnn")
         return [max(known, key=lambda path: path.stat().st_mtime)]
-    found = _labelled(text, known) or [
+    sessions_ = _labelled(text, known) or [
         path for path in known if _identifier(path).startswith(text) or path.parent.name == text
     ]
-    if not found:
+    if not sessions_:
         tagged = _labelled(f"tag:{text}", known)
         also = f"; did you mean tag:{text}?" if tagged else ""
         raise UsageError(f"no session {text!r}{also}", "see `gpuwatch sessions`")
-    return found
+    return sessions_
 
 
 def _labelled(text: str, known: Iterable[Path]) -> list[Path]:
@@ -185,8 +185,8 @@ def target(text: str) -> tuple[Path, str]:
         if not is_study(path):
             raise UsageError(f"{text} is not a study: it has no session", "see `gpuwatch sessions`")
         return _whole(path.resolve())
-    found = sessions(text)
-    folders = list(dict.fromkeys(each.parent for each in found))
+    sessions_ = sessions(text)
+    folders = list(dict.fromkeys(path.parent for path in sessions_))
     if len(folders) == 1 and (folders[0].name == text or _is_named(folders[0], text)):
         return _whole(folders[0].resolve())
     only = session(text)

@@ -33,9 +33,9 @@ def _names() -> Iterator[str]:
     for path in reversed(sessions):
         if path.parent not in labels and os.path.lexists(path.parent / LABELS):
             labels[path.parent] = read(path.parent)
-    known = [each for of_folder in labels.values() for each in of_folder.values()]
-    yield from (each.name for each in known)
-    yield from (f"tag:{tag}" for each in known for tag in each.tags)
+    known = [label for of_folder in labels.values() for label in of_folder.values()]
+    yield from (label.name for label in known)
+    yield from (f"tag:{tag}" for label in known for tag in label.tags)
     if sessions:
         yield "last"
     yield from (_printable(path.parent.name) for path in reversed(sessions))

@@ -51,7 +51,7 @@ def rows() -> Iterator[Row]:
     for name in (HOME, *COMMANDS):
         actions = [a for a in parser_of(name)._actions if a.help is not argparse.SUPPRESS]
         for action in actions:
-            for flag in [each for each in action.option_strings if each.startswith("--")]:
+            for flag in [option for option in action.option_strings if option.startswith("--")]:
                 yield Row(name, flag, *_value(name, action), _plain(help_of(action, name)))
         for place, action in enumerate((a for a in actions if not a.option_strings), 1):
             flag = "*" if action.nargs in ("*", "+") else str(place)

@@ -24,14 +24,14 @@ _OF_EPOCH = ("epoch", "loss", "acc1", "acc5")
 
 
 @dataclass(frozen=True)
-class _Found:
+class _ParsedLine:
     """The result of a line: rows, and whether it also goes to the log."""
 
     rows: Sequence[Row] = ()
     log: bool = False
 
 
-_LOG = _Found(log=True)
+_LOG = _ParsedLine(log=True)
 
 
 class Intake:
@@ -60,7 +60,7 @@ class Intake:
         self._log = log or KeptLog()
         self._tier = StepTier()
         self._complaints = 0
-        self._lost = self._lost_told = 0
+        self._lost = self._lost_reported = 0
         self._last_epoch = -_EPOCH_NS
         self._run: dict[str, JSON] = dict(known.get("run") or {})
         self._profile: dict[str, JSON] = dict(known.get("profile") or {})
@@ -134,24 +134,24 @@ class Intake:
                 result = self._line(t, stream, line)
                 rows += [*result.rows, *(self._log.add(t, stream, line) if result.log else ())]
         rows += self._tier.flush()
-        rows += self._tell_lost(t) if self._lost != self._lost_told else ()
+        rows += self._report_lost(t) if self._lost != self._lost_reported else ()
         return [*rows, *self._late_epoch]
 
-    def _line(self, t: int, stream: str, line: str) -> _Found:
+    def _line(self, t: int, stream: str, line: str) -> _ParsedLine:
         if stream == "stdout" and line.startswith(PREFIX):
             try:
                 parsed = parse(line)
             except Malformed as error:
-                return _Found(self._complain(t, f"malformed step line: {error}"), log=True)
+                return _ParsedLine(self._complain(t, f"malformed step line: {error}"), log=True)
             if isinstance(parsed, Step):
-                return _Found(self._step(t, parsed))
+                return _ParsedLine(self._step(t, parsed))
             if parsed.known:
                 complaints = [
                     row
                     for problem in parsed.wrong
                     for row in self._complain(t, f"{parsed.event}: {problem}: unknown")
                 ]
-                return _Found([*self._report(t, parsed), *complaints], log=bool(complaints))
+                return _ParsedLine([*self._report(t, parsed), *complaints], log=bool(complaints))
         return _LOG
 
     def _lose(self, t: int, lost: int) -> list[Row]:
@@ -159,10 +159,10 @@ class Intake:
         before, self._lost = self._lost, self._lost + lost
         if before and len(str(before)) == len(str(self._lost)):
             return []
-        return self._tell_lost(t)
+        return self._report_lost(t)
 
-    def _tell_lost(self, t: int) -> list[Row]:
-        self._lost_told = self._lost
+    def _report_lost(self, t: int) -> list[Row]:
+        self._lost_reported = self._lost
         text = f"{self._lost} bytes of output were dropped so far, before they could be recorded"
         return [event(t, "output-lost", text)]
 
@@ -251,5 +251,5 @@ class Intake:
         if self._complaints > _MOST_COMPLAINTS:
             return []
         if self._complaints == _MOST_COMPLAINTS:
-            text += " (no more of these will be told)"
+            text += " (further ones are not reported)"
         return [event(t, "malformed-step", text[:500])]

@@ -68,16 +68,19 @@ class GpuHolders:
         self,
         t: int,
         now: Mapping[Key, GpuUsage],
-        who: Mapping[int, GpuHolder],
+        holders: Mapping[int, GpuHolder],
         shares: Mapping[str, ProcessShares],
         *,
         restate: bool,
     ) -> list[Row]:
-        """Rows for processes that appeared, changed or left; ``restate``: all. ``who``: by PID."""
+        """Rows for processes that appeared, changed or left; with ``restate`` for all of them.
+
+        ``holders``: by PID.
+        """
         gone = [key for key in self._written if key not in now]
         rows = [_row(t, key, *self._written.pop(key), running=False) for key in gone]
-        for key, each in now.items():
-            holder, usage = who[key[1]], _with_share(each, shares.get(key[0]), key[1])
+        for key, listed in now.items():
+            holder, usage = holders[key[1]], _with_share(listed, shares.get(key[0]), key[1])
             previous = self._written.get(key)
             if restate or previous is None or previous[0] != holder or _differs(previous[1], usage):
                 self._written[key] = holder, usage
@@ -85,15 +88,15 @@ class GpuHolders:
         return rows
 
 
-def _with_share(each: GpuUsage, shares: ProcessShares | None, pid: int) -> GpuUsage:
+def _with_share(usage: GpuUsage, shares: ProcessShares | None, pid: int) -> GpuUsage:
     """Add the share of GPU time; a process without a sample in NVML was idle."""
-    missing = [_NO_BYTES] if each.bytes is None else []
+    missing = [_NO_BYTES] if usage.bytes is None else []
     share = None
     if shares is not None and shares.reason is None:
         share = min(1.0, shares.by_pid.get(pid, 0.0))
     elif shares is not None:
         missing.append(f"GPU time: {shares.reason}")
-    return replace(each, share=share, reason="; ".join(missing) or None)
+    return replace(usage, share=share, reason="; ".join(missing) or None)
 
 
 def _differs(one: GpuUsage, other: GpuUsage) -> bool:
@@ -104,15 +107,15 @@ def _differs(one: GpuUsage, other: GpuUsage) -> bool:
     return abs(one.share - other.share) >= _SHARE
 
 
-def _row(t: int, key: Key, holder: GpuHolder, each: GpuUsage, *, running: bool) -> Row:
+def _row(t: int, key: Key, holder: GpuHolder, usage: GpuUsage, *, running: bool) -> Row:
     return gpu_process(
         t,
         *key,
         holder.name,
         holder.owned,
-        each.bytes,
+        usage.bytes,
         running,
-        each.kind,
-        each.share,
-        "; ".join(text for text in (holder.reason, each.reason) if text) or None,
+        usage.kind,
+        usage.share,
+        "; ".join(text for text in (holder.reason, usage.reason) if text) or None,
     )

@@ -15,7 +15,7 @@ from gpuwatch.session.rows import MPS_SERVER
 from gpuwatch.session.schema import MOST_PROCESSES, RESTATED_SECONDS
 from gpuwatch.session.writing.statements import Row, process, process_use
 from gpuwatch.telemetry.nvml.source import NvmlSource
-from gpuwatch.telemetry.process.identity import ProcessIdentity, identify, named
+from gpuwatch.telemetry.process.identity import ProcessIdentity, identify, with_user_name
 from gpuwatch.telemetry.process.others import OtherProcesses
 from gpuwatch.telemetry.process.proc_files import TICKS_PER_S
 from gpuwatch.telemetry.process.tree import ProcessRow
@@ -39,7 +39,7 @@ class _Watched:
     """A process as last seen, and its use as last written."""
 
     row: ProcessRow
-    whose: ProcessIdentity
+    identity: ProcessIdentity
     owned: bool | None
     cores: float | None = None
     written: tuple[float | None, int] | None = None
@@ -64,7 +64,7 @@ class ProcessWatch:
         self._same_pids = sees_host_pids()
         self._holders = GpuHolders()
         self._watched: dict[int, _Watched] = {}
-        self._who: dict[int, GpuHolder] = {}
+        self._known_holders: dict[int, GpuHolder] = {}
         self._lists_due = self._use_due = self._restate_due = 0.0
         self.used_by_tree: set[str] = set()
         """Devices that a process of the workload has used."""
@@ -89,15 +89,15 @@ class ProcessWatch:
             self._restate_due = now + RESTATED_SECONDS
         rows = self._look(t, on_gpus, restate=restate)
         if self._nvml is not None:
-            who = self._who = {pid: self._holder(pid) for _, pid in on_gpus}
+            holders = self._known_holders = {pid: self._holder(pid) for _, pid in on_gpus}
             shares = self._nvml.process_shares()
-            rows += self._holders.rows(t, on_gpus, who, shares, restate=restate)
-            self.used_by_tree |= {device for device, pid in on_gpus if who[pid].owned}
-            self._served |= any(MPS_SERVER in (each.name or "") for each in who.values())
+            rows += self._holders.rows(t, on_gpus, holders, shares, restate=restate)
+            self.used_by_tree |= {device for device, pid in on_gpus if holders[pid].owned}
+            self._served |= any(MPS_SERVER in (holder.name or "") for holder in holders.values())
         return rows
 
     @property
-    def tells(self) -> bool | None:
+    def is_conclusive(self) -> bool | None:
         """Whether a process of the workload on a GPU would have been seen by now; ``None``: too
         early to tell."""
         if not self._same_pids or self._served:
@@ -140,8 +140,8 @@ class ProcessWatch:
     def _chosen(self, tree: Mapping[int, ProcessRow], on_gpus: Mapping[Key, GpuUsage]) -> list[int]:
         """PIDs to watch; among equals, those already watched come first."""
         size: dict[int, int] = {}
-        for (_, pid), each in on_gpus.items() if self._same_pids else ():
-            size[pid] = size.get(pid, 0) + (each.bytes or 0)
+        for (_, pid), usage in on_gpus.items() if self._same_pids else ():
+            size[pid] = size.get(pid, 0) + (usage.bytes or 0)
         on = sorted(size, key=lambda pid: (-size[pid], pid not in self._watched, pid))
         uptime = time.clock_gettime(time.CLOCK_BOOTTIME)
         others = [
@@ -158,10 +158,10 @@ class ProcessWatch:
             known.cores = max(0.0, seen.cpu_s - known.row.cpu_s) / (seen.at - known.row.at)
         renamed, known.row = seen.name != known.row.name, seen
         if renamed:
-            known.whose = identify(seen.pid)
-        identity = named(known.whose)
-        identified = identity is not known.whose
-        known.whose = identity
+            known.identity = identify(seen.pid)
+        identity = with_user_name(known.identity)
+        identified = identity is not known.identity
+        known.identity = identity
         # A foreign process may turn out to be the run's once its parents are known.
         newly_owned = known.owned is False and self._owns(seen.pid) is True
         if newly_owned:
@@ -176,9 +176,9 @@ class ProcessWatch:
             return GpuHolder(None, None, OTHER_PIDS)
         known = self._watched.get(pid)
         if known is not None:
-            return GpuHolder(known.whose.name, known.owned)
-        if pid in self._who:  # it has ended; NVML's list is up to a second old
-            return self._who[pid]
+            return GpuHolder(known.identity.name, known.owned)
+        if pid in self._known_holders:  # it has ended; NVML's list is up to a second old
+            return self._known_holders[pid]
         identity = identify(pid)
         return GpuHolder(identity.name, self._owns(pid), identity.reason)
 
@@ -197,7 +197,7 @@ def _moved(known: _Watched) -> bool:
 
 def _process_row(t: int, known: _Watched, *, running: bool) -> Row:
     age_s = time.clock_gettime(time.CLOCK_BOOTTIME) - known.row.started / TICKS_PER_S
-    identity = known.whose
+    identity = known.identity
     return process(
         t,
         known.row.pid,

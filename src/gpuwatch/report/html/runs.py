@@ -51,7 +51,7 @@ def _line(session: Summary, run: Run | None, common: Sequence[str]) -> Row:
         notes.insert(0, run.reason)
     return [
         text(PurePath(session.path).name, 120),
-        text(session.given.before(session.label), 120),
+        text(session.given.heading(session.label), 120),
         units.UNKNOWN if block is None else str(block or "warm-up"),
         text(session.status.text, 200),
         text(session.started.replace("T", " ").replace("+00:00", " UTC")),

@@ -167,7 +167,7 @@ def _named(compared: Comparison) -> list[str]:
     lettered = columns != names
     return [
         (f"{column}  " if lettered else "")
-        + session.given.before(session_title(session))
+        + session.given.heading(session_title(session))
         + (" (baseline)" if lettered and at == compared.baseline else "")
         for at, (column, session) in enumerate(zip(columns, compared.sessions, strict=True))
     ]

@@ -143,7 +143,9 @@ class BulkReads(Validated, ABC):
         nothing is known. Shape (channels,)."""
         highest: list[float] = []
         for begin in range(0, len(channels), _OF_ONE):
-            maxima = ", ".join(f"max(c{int(each)})" for each in channels[begin : begin + _OF_ONE])
+            maxima = ", ".join(
+                f"max(c{int(channel)})" for channel in channels[begin : begin + _OF_ONE]
+            )
             sql = f"SELECT {maxima} FROM tier WHERE stat = ? AND n >= ? AND n < ?"  # noqa: S608
             highest.extend(doubles(self._rows(sql, (TIER_STATS.index("max"), first, end))[0]))
         return highest
@@ -188,8 +190,8 @@ class BulkReads(Validated, ABC):
         if not numbers:
             return [], [(array("d"), array("d"))] * len(channels), None
         pairs = ((zip(*(stat[n] for n in numbers), strict=True)) for stat in by_stat)
-        found = [_weighted(*pair) for pair in islice(zip(*pairs, strict=True), 2, None)]
-        return numbers, found, numbers[-1] if more else None
+        columns = [_weighted(*pair) for pair in islice(zip(*pairs, strict=True), 2, None)]
+        return numbers, columns, numbers[-1] if more else None
 
     def step_groups(self, after: int, upto: int) -> list[StepRow]:
         """The step lines with ``after < n <= upto``, combined to one or a few rows per ten seconds.

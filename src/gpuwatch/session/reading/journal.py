@@ -27,12 +27,12 @@ def journal_of(real: Path) -> Path | None:
     ``real`` is the session's path with links resolved; a journal is never reached through a link.
 
     Raises:
-        NotASession: no recorder writes the file found there.
+        NotASession: the file beside it was not written by a recorder.
         StorageError: it cannot be read.
     """
-    ahead, journal = (real.with_name(f"{real.name}-{end}") for end in ("wal", "journal"))
-    if os.path.lexists(ahead):
-        raise NotASession(f"no recorder writes {ahead}", "move it elsewhere")
+    wal, journal = (real.with_name(f"{real.name}-{end}") for end in ("wal", "journal"))
+    if os.path.lexists(wal):
+        raise NotASession(f"{wal} was not written by a recorder", "move it elsewhere")
     try:
         status = journal.lstat()
     except FileNotFoundError:
@@ -45,7 +45,7 @@ def journal_of(real: Path) -> Path | None:
 
 
 def check(journal: Path, session: Path, name: Path) -> bool:
-    """Refuse a journal that no recorder writes; returns whether SQLite would roll it back.
+    """Refuse a journal that no recorder wrote; returns whether SQLite would roll it back.
 
     Errors call the journal ``name``.
 
@@ -65,7 +65,7 @@ def check(journal: Path, session: Path, name: Path) -> bool:
     if head.startswith(_MAGIC) and len(head) == 28:
         pages, page = int.from_bytes(head[16:20], "big"), int.from_bytes(head[24:28], "big")
         if pages * page > session.stat().st_size + _MORE or (length > 28 and tail == _MAGIC):
-            raise NotASession(f"no recorder writes a journal like {name}", "move it elsewhere")
+            raise NotASession(f"{name} is not a recorder's journal", "move it elsewhere")
     return head[:1] not in (b"", b"\0")
 
 
@@ -84,8 +84,8 @@ def is_shared(real: Path, journal: Path | None) -> bool:
 
 def is_movable(real: Path) -> bool:
     """Whether another user can replace a session's folder or one of its parents."""
-    above = [folder.lstat() for folder in real.parent.parents]
-    return any(_is_anothers(folder) and not _keeps(folder) for folder in above)
+    parents = [folder.lstat() for folder in real.parent.parents]
+    return any(_is_anothers(folder) and not _keeps(folder) for folder in parents)
 
 
 def _is_anothers(status: os.stat_result) -> bool:

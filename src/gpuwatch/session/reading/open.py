@@ -42,12 +42,12 @@ class OpenedSession:
         connection: BoundedConnection,
         notice: str | None = None,
         folder: str | None = None,
-        again: Callable[[], OpenedSession | None] = lambda: None,
+        renewal: Callable[[], OpenedSession | None] = lambda: None,
     ) -> None:
         self.connection = connection
         self.notice = notice
         self._folder = folder
-        self._again = again
+        self._renewal = renewal
         """Makes a new private copy if the file has changed since."""
 
     def renew(self) -> None:
@@ -56,13 +56,13 @@ class OpenedSession:
         Raises:
             NotASession, NewerSchema, StorageError: as :func:`open_session`.
         """
-        newer = None if self.connection.in_transaction else self._again()
+        newer = None if self.connection.in_transaction else self._renewal()
         if newer is not None:
             self.close()
-            self.connection, self._folder, self._again = (
+            self.connection, self._folder, self._renewal = (
                 newer.connection,
                 newer._folder,
-                newer._again,
+                newer._renewal,
             )
 
     def close(self) -> None:
@@ -72,8 +72,8 @@ class OpenedSession:
 
 
 CUT = (
-    "never closed, and no journal lies beside it: unless SQLite's backup copied it, its last "
-    "transaction may be there in part"
+    "never closed, and its journal is missing: unless SQLite's backup copied it, its last "
+    "transaction may be incomplete"
 )
 """For a file copied without its journal during recording; SQLite cannot always detect that."""
 WriterAlive = Callable[[BoundedConnection], bool]
@@ -252,23 +252,23 @@ def _open_copy(
     path: Path, real: Path, journal: Path | None, writer_alive: WriterAlive
 ) -> OpenedSession:
     """Open a private copy, with its journal rolled back, or padded if it has none."""
-    again = _Again(path, real, writer_alive)
+    renewal = _Renewal(path, real, writer_alive)
     folder = tempfile.mkdtemp(prefix="gpuwatch-")
     opened = None
     try:
         copied, copied_journal = copy(real, journal, Path(folder))
         _check_header(copied, path)
-        torn = copied_journal is not None and check(copied_journal, copied, journal or path)
+        is_torn = copied_journal is not None and check(copied_journal, copied, journal or path)
         lacking = _lacking(copied) if journal is None else 0
         padded = 0 < lacking <= _PADDING
         if padded:
             os.truncate(copied, copied.stat().st_size + lacking)
-        if torn:
+        if is_torn:
             _recover(copied, lambda _: False)
-        opened = _checked(OpenedSession(connect(copied, "ro"), None, folder, again), path)
+        opened = _checked(OpenedSession(connect(copied, "ro"), None, folder, renewal), path)
         if padded:
             opened.notice = "its journal is missing: the last transaction may be lost"
-        elif torn and not writer_alive(opened.connection):
+        elif is_torn and not writer_alive(opened.connection):
             opened.notice = "read from a private copy: its last transaction was cut off"
         elif journal is None and path.suffix == schema.SUFFIX and _is_cut(opened, writer_alive):
             opened.notice = CUT
@@ -288,15 +288,15 @@ def _open_copy(
             ) from error
         raise
     finally:
-        again.copied()
+        renewal.copied()
 
 
-class _Again:
+class _Renewal:
     """Copies and opens a session again when a copy is due and the file has changed."""
 
     def __init__(self, path: Path, real: Path, writer_alive: WriterAlive) -> None:
         self._path, self._real, self._writer_alive = path, real, writer_alive
-        self._mark = self._now()
+        self._mark = self._version()
         self._began = self._due = time.monotonic()
 
     def copied(self) -> None:
@@ -305,11 +305,11 @@ class _Again:
         self._due = now + max(_RENEW_SECONDS, _REST * (now - self._began))
 
     def __call__(self) -> OpenedSession | None:
-        if time.monotonic() < self._due or self._now() in (None, self._mark):
+        if time.monotonic() < self._due or self._version() in (None, self._mark):
             return None
         return open_session(self._path, self._writer_alive)
 
-    def _now(self) -> tuple[int, int, int] | None:
+    def _version(self) -> tuple[int, int, int] | None:
         """Identifies the state of the file: mtime, size, inode; ``None`` if it is gone."""
         try:
             status = self._real.lstat()

@@ -48,8 +48,8 @@ def channels_of(
     channels = []
     for id_, device, metric, unit, kind, *_ in rows:
         method, source, reason = states[id_][-1]
-        methods = [_method(each) for each, _, _ in states[id_]]
-        available = [each for each in methods if each is not Method.UNAVAILABLE]
+        methods = [_method(name) for name, _, _ in states[id_]]
+        available = [method for method in methods if method is not Method.UNAVAILABLE]
         channels.append(
             ChannelRow(
                 int(id_),

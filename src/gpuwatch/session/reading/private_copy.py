@@ -71,7 +71,7 @@ def copy_file(source: int, target: Path) -> None:
                 allowance -= len(piece)
                 if allowance < 0:
                     raise StorageError(
-                        f"reading it takes a copy of more than {MOST >> 30} GiB",
+                        f"reading it needs a copy of more than {MOST >> 30} GiB",
                         "read it as its owner",
                     )
                 os.pwrite(new.fileno(), piece, offset)

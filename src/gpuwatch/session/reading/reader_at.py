@@ -74,8 +74,8 @@ class PastReader(SessionReader):
         self, channels: Sequence[int], after: int = -1, limit: int = CHUNK
     ) -> list[tuple[JSON, ...]]:
         limit = min(limit, self._upto["tick"] - after)
-        found = super().ticks(channels, after, limit) if limit > 0 else []
-        return [row for row in found if row[0] <= self._upto["tick"]]
+        rows = super().ticks(channels, after, limit) if limit > 0 else []
+        return [row for row in rows if row[0] <= self._upto["tick"]]
 
     def tick_columns(
         self, channels: Sequence[int], after: int, upto: int, limit: int = -1
@@ -99,8 +99,8 @@ class PastReader(SessionReader):
 
     def steps(self, after: int = -1, limit: int = CHUNK) -> list[StepRow]:
         limit = min(limit, self._upto["step"] - after)
-        found = super().steps(after, limit) if limit > 0 else []
-        return [row for row in found if row.n <= self._upto["step"]]
+        rows = super().steps(after, limit) if limit > 0 else []
+        return [row for row in rows if row.n <= self._upto["step"]]
 
     def step_groups(self, after: int, upto: int) -> list[StepRow]:
         return super().step_groups(after, min(upto, self._upto["step"]))
@@ -112,8 +112,8 @@ class PastReader(SessionReader):
         return super().steps_folded(after, min(upto, self._upto["step"]))
 
     def first_timed_step(self) -> int | None:
-        found = super().first_timed_step()
-        return found if found is not None and found <= self._upto["step"] else None
+        number = super().first_timed_step()
+        return number if number is not None and number <= self._upto["step"] else None
 
     def step_count(self) -> int | None:
         rows = self._rows(
@@ -127,16 +127,16 @@ class PastReader(SessionReader):
 
     def log(self, after: int = -1, limit: int = CHUNK) -> list[LogRow]:
         limit = min(limit, self._upto["log"] - after)
-        found = super().log(after, limit) if limit > 0 else []
-        return [row for row in found if row.n <= self._upto["log"]]
+        rows = super().log(after, limit) if limit > 0 else []
+        return [row for row in rows if row.n <= self._upto["log"]]
 
     def last_log(self) -> int:
         return self._upto["log"]
 
     def events(self, after: int = -1, limit: int = CHUNK) -> list[EventRow]:
         limit = min(limit, self._upto["event"] - after)
-        found = super().events(after, limit) if limit > 0 else []
-        return [row for row in found if row.n <= self._upto["event"]]
+        rows = super().events(after, limit) if limit > 0 else []
+        return [row for row in rows if row.n <= self._upto["event"]]
 
     def events_of(self, kinds: Sequence[str], upto: int) -> list[EventRow]:
         return super().events_of(kinds, min(upto, self._upto["event"]))

@@ -78,7 +78,7 @@ def status(meta: Mapping[str, JSON], path: Path) -> Status:
         return Status(
             State.LOST,
             "the recorder died, the workload still runs: "
-            f"`{to_paste('attach --record', name)}` takes it up, "
+            f"`{to_paste('attach --record', name)}` takes it over, "
             f"`{to_paste('stop', name)}` ends it",
             None,
         )

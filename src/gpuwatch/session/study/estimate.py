@@ -103,10 +103,10 @@ def timing_of_meta(meta: Mapping[str, JSON], path: Path) -> Timing | None:
 
 def times_of_study(timings: Iterable[Timing]) -> KnownTimes:
     """Durations from the runs of one study, failed runs included."""
-    ordered = sorted(timings, key=lambda each: each.start)
+    ordered = sorted(timings, key=lambda timing: timing.start)
     runs: dict[Cell, list[float]] = {}
-    for each in ordered:
-        runs.setdefault(each.cell, []).append(each.seconds)
+    for timing in ordered:
+        runs.setdefault(timing.cell, []).append(timing.seconds)
     return KnownTimes(runs, [after.start - before.end for before, after in _neighbours(ordered)])
 
 
@@ -115,10 +115,10 @@ def history(paths: Iterable[Path], cells: Iterable[Cell]) -> KnownTimes:
 
     Opens at most the hundred newest of ``paths``.
     """
-    runs: dict[Cell, list[float]] = {each: [] for each in cells}
+    runs: dict[Cell, list[float]] = {cell: [] for cell in cells}
     seen: list[Timing] = []
     for path in sorted(dict.fromkeys(paths), key=_changed, reverse=True)[:_MOST_FILES]:
-        if all(len(each) >= _ENOUGH for each in runs.values()):
+        if all(len(seconds) >= _ENOUGH for seconds in runs.values()):
             break
         earlier = timing(path)
         if earlier is None or not earlier.finished or earlier.host != socket.gethostname():
@@ -128,10 +128,10 @@ def history(paths: Iterable[Path], cells: Iterable[Cell]) -> KnownTimes:
             runs[earlier.cell].append(earlier.seconds)
     pauses = [
         max(0.0, after.start - before.end - rest)
-        for before, after in _neighbours(sorted(seen, key=lambda each: each.start))
+        for before, after in _neighbours(sorted(seen, key=lambda timing: timing.start))
         if (rest := _cool_down(after)) is not None
     ]
-    return KnownTimes({each: times for each, times in runs.items() if times}, pauses)
+    return KnownTimes({cell: times for cell, times in runs.items() if times}, pauses)
 
 
 def about(seconds: float) -> str:

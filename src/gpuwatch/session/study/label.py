@@ -24,15 +24,15 @@ class Label:
     note: str = ""
     """Lines, joined by newlines."""
 
-    def before(self, what: str) -> str:
-        """``what`` in brackets after the name, if there is one: ``low lr (bare)``."""
+    def heading(self, what: str) -> str:
+        """The name followed by ``what`` in brackets, or ``what`` alone: ``low lr (bare)``."""
         return f"{self.name} ({what})" if self.name else what
 
 
 NONE = Label()
 
 
-def named(name: str) -> str:
+def clean_name(name: str) -> str:
     """Clean and check a name.
 
     Raises:
@@ -55,7 +55,7 @@ def named(name: str) -> str:
     return text
 
 
-def tagged(text: str) -> str:
+def clean_tag(text: str) -> str:
     """Clean and check a tag.
 
     Raises:
@@ -71,7 +71,7 @@ def tagged(text: str) -> str:
     return tag
 
 
-def noted(text: str) -> str:
+def clean_note(text: str) -> str:
     """Clean and check a note, line by line.
 
     Raises:
@@ -92,7 +92,7 @@ def _one_line(text: str) -> str:
     return clean(" ".join(text.splitlines()), len(text)).strip()
 
 
-def retagged(label: Label, add: Collection[str], remove: Collection[str]) -> Label:
+def with_tags(label: Label, add: Collection[str], remove: Collection[str]) -> Label:
     """``label`` with the tags ``add`` appended and the tags ``remove`` removed.
 
     Raises:

@@ -31,12 +31,12 @@ _PATIENCE = 5.0
 def read(folder: Path) -> dict[str, Label]:
     """The labels in a folder by the session's file name; ``""`` stands for the study itself.
 
-    Empty if there are none, or the file cannot be read.
+    Empty without labels, or if the file cannot be read.
     """
-    return looked_at(folder)[0]
+    return read_with_problem(folder)[0]
 
 
-def looked_at(folder: Path) -> tuple[dict[str, Label], str | None]:
+def read_with_problem(folder: Path) -> tuple[dict[str, Label], str | None]:
     """As :func:`read`, with the reason why an existing file cannot be used, if so."""
     path = folder / LABELS
     try:

@@ -86,19 +86,19 @@ def case_label(case: Workload, cases: Iterable[Workload]) -> str:
 
     It names the parameters in which cases of the same name differ.
     """
-    same_name = [each for each in cases if each.name == case.name]
-    names = dict.fromkeys(name for each in same_name for name in each.parameters)
+    same_name = [other for other in cases if other.name == case.name]
+    names = dict.fromkeys(name for other in same_name for name in other.parameters)
     differences = [
         f"{name.replace('_', ' ')} {case.parameters.get(name, 'default')}"
         for name in names
-        if any(each.parameters.get(name) != case.parameters.get(name) for each in same_name)
+        if any(other.parameters.get(name) != case.parameters.get(name) for other in same_name)
     ]
     return ", ".join([case.name, *differences])
 
 
 def labels(runs: Sequence[PlannedRun]) -> tuple[str, ...]:
     """A label for each of ``runs``: its environment, and its case if there are several."""
-    cases = unique(each.workload for each in runs)
+    cases = unique(run.workload for run in runs)
     if len(cases) == 1:
         return tuple(run.environment.label for run in runs)
     names = [case_label(case, cases) for case in cases]

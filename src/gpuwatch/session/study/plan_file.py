@@ -37,17 +37,17 @@ def document(plan: Plan) -> dict[str, JSON]:
         "seed": plan.seed,
         **plan.settings,
         "problems": {
-            str(index): [asdict(problem) for problem in found]
-            for index, found in plan.problems.items()
-            if found
+            str(index): [asdict(problem) for problem in problems]
+            for index, problems in plan.problems.items()
+            if problems
         },
         "parts": [
             {
                 "name": part.name,
                 "workloads": [asdict(workload) for workload in part.workloads],
                 "environments": [
-                    {**asdict(each), "mounts": [str(mount) for mount in each.mounts]}
-                    for each in part.environments
+                    {**asdict(environment), "mounts": [str(mount) for mount in environment.mounts]}
+                    for environment in part.environments
                 ],
                 "blocks": part.blocks,
                 "warmup_blocks": part.warmup_blocks,
@@ -113,9 +113,9 @@ def parse(value: JSON) -> Plan:
         preset=_words(plan.get("preset")),
         settings=_settings(plan),
         problems={
-            int(index): tuple(_problem(item) for item in _typed(found, list))
-            for index, found in _typed(plan.get("problems", {}), dict).items()
-            if found and 1 <= int(index) <= len(runs)
+            int(index): tuple(_problem(item) for item in _typed(listed, list))
+            for index, listed in _typed(plan.get("problems", {}), dict).items()
+            if listed and 1 <= int(index) <= len(runs)
         },
         signature=_words(plan.get("signature")),
     )
@@ -129,7 +129,7 @@ def _settings(plan: Mapping[str, JSON]) -> dict[str, JSON]:
     return {
         "interval_seconds": interval,
         "duration_seconds": _number(plan.get("duration_seconds")),
-        "gpus": None if gpus is None else [_text(each) for each in gpus],
+        "gpus": None if gpus is None else [_text(gpu) for gpu in gpus],
         "programs": {
             _text(name): _text(digest)
             for name, digest in _typed(plan.get("programs", {}), dict).items()
@@ -155,8 +155,10 @@ def _part(value: JSON) -> Part:
     sweep = _typed(part.get("sweep"), dict)
     return Part(
         name=_text(part.get("name")),
-        workloads=tuple(_workload(each) for each in _typed(part.get("workloads"), list)),
-        environments=tuple(_environment(each) for each in _typed(part.get("environments"), list)),
+        workloads=tuple(_workload(workload) for workload in _typed(part.get("workloads"), list)),
+        environments=tuple(
+            _environment(environment) for environment in _typed(part.get("environments"), list)
+        ),
         blocks=blocks,
         warmup_blocks=warmup,
         margin=margin,

@@ -66,10 +66,10 @@ def place(path: Path) -> StudyPosition | None:
     run = _run(plan, path.name)
     if plan is None or run is None or len(plan.runs) < 2:
         return None
-    metas = {each.name: _meta(each) for each in sessions_in(path.parent)}
+    metas = {session.name: _meta(session) for session in sessions_in(path.parent)}
     before = plan.runs[: run.index - 1]
     ends = _ends(path.parent, before, metas)
-    to_come = [each for each in plan.runs[run.index :] if each.index not in plan.problems]
+    to_come = [planned for planned in plan.runs[run.index :] if planned.index not in plan.problems]
     part = plan.parts[run.part]
     return StudyPosition(
         number=run.index,
@@ -112,7 +112,9 @@ def tally(folder: Path) -> str | None:
     plan = read(folder)
     if plan is None or len(plan.runs) < 2 or recorder_alive(folder):
         return None
-    ends = _ends(folder, plan.runs, {each.name: _meta(each) for each in sessions_in(folder)})
+    ends = _ends(
+        folder, plan.runs, {session.name: _meta(session) for session in sessions_in(folder)}
+    )
     if any(ends[state.value] for state in (State.QUEUED, State.STARTING, State.RUNNING)):
         return None
     counts = ", ".join(f"{ends[end]} {end}" for end in _ENDS if ends[end])
@@ -125,10 +127,10 @@ def following(path: Path) -> Following | None:
     run = _run(plan, path.name)
     if plan is None or run is None:
         return None
-    for each in plan.runs[run.index :]:
-        if each.index not in plan.problems:
-            label = each.environment.label
-            return Following(each.index, len(plan.runs), label, path.parent / each.file)
+    for planned in plan.runs[run.index :]:
+        if planned.index not in plan.problems:
+            label = planned.environment.label
+            return Following(planned.index, len(plan.runs), label, path.parent / planned.file)
     return None
 
 
@@ -161,9 +163,9 @@ def _left(
     if meta is None or not status(meta, path).live:
         return None
     timings = [
-        found
-        for name, each in metas.items()
-        if each is not None and (found := timing_of_meta(each, path.with_name(name))) is not None
+        timing
+        for name, other in metas.items()
+        if other is not None and (timing := timing_of_meta(other, path.with_name(name))) is not None
     ]
     started = number(mapping(meta.get("clock")).get("unix_ns"))
     current, all_left = seconds_to_go([run], timings), seconds_to_go([run, *rest], timings)

@@ -72,7 +72,7 @@ def removal(folder: Path, sessions: Collection[str] | None) -> Removal:
     if whole:
         removed = [name for name in files if _is_own(name, folder, planned=ours)]
     else:
-        removed = [each for name in going for each in (name, f"{name}-journal") if each in files]
+        removed = [file for name in going for file in (name, f"{name}-journal") if file in files]
     return Removal(
         folder,
         tuple(going),

@@ -105,7 +105,7 @@ def note(folder: Path, problems: Mapping[int, Sequence[Problem]]) -> None:
     """
     plan = read(folder) if problems else None
     if plan is not None:
-        merged = {**plan.problems, **{index: tuple(found) for index, found in problems.items()}}
+        merged = {**plan.problems, **{index: tuple(added) for index, added in problems.items()}}
         with contextlib.suppress(OSError, UsageError):
             write(
                 folder, replace(plan, problems={i: merged[i] for i in sorted(merged) if merged[i]})

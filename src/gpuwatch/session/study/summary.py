@@ -121,12 +121,12 @@ def _sentences(content: bytes) -> Iterator[tuple[JSON, JSON]]:
         for contrast in _dicts(question.get("contrasts")):
             yield mapping(contrast.get("verdict")).get("kind"), contrast.get("sentence")
     for kind in ("sweeps", "noise"):
-        for each in _dicts(_part(content, kind)):
-            yield kind, each.get("sentence")
+        for entry in _dicts(_part(content, kind)):
+            yield kind, entry.get("sentence")
 
 
 def _dicts(value: JSON) -> list[dict[str, JSON]]:
-    return [each for each in value if isinstance(each, dict)] if isinstance(value, list) else []
+    return [entry for entry in value if isinstance(entry, dict)] if isinstance(value, list) else []
 
 
 def _name(value: JSON) -> str | None:

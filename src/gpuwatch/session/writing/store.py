@@ -223,7 +223,7 @@ def _channel_row(index: int, channel: Channel, unit: str, kind: str) -> Row:
 
 
 def _file(path: Path) -> tuple[int, int] | None:
-    """Device and inode, to detect a replaced file; ``None`` if there is none."""
+    """Device and inode, to detect a replaced file; ``None`` for a missing file."""
     try:
         status = path.stat()
     except (FileNotFoundError, NotADirectoryError):

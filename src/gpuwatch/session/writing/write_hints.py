@@ -32,8 +32,9 @@ def room(path: Path, error: Exception | None = None) -> str:
     if number in _HINTS:
         return _HINTS[number]
     # os.path.exists() is False for a folder that may not be entered, where Path.exists() raises.
-    existing = next(each for each in (path, *path.absolute().parents) if os.path.exists(each))
-    for each in (existing, existing if existing.is_dir() else existing.parent):
-        if not os.access(each, os.W_OK):
-            return f"make {shell(each)} writable"
+    candidates = (path, *path.absolute().parents)
+    existing = next(place for place in candidates if os.path.exists(place))
+    for place in (existing, existing if existing.is_dir() else existing.parent):
+        if not os.access(place, os.W_OK):
+            return f"make {shell(place)} writable"
     return "free some space"

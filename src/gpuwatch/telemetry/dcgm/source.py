@@ -128,7 +128,7 @@ class DcgmSource:
         readings = self._readings()
         self._now = {key: self._own[key] for key in keys if key not in self._filled}
         for key in ours:
-            self._now[key] = chosen(self._own.get(key), self._offer(key, readings)[0])
+            self._now[key] = better(self._own.get(key), self._offer(key, readings)[0])
         self._channels = tuple(self._now[key] for key in keys)
 
     @property
@@ -144,7 +144,7 @@ class DcgmSource:
         readings = self._readings()
         for key in self._filled:
             offer, value = self._offer(key, readings)
-            best = chosen(self._own.get(key), offer)
+            best = better(self._own.get(key), offer)
             if best is offer:
                 values[key] = value
             if best != self._now[key]:
@@ -211,7 +211,7 @@ class DcgmSource:
         return replace(offer, metric=BANDWIDTH, source=source), value
 
 
-def chosen(own: Channel | None, dcgm: Channel) -> Channel:
+def better(own: Channel | None, dcgm: Channel) -> Channel:
     """Choose between two sources of one channel.
 
     GPM comes before DCGM (it takes no lock), and DCGM before NVML's other readings (a 20 ms window

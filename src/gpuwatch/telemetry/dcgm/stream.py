@@ -45,7 +45,7 @@ class DcgmStream:
         self._lock = threading.Lock()
         self._readings: dict[str, Reading] = {}
         self._child: subprocess.Popen[str] | None = None
-        self._heard = 0.0
+        self._last_line_at = 0.0
         self._why_killed: str | None = None
         self._lost = False
         self._closing = threading.Event()
@@ -64,7 +64,7 @@ class DcgmStream:
         """The newest line of each GPU by UUID. Also ends a ``dcgmi`` that has fallen silent."""
         with self._lock:
             child = self._child
-            if child is not None and time.monotonic() - self._heard > self._silence_s:
+            if child is not None and time.monotonic() - self._last_line_at > self._silence_s:
                 self._why_killed = f"dcgmi has printed nothing for over {self._silence_s:g} s"
                 child.kill()
             return dict(self._readings)
@@ -117,7 +117,7 @@ class DcgmStream:
             number, values = parsed
             counts[number] += 1
             with self._lock:
-                self._readings[names[number]] = Reading(self._heard, values)
+                self._readings[names[number]] = Reading(self._last_line_at, values)
             if self._lost:
                 self._lost = False
                 self.events.append(Event("dcgm-back", "DCGM gives values again"))
@@ -141,11 +141,11 @@ class DcgmStream:
                 errors="replace",
                 start_new_session=True,  # so that Ctrl-C reaches only the workload
             )
-            self._child, self._heard, self._why_killed = child, time.monotonic(), None
+            self._child, self._last_line_at, self._why_killed = child, time.monotonic(), None
         assert child.stdout is not None
         try:
             for line in child.stdout:
-                self._heard = time.monotonic()
+                self._last_line_at = time.monotonic()
                 yield line
         finally:
             with self._lock:

@@ -21,7 +21,7 @@ class _Package:
 
 
 class Rapl:
-    """Mean power of all packages between two calls; ``reason`` says why there is none."""
+    """Mean power of all packages between two calls; ``reason`` says why it is unknown."""
 
     def __init__(self, packages: list[_Package], reason: str | None) -> None:
         self.reason = reason

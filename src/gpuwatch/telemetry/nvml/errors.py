@@ -43,8 +43,8 @@ _RELOAD = "reboot, or unload and reload the NVIDIA kernel modules"
 
 _MEANING = {
     1: Unavailable("NVML was shut down", "start the recording again"),
-    2: Unavailable("not offered for this GPU (invalid argument)", "nothing: a limit of the GPU"),
-    3: Unavailable("not supported by this GPU and driver", "nothing: a limit of GPU or driver"),
+    2: Unavailable("not offered for this GPU (invalid argument)", "no fix: a limit of the GPU"),
+    3: Unavailable("not supported by this GPU and driver", "no fix: a limit of the GPU or driver"),
     4: Unavailable(
         "no permission",
         "ask the administrator, or run where the NVIDIA device files may be opened",
@@ -70,7 +70,7 @@ _MEANING = {
         "(the driver was updated under a running kernel)",
         _RELOAD,
     ),
-    20: Unavailable("NVML had no memory left", "free memory on the host"),
+    20: Unavailable("NVML ran out of memory", "free memory on the host"),
     25: Unavailable("this driver's NVML wants another struct version", "update nvidia-ml-py"),
     26: Unavailable("withdrawn in this driver", "update gpuwatch and nvidia-ml-py"),
     28: Unavailable("the GPU is no longer there", "run nvidia-smi -L to see which GPUs exist"),

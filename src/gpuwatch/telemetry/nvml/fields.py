@@ -24,7 +24,7 @@ class Field:
     number: int
     per_unit: float
 
-    def taken(self, nvml: Any, answer: Any) -> Numbers:
+    def value_in(self, nvml: Any, answer: Any) -> Numbers:
         """The value in ``answer``. Raises ``NVMLError`` if the field failed."""
         if answer.nvmlReturn:
             raise nvml.NVMLError(answer.nvmlReturn)
@@ -83,7 +83,7 @@ def field_way(source: str, number: int, per_unit: float) -> NvmlCall:
     field = Field(number, per_unit)
 
     def read(nvml: Any, handle: Any) -> Numbers:
-        return field.taken(nvml, nvml.nvmlDeviceGetFieldValues(handle, [number])[0])
+        return field.value_in(nvml, nvml.nvmlDeviceGetFieldValues(handle, [number])[0])
 
     return NvmlCall(source, read, field)
 

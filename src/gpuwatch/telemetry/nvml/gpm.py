@@ -24,8 +24,8 @@ from gpuwatch.telemetry.nvml.gpm_metrics import (
     WANTED,
     Reading,
     due,
-    judged,
     period,
+    reading_of,
     with_bandwidth,
 )
 from gpuwatch.telemetry.nvml.gpm_requirements import Owner, hint_of
@@ -203,8 +203,8 @@ class Gpm:
             return
         readings = with_bandwidth(
             {
-                wanted.metric: judged(wanted, code, raw, is_mig(self._device))
-                for wanted, (code, raw) in zip(WANTED, pair.raw, strict=True)
+                metric.metric: reading_of(metric, code, raw, is_mig(self._device))
+                for metric, (code, raw) in zip(WANTED, pair.raw, strict=True)
             },
             self._peak,
             self._no_peak,

@@ -77,9 +77,9 @@ WANTED = (
     GpmMetric(61, "NVLINK_TOTAL_TX_PER_SEC", "hw.gpu.nvlink.transmit", _MIB),
     GpmMetric(60, "NVLINK_TOTAL_RX_PER_SEC", "hw.gpu.nvlink.receive", _MIB),
 )
-METRICS = (*(wanted.metric for wanted in WANTED), BANDWIDTH)
+METRICS = (*(metric.metric for metric in WANTED), BANDWIDTH)
 """Every metric that GPM can provide."""
-_SOURCES = {wanted.metric: wanted.source for wanted in WANTED}
+_SOURCES = {metric.metric: metric.source for metric in WANTED}
 
 
 def source_of(metric: str, peak: Peak) -> str:
@@ -92,22 +92,24 @@ def source_of(metric: str, peak: Peak) -> str:
     return f"{share} x peak DRAM bandwidth {peak.value / 1e9:.0f} GB/s ({peak.basis})"
 
 
-def judged(wanted: GpmMetric, code: int, raw: float, mig: bool = False) -> Reading:
+def reading_of(metric: GpmMetric, code: int, raw: float, mig: bool = False) -> Reading:
     """Check one metric's return code and value (percent or MiB/s).
 
     PCIe and NVLink are never a MIG device's own: ``nvml.h`` calls them the traffic of the GPU.
     """
-    percent = wanted.scale == _PERCENT
+    percent = metric.scale == _PERCENT
     if mig and not percent:
         return Reading(None, OF_THE_WHOLE_GPU)
     if code:
-        return Reading(None, f"{wanted.source}: {describe(code).reason}")
+        return Reading(None, f"{metric.source}: {describe(code).reason}")
     if math.isnan(raw):
-        return Reading(None, f"{wanted.source}: the driver gave no number")
+        return Reading(None, f"{metric.source}: the driver gave no number")
     if math.copysign(1.0, raw) < 0 or raw > (_OVER_PERCENT if percent else _MOST_MIB):
         unit = "%" if percent else "MiB/s"
-        return Reading(None, f"{wanted.source}: the driver gave {raw:.4g} {unit}, which cannot be")
-    return Reading(min(raw, 100.0) * wanted.scale if percent else raw * wanted.scale)
+        return Reading(
+            None, f"{metric.source}: the driver gave {raw:.4g} {unit}, which is impossible"
+        )
+    return Reading(min(raw, 100.0) * metric.scale if percent else raw * metric.scale)
 
 
 def with_bandwidth(readings: Mapping[str, Reading], peak: Peak, no_peak: str) -> dict[str, Reading]:

@@ -118,8 +118,8 @@ class GpmSamples:
             raise self._nvml.NVMLError(FUNCTION_NOT_FOUND) from None
         request.version = self._nvml.NVML_GPM_METRICS_GET_VERSION
         request.numMetrics = len(WANTED)
-        for place, wanted in enumerate(WANTED):
-            request.metrics[place].metricId = wanted.number
+        for place, metric in enumerate(WANTED):
+            request.metrics[place].metricId = metric.number
         return request
 
     def _call(self, function: str, *arguments: Any) -> Any:

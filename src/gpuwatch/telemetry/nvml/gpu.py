@@ -142,7 +142,7 @@ class Gpu:
                 self.lose(error.code)
 
     def open(self) -> None:
-        """Get a handle if there is none and try every reading, at the start and after a loss."""
+        """Get a handle if necessary and try every reading, at the start and after a loss."""
         with self._lock:
             self._epoch += 1
             epoch = self._epoch
@@ -238,7 +238,7 @@ class Gpu:
             way = ways[probe.way]
             try:
                 if way.field is not None and way.field.number in answers:
-                    values = way.field.taken(self._nvml, answers[way.field.number])
+                    values = way.field.value_in(self._nvml, answers[way.field.number])
                 elif watched:
                     values = self._watched(way.source, way.read, self._nvml, self.handle)
                 else:

@@ -31,17 +31,17 @@ def present(nvml: Any) -> list[NvmlDevice]:
 
 
 def select(
-    nvml: Any, gpus: Sequence[NvmlDevice], wanted: Sequence[str | int] | None
+    nvml: Any, gpus: Sequence[NvmlDevice], names: Sequence[str | int] | None
 ) -> list[NvmlDevice]:
     """The GPUs with these indexes, UUIDs or unique UUID prefixes; ``None`` selects all.
 
     A MIG device is selected by its UUID or its name in drivers before R470. Duplicates are taken
     once. Raises ``ValueError``, listing what exists, for a name that matches no GPU or several.
     """
-    if wanted is None:
+    if names is None:
         return list(gpus)
     chosen: dict[str, NvmlDevice] = {}
-    for name in wanted:
+    for name in names:
         gpu = _one(nvml, gpus, str(name).strip())
         chosen.setdefault(gpu.id, gpu)
     return list(chosen.values())
@@ -70,13 +70,15 @@ def parts(nvml: Any, gpu: NvmlDevice) -> list[NvmlDevice]:
     return devices
 
 
-def named(text: str, among: Sequence[NvmlDevice]) -> list[NvmlDevice]:
+def matching(text: str, devices: Sequence[NvmlDevice]) -> list[NvmlDevice]:
     """Devices with this UUID or old name, otherwise those whose UUID starts with it."""
-    wanted = text.lower()
-    exact = [device for device in among if wanted in (_lower(device.uuid), _lower(device.old_name))]
-    if exact or wanted in ("", "gpu-", "mig-"):
+    prefix = text.lower()
+    exact = [
+        device for device in devices if prefix in (_lower(device.uuid), _lower(device.old_name))
+    ]
+    if exact or prefix in ("", "gpu-", "mig-"):
         return exact
-    return [device for device in among if _lower(device.uuid).startswith(wanted)]
+    return [device for device in devices if _lower(device.uuid).startswith(prefix)]
 
 
 def _lower(text: str | None) -> str:
@@ -107,9 +109,9 @@ def _one(nvml: Any, gpus: Sequence[NvmlDevice], name: str) -> NvmlDevice:
     if name.isdecimal():
         matches = [gpu for gpu in gpus if gpu.index == int(name)]
     elif name.upper().startswith("MIG-"):
-        matches = named(name, [part for gpu in gpus for part in parts(nvml, gpu)])
+        matches = matching(name, [part for gpu in gpus for part in parts(nvml, gpu)])
     else:
-        matches = named(name if name.upper().startswith("GPU-") else f"GPU-{name}", gpus)
+        matches = matching(name if name.upper().startswith("GPU-") else f"GPU-{name}", gpus)
     if len(matches) == 1:
         return matches[0]
     choices = ", ".join(f"{gpu.index} ({gpu.uuid or 'UUID unknown'}: {gpu.name})" for gpu in gpus)

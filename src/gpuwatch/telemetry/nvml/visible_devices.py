@@ -17,7 +17,7 @@ from typing import Any
 from gpuwatch.core.errors import NotAvailable
 from gpuwatch.core.lazy_dataclass import dataclass
 from gpuwatch.telemetry.nvml.errors import Unavailable
-from gpuwatch.telemetry.nvml.selection import NvmlDevice, named, parts
+from gpuwatch.telemetry.nvml.selection import NvmlDevice, matching, parts
 from gpuwatch.telemetry.nvml.start import ANSWER_S, begin, silent
 from gpuwatch.telemetry.polling.worker import within
 
@@ -61,32 +61,32 @@ def cards() -> tuple[Card, ...] | Unavailable:
         return begun
     nvml, gpus = begun
     try:
-        there = within(ANSWER_S, lambda: [_card(nvml, gpu) for gpu in gpus])
+        cards = within(ANSWER_S, lambda: [_card(nvml, gpu) for gpu in gpus])
     except TimeoutError:
         return silent(ANSWER_S)
     finally:
         with suppress(TimeoutError, nvml.NVMLError):
             within(1.0, nvml.nvmlShutdown)
-    return tuple(sorted(there, key=lambda card: card.bus))
+    return tuple(sorted(cards, key=lambda card: card.bus))
 
 
-def visible(variables: Mapping[str, str], there: Sequence[Card]) -> tuple[str, ...]:
+def visible(variables: Mapping[str, str], cards: Sequence[Card]) -> tuple[str, ...]:
     """The UUIDs that ``CUDA_VISIBLE_DEVICES`` in ``variables`` leaves visible, in its order.
 
     Raises:
         NotAvailable: it counts GPUs in an order that is not certain.
     """
     text = variables[VARIABLE]
-    by_bus = listed(text, there)
+    by_bus = listed(text, cards)
     if _by_name(text) or not by_bus:
         return by_bus
-    models = dict.fromkeys(card.gpu.name for card in there)
-    split = any(card.parts for card in there)
-    silent_one = not all(card.gpu.uuid and card.bus for card in there)
-    ordered = len(there) == 1 or variables.get("CUDA_DEVICE_ORDER") == "PCI_BUS_ID"
+    models = dict.fromkeys(card.gpu.name for card in cards)
+    split = any(card.parts for card in cards)
+    silent_one = not all(card.gpu.uuid and card.bus for card in cards)
+    ordered = len(cards) == 1 or variables.get("CUDA_DEVICE_ORDER") == "PCI_BUS_ID"
     if ordered and not (split or silent_one):
         return by_bus
-    by_cuda = cuda_order(variables, there)
+    by_cuda = cuda_order(variables, cards)
     if split:
         reason = "and one of them is split by MIG"
     elif silent_one:
@@ -106,19 +106,19 @@ def visible(variables: Mapping[str, str], there: Sequence[Card]) -> tuple[str, .
     )
 
 
-def listed(text: str, there: Sequence[Card]) -> tuple[str, ...]:
+def listed(text: str, cards: Sequence[Card]) -> tuple[str, ...]:
     """The UUIDs that ``text`` selects under CUDA's rules; numbers are positions in ``there``.
 
     CUDA stops at the first name that matches no GPU or several, and sees none at all if one is
     named twice.
     """
     uuids: list[str] = []
-    kind, devices = text.strip()[:4], [device for card in there for device in card.devices]
+    kind, devices = text.strip()[:4], [device for card in cards for device in card.devices]
     for name in map(str.strip, text.split(",")):
         if not _by_name(text):
-            matches = _numbered(name, there)
+            matches = _numbered(name, cards)
         else:
-            matches = named(name, devices) if name.startswith(kind) else []
+            matches = matching(name, devices) if name.startswith(kind) else []
         if len(matches) != 1:
             break
         uuid = str(matches[0].uuid)
@@ -132,19 +132,19 @@ def _by_name(text: str) -> bool:
     return text.lstrip().startswith(("GPU-", "MIG-"))
 
 
-def _numbered(name: str, there: Sequence[Card]) -> list[NvmlDevice]:
+def _numbered(name: str, cards: Sequence[Card]) -> list[NvmlDevice]:
     """The GPU with that number; text after the digits is ignored."""
     digits = re.match(r"[+-]?\d+", name)
     number = -1 if digits is None else int(digits[0])
-    return [there[number].gpu] if 0 <= number < len(there) else []
+    return [cards[number].gpu] if 0 <= number < len(cards) else []
 
 
-def cuda_order(variables: Mapping[str, str], there: Sequence[Card]) -> tuple[str, ...] | None:
+def cuda_order(variables: Mapping[str, str], cards: Sequence[Card]) -> tuple[str, ...] | None:
     """The UUIDs that CUDA itself sees with these variables, in its order, queried in a separate
     process; ``None`` if it does not answer."""
     by_digits = {
         re.sub(r"^(GPU|MIG)-|-", "", str(device.uuid)): str(device.uuid)
-        for card in there
+        for card in cards
         for device in card.devices
     }
     try:

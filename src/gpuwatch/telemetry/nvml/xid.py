@@ -33,7 +33,7 @@ MEANINGS = {
     61: "internal micro-controller breakpoint or warning",
     62: "internal micro-controller halt",
     63: "a memory page was retired or a row remapped: recorded",
-    64: "a memory page could not be retired or a row not be remapped",
+    64: "a memory page could not be retired, or a row not remapped",
     68: "video processor exception",
     69: "graphics engine class error",
     74: "NVLink error",

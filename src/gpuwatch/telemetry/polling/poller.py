@@ -98,7 +98,7 @@ class Poller(Generic[Item]):
     def _thread(self, name: str, target: Callable[..., None], argument: object) -> None:
         thread = threading.Thread(target=target, args=(argument,), name=name, daemon=True)
         thread.start()
-        self._threads = [each for each in self._threads if each.is_alive()] + [thread]
+        self._threads = [other for other in self._threads if other.is_alive()] + [thread]
 
     def _run(self, turn: int) -> None:
         while True:

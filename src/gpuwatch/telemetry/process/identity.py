@@ -40,7 +40,7 @@ class ProcessIdentity:
     reason: str | None
     """Why something is unknown."""
     uid: int | None = None
-    """The user's number; the name may become known later, see :func:`named`."""
+    """The user's number; the name may become known later, see :func:`with_user_name`."""
 
 
 def identify(pid: int, proc: Path = Path("/proc"), users: Users = USERS) -> ProcessIdentity:
@@ -60,7 +60,7 @@ def identify(pid: int, proc: Path = Path("/proc"), users: Users = USERS) -> Proc
     return ProcessIdentity(_script(words) or name, user, place, reason, uid)
 
 
-def named(identity: ProcessIdentity, users: Users = USERS) -> ProcessIdentity:
+def with_user_name(identity: ProcessIdentity, users: Users = USERS) -> ProcessIdentity:
     """``identity`` with the user's name as currently known."""
     if identity.uid is None or (user := users.name(identity.uid)) == identity.user:
         return identity
@@ -80,7 +80,7 @@ def place_of(cgroup: str) -> str | None:
 
 def _script(words: list[bytes]) -> str | None:
     """``python train.py`` or ``python -m package``: never more of a command line, which may hold
-    private data. ``None`` if it is no Python interpreter, or if it set its own title."""
+    private data. ``None`` if it is not a Python interpreter, or set its own title."""
     program, *rest = (word.decode("utf-8", "replace") for word in words)
     program = os.path.basename(program)
     if not _PYTHON.fullmatch(program):

@@ -254,5 +254,5 @@ class ProcessTree:
             children.setdefault(parent, []).append(pid)
         queue = list(self._members)
         for pid in queue:
-            found = children.get(pid, ())
-            queue += [c for c in found if c not in self._members and self._add(c, pid)]
+            child_pids = children.get(pid, ())
+            queue += [c for c in child_pids if c not in self._members and self._add(c, pid)]

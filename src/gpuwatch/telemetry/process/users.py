@@ -22,11 +22,11 @@ class Users:
     def __init__(self, look_up: Callable[[int], str] = _from_the_system) -> None:
         self._look_up = look_up
         self._known: dict[int, str] = {}
-        """Name by number; ``uid 1234`` until the name is known, and if there is none."""
+        """Name by number; ``uid 1234`` until the name is known, or without one."""
         self._slow = False
 
     def name(self, uid: int) -> str:
-        """The name of a user; ``uid 1234`` while it is unknown, and if there is none."""
+        """The name of a user; ``uid 1234`` while it is unknown, or without one."""
         if uid not in self._known:
             if len(self._known) == _MOST:
                 return f"uid {uid}"

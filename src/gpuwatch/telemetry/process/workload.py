@@ -25,8 +25,7 @@ _GROUP = 6
 _NO_GROUP = "no control group of the container was found"
 
 OTHER_PIDS = (
-    "gpuwatch runs in a PID namespace of its own, NVML names processes by the host's PIDs: run "
-    "gpuwatch on the host"
+    "gpuwatch runs in its own PID namespace, but NVML lists host PIDs: run gpuwatch on the host"
 )
 _FIRST_PID_NAMESPACE = "pid:[4026531836]"
 """The host's own PID namespace: ``PROC_PID_INIT_INO`` in the kernel's proc_ns.h."""

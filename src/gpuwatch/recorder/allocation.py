@@ -13,26 +13,26 @@ from gpuwatch.telemetry.nvml.errors import Unavailable
 from gpuwatch.telemetry.nvml.visible_devices import VARIABLE, cards, visible
 
 
-def resolve(asked: Sequence[str] | None, variables: Mapping[str, str]) -> Allocation:
+def resolve(requested: Sequence[str] | None, variables: Mapping[str, str]) -> Allocation:
     """The allocation for runs, from ``--gpus`` (``None``: not given) and environment variables.
 
     Raises:
         NotAvailable: requested GPUs are missing or not the caller's, or that is unknown.
     """
-    if asked is not None and not asked:
+    if requested is not None and not requested:
         return Allocation((), True, limits())
-    there = cards() if VARIABLE in variables else None
-    if there is None or isinstance(there, Unavailable):
-        return Allocation(Sources.gpu_uuids(asked), asked is not None, limits())
-    left = visible(variables, there)
-    if asked is None:
-        return Allocation(left, True, limits())
-    chosen = Sources.gpu_uuids(asked)
-    parts = [part.uuid for card in there if card.gpu.uuid in left for part in card.parts]
-    if beyond := [uuid for uuid in chosen if uuid not in (*left, *parts)]:
+    gpus = cards() if VARIABLE in variables else None
+    if gpus is None or isinstance(gpus, Unavailable):
+        return Allocation(Sources.gpu_uuids(requested), requested is not None, limits())
+    visible_gpus = visible(variables, gpus)
+    if requested is None:
+        return Allocation(visible_gpus, True, limits())
+    chosen = Sources.gpu_uuids(requested)
+    parts = [part.uuid for card in gpus if card.gpu.uuid in visible_gpus for part in card.parts]
+    if hidden := [uuid for uuid in chosen if uuid not in (*visible_gpus, *parts)]:
         raise NotAvailable(
-            f"--gpus asks for {', '.join(beyond)}, and {VARIABLE}={variables[VARIABLE]} leaves "
-            f"this command {', '.join(left) or 'no GPU'}",
+            f"--gpus asks for {', '.join(hidden)}, and {VARIABLE}={variables[VARIABLE]} leaves "
+            f"this command {', '.join(visible_gpus) or 'no GPU'}",
             f"choose from these, or first: unset {VARIABLE}",
         )
     return Allocation(chosen, True, limits())
