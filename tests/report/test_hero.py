@@ -85,10 +85,15 @@ def test_long_labels_are_letters_in_title_sentence_and_chart(tmp_path: Path) -> 
             assert told in before
 
 
+def test_two_single_runs_have_their_letters_above_the_sentence(tmp_path: Path) -> None:
+    text = as_markdown(renamed(results.one_run_each(tmp_path), LONG))
+    assert text.startswith(f"# B against A\n\n- **A** bare (baseline)\n- **B** {LONG}\n\n**No ver")
+
+
 def test_many_comparisons_are_counted_and_cases_have_their_mean(tmp_path: Path) -> None:
     result = results.study_result(tmp_path, workloads=("resnet50", "vit"))
     assert [each.claim for each in hero(result).statements] == [
-        "apptainer against bare over 2 cases: +3.1 %"
+        "apptainer against bare over 2 cases: step time +3.1 %"
     ]
     (counted,) = hero(replace(result, overall=())).statements
     assert counted.claim == "4 comparisons: 2 SAME, 2 SLOWER"

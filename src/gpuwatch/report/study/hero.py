@@ -135,10 +135,11 @@ def _title(result: StudyResult) -> str:
 
 def _answers(result: StudyResult, contrasts: Sequence[Contrast]) -> tuple[Statement, ...]:
     if 0 < len(result.overall) <= _MOST:
+        metrics = " or ".join(dict.fromkeys(each.metric for each in result.questions))
         return tuple(
             Statement(
                 f"{each.environment} against {each.baseline} over {counted(each.cases, 'case')}: "
-                f"{changes.estimate(each.change.estimate, each.change)}",
+                f"{metrics} {changes.estimate(each.change.estimate, each.change)}",
                 f"{changes.ends(each.change)} %, geometric mean",
             )
             for each in result.overall

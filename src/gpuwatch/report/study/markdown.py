@@ -53,7 +53,7 @@ def as_markdown(result: StudyResult, *, roofline: str | None = None) -> str:
             compared(result),
             top.title,
             [*result.notices, *conditions(result.questions)],
-            answer=[*_hero(top), *answer, *([""] if answer else [])],
+            answer=[*_legend(legend), *_hero(top), *answer, *([""] if answer else [])],
             roofline=roofline,
         )
     parts = ["\n".join(_beginning(result, top, legend, roofline))]
@@ -75,9 +75,7 @@ def _beginning(
     result: StudyResult, top: Hero, legend: Sequence[LegendEntry], roofline: str | None
 ) -> Iterator[str]:
     yield f"# {markdown(top.title)}\n"
-    if legend:
-        yield from _items(study_answer.legend(legend))
-        yield ""
+    yield from _legend(legend)
     yield from _hero(top)
     yield from _items(_without_plot(study_answer.answer(result)))
     yield ""
@@ -89,6 +87,10 @@ def _beginning(
         yield f"{_short_table(question)}\n"
     if roofline:
         yield f"Roofline of the runs: {roofline}, beside this file.\n"
+
+
+def _legend(legend: Sequence[LegendEntry]) -> list[str]:
+    return [*_items(study_answer.legend(legend)), ""] if legend else []
 
 
 def _hero(top: Hero) -> list[str]:
