@@ -125,7 +125,7 @@ def _contrast(found: Contrast, strip: StudyStrip, width: int) -> Line:
 
 def _verdict(found: Contrast, strip: StudyStrip) -> str:
     if found.kind == "described":
-        return "described only"
+        return "no verdict"
     return f"{found.kind} so far" if any(run.state in _OPEN for run in strip.runs) else found.kind
 
 

@@ -167,7 +167,7 @@ def test_an_estimate_without_an_interval_and_one_run_each_are_said_as_such(
     strip = strip_of(under_way(session, tmp_path / "study"))
     alone = Contrast("", "bare", "docker", "described", 0.02, None, None, 1)
     rows = texts(strip_rows(replace(strip, blocks=None, found=(alone,)), 120, 4))
-    assert "docker against bare: described only  +2.0 %  one run each" in rows[1]
+    assert "docker against bare: no verdict  +2.0 %  one run each" in rows[1]
     unknown = replace(alone, kind="invalid", estimate=None)
     rows = texts(strip_rows(replace(strip, found=(unknown,)), 120, 4))
     assert "✗ docker against bare: invalid so far  1 of 2 blocks" in rows[1] and "%" not in rows[1]

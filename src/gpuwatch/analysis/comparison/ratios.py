@@ -9,6 +9,7 @@ from gpuwatch.analysis.comparison.comparison_row import ComparisonRow, same_ceil
 from gpuwatch.analysis.comparison.training_rows import GROUP, trained_alike
 from gpuwatch.analysis.summary.identity import baseline, sound
 from gpuwatch.analysis.summary.summary import Summary
+from gpuwatch.core.metrics import Method
 
 _SAMPLED = frozenset({"mean", "over the window", "maximum"})
 """Groups of rows that depend on the session's window."""
@@ -33,7 +34,7 @@ def ratio(row: ComparisonRow, sessions: Sequence[Summary], base: int, at: int) -
         or not first
         or not (sound(sessions[base]) and sound(sessions[at]))
         or (sampled and sessions[at].window.kind != sessions[base].window.kind)
-        or any(row.at_most[at : at + 1] + row.at_most[base : base + 1])
+        or Method.BOUND in (*row.methods[at : at + 1], *row.methods[base : base + 1])
         or not same_ceiling(row, base, at)
         or (row.group == GROUP and not trained_alike(row, sessions[base], sessions[at]))
     ):
