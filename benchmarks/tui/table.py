@@ -82,7 +82,7 @@ def about(peers: Path) -> str:
     return (
         f"{datetime.date.today()}, {os.cpu_count()} cores of {model}, Linux {platform.release()}, "
         f"Python {platform.python_version()}, Textual {version('textual')}, "
-        f"gpuwatch {version('gpuwatch')}, {_peers(peers)}; load {load}\n"
+        f"gpuwatch {version('gpuwatch-tui')}, {_peers(peers)}; load {load}\n"
     )
 
 
