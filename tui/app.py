@@ -74,7 +74,7 @@ class GpuwatchApp(App[int]):
         for theme in palette.themes():
             self.register_theme(theme)
         system = str(self.console.color_system)
-        self.theme = palette.chosen(self.no_color, system, os.environ, look.theme)
+        self.theme = palette.theme_for(self.no_color, system, os.environ, look.theme)
 
     def get_driver_class(self) -> type[Driver]:
         found = super().get_driver_class()
@@ -225,10 +225,10 @@ async def _settled(node: MessagePump) -> None:
 
 
 def _run(first: Callable[[], Screen[Any]], look: DisplayOptions) -> int:
-    from gpuwatch.tui.terminal.terminal import signals_given_back
+    from gpuwatch.tui.terminal.terminal import restored_signals
 
     app = GpuwatchApp(first, look)
-    with signals_given_back():
+    with restored_signals():
         code = app.run()
     for line in app.farewell:
         print(line)

@@ -12,7 +12,7 @@ from textual.message import Message
 
 from gpuwatch.core.lazy_dataclass import dataclass
 from gpuwatch.core.text import clean
-from gpuwatch.tui.feed.reading import Reading, ReadingFailed, Tell, trouble_of
+from gpuwatch.tui.feed.reading import Post, Reading, ReadingFailed, trouble_of
 from gpuwatch.tui.feed.snapshot import Trouble
 from gpuwatch.tui.widgets.canvas_screen import CanvasScreen
 from gpuwatch.tui.widgets.line import Line
@@ -84,7 +84,7 @@ class HistoriesScreen(CanvasScreen):
     def on_unmount(self) -> None:
         self._reading.leave()
 
-    def _read(self, tell: Tell) -> None:
+    def _read(self, tell: Post) -> None:
         """In the thread: one session after the other, those that are shown first."""
         from gpuwatch.analysis.samples.gauges import points_for
         from gpuwatch.tui.compare.curves import Curves, read_curves

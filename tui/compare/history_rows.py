@@ -20,7 +20,7 @@ from gpuwatch.tui.compare.curves import LOSS, METRICS, STEP_TIME, Curve, Curves,
 from gpuwatch.tui.compare.history_axis import axis_rows
 from gpuwatch.tui.widgets.cells import pad
 from gpuwatch.tui.widgets.line import Line
-from gpuwatch.tui.widgets.overlay import DOTS, Overlay
+from gpuwatch.tui.widgets.overlay import DOT_COLUMNS, Overlay
 
 LETTERS = string.ascii_letters
 """Of the runs in their order; the baseline's is the first."""
@@ -85,7 +85,7 @@ def history_rows(
     columns = max(10, width - _SCALE - 1 - _ENDS)
     start, end = _stretch(series, view)
     placed = [
-        _place(at + skipped * (at > 0), each, view, (start, end), columns * DOTS)
+        _place(at + skipped * (at > 0), each, view, (start, end), columns * DOT_COLUMNS)
         for at, each in enumerate(series)
     ]
     low, high, over = _scale([v for each in placed for v in each.values if v is not None], view)

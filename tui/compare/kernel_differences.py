@@ -12,7 +12,7 @@ from textual.message import Message
 from gpuwatch.core.errors import GpuwatchError
 from gpuwatch.core.lazy_dataclass import dataclass
 from gpuwatch.session.reading.reader import SessionReader
-from gpuwatch.tui.feed.reading import Reading, ReadingFailed, Tell
+from gpuwatch.tui.feed.reading import Post, Reading, ReadingFailed
 from gpuwatch.tui.feed.snapshot import Trouble
 from gpuwatch.tui.live.head_rows import trouble_rows
 from gpuwatch.tui.widgets.page import PageScreen, Row
@@ -63,7 +63,7 @@ class KernelDifferencesScreen(PageScreen):
     def on_unmount(self) -> None:
         self._reading.leave()
 
-    def _look(self, tell: Tell) -> None:
+    def _look(self, tell: Post) -> None:
         """In the thread: the profile of each run, out of its few small rows."""
         from gpuwatch.analysis.hardware.profile import profile_of, why_none
         from gpuwatch.tui.compare.kernel_difference_rows import Side

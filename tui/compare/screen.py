@@ -17,7 +17,7 @@ from gpuwatch.tui.compare.kernel_differences import KernelDifferencesScreen, Pai
 from gpuwatch.tui.compare.opening import MOST, Opening, opening_of, opening_rows
 from gpuwatch.tui.display_options import READ_ONLY
 from gpuwatch.tui.exporting import export_report
-from gpuwatch.tui.feed.reading import Reading, ReadingFailed, Tell
+from gpuwatch.tui.feed.reading import Post, Reading, ReadingFailed
 from gpuwatch.tui.feed.snapshot import Trouble
 from gpuwatch.tui.live.head_rows import trouble_rows
 from gpuwatch.tui.widgets.canvas_screen import CanvasScreen
@@ -108,13 +108,13 @@ class CompareScreen(CanvasScreen):
     def on_unmount(self) -> None:
         self._reading.leave()
 
-    def _compare(self, tell: Tell) -> None:
+    def _compare(self, tell: Post) -> None:
         """In the thread: what is known at once, then every session, then what they say."""
         for path in self.paths[:MOST]:
             tell(Opened(opening_of(path)))
         tell(Compared(self._answer(tell)))
 
-    def _answer(self, tell: Tell) -> Answer:
+    def _answer(self, tell: Post) -> Answer:
         from gpuwatch.analysis.study.read import read, read_exactly, read_sessions, read_study
         from gpuwatch.tui.compare.sections import answer
 

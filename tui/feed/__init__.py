@@ -1,1 +1,1 @@
-"""What a screen shows: a thread reads the session and hands frozen snapshots over."""
+"""Data for the screens: a thread reads the session and posts frozen snapshots."""

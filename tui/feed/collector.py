@@ -1,7 +1,6 @@
-"""What the feed has read of a session so far, and the snapshot that follows from it.
+"""Reads a session incrementally and makes snapshots of it.
 
-Everything is read incrementally and in chunks: a session of a million ticks opens with its coarse
-tier and its newest minutes.
+A session of a million ticks opens quickly: only its coarse tier and its newest minutes are read.
 """
 
 from __future__ import annotations
@@ -27,76 +26,76 @@ from gpuwatch.tui.feed.hardware.rooflines import CORES
 from gpuwatch.tui.feed.metric_graph import metrics_of, picked_of
 from gpuwatch.tui.feed.processes import processes_of
 from gpuwatch.tui.feed.series import RECENT_NS, Series
-from gpuwatch.tui.feed.session_text import no_gpu, phase, text, trouble
+from gpuwatch.tui.feed.session_text import no_gpu, startup_phase, text, trouble
 from gpuwatch.tui.feed.snapshot import DeviceNow, Reading, Snapshot
 from gpuwatch.tui.feed.steps import Steps
-from gpuwatch.tui.feed.study import StudyNow
+from gpuwatch.tui.feed.study import CurrentStudy
 from gpuwatch.tui.feed.ticks import Buckets, RateSeries, Ticks, TickSeries
 from gpuwatch.tui.feed.view import Replay, View
 from gpuwatch.tui.feed.warnings import checks
-from gpuwatch.tui.feed.warnings.alerts import TOLD
-from gpuwatch.tui.feed.warnings.neighbours import uses_none
+from gpuwatch.tui.feed.warnings.alerts import ALERT_EVENTS
+from gpuwatch.tui.feed.warnings.neighbours import uses_no_gpu
 from gpuwatch.tui.widgets.graph import Window, window
 
-_FIRST = (
+_FIRST_METRICS = (
     *("hw.gpu.utilization", "hw.gpu.memory.bandwidth", "hw.gpu.memory.busy"),
     *checks.HISTORY,
 )
-"""Metrics whose buckets are read in one pass when a long session is opened."""
-_MOST_LOG = 400
+"""Metrics whose buckets are read together when a long session is opened."""
+_MAX_LOG_LINES = 400
 """Log lines kept for the screen."""
-_MOST_EVENTS = 2000
-_SILENT_SECONDS = 5.0
+_MAX_EVENTS = 2000
+_MAX_SILENCE_SECONDS = 5.0
 
 
 class Collector:
-    """Reads one session bit by bit. Lives in the feed's thread."""
+    """Reads one session incrementally; used in the feed's thread."""
 
     def __init__(
         self,
         reader: SessionReader,
         now_ns: Callable[[], int] = time.time_ns,
         *,
-        beside: Collector | None = None,
+        current: Collector | None = None,
         back_ns: int = RECENT_NS,
     ) -> None:
-        """``beside``: of an earlier moment (see ``session.past``) the collector of the same session
-        as it is now, which knows what does not depend on the moment. ``back_ns``: how far back step
-        lines are looked at one by one.
+        """``current``: for an earlier moment, the collector of the present, with the data that
+        does not depend on the moment. ``back_ns``: time before the newest step line for which
+        step lines are read one by one.
         """
         self.reader = reader
         self._now_ns = now_ns
-        self._beside = beside
+        self._current = current
         self.meta: Mapping[str, Any] = reader.meta()
         self._channels: tuple[ChannelRow, ...] = ()
         self._by_device: dict[str, list[ChannelRow]] = {}
         self._constant: dict[int, Reading] = {}
-        """Of channels that give nothing, until one of them changes."""
+        """Readings of unavailable channels by id, until a channel changes."""
         self._devices: tuple[DeviceRow, ...] = ()
-        self._log: deque[LogRow] = deque(maxlen=_MOST_LOG)
-        self._last_log = reader.last_log() - _MOST_LOG
-        self._events: deque[EventRow] = deque(maxlen=_MOST_EVENTS)
-        self._last_event = reader.last_event() - _MOST_EVENTS
+        self._log: deque[LogRow] = deque(maxlen=_MAX_LOG_LINES)
+        self._last_log = reader.last_log() - _MAX_LOG_LINES
+        self._events: deque[EventRow] = deque(maxlen=_MAX_EVENTS)
+        self._last_event = reader.last_event() - _MAX_EVENTS
         self._scales: dict[tuple[str, str | None], float] = {}
-        self._steps: Steps = Steps(reader, beside._steps if beside else None, back_ns)
-        self._study: StudyNow = beside._study if beside else StudyNow(reader.path)
-        self._interval = _interval(self.meta)
-        buckets = beside._ticks.buckets if beside else Buckets(reader)
+        self._steps: Steps = Steps(reader, current._steps if current else None, back_ns)
+        self._study: CurrentStudy = current._study if current else CurrentStudy(reader.path)
+        self._interval = _interval_seconds(self.meta)
+        buckets = current._ticks.buckets if current else Buckets(reader)
         self._ticks: Ticks = Ticks(reader, self._interval, buckets)
         self._series: dict[tuple[str, str], Series] = {}
         self._no_gpu = no_gpu(reader)
         self._processes = Processes((), ())
         self._checks = checks.Checks(reader, self._series, self._steps, self._interval)
-        self._checks.happened(reader.events_of(TOLD, self._last_event))
-        self._describe()
+        self._checks.add_events(reader.events_of(ALERT_EVENTS, self._last_event))
+        self._read_channels()
         last = reader.last_tick()
-        if beside is None and last is not None and last[1] > RECENT_NS:
-            buckets.load(self._first_shown())
+        if current is None and last is not None and last[1] > RECENT_NS:
+            buckets.load(self._first_channels())
 
-    def _first_shown(self) -> list[int]:
-        """Channels whose history the first snapshot is made from."""
+    def _first_channels(self) -> list[int]:
+        """Ids of the channels that the first snapshot needs."""
         used = {device.id for device in self._devices if device.used is not False}
-        shown = [channel for channel in self._channels if channel.metric in _FIRST]
+        shown = [channel for channel in self._channels if channel.metric in _FIRST_METRICS]
         return [
             channel.id
             for channel in shown
@@ -104,23 +103,23 @@ class Collector:
         ]
 
     def update(self) -> None:
-        """Read what was written since the last call."""
+        """Read new records."""
         self.meta = self.reader.meta()
-        self._describe()
+        self._read_channels()
         self._ticks.update([channel.id for channel in self._channels])
         self._steps.update(self.meta)
         self._checks.update(self.meta, self._devices)
         self._read_log()
         self._read_events()
         self._processes = self.reader.processes()
-        if self._beside is None and self._study.place is not None:
-            self._study.look(live=self.reader.status(self.meta).live)
+        if self._current is None and self._study.place is not None:
+            self._study.update(live=self.reader.status(self.meta).live)
 
     def backfill(self) -> bool:
-        """Read one more piece of the past; returns whether there may be more."""
+        """Read one more chunk of older step lines; returns whether there may be more."""
         return self._steps.backfill()
 
-    def _describe(self) -> None:
+    def _read_channels(self) -> None:
         self._devices = self.reader.devices()
         channels = self.reader.channels()
         if channels is self._channels:
@@ -151,7 +150,7 @@ class Collector:
         while rows := self.reader.events(self._last_event):
             self._events.extend(rows)
             self._last_event = rows[-1].n
-            self._checks.happened(rows)
+            self._checks.add_events(rows)
 
     # The snapshot.
 
@@ -161,7 +160,7 @@ class Collector:
         t = self._now(state)
         devices = tuple(self._device(row) for row in self._devices)
         kind = text(self.meta, "workload", "kind")
-        off_gpus = kind != "machine" and uses_none(self.meta, self._devices)
+        off_gpus = kind != "machine" and uses_no_gpu(self.meta, self._devices)
         selected = _select(devices, view.device, off_gpus=off_gpus)
         shown = self._window(view, t, state)
         ceilings = self._checks.ceilings
@@ -177,8 +176,8 @@ class Collector:
             else sum(1 for d in devices if d.row.kind == "gpu" and d.row.used),
             t=t,
             interval=self._interval,
-            of_device=ceilings.of(selected),
-            of_run=ceilings.of(None),
+            device_ceilings=ceilings.of(selected),
+            run_ceilings=ceilings.of(None),
             peak_bandwidth=ceilings.peak_bandwidth(selected),
             data_type=ceilings.data_type,
         )
@@ -194,11 +193,10 @@ class Collector:
                 state.live,
                 t,
             )
-        over = not state.live
-        processes = processes_of(self._processes, environment, t, over=over)
+        processes = processes_of(self._processes, environment, t, ended=not state.live)
         alerts = self._checks.warnings(devices, t, live=state.live, processes=processes)
-        named = view.gauges and kind != "import"
-        keys = metrics_of(devices, selected, self._steps) if named else ()
+        with_metrics = view.gauges and kind != "import"
+        metrics = metrics_of(devices, selected, self._steps) if with_metrics else ()
         return Snapshot(
             path=str(path),
             name=text(self.meta, "workload", "name") or path.stem,
@@ -216,7 +214,7 @@ class Collector:
             log=tuple(self._log),
             event=self._events[-1] if self._events else None,
             no_gpu=self._no_gpu,
-            phase=phase(self.meta, state, stepped=self._steps.any),
+            phase=startup_phase(self.meta, state, stepped=self._steps.any),
             trouble=trouble(self.meta, state),
             notice=self.reader.notice,
             silent_seconds=self._silent(state),
@@ -230,34 +228,34 @@ class Collector:
             picked=None
             if view.metric is None
             else picked_of(view.metric, devices, sources, shown, self._scales),
-            metrics=keys,
+            metrics=metrics,
             shares=self._steps.phases.shares(),
-            # What became of the other runs, and the comparison, is of now.
-            study=None if self._beside else self._study.strip,
+            # The other runs and the comparison are known for the present only.
+            study=None if self._current else self._study.strip,
             panels=panels_of(sources, devices, ceilings.peak_bandwidth, shown, alerts)
             if view.grid
             else (),
-            ahead=None if self._beside else self._study.ahead(live=state.live),
-            events=tuple((self._beside or self)._events),
+            upcoming=None if self._current else self._study.upcoming(live=state.live),
+            events=tuple((self._current or self)._events),
             replay=self._replay(view),
             view=view,
         )
 
     def _window(self, view: View, t: int, state: Status) -> Window:
-        if self._beside is not None and view.seconds is None:
-            return Window(0, max(self._beside.end, NS), view.columns)
+        if self._current is not None and view.seconds is None:
+            return Window(0, max(self._current.end, NS), view.columns)
         return window(t, view.seconds, view.columns, ended=not state.live)
 
     def _replay(self, view: View) -> Replay | None:
-        if self._beside is None:
+        if self._current is None:
             return None
-        live = self._beside._status().live
-        return Replay(self._now(self._status()), self._beside.end, view.playing, view.speed, live)
+        live = self._current._status().live
+        return Replay(self._now(self._status()), self._current.end, view.playing, view.speed, live)
 
     def _place(self) -> StudyPosition | None:
         place = self._study.place
-        # How long the study still takes is known of now alone.
-        return replace(place, seconds_left=None) if self._beside and place else place
+        # The time left is known for the present only.
+        return replace(place, seconds_left=None) if self._current and place else place
 
     @property
     def end(self) -> int:
@@ -267,13 +265,13 @@ class Collector:
     def _status(self) -> Status:
         state = self.reader.status(self.meta)
         if state.state is State.LOST:
-            # The recorder may have written its result, and ended, since the meta was read.
+            # The recorder may have written its result and ended since the meta data were read.
             self.meta = self.reader.meta()
             state = self.reader.status(self.meta)
         return state
 
     def _now(self, state: Status) -> int:
-        """The newest moment that anything was recorded."""
+        """Session time of the newest record in nanoseconds."""
         if isinstance(self.reader, PastReader):
             return max(1, self.reader.t_ns)
         ended = self.meta.get("result")
@@ -291,14 +289,14 @@ class Collector:
 
     def _reading(self, channel: ChannelRow) -> Reading:
         counter = channel.kind == "counter"
-        found = self._ticks.rate(channel.id) if counter else self._ticks.latest(channel.id)
-        # Slow metrics come less often than every tick; older than this is unknown.
-        fresh = found and self._ticks.newest - found[0] <= max(2.5, 3 * self._interval) * NS
-        value = found[1] if found and fresh else None
+        sample = self._ticks.rate(channel.id) if counter else self._ticks.latest(channel.id)
+        # Slow metrics are sampled less often than every tick; an older value is outdated.
+        fresh = sample and self._ticks.newest - sample[0] <= max(2.5, 3 * self._interval) * NS
+        value = sample[1] if sample and fresh else None
         return Reading(value, channel.method, channel.reason, channel.source)
 
     def _silent(self, state: Status) -> float | None:
-        """How long nothing was recorded, where that is too long."""
+        """Seconds without a new record in a live session; ``None``: not unusually long."""
         clock = self.meta.get("clock")
         if not state.live or isinstance(self.reader, PastReader) or not isinstance(clock, dict):
             return None
@@ -306,10 +304,11 @@ class Collector:
         if not isinstance(start, int):
             return None
         silent = (self._now_ns() - start - max(self._ticks.newest, self._steps.newest)) / NS
-        return silent if silent > max(_SILENT_SECONDS, 4 * self._interval) else None
+        return silent if silent > max(_MAX_SILENCE_SECONDS, 4 * self._interval) else None
 
 
 def _select(devices: Sequence[DeviceNow], wanted: str | None, *, off_gpus: bool) -> str | None:
+    """Id of the device that the gauges show: ``wanted`` if it exists, else the run's first."""
     gpus = [device.row.id for device in devices if device.row.kind == "gpu"]
     if wanted in gpus:
         return wanted
@@ -318,7 +317,7 @@ def _select(devices: Sequence[DeviceNow], wanted: str | None, *, off_gpus: bool)
     return next(iter([*cpus, *gpus] if off_gpus else [*used, *gpus, *cpus]), None)
 
 
-def _interval(meta: Mapping[str, JSON]) -> float:
-    """Seconds between two samples of a session; one where it tells none that a recorder takes."""
-    told = number(meta.get("interval_seconds"))
-    return told if told and SHORTEST_INTERVAL <= told <= LONGEST_INTERVAL else 1.0
+def _interval_seconds(meta: Mapping[str, JSON]) -> float:
+    """Seconds between two samples of a session; 1 if the stored interval is invalid."""
+    seconds = number(meta.get("interval_seconds"))
+    return seconds if seconds and SHORTEST_INTERVAL <= seconds <= LONGEST_INTERVAL else 1.0

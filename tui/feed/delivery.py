@@ -1,4 +1,4 @@
-"""What a feed has for its screen, brought from its thread to the app's."""
+"""Hands a feed's snapshots from its thread to the app's."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ News = Snapshot | Unreadable
 
 
 class Delivery:
-    """Calls ``take`` in the app's loop with the newest of what was posted."""
+    """Calls ``take`` in the app's event loop with the newest posted snapshot."""
 
     def __init__(self, screen: Screen[Any], take: Callable[[News], None]) -> None:
         self._screen = screen
@@ -23,7 +23,7 @@ class Delivery:
         self._newest: deque[News] = deque(maxlen=1)
 
     def post(self, news: News) -> None:
-        """Called in any thread; a screen that is gone gets nothing."""
+        """Deliver ``news`` to the screen if it still exists; callable from any thread."""
         self._newest.append(news)
         if self._screen.is_running:
             with suppress(RuntimeError):  # the loop is closed

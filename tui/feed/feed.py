@@ -1,4 +1,4 @@
-"""The thread that reads one session and posts what it finds."""
+"""The thread that reads one session and posts snapshots of it."""
 
 from __future__ import annotations
 
@@ -13,26 +13,27 @@ from pathlib import Path
 from gpuwatch.core.errors import GpuwatchError, NotASession, StorageError
 from gpuwatch.session.reading.reader import SessionReader
 from gpuwatch.tui.feed.collector import Collector
-from gpuwatch.tui.feed.file_watch import FileId, file_of, gone
+from gpuwatch.tui.feed.file_watch import FileId, file_of, missing_file
 from gpuwatch.tui.feed.past_view import PastView
 from gpuwatch.tui.feed.snapshot import Snapshot, Trouble, Unreadable
 from gpuwatch.tui.feed.view import View
 
 REFRESH_SECONDS = 1.0
-_ENDED_SECONDS = 5.0
-"""How often a session that is over is looked at again: another recorder may take it up."""
-_FIRST_SECONDS = 0.02
-"""How often a session that begins is looked at, until something stands in it."""
-_PATIENCE_SECONDS = 2.0
-"""A session that a recorder is just making may not be readable yet; nor one that is locked."""
-_ATTEMPTS, _AGAIN_SECONDS = 3, 0.5
-"""How often a session that cannot be read is tried, and when again."""
+_ENDED_REFRESH_SECONDS = 5.0
+"""Refresh interval of a finished session: another recorder may resume it."""
+_START_REFRESH_SECONDS = 0.02
+"""Refresh interval of a new session until it has a record."""
+_STARTUP_SECONDS = 2.0
+"""Longest wait until a new or locked session is readable."""
+_ATTEMPTS, _RETRY_SECONDS = 3, 0.5
+"""Number of attempts to read a session, and the delay between two."""
 
 
 class Feed:
-    """Reads ``path`` in a thread of its own and posts frozen snapshots.
+    """Reads a session in a thread of its own and posts frozen snapshots.
 
-    ``post`` is called in that thread. ``find`` gives the path when it is not known yet.
+    ``find`` returns the session file, or ``None`` until it exists; ``post`` receives the
+    snapshots. Both are called in that thread.
     """
 
     def __init__(
@@ -58,7 +59,7 @@ class Feed:
         self._thread.start()
 
     def ask(self, view: View) -> None:
-        """Draw something else from now on, at once."""
+        """Post snapshots for ``view`` from now on, the first one at once."""
         if view != self._view:
             self._view = view
             self._wake.set()
@@ -81,76 +82,76 @@ class Feed:
             self._post(Unreadable(Trouble(error.message, error.hint)))
         except OSError as error:
             text = f"the session cannot be read: {error.strerror or error}"
-            self._post(Unreadable(Trouble(text, "see whether the file is still there")))
+            self._post(Unreadable(Trouble(text, "check that the file still exists")))
         except (ArithmeticError, LookupError, TypeError, ValueError) as error:
-            # Values that no recorder writes: the file is damaged or made up.
+            # The file is damaged or forged.
             text = f"the session holds values that cannot be shown: {type(error).__name__}"
             self._post(Unreadable(Trouble(text, "export it: gpuwatch export SESSION")))
 
     def _open(self) -> SessionReader | None:
-        deadline = time.monotonic() + _PATIENCE_SECONDS
+        deadline = time.monotonic() + _STARTUP_SECONDS
         while not self._closed.is_set():
             path = self._find()
             if path is not None:
                 try:
                     return SessionReader(path)
                 except (NotASession, StorageError):
-                    fresh = path.exists() and time.time() - path.stat().st_mtime < _PATIENCE_SECONDS
+                    fresh = path.exists() and time.time() - path.stat().st_mtime < _STARTUP_SECONDS
                     if not fresh or time.monotonic() > deadline:
                         raise
-            self._closed.wait(_FIRST_SECONDS)
+            self._closed.wait(_START_REFRESH_SECONDS)
         return None
 
     def _follow(self, collector: Collector) -> None:
-        collector.reader.wait_at_most(_PATIENCE_SECONDS)
+        collector.reader.wait_at_most(_STARTUP_SECONDS)
         past = PastView(collector)
         self._file = file_of(collector.reader.path)
-        soon = time.monotonic() + _PATIENCE_SECONDS
+        startup_deadline = time.monotonic() + _STARTUP_SECONDS
         failures = 0
         while not self._closed.is_set():
             try:
-                self._turn(collector, past, soon)
+                self._read_and_post(collector, past, startup_deadline)
                 failures = 0
             except (NotASession, StorageError, OSError):
-                # Locked for a moment, or on a slow disk.
+                # Perhaps only locked for a moment, or on a slow disk.
                 failures += 1
-                if failures == _ATTEMPTS or self._closed.wait(_AGAIN_SECONDS):
+                if failures == _ATTEMPTS or self._closed.wait(_RETRY_SECONDS):
                     raise
 
-    def _turn(self, collector: Collector, past: PastView, soon: float) -> None:
-        """Read on, post what is asked for, and wait until it is due again or asked otherwise.
+    def _read_and_post(self, collector: Collector, past: PastView, startup_deadline: float) -> None:
+        """Read new records, post a snapshot, and wait for the refresh interval or another view.
 
-        Looking at earlier moments, one after the other, reads no more often than it is due.
+        New records are read at most once per refresh interval, however often the view changes.
         """
         view = self._view
         if view.at is None or time.monotonic() >= self._read_at + self._refresh:
-            # What has come since the look before is little: its recorder may wait for all of it.
-            known = self._read_at > -math.inf
-            with collector.reader.at_once() if known else nullcontext():
+            # One transaction may delay the recorder: not for the first, long read.
+            opened = self._read_at > -math.inf
+            with collector.reader.at_once() if opened else nullcontext():
                 collector.update()
             self._read_at = time.monotonic()
-        shown = past.at(view.at, view.seconds)
-        snapshot = self._checked(shown.snapshot(view))
+        viewed = past.at(view.at, view.seconds)
+        snapshot = self._check_file(viewed.snapshot(view))
         self._post(snapshot)
-        more = snapshot.goes_on or (snapshot.place is not None and not snapshot.tally)
-        due = time.monotonic() + (self._refresh if more else _ENDED_SECONDS)
-        if more and snapshot.t <= 1 and time.monotonic() < soon:
-            due = time.monotonic() + _FIRST_SECONDS
-        while not self._wake.is_set() and (collector.backfill() or shown.backfill()):
+        active = snapshot.goes_on or (snapshot.place is not None and not snapshot.tally)
+        due = time.monotonic() + (self._refresh if active else _ENDED_REFRESH_SECONDS)
+        if active and snapshot.t <= 1 and time.monotonic() < startup_deadline:
+            due = time.monotonic() + _START_REFRESH_SECONDS
+        while not self._wake.is_set() and (collector.backfill() or viewed.backfill()):
             if time.monotonic() > due:
                 break
         else:
             if (view.at is not None or not snapshot.status.live) and view == self._view:
-                final = self._checked(shown.snapshot(view))
+                final = self._check_file(viewed.snapshot(view))
                 if final.gauges != snapshot.gauges:
                     self._post(final)
         self._wake.wait(max(0.0, due - time.monotonic()))
         self._wake.clear()
 
-    def _checked(self, snapshot: Snapshot) -> Snapshot:
-        """With a trouble where the file that is read has lost its name: nobody finds it again."""
+    def _check_file(self, snapshot: Snapshot) -> Snapshot:
+        """The snapshot, with a message if the session file was deleted or replaced."""
         now = file_of(snapshot.path)
         if now == self._file:
             return snapshot
-        trouble = gone(Path(snapshot.path), replaced=now is not None, live=snapshot.goes_on)
+        trouble = missing_file(Path(snapshot.path), replaced=now is not None, live=snapshot.goes_on)
         return replace(snapshot, trouble=trouble)

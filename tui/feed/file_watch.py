@@ -1,4 +1,4 @@
-"""A session file that was deleted or replaced while it is looked at."""
+"""Detects that an open session file was deleted or replaced."""
 
 from __future__ import annotations
 
@@ -9,24 +9,25 @@ from gpuwatch.core.text import to_paste
 from gpuwatch.tui.feed.snapshot import Trouble
 
 FileId = tuple[int, int]
-"""Device and number of a file: the same as long as it is the same file."""
+"""Device and inode of a file."""
 
 
 def file_of(path: str | Path) -> FileId | None:
-    """Which file has this name; ``None``: none that can be seen."""
+    """The id of the file at ``path``; ``None``: none is accessible."""
     try:
-        found = os.stat(path)
+        status = os.stat(path)
     except OSError:
         return None
-    return found.st_dev, found.st_ino
+    return status.st_dev, status.st_ino
 
 
-def gone(path: Path, *, replaced: bool, live: bool) -> Trouble:
-    """What is said of it; ``live``: its run went on when it was last read."""
-    how = "was replaced by another file" if replaced else "was deleted or moved"
+def missing_file(path: Path, *, replaced: bool, live: bool) -> Trouble:
+    """The message for a missing or replaced session file; ``live``: its run was live when it was
+    last read."""
+    event = "was replaced by another file" if replaced else "was deleted or moved"
     if not live:
-        return Trouble(f"the session file {how}: what is shown cannot be opened again")
+        return Trouble(f"the session file {event}: it cannot be opened again")
     return Trouble(
-        f"the session file {how}: nothing is recorded any more, the workload runs on",
-        f"s stops it here, {to_paste('stop', path)} elsewhere",
+        f"the session file {event}: recording has stopped, the workload still runs",
+        f"stop it with s, or in a shell: {to_paste('stop', path)}",
     )

@@ -1,4 +1,4 @@
-"""What the grid of all GPUs shows of each."""
+"""The panels of the grid of all GPUs."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import replace
 from gpuwatch.tui.feed.gauges import Sources, bandwidth_of, history_of
 from gpuwatch.tui.feed.hardware.device_facts import number_of
 from gpuwatch.tui.feed.snapshot import Alert, DeviceNow, Panel
-from gpuwatch.tui.feed.warnings.alerts import told_of
+from gpuwatch.tui.feed.warnings.alerts import gpu_text
 from gpuwatch.tui.widgets.graph import Window
 
 
@@ -16,23 +16,27 @@ def panels_of(
     sources: Sources,
     devices: Sequence[DeviceNow],
     peak_bandwidth: Callable[[str], float | None],
-    shown: Window,
+    window: Window,
     alerts: Sequence[Alert],
 ) -> tuple[Panel, ...]:
-    """Of every GPU its utilization over ``shown``, its bandwidth, and its gravest warning.
+    """A panel for each GPU: its utilization over ``window``, bandwidth and most serious warning.
 
-    ``peak_bandwidth``: by GPU what its memory cannot exceed in By/s.
+    ``peak_bandwidth``: by GPU id, in By/s.
     """
-    found = []
+    panels = []
     for device in devices:
         if device.row.kind == "gpu":
-            of_it = replace(sources, device=device, peak_bandwidth=peak_bandwidth(device.row.id))
-            history = history_of(of_it, "hw.gpu.utilization", shown)
-            found.append(Panel(device, history, bandwidth_of(of_it), _wrong(device, alerts)))
-    return tuple(found)
+            own_sources = replace(
+                sources, device=device, peak_bandwidth=peak_bandwidth(device.row.id)
+            )
+            history = history_of(own_sources, "hw.gpu.utilization", window)
+            panels.append(
+                Panel(device, history, bandwidth_of(own_sources), _problem(device, alerts))
+            )
+    return tuple(panels)
 
 
-def _wrong(device: DeviceNow, alerts: Sequence[Alert]) -> str:
+def _problem(device: DeviceNow, alerts: Sequence[Alert]) -> str:
     """The first warning of the GPU, without its name."""
-    found = (told_of(alert.text, number_of(device)) for alert in alerts)
-    return next((text for text in found if text), "")
+    texts = (gpu_text(alert.text, number_of(device)) for alert in alerts)
+    return next((text for text in texts if text), "")

@@ -1,6 +1,6 @@
-"""A throw-away recording of the machine, for a screen that shows its devices now.
+"""A temporary recording of the machine, for a screen that shows its current devices.
 
-It imports next to nothing, so that the recorder loads while the program of the screens does.
+It imports next to nothing, so that the recorder loads while the screens do.
 """
 
 from __future__ import annotations
@@ -17,21 +17,21 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 _PREFIX = "gpuwatch-now-"
-_PATIENCE_SECONDS = 3.0
-_LOOK_SECONDS = 0.005
+_TERMINATE_SECONDS = 3.0
+_POLL_SECONDS = 0.005
 
 
 class MachineRecorder:
     """A recorder of the machine alone in a temporary folder.
 
-    It ends with this process; where this process is killed it removes the folder as well.
+    It ends with this process, and removes the folder if this process is killed.
     """
 
     def __init__(self, interval: float, command: Sequence[str] = OWN_COMMAND) -> None:
-        """Start it, with a sample every ``interval`` seconds; ``command`` is gpuwatch's own.
+        """Start it with a sample every ``interval`` seconds; ``command`` runs gpuwatch.
 
         Raises:
-            OSError: there is no room for its folder, or no process can be started.
+            OSError: its folder cannot be made, or no process can be started.
         """
         self.interval = interval
         self._folder = _new_folder()
@@ -47,29 +47,29 @@ class MachineRecorder:
         self._ended = False
 
     def session(self) -> Path | None:
-        """The session, as soon as there is one."""
+        """The session file; ``None``: it does not exist yet."""
         from pathlib import Path
 
         return next(iter(sorted(Path(self._folder).glob("*/*.gpuwatch"))), None)
 
-    def last_words(self) -> list[str] | None:
-        """What it wrote before it ended, in lines; ``None`` while it goes on."""
+    def error_lines(self) -> list[str] | None:
+        """Its standard error once it has ended; ``None``: it still runs."""
         if not self._has_ended():
             return None
         return text_in(self._errors).splitlines()
 
     def close(self) -> None:
-        """End it and remove what it wrote."""
+        """End it and remove its folder."""
         import shutil
         import signal
 
-        patience = time.monotonic() + _PATIENCE_SECONDS
+        deadline = time.monotonic() + _TERMINATE_SECONDS
         if not self._has_ended():
             os.kill(self._pid, signal.SIGTERM)
         while not self._has_ended():
-            if time.monotonic() > patience:
+            if time.monotonic() > deadline:
                 os.kill(self._pid, signal.SIGKILL)
-            time.sleep(_LOOK_SECONDS)
+            time.sleep(_POLL_SECONDS)
         self._errors.close()
         shutil.rmtree(self._folder, ignore_errors=True)
 
@@ -80,19 +80,18 @@ class MachineRecorder:
 
 
 def _spawn(command: list[str], errors: int) -> int:
-    """Start a program in a session of its own, which hears nothing of this terminal."""
-    nothing = os.open(os.devnull, os.O_RDWR)
+    """Start a program in a new session, away from this terminal's signals; returns its PID."""
+    null = os.open(os.devnull, os.O_RDWR)
     try:
-        given = [
-            (os.POSIX_SPAWN_DUP2, of, to) for of, to in ((nothing, 0), (nothing, 1), (errors, 2))
-        ]
-        return os.posix_spawnp(command[0], command, os.environ, file_actions=given, setsid=True)
+        streams = [(os.POSIX_SPAWN_DUP2, fd, n) for n, fd in enumerate((null, null, errors))]
+        return os.posix_spawnp(command[0], command, os.environ, file_actions=streams, setsid=True)
     finally:
-        os.close(nothing)
+        os.close(null)
 
 
 def _new_folder() -> str:
-    """In the user's runtime folder, where there is one: who only looks writes to no disk."""
+    """A new folder, in memory (the user's runtime folder) where possible, so that only looking
+    at devices does not write to a disk."""
     runtime, temporary = (os.environ.get(name, "") for name in ("XDG_RUNTIME_DIR", "TMPDIR"))
     for parent in (runtime, temporary or "/tmp"):  # noqa: S108 - a new folder, for us alone
         folder = os.path.join(parent, _PREFIX + os.urandom(6).hex())

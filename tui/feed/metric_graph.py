@@ -1,4 +1,4 @@
-"""The graph whose metric can be picked: what there is to pick, and the one that was."""
+"""The graph of a picked metric."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from gpuwatch.core.metrics import Method
 from gpuwatch.tui.feed.gauges import (
     Scales,
     Sources,
-    finish,
     mean_of,
-    no_steps,
+    no_steps_reason,
     rate_of,
-    scaled,
     steps_now,
+    summarized,
+    with_scale,
 )
 from gpuwatch.tui.feed.hardware.device_facts import attribute
 from gpuwatch.tui.feed.hardware.rooflines import CORES
@@ -25,7 +25,7 @@ from gpuwatch.tui.feed.steps import Steps
 from gpuwatch.tui.widgets.graph import Window
 
 KEY = "picked"
-"""Of its gauge: the role of its colour."""
+"""Key of its gauge, and the role of its colour."""
 LOSS, STEP_TIME, THROUGHPUT = "loss", "step time", "samples/s"
 
 
@@ -34,7 +34,7 @@ class _Metric:
     title: str
     unit: str
     top: str | float | None = None
-    """The scale's end: a number, or the attribute of the device that is its limit."""
+    """End of the scale: a number, or the device attribute that holds it."""
 
 
 _GPU = {
@@ -52,7 +52,7 @@ _GPU = {
     "hw.gpu.fp32.activity": _Metric("FP32 activity", "1", 1.0),
     "hw.gpu.fp16.activity": _Metric("FP16 activity", "1", 1.0),
     "hw.gpu.dram.activity": _Metric("DRAM activity", "1", 1.0),
-    "hw.gpu.memory.busy": _Metric("Memory busy", "1", 1.0),
+    "hw.gpu.memory.busy": _Metric("Memory utilization", "1", 1.0),
     "hw.gpu.nvlink.receive": _Metric("NVLink to the GPU", "B/s"),
     "hw.gpu.nvlink.transmit": _Metric("NVLink from the GPU", "B/s"),
 }
@@ -75,8 +75,8 @@ _ALL = {**_GPU, **_HOST, **_PROCESS, **_STEPS}
 
 
 def metrics_of(devices: Sequence[DeviceNow], selected: str | None, steps: Steps) -> tuple[str, ...]:
-    """Keys of every metric that the session has for the selected device, the host, the process and
-    the steps; those of the first come first."""
+    """Keys of the available metrics of the selected device, the host, the process and the steps,
+    in that order."""
     return tuple(_keys(devices, selected, steps))
 
 
@@ -86,66 +86,66 @@ def _keys(devices: Sequence[DeviceNow], selected: str | None, steps: Steps) -> I
         if device is not None and device.get(key).method is not Method.UNAVAILABLE:
             yield key
     if steps.any:
-        known = {LOSS: steps.losses.seen, THROUGHPUT: steps.samples.seen}
-        yield from (key for key in _STEPS if known.get(key, steps.times.seen))
+        available = {LOSS: steps.losses.seen, THROUGHPUT: steps.samples.seen}
+        yield from (key for key in _STEPS if available.get(key, steps.times.seen))
 
 
 def picked_of(
-    key: str, devices: Sequence[DeviceNow], sources: Sources, shown: Window, scales: Scales
+    key: str, devices: Sequence[DeviceNow], sources: Sources, window: Window, scales: Scales
 ) -> Gauge:
-    """The metric ``key`` over the stretch ``shown``, or the reason why there is none."""
+    """The metric ``key`` over ``window``, or the reason why it is unavailable."""
     metric = _ALL.get(key, _Metric(key, ""))
     if key in _STEPS:
-        return scaled(_of_steps(key, metric, sources, shown), sources, scales)
+        return with_scale(_step_gauge(key, metric, sources, window), sources, scales)
     device = _device(key, devices, sources.device.row.id if sources.device else None)
     if device is None:
-        empty: tuple[float | None, ...] = (None,) * shown.columns
+        empty: tuple[float | None, ...] = (None,) * window.columns
         return Gauge(KEY, metric.title, metric.unit, MISSING, None, empty, 1.0, mean=False)
     name = CORES if key == "process.cpu.time" else key
     series = sources.series.get((device.row.id, name))
-    gauge = _gauge(metric, device.get(key), series, sources, shown)
+    gauge = _gauge(metric, device.get(key), series, sources, window)
     top = metric.top if not isinstance(metric.top, str) else attribute(device, metric.top)
     if top is not None:
-        # A temperature or a clock is no share of anything; memory, power and activity are.
-        whole = top if metric.unit in ("By", "W", "1") else None
-        return replace(gauge, ceiling=whole, scale=top)
-    return scaled(gauge, sources, scales)
+        # Memory, power and activity are shares of their limits; temperatures and clocks are not.
+        ceiling = top if metric.unit in ("By", "W", "1") else None
+        return replace(gauge, ceiling=ceiling, scale=top)
+    return with_scale(gauge, sources, scales)
 
 
 def _device(key: str, devices: Sequence[DeviceNow], selected: str | None) -> DeviceNow | None:
     kind = "cpu" if key in _HOST else "workload" if key in _PROCESS else "gpu"
-    found = [device for device in devices if device.row.kind == kind]
+    candidates = [device for device in devices if device.row.kind == kind]
     if kind == "gpu":
-        return next((device for device in found if device.row.id == selected), None)
-    return found[0] if found else None
+        return next((device for device in candidates if device.row.id == selected), None)
+    return candidates[0] if candidates else None
 
 
 def _gauge(
-    metric: _Metric, reading: Reading, series: Series | None, sources: Sources, shown: Window
+    metric: _Metric, reading: Reading, series: Series | None, sources: Sources, window: Window
 ) -> Gauge:
     history = (
-        (None,) * shown.columns
+        (None,) * window.columns
         if series is None
-        else tuple(series.columns(shown, sources.interval))
+        else tuple(series.columns(window, sources.interval))
     )
     gauge = Gauge(KEY, metric.title, metric.unit, reading, None, history, 1.0, mean=False)
-    return finish(gauge, sources, shown, mean_of(series, sources.interval))
+    return summarized(gauge, sources, window, mean_of(series, sources.interval))
 
 
-def _of_steps(key: str, metric: _Metric, sources: Sources, shown: Window) -> Gauge:
+def _step_gauge(key: str, metric: _Metric, sources: Sources, window: Window) -> Gauge:
     steps = sources.steps
     if key == THROUGHPUT:
-        rates = steps.samples.columns(shown, steps.recent, steps.complete)
+        rates = steps.samples.columns(window, steps.recent, steps.complete)
         reading = steps_now(sources, steps.samples)
         gauge = Gauge(KEY, metric.title, metric.unit, reading, None, tuple(rates), 1.0, mean=False)
-        return finish(gauge, sources, shown, rate_of(steps.samples, steps))
+        return summarized(gauge, sources, window, rate_of(steps.samples, steps))
     series, last = {
         LOSS: (steps.losses, steps.newest_loss),
         STEP_TIME: (steps.times, steps.newest_seconds),
     }[key]
     method, reason = Method.MEASURED, None
     if last is None:
-        none = f"the step lines give no {key}" if steps.any else no_steps(sources)
-        method, reason = Method.UNAVAILABLE, none
+        missing = f"the step lines contain no {key}" if steps.any else no_steps_reason(sources)
+        method, reason = Method.UNAVAILABLE, missing
     reading = Reading(last, method, reason, "step lines")
-    return _gauge(metric, reading, series, replace(sources, interval=steps.pause), shown)
+    return _gauge(metric, reading, series, replace(sources, interval=steps.pause), window)

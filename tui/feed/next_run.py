@@ -1,4 +1,4 @@
-"""Which run of a study a watcher is shown after another one."""
+"""The runs of a study that follow another one."""
 
 from __future__ import annotations
 
@@ -14,35 +14,35 @@ from gpuwatch.session.study.study_folder import is_held
 
 @dataclass(frozen=True)
 class UpcomingRuns:
-    """What the study has after a run."""
+    """The runs of a study after a given one."""
 
     newest: Path | None
-    """The run that goes on, else the last of those that are over; ``None``: none has begun."""
-    awaited: Following | None
-    """The first that has not begun; looked for only where ``newest`` is ``None``."""
+    """The live run, else the last finished one; ``None``: none has started."""
+    pending: Following | None
+    """The first run that has not started; ``None`` unless ``newest`` is ``None``."""
 
 
 def goes_on(folder: Path) -> bool:
-    """Whether a recorder goes through the study here, between two runs and before the first too."""
+    """Whether a recorder on this host runs the study, also before and between its runs."""
     return is_held(folder) or recorder_alive(folder)
 
 
-def ahead(path: Path) -> UpcomingRuns | None:
-    """What comes after ``path``; ``None`` where nothing does."""
+def upcoming_runs(path: Path) -> UpcomingRuns | None:
+    """The runs after the session ``path``; ``None``: it is the last one."""
     newest = None
-    coming = following(path)
-    while coming is not None and coming.path.exists():
-        newest = coming.path
-        if not _over(newest):
+    next_run = following(path)
+    while next_run is not None and next_run.path.exists():
+        newest = next_run.path
+        if not _finished(newest):
             break
-        coming = following(newest)
-    if newest is None and coming is None:
+        next_run = following(newest)
+    if newest is None and next_run is None:
         return None
-    return UpcomingRuns(newest, None if newest is not None else coming)
+    return UpcomingRuns(newest, None if newest is not None else next_run)
 
 
-def _over(path: Path) -> bool:
-    """Whether nothing more is recorded to a session; one that cannot be read yet is just made."""
+def _finished(path: Path) -> bool:
+    """Whether a session's run has ended; one that cannot be read yet was only just created."""
     try:
         with SessionReader(path) as reader:
             return not status(reader.meta(), path).live

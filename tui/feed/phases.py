@@ -1,4 +1,4 @@
-"""How the time of the newest timed steps divides into the phases that their lines name."""
+"""Shares of the phases in the time of the newest timed steps."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from math import inf
 from gpuwatch.session.rows import StepRow
 from gpuwatch.tui.feed.snapshot import StepShares
 
-_STEPS = 1000
-"""Timed steps that the shares are of: the newest ones."""
-_MOST = 9
-"""Phases with a name; a line from elsewhere may name any number."""
+_MAX_STEPS = 1000
+"""Number of newest timed steps that the shares cover."""
+_MAX_PHASES = 9
+"""Most phases with a name; foreign step lines may name any number."""
 
 
 class PhaseTimes:
@@ -25,7 +25,7 @@ class PhaseTimes:
         self._seconds = 0.0
 
     def add(self, row: StepRow) -> None:
-        """A timed line with the durations of its steps; one without phases is left out."""
+        """Add a timed step line; one without phases or durations is ignored."""
         if not row.phases or not row.seconds:
             return
         phases = {name: max(0.0, seconds) for name, seconds in row.phases.items()}
@@ -34,18 +34,18 @@ class PhaseTimes:
             return
         self._count(len(row.seconds), seconds, phases, 1)
         self._rows.append((len(row.seconds), seconds, phases))
-        while self._steps - self._rows[0][0] >= _STEPS:
+        while self._steps - self._rows[0][0] >= _MAX_STEPS:
             self._count(*self._rows.popleft(), -1)
 
     def _count(self, steps: int, seconds: float, phases: Mapping[str, float], sign: int) -> None:
         self._steps += sign * steps
         self._seconds += sign * seconds
         for name, part in phases.items():
-            if name in self._sums or len(self._sums) < _MOST:
+            if name in self._sums or len(self._sums) < _MAX_PHASES:
                 self._sums[name] = self._sums.get(name, 0.0) + sign * part
 
     def shares(self) -> StepShares | None:
-        """``None`` where no line named a phase."""
+        """The shares of the phases; ``None``: no step line named any."""
         if self._steps == 0 or self._seconds <= 0:
             return None
         parts = tuple(

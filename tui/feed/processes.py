@@ -1,4 +1,4 @@
-"""The processes on the watched GPUs and those of the run, as a screen shows them."""
+"""The processes on the recorded GPUs and those of the run, for the screens."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from gpuwatch.core.lazy_dataclass import dataclass
 from gpuwatch.session.rows import GpuProcessRow, Processes, ProcessRow
 from gpuwatch.session.schema import MOST_PROCESSES
 
-_OLD_FILE = "recorded by a gpuwatch that did not look at it"
-_UNSEEN = "its own numbers are not known: /proc did not show it"
+_OLD_RECORDER = "not recorded: an old gpuwatch"
+_NOT_IN_PROC = "unknown: the process is not in /proc"
 
 
 @dataclass(frozen=True)
 class GpuUse:
-    """What a process has of one GPU."""
+    """A process's use of one GPU."""
 
     device: str
     """``gpu0``."""
@@ -23,90 +23,89 @@ class GpuUse:
     share: float | None
     """Share of the GPU's time, 0 to 1, over about the last second."""
     reason: str | None = None
-    """Why one of the two is not known."""
+    """Why one of the two is unknown."""
     graphics: bool = False
-    """It draws, and does not compute."""
+    """A graphics process, not a compute process."""
 
 
 @dataclass(frozen=True)
 class ProcessNow:
-    """One process at the moment of the snapshot. Texts are as the session holds them: not clean."""
+    """One process at the moment of the snapshot; its texts come from the session uncleaned."""
 
     pid: int
-    """The host's."""
+    """PID on the host."""
     name: str | None
     """``python train.py``, or the kernel's name of the program."""
     user: str | None
     owned: bool | None
-    """Whether it belongs to the run; ``None``: the machine was recorded, or it cannot be told."""
+    """Whether it belongs to the run; ``None``: unknown, or a recording of the machine alone."""
     place: str | None
-    """The run's environment for its own, else ``docker 3f2a9c1b4d5e``, ``slurm job 4711`` ..."""
+    """Environment of the run, ``docker 3f2a9c1b4d5e``, ``slurm job 4711`` ..."""
     gpus: tuple[GpuUse, ...]
     cores: float | None
     """CPU seconds per second of the process itself."""
     resident: int | None
-    """Bytes of host memory; shared pages count in each process."""
+    """Resident host memory in bytes, with shared pages."""
     started: int | None
-    """Session time in nanoseconds; below 0: before the session."""
+    """Start in nanoseconds of session time; below 0: before the session."""
     running: bool
-    """Of a session that is over also those that ended in its last minute are there."""
+    """``False``: ended in the last minute of a finished session."""
     t: int
-    """Session time of this; of one that has ended, when it was seen last."""
+    """Session time of these values in nanoseconds."""
     reason: str | None = None
-    """Why something of it is not known."""
+    """Why one of the values is unknown."""
 
     @property
     def gpu_bytes(self) -> int | None:
-        """Device memory on all its GPUs; ``None``: it is on none, or that is not known."""
-        sizes = [each.bytes for each in self.gpus if each.bytes is not None]
+        """Device memory on all its GPUs in bytes; ``None``: unknown, or it uses no GPU."""
+        sizes = [use.bytes for use in self.gpus if use.bytes is not None]
         return sum(sizes) if sizes and len(sizes) == len(self.gpus) else None
 
     @property
     def gpu_share(self) -> float | None:
-        """Its share of the time of the GPUs that it is on, their mean."""
-        shares = [each.share for each in self.gpus if each.share is not None]
+        """Mean share of the time of its GPUs, 0 to 1; ``None``: unknown, or it uses no GPU."""
+        shares = [use.share for use in self.gpus if use.share is not None]
         return sum(shares) / len(shares) if shares and len(shares) == len(self.gpus) else None
 
 
 def processes_of(
-    found: Processes, environment: str, t: int, *, over: bool
+    recorded: Processes, environment: str, t: int, *, ended: bool
 ) -> tuple[ProcessNow, ...]:
-    """What runs at the session's time ``t``, the biggest GPU memory first.
+    """The processes at session time ``t`` in nanoseconds, the largest GPU memory first.
 
-    ``over``: of a session that is over, what ended in its last minute as well.
+    ``ended``: include those that ended in the last minute of the session.
     """
-    on: dict[int, list[GpuProcessRow]] = {}
-    for gpu in found.on_gpus:
-        if gpu.running or over:
-            on.setdefault(gpu.pid, []).append(gpu)
+    uses: dict[int, list[GpuProcessRow]] = {}
+    for use in recorded.on_gpus:
+        if use.running or ended:
+            uses.setdefault(use.pid, []).append(use)
     processes = []
-    for row in found.all:
-        if row.running or over:
-            # In a PID namespace NVML's number is another process's: nothing is known of that one.
-            own = [gpu for gpu in on.get(row.pid, ()) if gpu.owned == row.owned]
-            on[row.pid] = [gpu for gpu in on.get(row.pid, ()) if gpu.owned != row.owned]
-            processes.append(_seen(row, own, environment, t))
-    listed = [rows for rows in on.values() if rows]
-    processes += [_listed(rows, environment, t, old=not found.all) for rows in listed]
-    return tuple(sorted(processes, key=_weight))
+    for row in recorded.all:
+        if row.running or ended:
+            # In a PID namespace NVML's PID may belong to another process: ``owned`` must agree.
+            own = [use for use in uses.get(row.pid, ()) if use.owned == row.owned]
+            uses[row.pid] = [use for use in uses.get(row.pid, ()) if use.owned != row.owned]
+            processes.append(_known_process(row, own, environment, t))
+    remaining = [rows for rows in uses.values() if rows]
+    processes += [_nvml_process(rows, environment, t, old=not recorded.all) for rows in remaining]
+    return tuple(sorted(processes, key=_sort_key))
 
 
-def some_may_be_left_out(processes: Sequence[ProcessNow]) -> bool:
-    """Whether the run may have more processes than these: so many are all that is recorded.
-
-    Of those on a GPU none is left out.
-    """
-    return len(processes) >= MOST_PROCESSES and any(each.owned for each in processes)
+def may_be_truncated(processes: Sequence[ProcessNow]) -> bool:
+    """Whether the run may have more processes without a GPU than were recorded."""
+    return len(processes) >= MOST_PROCESSES and any(process.owned for process in processes)
 
 
-def _seen(row: ProcessRow, gpus: Sequence[GpuProcessRow], environment: str, t: int) -> ProcessNow:
+def _known_process(
+    row: ProcessRow, gpus: Sequence[GpuProcessRow], environment: str, t: int
+) -> ProcessNow:
     return ProcessNow(
         row.pid,
         row.name,
         row.user,
         row.owned,
         environment if row.owned else row.place,
-        _on(gpus),
+        _gpu_uses(gpus),
         row.cores,
         row.resident,
         row.started,
@@ -116,33 +115,34 @@ def _seen(row: ProcessRow, gpus: Sequence[GpuProcessRow], environment: str, t: i
     )
 
 
-def _listed(rows: Sequence[GpuProcessRow], environment: str, t: int, *, old: bool) -> ProcessNow:
-    """One that NVML listed, and of which nothing else is known."""
+def _nvml_process(
+    rows: Sequence[GpuProcessRow], environment: str, t: int, *, old: bool
+) -> ProcessNow:
+    """A process that only NVML knows."""
     row = rows[-1]
     return ProcessNow(
         row.pid,
-        next((each.name for each in rows if each.name is not None), None),
+        next((use.name for use in rows if use.name is not None), None),
         None,
         row.owned,
         environment if row.owned else None,
-        _on(rows),
+        _gpu_uses(rows),
         None,
         None,
         None,
-        any(each.running for each in rows),
+        any(use.running for use in rows),
         t,
-        row.reason or (_OLD_FILE if old else _UNSEEN),
+        row.reason or (_OLD_RECORDER if old else _NOT_IN_PROC),
     )
 
 
-def _on(rows: Sequence[GpuProcessRow]) -> tuple[GpuUse, ...]:
-    found = [
+def _gpu_uses(rows: Sequence[GpuProcessRow]) -> tuple[GpuUse, ...]:
+    uses = [
         GpuUse(row.device, row.bytes, row.share, row.reason, row.kind == "graphics") for row in rows
     ]
-    return tuple(sorted(found, key=lambda each: (len(each.device), each.device)))
+    return tuple(sorted(uses, key=lambda use: (len(use.device), use.device)))
 
 
-def _weight(process: ProcessNow) -> tuple[bool, int, bool, int, int]:
-    held = process.gpu_bytes
-    resident = -(process.resident or 0)
-    return not process.gpus, -(held or 0), process.owned is not True, resident, process.pid
+def _sort_key(process: ProcessNow) -> tuple[bool, int, bool, int, int]:
+    memory, resident = -(process.gpu_bytes or 0), -(process.resident or 0)
+    return not process.gpus, memory, process.owned is not True, resident, process.pid

@@ -1,4 +1,4 @@
-"""A thread that reads for a screen and posts what it finds, for as long as the screen is there."""
+"""A thread that reads for a screen and posts messages to it."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from gpuwatch.core.errors import GpuwatchError
 from gpuwatch.core.text import clean
 from gpuwatch.tui.feed.snapshot import Trouble
 
-_LONGEST = 400
+_MAX_MESSAGE = 400
 
 
 class ReadingFailed(Message):
-    """The thread is over before it was done."""
+    """The thread ended with an error."""
 
     def __init__(self, trouble: Trouble) -> None:
         super().__init__()
@@ -24,47 +24,47 @@ class ReadingFailed(Message):
 
 
 def trouble_of(error: Exception) -> Trouble:
-    """What to say of an error, also of one that nobody foresaw."""
+    """The message for an error, expected or not."""
     if isinstance(error, GpuwatchError):
         return Trouble(error.message, error.hint)
-    return Trouble(f"reading failed: {type(error).__name__}: {clean(error, _LONGEST)}")
+    return Trouble(f"reading failed: {type(error).__name__}: {clean(error, _MAX_MESSAGE)}")
 
 
-class _Left(Exception):
-    """The screen is gone."""
+class _Stopped(Exception):
+    """The screen was closed."""
 
 
-Tell = Callable[[Message], None]
-"""Posts to the screen; ends the work where that is gone."""
+Post = Callable[[Message], None]
+"""Posts a message to the screen; raises an exception that ends the work if it was closed."""
 
 
 class Reading:
-    """Nobody waits for the thread: it ends at the next thing that it has to tell."""
+    """A thread that ends with the first message after :meth:`leave`; nothing waits for it."""
 
-    def __init__(self, name: str, screen: MessagePump, work: Callable[[Tell], None]) -> None:
-        """``work`` runs in the thread; of whatever error it ends, ``screen`` is told."""
+    def __init__(self, name: str, screen: MessagePump, work: Callable[[Post], None]) -> None:
+        """``work`` runs in the thread; ``screen`` gets :class:`ReadingFailed` for any error."""
         self._screen = screen
         self._work = work
-        self._over = threading.Event()
+        self._stopped = threading.Event()
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
 
     def start(self) -> None:
         self._thread.start()
 
     def leave(self) -> None:
-        """Nothing more is posted."""
-        self._over.set()
+        """Post no more messages."""
+        self._stopped.set()
 
     def _run(self) -> None:
         try:
-            self._work(self._tell)
-        except _Left:
+            self._work(self._post)
+        except _Stopped:
             return
-        except Exception as error:  # a thread that ends in silence is waited for for ever
-            if not self._over.is_set():
+        except Exception as error:  # without a message the screen would wait forever
+            if not self._stopped.is_set():
                 self._screen.post_message(ReadingFailed(trouble_of(error)))
 
-    def _tell(self, message: Message) -> None:
-        if self._over.is_set():
-            raise _Left
+    def _post(self, message: Message) -> None:
+        if self._stopped.is_set():
+            raise _Stopped
         self._screen.post_message(message)

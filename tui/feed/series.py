@@ -1,4 +1,4 @@
-"""Histories that stay small: recent ticks as they are, everything else in ten-second buckets."""
+"""Histories: recent samples one by one, older ones as means of ten-second buckets."""
 
 from __future__ import annotations
 
@@ -15,48 +15,48 @@ from gpuwatch.session.schema import TIER_SECONDS
 from gpuwatch.tui.widgets.graph import Window
 
 RECENT_NS = 360 * NS
-"""How far back ticks are kept one by one: the longest zoom, and its jump."""
+"""How far back single ticks are kept: the longest zoom, and the step in which it moves."""
 _BUCKET_NS = TIER_SECONDS * NS
 MOST_RECENT = 120_000
-"""Ticks that are kept one by one, however often the session has one."""
+"""Most single ticks that are kept, however short the sampling interval."""
 _MOST_STEP_ROWS = 5_000
 
 
 class Sums:
-    """Totals and what they are of, by ten-second bucket."""
+    """Totals and weights by ten-second bucket."""
 
     def __init__(self) -> None:
-        self._found: dict[int, tuple[float, float]] = {}
+        self._buckets: dict[int, tuple[float, float]] = {}
         self._earlier: tuple[Sums, int] | None = None
 
     def __bool__(self) -> bool:
-        return bool(self._found) or (self._earlier is not None and bool(self._earlier[0]))
+        return bool(self._buckets) or (self._earlier is not None and bool(self._earlier[0]))
 
     def add(self, bucket: int, total: float, weight: float) -> None:
-        before = self._found.get(bucket, (0.0, 0.0))
-        self._found[bucket] = before[0] + total, before[1] + weight
+        before = self._buckets.get(bucket, (0.0, 0.0))
+        self._buckets[bucket] = before[0] + total, before[1] + weight
 
-    def add_whole(self, bucket: int, total: float, weight: float) -> None:
-        """More of a bucket whose weight is known."""
-        self._found[bucket] = self._found.get(bucket, (0.0, 0.0))[0] + total, weight
+    def add_to_full(self, bucket: int, total: float, weight: float) -> None:
+        """Add to the total of a bucket and set its weight."""
+        self._buckets[bucket] = self._buckets.get(bucket, (0.0, 0.0))[0] + total, weight
 
-    def take(self, other: Sums, before: int) -> None:
-        """Have what ``other`` knows up to the bucket of the time ``before``: it is not copied."""
+    def use_earlier(self, other: Sums, before: int) -> None:
+        """Use the buckets of ``other`` up to session time ``before``, without a copy."""
         self._earlier = other, before // _BUCKET_NS
 
     def columns(self, view: Window) -> list[float | None]:
         """Weighted means by column."""
         earlier, border = self._earlier or (self, -1)
-        found: list[float | None] = []
+        means_by_column: list[float | None] = []
         for first, last in _bucket_ranges(view):
             total = weight = 0.0
             for bucket in range(first, last + 1):
-                known = (earlier if bucket <= border else self)._found.get(bucket)
+                known = (earlier if bucket <= border else self)._buckets.get(bucket)
                 if known is not None:
                     total += known[0]
                     weight += known[1]
-            found.append(total / weight if weight else None)
-        return found
+            means_by_column.append(total / weight if weight else None)
+        return means_by_column
 
 
 class Series:
@@ -66,16 +66,16 @@ class Series:
         self._times: list[int] = []
         self._values: list[float | None] = []
         self._sums = Sums()
-        self._more = False
-        """The buckets know of a time before the first tick that is kept."""
+        self._truncated = False
+        """Whether the buckets reach further back than the ticks."""
 
     @property
     def seen(self) -> bool:
-        """Some value is known."""
+        """Whether any value is known."""
         return bool(self._sums)
 
     def mean(self, start: int, end: int, interval: float) -> float | None:
-        """Mean from ``start`` to ``end`` in nanoseconds, ``None`` where nothing is known."""
+        """Mean from ``start`` to ``end`` in nanoseconds; ``None``: unknown."""
         return self.columns(Window(start, end, 1), interval)[0]
 
     def add(self, t: int, value: float | None) -> None:
@@ -85,61 +85,61 @@ class Series:
             self._sums.add(t // _BUCKET_NS, value, 1)
 
     def add_past(self, t: int, value: float) -> None:
-        """A value of before those that were added: into its bucket alone."""
-        self._more = True
+        """Add a value older than all ticks, to its bucket only."""
+        self._truncated = True
         self._sums.add(t // _BUCKET_NS, value, 1)
 
-    def take(self, other: Series, before: int) -> None:
-        """Have what ``other`` knows of the time before ``before``, in whole buckets."""
-        self._more = True
-        self._sums.take(other._sums, before)
+    def use_earlier(self, other: Series, before: int) -> None:
+        """Use the buckets of ``other`` up to session time ``before``."""
+        self._truncated = True
+        self._sums.use_earlier(other._sums, before)
 
     def trim(self) -> None:
-        """Forget ticks that no zoom shows one by one."""
+        """Drop ticks that are too old for every zoom."""
         if not self._times:
             return
         first = bisect_left(self._times, self._times[-1] - RECENT_NS)
         first = max(first, len(self._times) - MOST_RECENT)
         if first > len(self._times) // 4:
             del self._times[:first], self._values[:first]
-            self._more = True
+            self._truncated = True
 
     def columns(self, view: Window, interval: float) -> list[float | None]:
-        """Mean of each column; ``None`` where nothing was recorded.
+        """Mean of each column; ``None``: nothing was recorded.
 
-        A tick stands for the ``interval`` seconds before it, so that columns shorter than the
-        interval have no gaps between two ticks.
+        A tick covers the ``interval`` seconds before it, so that narrow columns have no gaps
+        between two ticks.
         """
         if not self._times:
             return [None] * view.columns
-        if self._more and self._times[0] > view.start + interval * NS:
-            return upto(self._sums.columns(view), view, self._times[-1])
-        return means(self._times, self._values, view, interval)
+        if self._truncated and self._times[0] > view.start + interval * NS:
+            return clip(self._sums.columns(view), view, self._times[-1])
+        return column_means(self._times, self._values, view, interval)
 
 
-def means(
+def column_means(
     times: Sequence[int], values: Sequence[float | None], view: Window, interval: float
 ) -> list[float | None]:
-    """Mean of each column of ``view``; ``None`` and NaN are not known."""
+    """Mean of each column of ``view``; ``None`` and NaN are unknown values."""
     edges = view.edges()
-    found: list[float | None] = []
+    means_by_column: list[float | None] = []
     low = bisect_right(times, edges[0])
     for end in edges[1:]:
         high = bisect_right(times, end, low)
         known = [value for value in values[low:high] if value is not None and value == value]
         if known:
-            found.append(sum(known) / len(known))
-        elif low == high and _held(times, high, end, interval):
+            means_by_column.append(sum(known) / len(known))
+        elif low == high and _covers(times, high, end, interval):
             value = values[high]
-            found.append(value if value == value else None)
+            means_by_column.append(value if value == value else None)
         else:
-            found.append(None)
+            means_by_column.append(None)
         low = high
-    return found
+    return means_by_column
 
 
-def _held(times: Sequence[int], index: int, t: int, interval: float) -> bool:
-    """Whether the tick ``index`` stands for the time ``t`` before it."""
+def _covers(times: Sequence[int], index: int, t: int, interval: float) -> bool:
+    """Whether the tick ``index`` covers the time ``t`` before it."""
     if index >= len(times):
         return False
     late = index > 0 and times[index] - times[index - 1] < 2.5 * interval * NS
@@ -149,18 +149,18 @@ def _held(times: Sequence[int], index: int, t: int, interval: float) -> bool:
 def bucket_means(
     numbers: Sequence[int], averages: Sequence[float], counts: Sequence[float], view: Window
 ) -> list[float | None]:
-    """Weighted means of ten-second buckets, in order of their numbers, by column."""
-    found: list[float | None] = []
+    """Weighted means of ten-second buckets by column; ``numbers`` are sorted."""
+    means_by_column: list[float | None] = []
     for first, last in _bucket_ranges(view):
         low, high = bisect_left(numbers, first), bisect_right(numbers, last)
         weight = sum(counts[low:high])
         total = sum(map(mul, averages[low:high], counts[low:high]))
-        found.append(total / weight if weight else None)
-    return found
+        means_by_column.append(total / weight if weight else None)
+    return means_by_column
 
 
 def _bucket_ranges(view: Window) -> Iterator[tuple[int, int]]:
-    """The first and the last bucket of each column; a bucket may span several columns."""
+    """First and last bucket of each column; a bucket may span several columns."""
     for start, end in pairwise(view.edges()):
         first = start // _BUCKET_NS
         last = max(first, (end - 1) // _BUCKET_NS)
@@ -169,23 +169,23 @@ def _bucket_ranges(view: Window) -> Iterator[tuple[int, int]]:
         yield first, last
 
 
-def upto(columns: list[float | None], view: Window, newest: int) -> list[float | None]:
-    """``columns`` of buckets without those behind ``newest``: a bucket reaches beyond it."""
+def clip(columns: list[float | None], view: Window, newest: int) -> list[float | None]:
+    """``columns`` without values after session time ``newest``: the last bucket ends later."""
     known = bisect_left(view.edges(), newest)
     return columns[:known] + [None] * (view.columns - known)
 
 
 class StepHistory:
-    """The history of counted work: step lines, recent ones as they are."""
+    """History of counted work: recent step lines one by one, older ones in buckets."""
 
     def __init__(self, work: Callable[[StepLine], float | None]) -> None:
         self.work = work
         self.seen = False
-        """Some step line's work is known."""
+        """Whether the work of any step line is known."""
         self._sums = Sums()
 
     def add(self, before: StepRow | None, rows: Iterable[StepRow]) -> None:
-        """Fold step lines that follow ``before`` into buckets."""
+        """Add step lines that follow ``before`` to the buckets."""
         chain = [before, *rows] if before is not None else list(rows)
         for start, end, row in intervals(row for row in chain if row is not None):
             if row is before:
@@ -197,17 +197,17 @@ class StepHistory:
             self._spread(start, end, amount)
 
     def add_groups(self, rows: Iterable[StepRow]) -> None:
-        """Take lines that were summed by bucket (``SessionReader.step_groups``)."""
+        """Add step lines summed by bucket (``SessionReader.step_groups``)."""
         for row in rows:
             amount = self.work(row)
             if amount is not None:
                 self.seen = True
-                self._sums.add_whole(row.t // _BUCKET_NS, amount, TIER_SECONDS)
+                self._sums.add_to_full(row.t // _BUCKET_NS, amount, TIER_SECONDS)
 
-    def take(self, other: StepHistory, before: int) -> None:
-        """Have what ``other`` knows of the time before ``before``, in whole buckets."""
+    def use_earlier(self, other: StepHistory, before: int) -> None:
+        """Use the buckets of ``other`` up to session time ``before``."""
         self.seen |= other.seen
-        self._sums.take(other._sums, before)
+        self._sums.use_earlier(other._sums, before)
 
     def _spread(self, start: int, end: int, amount: float) -> None:
         first, last = start // _BUCKET_NS, (end - 1) // _BUCKET_NS
@@ -219,20 +219,19 @@ class StepHistory:
             self._sums.add(bucket, amount * share, overlap / NS)
 
     def columns(self, view: Window, recent: deque[StepRow], complete: bool) -> list[float | None]:
-        """Work per second of each column; ``complete``: ``recent`` holds every step line."""
+        """Work per second of each column; ``complete``: ``recent`` has every step line."""
         if not recent:
             return [None] * view.columns
         if not complete and recent[0].t > view.start:
-            return upto(self._sums.columns(view), view, recent[-1].t)
+            return clip(self._sums.columns(view), view, recent[-1].t)
         edges = view.edges()
         rows = [row for row in recent if row.t >= view.start - 60 * NS]
-        # The newest column is measured up to the last step line, not up to its border.
+        # The newest column ends at the last step line, not at its edge.
         newest = recent[-1].t
         last = bisect_left(edges, newest)
         if 0 < last < len(edges) and newest > edges[last - 1]:
-            known = [*edges[:last], newest]
-            found = rate_series(rows, self.work, known)
-            return found + [None] * (view.columns - len(found))
+            known = rate_series(rows, self.work, [*edges[:last], newest])
+            return known + [None] * (view.columns - len(known))
         return rate_series(rows, self.work, edges)
 
     def last(self, recent: deque[StepRow], seconds: float = 2.0) -> float | None:
@@ -255,4 +254,5 @@ class StepHistory:
 
 
 def recent_steps() -> deque[StepRow]:
+    """An empty queue for the newest step lines."""
     return deque(maxlen=_MOST_STEP_ROWS)

@@ -1,4 +1,4 @@
-"""What a session says of itself in words, read with suspicion."""
+"""Texts of a session file, which is not trusted."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from gpuwatch.session.reading.status import Status
 from gpuwatch.tui.feed.snapshot import Trouble
 
 
-def phase(meta: Mapping[str, Any], state: Status, *, stepped: bool) -> str:
-    """What a run that has no step yet is doing; ``stepped``: it has one."""
+def startup_phase(meta: Mapping[str, Any], state: Status, *, stepped: bool) -> str:
+    """What a live run does before its first step, else empty; ``stepped``: it has a step."""
     kind = text(meta, "workload", "kind")
     if not state.live or kind == "machine" or stepped or "startup" in meta:
         return ""
@@ -24,12 +24,13 @@ def phase(meta: Mapping[str, Any], state: Status, *, stepped: bool) -> str:
 
 
 def no_gpu(reader: SessionReader) -> str | None:
+    """Why the machine has no GPU; ``None``: it has one."""
     reason = reader.facts().get("host", {}).get("gpu.unavailable")
     return None if reason is None else str(reason)
 
 
 def trouble(meta: Mapping[str, Any], state: Status) -> Trouble | None:
-    """The workload's own word first, then what the status says."""
+    """Why the run failed: the workload's error, else the status; ``None``: it did not fail."""
     error = with_hint(meta.get("error"))
     if error.get("message"):
         hint = error.get("hint")
@@ -40,6 +41,7 @@ def trouble(meta: Mapping[str, Any], state: Status) -> Trouble | None:
 
 
 def text(meta: Mapping[str, Any], *keys: str) -> str:
+    """The value at the nested ``keys`` as text; empty: there is none."""
     value: Any = meta
     for key in keys:
         value = value.get(key) if isinstance(value, dict) else None

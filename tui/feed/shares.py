@@ -1,4 +1,4 @@
-"""A rate as a share of its ceiling, in words that always say which ceiling it is."""
+"""Texts for a rate as a share of its ceiling; each names the ceiling."""
 
 from __future__ import annotations
 
@@ -11,27 +11,27 @@ from gpuwatch.core.metrics import Method
 from gpuwatch.core.units import percent, si
 from gpuwatch.tui.feed.snapshot import Gauge
 
-OVER = 1.05
-"""Above this share, counted bytes cannot all have come from memory; 5 % is left for the error of a
-measured ceiling."""
-_MEASURED = {True: "copy", False: "product"}
-"""What was timed for a measured ceiling: of the bandwidth, of a data type."""
+_CACHE_REUSE = 1.05
+"""Share of the bandwidth above which counted bytes were partly read from caches: 1, and 5 % for
+the error of a measured ceiling."""
+_BENCHMARKS = {True: "copy", False: "product"}
+"""What a measured ceiling timed: for the bandwidth a copy, else a matrix product."""
 _PLURAL = {"copy": "copies", "product": "products", "peak": "peaks"}
 
 
 def share_texts(gauge: Gauge) -> tuple[str, ...]:
-    """The longest first; empty where no ceiling or no value is known."""
-    ceiling = gauge.against
+    """Texts for the gauge's share, the longest first; empty: no ceiling or no value is known."""
+    ceiling = gauge.named_ceiling
     if ceiling is None or gauge.share is None:
         return ()
     share = percent(gauge.share)
     size = si(ceiling.value, ceiling.unit.replace("By/s", "B/s"))
-    full, _, several = ceiling.text.partition(", ")
-    all_of = f", {several}" if several else ""
-    sum_of = "sum of " if several else ""
-    word = ceiling.kind if ceiling.kind != MEASURED else _MEASURED[gauge.key == "bandwidth"]
-    count = several.removeprefix("sum over ").removesuffix(" GPUs")
-    short_of = f"{count} {_PLURAL.get(word, word)}" if several else word
+    full, _, extent = ceiling.text.partition(", ")
+    all_of = f", {extent}" if extent else ""
+    sum_of = "sum of " if extent else ""
+    word = ceiling.kind if ceiling.kind != MEASURED else _BENCHMARKS[gauge.key == "bandwidth"]
+    count = extent.removeprefix("sum over ").removesuffix(" GPUs")
+    short_of = f"{count} {_PLURAL.get(word, word)}" if extent else word
     short = full.removesuffix(" at maximum clock")
     return (
         f"{share} of {full} {size}{all_of}",
@@ -41,14 +41,14 @@ def share_texts(gauge: Gauge) -> tuple[str, ...]:
     )
 
 
-def over_texts(gauge: Gauge) -> tuple[str, ...]:
-    """What algorithmic bytes beyond the bandwidth mean; empty where they are not."""
+def cache_texts(gauge: Gauge) -> tuple[str, ...]:
+    """Texts for algorithmic bytes above the bandwidth, the longest first; empty: they are not."""
     counted = gauge.key == "bandwidth" and gauge.reading.method is Method.COUNTED
-    if not counted or gauge.share is None or gauge.share <= OVER:
+    if not counted or gauge.share is None or gauge.share <= _CACHE_REUSE:
         return ()
     return ("over the ceiling: cache reuse", "over: cache reuse", "cache reuse")
 
 
-def fitting(texts: Sequence[str], width: int) -> str:
-    """The longest of ``texts`` in ``width`` cells; nothing rather than half a statement."""
+def longest_fitting(texts: Sequence[str], width: int) -> str:
+    """The first of ``texts`` that fits in ``width`` cells; empty: none does."""
     return next((text for text in texts if cell_len(text) <= width), "")

@@ -1,4 +1,4 @@
-"""What a screen shows of one session at one moment: frozen, made by the feed's thread."""
+"""Snapshots of one session at one moment: frozen, made by the feed's thread."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ from gpuwatch.tui.widgets.graph import Window
 
 
 class Reading(NamedTuple):
-    """One number as it stands now, with how it was obtained."""
+    """One value and how it was obtained."""
 
     value: float | None
     method: Method
     reason: str | None = None
     source: str = ""
-    before: Method = Method.UNAVAILABLE
-    """Of what is unavailable by now: how it was obtained before."""
+    earlier_method: Method = Method.UNAVAILABLE
+    """Method of an unavailable value while it was available."""
 
 
 MISSING = Reading(None, Method.UNAVAILABLE, "not recorded")
@@ -40,25 +40,25 @@ class Gauge:
     """A large gauge, or the graph of a metric that was picked."""
 
     key: str
-    """``utilization``, ``bandwidth``, ``flops`` or ``picked``: also the role of its colour."""
+    """``utilization``, ``bandwidth``, ``flops`` or ``picked``; also the role of its colour."""
     title: str
     unit: str
     reading: Reading
     ceiling: float | None
-    """What the value is a share of, where that is known: 1 of a share of time."""
+    """Value of a full bar in ``unit``; ``None``: unknown."""
     history: tuple[float | None, ...]
     scale: float
-    """The history's fixed top; not a ceiling."""
+    """End of the history's scale in ``unit``; not a ceiling."""
     mean: bool
-    """The reading is a mean, not a moment."""
-    over: str = ""
-    """What the mean is of: ``timed steps``, ``whole run``, ``last 10 s``."""
+    """Whether the reading is a mean, not a current value."""
+    period: str = ""
+    """What the mean covers: ``timed steps``, ``whole run``, ``last 10 s``."""
     note: str = ""
-    """What the number covers, where that is not plain."""
+    """What the value covers, if that is not obvious."""
     covered: float | None = None
-    """Share of the stretch that the mean is of, where the value went away for good."""
-    against: Ceiling | None = None
-    """Which ceiling that is: every share of a rate names it."""
+    """Share of the window with known values, if the value became unavailable."""
+    named_ceiling: Ceiling | None = None
+    """Name and source of the ceiling of a rate."""
 
     @property
     def share(self) -> float | None:
@@ -70,25 +70,29 @@ class Gauge:
 
 @dataclass(frozen=True)
 class DeviceNow:
+    """A device and its current readings."""
+
     row: DeviceRow
     readings: Mapping[str, Reading]
-    """By metric; absent means that the session has no such channel."""
+    """By metric; only those that the session has a channel for."""
 
     def get(self, metric: str) -> Reading:
+        """The reading of ``metric``, or ``MISSING``."""
         return self.readings.get(metric, MISSING)
 
     def value(self, metric: str) -> float | None:
+        """The value of ``metric`` in its base unit; ``None``: unknown."""
         return self.get(metric).value
 
 
 @dataclass(frozen=True)
 class Work:
-    """The workload's own account, as far as its step lines tell."""
+    """Progress of the workload, from its step lines."""
 
     name: str
     environment: str
     reports: bool
-    """It printed at least one step line."""
+    """Whether it printed a step line."""
     warmup: bool = False
     step: int | None = None
     total: int | None = None
@@ -96,7 +100,7 @@ class Work:
     throughput: Reading = MISSING
     step_seconds: float | None = None
     step_count: int = 0
-    """Steps that the median is of."""
+    """Number of steps of the median."""
     loss: float | None = None
     model: str | None = None
     batch_size: int | None = None
@@ -105,7 +109,7 @@ class Work:
 
 @dataclass(frozen=True)
 class Trouble:
-    """What went wrong, and how to fix it."""
+    """An error and how to fix it."""
 
     text: str
     hint: str | None = None
@@ -113,18 +117,18 @@ class Trouble:
 
 @dataclass(frozen=True)
 class Alert:
-    """What should be known before the numbers are believed."""
+    """A warning; ``kind`` and ``device`` identify it."""
 
     kind: str
     device: str
-    """Its id; empty: of the machine, or of the run as a whole."""
+    """Id of the device; empty: the machine or the whole run."""
     text: str
-    """One sentence; its numbers may change while it is the same alert."""
+    """One sentence; its numbers may change."""
 
 
 @dataclass(frozen=True)
 class Rooflines:
-    """The run under its ceilings: over its last minute, and over all its timed steps."""
+    """The rooflines of the run's last minute and of all its timed steps."""
 
     minute: Roofline
     steady: Roofline
@@ -132,32 +136,32 @@ class Rooflines:
 
 @dataclass(frozen=True)
 class StepShares:
-    """Where the newest timed steps spent their time."""
+    """Shares of the phases in the time of the newest timed steps."""
 
     parts: tuple[tuple[str, float], ...]
-    """Name and share of each phase, in the order of a step; they add up to at most 1."""
+    """Name and share of each phase, in the order of a step; the sum is at most 1."""
     steps: int
-    """Timed steps that the shares are of."""
+    """Number of these steps."""
     seconds: float
-    """Mean duration of one of them."""
+    """Their mean duration."""
 
     @property
     def other(self) -> float:
-        """The share that no phase covers."""
+        """Share of the time outside all phases."""
         return max(0.0, 1.0 - sum(share for _, share in self.parts))
 
 
 @dataclass(frozen=True)
 class StudyRun:
-    """One run of the study, as its plan and its session tell."""
+    """One run of the study, from its plan and its session."""
 
     index: int
-    """Counts from 1, in the order of the plan."""
+    """Place in the order of the plan, from 1."""
     label: str
     block: int | None
     """0: the warm-up block; ``None``: the study has no blocks."""
     state: str
-    """A state's word, ``to come``, ``did not run`` or ``unreadable``."""
+    """A value of ``State``, ``to come``, ``did not run`` or ``unreadable``."""
 
 
 @dataclass(frozen=True)
@@ -167,38 +171,38 @@ class StudyStrip:
     runs: tuple[StudyRun, ...]
     """In the order of the plan."""
     at: int
-    """Place of the session's own run in ``runs``."""
+    """Index of the session's own run in ``runs``."""
     blocks: int | None
-    """Judged blocks of the run's part."""
-    found: tuple[Contrast, ...] = ()
-    """As of the last run that is over; empty while there is none."""
+    """Number of blocks in the comparison, without the warm-up block."""
+    contrasts: tuple[Contrast, ...] = ()
+    """The comparison after the last finished run; empty: there is none yet."""
 
 
 @dataclass(frozen=True)
 class Panel:
-    """What the grid of all GPUs shows of one, beside its readings."""
+    """One GPU in the grid of all GPUs."""
 
     device: DeviceNow
     history: tuple[float | None, ...]
     """Utilization over the window."""
     bandwidth: Reading = MISSING
-    """The GPU's own counter, else a bound."""
-    wrong: str = ""
-    """What is wrong with it, in a few words; empty: nothing that is known."""
+    """The GPU's counter, else an upper bound."""
+    problem: str = ""
+    """Its most serious warning; empty: none."""
 
 
 @dataclass(frozen=True)
 class Snapshot:
-    """Everything the live screen draws."""
+    """All data of the live screen."""
 
     path: str
     name: str
     environment: str
     status: Status
     machine_only: bool
-    """The machine was recorded, without a workload."""
+    """Whether the session is a recording of the machine without a workload."""
     imported: bool
-    """A profile that was made elsewhere: no samples and no steps."""
+    """Whether the session is an imported profile, without samples and steps."""
     t: int
     """Session time of the newest record in nanoseconds."""
     devices: tuple[DeviceNow, ...]
@@ -209,47 +213,47 @@ class Snapshot:
     work: Work | None
     log: tuple[LogRow, ...]
     event: EventRow | None
-    """The last one at ``t``."""
+    """The last event at ``t``."""
     off_gpus: bool = False
-    """It is known that the run uses none of the GPUs: the gauges show the CPU first."""
+    """Whether the run is known to use no GPU; the gauges then show the CPU first."""
     no_gpu: str | None = None
-    """Why the machine shows no GPU, if it shows none."""
+    """Why the machine has no GPU; ``None``: it has one."""
     phase: str = ""
-    """What a run that has no step yet is doing."""
+    """What a run does before its first step."""
     trouble: Trouble | None = None
     notice: str | None = None
     silent_seconds: float | None = None
-    """Seconds without a record in a session that should be growing."""
+    """Seconds without a new record in a live session; ``None``: not unusually long."""
     place: StudyPosition | None = None
-    """Where the run stands in a study of several."""
+    """Position of the run in a study of several runs."""
     tally: str = ""
-    """What became of all runs of the study, once it is over."""
+    """States of all runs of a finished study, as a text."""
     algorithmic: Reading = MISSING
-    """Algorithmic bytes per second, whatever the gauge of the bandwidth shows."""
+    """Algorithmic bytes per second."""
     alerts: tuple[Alert, ...] = ()
-    """What should be known before the numbers are believed, the gravest first."""
+    """Warnings, the most serious first."""
     processes: tuple[ProcessNow, ...] = ()
-    """On the watched GPUs and of the run, the biggest GPU memory first."""
+    """Processes on the recorded GPUs and of the run, the largest GPU memory first."""
     counters: Counters | None = None
-    """What ncu counted, of a run of gpuwatch's own or an imported profile."""
+    """Counters of ncu."""
     roofline: Rooflines | None = None
-    """Only while it is looked at."""
+    """Only if ``view.roofline``."""
     picked: Gauge | None = None
-    """The graph whose metric was picked."""
+    """The graph of ``view.metric``."""
     metrics: tuple[str, ...] = ()
-    """What can be picked for it: names of the catalogue, and ``loss`` and ``step time``."""
+    """Keys of the metrics that can be picked."""
     shares: StepShares | None = None
-    """``None`` where the step lines name no phases."""
+    """``None``: the step lines name no phases."""
     study: StudyStrip | None = None
-    """``None`` outside a study of several runs."""
+    """``None``: the run is not in a study of several runs."""
     panels: tuple[Panel, ...] = ()
-    """Of every GPU, only while the grid is looked at."""
-    ahead: UpcomingRuns | None = None
-    """What the study has after this run, while a recorder goes through it."""
+    """One for each GPU; only if ``view.grid``."""
+    upcoming: UpcomingRuns | None = None
+    """The next runs of the study, while it is recorded."""
     events: tuple[EventRow, ...] = ()
-    """Of the whole session in order of time, also those after ``t``; of very many the newest."""
+    """The newest events of the whole session by time, also those after ``t``."""
     replay: Replay | None = None
-    """Where an earlier moment is looked at: everything else here is as it was then."""
+    """Set for an earlier moment; all other fields hold the state at that moment."""
     view: View = field(default_factory=View)
 
     @property
@@ -259,7 +263,7 @@ class Snapshot:
 
     @property
     def goes_on(self) -> bool:
-        """The run goes on now, whatever moment is looked at; ``status`` is of that moment."""
+        """Whether the run is live now; ``status`` is the status at ``t``."""
         return self.status.live if self.replay is None else self.replay.live
 
     @property
@@ -269,7 +273,7 @@ class Snapshot:
     @property
     def choices(self) -> tuple[str, ...]:
         """Ids of the devices that the gauges can show."""
-        cpus = [each.row.id for each in self.devices if each.row.kind == "cpu"][: self.off_gpus]
+        cpus = [item.row.id for item in self.devices if item.row.kind == "cpu"][: self.off_gpus]
         return (*cpus, *(gpu.row.id for gpu in self.gpus))
 
     def device(self, id_: str | None) -> DeviceNow | None:
@@ -278,6 +282,6 @@ class Snapshot:
 
 @dataclass(frozen=True)
 class Unreadable:
-    """The session cannot be read (any more)."""
+    """The session cannot be read."""
 
     trouble: Trouble

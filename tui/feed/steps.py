@@ -1,4 +1,4 @@
-"""What the step lines of a session say: progress, rates, medians."""
+"""Progress, rates and medians from the step lines of a session."""
 
 from __future__ import annotations
 
@@ -18,47 +18,48 @@ from gpuwatch.tui.feed.phases import PhaseTimes
 from gpuwatch.tui.feed.series import RECENT_NS, Series, StepHistory, recent_steps
 from gpuwatch.tui.feed.snapshot import Reading, Work
 
-_MOST_STEPS = 1000
-"""Steps that the shown median is of: the newest ones."""
-_LEAST_LOOK, _FIRST_LOOK = 200, 4000
-"""Step lines read at once when a session is opened; older ones follow in pieces."""
-_PIECE, _SPARSE_PIECE = 20_000, 1000
-"""Older step lines read at once: summed by ten seconds, or each where they come slowly."""
+_MAX_STEPS = 1000
+"""Number of newest steps of the median."""
+_MIN_FIRST_ROWS, _MAX_FIRST_ROWS = 200, 4000
+"""Least and most step lines read when a session is opened; older ones follow in chunks."""
+_CHUNK, _SPARSE_CHUNK = 20_000, 1000
+"""Older step lines per chunk: in ten-second sums, or single ones if they are rare."""
 _ETA_NS = 30 * NS
+"""Time over which the pace for the time left is measured."""
 _STALE_NS = 5 * NS
-"""Without a step line for so long, and three times the usual pause, the rate of now is unknown."""
+"""Least time without a step line after which the current rate is unknown."""
 
 
 class Steps:
-    """Step lines read so far. Lives in the feed's thread."""
+    """The step lines read so far; used in the feed's thread."""
 
     def __init__(
-        self, reader: SessionReader, now: Steps | None = None, back_ns: int = RECENT_NS
+        self, reader: SessionReader, current: Steps | None = None, back_ns: int = RECENT_NS
     ) -> None:
-        """``now``: of an earlier moment the steps of the same session as they are now.
+        """``current``: for an earlier moment, the steps of the present.
 
-        ``back_ns``: how far back lines are looked at one by one.
+        ``back_ns``: time before the newest step line for which lines are read one by one.
         """
         self._reader = reader
-        self._now = now
-        self._last = _first_look(reader, back_ns)
+        self._current = current
+        self._last = _first_row(reader, back_ns)
         self._first_recent = self._last
-        self._back = -1
-        """Everything up to here was read by :meth:`backfill`."""
-        self._back_row: StepRow | None = None
+        self._backfilled = -1
+        """Number of the last row that :meth:`backfill` has read."""
+        self._backfilled_row: StepRow | None = None
         self.recent: deque[StepRow] = recent_steps()
         self._dropped = False
-        self._durations: deque[float] = deque(maxlen=_MOST_STEPS)
+        self._durations: deque[float] = deque(maxlen=_MAX_STEPS)
         self._loss: float | None = None
-        self._data: deque[float] = deque(maxlen=_MOST_STEPS)
+        self._data: deque[float] = deque(maxlen=_MAX_STEPS)
         self.timed_start: int | None = None
-        """Session time of the first timed step's start, as far back as was read."""
+        """Session time of the first timed step's start; ``None``: none yet."""
         self._per_step: Mapping[str, Any] = {}
         self.flop = StepHistory(flop_of({}))
         self.bytes = StepHistory(bytes_of({}))
         self.samples = StepHistory(samples_of)
         self.losses, self.times = Series(), Series()
-        """The loss, and the mean seconds of a step, by the time of the step line."""
+        """Loss and mean step duration in seconds, by the time of the step line."""
         self.phases = PhaseTimes()
 
     @property
@@ -67,29 +68,29 @@ class Steps:
 
     @property
     def newest(self) -> int:
-        """Session time of the newest step line, 0 when there is none."""
+        """Session time of the newest step line; 0: there is none."""
         return self.recent[-1].t if self.recent else 0
 
     @property
     def complete(self) -> bool:
-        """``recent`` holds every step line of the session."""
+        """Whether ``recent`` holds every step line of the session."""
         return self._first_recent < 0 and not self._dropped
 
     @property
     def timed(self) -> tuple[int, int]:
-        """The timed steps so far, in nanoseconds since the session's start; empty: none."""
+        """Start and end of the timed steps, in nanoseconds of session time; equal: none."""
         start = self.timed_start
         return (self.newest, self.newest) if start is None else (start, self.newest)
 
     def silence(self, t: int) -> str | None:
-        """Why rates of now are not known at ``t``, where no step line came for long."""
+        """Why current rates are unknown at ``t``; ``None``: the newest step line is recent."""
         if not self.recent:
             return None
         pause = self.recent[-1].t - self.recent[-2].t if len(self.recent) > 1 else 0
-        passed = t - self.newest
-        if passed <= max(_STALE_NS, 3 * pause):
+        elapsed = t - self.newest
+        if elapsed <= max(_STALE_NS, 3 * pause):
             return None
-        return f"no step for {passed / NS:.0f} s"
+        return f"no step for {elapsed / NS:.0f} s"
 
     @property
     def newest_loss(self) -> float | None:
@@ -97,26 +98,26 @@ class Steps:
 
     @property
     def newest_seconds(self) -> float | None:
-        """Of the newest timed step that told its duration."""
+        """Duration of the newest timed step; ``None``: unknown."""
         return self._durations[-1] if self._durations else None
 
     @property
     def pause(self) -> float:
-        """Seconds between two step lines, of the newest ones."""
+        """Mean seconds between two step lines, over the newest ones."""
         if len(self.recent) < 2:
             return 1.0
-        few = min(len(self.recent) - 1, 16)
-        return max(0.0, (self.recent[-1].t - self.recent[-1 - few].t) / NS / few)
+        pauses = min(len(self.recent) - 1, 16)
+        return max(0.0, (self.recent[-1].t - self.recent[-1 - pauses].t) / NS / pauses)
 
     def update(self, meta: Mapping[str, Any]) -> None:
-        self._count(meta.get("count"))
+        self._set_counts(meta.get("count"))
         while rows := self._reader.steps(self._last):
             before = self.recent[-1] if self.recent else None
-            self._fold(before, rows)
+            self._add(before, rows)
             self._last = rows[-1].n
 
-    def _count(self, count: object) -> None:
-        """Work per step became known: fold what was read before once more."""
+    def _set_counts(self, count: object) -> None:
+        """Use new counts of the work per step, also for the lines read before."""
         per_step = mapping(count)
         if per_step == self._per_step:
             return
@@ -126,7 +127,7 @@ class Steps:
         for history in (self.flop, self.bytes):
             history.add(None, self.recent)
 
-    def _fold(self, before: StepRow | None, rows: list[StepRow]) -> None:
+    def _add(self, before: StepRow | None, rows: list[StepRow]) -> None:
         for history in self._histories:
             history.add(before, rows)
         for t, loss, seconds in map(_figures, rows):
@@ -153,12 +154,12 @@ class Steps:
             self.timed_start = max(0, row.t - int(sum(row.seconds or ()) * NS))
 
     def per_second(self) -> float | None:
-        """Timed steps per second, of the newest ones."""
+        """Steps per second of the newest timed steps."""
         seconds = sum(self._durations)
         return len(self._durations) / seconds if seconds > 0 else None
 
     def data_share(self) -> float | None:
-        """Share of the newest timed steps' time in the data phase."""
+        """Share of the data phase in the time of the newest timed steps, 0 to 1."""
         seconds = sum(self._durations)
         if not self._data or seconds <= 0:
             return None
@@ -166,28 +167,31 @@ class Steps:
         return min(1.0, max(0.0, mean * len(self._durations) / seconds))
 
     @property
-    def whole(self) -> bool:
-        """Every step line is in the histories."""
-        return self._back >= self._first_recent
+    def filled(self) -> bool:
+        """Whether the histories contain every step line."""
+        return self._backfilled >= self._first_recent
 
     def backfill(self) -> bool:
-        """Read one piece of the step lines before the first look; returns whether more are left."""
-        if self.whole:
+        """Read one chunk of older step lines; returns whether there may be more."""
+        if self.filled:
             return False
-        if self._now is not None and self._now.whole and self.recent:
-            self._take(self._now, self.recent[0].t)
-            self._back = self._first_recent
+        if self._current is not None and self._current.filled and self.recent:
+            self._use_earlier(self._current, self.recent[0].t)
+            self._backfilled = self._first_recent
             return False
-        upto = min(self._back + _PIECE, self._first_recent)
-        rows = self._reader.step_groups(self._back, upto)
+        upto = min(self._backfilled + _CHUNK, self._first_recent)
+        rows = self._reader.step_groups(self._backfilled, upto)
         if not rows:
-            upto = min(self._reader.steps(self._back, 1)[0].n - 1, self._first_recent)
-        passed = rows[-1].t - (self._back_row.t if self._back_row else 0) if rows else 0
-        if passed > (upto - self._back) * NS:
-            upto = min(self._back + _SPARSE_PIECE, self._first_recent)
-            rows = [row for row in self._reader.steps(self._back, _SPARSE_PIECE) if row.n <= upto]
+            upto = min(self._reader.steps(self._backfilled, 1)[0].n - 1, self._first_recent)
+        start = self._backfilled_row.t if self._backfilled_row else 0
+        elapsed = rows[-1].t - start if rows else 0
+        if elapsed > (upto - self._backfilled) * NS:
+            upto = min(self._backfilled + _SPARSE_CHUNK, self._first_recent)
+            rows = [
+                row for row in self._reader.steps(self._backfilled, _SPARSE_CHUNK) if row.n <= upto
+            ]
             for history in self._histories:
-                history.add(self._back_row, rows)
+                history.add(self._backfilled_row, rows)
         else:
             for history in self._histories:
                 history.add_groups(rows)
@@ -196,15 +200,15 @@ class Steps:
                 self.losses.add_past(t, loss)
             if seconds is not None:
                 self.times.add_past(t, seconds)
-        self._back, self._back_row = upto, rows[-1] if rows else self._back_row
+        self._backfilled, self._backfilled_row = upto, rows[-1] if rows else self._backfilled_row
         return True
 
-    def _take(self, now: Steps, before: int) -> None:
-        self.flop.take(now.flop, before)
-        self.bytes.take(now.bytes, before)
-        self.samples.take(now.samples, before)
-        self.losses.take(now.losses, before)
-        self.times.take(now.times, before)
+    def _use_earlier(self, current: Steps, before: int) -> None:
+        self.flop.use_earlier(current.flop, before)
+        self.bytes.use_earlier(current.bytes, before)
+        self.samples.use_earlier(current.samples, before)
+        self.losses.use_earlier(current.losses, before)
+        self.times.use_earlier(current.times, before)
 
     @property
     def _histories(self) -> tuple[StepHistory, ...]:
@@ -213,7 +217,7 @@ class Steps:
     def work(
         self, name: str, environment: str, meta: Mapping[str, Any], live: bool, t: int
     ) -> Work:
-        """``t``: the session time of now; where no step came for long, no rate is told."""
+        """Progress at session time ``t``; rates are unknown if the newest step is too old."""
         run = meta.get("run")
         run = run if isinstance(run, dict) else {}
         last = self.recent[-1] if self.recent else None
@@ -243,13 +247,13 @@ class Steps:
             step_seconds=median(self._durations) if self._durations else None,
             step_count=len(self._durations),
             loss=self._loss,
-            model=_short(run.get("model")),
+            model=_text(run.get("model")),
             batch_size=_int(run.get("batch_size")),
-            dtype=_short(run.get("dtype")),
+            dtype=_text(run.get("dtype")),
         )
 
     def _throughput(self, live: bool) -> Reading:
-        """Of the last seconds; of a run that is over, of its timed steps."""
+        """Samples per second: over the last seconds, or the timed steps of a finished run."""
         if not self.recent:
             return Reading(None, Method.UNAVAILABLE, "no step line yet")
         timed = [row for row in self.recent if not row.warmup and row.samples and row.seconds]
@@ -259,11 +263,11 @@ class Steps:
         else:
             value = StepHistory(samples_of).last(self.recent)
         if value is None:
-            return Reading(None, Method.UNAVAILABLE, "the step lines give no samples")
+            return Reading(None, Method.UNAVAILABLE, "the step lines contain no samples")
         return Reading(value, Method.COUNTED, None, "step lines")
 
     def _eta(self, step: int | None, total: int | None) -> float | None:
-        """Seconds to the last step at the pace of the last half minute."""
+        """Seconds until the last step at the pace of the last half minute."""
         if step is None or total is None or step >= total:
             return None
         newest = self.recent[-1]
@@ -278,16 +282,16 @@ class Steps:
         return (total - step) * (ns / NS / done)
 
 
-def _first_look(reader: SessionReader, back_ns: int) -> int:
-    """The line behind which lines are read at once."""
+def _first_row(reader: SessionReader, back_ns: int) -> int:
+    """Number of the row after which step lines are read when the session is opened."""
     last = reader.last_step()
     newest = reader.steps(last - 1, 1)
-    long_ago = reader.row_at("step", newest[0].t - back_ns - 10 * NS) if newest else -1
-    return max(-1, last - _FIRST_LOOK, min(long_ago, last - _LEAST_LOOK))
+    oldest = reader.row_at("step", newest[0].t - back_ns - 10 * NS) if newest else -1
+    return max(-1, last - _MAX_FIRST_ROWS, min(oldest, last - _MIN_FIRST_ROWS))
 
 
 def _figures(row: StepRow) -> tuple[int, float | None, float | None]:
-    """When a line was printed, its newest loss, and the mean duration of its timed steps."""
+    """Time of a step line, its newest loss, and the mean duration of its timed steps."""
     loss = row.loss[-1] if row.loss and isfinite(row.loss[-1]) else None
     seconds = sum(row.seconds) / len(row.seconds) if row.seconds and not row.warmup else None
     return row.t, loss, seconds if seconds is None or isfinite(seconds) else None
@@ -297,5 +301,5 @@ def _int(value: object) -> int | None:
     return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else None
 
 
-def _short(value: object) -> str | None:
+def _text(value: object) -> str | None:
     return str(value)[:200] if isinstance(value, str) and value else None

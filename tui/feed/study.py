@@ -1,4 +1,4 @@
-"""What the feed knows of the study around its session."""
+"""The study of a feed's session: its runs and the comparison so far."""
 
 from __future__ import annotations
 
@@ -13,71 +13,70 @@ from gpuwatch.session.study.plan import Plan, case_label, read, unique
 from gpuwatch.session.study.progress import StudyPosition, place, tally
 from gpuwatch.session.study.study_folder import SUMMARY_JSON
 from gpuwatch.session.study.summary import Contrast, contrasts
-from gpuwatch.tui.feed.next_run import UpcomingRuns, ahead, goes_on
+from gpuwatch.tui.feed.next_run import UpcomingRuns, goes_on, upcoming_runs
 from gpuwatch.tui.feed.snapshot import StudyRun, StudyStrip
 
 _SECONDS = 30.0
-"""Between two looks at how long the study still takes, at least."""
+"""Least time between two reads of the study during a run."""
 _BETWEEN_SECONDS = 1.0
-"""The same between two runs of the study and at its end."""
+"""Least time between two reads of the study after a run."""
 _SHARE, _BETWEEN_SHARE = 0.01, 0.05
-"""Of the time, that looking may take, and the same between two runs."""
+"""Most of the time that reading may take, during a run and after it."""
 TO_COME, DID_NOT_RUN, UNREADABLE = "to come", "did not run", "unreadable"
 
 _Stamp = tuple[int, int, int]
-"""Inode, size and time of a file: the same stamp, the same content."""
+"""Inode, size and modification time of a file: they change with its content."""
 
 
-class StudyNow:
-    """The other sessions are read now and then while the run goes on, and once it is over."""
+class CurrentStudy:
+    """Runs and comparison of a study, read again from time to time."""
 
     def __init__(self, path: Path) -> None:
         self.place: StudyPosition | None = None
         self.tally = ""
-        """Empty while the study goes on."""
+        """States of all runs; empty while the study is recorded."""
         self.strip: StudyStrip | None = None
         self._path = path
-        self._next = self._after = 0.0
+        self._next_read = self._next_tally = 0.0
         self._states: dict[str, tuple[_Stamp, str]] = {}
-        """Of runs that are over, by file."""
-        self._found: tuple[Contrast, ...] = ()
-        self._stamp: _Stamp | None = None
-        """Of the summary that the comparison so far was read from."""
-        self._read()
+        """States of finished runs by file name."""
+        self._contrasts: tuple[Contrast, ...] = ()
+        self._summary_stamp: _Stamp | None = None
+        """Stamp of the summary file with the comparison."""
+        self._read_plan()
 
-    def look(self, *, live: bool) -> None:
-        """Sum the study up once nobody records it any more; ``live``: the session still grows."""
+    def update(self, *, live: bool) -> None:
+        """Read the study again if it is time; ``live``: the run has not ended."""
         if self.place is None:
             return
         if live:
             self.tally = ""
-            if time.monotonic() >= self._next:
-                self._read()
+            if time.monotonic() >= self._next_read:
+                self._read_plan()
         else:
             self.place = replace(self.place, seconds_left=None)
-            if not self.tally and time.monotonic() >= self._after:
-                self._sum_up()
+            if not self.tally and time.monotonic() >= self._next_tally:
+                self._finish()
 
-    def ahead(self, *, live: bool) -> UpcomingRuns | None:
-        """What comes after the session, once it is over and while a recorder goes through the
-        study."""
+    def upcoming(self, *, live: bool) -> UpcomingRuns | None:
+        """The next runs after a finished one; ``None``: the run is live, or there are none."""
         if live or self.place is None or not goes_on(self._path.parent):
             return None
-        return ahead(self._path)
+        return upcoming_runs(self._path)
 
-    def _read(self) -> None:
+    def _read_plan(self) -> None:
         began = time.monotonic()
         self.place = place(self._path)
         self.strip = self._strip() if self.place is not None else None
-        took = time.monotonic() - began
-        self._next = began + max(_SECONDS, took / _SHARE)
+        duration = time.monotonic() - began
+        self._next_read = began + max(_SECONDS, duration / _SHARE)
 
-    def _sum_up(self) -> None:
+    def _finish(self) -> None:
         began = time.monotonic()
         self.tally = tally(self._path.parent) or ""
         self.strip = self._strip()
-        took = time.monotonic() - began
-        self._after = began + max(_BETWEEN_SECONDS, took / _BETWEEN_SHARE)
+        duration = time.monotonic() - began
+        self._next_tally = began + max(_BETWEEN_SECONDS, duration / _BETWEEN_SHARE)
 
     def _strip(self) -> StudyStrip | None:
         plan = read(self._path.parent)
@@ -87,8 +86,8 @@ class StudyNow:
         if plan is None or own is None:
             return None
         stamp = _stamp(self._path.parent / SUMMARY_JSON)
-        if stamp != self._stamp:
-            self._stamp, self._found = stamp, contrasts(self._path.parent)
+        if stamp != self._summary_stamp:
+            self._summary_stamp, self._contrasts = stamp, contrasts(self._path.parent)
         labels = _labels(plan)
         return StudyStrip(
             runs=tuple(
@@ -98,11 +97,11 @@ class StudyNow:
             ),
             at=sum(1 for run in plan.runs[: own.index - 1] if run.part == own.part),
             blocks=plan.parts[own.part].blocks,
-            found=self._found,
+            contrasts=self._contrasts,
         )
 
     def _state(self, plan: Plan, index: int, file: str) -> str:
-        """A run that is over is read once."""
+        """State of a run; a finished one is read only once."""
         path = self._path.parent / file
         stamp = _stamp(path)
         if stamp is None:
@@ -112,27 +111,27 @@ class StudyNow:
             return known[1]
         try:
             with SessionReader(path) as reader:
-                found = status(reader.meta(), path)
+                current = status(reader.meta(), path)
         except GpuwatchError:
             return UNREADABLE
-        if not found.live:
-            self._states[file] = stamp, found.state.value
-        return found.state.value
+        if not current.live:
+            self._states[file] = stamp, current.state.value
+        return current.state.value
 
 
 def _labels(plan: Plan) -> list[str]:
-    """Each run's environment, and its case where its part has several."""
-    found = []
+    """Label of each run: its environment, with its case if its part has several."""
+    labels = []
     for run in plan.runs:
         cases = plan.parts[run.part].workloads
         case = "" if len(unique(cases)) < 2 else f"{case_label(run.workload, cases)} in "
-        found.append(f"{case}{run.environment.label}")
-    return found
+        labels.append(f"{case}{run.environment.label}")
+    return labels
 
 
 def _stamp(path: Path) -> _Stamp | None:
     try:
-        found = path.stat()
+        stat = path.stat()
     except OSError:
         return None
-    return found.st_ino, found.st_size, found.st_mtime_ns
+    return stat.st_ino, stat.st_size, stat.st_mtime_ns

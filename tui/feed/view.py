@@ -1,4 +1,4 @@
-"""What is asked of the feed: which part of a session a screen looks at."""
+"""A screen's request to its feed: the part of a session to show."""
 
 from __future__ import annotations
 
@@ -7,38 +7,39 @@ from gpuwatch.core.lazy_dataclass import dataclass
 
 @dataclass(frozen=True)
 class View:
-    """What the screen wants drawn: asked of the feed, which answers with a snapshot."""
+    """What the feed's next snapshots contain."""
 
     device: str | None = None
-    """The GPU of the gauges; ``None`` for the first one that the run uses."""
+    """Id of the device of the gauges; ``None``: the first one of the run."""
     seconds: int | None = 60
-    """Length of the history; ``None`` for all of it."""
+    """Length of the history; ``None``: the whole session."""
     columns: int = 50
+    """Columns of the history."""
     roofline: bool = False
-    """Whether the roofline is looked at: it is computed only then."""
+    """Whether to compute the roofline."""
     at: int | None = None
-    """Session time in nanoseconds that is looked at; ``None``: the newest."""
+    """Session time in nanoseconds; ``None``: the newest."""
     playing: bool = False
-    """``at`` moves on by itself."""
+    """Whether the screen advances ``at``."""
     speed: float | None = 1.0
-    """Session seconds a second while playing; ``None``: as fast as it draws."""
+    """Session seconds per second while playing; ``None``: as fast as possible."""
     metric: str | None = None
-    """What the picked graph shows, one of ``Snapshot.metrics``; ``None``: there is none."""
+    """The picked metric, one of ``Snapshot.metrics``; ``None``: none."""
     grid: bool = False
-    """Whether all GPUs are looked at: their histories are made only then."""
+    """Whether to make the panels of all GPUs."""
     gauges: bool = True
-    """Whether gauges are drawn; who looks at the devices' numbers alone needs none."""
+    """Whether to make the gauges."""
 
 
 @dataclass(frozen=True)
 class Replay:
-    """Which moment of a session is looked at, where that is not its end."""
+    """The position of an earlier moment in its session."""
 
     position_ns: int
     length_ns: int
-    """Session time of the newest record, whatever is looked at."""
+    """Session time of the newest record."""
     playing: bool
     speed: float | None
-    """Session seconds a second; ``None``: as fast as it draws."""
+    """Session seconds per second; ``None``: as fast as possible."""
     live: bool
-    """The run goes on meanwhile."""
+    """Whether the run is live now."""

@@ -16,7 +16,7 @@ from gpuwatch.session.study.label import (
     with_tags,
 )
 from gpuwatch.tui.home.list import Item
-from gpuwatch.tui.widgets.field import LONGEST
+from gpuwatch.tui.widgets.field import MAX_LENGTH
 
 _LONGEST = {"name": LONGEST_NAME, "tags": MOST_TAGS * (LONGEST_TAG + 1) - 1, "note": LONGEST_NOTE}
 LINE_END = "↵"
@@ -38,7 +38,7 @@ class Edit:
     @property
     def longest(self) -> int:
         """Characters that it takes."""
-        return _LONGEST.get(self.what, LONGEST)
+        return _LONGEST.get(self.what, MAX_LENGTH)
 
     def refused(self) -> str:
         """Why it can be no label; empty: it can be one, or is none."""

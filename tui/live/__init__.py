@@ -1,1 +1,1 @@
-"""The live screen: one session, while it grows or when it is over."""
+"""The live screen: one session, during its run or after it."""

@@ -1,4 +1,4 @@
-"""What ncu counted, in rows of text: executed FLOP, DRAM bytes, and what they do not cover."""
+"""The counters of ncu as rows of text: executed FLOP, DRAM bytes, and notes."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from gpuwatch.core.units import si
 from gpuwatch.tui.widgets.cells import wrap
 from gpuwatch.tui.widgets.page import Row
 
-_MOST = 6
-"""Rows of one note; a file of someone else's may hold any text."""
+_MAX_ROWS = 6
+"""Most rows of one note; foreign files may contain long ones."""
 
 
 def counter_rows(counters: Counters, width: int) -> list[Row]:
-    """The totals, then every note; or the reason why nothing was counted."""
+    """The totals and notes, or the reason why there are no counters."""
     if counters.reason:
         return wrapped(f"no hardware counters: {counters.reason}", width, mark="!")
     flop, read, written = counters.totals
@@ -35,8 +35,8 @@ def counter_rows(counters: Counters, width: int) -> list[Row]:
 
 
 def wrapped(text: str, width: int, mark: str = " ", role: str = "muted") -> list[Row]:
-    """A sentence from outside, behind a mark."""
+    """Text from a session in several rows, the first with a mark."""
     return [
         ((f" {mark if n == 0 else ' '} ", "warn"), (line, role))
-        for n, line in enumerate(wrap(clean(text), width - 4, _MOST))
+        for n, line in enumerate(wrap(clean(text), width - 4, _MAX_ROWS))
     ]

@@ -1,4 +1,4 @@
-"""The devices as rows of text: one line for each GPU, and the details of the selected one."""
+"""The devices as rows of text: a line per GPU, and the details of the selected device."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from gpuwatch.tui.feed.snapshot import DeviceNow
 from gpuwatch.tui.widgets.graph import bar
 from gpuwatch.tui.widgets.line import Line
 
-_ONE_ROW = 144
-"""From this width on a GPU's six numbers fit in a row, at their longest."""
-_BESIDE = 116
-"""Columns from which on two GPUs stand beside each other."""
-_PAIR = 60
-"""The same where they would not fit below each other."""
-_BAR = 4
+_SIX_COLUMNS = 144
+"""Least columns of the screen for six numbers in a row."""
+_TWO_GPUS = 116
+"""Least columns of the screen for two GPUs in a row."""
+_MIN_TWO_GPUS = 60
+"""The same if there are too few rows for one GPU each."""
+_MIN_BAR = 4
 """Columns of the shortest bar."""
 _SHORT = 72
 """Columns below which names are shortened."""
@@ -25,63 +25,65 @@ _POWER_LIMIT = "power.limit"
 
 
 def columns_for(width: int) -> int:
-    """GPUs beside each other."""
-    return 2 if width >= _BESIDE else 1
+    """Number of GPUs in a row."""
+    return 2 if width >= _TWO_GPUS else 1
 
 
 def grid_rows(
-    gpus: Sequence[DeviceNow], selected: str | None, width: int, most: int, *, mark_used: bool
+    gpus: Sequence[DeviceNow], selected: str | None, width: int, max_rows: int, *, mark_used: bool
 ) -> list[Line]:
-    """One compact cell for each GPU, in at most ``most`` rows around the selected one: where they
-    would not fit two beside each other, and where those do not either the last row says so.
+    """A compact cell per GPU, in at most ``max_rows`` rows around the selected one.
 
-    ``mark_used``: say which of them the run uses.
+    If not all fit with two GPUs in a row, the last row tells how many are hidden.
+    ``mark_used``: mark the GPUs of the run.
     """
-    beside = columns_for(width)
-    if most == 1 and len(gpus) > beside:
-        return [_only(gpus, selected, width, mark_used)]
-    if len(gpus) > beside * most and width >= _PAIR:
-        beside = 2
-    rows = -(-len(gpus) // beside)
-    place = next((i for i, gpu in enumerate(gpus) if gpu.row.id == selected), 0)
-    cut = most < rows
-    seen = min(rows, most - cut)
-    first = max(0, min(place % rows - seen // 2, rows - seen))
+    per_row = columns_for(width)
+    if max_rows == 1 and len(gpus) > per_row:
+        return [_single_row(gpus, selected, width, mark_used)]
+    if len(gpus) > per_row * max_rows and width >= _MIN_TWO_GPUS:
+        per_row = 2
+    rows = -(-len(gpus) // per_row)
+    index = next((i for i, gpu in enumerate(gpus) if gpu.row.id == selected), 0)
+    cut = max_rows < rows
+    visible_rows = min(rows, max_rows - cut)
+    first = max(0, min(index % rows - visible_rows // 2, rows - visible_rows))
     lines = []
-    for row in range(first, first + seen):
+    for row in range(first, first + visible_rows):
         line = Line(width)
-        for gpu, column in zip(gpus[row::rows], range(beside), strict=False):
-            cell = _cell(gpu, gpu.row.id == selected, width // beside - 2, mark_used)
-            line.to(column * (width // beside)).join(cell)
+        for gpu, column in zip(gpus[row::rows], range(per_row), strict=False):
+            cell = _cell(gpu, gpu.row.id == selected, width // per_row - 2, mark_used)
+            line.to(column * (width // per_row)).join(cell)
         lines.append(line)
     if cut:
-        hidden = len(gpus) - sum(len(gpus[row::rows]) for row in range(first, first + seen))
+        hidden = len(gpus) - sum(len(gpus[row::rows]) for row in range(first, first + visible_rows))
         more = Line(width).add(f"  … {hidden} more, ", "muted").add("g", "key", press="g")
         lines.append(more.add(" shows all", "muted"))
     return lines
 
 
-def _only(gpus: Sequence[DeviceNow], selected: str | None, width: int, mark_used: bool) -> Line:
-    """The selected one, and how many there are beside it."""
-    gpu = next((each for each in gpus if each.row.id == selected), gpus[0])
+def _single_row(
+    gpus: Sequence[DeviceNow], selected: str | None, width: int, mark_used: bool
+) -> Line:
+    """The selected GPU, and the number of others."""
+    gpu = next((item for item in gpus if item.row.id == selected), gpus[0])
     more = f"  … {len(gpus) - 1} more"
     line = Line(width).join(_cell(gpu, True, width - len(more) - 1, mark_used))
     return line.add(more, "muted")
 
 
 def _cell(gpu: DeviceNow, selected: bool, width: int, mark_used: bool) -> Line:
-    use = gpu.value("hw.gpu.utilization")
+    utilization = gpu.value("hw.gpu.utilization")
     memory = memory_usage(gpu.value("hw.gpu.memory.usage"), memory_total(gpu))
     watts = number(gpu.value("hw.gpu.power"), "W")
     degrees = number(gpu.value("hw.gpu.temperature"), "°C")
     line = Line(width)
     line.add("▸" if selected else " ", "key").add(f"{number_of(gpu):>2}", "strong")
     line.add((" run " if gpu.row.used else "  ·  ") if mark_used else "  ", "muted")
-    parts = [f"{percent(use):>6}", f"  {memory:>14}", f"  {watts:>6}", f"  {degrees:>6}"]
-    while len(parts) > 1 and len("".join(parts)) + _BAR > line.left:
+    parts = [f"{percent(utilization):>6}", f"  {memory:>14}", f"  {watts:>6}", f"  {degrees:>6}"]
+    while len(parts) > 1 and len("".join(parts)) + _MIN_BAR > line.left:
         parts.pop()
     tail = "".join(parts)
-    filled, empty = bar(use, max(_BAR, line.left - len(tail)))
+    filled, empty = bar(utilization, max(_MIN_BAR, line.left - len(tail)))
     return (
         line.add(filled, "utilization")
         .add(empty, "faint")
@@ -90,8 +92,8 @@ def _cell(gpu: DeviceNow, selected: bool, width: int, mark_used: bool) -> Line:
 
 
 class Fields:
-    """Named numbers side by side, in columns of equal width; a long one moves the next along, and
-    a row that would not fit has them one behind the other."""
+    """Named numbers in columns of equal width; a long number shifts the next one, and a row that
+    is too long is not aligned."""
 
     def __init__(self, width: int, per_row: int) -> None:
         self._width = width
@@ -120,13 +122,13 @@ class Fields:
         return line
 
 
-def detail_rows(device: DeviceNow, width: int, *, last: bool = False) -> list[Line]:
-    """Memory, power, temperature, clocks, PCIe of the selected device, in two rows or one.
+def detail_rows(device: DeviceNow, width: int, *, final: bool = False) -> list[Line]:
+    """Memory, power, temperature, clocks and PCIe of a device, in one or two rows.
 
-    ``last``: they are the last ones of a run that is over, which is said.
+    ``final``: label them as the last values of a finished run.
     """
-    fields = Fields(width, 6 if width >= _ONE_ROW else 3)
-    memory = "last: memory" if last else "memory"
+    fields = Fields(width, 6 if width >= _SIX_COLUMNS else 3)
+    memory = "last: memory" if final else "memory"
     if device.row.kind == "cpu":
         fields.add(memory, memory_usage(device.value("hw.memory.usage"), memory_total(device))).add(
             "clock", si(device.value("hw.cpu.frequency"), "Hz")
@@ -154,7 +156,7 @@ def detail_rows(device: DeviceNow, width: int, *, last: bool = False) -> list[Li
     )
 
 
-_PIPES = (
+_ACTIVITIES = (
     ("SM", "SM", "hw.gpu.sm.activity"),
     ("occupancy", "occ.", "hw.gpu.sm.occupancy"),
     ("tensor", "tensor", "hw.gpu.tensor.activity"),
@@ -163,14 +165,14 @@ _PIPES = (
     ("FP16", "FP16", "hw.gpu.fp16.activity"),
     ("DRAM", "DRAM", "hw.gpu.dram.activity"),
 )
-"""Name, short name and metric of what GPM and DCGM tell of a GPU's parts."""
+"""Name, short name and metric of the activities from GPM or DCGM."""
 
 
-def pipe_row(device: DeviceNow, width: int) -> Line | None:
-    """How busy the parts of the GPU are, and NVLink; ``None`` where no counter tells."""
+def activity_row(device: DeviceNow, width: int) -> Line | None:
+    """Activities of the GPU's units, and NVLink; ``None``: no counters are available."""
     known = [
         (long if width >= 100 else short, device.value(metric))
-        for long, short, metric in _PIPES
+        for long, short, metric in _ACTIVITIES
         if device.get(metric).method is not Method.UNAVAILABLE
     ]
     if not known:
@@ -190,7 +192,7 @@ def pipe_row(device: DeviceNow, width: int) -> Line | None:
 
 
 def host_row(devices: Sequence[DeviceNow], width: int) -> Line | None:
-    """The host's CPU and memory, and the workload's own share of them."""
+    """CPU and memory of the host and of the workload."""
     cpu = next((device for device in devices if device.row.kind == "cpu"), None)
     process = next((device for device in devices if device.row.kind == "workload"), None)
     fields = Fields(width, 6 if width >= 120 else 3)

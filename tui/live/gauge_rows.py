@@ -1,4 +1,4 @@
-"""The large gauges as rows of text: the value at the left, its history at the right."""
+"""The large gauges as rows of text: values at the left, histories at the right."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from rich.cells import cell_len
 from gpuwatch.core.metrics import Method
 from gpuwatch.core.text import clean
 from gpuwatch.core.units import UNKNOWN, percent
-from gpuwatch.tui.feed.shares import fitting, over_texts, share_texts
+from gpuwatch.tui.feed.shares import cache_texts, longest_fitting, share_texts
 from gpuwatch.tui.feed.snapshot import Gauge
 from gpuwatch.tui.live.gauge_values import scale_end, value_parts
 from gpuwatch.tui.widgets.cells import wrap
@@ -39,22 +39,26 @@ DIGITS = {
 }
 """Three rows of each character of a large number."""
 
-
 EVENT = "◆"
-"""The mark of an event on the time axis and beside its words."""
+"""Mark of an event on the time axis and in its row."""
 
-_SHORT = {
+_TWO_ROW_TITLES = {
     "utilization": "utilization",
     "flops": "est.",
     "bandwidth": "bandwidth",
     "counted": "alg. bytes",
 }
-"""Titles where a gauge has two rows."""
-_SHORTEST = {"utilization": "busy", "flops": "est.", "bandwidth": "memory", "counted": "bytes"}
-"""Titles where a gauge has one row; ``counted``: of a counted bandwidth."""
+"""Titles of gauges with two rows; ``counted``: of a counted bandwidth."""
+_ONE_ROW_TITLES = {
+    "utilization": "util.",
+    "flops": "est.",
+    "bandwidth": "memory",
+    "counted": "bytes",
+}
+"""Titles of gauges with one row."""
 
 
-def _short(gauge: Gauge, titles: Mapping[str, str]) -> str:
+def _short_title(gauge: Gauge, titles: Mapping[str, str]) -> str:
     counted = gauge.key == "bandwidth" and gauge.reading.method is Method.COUNTED
     return titles.get("counted" if counted else gauge.key, gauge.title)
 
@@ -71,9 +75,9 @@ def graph_columns(width: int) -> int:
 
 @lru_cache(maxsize=16)
 def gauge_rows(gauge: Gauge, height: int, width: int) -> tuple[Line, ...]:
-    """One gauge in ``height`` rows; of a gauge that did not change the same rows again."""
+    """One gauge in ``height`` rows; cached for an unchanged gauge."""
     left = value_width(width)
-    # The last row of a high one stays empty, so that two histories never touch.
+    # The last row of a high gauge stays empty, so that two histories never touch.
     drawn = height - 1 if height >= 7 else height
     block = _block(gauge, drawn, left - 2)
     graph = _graph(gauge, drawn, width - left)
@@ -82,9 +86,9 @@ def gauge_rows(gauge: Gauge, height: int, width: int) -> tuple[Line, ...]:
 
 
 def axis_row(view: Window, width: int, marks: Collection[int] = ()) -> Line:
-    """The time axis under the histories, labelled with the time since the session's start.
+    """The time axis below the histories, labelled with session time.
 
-    ``marks``: columns in which an event happened; a label that would cover one is left out.
+    ``marks``: columns with an event; a label that would cover one is left out.
     """
     return _axis_row(view, width, frozenset(marks))
 
@@ -93,47 +97,50 @@ def axis_row(view: Window, width: int, marks: Collection[int] = ()) -> Line:
 def _axis_row(view: Window, width: int, marks: frozenset[int]) -> Line:
     line, labels = axis(view)
     drawn = list(line.replace("┬", "┴"))
-    for found in re.finditer(r"[^ ]+", labels):
-        if found.end() < len(drawn) and not any(
-            found.start() < mark <= found.end() for mark in marks
+    for label in re.finditer(r"[^ ]+", labels):
+        if label.end() < len(drawn) and not any(
+            label.start() < mark <= label.end() for mark in marks
         ):
-            drawn[found.start() + 1 : found.end() + 1] = found.group()
+            drawn[label.start() + 1 : label.end() + 1] = label.group()
     for mark in marks:
         drawn[mark] = EVENT
     row = Line(width).to(value_width(width) + LABEL - 1).add("└", "faint")
     run, role = "", "faint"
     for character in drawn:
-        now = "faint" if character in "─┴" else "warn" if character == EVENT else "muted"
-        if now != role:
+        next_role = "faint" if character in "─┴" else "warn" if character == EVENT else "muted"
+        if next_role != role:
             row.add(run, role)
-            run, role = "", now
+            run, role = "", next_role
         run += character
     return row.add(run, role)
 
 
 def badge(gauge: Gauge, width: int) -> str:
-    """How the number was obtained, over what, and what is odd about it, in ``width`` cells."""
-    plain = _badge(gauge, width)
-    odd = over_texts(gauge)
-    whole = [f"{plain}, {text}" for text in odd]
-    return fitting([*whole, *(f"{gauge.reading.method.value}, {text}" for text in odd)], width) or (
-        plain
-    )
+    """Method of the value, period of its mean, and a note on cache reuse, in ``width`` cells."""
+    basic = _badge(gauge, width)
+    notes = cache_texts(gauge)
+    with_notes = [f"{basic}, {text}" for text in notes]
+    short = [f"{gauge.reading.method.value}, {text}" for text in notes]
+    return longest_fitting([*with_notes, *short], width) or basic
 
 
 def mean_text(gauge: Gauge) -> str:
-    """What a mean is of: ``timed steps, mean``, ``mean of the last 10 s``; empty: it is none."""
+    """``timed steps, mean``, ``mean of the last 10 s``; empty: the value is no mean."""
     if not gauge.mean:
         return ""
-    if gauge.over.startswith("last"):
-        return f"mean of the {gauge.over}"
-    return f"{gauge.over}, mean" if gauge.over else "mean"
+    if gauge.period.startswith("last"):
+        return f"mean of the {gauge.period}"
+    return f"{gauge.period}, mean" if gauge.period else "mean"
 
 
 def _badge(gauge: Gauge, width: int) -> str:
-    """How the number was obtained, and over what, in ``width`` cells if that can be."""
-    whole = _parts(gauge, mean_text(gauge))
-    return whole if cell_len(whole) <= width else _parts(gauge, gauge.over or mean_text(gauge))
+    """Method of the value and period of its mean, in ``width`` cells if possible."""
+    with_notes = _parts(gauge, mean_text(gauge))
+    return (
+        with_notes
+        if cell_len(with_notes) <= width
+        else _parts(gauge, gauge.period or mean_text(gauge))
+    )
 
 
 def _parts(gauge: Gauge, mean: str) -> str:
@@ -148,20 +155,20 @@ def _parts(gauge: Gauge, mean: str) -> str:
             parts.append(gauge.note)
         if mean:
             parts.append(mean)
-    if gauge.reading.reason and _drawn(gauge):
+    if gauge.reading.reason and _has_history(gauge):
         parts.append(clean(gauge.reading.reason))
     return ", ".join(parts)
 
 
-def _drawn(gauge: Gauge) -> bool:
-    """A history is drawn, so that a reason has no place there."""
+def _has_history(gauge: Gauge) -> bool:
+    """Whether the history has a value; otherwise the reason is shown in its place."""
     return any(value is not None for value in gauge.history)
 
 
-def _silent(gauge: Gauge) -> bool:
-    """The value went away during the run: the reason stands under its title."""
+def _lost_value(gauge: Gauge) -> bool:
+    """Whether the value became unavailable; the reason is then shown below the title."""
     unavailable = gauge.reading.method is Method.UNAVAILABLE
-    return unavailable and bool(gauge.reading.reason) and _drawn(gauge)
+    return unavailable and bool(gauge.reading.reason) and _has_history(gauge)
 
 
 def _badge_role(gauge: Gauge) -> str:
@@ -170,41 +177,41 @@ def _badge_role(gauge: Gauge) -> str:
 
 def _block(gauge: Gauge, height: int, width: int) -> list[Line]:
     number, unit = value_parts(gauge)
+    method = gauge.reading.method.value
     rows = [Line(width) for _ in range(height)]
     if height == 1:
-        rows[0].add(f"{_short(gauge, _SHORTEST)} ", "text")
+        rows[0].add(f"{_short_title(gauge, _ONE_ROW_TITLES)} ", "text")
         rows[0].add(f"{number} {unit}".strip(), "strong")
-        rows[0].add(f" {gauge.reading.method.value}", _badge_role(gauge))
+        rows[0].add(f" {method}", _badge_role(gauge))
         return rows
-    if height > 2 and _silent(gauge):
+    if height > 2 and _lost_value(gauge):
         rows[0].add(gauge.title, "text").end(UNKNOWN, "strong")
-        _say(rows[1:], wrap(_badge(gauge, width), width, height - 1), "warn")
+        _add_texts(rows[1:], wrap(_badge(gauge, width), width, height - 1), "warn")
         return rows
     if height < 6:
         rows[0].add(gauge.title, "text")
         if height == 2:
-            rows[0] = Line(width).add(_short(gauge, _SHORT), "text")
+            rows[0] = Line(width).add(_short_title(gauge, _TWO_ROW_TITLES), "text")
             rows[0].end(f"{number} {unit}".strip(), "strong")
-            told = fitting(share_texts(gauge), width - len(gauge.reading.method.value) - 1)
-            rows[1].add(badge(gauge, width - len(told) - bool(told)), _badge_role(gauge))
-            if told:
-                rows[1] = Line(width).add(gauge.reading.method.value, _badge_role(gauge))
-                rows[1].end(told, "text")
+            share = longest_fitting(share_texts(gauge), width - len(method) - 1)
+            rows[1].add(badge(gauge, width - len(share) - bool(share)), _badge_role(gauge))
+            if share:
+                rows[1] = Line(width).add(method, _badge_role(gauge)).end(share, "text")
             return rows
         rows[1].add(f"{number} {unit}".strip(), "strong")
-        below = _told(gauge, width, height - 3)
-        if gauge.against is None:
+        below = _share_lines(gauge, width, height - 3)
+        if gauge.named_ceiling is None:
             _share(gauge, rows[1].to(10), width)
         else:
-            told = "" if below else fitting(share_texts(gauge), rows[1].left - 1)
-            rows[1].end(told, "text")
-            if not told and height == 3:
-                told = fitting(share_texts(gauge), width - len(f"{gauge.reading.method.value}, "))
-                beside = f"{gauge.reading.method.value}, {told}" if told else badge(gauge, width)
-                rows[2].add(beside, _badge_role(gauge))
+            share = "" if below else longest_fitting(share_texts(gauge), rows[1].left - 1)
+            rows[1].end(share, "text")
+            if not share and height == 3:
+                share = longest_fitting(share_texts(gauge), width - len(f"{method}, "))
+                text = f"{method}, {share}" if share else badge(gauge, width)
+                rows[2].add(text, _badge_role(gauge))
                 return rows
         rows[2].add(badge(gauge, width), _badge_role(gauge))
-        _say(rows[3:], below)
+        _add_texts(rows[3:], below)
         return rows
     rows[0].add(gauge.title, "text")
     for row in range(3):
@@ -213,31 +220,31 @@ def _block(gauge: Gauge, height: int, width: int) -> list[Line]:
     rows[3].add(f" {unit}", "strong")
     _share(gauge, rows[4], width)
     rows[5].add(badge(gauge, width), _badge_role(gauge))
-    odd = _below(gauge, width) if height > 6 else ""
-    if odd:
+    note = _cache_row(gauge, width) if height > 6 else ""
+    if note:
         rows[5] = Line(width).add(_badge(gauge, width), _badge_role(gauge))
-    below = _told(gauge, width, height - 6 - bool(odd))
-    if not below and gauge.against is not None:
-        # No room below: the words stand in place of the bar.
-        rows[4] = Line(width).add(fitting(share_texts(gauge), width), "text")
-    _say(rows[6:], [*below, odd] if odd else below)
+    below = _share_lines(gauge, width, height - 6 - bool(note))
+    if not below and gauge.named_ceiling is not None:
+        # The text replaces the bar if there is no row below.
+        rows[4] = Line(width).add(longest_fitting(share_texts(gauge), width), "text")
+    _add_texts(rows[6:], [*below, note] if note else below)
     return rows
 
 
-def _below(gauge: Gauge, width: int) -> str:
-    """What is odd, where it is said whole only in a row of its own."""
-    odd = over_texts(gauge)
-    beside = f"{_badge(gauge, width)}, {odd[0]}" if odd else ""
-    return fitting(odd, width) if odd and len(beside) > width else ""
+def _cache_row(gauge: Gauge, width: int) -> str:
+    """The note on cache reuse if it needs a row of its own, else empty."""
+    notes = cache_texts(gauge)
+    beside = f"{_badge(gauge, width)}, {notes[0]}" if notes else ""
+    return longest_fitting(notes, width) if notes and len(beside) > width else ""
 
 
-def _say(rows: list[Line], texts: list[str], role: str = "text") -> None:
+def _add_texts(rows: list[Line], texts: list[str], role: str = "text") -> None:
     for row, text in zip(rows, texts, strict=False):
         row.add(text, role)
 
 
-def _told(gauge: Gauge, width: int, lines: int) -> list[str]:
-    """The share in words in ``lines`` lines, the longest way that fits as a whole."""
+def _share_lines(gauge: Gauge, width: int, lines: int) -> list[str]:
+    """The longest text of the share that fits in ``lines`` lines."""
     for text in share_texts(gauge) if lines > 0 else ():
         rows = wrap(text, width, lines + 1)
         if len(rows) <= lines:
@@ -246,7 +253,7 @@ def _told(gauge: Gauge, width: int, lines: int) -> list[str]:
 
 
 def _share(gauge: Gauge, row: Line, width: int) -> None:
-    """The share of the ceiling as a bar, where there is a ceiling."""
+    """Add the share of the ceiling as a bar, if there is a ceiling."""
     if gauge.ceiling is None:
         return
     filled, empty = bar(gauge.share, max(4, width - row.used - 1))
@@ -283,7 +290,9 @@ def _graph(gauge: Gauge, height: int, width: int) -> list[Line]:
 
 
 def _ceiling_row(gauge: Gauge, height: int) -> int | None:
-    """The row of the ceiling on the scale; ``None`` where it lies beyond, or there is no room."""
-    if gauge.against is None or height < 2 or gauge.against.value > gauge.scale:
+    """The row of the ceiling; ``None``: it is beyond the scale, or there is no room."""
+    if gauge.named_ceiling is None or height < 2 or gauge.named_ceiling.value > gauge.scale:
         return None
-    return min(height - 2, height - 1 - int(gauge.against.value / gauge.scale * height * 0.999))
+    return min(
+        height - 2, height - 1 - int(gauge.named_ceiling.value / gauge.scale * height * 0.999)
+    )

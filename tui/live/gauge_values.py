@@ -1,4 +1,4 @@
-"""A gauge's number and the end of its scale, each in its unit."""
+"""A gauge's value and the end of its scale, as texts."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ _PLAIN: Mapping[str, Callable[[float], str]] = {
     "°C": lambda value: f"{value:.0f} °C",
     "cores": lambda value: f"{digits(value)} cores",
 }
-"""Units without an SI prefix: a number and its unit, a blank between."""
+"""Formats of units without an SI prefix: a number, a space and the unit."""
 
 
 def value_parts(gauge: Gauge) -> tuple[str, str]:
-    """The number and its unit, as shown."""
+    """The gauge's number and unit, as shown."""
     if gauge.unit == "1":
         text = percent(gauge.reading.value)
         number, _, unit = text.partition(" ")
@@ -42,8 +42,7 @@ def value_parts(gauge: Gauge) -> tuple[str, str]:
 
 
 def scale_end(value: float, unit: str, columns: int) -> str:
-    """A round scale's end as it is, a ceiling's in as many digits as there is room for
-    in ``columns``, one of which stays free."""
+    """The end of a scale or a ceiling, in fewer than ``columns`` columns."""
     if unit == "By":
         number, prefixed = binary_parts(value)
         return f"{float(number.replace(',', '')):g}{prefixed.removesuffix('B')}"[: columns - 1]

@@ -14,81 +14,82 @@ from gpuwatch.tui.widgets.cells import fit
 from gpuwatch.tui.widgets.graph import area, bar
 from gpuwatch.tui.widgets.line import Line
 
-_NARROWEST = 36
-"""Columns of a panel."""
-_TALL = 7
-"""Rows from which on a panel holds a history worth looking at."""
+_MIN_WIDTH = 36
+"""Least columns of a panel."""
+_HISTORY_HEIGHT = 7
+"""Least rows of a panel with a useful history."""
 _LABEL = 5
-"""Columns of the history's scale."""
+"""Columns of the scale of the history."""
 _GAP = 2
-"""Columns right of a panel."""
+"""Columns between two panels."""
 
 
 @dataclass(frozen=True)
 class Layout:
-    """Where the panels stand."""
+    """The arrangement of the panels."""
 
-    beside: int
-    """Panels in a row."""
+    per_row: int
+    """Number of panels in a row."""
     width: int
+    """Columns of one panel, with the gap."""
     height: int
-    """Of one panel."""
+    """Rows of one panel."""
     first: int
-    """The row of panels that stands at the top."""
+    """Index of the first visible row of panels."""
     rows: int
-    """Rows of panels that are seen."""
+    """Number of visible rows of panels."""
 
 
 def layout(count: int, width: int, height: int, selected: int = 0) -> Layout:
-    """Few columns of high panels where there is room, else as high as they can be."""
-    most = max(1, min(count, width // _NARROWEST))
-    heights = {beside: height // -(-count // beside) for beside in range(1, most + 1)}
-    tall = [beside for beside, rows in heights.items() if rows >= _TALL]
-    beside = tall[0] if tall else max(heights, key=lambda each: (min(3, heights[each]), -each))
-    rows = -(-count // beside)
-    each = max(1, min(16, heights[beside]))
-    seen = max(1, min(rows, height // each))
-    first = max(0, min(selected // beside - seen // 2, rows - seen))
-    return Layout(beside, width // beside, each, first, seen)
+    """The fewest panels in a row that are high enough for a history, else the highest panels."""
+    most = max(1, min(count, width // _MIN_WIDTH))
+    heights = {n: height // -(-count // n) for n in range(1, most + 1)}
+    tall = [n for n, rows in heights.items() if rows >= _HISTORY_HEIGHT]
+    per_row = tall[0] if tall else max(heights, key=lambda n: (min(3, heights[n]), -n))
+    rows = -(-count // per_row)
+    panel_height = max(1, min(16, heights[per_row]))
+    visible_rows = max(1, min(rows, height // panel_height))
+    first = max(0, min(selected // per_row - visible_rows // 2, rows - visible_rows))
+    return Layout(per_row, width // per_row, panel_height, first, visible_rows)
 
 
 def history_columns(count: int, width: int, height: int) -> int:
-    """Columns of the history of each of ``count`` panels in so much room."""
+    """Columns of a panel's history, for ``count`` panels on ``width`` by ``height`` cells."""
     return max(1, layout(count, width, height).width - _GAP - _LABEL)
 
 
 def panel_rows(
     panels: Sequence[Panel], selected: str | None, width: int, height: int, *, mark_used: bool
 ) -> list[Line]:
-    """At most ``height`` rows with a panel for each GPU; ``mark_used``: say which the run uses."""
-    placed = _layout(panels, selected, width, height)
+    """A panel per GPU in at most ``height`` rows; ``mark_used``: mark the GPUs of the run."""
+    grid = _layout(panels, selected, width, height)
     lines: list[Line] = []
-    for row in range(placed.first, placed.first + placed.rows):
-        beside = [
-            _panel(panel, panel.device.row.id == selected, placed, mark_used)
-            for panel in panels[row * placed.beside : (row + 1) * placed.beside]
+    for row in range(grid.first, grid.first + grid.rows):
+        neighbours = [
+            _panel(panel, panel.device.row.id == selected, grid, mark_used)
+            for panel in panels[row * grid.per_row : (row + 1) * grid.per_row]
         ]
-        for y in range(placed.height):
+        for y in range(grid.height):
             line = Line(width)
-            for column, rows in enumerate(beside):
-                line.to(column * placed.width).join(rows[y])
+            for column, rows in enumerate(neighbours):
+                line.to(column * grid.width).join(rows[y])
             lines.append(line)
     return lines
 
 
-def places(
+def panel_areas(
     panels: Sequence[Panel], selected: str | None, width: int, height: int
 ) -> list[tuple[range, range, str]]:
-    """Columns and rows of each panel that is seen, and its GPU's id."""
-    placed = _layout(panels, selected, width, height)
-    first = placed.first * placed.beside
-    found = []
-    for at, panel in enumerate(panels[first : first + placed.rows * placed.beside]):
-        row, column = divmod(at, placed.beside)
-        xs = range(column * placed.width, (column + 1) * placed.width)
-        ys = range(row * placed.height, (row + 1) * placed.height)
-        found.append((xs, ys, panel.device.row.id))
-    return found
+    """Columns and rows of each visible panel, and the id of its GPU."""
+    grid = _layout(panels, selected, width, height)
+    first = grid.first * grid.per_row
+    areas = []
+    for at, panel in enumerate(panels[first : first + grid.rows * grid.per_row]):
+        row, column = divmod(at, grid.per_row)
+        columns = range(column * grid.width, (column + 1) * grid.width)
+        rows = range(row * grid.height, (row + 1) * grid.height)
+        areas.append((columns, rows, panel.device.row.id))
+    return areas
 
 
 def _layout(panels: Sequence[Panel], selected: str | None, width: int, height: int) -> Layout:
@@ -96,33 +97,34 @@ def _layout(panels: Sequence[Panel], selected: str | None, width: int, height: i
     return layout(len(panels), width, height, at)
 
 
-def _panel(panel: Panel, selected: bool, placed: Layout, mark_used: bool) -> list[Line]:
-    width, height = placed.width - _GAP, placed.height
+def _panel(panel: Panel, selected: bool, grid: Layout, mark_used: bool) -> list[Line]:
+    width, height = grid.width - _GAP, grid.height
     rows = [Line(width) for _ in range(height)]
     head = rows[0].add("▸" if selected else " ", "key")
     head.add(f"GPU {number_of(panel.device)}", "strong")
     head.add((" run" if panel.device.row.used else "    ") if mark_used else "", "muted")
-    head.add(" !" if panel.wrong else "", "warn")
+    head.add(" !" if panel.problem else "", "warn")
     if height < 4:
-        figure = f"{percent(_use(panel)):>7}"
-        figure += f" {_memory(panel):>14}" if height == 1 and width > 48 else ""
-        _bar(head.to(13), _use(panel), figure, "utilization")
+        value = f"{percent(_utilization(panel)):>7}"
+        value += f" {_memory(panel):>14}" if height == 1 and width > 48 else ""
+        _bar(head.to(13), _utilization(panel), value, "utilization")
         if height == 3:
             _memory_bar(rows[1].add("   memory").to(13), panel)
         if height > 1:
-            rows[-1].add("   ").join(_figures(panel, width - 3, memory=height == 2))
+            rows[-1].add("   ").join(_values(panel, width - 3, memory=height == 2))
         return rows
-    name = panel.wrong or clean(panel.device.row.name)
-    head.add(f" {fit(name, head.left - 1)}", "text" if panel.wrong else "muted")
-    _bar(rows[1].add(" busy").to(9), _use(panel), f"{percent(_use(panel)):>14}", "utilization")
+    name = panel.problem or clean(panel.device.row.name)
+    head.add(f" {fit(name, head.left - 1)}", "text" if panel.problem else "muted")
+    utilization = _utilization(panel)
+    _bar(rows[1].add(" util.").to(9), utilization, f"{percent(utilization):>14}", "utilization")
     _memory_bar(rows[2].add(" memory").to(9), panel)
-    rows[3].add(" ").join(_figures(panel, width - 1, memory=False))
-    if height >= _TALL - 1:
+    rows[3].add(" ").join(_values(panel, width - 1, memory=False))
+    if height >= _HISTORY_HEIGHT - 1:
         _history(panel, rows[4 : height - 1])
     return rows
 
 
-def _use(panel: Panel) -> float | None:
+def _utilization(panel: Panel) -> float | None:
     return panel.device.value("hw.gpu.utilization")
 
 
@@ -136,22 +138,21 @@ def _memory_bar(row: Line, panel: Panel) -> None:
     _bar(row, share, f"{_memory(panel):>14}", "progress")
 
 
-def _bar(row: Line, share: float | None, figure: str, role: str) -> None:
-    """A bar up to the panel's end, and its figure."""
-    filled, empty = bar(share, max(3, row.left - len(figure)))
-    row.add(filled, role).add(empty, "faint").add(figure, "strong")
+def _bar(row: Line, share: float | None, value: str, role: str) -> None:
+    """Add a bar and its value up to the end of the panel."""
+    filled, empty = bar(share, max(3, row.left - len(value)))
+    row.add(filled, role).add(empty, "faint").add(value, "strong")
 
 
-def _figures(panel: Panel, width: int, *, memory: bool) -> Line:
-    """Bandwidth, power and temperature, each in a place of its own; what does not fit is left
-    out."""
+def _values(panel: Panel, width: int, *, memory: bool) -> Line:
+    """Bandwidth (or memory), power and temperature in fixed columns, as many as fit."""
     device = panel.device
     limit, power = attribute(device, "power.limit"), device.value("hw.gpu.power")
     watts = number(power, "W") if limit is None or power is None else f"{power:.0f}/{limit:.0f} W"
-    told = [("memory ", f"{_memory(panel):<13}") if memory else _bandwidth(panel)]
-    told += [("", f"{watts:<9}"), ("", number(device.value("hw.gpu.temperature"), "°C"))]
+    fields = [("memory ", f"{_memory(panel):<13}") if memory else _bandwidth(panel)]
+    fields += [("", f"{watts:<9}"), ("", number(device.value("hw.gpu.temperature"), "°C"))]
     row = Line(width)
-    for name, text in told:
+    for name, text in fields:
         if row.left < len(name + text) + 2 * bool(row.used):
             break
         row.add("  " if row.used else "").add(name, "muted")
@@ -160,7 +161,7 @@ def _figures(panel: Panel, width: int, *, memory: bool) -> Line:
 
 
 def _bandwidth(panel: Panel) -> tuple[str, str]:
-    """Its name and its value, in the same width with the mark of a bound and without."""
+    """Name and value of the bandwidth, in the same width with and without ``≤``."""
     reading = panel.bandwidth
     text = si(reading.value, "B/s")
     if reading.method is Method.BOUND and reading.value is not None:
@@ -169,7 +170,7 @@ def _bandwidth(panel: Panel) -> tuple[str, str]:
 
 
 def _history(panel: Panel, rows: list[Line]) -> None:
-    """Utilization over the window, from 0 to 100 %: where not all of it fits, the newest."""
+    """Draw the utilization from 0 to 100 %; if not all of it fits, the newest part."""
     shown = panel.history[_LABEL - rows[0].width :]
     for at, (row, spans) in enumerate(zip(rows, area(shown, 1.0, len(rows)), strict=True)):
         label = "100%" if at == 0 else "0" if at == len(rows) - 1 else ""

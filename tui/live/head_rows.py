@@ -1,4 +1,4 @@
-"""The upper rows of the live screen: what runs, how it stands, what went wrong, how it ended."""
+"""The upper rows of the live screen: title, state, errors, warnings, end of the run."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from gpuwatch.session.reading.status import State
 from gpuwatch.session.study.estimate import about
 from gpuwatch.session.study.progress import StudyPosition
 from gpuwatch.tui.feed.snapshot import Snapshot, Trouble
-from gpuwatch.tui.live.time_rows import ago
+from gpuwatch.tui.live.time_rows import age_text
 from gpuwatch.tui.widgets.cells import fit, wrap
 from gpuwatch.tui.widgets.line import Line
 
-_BEFORE = " before"
-"""Behind the failed ones: the row below counts the run's own end too."""
-_NAMED = 33
-"""Columns that what runs where keeps beside its place in the study."""
+_BEFORE_TEXT = " before"
+"""After the number of failed runs: this run itself is not included."""
+_MIN_NAME = 33
+"""Least columns of workload and environment beside the position in the study."""
 
 MARKS = {
     State.QUEUED: ("…", "muted"),
@@ -29,11 +29,11 @@ MARKS = {
     State.STOPPED: ("■", "warn"),
     State.LOST: ("?", "warn"),
 }
-"""A mark and a colour for each state; its name stands beside them."""
+"""A mark and a colour role for each state."""
 
 
 def title_row(snapshot: Snapshot, width: int, *, paused: bool) -> Line:
-    """What runs where, its place in its study, its state and time."""
+    """Workload, environment, position in the study, state and time."""
     mark, role = MARKS[snapshot.status.state]
     row = Line(width)
     if snapshot.machine_only:
@@ -44,7 +44,7 @@ def title_row(snapshot: Snapshot, width: int, *, paused: bool) -> Line:
             row.add(" in ", "muted").add(clean(snapshot.environment), "strong")
     right: list[tuple[str, str]] = []
     if snapshot.replay is not None:
-        right.append((f"◀ {ago(snapshot)}  ", "warn"))
+        right.append((f"◀ {age_text(snapshot)}  ", "warn"))
     if paused:
         right.append(("⏸ view paused  ", "warn"))
     if snapshot.silent_seconds is not None:
@@ -54,8 +54,8 @@ def title_row(snapshot: Snapshot, width: int, *, paused: bool) -> Line:
         end.append((f", {snapshot.phase}", "muted"))
     end.append((f"  {clock_time(snapshot.t / NS)} ", "strong"))
     if snapshot.place is not None:
-        taken = sum(len(text) for text, _ in [*right, *end])
-        right += _place(snapshot.place, width - taken - min(row.used + 10, _NAMED) - 1)
+        used_columns = sum(len(text) for text, _ in [*right, *end])
+        right += _place(snapshot.place, width - used_columns - min(row.used + 10, _MIN_NAME) - 1)
     right += end
     size = sum(len(text) for text, _ in right)
     brand = Line(width).add(" gpuwatch " if row.used + 9 + size < width else " ", "brand")
@@ -66,20 +66,20 @@ def title_row(snapshot: Snapshot, width: int, *, paused: bool) -> Line:
 
 
 def _place(place: StudyPosition, width: int) -> list[tuple[str, str]]:
-    """Block, run and time left, as many words as fit, and what went wrong before it."""
-    wrong = [(place.failed, "failed"), (place.not_run, "did not run")]
-    told = [(f", {number} {word}", "bad") for number, word in wrong if number]
+    """Block, run and time left in the longest text that fits, and the failed runs."""
+    counts = [(place.failed, "failed"), (place.not_run, "did not run")]
+    failures = [(f", {number} {word}", "bad") for number, word in counts if number]
     texts = _place_texts(place)
-    width -= sum(len(text) for text, _ in told) + 2
-    if place.failed and len(texts[-1]) + len(_BEFORE) <= width:
-        told.insert(1, (_BEFORE, "bad"))
-        width -= len(_BEFORE)
-    fitting = next((text for text in texts if len(text) <= width), texts[-1])
-    return [(fitting, "strong"), *told, ("  ", "text")]
+    width -= sum(len(text) for text, _ in failures) + 2
+    if place.failed and len(texts[-1]) + len(_BEFORE_TEXT) <= width:
+        failures.insert(1, (_BEFORE_TEXT, "bad"))
+        width -= len(_BEFORE_TEXT)
+    text = next((text for text in texts if len(text) <= width), texts[-1])
+    return [(text, "strong"), *failures, ("  ", "text")]
 
 
 def _place_texts(place: StudyPosition) -> list[str]:
-    """The same from long to short."""
+    """Texts of the position, from long to short."""
     blocks = run = f"run {place.number} of {place.total}"
     if place.block is not None:
         block = f"block {place.block} of {place.blocks}" if place.block else "warm-up block"
@@ -101,7 +101,7 @@ def _cut(row: Line, width: int) -> Line:
 
 
 def trouble_rows(trouble: Trouble, width: int) -> list[Line]:
-    """The sentence of what went wrong, and its hint."""
+    """An error and its hint."""
     rows = []
     for index, text in enumerate(wrap(clean(trouble.text), width - 4, 3)):
         rows.append(Line(width).add(" ✗ " if index == 0 else "   ", "bad").add(text, "bad"))
@@ -111,7 +111,7 @@ def trouble_rows(trouble: Trouble, width: int) -> list[Line]:
 
 
 def banner_rows(snapshot: Snapshot, width: int) -> list[Line]:
-    """What went wrong or that it is over, and what to do next."""
+    """Error, warnings and notice, and the end of a finished run with the next keys."""
     rows: list[Line] = []
     state = snapshot.status.state
     if snapshot.trouble is not None:
@@ -131,7 +131,7 @@ def banner_rows(snapshot: Snapshot, width: int) -> list[Line]:
 
 
 def warning_rows(snapshot: Snapshot, width: int) -> list[Line]:
-    """The gravest warning in one row, and how many more ``i`` shows."""
+    """The most serious warning in one row, and the number of others."""
     if not snapshot.warnings:
         return []
     more = len(snapshot.warnings) - 1
@@ -145,8 +145,8 @@ def warning_rows(snapshot: Snapshot, width: int) -> list[Line]:
 
 
 def _end(snapshot: Snapshot, width: int) -> str:
-    """How the run ended and, when its study is over, how all of that did: what fits."""
-    own = _over(snapshot)
+    """How the run ended, and the states of all runs of a finished study, as far as they fit."""
+    own = _end_text(snapshot)
     if not snapshot.tally:
         return own
     short = f"{snapshot.status.state.value} after {clock_time(snapshot.t / NS)}"
@@ -154,7 +154,7 @@ def _end(snapshot: Snapshot, width: int) -> str:
     return next((text for text in texts if cell_len(text) <= width), snapshot.tally)
 
 
-def _over(snapshot: Snapshot) -> str:
+def _end_text(snapshot: Snapshot) -> str:
     text = clean(snapshot.status.text)
     code = snapshot.status.exit_code
     after = f" after {clock_time(snapshot.t / NS)}"

@@ -1,4 +1,4 @@
-"""The tables of a profile as rows of text."""
+"""The kernel tables of a profile as rows of text."""
 
 from __future__ import annotations
 
@@ -25,15 +25,15 @@ _COLUMNS = {
     "Avg (ns)": ("mean", 9),
     "Avg (MB)": ("mean MB", 9),
     "Med (ns)": ("median", 9),
-    "Min (ns)": ("least", 9),
-    "Max (ns)": ("most", 9),
+    "Min (ns)": ("min", 9),
+    "Max (ns)": ("max", 9),
     "FLOP": ("FLOP", 9),
     "DRAM Read (bytes)": ("read", 9),
     "DRAM Write (bytes)": ("written", 9),
 }
-"""Columns that are shown, their heading and width; a name comes last."""
-_WIDE = ("Med (ns)", "Min (ns)", "Max (ns)")
-"""Shown only where there is room."""
+"""Heading and width of each column; the name is the last column."""
+_WIDE_COLUMNS = ("Med (ns)", "Min (ns)", "Max (ns)")
+"""Columns of a wide screen."""
 _NAMES = ("Name", "Operation")
 _TIME, _SIZE = "Total Time (ns)", "Total (MB)"
 
@@ -41,36 +41,36 @@ Cells = tuple[Cell, ...]
 
 
 @dataclass(frozen=True)
-class SeenKernels:
-    """What a session says of its kernels."""
+class KernelData:
+    """The profile and the counters of a session."""
 
     profile: Profile | None
     counters: Counters | None
-    why_none: tuple[str, str | None]
-    """Why there is no profile, and what would give one."""
+    missing_reason: tuple[str, str | None]
+    """Why there is no profile, and how to get one."""
 
 
-def kernel_rows(seen: SeenKernels, width: int) -> list[Row]:
-    """All tables, each sorted by its time or size; or the reason why there is none."""
-    profile, counters = seen.profile, seen.counters
+def kernel_rows(data: KernelData, width: int) -> list[Row]:
+    """All tables, sorted by time or size, or the reason why there are none."""
+    profile, counters = data.profile, data.counters
     known = profile is not None and bool(profile.tables or profile.reason)
-    rows = _about(profile, width) if profile is not None and known else []
+    rows = _profile_rows(profile, width) if profile is not None and known else []
     tables = all_tables(profile, counters)
     if counters is not None:
         rows += [*([(("", "text"),)] if rows else []), *counter_rows(counters, width)]
     if not tables and not known:
-        rows = [*_absent(*seen.why_none, width), *rows]
+        rows = [*_missing_rows(*data.missing_reason, width), *rows]
     for table in tables.values():
         rows += [(("", "text"),), *_table(table, width)]
     return rows
 
 
-def _absent(reason: str, hint: str | None, width: int) -> list[Row]:
+def _missing_rows(reason: str, hint: str | None, width: int) -> list[Row]:
     rows = wrapped(reason, width, role="text")
     return rows + (wrapped(hint, width, mark="→", role="text") if hint else [])
 
 
-def _about(profile: Profile, width: int) -> list[Row]:
+def _profile_rows(profile: Profile, width: int) -> list[Row]:
     rows = wrapped(source(profile), width, role="strong")
     if profile.reason:
         rows += wrapped(profile.reason, width, mark="!", role="text")
@@ -83,7 +83,7 @@ def _table(table: Table, width: int) -> list[Row]:
     shown = [
         column
         for column in table.columns
-        if column in _COLUMNS and (width >= 120 or column not in _WIDE)
+        if column in _COLUMNS and (width >= 120 or column not in _WIDE_COLUMNS)
     ]
     name = next((column for column in _NAMES if column in table.columns), None)
     head = "".join(f"{_COLUMNS[column][0]:>{_COLUMNS[column][1]}}" for column in shown)
@@ -92,20 +92,20 @@ def _table(table: Table, width: int) -> list[Row]:
         ((f"{head}  {(name or '').lower()}", "muted"),),
     ]
     for cells in _sorted(table):
-        of = dict(zip(table.columns, cells, strict=True))
-        figures = "".join(
-            pad(_cell(of[column], column), _COLUMNS[column][1], ">") for column in shown
+        values = dict(zip(table.columns, cells, strict=True))
+        numbers = "".join(
+            pad(_cell(values[column], column), _COLUMNS[column][1], ">") for column in shown
         )
-        what = UNKNOWN if name is None or of[name] is None else clean(str(of[name]))
-        room = max(20, width - len(figures) - 3)
-        rows.append(((figures, "text"), (f"  {short_name(what, room)}", "strong")))
+        kernel = UNKNOWN if name is None or values[name] is None else clean(str(values[name]))
+        columns_left = max(20, width - len(numbers) - 3)
+        rows.append(((numbers, "text"), (f"  {short_name(kernel, columns_left)}", "strong")))
     if table.rows_left_out:
         rows.append(((f"   and {table.rows_left_out:,} more, not kept", "muted"),))
     return rows
 
 
 def _sorted(table: Table) -> list[Cells]:
-    """The largest first; rows whose figure is unknown last."""
+    """Rows by time or size, the largest first and unknown ones last."""
     by = _TIME if _TIME in table.columns else _SIZE if _SIZE in table.columns else None
     if by is None:
         return list(table.rows)

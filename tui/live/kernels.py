@@ -1,4 +1,4 @@
-"""The kernels page: the tables of a profile, read from the session in a thread of its own."""
+"""The kernels page: the tables of a profile, read in a thread."""
 
 from __future__ import annotations
 
@@ -13,27 +13,27 @@ from gpuwatch.core.errors import GpuwatchError
 from gpuwatch.core.text import clean
 from gpuwatch.session.reading.reader import SessionReader
 from gpuwatch.tui.feed.snapshot import Trouble
-from gpuwatch.tui.live.kernel_rows import SeenKernels, kernel_rows
+from gpuwatch.tui.live.kernel_rows import KernelData, kernel_rows
 from gpuwatch.tui.widgets.page import PageScreen, Row
 
 
-class Read(Message):
-    """The thread is done."""
+class KernelsRead(Message):
+    """The profile was read, or could not be."""
 
-    def __init__(self, found: SeenKernels | Trouble) -> None:
+    def __init__(self, data: KernelData | Trouble) -> None:
         super().__init__()
-        self.found = found
+        self.data = data
 
 
 class KernelsScreen(PageScreen):
-    """Which kernels took the time."""
+    """Shows the kernels by their time."""
 
     def __init__(self, path: Path) -> None:
-        super().__init__("kernels", self._now)
+        super().__init__("kernels", self._kernel_rows)
         self._path = path
-        self._read: Read | None = None
+        self._result: KernelsRead | None = None
         self._over = threading.Event()
-        self._thread = threading.Thread(target=self._look, name="kernels", daemon=True)
+        self._thread = threading.Thread(target=self._read_profile, name="kernels", daemon=True)
 
     def on_mount(self) -> None:
         super().on_mount()
@@ -43,30 +43,30 @@ class KernelsScreen(PageScreen):
         self._over.set()
         self._thread.join(timeout=2)
 
-    def _look(self) -> None:
-        """In the thread: read the profile once."""
+    def _read_profile(self) -> None:
+        """Read the profile once, in the thread."""
         try:
             with SessionReader(self._path) as reader:
                 meta = reader.meta()
-            found: SeenKernels | Trouble = SeenKernels(
+            data: KernelData | Trouble = KernelData(
                 profile_of(meta), counters_of(meta), why_none(meta)
             )
         except GpuwatchError as error:
-            found = Trouble(error.message, error.hint)
+            data = Trouble(error.message, error.hint)
         if not self._over.is_set():
-            self.post_message(Read(found))
+            self.post_message(KernelsRead(data))
 
-    def on_read(self, message: Read) -> None:
-        self._read = message
+    def on_kernels_read(self, message: KernelsRead) -> None:
+        self._result = message
         self.paint()
 
-    def _now(self, width: int) -> Sequence[Row]:
-        if self._read is None:
+    def _kernel_rows(self, width: int) -> Sequence[Row]:
+        if self._result is None:
             return [((" reading the session …", "muted"),)]
-        found = self._read.found
-        if isinstance(found, Trouble):
+        data = self._result.data
+        if isinstance(data, Trouble):
             return [
-                ((f" ✗ {clean(found.text)}", "bad"),),
-                ((f" → {clean(found.hint or '')}", "text"),),
+                ((f" ✗ {clean(data.text)}", "bad"),),
+                ((f" → {clean(data.hint or '')}", "text"),),
             ]
-        return kernel_rows(found, width)
+        return kernel_rows(data, width)

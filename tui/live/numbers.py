@@ -7,7 +7,7 @@ from rich.cells import cell_len
 from gpuwatch.core.metrics import CATALOGUE, Method, label
 from gpuwatch.core.text import clean
 from gpuwatch.core.units import bounded, quantity
-from gpuwatch.tui.feed.shares import over_texts, share_texts
+from gpuwatch.tui.feed.shares import cache_texts, share_texts
 from gpuwatch.tui.feed.snapshot import Gauge, Reading, Snapshot
 from gpuwatch.tui.live.counter_rows import counter_rows, wrapped
 from gpuwatch.tui.live.gauge_rows import mean_text
@@ -15,13 +15,13 @@ from gpuwatch.tui.widgets.cells import pad, wrap
 from gpuwatch.tui.widgets.page import Row
 
 _SOURCE = 58
-"""Column of a source, and one at its right."""
-_MOST = 6
-"""Rows of a source or a reason; a file of someone else's may hold any text."""
+"""First column of the source, plus one."""
+_MAX_ROWS = 6
+"""Most rows of a source or a reason; foreign files may contain long ones."""
 
 
 def number_lines(snapshot: Snapshot, width: int) -> list[Row]:
-    """Each number: value, method, and its source or the reason why there is none."""
+    """Each number with its value, method, source and reason."""
     rows: list[Row] = []
     if snapshot.warnings:
         rows.append(((" warnings", "strong"),))
@@ -31,7 +31,7 @@ def number_lines(snapshot: Snapshot, width: int) -> list[Row]:
     rows.append(((" gauges of the run", "strong"),))
     for gauge in snapshot.gauges[1:]:
         rows += _number(gauge.title, gauge.reading, width, gauge.unit)
-        rows += _lines(mean_text(gauge), 5, width, "muted")
+        rows += _wrapped(mean_text(gauge), 5, width, "muted")
         rows += _ceiling(gauge, width)
     bandwidth = snapshot.gauges[1]
     if bandwidth.reading.method is not Method.COUNTED and not snapshot.machine_only:
@@ -40,44 +40,44 @@ def number_lines(snapshot: Snapshot, width: int) -> list[Row]:
         rows += [(("", "text"),), *counter_rows(snapshot.counters, width)]
     order = {name: index for index, name in enumerate(CATALOGUE)}
     kinds = {"gpu": 0, "cpu": 1, "workload": 2}
-    for device in sorted(snapshot.devices, key=lambda each: kinds.get(each.row.kind, 3)):
+    for device in sorted(snapshot.devices, key=lambda item: kinds.get(item.row.kind, 3)):
         rows.append((("", "text"),))
         rows.append(((f" {clean(device.row.id)}  {clean(device.row.name)}", "strong"),))
         for metric in sorted(device.readings, key=lambda name: order.get(name, 99)):
             rows += _number(metric, device.readings[metric], width)
     if snapshot.event is not None:
         rows += [(("", "text"),), ((" last event", "strong"),)]
-        of = f"{snapshot.event.device} " if snapshot.event.device else ""
-        rows += wrapped(f"{of}{snapshot.event.kind}: {snapshot.event.text}", width, role="text")
+        prefix = f"{snapshot.event.device} " if snapshot.event.device else ""
+        rows += wrapped(f"{prefix}{snapshot.event.kind}: {snapshot.event.text}", width, role="text")
     return rows
 
 
 def _ceiling(gauge: Gauge, width: int) -> list[Row]:
-    """The share of the ceiling, where that comes from, and what disturbed its measurement."""
-    if gauge.against is None:
+    """The share of the ceiling, the ceiling's source, and disturbances of its measurement."""
+    if gauge.named_ceiling is None:
         return []
-    told = (*share_texts(gauge), f"ceiling: {gauge.against.text}")[0]
-    over = "".join(f"; {text}" for text in over_texts(gauge)[:1])
-    rows = _lines(f"{told}{over}", 5, width, "text")
-    rows += _lines(gauge.against.source, 7, width, "muted")
-    return rows + _lines(gauge.against.doubt or "", 7, width, "warn")
+    share = (*share_texts(gauge), f"ceiling: {gauge.named_ceiling.text}")[0]
+    note = "".join(f"; {text}" for text in cache_texts(gauge)[:1])
+    rows = _wrapped(f"{share}{note}", 5, width, "text")
+    rows += _wrapped(gauge.named_ceiling.source, 7, width, "muted")
+    return rows + _wrapped(gauge.named_ceiling.doubt or "", 7, width, "warn")
 
 
-def _lines(text: str, indent: int, width: int, role: str) -> list[Row]:
-    """Text in as many rows as it needs."""
-    found = wrap(clean(text), max(10, width - indent - 1), _MOST)
-    return [((" " * indent + line, role),) for line in found]
+def _wrapped(text: str, indent: int, width: int, role: str) -> list[Row]:
+    """Text in several indented rows."""
+    lines = wrap(clean(text), max(10, width - indent - 1), _MAX_ROWS)
+    return [((" " * indent + line, role),) for line in lines]
 
 
 def _number(name: str, reading: Reading, width: int, unit: str | None = None) -> list[Row]:
     if unit is None:
         metric = CATALOGUE.get(name)
         name, unit = label(name), metric.unit if metric else ""
-        if metric and metric.kind.value == "counter":  # its reading is what it gains in a second
+        if metric and metric.kind.value == "counter":  # its reading is a rate
             name, unit = f"{name}/s", f"{unit}/s"
     unavailable = reading.method is Method.UNAVAILABLE
-    is_bound = reading.method is Method.BOUND and reading.value is not None
-    value = bounded(quantity(reading.value, unit), "at most" if is_bound else None)
+    bound = reading.method is Method.BOUND and reading.value is not None
+    value = bounded(quantity(reading.value, unit), "at most" if bound else None)
     row: Row = (
         (f"   {pad(clean(name), 26)}", "text"),
         (f"{value:>14}  ", "muted" if reading.value is None else "strong"),
@@ -88,5 +88,5 @@ def _number(name: str, reading: Reading, width: int, unit: str | None = None) ->
     if cell_len(source) <= width - _SOURCE:
         row = (*row, (source, "muted"))
     else:
-        below = _lines(source, 5, width, "muted")
-    return [row, *below, *_lines(reading.reason or "", 5, width, "muted")]
+        below = _wrapped(source, 5, width, "muted")
+    return [row, *below, *_wrapped(reading.reason or "", 5, width, "muted")]

@@ -8,7 +8,13 @@ from gpuwatch.core.metrics import Method
 from gpuwatch.tui.feed.hardware.device_facts import name_of
 from gpuwatch.tui.feed.snapshot import Gauge, Snapshot
 from gpuwatch.tui.live import grid_rows as grid
-from gpuwatch.tui.live.device_rows import columns_for, detail_rows, grid_rows, host_row, pipe_row
+from gpuwatch.tui.live.device_rows import (
+    activity_row,
+    columns_for,
+    detail_rows,
+    grid_rows,
+    host_row,
+)
 from gpuwatch.tui.live.gauge_rows import axis_row, gauge_rows
 from gpuwatch.tui.live.head_rows import banner_rows, title_row
 from gpuwatch.tui.live.rows import (
@@ -27,129 +33,131 @@ from gpuwatch.tui.processes.rows import process_rows
 from gpuwatch.tui.widgets.line import Line
 
 TALL = 30
-"""Rows from which on there is room for more than what a small screen needs."""
-_LOW, _LOWEST = 22, 20
-"""Rows from which on phases, and the runs of the study, have a place."""
+"""Least rows of a screen with all parts."""
+_PHASES_HEIGHT, _STUDY_HEIGHT = 22, 20
+"""Least rows of a screen with phases, and with the runs of the study."""
 
-_FIXED = 2
-"""Rows of the device's name and of the time axis."""
-_LEAST = 8
-"""Rows of the gauges, two each, and of the log, which GPUs and details leave."""
-_DIGITS = 7
-"""Rows from which on a gauge has large digits, and a blank row below."""
-_LOG = 6
-"""Rows of the log and the last event where there is room for more than a line."""
-_FEWEST_PROCESSES, _MOST_PROCESSES = 3, 6
+_FIXED_ROWS = 2
+"""Rows of the device's name and the time axis."""
+_MIN_ROWS = 8
+"""Rows kept free for the gauges and the log."""
+_DIGITS_HEIGHT = 7
+"""Least rows of a gauge with large digits."""
+_MIN_LOG = 6
+"""Least rows of the log and the last event on a large screen."""
+_MIN_PROCESSES, _MAX_PROCESSES = 3, 6
 
 
 @dataclass(frozen=True)
-class Drawn:
-    """The rows, and where what can be clicked stands on them."""
+class Page:
+    """The rows of the screen, and the areas that can be clicked."""
 
     lines: list[Line]
     gpus: tuple[tuple[range, range, str], ...] = ()
-    """Columns and rows of each GPU's panel or line, and its id."""
+    """Columns and rows of each GPU's panel, and its id."""
     axis: int | None = None
-    """The row of the time axis."""
+    """Row of the time axis; ``None``: not drawn."""
     bar: int | None = None
-    """The row of the whole session's bar."""
+    """Row of the session's bar; ``None``: not drawn."""
 
     def gpu_at(self, x: int, y: int) -> str | None:
-        """The id of the GPU that stands there."""
-        return next((id_ for xs, ys, id_ in self.gpus if x in xs and y in ys), None)
+        """Id of the GPU at column ``x`` and row ``y``."""
+        return next((id_ for columns, rows, id_ in self.gpus if x in columns and y in rows), None)
 
 
-def drawn(snapshot: Snapshot, options: Options, width: int, height: int) -> Drawn:
-    """The whole screen, without its line of keys."""
+def page_of(snapshot: Snapshot, options: Options, width: int, height: int) -> Page:
+    """The whole screen, without the row of keys."""
     if snapshot.view.grid and snapshot.panels:
         return _all_gpus(snapshot, options, width, height)
     return _one_gpu(snapshot, options, width, height)
 
 
-def shows_fourth(height: int) -> bool:
-    """Whether a picked metric is drawn below the three gauges; else it takes the place of one."""
+def shows_four_gauges(height: int) -> bool:
+    """Whether a picked metric has a fourth gauge; otherwise it replaces one of the three."""
     return height >= TALL
 
 
-def _top(
+def _head(
     snapshot: Snapshot, options: Options, width: int, height: int
 ) -> tuple[list[Line], int | None]:
-    """What runs, what is wrong, which moment that is and in which row, how far the study is."""
+    """Title, messages, position in the session and study; and the row of the session's bar."""
     top = [title_row(snapshot, width, paused=options.paused), *banner_rows(snapshot, width)]
     bar = None
     if snapshot.replay is not None:
         bar = len(top)
         top.append(position_row(snapshot, width))
-    if snapshot.study is not None and height >= _LOWEST:
+    if snapshot.study is not None and height >= _STUDY_HEIGHT:
         top += strip_rows(snapshot.study, width, 4 if height >= TALL else 1)
     return top, bar
 
 
-def _one_gpu(snapshot: Snapshot, options: Options, width: int, height: int) -> Drawn:
-    top, bar = _top(snapshot, options, width, height)
+def _one_gpu(snapshot: Snapshot, options: Options, width: int, height: int) -> Page:
+    top, bar = _head(snapshot, options, width, height)
     if snapshot.machine_only:
         bottom = event_rows(snapshot, options, width, 2 if height >= TALL else 1)
     else:
-        phases = 2 if height >= TALL else 1 if height >= _LOW else 0
+        phases = 2 if height >= TALL else 1 if height >= _PHASES_HEIGHT else 0
         bottom = workload_rows(snapshot, width, phases)
     gpus = snapshot.gpus
-    left = height - len(top) - len(bottom)
+    free = height - len(top) - len(bottom)
     device = snapshot.device(snapshot.selected)
-    last = not snapshot.status.live
-    details = detail_rows(device, width, last=last) if device else []
+    final = not snapshot.status.live
+    details = detail_rows(device, width, final=final) if device else []
     if len(gpus) > 4 and height < TALL:
         details = details[1:]
-    listed: list[Line] = []
+    gpu_lines: list[Line] = []
     if len(gpus) > 1:
         rows = -(-len(gpus) // columns_for(width))
-        if rows > left - len(details) - _FIXED - _LEAST:
+        if rows > free - len(details) - _FIXED_ROWS - _MIN_ROWS:
             details = []
-        most = max(1, min(rows, left - len(details) - _FIXED - _LEAST))
-        listed = grid_rows(gpus, snapshot.selected, width, most, mark_used=_told(snapshot))
-    pipes = pipe_row(device, width) if device and device.row.kind == "gpu" else None
-    if pipes is not None and left - len(listed) - len(details) - _FIXED > _LEAST:
-        details.append(pipes)
+        max_rows = max(1, min(rows, free - len(details) - _FIXED_ROWS - _MIN_ROWS))
+        gpu_lines = grid_rows(
+            gpus, snapshot.selected, width, max_rows, mark_used=_marks_used(snapshot)
+        )
+    activities = activity_row(device, width) if device and device.row.kind == "gpu" else None
+    if activities is not None and free - len(gpu_lines) - len(details) - _FIXED_ROWS > _MIN_ROWS:
+        details.append(activities)
     host = host_row(snapshot.devices, width) if height >= TALL and gpus else None
     if host is not None:
         details.append(host)
-    left -= len(listed) + _FIXED + len(details)
+    free -= len(gpu_lines) + _FIXED_ROWS + len(details)
     gauges = _gauges(snapshot, height)
-    table = _processes(snapshot, width, left - _DIGITS * len(gauges) - _LOG)
+    table = _processes(snapshot, width, free - _DIGITS_HEIGHT * len(gauges) - _MIN_LOG)
     details += table
-    left -= len(table)
+    free -= len(table)
     if not snapshot.machine_only:
-        left -= _log_height(left, len(gauges))
-    each = max(1, min(12, left // len(gauges)))
-    lines = [*top, *listed, _device_title(snapshot, options, width)]
+        free -= _log_height(free, len(gauges))
+    gauge_height = max(1, min(12, free // len(gauges)))
+    lines = [*top, *gpu_lines, _device_title(snapshot, options, width)]
     for gauge in gauges:
-        lines += gauge_rows(gauge, each, width)
+        lines += gauge_rows(gauge, gauge_height, width)
     axis = len(lines)
     marks = event_columns(notable(snapshot.events), snapshot.t, snapshot.window)
     lines += [axis_row(snapshot.window, width, marks), *details, *bottom]
     if not snapshot.machine_only:
         lines += log_rows(snapshot, options, width, height - len(lines))
-    return Drawn(_filled(lines, width, height), (), axis, bar)
+    return Page(_filled(lines, width, height), (), axis, bar)
 
 
 def _processes(snapshot: Snapshot, width: int, spare: int) -> list[Line]:
-    """Who is on the selected GPU and what the run's processes use, in half of the spare rows."""
-    most = min(_MOST_PROCESSES, spare // 2)
-    if most < _FEWEST_PROCESSES:
+    """Processes of the run and of the selected GPU, in half of the spare rows."""
+    max_rows = min(_MAX_PROCESSES, spare // 2)
+    if max_rows < _MIN_PROCESSES:
         return []
     gpu = next((gpu.row.id for gpu in snapshot.gpus if gpu.row.id == snapshot.selected), None)
-    rows = process_rows(snapshot.processes, width, most, selected=gpu)
+    rows = process_rows(snapshot.processes, width, max_rows, selected=gpu)
     return [rule("processes", width), *rows] if rows else []
 
 
 def panel_columns(snapshot: Snapshot, options: Options, width: int, height: int) -> int:
-    """Columns of the history in each panel of all GPUs on a screen of that size."""
+    """Columns of the history in each panel on a screen of that size."""
     frame = _frame(snapshot, options, width, height)
     return grid.history_columns(len(snapshot.gpus), width, frame.room)
 
 
 @dataclass(frozen=True)
 class _Frame:
-    """What stands around the panels of all GPUs, and the rows that it leaves them."""
+    """The rows above and below the panels of all GPUs, and the rows left for them."""
 
     top: list[Line]
     bottom: list[Line]
@@ -158,9 +166,9 @@ class _Frame:
 
 
 def _frame(snapshot: Snapshot, options: Options, width: int, height: int) -> _Frame:
-    top, bar = _top(snapshot, options, width, height)
+    top, bar = _head(snapshot, options, width, height)
     head = Line(width).add(f" {len(snapshot.gpus)} GPUs", "strong")
-    if _told(snapshot):
+    if _marks_used(snapshot):
         head.add(f", the run uses {sum(bool(gpu.row.used) for gpu in snapshot.gpus)}", "text")
     text = f"history: {ZOOMS[options.zoom][1]} "
     head.end(text if head.left > len(text) else "", "muted")
@@ -171,22 +179,22 @@ def _frame(snapshot: Snapshot, options: Options, width: int, height: int) -> _Fr
     return _Frame(top, bottom, max(1, height - len(top) - len(bottom)), bar)
 
 
-def _all_gpus(snapshot: Snapshot, options: Options, width: int, height: int) -> Drawn:
+def _all_gpus(snapshot: Snapshot, options: Options, width: int, height: int) -> Page:
     frame = _frame(snapshot, options, width, height)
-    panels, chosen = snapshot.panels, snapshot.selected
-    rows = grid.panel_rows(panels, chosen, width, frame.room, mark_used=_told(snapshot))
+    panels, selected = snapshot.panels, snapshot.selected
+    rows = grid.panel_rows(panels, selected, width, frame.room, mark_used=_marks_used(snapshot))
     first = len(frame.top)
     blank = [Line(width) for _ in range(frame.room - len(rows))]
     gpus = tuple(
-        (xs, range(first + ys.start, first + ys.stop), id_)
-        for xs, ys, id_ in grid.places(panels, chosen, width, frame.room)
+        (columns, range(first + rows.start, first + rows.stop), id_)
+        for columns, rows, id_ in grid.panel_areas(panels, selected, width, frame.room)
     )
     lines = [*frame.top, *rows, *blank, *frame.bottom]
-    return Drawn(_filled(lines, width, height), gpus, None, frame.bar)
+    return Page(_filled(lines, width, height), gpus, None, frame.bar)
 
 
-def _told(snapshot: Snapshot) -> bool:
-    """Whether it is known which GPUs the run uses: where some are known not to be used."""
+def _marks_used(snapshot: Snapshot) -> bool:
+    """Whether to mark the run's GPUs: some are known to be unused."""
     return not snapshot.machine_only and any(gpu.row.used is False for gpu in snapshot.gpus)
 
 
@@ -195,24 +203,25 @@ def _filled(lines: list[Line], width: int, height: int) -> list[Line]:
 
 
 def _gauges(snapshot: Snapshot, height: int) -> list[Gauge]:
-    """The three, and the picked one: below them, or in place of one that says nothing, else of the
-    last."""
+    """The three gauges and the picked one: a fourth one, or in place of an unavailable or the last
+    one."""
     gauges = list(snapshot.gauges)
     if snapshot.picked is None:
         return gauges
-    if shows_fourth(height):
+    if shows_four_gauges(height):
         return [*gauges, snapshot.picked]
-    silent = [at for at, each in enumerate(gauges) if each.reading.method is Method.UNAVAILABLE]
-    gauges[silent[0] if silent else -1] = snapshot.picked
+    methods = [gauge.reading.method for gauge in gauges]
+    at = methods.index(Method.UNAVAILABLE) if Method.UNAVAILABLE in methods else -1
+    gauges[at] = snapshot.picked
     return gauges
 
 
-def _log_height(left: int, gauges: int) -> int:
-    """Rows of the log and the last event; the gauges get the rest, at least a row each."""
-    if left >= 15:
-        return max(_LOG, min(left // 4, left - _DIGITS * gauges))
-    wanted = left - 9 if left >= 11 else left - 6
-    return max(2, min(wanted, left - 3))
+def _log_height(free: int, gauges: int) -> int:
+    """Rows of the log and the last event; at least one row is left for each gauge."""
+    if free >= 15:
+        return max(_MIN_LOG, min(free // 4, free - _DIGITS_HEIGHT * gauges))
+    wanted = free - 9 if free >= 11 else free - 6
+    return max(2, min(wanted, free - 3))
 
 
 def _device_title(snapshot: Snapshot, options: Options, width: int) -> Line:
@@ -221,7 +230,7 @@ def _device_title(snapshot: Snapshot, options: Options, width: int) -> Line:
     device, choices = snapshot.device(snapshot.selected), snapshot.choices
     on_gpu = device is not None and device.row.kind == "gpu"
     if snapshot.off_gpus and not on_gpu:
-        row.add("  the run uses no GPU; Tab shows them", "muted")
+        row.add("  the run uses no GPU; Tab shows the GPUs", "muted")
     elif len(choices) > 1:
         place = [gpu.row.id for gpu in snapshot.gpus].index(str(snapshot.selected)) + 1
         row.add(f"  {place} of {len(snapshot.gpus)}, Tab for the next", "muted")

@@ -1,4 +1,4 @@
-"""Where a step's time goes, as one stacked bar with names and shares."""
+"""The phases of a step as a stacked bar with names and shares."""
 
 from __future__ import annotations
 
@@ -17,43 +17,42 @@ _KNOWN = {
     "backward": ("▓", "bandwidth"),
     "optimizer": ("▒", "utilization"),
 }
-"""Pattern and colour of the phases that most workloads name."""
-_MORE = (("╲", "good"), ("═", "key"), ("◇", "text"), ("•", "muted"))
-"""Of other names, in turn."""
+"""Pattern and colour role of the common phases."""
+_MORE_PATTERNS = (("╲", "good"), ("═", "key"), ("◇", "text"), ("•", "muted"))
+"""The same for other phases, in turn."""
 _OTHER = ("·", "faint")
 _LONGEST = 16
-"""Columns of a phase's name."""
+"""Most columns of a phase's name."""
 
 Part = tuple[str, float, str, str]
 """Name, share, pattern, role."""
 
 
-def phase_rows(shares: StepShares, width: int, most: int) -> list[Line]:
-    """The bar and its names below it, in two rows; where ``most`` is 1 each name stands behind its
-    part of the bar.
+def phase_rows(shares: StepShares, width: int, max_rows: int) -> list[Line]:
+    """The bar and the names below it; if ``max_rows`` is 1, each name follows its part of the bar.
 
-    Each phase keeps its own pattern; what no phase covers is ``other``.
+    Each phase keeps its pattern; ``other`` is the time outside all phases.
     """
     parts = _parts(shares)
-    if most > 1:
+    if max_rows > 1:
         bar = _bar(Line(width).add(" "), parts, width - 2)
         names = Line(width).add(" ").join(_legend(parts, width - 1, 0))
-        over = f"of {milliseconds(shares.seconds)}, mean of {shares.steps:,} steps "
-        return [bar, names.end(over, "muted") if names.left > len(over) + 2 else names]
+        note = f"of {milliseconds(shares.seconds)}, mean of {shares.steps:,} steps "
+        return [bar, names.end(note, "muted") if names.left > len(note) + 2 else names]
     return [Line(width).add(" ").join(_legend(parts, width - 2, width))]
 
 
 def _parts(shares: StepShares) -> list[Part]:
-    more = iter(_MORE)
+    more = iter(_MORE_PATTERNS)
     parts = [
-        (fit(clean(name), _LONGEST), share, *(_KNOWN.get(name) or next(more, _MORE[-1])))
+        (fit(clean(name), _LONGEST), share, *(_KNOWN.get(name) or next(more, _MORE_PATTERNS[-1])))
         for name, share in shares.parts
     ]
     return [*parts, ("other", shares.other, *_OTHER)] if shares.other >= 0.005 else parts
 
 
 def _bar(row: Line, parts: list[Part], columns: int) -> Line:
-    """Columns by share: each border is rounded, so that the bar is as long as all of it."""
+    """The stacked bar; borders are rounded, so that the columns of all parts add up."""
     start = total = 0.0
     for _, share, pattern, role in parts:
         total += share
@@ -64,23 +63,23 @@ def _bar(row: Line, parts: list[Part], columns: int) -> Line:
 
 
 def _legend(parts: list[Part], width: int, bar: int) -> Line:
-    """Pattern, name and share of each; where not all fit, those of the largest shares.
+    """Pattern, name and share of each phase, or of the largest ones that fit.
 
-    The patterns take the room that is left, by share, at most ``bar`` columns together.
+    The patterns fill the free columns by share, at most ``bar`` columns in total.
     """
     figures = [f"{100 * share:.0f} %" for _, share, _, _ in parts]
     keep = sorted(range(len(parts)), key=lambda at: -parts[at][1])
     while keep and _taken(parts, figures, keep) > width + 2:
         keep.pop()
-    room = min(bar, width + 2 - _taken(parts, figures, keep))
+    free = min(bar, width + 2 - _taken(parts, figures, keep))
     row = Line(width)
     for at in sorted(keep):
         name, share, pattern, role = parts[at]
-        row.add("  " if row.used else "").add(pattern * (1 + int(share * room)), role)
+        row.add("  " if row.used else "").add(pattern * (1 + int(share * free)), role)
         row.add(f" {name} ", "muted").add(figures[at], "strong")
     return row
 
 
 def _taken(parts: list[Part], figures: list[str], keep: list[int]) -> int:
-    """Columns of these with one of pattern each, and a gap behind each."""
+    """Columns of the phases ``keep``, with one column of pattern and a gap each."""
     return sum(5 + cell_len(parts[at][0] + figures[at]) for at in keep)

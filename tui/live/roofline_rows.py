@@ -1,7 +1,7 @@
 """The roofline as rows of text: FLOP/s over FLOP per byte, both logarithmic.
 
-The run's roof is drawn heavy, the other data types' light; a filled mark is the last minute, an
-open one all timed steps. Words stand beside every mark and line.
+The roof of the run's data type is heavy, others are light. A filled mark is the last minute, an
+open one all timed steps. Every mark and line has a label.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ LIVE, STEADY = "●", "◇"
 _LEFT = 7
 """Columns of the scale of FLOP/s."""
 _LABELS = {True: 34, False: 24}
-"""Columns for the names of the roofs at the right, on a wide screen and on a narrow one."""
+"""Columns of the names of the roofs, on a wide and on a narrow screen."""
 _UNIT = 15
-"""Columns for the axis' unit, where there are no names."""
+"""Columns of the unit of the axis, if there are no names."""
 _LEAST_DECADES = 2
 _SHORT = {"float64": "fp64", "float32": "fp32", "bfloat16": "bf16", "float16": "fp16"}
 _THIRDS = ("▁", "─", "▔")
-"""A line in the lower, middle and upper third of its cell."""
+"""Lines in the lower, middle and upper third of a cell."""
 _HEAVY = ("▂", "━", "▀")
 _BYTES = {
     ALGORITHMIC: "algorithmic bytes",
@@ -45,7 +45,7 @@ _BYTES = {
 
 @dataclass(frozen=True)
 class Plane:
-    """Where in a grid of cells a value stands; exponents of ten at the edges."""
+    """Maps values to cells; ``left`` to ``top`` are exponents of ten at the edges."""
 
     left: float
     right: float
@@ -63,40 +63,38 @@ class Plane:
         return math.pow(10.0, self.left + share * (self.right - self.left))
 
     def thirds(self, rate: float) -> int:
-        """Thirds of a row above the bottom."""
+        """Distance from the bottom in thirds of a row."""
         share = (math.log10(rate) - self.bottom) / (self.top - self.bottom)
         return math.floor(share * (3 * self.rows - 1) + 0.5)
 
     def row(self, rate: float) -> int:
-        """The row, counted from the top."""
+        """The row, 0 at the top."""
         return self.rows - 1 - self.thirds(rate) // 3
 
 
 def roofline_rows(snapshot: Snapshot, options: Options, width: int, height: int) -> list[Line]:
-    """The whole screen, without its line of keys."""
+    """The whole screen, without the row of keys."""
     rows = [title_row(snapshot, width, paused=options.paused)]
     if snapshot.machine_only:
-        return _filled(
-            [*rows, *_said(MACHINE, width)],
-            width,
-            height,
-        )
+        return _filled([*rows, *_message(MACHINE, width)], width, height)
     if snapshot.imported:
-        return _filled([*rows, *_said(IMPORTED, width)], width, height)
+        return _filled([*rows, *_message(IMPORTED, width)], width, height)
     if snapshot.roofline is None:
-        return _filled([*rows, Line(width), *_said("working it out …", width)], width, height)
+        return _filled(
+            [*rows, Line(width), *_message("computing the roofline …", width)], width, height
+        )
     minute, steady = snapshot.roofline.minute, snapshot.roofline.steady
     main = minute if snapshot.status.live and minute.points else steady
-    marks = []
+    points = []
     if snapshot.status.live:
-        marks.append((LIVE, "last minute", minute))
-    marks.append((STEADY, "timed steps", steady))
-    rows += [_legend(mark, name, roofline, width) for mark, name, roofline in marks]
+        points.append((LIVE, "last minute", minute))
+    points.append((STEADY, "timed steps", steady))
+    rows += [_legend(mark, name, roofline, width) for mark, name, roofline in points]
     foot = _verdict(main, width)
     space = height - len(rows) - len(foot)
     if space >= 5:
         drawn = [
-            (mark, roofline.points[0]) for mark, _, roofline in reversed(marks) if roofline.points
+            (mark, roofline.points[0]) for mark, _, roofline in reversed(points) if roofline.points
         ]
         rows += _plot(main, drawn, width, space)
     return _filled([*rows, *foot], width, height)
@@ -106,7 +104,7 @@ def _filled(rows: list[Line], width: int, height: int) -> list[Line]:
     return [*rows, *(Line(width) for _ in range(height - len(rows)))][:height]
 
 
-def _said(text: str, width: int) -> list[Line]:
+def _message(text: str, width: int) -> list[Line]:
     return [Line(width).add(f" {line}", "muted") for line in wrap(text, width - 2, 3)]
 
 
@@ -116,18 +114,18 @@ def _legend(mark: str, name: str, roofline: Roofline, width: int) -> Line:
         return row.add(fit(clean(roofline.reason or "no point"), row.left), "muted")
     point = roofline.points[0]
     row.add(f"{quantity(point.intensity, 'FLOP/By')}  {si(point.rate, 'FLOP/s')}", "strong")
-    told = f"  {point.method.value}, {_BYTES.get(point.bytes_kind, point.bytes_kind)}"
+    details = f"  {point.method.value}, {_BYTES.get(point.bytes_kind, point.bytes_kind)}"
     ceiling = roofline.ceilings.get(roofline.data_type or "")
     share = (
         ""
         if ceiling is None
         else f"; {percent(point.rate / ceiling.value)} of {clean(ceiling.text)}"
     )
-    return row.add(told + share if cell_len(told + share) <= row.left else told, "muted")
+    return row.add(details + share if cell_len(details + share) <= row.left else details, "muted")
 
 
 def _verdict(roofline: Roofline, width: int) -> list[Line]:
-    """The bound in a sentence, and what is missing with how to fix it."""
+    """The verdict, and hints on missing data."""
     rows = []
     for index, line in enumerate(wrap(clean(roofline.verdict.text), width - 4, 4)):
         rows.append(Line(width).add(" = " if index == 0 else "   ", "key").add(line, "text"))
@@ -138,42 +136,42 @@ def _verdict(roofline: Roofline, width: int) -> list[Line]:
 
 
 def _plot(
-    roofline: Roofline, marks: Sequence[tuple[str, Point]], width: int, height: int
+    roofline: Roofline, points: Sequence[tuple[str, Point]], width: int, height: int
 ) -> list[Line]:
     labels = _LABELS[width >= 120] if roofline.ceilings else _UNIT
     columns, height = width - _LEFT - labels, height - 2
-    plane = _plane(roofline, [point for _, point in marks], columns, height)
+    plane = _plane(roofline, [point for _, point in points], columns, height)
     if plane is None:
-        return _said("no ceiling and no point is known: there is nothing to draw", width)
+        return _message("no ceiling and no point is known", width)
     cells = [[(" ", "text")] * columns for _ in range(height)]
     own = roofline.data_type
-    # The run's own roof last, so that it lies above the others.
-    for ceiling in sorted(roofline.compute, key=lambda each: each.name == own):
+    # The run's own roof is drawn last, over the others.
+    for ceiling in sorted(roofline.compute, key=lambda roof: roof.name == own):
         _roof(cells, plane, ceiling.value, roofline.bandwidth, ceiling.name == own)
     if not roofline.compute:
         _roof(cells, plane, None, roofline.bandwidth, True)
-    for mark, point in marks:
+    for mark, point in points:
         at, column = plane.row(point.rate), plane.column(point.intensity)
         if 0 <= at < height and 0 <= column < columns:
             cells[at][column] = (mark, "flops")
-    names = _names(roofline, plane, labels - 1)
+    labels_by_row = _names(roofline, plane, labels - 1)
     drawn = []
     for at, line in enumerate(cells):
         row = Line(width).add(f"{_rate_label(plane, at):>{_LEFT - 1}}", "muted").add("│", "faint")
         for text, role in line:
             row.add(text, role)
-        text, role = names.get(at, ("", "text"))
+        text, role = labels_by_row.get(at, ("", "text"))
         drawn.append(row.add(f" {text}", role))
     return [*drawn, *_axis(plane, width)]
 
 
 def _plane(roofline: Roofline, points: Sequence[Point], columns: int, rows: int) -> Plane | None:
-    """Whole decades around the points and the ridges of the roofs."""
+    """The plane around the points and the ridges of the roofs; ``None``: nothing to draw."""
     bandwidth = roofline.bandwidth
-    rates = [point.rate for point in points] + [each.value for each in roofline.compute]
+    rates = [point.rate for point in points] + [roof.value for roof in roofline.compute]
     intensities = [point.intensity for point in points]
     if bandwidth is not None:
-        intensities += [each.value / bandwidth.value for each in roofline.compute]
+        intensities += [roof.value / bandwidth.value for roof in roofline.compute]
         rates += [point.intensity * bandwidth.value for point in points]
     if not rates or not intensities or columns < 10 or rows < 3:
         return None
@@ -183,7 +181,7 @@ def _plane(roofline: Roofline, points: Sequence[Point], columns: int, rows: int)
 
 
 def _decades(values: Sequence[float]) -> tuple[float, float]:
-    """Exponents at the edges: half decades, with a fifth of one to spare at either end."""
+    """Exponents at the edges: half decades, with a margin of at least a fifth of a decade."""
     low = math.floor(2 * (math.log10(min(values)) - 0.2)) / 2
     high = math.ceil(2 * (math.log10(max(values)) + 0.2)) / 2
     if high - low < _LEAST_DECADES:
@@ -199,51 +197,51 @@ def _roof(
     bandwidth: Ceiling | None,
     own: bool,
 ) -> None:
-    """min(compute, intensity x bandwidth), by columns."""
+    """Draw min(compute, intensity x bandwidth) by column."""
     glyphs, role = (_HEAVY, "strong") if own else (_THIRDS, "muted")
     for column in range(plane.columns):
-        slope = None if bandwidth is None else plane.intensity(column) * bandwidth.value
-        rate = min((each for each in (compute, slope) if each is not None), default=None)
+        limit = None if bandwidth is None else plane.intensity(column) * bandwidth.value
+        rate = min((value for value in (compute, limit) if value is not None), default=None)
         if rate is None or rate <= 0:
             continue
         row = plane.row(rate)
         if 0 <= row < plane.rows:
             cells[row][column] = (
                 glyphs[plane.thirds(rate) % 3],
-                "bandwidth" if rate == slope else role,
+                "bandwidth" if rate == limit else role,
             )
 
 
 def _names(roofline: Roofline, plane: Plane, width: int) -> Mapping[int, tuple[str, str]]:
-    """The roofs' names at the rows of their lines, moved down where they would collide."""
-    placed: dict[int, tuple[str, str]] = {}
+    """Names of the roofs by row; they move down if they would overlap."""
+    names: dict[int, tuple[str, str]] = {}
     own = roofline.data_type
-    alike: dict[tuple[float, str], list[str]] = {}
-    for each in roofline.compute:
-        alike.setdefault((each.value, each.kind), []).append(each.name)
-    # The run's own roof is named where it lies; the others keep out of its way.
-    for (value, kind), types in sorted(alike.items(), key=lambda each: own not in each[1]):
+    groups: dict[tuple[float, str], list[str]] = {}
+    for ceiling in roofline.compute:
+        groups.setdefault((ceiling.value, ceiling.kind), []).append(ceiling.name)
+    # The name of the run's own roof is placed first.
+    for (value, kind), types in sorted(groups.items(), key=lambda item: own not in item[1]):
         row = max(0, plane.row(value))
-        free = next((at for at in range(row, plane.rows - 1) if at not in placed), None)
+        free = next((at for at in range(row, plane.rows - 1) if at not in names), None)
         if free is not None:
-            named = f"{'/'.join(_SHORT.get(name, name) for name in types)} {kind}"
+            label = f"{'/'.join(_SHORT.get(name, name) for name in types)} {kind}"
             size = "".join(si_parts(value, ""))
-            placed[free] = (fit(f"{size} {named}", width), "strong" if own in types else "muted")
-    slope = roofline.bandwidth
-    last = next((at for at in range(plane.rows - 1, -1, -1) if at not in placed), None)
-    if slope is not None and last is not None:
-        size = si(slope.value, "B/s")
-        texts = (f"/ {size} {slope.text}", f"/ {size} {slope.kind}")
-        placed[last] = (_fitting(texts, width), "bandwidth")
-    return placed
+            names[free] = (fit(f"{size} {label}", width), "strong" if own in types else "muted")
+    bandwidth = roofline.bandwidth
+    last = next((at for at in range(plane.rows - 1, -1, -1) if at not in names), None)
+    if bandwidth is not None and last is not None:
+        size = si(bandwidth.value, "B/s")
+        texts = (f"/ {size} {bandwidth.text}", f"/ {size} {bandwidth.kind}")
+        names[last] = (_longest_fitting(texts, width), "bandwidth")
+    return names
 
 
-def _fitting(texts: Sequence[str], width: int) -> str:
+def _longest_fitting(texts: Sequence[str], width: int) -> str:
     return next((text for text in texts if cell_len(text) <= width), fit(texts[-1], width))
 
 
 def _rate_label(plane: Plane, row: int) -> str:
-    """The decade that lies in the row; empty where none does."""
+    """The label of the decade in a row; empty: there is none."""
     for exponent in range(math.ceil(plane.bottom), math.floor(plane.top) + 1):
         if plane.row(10.0**exponent) == row:
             return scale_label(10.0**exponent, "FLOP/s")

@@ -29,22 +29,23 @@ ZOOMS: tuple[tuple[int | None, str], ...] = (
 
 @dataclass(frozen=True)
 class Options:
-    """How the person wants it drawn."""
+    """Settings of the live screen."""
 
     paused: bool = False
     zoom: int = 1
+    """Index in ``ZOOMS``."""
     message: str = ""
-    """The answer to what was just done."""
+    """The answer to the last action."""
 
 
 def rule(title: str, width: int) -> Line:
-    """A line across with a title in it."""
+    """A horizontal line with a title."""
     row = Line(width).add("── ", "faint").add(title, "muted").add(" ", "faint")
     return row.add("─" * row.left, "faint")
 
 
 def workload_rows(snapshot: Snapshot, width: int, phases: int) -> list[Line]:
-    """The workload's own account; ``phases``: the most rows for where a step's time goes."""
+    """Progress of the workload; ``phases``: most rows for the phases of a step."""
     work = snapshot.work
     if work is None:
         return []
@@ -60,9 +61,7 @@ def workload_rows(snapshot: Snapshot, width: int, phases: int) -> list[Line]:
                 " shows its kernels", "muted"
             )
         elif snapshot.status.live:
-            row.add("no step lines so far", "muted").add(
-                "; any program can print them: docs/step-lines.md", "muted"
-            )
+            row.add("no step lines yet; any program can print them: docs/step-lines.md", "muted")
         else:
             row.add("the run printed no step lines: no throughput, step times or loss", "muted")
         return [*rows, row]
@@ -84,12 +83,12 @@ def samples_rate(value: float | None) -> str:
 
 
 def progress_row(snapshot: Snapshot, work: Work, width: int) -> Line:
-    """Step of total, a bar, the share, the time left."""
+    """Step, total, bar, share and time left."""
     row = Line(width).add(" ")
     if work.step is None:
-        words = "waiting for the first step" if snapshot.status.live else "no step"
+        message = "waiting for the first step" if snapshot.status.live else "no step"
         row.add("step ", "muted").add(UNKNOWN, "muted").add("  ")
-        row.add(snapshot.phase or words, "muted")
+        row.add(snapshot.phase or message, "muted")
         return row
     name = "warm-up step " if work.warmup else "step "
     row.add(name, "muted").add(f"{work.step:,}", "strong")
@@ -108,11 +107,11 @@ def progress_row(snapshot: Snapshot, work: Work, width: int) -> Line:
 
 
 def log_rows(snapshot: Snapshot, options: Options, width: int, height: int) -> list[Line]:
-    """The end of the log, and the last event."""
-    most = max(1, height - 1) if options.message else 2 if height > 4 else 1
-    footer = event_rows(snapshot, options, width, most)
+    """The last log lines and the last event, in ``height`` rows."""
+    max_rows = max(1, height - 1) if options.message else 2 if height > 4 else 1
+    footer = event_rows(snapshot, options, width, max_rows)
     space = height - len(footer) - 1
-    # In three rows a second line says more than a heading, which is to stay where one looks back.
+    # In three rows a second log line is worth more than a heading, except in the past.
     least = 4 if snapshot.replay is None else 3
     if height < least or space < 1:
         rows, space = [], height - len(footer)
@@ -131,19 +130,19 @@ def log_rows(snapshot: Snapshot, options: Options, width: int, height: int) -> l
             row.add(" out ", "muted").add(fit(clean(entry.text), row.left), "text")
         rows.append(row)
     if not lines and space:
-        rows.append(Line(width).add("     nothing printed so far", "muted"))
+        rows.append(Line(width).add("     nothing printed yet", "muted"))
     while len(rows) < height - len(footer):
         rows.append(Line(width))
     return rows + footer
 
 
-def event_rows(snapshot: Snapshot, options: Options, width: int, most: int) -> list[Line]:
-    """The answer to a key, else the last event and the GPU it is of, in at most ``most`` rows."""
+def event_rows(snapshot: Snapshot, options: Options, width: int, max_rows: int) -> list[Line]:
+    """The message, else the last event and its GPU, in at most ``max_rows`` rows."""
     row = Line(width).add(" ")
     if options.message:
-        first, *rest = wrap(clean(options.message), width - 4, most)
+        first, *rest = wrap(clean(options.message), width - 4, max_rows)
         rows = [row.add("» ", "key").add(first, "strong")]
-        return [*rows, *(Line(width).to(3).add(each, "strong") for each in rest)]
+        return [*rows, *(Line(width).to(3).add(line, "strong") for line in rest)]
     event = snapshot.event
     if event is None:
         return [row.add("no events", "muted")]
@@ -153,19 +152,19 @@ def event_rows(snapshot: Snapshot, options: Options, width: int, most: int) -> l
         row.add(f"GPU {number_of(device)} ", "strong")
     row.add(f"{clean(event.kind)}: ", "warn")
     text, indent = clean(event.text), row.used
-    if cell_len(text) > row.left and most > 1:
-        first, *rest = wrap(text, width - indent - 1, most)
-        return [row.add(first), *(Line(width).to(indent).add(each) for each in rest)]
+    if cell_len(text) > row.left and max_rows > 1:
+        first, *rest = wrap(text, width - indent - 1, max_rows)
+        return [row.add(first), *(Line(width).to(indent).add(line) for line in rest)]
     return [row.add(text)]
 
 
 def event_columns(events: Sequence[EventRow], t: int, shown: Window) -> set[int]:
-    """The columns of the window in which something happened up to session time ``t``."""
-    found = set()
+    """The columns of the window with an event up to session time ``t``."""
+    columns = set()
     for event in reversed(events):
         if event.t < shown.start:
             break
         column = int((event.t - shown.start) / shown.column_ns)
         if event.t <= t and column < shown.columns:
-            found.add(column)
-    return found
+            columns.add(column)
+    return columns

@@ -1,4 +1,4 @@
-"""The live screen: one session, while it grows or when it is over."""
+"""The live screen: one session, during its run or after it."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from gpuwatch.tui.feed.snapshot import Snapshot, Unreadable
 from gpuwatch.tui.feed.view import View
 from gpuwatch.tui.live.head_rows import trouble_rows
 from gpuwatch.tui.live.keys import BINDINGS
-from gpuwatch.tui.live.page import Drawn, drawn
+from gpuwatch.tui.live.page import Page, page_of
 from gpuwatch.tui.live.rows import ZOOMS, Options
 from gpuwatch.tui.live.stopping import Stopping
 from gpuwatch.tui.live.time_travel import TimeTravel
@@ -32,7 +32,7 @@ _CONDITIONAL = ("over", "compare", "stop", "pause", "play", "grid")
 
 
 class LiveScreen(TimeTravel, Views, Stopping):
-    """Shows one session through a feed of its own."""
+    """Shows one session with a feed of its own."""
 
     BINDINGS: ClassVar[list[BindingType]] = BINDINGS
 
@@ -45,9 +45,9 @@ class LiveScreen(TimeTravel, Views, Stopping):
         now_ns: Callable[[], int] = time.time_ns,
         start: View | None = None,
     ) -> None:
-        """``follow``: go on with the next run of the study also where this one is over already.
+        """``follow``: open the next run of the study even if this run has already ended.
 
-        ``start``: what is looked at first.
+        ``start``: the first view.
         """
         super().__init__()
         self.path = path
@@ -57,11 +57,11 @@ class LiveScreen(TimeTravel, Views, Stopping):
         self.trouble: Unreadable | None = None
         self.options = Options()
         self._view = start or View()
-        self._held: Snapshot | None = None
-        self._watched = follow
-        self._awaiting = False
-        """The run is over, was watched, and its study goes on."""
-        self._drawn = Drawn([])
+        self._newest: Snapshot | None = None
+        self._follow = follow
+        self._waits_for_next = False
+        """Whether the screen waits for the next run of the study."""
+        self._page = Page([])
         self._keys_that_apply: frozenset[str] = frozenset()
         self._delivery: Delivery | None = None
         self._feed = Feed(lambda: path, self._post, refresh=refresh, now_ns=now_ns)
@@ -81,20 +81,20 @@ class LiveScreen(TimeTravel, Views, Stopping):
 
     def _ask(self, **changes: object) -> None:
         if changes.get("at") is not None:
-            # Whoever goes to another moment wants to see that one.
+            # Another moment can only be shown if the view is not paused.
             self.options = replace(self.options, paused=False)
         self._view = replace(self._view, **changes)  # type: ignore[arg-type]
         self._feed.ask(self._view)
 
     def take(self, news: News) -> None:
-        """Show what the feed has."""
+        """Show a snapshot or an error of the feed."""
         if isinstance(news, Unreadable):
             self.trouble = news
         else:
             self.trouble = None
             if self.snapshot is None and not news.goes_on:
                 self._zoom_to(len(ZOOMS) - 1)
-            self._held = news
+            self._newest = news
             if not news.goes_on:
                 self.options = replace(self.options, paused=False)
             if not self.options.paused or self.snapshot is None or news.view != self.snapshot.view:
@@ -103,36 +103,35 @@ class LiveScreen(TimeTravel, Views, Stopping):
             self.paint()
 
     def _show(self, news: Snapshot) -> None:
-        """Take a snapshot; when a run that was watched has ended, go on to the next of its
-        study."""
-        if self._watched and not news.goes_on:
+        """Use a snapshot; if the run has just ended, open the next one of its study."""
+        if self._follow and not news.goes_on:
             self.options = replace(self.options, message="")
-            self._awaiting = not self._stop_asked
-        self._watched = news.goes_on
+            self._waits_for_next = not self._stop_asked
+        self._follow = news.goes_on
         self.snapshot = news
-        if self._awaiting and news.replay is None:
-            self._to_next(news)
+        if self._waits_for_next and news.replay is None:
+            self._open_next(news)
         self.arrived(news)
 
     def _rows_of_time(self) -> tuple[int | None, int | None]:
-        return self._drawn.axis, self._drawn.bar
+        return self._page.axis, self._page.bar
 
-    def _to_next(self, news: Snapshot) -> None:
-        """Say what comes, or go there; not while another screen is over this one."""
-        found = news.ahead
-        if found is None:
-            self._awaiting = False
+    def _open_next(self, news: Snapshot) -> None:
+        """Announce the next run, or open it unless another screen is on top."""
+        runs = news.upcoming
+        if runs is None:
+            self._waits_for_next = False
             self.options = replace(self.options, message="")
-        elif found.awaited is not None:
-            coming = found.awaited
-            message = f"next: {clean(coming.label)}, run {coming.place} of {coming.total} …"
+        elif runs.pending is not None:
+            pending = runs.pending
+            message = f"next: {clean(pending.label)}, run {pending.place} of {pending.total} …"
             self.options = replace(self.options, message=message)
-        elif found.newest is not None and not self.options.paused and self.on_top:
-            self._awaiting = False
-            self.app.switch_screen(self._next_screen(found.newest))
+        elif runs.newest is not None and not self.options.paused and self.on_top:
+            self._waits_for_next = False
+            self.app.switch_screen(self._next_screen(runs.newest))
 
     def _next_screen(self, path: Path) -> LiveScreen:
-        """The screen of another run of the study, on which the same is looked at."""
+        """The screen of another run, with the same view."""
         start = replace(self._view, at=None, playing=False)
         screen = LiveScreen(
             path, follow=True, refresh=self._refresh, now_ns=self._now_ns, start=start
@@ -141,7 +140,7 @@ class LiveScreen(TimeTravel, Views, Stopping):
         return screen
 
     def paint(self) -> None:
-        """Draw what is known."""
+        """Draw the snapshot."""
         width, height = self.room
         if height < 1:
             return
@@ -151,7 +150,7 @@ class LiveScreen(TimeTravel, Views, Stopping):
                 rows = trouble_rows(self.trouble.trouble, width)
                 lines[-len(rows) :] = rows
         else:
-            lines = self._waiting(width)
+            lines = self._loading_rows(width)
         self.show(lines)
         self._refresh_keys()
 
@@ -182,31 +181,30 @@ class LiveScreen(TimeTravel, Views, Stopping):
     def _lines(self, snapshot: Snapshot, width: int, height: int) -> list[Line]:
         if not self._view.roofline:
             self._fit_panels()
-            self._drawn = drawn(snapshot, self.options, width, height)
-            return self._drawn.lines
+            self._page = page_of(snapshot, self.options, width, height)
+            return self._page.lines
         from gpuwatch.tui.live.roofline_rows import roofline_rows
 
         return roofline_rows(snapshot, self.options, width, height)
 
-    def _waiting(self, width: int) -> list[Line]:
+    def _loading_rows(self, width: int) -> list[Line]:
         title = Line(width).add(" gpuwatch ", "brand").add(clean(self.path.name), "strong")
         if self.trouble is None:
             return [title, Line(width), Line(width).add(" reading the session …", "muted")]
         rows = [title, Line(width)]
         return rows + trouble_rows(self.trouble.trouble, width)
 
-    # What keys do.
+    # Actions of the keys.
 
     def action_pause(self) -> None:
-        """Hold the view of a run that goes on; of one that is over, or of an earlier moment, play
-        or stop playing."""
+        """Pause or resume the view of a live run; otherwise play or stop."""
         if self.snapshot is not None and (self.travelling or not self.snapshot.goes_on):
             self.action_play()
             return
         paused = not self.options.paused
         self.options = replace(self.options, paused=paused)
-        if not paused and self._held is not None:
-            self.snapshot = self._held
+        if not paused and self._newest is not None:
+            self.snapshot = self._newest
         self.paint()
 
     def action_log(self) -> None:
@@ -216,7 +214,7 @@ class LiveScreen(TimeTravel, Views, Stopping):
 
     def action_processes(self) -> None:
         if self.snapshot is None and self.trouble is not None:
-            return  # nothing will ever be read
+            return  # the session is unreadable
         from gpuwatch.tui.processes.page import ProcessScreen
 
         self.app.push_screen(ProcessScreen(lambda: self.snapshot))
@@ -233,7 +231,7 @@ class LiveScreen(TimeTravel, Views, Stopping):
         self.app.push_screen(KernelsScreen(self.path))
 
     def action_compare(self) -> None:
-        """Compare the study: when the run is over, or so far where others of it came before."""
+        """Compare the study, if the run has ended or the study has other sessions."""
         over = self.snapshot is not None and not self.snapshot.goes_on
         if over or (len(sessions_in(self.path.parent)) > 1 and place(self.path) is not None):
             self.gpuwatch.compare_with_study(self.path)
@@ -252,14 +250,14 @@ class LiveScreen(TimeTravel, Views, Stopping):
         self._say(await export_report([self.path]))
 
     def action_over(self) -> None:
-        """Of all GPUs open one; of a run that is over go to the sessions."""
+        """Open the selected GPU of the grid; after the run go to the sessions."""
         if self._view.grid:
             self._ask_columns(grid=False)
         elif self.snapshot is not None and not self.snapshot.goes_on:
             self.gpuwatch.go_home(self.path)
 
     def action_back(self) -> None:
-        if self._narrow():
+        if self._close_view():
             return
         if self.options.message and not self.travelling:
             self._say("")

@@ -1,4 +1,4 @@
-"""Ending a run from the live screen: the question, the command, and leaving meanwhile."""
+"""Stopping a run from the live screen."""
 
 from __future__ import annotations
 
@@ -22,43 +22,43 @@ class Stopping(CanvasScreen):
     path: Path
     snapshot: Snapshot | None
     _stop_asked = False
-    """The stop command was started, and has not failed."""
+    """Whether the stop command was started and has not failed."""
     _stopping: Worker[None] | None = None
     _leaving = False
 
     @abstractmethod
     def _say(self, message: str) -> None:
-        """Show a message in the foot."""
+        """Show a message in the last rows."""
 
     def action_leave(self) -> None:
-        """Leave; where a stop was asked for, once that is done or on the second time."""
+        """Leave; during a stop, leave after it, or at once if called again."""
         worker = self._stopping
         if worker is not None and worker.is_running and not self._leaving:
             self._leaving = True
-            self._say("stopping, then leaving …; once more leaves now")
+            self._say("stopping, then leaving …; q again leaves now")
             return
         self.gpuwatch.leave(self.path, self.snapshot, stopped=self._stop_asked)
 
     def action_stop(self) -> None:
-        """Ask whether to stop the run."""
+        """Stop the run after a confirmation."""
         if self.gpuwatch.look.read_only:
             self._say(READ_ONLY)
         elif self.snapshot is None or not self.snapshot.goes_on:
             self._say("the run is over already")
         else:
-            known = self.snapshot.place
-            what = self.path.parent if known is not None and known.to_come else self.path
-            self.ask(stop_question(known), lambda: self._begin_stop(what))
+            place = self.snapshot.place
+            target = self.path.parent if place is not None and place.to_come else self.path
+            self.ask(stop_question(place), lambda: self._begin_stop(target))
 
-    def _begin_stop(self, what: Path) -> None:
+    def _begin_stop(self, target: Path) -> None:
         self._say("stopping the run …")
         self._stop_asked = True
-        self._stopping = self.run_worker(self._stop(what), exclusive=True)
+        self._stopping = self.run_worker(self._stop(target), exclusive=True)
 
-    async def _stop(self, what: Path) -> None:
-        outcome = await commands.run("stop", str(what), outlives=True)
+    async def _stop(self, target: Path) -> None:
+        outcome = await commands.run("stop", str(target), outlives=True)
         self._stop_asked = outcome.good
-        self._say("" if outcome.good else f"could not stop it: {outcome.complaint}")
+        self._say("" if outcome.good else f"cannot stop the run: {outcome.complaint}")
         if self._leaving and outcome.good:
             self.gpuwatch.leave(self.path, self.snapshot, stopped=True)
         self._leaving = False

@@ -1,4 +1,4 @@
-"""The runs of a study side by side, and the comparison so far."""
+"""The runs of a study and the comparison so far, as rows of text."""
 
 from __future__ import annotations
 
@@ -30,42 +30,45 @@ VERDICTS = {
     "invalid": ("✗", "bad"),
     "described": ("·", "text"),
 }
-"""A mark and a colour for each verdict, the same as on the compare screen."""
-_OPEN = frozenset({TO_COME, "queued", "starting", "running"})
-"""States of runs without which a verdict is one so far."""
-_LABEL = 24
-"""Columns of an environment's name."""
-_BLOCKS = 12
-"""Columns of what the comparison rests on, in part of a row."""
-_FARTHEST = 1e4
-"""A relative change beyond which only a broken file goes."""
+"""A mark and a colour role for each verdict, as on the compare screen."""
+_UNFINISHED = frozenset({TO_COME, "queued", "starting", "running"})
+"""States of unfinished runs."""
+_LABEL_WIDTH = 24
+"""Most columns of an environment's name."""
+_BLOCKS_WIDTH = 12
+"""Columns of the number of blocks in a short comparison."""
+_MAX_CHANGE = 1e4
+"""Largest relative change that is shown: a larger one comes from a damaged file."""
 
 
-def strip_rows(strip: StudyStrip, width: int, most: int) -> list[Line]:
-    """The order of the plan, a mark for each run, block by block; below it the comparison so far.
+def strip_rows(strip: StudyStrip, width: int, max_rows: int) -> list[Line]:
+    """A mark for each run by block, and below it the comparison so far.
 
-    At most ``most`` rows; in a single one both stand beside each other.
+    At most ``max_rows`` rows; a single row has both.
     """
     counts = _counts(strip.runs)
-    if most < 2 or not strip.found:
-        told = _short(strip, width) if strip.found else counts
+    if max_rows < 2 or not strip.contrasts:
+        comparison = _comparison_row(strip, width) if strip.contrasts else counts
         row = Line(width).add(" study ", "muted")
-        row.join(_runs(strip, max(width // 2 - 7, width - told.used - 11)))
+        row.join(_runs(strip, max(width // 2 - 7, width - comparison.used - 11)))
         room = row.left - 3
-        told = _short(strip, room) if strip.found else counts
-        return [row.to(width - told.used - 1).join(told) if told.used <= room else row]
+        comparison = _comparison_row(strip, room) if strip.contrasts else counts
+        if comparison.used > room:
+            return [row]
+        return [row.to(width - comparison.used - 1).join(comparison)]
     row = Line(width).add(" study ", "muted").join(_runs(strip, width - counts.used - 10))
     rows = [row.to(width - counts.used - 1).join(counts)]
-    shown = strip.found[: most - 1 if len(strip.found) < most else max(1, most - 2)]
-    rows += [_contrast(each, strip, width) for each in shown]
-    if len(shown) < len(strip.found) and len(rows) < most:
-        more = len(strip.found) - len(shown)
+    all_fit = len(strip.contrasts) < max_rows
+    shown = strip.contrasts[: max_rows - 1 if all_fit else max(1, max_rows - 2)]
+    rows += [_contrast(contrast, strip, width) for contrast in shown]
+    if len(shown) < len(strip.contrasts) and len(rows) < max_rows:
+        more = len(strip.contrasts) - len(shown)
         rows.append(Line(width).add(f"       and {more} more so far: ", "muted").add("c", "key"))
     return rows
 
 
 def _runs(strip: StudyStrip, width: int) -> Line:
-    """The longest way of naming the runs that fits; where none does, those around the own one."""
+    """The runs in the longest form that fits; if none does, those around the own run."""
     for named, numbered in ((True, True), (False, True), (False, False)):
         row = _row(strip, range(len(strip.runs)), named, numbered)
         if row.used <= width:
@@ -87,7 +90,7 @@ def _row(strip: StudyStrip, shown: Sequence[int], named: bool, numbered: bool) -
         for at in places:
             run = strip.runs[at]
             if named:
-                row.add(f"{fit(clean(run.label), _LABEL)} ", "muted")
+                row.add(f"{fit(clean(run.label), _LABEL_WIDTH)} ", "muted")
             mark, role = _MARKS.get(run.state, ("?", "warn"))
             row.add(f"[{mark}]" if at == strip.at else mark, role)
             row.add(" " * named)
@@ -106,57 +109,63 @@ def _counts(runs: Sequence[StudyRun]) -> Line:
     return row
 
 
-def _contrast(found: Contrast, strip: StudyStrip, width: int) -> Line:
-    """One environment against its baseline: verdict, estimate, interval, what it rests on."""
-    mark, role = VERDICTS[found.kind]
+def _contrast(contrast: Contrast, strip: StudyStrip, width: int) -> Line:
+    """One environment against its baseline: verdict, estimate, interval, number of blocks."""
+    mark, role = VERDICTS[contrast.kind]
     row = Line(width).add("       ").add(f"{mark} ", role)
-    several = len({each.case for each in strip.found}) > 1
-    row.add(f"{fit(clean(found.case), _LABEL)}: " if several else "", "muted")
-    row.add(fit(clean(found.other), _LABEL), "strong").add(" against ", "muted")
-    row.add(fit(clean(found.baseline), _LABEL), "text").add(": ", "muted")
-    if strip.blocks is not None and found.pairs == 0 and found.estimate is None:
-        return row.add("no block of both is complete so far", "muted")
-    row.add(_verdict(found, strip), role)
-    row.add(f"  {_signed(found.estimate)} %" if _known(found.estimate) else "", "strong")
-    if _known(found.low) and _known(found.high):
-        row.add(f" ({_signed(found.low)} to {_signed(found.high)})", "text")
-    return row.add(f"  {_rests(found, strip)}", "muted")
+    several = len({item.case for item in strip.contrasts}) > 1
+    row.add(f"{fit(clean(contrast.case), _LABEL_WIDTH)}: " if several else "", "muted")
+    row.add(fit(clean(contrast.other), _LABEL_WIDTH), "strong").add(" against ", "muted")
+    row.add(fit(clean(contrast.baseline), _LABEL_WIDTH), "text").add(": ", "muted")
+    if strip.blocks is not None and contrast.pairs == 0 and contrast.estimate is None:
+        return row.add("no complete block yet", "muted")
+    row.add(_verdict(contrast, strip), role)
+    row.add(
+        f"  {_signed(contrast.estimate)} %" if _is_plausible(contrast.estimate) else "", "strong"
+    )
+    if _is_plausible(contrast.low) and _is_plausible(contrast.high):
+        row.add(f" ({_signed(contrast.low)} to {_signed(contrast.high)})", "text")
+    return row.add(f"  {_evidence(contrast, strip)}", "muted")
 
 
-def _verdict(found: Contrast, strip: StudyStrip) -> str:
-    if found.kind == "described":
+def _verdict(contrast: Contrast, strip: StudyStrip) -> str:
+    if contrast.kind == "described":
         return "no verdict"
-    return f"{found.kind} so far" if any(run.state in _OPEN for run in strip.runs) else found.kind
+    return (
+        f"{contrast.kind} so far"
+        if any(run.state in _UNFINISHED for run in strip.runs)
+        else contrast.kind
+    )
 
 
-def _rests(found: Contrast, strip: StudyStrip) -> str:
-    """How much of the study that is: ``4 of 7 blocks``."""
+def _evidence(contrast: Contrast, strip: StudyStrip) -> str:
+    """The data of the comparison: ``4 of 7 blocks``."""
     if strip.blocks is None:
         return "one run each"
-    return f"{found.pairs} of {strip.blocks} blocks"
+    return f"{contrast.pairs} of {strip.blocks} blocks"
 
 
-def _short(strip: StudyStrip, width: int) -> Line:
-    """The comparison so far in part of a row, as many of the environments as fit."""
+def _comparison_row(strip: StudyStrip, width: int) -> Line:
+    """The comparison so far in ``width`` columns, with as many environments as fit."""
     row = Line(width)
-    for found in strip.found:
-        mark, role = VERDICTS[found.kind]
-        change = f" {_signed(found.estimate)} %" if _known(found.estimate) else ""
-        word = f" {found.kind}" if found.kind != "described" else ""
+    for contrast in strip.contrasts:
+        mark, role = VERDICTS[contrast.kind]
+        change = f" {_signed(contrast.estimate)} %" if _is_plausible(contrast.estimate) else ""
+        word = f" {contrast.kind}" if contrast.kind != "described" else ""
         gap = "  " if row.used else ""
-        room = row.left - len(gap + word + change) - 2 - _BLOCKS
+        room = row.left - len(gap + word + change) - 2 - _BLOCKS_WIDTH
         if room < 6 and row.used:
             break
         row.add(gap).add(f"{mark} ", role)
-        row.add(fit(clean(found.other), max(4, min(room, _LABEL))), "strong")
+        row.add(fit(clean(contrast.other), max(4, min(room, _LABEL_WIDTH))), "strong")
         row.add(word, role).add(change, "text")
-    pairs = max(found.pairs for found in strip.found)
+    pairs = max(contrast.pairs for contrast in strip.contrasts)
     blocks = "" if strip.blocks is None else f", {pairs}/{strip.blocks} blocks"
     return row.add(blocks if len(blocks) <= row.left else "", "muted")
 
 
-def _known(value: float | None) -> bool:
-    return value is not None and abs(value) <= _FARTHEST
+def _is_plausible(value: float | None) -> bool:
+    return value is not None and abs(value) <= _MAX_CHANGE
 
 
 def _signed(value: float | None) -> str:

@@ -1,4 +1,4 @@
-"""The row that says which moment of a session is looked at: pure functions of the snapshot."""
+"""The row with the position in the session: pure functions of the snapshot."""
 
 from __future__ import annotations
 
@@ -11,22 +11,20 @@ from gpuwatch.tui.feed.view import Replay
 from gpuwatch.tui.widgets.line import Line
 
 _ROUTINE = "epoch"
-"""Events of so many that they are passed over where there are others."""
+"""Kind of frequent events, which are skipped if there are others."""
 
 
 def position_row(snapshot: Snapshot, width: int) -> Line:
-    """The whole session as a bar with its events, the position, the length and the speed.
-
-    For a snapshot with ``replay``.
-    """
+    """The session as a bar with its events, the position, length and speed; empty without
+    ``snapshot.replay``."""
     replay = snapshot.replay
     if replay is None:
         return Line(width)
-    left, right = _beside(replay, width)
+    left, right = _side_texts(replay, width)
     columns = slider(snapshot, width)
     row = Line(width).add(f" {left} ", "strong")
     at = _column(replay.position_ns, replay.length_ns, len(columns))
-    marks = {_column(each.t, replay.length_ns, len(columns)) for each in notable(snapshot.events)}
+    marks = {_column(event.t, replay.length_ns, len(columns)) for event in notable(snapshot.events)}
     for column in range(len(columns)):
         if column == at:
             row.add("●", "key")
@@ -41,12 +39,12 @@ def slider(snapshot: Snapshot, width: int) -> range:
     """The columns of the bar in :func:`position_row`."""
     if snapshot.replay is None:
         return range(0)
-    left, right = _beside(snapshot.replay, width)
+    left, right = _side_texts(snapshot.replay, width)
     return range(len(left) + 2, max(len(left) + 3, width - len(right) - 2))
 
 
-def _beside(replay: Replay, width: int) -> tuple[str, str]:
-    """What stands on both sides of the bar, as wide for every position."""
+def _side_texts(replay: Replay, width: int) -> tuple[str, str]:
+    """The texts left and right of the bar; their width is the same for every position."""
     length = clock_time(replay.length_ns / NS)
     position = clock_time(replay.position_ns / NS).rjust(len(length))
     playing = "playing" if replay.playing else "stopped"
@@ -61,23 +59,20 @@ def _column(t: int, length: int, columns: int) -> int:
 
 
 def speed_text(speed: float | None) -> str:
-    """``4x``, ``1/4x``, or ``max``: as fast as it draws."""
+    """``4x``, ``1/4x``, or ``max``: as fast as possible."""
     if speed is None:
         return "max"
     return f"{speed:g}x" if speed >= 1 else f"1/{1 / speed:g}x"
 
 
 def notable(events: Sequence[EventRow]) -> Sequence[EventRow]:
-    """The events without the routine ones, if there are others."""
-    found = [event for event in events if event.kind != _ROUTINE]
-    return found or events
+    """The events without frequent ones, if there are others."""
+    notable_events = [event for event in events if event.kind != _ROUTINE]
+    return notable_events or events
 
 
-def ago(snapshot: Snapshot) -> str:
-    """For the title: ``2:10 ago`` of a run that goes on, ``replay`` of one that is over.
-
-    Empty for a snapshot of now.
-    """
+def age_text(snapshot: Snapshot) -> str:
+    """``2:10 ago`` for a live run, ``replay`` for a finished one; empty at the newest moment."""
     replay = snapshot.replay
     if replay is None:
         return ""

@@ -1,1 +1,1 @@
-"""The screens as lines of words, without Textual."""
+"""The screens as plain lines of text, without Textual."""

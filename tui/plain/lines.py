@@ -1,6 +1,6 @@
-"""What a screen shows, as a line of words: for screen readers, logs and poor terminals.
+"""Snapshots as lines of text: for screen readers, logs and simple terminals.
 
-No mark stands for a word, an unknown number is left out, and a unit stands behind each number.
+There are words in place of symbols, every number has a unit, and unknown numbers are left out.
 """
 
 from __future__ import annotations
@@ -27,20 +27,20 @@ _MEMORY = {"gpu": "hw.gpu.memory.usage", "cpu": "hw.memory.usage"}
 
 
 def status_line(snapshot: Snapshot) -> str:
-    """One moment of a session: time, state, progress, the gauges, the devices of the run."""
+    """One snapshot: time, state, progress, the gauges, the devices of the run."""
     state = snapshot.status.state.value
     parts = [f"{clock_time(snapshot.t / NS)} {state}{_phase(snapshot)}"]
     if snapshot.silent_seconds is not None:
         parts.append(f"nothing recorded for {clock_time(snapshot.silent_seconds)}")
     parts += _work(snapshot)
-    parts += [told for gauge in snapshot.gauges[1:] if (told := _gauge(gauge))]
+    parts += [text for gauge in snapshot.gauges[1:] if (text := _gauge(gauge))]
     gpus = [gpu for gpu in snapshot.gpus if gpu.row.used] or list(snapshot.gpus)
     others = [device for device in snapshot.devices if device.row.kind == "cpu"]
     return "; ".join([", ".join(parts), *devices_words([*gpus, *others])])
 
 
 def title_line(snapshot: Snapshot) -> str:
-    """What runs where, and its place in its study."""
+    """Workload, environment, and number of the run in its study."""
     if snapshot.machine_only:
         return "this machine"
     where = f" in {clean(snapshot.environment)}" if snapshot.environment else ""
@@ -50,16 +50,16 @@ def title_line(snapshot: Snapshot) -> str:
 
 
 def warning_lines(alerts: Sequence[Alert], before: Sequence[Alert]) -> list[str]:
-    """What was not told ``before``; an alert whose numbers have changed is the same one."""
-    known = {(each.kind, each.device) for each in before}
-    new = [each for each in alerts if (each.kind, each.device) not in known]
-    return [f"warning: {clean(each.text)}" for each in new]
+    """The warnings that are not in ``before``; kind and device identify a warning."""
+    known = {(alert.kind, alert.device) for alert in before}
+    new = [alert for alert in alerts if (alert.kind, alert.device) not in known]
+    return [f"warning: {clean(alert.text)}" for alert in new]
 
 
 def end_lines(snapshot: Snapshot) -> list[str]:
-    """How a run ended, and how to fix what went wrong."""
-    after = clock_time(snapshot.t / NS)
-    lines = [f"the run is over after {after}: {clean(snapshot.status.text)}"]
+    """How a run ended, with its error and a hint."""
+    duration = clock_time(snapshot.t / NS)
+    lines = [f"the run is over after {duration}: {clean(snapshot.status.text)}"]
     if snapshot.trouble is not None:
         lines.append(f"error: {clean(snapshot.trouble.text)}")
         if snapshot.trouble.hint:
@@ -68,8 +68,8 @@ def end_lines(snapshot: Snapshot) -> list[str]:
 
 
 def devices_words(devices: list[DeviceNow]) -> list[str]:
-    """Each device with what is known of it."""
-    return [told for device in devices if (told := _device(device))]
+    """The known values of each device."""
+    return [text for device in devices if (text := _device(device))]
 
 
 def _phase(snapshot: Snapshot) -> str:
@@ -110,12 +110,12 @@ def _gauge(gauge: Gauge) -> str:
 def _device(device: DeviceNow) -> str:
     kind = device.row.kind
     parts = []
-    use = device.value(f"hw.{kind}.utilization")
-    if use is not None:
-        parts.append(percent(use))
+    utilization = device.value(f"hw.{kind}.utilization")
+    if utilization is not None:
+        parts.append(percent(utilization))
     used, total = device.value(_MEMORY.get(kind, "")), memory_total(device)
     if used is not None:
-        parts.append(f"memory {_of(used, total)}")
+        parts.append(f"memory {_of_total(used, total)}")
     watts = device.value(f"hw.{kind}.power")
     if watts is not None:
         limit = attribute(device, "power.limit")
@@ -127,9 +127,6 @@ def _device(device: DeviceNow) -> str:
     return f"{name} {', '.join(parts)}" if parts else ""
 
 
-def _of(used: float, total: float | None) -> str:
-    shown, unit = binary_parts(used)
-    if total is None:
-        return f"{shown} {unit}"
-    whole, of_unit = binary_parts(total)
-    return f"{shown} {unit} of {whole} {of_unit}"
+def _of_total(used: float, total: float | None) -> str:
+    text = " ".join(binary_parts(used))
+    return text if total is None else f"{text} of {' '.join(binary_parts(total))}"

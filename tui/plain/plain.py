@@ -1,6 +1,6 @@
-"""The screens without a screen: a line for each interval on standard output, in words.
+"""``--plain``: one line of text per interval on standard output.
 
-Nothing is drawn and no key is read, so that it works through pipes and for screen readers.
+Nothing is drawn and no key is read, so that it works with pipes and screen readers.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from gpuwatch.session.study.progress import recorder_alive, tally
 from gpuwatch.tui.feed.collector import Collector
 from gpuwatch.tui.feed.feed import Feed
 from gpuwatch.tui.feed.hardware.devices_now import DevicesNow
-from gpuwatch.tui.feed.next_run import ahead, goes_on
+from gpuwatch.tui.feed.next_run import goes_on, upcoming_runs
 from gpuwatch.tui.feed.snapshot import Snapshot, Unreadable
 from gpuwatch.tui.feed.view import View
 from gpuwatch.tui.messages import farewell
@@ -30,23 +30,23 @@ from gpuwatch.tui.plain.lines import (
     title_line,
     warning_lines,
 )
-from gpuwatch.tui.widgets.graph import longer
+from gpuwatch.tui.widgets.graph import readable_duration
 
 INTERVAL_SECONDS = 10.0
-"""Between two lines, where nobody asked for another time."""
-_LOOK_SECONDS = 1.0
-"""How soon the end of a run and a new warning are told."""
+"""Default time between two lines."""
+_REFRESH_SECONDS = 1.0
+"""Longest delay of a new warning and of the end of a run."""
 _SUMMARY_SECONDS = 30.0
-"""How long the summary of a run that has just ended is waited for."""
-_LINES = 30
-"""Of a replay whose interval nobody named."""
+"""Longest wait for the summary after the last run."""
+_REPLAY_LINES = 30
+"""Number of lines of a replay with the default interval."""
 _VIEW = View(seconds=10, columns=1)
 
 Say = Callable[[str], None]
 
 
-def say_aloud(text: str) -> None:
-    """A line on standard output, at once."""
+def print_line(text: str) -> None:
+    """Write a line to standard output and flush it."""
     print(text, flush=True)
 
 
@@ -54,22 +54,23 @@ def watch(
     path: Path,
     interval: float = INTERVAL_SECONDS,
     *,
-    onward: bool = False,
-    say: Say = say_aloud,
+    follow: bool = False,
+    say: Say = print_line,
 ) -> int:
-    """Follow a run, and where its study goes on or ``onward`` is set the next ones, to their end.
+    """Follow a run and the next ones of its study to their end, a line every ``interval`` seconds.
 
-    Returns the exit code: 130 where Ctrl-C left the run.
+    ``follow``: continue with the next runs also if the session cannot be read any more.
+    Returns the exit code: 130 after Ctrl-C.
 
     Raises:
-        NotASession, NewerSchema, StorageError: the file is no session that can be read.
+        NotASession, NewerSchema, StorageError: the session cannot be read.
     """
     SessionReader(path).close()
     snapshot: Snapshot | None = None
     try:
         while True:
-            snapshot = _to_its_end(path, interval, say)
-            following = _next(path, say) if snapshot is not None or onward else None
+            snapshot = _follow_run(path, interval, say)
+            following = _next_run(path, say) if snapshot is not None or follow else None
             if following is None:
                 break
             path = following
@@ -79,22 +80,22 @@ def watch(
         for line in farewell(path, known, live=live, study_goes_on=goes_on(path.parent)):
             say(line)
         return ExitCode.INTERRUPTED
-    _summary(path.parent, say)
+    _say_summary(path.parent, say)
     return ExitCode.DONE
 
 
-def replay(path: Path, interval: float | None = None, *, say: Say = say_aloud) -> int:
-    """A saved session as it went, a line for each interval of its time, without waiting.
+def replay(path: Path, interval: float | None = None, *, say: Say = print_line) -> int:
+    """Print a saved session without delay, a line every ``interval`` seconds of its time.
 
     Raises:
-        NotASession, NewerSchema, StorageError: the file is no session that can be read.
+        NotASession, NewerSchema, StorageError: the session cannot be read.
     """
     with SessionReader(path) as reader:
         whole = Collector(reader, time.time_ns)
         whole.update()
         last = whole.snapshot(_VIEW)
         say(title_line(last))
-        step = int((interval or longer(last.t / NS / _LINES)) * NS)
+        step = int((interval or readable_duration(last.t / NS / _REPLAY_LINES)) * NS)
         past = PastReader(reader, 0)
         collector = Collector(past, time.time_ns)
         for t in range(step, last.t, step):
@@ -105,29 +106,29 @@ def replay(path: Path, interval: float | None = None, *, say: Say = say_aloud) -
     if not last.status.live:
         for line in end_lines(last):
             say(line)
-    _summary(path.parent, say)
+    _say_summary(path.parent, say)
     return ExitCode.DONE
 
 
-def devices(interval: float = INTERVAL_SECONDS, *, say: Say = say_aloud) -> int:
-    """The devices of this machine, until Ctrl-C."""
+def devices(interval: float = INTERVAL_SECONDS, *, say: Say = print_line) -> int:
+    """Print the devices of this machine every ``interval`` seconds until Ctrl-C."""
     news: SimpleQueue[Snapshot | Unreadable] = SimpleQueue()
     source = DevicesNow(news.put)
     source.look_at(View())
     try:
         source.start()
-        named, due = False, 0.0
+        listed, due = False, 0.0
         while True:
-            found = _newest(news)
-            if isinstance(found, Unreadable):
-                raise GpuwatchError(found.trouble.text, found.trouble.hint)
-            if not named:
-                named = True
-                for device in found.devices:
+            snapshot = _newest(news)
+            if isinstance(snapshot, Unreadable):
+                raise GpuwatchError(snapshot.trouble.text, snapshot.trouble.hint)
+            if not listed:
+                listed = True
+                for device in snapshot.devices:
                     say(f"{device.row.id}: {clean(device.row.name)}")
-                if found.no_gpu:
-                    say(f"no GPU: {clean(found.no_gpu)}")
-            words = "; ".join(devices_words(list(found.devices)))
+                if snapshot.no_gpu:
+                    say(f"no GPU: {clean(snapshot.no_gpu)}")
+            words = "; ".join(devices_words(list(snapshot.devices)))
             if words and time.monotonic() >= due:
                 due = time.monotonic() + interval
                 say(f"{time.strftime('%H:%M:%S')} {words}")
@@ -137,64 +138,64 @@ def devices(interval: float = INTERVAL_SECONDS, *, say: Say = say_aloud) -> int:
         source.close()
 
 
-def _to_its_end(path: Path, interval: float, say: Say) -> Snapshot | None:
-    """Lines on one run until it is over; its last moment, ``None`` where it cannot be read."""
+def _follow_run(path: Path, interval: float, say: Say) -> Snapshot | None:
+    """Print one run until its end; returns the last snapshot, ``None`` if it is unreadable."""
     news: SimpleQueue[Snapshot | Unreadable] = SimpleQueue()
-    feed = Feed(lambda: path, news.put, refresh=min(_LOOK_SECONDS, interval))
+    feed = Feed(lambda: path, news.put, refresh=min(_REFRESH_SECONDS, interval))
     feed.ask(_VIEW)
     feed.start()
     try:
         due = 0.0
         before: Snapshot | None = None
         while True:
-            found = _newest(news)
-            if isinstance(found, Unreadable):
-                say(f"{path}: {clean(found.trouble.text)}")
+            snapshot = _newest(news)
+            if isinstance(snapshot, Unreadable):
+                say(f"{path}: {clean(snapshot.trouble.text)}")
                 return None
             if before is None:
-                say(title_line(found))
-            for line in warning_lines(found.alerts, before.alerts if before else ()):
+                say(title_line(snapshot))
+            for line in warning_lines(snapshot.alerts, before.alerts if before else ()):
                 say(line)
-            ended = not found.status.live
-            changed = before is None or before.status.state is not found.status.state
+            ended = not snapshot.status.live
+            changed = before is None or before.status.state is not snapshot.status.state
             if ended or changed or time.monotonic() >= due:
                 due = time.monotonic() + interval
-                say(status_line(found))
+                say(status_line(snapshot))
             if ended:
-                for line in end_lines(found):
+                for line in end_lines(snapshot):
                     say(line)
-                return found
-            before = found
+                return snapshot
+            before = snapshot
     finally:
         feed.close()
 
 
 def _newest(news: SimpleQueue[Snapshot | Unreadable]) -> Snapshot | Unreadable:
-    """What came last; waits for the first."""
-    found = news.get()
+    """The newest item of the queue; waits for one."""
+    newest = news.get()
     while not news.empty():
-        found = news.get()
-    return found
+        newest = news.get()
+    return newest
 
 
-def _next(path: Path, say: Say) -> Path | None:
-    """The run after ``path``, once it has begun; ``None`` where none comes."""
-    awaited = None
-    while (found := ahead(path)) is not None and goes_on(path.parent):
-        if found.newest is not None:
-            return found.newest
-        if found.awaited is not None and found.awaited != awaited:
-            awaited = found.awaited
-            say(f"next: {clean(awaited.label)}, run {awaited.place} of {awaited.total}")
-        time.sleep(_LOOK_SECONDS / 2)
+def _next_run(path: Path, say: Say) -> Path | None:
+    """Wait for the run after ``path`` to start; ``None``: there is none."""
+    announced = None
+    while (runs := upcoming_runs(path)) is not None and goes_on(path.parent):
+        if runs.newest is not None:
+            return runs.newest
+        if runs.pending is not None and runs.pending != announced:
+            announced = runs.pending
+            say(f"next: {clean(announced.label)}, run {announced.place} of {announced.total}")
+        time.sleep(_REFRESH_SECONDS / 2)
     return None
 
 
-def _summary(folder: Path, say: Say) -> None:
-    """How all runs of a study did, and where their summary is."""
+def _say_summary(folder: Path, say: Say) -> None:
+    """Print the states of all runs of a study and the path of its summary."""
     deadline = time.monotonic() + _SUMMARY_SECONDS
     while recorder_alive(folder) and time.monotonic() < deadline:
-        time.sleep(_LOOK_SECONDS / 5)
+        time.sleep(_REFRESH_SECONDS / 5)
     runs = tally(folder)
     if runs:
         say(runs)

@@ -11,7 +11,7 @@ from textual.binding import Binding, BindingType
 from gpuwatch.core.text import clean
 from gpuwatch.tui.feed.delivery import Delivery, News
 from gpuwatch.tui.feed.hardware.devices_now import DevicesNow
-from gpuwatch.tui.feed.processes import some_may_be_left_out
+from gpuwatch.tui.feed.processes import may_be_truncated
 from gpuwatch.tui.feed.snapshot import Snapshot
 from gpuwatch.tui.live.head_rows import title_row, warning_rows
 from gpuwatch.tui.processes.rows import ORDERS, in_order, process_rows, unknown_rows
@@ -140,7 +140,7 @@ class MachineProcessScreen(ProcessScreen):
 
 
 def _summary(snapshot: Snapshot, width: int) -> Line:
-    least = "at least " * some_may_be_left_out(snapshot.processes)
+    least = "at least " * may_be_truncated(snapshot.processes)
     on = sum(1 for each in snapshot.processes if each.gpus)
     own = sum(1 for each in snapshot.processes if each.owned)
     count = len(snapshot.processes)

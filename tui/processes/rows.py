@@ -8,7 +8,7 @@ from dataclasses import replace
 from gpuwatch.core.lazy_dataclass import dataclass
 from gpuwatch.core.text import clean
 from gpuwatch.core.units import NS, UNKNOWN, binary, clock_time, percent
-from gpuwatch.tui.feed.processes import ProcessNow, some_may_be_left_out
+from gpuwatch.tui.feed.processes import ProcessNow, may_be_truncated
 from gpuwatch.tui.widgets.cells import pad
 from gpuwatch.tui.widgets.line import Line
 
@@ -67,7 +67,7 @@ def process_rows(
     fitting = shown if len(shown) <= most else shown[: most - 1]
     rows = [_heading(columns, width), *(_row(each, columns, width) for each in fitting)]
     if len(fitting) < len(shown):
-        least = "at least " * some_may_be_left_out(processes)
+        least = "at least " * may_be_truncated(processes)
         more = f"{least}{len(shown) - len(fitting)}"
         rows.append(Line(width).add(f"     {more} more, press ", "muted").add("p", "key"))
     return rows

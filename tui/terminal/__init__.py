@@ -1,1 +1,1 @@
-"""Between Textual and the terminal."""
+"""The terminal below Textual."""

@@ -1,4 +1,4 @@
-"""The terminal under the screens: what to do when it is lost, or can show only ASCII."""
+"""The terminal: output in ASCII, and the end of the app when the terminal is lost."""
 
 from __future__ import annotations
 
@@ -23,13 +23,14 @@ _HANDLED = (
     *(signal.SIGHUP, signal.SIGINT, signal.SIGTERM),
     *(signal.SIGWINCH, signal.SIGTSTP, signal.SIGCONT),
 )
-"""Signals that a screen has handlers for."""
-_GONE = select.POLLHUP | select.POLLERR
-_PATIENCE_SECONDS = 5.0
+"""Signals that Textual or this module handles."""
+_HANGUP = select.POLLHUP | select.POLLERR
+_EXIT_SECONDS = 5.0
+"""Longest time that the app may take to end after its terminal was lost."""
 
 
 class TerminalDriver(LinuxDriver):
-    """Textual's driver for a terminal that may be poor, or gone."""
+    """Textual's driver, with ASCII output and for a terminal that may be lost."""
 
     def __init__(self, app: GpuwatchApp, **options: Any) -> None:
         super().__init__(app, **options)
@@ -39,62 +40,60 @@ class TerminalDriver(LinuxDriver):
         super().write(to_ascii(data) if self._ascii else data)
 
     def run_input_thread(self) -> None:
-        """Read keys until the program or the terminal ends."""
-        with contextlib.suppress(OSError):  # the terminal is gone: `watch` ends the app
+        """Read keys until the app ends or the terminal is lost."""
+        with contextlib.suppress(OSError):  # the terminal is lost: `watch` ends the app
             super().run_input_thread()
 
 
 def watch(app: GpuwatchApp) -> None:
-    """End ``app`` without a word when its terminal is lost, and as Ctrl-C does when told to end."""
+    """End ``app`` silently when its terminal is lost, and as Ctrl-C does on SIGINT or SIGTERM."""
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, app.call_later, app.action_quit)
 
-    def lost() -> None:
-        _let_go()
+    def on_hangup() -> None:
+        _redirect_to_null()
         app.exit()
 
     if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:
-        loop.add_signal_handler(signal.SIGHUP, lost)
+        loop.add_signal_handler(signal.SIGHUP, on_hangup)
 
-    def wait() -> None:
-        _hang_up(None)
-        _let_go()
-        loop.call_soon_threadsafe(lost)
-        time.sleep(_PATIENCE_SECONDS)
-        os._exit(0)  # the app waits for a terminal that took nothing before it was lost
+    def wait_for_hangup() -> None:
+        _wait_for_hangup(None)
+        _redirect_to_null()
+        loop.call_soon_threadsafe(on_hangup)
+        time.sleep(_EXIT_SECONDS)
+        os._exit(0)  # the app is blocked in a write to the lost terminal
 
-    threading.Thread(target=wait, name="terminal-watch", daemon=True).start()
-
-
-def _let_go() -> None:
-    """What is written to a terminal that is gone goes nowhere from now on."""
-    nowhere = os.open(os.devnull, os.O_RDWR)
-    for stream in _hang_up(0):
-        os.dup2(nowhere, stream)
-    os.close(nowhere)
+    threading.Thread(target=wait_for_hangup, name="terminal-watch", daemon=True).start()
 
 
-def _hang_up(milliseconds: int | None) -> list[int]:
-    """Wait for a terminal to be lost; returns which standard streams it was on."""
-    watched = select.poll()
+def _redirect_to_null() -> None:
+    """Redirect the standard streams of a lost terminal to ``/dev/null``."""
+    null = os.open(os.devnull, os.O_RDWR)
+    for stream in _wait_for_hangup(0):
+        os.dup2(null, stream)
+    os.close(null)
+
+
+def _wait_for_hangup(milliseconds: int | None) -> list[int]:
+    """Wait for the terminal to be lost (``None``: forever); returns its standard streams."""
+    poller = select.poll()
     for stream in range(3):
         if os.isatty(stream) or milliseconds == 0:
-            watched.register(stream, 0)  # of a hang-up poll tells unasked
-    return [stream for stream, found in watched.poll(milliseconds) if found & _GONE]
+            poller.register(stream, 0)  # poll reports hang-ups without a mask
+    return [stream for stream, event in poller.poll(milliseconds) if event & _HANGUP]
 
 
 @contextlib.contextmanager
-def signals_given_back() -> Iterator[None]:
-    """Around a screen: signals are handled after it as they were before it.
-
-    Once the terminal was lost, hang-ups that follow say nothing new.
-    """
-    before, had = {number: signal.getsignal(number) for number in _HANDLED}, _has_terminal()
+def restored_signals() -> Iterator[None]:
+    """Restore the signal handlers at exit; if the terminal was lost, ignore further SIGHUP."""
+    before = {number: signal.getsignal(number) for number in _HANDLED}
+    had_terminal = _has_terminal()
     try:
         yield
     finally:
-        if had and not _has_terminal():
+        if had_terminal and not _has_terminal():
             before[signal.SIGHUP] = signal.SIG_IGN
         for number, handler in before.items():
             signal.signal(number, handler)

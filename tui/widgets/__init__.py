@@ -1,1 +1,1 @@
-"""What several screens draw with: rows, graphs, keys, colours."""
+"""Parts that several screens share: rows, graphs, keys, colours."""

@@ -1,6 +1,6 @@
-"""The screens' glyphs in ASCII, each in as many cells as it had.
+"""The glyphs of the screens in ASCII, each in the same number of cells.
 
-Where a terminal can draw nothing else, this stands right before it: see :mod:`.terminal`.
+Used for all output to a terminal that can show only ASCII: see :mod:`.terminal`.
 """
 
 from __future__ import annotations
@@ -10,10 +10,10 @@ from rich.cells import cell_len
 _GLYPHS = {
     # Heights of a history, from low to high.
     **dict(zip("▁▂▃▄▅▆▇█", "_.:-=+*#", strict=True)),
-    # Bars and big digits are heavy, axes and rests of bars are light.
+    # Bars and large digits are heavy; axes and the empty parts of bars are light.
     **dict.fromkeys("━╺╸═", "="),
     "─": "-",
-    # Unknown is not empty.
+    # Unknown differs from empty.
     **dict.fromkeys("┄╌", "."),
     **dict.fromkeys("│┃║╎┆┊╏┇", "|"),
     **dict.fromkeys("┏┓┗┛┣┫┳┻╋┌┐└┘├┤┬┴┼╪╫╭╮╰╯", "+"),
@@ -69,25 +69,26 @@ _GLYPHS = {
 
 
 class _Table(dict[int, str]):
-    """Answers for any character, and remembers the answer."""
+    """A translation table for any character, filled when needed."""
 
     def __missing__(self, code: int) -> str:
-        # A wide character must not move what stands behind it.
-        answer = chr(code) if code < 0x80 else "?" * cell_len(chr(code))
-        if len(self) < _MOST:
-            self[code] = answer
-        return answer
+        # The replacement of a wide character has the same width.
+        replacement = chr(code) if code < 0x80 else "?" * cell_len(chr(code))
+        if len(self) < _MAX_CACHED:
+            self[code] = replacement
+        return replacement
 
 
-_MOST = 4096
+_MAX_CACHED = 4096
+"""Most characters in the table."""
 _TABLE = _Table({ord(glyph): text for glyph, text in _GLYPHS.items()})
 
 
 def to_ascii(text: str) -> str:
-    """``text`` in ASCII and in as many cells: a mark for a mark, ``?`` for what has none."""
+    """``text`` in ASCII, in the same number of cells; ``?`` for glyphs without a replacement."""
     return text if text.isascii() else text.translate(_TABLE)
 
 
-def known(glyph: str) -> bool:
-    """Whether a glyph has an own mark in ASCII."""
+def has_ascii(glyph: str) -> bool:
+    """Whether a glyph has a replacement in ASCII."""
     return glyph.isascii() or glyph in _GLYPHS

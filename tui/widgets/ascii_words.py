@@ -1,6 +1,6 @@
-"""What one mark cannot say in ASCII, in words: ``<=`` is no ``<``, and arrow keys have names.
+"""Glyphs that need several characters in ASCII: ``<=``, ``>=`` and the names of arrow keys.
 
-A row keeps its columns where it has blanks to spare.
+The longer text takes spaces from the next gap, so that columns stay aligned if possible.
 """
 
 from __future__ import annotations
@@ -13,59 +13,59 @@ from rich.cells import cell_len
 from gpuwatch.tui.widgets.line import Line, Span
 
 _SIGNS = {"≤": "<=", "≥": ">="}
-_KEYS = {"←": "Left", "→": "Right", "↑": "Up", "↓": "Down"}
-_MEND = (" → ", "key")
-"""The mark before how to fix something: no key."""
-_ANY = frozenset((*_SIGNS, *_KEYS))
-_WAYS: tuple[tuple[int, Mapping[str, str]], ...] = ((2, _KEYS), (1, _KEYS), (1, {}))
-"""Blanks that stay in a gap, and the names that are written: the first way that fits."""
+_ARROWS = {"←": "Left", "→": "Right", "↑": "Up", "↓": "Down"}
+_HINT_ARROW = (" → ", "key")
+"""The arrow before a hint: not a key."""
+_REPLACED = frozenset((*_SIGNS, *_ARROWS))
+_LAYOUTS: tuple[tuple[int, Mapping[str, str]], ...] = ((2, _ARROWS), (1, _ARROWS), (1, {}))
+"""Least spaces in a gap, and the arrow keys that are spelled out: the first that fits is used."""
 
 
-def in_words(line: Line) -> Line:
-    """The row with words in place of such marks, and what a click on it presses."""
+def with_words(line: Line) -> Line:
+    """The row, and the keys that clicks press, with words in place of such glyphs."""
     spans = line.spans()
-    if all(_ANY.isdisjoint(text) for text, _ in spans):
+    if all(_REPLACED.isdisjoint(text) for text, _ in spans):
         return line
-    wide = _Row(line.width)
-    for gap, keys in _WAYS:
-        wide = _Row(line.width)
-        wide.write(spans, gap, keys)
-        if wide.used <= line.width:
+    row = _Row(line.width)
+    for gap, keys in _LAYOUTS:
+        row = _Row(line.width)
+        row.write(spans, gap, keys)
+        if row.used <= line.width:
             break
-    return wide.line(line)
+    return row.line(line)
 
 
 class _Row:
-    """Cells being written; what grows takes blanks from the next gap."""
+    """A row of cells under construction."""
 
     def __init__(self, width: int) -> None:
         self._width = width
         self._cells: list[Span] = []
         self._columns: list[int] = []
-        """Of each old column the cell that stands there now."""
-        self._debt = 0
+        """Index of the new cell for each old column."""
+        self._excess = 0
+        """Cells that the row is too long so far."""
 
     @property
     def used(self) -> int:
-        """Columns without blanks at the end."""
+        """Columns without trailing spaces."""
         return cell_len("".join(text for text, _ in self._cells).rstrip())
 
     def write(self, spans: tuple[Span, ...], gap: int, keys: Mapping[str, str]) -> None:
-        """``gap``: blanks that stay between two parts of the row; ``keys``: names of keys, where
-        there is room for them."""
-        cells = [(c, role, (text, role) != _MEND) for text, role in spans for c in text]
-        for at, (character, role, told) in enumerate(cells):
+        """``gap``: least spaces between two parts of the row; ``keys``: names of arrow keys."""
+        cells = [(c, role, (text, role) != _HINT_ARROW) for text, role in spans for c in text]
+        for at, (character, role, may_be_key) in enumerate(cells):
             self._columns += [len(self._cells)] * cell_len(character)
-            behind = [each for each, *_ in cells[at + 1 : at + 1 + gap]]
-            sign = at > 0 and cells[at - 1][0] in _SIGNS
+            following = [cell[0] for cell in cells[at + 1 : at + 1 + gap]]
+            after_sign = at > 0 and cells[at - 1][0] in _SIGNS
             if character in _SIGNS:
                 self._sign(_SIGNS[character], role)
-            elif role == "key" and told and character in keys:
+            elif role == "key" and may_be_key and character in keys:
                 if at > 0 and cells[at - 1][0] in keys:
                     self._add("/", role, 0)
                 self._add(keys[character], role, 1)
-            elif self._debt and character == " " and (sign or behind == [" "] * gap):
-                self._debt -= 1
+            elif self._excess and character == " " and (after_sign or following == [" "] * gap):
+                self._excess -= 1
             else:
                 self._cells.append((character, role))
 
@@ -73,12 +73,12 @@ class _Row:
         if [text for text, _ in self._cells[-2:]] == [" ", " "]:
             self._cells.pop()
             self._columns[-1] -= 1
-            self._debt -= 1
+            self._excess -= 1
         self._add(word, role, 1)
 
-    def _add(self, word: str, role: str, had: int) -> None:
+    def _add(self, word: str, role: str, replaced: int) -> None:
         self._cells += [(character, role) for character in word]
-        self._debt += len(word) - had
+        self._excess += len(word) - replaced
 
     def line(self, old: Line) -> Line:
         while self._cells and self._cells[-1][0] == " ":

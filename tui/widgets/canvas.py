@@ -1,4 +1,4 @@
-"""One widget that draws rows of styled text, and has only what changed painted again."""
+"""A widget that draws rows of styled text and repaints only changed cells."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from textual.strip import Strip
 from textual.widget import Widget
 
 from gpuwatch.tui.display_options import LEAST
-from gpuwatch.tui.widgets.ascii_words import in_words
+from gpuwatch.tui.widgets.ascii_words import with_words
 from gpuwatch.tui.widgets.changes import last_change
 from gpuwatch.tui.widgets.line import Line, Press, Span
 from gpuwatch.tui.widgets.palette import styles
 
 _WHEEL_ROWS = 3
-"""Rows that one notch of a wheel scrolls."""
+"""Rows per step of the mouse wheel."""
 
 
 class Clicked(Message):
-    """A cell that presses no key was clicked: a screen's ``on_clicked`` handles it."""
+    """A cell without a key was clicked."""
 
     def __init__(self, x: int, y: int, count: int) -> None:
         """``x``, ``y``: column and row, from 0; ``count``: 2 for a double click."""
@@ -32,10 +32,10 @@ class Clicked(Message):
 
 
 class Scrolled(Message):
-    """The wheel was turned over the canvas: a screen's ``on_scrolled`` handles it."""
+    """The mouse wheel was turned over the canvas."""
 
     def __init__(self, by: int, x: int, y: int) -> None:
-        """``by``: rows, down is positive; ``x``, ``y``: where."""
+        """``by``: rows, positive for down; ``x``, ``y``: column and row of the mouse, from 0."""
         super().__init__()
         self.by, self.x, self.y = by, x, y
 
@@ -46,12 +46,12 @@ def too_small(size: Size) -> bool:
 
 
 class Canvas(Widget):
-    """Draws the rows it is given; rows beyond its height are not drawn."""
+    """Draws rows of text; rows beyond its height are not drawn."""
 
     ALLOW_SELECT = False
 
     def __init__(self, *, ascii: bool = False, id: str | None = None) -> None:
-        """``ascii``: say in words what one mark cannot say in ASCII."""
+        """``ascii``: replace glyphs that need several characters in ASCII."""
         super().__init__(id=id)
         self._ascii = ascii
         self._rows: list[tuple[Span, ...]] = []
@@ -61,10 +61,9 @@ class Canvas(Widget):
         self.app.theme_changed_signal.subscribe(self, lambda _: self.refresh())
 
     def show(self, lines: Sequence[Line]) -> None:
-        """Draw ``lines``; only rows that differ from what stands there are painted, each up to the
-        last cell that does: Textual sends a row from the widget's left edge on."""
+        """Draw ``lines``; each changed row is repainted from its start to its last changed cell."""
         if self._ascii:
-            lines = [in_words(line) for line in lines]
+            lines = [with_words(line) for line in lines]
         self._presses = [line.presses() for line in lines]
         before, self._rows = self._rows, [line.spans() for line in lines]
         regions = [
@@ -81,11 +80,11 @@ class Canvas(Widget):
         return Strip(segments).adjust_cell_length(self.size.width, roles["text"])
 
     def _row(self, y: int) -> tuple[Span, ...]:
-        """What stands in row ``y``: on a screen that nothing fits on, that it is too small."""
+        """The spans of row ``y``, or of a message if the terminal is too small."""
         if too_small(self.app.size):
             columns, rows = LEAST
-            said = (("too small", "text"), (f"needs {columns}x{rows}", "muted"))
-            return (said[y],) if y < len(said) else ()
+            message = (("too small", "text"), (f"needs {columns}x{rows}", "muted"))
+            return (message[y],) if y < len(message) else ()
         return self._rows[y] if y < len(self._rows) else ()
 
     def on_click(self, event: events.Click) -> None:

@@ -6,7 +6,7 @@ from rich.cells import cell_len, chop_cells, set_cell_size
 
 
 def fit(text: str, width: int) -> str:
-    """``text`` cut to ``width`` cells, with an ellipsis where something is missing."""
+    """``text`` cut to ``width`` cells, with an ellipsis if it is too long."""
     if width <= 0:
         return ""
     if cell_len(text) <= width:
@@ -22,8 +22,8 @@ def pad(text: str, width: int, align: str = "<") -> str:
 
 
 def wrap(text: str, width: int, lines: int) -> list[str]:
-    """``text`` in at most ``lines`` lines of ``width`` cells, broken at spaces where possible."""
-    found: list[str] = []
+    """``text`` in at most ``lines`` lines of ``width`` cells, broken at spaces if possible."""
+    rows: list[str] = []
     words = text.split()
     current = ""
     for word in words:
@@ -32,12 +32,12 @@ def wrap(text: str, width: int, lines: int) -> list[str]:
             current = joined
             continue
         if current:
-            found.append(current)
+            rows.append(current)
         *full, current = chop_cells(word, max(1, width)) or [""]
-        found.extend(full)
+        rows.extend(full)
     if current:
-        found.append(current)
-    if len(found) > lines:
-        rest = " ".join(found[lines - 1 :])
-        found = [*found[: lines - 1], fit(rest, width)] if lines else []
-    return found
+        rows.append(current)
+    if len(rows) > lines:
+        rest = " ".join(rows[lines - 1 :])
+        rows = [*rows[: lines - 1], fit(rest, width)] if lines else []
+    return rows

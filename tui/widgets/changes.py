@@ -1,4 +1,4 @@
-"""How far a row changed."""
+"""Finds the changed part of a row."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from gpuwatch.tui.widgets.line import Span
 
 
 def last_change(before: Sequence[Span], after: Sequence[Span], width: int) -> int:
-    """The last column, of ``width``, in which two rows differ, or one somewhat behind it.
+    """The last of ``width`` columns in which two rows differ, or a later one.
 
-    What stands alike at the ends of both is left out, where both are as long.
+    Rows of equal length may end with the same cells; for others it is the last column.
     """
     end = length = sum(cell_len(text) for text, _ in after)
     if length != sum(cell_len(text) for text, _ in before):
@@ -21,11 +21,11 @@ def last_change(before: Sequence[Span], after: Sequence[Span], width: int) -> in
         if role != as_role:
             break
         if old != new:
-            alike = next(
+            common = next(
                 (n for n in range(min(len(old), len(new))) if old[-1 - n] != new[-1 - n]),
                 min(len(old), len(new)),
             )
-            end -= cell_len(new[len(new) - alike :]) if alike else 0
+            end -= cell_len(new[len(new) - common :]) if common else 0
             break
         end -= cell_len(new)
     return min(width, end) - 1

@@ -18,11 +18,11 @@ _DURATIONS = (
     *(3600, 7200, 18000, 36000, 43200),
     *(86400, 2 * 86400, 5 * 86400, 10 * 86400, 20 * 86400, 50 * 86400, 100 * 86400),
 )
-"""Lengths in seconds that people read easily on a time axis."""
+"""Round lengths of a time axis in seconds."""
 
 
 def bar(fraction: float | None, width: int) -> tuple[str, str]:
-    """The filled and the empty part of a bar from 0 to 1: heavy against light."""
+    """The filled (heavy) and the empty (light) part of a bar from 0 to 1."""
     if fraction is None:
         return "", "┄" * width
     halves = round(min(1.0, max(0.0, fraction)) * width * 2)
@@ -32,13 +32,13 @@ def bar(fraction: float | None, width: int) -> tuple[str, str]:
 
 
 def area(values: Sequence[float | None], top: float, height: int) -> list[list[tuple[str, bool]]]:
-    """Rows, top first, of a filled history from zero to ``top``: texts, and whether it is the edge.
+    """An area graph from zero to ``top``, as rows from the top, of texts and whether they are edge.
 
-    A known value draws at least the lowest eighth: zero differs from unknown, which is blank.
-    ``height`` is at most 31 rows.
+    A known value has at least one eighth of a row, an unknown one is blank. ``height``: at most
+    31 rows.
     """
-    most = height * 8
-    levels = bytes([_level(value, top, most) for value in values])
+    maximum = height * 8
+    levels = bytes([_level(value, top, maximum) for value in values])
     rows = []
     for blocks, kinds in _drawings(height):
         text, kind = charmap_decode(levels, "strict", blocks)[0], levels.translate(kinds)
@@ -52,34 +52,34 @@ def area(values: Sequence[float | None], top: float, height: int) -> list[list[t
     return rows
 
 
-def _level(value: float | None, top: float, most: int) -> int:
+def _level(value: float | None, top: float, maximum: int) -> int:
     if value is None:
         return 0
     if value >= top:
-        return most
-    return round(value / top * most) or 1 if value > 0 else 1
+        return maximum
+    return round(value / top * maximum) or 1 if value > 0 else 1
 
 
 _BLANK, _INSIDE, _EDGE = b" ", b"i", b"e"
 _RUNS = re.compile(rb"e[e ]*|[i ]+")
-"""A blank takes the style of its neighbour: one style run where possible."""
+"""A blank has the style of its neighbour, for few runs of style."""
 
 
 @lru_cache(maxsize=64)
 def _drawings(height: int) -> tuple[tuple[str, bytes], ...]:
-    """For each row, top first, the block of every level in eighths of a row, and its kind."""
-    found = []
+    """For each row from the top, the block of every level in eighths of a row, and its kind."""
+    drawings = []
     for row in range(height - 1, -1, -1):
         eighths = [level - 8 * row for level in range(8 * height + 1)]
-        blocks = "".join(_BLOCKS[max(0, min(8, each))] for each in eighths)
-        kinds = [_EDGE if 0 < each <= 8 else _INSIDE if each > 8 else _BLANK for each in eighths]
-        found.append((blocks, b"".join(kinds).ljust(256)))
-    return tuple(found)
+        blocks = "".join(_BLOCKS[max(0, min(8, n))] for n in eighths)
+        kinds = [_EDGE if 0 < n <= 8 else _INSIDE if n > 8 else _BLANK for n in eighths]
+        drawings.append((blocks, b"".join(kinds).ljust(256)))
+    return tuple(drawings)
 
 
 @dataclass(frozen=True)
 class Window:
-    """A stretch of session time, cut into equal columns."""
+    """A period of session time in nanoseconds, divided into equal columns."""
 
     start: int
     end: int
@@ -96,21 +96,21 @@ class Window:
 
 @lru_cache(maxsize=16)
 def _edges(view: Window) -> tuple[int, ...]:
-    """Several histories of one picture have the same."""
+    """Cached, because all histories of a snapshot share the window."""
     step = view.column_ns
     return tuple(view.start + round(i * step) for i in range(view.columns + 1))
 
 
 def window(t: int, seconds: int | None, columns: int, ended: bool = False) -> Window:
-    """The stretch to draw at session time ``t``; ``seconds`` is ``None`` for all of it.
+    """The window at session time ``t`` in nanoseconds; ``seconds``: its length, ``None``: all.
 
-    A running view moves in jumps of a tenth, so that between two of them only the newest column of
-    the picture changes.
+    A live window moves in steps of a tenth of its length, so that usually only the newest column
+    of a history changes.
     """
     if seconds is None or t <= seconds * NS:
         if ended:
             return Window(0, max(t, NS), columns)
-        length = seconds if seconds is not None else longer(t / NS)
+        length = seconds if seconds is not None else readable_duration(t / NS)
         return Window(0, length * NS, columns)
     if ended:
         return Window(t - seconds * NS, t, columns)
@@ -119,8 +119,8 @@ def window(t: int, seconds: int | None, columns: int, ended: bool = False) -> Wi
     return Window(end - seconds * NS, end, columns)
 
 
-def longer(seconds: float) -> int:
-    """The first readable length that is not shorter."""
+def readable_duration(seconds: float) -> int:
+    """The next round length of a time axis in seconds."""
     for length in _DURATIONS[3:]:
         if seconds <= length:
             return length
@@ -128,7 +128,7 @@ def longer(seconds: float) -> int:
 
 
 def axis(view: Window, gap: int = 11) -> tuple[str, str]:
-    """The time axis: a line with ticks, and their labels as time since the session's start."""
+    """The time axis: a line with ticks, and their labels in session time."""
     line, labels = ["─"] * view.columns, [" "] * view.columns
     step = next((s for s in _DURATIONS if s * NS / view.column_ns >= gap), _DURATIONS[-1])
     at = -(-view.start // (step * NS)) * step

@@ -1,4 +1,4 @@
-"""One row of styled text: what every screen is made of."""
+"""One row of styled text."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ Span = tuple[str, str]
 """Text and the role of its colour."""
 
 Press = tuple[int, int, str]
-"""First column, column behind the last one, and the key that a click there presses."""
+"""First column, column after the last one, and the key that a click there presses."""
 
 
 class Line:
-    """One row being put together from left to right."""
+    """One row, built from left to right."""
 
     def __init__(self, width: int) -> None:
         self.width = width
@@ -22,7 +22,7 @@ class Line:
         self._used = 0
         self._presses: list[Press] = []
         self.field: tuple[int, int] | None = None
-        """First column and width of a place where text is written."""
+        """First column and width of a text input."""
 
     @property
     def used(self) -> int:
@@ -35,7 +35,7 @@ class Line:
     def add(self, text: str, role: str = "text", *, press: str | None = None) -> Line:
         """Append ``text``, cut at the row's end; a click on it presses the key ``press``.
 
-        ``press`` is a key in Textual's words: ``q``, ``escape``, ``question_mark``.
+        ``press`` is Textual's name of a key: ``q``, ``escape``, ``question_mark``.
         """
         cells = len(text) if text.isascii() else cell_len(text)
         left = self.width - self._used
@@ -51,18 +51,18 @@ class Line:
         return self
 
     def to(self, column: int, role: str = "text") -> Line:
-        """Fill with blanks up to ``column``."""
+        """Fill with spaces up to ``column``."""
         if column > self._used:
             self.add(" " * (min(column, self.width) - self._used), role)
         return self
 
     def end(self, text: str, role: str = "text") -> Line:
-        """Put ``text`` at the right edge."""
+        """Add ``text`` at the right edge."""
         text = fit(text, self.left)
         return self.to(self.width - cell_len(text)).add(text, role)
 
     def join(self, other: Line) -> Line:
-        """Append another row's spans."""
+        """Append the spans of another row."""
         self._presses += [
             (self._used + start, self._used + end, key)
             for start, end, key in other._presses
@@ -77,16 +77,16 @@ class Line:
         return self
 
     def painted(self, role: str) -> Line:
-        """The whole row in one role, to the edge."""
+        """A copy of the row in one role, filled to the edge."""
         text = "".join(text for text, _ in self._spans)
         return Line(self.width).add(text, role).to(self.width, role)
 
     def presses(self) -> tuple[Press, ...]:
-        """What a click on the row presses."""
+        """The keys that clicks on the row press."""
         return tuple(self._presses)
 
     def spans(self) -> tuple[Span, ...]:
-        """What was added, neighbours of one role joined."""
+        """The spans; neighbours of the same role are joined."""
         joined: list[Span] = []
         for text, role in self._spans:
             if joined and joined[-1][1] == role:

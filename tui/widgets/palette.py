@@ -1,8 +1,8 @@
-"""Colours by role, for a dark, a light and the terminal's own theme.
+"""Colours by role, for a dark and a light theme and the terminal's own colours.
 
-State is never told by colour alone: every role that means something goes with a word or a mark.
-Words have a contrast of at least 4.5, graphs of 3. Good, doubtful and bad, and the three gauges,
-stay apart for people who lack one kind of cone. ``faint`` is for lines that say nothing.
+Colour is never the only sign of a state: there is always a word or a mark as well. The contrast
+is at least 4.5 for text and 3 for graphs. Good, warning and bad, and the three gauges, differ for
+people with any kind of colour blindness. ``faint`` is for decoration.
 """
 
 from __future__ import annotations
@@ -99,22 +99,22 @@ _PLAIN = {
     "bad": "bold",
     "select": "reverse",
 }
-"""With NO_COLOR: weight and inversion only."""
+"""With NO_COLOR: bold, dim and reverse only."""
 
 ROLES = tuple(_DARK)
 
 
-def chosen(
-    no_color: bool, colours: str, environment: Mapping[str, str], asked: str | None = None
+def theme_for(
+    no_color: bool, colours: str, environment: Mapping[str, str], requested: str | None = None
 ) -> str:
-    """The theme that was ``asked`` for, else one that the terminal can show.
+    """Textual's name of the ``requested`` theme, else of the best one for the terminal.
 
-    The terminal's own colours where it has few; else dark, or light if it says it is light.
+    A terminal with few colours keeps its own; else dark, or light if ``COLORFGBG`` says so.
     """
     if no_color:
         return TERMINAL
-    if asked is not None:
-        return BY_NAME[asked]
+    if requested is not None:
+        return BY_NAME[requested]
     if colours not in ("truecolor", "256"):
         return TERMINAL
     # Set by some terminals to "foreground;background"; 7 and 15 are whites.
@@ -152,16 +152,13 @@ def _theme(name: str, colours: Mapping[str, str], dark: bool) -> Theme:
 
 def styles(theme: Theme, no_color: bool) -> Mapping[str, Style]:
     """Rich styles by role, for our themes and for Textual's."""
-    return _styles("" if no_color else theme.name, theme)
-
-
-_cached: dict[str, Mapping[str, Style]] = {}
-
-
-def _styles(name: str, theme: Theme) -> Mapping[str, Style]:
+    name = "" if no_color else theme.name
     if name not in _cached:
         _cached[name] = _made(name, theme)
     return _cached[name]
+
+
+_cached: dict[str, Mapping[str, Style]] = {}
 
 
 def _made(name: str, theme: Theme) -> Mapping[str, Style]:

@@ -27,7 +27,7 @@ from gpuwatch.tui.compare.rows import body_rows, place_of
 from gpuwatch.tui.compare.screen import CompareScreen
 from gpuwatch.tui.compare.sections import Answer, against, answer
 from gpuwatch.tui.compare.verdict_rows import _plot, verdict_rows
-from gpuwatch.tui.feed.reading import Tell
+from gpuwatch.tui.feed.reading import Post
 from gpuwatch.tui.home.screen import HomeScreen
 from tests.analysis.sessions import CPU, GPU, OTHER_GPU, summary
 from tests.report import results
@@ -366,7 +366,7 @@ async def test_names_states_and_first_medians_stand_before_the_verdict_and_keys_
     go_on = threading.Event()
 
     class Held(CompareScreen):
-        def _answer(self, tell: Tell) -> Answer:
+        def _answer(self, tell: Post) -> Answer:
             go_on.wait(20)
             return super()._answer(tell)
 
@@ -390,7 +390,7 @@ async def test_leaving_a_comparison_that_is_not_done_ends_it(session: Make) -> N
     started: list[CompareScreen] = []
 
     class Held(CompareScreen):
-        def _answer(self, tell: Tell) -> Answer:
+        def _answer(self, tell: Post) -> Answer:
             started.append(self)
             go_on.wait(20)
             return super()._answer(tell)

@@ -16,7 +16,7 @@ from gpuwatch.tui.compare.histories import Case, Group, HistoriesScreen
 from gpuwatch.tui.compare.kernel_differences import KernelDifferencesScreen, Pair
 from gpuwatch.tui.compare.screen import CompareScreen
 from gpuwatch.tui.compare.sections import Answer
-from gpuwatch.tui.feed.reading import Tell
+from gpuwatch.tui.feed.reading import Post
 
 from ..compare.test_compare import many
 from ..harness import running, screen_text, shows, until
@@ -27,7 +27,7 @@ Work = Callable[[], None]
 
 def compare(paths: list[Path], work: Work) -> Screen[Any]:
     class Odd(CompareScreen):
-        def _answer(self, tell: Tell) -> Answer:
+        def _answer(self, tell: Post) -> Answer:
             work()
             return super()._answer(tell)
 
@@ -36,7 +36,7 @@ def compare(paths: list[Path], work: Work) -> Screen[Any]:
 
 def histories(paths: list[Path], work: Work) -> Screen[Any]:
     class Odd(HistoriesScreen):
-        def _read(self, tell: Tell) -> None:
+        def _read(self, tell: Post) -> None:
             work()
             super()._read(tell)
 
@@ -45,7 +45,7 @@ def histories(paths: list[Path], work: Work) -> Screen[Any]:
 
 def kernels(paths: list[Path], work: Work) -> Screen[Any]:
     class Odd(KernelDifferencesScreen):
-        def _look(self, tell: Tell) -> None:
+        def _look(self, tell: Post) -> None:
             work()
             super()._look(tell)
 

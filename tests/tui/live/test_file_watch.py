@@ -26,10 +26,10 @@ async def test_a_file_that_is_gone_is_told_with_what_stops_the_run(
             copy = tmp_path / "copy"
             copy.write_bytes(path.read_bytes())
             copy.replace(path)
-        await until(pilot, lambda: "nothing is recorded any more" in screen_text(app))
+        await until(pilot, lambda: "recording has stopped" in screen_text(app))
         text = " ".join(screen_text(app).split())
-        assert f"the session file was {how}" in text and "the workload runs on" in text
-        assert "s stops it here, gpuwatch stop " in text
+        assert f"the session file was {how}" in text and "the workload still runs" in text
+        assert "stop it with s, or in a shell: gpuwatch stop " in text
         await pilot.press("q")
     if how == "deleted":
         assert [line.split(":")[0] for line in app.farewell] == [

@@ -28,7 +28,7 @@ async def test_g_shows_all_gpus_and_g_again_one(session: Make) -> None:
         await shows(pilot, "8 GPUs, the run uses 2")
         rows = screen_text(app).splitlines()
         assert [sum(f"GPU {n}" in row for row in rows) for n in range(8)] == [1] * 8
-        assert sum(row.count(" busy ") for row in rows) == 8
+        assert sum(row.count(" util. ") for row in rows) == 8
         assert sum(row.count("/80.0 GiB") for row in rows) == 8
         assert sum(row.count("/700 W") for row in rows) == sum(row.count("°C") for row in rows) == 8
         assert "▸GPU 0 run" in rows[2] and "step 16,820/40,000" in rows[-3]
@@ -143,12 +143,12 @@ def test_a_history_that_is_too_long_for_its_panel_keeps_its_newest_end() -> None
 
 def test_what_is_wrong_with_a_gpu_is_marked_in_its_panel(session: Make) -> None:
     snapshot = snapshot_of(session(gpus=8, throttled=True), GRID)
-    assert [bool(panel.wrong) for panel in snapshot.panels] == [True, True, *[False] * 6]
+    assert [bool(panel.problem) for panel in snapshot.panels] == [True, True, *[False] * 6]
     for height in (8, 16, 44):
         rows = texts(panel_rows(snapshot.panels, "gpu0", 160, height, mark_used=True))
         marked = [part for row in rows for part in row.split("GPU ")[1:] if " ! " in part]
         assert len(marked) == 2, height
-    assert any("! clocks are held down by power" in row for row in rows)
+    assert any("! throttled (power)" in row for row in rows)
 
 
 @pytest.mark.usefixtures("every_size")

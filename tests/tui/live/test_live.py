@@ -125,7 +125,7 @@ async def test_a_command_without_step_lines_says_what_is_missing(session: Make) 
     path = session(kind="command", name="train.py", steps=False, count=False)
     async with live(path) as (app, _):
         text = screen_text(app)
-    assert "train.py" in text and "no step lines so far" in text and "▶ running  " in text
+    assert "train.py" in text and "no step lines yet" in text and "▶ running  " in text
     assert "no step line yet" in text
 
 

@@ -44,7 +44,7 @@ def test_over_the_whole_run_gauges_give_what_show_gives(session: Make, seconds: 
     found = shown(path, View(seconds=None))
     names = ("hw.gpu.utilization", "hw.gpu.memory.bandwidth", "gpuwatch.flop.rate")
     for gauge, name in zip(found.gauges, names, strict=True):
-        assert gauge.over == "timed steps"
+        assert gauge.period == "timed steps"
         assert gauge.reading.value == pytest.approx(told[name].mean, rel=0.01), name
     power = shown(path, View(seconds=None, metric="hw.gpu.power")).picked
     assert power is not None

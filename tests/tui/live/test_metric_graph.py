@@ -146,7 +146,7 @@ async def test_before_the_first_step_there_is_no_step_line_yet(session: Make) ->
         await pilot.press("home")
         await shows(pilot, "looking back at 0:00")
         await until(pilot, lambda: "no step line yet" in screen_text(app))
-        assert "give no step time" not in screen_text(app)
+        assert "contain no step time" not in screen_text(app)
 
 
 def test_a_scale_grows_and_never_shrinks(session: Make) -> None:

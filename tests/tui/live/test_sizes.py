@@ -9,7 +9,7 @@ import pytest
 
 from gpuwatch.tui.feed.snapshot import Snapshot
 from gpuwatch.tui.feed.view import View
-from gpuwatch.tui.live.page import drawn
+from gpuwatch.tui.live.page import page_of
 from gpuwatch.tui.live.rows import Options
 
 from ..process_sessions import LOADERS, RUN, STRANGER, add
@@ -50,7 +50,7 @@ def test_every_size_has_its_rows_and_none_is_wider(
         snapshot = snapshot_of(session(seconds=0, steps=False, gpus=0))
     for height in (15, 19, 20, 22, 23, 29, 30, 39, 49, 59):
         for width in (60, 71, 80, 99, 120, 149, 160, 200):
-            page = drawn(snapshot, Options(), width, height)
+            page = page_of(snapshot, Options(), width, height)
             assert len(page.lines) == height, (width, height)
             assert all(line.used <= width for line in page.lines), (width, height)
 
@@ -60,7 +60,7 @@ def test_the_gauges_dominate_whatever_else_there_is(
     session: Make, tmp_path: Path, size: tuple[int, int]
 ) -> None:
     snapshot = everything(session, tmp_path, View(columns=26))
-    rows = texts(drawn(snapshot, Options(), *size).lines)
+    rows = texts(page_of(snapshot, Options(), *size).lines)
     graph = [row for row in rows if any(mark in row for mark in "│┤╪")]
     assert len(graph) >= (6 if size[1] < 30 else size[1] / 3.5)
     for told in ("forward 31 %", "▲ docker", "[▶]", "event", "! GPU 0", "step 16,820/40,000"):

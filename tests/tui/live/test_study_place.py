@@ -14,7 +14,7 @@ from gpuwatch.session.study.plan import PLAN, Part, Plan, PlannedRun
 from gpuwatch.session.study.plan_file import document
 from gpuwatch.session.study.progress import StudyPosition
 from gpuwatch.tui.feed.snapshot import Snapshot
-from gpuwatch.tui.feed.study import StudyNow
+from gpuwatch.tui.feed.study import CurrentStudy
 from gpuwatch.tui.live.head_rows import title_row
 from gpuwatch.tui.live.screen import LiveScreen
 
@@ -105,7 +105,7 @@ def test_a_run_that_is_over_leaves_no_time(session: Make, tmp_path: Path) -> Non
     files = blocks_of_one(tmp_path / "study")
     for at in (0, 1):
         run(session, files, at, alive=False)
-    now = StudyNow(run(session, files, 2, alive=True))
+    now = CurrentStudy(run(session, files, 2, alive=True))
     assert now.place is not None and now.place.seconds_left == pytest.approx(100)
-    now.look(live=False)
+    now.update(live=False)
     assert now.place.seconds_left is None and now.place.number == 3

@@ -21,7 +21,7 @@ from gpuwatch.tui.compare import verdict_rows
 from gpuwatch.tui.feed import study
 from gpuwatch.tui.feed.next_run import UpcomingRuns
 from gpuwatch.tui.feed.snapshot import StudyRun, StudyStrip
-from gpuwatch.tui.feed.study import StudyNow
+from gpuwatch.tui.feed.study import CurrentStudy
 from gpuwatch.tui.live.study_rows import VERDICTS, strip_rows
 
 from ..harness import live, screen_text, shows
@@ -128,11 +128,11 @@ async def test_a_larger_screen_has_a_row_for_each_environment(
 
 def test_the_comparison_is_read_again_after_each_run(session: Make, tmp_path: Path) -> None:
     path = under_way(session, tmp_path / "study")
-    now = StudyNow(path)
-    assert now.strip is not None and now.strip.found == ()
+    now = CurrentStudy(path)
+    assert now.strip is not None and now.strip.contrasts == ()
     summary(tmp_path / "study", verdict("same"))
-    again = StudyNow(path)
-    assert again.strip is not None and [each.kind for each in again.strip.found] == ["same"]
+    again = CurrentStudy(path)
+    assert again.strip is not None and [each.kind for each in again.strip.contrasts] == ["same"]
 
 
 def test_a_study_that_is_over_has_no_run_to_come(session: Make, tmp_path: Path) -> None:
@@ -179,7 +179,7 @@ def test_before_the_first_complete_block_there_is_no_verdict_and_after_the_last_
     strip = strip_of(under_way(session, tmp_path / "study"))
     none = Contrast("", "bare", "docker", "described", None, None, None, 0)
     rows = texts(strip_rows(replace(strip, found=(none,)), 120, 4))
-    assert rows[1].endswith("docker against bare: no block of both is complete so far")
+    assert rows[1].endswith("docker against bare: no complete block yet")
     over = tuple(replace(run, state="finished") for run in strip.runs)
     same = replace(none, kind="same", estimate=0.001, pairs=2)
     rows = texts(strip_rows(replace(strip, runs=over, found=(same,)), 120, 4))
@@ -195,13 +195,13 @@ async def test_what_comes_after_a_run_is_looked_for_in_the_feeds_thread(
     session: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     threads = []
-    look = study.ahead
+    look = study.upcoming_runs
 
     def noted(path: Path) -> UpcomingRuns | None:
         threads.append(threading.current_thread().name)
         return look(path)
 
-    monkeypatch.setattr(study, "ahead", noted)
+    monkeypatch.setattr(study, "upcoming_runs", noted)
     names = planned(tmp_path / "study")
     first = session(names[0], meta=finished())
     session(names[1], alive=True)

@@ -16,7 +16,7 @@ from gpuwatch.session.writing.statements import meta
 from gpuwatch.session.writing.store import SessionStore
 from gpuwatch.tui.feed.processes import ProcessNow, processes_of
 from gpuwatch.tui.feed.view import View
-from gpuwatch.tui.feed.warnings.alerts import told_of
+from gpuwatch.tui.feed.warnings.alerts import gpu_text
 from gpuwatch.tui.processes.page import MachineProcessScreen, ProcessScreen
 from gpuwatch.tui.processes.rows import process_rows, unknown_rows
 from tests.fake_nvml import FakeDriver
@@ -421,15 +421,15 @@ def test_a_container_near_its_limit_is_told() -> None:
     used = {"container.memory.usage": Reading(7.8 * GIB, Method.MEASURED)}
     device = DeviceNow(DeviceRow("workload", "workload", "w", None, True, {}), used)
     assert [each.text for each in low_memory([device], None, 8 * GIB)] == [
-        "the container holds 98 % of its memory limit, 8.00 GiB"
+        "the container uses 98 % of its memory limit, 8.00 GiB"
     ]
     assert low_memory([device], None, None) == [] and low_memory([device], None, 16 * GIB) == []
 
 
 async def test_clocks_that_are_held_down_are_told_with_the_clock(session: Make) -> None:
     async with live(session(throttled=True, known_card=True), (120, 40)) as (app, _):
-        told = " ! GPU 0: clocks are held down by power (SM clock 1.98 GHz of 1.98 GHz)"
-        assert second_row(app).startswith(told)
+        warning = " ! GPU 0: throttled (power), SM clock 1.98 GHz of 1.98 GHz"
+        assert second_row(app).startswith(warning)
 
 
 @pytest.mark.parametrize("over", [False, True])
@@ -446,7 +446,7 @@ async def test_one_stranger_on_all_gpus_is_one_warning_and_a_mark_in_every_panel
     shared = [text for text in snapshot.warnings if "shared" in text]
     assert len(shared) == 1 and "at most 19.0 GiB" in shared[0], snapshot.warnings
     assert shared[0].startswith("GPUs 0 to 7: shared ")
-    assert all(panel.wrong.startswith("shared ") for panel in snapshot.panels)
+    assert all(panel.problem.startswith("shared ") for panel in snapshot.panels)
 
 
 def test_gpus_are_named_together_and_told_apart() -> None:
@@ -458,8 +458,8 @@ def test_gpus_are_named_together_and_told_apart() -> None:
         "GPUs 2 to 4: x": ("2", "3", "4"),
         "host memory runs out": (),
     }.items():
-        told = {str(n) for n in range(20) if told_of(text, str(n))}
-        assert told == set(numbers), text
+        named = {str(n) for n in range(20) if gpu_text(text, str(n))}
+        assert named == set(numbers), text
 
 
 async def test_who_left_before_the_launch_disturbed_nobody(session: Make) -> None:

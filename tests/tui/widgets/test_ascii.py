@@ -14,8 +14,8 @@ from rich.cells import cell_len
 from gpuwatch.core.text import clean
 from gpuwatch.tui.display_options import DisplayOptions
 from gpuwatch.tui.live.gauge_rows import DIGITS
-from gpuwatch.tui.widgets.ascii import known, to_ascii
-from gpuwatch.tui.widgets.ascii_words import in_words
+from gpuwatch.tui.widgets.ascii import has_ascii, to_ascii
+from gpuwatch.tui.widgets.ascii_words import with_words
 from gpuwatch.tui.widgets.graph import bar
 from gpuwatch.tui.widgets.line import Line
 from tests.terminal import Pty, surroundings
@@ -43,7 +43,7 @@ def glyphs(path: Path) -> set[str]:
 def test_every_glyph_of_the_screens_has_a_mark_of_its_own_in_ascii() -> None:
     for path in [*(ROOT / "tui").rglob("*.py"), ROOT / "src" / "gpuwatch" / "core" / "units.py"]:
         if path.name not in ("ascii.py", "changes.py"):  # tables of characters
-            missing = sorted(c for c in glyphs(path) if c.isprintable() and not known(c))
+            missing = sorted(c for c in glyphs(path) if c.isprintable() and not has_ascii(c))
             assert not missing, f"{path.name}: {missing}"
 
 
@@ -108,12 +108,12 @@ def worded(*spans: tuple[str, str], width: int = 80) -> str:
     line = Line(width)
     for text, role in spans:
         line.add(text, role)
-    return to_ascii("".join(text for text, _ in in_words(line).spans()))
+    return to_ascii("".join(text for text, _ in with_words(line).spans()))
 
 
 def test_arrow_keys_have_names_and_a_click_still_presses_them() -> None:
     keys = [("←→", "time"), ("<", "slower"), (">", "faster"), ("?", "help")]
-    line = in_words(keys_row(keys, 80))
+    line = with_words(keys_row(keys, 80))
     text = "".join(text for text, _ in line.spans())
     assert text.rstrip() == " Left/Right time  < slower  > faster  ? help"
     pressed = {key: text[start:end] for start, end, key in reversed(line.presses())}
@@ -124,9 +124,9 @@ def test_arrow_keys_have_names_and_a_click_still_presses_them() -> None:
         "greater_than_sign": ">",
         "question_mark": "?",
     }
-    exact = in_words(keys_row(keys, 44))
+    exact = with_words(keys_row(keys, 44))
     assert "".join(text for text, _ in exact.spans()) == text.rstrip()
-    narrow = in_words(keys_row(keys, 40))
+    narrow = with_words(keys_row(keys, 40))
     assert "".join(text for text, _ in narrow.spans()).rstrip().endswith("? help")
 
 

@@ -14,7 +14,7 @@ from gpuwatch.tui.feed.collector import Collector
 from gpuwatch.tui.feed.series import Series
 from gpuwatch.tui.feed.view import View
 from gpuwatch.tui.widgets.cells import fit, pad, wrap
-from gpuwatch.tui.widgets.graph import area, axis, bar, longer, window
+from gpuwatch.tui.widgets.graph import area, axis, bar, readable_duration, window
 
 from ..sessions import START_UNIX_NS, Script, write
 
@@ -58,7 +58,7 @@ def test_a_running_window_moves_in_jumps() -> None:
 def test_all_of_a_run_keeps_its_scale_while_it_grows() -> None:
     assert window(61 * NS, None, 50) == window(119 * NS, None, 50)
     assert window(61 * NS, None, 50, ended=True).end == 61 * NS
-    assert longer(10**9) >= 10**9
+    assert readable_duration(10**9) >= 10**9
 
 
 def test_the_axis_labels_time_since_the_start() -> None:

@@ -1,1 +1,1 @@
-"""Devices as they are now: their facts, their ceilings, the roofline."""
+"""Current devices: their attributes, their ceilings, the roofline."""

@@ -1,4 +1,4 @@
-"""The ceilings of a session's devices, looked up again only when something about them changed."""
+"""The ceilings of a session's devices, computed again only when their inputs change."""
 
 from __future__ import annotations
 
@@ -17,44 +17,46 @@ from gpuwatch.core.models import mapping
 from gpuwatch.session.rows import DeviceRow
 
 
-class CeilingsNow:
-    """Lives in the feed's thread."""
+class CurrentCeilings:
+    """Ceilings of a session's devices; used in the feed's thread."""
 
     def __init__(self) -> None:
         self._meta: Mapping[str, Any] = {}
         self._devices: tuple[DeviceRow, ...] = ()
-        self._known: object = None
-        self._found: dict[str | None, Mapping[str, Ceiling]] = {}
+        self._inputs: object = None
+        self._ceilings: dict[str | None, Mapping[str, Ceiling]] = {}
         self._bandwidth: dict[str, float | None] = {}
         self.data_type: str | None = None
-        """Of the run's matrix products."""
+        """Data type of the run's matrix products."""
 
     def update(self, meta: Mapping[str, Any], devices: tuple[DeviceRow, ...]) -> None:
-        """Take what is known now."""
-        known = (meta.get("ceilings"), meta.get("run"), devices)
-        if known == self._known:
+        """Use the session's current meta data and devices."""
+        inputs = (meta.get("ceilings"), meta.get("run"), devices)
+        if inputs == self._inputs:
             return
-        self._known, self._meta, self._devices = known, meta, devices
-        self._found, self._bandwidth = {}, {}
+        self._inputs, self._meta, self._devices = inputs, meta, devices
+        self._ceilings, self._bandwidth = {}, {}
         self.data_type = data_type_of(mapping(meta.get("run")))
 
     def of(self, device: str | None) -> Mapping[str, Ceiling]:
-        """By name the ceilings of one device; of ``None``, of all that the run uses together."""
-        if device not in self._found:
-            self._found[device] = ceilings_of(self._meta, self._devices, device)
-        return self._found[device]
+        """Ceilings of one device by name; ``None``: of all devices of the run together."""
+        if device not in self._ceilings:
+            self._ceilings[device] = ceilings_of(self._meta, self._devices, device)
+        return self._ceilings[device]
 
     def doubts(self) -> tuple[str, ...]:
-        """What disturbed the measurement of the ceilings that the run's shares are of."""
-        used = [self.of(None).get(name) for name in (BANDWIDTH, self.data_type or "")]
-        return tuple(f"{each.text}: {each.doubt}" for each in used if each and each.doubt)
+        """Disturbances while the run's ceilings were measured."""
+        ceilings = [self.of(None).get(name) for name in (BANDWIDTH, self.data_type or "")]
+        return tuple(
+            f"{ceiling.text}: {ceiling.doubt}" for ceiling in ceilings if ceiling and ceiling.doubt
+        )
 
     def peak_bandwidth(self, device: str | None) -> float | None:
-        """What the device's memory cannot exceed, By/s; a measured ceiling is no such limit."""
+        """Peak bandwidth of the device's memory in By/s, never a measured one."""
         if device is None:
             return None
         if device not in self._bandwidth:
-            found = every_ceiling_of(self._meta, self._devices, device).get(BANDWIDTH, ())
-            peak = next((each.value for each in found if each.kind == PEAK), None)
+            ceilings = every_ceiling_of(self._meta, self._devices, device).get(BANDWIDTH, ())
+            peak = next((ceiling.value for ceiling in ceilings if ceiling.kind == PEAK), None)
             self._bandwidth[device] = peak
         return self._bandwidth[device]

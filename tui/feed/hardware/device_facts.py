@@ -1,4 +1,4 @@
-"""What a device's own row says of it: number, name, memory, and numbers that do not change."""
+"""Constant attributes of a device: number, name, memory and others."""
 
 from __future__ import annotations
 
@@ -26,10 +26,11 @@ def name_of(device: DeviceNow | None) -> str:
 
 
 def memory_total(device: DeviceNow) -> float | None:
+    """Size of the device's memory in bytes."""
     return attribute(device, _TOTAL)
 
 
 def attribute(device: DeviceNow, name: str) -> float | None:
-    """A number that does not change, in its base unit, if the device told it."""
+    """A constant positive number in its base unit; ``None``: not recorded."""
     value = models.number(device.row.attributes.get(name))
     return float(value) if value is not None and value > 0 else None

@@ -1,4 +1,4 @@
-"""The machine's devices now: read from a throw-away recording that ends with the screen."""
+"""The machine's current devices, from a temporary recording that ends with the screen."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ class DevicesNow:
     ) -> None:
         """``refresh``: seconds between two samples, and between two snapshots.
 
-        ``recorder``: one that was started already.
+        ``recorder``: one that runs already.
         """
         self._refresh = refresh
         self._post = post
         self._recorder = recorder
-        self._told = False
-        self._feed = Feed(self._find, post, refresh=refresh)
+        self._failed = False
+        self._feed = Feed(self._session, post, refresh=refresh)
         self._feed.ask(View(gauges=False))
 
     def look_at(self, view: View) -> None:
@@ -49,14 +49,14 @@ class DevicesNow:
         if self._recorder is not None:
             self._recorder.close()
 
-    def _find(self) -> Path | None:
-        """The session, as soon as there is one; called in the feed's thread."""
+    def _session(self) -> Path | None:
+        """The session file, or ``None`` until it exists; called in the feed's thread."""
         if self._recorder is None:
             return None
-        found = self._recorder.session()
-        lines = None if found or self._told else self._recorder.last_words()
+        path = self._recorder.session()
+        lines = None if path or self._failed else self._recorder.error_lines()
         if lines is not None:
-            self._told = True
-            why = clean(lines[-1]) if lines else "it ended without a word"
-            self._post(Unreadable(Trouble(f"the devices cannot be recorded: {why}")))
-        return found
+            self._failed = True
+            reason = clean(lines[-1]) if lines else "the recorder ended without a message"
+            self._post(Unreadable(Trouble(f"the devices cannot be recorded: {reason}")))
+        return path

@@ -1,4 +1,4 @@
-"""The run's place under its ceilings, from what the feed has read: pure functions."""
+"""The run's points in the roofline, from the feed's histories: pure functions."""
 
 from __future__ import annotations
 
@@ -20,61 +20,61 @@ from gpuwatch.tui.feed.snapshot import Rooflines
 from gpuwatch.tui.feed.steps import Steps
 from gpuwatch.tui.widgets.graph import Window
 
-MINUTE_NS = 60 * NS
-_PIECES = 20
-"""Pieces of a stretch; a mean stands for all of it where most of them are known."""
+_MINUTE_NS = 60 * NS
+_INTERVALS = 20
+"""Intervals of a period; its mean needs most of them."""
 
 BANDWIDTH = "hw.gpu.memory.bandwidth"
 CORES = "cores"
-"""The series of the cores that the workload's processes keep busy."""
+"""Key of the series of CPU seconds per second of the workload's processes."""
 
 
 @dataclass(frozen=True)
 class Record:
-    """What was recorded of a run so far."""
+    """The recorded data of a run so far."""
 
     program: Program
     gpus: tuple[str, ...]
-    """Ids of the GPUs that the run uses; empty: it runs on the CPU."""
+    """Ids of the run's GPUs; empty: it runs on the CPU."""
     series: Mapping[tuple[str, str], Series]
     interval: float
     steps: Steps
     threads: int | None
-    """Of the workload, on the CPU."""
+    """Threads of the workload on the CPU."""
     cores: int | None
     """Logical cores of the machine."""
     counters: Counters | None
 
     @property
     def timed(self) -> tuple[int, int]:
-        """The timed steps so far, in nanoseconds since the session's start."""
+        """Start and end of the timed steps, in nanoseconds of session time."""
         return self.steps.timed
 
     @property
     def minute(self) -> tuple[int, int]:
-        """The last minute of them."""
+        """Start and end of the last minute of the timed steps."""
         start, end = self.timed
-        return max(start, end - MINUTE_NS), end
+        return max(start, end - _MINUTE_NS), end
 
 
 def rooflines_of(
     record: Record, ceilings: Mapping[str, Ceiling], data_type: str | None
 ) -> Rooflines:
-    """The roofline of the last minute, and of all timed steps."""
+    """The rooflines of the last minute and of all timed steps."""
     minute = roofline_of(record.program, rates(record, *record.minute), ceilings, data_type)
     whole = rates(record, *record.timed, counters=record.counters)
     return Rooflines(minute, roofline_of(record.program, whole, ceilings, data_type))
 
 
 def rates(record: Record, start: int, end: int, counters: Counters | None = None) -> Rates:
-    """Means from ``start`` to ``end``; ``counters``: with what ncu counted of a step."""
+    """Means from ``start`` to ``end`` in nanoseconds; ``counters``: those of ncu per step."""
     steps, gpus = record.steps, record.gpus
-    shown = Window(start, end, 1)
+    window = Window(start, end, 1)
     flop = size = None
     if end > start:
-        flop = steps.flop.columns(shown, steps.recent, steps.complete)[0]
-        size = steps.bytes.columns(shown, steps.recent, steps.complete)[0]
-    busy = [_mean(record, gpu, "hw.gpu.utilization", start, end) for gpu in gpus]
+        flop = steps.flop.columns(window, steps.recent, steps.complete)[0]
+        size = steps.bytes.columns(window, steps.recent, steps.complete)[0]
+    utilization = [_mean(record, gpu, "hw.gpu.utilization", start, end) for gpu in gpus]
     active = [_mean(record, gpu, "hw.gpu.sm.activity", start, end) for gpu in gpus]
     moved = [_mean(record, gpu, BANDWIDTH, start, end) for gpu in gpus]
     per_second = steps.per_second()
@@ -83,22 +83,22 @@ def rates(record: Record, start: int, end: int, counters: Counters | None = None
         executed = counters.flop_per_step
         read, written = counters.dram_read_bytes_per_step, counters.dram_write_bytes_per_step
     return Rates(
-        flop=_sane(flop),
-        bytes=_sane(size),
+        flop=_plausible(flop),
+        bytes=_plausible(size),
         measured_bytes=_total(moved),
         executed_flop=None if executed is None else executed * (per_second or 0.0),
         executed_bytes=(
             None if read is None or written is None else (read + written) * (per_second or 0.0)
         ),
         on_gpu=bool(gpus),
-        **({"busy": _average(busy)} if gpus else _busy_cores(record, start, end)),
+        **({"busy": _average(utilization)} if gpus else _cpu_shares(record, start, end)),
         sm_activity=_average(active),
         data_share=steps.data_share(),
     )
 
 
 def means(record: Record, metrics: Sequence[str], start: int, end: int) -> Means:
-    """By GPU of the run and metric, the mean of what is known of that stretch."""
+    """By GPU id and metric, the mean from ``start`` to ``end`` in nanoseconds where known."""
     return {
         gpu: {
             metric: mean
@@ -110,17 +110,17 @@ def means(record: Record, metrics: Sequence[str], start: int, end: int) -> Means
 
 
 def _mean(record: Record, device: str, metric: str, start: int, end: int) -> float | None:
-    """``None`` where less than most of the stretch is known."""
+    """``None``: less than most of the period is known."""
     series = record.series.get((device, metric))
     if series is None or end <= start:
         return None
-    pieces = series.columns(Window(start, end, _PIECES), record.interval)
-    known = [value for value in pieces if value is not None]
-    return sum(known) / len(known) if len(known) >= FULL * _PIECES else None
+    values = series.columns(Window(start, end, _INTERVALS), record.interval)
+    known = [value for value in values if value is not None]
+    return sum(known) / len(known) if len(known) >= FULL * _INTERVALS else None
 
 
-def _busy_cores(record: Record, start: int, end: int) -> dict[str, Any]:
-    """What :class:`Rates` says of a CPU."""
+def _cpu_shares(record: Record, start: int, end: int) -> dict[str, Any]:
+    """The fields of :class:`Rates` for a run on the CPU."""
     own = _mean(record, "workload", CORES, start, end)
     least = resolution((end - start) / NS)
     return cpu_shares(
@@ -132,8 +132,8 @@ def _busy_cores(record: Record, start: int, end: int) -> dict[str, Any]:
     )
 
 
-def _sane(rate: float | None) -> float | None:
-    """A rate that some machine could have; a file of someone else's may hold any."""
+def _plausible(rate: float | None) -> float | None:
+    """A rate that a machine can reach; a foreign file may contain any."""
     return rate if rate is not None and 1e-6 < rate < 1e24 else None
 
 

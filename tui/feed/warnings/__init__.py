@@ -1,1 +1,1 @@
-"""What a run and its GPUs should be warned of: throttling, others on a GPU, little memory."""
+"""Warnings of a run and its GPUs: throttling, shared GPUs, low memory."""

@@ -1,4 +1,4 @@
-"""What the feed works out beside the gauges: warnings always, the rooflines while looked at."""
+"""Warnings of every snapshot, and the rooflines of those that show them."""
 
 from __future__ import annotations
 
@@ -16,27 +16,27 @@ from gpuwatch.core.models import mapping, number
 from gpuwatch.core.units import NS
 from gpuwatch.session.reading.reader import SessionReader
 from gpuwatch.session.rows import DeviceRow, EventRow
-from gpuwatch.tui.feed.hardware.ceilings import CeilingsNow
+from gpuwatch.tui.feed.hardware.ceilings import CurrentCeilings
 from gpuwatch.tui.feed.hardware.rooflines import Record, means, rates, rooflines_of
 from gpuwatch.tui.feed.processes import ProcessNow
 from gpuwatch.tui.feed.series import Series
 from gpuwatch.tui.feed.snapshot import Alert, DeviceNow, Rooflines
 from gpuwatch.tui.feed.steps import Steps
-from gpuwatch.tui.feed.warnings.alerts import TOLD, LatestEvent, alerts_of
+from gpuwatch.tui.feed.warnings.alerts import ALERT_EVENTS, LatestEvent, alerts_of
 from gpuwatch.tui.feed.warnings.low_memory import low_memory
-from gpuwatch.tui.feed.warnings.neighbours import gpus_of_run, shared_now, shared_over
+from gpuwatch.tui.feed.warnings.neighbours import gpus_of_run, shared_during, shared_now
 
 PIPES = (
     *("hw.gpu.tensor.activity", "hw.gpu.fp64.activity", "hw.gpu.fp32.activity"),
     *("hw.gpu.fp16.activity", "hw.gpu.clock.sm"),
 )
-"""What the cross-check compares counted work with."""
+"""Metrics that the cross-check compares with the counted work."""
 THROTTLES = ("hw.gpu.throttle.power", "hw.gpu.throttle.thermal")
 HISTORY = ("hw.gpu.sm.activity", *PIPES, *THROTTLES)
-"""Metrics whose histories are needed."""
+"""Metrics that need a history."""
 
-_EVERY_NS = 10 * NS
-"""Between two cross-checks of a run that goes on; and the least that one is of."""
+_CHECK_NS = 10 * NS
+"""Time between two cross-checks of a live run, and the shortest that one covers."""
 
 
 class Checks:
@@ -53,33 +53,33 @@ class Checks:
         self._series = series
         self._steps = steps
         self._interval = interval
-        self.ceilings = CeilingsNow()
+        self.ceilings = CurrentCeilings()
         self._meta: Mapping[str, Any] = {}
         self._devices: tuple[DeviceRow, ...] = ()
-        self._happened: dict[tuple[str, str | None], LatestEvent] = {}
+        self._events: dict[tuple[str, str | None], LatestEvent] = {}
         self._stored: object = None
         self.counters: Counters | None = None
         self._threads: int | None = None
         self._findings: tuple[Alert, ...] = ()
-        self._checked = -_EVERY_NS
-        self._were_there: Mapping[str, str] | None = None
-        self._no_gpu = [Alert("no-gpu", "", each) for each in out_of_order(reader.facts())]
+        self._checked = -_CHECK_NS
+        self._past_sharing: Mapping[str, str] | None = None
+        self._no_gpu = [Alert("no-gpu", "", text) for text in out_of_order(reader.facts())]
 
     def update(self, meta: Mapping[str, Any], devices: tuple[DeviceRow, ...]) -> None:
-        """Take what is known of the session now."""
+        """Use the session's current meta data and devices."""
         self._meta, self._devices = meta, devices
         self.ceilings.update(meta, devices)
         stored = meta.get("counters")
         if stored != self._stored:
             self._stored, self.counters = stored, counters_of(meta)
 
-    def happened(self, events: Sequence[EventRow]) -> None:
-        """Remember what warnings are made of."""
+    def add_events(self, events: Sequence[EventRow]) -> None:
+        """Keep the events that warnings are made from."""
         for row in events:
-            if row.kind in TOLD:
-                before = self._happened.get((row.kind, row.device))
+            if row.kind in ALERT_EVENTS:
+                before = self._events.get((row.kind, row.device))
                 count = before.count + 1 if before is not None else 1
-                self._happened[row.kind, row.device] = LatestEvent(row, count)
+                self._events[row.kind, row.device] = LatestEvent(row, count)
 
     def rooflines(self) -> Rooflines:
         return rooflines_of(self._record(), self.ceilings.of(None), self.ceilings.data_type)
@@ -92,21 +92,21 @@ class Checks:
         live: bool,
         processes: Sequence[ProcessNow] = (),
     ) -> tuple[Alert, ...]:
-        """Of a run that goes on as of now; of one that is over, of all of it."""
+        """Warnings at session time ``t`` in nanoseconds; of a finished run over all of it."""
         gpus = None
         if mapping(self._meta.get("workload")).get("kind") not in ("machine", "import"):
             gpus = gpus_of_run(self._meta, self._devices)
-        if not live or self._steps.newest >= self._checked + _EVERY_NS:
+        if not live or self._steps.newest >= self._checked + _CHECK_NS:
             self._findings = self._cross_check(live=live)
             self._checked = self._steps.newest
         throttled = {} if live else self._throttled(t)
-        doubts = [Alert("ceiling", str(at), text) for at, text in enumerate(self.ceilings.doubts())]
-        rest = [Alert("left-out", str(at), text) for at, text in enumerate(self._reader.left_out)]
-        findings = (*self._no_gpu, *self._findings, *doubts, *rest)
+        doubts = [Alert("ceiling", str(n), text) for n, text in enumerate(self.ceilings.doubts())]
+        omitted = [Alert("left-out", str(n), text) for n, text in enumerate(self._reader.left_out)]
+        findings = (*self._no_gpu, *self._findings, *doubts, *omitted)
         limit = number(mapping(self._meta.get("environment")).get("memory_limit_bytes"))
         return alerts_of(
             devices,
-            self._happened,
+            self._events,
             throttled,
             findings,
             live=live,
@@ -117,47 +117,47 @@ class Checks:
     def _shared(
         self, processes: Sequence[ProcessNow], gpus: frozenset[str], t: int, *, live: bool
     ) -> Mapping[str, str]:
-        """By GPU who else is on it; of a run that is over, who was, read once."""
+        """By GPU id, a text about other processes on it; of a finished run read once."""
         if live:
-            self._were_there = None
+            self._past_sharing = None
             return shared_now(processes, gpus)
-        if self._were_there is None:
+        if self._past_sharing is None:
             launched = int(number(mapping(self._meta.get("launch")).get("t")) or 0)
-            found = self._reader.presences(launched, t)
-            self._were_there = shared_over(found, gpus, t - launched)
-        return self._were_there
+            presences = self._reader.presences(launched, t)
+            self._past_sharing = shared_during(presences, gpus, t - launched)
+        return self._past_sharing
 
     def _cross_check(self, *, live: bool) -> tuple[Alert, ...]:
-        """Hold counted work against the counters of the run's GPUs: the last minute, or all of it.
-        What a GPU on which the run has no process does is not the run's."""
+        """Compare counted work with the counters of the run's GPUs: over the last minute, or all
+        of a finished run. GPUs without memory of the run are left out."""
         record = self._record()
         start, end = record.minute if live else record.timed
-        if end - start < _EVERY_NS:
+        if end - start < _CHECK_NS:
             return ()
-        held = self._series.get(("workload", "process.gpu.memory.usage"))
-        absent = held is not None and held.mean(start, end, self._interval) == 0
+        memory = self._series.get(("workload", "process.gpu.memory.usage"))
+        absent = memory is not None and memory.mean(start, end, self._interval) == 0
         record = replace(record, gpus=() if absent else record.gpus)
-        now = rates(record, start, end)
-        found = findings_of(
+        mean_rates = rates(record, start, end)
+        findings = findings_of(
             [device for device in self._devices if device.id in record.gpus],
             means(record, PIPES, start, end),
             self.ceilings.data_type,
-            now.flop,
-            now.bytes,
-            now.measured_bytes,
+            mean_rates.flop,
+            mean_rates.bytes,
+            mean_rates.measured_bytes,
             mapping(self._meta.get("count")),
             self.counters,
         )
-        return tuple(Alert(each.kind, "", each.text) for each in found if each.warning)
+        return tuple(Alert(item.kind, "", item.text) for item in findings if item.warning)
 
     def _throttled(self, t: int) -> dict[str, float]:
-        """By device the share of the session in which its clocks were held down."""
-        found: dict[str, float] = {}
+        """By device id, the share of the session with throttled clocks."""
+        shares: dict[str, float] = {}
         for (device, metric), series in self._series.items():
             share = series.mean(0, t, self._interval) if metric in THROTTLES else None
             if share is not None:
-                found[device] = max(share, found.get(device, 0.0))
-        return found
+                shares[device] = max(share, shares.get(device, 0.0))
+        return shares
 
     def _record(self) -> Record:
         of_run = devices_of_run(self._meta, self._devices)
@@ -175,15 +175,15 @@ class Checks:
             series=self._series,
             interval=self._interval,
             steps=self._steps,
-            threads=self._threads_now(),
+            threads=self._thread_count(),
             cores=logical_cores(self._devices),
             counters=self.counters,
         )
 
-    def _threads_now(self) -> int | None:
-        """Of the workload's products on the CPU, once it has told."""
+    def _thread_count(self) -> int | None:
+        """Threads of the workload on the CPU; ``None``: it has not reported them."""
         if self._threads is None:
-            told = str(self._reader.facts().get("workload", {}).get("threads") or "")
-            if told.isdecimal() and 0 < len(told) < 6:
-                self._threads = int(told)
+            threads = str(self._reader.facts().get("workload", {}).get("threads") or "")
+            if threads.isdecimal() and 0 < len(threads) < 6:
+                self._threads = int(threads)
         return self._threads

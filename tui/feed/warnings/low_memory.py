@@ -1,4 +1,4 @@
-"""Memory that runs out: of a GPU, of the host, of the container."""
+"""Warnings of low memory: of a GPU, the host or the container."""
 
 from __future__ import annotations
 
@@ -8,43 +8,43 @@ from gpuwatch.core.units import binary, percent
 from gpuwatch.tui.feed.hardware.device_facts import memory_total, number_of
 from gpuwatch.tui.feed.snapshot import Alert, DeviceNow
 
-_PART = 0.05
-"""Less than this part free is little."""
-_GPU_BYTES = 512 * 1024**2
-"""So is less than this much of a GPU's memory."""
+_MIN_FREE_SHARE = 0.05
+"""Share of a memory below which it is low."""
+_MIN_FREE_GPU_BYTES = 512 * 1024**2
+"""Bytes of GPU memory below which it is low."""
 
 
 def low_memory(
     devices: Sequence[DeviceNow], gpus: Container[str] | None, limit: float | None
 ) -> list[Alert]:
-    """A sentence for each memory of which little is left now.
+    """A warning for each memory that is nearly full now.
 
-    ``gpus``: those of the run; ``None``: all. ``limit``: the container's, in bytes.
+    ``gpus``: ids of the run's GPUs; ``None``: all. ``limit``: of the container's memory, in bytes.
     """
-    told = []
+    alerts = []
     for device in devices:
         kind = device.row.kind
         if kind == "gpu" and (gpus is None or device.row.id in gpus):
-            left = _left(device, "hw.gpu.memory.usage", memory_total(device))
+            free = _free(device, "hw.gpu.memory.usage", memory_total(device))
             total = memory_total(device) or 0.0
-            if left is not None and left < max(_PART * total, _GPU_BYTES):
-                text = f"GPU {number_of(device)}: {binary(left)} of {binary(total)} memory is free"
-                told.append(Alert("memory", device.row.id, text))
+            if free is not None and free < max(_MIN_FREE_SHARE * total, _MIN_FREE_GPU_BYTES):
+                text = f"GPU {number_of(device)}: {binary(free)} of {binary(total)} memory is free"
+                alerts.append(Alert("memory", device.row.id, text))
         elif kind == "cpu":
-            left = _left(device, "hw.memory.usage", memory_total(device))
+            free = _free(device, "hw.memory.usage", memory_total(device))
             total = memory_total(device) or 0.0
-            if left is not None and left < _PART * total:
-                text = f"host: {binary(left)} of {binary(total)} memory is available"
-                told.insert(0, Alert("memory", device.row.id, text))
+            if free is not None and free < _MIN_FREE_SHARE * total:
+                text = f"host: {binary(free)} of {binary(total)} memory is available"
+                alerts.insert(0, Alert("memory", device.row.id, text))
         elif kind == "workload":
-            left = _left(device, "container.memory.usage", limit)
-            if left is not None and limit is not None and left < _PART * limit:
-                part = percent((limit - left) / limit)
-                text = f"the container holds {part} of its memory limit, {binary(limit)}"
-                told.append(Alert("memory", device.row.id, text))
-    return told
+            free = _free(device, "container.memory.usage", limit)
+            if free is not None and limit is not None and free < _MIN_FREE_SHARE * limit:
+                share = percent((limit - free) / limit)
+                text = f"the container uses {share} of its memory limit, {binary(limit)}"
+                alerts.append(Alert("memory", device.row.id, text))
+    return alerts
 
 
-def _left(device: DeviceNow, metric: str, total: float | None) -> float | None:
+def _free(device: DeviceNow, metric: str, total: float | None) -> float | None:
     used = device.value(metric)
     return None if used is None or not total else max(0.0, total - used)

@@ -1,4 +1,4 @@
-"""Noisy neighbours: processes of others on the run's GPUs, in words."""
+"""Noisy neighbours: other processes on the run's GPUs, as texts."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from gpuwatch.core.units import binary, percent
 from gpuwatch.session.rows import MPS_SERVER, DeviceRow, GpuPresence
 from gpuwatch.tui.feed.processes import ProcessNow
 
-_BUSY = 0.05
-"""Share of a GPU's time from which on a process that only draws is told."""
-_SOME = 0.01
-"""Share of a run from which on a neighbour is told when it is over."""
+_MIN_GRAPHICS_SHARE = 0.05
+"""Least share of a GPU's time for a warning about a graphics process."""
+_MIN_SHARE = 0.01
+"""Least share of a finished run for a warning about another process."""
 _LONGEST = 40
 """Characters of a name."""
 
@@ -30,86 +30,88 @@ class _Neighbour:
 
 
 def gpus_of_run(meta: Mapping[str, JSON], devices: Sequence[DeviceRow]) -> frozenset[str]:
-    """The GPUs that the run is known to use."""
+    """Ids of the GPUs that the run is known to use."""
     of_run = devices_of_run(meta, devices)
     return frozenset(device.id for device in of_run if device.kind == "gpu")
 
 
-def uses_none(meta: Mapping[str, JSON], devices: Sequence[DeviceRow]) -> bool:
-    """Whether it is known that the run uses none of the GPUs that are watched."""
+def uses_no_gpu(meta: Mapping[str, JSON], devices: Sequence[DeviceRow]) -> bool:
+    """Whether the run is known to use none of the recorded GPUs."""
     watched = any(device.kind == "gpu" for device in devices)
     return watched and not gpus_unknown(devices) and not gpus_of_run(meta, devices)
 
 
 def shared_now(processes: Sequence[ProcessNow], gpus: frozenset[str]) -> dict[str, str]:
-    """By GPU who else is on it; of those with the same processes the same."""
+    """By GPU id, the other processes on it; one text for GPUs with the same processes."""
     by_gpu: dict[str, list[_Neighbour]] = {}
     for process in processes:
-        for on in process.gpus:
-            small = on.graphics and (on.share or 0.0) < _BUSY
-            if process.owned is False and process.running and on.device in gpus and not small:
-                by_gpu.setdefault(on.device, []).append(
-                    _Neighbour(process.name, process.pid, process.user, process.place, on.bytes)
+        for use in process.gpus:
+            small = use.graphics and (use.share or 0.0) < _MIN_GRAPHICS_SHARE
+            if process.owned is False and process.running and use.device in gpus and not small:
+                by_gpu.setdefault(use.device, []).append(
+                    _Neighbour(process.name, process.pid, process.user, process.place, use.bytes)
                 )
-    told = {}
-    for gpus_of, found in _together(by_gpu):
-        sizes = [binary(each[0].bytes or 0) for each in found]
-        text = f"shared with {_named(max(found, key=_size), most=len(set(sizes)) > 1)}"
-        told.update(dict.fromkeys(gpus_of, text))
-    return told
+    texts = {}
+    for group in _groups(by_gpu):
+        lists = [by_gpu[gpu] for gpu in group]
+        sizes = {binary(neighbours[0].bytes or 0) for neighbours in lists}
+        text = f"shared with {_description(max(lists, key=_memory), most=len(sizes) > 1)}"
+        texts.update(dict.fromkeys(group, text))
+    return texts
 
 
-def shared_over(
+def shared_during(
     presences: Sequence[GpuPresence], gpus: frozenset[str], run_ns: int
 ) -> dict[str, str]:
-    """By GPU who else was on it, and for what share of ``run_ns``, the run's own time; of those
-    with the same processes the same."""
-    by_gpu: dict[str, list[tuple[float, _Neighbour]]] = {}
-    for one in presences:
-        share = min(1.0, one.ns / max(1, run_ns))
-        small = one.kind == "graphics" and (one.share or 0.0) < _BUSY
-        if one.device in gpus and share >= _SOME and not small:
-            neighbour = _Neighbour(one.name, one.pid, one.user, one.place, one.bytes)
-            by_gpu.setdefault(one.device, []).append((share, neighbour))
-    shares, neighbours = {}, {}
-    for gpu, found in by_gpu.items():
-        found.sort(key=lambda each: -each[0])
-        shares[gpu] = found[0][0]
-        neighbours[gpu] = [neighbour for _, neighbour in found]
-    told = {}
-    for gpus_of, each in _together(neighbours):
-        times = {percent(shares[gpu]) for gpu in gpus_of}
-        longest = percent(max(shares[gpu] for gpu in gpus_of))
+    """By GPU id, the other processes on it, and their share of ``run_ns``, the duration of the
+    run; one text for GPUs with the same processes."""
+    with_shares: dict[str, list[tuple[float, _Neighbour]]] = {}
+    for presence in presences:
+        share = min(1.0, presence.ns / max(1, run_ns))
+        small = presence.kind == "graphics" and (presence.share or 0.0) < _MIN_GRAPHICS_SHARE
+        if presence.device in gpus and share >= _MIN_SHARE and not small:
+            neighbour = _Neighbour(
+                presence.name, presence.pid, presence.user, presence.place, presence.bytes
+            )
+            with_shares.setdefault(presence.device, []).append((share, neighbour))
+    by_gpu, shares = {}, {}
+    for gpu, pairs in with_shares.items():
+        pairs.sort(key=lambda pair: -pair[0])
+        by_gpu[gpu], shares[gpu] = [neighbour for _, neighbour in pairs], pairs[0][0]
+    texts = {}
+    for group in _groups(by_gpu):
+        times = {percent(shares[gpu]) for gpu in group}
+        longest = percent(max(shares[gpu] for gpu in group))
         time = longest if len(times) == 1 else f"at most {longest}"
-        text = f"shared for {time} of the time with {_named(max(each, key=_size), most=True)}"
-        told.update(dict.fromkeys(gpus_of, text))
-    return told
+        largest = max((by_gpu[gpu] for gpu in group), key=_memory)
+        text = f"shared for {time} of the time with {_description(largest, most=True)}"
+        texts.update(dict.fromkeys(group, text))
+    return texts
 
 
-def _together(
-    by_gpu: Mapping[str, list[_Neighbour]],
-) -> list[tuple[list[str], list[list[_Neighbour]]]]:
-    """GPUs with the same processes on them, and those of each: one sentence tells of all."""
-    found: dict[frozenset[int], list[str]] = {}
+def _groups(by_gpu: Mapping[str, list[_Neighbour]]) -> list[list[str]]:
+    """Ids of GPUs with the same processes; GPUs under MPS are left out."""
+    groups: dict[frozenset[int], list[str]] = {}
     for gpu, neighbours in by_gpu.items():
-        if not _served(neighbours):
-            found.setdefault(frozenset(each.pid for each in neighbours), []).append(gpu)
-    return [(gpus, [by_gpu[gpu] for gpu in gpus]) for gpus in found.values()]
+        if not _uses_mps(neighbours):
+            pids = frozenset(neighbour.pid for neighbour in neighbours)
+            groups.setdefault(pids, []).append(gpu)
+    return list(groups.values())
 
 
-def _size(neighbours: Sequence[_Neighbour]) -> int:
+def _memory(neighbours: Sequence[_Neighbour]) -> int:
     return neighbours[0].bytes or 0
 
 
-def _served(neighbours: Sequence[_Neighbour]) -> bool:
-    return any(MPS_SERVER in (each.name or "") for each in neighbours)
+def _uses_mps(neighbours: Sequence[_Neighbour]) -> bool:
+    return any(MPS_SERVER in (neighbour.name or "") for neighbour in neighbours)
 
 
-def _named(neighbours: Sequence[_Neighbour], *, most: bool = False) -> str:
-    """The first one, and how many more; ``most``: its memory is the most that it held."""
+def _description(neighbours: Sequence[_Neighbour], *, most: bool = False) -> str:
+    """The first one and the number of others; ``most``: its memory is a maximum."""
     first = neighbours[0]
     size = None if first.bytes is None else ("at most " if most else "") + binary(first.bytes)
-    about = [f"PID {first.pid}", first.user, first.place, size]
+    details = [f"PID {first.pid}", first.user, first.place, size]
     name = clean(first.name)[:_LONGEST] if first.name else "a process"
-    text = f"{name} ({', '.join(clean(each)[:_LONGEST] for each in about if each)})"
+    text = f"{name} ({', '.join(clean(detail)[:_LONGEST] for detail in details if detail)})"
     return f"{text} and {len(neighbours) - 1} more" if len(neighbours) > 1 else text

@@ -55,7 +55,7 @@ def _watch(arguments: argparse.Namespace, refresh: float) -> int:
         from gpuwatch.tui.plain import plain
 
         interval = plain.INTERVAL_SECONDS if arguments.interval is None else refresh
-        return plain.watch(path, interval, onward=session is None)
+        return plain.watch(path, interval, follow=session is None)
     terminal.require(to_paste("attach --plain", path))
     look = screen_options.look(arguments)
     from gpuwatch.tui.app import run_live
