@@ -72,7 +72,6 @@ class NewRunScreen(Screen[None]):
         super().__init__()
         self.answers = Answers()
         self._order_seed = secrets.randbelow(_LARGEST_SEED) + 1
-        self._message = ""
         self._asked_program: str | None = ""
         """``Form.program`` of the latest question about the machine."""
         self._environments_changed = False
@@ -102,7 +101,11 @@ class NewRunScreen(Screen[None]):
             each.name: FieldRow(each.label, parameter_field(each))
             for each in parameters.parameters()
         }
+        rest = (row for name, row in self._parameters.items() if name not in parameters.FIRST)
+        self._more = Collapsible(*rest, title="more settings", id="more")
         self._environments = {"bare": EnvironmentRow("bare", chosen=True)}
+        self._environment_list = VerticalGroup(*self._environments.values())
+        self._looking = Static("looking for engines and images ...", id="looking")
         self._other = FieldRow(
             "other images",
             Input(placeholder="docker=IMAGE, apptainer=FILE.sif ...", compact=True, id="other"),
@@ -111,6 +114,9 @@ class NewRunScreen(Screen[None]):
         )
         self._pull = FieldRow("pull", PlainCheckbox(compact=True, id="pull"), tooltip="--pull")
         self._gpus: dict[str, PlainCheckbox] = {}
+        self._gpu_list = VerticalGroup()
+        self._gpu_section = Collapsible(self._gpu_list, id="gpus")
+        self._no_gpu = Static(id="no-gpu", markup=False)
         repeats = {name: f"{name:<13}  {text}" for name, (_, text) in REPEATS.items()}
         self._repeat = FieldRow(
             "repeat",
@@ -118,6 +124,8 @@ class NewRunScreen(Screen[None]):
             tooltip="how often each environment runs",
             wide=True,
         )
+        self._message = Static(id="message", markup=False)
+        self._plan = Static(id="plan-text")
 
     @property
     def gpuwatch(self) -> GpuwatchApp:
@@ -132,27 +140,23 @@ class NewRunScreen(Screen[None]):
                 yield self._workload
                 yield self._model
                 yield from (self._parameters[name] for name in parameters.FIRST)
-                with Collapsible(title="more settings", id="more"):
-                    rest = self._parameters.keys() - {*parameters.FIRST}
-                    yield from (self._parameters[name] for name in self._parameters if name in rest)
+                yield self._more
                 yield Static("environments", classes="heading")
-                with VerticalGroup(id="environments"):
-                    yield from self._environments.values()
-                yield Static("looking for engines and images ...", id="looking")
+                yield self._environment_list
+                yield self._looking
                 yield self._other
                 yield self._pull
-                with Collapsible(title="GPUs", id="gpus"):
-                    yield VerticalGroup(id="gpu-list")
-                yield Static(id="no-gpu", markup=False)
+                yield self._gpu_section
+                yield self._no_gpu
                 yield self._repeat
             with VerticalScroll(id="plan"):
-                yield Static(id="message", markup=False)
-                yield Static(id="plan-text")
+                yield self._message
+                yield self._plan
         yield Footer(compact=True)
 
     def on_mount(self) -> None:
         self.query_one("#plan").border_title = "plan"
-        self.query_one("#gpus").display = False
+        self._gpu_section.display = False
         self._pull.update("fetch images that are not here")
         for field in self.query(Input):
             field.cursor_blink = False
@@ -206,7 +210,8 @@ class NewRunScreen(Screen[None]):
     # What is shown.
 
     def _say(self, message: str) -> None:
-        self._message = message
+        self._message.update(message)
+        self._message.display = bool(message)
         self._show()
 
     def _show(self) -> None:
@@ -217,13 +222,9 @@ class NewRunScreen(Screen[None]):
             known = self.answers.environment(form, name)
             row.update(known, refusal(form, self.answers, name))
         self._other.update(problem=problems.get("other", ""))
-        gpus = self.query_one("#gpus", Collapsible)
         chosen = len(self._gpus) if form.gpus is None else len(form.gpus)
-        gpus.title = f"GPUs: {chosen or 'none'} of {len(self._gpus)}"
-        message = self.query_one("#message", Static)
-        message.update(self._message)
-        message.display = bool(self._message)
-        self.query_one("#plan-text", Static).update(plan_text(form, self.answers))
+        self._gpu_section.title = f"GPUs: {chosen or 'none'} of {len(self._gpus)}"
+        self._plan.update(plan_text(form, self.answers))
 
     def _show_workload(self, form: Form, problems: dict[str, str]) -> None:
         """Show the fields of the chosen workload."""
@@ -232,7 +233,7 @@ class NewRunScreen(Screen[None]):
         self._command.update(problem=problem)
         self._model.display = form.workload == OF_TORCHVISION
         self._model.update(problem=problems.get("model", "") if form.model.strip() else "")
-        self.query_one("#more").display = not form.own
+        self._more.display = not form.own
         accepted = () if form.own else parameters.parameters_of(form.case)
         plan = self.answers.plan_for(form)
         for parameter in parameters.parameters():
@@ -263,21 +264,21 @@ class NewRunScreen(Screen[None]):
     async def _ask_machine(self, program: str | None) -> None:
         machine = await ask_doctor(program)
         self.answers = replace(self.answers, machine=machine, program=program)
-        await self._add_environments(machine)
-        await self._add_gpus(machine)
+        if self._environment_list.is_attached:  # widgets go before their screen does
+            await self._add_environments(machine)
+            await self._add_gpus(machine)
         self._show()
 
     async def _add_environments(self, machine: Machine) -> None:
         """Add rows for new environments, those that can run first; choose one where none can."""
-        looking = self.query_one("#looking", Static)
-        looking.display = bool(machine.complaint)
-        looking.update(Content.assemble(("✗ ", BAD), machine.complaint))
+        self._looking.display = bool(machine.complaint)
+        self._looking.update(Content.assemble(("✗ ", BAD), machine.complaint))
         on_gpus = self.form.on_gpus
         ordered = sorted(machine.environments, key=lambda each: bool(each.refusal(on_gpus)))
         names = [each.text for each in ordered if each.text not in self._environments]
         rows = {name: EnvironmentRow(name) for name in names}
         self._environments |= rows
-        await self.query_one("#environments").mount(*rows.values())
+        await self._environment_list.mount(*rows.values())
         usable = usable_environment(self.form, machine)
         if usable is not None and not self._environments_changed:
             with self.prevent(PlainCheckbox.Changed):
@@ -293,11 +294,10 @@ class NewRunScreen(Screen[None]):
             memory = f"  {binary(gpu.memory_bytes)}" if gpu.memory_bytes else ""
             label = Content(f"{gpu.choice}  {gpu.name}{memory}")
             self._gpus[gpu.choice] = PlainCheckbox(label, True, compact=True)
-        await self.query_one("#gpu-list").mount(*self._gpus.values())
-        self.query_one("#gpus").display = bool(self._gpus)
+        await self._gpu_list.mount(*self._gpus.values())
+        self._gpu_section.display = bool(self._gpus)
         if machine.no_gpu:
-            text = f"no GPU, workloads run on the CPU: {machine.no_gpu}"
-            self.query_one("#no-gpu", Static).update(text)
+            self._no_gpu.update(f"no GPU, workloads run on the CPU: {machine.no_gpu}")
 
     async def _ask_plan(self, planned: tuple[str, ...]) -> None:
         plan = await ask_plan(planned)
@@ -330,6 +330,7 @@ class NewRunScreen(Screen[None]):
             assert isinstance(command, Input)
             with self.prevent(Input.Changed):
                 command.value = in_bash(self.form.command.strip())
+            command.cursor_position = len(command.value)
             self._ask_later()
         if name in self._environments:
             field: Widget = self._environments[name].checkbox
@@ -339,9 +340,8 @@ class NewRunScreen(Screen[None]):
             field = self._workload.field
         else:
             field = self.query_one(f"#{name}")
-        more = self.query_one("#more", Collapsible)
-        if more in field.ancestors:
-            more.collapsed = False
+        if self._more in field.ancestors:
+            self._more.collapsed = False
         field.focus()
 
     async def _start(self, planned: tuple[str, ...]) -> None:

@@ -66,6 +66,12 @@ class EnvironmentRow(VerticalGroup):
             yield self._status
         yield self._fix
 
+    def on_descendant_focus(self) -> None:
+        self.add_class("-focused")
+
+    def on_descendant_blur(self) -> None:
+        self.remove_class("-focused")
+
     def update(self, known: Environment | None, refusal: Refusal | None) -> None:
         """Show why nothing can run in it, else its engine; ``known`` None: not checked yet."""
         if refusal is not None:

@@ -23,22 +23,21 @@ GPUS = (Gpu("0", "H100", 85e9, OLD_DRIVER), Gpu("1", "H100", 85e9, None))
 
 def answers(form: Form, *environments: Environment, **plan: object) -> Answers:
     """Answers about the environments, and a plan with these fields, for ``form``."""
-    machine = Machine(environments, GPUS)
+    machine = Machine(environments, GPUS if environments else ())
     return Answers(machine, form.program, Plan(runs=1, **plan), arguments(form))  # type: ignore[arg-type]
 
 
 def test_a_bare_run_needs_a_torch_for_its_gpus() -> None:
     known = answers(WORKLOAD, BARE)
     fix = "update it, or choose device cpu"
+    usable = Environment("bare", "Linux", None, None)
     assert refusal(WORKLOAD, known, "bare") == Refusal(OLD_DRIVER.text, fix)
     for form in (
         Form("mnist-cnn", gpus=("1",)),
         Form("mnist-cnn", values={"device": "cpu"}),
         Form(command="python train.py"),
     ):
-        assert (
-            refusal(form, answers(form, Environment("bare", "Linux", None, None)), "bare") is None
-        )
+        assert refusal(form, answers(form, usable), "bare") is None
 
 
 def test_an_answer_about_another_program_says_nothing() -> None:
