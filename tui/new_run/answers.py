@@ -1,10 +1,11 @@
-"""What gpuwatch's own commands answer to a form: what can run here, and what a start would do."""
+"""What gpuwatch's own commands answer: what can run on this machine, and what a start would do."""
 
 from __future__ import annotations
 
 import json
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import field
 from itertools import groupby
 
 from gpuwatch.core.lazy_dataclass import dataclass
@@ -28,17 +29,17 @@ class Refusal:
 
 
 @dataclass(frozen=True)
-class Place:
-    """An environment that there is."""
+class Environment:
+    """A place where runs can start, or could if something were fixed."""
 
     text: str
     """As ``--env`` takes it."""
     engine: str
     without_gpu: Refusal | None
     with_gpu: Refusal | None
-    """``None`` also where there is no GPU to ask for."""
+    """``None`` also on a machine without a GPU."""
 
-    def trouble(self, on_gpus: bool) -> Refusal | None:
+    def refusal(self, on_gpus: bool) -> Refusal | None:
         """Why a run cannot start in it; ``None``: it can."""
         return self.without_gpu or (self.with_gpu if on_gpus else None)
 
@@ -52,24 +53,24 @@ class Gpu:
     name: str
     memory_bytes: float | None
     torch: Refusal | None
-    """Why the torch of bare runs cannot use it; ``None``: its files tell of no reason."""
+    """Why the torch of bare runs cannot use it; ``None``: no reason is known."""
 
 
 @dataclass(frozen=True)
 class Machine:
     """What ``gpuwatch doctor`` found."""
 
-    places: tuple[Place, ...] = ()
+    environments: tuple[Environment, ...] = ()
     gpus: tuple[Gpu, ...] = ()
     no_gpu: str = ""
-    """Why there are none."""
+    """Why no GPU can be used."""
     complaint: str = ""
     """Why nothing is known."""
 
 
 @dataclass(frozen=True)
-class PlanNow:
-    """What a start would do, as ``--plan`` tells it."""
+class Plan:
+    """What a start would do, as ``--plan`` prints it."""
 
     runs: int = 0
     what: str = ""
@@ -80,65 +81,68 @@ class PlanNow:
     """How long it takes."""
     reason: str = ""
     """Why that is not known."""
-    troubles: Mapping[int, Refusal] | None = None
-    """Why nothing can run in an environment, by its place among those asked for."""
+    refusals: Mapping[int, Refusal] = field(default_factory=dict)
+    """Why nothing can run in an environment, by its position in ``Form.environments``."""
     steps: str = ""
-    """Timed steps where the plan sets them; empty: it does not."""
+    """Timed steps, if the plan sets them; else empty."""
     complaint: str = ""
     """What is wrong with the command line; everything else is empty then."""
 
 
 async def ask_doctor(program: str | None) -> Machine:
-    """What can run here: a program of one's own, or the workloads."""
-    behind = () if program is None else ("--", program)
+    """What can run on this machine.
+
+    ``program``: the first word of a command; ``None``: gpuwatch's own workloads.
+    """
+    command = () if program is None else ("--", program)
     outcome = await commands.run(
-        *("doctor", "--quick", "--images", "--format", "json", *behind), timeout=DOCTOR_SECONDS
+        *("doctor", "--quick", "--images", "--format", "json", *command), timeout=DOCTOR_SECONDS
     )
     return machine(outcome)
 
 
-async def ask_plan(arguments: Sequence[str]) -> PlanNow:
+async def ask_plan(arguments: Sequence[str]) -> Plan:
     """What ``gpuwatch run ARGUMENTS`` would do."""
     outcome = await commands.run("--record", "--plan", "--format", "json", *arguments, timeout=60)
     return plan(outcome)
 
 
 def machine(outcome: Outcome) -> Machine:
-    """Of doctor's answer; whatever stands in it, nothing is raised."""
+    """Parse the answer of ``gpuwatch doctor``; raises nothing, whatever it holds."""
     body = _body(outcome)
     if not body:
         return Machine(complaint=outcome.complaint if outcome.err else "doctor gave no answer")
     return Machine(
-        tuple(_place(each) for each in _objects(body.get("environments")) if each.get("env")),
+        tuple(_environment(each) for each in _objects(body.get("environments")) if each.get("env")),
         tuple(_gpu(each) for each in _objects(body.get("gpus"))),
         clean(mapping(body.get("gpu_unavailable")).get("text") or ""),
     )
 
 
-def plan(outcome: Outcome) -> PlanNow:
-    """Of the plan's answer; whatever stands in it, nothing is raised."""
+def plan(outcome: Outcome) -> Plan:
+    """Parse the answer of ``gpuwatch --record --plan``; raises nothing, whatever it holds."""
     body = _body(outcome) if outcome.good else {}
     if not body:
-        return PlanNow(complaint=outcome.complaint.removeprefix("error: "))
+        return Plan(complaint=outcome.complaint.removeprefix("error: "))
     parts, runs = _objects(body.get("parts")), _objects(body.get("runs"))
     part = parts[0] if parts else {}
     cases, environments = _objects(part.get("cases")), _objects(part.get("environments"))
     names = [clean(each.get("label") or "") for each in environments]
     blocks = number(part.get("blocks"))
     steps = number(mapping(cases[0].get("parameters")).get("steps")) if cases else None
-    return PlanNow(
+    return Plan(
         runs=len(runs),
         what=f"{', '.join(clean(each.get('label') or '') for each in cases)} in {', '.join(names)}",
         order=() if blocks is None else tuple(_blocks(runs, names)),
         seconds=number(body.get("seconds")),
         reason=clean(body.get("reason") or ""),
-        troubles=_troubles(runs),
+        refusals=_refusals(runs),
         steps="" if steps is None else f"{steps:.0f}",
     )
 
 
-def _place(each: Mapping[str, JSON]) -> Place:
-    return Place(
+def _environment(each: Mapping[str, JSON]) -> Environment:
+    return Environment(
         clean(each.get("env")),
         clean(each.get("engine") or ""),
         _first(each.get("without_gpu")),
@@ -148,10 +152,10 @@ def _place(each: Mapping[str, JSON]) -> Place:
 
 def _first(answer: JSON) -> Refusal | None:
     found = _objects(mapping(answer).get("problems"))
-    return _trouble(found[0]) if found else None
+    return _refusal(found[0]) if found else None
 
 
-def _trouble(problem: Mapping[str, JSON]) -> Refusal:
+def _refusal(problem: Mapping[str, JSON]) -> Refusal:
     return Refusal(clean(problem.get("text") or "it cannot"), clean(problem.get("hint") or ""))
 
 
@@ -164,30 +168,30 @@ def _gpu(each: Mapping[str, JSON]) -> Gpu:
         choice,
         clean(each.get("name") or ""),
         number(each.get("memory_bytes")),
-        _trouble(refusal) if refusal else None,
+        _refusal(refusal) if refusal else None,
     )
 
 
-def _troubles(runs: Sequence[Mapping[str, JSON]]) -> dict[int, Refusal]:
-    """Of each environment its first; one in which anything can run has none."""
+def _refusals(runs: Sequence[Mapping[str, JSON]]) -> dict[int, Refusal]:
+    """The first problem of each environment in which no run can start."""
     found: dict[int, Refusal | None] = {}
     for run in runs:
-        place, problems = run.get("environment"), _objects(run.get("problems"))
-        if not isinstance(place, int):
+        position, problems = run.get("environment"), _objects(run.get("problems"))
+        if not isinstance(position, int):
             continue
         if not problems:
-            found[place] = None
-        elif place not in found:
-            found[place] = _trouble(problems[0])
-    return {place: trouble for place, trouble in found.items() if trouble is not None}
+            found[position] = None
+        elif position not in found:
+            found[position] = _refusal(problems[0])
+    return {position: refusal for position, refusal in found.items() if refusal is not None}
 
 
 def _blocks(runs: Sequence[Mapping[str, JSON]], names: Sequence[str]) -> list[str]:
     lines = []
     for block, group in groupby(runs, lambda run: run.get("block")):
-        places = [run.get("environment") for run in group]
-        told = [names[p] for p in places if isinstance(p, int) and 0 <= p < len(names)]
-        lines.append(f"{'warm-up' if block == 0 else f'block {block}'}: {', '.join(told)}")
+        positions = [run.get("environment") for run in group]
+        order = [names[p] for p in positions if isinstance(p, int) and 0 <= p < len(names)]
+        lines.append(f"{'warm-up' if block == 0 else f'block {block}'}: {', '.join(order)}")
     return lines
 
 

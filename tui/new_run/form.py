@@ -1,4 +1,4 @@
-"""What the form of a new run means: its command line, or what is wrong with it."""
+"""The fields of the form, the command line that they make, and what is wrong with them."""
 
 from __future__ import annotations
 
@@ -10,30 +10,38 @@ from dataclasses import field
 from gpuwatch.core.lazy_dataclass import dataclass
 from gpuwatch.core.shell_line import operator_in
 from gpuwatch.core.text import shell
-from gpuwatch.tui.new_run import fields
+from gpuwatch.tui.new_run import parameters
 from gpuwatch.workloads import names
 
 OWN_COMMAND = "own command"
-"""The choice of the list that is no workload of gpuwatch's."""
+"""The choice that runs a command; every other one is a workload of gpuwatch's."""
 OF_TORCHVISION = names.TORCHVISION
 """The choice that needs the name of a model."""
+WORKLOADS: Mapping[str, str] = {
+    OWN_COMMAND: "any program, in any language",
+    **names.known(),
+    OF_TORCHVISION: "any image classification model of torchvision",
+}
+"""Everything that can be run, with a description."""
 REPEATS: Mapping[str, tuple[tuple[str, ...], str]] = {
     "once": ((), "each once: no verdict"),
     "quick": (("--quick",), "3 blocks: describes only"),
     "full": (("--blocks", "7"), "7 blocks: a verdict"),
     "rigorous": (("--rigorous",), "20 blocks: small differences too"),
 }
-"""How often everything is run: flags, and what that gives."""
+"""How often each environment runs: flags, and what the result can say."""
 
 
 @dataclass(frozen=True)
 class Form:
-    """The fields as they were filled in."""
+    """The fields as they are filled in."""
 
-    workload: str = next(iter(names.BUILT_IN))
-    model: str = ""
-    """Of torchvision."""
+    workload: str = OWN_COMMAND
+    """A key of :data:`WORKLOADS`."""
     command: str = ""
+    """As a shell would take it; without an effect on a workload."""
+    model: str = ""
+    """Name of a torchvision model."""
     ticked: tuple[str, ...] = ("bare",)
     """Environments from the list."""
     other: str = ""
@@ -43,70 +51,59 @@ class Form:
     """By index or UUID; ``None``: all, ``()``: none."""
     repeat: str = next(iter(REPEATS))
     values: Mapping[str, str] = field(default_factory=dict)
-    """What was typed, by the parameter's name."""
+    """The fields of parameters, by name."""
     order_seed: int = 0
-    """Of the order in blocks, so that the order that is shown is the one that is run."""
+    """Seed for the order of runs in blocks: the plan shows the order that a start uses."""
 
     @property
     def own(self) -> bool:
-        """Whether a command of one's own is to run."""
+        """Whether a command is to run, and no workload."""
         return self.workload == OWN_COMMAND
 
     @property
     def program(self) -> str | None:
-        """Of a command of one's own its first word, empty while there is none; else ``None``."""
-        return next(iter(words(self.command) or ()), "") if self.own else None
+        """The first word of the command, ``sh`` while there is none; ``None`` for a workload."""
+        return next(iter(_words(self.command)), "sh") if self.own else None
 
     @property
     def case(self) -> str:
-        """The workload's name as the command line has it."""
+        """The workload's name in the command line."""
         return self.workload + (self.model.strip() if self.workload == OF_TORCHVISION else "")
 
     @property
     def environments(self) -> tuple[str, ...]:
-        """All that are asked for, as ``--env`` takes them."""
-        return (*self.ticked, *(words(self.other) or ()))
+        """All chosen environments, as ``--env`` takes them."""
+        return (*self.ticked, *_words(self.other))
 
     @property
     def on_gpus(self) -> bool:
-        """Whether GPUs are to be used where there are any."""
+        """Whether the run may use GPUs."""
         return self.gpus != () and (self.own or self.values.get("device") != "cpu")
 
 
 def problems(form: Form) -> dict[str, str]:
-    """What cannot be used as it is, by the name of the field."""
+    """What is wrong with the fields in themselves, by the field's name."""
     found: dict[str, str] = {}
     if form.own:
-        command = words(form.command)
-        if not command:
-            found["command"] = _unclosed(command) or "write what to run, such as python3 train.py"
-        elif operator := operator_in(form.command):
-            found["command"] = (
-                f"{operator} is for a shell: Enter writes bash -c around it all; in quotes "
-                f"({shlex.quote(operator)}) it is a word"
-            )
-    elif form.workload == OF_TORCHVISION and not form.model.strip():
-        found["model"] = "write a model's name, such as vit_b_16"
-    elif form.workload == OF_TORCHVISION and len(form.model.split()) > 1:
-        found["model"] = "a model's name is one word"
-    other = words(form.other)
-    if other is None:
-        found["other"] = str(_unclosed(other))
-    elif wrong := [text for text in other if not _is_environment(text)]:
-        found["other"] = f"{wrong[0]}: write KIND=IMAGE, such as docker=pytorch/pytorch"
-    if not found.get("other") and not form.environments:
-        found["where"] = "tick at least one environment"
-    if not form.own:
-        values, wrong_values = _values(form)
-        found |= wrong_values
-        if not wrong_values and (clash := fields.clash(values)):
-            found[clash[0]] = clash[1]
+        if problem := _command_problem(form.command):
+            found["command"] = problem
+    else:
+        found |= _workload_problems(form)
+    try:
+        other = shlex.split(form.other)
+    except ValueError as error:
+        found["other"] = _split_problem(error)
+    else:
+        if invalid := [text for text in other if not _is_environment(text)]:
+            found["other"] = f"{invalid[0]}: write KIND=IMAGE, such as docker=pytorch/pytorch"
+        elif not form.environments:
+            found["environments"] = "choose at least one environment"
     return found
 
 
 def arguments(form: Form) -> tuple[str, ...]:
-    """What stands behind ``gpuwatch run`` for a form without problems."""
-    found = [] if form.own else [form.case, *fields.flags(_values(form)[0])]
+    """The arguments of ``gpuwatch run`` for a form without problems."""
+    found = [] if form.own else [form.case, *parameters.flags(_values(form)[0])]
     if form.environments != ("bare",):
         found += [part for text in form.environments for part in ("--env", text)]
     found += ["--pull"] * form.pull
@@ -114,24 +111,51 @@ def arguments(form: Form) -> tuple[str, ...]:
         found += ["--gpus", ",".join(form.gpus) or "none"]
     if flags := REPEATS[form.repeat][0]:
         found += [*flags, "--order-seed", str(form.order_seed)]
-    return (*found, "--", *(words(form.command) or ())) if form.own else tuple(found)
+    return (*found, "--", *_words(form.command)) if form.own else tuple(found)
 
 
 def command_line(parts: Sequence[str]) -> str:
-    """What someone would type for the same."""
+    """``gpuwatch run`` with these arguments, as it would be typed."""
     return " ".join(map(shell, ("gpuwatch", "run", *parts)))
 
 
-def words(text: str) -> list[str] | None:
-    """``text`` as a shell splits it; ``None``: a quotation mark is not closed."""
+def _command_problem(command: str) -> str:
+    try:
+        if not shlex.split(command):
+            return "write what to run, such as python train.py"
+    except ValueError as error:
+        return _split_problem(error)
+    if operator := operator_in(command):
+        return (
+            f"{operator} needs a shell: a start puts bash -c before the command; "
+            f"in quotes ({shlex.quote(operator)}) it is a plain word"
+        )
+    return ""
+
+
+def _workload_problems(form: Form) -> dict[str, str]:
+    found: dict[str, str] = {}
+    if form.workload == OF_TORCHVISION and not form.model.strip():
+        found["model"] = "write a model's name, such as vit_b_16"
+    elif form.workload == OF_TORCHVISION and len(form.model.split()) > 1:
+        found["model"] = "a model's name is one word"
+    values, invalid = _values(form)
+    conflict = None if invalid else parameters.conflict(values)
+    return {**found, **invalid, **(dict([conflict]) if conflict else {})}
+
+
+def _words(text: str) -> list[str]:
+    """``text`` as a shell splits it; empty where it cannot be split."""
     try:
         return shlex.split(text)
     except ValueError:
-        return None
+        return []
 
 
-def _unclosed(found: list[str] | None) -> str | None:
-    return "a quotation mark is not closed" if found is None else None
+def _split_problem(error: ValueError) -> str:
+    if str(error) == "No closing quotation":
+        return "a quotation mark is not closed"
+    return "nothing follows the backslash at the end"
 
 
 def _is_environment(text: str) -> bool:
@@ -140,17 +164,17 @@ def _is_environment(text: str) -> bool:
 
 
 def _values(form: Form) -> tuple[dict[str, object], dict[str, str]]:
-    """The values that are no defaults, and why those that are none are none."""
+    """The values that differ from the defaults, and what is wrong with the others."""
     values: dict[str, object] = {}
-    wrong: dict[str, str] = {}
-    for each in fields.taken(form.case):
+    invalid: dict[str, str] = {}
+    for parameter in parameters.parameters_of(form.case):
         try:
-            value = each.value(form.values.get(each.name, ""))
+            value = parameter.value(form.values.get(parameter.name, ""))
         except ValueError as error:
-            wrong[each.name] = str(error)
+            invalid[parameter.name] = str(error)
             continue
         if value is not None:
-            values[each.name] = value
+            values[parameter.name] = value
     if data := values.get("data"):
         values["data"] = os.path.expanduser(str(data))
-    return values, wrong
+    return values, invalid

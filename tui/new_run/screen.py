@@ -1,194 +1,352 @@
-"""The form that starts a run."""
+"""The form that starts a run: a command or a workload, where it runs, and how often."""
 
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable
 from dataclasses import replace
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
-from textual import events
+from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
+from textual.containers import Container, VerticalGroup, VerticalScroll
+from textual.content import Content
+from textual.screen import Screen
 from textual.timer import Timer
-from textual.widgets import Input
+from textual.widget import Widget
+from textual.widgets import Collapsible, Footer, Input, Static
 
+from gpuwatch.core.shell_line import in_bash, operator_in
+from gpuwatch.core.units import binary
 from gpuwatch.tui import commands
 from gpuwatch.tui.commands import Outcome
-from gpuwatch.tui.display_options import READ_ONLY
-from gpuwatch.tui.new_run.answers import ask_doctor, ask_plan
-from gpuwatch.tui.new_run.foot import ROOMY
-from gpuwatch.tui.new_run.form import Form, arguments
-from gpuwatch.tui.new_run.rows import Drawn, launch_rows
-from gpuwatch.tui.new_run.state import (
-    LaunchState,
-    gone_to,
-    moved,
-    next_part,
+from gpuwatch.tui.display_options import LEAST, READ_ONLY
+from gpuwatch.tui.new_run import parameters
+from gpuwatch.tui.new_run.answers import Machine, ask_doctor, ask_plan
+from gpuwatch.tui.new_run.form import OF_TORCHVISION, REPEATS, WORKLOADS, Form, arguments
+from gpuwatch.tui.new_run.obstacles import (
+    Answers,
+    field_problems,
     obstacle,
-    pressed,
-    stand_on,
-    text_of,
-    with_machine,
-    with_text,
-    wrong,
+    refusal,
+    usable_environment,
 )
-from gpuwatch.tui.widgets.canvas import Clicked
-from gpuwatch.tui.widgets.canvas_screen import WritingScreen
+from gpuwatch.tui.new_run.plan_text import BAD, plan_text
+from gpuwatch.tui.new_run.widgets import EnvironmentRow, FieldRow, parameter_field, select_of
+from gpuwatch.tui.widgets.checkbox import PlainCheckbox
+
+if TYPE_CHECKING:
+    from gpuwatch.tui.app import GpuwatchApp
 
 PLAN_AFTER_SECONDS = 0.25
-"""Without a key before the plan is asked for."""
+"""Time between the last change and the question for the plan."""
+PLAN_BESIDE_COLUMNS = 110
+"""Columns from which on the plan is beside the form."""
+FIXES_ROWS = 36
+"""Rows from which on the fix of every environment is shown."""
 _LARGEST_SEED = 9999
+_TOO_SMALL = f"too small\nneeds {LEAST[0]}x{LEAST[1]}"
 
-Change = Callable[[LaunchState], LaunchState]
 
+class NewRunScreen(Screen[None]):
+    """Asks what to run and where, shows the plan, and starts it."""
 
-class NewRunScreen(WritingScreen):
-    """Asks what to run and where, tells what that will be, and starts it."""
-
+    AUTO_FOCUS = "#command"
+    HORIZONTAL_BREAKPOINTS = [  # noqa: RUF012 - Textual declares it so
+        (0, "-too-narrow"),
+        (LEAST[0], "-narrow"),
+        (PLAN_BESIDE_COLUMNS, "-wide"),
+    ]
+    VERTICAL_BREAKPOINTS = [  # noqa: RUF012
+        (0, "-too-low"),
+        (LEAST[1], "-low"),
+        (20, "-medium"),
+        (FIXES_ROWS, "-high"),
+    ]
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("enter,ctrl+s", "start", "start", priority=True),
-        Binding("escape", "back", "back", priority=True),
-        Binding("tab", "part(1)", "next part", priority=True),
-        Binding("shift+tab", "part(-1)", "part before", show=False, priority=True),
-        Binding("down", "move(1)", "down", show=False, priority=True),
-        Binding("up", "move(-1)", "up", show=False, priority=True),
-        Binding("pagedown", "move(8)", "eight rows down", show=False, priority=True),
-        Binding("pageup", "move(-8)", "eight rows up", show=False, priority=True),
+        Binding("ctrl+s", "start", "start", tooltip="start the run; so does Enter in a text field"),
+        Binding("escape", "back", "back", tooltip="leave; a run that is being started goes on"),
+        Binding("f1,question_mark", "app.help", "help", tooltip="all keys of this screen"),
     ]
 
     def __init__(self) -> None:
         super().__init__()
-        seed = secrets.randbelow(_LARGEST_SEED) + 1
-        self.state = LaunchState(Form(order_seed=seed))
-        self._drawn = Drawn((), (), 0)
-        self._follow = True
-        self._busy = self._warned = self._left = False
-        self._program: str | None = ""
-        """What was last asked about."""
+        self.answers = Answers()
+        self._order_seed = secrets.randbelow(_LARGEST_SEED) + 1
+        self._asked_program: str | None = ""
+        """``Form.program`` of the latest question about the machine."""
+        self._environments_changed = False
+        """Whether the user has chosen environments."""
+        self._starting = self._back_pressed = self._left = False
         self._timer: Timer | None = None
-        self._written = ""
-        """Key of the item whose text is written."""
+        self._command = FieldRow(
+            "command",
+            Input(placeholder="python train.py --lr 3e-4", compact=True, id="command"),
+            tooltip="what to run, as in a shell",
+            wide=True,
+        )
+        workloads = {name: f"{name.rstrip(':'):<13}  {text}" for name, text in WORKLOADS.items()}
+        self._workload = FieldRow(
+            "workload",
+            select_of(workloads, id="workload"),
+            tooltip="your own command, or a model that gpuwatch brings along",
+            wide=True,
+        )
+        self._model = FieldRow(
+            "model",
+            Input(placeholder="vit_b_16", compact=True, id="model"),
+            tooltip="name of a classification model in torchvision",
+            wide=True,
+        )
+        self._parameters = {
+            each.name: FieldRow(each.label, parameter_field(each))
+            for each in parameters.parameters()
+        }
+        rest = (row for name, row in self._parameters.items() if name not in parameters.FIRST)
+        self._more = Collapsible(*rest, title="more settings", id="more")
+        self._environments = {"bare": EnvironmentRow("bare", chosen=True)}
+        self._environment_list = VerticalGroup(*self._environments.values())
+        self._looking = Static("looking for engines and images ...", id="looking")
+        self._other = FieldRow(
+            "other images",
+            Input(placeholder="docker=IMAGE, apptainer=FILE.sif ...", compact=True, id="other"),
+            tooltip="as --env takes them: KIND=IMAGE[,python=PATH][,mount=SRC:DST] ...",
+            wide=True,
+        )
+        self._pull = FieldRow("pull", PlainCheckbox(compact=True, id="pull"), tooltip="--pull")
+        self._gpus: dict[str, PlainCheckbox] = {}
+        self._gpu_list = VerticalGroup()
+        self._gpu_section = Collapsible(self._gpu_list, id="gpus")
+        self._no_gpu = Static(id="no-gpu", markup=False)
+        repeats = {name: f"{name:<13}  {text}" for name, (_, text) in REPEATS.items()}
+        self._repeat = FieldRow(
+            "repeat",
+            select_of(repeats, id="repeat"),
+            tooltip="how often each environment runs",
+            wide=True,
+        )
+        self._message = Static(id="message", markup=False)
+        self._plan = Static(id="plan-text")
+
+    @property
+    def gpuwatch(self) -> GpuwatchApp:
+        return self.app  # type: ignore[return-value]
+
+    def compose(self) -> ComposeResult:
+        yield Static(_TOO_SMALL, id="too-small")
+        yield Static(Content.assemble(("gpuwatch", "bold $primary"), "  start a run"), id="title")
+        with Container(id="body"):
+            with VerticalScroll(id="form", can_focus=False):
+                yield self._command
+                yield self._workload
+                yield self._model
+                yield from (self._parameters[name] for name in parameters.FIRST)
+                yield self._more
+                yield Static("environments", classes="heading")
+                yield self._environment_list
+                yield self._looking
+                yield self._other
+                yield self._pull
+                yield self._gpu_section
+                yield self._no_gpu
+                yield self._repeat
+            with VerticalScroll(id="plan"):
+                yield self._message
+                yield self._plan
+        yield Footer(compact=True)
 
     def on_mount(self) -> None:
+        self.query_one("#plan").border_title = "plan"
+        self._gpu_section.display = False
+        self._pull.update("fetch images that are not here")
+        for field in self.query(Input):
+            field.cursor_blink = False
+        self._show()
         self._ask()
 
-    def paint(self) -> None:
-        width, height = self.room
-        if height < 3:
-            return
-        first = self._drawn.first
-        self.state = replace(self.state, roomy=height >= ROOMY)
-        self._drawn = launch_rows(self.state, width, height, first, follow=self._follow)
-        self.show(self._drawn.lines)
-        self._place_field()
+    # The form.
 
-    def _place_field(self) -> None:
-        """Have the text under the cursor written where its place is seen."""
-        text, at = text_of(self.state), self._drawn.field
-        if text is None or at is None:
-            self.field.hide()
-            return
-        self.field.stand(*at)
-        if not self.field.display or self._written != self.state.cursor or text != self.field.value:
-            self.field.write(text)
-        self._written = self.state.cursor
+    @property
+    def form(self) -> Form:
+        """The fields as they are filled in."""
+        chosen = tuple(name for name, gpu in self._gpus.items() if gpu.value)
+        return Form(
+            workload=self._workload.text,
+            command=self._command.text,
+            model=self._model.text,
+            ticked=tuple(name for name, row in self._environments.items() if row.checkbox.value),
+            other=self._other.text,
+            pull=bool(self._pull.text),
+            gpus=None if len(chosen) == len(self._gpus) else chosen,
+            repeat=self._repeat.text,
+            values={name: row.text for name, row in self._parameters.items()},
+            order_seed=self._order_seed,
+        )
 
-    def _change(self, change: Change) -> None:
-        """Take a new state, draw it, and ask again where the form became another."""
-        before, self.state = self.state.form, change(self.state)
-        self._follow = True
-        self.paint()
-        if self.state.form != before:
-            if self._timer is not None:
-                self._timer.stop()
-            self._timer = self.set_timer(PLAN_AFTER_SECONDS, self._ask)
+    def on_input_changed(self) -> None:
+        self._changed()
+
+    def on_select_changed(self) -> None:
+        self._changed()
+
+    def on_checkbox_changed(self, message: PlainCheckbox.Changed) -> None:
+        rows = self._environments.values()
+        if any(message.checkbox is row.checkbox for row in rows):
+            self._environments_changed = True
+        self._changed()
+
+    def on_input_submitted(self) -> None:
+        self.action_start()
+
+    def _changed(self) -> None:
+        self._say("")
+        self._ask_later()
+
+    def _ask_later(self) -> None:
+        """Ask for the plan once no more changes come."""
+        if self._timer is not None:
+            self._timer.stop()
+        self._timer = self.set_timer(PLAN_AFTER_SECONDS, self._ask)
+
+    # What is shown.
+
+    def _say(self, message: str) -> None:
+        self._message.update(message)
+        self._message.display = bool(message)
+        self._show()
+
+    def _show(self) -> None:
+        """Show the hints, the problems and the plan of the form as it is."""
+        form, problems = self.form, field_problems(self.form, self.answers.machine)
+        self._show_workload(form, problems)
+        for name, row in self._environments.items():
+            known = self.answers.environment(form, name)
+            row.update(known, refusal(form, self.answers, name))
+        self._other.update(problem=problems.get("other", ""))
+        chosen = len(self._gpus) if form.gpus is None else len(form.gpus)
+        self._gpu_section.title = f"GPUs: {chosen or 'none'} of {len(self._gpus)}"
+        self._plan.update(plan_text(form, self.answers))
+
+    def _show_workload(self, form: Form, problems: dict[str, str]) -> None:
+        """Show the fields of the chosen workload."""
+        self._command.field.disabled = not form.own
+        problem = problems.get("command", "") if form.command.strip() else ""
+        self._command.update(problem=problem)
+        self._model.display = form.workload == OF_TORCHVISION
+        self._model.update(problem=problems.get("model", "") if form.model.strip() else "")
+        self._more.display = not form.own
+        accepted = () if form.own else parameters.parameters_of(form.case)
+        plan = self.answers.plan_for(form)
+        for parameter in parameters.parameters():
+            row = self._parameters[parameter.name]
+            row.display = parameter in accepted
+            if not row.display:
+                continue
+            default = parameters.default(parameter, form.case)
+            if parameter.name == "steps" and plan is not None and plan.steps:
+                default = plan.steps
+            if isinstance(row.field, Input):
+                row.field.placeholder = default
+            flag = parameter.name.replace("_", "-")
+            row.field.tooltip = Content(f"--{flag}: {parameter.help}; default: {default}")
+            row.update(parameter.hint(row.text), problems.get(parameter.name, ""))
+
+    # Questions to gpuwatch's commands.
 
     def _ask(self) -> None:
-        """Ask for the plan, and for what can run where that may be another answer."""
-        form = self.state.form
-        if form.program != self._program and form.program != "":
-            self._program = form.program
+        """Ask for the plan, and what can run here where the answer may be another."""
+        form = self.form
+        if form.program != self._asked_program:
+            self._asked_program = form.program
             self.run_worker(self._ask_machine(form.program), exclusive=True, group="machine")
-        if not wrong(self.state):
+        if not field_problems(form, self.answers.machine):
             self.run_worker(self._ask_plan(arguments(form)), exclusive=True, group="plan")
 
     async def _ask_machine(self, program: str | None) -> None:
-        found = await ask_doctor(program)
-        self._answered(lambda state: with_machine(state, found, program))
+        machine = await ask_doctor(program)
+        self.answers = replace(self.answers, machine=machine, program=program)
+        if self._environment_list.is_attached:  # widgets go before their screen does
+            await self._add_environments(machine)
+            await self._add_gpus(machine)
+        self._show()
 
-    async def _ask_plan(self, asked: tuple[str, ...]) -> None:
-        found = await ask_plan(asked)
-        self._answered(lambda state: replace(state, plan=found, planned=asked))
+    async def _add_environments(self, machine: Machine) -> None:
+        """Add rows for new environments, those that can run first; choose one where none can."""
+        self._looking.display = bool(machine.complaint)
+        self._looking.update(Content.assemble(("✗ ", BAD), machine.complaint))
+        on_gpus = self.form.on_gpus
+        ordered = sorted(machine.environments, key=lambda each: bool(each.refusal(on_gpus)))
+        names = [each.text for each in ordered if each.text not in self._environments]
+        rows = {name: EnvironmentRow(name) for name in names}
+        self._environments |= rows
+        await self._environment_list.mount(*rows.values())
+        usable = usable_environment(self.form, machine)
+        if usable is not None and not self._environments_changed:
+            with self.prevent(PlainCheckbox.Changed):
+                for name, row in self._environments.items():
+                    row.checkbox.value = name == usable
+            self._ask_later()
 
-    def _answered(self, change: Change) -> None:
-        follow = self._follow
-        self._change(change)
-        self._follow = follow
+    async def _add_gpus(self, machine: Machine) -> None:
+        """Add a checkbox for each GPU, the first time that they are known."""
+        if self._gpus:
+            return
+        for gpu in machine.gpus:
+            memory = f"  {binary(gpu.memory_bytes)}" if gpu.memory_bytes else ""
+            label = Content(f"{gpu.choice}  {gpu.name}{memory}")
+            self._gpus[gpu.choice] = PlainCheckbox(label, True, compact=True)
+        await self._gpu_list.mount(*self._gpus.values())
+        self._gpu_section.display = bool(self._gpus)
+        if machine.no_gpu:
+            self._no_gpu.update(f"no GPU, workloads run on the CPU: {machine.no_gpu}")
 
-    def action_part(self, by: int) -> None:
-        self._change(lambda state: next_part(state, by))
+    async def _ask_plan(self, planned: tuple[str, ...]) -> None:
+        plan = await ask_plan(planned)
+        self.answers = replace(self.answers, plan=plan, planned=planned)
+        self._show()
 
-    def action_move(self, by: int) -> None:
-        self._change(lambda state: moved(state, by))
-
-    def action_scroll_by(self, by: int) -> None:
-        self._follow = False
-        self._drawn = replace(self._drawn, first=max(0, self._drawn.first + by))
-        self.paint()
-
-    def on_key(self, event: events.Key) -> None:
-        """Choose, where the cursor is on no text."""
-        change: Change | None = {
-            "space": lambda state: pressed(state, 1),
-            "right": lambda state: pressed(state, 1),
-            "left": lambda state: pressed(state, -1),
-            "home": lambda state: moved(state, -10_000),
-            "end": lambda state: moved(state, 10_000),
-        }.get(event.key)
-        if text_of(self.state) is not None:
-            if event.is_printable and event.character:  # where it is out of sight
-                self._change(lambda state: state)
-                self.field.insert_text_at_cursor(event.character)
-        elif change is not None:
-            event.stop()
-            self._change(change)
-
-    def on_input_changed(self, message: Input.Changed) -> None:
-        if text_of(self.state) is not None:
-            self._change(lambda state: with_text(state, message.value))
-
-    def on_clicked(self, message: Clicked) -> None:
-        hit = [
-            each.key
-            for each in self._drawn.targets
-            if each.y == message.y and each.left <= message.x < each.right
-        ]
-        if hit:
-            self._change(lambda state: pressed(stand_on(state, hit[0]), 1))
-            if message.count == 2 and hit[0].startswith("workload="):
-                self.action_start()
+    # Start and leave.
 
     def action_start(self) -> None:
-        """Start the run, or go to what stands against it."""
-        if self._busy:
+        """Start the run, or go to the field that prevents it."""
+        if self._starting:
             return
         if self.gpuwatch.look.read_only:
-            self._say(f"✗ {READ_ONLY}")
+            self._say(READ_ONLY)
             return
-        against = obstacle(self.state)
-        if against is not None:
-            # What it is stands in the plan.
-            self._change(lambda state: gone_to(state, against[0]))
+        found = obstacle(self.form, self.answers)
+        if found is not None:
+            self._go_to(found[0])
             self._say("nothing was started")
             return
-        self._busy, self._warned = True, False
+        self._starting, self._back_pressed = True, False
         self._say("starting ...")
-        # Of the app: it is told how it went, also where the form was left.
-        self.app.run_worker(self._start(arguments(self.state.form)), group="start")
+        # A worker of the app goes on when the form is left.
+        self.app.run_worker(self._start(arguments(self.form)), group="start")
 
-    async def _start(self, asked: tuple[str, ...]) -> None:
-        outcome = await commands.run(*commands.record(asked), outlives=True)
-        self._busy = False
+    def _go_to(self, name: str) -> None:
+        """Focus a field; a command that needs a shell is given one."""
+        command = self._command.field
+        if name == "command" and operator_in(self.form.command):
+            assert isinstance(command, Input)
+            with self.prevent(Input.Changed):
+                command.value = in_bash(self.form.command.strip())
+            command.cursor_position = len(command.value)
+            self._ask_later()
+        if name in self._environments:
+            field: Widget = self._environments[name].checkbox
+        elif name == "environments":
+            field = self._environments["bare"].checkbox
+        elif name == "command" and not self.form.own:
+            field = self._workload.field
+        else:
+            field = self.query_one(f"#{name}")
+        if self._more in field.ancestors:
+            self._more.collapsed = False
+        field.focus()
+
+    async def _start(self, planned: tuple[str, ...]) -> None:
+        outcome = await commands.run(*commands.record(planned), outlives=True)
+        self._starting = False
         path = commands.session_path(outcome)
         if self._left:
             self._tell_home(outcome)
@@ -209,13 +367,10 @@ class NewRunScreen(WritingScreen):
                 home.say("the run has started" if outcome.good else f"✗ {outcome.complaint}")
                 home.action_refresh()
 
-    def _say(self, message: str) -> None:
-        self._change(lambda state: replace(state, message=message))
-
     def action_back(self) -> None:
-        """Leave the form; while it starts something, on the second time."""
-        if self._busy and not self._warned:
-            self._warned = True
+        """Leave the form; while a run is being started, on the second time."""
+        if self._starting and not self._back_pressed:
+            self._back_pressed = True
             self._say("it is being started, and goes on when you leave: Esc once more")
             return
         self._left = True

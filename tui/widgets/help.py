@@ -56,10 +56,11 @@ def keys_of(
 ) -> list[tuple[str, str]]:
     """Keys as they are written and what they do, those of one action together.
 
-    ``display`` writes a binding's key. Bindings without a description are left out.
+    ``display`` writes a binding's key. Bindings without a description are left out; those without a
+    tooltip, such as the editing keys of an input, come last.
     """
     actions: dict[str, tuple[list[str], str]] = {}
-    for _, binding, _, _ in bindings:
+    for _, binding, _, _ in sorted(bindings, key=lambda each: not each.binding.tooltip):
         text = text_of(binding)
         if text and not binding.system and binding.action not in _UNUSED:
             keys, _ = actions.setdefault(binding.action, ([], text))

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
 import pytest
 
-from gpuwatch.tui.new_run import fields as launch_fields
+from gpuwatch.tui.new_run import parameters
 from gpuwatch.tui.new_run.form import (
     OF_TORCHVISION,
     OWN_COMMAND,
@@ -19,9 +20,31 @@ from gpuwatch.workloads import options
 from gpuwatch.workloads.names import BUILT_IN
 
 
-def test_a_form_nobody_touched_is_the_shortest_command() -> None:
-    assert command_line(arguments(Form())) == "gpuwatch run mnist-cnn"
-    assert problems(Form()) == {}
+def test_a_new_form_lacks_a_command_alone() -> None:
+    assert problems(Form()) == {"command": "write what to run, such as python train.py"}
+    form = Form(command="python train.py --lr 3e-4")
+    assert problems(form) == {}
+    assert command_line(arguments(form)) == "gpuwatch run -- python train.py --lr 3e-4"
+    assert command_line(arguments(Form("mnist-cnn"))) == "gpuwatch run mnist-cnn"
+
+
+def test_environments_are_checked_for_the_first_word_of_a_command() -> None:
+    programs = [Form().program, Form(command="'a b' c").program, Form("gcn").program]
+    assert programs == ["sh", "a b", None]
+
+
+@pytest.mark.parametrize(
+    ("command", "problem"),
+    [
+        ("python -c 'print(1)", "a quotation mark is not closed"),
+        ('python "train.py', "a quotation mark is not closed"),
+        ("python train.py \\", "nothing follows the backslash at the end"),
+        ("train.py | tee log", "| needs a shell"),
+        ("make && ./train", "&& needs a shell"),
+    ],
+)
+def test_a_command_that_a_shell_would_not_run_as_it_is_says_why(command: str, problem: str) -> None:
+    assert problems(Form(command=command))["command"].startswith(problem)
 
 
 def test_every_field_has_its_place() -> None:
@@ -44,9 +67,10 @@ def test_every_field_has_its_place() -> None:
 
 
 def test_no_gpu_ticked_is_none_and_all_of_them_is_no_flag() -> None:
-    assert arguments(Form(gpus=()))[-2:] == ("--gpus", "none")
-    assert "--gpus" not in arguments(Form(gpus=None))
-    assert not Form(gpus=()).on_gpus and not Form(values={"device": "cpu"}).on_gpus
+    assert arguments(Form("gcn", gpus=()))[-2:] == ("--gpus", "none")
+    assert "--gpus" not in arguments(Form("gcn", gpus=None))
+    assert not Form("gcn", gpus=()).on_gpus and not Form("gcn", values={"device": "cpu"}).on_gpus
+    assert Form(values={"device": "cpu"}).on_gpus, "a command has no device"
 
 
 def test_a_command_keeps_its_quotes_and_has_no_parameters() -> None:
@@ -66,19 +90,19 @@ def test_a_model_of_torchvision_is_part_of_the_workloads_name() -> None:
         (Form(OF_TORCHVISION, model="a b"), "model"),
         (Form(OWN_COMMAND), "command"),
         (Form(OWN_COMMAND, command="'"), "command"),
-        (Form(ticked=()), "where"),
-        (Form(other="docker="), "other"),
-        (Form(other="=x"), "other"),
-        (Form(other="pytorch/pytorch"), "other"),
-        (Form(other="'bare"), "other"),
-        (Form(values={"steps": "0"}), "steps"),
-        (Form(values={"steps": "-3"}), "steps"),
-        (Form(values={"steps": "²"}), "steps"),
-        (Form(values={"batch_size": "1.5"}), "batch_size"),
-        (Form(values={"lr": "nan"}), "lr"),
-        (Form(values={"seed": "99999999999"}), "seed"),
-        (Form(values={"download": "yes"}), "download"),
-        (Form(values={"dtype": "float16", "device": "cpu"}), "dtype"),
+        (Form("gcn", ticked=()), "environments"),
+        (Form("gcn", other="docker="), "other"),
+        (Form("gcn", other="=x"), "other"),
+        (Form("gcn", other="pytorch/pytorch"), "other"),
+        (Form("gcn", other="'bare"), "other"),
+        (Form("mnist-cnn", values={"steps": "0"}), "steps"),
+        (Form("mnist-cnn", values={"steps": "-3"}), "steps"),
+        (Form("mnist-cnn", values={"steps": "²"}), "steps"),
+        (Form("mnist-cnn", values={"batch_size": "1.5"}), "batch_size"),
+        (Form("mnist-cnn", values={"lr": "nan"}), "lr"),
+        (Form("mnist-cnn", values={"seed": "99999999999"}), "seed"),
+        (Form("mnist-cnn", values={"download": "yes"}), "download"),
+        (Form("mnist-cnn", values={"dtype": "float16", "device": "cpu"}), "dtype"),
     ],
 )
 def test_what_cannot_be_meant_is_a_problem_of_its_field(form: Form, field: str) -> None:
@@ -93,13 +117,33 @@ def test_a_flag_that_a_workload_refuses_is_not_asked_for() -> None:
 
 
 def test_every_flag_of_a_workload_is_a_field_with_its_default() -> None:
-    fields = launch_fields.parameters()
+    fields = parameters.parameters()
     assert {each.name for each in fields} == {*options.FLAGS}
     for name in BUILT_IN:
-        told = {each.name: launch_fields.default(each, name) for each in fields}
-        assert told["dtype"] == "float32" and told["seed"] == "0" and told["device"] == "auto"
+        defaults = {each.name: parameters.default(each, name) for each in fields}
+        assert (defaults["dtype"], defaults["seed"], defaults["device"]) == ("float32", "0", "auto")
         assert "default" not in "".join(each.help for each in fields)
-    mnist = {each.name: launch_fields.default(each, "mnist-cnn") for each in fields}
+    mnist = {each.name: parameters.default(each, "mnist-cnn") for each in fields}
     assert (mnist["steps"], mnist["batch_size"], mnist["lr"]) == ("1 epoch", "64", "1.0")
-    assert launch_fields.default(fields[0], "resnet50") == "15"
-    assert {each.name: launch_fields.default(each, "gcn") for each in fields}["workers"] == "0"
+    assert parameters.default(fields[0], "resnet50") == "15"
+    assert {each.name: parameters.default(each, "gcn") for each in fields}["workers"] == "0"
+
+
+@pytest.mark.parametrize(
+    ("name", "typed", "kept"),
+    [
+        ("steps", "500", True),
+        ("steps", "5x", False),
+        ("lr", "3e-4", True),
+        ("lr", "one", False),
+        ("warmup", "-1", False),
+    ],
+)
+def test_a_number_takes_the_characters_of_a_number(name: str, typed: str, kept: bool) -> None:
+    restrict = {each.name: each.restrict for each in parameters.parameters()}[name]
+    assert restrict is not None and bool(re.fullmatch(restrict, typed)) is kept
+
+
+def test_a_text_and_a_choice_take_any_characters() -> None:
+    unrestricted = {each.name for each in parameters.parameters() if each.restrict is None}
+    assert unrestricted == {"dtype", "device", "data", "download", "counters"}

@@ -1,4 +1,4 @@
-"""The parameters of gpuwatch's own workloads as fields: labels, defaults, what each takes."""
+"""The parameters of gpuwatch's own workloads: labels, help, defaults, accepted values."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from gpuwatch.core.lazy_dataclass import dataclass
 from gpuwatch.workloads import names, options
 
 FIRST = ("steps", "batch_size", "dtype", "device")
-"""What most runs set; the others are folded away."""
+"""The parameters that most runs set; the form shows the others on request."""
 _LABELS = {
     "dtype": "data type",
     "warmup": "warm-up",
@@ -36,28 +36,35 @@ _DEFAULT = re.compile(r" ?\(default: (.*)\)")
 
 @dataclass(frozen=True)
 class Parameter:
-    """A flag of a workload as a field."""
+    """A flag of a workload as a field of the form."""
 
     name: str
     label: str
     help: str
     default: str
-    """What the flag is without a value, where that is the same for every workload."""
+    """The value where none is given, if it is the same for every workload; else empty."""
     choices: tuple[str, ...]
-    """All values, the default first; empty: it is typed."""
+    """All values, the default first; empty: any text that ``check`` accepts."""
     switch: bool
     check: Callable[[str], object] | None
-    """Makes a value of a text, or raises ``argparse.ArgumentTypeError``; ``None``: any text."""
+    """Converts a text, or raises ``argparse.ArgumentTypeError``; ``None``: any text."""
+
+    @property
+    def restrict(self) -> str | None:
+        """A regular expression for the characters of a number; ``None``: not a number."""
+        if self.check is options.learning_rate:
+            return "[0-9.eE+-]*"
+        return "[0-9]*" if self.check and not self.choices else None
 
     def hint(self, value: str) -> str:
-        """What stands beside the field when it is on ``value``."""
+        """The text beside the field while it holds ``value``."""
         return _HINTS.get(self.name, {}).get(value, self.help)
 
     def value(self, text: str) -> object:
-        """Of what was typed, chosen or ticked; ``None``: the default.
+        """The value of a field's text; ``None``: the default. A switch that is on has any text.
 
         Raises:
-            ValueError: it is none; the sentence says what it must be.
+            ValueError: the text is not accepted; the message says what is.
         """
         text = text.strip()
         if self.switch:
@@ -81,8 +88,8 @@ def parameters() -> tuple[Parameter, ...]:
 
 
 def _parameter(action: argparse.Action) -> Parameter:
-    told = _DEFAULT.search(action.help or "")
-    default = re.split("[,;]", told[1])[0] if told else ""
+    named = _DEFAULT.search(action.help or "")
+    default = re.split("[,;]", named[1])[0] if named else ""
     choices = _CHOICES.get(action.dest) or tuple(map(str, action.choices or ()))
     check = action.type
     return Parameter(
@@ -96,8 +103,8 @@ def _parameter(action: argparse.Action) -> Parameter:
     )
 
 
-def taken(workload: str) -> tuple[Parameter, ...]:
-    """The parameters that a workload which ``names.check`` accepts does not refuse."""
+def parameters_of(workload: str) -> tuple[Parameter, ...]:
+    """The parameters of a workload that ``names.check`` accepts."""
     own = names.defaults(workload)
     refused = set()
     if own.batch_size is None:
@@ -108,7 +115,7 @@ def taken(workload: str) -> tuple[Parameter, ...]:
 
 
 def default(parameter: Parameter, workload: str) -> str:
-    """What a workload takes where nothing is typed, in words."""
+    """The value that a workload uses where none is given, in words."""
     own = names.defaults(workload)
     epochs = f"{own.epochs} epoch{'' if own.epochs == 1 else 's'}"
     by_workload: Mapping[str, object] = {
@@ -123,8 +130,8 @@ def default(parameter: Parameter, workload: str) -> str:
     return (parameter.default or "none") if value is None else str(value)
 
 
-def clash(values: Mapping[str, object]) -> tuple[str, str] | None:
-    """The field and the sentence where values that are each valid do not go together."""
+def conflict(values: Mapping[str, object]) -> tuple[str, str] | None:
+    """The field and the message where valid values contradict each other."""
     namespace = argparse.Namespace(**{name: values.get(name) for name in options.FLAGS})
     found = options.conflict(namespace)
     if found is None:

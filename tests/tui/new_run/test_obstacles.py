@@ -1,0 +1,107 @@
+"""What prevents a start, from a form and the answers of gpuwatch's commands."""
+
+from __future__ import annotations
+
+from gpuwatch.tui.new_run.answers import Environment, Gpu, Machine, Plan, Refusal
+from gpuwatch.tui.new_run.form import Form, arguments
+from gpuwatch.tui.new_run.obstacles import (
+    Answers,
+    field_problems,
+    obstacle,
+    refusal,
+    usable_environment,
+)
+from gpuwatch.tui.new_run.plan_text import plan_text
+
+WORKLOAD = Form("mnist-cnn")
+OLD_DRIVER = Refusal("the driver is too old", "update it")
+NO_DAEMON = Refusal("no daemon answers", "start it")
+BARE = Environment("bare", "Linux", None, OLD_DRIVER)
+DOCKER = Environment("docker", "", NO_DAEMON, NO_DAEMON)
+GPUS = (Gpu("0", "H100", 85e9, OLD_DRIVER), Gpu("1", "H100", 85e9, None))
+
+
+def answers(form: Form, *environments: Environment, **plan: object) -> Answers:
+    """Answers about the environments, and a plan with these fields, for ``form``."""
+    machine = Machine(environments, GPUS if environments else ())
+    return Answers(machine, form.program, Plan(runs=1, **plan), arguments(form))  # type: ignore[arg-type]
+
+
+def test_a_bare_run_needs_a_torch_for_its_gpus() -> None:
+    known = answers(WORKLOAD, BARE)
+    fix = "update it, or choose device cpu"
+    usable = Environment("bare", "Linux", None, None)
+    assert refusal(WORKLOAD, known, "bare") == Refusal(OLD_DRIVER.text, fix)
+    for form in (
+        Form("mnist-cnn", gpus=("1",)),
+        Form("mnist-cnn", values={"device": "cpu"}),
+        Form(command="python train.py"),
+    ):
+        assert refusal(form, answers(form, usable), "bare") is None
+
+
+def test_an_answer_about_another_program_says_nothing() -> None:
+    form = Form(command="ls")
+    assert refusal(form, answers(WORKLOAD, DOCKER), "docker") is None
+    assert refusal(form, answers(form, DOCKER), "docker") == NO_DAEMON
+
+
+def test_the_plan_of_another_form_says_nothing() -> None:
+    form = Form(command="no-such-program")
+    missing = Refusal("there is no such command")
+    known = answers(form, refusals={0: missing})
+    assert refusal(form, known, "bare") == missing
+    assert obstacle(form, known) == ("bare", "bare: there is no such command")
+    assert obstacle(Form(command="ls"), known) is None
+
+
+def test_the_first_obstacle_has_its_field() -> None:
+    assert obstacle(Form("gcn", values={"steps": "0"}), Answers()) == (
+        "steps",
+        "steps: must be an integer of at least 1, not '0'",
+    )
+    form = Form("gcn", ticked=("docker",))
+    text = "docker: no daemon answers; start it"
+    assert obstacle(form, answers(form, DOCKER, refusals={0: NO_DAEMON})) == ("docker", text)
+    form = Form("gcn", ticked=(), other="docker")
+    assert obstacle(form, answers(form, DOCKER, refusals={0: NO_DAEMON})) == ("other", text)
+    form = Form("gcn", other="moon=x")
+    assert obstacle(form, answers(form, complaint="no such kind")) == ("other", "no such kind")
+
+
+def test_without_a_gpu_nothing_runs_that_needs_one() -> None:
+    machine = Machine(no_gpu="no NVIDIA GPU is seen")
+    for values, field in (({"device": "cuda"}, "device"), ({"dtype": "tf32"}, "dtype")):
+        assert list(field_problems(Form("gcn", values=values), machine)) == [field]
+        assert field_problems(Form("gcn", values=values), None) == {}
+    chosen = Form("gcn", gpus=(), values={"device": "cuda"})
+    assert field_problems(chosen, Machine()) == {"device": "no GPU is chosen"}
+    assert field_problems(Form(command="ls"), machine) == {}
+
+
+def test_where_bare_cannot_run_another_environment_can() -> None:
+    image = Environment("docker=mine", "Docker", None, None)
+    machine = Machine((Environment("bare", "", NO_DAEMON, None), DOCKER, image))
+    assert usable_environment(WORKLOAD, machine) == "docker=mine"
+    assert usable_environment(Form(command="ls"), machine) is None
+    assert usable_environment(Form("gcn", ticked=("docker=mine",)), machine) is None
+    assert usable_environment(WORKLOAD, Machine((DOCKER,))) is None
+
+
+def test_the_plan_says_what_would_run_for_how_long_and_by_which_command() -> None:
+    form = Form("gcn", repeat="full", order_seed=3)
+    blocks = ("warm-up: bare, docker", "block 1: docker, bare")
+    known = answers(form, what="gcn in bare, docker", order=blocks, seconds=300.0)
+    assert plan_text(form, known).plain.splitlines() == [
+        "✓ 1 run: gcn in bare, docker",
+        "  warm-up: bare, docker",
+        "  block 1: docker, bare",
+        "  takes about 5 min, by earlier runs of the same",
+        "$ gpuwatch run gcn --blocks 7 --order-seed 3",
+    ]
+    unknown = answers(form, what="gcn in bare", reason="no earlier run of gcn")
+    assert "  time unknown: no earlier run of gcn" in plan_text(form, unknown).plain
+    assert plan_text(form, Answers()).plain.startswith("asking for the plan ...\n$ gpuwatch")
+    assert plan_text(Form(), Answers()).plain == (
+        "✗ cannot start: write what to run, such as python train.py"
+    )

@@ -1,0 +1,103 @@
+"""The rows of the form: a labelled field, an environment."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from textual.app import ComposeResult
+from textual.containers import HorizontalGroup, VerticalGroup
+from textual.content import Content
+from textual.widgets import Checkbox, Input, Label, Select, Static
+
+from gpuwatch.tui.new_run.answers import Environment, Refusal
+from gpuwatch.tui.new_run.parameters import Parameter
+from gpuwatch.tui.new_run.plan_text import BAD, GOOD
+from gpuwatch.tui.widgets.checkbox import PlainCheckbox
+
+Field = Input | Select[str] | Checkbox
+
+
+class FieldRow(HorizontalGroup):
+    """A label, a field, and beside it a hint or what is wrong with its value."""
+
+    def __init__(self, label: str, field: Field, *, tooltip: str = "", wide: bool = False) -> None:
+        """``wide``: the field takes the whole row, with the hint below it."""
+        super().__init__(classes="-wide" if wide else None)
+        self.field = field
+        self._label = Label(label, markup=False)
+        self._hint = Static(classes="hint")
+        self._hint.display = False
+        if tooltip:
+            self.field.tooltip = Content(tooltip)
+
+    def compose(self) -> ComposeResult:
+        yield self._label
+        with VerticalGroup():
+            yield self.field
+            yield self._hint
+
+    @property
+    def text(self) -> str:
+        """What the field holds; of a checkbox ``yes`` or nothing."""
+        value = self.field.value
+        return ("yes" if value else "") if isinstance(value, bool) else str(value)
+
+    def update(self, hint: str = "", problem: str = "") -> None:
+        """Show a hint, or in its place what is wrong with the value."""
+        self.set_class(bool(problem), "-invalid")
+        self._hint.display = bool(hint or problem)
+        self._hint.update(Content.assemble(("✗ ", BAD), problem) if problem else Content(hint))
+
+
+class EnvironmentRow(VerticalGroup):
+    """A checkbox for an environment, and whether it can run here; how to fix it while it has the
+    focus, or where there is room."""
+
+    def __init__(self, environment: str, *, chosen: bool = False) -> None:
+        """``environment``: as ``--env`` takes it."""
+        super().__init__()
+        self.checkbox = PlainCheckbox(Content(environment), chosen, compact=True)
+        self._status = Static(classes="hint")
+        self._fix = Static()
+
+    def compose(self) -> ComposeResult:
+        with HorizontalGroup():
+            yield self.checkbox
+            yield self._status
+        yield self._fix
+
+    def on_descendant_focus(self) -> None:
+        self.add_class("-focused")
+
+    def on_descendant_blur(self) -> None:
+        self.remove_class("-focused")
+
+    def update(self, known: Environment | None, refusal: Refusal | None) -> None:
+        """Show why nothing can run in it, else its engine; ``known`` None: not checked yet."""
+        if refusal is not None:
+            self._status.update(Content.assemble(("✗ ", BAD), refusal.text))
+        elif known is not None:
+            self._status.update(Content.assemble(("✓ ", GOOD), known.engine))
+        else:
+            self._status.update()
+        hint = refusal.hint if refusal is not None else ""
+        self._fix.update(Content(f"Fix: {hint}"))
+        self.set_class(bool(hint), "-fixable")
+        self.tooltip = Content(f"Fix: {hint}") if hint else None
+
+
+def parameter_field(parameter: Parameter) -> Field:
+    """The widget in which a parameter is set; its id is the parameter's name."""
+    name = parameter.name
+    if parameter.switch:
+        return PlainCheckbox(compact=True, id=name)
+    if parameter.choices:
+        return select_of({value: value for value in parameter.choices}, id=name)
+    return Input(restrict=parameter.restrict, compact=True, id=name)
+
+
+def select_of(labels: Mapping[str, str], id: str) -> Select[str]:
+    """A choice of values, shown with their labels; the first one is chosen."""
+    options = [(label, value) for value, label in labels.items()]
+    first = next(iter(labels))
+    return Select(options, value=first, allow_blank=False, compact=True, id=id)
