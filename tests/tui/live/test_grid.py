@@ -12,7 +12,7 @@ from gpuwatch.tui.feed.snapshot import DeviceNow, Panel
 from gpuwatch.tui.feed.view import View
 from gpuwatch.tui.live.device_rows import grid_rows
 from gpuwatch.tui.live.gauge_values import value_parts
-from gpuwatch.tui.live.grid_rows import layout, panel_rows, places
+from gpuwatch.tui.live.grid_rows import layout, panel_areas, panel_rows
 from gpuwatch.tui.live.screen import LiveScreen
 
 from ..harness import live, screen_text, shows, until
@@ -93,12 +93,12 @@ async def test_the_newest_samples_stand_at_the_right_end_of_every_panel(
             return screen.snapshot is not None and all(
                 len(panel.history) == xs.stop - xs.start - 7
                 for panel in screen.snapshot.panels
-                for xs, _, _ in screen._drawn.gpus
+                for xs, _, _ in screen._page.gpus
             )
 
         await until(pilot, fits)
         rows = screen_text(app).splitlines()
-        for xs, ys, id_ in screen._drawn.gpus:
+        for xs, ys, id_ in screen._page.gpus:
             lowest = rows[ys.start + 4 : ys.stop - 1][-1:]
             assert lowest and lowest[0].ljust(size[0])[xs.stop - 3] != " ", id_
 
@@ -127,7 +127,7 @@ async def test_eight_gpus_are_all_seen_beside_a_warning_or_told_of(session: Make
     for height in (24, 22, 20):
         async with live(path, (80, height)) as (app, _):
             rows = screen_text(app).splitlines()
-        assert rows[1].startswith(" ! GPU 0: clocks")
+        assert rows[1].startswith(" ! GPU 0: throttled")
         end = next(at for at, row in enumerate(rows) if "1 of 8, Tab for the next" in row)
         assert sum(row.count(" run ") + row.count("  ·  ") for row in rows[2:end]) == 8
     async with live(path, (60, 16)) as (app, _):
@@ -161,7 +161,7 @@ def test_panels_fill_the_room_and_never_touch(
     snapshot = snapshot_of(session(gpus=gpus, bandwidth_measured=True), GRID)
     lines = panel_rows(snapshot.panels, "gpu1", width, height, mark_used=True)
     assert 0 < len(lines) <= height and all(line.used <= width for line in lines)
-    found = places(snapshot.panels, "gpu1", width, height)
+    found = panel_areas(snapshot.panels, "gpu1", width, height)
     assert "gpu1" in [id_ for _, _, id_ in found] and len(found) == len({id_ for *_, id_ in found})
     if gpus <= 8 and size >= (80, 16):
         assert len(found) == gpus, "all of them are seen"
@@ -174,9 +174,9 @@ def test_panels_fill_the_room_and_never_touch(
 
 
 def test_few_gpus_stand_below_each_other_in_high_panels_with_a_history() -> None:
-    assert (layout(2, 80, 20).beside, layout(2, 80, 20).height) == (1, 10)
-    assert (layout(8, 160, 44).beside, layout(8, 160, 44).height) == (2, 11)
-    assert (layout(8, 80, 16).beside, layout(8, 80, 16).height) == (2, 4)
+    assert (layout(2, 80, 20).per_row, layout(2, 80, 20).height) == (1, 10)
+    assert (layout(8, 160, 44).per_row, layout(8, 160, 44).height) == (2, 11)
+    assert (layout(8, 80, 16).per_row, layout(8, 80, 16).height) == (2, 4)
 
 
 @pytest.mark.parametrize("width", [80, 120, 160])

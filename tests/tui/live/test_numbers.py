@@ -154,11 +154,11 @@ async def test_the_axis_of_a_gauge_in_one_row_stands_under_its_history(session: 
     async with live(path, (80, 16)) as (app, pilot):
         screen = app.screen
         assert isinstance(screen, LiveScreen)
-        await until(pilot, lambda: screen.snapshot is not None and "busy" in screen_text(app))
+        await until(pilot, lambda: screen.snapshot is not None and "util." in screen_text(app))
         rows = screen_text(app).splitlines()
-    busy = next(row for row in rows if row.startswith(" busy"))
+    gauge = next(row for row in rows if row.startswith(" util."))
     axis = next(row for row in rows if "└" in row)
-    assert busy.index("┤") == axis.index("└") and "≤" not in busy and "…" not in busy
+    assert gauge.index("┤") == axis.index("└") and "≤" not in gauge and "…" not in gauge
 
 
 async def test_columns_of_a_device_never_run_into_each_other(session: Make) -> None:

@@ -166,10 +166,10 @@ def test_an_estimate_without_an_interval_and_one_run_each_are_said_as_such(
 ) -> None:
     strip = strip_of(under_way(session, tmp_path / "study"))
     alone = Contrast("", "bare", "docker", "described", 0.02, None, None, 1)
-    rows = texts(strip_rows(replace(strip, blocks=None, found=(alone,)), 120, 4))
+    rows = texts(strip_rows(replace(strip, blocks=None, contrasts=(alone,)), 120, 4))
     assert "docker against bare: no verdict  +2.0 %  one run each" in rows[1]
     unknown = replace(alone, kind="invalid", estimate=None)
-    rows = texts(strip_rows(replace(strip, found=(unknown,)), 120, 4))
+    rows = texts(strip_rows(replace(strip, contrasts=(unknown,)), 120, 4))
     assert "✗ docker against bare: invalid so far  1 of 2 blocks" in rows[1] and "%" not in rows[1]
 
 
@@ -178,11 +178,11 @@ def test_before_the_first_complete_block_there_is_no_verdict_and_after_the_last_
 ) -> None:
     strip = strip_of(under_way(session, tmp_path / "study"))
     none = Contrast("", "bare", "docker", "described", None, None, None, 0)
-    rows = texts(strip_rows(replace(strip, found=(none,)), 120, 4))
+    rows = texts(strip_rows(replace(strip, contrasts=(none,)), 120, 4))
     assert rows[1].endswith("docker against bare: no complete block yet")
     over = tuple(replace(run, state="finished") for run in strip.runs)
     same = replace(none, kind="same", estimate=0.001, pairs=2)
-    rows = texts(strip_rows(replace(strip, runs=over, found=(same,)), 120, 4))
+    rows = texts(strip_rows(replace(strip, runs=over, contrasts=(same,)), 120, 4))
     assert "docker against bare: same  +0.1 %  2 of 2 blocks" in rows[1]
 
 

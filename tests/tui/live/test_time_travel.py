@@ -216,7 +216,7 @@ async def test_the_zoom_keeps_the_moment(over: Path) -> None:
 
 async def test_the_mouse_goes_to_a_moment_on_the_bar_and_on_the_axis(over: Path) -> None:
     async with live(over) as (app, pilot):
-        axis = _screen(app)._drawn.axis
+        axis = _screen(app)._page.axis
         assert axis is not None
         first = value_width(80) + LABEL
         await pilot.mouse_down(offset=(first + 10, axis))
@@ -224,7 +224,7 @@ async def test_the_mouse_goes_to_a_moment_on_the_bar_and_on_the_axis(over: Path)
         await _at(pilot, 11 * column)
         await pilot.mouse_up(offset=(first + 10, axis))
         snapshot = _screen(app).snapshot
-        bar = _screen(app)._drawn.bar
+        bar = _screen(app)._page.bar
         assert snapshot is not None and bar is not None
         columns = slider(snapshot, 80)
         middle = (columns.start + columns.stop) // 2

@@ -79,9 +79,8 @@ def test_the_terminals_own_theme_uses_its_sixteen_colours() -> None:
 def test_the_theme_is_the_one_asked_for_else_one_the_terminal_can_show(
     no_color: bool, system: str, environment: dict[str, str], asked: str | None, theme: str
 ) -> None:
-    assert (
-        palette.theme_for(no_color, system, environment, DisplayOptions(theme=asked).theme) == theme
-    )
+    look = DisplayOptions(theme=asked)
+    assert palette.theme_for(no_color, system, environment, look.theme) == theme
 
 
 @pytest.mark.parametrize(
