@@ -16,7 +16,7 @@ from gpuwatch.tui.home.screen import HomeScreen
 from gpuwatch.tui.new_run.screen import NewRunScreen
 
 from .compare.test_compare import study
-from .conftest import Fake, entry
+from .conftest import Fake, entry, environment
 from .harness import check_snapshot, drawn, live, running, screen_text, shows, until
 from .live.test_ceilings import measured
 from .live.test_kernels import PROFILE
@@ -100,8 +100,17 @@ async def test_first_contact(
 
 @pytest.mark.parametrize("size", SIZES, ids=str)
 async def test_new_run(fake: Fake, size: tuple[int, int]) -> None:
+    fake.finds(
+        environment("bare"),
+        environment("apptainer", "there is no image with the workloads here yet"),
+        environment("docker", "no Docker daemon answers at unix:///var/run/docker.sock"),
+        gpus=8,
+    )
+    part = {"cases": [{"label": "train.py"}], "environments": [{"label": "bare"}]}
+    fake.plans(parts=[part], runs=[{"environment": 0}], seconds=42.0)
     async with running(NewRunScreen, size) as (app, pilot):
-        await shows(pilot, "✓ 1 run: mnist-cnn in bare")
+        await pilot.press(*"python train.py --lr 3e-4")
+        await shows(pilot, "✓ 1 run: train.py in bare")
         await shows(pilot, "Engine of bare")
         check_snapshot(name_of("new-run", size), screen_text(app))
 

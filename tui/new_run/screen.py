@@ -156,7 +156,7 @@ class NewRunScreen(Screen[None]):
 
     def on_mount(self) -> None:
         self.query_one("#plan").border_title = "plan"
-        self._gpu_section.display = False
+        self._gpu_section.display = self._no_gpu.display = False
         self._pull.update("fetch images that are not here")
         for field in self.query(Input):
             field.cursor_blink = False
@@ -297,6 +297,7 @@ class NewRunScreen(Screen[None]):
         await self._gpu_list.mount(*self._gpus.values())
         self._gpu_section.display = bool(self._gpus)
         if machine.no_gpu:
+            self._no_gpu.display = True
             self._no_gpu.update(f"no GPU, workloads run on the CPU: {machine.no_gpu}")
 
     async def _ask_plan(self, planned: tuple[str, ...]) -> None:
