@@ -164,7 +164,7 @@ def test_keys_work_after_a_paste_that_is_too_long(serve: Serve) -> None:
             await _until(ws, "No run was recorded yet")
             for keys in ("\x1b[200~" + "x" * 20_000 + "\x1b[201~", "?"):
                 await ws.send_str(json.dumps(["stdin", keys]))
-            await _until(ws, "Esc closes")
+            await _until(ws, "all keys of this screen")
 
     asyncio.run(talk())
 

@@ -22,12 +22,12 @@ _MARKS = {
     UNREADABLE: ("?", "bad"),
 }
 VERDICTS = {
-    "same": ("=", "good"),
+    "same": ("=", "text"),
     "slower": ("▲", "bad"),
     "faster": ("▼", "good"),
     "small": ("≈", "text"),
-    "can't tell": ("?", "warn"),
-    "invalid": ("✗", "bad"),
+    "can't tell": ("?", "text"),
+    "invalid": ("✗", "text"),
     "described": ("·", "text"),
 }
 """A mark and a colour role for each verdict, as on the compare screen."""

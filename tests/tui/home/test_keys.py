@@ -360,13 +360,11 @@ async def test_a_click_stands_on_a_row_and_another_opens_it(studies: Path) -> No
     async with home() as (screen, pilot):
         # The list moves down once the devices are there.
         await until(pilot, lambda: screen.state.devices is not None)
-        rows = screen_text(screen.gpuwatch).splitlines()
-        at = next(y for y, row in enumerate(rows) if "resnet18" in row)
-        await pilot.click(offset=(20, at))
+        await pilot.click(SessionTable, offset=(20, 3))  # below the titles
         await until(pilot, lambda: screen.state.cursor == 2)
         await pilot.click(offset=(20, 0))
         assert screen.state.cursor == 2
-        await pilot.click(offset=(20, at))
+        await pilot.click(SessionTable, offset=(20, 3))
         await until(pilot, lambda: isinstance(screen.app.screen, LiveScreen))
 
 

@@ -50,7 +50,7 @@ async def test_back_and_on_through_several_pages(session: Make) -> None:
     async with live(session(meta=finished(), alive=False)) as (app, pilot):
         for _ in range(3):
             burst(app, "l", "escape", "p", "escape", "i", "escape", "K", "escape", "question_mark")
-            await shows(pilot, "Esc closes")
+            await shows(pilot, "all keys of this screen")
             burst(app, "escape")
             await until(pilot, lambda: isinstance(app.screen, LiveScreen))
         assert "? help" in screen_text(app)

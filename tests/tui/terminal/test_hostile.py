@@ -36,7 +36,7 @@ PAGES = {
     "p": "process",
     "g": "? help",
     "m": "? help",
-    "question_mark": "Esc closes",
+    "question_mark": "all keys of this screen",
 }
 
 
