@@ -69,7 +69,7 @@ def gpu(pid: int, device: str = "gpu0", **changes: Any) -> GpuProcessRow:
 
 
 def now(found: Processes, *, over: bool = False) -> tuple[ProcessNow, ...]:
-    return processes_of(found, "docker=pytorch", 90 * NS, over=over)
+    return processes_of(found, "docker=pytorch", 90 * NS, ended=over)
 
 
 # What is shown.
