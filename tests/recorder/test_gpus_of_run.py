@@ -96,7 +96,7 @@ def test_a_run_on_one_gpu_of_eight_is_held_against_the_peak_of_that_one_while_it
     until(lambda: len(run.screen().gauges[2].history) > 0 and run.screen().gauges[2].share)
     screen = run.screen()
     assert screen.selected == "gpu3"
-    against = screen.gauges[2].against
+    against = screen.gauges[2].named_ceiling
     assert against is not None and "sum over" not in against.text
     efficiency = run.shown()["efficiency"]
     assert efficiency["devices"] == ["gpu3"]

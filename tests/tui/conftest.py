@@ -1,4 +1,4 @@
-"""What tests of the terminal share: an app under control, its text, fake commands."""
+"""Fixtures of the screen tests: sessions and fake commands."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ ROOT = Path(__file__).parents[2]
 
 @pytest.fixture(autouse=True)
 def plain_terminal(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """The same terminal for every test, whatever the one that runs them is."""
+    """The same terminal for every test, independent of the real one."""
     monkeypatch.setenv("COLORTERM", "truecolor")
     monkeypatch.setenv("TERM", "xterm-256color")
     monkeypatch.setenv("TEXTUAL_ANIMATIONS", "none")
@@ -36,7 +36,7 @@ def plain_terminal(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 @pytest.fixture
 def session(tmp_path: Path) -> Callable[..., Path]:
-    """Makes a session file of a script's fields."""
+    """Makes session files; the arguments are fields of ``Script``."""
 
     def make(file: str = "01-bare", **fields: Any) -> Path:
         return write(tmp_path / "study" / f"{file}.gpuwatch", Script(**fields))
@@ -45,7 +45,7 @@ def session(tmp_path: Path) -> Callable[..., Path]:
 
 
 class Fake:
-    """The commands that screens run, answered by a script in a process of its own."""
+    """Replaces the commands that screens run by a script with prepared answers."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -69,25 +69,25 @@ class Fake:
         if torch:
             listed[0]["torch"] = {"text": torch, "hint": "install another"}
         why = None if gpus else {"text": "no NVIDIA GPU is seen"}
-        found = {"environments": [*environments], "gpus": listed, "gpu_unavailable": why}
-        (self.folder / "doctor.json").write_text(json.dumps(found))
+        report = {"environments": [*environments], "gpus": listed, "gpu_unavailable": why}
+        (self.folder / "doctor.json").write_text(json.dumps(report))
 
     def plans(self, **fields: Any) -> None:
-        """What ``--plan`` answers, whatever it is asked."""
+        """Set the answer to ``--plan``."""
         (self.folder / "plan.json").write_text(json.dumps({"schema": 1, **fields}))
 
     def refuses(self, error: str) -> None:
         (self.folder / "record.err").write_text(error)
 
     def holds(self, command: str) -> None:
-        """What begins with ``command``, but for a dry run, waits for :meth:`goes_on`."""
+        """Block commands that begin with ``command``, except dry runs, until :meth:`goes_on`."""
         (self.folder / "held.txt").write_text(command)
 
     def goes_on(self) -> None:
         (self.folder / "held.txt").unlink(missing_ok=True)
 
     def done(self, command: str, times: int) -> None:
-        """Wait until what begins with ``command`` was held and has ended so many times."""
+        """Wait until ``times`` blocked commands that begin with ``command`` have ended."""
         deadline = time.monotonic() + 15
         file = self.folder / "done.txt"
         while sum(each.startswith(command) for each in _lines(file)) < times:
@@ -107,17 +107,17 @@ def _lines(file: Path) -> list[str]:
 
 
 def environment(text: str, trouble: str = "", *, with_gpu: str = "") -> dict[str, Any]:
-    """One environment as ``gpuwatch doctor --format json`` tells it."""
+    """One environment in the format of ``gpuwatch doctor --format json``."""
 
     def answer(why: str) -> dict[str, Any]:
         return {"problems": [{"code": "x", "text": why, "hint": f"fix {text}"}] if why else []}
 
-    known = {"without_gpu": answer(trouble), "with_gpu": answer(with_gpu or trouble)}
-    return {"env": text, "engine": f"Engine of {text.partition('=')[0]}", **known}
+    states = {"without_gpu": answer(trouble), "with_gpu": answer(with_gpu or trouble)}
+    return {"env": text, "engine": f"Engine of {text.partition('=')[0]}", **states}
 
 
 def entry(path: Path, **more: Any) -> dict[str, Any]:
-    """One session as ``gpuwatch sessions --format json`` lists it."""
+    """One session in the format of ``gpuwatch sessions --format json``."""
     return {
         "id": path.stem,
         "path": str(path),

@@ -1,4 +1,4 @@
-"""Running the app under a test's control, and what its screen says."""
+"""Runs the app in a test, and reads its screen."""
 
 from __future__ import annotations
 
@@ -32,25 +32,25 @@ def screen_text(app: GpuwatchApp) -> str:
 
 
 def screen_styles(app: GpuwatchApp) -> str:
-    """The styles on the screen: a legend, then for each row how many cells have which."""
+    """The styles on the screen: a legend, and for each row the number of cells of each style."""
     rows = [_runs(strip) for strip in app.screen._compositor.render_strips()]
-    known = list(dict.fromkeys(style for row in rows for style, _ in row))
-    letters = {style: chr(ord("a") + at) for at, style in enumerate(known)}
-    legend = [f"{letters[style]}: {style}" for style in known]
+    distinct = list(dict.fromkeys(style for row in rows for style, _ in row))
+    letters = {style: chr(ord("a") + at) for at, style in enumerate(distinct)}
+    legend = [f"{letters[style]}: {style}" for style in distinct]
     drawn = [" ".join(f"{count}{letters[style]}" for style, count in row) for row in rows]
     return "\n".join([*legend, "", *drawn]) + "\n"
 
 
 def _runs(strip: Strip) -> list[tuple[str, int]]:
-    found: list[tuple[str, int]] = []
+    runs: list[tuple[str, int]] = []
     for segment in strip:
         style = str((segment.style or Style()).without_color) + _colours_of(segment.style)
         style = style.replace("none", "").strip() or "plain"
-        if found and found[-1][0] == style:
-            found[-1] = (style, found[-1][1] + segment.cell_length)
+        if runs and runs[-1][0] == style:
+            runs[-1] = (style, runs[-1][1] + segment.cell_length)
         else:
-            found.append((style, segment.cell_length))
-    return found
+            runs.append((style, segment.cell_length))
+    return runs
 
 
 def _colours_of(style: Style | None) -> str:
@@ -60,13 +60,13 @@ def _colours_of(style: Style | None) -> str:
 
 
 def colours(app: GpuwatchApp) -> set[str]:
-    """Every colour that is on the screen."""
-    found = set()
+    """All colours on the screen."""
+    colours = set()
     for strip in app.screen._compositor.render_strips():
         for segment in strip:
             if segment.style is not None:
-                found |= {str(c.name) for c in (segment.style.color, segment.style.bgcolor) if c}
-    return found - {"default"}
+                colours |= {str(c.name) for c in (segment.style.color, segment.style.bgcolor) if c}
+    return colours - {"default"}
 
 
 @asynccontextmanager
@@ -87,7 +87,7 @@ async def live(
     seconds: float = 90.0,
     look: DisplayOptions = USUAL,
 ) -> AsyncIterator[tuple[GpuwatchApp, Pilot[int]]]:
-    """The live screen on ``path``, ``seconds`` after the session's start, once it shows it."""
+    """The live screen of ``path``, ``seconds`` after the session's start, once it is drawn."""
 
     def make() -> LiveScreen:
         return LiveScreen(path, refresh=0.1, now_ns=lambda: START_UNIX_NS + int(seconds * NS))
@@ -113,7 +113,7 @@ def _columns(size: tuple[int, int]) -> int:
 
 
 async def until(pilot: Pilot[int], true: Callable[[], bool], seconds: float = 15.0) -> None:
-    """Wait for something to become true on the screen."""
+    """Wait until a condition is true."""
     for _ in range(int(seconds / 0.02)):
         if true():
             await pilot.pause()
@@ -140,7 +140,7 @@ async def shows(pilot: Pilot[int], text: str) -> None:
 
 
 def check_snapshot(name: str, text: str) -> None:
-    """Compare with the stored picture; with the variable set, store it instead."""
+    """Compare with the stored snapshot, or store it if the variable is set."""
     path = SNAPSHOTS / f"{name}.txt"
     if os.environ.get(UPDATE):
         path.write_text(text)

@@ -1,4 +1,4 @@
-"""Text that wants something of a terminal, in every place of a session that holds text."""
+"""Hostile text: terminal control sequences in every text of a session."""
 
 from __future__ import annotations
 
@@ -37,20 +37,20 @@ SEQUENCES = {
 }
 EVERYTHING = " ".join(text for name, text in SEQUENCES.items() if name != "one that does not end")
 LONGEST = "y" * 10_000_000
-"""A line of a workload."""
+"""Most characters of a line of the log."""
 
 NOT_SHOWN = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Mn", "Me", "Zl", "Zp"})
-"""Categories that no screen sends."""
+"""Unicode categories that no screen sends."""
 
 _JOINING_OR_EMPTY = frozenset(map(chr, (*range(0x115F, 0x1200), *range(0xD7B0, 0xD7FC)))) | {
     "\u3164",
     "\uffa0",
 }
-"""Parts of Korean syllables, and blanks that pass for letters: terminals differ on their width."""
+"""Characters of different width on different terminals: Korean jamo and invisible letters."""
 
 
 def fields(text: str, longest: str = "") -> dict[str, Any]:
-    """A script whose every text is ``text``."""
+    """Fields of ``Script`` with ``text`` as every text."""
     tables = json.loads(json.dumps(PROFILE).replace("ampere_sgemm", json.dumps(text)[1:-1]))
     return {
         "name": text,
@@ -70,7 +70,7 @@ def fields(text: str, longest: str = "") -> dict[str, Any]:
 
 
 def poison(path: Path, text: str) -> Path:
-    """Put ``text`` where the tests' own sessions have none of the sort."""
+    """Write ``text`` to those places of a session that ``Script`` does not set."""
     with sqlite3.connect(path) as file:
         file.execute("UPDATE device SET name = ?", (text,))
         file.execute("UPDATE channel SET source = ?, reason = ?", (text, text))
@@ -79,14 +79,14 @@ def poison(path: Path, text: str) -> Path:
 
 
 def not_shown(text: str) -> set[str]:
-    """What of ``text`` no terminal should get, or has another width there than it seems."""
+    """The characters of ``text`` that no terminal should get, or of uncertain width."""
     return {
         hex(ord(c)) for c in text if unicodedata.category(c) in NOT_SHOWN or c in _JOINING_OR_EMPTY
     }
 
 
 def check_screen(app: GpuwatchApp) -> None:
-    """Each row has the width of the screen and holds nothing that is not shown."""
+    """Check that each row has the width of the screen and no hostile characters."""
     width = app.size.width
     for y, strip in enumerate(app.screen._compositor.render_strips()):
         bad = not_shown(strip.text)
@@ -95,25 +95,25 @@ def check_screen(app: GpuwatchApp) -> None:
 
 
 WRONG: tuple[object, ...] = ("abc", b"\xff\x00", float("inf"), 1e300, 2**63 - 1, -(2**63), None, -1)
-"""Values that no recorder writes into most columns."""
+"""Values that a recorder never writes to most columns."""
 
 
 def columns_of(path: Path) -> list[tuple[str, str]]:
-    """Every table of a session, with every column of it."""
+    """Every table and column of a session."""
     with sqlite3.connect(path) as file:
         tables = [row[0] for row in file.execute("SELECT name FROM sqlite_master ORDER BY name")]
-        found = [
+        columns = [
             (table, str(row[1]))
             for table in tables
             if not table.startswith("sqlite_")
             for row in file.execute(f"PRAGMA table_info({table})")
         ]
     file.close()
-    return found
+    return columns
 
 
 def spoil(path: Path, table: str, column: str, value: object, *, last: bool = False) -> bool:
-    """Put ``value`` into that column of all rows, or of the last one; whether that can be."""
+    """Write ``value`` to a column of all rows, or of the last one; returns whether it could."""
     which = f" WHERE {column} = (SELECT max({column}) FROM {table})" if last else ""
     file = sqlite3.connect(path)
     try:

@@ -21,7 +21,7 @@ FONTS = "ui-monospace, 'DejaVu Sans Mono', 'Cascadia Mono', Menlo, Consolas, mon
 
 
 def picture(app: App[Any]) -> str:
-    """The SVG of what ``app`` shows now."""
+    """The screen of ``app`` as SVG."""
     strips = app.screen._compositor.render_strips()
     width = app.size.width * CELL + 2 * MARGIN
     height = app.size.height * ROW + 2 * MARGIN
@@ -55,7 +55,7 @@ def _hex(color: Color | None, foreground: bool) -> str:
 
 
 def segment_parts(text: str, style: Any, x: int, y: int, background: str) -> list[str]:
-    """A piece of one style at a column and row."""
+    """A text of one style at a column and row."""
     front, back = _hex(style.color, True), _hex(style.bgcolor, False)
     if style.reverse:
         front, back = back, front
@@ -110,7 +110,7 @@ def _line(piece: str, x: int, y: int, fill: str) -> list[str]:
 
 
 def _words(piece: str, x: int, y: int, fill: str, style: Any) -> list[str]:
-    """Words are placed one by one, so that no renderer can move them by its blanks."""
+    """Each word has its own position, so that the width of spaces does not matter."""
     parts = []
     weight = ' font-weight="bold"' if style.bold else ""
     column = x

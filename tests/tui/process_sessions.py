@@ -13,7 +13,7 @@ from .sessions import GIB, NS
 
 @dataclass(frozen=True)
 class Made:
-    """A process at a moment; ``gpus``: by device bytes and share of time."""
+    """A process at one moment; ``gpus``: device, bytes and share of time."""
 
     pid: int
     name: str | None = "python train.py"
@@ -59,25 +59,25 @@ _USED = """
 UPDATE device SET used = id IN (SELECT device FROM gpu_process WHERE owned = 1)
 WHERE kind = 'gpu' AND EXISTS (SELECT 1 FROM gpu_process WHERE owned = 1)
 """
-"""The run's GPUs are those on which a process of it was, as a recorder has it."""
+"""Marks the GPUs with a process of the run as used, as a recorder does."""
 
 
 def add(path: Path, *processes: Made, t: float = 80.0, running: bool = True) -> Path:
-    """Write these processes into a session as seen at ``t`` seconds."""
+    """Add processes to a session at ``t`` seconds."""
     rows: list[Row] = []
-    for each in processes:
+    for process in processes:
         rows.append(
             (
                 "INSERT INTO process (t, pid, started, name, user, place, owned, running, reason) "
                 "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
                 (
                     int(t * NS),
-                    each.pid,
-                    int(each.started * NS),
-                    each.name,
-                    each.user,
-                    each.place,
-                    each.owned,
+                    process.pid,
+                    int(process.started * NS),
+                    process.name,
+                    process.user,
+                    process.place,
+                    process.owned,
                     int(running),
                     None,
                 ),
@@ -86,10 +86,10 @@ def add(path: Path, *processes: Made, t: float = 80.0, running: bool = True) -> 
         rows.append(
             (
                 "INSERT INTO process_use (t, pid, cores, resident) VALUES (?, ?, ?, ?)",
-                (int(t * NS), each.pid, each.cores, each.resident),
+                (int(t * NS), process.pid, process.cores, process.resident),
             )
         )
-        for device, size, share in each.gpus:
+        for device, size, share in process.gpus:
             rows.append(
                 (
                     "INSERT INTO gpu_process (t, device, pid, name, owned, bytes, running, kind, "
@@ -97,14 +97,14 @@ def add(path: Path, *processes: Made, t: float = 80.0, running: bool = True) -> 
                     (
                         int(t * NS),
                         device,
-                        each.pid,
-                        each.name,
-                        each.owned,
+                        process.pid,
+                        process.name,
+                        process.owned,
                         size,
                         int(running),
-                        each.kind,
+                        process.kind,
                         share,
-                        each.reason,
+                        process.reason,
                     ),
                 )
             )

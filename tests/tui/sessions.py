@@ -1,4 +1,4 @@
-"""Session files for tests, written through the program's own store, in the recorder's shape."""
+"""Session files for tests, written with the recorder's own store."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ H100 = {
     "core.count": 16896,
     "compute.capability": "9.0",
 }
-"""What the driver tells of an H100 SXM: enough for its peaks."""
+"""Attributes of an H100 SXM from the driver, enough for its peaks."""
 CPU_METRICS = ("hw.cpu.utilization", "hw.cpu.frequency", "hw.cpu.power", "hw.memory.usage")
 PROCESS_METRICS = ("process.cpu.time", "process.memory.usage")
 STEP_SECONDS = 0.005
@@ -60,21 +60,21 @@ STEP_SECONDS = 0.005
 
 @dataclass
 class Script:
-    """What the session should hold."""
+    """The contents of a session."""
 
     gpus: int = 1
     seconds: float = 90.0
     interval: float = 0.5
     bandwidth_measured: bool = False
     pipes: bool = False
-    """Channels of GPM: activity of the GPU's parts."""
+    """Whether there are channels of GPM: activities of the GPU's units."""
     known_card: bool = False
-    """The GPUs tell what their peaks follow from."""
+    """Whether the GPUs have the attributes of their peaks."""
     memory_busy: bool = False
     off_gpu: bool = False
-    """NVML lists none of the run's processes."""
+    """Whether NVML lists no process of the run."""
     gpus_unknown: bool = False
-    """It is not known which GPUs are the run's."""
+    """Whether the run's GPUs are unknown."""
     throttled: bool = False
     power_unavailable: bool = False
     steps: bool = True
@@ -88,9 +88,9 @@ class Script:
     events: list[tuple[float, str, str]] = field(default_factory=list)
     alive: bool = True
     pace: float = 1.0
-    """Factor on the step's time."""
+    """Factor of the step time."""
     phases: dict[str, float] = field(default_factory=dict)
-    """Share of a step's time by phase."""
+    """Shares of the phases in a step."""
     start: float = 0.0
     """Seconds after ``START_UNIX_NS``."""
 
@@ -231,7 +231,7 @@ def _value(script: Script, channel: Channel, s: float) -> float | int | None:
     index = int(channel.device[3:]) if channel.device.startswith("gpu") else 0
     wave = math.sin(s / 7 + index)
     busy = s > 4 and (index < 2 or script.kind == "machine")
-    given: dict[str, float | int] = {
+    samples: dict[str, float | int] = {
         "hw.gpu.utilization": round(0.82 + 0.12 * wave, 2) if busy else 0.0,
         "hw.gpu.memory.usage": int((6.3 + 30 * (index < 2)) * GIB) if busy else 512 * 1024**2,
         "hw.gpu.memory.bandwidth": 1.4e12 * (1 + 0.2 * wave) if busy else 0.0,
@@ -260,7 +260,7 @@ def _value(script: Script, channel: Channel, s: float) -> float | int | None:
         "process.memory.usage": int(2.4 * GIB),
         "process.gpu.memory.usage": 0,
     }
-    return given[channel.metric]
+    return samples[channel.metric]
 
 
 def _steps(script: Script) -> list[statements.Row]:
@@ -308,7 +308,7 @@ def _steps(script: Script) -> list[statements.Row]:
 
 
 def finished(code: int = 0, seconds: float = 90.0, **more: Any) -> dict[str, Any]:
-    """The meta of a run that ended."""
+    """Meta data of a finished run."""
     return {
         "result": {"code": code, "signal": None, "t": int(seconds * NS), **more},
         "closed": {"t": int(seconds * NS)},
@@ -316,7 +316,7 @@ def finished(code: int = 0, seconds: float = 90.0, **more: Any) -> dict[str, Any
 
 
 def plan(folder: Path, *runs: str, problems: dict[str, Any] | None = None) -> None:
-    """The plan of a study whose sessions have these names, one environment each."""
+    """The plan of a study with these session names, one environment each."""
     folder.mkdir(parents=True, exist_ok=True)
     listed = [
         {

@@ -13,7 +13,7 @@ from gpuwatch.tui.widgets.line import Line
 
 
 def snapshot_of(path: Path, view: View | None = None) -> Snapshot:
-    """What the feed would post of ``path`` now."""
+    """The snapshot that a feed of ``path`` would post."""
     with SessionReader(path) as reader:
         collector = Collector(reader)
         collector.update()
@@ -23,5 +23,5 @@ def snapshot_of(path: Path, view: View | None = None) -> Snapshot:
 
 
 def texts(lines: Sequence[Line]) -> list[str]:
-    """What the rows say, without styles."""
+    """The text of the rows, without styles."""
     return ["".join(text for text, _ in line.spans()) for line in lines]

@@ -1,4 +1,4 @@
-"""What the screens do not load until they need it, and what they never load."""
+"""Modules that the screens load late or never."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ def test_live_and_home_load_nothing_heavy() -> None:
 
 def test_no_screen_loads_what_samples_or_launches() -> None:
     screens = ("live", "home", "new_run", "compare", "processes.page", "log.page")
-    modules = [each if "." in each else f"{each}.screen" for each in screens]
-    loaded = loaded_by("gpuwatch.tui.app", *(f"gpuwatch.tui.{each}" for each in modules))
+    modules = [name if "." in name else f"{name}.screen" for name in screens]
+    loaded = loaded_by("gpuwatch.tui.app", *(f"gpuwatch.tui.{name}" for name in modules))
     assert not [name for name in loaded if name.startswith(FORBIDDEN)]
 
 

@@ -1,4 +1,4 @@
-"""Screens use what Textual and textual-serve say is for others, and nothing else of them."""
+"""Screens use only the public parts of Textual and textual-serve."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ ALLOWED = {
     "_exit": "of os",
     "_replace": "of named tuples",
 }
-"""Attributes with an underscore that are read of something else than ``self``, and why."""
+"""Private attributes that are read on another object than ``self``, and why."""
 
 
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
@@ -44,7 +44,7 @@ def private(name: str) -> bool:
 
 
 def foreign(path: str) -> bool:
-    """Whether a module's path is a private one of the libraries."""
+    """Whether a module of the libraries is private."""
     first, *parts = path.split(".")
     return first in LIBRARIES and any(map(private, parts))
 
@@ -58,7 +58,7 @@ def imported(tree: ast.AST) -> Iterator[str]:
 
 
 def own(tree: ast.AST) -> set[str]:
-    """Attributes that a file's own classes give themselves: it may read them of each other."""
+    """Private attributes that a file defines itself and may read."""
     found = set()
     for node in ast.walk(tree):
         if isinstance(node, FUNCTIONS):
@@ -87,7 +87,7 @@ def modules() -> Iterator[ModuleType]:
 
 @cache
 def of_itself(kind: type) -> frozenset[str]:
-    """What a class defines, or reads and writes of ``self``."""
+    """Attributes that a class defines, or uses on ``self``."""
     (body,) = ast.parse(textwrap.dedent(inspect.getsource(kind))).body
     return frozenset(
         node.name if isinstance(node, FUNCTIONS) else node.attr

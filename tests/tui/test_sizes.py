@@ -1,4 +1,4 @@
-"""Every screen at every size: rows of the screen's width, or the word that it is too small."""
+"""Every screen at every size: rows of the right width, or the message that it is too small."""
 
 from __future__ import annotations
 

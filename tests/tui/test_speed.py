@@ -1,4 +1,4 @@
-"""What decides how fast the screens are, as far as it is the same on every machine."""
+"""Speed of the screens, as far as it does not depend on the machine."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ Make = Callable[..., Path]
 SIZE = (120, 40)
 LOAD = {"utilization": 0.7, "bandwidth": 2e12, "usage": 4e10, "power": 500, "temperature": 60}
 ALLOWED = 8000
-"""Bytes of one update, at one update a second, of a recording all of whose values jump."""
+"""Most bytes of one update per second, for a recording with large changes in all values."""
 
 
 # What is sent.
 
 
 class Sent:
-    """What an app writes to its terminal."""
+    """The output of an app to its terminal."""
 
     def __init__(self, app: GpuwatchApp) -> None:
         self.updates: list[str] = []
@@ -42,19 +42,19 @@ class Sent:
 
     @property
     def size(self) -> int:
-        """In bytes, with what tells a terminal that an update begins and ends."""
+        """Sizes of the updates in bytes, with the marks of their start and end."""
         around = len("\x1b[?2026h") + len("\x1b[?2026l")
         return sum(len(update.encode()) + around for update in self.updates)
 
 
 @pytest.fixture(autouse=True)
 def writing(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Textual's app without a terminal is to write as with one."""
+    """Make Textual's app without a terminal write as with one."""
     monkeypatch.setattr(HeadlessDriver, "is_headless", False)
 
 
 def grow(path: Path, seconds: int) -> Iterator[int]:
-    """Record one second after the other; gives its session time."""
+    """Record one second after the other; yields the session time."""
     dice = random.Random(6)
     store = SessionStore.reopen(path)
     metrics = [metric.rpartition(".")[2] for _, metric in store.channels()]
@@ -69,7 +69,7 @@ def grow(path: Path, seconds: int) -> Iterator[int]:
 
 
 async def watched(app: GpuwatchApp, pilot: Pilot[int], path: Path, seconds: int) -> None:
-    """The screen, until it has shown each of so many seconds more."""
+    """Run the screen until it has shown this number of further seconds."""
     screen = app.screen
     assert isinstance(screen, LiveScreen)
     for t in grow(path, seconds):

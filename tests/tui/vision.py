@@ -1,4 +1,4 @@
-"""How colours look to people who lack one kind of cone, and how far they stand from each other.
+"""Colours as seen with colour blindness, their distance and their contrast.
 
 Machado, Oliveira and Fernandes, A Physiologically-based Model for Simulation of Color Vision
 Deficiency (2009), at full severity; CIE 1976 L*a*b* under D65; contrast as WCAG 2 defines it.
@@ -37,15 +37,15 @@ _XYZ = (
 _WHITE = (0.95047, 1.0, 1.08883)
 
 
-def contrast(one: str, other: str) -> float:
-    """From 1 to 21, of two colours as ``#rrggbb``."""
-    low, high = sorted(_dot(_XYZ[1], _linear(each)) for each in (one, other))
+def contrast(first: str, second: str) -> float:
+    """Contrast of two colours ``#rrggbb``, from 1 to 21."""
+    low, high = sorted(_dot(_XYZ[1], _linear(each)) for each in (first, second))
     return (high + 0.05) / (low + 0.05)
 
 
-def distance(one: str, other: str, vision: str) -> float:
-    """Between two colours as someone with that ``vision`` sees them, in units of L*a*b*."""
-    return math.dist(_lab(one, vision), _lab(other, vision))
+def distance(first: str, second: str, vision: str) -> float:
+    """Distance of two colours for a kind of colour ``vision``, in units of L*a*b*."""
+    return math.dist(_lab(first, vision), _lab(second, vision))
 
 
 def _lab(colour: str, vision: str) -> Colour:

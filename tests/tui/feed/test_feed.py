@@ -1,4 +1,4 @@
-"""The thread that reads a session: how soon it tells, and what it does where it cannot read."""
+"""The feed's thread: delay of new records, and sessions that cannot be read."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def feeding(path: Path, refresh: float) -> Iterator[tuple[Feed, News]]:
 
 
 def ticks_on(path: Path, seconds: float) -> None:
-    """One more sample."""
+    """Add one sample."""
     with sqlite3.connect(path) as file:
         last = file.execute("SELECT max(n) FROM tick").fetchone()[0]
         file.execute("INSERT INTO tick (n, t) VALUES (?, ?)", (last + 1, int(seconds * NS)))
@@ -43,9 +43,9 @@ def ticks_on(path: Path, seconds: float) -> None:
 
 
 def take(news: News) -> Snapshot:
-    found = news.get(timeout=10)
-    assert isinstance(found, Snapshot)
-    return found
+    news_item = news.get(timeout=10)
+    assert isinstance(news_item, Snapshot)
+    return news_item
 
 
 def test_what_is_asked_of_now_is_of_now_however_fast_keys_come(session: Make) -> None:
@@ -99,6 +99,6 @@ def test_what_can_never_be_read_is_said(session: Make, monkeypatch: pytest.Monke
     with feeding(session(seconds=10), refresh=600) as (feed, news):
         take(news)
         feed.ask(View(at=5 * NS))
-        found = news.get(timeout=10)
-        assert isinstance(found, Unreadable)
-        assert found.trouble.text == "the session cannot be read: Stale file handle"
+        news_item = news.get(timeout=10)
+        assert isinstance(news_item, Unreadable)
+        assert news_item.trouble.text == "the session cannot be read: Stale file handle"

@@ -1,4 +1,4 @@
-"""Screens that read in a thread: nobody waits for it, and what ends it is told."""
+"""Screens that read in a thread: leaving at any time, and errors."""
 
 from __future__ import annotations
 
@@ -27,27 +27,27 @@ Work = Callable[[], None]
 
 def compare(paths: list[Path], work: Work) -> Screen[Any]:
     class Odd(CompareScreen):
-        def _answer(self, tell: Post) -> Answer:
+        def _answer(self, post: Post) -> Answer:
             work()
-            return super()._answer(tell)
+            return super()._answer(post)
 
     return Odd(paths)
 
 
 def histories(paths: list[Path], work: Work) -> Screen[Any]:
     class Odd(HistoriesScreen):
-        def _read(self, tell: Post) -> None:
+        def _read(self, post: Post) -> None:
             work()
-            super()._read(tell)
+            super()._read(post)
 
     return Odd([Case("", tuple(Group(path.stem, (path,)) for path in paths))], {})
 
 
 def kernels(paths: list[Path], work: Work) -> Screen[Any]:
     class Odd(KernelDifferencesScreen):
-        def _look(self, tell: Post) -> None:
+        def _look(self, post: Post) -> None:
             work()
-            super()._look(tell)
+            super()._look(post)
 
     return Odd([Pair(("one", "two"), (paths[0], paths[1]))])
 
@@ -78,7 +78,7 @@ async def test_escape_leaves_at_once_however_long_the_reading_takes(
 
 @SCREENS
 @pytest.mark.parametrize(
-    ("error", "said"),
+    ("error", "message"),
     [
         (ZeroDivisionError("odd \x1b[31mvalue"), "ZeroDivisionError: odd value"),
         (StorageError("the disk is gone", "see `gpuwatch sessions`"), "the disk is gone"),
@@ -88,14 +88,14 @@ async def test_of_whatever_the_reading_ends_the_screen_says_so(
     session: Make,
     screen: Callable[[list[Path], Work], Screen[Any]],
     error: Exception,
-    said: str,
+    message: str,
 ) -> None:
     def broken() -> None:
         raise error
 
     paths = many(session, 2)
     async with running(lambda: screen(paths, broken)) as (app, pilot):
-        await shows(pilot, said)
+        await shows(pilot, message)
         assert "reading the" not in screen_text(app) and "reading …" not in screen_text(app)
 
 

@@ -1,4 +1,4 @@
-"""Gauges against their ceilings: shares that name theirs, and methods that never mix."""
+"""Gauges and their ceilings: every share names its ceiling, and methods are never mixed."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ BANDWIDTH = "hw.gpu.memory.bandwidth"
 
 
 def measured(bandwidth: float | None = 2.9e12, float32: float | None = 4.3e14) -> dict[str, Any]:
-    """The meta of a calibration of the first GPU."""
+    """Meta data of a calibration of the first GPU."""
     ceilings = {
         "bandwidth": {"value": bandwidth, "unit": "By/s", "how": "copy of 1 GiB", "spread": 0.01},
         "float32": {"value": float32, "unit": "FLOP/s", "how": "product of 8192x8192"},
@@ -29,7 +29,7 @@ def measured(bandwidth: float | None = 2.9e12, float32: float | None = 4.3e14) -
 
 
 def change(path: Path, channel: str, reason: str, at: float) -> None:
-    """From ``at`` seconds on the channel is unavailable, and its samples are empty."""
+    """Make the channel unavailable, without samples, from ``at`` seconds on."""
     store = SessionStore.reopen(path)
     number = "(SELECT id FROM channel WHERE metric = ? AND device = 'gpu0')"
     insert = (
@@ -152,7 +152,7 @@ async def test_without_counter_and_count_the_busy_time_gives_a_bound(session: Ma
 
 
 async def test_a_measured_ceiling_gives_no_bound(session: Make) -> None:
-    """It is what a copy reached; other work may reach more."""
+    """A measured ceiling is the rate of a copy; a workload may exceed it."""
     async with live(session(count=False, memory_busy=True, meta=measured())) as (app, _):
         assert "bound" not in screen_text(app)
 

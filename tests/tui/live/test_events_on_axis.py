@@ -1,4 +1,4 @@
-"""Events on the time axis: a mark in each column, and the newest one in words."""
+"""Events: marks on the time axis, and the text of the newest one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A session file that is deleted, replaced or damaged under the screen."""
+"""A session file that is deleted, replaced or damaged while it is shown."""
 
 from __future__ import annotations
 
@@ -48,5 +48,5 @@ async def test_a_damaged_file_is_told_in_whole_sentences(session: Make) -> None:
         await pilot.pause()
         shown = "".join(screen_text(app).split())
         assert screen.trouble is not None
-        told = screen.trouble.trouble
-        assert told.hint and "".join(told.hint.split()) in shown
+        trouble = screen.trouble.trouble
+        assert trouble.hint and "".join(trouble.hint.split()) in shown

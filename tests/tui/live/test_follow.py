@@ -1,4 +1,4 @@
-"""Following a study from run to run: by itself, after a look at something else, after attaching."""
+"""Following a study from run to run, also after attaching and with other screens on top."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ def shown(app: GpuwatchApp) -> Path | None:
 
 
 def end(path: Path) -> None:
-    """The run is over; its recorder goes on with the study."""
+    """End the run, while its recorder continues the study."""
     store = SessionStore.reopen(path)
     store.write([meta(key, value) for key, value in finished().items()])
     store.close()
 
 
 def study(session: Make, *names: str) -> list[Path]:
-    """Runs of one study, the last of which goes on; their recorder is this process."""
+    """Runs of one study, the last one live; their recorder is this process."""
     paths = [session(name, meta=finished()) for name in names[:-1]] + [session(names[-1])]
     plan(paths[0].parent, *RUNS)
     return paths

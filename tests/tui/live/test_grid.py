@@ -1,4 +1,4 @@
-"""All GPUs at once: what the panels say, how they are placed, and the keys that go there."""
+"""The grid of all GPUs: its panels, their layout and its keys."""
 
 from __future__ import annotations
 
@@ -109,16 +109,16 @@ async def test_the_newest_samples_stand_at_the_right_end_of_every_panel(
 def test_a_list_of_gpus_that_does_not_fit_says_how_many_are_hidden(
     session: Make, width: int, gpus: int
 ) -> None:
-    found = snapshot_of(session(gpus=gpus)).gpus
+    devices = snapshot_of(session(gpus=gpus)).gpus
     for chosen in ("gpu0", "gpu1", f"gpu{gpus - 1}"):
         for most in range(2, 10):
-            lines = grid_rows(found, chosen, width, most, mark_used=True)
+            lines = grid_rows(devices, chosen, width, most, mark_used=True)
             rows = texts(lines)
             assert len(rows) <= most and all(line.used <= width for line in lines)
             seen = sum(row.count("%") for row in rows)
             hidden = f"  … {gpus - seen} more, g shows all"
             assert (rows[-1] == hidden) == (seen < gpus)
-            assert sum("▸" in row for row in rows) == 1, "the chosen one is among them"
+            assert sum("▸" in row for row in rows) == 1, "the selected GPU is visible"
             assert seen == gpus or gpus > 2 * (most - 1)
 
 
@@ -161,16 +161,16 @@ def test_panels_fill_the_room_and_never_touch(
     snapshot = snapshot_of(session(gpus=gpus, bandwidth_measured=True), GRID)
     lines = panel_rows(snapshot.panels, "gpu1", width, height, mark_used=True)
     assert 0 < len(lines) <= height and all(line.used <= width for line in lines)
-    found = panel_areas(snapshot.panels, "gpu1", width, height)
-    assert "gpu1" in [id_ for _, _, id_ in found] and len(found) == len({id_ for *_, id_ in found})
+    areas = panel_areas(snapshot.panels, "gpu1", width, height)
+    assert "gpu1" in [id_ for _, _, id_ in areas] and len(areas) == len({id_ for *_, id_ in areas})
     if gpus <= 8 and size >= (80, 16):
-        assert len(found) == gpus, "all of them are seen"
+        assert len(areas) == gpus, "all GPUs are visible"
     rows = texts(lines)
-    for xs, ys, id_ in found:
+    for xs, ys, id_ in areas:
         head = rows[ys.start][xs.start : xs.stop]
         assert head[1:].startswith(f"GPU {id_[3:]}")
         for y in ys:
-            assert rows[y][xs.stop - 2 : xs.stop].strip() == "", "a gap at the right of each"
+            assert rows[y][xs.stop - 2 : xs.stop].strip() == "", "a gap at the right of each panel"
 
 
 def test_few_gpus_stand_below_each_other_in_high_panels_with_a_history() -> None:

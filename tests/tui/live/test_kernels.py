@@ -1,4 +1,4 @@
-"""The kernels page on ``K``: a profile's tables, or the reason why there are none."""
+"""The kernels page: the tables of a profile, or the reason why there are none."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The live screen: what it shows of each kind of run, and what every key does."""
+"""The live screen: the kinds of runs, and the keys."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a run that is over says of its numbers, and one that hangs."""
+"""The numbers of a finished run, and of one that hangs."""
 
 from __future__ import annotations
 
@@ -40,15 +40,15 @@ def test_over_the_whole_run_gauges_give_what_show_gives(session: Make, seconds: 
         total_steps=10**9,
     )
     with SessionReader(path) as reader:
-        told = summarise(reader).metrics
-    found = shown(path, View(seconds=None))
+        metrics = summarise(reader).metrics
+    snapshot = shown(path, View(seconds=None))
     names = ("hw.gpu.utilization", "hw.gpu.memory.bandwidth", "gpuwatch.flop.rate")
-    for gauge, name in zip(found.gauges, names, strict=True):
+    for gauge, name in zip(snapshot.gauges, names, strict=True):
         assert gauge.period == "timed steps"
-        assert gauge.reading.value == pytest.approx(told[name].mean, rel=0.01), name
+        assert gauge.reading.value == pytest.approx(metrics[name].mean, rel=0.01), name
     power = shown(path, View(seconds=None, metric="hw.gpu.power")).picked
     assert power is not None
-    assert power.reading.value == pytest.approx(told["hw.gpu.power"].mean, rel=0.01)
+    assert power.reading.value == pytest.approx(metrics["hw.gpu.power"].mean, rel=0.01)
 
 
 def test_the_mean_of_a_part_is_called_that(session: Make) -> None:
@@ -77,13 +77,13 @@ async def test_what_is_no_mean_is_called_the_last(session: Make) -> None:
 
 def test_a_run_that_hangs_tells_no_rate_anywhere(session: Make) -> None:
     path = session(total_steps=4000)  # the last one at about 25 s
-    found = shown(path, View(metric="samples/s"))
-    assert found.work is not None and found.picked is not None
-    for reading in (found.work.throughput, found.picked.reading, found.gauges[2].reading):
+    snapshot = shown(path, View(metric="samples/s"))
+    assert snapshot.work is not None and snapshot.picked is not None
+    for reading in (snapshot.work.throughput, snapshot.picked.reading, snapshot.gauges[2].reading):
         assert reading.value is None and reading.method is Method.COUNTED
         assert reading.reason is not None and reading.reason.startswith("no step for 6")
-    assert found.work.eta_seconds is None and found.work.step_seconds is not None
-    assert "no step for 6" in status_line(found) and "samples per" not in status_line(found)
+    assert snapshot.work.eta_seconds is None and snapshot.work.step_seconds is not None
+    assert "no step for 6" in status_line(snapshot) and "samples per" not in status_line(snapshot)
 
 
 CPU_RUN = {"run": {"device": "cpu", "dtype": "float32", "batch_size": 64}}

@@ -1,4 +1,4 @@
-"""The graph whose metric is picked: what can be picked, where it stands, what it shows."""
+"""The graph of a picked metric: choices, place and values."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ def test_each_has_a_fixed_scale_a_value_and_its_unit(
     assert gauge.scale == pytest.approx(scale)
     number, unit = value_parts(gauge)
     assert f"{number} {unit}".strip() == value
-    known = [each for each in gauge.history if each is not None]
+    known = [value for value in gauge.history if value is not None]
     assert len(known) > 40 and max(known) <= scale
     row = texts(gauge_rows(gauge, 3, 80))
     assert row[0].startswith(f" {gauge.title}") and gauge.reading.method.value in row[2]
@@ -114,7 +114,7 @@ def test_each_has_a_fixed_scale_a_value_and_its_unit(
 def test_its_history_is_that_of_the_whole_session_however_late_it_is_picked(session: Make) -> None:
     path = session(seconds=900.0, total_steps=1_000_000)
     whole = picked(path, "hw.gpu.memory.usage", seconds=None)
-    known = [each for each in whole.history if each is not None]
+    known = [value for value in whole.history if value is not None]
     assert whole.history[0] is not None and len(known) == 38, "900 s of the 1,200 on the axis"
     assert known[0] < 0.9 * known[1], "the first four seconds are idle"
     assert known[-1] == pytest.approx(36.3 * GIB)

@@ -1,4 +1,4 @@
-"""The page on ``i``, and numbers in narrow places: whole, and none into another."""
+"""The numbers page, and numbers in little space: complete and separate."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def text_of(lines: Any) -> list[str]:
 
 
 def take_away(path: Path, metric: str) -> None:
-    """The channel is unavailable from now on; what it gave before stays."""
+    """Make the channel unavailable; its earlier samples remain."""
     with sqlite3.connect(path) as database:
         database.execute(
             "INSERT INTO change (t, channel, method, source, reason) "
@@ -46,12 +46,12 @@ def take_away(path: Path, metric: str) -> None:
 
 
 def lost_at(path: Path, t: float, *metrics: str) -> Path:
-    """The channels gave nothing from ``t`` seconds on."""
+    """Remove the channels' samples from ``t`` seconds on."""
     for metric in metrics:
         take_away(path, metric)
         with sqlite3.connect(path) as database:
-            found = database.execute("SELECT id FROM channel WHERE metric = ?", (metric,))
-            for (column,) in found.fetchall():
+            cursor = database.execute("SELECT id FROM channel WHERE metric = ?", (metric,))
+            for (column,) in cursor.fetchall():
                 database.execute(f"UPDATE tick SET c{column} = NULL WHERE t > ?", (int(t * 1e9),))
     return path
 
@@ -61,8 +61,8 @@ def test_of_a_run_that_lost_its_gpu_the_mean_of_what_there_is_stands_with_its_sh
     session: Make, bound: bool
 ) -> None:
     over = {"meta": finished(), "alive": False, "count": False}
-    given = {"memory_busy": True, "known_card": True} if bound else {"bandwidth_measured": True}
-    path = session(**over, **given)
+    options = {"memory_busy": True, "known_card": True} if bound else {"bandwidth_measured": True}
+    path = session(**over, **options)
     whole = snapshot_of(path, View(seconds=None, columns=90)).gauges
     traffic = "hw.gpu.memory.busy" if bound else "hw.gpu.memory.bandwidth"
     lost_at(path, 63.0, "hw.gpu.utilization", traffic)
@@ -91,8 +91,8 @@ async def test_the_page_is_of_now_and_says_of_when_it_is(session: Make) -> None:
         await shows(pilot, "every number at 1:30 ")
         await pilot.press("down", "down")
         with closing(SessionStore.reopen(path)) as store:
-            found = store._connection.execute("SELECT id FROM channel WHERE metric = ?", (POWER,))
-            (column,) = found.fetchone()
+            cursor = store._connection.execute("SELECT id FROM channel WHERE metric = ?", (POWER,))
+            (column,) = cursor.fetchone()
             tick = f"INSERT INTO tick (n, t, c{column}) VALUES (?, ?, ?)"
             store.write([(tick, (181 + n, int((90.5 + n) * 1e9), 123.0)) for n in range(2)])
         await shows(pilot, "every number at 1:31 ")
@@ -172,9 +172,9 @@ async def test_columns_of_a_device_never_run_into_each_other(session: Make) -> N
         names = short if width < 72 else long
         rows = text_of(detail_rows(gpu, width))
         assert len(rows) == (1 if width >= 144 else 2)
-        found = [(row, row.index(name)) for row in rows for name in names if name in row]
-        assert len(found) == len(names), width
-        assert all(row[:at].endswith("  ") for row, at in found if at > 1), width
+        places = [(row, row.index(name)) for row in rows for name in names if name in row]
+        assert len(places) == len(names), width
+        assert all(row[:at].endswith("  ") for row, at in places if at > 1), width
         assert not any("…" in row for row in rows), width
 
 
@@ -189,10 +189,10 @@ def test_what_a_counter_gains_in_a_second_is_named_so(session: Make) -> None:
     energy = Reading(102.0, Method.MEASURED, None, "nvmlDeviceGetTotalEnergyConsumption")
     gpu = replace(gpu, readings={"hw.gpu.energy": energy})
     rows = number_lines(replace(snapshot, devices=(gpu, *others)), 160)
-    told = [" ".join("".join(text for text, _ in row).split()) for row in rows]
-    assert any(row.startswith("GPU energy/s 102 W measured") for row in told)
-    assert any(row.startswith("process CPU time/s 1.70 cores measured") for row in told)
-    assert any(row.startswith("process memory usage 2.40 GiB measured") for row in told)
+    texts = [" ".join("".join(text for text, _ in row).split()) for row in rows]
+    assert any(row.startswith("GPU energy/s 102 W measured") for row in texts)
+    assert any(row.startswith("process CPU time/s 1.70 cores measured") for row in texts)
+    assert any(row.startswith("process memory usage 2.40 GiB measured") for row in texts)
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Pages and actions that the live screen opens: the log, processes, the report; and read-only."""
+"""Pages and actions of the live screen: log, processes, report, and read-only mode."""
 
 from __future__ import annotations
 
@@ -58,8 +58,8 @@ async def test_e_writes_the_report_of_the_study_and_says_where_it_is(
         await shows(pilot, "» report:")
         rows = screen_text(app).splitlines()
         at = next(at for at, row in enumerate(rows) if "» report:" in row)
-        told = "".join(row.strip() for row in rows[at:-1])
-        assert str(path.parent / "summary.html") in told, "the whole path, in as many rows"
+        text = "".join(row.strip() for row in rows[at:-1])
+        assert str(path.parent / "summary.html") in text, "the whole path, in as many rows"
         await pilot.press("escape")
         await until(pilot, lambda: "report:" not in screen_text(app))
     assert fake.asked == [["report", str(path.parent)]]

@@ -1,4 +1,4 @@
-"""Where a step's time goes: the newest timed steps by phase, as a bar with names and shares."""
+"""The phases of the newest timed steps, as a bar with names and shares."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ def line(phases: Mapping[str, float], seconds: tuple[float, ...] | None = (1.0,)
 
 def shares_of(*lines: StepRow) -> StepShares | None:
     times = PhaseTimes()
-    for each in lines:
-        times.add(each)
+    for line in lines:
+        times.add(line)
     return times.shares()
 
 
@@ -37,8 +37,8 @@ async def test_each_phase_has_its_name_and_share_on_the_screen(
     session: Make, size: tuple[int, int]
 ) -> None:
     async with live(session(phases=USUAL), size) as (app, pilot):
-        for told in ("data 12 %", "copy 5 %", "forward 31 %", "backward 40 %", "optimizer 10 %"):
-            await shows(pilot, told)
+        for text in ("data 12 %", "copy 5 %", "forward 31 %", "backward 40 %", "optimizer 10 %"):
+            await shows(pilot, text)
         assert "█" * 2 in screen_text(app)
 
 

@@ -1,4 +1,4 @@
-"""The roofline on ``o``: the run under its ceilings, live."""
+"""The roofline of a live run."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The live screen at every size: as many rows as asked for, none wider, nothing lost."""
+"""The live screen at every size: number of rows, width, and complete texts."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ EVENTS = [(40.0, "throttle", "clocks are held down: power cap " * 9)]
 
 
 def everything(session: Make, tmp_path: Path, view: View) -> Snapshot:
-    """Of a run with all that a screen can show."""
+    """A snapshot with all parts of the screen."""
     path = under_way(
         session, tmp_path / "study", gpus=8, pipes=True, throttled=True, phases=USUAL,
         events=EVENTS, log=[("stderr", "x" * 500)] * 50,
@@ -63,5 +63,5 @@ def test_the_gauges_dominate_whatever_else_there_is(
     rows = texts(page_of(snapshot, Options(), *size).lines)
     graph = [row for row in rows if any(mark in row for mark in "│┤╪")]
     assert len(graph) >= (6 if size[1] < 30 else size[1] / 3.5)
-    for told in ("forward 31 %", "▲ docker", "[▶]", "event", "! GPU 0", "step 16,820/40,000"):
-        assert any(told in row for row in rows), told
+    for text in ("forward 31 %", "▲ docker", "[▶]", "event", "! GPU 0", "step 16,820/40,000"):
+        assert any(text in row for row in rows), text

@@ -1,4 +1,4 @@
-"""Where a run stands in its study: the first row of the live screen."""
+"""The position of a run in its study, in the first row of the live screen."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def title(snapshot: Snapshot, place: StudyPosition, width: int) -> str:
 
 
 @pytest.mark.parametrize(
-    ("width", "told"),
+    ("width", "text"),
     [
         (160, "block 2 of 7, run 5 of 24, about 3 min left  ▶ running"),
         (90, "block 2/7, run 5/24, about 3 min left  ▶ running"),
@@ -49,10 +49,10 @@ def title(snapshot: Snapshot, place: StudyPosition, width: int) -> str:
     ],
 )
 def test_block_run_and_time_left_take_the_words_that_fit(
-    snapshot: Snapshot, width: int, told: str
+    snapshot: Snapshot, width: int, text: str
 ) -> None:
     row = title(snapshot, PLACE, width)
-    assert f"  {told}" in row and len(row) == width
+    assert f"  {text}" in row and len(row) == width
     assert "mnist-cnn in docker=img" in row or width < 80
 
 
@@ -85,7 +85,7 @@ def blocks_of_one(folder: Path) -> list[str]:
 
 
 def run(session: Make, files: list[str], at: int, *, alive: bool) -> Path:
-    """The run at a place of the plan: of 90 seconds, ten after the one before."""
+    """A run of the plan with 90 seconds, ten seconds after the previous one."""
     meta = {"session": {"id": files[at], "index": at + 1}, **({} if alive else finished())}
     return session(files[at], start=100.0 * at, meta=meta, alive=alive)
 
@@ -97,7 +97,7 @@ async def test_the_time_left_follows_from_the_runs_before(session: Make, tmp_pat
     path = run(session, files, 2, alive=True)
     async with live(path, (160, 50)) as (app, _):
         row = screen_text(app).splitlines()[0]
-    # This run is over its 90 s already; the last one takes 90 s, after the 10 s between two.
+    # This run has taken its 90 s; the last one takes 90 s more after a pause of 10 s.
     assert "block 2 of 3, run 3 of 4, about 2 min left  ▶ running" in row
 
 
@@ -105,7 +105,7 @@ def test_a_run_that_is_over_leaves_no_time(session: Make, tmp_path: Path) -> Non
     files = blocks_of_one(tmp_path / "study")
     for at in (0, 1):
         run(session, files, at, alive=False)
-    now = CurrentStudy(run(session, files, 2, alive=True))
-    assert now.place is not None and now.place.seconds_left == pytest.approx(100)
-    now.update(live=False)
-    assert now.place.seconds_left is None and now.place.number == 3
+    study = CurrentStudy(run(session, files, 2, alive=True))
+    assert study.place is not None and study.place.seconds_left == pytest.approx(100)
+    study.update(live=False)
+    assert study.place.seconds_left is None and study.place.number == 3

@@ -1,4 +1,4 @@
-"""The runs of a study and the comparison so far: what the live screen says of them."""
+"""The runs of a study and the comparison so far on the live screen."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def verdict(kind: str = "slower", **more: Any) -> dict[str, Any]:
 
 def summary(folder: Path, *verdicts: dict[str, Any], cells: tuple[str, ...] = THREE) -> None:
     contrasts = [
-        {"baseline": 0, "other": at, "verdict": each} for at, each in enumerate(verdicts, 1)
+        {"baseline": 0, "other": at, "verdict": verdict} for at, verdict in enumerate(verdicts, 1)
     ]
     question = {"label": "mnist-cnn", "cells": [{"label": c} for c in cells]}
     text = json.dumps({"schema": 1, "questions": [{**question, "contrasts": contrasts}]}, indent=2)
@@ -64,7 +64,7 @@ def summary(folder: Path, *verdicts: dict[str, Any], cells: tuple[str, ...] = TH
 
 
 def under_way(session: Make, folder: Path, **fields: Any) -> Path:
-    """Two runs that are over, one of which failed, and one that goes on."""
+    """A finished run, a failed run and a live run."""
     names = planned(folder)
     session(names[0], meta=finished(), alive=False, seconds=5)
     session(names[1], meta=finished(1), alive=False, seconds=5)
@@ -132,7 +132,7 @@ def test_the_comparison_is_read_again_after_each_run(session: Make, tmp_path: Pa
     assert now.strip is not None and now.strip.contrasts == ()
     summary(tmp_path / "study", verdict("same"))
     again = CurrentStudy(path)
-    assert again.strip is not None and [each.kind for each in again.strip.contrasts] == ["same"]
+    assert again.strip is not None and [item.kind for item in again.strip.contrasts] == ["same"]
 
 
 def test_a_study_that_is_over_has_no_run_to_come(session: Make, tmp_path: Path) -> None:
@@ -152,11 +152,11 @@ def test_it_fits_in_every_width_however_long_the_study(
     session: Make, tmp_path: Path, width: int, most: int
 ) -> None:
     strip = strip_of(under_way(session, tmp_path / "study"))
-    one = Contrast("mnist-cnn", "bare", "d" * 90, "slower", 0.031, 0.024, 0.038, 1)
+    contrast = Contrast("mnist-cnn", "bare", "d" * 90, "slower", 0.031, 0.024, 0.038, 1)
     for runs in (strip.runs, strip.runs * 40):
-        for found in ((), (one,), (one,) * 9):
+        for contrasts in ((), (contrast,), (contrast,) * 9):
             at = len(runs) // 2
-            rows = texts(strip_rows(StudyStrip(runs, at, 2, found), width, most))
+            rows = texts(strip_rows(StudyStrip(runs, at, 2, contrasts), width, most))
             assert 0 < len(rows) <= most and all(len(row) <= width for row in rows)
             assert "[" in rows[0], "the own run is in sight"
 
@@ -211,7 +211,7 @@ async def test_what_comes_after_a_run_is_looked_for_in_the_feeds_thread(
 
 
 def test_a_change_of_nothing_has_no_sign(session: Make, tmp_path: Path) -> None:
-    found = Contrast("mnist-cnn", "bare", "bare#2", "same", -0.0004, -0.01, 0.0004, 3)
+    contrast = Contrast("mnist-cnn", "bare", "bare#2", "same", -0.0004, -0.01, 0.0004, 3)
     runs = tuple(StudyRun(n, "bare", None, "finished") for n in (1, 2))
-    rows = texts(strip_rows(StudyStrip(runs, 0, None, (found,)), 120, 4))
+    rows = texts(strip_rows(StudyStrip(runs, 0, None, (contrast,)), 120, 4))
     assert "  0.0 % (-1.0 to 0.0)" in rows[1] and "-0.0" not in rows[1]

@@ -1,4 +1,4 @@
-"""Looking at an earlier moment: what every key does, and what the screen says of that moment."""
+"""Earlier moments of a session: the keys, and the screen at that moment."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def _replay(app: GpuwatchApp) -> Replay | None:
 
 
 async def _at(pilot: Pilot[int], seconds: float) -> Snapshot:
-    """Wait until that moment is shown."""
+    """Wait until the moment is shown."""
     app = pilot.app
     assert isinstance(app, GpuwatchApp)
 
@@ -274,12 +274,12 @@ def test_the_bar_fills_its_row_at_every_position(over: Path, width: int, positio
     text = "".join(text for text, _ in row.spans())
     columns = slider(snapshot, width)
     assert row.used <= width and text.count("●") == 1
-    assert all(each in "━╋●┼─" for each in text[columns.start : columns.stop])
+    assert all(glyph in "━╋●┼─" for glyph in text[columns.start : columns.stop])
     assert text.count("╋") + text.count("┼") == 2 and len(columns) > width // 3
 
 
 def test_speeds_are_written_short() -> None:
-    assert [speed_text(each) for each in (0.25, 0.5, 1.0, 64.0, None)] == [
+    assert [speed_text(speed) for speed in (0.25, 0.5, 1.0, 64.0, None)] == [
         *("1/4x", "1/2x", "1x", "64x", "max")
     ]
 
@@ -355,7 +355,7 @@ def test_replay_takes_a_time_and_a_speed(over: Path, capsys: pytest.CaptureFixtu
 
 
 def _grow(path: Path) -> None:
-    """One tick more."""
+    """Add one tick."""
     with sqlite3.connect(path, timeout=5) as db:
         names = [row[1] for row in db.execute("PRAGMA table_info(tick)")][2:]
         columns = ", ".join(names)
@@ -367,7 +367,7 @@ def _grow(path: Path) -> None:
 
 
 def _long(path: Path, ticks: int) -> Path:
-    """A session of one GPU at 10 Hz with its tier, a step line each two seconds."""
+    """A session of one GPU at 10 Hz with buckets, and a step line every two seconds."""
     seconds = ticks / 10
     script = Script(seconds=0, interval=0.1, steps=False, meta=finished(seconds=seconds))
     write(path, script)

@@ -1,4 +1,4 @@
-"""Warnings stand where one look sees them, in words."""
+"""Warnings in the second row of the live screen."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``--plain``: a line for each interval, in words, for screen readers and pipes."""
+"""``--plain``: one line of text per interval, for screen readers and pipes."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ MARKS = frozenset("▶✓✗■…»→↑↓━─╸█▁—≤●◆")
 
 @pytest.fixture
 def home(tmp_path: Path) -> dict[str, str]:
-    """An environment whose home is the test's own."""
+    """Environment variables with a temporary home folder."""
     paths = os.pathsep.join(filter(None, [str(ROOT / "src"), os.environ.get("PYTHONPATH", "")]))
     kept = {k: v for k, v in os.environ.items() if not k.startswith("XDG_")}
     return {**kept, "HOME": str(tmp_path), "PYTHONPATH": paths}
@@ -40,7 +40,7 @@ def home(tmp_path: Path) -> dict[str, str]:
 
 @pytest.fixture
 def started(home: dict[str, str], tmp_path: Path) -> Iterator[Callable[..., subprocess.Popen[str]]]:
-    """Starts gpuwatch with a pipe for its output; what it leaves running is ended."""
+    """Starts gpuwatch with a pipe for its output, and ends it and its runs."""
     begun: list[subprocess.Popen[str]] = []
 
     def start(*arguments: str) -> subprocess.Popen[str]:
@@ -65,18 +65,18 @@ def started(home: dict[str, str], tmp_path: Path) -> Iterator[Callable[..., subp
 
 def lines_until(process: subprocess.Popen[str], text: str) -> list[str]:
     assert process.stdout is not None
-    found: list[str] = []
+    lines: list[str] = []
     for line in process.stdout:
-        found.append(line.rstrip("\n"))
+        lines.append(line.rstrip("\n"))
         if text in line:
-            return found
-    raise AssertionError(f"no {text!r} in {found}")
+            return lines
+    raise AssertionError(f"no {text!r} in {lines}")
 
 
 def replayed(path: Path, interval: float | None = None) -> list[str]:
-    found: list[str] = []
-    assert plain.replay(path, interval, say=found.append) == 0
-    return found
+    lines: list[str] = []
+    assert plain.replay(path, interval, say=lines.append) == 0
+    return lines
 
 
 def test_a_replay_tells_each_interval_of_the_session_and_how_it_ended(session: Make) -> None:
@@ -192,12 +192,12 @@ def test_where_standard_output_is_closed_nothing_is_begun(
 
 def test_a_terminal_that_cannot_place_text_is_offered_lines_of_words(session: Make) -> None:
     path = session(meta=finished(), alive=False)
-    for option, code, told in (([], 2, "gpuwatch replay --plain"), (["--plain"], 0, "over after")):
+    for option, code, text in (([], 2, "gpuwatch replay --plain"), (["--plain"], 0, "over after")):
         terminal = Pty(
             [*GPUWATCH, "replay", *option, str(path)], environment=surroundings(TERM="dumb")
         )
         try:
-            terminal.wait(told)
+            terminal.wait(text)
             assert terminal.end() == code and "\x1b" not in terminal.text()
         finally:
             terminal.close()

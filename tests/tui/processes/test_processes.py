@@ -123,7 +123,7 @@ def test_of_an_old_session_what_nvml_listed_is_there() -> None:
     old = GpuProcessRow(0, "gpu0", 7, "python", True, GIB, True)
     (found,) = now(Processes((), (old,)))
     assert (found.name, found.place, found.cores) == ("python", "docker=pytorch", None)
-    assert "did not look" in str(found.reason)
+    assert "not recorded" in str(found.reason)
 
 
 def test_what_ended_is_shown_only_of_a_session_that_is_over() -> None:

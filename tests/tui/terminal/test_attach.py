@@ -1,4 +1,4 @@
-"""Several terminals on one run: each its own screen, and none of them holds the run."""
+"""Several terminals attached to one run."""
 
 from __future__ import annotations
 

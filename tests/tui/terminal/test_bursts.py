@@ -1,4 +1,4 @@
-"""Keys that come all at once, as over a slow link, go where they would one by one."""
+"""Many keys at once, as over a slow connection, act like single ones."""
 
 from __future__ import annotations
 

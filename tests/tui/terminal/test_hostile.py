@@ -1,4 +1,4 @@
-"""Text of someone else's reaches a terminal as text, whatever it holds, and moves nothing."""
+"""Hostile text in a session is shown as text and sends nothing else to the terminal."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ pytestmark = pytest.mark.usefixtures("every_size")
 Make = Callable[..., Path]
 
 NUL = "\x00"
-"""The one character that no path can hold."""
+"""The one character that a path cannot contain."""
 
 PAGES = {
     "": "? help",
@@ -136,7 +136,7 @@ SPOILT = [
     ("tier", "n"),
     ("step", "t"),
 ]
-TOLD = "no recorder writes"
+MESSAGE = "no recorder writes"
 
 
 @pytest.mark.parametrize(("table", "column"), SPOILT)
@@ -162,18 +162,18 @@ async def test_a_spoilt_file_is_told_on_the_live_screen_and_the_log_page(session
     path = session(log=[("stdout", "a")])
     spoil(path, "log", "t", "abc")
     async with live(path) as (_, pilot):
-        await shows(pilot, TOLD)
+        await shows(pilot, MESSAGE)
         await pilot.press("l")
-        await shows(pilot, TOLD)
+        await shows(pilot, MESSAGE)
 
 
 async def test_a_file_that_is_spoilt_while_it_is_watched_is_told(session: Make) -> None:
     path = session()
     async with live(path) as (app, pilot):
-        assert TOLD not in screen_text(app)
+        assert MESSAGE not in screen_text(app)
         spoil(path, "step", "step", "abc")
         spoil(path, "step", "n", 10**6, last=True)
-        await shows(pilot, TOLD)
+        await shows(pilot, MESSAGE)
 
 
 @pytest.mark.parametrize(("table", "column"), SPOILT)

@@ -1,4 +1,4 @@
-"""What becomes of a screen whose terminal is lost, resized, too small, or left for the shell."""
+"""A terminal that is lost, resized or too small, and a screen that is suspended."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ def terminal(session: Make) -> Iterator[Callable[..., Pty]]:
         return opened[-1]
 
     yield make
-    for each in opened:
-        each.close()
+    for terminal in opened:
+        terminal.close()
 
 
 def test_a_lost_terminal_ends_the_screen_without_a_word(terminal: Callable[..., Pty]) -> None:
@@ -107,13 +107,13 @@ import os, signal, sys
 from pathlib import Path
 from gpuwatch.tui.app import run_live
 numbers = [signal.SIGHUP, signal.SIGINT, signal.SIGTERM, signal.SIGWINCH, signal.SIGTSTP]
-told = []
+received = []
 for number in numbers:
-    signal.signal(number, lambda number, frame: told.append(number))
+    signal.signal(number, lambda number, frame: received.append(number))
 run_live(Path(sys.argv[1]))
 for number in numbers:
     os.kill(os.getpid(), number)
-print("after:", told == numbers)
+print("after:", received == numbers)
 """
 
 

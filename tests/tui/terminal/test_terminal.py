@@ -1,4 +1,4 @@
-"""The program in a real terminal, of both sizes."""
+"""The program in a real terminal, small and large."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def test_a_run_is_watched_left_and_found_again(
         terminal.type("q")
         shown = terminal.wait("code 0")
         assert "come back: gpuwatch attach" in shown
-        assert "█" not in shown, "the screen was given back"
+        assert "█" not in shown, "the terminal was restored"
     finally:
         terminal.close()
 
@@ -72,8 +72,8 @@ def test_a_study_that_is_left_is_ended_by_the_command_that_was_printed(tmp_path:
         assert "the study of 2 runs goes on" in shown and "come back: gpuwatch attach" in shown
         folder = next(row for row in shown.splitlines() if "stop all:" in row).split()[-1]
         stop = [sys.executable, "-m", "gpuwatch", "stop", folder]
-        told = subprocess.run(stop, check=True, capture_output=True, text=True, timeout=60).stderr
-        assert "stopped" in told and tally(Path(folder)) == "2 runs: 1 stopped, 1 did not run"
+        output = subprocess.run(stop, check=True, capture_output=True, text=True, timeout=60).stderr
+        assert "stopped" in output and tally(Path(folder)) == "2 runs: 1 stopped, 1 did not run"
     finally:
         terminal.close()
 

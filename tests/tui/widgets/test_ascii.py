@@ -1,4 +1,4 @@
-"""``--ascii``: nothing else reaches the terminal, in the same places, and it can be read."""
+"""``--ascii``: only ASCII in the same cells, still readable."""
 
 from __future__ import annotations
 
@@ -30,14 +30,18 @@ GPUWATCH = [sys.executable, "-m", "gpuwatch"]
 
 
 def glyphs(path: Path) -> set[str]:
-    """What is not ASCII in the strings of a module, without its docstrings."""
-    found: set[str] = set()
+    """The characters outside ASCII in the strings of a module, without its docstrings."""
+    glyphs: set[str] = set()
     tree = ast.parse(path.read_text())
-    told = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
+    docstrings = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
     for node in ast.walk(tree):
-        if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in told:
-            found |= {c for c in node.value if not c.isascii()}
-    return found
+        if (
+            isinstance(node, ast.Constant)
+            and isinstance(node.value, str)
+            and id(node) not in docstrings
+        ):
+            glyphs |= {c for c in node.value if not c.isascii()}
+    return glyphs
 
 
 def test_every_glyph_of_the_screens_has_a_mark_of_its_own_in_ascii() -> None:
@@ -71,7 +75,7 @@ def test_a_bar_and_a_history_keep_their_form() -> None:
 @pytest.mark.parametrize(
     ("environment", "option"),
     [({}, ["--ascii"]), ({"LC_ALL": "de_DE.ISO-8859-1"}, []), ({"TERM": "linux"}, [])],
-    ids=["asked for", "the locale", "the terminal"],
+    ids=["option", "locale", "terminal"],
 )
 def test_no_byte_above_127_reaches_the_terminal(
     session: Make, tmp_path: Path, environment: dict[str, str], option: list[str]

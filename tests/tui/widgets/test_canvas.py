@@ -1,4 +1,4 @@
-"""How much of a row is painted again."""
+"""The repainted part of a row."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ def line_of(dice: random.Random) -> Line:
 
 def cells(row: tuple[Span, ...]) -> list[Span]:
     wide = {"日", "本"}
-    found = [(c, role) for text, role in row for c in text for _ in range(1 + (c in wide))]
-    return found + [(" ", "text")] * (WIDTH - len(found))
+    cells = [(c, role) for text, role in row for c in text for _ in range(1 + (c in wide))]
+    return cells + [(" ", "text")] * (WIDTH - len(cells))
 
 
 def test_nothing_differs_behind_the_last_change() -> None:

@@ -1,4 +1,4 @@
-"""A screen that is one canvas, and what comes when it is leaving."""
+"""A screen with one canvas, and messages while it closes."""
 
 import asyncio
 
@@ -9,7 +9,7 @@ from tests.tui.harness import running, shows, until
 
 
 class Waits(CanvasScreen):
-    """Paints what it waited for: it comes when the canvas is gone and the screen is not yet."""
+    """Paints after its canvas was removed and before it is removed itself."""
 
     late = False
 
@@ -30,7 +30,7 @@ class Waits(CanvasScreen):
 
 
 class Below(CanvasScreen):
-    """The one underneath."""
+    """The screen below."""
 
     def paint(self) -> None:
         self.show([Line(80).add("below")])

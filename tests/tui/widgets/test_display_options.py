@@ -32,7 +32,7 @@ SCREENS = ("live", "home", "compare")
 
 @pytest.fixture
 def show(request: pytest.FixtureRequest) -> Callable[[str], Show]:
-    """The app on one of the screens, once that shows what it has."""
+    """The app on one of the screens, once its data are shown."""
 
     @asynccontextmanager
     async def on_live(size: tuple[int, int], look: DisplayOptions) -> AsyncIterator[GpuwatchApp]:
@@ -85,5 +85,5 @@ async def test_styles_without_colours(
 async def test_ascii(show: Callable[[str], Show], screen: str) -> None:
     size = (80, 24)
     async with show(screen)(size, DisplayOptions(ascii=True)) as app:
-        # What the terminal's driver makes of it; that it does is told by ``test_ascii``.
+        # The driver converts the output in the same way: see ``test_ascii``.
         check_snapshot(name_of(f"ascii-{screen}", size), to_ascii(screen_text(app)))

@@ -1,4 +1,4 @@
-"""A line of text that is written on a screen: what keys, the clipboard and a burst of both do."""
+"""The text input of a screen: keys, the clipboard, and many of both at once."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.tui.harness import running, shows, until
 
 
 class Writes(WritingScreen):
-    """A place for a line."""
+    """A screen with a text input."""
 
     def paint(self) -> None:
         self.show([Line(80).add("write: ")])

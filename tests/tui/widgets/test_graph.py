@@ -1,4 +1,4 @@
-"""Bars, histories, windows: fixed scales, and unknown is never zero."""
+"""Bars, histories and windows: fixed scales, and unknown differs from zero."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Colours can be told apart and read, by everyone and on every terminal."""
+"""Colours: contrast, colour blindness and terminals with few colours."""
 
 from __future__ import annotations
 
@@ -46,9 +46,9 @@ def test_graphs_have_a_contrast_of_three(theme: str, role: str) -> None:
 def test_what_means_different_things_looks_different_to_everyone(
     theme: str, vision: str, roles: tuple[str, ...]
 ) -> None:
-    for one, other in combinations(roles, 2):
-        apart = distance(colours(theme, one)[0], colours(theme, other)[0], vision)
-        assert apart >= APART, (one, other, apart)
+    for first, second in combinations(roles, 2):
+        apart = distance(colours(theme, first)[0], colours(theme, second)[0], vision)
+        assert apart >= APART, (first, second, apart)
 
 
 @pytest.mark.parametrize("name", BY_NAME)
@@ -64,7 +64,7 @@ def test_the_terminals_own_theme_uses_its_sixteen_colours() -> None:
 
 
 @pytest.mark.parametrize(
-    ("no_color", "system", "environment", "asked", "theme"),
+    ("no_color", "system", "environment", "requested", "theme"),
     [
         (False, "truecolor", {}, None, palette.DARK),
         (False, "256", {"COLORFGBG": "0;15"}, None, palette.LIGHT),
@@ -77,9 +77,9 @@ def test_the_terminals_own_theme_uses_its_sixteen_colours() -> None:
     ],
 )
 def test_the_theme_is_the_one_asked_for_else_one_the_terminal_can_show(
-    no_color: bool, system: str, environment: dict[str, str], asked: str | None, theme: str
+    no_color: bool, system: str, environment: dict[str, str], requested: str | None, theme: str
 ) -> None:
-    look = DisplayOptions(theme=asked)
+    look = DisplayOptions(theme=requested)
     assert palette.theme_for(no_color, system, environment, look.theme) == theme
 
 
