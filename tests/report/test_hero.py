@@ -95,6 +95,10 @@ def test_many_comparisons_are_counted_and_cases_have_their_mean(tmp_path: Path) 
     assert [each.claim for each in hero(result).statements] == [
         "apptainer against bare over 2 cases: step time +3.1 %"
     ]
+    around = replace(result.overall[0].change, estimate=-0.9, low=-4.7, high=3.0)
+    unclear = replace(result, overall=(replace(result.overall[0], change=around),))
+    (statement,) = hero(unclear).statements
+    assert statement.claim == "apptainer against bare over 2 cases: no difference shown"
     (counted,) = hero(replace(result, overall=())).statements
     assert counted.claim == "4 comparisons: 2 SAME, 2 SLOWER"
 

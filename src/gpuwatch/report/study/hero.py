@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from gpuwatch.analysis.comparison.wording import counted, per_cent, size_text
 from gpuwatch.analysis.comparison.wording import heading as heading_of
 from gpuwatch.analysis.hardware import bound
-from gpuwatch.analysis.results import Contrast, Kind, Question, StudyResult, Sweep
+from gpuwatch.analysis.results import Contrast, Kind, Overall, Question, StudyResult, Sweep
 from gpuwatch.analysis.statistics.intervals import ALPHA, Interval
 from gpuwatch.analysis.summary.identity import session_title
 from gpuwatch.analysis.summary.summary import Summary
@@ -136,14 +136,7 @@ def _title(result: StudyResult) -> str:
 def _answers(result: StudyResult, contrasts: Sequence[Contrast]) -> tuple[Statement, ...]:
     if 0 < len(result.overall) <= _MOST:
         metrics = " or ".join(dict.fromkeys(each.metric for each in result.questions))
-        return tuple(
-            Statement(
-                f"{each.environment} against {each.baseline} over {counted(each.cases, 'case')}: "
-                f"{metrics} {changes.estimate(each.change.estimate, each.change)}",
-                f"{changes.ends(each.change)} %, geometric mean",
-            )
-            for each in result.overall
-        )
+        return tuple(_over_cases(each, metrics) for each in result.overall)
     if len(contrasts) > _MOST:
         counts = Counter(each.verdict.kind for each in contrasts)
         kinds = ", ".join(f"{counts[kind]} {kind.word}" for kind in Kind if counts[kind])
@@ -154,6 +147,18 @@ def _answers(result: StudyResult, contrasts: Sequence[Contrast]) -> tuple[Statem
         for question, name in zip(result.questions, short_labels(result.questions), strict=True)
         for each in question.contrasts
     )
+
+
+def _over_cases(overall: Overall, metrics: str) -> Statement:
+    """Of several cases together; where the interval holds zero the headline has no number."""
+    change = overall.change
+    who = f"{overall.environment} against {overall.baseline}"
+    over = f"{who} over {counted(overall.cases, 'case')}: "
+    size = f"{metrics} {changes.estimate(change.estimate, change)}"
+    ends = f"{changes.ends(change)} %, geometric mean"
+    if change.low <= 0 <= change.high:
+        return Statement(f"{over}no difference shown", f"{size}, {ends}")
+    return Statement(over + size, ends)
 
 
 def _of_contrast(question: Question, contrast: Contrast, case: str) -> Statement:
