@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from textual.content import Content
+from textual.geometry import Size
 from textual.widgets import Checkbox
 
 
@@ -12,3 +13,7 @@ class PlainCheckbox(Checkbox):
     def render(self) -> Content:
         label = self.label.pad(1, 1).stylize_before(self.get_visual_style("toggle--label"))
         return Content.assemble("[x]" if self.value else "[ ]", label)
+
+    def get_content_height(self, container: Size, viewport: Size, width: int) -> int:
+        """As many rows as the label takes where ``text-wrap`` lets it wrap."""
+        return self.render().get_height(self.styles.get_rules(), width)

@@ -18,6 +18,7 @@ from gpuwatch.tui.display_options import DisplayOptions
 from gpuwatch.tui.home.screen import HomeScreen
 from gpuwatch.tui.live.screen import LiveScreen
 from gpuwatch.tui.new_run.screen import NewRunScreen
+from gpuwatch.tui.new_run.widgets import EnvironmentRow
 from gpuwatch.tui.widgets.help import HelpScreen
 
 from ..conftest import Fake, environment
@@ -456,6 +457,9 @@ async def test_every_field_can_be_reached_and_no_text_is_cut(
             assert focused.region.bottom <= size[1] - 1 and focused.region.width <= size[0]
             seen.add(focused.id)
         assert {"workload", "steps", "image_size", "other", "pull", "repeat", "plan"} <= seen
+        row = next(each for each in app.screen.query(EnvironmentRow) if "=" in each.checkbox.label)
+        text = "".join(row.checkbox.render_line(y).text for y in range(row.checkbox.size.height))
+        assert text.count("x") == 300
         area = app.screen.query_one("#form")
         assert area.virtual_size.width <= area.size.width
 
