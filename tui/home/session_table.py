@@ -61,14 +61,16 @@ class SessionTable(DataTable[Text]):
         self._fill(self._columns, self._rows)
 
     def _fill(self, shown: Sequence[Column], rows: dict[str, Cells]) -> None:
-        cursor, top = self.cursor_row, self.scroll_y
+        (cursor, column), top = self.cursor_coordinate, self.scroll_y
         self.clear(columns=True)
-        for column in shown:
-            title = column.cell(column.title or column.name)
-            self.add_column(title, width=column.width, key=column.name)
+        for each in shown:
+            title = each.cell(each.title or each.name)
+            self.add_column(title, width=each.width, key=each.name)
         for key, row in rows.items():
             self.add_row(*map(self._text, row), key=key)
-        self.move_cursor(row=min(cursor, max(0, len(rows) - 1)), animate=False, scroll=False)
+        row_at = min(cursor, max(0, len(rows) - 1))
+        # With its column: a second click in the same place opens the row.
+        self.move_cursor(row=row_at, column=column, animate=False, scroll=False)
         self.scroll_to(y=top, animate=False)
 
     def _text(self, cell: tuple[str, str]) -> Text:

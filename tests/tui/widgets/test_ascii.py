@@ -8,7 +8,6 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from gpuwatch.tui.widgets.keys import keys_row
 from rich.cells import cell_len
 
 from gpuwatch.core.text import clean
@@ -116,22 +115,13 @@ def worded(*spans: tuple[str, str], width: int = 80) -> str:
 
 
 def test_arrow_keys_have_names_and_a_click_still_presses_them() -> None:
-    keys = [("←→", "time"), ("<", "slower"), (">", "faster"), ("?", "help")]
-    line = with_words(keys_row(keys, 80))
-    text = "".join(text for text, _ in line.spans())
-    assert text.rstrip() == " Left/Right time  < slower  > faster  ? help"
-    pressed = {key: text[start:end] for start, end, key in reversed(line.presses())}
-    assert pressed == {
-        "left": "Left",
-        "right": "/Right",
-        "less_than_sign": "<",
-        "greater_than_sign": ">",
-        "question_mark": "?",
-    }
-    exact = with_words(keys_row(keys, 44))
-    assert "".join(text for text, _ in exact.spans()) == text.rstrip()
-    narrow = with_words(keys_row(keys, 40))
-    assert "".join(text for text, _ in narrow.spans()).rstrip().endswith("? help")
+    line = Line(40).add(" ").add("←", "key", press="left").add("→", "key", press="right")
+    line.add(" time  ").add("g", "key", press="g").add(" shows all")
+    worded_line = with_words(line)
+    text = "".join(part for part, _ in worded_line.spans())
+    assert text.rstrip() == " Left/Right time  g shows all"
+    pressed = {key: text[start:end] for start, end, key in reversed(worded_line.presses())}
+    assert pressed == {"left": "Left", "right": "/Right", "g": "g"}
 
 
 def test_words_keep_the_columns_of_a_row() -> None:
