@@ -247,7 +247,7 @@ def test_garbage_for_step_lines_is_log_and_no_number(
     assert all(value > 0 for value in found.step_seconds), found.step_seconds
     assert found.status.state is State.FINISHED
     malformed = [text for kind, text in found.events if kind == "malformed-step"]
-    assert "no more of these" in malformed[-1]
+    assert "further ones are not reported" in malformed[-1]
     fault = "2,000 malformed step lines and random bytes"
     said = f"{found.status.text}; {malformed[0]}; ...; {malformed[-1]}"
     note_fault(Row("workload", fault, 1, "nothing", place.nothing_left(mark), said))

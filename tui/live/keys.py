@@ -11,6 +11,10 @@ BINDINGS: list[BindingType] = [
     Binding("c", "compare", "compare", tooltip="compare the study, so far while it goes on"),
     Binding("space", "pause", "pause", tooltip="hold the view, or go on; recording goes on"),
     Binding("space", "play", "play", tooltip="play from here, or stop playing"),
+    Binding(
+        "left", "step(-1)", "earlier", tooltip="a column of the history back; End returns to now"
+    ),
+    Binding("end", "to_now", "now", tooltip="to the end, or to now"),
     Binding("g", "grid", "GPUs", tooltip="all GPUs, and back to one"),
     Binding("z", "zoom(0)", "zoom", tooltip="length of the history: 10 s, 1 min, 5 min, all"),
     Binding("l", "log", "log", tooltip="the log: both streams, search"),
@@ -30,14 +34,12 @@ BINDINGS: list[BindingType] = [
     Binding("down,j", "row(1)", "GPU below", show=False),
     Binding("up,k", "row(-1)", "GPU above", show=False),
     *(Binding(str(digit), f"gpu({digit})", show=False) for digit in range(10)),
-    Binding("left", "step(-1)", "back in time", show=False, tooltip="a column of the history back"),
     Binding("right", "step(1)", "on in time", show=False, tooltip="a column of the history on"),
     Binding("shift+left", "step(-10)", "ten columns back", show=False),
     Binding("shift+right", "step(10)", "ten columns on", show=False),
     Binding("left_square_bracket", "event(-1)", "event before", show=False),
     Binding("right_square_bracket", "event(1)", "next event", show=False),
     Binding("home", "start", "start", show=False, tooltip="to the start of the session"),
-    Binding("end", "to_now", "now", show=False, tooltip="to the end, or to now"),
     Binding("less_than_sign", "speed(-1)", "slower", show=False, tooltip="play slower, to 1/4"),
     Binding(
         "greater_than_sign",

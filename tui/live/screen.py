@@ -27,7 +27,7 @@ from gpuwatch.tui.live.time_travel import TimeTravel
 from gpuwatch.tui.live.views import Views
 from gpuwatch.tui.widgets.line import Line
 
-_CONDITIONAL = ("over", "compare", "stop", "pause", "play", "grid")
+_CONDITIONAL = ("over", "compare", "stop", "pause", "play", "to_now", "grid")
 """Actions that apply at times."""
 
 
@@ -174,6 +174,8 @@ class LiveScreen(TimeTravel, Views, Stopping):
             return goes_on and snapshot is not None and not snapshot.machine_only
         if action in ("pause", "play"):
             return (action == "play") == (self.travelling or not goes_on)
+        if action == "to_now":
+            return self.travelling
         if action == "grid":
             return snapshot is not None and len(snapshot.gpus) > 1
         return True

@@ -186,7 +186,7 @@ def test_two_environments_make_one_study(cli: Cli, tmp_path: Path) -> None:
     done = cli("--record", "--out", out, "--env", "bare", "--env", "bare", "--", "sleep", "0.6")
     assert [path.name for path in sessions(out)] == ["01-bare-1.gpuwatch", "02-bare-2.gpuwatch"]
     assert "bare#1" in done.stdout and "bare#2" in done.stdout
-    assert "does not say which is faster" in done.stdout
+    assert "NO VERDICT (1 run of each, needs 5)" in done.stdout
 
 
 def test_an_interval_that_cannot_be_held_is_said(cli: Cli, tmp_path: Path) -> None:

@@ -64,7 +64,7 @@ def test_a_study_in_blocks_runs_as_it_was_planned(cli: Cli, tmp_path: Path) -> N
         assert began - ended >= 0.3
     assert "4 runs, 1 block after a warm-up block: bare#1, bare#2" in done.stderr
     assert "margin 0.5 %, cool-down 0.3 s, order seed 7" in done.stderr
-    assert "not known before the first block is over: no earlier run of steps.py" in done.stderr
+    assert "unknown until the first block is over: no earlier run of steps.py" in done.stderr
     turns = [line for line in done.stderr.splitlines() if line.startswith("gpuwatch: run ")]
     assert len(turns) == 4
     assert turns[0] == "gpuwatch: run 1 of 4 (warm-up block): bare#1"

@@ -142,7 +142,7 @@ async def test_the_screens_say_them_where_ascii_is_asked_for(session: Make) -> N
         await pilot.press("i")
         await shows(pilot, "<=1.34 TB/s  bound")
         await pilot.press("escape", "left")
-        await shows(pilot, "Left/Right time")
+        await shows(pilot, "Left earlier  end now")
         row = screen_text(app).splitlines()[-1]
-        await pilot.click(offset=(row.index("End"), 39))
+        await pilot.click(offset=(row.index("end now"), 39))
         await shows(pilot, "s stop")
