@@ -96,7 +96,7 @@ def test_a_screen_can_be_left_for_the_shell_and_come_back_to(terminal: Callable[
 
 def test_a_click_on_a_key_presses_it(terminal: Callable[..., Pty]) -> None:
     screen = terminal()
-    screen.taken_over("stop")  # once the session is read; in the last row: "? help  q leave  s stop"
+    screen.taken_over("stop")  # the session is read: "? help  q leave  s stop"
     screen.type("\x1b[<0;12;24M\x1b[<0;12;24m")
     assert screen.end() == 0
     assert b"\x1b[?1000l" in screen.sent
