@@ -27,6 +27,7 @@ class FieldRow(HorizontalGroup):
         self._label = Label(label, markup=False)
         self._hint = Static(classes="hint")
         self._hint.display = False
+        self._shown = ("", "")
         if tooltip:
             self.field.tooltip = Content(tooltip)
 
@@ -44,6 +45,9 @@ class FieldRow(HorizontalGroup):
 
     def update(self, hint: str = "", problem: str = "") -> None:
         """Show a hint, or in its place what is wrong with the value."""
+        if (hint, problem) == self._shown:
+            return  # a form that is laid out at every letter is slow to type in
+        self._shown = hint, problem
         self.set_class(bool(problem), "-invalid")
         self._hint.display = bool(hint or problem)
         self._hint.update(Content.assemble(("✗ ", BAD), problem) if problem else Content(hint))
@@ -59,6 +63,7 @@ class EnvironmentRow(VerticalGroup):
         self.checkbox = PlainCheckbox(Content(environment), chosen, compact=True)
         self._status = Static(classes="hint")
         self._fix = Static()
+        self._shown: tuple[Environment | None, Refusal | None] | None = None
 
     def compose(self) -> ComposeResult:
         with HorizontalGroup():
@@ -74,6 +79,9 @@ class EnvironmentRow(VerticalGroup):
 
     def update(self, known: Environment | None, refusal: Refusal | None) -> None:
         """Show why nothing can run in it, else its engine; ``known`` None: not checked yet."""
+        if (known, refusal) == self._shown:
+            return
+        self._shown = known, refusal
         if refusal is not None:
             self._status.update(Content.assemble(("✗ ", BAD), refusal.text))
         elif known is not None:

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from textual.events import Paste
 from textual.pilot import Pilot
+from textual.widget import Widget
 from textual.widgets import Checkbox, Collapsible, Input, Select
 
 from gpuwatch.tui import commands
@@ -55,18 +56,19 @@ def _halves(lines: list[str], split: int) -> tuple[list[str], list[str]]:
     return [line[:split] for line in lines], [line[split:].strip("│ ") for line in lines]
 
 
+def named(widget: Widget, field: str) -> bool:
+    """Whether a field has that id, or is the checkbox of the environment of that name."""
+    return (
+        widget.id == field
+        or (isinstance(widget, Checkbox) and widget.label.plain.startswith(field))
+        or (widget.parent is not None and widget.parent.id == field)
+    )
+
+
 async def focus(app: GpuwatchApp, pilot: Pilot[int], field: str) -> None:
-    """Tab to a field, by its id or the name of its environment."""
-    for _ in range(40):
-        focused = app.focused
-        if focused is not None and (
-            focused.id == field
-            or (isinstance(focused, Checkbox) and focused.label.plain.startswith(field))
-            or (focused.parent is not None and focused.parent.id == field)
-        ):
-            return
-        await pilot.press("tab")
-    raise AssertionError(f"Tab never came to {field}")
+    """Go to a field that Tab comes to, by its id or the name of its environment."""
+    next(widget for widget in app.screen.focus_chain if named(widget, field)).focus()
+    await pilot.pause()
 
 
 async def choose(app: GpuwatchApp, pilot: Pilot[int], field: str, value: str) -> None:
@@ -89,6 +91,18 @@ async def test_a_command_is_typed_and_started_with_enter(session: Make, fake: Fa
         await pilot.press("escape")
         await until(pilot, lambda: isinstance(app.screen, HomeScreen))
     assert started(fake) == [["--", "python3", "t?.py", "--lr", "3e-4"]]
+
+
+async def test_tab_comes_to_the_fields_in_their_order(fake: Fake) -> None:
+    async with running(NewRunScreen, (120, 40)) as (app, pilot):
+        assert app.focused is not None
+        fields = [app.focused.id]
+        for _ in range(4):
+            await pilot.press("tab")
+            fields.append(app.focused.id)
+        await pilot.press("shift+tab")
+        assert app.focused.id == fields[-2]
+    assert fields[:2] == ["command", "workload"] and fields[3:] == ["other", "pull"]
 
 
 async def test_a_command_starts_before_anything_is_known(session: Make, fake: Fake) -> None:
