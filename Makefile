@@ -17,6 +17,8 @@ BIN    := $(VENV)/bin
 WORKERS ?= 3
 FAST_WORKERS ?= $(shell expr $$(nproc) + 2)
 SOAK_MINUTES ?= 30
+# Tests start hundreds of Pythons: without bytecode files each compiles all modules anew.
+export PYTHONDONTWRITEBYTECODE :=
 
 has_torch = -c "import importlib.util as u, sys; sys.exit(any(u.find_spec(n) is None for n in ('torch', 'torchvision')))"
 

@@ -8,14 +8,16 @@ import pytest
 
 from .conftest import Report
 
-torch = pytest.importorskip("torch")
-
-pytestmark = [
-    pytest.mark.torch,
-    pytest.mark.skipif(not torch.cuda.is_available(), reason="torch sees no CUDA device"),
-]
+pytestmark = pytest.mark.torch
 
 VISIBLE = {"CUDA_VISIBLE_DEVICES": "0"}
+
+
+@pytest.fixture(autouse=True)
+def cuda() -> None:
+    torch = pytest.importorskip("torch")
+    if not torch.cuda.is_available():
+        pytest.skip("torch sees no CUDA device")
 
 
 @pytest.mark.parametrize("workload", ["mnist-cnn", "sentiment-rnn", "cifar10-cnn", "gcn"])
