@@ -32,18 +32,41 @@ _ID, _USE, _MEMORY, _BANDWIDTH, _POWER, _TEMPERATURE = 5, 7, 15, 12, 11, 7
 
 
 def head_row(snapshot: Snapshot, running: int, width: int) -> Line:
-    """The machine in one row: its GPUs, CPU and host memory, and what needs a look."""
+    """The machine in one row: its GPUs, CPU and host memory, what runs, then the rest that fits."""
     row = Line(width).add(" gpuwatch ", "brand")
     names = Counter(clean(gpu.row.name) for gpu in snapshot.gpus)
     text = "  ".join(f"{many} × {name}" if many > 1 else name for name, many in names.items())
     right = f"▶ {running} running " if running else ""
     cpu = next((device for device in snapshot.devices if device.row.kind == "cpu"), None)
     if cpu is not None:
-        memory = memory_usage(cpu.value("hw.memory.usage"), memory_total(cpu))
-        host = f"CPU {percent(cpu.value('hw.cpu.utilization'))}  RAM {memory}"
+        host = _host(cpu)
         text = f"{fit(text, row.left - len(host) - len(right) - 4)}  {host}" if text else host
+    for more in (*(_rest_of_host(cpu) if cpu is not None else ()), _driver(snapshot)):
+        if more and len(text) + len(more) + len(right) + 4 <= row.left:
+            text += f"  {more}"
     row.add(text, "strong")
     return row.end(right, "good") if len(right) < row.left else row
+
+
+def _host(cpu: DeviceNow) -> str:
+    memory = memory_usage(cpu.value("hw.memory.usage"), memory_total(cpu))
+    return f"CPU {percent(cpu.value('hw.cpu.utilization'))}  RAM {memory}"
+
+
+def _rest_of_host(cpu: DeviceNow) -> Sequence[str]:
+    load, swap = cpu.value("system.cpu.load_average.1m"), cpu.value("system.paging.usage")
+    total = attribute(cpu, "swap.total")
+    return (
+        f"load {load:.2f}" if load is not None else "",
+        f"swap {memory_usage(swap, total)}" if swap is not None else "",
+    )
+
+
+def _driver(snapshot: Snapshot) -> str:
+    """``driver 575.57.08, CUDA 12.9``; empty where no GPU tells it."""
+    given = snapshot.gpus[0].row.attributes if snapshot.gpus else {}
+    parts = (("driver", given.get("driver.version")), ("CUDA", given.get("cuda.driver.version")))
+    return ", ".join(f"{name} {clean(str(value))}" for name, value in parts if value)
 
 
 def alert_rows(snapshot: Snapshot, width: int, most: int = _MOST_ALERTS) -> list[Line]:

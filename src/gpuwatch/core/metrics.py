@@ -81,6 +81,8 @@ _ALL = (
     _gauge("hw.cpu.frequency", "Hz", "mean current frequency of the cores"),
     _gauge("hw.cpu.power", "W", "power of the CPU packages"),
     _gauge("hw.memory.usage", "By", "host memory in use (total less available)"),
+    _gauge("system.paging.usage", "By", "swap in use"),
+    _gauge("system.cpu.load_average.1m", "{thread}", "tasks that run or wait, mean of a minute"),
     _counter("process.cpu.time", "s", "CPU time of the workload's process tree, user and system"),
     _gauge("process.memory.usage", "By", "resident memory of the workload's process tree"),
     _counter("process.io.read", "By", "bytes the workload's process tree read from storage"),
@@ -109,6 +111,8 @@ _WORDS = {
 _WORDS |= {"io": "I/O", "nvlink": "NVLink", "pcie": "PCIe"}
 _LABELS = {
     "hw.memory.usage": "host memory usage",
+    "system.paging.usage": "swap usage",
+    "system.cpu.load_average.1m": "load average",
     "gpuwatch.bytes.rate": "algorithmic bytes/s",
     "gpuwatch.flop.rate": "model FLOP/s",
     "gpuwatch.throughput": "throughput",

@@ -43,6 +43,29 @@ def test_memory_in_use_is_between_this_process_and_all_there_is() -> None:
     assert 2**20 < used < total
 
 
+def test_the_load_is_the_kernel_s() -> None:
+    source = CpuSource()
+    load = _named(source)["system.cpu.load_average.1m"]
+    source.close()
+    assert load == pytest.approx(os.getloadavg()[0], abs=0.5)
+
+
+def test_swap_is_what_the_kernel_says_and_unavailable_without_any(tmp_path: Path) -> None:
+    proc = tmp_path / "proc"
+    proc.mkdir()
+    for name in ("stat", "cpuinfo"):
+        (proc / name).write_text(Path("/proc", name).read_text())
+    fields = "MemTotal: 1000 kB\nMemFree: 200 kB\nMemAvailable: 400 kB\n"
+    for swap, used in (("SwapTotal: 500 kB\nSwapFree: 400 kB\n", 100 * 1024), ("", None)):
+        (proc / "meminfo").write_text(fields + (swap or "SwapTotal: 0 kB\nSwapFree: 0 kB\n"))
+        source = CpuSource(tmp_path)
+        values = _named(source)
+        assert values["system.paging.usage"] == used and values["hw.memory.usage"] == 600 * 1024
+        reasons = {channel.metric: channel.reason for channel in source.channels}
+        assert (reasons["system.paging.usage"] is None) == bool(swap)
+        source.close()
+
+
 def test_what_cannot_be_had_is_none_with_a_reason() -> None:
     source = CpuSource()
     values = _named(source)

@@ -79,6 +79,29 @@ def test_the_head_counts_gpus_and_running_runs_and_alerts_have_rows(session: Mak
     assert texts(alert_rows(many, 80, 3)) == [" ! alert 0", " ! alert 1", " ! 3 more alerts"]
 
 
+def test_the_head_has_load_swap_and_driver_where_they_fit(session: Make) -> None:
+    snapshot = machine(session, gpus=8)
+    (cpu,) = (device for device in snapshot.devices if device.row.kind == "cpu")
+    measured = cpu.get("hw.cpu.utilization")
+    readings = {
+        **cpu.readings,
+        "system.cpu.load_average.1m": measured._replace(value=1.5),
+        "system.paging.usage": measured._replace(value=2.0**30),
+    }
+    attributes = {**cpu.row.attributes, "swap.total": 4 * 2**30}
+    loaded = replace(cpu, readings=readings, row=replace(cpu.row, attributes=attributes))
+    versions = {"driver.version": "575.57.08", "cuda.driver.version": "12.9"}
+    gpu = snapshot.gpus[0]
+    told = replace(gpu, row=replace(gpu.row, attributes=gpu.row.attributes | versions))
+    changed = {cpu.row.id: loaded, gpu.row.id: told}
+    devices = tuple(changed.get(device.row.id, device) for device in snapshot.devices)
+    known = replace(snapshot, devices=devices)
+    wide = texts([head_row(known, 0, 160)])[0]
+    assert "  load 1.50  swap 1.00/4.00 GiB  driver 575.57.08, CUDA 12.9" in wide
+    narrow = texts([head_row(known, 1, 80)])[0]
+    assert "RAM " in narrow and "driver" not in narrow and narrow.rstrip().endswith("▶ 1 running")
+
+
 def test_the_processes_on_gpus_are_narrowed_by_words(session: Make) -> None:
     snapshot = machine(session, RUN, *LOADERS, STRANGER)
     assert {each.pid for each in on_gpus(snapshot.processes)} == {4711, 31337}

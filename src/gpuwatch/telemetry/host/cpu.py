@@ -20,7 +20,7 @@ FREQUENCY_CORES = 16
 
 
 class CpuSource:
-    """Device ``cpu``: utilization, frequency, package power, and the host's memory.
+    """Device ``cpu``: utilization, frequency, package power, load, the host's memory and swap.
 
     ``root`` is the folder that holds ``/proc`` and ``/sys``.
     """
@@ -42,6 +42,8 @@ class CpuSource:
             self._frequency_channel(root),
             self._channel("hw.cpu.power", "RAPL energy_uj, packages", self._rapl.reason),
             self._channel("hw.memory.usage", "/proc/meminfo MemTotal - MemAvailable"),
+            self._swap_channel(),
+            self._channel("system.cpu.load_average.1m", "getloadavg(3)"),
         )
 
     @property
@@ -57,7 +59,15 @@ class CpuSource:
         """Utilization and power are means since the last sample; the first sample has neither."""
         if not self._open:
             return [None] * len(self._channels)
-        return [self._utilization(), self._mean_frequency(), self._rapl.watts(), self._memory()]
+        memory = self._memory_bytes()
+        return [
+            self._utilization(),
+            self._mean_frequency(),
+            self._rapl.watts(),
+            _difference(memory, b"MemTotal", b"MemAvailable"),
+            None if self._channels[4].reason else _difference(memory, b"SwapTotal", b"SwapFree"),
+            os.getloadavg()[0],
+        ]
 
     def drain(self) -> tuple[Sequence[Change], Sequence[Event]]:
         """Power can become unavailable during a run; nothing else changes."""
@@ -88,16 +98,16 @@ class CpuSource:
             return None
         return min(1.0, max(0.0, 1 - (idle - before[1]) / (total - before[0])))
 
-    def _memory(self) -> Value:
-        total = available = None
-        for line in os.pread(self._meminfo, 512, 0).split(b"\n"):
-            if line.startswith(b"MemTotal:"):
-                total = int(line.split()[1])
-            elif line.startswith(b"MemAvailable:"):
-                available = int(line.split()[1])
-        if total is None or available is None:
-            return None
-        return (total - available) * 1024
+    def _memory_bytes(self) -> dict[bytes, int]:
+        """The first fields of ``/proc/meminfo``, swap among them, in bytes."""
+        lines = os.pread(self._meminfo, 1024, 0).split(b"\n")
+        fields = (line.partition(b":") for line in lines if line.endswith(b" kB"))
+        return {name: int(value.split()[0]) * 1024 for name, _, value in fields}
+
+    def _swap_channel(self) -> Channel:
+        swap = self._memory_bytes().get(b"SwapTotal", 0)
+        reason = None if swap else "the host has no swap"
+        return self._channel("system.paging.usage", "/proc/meminfo SwapTotal - SwapFree", reason)
 
     def _mean_frequency(self) -> Value:
         if self._channels[1].reason is not None:
@@ -171,8 +181,13 @@ class CpuSource:
                 "cgroup.cpu.limit": limits("self", root).cpus,
                 "frequency.max": frequency.max * 1e6 if frequency and frequency.max else None,
                 "memory.total": psutil.virtual_memory().total,
+                "swap.total": self._memory_bytes().get(b"SwapTotal"),
             },
         )
+
+
+def _difference(memory: dict[bytes, int], total: bytes, free: bytes) -> Value:
+    return memory[total] - memory[free] if total in memory and free in memory else None
 
 
 def read_text(path: Path) -> str | None:
