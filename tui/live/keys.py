@@ -50,4 +50,4 @@ BINDINGS: list[BindingType] = [
     ),
     Binding("escape", "back", "back", show=False, tooltip="back, in the end to the sessions"),
 ]
-"""The mouse goes to a moment too: on the time axis, and on the bar of the whole session."""
+"""The mouse goes to a moment too: on a history, the time axis, and the bar of the whole session."""

@@ -55,8 +55,8 @@ class Page:
     lines: list[Line]
     gpus: tuple[tuple[range, range, str], ...] = ()
     """Columns and rows of each GPU's panel, and its id."""
-    axis: int | None = None
-    """Row of the time axis; ``None``: not drawn."""
+    timeline: range = range(0)
+    """Rows of the histories, and of the time axis below them."""
     bar: int | None = None
     """Row of the session's bar; ``None``: not drawn."""
 
@@ -129,14 +129,15 @@ def _one_gpu(snapshot: Snapshot, options: Options, width: int, height: int) -> P
         free -= _log_height(free, len(gauges))
     gauge_height = max(1, min(12, free // len(gauges)))
     lines = [*top, *gpu_lines, _device_title(snapshot, options, width)]
+    first = len(lines)
     for gauge in gauges:
         lines += gauge_rows(gauge, gauge_height, width)
-    axis = len(lines)
+    timeline = range(first, len(lines) + 1)
     marks = event_columns(notable(snapshot.events), snapshot.t, snapshot.window)
     lines += [axis_row(snapshot.window, width, marks), *details, *bottom]
     if not snapshot.machine_only:
         lines += log_rows(snapshot, options, width, height - len(lines))
-    return Page(_filled(lines, width, height), (), axis, bar)
+    return Page(_filled(lines, width, height), (), timeline, bar)
 
 
 def _processes(snapshot: Snapshot, width: int, spare: int) -> list[Line]:
@@ -190,7 +191,7 @@ def _all_gpus(snapshot: Snapshot, options: Options, width: int, height: int) -> 
         for columns, rows, id_ in grid.panel_areas(panels, selected, width, frame.room)
     )
     lines = [*frame.top, *rows, *blank, *frame.bottom]
-    return Page(_filled(lines, width, height), gpus, None, frame.bar)
+    return Page(_filled(lines, width, height), gpus, bar=frame.bar)
 
 
 def _marks_used(snapshot: Snapshot) -> bool:

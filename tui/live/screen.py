@@ -113,8 +113,8 @@ class LiveScreen(TimeTravel, Views, Stopping):
             self._open_next(news)
         self.arrived(news)
 
-    def _rows_of_time(self) -> tuple[int | None, int | None]:
-        return self._page.axis, self._page.bar
+    def _rows_of_time(self) -> tuple[range, int | None]:
+        return self._page.timeline, self._page.bar
 
     def _open_next(self, news: Snapshot) -> None:
         """Announce the next run, or open it unless another screen is on top."""

@@ -50,8 +50,8 @@ class TimeTravel(CanvasScreen):
         """Show a message in the last rows."""
 
     @abstractmethod
-    def _rows_of_time(self) -> tuple[int | None, int | None]:
-        """The rows of the time axis and of the session's bar; ``None``: not drawn."""
+    def _rows_of_time(self) -> tuple[range, int | None]:
+        """The rows of the histories with their axis, and of the session's bar if it is drawn."""
 
     @property
     def travelling(self) -> bool:
@@ -171,7 +171,8 @@ class TimeTravel(CanvasScreen):
     # The mouse.
 
     def on_mouse_down(self, event: events.MouseDown) -> None:
-        if event.button == 1 and event.y in self._rows_of_time():
+        timeline, bar = self._rows_of_time()
+        if event.button == 1 and (event.y in timeline or event.y == bar):
             self._dragged = event.y
             self._move_to_column(event.x)
 
@@ -183,12 +184,12 @@ class TimeTravel(CanvasScreen):
         self._dragged = None
 
     def _move_to_column(self, x: int) -> None:
-        """Move to the moment at column ``x`` of the axis or the bar."""
+        """Move to the moment at column ``x`` of a history, the axis or the bar."""
         snapshot = self.snapshot
         if snapshot is None or snapshot.imported:
             return
         width = self.app.size.width
-        if self._dragged == self._rows_of_time()[0]:
+        if self._dragged in self._rows_of_time()[0]:
             column = x - value_width(width) - LABEL
             if 0 <= column < snapshot.window.columns:
                 self._move(int(snapshot.window.start + (column + 1) * self._column_ns()))

@@ -214,15 +214,16 @@ async def test_the_zoom_keeps_the_moment(over: Path) -> None:
             assert shown.start <= 60 * NS <= shown.end
 
 
-async def test_the_mouse_goes_to_a_moment_on_the_bar_and_on_the_axis(over: Path) -> None:
+async def test_the_mouse_goes_to_a_moment_on_a_history_the_axis_and_the_bar(over: Path) -> None:
     async with live(over) as (app, pilot):
-        axis = _screen(app)._page.axis
-        assert axis is not None
+        timeline = _screen(app)._page.timeline
+        assert len(timeline) > 3
         first = value_width(80) + LABEL
-        await pilot.mouse_down(offset=(first + 10, axis))
         column = _screen(app).snapshot.window.column_ns / NS  # type: ignore[union-attr]
-        await _at(pilot, 11 * column)
-        await pilot.mouse_up(offset=(first + 10, axis))
+        for at, row in ((20, timeline[0]), (10, timeline[-1])):
+            await pilot.mouse_down(offset=(first + at, row))
+            await _at(pilot, (at + 1) * column)
+            await pilot.mouse_up(offset=(first + at, row))
         snapshot = _screen(app).snapshot
         bar = _screen(app)._page.bar
         assert snapshot is not None and bar is not None
