@@ -55,6 +55,10 @@ _GPU: dict[str, object] = {
     "max_clock_memory": 2619,
     "pcie_transmit": 120_000,  # KB/s
     "pcie_receive": 340_000,
+    "pcie_generation": 5,
+    "pcie_width": 16,
+    "encoder": 0,  # percent of time
+    "decoder": 0,
     "bus_width": 5120,  # bits
     "cores": 16896,
     "compute_capability": "9.0",
@@ -144,7 +148,10 @@ class FakeDriver:
         self._write()
 
     def set(self, gpu: int | None = None, **values: object) -> None:
-        """Set values, in NVML's own units, of one GPU or of all: ``set(gpu=0, utilization=73)``."""
+        """Set values, in NVML's own units, of one GPU or of all: ``set(gpu=0, utilization=73)``.
+
+        ``fan`` gives a GPU a fan of its own, with its speed in percent.
+        """
         for number in self._gpus if gpu is None else (gpu,):
             self._gpus[number].update(values)
         self._write()

@@ -392,6 +392,8 @@ ONE_NUMBER(nvmlDeviceGetPowerManagementLimit, unsigned, "power_limit")
 ONE_NUMBER(nvmlDeviceGetPowerManagementDefaultLimit, unsigned, "power_limit")
 ONE_NUMBER(nvmlDeviceGetArchitecture, unsigned, "architecture")
 ONE_NUMBER(nvmlDeviceGetPerformanceState, unsigned, "performance")
+ONE_NUMBER(nvmlDeviceGetCurrPcieLinkGeneration, unsigned, "pcie_generation")
+ONE_NUMBER(nvmlDeviceGetCurrPcieLinkWidth, unsigned, "pcie_width")
 ONE_NUMBER(nvmlDeviceGetPowerUsage, unsigned, "power")
 ONE_NUMBER(nvmlDeviceGetTotalEnergyConsumption, unsigned long long, "energy")
 
@@ -445,6 +447,24 @@ int nvmlDeviceGetTemperature(Device *d, unsigned sensor, unsigned *out) {
     *out = (unsigned)NUMBER("temperature");
     return SUCCESS;
 }
+
+/* A card without a value has no fan of its own. */
+int nvmlDeviceGetFanSpeed(Device *d, unsigned *out) {
+    ENTER_GPU(d);
+    if (!text_of(s, d->gpu, "fan")) return NOT_SUPPORTED;
+    *out = (unsigned)NUMBER("fan");
+    return SUCCESS;
+}
+
+#define VIDEO(function, key)                                      \
+    int function(Device *d, unsigned *out, unsigned *period_us) { \
+        ENTER_GPU(d);                                             \
+        *out = (unsigned)NUMBER(key);                             \
+        *period_us = 167000;                                      \
+        return SUCCESS;                                           \
+    }
+VIDEO(nvmlDeviceGetEncoderUtilization, "encoder")
+VIDEO(nvmlDeviceGetDecoderUtilization, "decoder")
 
 typedef struct { unsigned version, sensor; int temperature; } Temperature1;
 

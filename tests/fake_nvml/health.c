@@ -2,7 +2,8 @@
  *
  *   gpu 0 clocks_event_reasons 4         bits of nvmlClocksEventReason*
  *   gpu 0 xids 13,79                     Xid errors so far: those that come after a registration are told
- *   gpu 0 process_utilization 4711:35    samples of now, pid:percent, separated by commas
+ *   gpu 0 process_utilization 4711:35/20,4712:5   samples of now, separated by commas: pid, per cent of the time with
+ *                                        kernels, and with accesses to device memory (0 where it is not said)
  */
 #include "fake_nvml.h"
 
@@ -114,10 +115,10 @@ int nvmlDeviceGetProcessUtilization(Device *d, ProcessSample *out, unsigned *cou
     clock_gettime(CLOCK_REALTIME, &t);
     unsigned long long now = t.tv_sec * 1000000ULL + t.tv_nsec / 1000;
     const char *list = text_of(s, d->gpu, "process_utilization");
-    unsigned found = 0, pid, percent, room = out ? *count : 0;
-    while (list && sscanf(list, "%u:%u", &pid, &percent) == 2) {
+    unsigned found = 0, pid, percent, memory, room = out ? *count : 0;
+    while (memory = 0, list && sscanf(list, "%u:%u/%u", &pid, &percent, &memory) >= 2) {
         if (since < now) {
-            if (found < room) out[found] = (ProcessSample){pid, now, since ? percent : 99, 0, 0, 0};
+            if (found < room) out[found] = (ProcessSample){pid, now, since ? percent : 99, since ? memory : 99, 0, 0};
             found++;
         }
         list = strchr(list, ',');

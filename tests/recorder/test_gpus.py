@@ -29,6 +29,11 @@ GPU_METRICS = {
     "hw.gpu.clock.memory": 2619e6,
     "hw.gpu.pcie.transmit": 120_000_000,
     "hw.gpu.pcie.receive": 340_000_000,
+    "hw.gpu.pcie.generation": 5,
+    "hw.gpu.pcie.width": 16,
+    "hw.gpu.performance.state": 0,
+    "hw.gpu.encoder.utilization": 0,
+    "hw.gpu.fan.speed_ratio": 0.45,
 }
 
 
@@ -43,6 +48,7 @@ def test_every_gpu_is_recorded_in_base_units(
     cli: Cli, driver: FakeDriver, tmp_path: Path, gpus: int
 ) -> None:
     driver.resize(gpus)
+    driver.set(fan=45)
     found = record(cli, tmp_path / "out", "--duration", "2s")
     devices = [device for device in found["devices"] if device["kind"] == "gpu"]
     assert [device["id"] for device in devices] == [f"gpu{at}" for at in range(gpus)]
@@ -132,6 +138,8 @@ def test_a_machine_without_nvidias_library_has_no_gpu_and_no_such_line(
         ("nvmlDeviceGetUtilizationRates", "hw.gpu.utilization"),
         ("nvmlDeviceGetClockInfo", "hw.gpu.clock.sm"),
         ("nvmlDeviceGetPcieThroughput", "hw.gpu.pcie.receive"),
+        ("nvmlDeviceGetDecoderUtilization", "hw.gpu.decoder.utilization"),
+        ("nvmlDeviceGetFanSpeed", "hw.gpu.fan.speed_ratio"),
     ],
 )
 def test_a_call_that_is_not_supported_is_unavailable_never_zero(

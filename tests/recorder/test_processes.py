@@ -111,11 +111,16 @@ def test_the_runs_own_and_a_stranger_are_told_apart_with_what_they_use(
     child, orphan = map(int, log(out).split())
     until(lambda: by_pid(out))
     top = next(row.pid for row in seen(out).all if row.pid not in (child, orphan))
-    driver.set(gpu=0, process_utilization=f"{top}:80")
+    driver.set(gpu=0, process_utilization=f"{top}:80/35,{child}:10/4000000000")
     lists = [(top, 3 * GIB), (child, GIB), (orphan, GIB), (stranger, 5 * GIB)]
     driver.processes(0, *((pid, size, "compute") for pid, size in lists), (top, GIB, "graphics"))
     until(lambda: stranger in by_pid(out) and (by_pid(out)[top].cores or 0) > 0.2)
     until(lambda: on_gpus(out)[top].share == 0.8 and on_gpus(out)[stranger].share == 0)
+    shares = {pid: (row.share, row.memory_share) for pid, row in on_gpus(out).items()}
+    assert (shares[top], shares[stranger]) == ((0.8, 0.35), (0.0, 0.0))
+    assert shares[child] == (0.1, None), "garbage is unknown"
+    assert "no valid sample" in str(on_gpus(out)[child].reason)
+    assert on_gpus(out)[top].reason is None
     until(lambda: on_gpus(out)[top].kind != "compute")  # what draws is looked at more rarely
     assert {pid: row.owned for pid, row in by_pid(out).items()} == {
         top: True,
@@ -154,7 +159,8 @@ def test_what_nvml_does_not_say_is_unknown_with_the_reason(
     process = cli.start("--record", "--quiet", "--out", out, "--duration", "20s")
     until(lambda: stranger in on_gpus(out) and "not read" not in str(on_gpus(out)[stranger].reason))
     row = on_gpus(out)[stranger]
-    assert (row.bytes, row.share, row.owned) == (None, None, None), "the machine has no own"
+    assert (row.bytes, row.share, row.memory_share) == (None, None, None)
+    assert row.owned is None, "the machine has no own"
     assert row.reason is not None
     assert "how much memory" in row.reason and "not supported" in row.reason
     process.terminate()

@@ -13,7 +13,8 @@ from .sessions import GIB, NS
 
 @dataclass(frozen=True)
 class Made:
-    """A process at one moment; ``gpus``: device, bytes and share of time."""
+    """A process at one moment; ``gpus``: device, bytes and share of time. Half of that time it uses
+    the memory."""
 
     pid: int
     name: str | None = "python train.py"
@@ -93,7 +94,7 @@ def add(path: Path, *processes: Made, t: float = 80.0, running: bool = True) -> 
             rows.append(
                 (
                     "INSERT INTO gpu_process (t, device, pid, name, owned, bytes, running, kind, "
-                    "share, reason) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                    "share, memory_share, reason) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
                     (
                         int(t * NS),
                         device,
@@ -104,6 +105,7 @@ def add(path: Path, *processes: Made, t: float = 80.0, running: bool = True) -> 
                         int(running),
                         process.kind,
                         share,
+                        None if share is None else share / 2,
                         process.reason,
                     ),
                 )

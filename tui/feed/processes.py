@@ -9,6 +9,7 @@ from gpuwatch.session.rows import GpuProcessRow, Processes, ProcessRow
 from gpuwatch.session.schema import MOST_PROCESSES
 
 _OLD_RECORDER = "not recorded: an old gpuwatch"
+_NO_MEMORY_SHARE = "time that it used device memory: not recorded: an old gpuwatch"
 _NOT_IN_PROC = "unknown: the process is not in /proc"
 
 
@@ -21,11 +22,13 @@ class GpuUse:
     bytes: int | None
     """Device memory."""
     share: float | None
-    """Share of the GPU's time, 0 to 1, over about the last second."""
+    """Share of the GPU's time in which its kernels ran, 0 to 1, over about the last second."""
     reason: str | None = None
-    """Why one of the two is unknown."""
+    """Why one of these numbers is unknown."""
     graphics: bool = False
     """A graphics process, not a compute process."""
+    memory_share: float | None = None
+    """Share of the same time in which it read or wrote device memory."""
 
 
 @dataclass(frozen=True)
@@ -64,8 +67,13 @@ class ProcessNow:
     @property
     def gpu_share(self) -> float | None:
         """Mean share of the time of its GPUs, 0 to 1; ``None``: unknown, or it uses no GPU."""
-        shares = [use.share for use in self.gpus if use.share is not None]
-        return sum(shares) / len(shares) if shares and len(shares) == len(self.gpus) else None
+        return _mean([use.share for use in self.gpus])
+
+    @property
+    def memory_share(self) -> float | None:
+        """Mean share of the time in which it read or wrote the memory of its GPUs, 0 to 1;
+        ``None``: unknown, or it uses no GPU."""
+        return _mean([use.memory_share for use in self.gpus])
 
 
 def processes_of(
@@ -137,10 +145,22 @@ def _nvml_process(
 
 
 def _gpu_uses(rows: Sequence[GpuProcessRow]) -> tuple[GpuUse, ...]:
-    uses = [
-        GpuUse(row.device, row.bytes, row.share, row.reason, row.kind == "graphics") for row in rows
-    ]
+    uses = [_gpu_use(row) for row in rows]
     return tuple(sorted(uses, key=lambda use: (len(use.device), use.device)))
+
+
+def _gpu_use(row: GpuProcessRow) -> GpuUse:
+    old = row.share is not None and row.memory_share is None
+    reason = row.reason or (_NO_MEMORY_SHARE if old else None)
+    return GpuUse(
+        row.device, row.bytes, row.share, reason, row.kind == "graphics", row.memory_share
+    )
+
+
+def _mean(shares: Sequence[float | None]) -> float | None:
+    """``None`` if one is unknown, or there is none."""
+    known = [share for share in shares if share is not None]
+    return sum(known) / len(known) if known and len(known) == len(shares) else None
 
 
 def _sort_key(process: ProcessNow) -> tuple[bool, int, bool, int, int]:

@@ -123,7 +123,7 @@ class Fields:
 
 
 def detail_rows(device: DeviceNow, width: int, *, final: bool = False) -> list[Line]:
-    """Memory, power, temperature, clocks and PCIe of a device, in one or two rows.
+    """Memory, power, temperature (and fans), clocks and PCIe of a device, in one or two rows.
 
     ``final``: label them as the last values of a finished run.
     """
@@ -139,11 +139,15 @@ def detail_rows(device: DeviceNow, width: int, *, final: bool = False) -> list[L
     power = number(device.value("hw.gpu.power"), "W")
     if limit is not None and device.value("hw.gpu.power") is not None:
         power = f"{device.value('hw.gpu.power'):.0f}/{limit:.0f} W"
+    temperature = number(device.value("hw.gpu.temperature"), "°C")
+    fan = device.value("hw.gpu.fan.speed_ratio")
+    if fan is not None:
+        temperature += f" fan {percent(fan)}"
     sent, received = (device.value(f"hw.gpu.pcie.{way}") for way in ("transmit", "receive"))
     return (
         fields.add(memory, memory_usage(device.value("hw.gpu.memory.usage"), memory_total(device)))
         .add("power", power)
-        .add("temp" if short else "temperature", number(device.value("hw.gpu.temperature"), "°C"))
+        .add("temp" if short else "temperature", temperature)
         .add("SM" if short else "SM clock", si(device.value("hw.gpu.clock.sm"), "Hz"))
         .add("mem" if short else "memory clock", si(device.value("hw.gpu.clock.memory"), "Hz"))
         .add(

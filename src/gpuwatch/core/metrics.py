@@ -3,7 +3,7 @@
 Names follow OpenTelemetry's ``hw.*`` and ``process.*`` conventions where one exists. Units are SI
 base units in UCUM notation: ``1`` is a fraction from 0 to 1, ``By`` bytes, ``s`` seconds, ``W``
 watts, ``J`` joules, ``Cel`` degrees Celsius, ``Hz`` hertz, ``FLOP/s``, ``By/s``, ``{sample}/s``,
-``{error}`` errors.
+``{error}`` errors, ``{lane}`` lanes, ``{generation}`` and ``{state}`` the number of one.
 """
 
 from __future__ import annotations
@@ -67,16 +67,22 @@ _ALL = (
     _gauge("hw.gpu.power.average", "W", "board power draw, the driver's own running mean"),
     _counter("hw.gpu.energy", "J", "board energy since the driver was loaded"),
     _gauge("hw.gpu.temperature", "Cel", "GPU core temperature"),
+    _gauge("hw.gpu.fan.speed_ratio", "1", "speed that the fans are told to run at, of their top"),
     _gauge("hw.gpu.clock.sm", "Hz", "clock of the streaming multiprocessors"),
     _gauge("hw.gpu.clock.memory", "Hz", "clock of the device memory"),
+    _gauge("hw.gpu.performance.state", "{state}", "performance state, from 0, the fastest, to 15"),
     _gauge("hw.gpu.throttle.power", "1", "1 while the clocks are held down by a power limit"),
     _gauge("hw.gpu.throttle.thermal", "1", "1 while the clocks are held down by temperature"),
     _counter("hw.gpu.ecc.corrected", "{error}", "memory errors corrected since driver load"),
     _counter("hw.gpu.ecc.uncorrected", "{error}", "memory errors not corrected since driver load"),
     _gauge("hw.gpu.pcie.transmit", "By/s", "bytes sent by the GPU over PCIe"),
     _gauge("hw.gpu.pcie.receive", "By/s", "bytes received by the GPU over PCIe"),
+    _gauge("hw.gpu.pcie.generation", "{generation}", "PCIe generation that the link runs at now"),
+    _gauge("hw.gpu.pcie.width", "{lane}", "PCIe lanes that the link runs with now"),
     _gauge("hw.gpu.nvlink.transmit", "By/s", "bytes sent by the GPU over all its NVLinks"),
     _gauge("hw.gpu.nvlink.receive", "By/s", "bytes received by the GPU over all its NVLinks"),
+    _gauge("hw.gpu.encoder.utilization", "1", "share of time in which video was encoded"),
+    _gauge("hw.gpu.decoder.utilization", "1", "share of time in which video was decoded"),
     _gauge("hw.cpu.utilization", "1", "share of all cores' time that was not idle"),
     _gauge("hw.cpu.frequency", "Hz", "mean current frequency of the cores"),
     _gauge("hw.cpu.power", "W", "power of the CPU packages"),
@@ -108,7 +114,7 @@ CATALOGUE: dict[str, Metric] = {metric.name: metric for metric in _ALL}
 _WORDS = {
     word: word.upper() for word in ("cpu", "dram", "ecc", "fp16", "fp32", "fp64", "gpu", "sm")
 }
-_WORDS |= {"io": "I/O", "nvlink": "NVLink", "pcie": "PCIe"}
+_WORDS |= {"io": "I/O", "nvlink": "NVLink", "pcie": "PCIe", "speed_ratio": "speed"}
 _LABELS = {
     "hw.memory.usage": "host memory usage",
     "system.paging.usage": "swap usage",

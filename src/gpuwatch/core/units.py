@@ -172,8 +172,11 @@ _QUANTITIES: dict[str, Callable[[float], str]] = {
     "{accuracy}": accuracy,
     "{epoch}": lambda value: f"{value:,.0f}",
     "{error}": lambda value: f"{value:,.0f} errors",
+    "{generation}": lambda value: f"gen {value:.3g}",
+    "{lane}": lambda value: f"x{value:.3g}",
     "{sample}/s": lambda value: f"{digits(value)} /s" if value < 999_999.5 else si(value, "/s"),
     "{sector}": lambda value: f"{si(value, '')} sectors",
+    "{state}": lambda value: f"P{value:.3g}",
     "{step}": lambda value: f"{value:,.0f}",
 }
 

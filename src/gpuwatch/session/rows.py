@@ -143,9 +143,11 @@ class GpuProcessRow:
     kind: str | None = None
     """``compute``, ``graphics`` or ``compute, graphics``."""
     share: float | None = None
-    """Share of the GPU's time, 0 to 1, over about the last second."""
+    """Share of the GPU's time in which its kernels ran, 0 to 1, over about the last second."""
+    memory_share: float | None = None
+    """Share of the same time in which it read or wrote device memory."""
     reason: str | None = None
-    """Why the bytes, the share or the name are unknown."""
+    """Why the bytes, a share or the name are unknown."""
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ import re
 APPLICATION_ID = 0x67707577
 """``gpuw``: marks the SQLite file as a gpuwatch session."""
 
-VERSION = 3
+VERSION = 4
 """``user_version``: incremented when a table changes; older versions stay readable."""
 
 SUFFIX = ".gpuwatch"
@@ -53,7 +53,8 @@ TABLES: dict[str, str] = {
     "gpu_process": (
         "CREATE TABLE gpu_process (n INTEGER PRIMARY KEY, t INTEGER NOT NULL, "
         "device TEXT NOT NULL, pid INTEGER NOT NULL, name TEXT, owned INTEGER, "
-        "bytes INTEGER, running INTEGER NOT NULL, kind TEXT, share REAL, reason TEXT)"
+        "bytes INTEGER, running INTEGER NOT NULL, kind TEXT, share REAL, reason TEXT, "
+        "memory_share REAL)"
     ),
     "process": (
         "CREATE TABLE process (n INTEGER PRIMARY KEY, t INTEGER NOT NULL, pid INTEGER NOT NULL, "
@@ -79,8 +80,15 @@ _GPU_PROCESS_1 = (
     "device TEXT NOT NULL, pid INTEGER NOT NULL, name TEXT, owned INTEGER NOT NULL, "
     "bytes INTEGER, running INTEGER NOT NULL)"
 )
+_GPU_PROCESS_2 = (
+    "CREATE TABLE gpu_process (n INTEGER PRIMARY KEY, t INTEGER NOT NULL, "
+    "device TEXT NOT NULL, pid INTEGER NOT NULL, name TEXT, owned INTEGER, "
+    "bytes INTEGER, running INTEGER NOT NULL, kind TEXT, share REAL, reason TEXT)"
+)
 _SINCE = {"process": 2, "process_use": 2, "step_tier": 3}
 """Tables that older schemas lack, with their first version."""
+
+_ADD_MEMORY_SHARE = "ALTER TABLE gpu_process ADD COLUMN memory_share REAL"
 
 UPGRADES: dict[int, tuple[str, ...]] = {
     1: (
@@ -94,7 +102,8 @@ UPGRADES: dict[int, tuple[str, ...]] = {
         TABLES["step_tier"],
         f"PRAGMA user_version={VERSION}",
     ),
-    2: (TABLES["step_tier"], f"PRAGMA user_version={VERSION}"),
+    2: (TABLES["step_tier"], _ADD_MEMORY_SHARE, f"PRAGMA user_version={VERSION}"),
+    3: (_ADD_MEMORY_SHARE, f"PRAGMA user_version={VERSION}"),
 }
 """By schema version: statements that upgrade a file to the present one, in one transaction."""
 
@@ -130,7 +139,9 @@ def wide_table(name: str, channels: int) -> str:
 def tables(version: int) -> dict[str, str]:
     """:data:`TABLES` as a file of that schema has them."""
     tables = {name: sql for name, sql in TABLES.items() if version >= _SINCE.get(name, 1)}
-    return tables if version >= 2 else {**tables, "gpu_process": _GPU_PROCESS_1}
+    if version < 4:
+        tables["gpu_process"] = _GPU_PROCESS_2 if version >= 2 else _GPU_PROCESS_1
+    return tables
 
 
 def is_expected(name: str, sql: str, version: int = VERSION) -> bool:

@@ -87,12 +87,12 @@ FLOODS: dict[str, tuple[str, int, str]] = {
         "only the first 50 step lines are read",
     ),
     "ON_GPUS_ROWS": (
-        "INSERT INTO gpu_process SELECT x + 1000, x, 'gpu0', x, 'z', 0, 1, 1, 'compute', 0.5, NULL "
-        "FROM i", 50, "only the last 50 rows of processes on GPUs are read",
+        "INSERT INTO gpu_process SELECT x + 1000, x, 'gpu0', x, 'z', 0, 1, 1, 'compute', 0.5, "
+        "NULL, 0.2 FROM i", 50, "only the last 50 rows of processes on GPUs are read",
     ),
     "ON_GPUS": (
-        "INSERT INTO gpu_process SELECT x + 1000, x, 'gpu0', x, 'z', 0, 1, 1, 'compute', 0.5, NULL "
-        "FROM i", 50, "only 50 processes on GPUs are read",
+        "INSERT INTO gpu_process SELECT x + 1000, x, 'gpu0', x, 'z', 0, 1, 1, 'compute', 0.5, "
+        "NULL, 0.2 FROM i", 50, "only 50 processes on GPUs are read",
     ),
 }  # fmt: skip
 

@@ -13,7 +13,7 @@ from gpuwatch.session import schema
 from gpuwatch.session.reading.reader import SessionReader
 from gpuwatch.session.reading.reader_at import PastReader
 from gpuwatch.session.reading.status import State, status
-from gpuwatch.session.writing.statements import Row
+from gpuwatch.session.writing.statements import Row, gpu_process
 from gpuwatch.session.writing.store import SessionStore
 
 from ..conftest import SECOND, create
@@ -82,6 +82,25 @@ def test_a_run_of_schema_1_that_is_taken_up_becomes_one_of_the_present_schema(
         assert len(reader.ticks([0])) == 13
     with sqlite3.connect(path) as db:
         assert db.execute("PRAGMA user_version").fetchone() == (schema.VERSION,)
+
+
+@pytest.mark.parametrize("version", range(1, schema.VERSION))
+def test_the_share_of_memory_time_is_written_to_a_past_session_that_is_taken_up(
+    tmp_path: Path, version: int
+) -> None:
+    path = tmp_path / "old.gpuwatch"
+    shutil.copy(OLD.with_name(f"schema-{version}.gpuwatch"), path)
+    with SessionReader(path) as reader:
+        before = reader.processes().on_gpus
+    assert before and {row.memory_share for row in before} == {None}
+    store = SessionStore.reopen(path)
+    row = gpu_process(20 * SECOND, "gpu0", 99, "p", None, GIB, True, "compute", 1, 0.4, "x")
+    store.write([row])
+    store.close()
+    with SessionReader(path) as reader:
+        new, *old = sorted(reader.processes().on_gpus, key=lambda row: row.pid != 99)
+    assert (new.share, new.memory_share, new.reason) == (1, 0.4, "x")
+    assert sorted(old, key=lambda row: row.pid) == sorted(before, key=lambda row: row.pid)
 
 
 @pytest.mark.parametrize("version", [1, schema.VERSION])

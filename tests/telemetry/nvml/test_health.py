@@ -12,7 +12,7 @@ import pytest
 
 from gpuwatch.session.reading.reader import SessionReader
 from gpuwatch.telemetry.nvml.health import QUIET_S, ClockWatch, ErrorWatch, by_heat, by_power
-from gpuwatch.telemetry.nvml.process_utilization import ProcessUtilization
+from gpuwatch.telemetry.nvml.process_utilization import ProcessUtilization, TimeShare
 from gpuwatch.telemetry.nvml.xid import meaning
 from tests.cli.commands.test_record import sessions, until
 from tests.conftest import Cli
@@ -133,20 +133,26 @@ def test_processes_have_their_share_of_time_without_garbage_and_without_a_stale_
     tmp_path: Path, remote: Start
 ) -> None:
     driver = FakeDriver(tmp_path, gpus=3)
-    driver.set(gpu=0, process_utilization="4711:35,4712:20,0:50,4713:3735928559")
+    driver.set(gpu=0, process_utilization="4711:35/15,4712:20/101,0:50/50,4713:3735928559")
     driver.fail("nvmlDeviceGetProcessUtilization", NOT_SUPPORTED, gpu=1)
     driver.fail("nvmlDeviceGetProcessUtilization", NO_PERMISSION, gpu=2)
     source = remote(driver)
     assert source.ask("shares")["gpu0"]["reason"], "nothing is known before the first look"
-    seen: list[dict[str, float]] = []
+    seen: list[dict[str, Any]] = []
 
     def found(shares: dict[str, Any]) -> bool:
         seen.append(shares["gpu0"]["by_pid"])
         return bool(shares["gpu0"]["by_pid"])
 
     shares = _until_shares(source, found)
-    assert shares["gpu0"] == {"by_pid": {"4711": 0.35, "4712": 0.2}, "reason": None}
-    assert all(0.99 not in each.values() for each in seen), "means over a past not asked for"
+    assert shares["gpu0"] == {
+        "by_pid": {
+            "4711": {"kernels": 0.35, "memory": 0.15},
+            "4712": {"kernels": 0.2, "memory": None},
+        },
+        "reason": None,
+    }
+    assert "0.99" not in str(seen), "means over a past not asked for"
     assert "not supported" in shares["gpu1"]["reason"]
     assert "no permission" in shares["gpu2"]["reason"]
     driver.set(gpu=0, process_utilization="")
@@ -156,14 +162,17 @@ def test_processes_have_their_share_of_time_without_garbage_and_without_a_stale_
 
 def test_only_samples_newer_than_the_last_seen_count() -> None:
     asked: list[int] = []
-    answers = [[(7, 2_000_000_000_000_000_000, 10)], [(7, 2_000_000_000_000_000_001, 30)]]
+    first = [(7, 2_000_000_000_000_000_000, 10, 4), (7, 2_000_000_000_000_000_000, 30, 999)]
+    answers = [first, [(7, 2_000_000_000_000_000_001, 30, 6)]]
 
     def samples(handle: object, since: int) -> list[SimpleNamespace]:
         asked.append(since)
         if len(asked) == 1:
             return []
-        (pid, stamp, percent), *_ = answers[min(len(asked) - 2, 1)]
-        return [SimpleNamespace(pid=pid, timeStamp=stamp, smUtil=percent)]
+        return [
+            SimpleNamespace(pid=pid, timeStamp=stamp, smUtil=percent, memUtil=memory)
+            for pid, stamp, percent, memory in answers[min(len(asked) - 2, 1)]
+        ]
 
     nvml = SimpleNamespace(nvmlDeviceGetProcessUtilization=samples, NVMLError=pynvml.NVMLError)
     one = ProcessUtilization()
@@ -172,7 +181,7 @@ def test_only_samples_newer_than_the_last_seen_count() -> None:
         one.read(nvml, None)
         shares.append(dict(one.shares.by_pid))
     assert asked[0] > 0 and asked[2] == 2_000_000_000_000_000_000
-    assert shares == [{}, {7: 0.1}, {7: 0.3}, {}]
+    assert shares == [{}, {7: TimeShare(0.2, 0.04)}, {7: TimeShare(0.3, 0.06)}, {}]
 
 
 def test_a_session_tells_what_befell_its_gpu_and_its_share_of_the_gpus_time(

@@ -22,6 +22,7 @@ from tests.fake_nvml import (
 Start = Callable[..., Any]
 BANDWIDTH = "hw.gpu.memory.bandwidth"
 PCIE = "nvmlDeviceGetPcieThroughput"
+FAN = "hw.gpu.fan.speed_ratio"
 
 BY_GPM = {
     BANDWIDTH,
@@ -45,6 +46,8 @@ EXPECTED = {
     "hw.gpu.power.average": 250.5,
     "hw.gpu.energy": 5000.25,
     "hw.gpu.temperature": 47,
+    FAN: None,
+    "hw.gpu.performance.state": 0,
     "hw.gpu.clock.sm": 1_755_000_000,
     "hw.gpu.clock.memory": 2_619_000_000,
     "hw.gpu.throttle.power": 0,
@@ -53,7 +56,13 @@ EXPECTED = {
     "hw.gpu.ecc.uncorrected": 0,
     "hw.gpu.pcie.transmit": 120_000_000,
     "hw.gpu.pcie.receive": 340_000_000,
+    "hw.gpu.pcie.generation": 5,
+    "hw.gpu.pcie.width": 16,
+    "hw.gpu.encoder.utilization": 0,
+    "hw.gpu.decoder.utilization": 0,
 }
+ABSENT = BY_GPM | {FAN}
+"""What the driver does not have unless a test gives it: GPM, and a fan."""
 
 ALONE = {
     "nvmlDeviceGetUtilizationRates": {"hw.gpu.utilization", "hw.gpu.memory.busy"},
@@ -70,8 +79,23 @@ ALONE = {
     "nvmlDeviceGetTemperatureV": set(),
     "nvmlDeviceGetClockInfo": {"hw.gpu.clock.sm", "hw.gpu.clock.memory"},
     PCIE: {"hw.gpu.pcie.transmit", "hw.gpu.pcie.receive"},
+    "nvmlDeviceGetFanSpeed": set(),
+    "nvmlDeviceGetPerformanceState": {"hw.gpu.performance.state"},
+    "nvmlDeviceGetCurrPcieLinkGeneration": {"hw.gpu.pcie.generation"},
+    "nvmlDeviceGetCurrPcieLinkWidth": {"hw.gpu.pcie.width"},
+    "nvmlDeviceGetEncoderUtilization": {"hw.gpu.encoder.utilization"},
+    "nvmlDeviceGetDecoderUtilization": {"hw.gpu.decoder.utilization"},
     "nvmlDeviceGetComputeRunningProcesses": set(),
     "nvmlDeviceGetGraphicsRunningProcesses": set(),
+}
+
+NOW = {
+    "fan.speed_ratio": 0.62,
+    "encoder.utilization": 0.35,
+    "decoder.utilization": 0.05,
+    "pcie.generation": 3,
+    "pcie.width": 8,
+    "performance.state": 8,
 }
 
 FACTS = {
@@ -97,8 +121,10 @@ def test_every_gpu_is_measured_in_si_base_units(tmp_path: Path, remote: Start, g
         (f"gpu{n}", metric): value for n in range(gpus) for metric, value in EXPECTED.items()
     }
     for (_, metric), channel in source.channels.items():
-        assert channel["method"] == ("unavailable" if metric in BY_GPM else "measured")
+        missing = metric in ABSENT
+        assert channel["method"] == ("unavailable" if missing else "measured")
         assert metric not in BY_GPM or "GPM" in channel["reason"]
+        assert metric != FAN or "not supported" in channel["reason"]
     assert source.events == []
     assert source.ask("close") < 1
 
@@ -142,10 +168,33 @@ def test_a_call_that_is_not_supported_takes_only_its_own_metrics_along(
             assert values["gpu1", metric] is None
             assert channel["method"] == "unavailable"
             assert function in channel["reason"] and "not supported" in channel["reason"]
-        elif metric not in BY_GPM:
+        elif metric not in ABSENT:
             got = values["gpu1", metric]
             assert got is not None and bool(got) == bool(value), "no zero for unknown"
             assert channel["method"] == "measured"
+
+
+def test_fans_engines_link_and_performance_state_are_what_the_driver_says(
+    tmp_path: Path, remote: Start
+) -> None:
+    driver = FakeDriver(tmp_path, gpus=2)
+    driver.set(gpu=0, fan=62, encoder=35, decoder=5, pcie_generation=3, pcie_width=8, performance=8)
+    driver.set(gpu=1, performance=32)
+    source = remote(driver)
+    values = source.sample()
+    assert {name: values["gpu0", f"hw.gpu.{name}"] for name in NOW} == NOW
+    assert "asked for" in source.channels["gpu0", FAN]["source"], "no sensor turns with the fan"
+    state = ("gpu1", "hw.gpu.performance.state")
+    assert values[state] is None and "not found" in source.channels[state]["reason"]
+    driver.set(gpu=0, fan=105, encoder=0)
+    driver.set(gpu=1, performance=2)
+    source.until(
+        lambda values: (
+            values["gpu0", FAN] == 1.05
+            and values["gpu0", "hw.gpu.encoder.utilization"] == 0
+            and values[state] == 2
+        )
+    )
 
 
 @pytest.mark.parametrize("function", FACTS)
@@ -157,7 +206,7 @@ def test_a_fact_that_is_not_given_is_none_and_costs_no_channel(
     source = remote(driver)
     attributes = source.first["devices"][0]["attributes"]
     assert {key for key, value in attributes.items() if value is None} == {FACTS[function]}
-    assert all(c["method"] == "measured" for k, c in source.channels.items() if k[1] not in BY_GPM)
+    assert all(c["method"] == "measured" for k, c in source.channels.items() if k[1] not in ABSENT)
 
 
 def test_the_source_says_which_call_gave_the_power(tmp_path: Path, remote: Start) -> None:
@@ -220,11 +269,11 @@ def test_a_lost_gpu_is_reported_once_and_comes_back_while_the_other_goes_on(
     driver.lose(0)
     source.until(lambda values: all(v is None for k, v in values.items() if k[0] == "gpu0"))
     for (gpu, metric), channel in source.channels.items():
-        if metric not in BY_GPM:
+        if metric not in ABSENT:
             assert channel["method"] == ("unavailable" if gpu == "gpu0" else "measured")
         assert gpu == "gpu1" or "lost" in channel["reason"]
     driver.restore(0)
-    by_nvml = [key for key in source.channels if key[1] not in BY_GPM]
+    by_nvml = [key for key in source.channels if key[1] not in ABSENT]
     source.until(lambda _: all(source.channels[key]["method"] == "measured" for key in by_nvml))
     assert [(event["kind"], event["device"]) for event in source.events] == [
         ("gpu-lost", "gpu0"),

@@ -13,7 +13,7 @@ import pytest
 from gpuwatch.core.metrics import Method
 from gpuwatch.telemetry.nvml.errors import Unavailable
 from gpuwatch.telemetry.nvml.fields import GpuProcess
-from gpuwatch.telemetry.nvml.process_utilization import ProcessShares
+from gpuwatch.telemetry.nvml.process_utilization import ProcessShares, TimeShare
 from gpuwatch.telemetry.process import proc_files
 from gpuwatch.telemetry.process.proc_files import ProcFiles, parse_stat
 from gpuwatch.telemetry.process.tree import ProcessTree
@@ -311,7 +311,7 @@ def test_gpu_time_is_the_tree_s_sum_on_each_gpu_and_the_mean_over_those_it_uses(
         on = [GpuProcess(program.pid, 1, "compute")]
         listed = {"gpu0": on, "gpu1": on, "gpu2": []}
         shares = {
-            "gpu0": ProcessShares({program.pid: 0.6, 1: 0.3}),
+            "gpu0": ProcessShares({program.pid: TimeShare(0.6, 0.2), 1: TimeShare(0.3, None)}),
             "gpu1": ProcessShares({}),
             "gpu2": ProcessShares({}, "not supported"),
         }

@@ -28,11 +28,16 @@ from ..snapshots_of import snapshot_of
 Make = Callable[..., Path]
 
 POWER = "hw.gpu.power"
+FAN = "hw.gpu.fan.speed_ratio"
 REASON = "nvmlGpmSampleGet: no permission; record from outside containers, or ask who runs them"
 
 
 def text_of(lines: Any) -> list[str]:
     return ["".join(text for text, _ in line.spans()).rstrip() for line in lines]
+
+
+def reading(value: float) -> Reading:
+    return Reading(value, Method.MEASURED, None, "test")
 
 
 def take_away(path: Path, metric: str) -> None:
@@ -161,11 +166,16 @@ async def test_the_axis_of_a_gauge_in_one_row_stands_under_its_history(session: 
     assert gauge.index("┤") == axis.index("└") and "≤" not in gauge and "…" not in gauge
 
 
-async def test_columns_of_a_device_never_run_into_each_other(session: Make) -> None:
+@pytest.mark.parametrize("fan", [None, 0.0, 1.0])
+async def test_columns_of_a_device_never_run_into_each_other(
+    session: Make, fan: float | None
+) -> None:
     async with live(session()) as (app, _):
         screen = app.screen
         assert isinstance(screen, LiveScreen) and screen.snapshot is not None
         gpu = screen.snapshot.gpus[0]
+    if fan is not None:
+        gpu = replace(gpu, readings={**gpu.readings, FAN: reading(fan)})
     long = ("memory 36.3", "power", "temperature", "SM clock", "memory clock", "PCIe")
     short = ("memory 36.3", "power", "temp", "SM ", "mem 2", "PCIe")
     for width in range(60, 200):
@@ -176,11 +186,42 @@ async def test_columns_of_a_device_never_run_into_each_other(session: Make) -> N
         assert len(places) == len(names), width
         assert all(row[:at].endswith("  ") for row, at in places if at > 1), width
         assert not any("…" in row for row in rows), width
+        fans = [row for row in rows if "°C fan " in row]
+        assert len(fans) == (fan is not None), "a card without a fan has no place for one"
+        assert not fans or f"°C fan {fan:.0%}  ".replace("%", " %") in f"{fans[0]}  ", width
 
 
 def test_a_long_field_moves_the_next_one_along() -> None:
     fields = Fields(40, 2).add("memory", "1234567890/1234567890 GiB").add("b", "2")
     assert text_of(fields.rows()) == [" memory 1234567890/1234567890 GiB  b 2"]
+
+
+def test_fans_engines_and_the_link_read_as_people_write_them(session: Make) -> None:
+    snapshot = snapshot_of(session())
+    (gpu,) = snapshot.gpus
+    unavailable = Reading(None, Method.UNAVAILABLE, "nvmlDeviceGetFanSpeed: not supported", "test")
+    known = {
+        "hw.gpu.performance.state": reading(8),
+        "hw.gpu.pcie.generation": reading(3),
+        "hw.gpu.pcie.width": reading(16),
+        "hw.gpu.encoder.utilization": reading(0.35),
+        "hw.gpu.decoder.utilization": reading(0),
+    }
+    for fan, shown in ((reading(0.62), "62 % measured"), (unavailable, "— unavailable")):
+        gpu = replace(gpu, readings={FAN: fan, **known})
+        rows = number_lines(replace(snapshot, devices=(gpu,)), 160)
+        texts = [" ".join("".join(text for text, _ in row).split()) for row in rows]
+        at = texts.index("gpu0 NVIDIA H100 80GB HBM3") + 1
+        below = [] if fan is not unavailable else [str(unavailable.reason)]
+        assert [text.removesuffix(" test") for text in texts[at : at + 6 + len(below)]] == [
+            f"GPU fan speed {shown}",
+            *below,
+            "GPU performance state P8 measured",
+            "GPU PCIe generation gen 3 measured",
+            "GPU PCIe width x16 measured",
+            "GPU encoder utilization 35 % measured",
+            "GPU decoder utilization 0 % measured",
+        ]
 
 
 def test_what_a_counter_gains_in_a_second_is_named_so(session: Make) -> None:

@@ -64,6 +64,7 @@ def gpu(pid: int, device: str = "gpu0", **changes: Any) -> GpuProcessRow:
         "running": True,
         "kind": "compute",
         "share": 0.5,
+        "memory_share": 0.2,
     }
     return GpuProcessRow(**{**known, **changes})
 
@@ -93,6 +94,19 @@ def test_a_process_on_two_gpus_is_one_row_with_their_sum() -> None:
     found = now(Processes((row(1),), (gpu(1), gpu(1, "gpu3", share=0.7))))
     (line,) = text_of(found)[1:]
     assert line.startswith(" run 0,3") and "2.00 GiB" in line and " 60 %" in line
+
+
+def test_time_on_the_memory_is_the_mean_over_the_gpus_and_unknown_where_one_is() -> None:
+    rows = (row(1), row(2), row(3))
+    two = (gpu(1), gpu(1, "gpu3", memory_share=0.4), gpu(2), gpu(2, "gpu3", memory_share=None))
+    shares = {each.pid: each.memory_share for each in now(Processes(rows, two))}
+    assert shares == {1: pytest.approx(0.3), 2: None, 3: None}
+
+
+def test_an_old_session_says_why_it_has_no_time_on_the_memory() -> None:
+    (old,) = now(Processes((row(1),), (gpu(1, memory_share=None),)))
+    assert (old.gpu_share, old.memory_share) == (0.5, None)
+    assert any("not recorded" in text for text in unknown_rows([old]))
 
 
 def test_of_one_gpu_only_its_processes_are_shown_with_what_they_have_of_it() -> None:

@@ -8,14 +8,16 @@ from dataclasses import replace
 from gpuwatch.core.lazy_dataclass import dataclass
 from gpuwatch.session.writing.statements import Row, gpu_process
 from gpuwatch.telemetry.nvml.fields import GpuProcess
-from gpuwatch.telemetry.nvml.process_utilization import ProcessShares
+from gpuwatch.telemetry.nvml.process_utilization import ProcessShares, TimeShare
 
 Key = tuple[str, int]
 """Device and PID."""
 
 _SHARE = 0.02
-"""Smallest change of a process's share of GPU time that is worth a row."""
+"""Smallest change of one of a process's shares of GPU time that is worth a row."""
 _NO_BYTES = "NVML does not say how much memory it holds"
+_NO_MEMORY_SHARE = "time that it used device memory: NVML gives no valid sample"
+_IDLE = TimeShare(0.0, 0.0)
 
 
 @dataclass(frozen=True)
@@ -25,6 +27,7 @@ class GpuUsage:
     bytes: int | None
     kind: str
     share: float | None = None
+    memory_share: float | None = None
     reason: str | None = None
 
 
@@ -80,7 +83,7 @@ class GpuHolders:
         gone = [key for key in self._written if key not in now]
         rows = [_row(t, key, *self._written.pop(key), running=False) for key in gone]
         for key, listed in now.items():
-            holder, usage = holders[key[1]], _with_share(listed, shares.get(key[0]), key[1])
+            holder, usage = holders[key[1]], _with_shares(listed, shares.get(key[0]), key[1])
             previous = self._written.get(key)
             if restate or previous is None or previous[0] != holder or _differs(previous[1], usage):
                 self._written[key] = holder, usage
@@ -88,23 +91,29 @@ class GpuHolders:
         return rows
 
 
-def _with_share(usage: GpuUsage, shares: ProcessShares | None, pid: int) -> GpuUsage:
-    """Add the share of GPU time; a process without a sample in NVML was idle."""
+def _with_shares(usage: GpuUsage, shares: ProcessShares | None, pid: int) -> GpuUsage:
+    """Add the shares of GPU time; a process without a sample in NVML was idle."""
     missing = [_NO_BYTES] if usage.bytes is None else []
-    share = None
     if shares is not None and shares.reason is None:
-        share = min(1.0, shares.by_pid.get(pid, 0.0))
+        share = shares.by_pid.get(pid, _IDLE)
+        usage = replace(usage, share=share.kernels, memory_share=share.memory)
+        if share.memory is None:
+            missing.append(_NO_MEMORY_SHARE)
     elif shares is not None:
         missing.append(f"GPU time: {shares.reason}")
-    return replace(usage, share=share, reason="; ".join(missing) or None)
+    return replace(usage, reason="; ".join(missing) or None)
 
 
 def _differs(one: GpuUsage, other: GpuUsage) -> bool:
-    if replace(one, share=None) != replace(other, share=None):
+    if (one.bytes, one.kind, one.reason) != (other.bytes, other.kind, other.reason):
         return True
-    if one.share is None or other.share is None:
-        return one.share is not other.share
-    return abs(one.share - other.share) >= _SHARE
+    return _moved(one.share, other.share) or _moved(one.memory_share, other.memory_share)
+
+
+def _moved(one: float | None, other: float | None) -> bool:
+    if one is None or other is None:
+        return one is not other
+    return abs(one - other) >= _SHARE
 
 
 def _row(t: int, key: Key, holder: GpuHolder, usage: GpuUsage, *, running: bool) -> Row:
@@ -117,5 +126,6 @@ def _row(t: int, key: Key, holder: GpuHolder, usage: GpuUsage, *, running: bool)
         running,
         usage.kind,
         usage.share,
+        usage.memory_share,
         "; ".join(text for text in (holder.reason, usage.reason) if text) or None,
     )

@@ -53,7 +53,9 @@ def processes_at(query: Query, version: int, row_at: RowAt, upto: int | None) ->
             resident,
         )
     on_gpus: dict[tuple[str, int], GpuProcessRow] = {}
-    for _, *row in recent("gpu_process", f"{_GPU_COLUMNS[3:]}, kind, share, reason"):
+    memory_share = "memory_share" if version >= 4 else "NULL"
+    columns = f"{_GPU_COLUMNS[3:]}, kind, share, {memory_share}, reason"
+    for _, *row in recent("gpu_process", columns):
         gpu = gpu_process(row)
         on_gpus.setdefault((gpu.device, gpu.pid), gpu)
     return Processes(tuple(by_pid.values()), tuple(on_gpus.values()))
@@ -122,7 +124,7 @@ def presences(
 def gpu_process(row: Sequence[JSON]) -> GpuProcessRow:
     """Parse a row of ``gpu_process`` from column ``t`` on; in schema 1 it ends with ``running``."""
     t, device, pid, name, owned, size, running, *rest = row
-    kind, share, reason = rest if rest else (None, None, None)
+    kind, share, memory_share, reason = rest if rest else (None, None, None, None)
     return GpuProcessRow(
         whole(t),
         str(device)[:1000],
@@ -133,6 +135,7 @@ def gpu_process(row: Sequence[JSON]) -> GpuProcessRow:
         bool(running),
         _text(kind),
         number(share),
+        number(memory_share),
         _text(reason),
     )
 

@@ -123,12 +123,14 @@ def gpu_process(
     running: bool,
     kind: str | None,
     share: float | None,
+    memory_share: float | None,
     reason: str | None,
 ) -> Row:
-    """What a process has of one GPU; ``share`` of the GPU's time, from 0 to 1."""
+    """What a process has of one GPU. Of the GPU's time, from 0 to 1: ``share``, in which its
+    kernels ran, and ``memory_share``, in which it read or wrote device memory."""
     own = None if owned is None else int(owned)
     return (
-        "INSERT INTO gpu_process (t, device, pid, name, owned, bytes, running, kind, share, reason)"
-        " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-        (t, device, pid, name, own, bytes_, int(running), kind, share, reason),
+        "INSERT INTO gpu_process (t, device, pid, name, owned, bytes, running, kind, share, "
+        "memory_share, reason) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        (t, device, pid, name, own, bytes_, int(running), kind, share, memory_share, reason),
     )

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 from gpuwatch.core.lazy_dataclass import dataclass
-from gpuwatch.telemetry.nvml.errors import FUNCTION_NOT_FOUND
+from gpuwatch.telemetry.nvml.errors import FUNCTION_NOT_FOUND, NOT_FOUND
 
 Numbers = tuple[float | int, ...]
 Watch = Callable[[Numbers, float], list[tuple[str, str]]]
@@ -118,14 +118,49 @@ def _pcie(counter: int) -> Callable[[Any, Any], Numbers]:
     return read
 
 
+def _fan(nvml: Any, handle: Any) -> Numbers:
+    return (nvml.nvmlDeviceGetFanSpeed(handle) / 100,)
+
+
+def _performance_state(nvml: Any, handle: Any) -> Numbers:
+    state = int(nvml.nvmlDeviceGetPerformanceState(handle))
+    if state > _SLOWEST:
+        raise nvml.NVMLError(NOT_FOUND)
+    return (state,)
+
+
+def _pcie_generation(nvml: Any, handle: Any) -> Numbers:
+    return (nvml.nvmlDeviceGetCurrPcieLinkGeneration(handle),)
+
+
+def _pcie_width(nvml: Any, handle: Any) -> Numbers:
+    return (nvml.nvmlDeviceGetCurrPcieLinkWidth(handle),)
+
+
+def _encoder(nvml: Any, handle: Any) -> Numbers:
+    return (nvml.nvmlDeviceGetEncoderUtilization(handle)[0] / 100,)
+
+
+def _decoder(nvml: Any, handle: Any) -> Numbers:
+    return (nvml.nvmlDeviceGetDecoderUtilization(handle)[0] / 100,)
+
+
 _MEMBERS = ("dVal", "uiVal", "ulVal", "ullVal", "sllVal", "siVal", "usVal")
 """Members of ``nvmlValue_t`` in the order of ``nvmlValueType_t``."""
 _SM, _MEMORY = 1, 2
 """``nvmlClockType_t``."""
+_SLOWEST = 15
+"""``NVML_PSTATE_15``; the driver answers 32 for a performance state that it does not know."""
 
 STEADY_S = 2.0
-"""Read interval, in seconds, of slowly changing values (temperature; the memory clock, which
-follows the performance state) and of PCIe traffic, whose calls block for 20 ms each."""
+"""Read interval, in seconds, of slowly changing values (temperature and fans; the performance
+state, and the memory clock and the PCIe link, which follow it), of the video engines, and of PCIe
+traffic, whose calls block for 20 ms each."""
+
+
+def _steady(metric: str, source: str, read: Callable[[Any, Any], Numbers]) -> Reading:
+    return Reading((metric,), (NvmlCall(f"NVML {source}", read),), slow=True, every_s=STEADY_S)
+
 
 READINGS = (
     Reading(
@@ -189,6 +224,12 @@ READINGS = (
         slow=True,
         every_s=STEADY_S,
     ),
+    _steady("hw.gpu.fan.speed_ratio", "nvmlDeviceGetFanSpeed (the speed asked for)", _fan),
+    _steady("hw.gpu.performance.state", "nvmlDeviceGetPerformanceState", _performance_state),
+    _steady("hw.gpu.pcie.generation", "nvmlDeviceGetCurrPcieLinkGeneration", _pcie_generation),
+    _steady("hw.gpu.pcie.width", "nvmlDeviceGetCurrPcieLinkWidth", _pcie_width),
+    _steady("hw.gpu.encoder.utilization", "nvmlDeviceGetEncoderUtilization", _encoder),
+    _steady("hw.gpu.decoder.utilization", "nvmlDeviceGetDecoderUtilization", _decoder),
 )
 
 

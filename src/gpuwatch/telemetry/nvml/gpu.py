@@ -104,7 +104,7 @@ class Gpu:
 
     @property
     def process_shares(self) -> ProcessShares:
-        """The share of this GPU's time that each process used during about the last second."""
+        """The shares of this GPU's time that each process used during about the last second."""
         if self.lost is not None:
             return ProcessShares({}, self.lost)
         return self._processes.shares

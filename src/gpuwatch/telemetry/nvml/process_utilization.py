@@ -1,10 +1,10 @@
-"""Share of a GPU's time per process, as sampled by NVML."""
+"""Shares of a GPU's time per process, as sampled by NVML."""
 
 from __future__ import annotations
 
 import time
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from gpuwatch.core.lazy_dataclass import dataclass
@@ -19,10 +19,20 @@ _BEGUN = "not read yet"
 
 
 @dataclass(frozen=True)
-class ProcessShares:
-    """The share of time, from 0 to 1, in which each process had kernels running."""
+class TimeShare:
+    """Shares of time, from 0 to 1, of one process on one GPU."""
 
-    by_pid: Mapping[int, float]
+    kernels: float
+    """In which its kernels ran."""
+    memory: float | None
+    """In which it read or wrote device memory; ``None``: NVML's samples are invalid."""
+
+
+@dataclass(frozen=True)
+class ProcessShares:
+    """The shares of a GPU's time that each process used."""
+
+    by_pid: Mapping[int, TimeShare]
     """By host PID; a missing process was idle."""
     reason: str | None = None
     """Why the shares are unknown; ``None`` if they are known."""
@@ -65,13 +75,17 @@ class ProcessUtilization:
                 raise
         if first:
             return
-        by_pid: dict[int, list[float]] = defaultdict(list)
+        by_pid: dict[int, list[Any]] = defaultdict(list)
         newest = self._since_us
         for sample in samples:
             if sample.pid and sample.smUtil <= 100 and sample.timeStamp > self._since_us:
-                by_pid[sample.pid].append(sample.smUtil / 100)
+                by_pid[sample.pid].append(sample)
                 newest = max(newest, sample.timeStamp)
         self._since_us = newest
-        self.shares = ProcessShares(
-            {pid: sum(shares) / len(shares) for pid, shares in by_pid.items()}
-        )
+        self.shares = ProcessShares({pid: _mean(samples) for pid, samples in by_pid.items()})
+
+
+def _mean(samples: Sequence[Any]) -> TimeShare:
+    kernels = [sample.smUtil / 100 for sample in samples]
+    memory = [sample.memUtil / 100 for sample in samples if sample.memUtil <= 100]
+    return TimeShare(sum(kernels) / len(kernels), sum(memory) / len(memory) if memory else None)

@@ -1,4 +1,4 @@
-"""The processes on one GPU as listed by NVML, and the share of its time that each used."""
+"""The processes on one GPU as listed by NVML, and the shares of its time that each used."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class ProcessLists:
 
     @property
     def shares(self) -> ProcessShares:
-        """The share of the GPU's time that each process used during about the last second."""
+        """The shares of the GPU's time that each process used during about the last second."""
         latest = self._utilization.shares
         if latest.reason is None and time.monotonic() - self._utilization_at > FRESH_S:
             return ProcessShares({}, f"{FUNCTION} has not answered for over {FRESH_S:g} s")
@@ -93,7 +93,7 @@ class ProcessLists:
         return [GpuProcess(p.pid, p.usedGpuMemory, kind.lower()) for p in listed]
 
     def read_shares(self, handle: Any) -> None:
-        """Read the share of GPU time per process since the last call."""
+        """Read the shares of GPU time per process since the last call."""
         try:
             self._watched(FUNCTION, self._utilization.read, self._nvml, handle)
         except self._nvml.NVMLError as error:

@@ -176,7 +176,7 @@ class NvmlSource:
         return {gpu.id: gpu.processes for gpu in self._gpus}
 
     def process_shares(self) -> dict[str, ProcessShares]:
-        """The share of each GPU's time per process, by device id."""
+        """The shares of each GPU's time per process, by device id."""
         return {gpu.id: gpu.process_shares for gpu in self._gpus}
 
     def close(self) -> None:

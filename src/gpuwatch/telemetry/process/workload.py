@@ -18,7 +18,7 @@ GpuProcesses = Callable[[], Mapping[str, Sequence[GpuProcess] | None]]
 """The processes on each GPU by device id, as returned by :meth:`NvmlSource.processes`."""
 
 GpuShares = Callable[[], Mapping[str, ProcessShares]]
-"""Share of each GPU's time per process, as returned by :meth:`NvmlSource.process_shares`."""
+"""Shares of each GPU's time per process, as returned by :meth:`NvmlSource.process_shares`."""
 
 _GROUP = 6
 """Index of the control group's first channel."""
@@ -189,7 +189,7 @@ def _gpu_time(
     for device in on - by_device.keys():
         return None, f"{device}: NVML does not say how its time was shared"
     for device, shares in by_device.items():
-        own_shares = [share for pid, share in shares.by_pid.items() if pid in pids]
+        own_shares = [share.kernels for pid, share in shares.by_pid.items() if pid in pids]
         if shares.reason is not None and device in on:
             return None, f"{device}: {shares.reason}"
         if own_shares or device in on:
