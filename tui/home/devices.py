@@ -9,7 +9,14 @@ from gpuwatch.core.lazy_dataclass import dataclass
 from gpuwatch.core.metrics import Method
 from gpuwatch.core.text import clean
 from gpuwatch.core.units import UNKNOWN, memory_usage, number, percent, si
-from gpuwatch.tui.feed.hardware.device_facts import attribute, memory_total, name_of, number_of
+from gpuwatch.tui.feed.hardware.device_facts import (
+    attribute,
+    memory_total,
+    more_values,
+    name_of,
+    number_of,
+    power_text,
+)
 from gpuwatch.tui.feed.processes import ProcessNow
 from gpuwatch.tui.feed.snapshot import DeviceNow, Panel, Reading, Snapshot
 from gpuwatch.tui.live.gauge_rows import axis_row, gauge_rows
@@ -189,7 +196,7 @@ def _row(
     if layout.bandwidth:
         text = _bandwidth(panel.bandwidth) if panel is not None else UNKNOWN
         row.add(pad(text, layout.bandwidth, ">"), "muted" if text == UNKNOWN else "text")
-    row.add(pad(_power(gpu), _POWER, ">"))
+    row.add(pad(power_text(gpu), _POWER, ">"))
     row.add(pad(number(gpu.value("hw.gpu.temperature"), "°C"), _TEMPERATURE, ">"))
     if layout.owner:
         row.add(f"  {fit(_owner(gpu, processes), layout.owner - 2)}")
@@ -200,11 +207,6 @@ def _bandwidth(reading: Reading) -> str:
     if reading.value is None:
         return UNKNOWN
     return ("≤" if reading.method is Method.BOUND else "") + si(reading.value, "B/s")
-
-
-def _power(gpu: DeviceNow) -> str:
-    limit, power = attribute(gpu, "power.limit"), gpu.value("hw.gpu.power")
-    return number(power, "W") if limit is None or power is None else f"{power:.0f}/{limit:.0f} W"
 
 
 def _owner(gpu: DeviceNow, processes: Sequence[ProcessNow]) -> str:
@@ -225,8 +227,8 @@ def _owner(gpu: DeviceNow, processes: Sequence[ProcessNow]) -> str:
 
 
 def _graphs(snapshot: Snapshot, gpu: DeviceNow, width: int, height: int) -> list[Line]:
-    """Its numbers in a row, then graphs of utilization and memory bandwidth."""
-    rows = [_figures(gpu, width)]
+    """Its numbers, then graphs of utilization and memory bandwidth."""
+    rows = _figures(gpu, width, 2 if height >= 2 * _TALL_GRAPH else 1)
     gauges = [gauge for gauge in snapshot.gauges if gauge.key in ("utilization", "bandwidth")]
     known = [gauge for gauge in gauges if gauge.reading.method is not Method.UNAVAILABLE]
     room = height - len(rows)
@@ -244,21 +246,24 @@ def _graphs(snapshot: Snapshot, gpu: DeviceNow, width: int, height: int) -> list
     return rows[:height]
 
 
-def _figures(gpu: DeviceNow, width: int) -> Line:
+def _figures(gpu: DeviceNow, width: int, rows: int) -> list[Line]:
+    """The GPU's numbers in at most ``rows`` rows."""
     used, total = gpu.value("hw.gpu.memory.usage"), memory_total(gpu)
-    row = Line(width).add(f" GPU {number_of(gpu)}  ", "strong")
+    lines = [Line(width).add(f" GPU {number_of(gpu)}  ", "strong")]
     texts = [
         f"utilization {percent(gpu.value('hw.gpu.utilization'))}",
         f"memory {memory_usage(used, total)}",
-        f"power {_power(gpu)}",
+        f"power {power_text(gpu)}",
         number(gpu.value("hw.gpu.temperature"), "°C"),
-        f"SM clock {si(gpu.value('hw.gpu.clock.sm'), 'Hz')}",
+        *(f"{name} {text}" for name, text in more_values(gpu)),
     ]
     for text in texts:
-        if len(text) + 3 > row.left:
-            break
-        row.add(f"{text}   ")
-    return row
+        if len(text) + 3 > lines[-1].left:
+            if len(lines) == rows:
+                break
+            lines.append(Line(width).to(8))
+        lines[-1].add(f"{text}   ")
+    return lines
 
 
 def _cpu(cpu: DeviceNow, width: int) -> Line:

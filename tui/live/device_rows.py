@@ -6,7 +6,11 @@ from collections.abc import Sequence
 
 from gpuwatch.core.metrics import Method
 from gpuwatch.core.units import UNKNOWN, digits, memory_usage, number, percent, si
-from gpuwatch.tui.feed.hardware.device_facts import attribute, memory_total, number_of
+from gpuwatch.tui.feed.hardware.device_facts import (
+    memory_total,
+    number_of,
+    power_text,
+)
 from gpuwatch.tui.feed.snapshot import DeviceNow
 from gpuwatch.tui.widgets.graph import bar
 from gpuwatch.tui.widgets.line import Line
@@ -21,7 +25,6 @@ _MIN_BAR = 4
 """Columns of the shortest bar."""
 _SHORT = 72
 """Columns below which names are shortened."""
-_POWER_LIMIT = "power.limit"
 
 
 def columns_for(width: int) -> int:
@@ -135,10 +138,6 @@ def detail_rows(device: DeviceNow, width: int, *, final: bool = False) -> list[L
         ).add("power", number(device.value("hw.cpu.power"), "W"))
         return fields.rows()
     short = width < _SHORT
-    limit = attribute(device, _POWER_LIMIT)
-    power = number(device.value("hw.gpu.power"), "W")
-    if limit is not None and device.value("hw.gpu.power") is not None:
-        power = f"{device.value('hw.gpu.power'):.0f}/{limit:.0f} W"
     temperature = number(device.value("hw.gpu.temperature"), "°C")
     fan = device.value("hw.gpu.fan.speed_ratio")
     if fan is not None:
@@ -146,7 +145,7 @@ def detail_rows(device: DeviceNow, width: int, *, final: bool = False) -> list[L
     sent, received = (device.value(f"hw.gpu.pcie.{way}") for way in ("transmit", "receive"))
     return (
         fields.add(memory, memory_usage(device.value("hw.gpu.memory.usage"), memory_total(device)))
-        .add("power", power)
+        .add("power", power_text(device))
         .add("temp" if short else "temperature", temperature)
         .add("SM" if short else "SM clock", si(device.value("hw.gpu.clock.sm"), "Hz"))
         .add("mem" if short else "memory clock", si(device.value("hw.gpu.clock.memory"), "Hz"))

@@ -8,7 +8,12 @@ from gpuwatch.core.lazy_dataclass import dataclass
 from gpuwatch.core.metrics import Method
 from gpuwatch.core.text import clean
 from gpuwatch.core.units import UNKNOWN, memory_usage, number, percent, si
-from gpuwatch.tui.feed.hardware.device_facts import attribute, memory_total, number_of
+from gpuwatch.tui.feed.hardware.device_facts import (
+    memory_total,
+    more_values,
+    number_of,
+    power_text,
+)
 from gpuwatch.tui.feed.snapshot import Panel
 from gpuwatch.tui.widgets.cells import fit
 from gpuwatch.tui.widgets.graph import area, bar
@@ -18,6 +23,8 @@ _MIN_WIDTH = 36
 """Least columns of a panel."""
 _HISTORY_HEIGHT = 7
 """Least rows of a panel with a useful history."""
+_MORE_HEIGHT = 10
+"""Least rows of a panel with clocks, PCIe and fans."""
 _LABEL = 5
 """Columns of the scale of the history."""
 _GAP = 2
@@ -119,8 +126,13 @@ def _panel(panel: Panel, selected: bool, grid: Layout, mark_used: bool) -> list[
     _bar(rows[1].add(" util.").to(9), utilization, f"{percent(utilization):>14}", "utilization")
     _memory_bar(rows[2].add(" memory").to(9), panel)
     rows[3].add(" ").join(_values(panel, width - 1, memory=False))
+    first = 4
+    if height >= _MORE_HEIGHT:
+        more = [(f"{name} ", text) for name, text in more_values(panel.device)]
+        rows[first].add(" ").join(_fitting(more, width - 1))
+        first += 1
     if height >= _HISTORY_HEIGHT - 1:
-        _history(panel, rows[4 : height - 1])
+        _history(panel, rows[first : height - 1])
     return rows
 
 
@@ -147,10 +159,13 @@ def _bar(row: Line, share: float | None, value: str, role: str) -> None:
 def _values(panel: Panel, width: int, *, memory: bool) -> Line:
     """Bandwidth (or memory), power and temperature in fixed columns, as many as fit."""
     device = panel.device
-    limit, power = attribute(device, "power.limit"), device.value("hw.gpu.power")
-    watts = number(power, "W") if limit is None or power is None else f"{power:.0f}/{limit:.0f} W"
     fields = [("memory ", f"{_memory(panel):<13}") if memory else _bandwidth(panel)]
-    fields += [("", f"{watts:<9}"), ("", number(device.value("hw.gpu.temperature"), "°C"))]
+    fields += [("", f"{power_text(device):<9}")]
+    fields += [("", number(device.value("hw.gpu.temperature"), "°C"))]
+    return _fitting(fields, width)
+
+
+def _fitting(fields: Sequence[tuple[str, str]], width: int) -> Line:
     row = Line(width)
     for name, text in fields:
         if row.left < len(name + text) + 2 * bool(row.used):

@@ -56,6 +56,12 @@ def test_a_single_gpu_has_large_graphs_with_an_axis(session: Make) -> None:
     assert len(texts(device_rows(machine(session, gpus=1, file="02"), 60, 3))) <= 3
 
 
+def test_a_single_gpu_tells_the_rest_in_a_second_row_where_there_is_room(session: Make) -> None:
+    rows = texts(device_rows(machine(session, gpus=1), 100, 24))
+    assert "power" in rows[0] and "memory clock" in rows[1] and "PCIe ↑" in rows[1]
+    assert "GPU utilization" in rows[2]
+
+
 def test_without_a_gpu_the_reason_and_the_cpu_stand_there(session: Make) -> None:
     rows = texts(device_rows(machine(session, gpus=0), 80, 23))
     assert "no GPU: workloads run on the CPU" in rows[0]
