@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import date
 from pathlib import Path
 from typing import ClassVar
 
@@ -31,7 +32,7 @@ class SessionTable(DataTable[Text]):
 
     def __init__(self) -> None:
         super().__init__(cursor_type="row", cell_padding=0)
-        self._shown: tuple[tuple[Item, ...], tuple[Path, ...], int, int] = ((), (), 0, 0)
+        self._shown: tuple[object, ...] = ()
         """What was asked for last: devices are drawn every second, the list is not."""
         self._columns: list[Column] = []
         self._rows: dict[str, Cells] = {}
@@ -40,9 +41,11 @@ class SessionTable(DataTable[Text]):
     def update(self, items: tuple[Item, ...], marked: tuple[Path, ...], cursor: int) -> None:
         """Show ``items`` with the cursor on the one at ``cursor``; only what changed is drawn."""
         width = self.scrollable_content_region.width
-        if (items, marked, cursor, width) == self._shown:
+        # With the day: what was started on it shows the time alone.
+        asked = (items, marked, cursor, width, date.today())
+        if asked == self._shown:
             return
-        self._shown = (items, marked, cursor, width)
+        self._shown = asked
         shown = columns(items, width)
         rows = {f"{at} {item.path}": cells(item, shown, marked) for at, item in enumerate(items)}
         if shown != self._columns or list(rows) != list(self._rows):
