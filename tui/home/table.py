@@ -29,7 +29,7 @@ _DROPPED = (*("started", "samples/s", "peak mem", "MFU"), *("environment", "elap
 _WIDTHS = {
     "status": (12, 17),
     "name": (8, 24),
-    "command": (16, 80),
+    "command": (10, 80),
     "environment": (8, 32),
     "elapsed": (8, 10),
     "started": (8, 12),
@@ -42,7 +42,7 @@ _COMMAND = 20
 _TITLED = 8
 """Columns of ``result`` from which on it has a title."""
 _GROWN = (
-    *(("result", 24), ("command", 32), ("environment", 16), ("result", 44)),
+    *(("result", 24), ("environment", 12), ("command", 32), ("environment", 16), ("result", 44)),
     *(("command", 80), ("environment", 32), ("result", 120)),
 )
 """Who gets the room that is left, and up to which width; ``result`` with the figures before it."""
@@ -73,6 +73,7 @@ def columns(items: Sequence[Item], width: int) -> list[Column]:
     }
     known = [name for name in _FIGURES if any(row[name] not in ("", UNKNOWN) for row in rows)]
     title = "command / name" if named and not beside else ""
+    needs["command"] = max(needs["command"], len(title) + 1)
     listed = [
         Column("status", needs["status"], title="  status"),
         *([Column("name", needs["name"])] if beside else []),

@@ -45,6 +45,15 @@ def test_peak_memory_is_what_the_runs_processes_held_at_most(tmp_path: Path) -> 
     assert found["peak_gpu_memory_method"] == "measured"
 
 
+def test_peak_memory_of_a_long_session_is_read_from_its_tier(tmp_path: Path) -> None:
+    held = [9.0 * GIB, *[1.0 * GIB] * 9999]
+    path = record(tmp_path / "a.gpuwatch", gauges={("workload", OWN): held}, interval=0.005)
+    with SessionReader(path) as reader:
+        last = reader.last_tick()
+        assert last is not None and last[0] > 2000
+    assert listed(path)["peak_gpu_memory_bytes"] == 9 * GIB
+
+
 @pytest.mark.parametrize("own", [None, 0.0])
 def test_where_the_driver_does_not_tell_it_is_at_most_what_was_in_use(
     tmp_path: Path, own: float | None
