@@ -11,6 +11,7 @@ from typing import Any
 
 from gpuwatch.core import models
 from gpuwatch.core.lazy_dataclass import dataclass
+from gpuwatch.core.metrics import Method
 from gpuwatch.core.text import clean
 from gpuwatch.own_command import OWN_COMMAND
 from gpuwatch.session.schema import SUFFIX
@@ -139,6 +140,20 @@ class Entry:
     """How it ended, in a sentence."""
     reason: str = ""
     """Of one that failed what it said about that."""
+    failure: str = ""
+    """Of one that failed why, in few words."""
+    command: str = ""
+    """What ran, with its arguments."""
+    mfu: float | None = None
+    peak_memory: float | None = None
+    """Bytes of GPU memory."""
+    peak_memory_is_bound: bool = False
+    """Whether that is at most so much."""
+
+    @property
+    def ran(self) -> str:
+        """What ran, with its arguments where they are known."""
+        return self.command or self.workload
 
 
 @dataclass(frozen=True)
@@ -211,6 +226,11 @@ def entry(item: dict[str, Any]) -> Entry:
         labels_problem=clean(item.get("labels_problem") or ""),
         status_text=clean(item.get("status_text") or ""),
         reason=clean(item.get("reason") or ""),
+        failure=clean(item.get("failure") or ""),
+        command=clean(item.get("command") or ""),
+        mfu=_number(item.get("mfu")),
+        peak_memory=_number(item.get("peak_gpu_memory_bytes")),
+        peak_memory_is_bound=item.get("peak_gpu_memory_method") == Method.BOUND.value,
         run=_whole(item.get("run")),
         block=_whole(item.get("block")),
     )

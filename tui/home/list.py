@@ -33,7 +33,7 @@ class Item:
     """All of them."""
     opened: bool = False
     alike: bool = False
-    """All runs of its study are of one workload."""
+    """All runs of its study are of one command."""
     last: bool = False
     """The last session below its study's row."""
 
@@ -49,13 +49,16 @@ class Item:
     def title(self) -> str:
         """The name that was given, else what ran."""
         if self.entry is not None:
-            return self.entry.name or self.entry.workload
+            return self.entry.name or self.entry.ran
         assert self.study is not None
         return self.study.name or self.study.title or self.ran
 
     @property
     def ran(self) -> str:
-        """The workload, of a study all that its runs are of."""
+        """What ran; of a study with several commands the workloads of them."""
+        commands = dict.fromkeys(run.ran for run in self.sessions)
+        if len(commands) == 1:
+            return next(iter(commands))
         return ", ".join(dict.fromkeys(run.workload for run in self.sessions))
 
     @property
@@ -114,7 +117,7 @@ def first_start(item: Item) -> str | None:
     return min((run.started for run in item.sessions if run.started), default=None)
 
 
-def took(item: Item) -> float | None:
+def elapsed(item: Item) -> float | None:
     """Seconds, of a study from the start of its first run to the last end; ``None``: not known."""
     if item.entry is not None:
         return item.entry.seconds
@@ -138,9 +141,11 @@ def _of_one(value: Callable[[Entry], float | None]) -> Callable[[Item], float | 
 
 ORDERS = (
     Order("started", first_start, True),
-    Order("took", took, True),
+    Order("elapsed", elapsed, True),
     Order("step time", _of_one(lambda entry: entry.step_seconds), False),
     Order("samples/s", _of_one(lambda entry: entry.samples_per_second), True),
+    Order("MFU", _of_one(lambda entry: entry.mfu), True),
+    Order("peak mem", _of_one(lambda entry: entry.peak_memory), True),
     Order("name", lambda item: item.title.casefold(), False),
     Order("status", lambda item: item.state[0], False),
 )
@@ -194,7 +199,7 @@ def arranged(listed: Listed, how: ListOptions) -> tuple[Item, ...]:
 
 
 def _below(item: Item, how: ListOptions) -> list[Item]:
-    alike = len({run.workload for run in item.every}) == 1
+    alike = len({run.ran for run in item.every}) == 1
     runs = [Item(entry=run, study=item.study, alike=alike) for run in item.runs]
     if how.order or how.reverse:
         runs = sorted_items(runs, how)

@@ -299,7 +299,7 @@ class HomeScreen(HomeSessions):
     def on_data_table_header_selected(self, message: DataTable.HeaderSelected) -> None:
         """A click on a column's title sorts by it, a second one the other way round."""
         names = [order.name for order in ORDERS]
-        name = {"step": "step time", "workload": "name"}.get(str(message.column_key.value))
+        name = {"step": "step time", "command": "name"}.get(str(message.column_key.value))
         name = name or str(message.column_key.value)
         if name not in names:
             return

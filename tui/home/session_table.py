@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import date
 from pathlib import Path
 from typing import ClassVar
 
@@ -31,18 +32,23 @@ class SessionTable(DataTable[Text]):
 
     def __init__(self) -> None:
         super().__init__(cursor_type="row", cell_padding=0)
-        self._shown: tuple[tuple[Item, ...], tuple[Path, ...], int, int] = ((), (), 0, 0)
-        """What was asked for last: devices are drawn every second, the list is not."""
+        self._wanted: tuple[tuple[Item, ...], tuple[Path, ...], int] = ((), (), 0)
+        """Items, marked ones and the cursor that were asked for last."""
+        self._drawn: tuple[object, ...] = ()
+        """What that depends on: devices are drawn every second, the list is not."""
         self._columns: list[Column] = []
         self._rows: dict[str, Cells] = {}
         """What stands in each row, by its key."""
 
     def update(self, items: tuple[Item, ...], marked: tuple[Path, ...], cursor: int) -> None:
         """Show ``items`` with the cursor on the one at ``cursor``; only what changed is drawn."""
+        self._wanted = items, marked, cursor
         width = self.scrollable_content_region.width
-        if (items, marked, cursor, width) == self._shown:
+        # With the day: what was started on it shows the time alone.
+        asked = (*self._wanted, width, date.today())
+        if asked == self._drawn:
             return
-        self._shown = (items, marked, cursor, width)
+        self._drawn = asked
         shown = columns(items, width)
         rows = {f"{at} {item.path}": cells(item, shown, marked) for at, item in enumerate(items)}
         if shown != self._columns or list(rows) != list(self._rows):
@@ -55,6 +61,10 @@ class SessionTable(DataTable[Text]):
         self._columns, self._rows = shown, rows
         if self.cursor_row != cursor:
             self.move_cursor(row=cursor, animate=False)
+
+    def on_resize(self) -> None:
+        """The columns of the new width, also of the first one that is known."""
+        self.update(*self._wanted)
 
     def redraw(self) -> None:
         """Draw all rows anew, in other colours."""

@@ -4,22 +4,48 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from datetime import datetime
 from pathlib import Path
+
+from rich.cells import cell_len
 
 from gpuwatch.core.lazy_dataclass import dataclass
 from gpuwatch.core.text import clean
-from gpuwatch.core.units import UNKNOWN, clock_time, milliseconds
+from gpuwatch.core.units import UNKNOWN, binary, bounded, clock_time, milliseconds, percent
 from gpuwatch.session.reading.status import State
-from gpuwatch.tui.home.list import BAD, Item, first_start, moment, place, took
+from gpuwatch.tui.commands import Entry, Study
+from gpuwatch.tui.home.list import BAD, Item, elapsed, first_start, moment, place
 from gpuwatch.tui.live.head_rows import MARKS
 from gpuwatch.tui.live.rows import samples_rate
 from gpuwatch.tui.widgets.cells import fit, pad, wrap
 from gpuwatch.tui.widgets.line import Line
 
-_LEAST_RESULT = 16
-"""Columns from which on verdicts and reasons have a column."""
 _ROOMY = 130
 """Columns from which a name and what ran stand side by side, and tags have a column."""
+_FIGURES = {"step": 9, "samples/s": 10, "MFU": 7, "peak mem": 10}
+"""Columns of numbers, and their widths; a row with a sentence has it in their place."""
+_DROPPED = (*("started", "samples/s", "peak mem", "MFU"), *("environment", "elapsed", "step"))
+"""Columns that go first where there is no room."""
+_WIDTHS = {
+    "status": (12, 17),
+    "name": (8, 24),
+    "command": (10, 80),
+    "environment": (8, 32),
+    "elapsed": (8, 10),
+    "started": (8, 12),
+    "tags": (8, 24),
+    "result": (0, 120),
+}
+"""Least and most that the content of a column is given."""
+_COMMAND = 20
+"""Width of a command for which other columns go."""
+_TITLED = 8
+"""Columns of ``result`` from which on it has a title."""
+_GROWN = (
+    *(("result", 24), ("environment", 12), ("command", 32), ("environment", 16), ("result", 44)),
+    *(("command", 80), ("environment", 32), ("result", 120)),
+)
+"""Who gets the room that is left, and up to which width; ``result`` with the figures before it."""
 
 
 @dataclass(frozen=True)
@@ -36,43 +62,50 @@ class Column:
 
 
 def columns(items: Sequence[Item], width: int) -> list[Column]:
-    """What there is room for; names, tags and places take none where there are none."""
-    names = any((i.entry or i.study).name for i in items)  # type: ignore[union-attr]
-    named, mixed = names and width >= _ROOMY, names and width < _ROOMY
-    tagged = width >= _ROOMY and any((i.entry or i.study).tags for i in items)  # type: ignore[union-attr]
-    below = any(
-        item.entry is not None and item.study is not None and not item.alike for item in items
-    )
+    """What there is room for, as wide as it is long; what no row has takes none."""
+    roomy = width >= _ROOMY
+    named = any(_of(item).name for item in items)
+    beside = roomy and named
+    rows = [_texts(item, named=beside) for item in items]
+    needs = {
+        name: max(least, *(min(most, cell_len(row[name]) + 1) for row in rows), 0)
+        for name, (least, most) in _WIDTHS.items()
+    }
+    known = [name for name in _FIGURES if any(row[name] not in ("", UNKNOWN) for row in rows)]
+    title = "command / name" if named and not beside else ""
+    needs["command"] = max(needs["command"], len(title) + 1)
     listed = [
-        Column("status", 15, title="  status"),
-        *([Column("name", 20)] if named else []),
-        Column("workload", 15, title="name, workload") if mixed else Column("workload", 13),
-        Column("environment", 10, title="env") if mixed else Column("environment", 12),
-        Column("started", 12),
-        Column("took", 8, right=True),
-        Column("step", 9, right=True),
-        Column("samples/s", 10, right=True),
-        *([Column("tags", 16)] if tagged else []),
+        Column("status", needs["status"], title="  status"),
+        *([Column("name", needs["name"])] if beside else []),
+        Column("command", min(_COMMAND, needs["command"]), title=title),
+        Column("environment", _WIDTHS["environment"][0], title="env"),
+        *(Column(name, _FIGURES[name], right=True) for name in known),
+        Column("result", 0, title=" result"),
+        Column("elapsed", needs["elapsed"], right=True),
+        Column("started", needs["started"], right=True),
     ]
-    for name in ("started", "samples/s"):
+    if roomy and any(row["tags"] for row in rows):
+        listed.append(Column("tags", needs["tags"] + 1, title=" tags"))
+    for name in _DROPPED:
         if sum(column.width for column in listed) > width:
             listed = [column for column in listed if column.name != name]
     spare = width - sum(column.width for column in listed)
-    if below and spare < 8:
-        # The place of a run in its study stands before what ran.
-        listed = [column for column in listed if column.name != "samples/s"]
-        spare += 10
-    spare = max(0, spare)
-    results = any(verdict(item) or _whys(item) for item in items)
-    # Verdicts and reasons are sentences: they get what is left.
-    share = spare // 6 if results else spare // 2
-    first = min(12 if results else 24, spare if below and spare < 12 else share)
-    grown = {"workload": first, "environment": min(12, share, spare - first)}
-    listed = [replace(c, width=c.width + grown.get(c.name, 0)) for c in listed]
-    left = width - sum(column.width for column in listed)
-    if results and left >= _LEAST_RESULT:
-        listed.append(Column("result", left, title=" result"))
-    return listed
+    figures = sum(column.width for column in listed if column.name in _FIGURES)
+    for name, most in _GROWN:
+        taken = figures if name == "result" else 0
+        for at, column in enumerate(listed):
+            if column.name == name:
+                more = min(spare, min(most, needs[name]) - taken - column.width)
+                listed[at] = replace(column, width=column.width + max(0, more))
+                spare -= max(0, more)
+    return [_headed(column) for column in listed if column.width]
+
+
+def _headed(column: Column) -> Column:
+    """A few columns, in which a sentence goes on, have no title: it would be cut."""
+    if column.name != "result" or column.width >= _TITLED:
+        return column
+    return replace(column, title=" ")
 
 
 Cells = tuple[tuple[str, str], ...]
@@ -82,37 +115,73 @@ Cells = tuple[tuple[str, str], ...]
 def cells(item: Item, shown: Sequence[Column], marked: Sequence[Path]) -> Cells:
     """One row: a mark, then what its columns show."""
     mark = str(marked.index(item.path) + 1)[-1] if item.path in marked else " "
-    state, words = item.state
-    try:
-        sign, role = MARKS[State(state)]
-    except ValueError:
-        sign, role = "!", "warn"
+    texts = _texts(item, named=any(column.name == "name" for column in shown))
+    texts["status"] = mark + texts["status"][1:]
+    texts["tags"] = f" {texts['tags']}"
+    cut = {column.name: column.cell(texts[column.name]) for column in shown}
+    if texts["result"]:
+        cut |= _over(texts["result"], [each for each in shown if each.name in _IN_PLACE])
+    roles = {"status": _sign(item)[1], "command": "strong", "name": "strong"}
+    return tuple((cut[column.name], roles.get(column.name, "text")) for column in shown)
+
+
+_IN_PLACE = (*_FIGURES, "result")
+"""Columns that a sentence stands over."""
+
+
+def _over(text: str, shown: Sequence[Column]) -> dict[str, str]:
+    """``text`` over several neighbouring columns, by column."""
+    parts, rest = {}, list(text)
+    for column in shown[:-1]:
+        part = ""
+        while rest and cell_len(part + rest[0]) <= column.width:
+            part += rest.pop(0)
+        # A wide character that would stand on an edge goes on in the next column.
+        parts[column.name] = pad(part, column.width)
+    return parts | {column.name: pad("".join(rest), column.width) for column in shown[-1:]}
+
+
+def _of(item: Item) -> Entry | Study:
     of = item.entry or item.study
     assert of is not None
-    values = {
-        "status": f"{mark} {sign} {words}",
+    return of
+
+
+def _sign(item: Item) -> tuple[str, str]:
+    """The mark of a row's state and the role of its colour."""
+    try:
+        return MARKS[State(item.state[0])]
+    except ValueError:
+        return "!", "warn"
+
+
+def _texts(item: Item, *, named: bool) -> dict[str, str]:
+    """What a row says in each column; ``named``: a name has a column of its own."""
+    of, entry, seconds = _of(item), item.entry, elapsed(item)
+    return {
+        "status": f"  {_sign(item)[0]} {item.state[1]}",
         "name": of.name,
-        "workload": _what(item, named=any(column.name == "name" for column in shown)),
+        "command": _what(item, named=named),
         "environment": _environment(item),
-        "started": started(first_start(item) or ""),
+        "step": milliseconds(entry.step_seconds) if entry else "",
+        "samples/s": samples_rate(entry.samples_per_second) if entry else "",
+        "MFU": percent(entry.mfu) if entry else "",
+        "peak mem": _peak_memory(entry) if entry else "",
+        "result": verdict(item) or "; ".join(_few_words(item)),
+        "elapsed": UNKNOWN if seconds is None else clock_time(seconds),
+        "started": _when(first_start(item) or ""),
         "tags": " ".join(of.tags),
-        "result": " " + (verdict(item) or "; ".join(_whys(item))),
-        **_figures(item),
     }
-    roles = {"status": role, "workload": "strong", "name": "strong"}
-    return tuple(
-        (column.cell(values[column.name]), roles.get(column.name, "text")) for column in shown
-    )
 
 
 def _what(item: Item, *, named: bool) -> str:
     """What ran, or the name in its place; before it how the row hangs together with others."""
     if item.entry is None:
         return f"{'-' if item.opened else '+'} {item.ran if named else item.title}"
-    title = item.entry.workload if named else item.title
+    title = item.entry.ran if named else item.title
     if item.study is None:
         return title
-    if item.alike and title == item.entry.workload:
+    if item.alike and title == item.entry.ran:
         title = ""  # its study's row says it
     return " ".join(filter(None, ("╰" if item.last else "│", place(item.entry), title)))
 
@@ -125,17 +194,8 @@ def _environment(item: Item) -> str:
     return f"{first} +{len(others)}" if others else first
 
 
-def _figures(item: Item) -> dict[str, str]:
-    if item.entry is None:
-        seconds = took(item)
-        told = UNKNOWN if seconds is None else clock_time(seconds)
-        return {"took": told, "step": "", "samples/s": ""}
-    entry = item.entry
-    return {
-        "took": UNKNOWN if entry.seconds is None else clock_time(entry.seconds),
-        "step": milliseconds(entry.step_seconds),
-        "samples/s": samples_rate(entry.samples_per_second),
-    }
+def _peak_memory(entry: Entry) -> str:
+    return bounded(binary(entry.peak_memory), "at most" if entry.peak_memory_is_bound else None)
 
 
 def verdict(item: Item) -> str:
@@ -152,10 +212,33 @@ def verdict(item: Item) -> str:
     return f"{told}" if len(kinds) > 1 else says[0][1]
 
 
+def _first_bad(item: Item) -> list[Entry]:
+    """The run, or the first of a study, that ended badly."""
+    ended = (run for run in item.sessions if run.status in BAD)
+    return sorted(ended, key=lambda run: run.path)[:1]
+
+
+def _few_words(item: Item) -> list[str]:
+    """Why it did, in the list."""
+    return [run.failure or run.status_text for run in _first_bad(item)]
+
+
 def _whys(item: Item) -> list[str]:
-    """Why the run, or the first of a study that did, ended badly."""
-    ended = sorted((run for run in item.sessions if run.status in BAD), key=lambda run: run.path)
-    return [": ".join(filter(None, (run.status_text, run.reason))) for run in ended[:1]]
+    """Why it did, whole."""
+    return [
+        run.status_text
+        if run.reason in run.status_text
+        else ": ".join(filter(None, (run.status_text, run.reason)))
+        for run in _first_bad(item)
+    ]
+
+
+def _when(text: str) -> str:
+    """``22:54`` of today, else as :func:`started`."""
+    known = moment(text)
+    if known and known.astimezone().date() == datetime.now().astimezone().date():
+        return known.astimezone().strftime("%H:%M")
+    return started(text)
 
 
 def started(text: str) -> str:
@@ -169,15 +252,14 @@ def details(item: Item, width: int, lines: int) -> list[Line]:
     note, or why there are none."""
     if lines <= 0:
         return []
-    of = item.entry or item.study
-    assert of is not None
+    of = _of(item)
     told: list[tuple[str, str]] = []
     if item.entry is None and item.study is not None:
         told += [("", text) for _, text in item.study.says]
         if item.study.question:
             told.insert(min(1, len(told)), ("asks", item.study.question))
-    elif item.entry is not None and item.entry.name:
-        told.append(("", f"{item.entry.workload} in {item.entry.environment}"))
+    elif item.entry is not None and (item.entry.name or cell_len(item.entry.ran) >= _COMMAND):
+        told.append(("", f"{item.entry.ran} in {item.entry.environment}"))
     told[:0] = [("✗", why) for why in _whys(item)]
     if of.note:
         told.insert(0, ("note", " ".join(of.note.split("\n"))))

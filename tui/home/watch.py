@@ -73,6 +73,7 @@ def fresh(entries: Sequence[Entry]) -> dict[Path, Entry]:
             path=entry.path,
             step_seconds=entry.step_seconds if known else new.step_seconds,
             samples_per_second=entry.samples_per_second if known else new.samples_per_second,
+            mfu=entry.mfu if known else new.mfu,
             name=entry.name,
             tags=entry.tags,
             note=entry.note,

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from gpuwatch.cli import main
+from tests.analysis.sessions import record
 
 KEPT = Path(__file__).parents[2] / "data" / "kept-0.1.0"
 ALONE = Path(__file__).parents[2] / "data" / "sessions"
@@ -56,3 +57,90 @@ def test_no_line_is_wider_than_the_terminal_and_the_result_stays(said, columns: 
 def test_json_lists_sessions_and_studies_as_before(said) -> None:
     found = json.loads("\n".join(said(KEPT, "--format", "json")))
     assert len(found["sessions"]) == 5 and len(found["studies"]) == 2
+
+
+GIB = 1024**3
+GAUGES = {("gpu0", "hw.gpu.memory.usage"): 20.0 * GIB}
+MEMORY = "CUDA out of memory. Tried to allocate 20.00 GiB. GPU 0 has 18 GiB free."
+
+
+@pytest.fixture
+def recorded(tmp_path: Path) -> Path:
+    """A folder with a run that worked and one that failed."""
+    folder = tmp_path / "runs"
+    folder.mkdir()
+    for size, more in ((8, {}), (64, {"result": {"code": 1, "signal": None, "t": 5}})):
+        command = ["python3", "train.py", "--bs", str(size)]
+        record(
+            folder / f"{size}.gpuwatch",
+            gauges=GAUGES,
+            extra={
+                "workload": {"name": "train.py", "kind": "command", "arguments": command},
+                "error": {"message": f"torch.OutOfMemoryError: {MEMORY}"},
+                **more,
+            },
+        )
+    return folder
+
+
+@pytest.mark.parametrize("columns", [80, 100, 120, 200])
+def test_runs_are_told_apart_by_their_arguments(said, recorded: Path, columns: int) -> None:
+    head, *lines = said(recorded, "--runs", columns=columns)
+    assert "command" in head
+    assert {size for size in (8, 64) for line in lines if f"train.py --bs {size} " in line} == {
+        8,
+        64,
+    }
+
+
+def test_mfu_and_peak_memory_stand_where_there_is_room(said, recorded: Path) -> None:
+    head, *lines = said(recorded, columns=120)
+    good = next(line for line in lines if "--bs 8 " in line)
+    assert "MFU" in head and "peak mem" in head
+    assert "≤20.0 GiB" in good and " % " in good and "500 ms/step" in good
+    assert "peak mem" not in said(recorded, columns=80)[0]
+    assert "MFU" not in said(KEPT, columns=200)[0]
+
+
+def test_a_run_that_failed_says_why_in_few_words(said, recorded: Path) -> None:
+    failed = next(line for line in said(recorded) if "--bs 64 " in line)
+    assert failed.endswith("CUDA out of memory (tried 20.00 GiB)")
+
+
+def test_json_has_what_ran_mfu_peak_memory_and_the_failure(said, recorded: Path) -> None:
+    found = json.loads("\n".join(said(recorded, "--format", "json")))
+    good, failed = sorted(found["sessions"], key=lambda row: row["failure"])
+    assert good["command"] == "train.py --bs 8" and good["workload"] == "train.py"
+    assert 0 < good["mfu"] < 1 and good["peak_gpu_memory_bytes"] == 20 * GIB
+    assert good["peak_gpu_memory_method"] == "bound"
+    assert (
+        failed["failure"] == "CUDA out of memory (tried 20.00 GiB)" and MEMORY in failed["reason"]
+    )
+    kept = json.loads("\n".join(said(KEPT, "--format", "json")))["sessions"][0]
+    assert kept["mfu"] is None and kept["peak_gpu_memory_bytes"] is None
+    assert kept["peak_gpu_memory_method"] == "unavailable"
+
+
+def test_a_file_that_cannot_be_read_has_all_keys_too(said, recorded: Path) -> None:
+    (recorded / "torn.gpuwatch").write_bytes(b"x" * 4096)
+    found = json.loads("\n".join(said(recorded, "--format", "json")))["sessions"]
+    (torn,) = (row for row in found if row["status"] == "unreadable")
+    assert all(row.keys() == torn.keys() for row in found)
+    assert torn["mfu"] is None and torn["peak_gpu_memory_method"] == "unavailable"
+
+
+@pytest.mark.parametrize("known", ["new", "old", "older"])
+def test_entries_of_an_older_cache_are_read_anew(
+    said, recorded: Path, tmp_path: Path, known: str
+) -> None:
+    first = said(recorded, "--format", "json")
+    cache = tmp_path / "gpuwatch" / "sessions.json"
+    stored = json.loads(cache.read_text())
+    assert str(recorded / "8.gpuwatch") in stored["files"]
+    if known != "new":  # as a cache from before these keys
+        stored["version"][0] = 1 if known == "older" else stored["version"][0]
+        for _, row in stored["files"].values():
+            for key in ("command", "mfu", "peak_gpu_memory_bytes", "failure"):
+                row.pop(key, None)
+        cache.write_text(json.dumps(stored))
+    assert said(recorded, "--format", "json") == first

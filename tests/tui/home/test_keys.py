@@ -91,7 +91,7 @@ async def test_a_study_is_opened_and_closed(studies: Path) -> None:
         await until(pilot, lambda: isinstance(screen.app.screen, LiveScreen))
         await pilot.press("escape")
         await until(pilot, lambda: screen.app.screen is screen)
-        await shows(pilot, "  ✓ finished   │ r1 ")
+        await shows(pilot, "  ✓ finished │ r1 ")
 
 
 async def test_the_filter_works_while_it_is_written(studies: Path) -> None:
@@ -118,12 +118,16 @@ async def test_the_order_goes_round_and_turns(studies: Path) -> None:
         await shows(pilot, "by started ↑")
         assert titles(screen) == ["resnet18", "gcn", "mnist-cnn"]
         await pilot.press("o")
-        await shows(pilot, "by took ↓")
+        await shows(pilot, "by elapsed ↓")
         assert titles(screen)[0] == "gcn"
         await pilot.press("o")
         await shows(pilot, "by step time ↑")
         assert titles(screen) == ["resnet18", "mnist-cnn", "gcn"]
         await pilot.press("o", "o")
+        await shows(pilot, "by MFU ↓")
+        await pilot.press("o")
+        await shows(pilot, "by peak mem ↓")
+        await pilot.press("o")
         await shows(pilot, "by name ↑")
         await pilot.press("o", "o")
         await shows(pilot, "by started ↓")
@@ -133,7 +137,7 @@ async def test_name_tags_and_note_are_written_and_shown(studies: Path) -> None:
     async with home() as (_, pilot):
         await pilot.press("R", *"my run", "enter")
         await shows(pilot, "is called my run")
-        await shows(pilot, "  ✓ finished   my run")
+        await shows(pilot, "  ✓ finished my run")
         await pilot.press("T", *"fast x", "enter")
         await shows(pilot, "tags fast x")
         await pilot.press("T", "backspace", *"y", "enter")
@@ -409,7 +413,7 @@ async def test_a_run_that_goes_on_is_followed_without_a_command(fake: Fake, stud
         await shows(pilot, "▶ running")
         before = len(fake.asked)
         screen.look_for_news()
-        await shows(pilot, "✓ finished   mine")
+        await shows(pilot, "✓ finished mine")
         assert len(fake.asked) == before
 
 

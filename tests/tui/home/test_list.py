@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from datetime import datetime
 from pathlib import Path
 
 import pytest
+from rich.cells import cell_len
 
 from gpuwatch.tui.commands import Entry, Listed, Study
-from gpuwatch.tui.home.list import ORDERS, Item, ListOptions, arranged, first_start, took
+from gpuwatch.tui.home.list import ORDERS, Item, ListOptions, arranged, elapsed, first_start
 from gpuwatch.tui.home.table import cells, columns, details, verdict
 
 STUDY = Path("/s/pair")
@@ -145,11 +147,11 @@ def test_a_studys_row_ends_with_its_verdict() -> None:
 
 def test_a_name_takes_the_workloads_place_where_there_is_little_room() -> None:
     drawn = text(LISTED, 80)
-    assert "name, workload env " in drawn[0]
+    assert "command / name env " in drawn[0]
     assert any("first  " in row and "mnist-cnn" not in row for row in drawn)
-    assert "workload " in text(LISTED, 160)[0] and "name, " not in text(LISTED, 160)[0]
+    assert "name    command " in text(LISTED, 160)[0]
     unnamed = replace(LISTED, entries=LISTED.entries[:3])
-    assert "name, " not in text(unnamed, 80)[0]
+    assert " command " in text(unnamed, 80)[0] and "name" not in text(unnamed, 80)[0]
     assert any(
         "first  " in row and "mnist-cnn" in row and "fast" in row for row in text(LISTED, 160)
     )
@@ -157,14 +159,109 @@ def test_a_name_takes_the_workloads_place_where_there_is_little_room() -> None:
 
 def test_places_stand_in_the_place_of_what_their_study_ran() -> None:
     how = ListOptions(opened=frozenset({STUDY}))
-    drawn = text(LISTED, 80, how)
-    assert any("│ w r1         bare" in row and "1,000" in row for row in drawn)
-    assert any("╰ b1 r2        docker" in row for row in drawn)
+    drawn = [" ".join(row.split()) for row in text(LISTED, 80, how)]
+    assert any("│ w r1 bare 5.00 ms 1,000" in row for row in drawn)
+    assert any("╰ b1 r2 docker 5.00 ms" in row for row in drawn)
     several = replace(LISTED, entries=(*LISTED.entries[:2], replace(PAIR[1], workload="resnet50")))
     drawn = text(several, 80, how)
-    assert any("│ w r1 resnet50" in row and "1,000" not in row for row in drawn)
+    assert any("│ w r1 resnet50" in row and "1,000" in row for row in drawn)
     named = replace(LISTED, entries=(*LISTED.entries[:2], replace(PAIR[1], name="best")))
     assert any("│ w r1 best" in row for row in text(named, 80, how))
+
+
+GIB = 1024**3
+OUT = entry(
+    "out/01",
+    status="failed",
+    workload="train.py",
+    command="train.py --bs 64",
+    status_text="exit code 1",
+    reason="torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 20.00 GiB. GPU 0 has",
+    failure="CUDA out of memory (tried 20.00 GiB)",
+)
+FAST = entry(
+    "fast/01", workload="train.py", command="train.py --bs 8", mfu=0.17, peak_memory=20.0 * GIB
+)
+RUNS = Listed((OUT, FAST, entry("slow/01", workload="train.py", command="train.py --bs 16")))
+
+
+def test_runs_of_one_program_are_told_apart_by_their_arguments() -> None:
+    for width in (80, 120, 200):
+        drawn = text(RUNS, width)
+        for size in (8, 16, 64):
+            assert any(f" train.py --bs {size} " in row for row in drawn)
+    long = replace(OUT, command=f"train.py {'--flag 1 ' * 40}")
+    assert all(len(row) <= 120 for row in text(Listed((long,)), 120))
+    assert "train.py --flag 1 --flag 1" in text(Listed((long,)), 120)[1]
+
+
+def test_figures_stand_in_their_columns_and_what_no_row_has_takes_none() -> None:
+    head, *rows = text(RUNS, 120)
+    assert head.index("step") < head.index("samples/s") < head.index("MFU") < head.index("peak mem")
+    row = next(row for row in rows if "--bs 8" in row)
+    assert "5.00 ms     1,000   17 %  20.0 GiB" in row
+    unknown = next(row for row in rows if "--bs 16" in row)
+    assert "1,000      —         —" in unknown
+    head, *_ = text(Listed(RUNS.entries[::2]), 120)
+    assert "MFU" not in head and "peak mem" not in head
+    bound = replace(FAST, peak_memory_is_bound=True)
+    assert any("≤20.0 GiB" in row for row in text(Listed((bound,)), 120))
+
+
+@pytest.mark.parametrize("width", [100, 120, 160, 200])
+def test_why_a_run_failed_stands_in_place_of_its_figures(width: int) -> None:
+    row = next(row for row in text(RUNS, width) if "✗ failed" in row)
+    assert "bare    CUDA out of memory (tried 20.00 GiB) " in row and "5.00 ms" not in row
+    assert "1:30" in row
+    told = ["".join(part for part, _ in row.spans()) for row in details(Item(entry=OUT), 120, 3)]
+    assert told == [f" ✗ exit code 1: {OUT.reason}"]
+
+
+def test_why_a_run_failed_is_cut_where_there_is_little_room() -> None:
+    row = next(row for row in text(RUNS, 80) if "✗ failed" in row)
+    assert "CUDA out of memory" in row and "…" in row and len(row) <= 80
+    wide = replace(OUT, failure="記憶體不足" * 20)
+    (drawn,) = text(Listed((wide,)), 100)[1:]
+    assert cell_len(drawn) <= 100 and "記憶體不足" in drawn and "…" in drawn
+
+
+def test_the_foot_has_a_long_command_whole() -> None:
+    long = replace(FAST, command="train.py --model resnet50 --bs 64")
+    told = ["".join(part for part, _ in row.spans()) for row in details(Item(entry=long), 80, 3)]
+    assert told == [" train.py --model resnet50 --bs 64 in bare"]
+
+
+def test_what_was_started_today_shows_the_time_alone() -> None:
+    now = datetime.now().astimezone()
+    drawn = text(Listed((replace(FAST, started=now.isoformat()),)), 120)
+    assert drawn[1].endswith(f"   {now:%H:%M}")
+
+
+@pytest.mark.parametrize(("name", "first"), [("MFU", "fast/01"), ("peak mem", "fast/01")])
+def test_the_list_sorts_by_mfu_and_peak_memory(name: str, first: str) -> None:
+    order = [order.name for order in ORDERS].index(name)
+    for reverse in (False, True):
+        assert rows(ListOptions(order=order, reverse=reverse), RUNS)[0] == first
+
+
+def test_arguments_find_sessions() -> None:
+    assert rows(ListOptions(query="--bs status:failed"), RUNS) == ["out/01"]
+    assert rows(ListOptions(query="workload:64"), RUNS) == ["out/01"]
+
+
+def test_of_a_study_with_several_commands_the_runs_say_theirs() -> None:
+    swept = tuple(
+        replace(run, command=f"mnist-cnn --batch-size {size}")
+        for run, size in zip(PAIR, (64, 32), strict=True)
+    )
+    how = ListOptions(opened=frozenset({STUDY}))
+    drawn = text(Listed(swept, LISTED.studies), 120, how)
+    assert any("- mnist-cnn  " in row for row in drawn)
+    assert any("│ w r1 mnist-cnn --batch-size 32" in row for row in drawn)
+    same = tuple(replace(run, command="mnist-cnn --steps 9") for run in PAIR)
+    drawn = text(Listed(same, LISTED.studies), 120, how)
+    assert any("- mnist-cnn --steps 9 " in row for row in drawn)
+    assert any("│ w r1   " in row for row in drawn)
 
 
 def test_the_foot_tells_note_tags_and_sentences_in_the_lines_there_are() -> None:
@@ -180,11 +277,11 @@ def test_a_study_started_with_its_first_run_and_took_until_the_last_one_ended() 
     (item,) = (item for item in arranged(LISTED, ListOptions()) if item.entry is None)
     assert first_start(item) == "2026-01-02T03:04:05+00:00"
     # The second run starts 5:55 after the first and takes 1:30.
-    assert took(item) == 5 * 60 + 55 + 90
+    assert elapsed(item) == 5 * 60 + 55 + 90
     unread = replace(PAIR[1], started="", seconds=None)
     broken = Item(study=item.study, runs=(PAIR[0], unread), every=(PAIR[0], unread))
-    assert first_start(broken) == PAIR[0].started and took(broken) == 90
-    assert took(replace(broken, every=(unread,))) is None
+    assert first_start(broken) == PAIR[0].started and elapsed(broken) == 90
+    assert elapsed(replace(broken, every=(unread,))) is None
 
 
 @pytest.mark.parametrize("state", ["failed", "killed", "lost", "unreadable"])

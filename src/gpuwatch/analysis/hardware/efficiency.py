@@ -7,20 +7,17 @@ from typing import Any
 
 from gpuwatch.analysis.hardware.ceilings import (
     BANDWIDTH,
-    PEAK,
-    UNKNOWN_GPUS,
     Ceiling,
     ceilings_of,
     data_type_of,
     devices_of_run,
     every_ceiling_of,
-    gpus_unknown,
-    peaks_of,
 )
 from gpuwatch.analysis.hardware.conditions import clocks_of, held_down, shared
 from gpuwatch.analysis.hardware.crosscheck import Finding, Means, findings_of
 from gpuwatch.analysis.hardware.energy import COUNTER, CPU_POWER, POWER, Energy, energy_of
 from gpuwatch.analysis.hardware.limits import limit_of
+from gpuwatch.analysis.hardware.mfu import mfu_of
 from gpuwatch.analysis.hardware.points import Rates
 from gpuwatch.analysis.hardware.profile import Counters
 from gpuwatch.analysis.hardware.program import Program
@@ -31,7 +28,6 @@ from gpuwatch.analysis.samples.channels import Samples
 from gpuwatch.analysis.samples.cpu_time import cpu_shares, logical_cores
 from gpuwatch.analysis.samples.window import Window
 from gpuwatch.analysis.statistics.description import Statistic
-from gpuwatch.core import units
 from gpuwatch.core.lazy_dataclass import dataclass
 from gpuwatch.core.metrics import Method
 from gpuwatch.core.models import JSON, mapping
@@ -115,7 +111,6 @@ def efficiency_of(
     of_run = devices_of_run(meta, devices)
     gpus = tuple(device for device in of_run if device.kind == "gpu")
     ids = [gpu.id for gpu in gpus]
-    unknown_gpus = gpus_unknown(devices)
     steady = window.kind == "timed steps"
     steps = work.count if steady else None
     data_type = data_type_of(run)
@@ -154,7 +149,7 @@ def efficiency_of(
         data_type=data_type,
         flop_rate=flop,
         flop_shares=_shares(flop.value, every.get(data_type or "", ())),
-        mfu=unknown("1", UNKNOWN_GPUS) if unknown_gpus else _mfu(flop, data_type, gpus, every),
+        mfu=mfu_of(flop, meta, devices),
         bytes_rate=size,
         bytes_shares=_shares(size.value, every.get(BANDWIDTH, ())),
         bandwidth=traffic.rate,
@@ -194,30 +189,6 @@ def _shares(value: float | None, ceilings: Sequence[Ceiling]) -> tuple[Share, ..
     if value is None:
         return ()
     return tuple(Share(value / ceiling.value, ceiling) for ceiling in ceilings)
-
-
-def _mfu(
-    flop: MeasuredValue,
-    data_type: str | None,
-    gpus: Sequence[DeviceRow],
-    every: Mapping[str, Sequence[Ceiling]],
-) -> MeasuredValue:
-    if flop.value is None:
-        return unknown("1", flop.reason or "no FLOP/s are known")
-    if not gpus:
-        return unknown("1", "a CPU's peak is not known: see the share of the measured product")
-    if data_type is None:
-        return unknown("1", "the workload did not report a data type whose peak is known")
-    peak = next((ceiling for ceiling in every.get(data_type, ()) if ceiling.kind == PEAK), None)
-    if peak is None:
-        peaks = (peaks_of(gpu).get(data_type) for gpu in gpus)
-        reason = next((peak_.reason for peak_ in peaks if peak_ and peak_.reason), None)
-        return unknown("1", reason or f"the {data_type} peak of this GPU is not known")
-    source = (
-        f"model FLOP (forward and backward) per second over the {peak.text}, "
-        f"{units.si(peak.value, peak.unit)} ({peak.source})"
-    )
-    return MeasuredValue(flop.value / peak.value, "1", Method.COUNTED, source)
 
 
 def _intensity(roofline: Roofline) -> MeasuredValue:

@@ -3,15 +3,22 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime, timezone
 from pathlib import Path
 
+from gpuwatch.analysis.hardware.mfu import mfu_of
+from gpuwatch.analysis.measured_value import MeasuredValue, unknown
+from gpuwatch.analysis.samples.rates import flop_of, mean_rate
 from gpuwatch.analysis.samples.step_lines import median_step, throughput
+from gpuwatch.analysis.summary.command import command_of
+from gpuwatch.analysis.summary.failure import in_few_words
+from gpuwatch.core.metrics import Method
 from gpuwatch.core.models import JSON, mapping, number
 from gpuwatch.core.text import clean
 from gpuwatch.session.reading.reader import SessionReader
 from gpuwatch.session.reading.status import State, status
+from gpuwatch.session.rows import DeviceRow, StepRow
 from gpuwatch.session.study.plan import read
 
 FIRST_STEP_LINES = 2000
@@ -21,7 +28,8 @@ _LAST_LINES, _LAST_LOOKED_AT = 20, 1000
 
 
 def listing(reader: SessionReader, *, speed: bool = True) -> dict[str, JSON]:
-    """Identity, status and, with ``speed``, the speed over at most the first 2,000 step lines."""
+    """Identity, status, peak of GPU memory and, with ``speed``, speed and MFU over at most the
+    first 2,000 step lines."""
     meta = reader.meta()
     session, clock = mapping(meta.get("session")), mapping(meta.get("clock"))
     state = status(meta, reader.path)
@@ -31,6 +39,10 @@ def listing(reader: SessionReader, *, speed: bool = True) -> dict[str, JSON]:
         ended = last[1]
     rows = reader.steps(limit=FIRST_STEP_LINES) if speed else []
     timed = [row for row in rows if not row.warmup]
+    devices, workload = reader.devices(), mapping(meta.get("workload"))
+    peak = _peak_gpu_memory(reader, workload, devices)
+    reason = _reason(reader, meta, state.state)
+    out_of_memory = mapping(meta.get("result")).get("out_of_memory") is True
     unix = clock.get("unix_ns")
     started = (
         datetime.fromtimestamp(unix / 1e9, tz=timezone.utc).isoformat(timespec="seconds")
@@ -42,16 +54,47 @@ def listing(reader: SessionReader, *, speed: bool = True) -> dict[str, JSON]:
         "path": str(reader.path),
         "status": state.state.value,
         "status_text": state.text,
-        "reason": _reason(reader, meta, state.state),
-        "workload": str(mapping(meta.get("workload")).get("name", "")),
+        "reason": reason,
+        "failure": in_few_words(state, reason, out_of_memory=out_of_memory),
+        "workload": str(workload.get("name", "")),
+        "command": command_of(workload),
         "environment": str(mapping(meta.get("environment")).get("label", "")),
         "started": started,
         "seconds": _finite(None if ended is None else ended / 1e9),
         "steps": reader.step_count(),
         "step_median_seconds": _finite(median_step(timed)),
         "samples_per_second": _finite(throughput(timed)),
+        "mfu": _finite(_mfu(meta, devices, timed)),
+        "peak_gpu_memory_bytes": _finite(peak.value),
+        "peak_gpu_memory_method": peak.method.value,
         "study": reader.path.parent.name,
     }
+
+
+def _mfu(
+    meta: Mapping[str, JSON], devices: Sequence[DeviceRow], timed: Sequence[StepRow]
+) -> float | None:
+    rate = mean_rate(timed, flop_of(mapping(meta.get("count"))))
+    if rate is None:
+        return None
+    return mfu_of(MeasuredValue(rate, "FLOP/s", Method.COUNTED, "step lines"), meta, devices).value
+
+
+def _peak_gpu_memory(
+    reader: SessionReader, workload: Mapping[str, JSON], devices: Sequence[DeviceRow]
+) -> MeasuredValue:
+    """What the run's processes held at most, on all its GPUs together; where the driver does not
+    tell, at most what was in use there by anyone."""
+    gpus = [device.id for device in devices if device.kind == "gpu" and device.used]
+    if not gpus or workload.get("kind") == "machine":
+        return unknown("By", "no run used a GPU")
+    own = reader.highest("process.gpu.memory.usage", ["workload"]).get("workload")
+    if own:
+        return MeasuredValue(own, "By", Method.MEASURED, "NVML's process lists")
+    used = reader.highest("hw.gpu.memory.usage", gpus)
+    if len(used) < len(gpus):
+        return unknown("By", "the memory of a GPU of the run was not sampled")
+    return MeasuredValue(sum(used.values()), "By", Method.BOUND, "memory in use on its GPUs")
 
 
 def _reason(reader: SessionReader, meta: Mapping[str, JSON], state: State) -> str:

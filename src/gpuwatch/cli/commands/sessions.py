@@ -20,6 +20,7 @@ from gpuwatch.cli.selection.session_index import Listed, listed
 from gpuwatch.core import units
 from gpuwatch.core.errors import StorageError
 from gpuwatch.core.json_schema import JSON_SCHEMA
+from gpuwatch.core.metrics import Method
 from gpuwatch.core.models import JSON
 from gpuwatch.core.text import clean, document
 
@@ -87,43 +88,50 @@ def _table(listing: Listed, columns: int, *, runs: bool, paths: bool) -> str:
         _study_line(studies[path], of_path) if path in studies else _session_line(of_path[0])
         for path, of_path in sessions.items()
     ]
-    head, cells = list(_HEAD), rows
-    if not any(row[_TAGS] for row in rows):
-        head, cells = _without_tags(head), [_without_tags(row) for row in rows]
+    head = [name for name in _HEAD if name not in _OPTIONAL or any(row[name] for row in rows)]
     if paths:
         head.append("file")
-        cells = [[*row, shell(path)] for row, path in zip(cells, sessions, strict=True)]
-        return table(head, cells, left=len(head))
-    for longest in _LONGEST:
-        cut = [[*(_cut(cell, longest) for cell in row[:-1]), row[-1]] for row in cells]
-        lines = table(head, cut, left=len(head)).splitlines()
-        if lines[0].index(head[-1]) + _RESULT <= columns:
+        rows = [{**row, "file": shell(path)} for row, path in zip(rows, sessions, strict=True)]
+        return table(head, [[row[name] for name in head] for row in rows], left=len(head))
+    few = [name for name in head if name not in _FIGURES]
+    least = [name for name in few if name != "started"]
+    for shown, longest in (
+        *((head, 28), (head, 20), (few, 28), (few, 20), (few, 16)),
+        *((least, 20), (least, 12)),
+    ):
+        cut = [[*(_cut(row[name], longest) for name in shown[:-1]), row[shown[-1]]] for row in rows]
+        lines = table(shown, cut, left=len(shown)).splitlines()
+        if lines[0].index(shown[-1]) + _RESULT <= columns:
             break
     return "\n".join(_cut(line, columns) for line in lines)
 
 
 _HEAD = (
-    *("session", "status", "workload", "env", "tags"),
-    *("started", "took", "result"),
+    *("session", "status", "command", "env", "tags", "started", "elapsed"),
+    *("MFU", "peak mem", "result"),
 )
-_LONGEST = (28, 20, 16, 12)
-"""Columns of a cell, from the most to the least."""
+_FIGURES = ("MFU", "peak mem")
+"""Columns that go where there is no room."""
+_OPTIONAL = ("tags", *_FIGURES)
+"""Columns that only some lists have."""
+_LONGEST = 28
+"""Columns of a cell."""
 _RESULT = 12
 """Columns that the last cell needs at least."""
-_TAGS = _HEAD.index("tags")
 
 
-def _without_tags(cells: list[str]) -> list[str]:
-    return [*cells[:_TAGS], *cells[_TAGS + 1 :]]
+def _session_line(row: dict[str, JSON]) -> dict[str, str]:
+    step, peak = row["step_median_seconds"], row["peak_gpu_memory_bytes"]
+    bound = "at most" if row["peak_gpu_memory_method"] == Method.BOUND.value else None
+    result = row["failure"] or ("" if step is None else f"{units.quantity(step, 's')}/step")
+    return {
+        **_line(row, row["id"][:8], row["status"], [row], result),
+        "MFU": "" if row["mfu"] is None else units.percent(row["mfu"]),
+        "peak mem": "" if peak is None else units.bounded(units.binary(peak), bound),
+    }
 
 
-def _session_line(row: dict[str, JSON]) -> list[str]:
-    step = row["step_median_seconds"]
-    result = row["reason"] if step is None else f"{units.quantity(step, 's')}/step"
-    return _line(row, row["id"][:8], row["status"], [row], result or "")
-
-
-def _study_line(study: dict[str, JSON], rows: list[dict[str, JSON]]) -> list[str]:
+def _study_line(study: dict[str, JSON], rows: list[dict[str, JSON]]) -> dict[str, str]:
     counts = Counter(row["status"] for row in rows)
     states = ", ".join(f"{count} {status}" for status, count in counts.items())
     if study["runs"] > len(rows):
@@ -134,17 +142,22 @@ def _study_line(study: dict[str, JSON], rows: list[dict[str, JSON]]) -> list[str
 
 def _line(
     labels: dict[str, JSON], name: str, status: str, rows: list[dict[str, JSON]], result: str
-) -> list[str]:
+) -> dict[str, str]:
     """The cells of a line for ``rows``, in the order of their starts; ``labels`` has the tags, and
     the name that was given with ``gpuwatch rename``."""
     seconds = [row["seconds"] for row in rows if row["seconds"] is not None]
-    cells = (
-        *(labels["name"] or name, status),
-        *(_several(rows, "workload"), _several(rows, "environment"), " ".join(labels["tags"])),
-        _started(rows[0]["started"]),
-        units.clock_time(sum(seconds)) if seconds else "",
-    )
-    return [*(_cut(clean(cell), _LONGEST[0]) for cell in cells), clean(result, 200)]
+    commands = _several(rows, "command")
+    cells = {
+        "session": labels["name"] or name,
+        "status": status,
+        "command": commands[0] if len(commands) == 1 else ", ".join(_several(rows, "workload")),
+        "env": ", ".join(_several(rows, "environment")),
+        "tags": " ".join(labels["tags"]),
+        "started": _started(rows[0]["started"]),
+        "elapsed": units.clock_time(sum(seconds)) if seconds else "",
+    }
+    cut = {key: _cut(clean(cell), _LONGEST) for key, cell in cells.items()}
+    return {**cut, "MFU": "", "peak mem": "", "result": clean(result, 200)}
 
 
 def _cut(text: str, longest: int) -> str:
@@ -161,5 +174,5 @@ def _started(text: str) -> str:
     return started.strftime("%m-%d %H:%M" if this_year else "%Y-%m-%d")
 
 
-def _several(rows: list[dict[str, JSON]], key: str) -> str:
-    return ", ".join(dict.fromkeys(row[key] for row in rows if row[key]))
+def _several(rows: list[dict[str, JSON]], key: str) -> list[str]:
+    return list(dict.fromkeys(row[key] for row in rows if row[key]))

@@ -16,6 +16,7 @@ from gpuwatch import __version__
 from gpuwatch.core import output, paths
 from gpuwatch.core.errors import GpuwatchError, StorageError
 from gpuwatch.core.lazy_dataclass import dataclass
+from gpuwatch.core.metrics import Method
 from gpuwatch.core.models import JSON
 from gpuwatch.session.study.label import NONE, Label
 from gpuwatch.session.study.labels import LABELS, read_with_problem
@@ -26,10 +27,14 @@ _LARGEST = 64 << 20
 _SAVE_SECONDS = 5.0
 _OVER = frozenset({"finished", "failed", "killed", "stopped"})
 _TEXTS = (
-    *("id", "path", "status", "status_text", "reason"),
-    *("workload", "environment", "started", "study"),
+    *("id", "path", "status", "status_text", "reason", "failure"),
+    *("workload", "command", "environment", "started", "study", "peak_gpu_memory_method"),
 )
-_NUMBERS = ("seconds", "steps", "step_median_seconds", "samples_per_second")
+_NUMBERS = (
+    *("seconds", "steps", "step_median_seconds", "samples_per_second"),
+    *("mfu", "peak_gpu_memory_bytes"),
+)
+_VERSION = [2, __version__]
 
 
 @dataclass(frozen=True)
@@ -125,6 +130,7 @@ def session_row(path: Path) -> dict[str, JSON]:
             "status": "unreadable",
             "status_text": str(error),
             "study": path.parent.name,
+            "peak_gpu_memory_method": Method.UNAVAILABLE.value,
         }
 
 
@@ -183,7 +189,7 @@ class _Cache:
             content = paths.read_regular(self._file, _LARGEST)
             if len(content) <= _LARGEST:
                 cache = json.loads(content)
-                if cache["version"] == [1, __version__]:
+                if cache["version"] == _VERSION:
                     return {
                         str(path): (mark, value)
                         for path, (mark, value) in cache["files"].items()
@@ -196,7 +202,7 @@ class _Cache:
         if not self._changed:
             return
         kept = {path: known for path, known in self._known.items() if os.path.exists(path)}
-        text = json.dumps({"version": [1, __version__], "files": kept}, separators=(",", ":"))
+        text = json.dumps({"version": _VERSION, "files": kept}, separators=(",", ":"))
         with contextlib.suppress(OSError, StorageError):
             paths.private_folder(self._file.parent)
             output.write_text(self._file, text)

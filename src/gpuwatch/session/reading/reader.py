@@ -35,6 +35,7 @@ from gpuwatch.session.rows import (
     StepRow,
     columns_of,
 )
+from gpuwatch.session.schema import TIER_STATS
 
 CHUNK = 5000
 """Rows per read, so that a reader never blocks the writer for long."""
@@ -44,6 +45,8 @@ _GROWING = ("step", "log", "event", "change", *_OF_PROCESSES)
 """Tables with numbered rows that never change; the last two exist since schema 2."""
 
 _LONGEST_TEXT = 64 * 1024
+_NEWEST_TICKS = 2000
+"""More than a bucket of the tier has at 100 Hz."""
 
 
 class SessionReader(BulkReads):
@@ -256,6 +259,30 @@ class SessionReader(BulkReads):
                 (stat, self.bucket_rows(len(channels))),
             )
         ]
+
+    def highest(self, metric: str, devices: Sequence[str]) -> dict[str, float]:
+        """The highest value of ``metric`` by device, of those of ``devices`` where one is known.
+
+        From the tier and from the newest ticks, which the tier may lack.
+        """
+        marks = ", ".join("?" for _ in devices)
+        found = self._rows(
+            f"SELECT device, id FROM channel WHERE metric = ? AND device IN ({marks})",  # noqa: S608
+            (metric, *devices),
+        )
+        if not found:
+            return {}
+        maxima = ", ".join(f"max(c{int(id_)})" for _, id_ in found)
+        of_tier = f"SELECT {maxima} FROM tier WHERE stat = ?"  # noqa: S608
+        of_ticks = f"SELECT {maxima} FROM tick WHERE n > (SELECT max(n) FROM tick) - ?"  # noqa: S608
+        (stored,) = self._rows(of_tier, (TIER_STATS.index("max"),))
+        (newest,) = self._rows(of_ticks, (_NEWEST_TICKS,))
+        known: dict[str, float] = {}
+        for (device, _), *values in zip(found, stored, newest, strict=True):
+            numbers = [value for each in values if (value := number(each)) is not None]
+            if numbers:
+                known[str(device)] = max(numbers)
+        return known
 
     def steps(self, after: int = -1, limit: int = CHUNK) -> list[StepRow]:
         """Step lines with ``n > after`` in order; fewer than ``limit`` if they are long."""

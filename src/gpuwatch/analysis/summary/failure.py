@@ -1,0 +1,55 @@
+"""Why a run failed, in few words."""
+
+from __future__ import annotations
+
+import re
+
+from gpuwatch.session.reading.status import State, Status, signal_name
+
+_OUT_OF_MEMORY = re.compile(
+    r"(\w+ out of memory)\. Tried to allocate ([\d.]+ ?[KMGTP]?i?B)\b", re.IGNORECASE
+)
+"""As torch says it, for CUDA, HIP and XPU."""
+_CLASS_PATH = re.compile(r"^(?:[A-Za-z_]\w*\.)+(?=[A-Z]\w*:)")
+_CLASS = re.compile(r"^[A-Z]\w*: ")
+_NEXT_SENTENCE = re.compile(r"\.\s+(?=[A-Z])")
+_SIGNALS = {
+    "SIGABRT": "aborted",
+    "SIGBUS": "bus error",
+    "SIGFPE": "arithmetic error",
+    "SIGHUP": "hung up",
+    "SIGILL": "illegal instruction",
+    "SIGINT": "interrupted",
+    "SIGKILL": "killed",
+    "SIGSEGV": "segmentation fault",
+    "SIGTERM": "terminated",
+}
+
+
+def in_few_words(status: Status, reason: str, *, out_of_memory: bool = False) -> str:
+    """Of a run that failed or was killed: ``CUDA out of memory (tried 20.00 GiB)``, ``exit code 1:
+    ModuleNotFoundError: No module named 'x'``, ``segmentation fault (SIGSEGV)``; else empty.
+
+    ``reason`` is what it reported, or its last line on standard error; ``out_of_memory``: the
+    kernel ended it for want of memory.
+    """
+    if status.state not in (State.FAILED, State.KILLED):
+        return ""
+    if found := _OUT_OF_MEMORY.search(reason):
+        return f"{found[1]} (tried {found[2]})"
+    if status.state is State.KILLED and status.exit_code is not None:
+        name = signal_name(status.exit_code - 128)
+        words = _SIGNALS.get(name, "ended")
+        return f"{'out of memory, ' if out_of_memory else ''}{words} ({name})"
+    if status.exit_code is None:
+        return first_sentence(status.text)
+    cause = first_sentence(_CLASS_PATH.sub("", reason.strip()))
+    if "out of memory" in cause.lower():
+        return _CLASS.sub("", cause)
+    ended = f"exit code {status.exit_code}{', out of memory' if out_of_memory else ''}"
+    return f"{ended}: {cause}" if cause else ended
+
+
+def first_sentence(text: str) -> str:
+    """``text`` up to its first full stop, without that."""
+    return _NEXT_SENTENCE.split(text, maxsplit=1)[0].rstrip(".")

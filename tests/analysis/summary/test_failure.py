@@ -1,0 +1,74 @@
+"""Why a run failed, in few words."""
+
+from __future__ import annotations
+
+import signal
+
+import pytest
+
+from gpuwatch.analysis.summary.failure import in_few_words
+from gpuwatch.session.reading.status import State, Status
+
+FAILED = Status(State.FAILED, "exit code 1", 1)
+MEMORY = (
+    "CUDA out of memory. Tried to allocate 20.00 GiB. GPU 0 has a total capacity of 79.11 GiB of "
+    "which 18.20 GiB is free."
+)
+
+
+@pytest.mark.parametrize(
+    "reason",
+    [
+        f"torch.OutOfMemoryError: {MEMORY}",
+        f"torch.cuda.OutOfMemoryError: {MEMORY}",
+        f"RuntimeError: {MEMORY}",
+        f"out of memory: {MEMORY}",
+        "CUDA out of memory. Tried to allocate 20.00 GiB (GPU 0; 79.11 GiB total capacity)",
+    ],
+)
+def test_of_a_gpus_memory_it_says_what_was_tried(reason: str) -> None:
+    assert in_few_words(FAILED, reason) == "CUDA out of memory (tried 20.00 GiB)"
+
+
+@pytest.mark.parametrize(
+    ("reason", "told"),
+    [
+        ("ModuleNotFoundError: No module named 'x'",
+         "exit code 1: ModuleNotFoundError: No module named 'x'"),
+        ("torch.distributed.DistBackendError: NCCL error. See the log. Now.",
+         "exit code 1: DistBackendError: NCCL error"),
+        ("FileNotFoundError: [Errno 2] No such file or directory: 'a.b'",
+         "exit code 1: FileNotFoundError: [Errno 2] No such file or directory: 'a.b'"),
+        ("RuntimeError: CUDA error: out of memory", "CUDA error: out of memory"),
+        ("the data is not there", "exit code 1: the data is not there"),
+        ("", "exit code 1"),
+    ],
+)  # fmt: skip
+def test_otherwise_it_is_the_exit_code_with_the_first_sentence(reason: str, told: str) -> None:
+    assert in_few_words(FAILED, reason) == told
+
+
+@pytest.mark.parametrize(
+    ("number", "told"),
+    [
+        (signal.SIGSEGV, "segmentation fault (SIGSEGV)"),
+        (signal.SIGABRT, "aborted (SIGABRT)"),
+        (signal.SIGTERM, "terminated (SIGTERM)"),
+        (37, "ended (signal 37)"),
+    ],
+)
+def test_a_signal_is_said_in_words(number: int, told: str) -> None:
+    assert in_few_words(Status(State.KILLED, "ended by it", 128 + number), "45 %") == told
+
+
+def test_the_kernels_want_of_memory_is_said_too() -> None:
+    killed = Status(State.KILLED, "ended by SIGKILL (out of memory)", 137)
+    assert in_few_words(killed, "", out_of_memory=True) == "out of memory, killed (SIGKILL)"
+    assert in_few_words(FAILED, "", out_of_memory=True) == "exit code 1, out of memory"
+
+
+def test_a_run_that_could_not_be_started_says_so_and_a_good_one_nothing() -> None:
+    never = Status(State.FAILED, "could not be started: no such image. Pull it.", None)
+    assert in_few_words(never, "") == "could not be started: no such image"
+    assert in_few_words(Status(State.FINISHED, "finished", 0), MEMORY) == ""
+    assert in_few_words(Status(State.LOST, "the end was not seen", None), MEMORY) == ""

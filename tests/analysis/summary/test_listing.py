@@ -1,0 +1,78 @@
+"""A session's row in the list: read cheaply, and with the figures of ``gpuwatch show``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gpuwatch.analysis.summary.listing import listing
+from gpuwatch.session.reading.reader import SessionReader
+from tests.analysis.sessions import CPU, GPU, OTHER_GPU, record, summary
+
+GIB = 1024**3
+OWN, IN_USE = "process.gpu.memory.usage", "hw.gpu.memory.usage"
+
+
+def listed(path: Path) -> dict[str, Any]:
+    with SessionReader(path) as reader:
+        return listing(reader)
+
+
+@pytest.mark.parametrize("devices", [(GPU, CPU), (GPU, OTHER_GPU, CPU)])
+def test_mfu_is_that_of_show(tmp_path: Path, devices: Any) -> None:
+    path = tmp_path / "a.gpuwatch"
+    shown = summary(path, devices=devices).efficiency.mfu.value
+    assert shown is not None and 0 < shown < 1
+    assert listed(path)["mfu"] == pytest.approx(shown)
+
+
+def test_mfu_is_unknown_without_a_count_a_data_type_or_a_gpu(tmp_path: Path) -> None:
+    uncounted = record(tmp_path / "a.gpuwatch", count={"flop_per_step": None})
+    untyped = record(tmp_path / "b.gpuwatch", run={"dtype": None})
+    on_cpu = record(tmp_path / "c.gpuwatch", devices=(CPU,), run={"device": "cpu"})
+    assert [listed(path)["mfu"] for path in (uncounted, untyped, on_cpu)] == [None] * 3
+
+
+def test_peak_memory_is_what_the_runs_processes_held_at_most(tmp_path: Path) -> None:
+    gauges = {
+        ("workload", OWN): [None, 1.0 * GIB, 3.0 * GIB, 2.0 * GIB],
+        ("gpu0", IN_USE): 70.0 * GIB,
+    }
+    found = listed(record(tmp_path / "a.gpuwatch", gauges=gauges))
+    assert found["peak_gpu_memory_bytes"] == 3 * GIB
+    assert found["peak_gpu_memory_method"] == "measured"
+
+
+def test_peak_memory_of_a_long_session_is_read_from_its_tier(tmp_path: Path) -> None:
+    held = [9.0 * GIB, *[1.0 * GIB] * 9999]
+    path = record(tmp_path / "a.gpuwatch", gauges={("workload", OWN): held}, interval=0.005)
+    with SessionReader(path) as reader:
+        last = reader.last_tick()
+        assert last is not None and last[0] > 2000
+    assert listed(path)["peak_gpu_memory_bytes"] == 9 * GIB
+
+
+@pytest.mark.parametrize("own", [None, 0.0])
+def test_where_the_driver_does_not_tell_it_is_at_most_what_was_in_use(
+    tmp_path: Path, own: float | None
+) -> None:
+    gauges = {
+        ("workload", OWN): own,
+        ("gpu0", IN_USE): [5.0 * GIB, 7.0 * GIB],
+        ("gpu1", IN_USE): 2.0 * GIB,
+    }
+    path = record(tmp_path / "a.gpuwatch", devices=(GPU, OTHER_GPU, CPU), gauges=gauges)
+    found = listed(path)
+    assert found["peak_gpu_memory_bytes"] == 9 * GIB
+    assert found["peak_gpu_memory_method"] == "bound"
+
+
+def test_peak_memory_is_unknown_without_a_gpu_or_a_sample(tmp_path: Path) -> None:
+    on_cpu = record(tmp_path / "a.gpuwatch", devices=(CPU,), gauges={("workload", OWN): 0.0})
+    unsampled = record(tmp_path / "b.gpuwatch", gauges={("gpu0", IN_USE): None})
+    for path in (on_cpu, unsampled):
+        found = listed(path)
+        assert found["peak_gpu_memory_bytes"] is None
+        assert found["peak_gpu_memory_method"] == "unavailable"
