@@ -26,6 +26,8 @@ class GpuUse:
     """Why one of the two is unknown."""
     graphics: bool = False
     """A graphics process, not a compute process."""
+    memory_share: float | None = None
+    """Share of the time in which it used the GPU's memory, 0 to 1, over about the last second."""
 
 
 @dataclass(frozen=True)
@@ -65,6 +67,12 @@ class ProcessNow:
     def gpu_share(self) -> float | None:
         """Mean share of the time of its GPUs, 0 to 1; ``None``: unknown, or it uses no GPU."""
         shares = [use.share for use in self.gpus if use.share is not None]
+        return sum(shares) / len(shares) if shares and len(shares) == len(self.gpus) else None
+
+    @property
+    def memory_share(self) -> float | None:
+        """As :attr:`gpu_share`, of the time in which their memory was used."""
+        shares = [use.memory_share for use in self.gpus if use.memory_share is not None]
         return sum(shares) / len(shares) if shares and len(shares) == len(self.gpus) else None
 
 
