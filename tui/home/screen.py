@@ -313,7 +313,7 @@ class HomeScreen(HomeSessions):
         self.paint()
 
     def on_process_table_signal(self, message: ProcessTable.Signal) -> None:
-        self.signal(message.pid)
+        self.signal(message.process)
 
     def action_mark(self) -> None:
         current = self.state.current

@@ -1,0 +1,48 @@
+"""What ``/proc`` tells of a process, and of no other that has its PID."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Iterator
+
+import pytest
+
+from gpuwatch.core.live_process import command_line, command_text
+from gpuwatch.core.processes import start_time
+
+WORDS = (sys.executable, "-c", "import time; time.sleep(600)", "--config", "a b.yaml", "\x1b[2J")
+
+
+@pytest.fixture
+def sleeper() -> Iterator[tuple[int, int]]:
+    """PID and start of a process with such words."""
+    process = subprocess.Popen(WORDS)
+    start = start_time(process.pid)
+    assert start is not None
+    yield process.pid, start
+    process.kill()
+    process.wait()
+
+
+def test_the_command_line_is_whole_and_safe_to_show(sleeper: tuple[int, int]) -> None:
+    words = command_line(*sleeper)
+    assert words == WORDS
+    text = command_text(words)
+    assert text.startswith(
+        f"{sys.executable} -c 'import time; time.sleep(600)' --config 'a b.yaml'"
+    )
+    assert text.isprintable() and "\\x1b[2J" in text
+
+
+def test_nothing_is_told_of_another_process_that_has_the_pid_by_now(
+    sleeper: tuple[int, int],
+) -> None:
+    pid, start = sleeper
+    assert command_line(pid, start + 1) == ()
+    assert command_line(2**22 + 1, start) == ()
+
+
+def test_a_title_that_a_process_gave_itself_is_not_quoted() -> None:
+    assert command_text(["ray::train(step 3)"]) == "ray::train(step 3)"
+    assert command_text(["sh", "-c", "a\nb"]) == "sh -c $'a\\x0ab'"

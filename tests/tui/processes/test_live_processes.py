@@ -1,0 +1,226 @@
+"""Command lines and signals: of processes that run here now, and of no others."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from gpuwatch.core.processes import identify
+from gpuwatch.session.reading.reader import SessionReader
+from gpuwatch.tui.display_options import READ_ONLY, DisplayOptions
+from gpuwatch.tui.feed.collector import Collector
+from gpuwatch.tui.feed.live_processes import LiveProcesses
+from gpuwatch.tui.feed.processes import ProcessNow
+from gpuwatch.tui.feed.view import View
+from gpuwatch.tui.processes.page import MachineProcessScreen
+from gpuwatch.tui.widgets.dialog import Dialog
+from tests.fake_nvml import FakeDriver
+
+from ..conftest import Fake
+from ..harness import live, running, screen_text, shows, until
+from ..process_sessions import Made, add
+from ..sessions import GIB, NS, finished
+
+Make = Callable[..., Path]
+
+SECRET = "--token=correct-horse"
+WORDS = (sys.executable, "-c", "import time; time.sleep(600)", "--config", "7b.yaml", SECRET)
+
+
+@pytest.fixture
+def sleeper() -> Iterator[subprocess.Popen[bytes]]:
+    process = subprocess.Popen(WORDS)
+    yield process
+    process.kill()
+    process.wait()
+
+
+def recorder(**changes: object) -> dict[str, object]:
+    """This process as a session names its recorder."""
+    me = identify(os.getpid())
+    assert me is not None
+    return {**vars(me), **changes}
+
+
+def started(pid: int) -> float:
+    """Start in seconds of the monotonic clock: session time of a session that began at 0."""
+    found = identify(pid)
+    assert found is not None
+    slept = time.clock_gettime(time.CLOCK_BOOTTIME) - time.monotonic()
+    return found.start_time / os.sysconf("SC_CLK_TCK") - slept
+
+
+def made(process: subprocess.Popen[bytes], **changes: float) -> Made:
+    """The process as a recorder notes it, at second 80 of the session."""
+    return Made(process.pid, "python -c", started=changes.get("started", started(process.pid)))
+
+
+def found(path: Path) -> ProcessNow:
+    """The process in the newest snapshot."""
+    with SessionReader(path) as reader:
+        collector = Collector(reader)
+        collector.update()
+        (process,) = collector.snapshot(View()).processes
+    return process
+
+
+def test_the_whole_command_line_of_a_live_process_is_known(
+    session: Make, sleeper: subprocess.Popen[bytes]
+) -> None:
+    process = found(add(session(), made(sleeper)))
+    assert process.command is not None and process.command.endswith(f"--config 7b.yaml {SECRET}")
+    identified = identify(sleeper.pid)
+    assert identified is not None and process.start == identified.start_time
+
+
+def test_a_process_that_has_the_pid_of_a_recorded_one_is_not_shown_for_it(
+    session: Make, sleeper: subprocess.Popen[bytes]
+) -> None:
+    earlier = started(sleeper.pid) - 2
+    process = found(add(session(), made(sleeper, started=earlier)))
+    assert (process.command, process.start, process.name) == (None, None, "python -c")
+
+
+ELSEWHERE = [
+    {"recorder": {"host": "elsewhere", "machine": "1", "boot_id": "another"}},
+    {"recorder": {"pid_namespace": 1}},
+    {"recorder": {"boot_id": "before the restart"}},
+    {"result": {"code": 0, "t": 90 * NS}},
+]
+
+
+@pytest.mark.parametrize("where", ELSEWHERE, ids=["host", "namespace", "boot", "finished"])
+def test_of_a_recording_from_elsewhere_or_that_is_over_nothing_is_read(
+    session: Make, sleeper: subprocess.Popen[bytes], where: dict[str, dict[str, object]]
+) -> None:
+    meta: dict[str, object] = {**where}
+    if "recorder" in where:
+        meta["recorder"] = recorder(**where["recorder"])
+    process = found(add(session(meta=meta), made(sleeper)))
+    assert (process.command, process.start) == (None, None)
+
+
+def test_a_command_line_is_read_once_and_again_when_the_process_is_described_anew(
+    session: Make, sleeper: subprocess.Popen[bytes], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = add(session(), made(sleeper))
+    process = replace(found(path), start=None, command=None)
+    with SessionReader(path) as reader:
+        meta = reader.meta()
+    asked: list[int] = []
+
+    def read(pid: int, start: int) -> tuple[str, ...]:
+        asked.append(pid)
+        return ("a", "b")
+
+    monkeypatch.setattr("gpuwatch.tui.feed.live_processes.command_line", read)
+    processes = LiveProcesses()
+    for _ in range(3):
+        (told,) = processes.find([process], meta)
+    assert told.command == "a b" and asked == [sleeper.pid]
+    processes.find([replace(process, name="renamed")], meta)
+    assert len(asked) == 2
+
+
+async def test_the_live_screen_and_its_page_show_it_and_the_page_in_full(
+    session: Make, sleeper: subprocess.Popen[bytes]
+) -> None:
+    path = add(session(), made(sleeper))
+    async with live(path, (80, 60)) as (app, pilot):
+        await shows(pilot, f"  {sys.executable[:8]}")
+        await pilot.press("p")
+        await shows(pilot, SECRET)
+        lines = screen_text(app).splitlines()
+        (row,) = [line for line in lines if line.startswith(" run 0")]
+        assert row.endswith("…") and SECRET not in row
+    assert SECRET.encode() not in path.read_bytes()
+
+
+async def test_in_the_past_and_of_a_run_that_is_over_there_is_the_name_and_no_signal(
+    session: Make, sleeper: subprocess.Popen[bytes]
+) -> None:
+    over = add(session(meta=finished()), made(sleeper))
+    async with live(over, (120, 40)) as (app, pilot):
+        await pilot.press("p")
+        await shows(pilot, f" {sleeper.pid} python -c")
+        assert "k signal" not in screen_text(app) and SECRET not in screen_text(app)
+    path = add(session("02-bare"), made(sleeper))
+    async with live(path, (120, 40)) as (app, pilot):
+        await pilot.press("p")
+        await shows(pilot, "k signal")
+        await pilot.press("escape", "left", "p")
+        await until(pilot, lambda: SECRET not in screen_text(app))
+        await pilot.press("k")
+        await pilot.pause()
+        assert "k signal" not in screen_text(app) and not isinstance(app.screen, Dialog)
+
+
+@pytest.mark.parametrize("where", ELSEWHERE[:2], ids=["host", "namespace"])
+async def test_no_signal_is_offered_for_a_process_of_another_host_or_namespace(
+    session: Make, sleeper: subprocess.Popen[bytes], where: dict[str, dict[str, object]]
+) -> None:
+    path = add(session(meta={"recorder": recorder(**where["recorder"])}), made(sleeper))
+    async with live(path, (120, 40)) as (app, pilot):
+        await pilot.press("p")
+        await shows(pilot, f" {sleeper.pid} python -c")
+        await pilot.press("k")
+        await pilot.pause()
+        assert "k signal" not in screen_text(app) and not isinstance(app.screen, Dialog)
+
+
+@pytest.mark.parametrize(
+    ("steps", "number"), [(1, signal.SIGTERM), (2, signal.SIGINT), (3, signal.SIGKILL)]
+)
+async def test_the_page_sends_the_signal_that_is_chosen(
+    fake: Fake,
+    session: Make,
+    sleeper: subprocess.Popen[bytes],
+    steps: int,
+    number: signal.Signals,
+    programs: None,
+) -> None:
+    async with live(add(session(), made(sleeper)), (80, 24)) as (app, pilot):
+        await pilot.press("p")
+        await shows(pilot, SECRET)
+        await pilot.press("k")
+        await until(pilot, lambda: isinstance(app.screen, Dialog))
+        text = screen_text(app)
+        assert all(each in text for each in ("Cancel", "SIGTERM: ", "SIGINT: ", "SIGKILL: "))
+        assert sleeper.poll() is None
+        await pilot.press(*["down"] * steps, "enter")
+        await shows(pilot, f"sent {number.name} to process {sleeper.pid}")
+        assert sleeper.wait(10) == -number or number == signal.SIGINT
+
+
+async def test_who_only_looks_sends_nothing_from_the_page(
+    session: Make, sleeper: subprocess.Popen[bytes]
+) -> None:
+    look = DisplayOptions(read_only=True)
+    async with live(add(session(), made(sleeper)), look=look) as (app, pilot):
+        await pilot.press("p")
+        await shows(pilot, SECRET)
+        await pilot.press("k")
+        await shows(pilot, READ_ONLY)
+        assert not isinstance(app.screen, Dialog)
+
+
+async def test_the_page_of_this_machine_shows_command_lines_of_a_real_recording(
+    tmp_path: Path,
+    sleeper: subprocess.Popen[bytes],
+    monkeypatch: pytest.MonkeyPatch,
+    programs: None,
+) -> None:
+    driver = FakeDriver(tmp_path)
+    driver.processes(0, (sleeper.pid, 3 * GIB, "compute"))
+    for name, value in driver.variables.items():
+        monkeypatch.setenv(name, value)
+    async with running(MachineProcessScreen, (120, 40)) as (_, pilot):
+        await shows(pilot, SECRET)
