@@ -11,7 +11,7 @@ from textual.message import Message
 
 from gpuwatch.tui.feed.processes import ProcessNow
 from gpuwatch.tui.live.rows import rule
-from gpuwatch.tui.processes.acting import MOVING, SIGNAL_TEXT
+from gpuwatch.tui.processes.acting import DETAILS_TEXT, MOVING, SIGNAL_TEXT
 from gpuwatch.tui.processes.rows import ORDER_TEXT, ORDERS, in_order, next_order, table_rows
 from gpuwatch.tui.widgets.canvas import Canvas
 
@@ -20,17 +20,19 @@ class ProcessTable(Canvas, can_focus=True):
     """Rows of processes; drawn every second, so that it is no ``DataTable``."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("enter", "details", "details", tooltip=DETAILS_TEXT),
         Binding("k", "signal", "signal", tooltip=SIGNAL_TEXT),
         Binding("o", "order", "sort", tooltip=ORDER_TEXT),
         *MOVING,
     ]
 
-    class Signal(Message):
-        """A signal is wanted for a process: a screen's ``on_process_table_signal`` handles it."""
+    class Wanted(Message):
+        """Something is wanted with a process: ``on_process_table_wanted`` of a screen does it."""
 
-        def __init__(self, process: ProcessNow) -> None:
+        def __init__(self, process: ProcessNow, what: str) -> None:
+            """``what``: ``signal`` or ``details``."""
             super().__init__()
-            self.process = process
+            self.process, self.what = process, what
 
     def __init__(self, *, ascii: bool = False) -> None:
         super().__init__(ascii=ascii)
@@ -96,6 +98,8 @@ class ProcessTable(Canvas, can_focus=True):
         if 0 <= at < len(self._processes) and event.y >= 2:
             self._pid = self._processes[at].pid
             self.draw()
+            if event.chain == 2:
+                self.action_details()
 
     def action_move(self, by: int) -> None:
         if self._processes:
@@ -109,7 +113,11 @@ class ProcessTable(Canvas, can_focus=True):
 
     def action_signal(self) -> None:
         if self.selected is not None:
-            self.post_message(self.Signal(self.selected))
+            self.post_message(self.Wanted(self.selected, "signal"))
+
+    def action_details(self) -> None:
+        if self.selected is not None:
+            self.post_message(self.Wanted(self.selected, "details"))
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """A signal is only for what runs here."""

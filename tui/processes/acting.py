@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Sequence
 from functools import partial
 
 from textual.binding import Binding, BindingType
@@ -24,17 +24,33 @@ MOVING: list[BindingType] = [
     Binding("end", "move(1000000)", "last row", show=False),
 ]
 """What selects another process; its action is ``move(rows)``."""
+DETAILS_TEXT = "details: the command line, parent, directory, threads, variables of the process"
 SIGNAL_TEXT = "send a signal to the process: terminate, interrupt or kill, after asking"
-"""What the key for it does."""
+"""What the keys for it do."""
 _LONGEST_COMMAND = 600
 
 
 class ProcessActs(CanvasScreen):
-    """Sends a signal to a process."""
+    """Shows all of a process, and sends it a signal."""
 
     @abstractmethod
     def say(self, message: str) -> None:
         """A word in the foot."""
+
+    @abstractmethod
+    def processes_now(self) -> Sequence[ProcessNow]:
+        """As last recorded."""
+
+    def details(self, process: ProcessNow) -> None:
+        """All that is known of one process, over this screen."""
+        from gpuwatch.tui.processes.details import DetailsScreen
+
+        def latest() -> ProcessNow | None:
+            found = (each for each in self.processes_now() if each.pid == process.pid)
+            return next((each for each in found if each.start == process.start), None)
+
+        read_only = self.gpuwatch.look.read_only
+        self.app.push_screen(DetailsScreen(process, latest, read_only=read_only))
 
     @property
     def may_ask(self) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import ClassVar
 
 from textual.binding import Binding, BindingType
@@ -14,7 +14,7 @@ from gpuwatch.tui.feed.hardware.devices_now import DevicesNow
 from gpuwatch.tui.feed.processes import ProcessNow, may_be_truncated
 from gpuwatch.tui.feed.snapshot import Snapshot
 from gpuwatch.tui.live.head_rows import title_row, warning_rows
-from gpuwatch.tui.processes.acting import MOVING, SIGNAL_TEXT, ProcessActs
+from gpuwatch.tui.processes.acting import DETAILS_TEXT, MOVING, SIGNAL_TEXT, ProcessActs
 from gpuwatch.tui.processes.rows import (
     ORDER_TEXT,
     ORDERS,
@@ -38,6 +38,7 @@ class ProcessScreen(ProcessActs):
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape,q,p", "close", "back"),
         Binding("o", "order", "sort", tooltip=ORDER_TEXT),
+        Binding("enter", "details", "details", tooltip=DETAILS_TEXT),
         Binding("k", "signal", "signal", tooltip=SIGNAL_TEXT),
         Binding("space", "move(20)", "page down", show=False),
         *MOVING,
@@ -126,11 +127,13 @@ class ProcessScreen(ProcessActs):
         self.paint()
 
     def on_clicked(self, message: Clicked) -> None:
-        """Select the row."""
+        """Select the row; a second click opens it."""
         at = message.y - self._top
         if at >= 0 and self._first + at < len(self._processes):
             self._pid = self._processes[self._first + at].pid
             self.paint()
+            if message.count == 2:
+                self.action_details()
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """A signal is only for what runs here."""
@@ -157,6 +160,14 @@ class ProcessScreen(ProcessActs):
     def action_order(self) -> None:
         self._order = next_order(self._processes, self._order)
         self.paint()
+
+    def processes_now(self) -> Sequence[ProcessNow]:
+        snapshot = self._latest()
+        return () if snapshot is None else snapshot.processes
+
+    def action_details(self) -> None:
+        if self.selected is not None:
+            self.details(self.selected)
 
     def action_signal(self) -> None:
         if self.selected is not None:

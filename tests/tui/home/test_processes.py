@@ -20,6 +20,7 @@ from gpuwatch.tui.feed.processes import GpuUse, ProcessNow
 from gpuwatch.tui.feed.snapshot import Snapshot
 from gpuwatch.tui.home.processes import ProcessTable
 from gpuwatch.tui.home.screen import HomeScreen
+from gpuwatch.tui.processes.details import DetailsScreen
 from gpuwatch.tui.widgets.dialog import Dialog
 
 from ..conftest import Fake
@@ -159,3 +160,15 @@ async def test_the_command_line_is_shown_and_found(
         await pilot.press("slash", *"sleep(600)", "enter")
         await until(pilot, lambda: "ollama" not in screen_text(pilot.app))  # type: ignore[arg-type]
         assert f" {sleeper.pid} " in screen_text(pilot.app)  # type: ignore[arg-type]
+
+
+async def test_enter_shows_all_of_the_selected_process(
+    fake: Fake, sleeper: subprocess.Popen[bytes]
+) -> None:
+    async with home(fake, here(sleeper)) as (screen, _, pilot):
+        await pilot.press("enter")
+        await shows(pilot, "directory ")
+        assert isinstance(pilot.app.screen, DetailsScreen)
+        await shows(pilot, "time.sleep(600)")
+        await pilot.press("escape")
+        await until(pilot, lambda: pilot.app.screen is screen)

@@ -12,15 +12,20 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from rich.table import Table
+from textual.widgets import Static
 
 from gpuwatch.core.processes import identify
 from gpuwatch.session.reading.reader import SessionReader
+from gpuwatch.session.rows import GpuProcessRow, Processes
+from gpuwatch.tui.app import GpuwatchApp
 from gpuwatch.tui.display_options import READ_ONLY, DisplayOptions
 from gpuwatch.tui.feed.collector import Collector
 from gpuwatch.tui.feed.live_processes import LiveProcesses
-from gpuwatch.tui.feed.processes import ProcessNow
+from gpuwatch.tui.feed.processes import ProcessNow, processes_of
 from gpuwatch.tui.feed.view import View
-from gpuwatch.tui.processes.page import MachineProcessScreen
+from gpuwatch.tui.processes.details import DetailsScreen, details
+from gpuwatch.tui.processes.page import MachineProcessScreen, ProcessScreen
 from gpuwatch.tui.widgets.dialog import Dialog
 from tests.fake_nvml import FakeDriver
 
@@ -37,7 +42,7 @@ WORDS = (sys.executable, "-c", "import time; time.sleep(600)", "--config", "7b.y
 
 @pytest.fixture
 def sleeper() -> Iterator[subprocess.Popen[bytes]]:
-    process = subprocess.Popen(WORDS)
+    process = subprocess.Popen(WORDS, cwd="/usr", env={**os.environ, "API_KEY": "hunter2"})
     yield process
     process.kill()
     process.wait()
@@ -224,3 +229,79 @@ async def test_the_page_of_this_machine_shows_command_lines_of_a_real_recording(
         monkeypatch.setenv(name, value)
     async with running(MachineProcessScreen, (120, 40)) as (_, pilot):
         await shows(pilot, SECRET)
+
+
+# One process.
+
+
+HIDDEN_USE = GpuProcessRow(0, "gpu0", 7, None, None, None, True, reason="another PID namespace")
+
+
+def test_the_details_of_a_live_process_have_what_proc_tells(
+    session: Make, sleeper: subprocess.Popen[bytes]
+) -> None:
+    told = dict(details(found(add(session(), made(sleeper)))))
+    assert told["command"].endswith(SECRET) and told["user"] == "alice"
+    assert told["parent"].startswith(f"{os.getpid()}  ")
+    assert (told["directory"], told["threads"], told["CPU"]) == ("/usr", "1", "100 % of one core")
+    assert told["GPU 0"] == "memory 30.0 GiB, SM 80 %, bandwidth — of the time"
+    assert time.strftime("%Y-") in told["started"] and told["started"].endswith(" ago")
+
+
+def test_the_details_of_another_have_what_was_recorded_and_say_why_no_more(
+    session: Make, sleeper: subprocess.Popen[bytes]
+) -> None:
+    over = found(add(session(meta={"result": {"code": 0, "t": 90 * NS}}), made(sleeper)))
+    told = dict(details(over))
+    assert told["command"] == "python -c" and told["memory"] == "2.00 GiB"
+    for what in ("parent", "directory", "threads"):
+        assert told[what] == "—  it is not seen to run on this machine now"
+    (hidden,) = processes_of(Processes((), (HIDDEN_USE,)), "bare", NS, ended=False)
+    told = dict(details(hidden))
+    assert [told[each] for each in ("command", "user", "started", "CPU", "memory")] == ["—"] * 5
+
+
+async def test_enter_opens_the_details_and_e_shows_the_variables_on_request(
+    session: Make, sleeper: subprocess.Popen[bytes]
+) -> None:
+    path = add(session(), made(sleeper))
+    async with live(path, (100, 60)) as (app, pilot):
+        await pilot.press("p")
+        await shows(pilot, SECRET)
+        await pilot.press("enter")
+        await shows(pilot, "directory  /usr")
+        assert "API_KEY" not in screen_text(app)
+        await pilot.press("e", "end")
+        await until(pilot, lambda: "API_KEY=hunter2" in written(app))
+        await pilot.press("e")
+        await until(pilot, lambda: "API_KEY" not in written(app))
+        add(path, made(sleeper), t=85, running=False)
+        await shows(pilot, "it has ended, or left the GPUs")
+        await pilot.press("escape")
+        await until(pilot, lambda: isinstance(app.screen, ProcessScreen))
+    assert b"hunter2" not in path.read_bytes()
+
+
+def written(app: GpuwatchApp) -> str:
+    """The whole text of the details, also what is scrolled away."""
+    assert isinstance(app.screen, DetailsScreen)
+    table = app.screen.query_one(Static).content
+    assert isinstance(table, Table)
+    return "\n".join(str(cell) for column in table.columns for cell in column.cells)
+
+
+@pytest.mark.parametrize(
+    ("over", "read_only"), [(True, False), (False, True)], ids=["finished", "only looks"]
+)
+async def test_variables_are_not_offered_of_what_does_not_run_or_to_who_only_looks(
+    session: Make, sleeper: subprocess.Popen[bytes], over: bool, read_only: bool
+) -> None:
+    path = add(session(meta=finished() if over else {}), made(sleeper))
+    async with live(path, look=DisplayOptions(read_only=read_only)) as (app, pilot):
+        await pilot.press("p")
+        await shows(pilot, f" {sleeper.pid} ")
+        await pilot.press("enter")
+        await shows(pilot, "threads")
+        await pilot.press("e")
+        await pilot.pause(0.2)
+        assert "variables" not in screen_text(app) and "API_KEY" not in written(app)
