@@ -8,6 +8,7 @@ from functools import partial
 
 from textual.binding import Binding, BindingType
 
+from gpuwatch.core.processes import start_time
 from gpuwatch.core.text import clean
 from gpuwatch.tui import commands
 from gpuwatch.tui.display_options import READ_ONLY
@@ -46,6 +47,8 @@ class ProcessActs(CanvasScreen):
         from gpuwatch.tui.processes.details import DetailsScreen
 
         def latest() -> ProcessNow | None:
+            if process.start is not None and process.started is None:  # not recorded
+                return process if start_time(process.pid) == process.start else None
             found = (each for each in self.processes_now() if each.pid == process.pid)
             return next((each for each in found if each.start == process.start), None)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import threading
 from collections.abc import Callable, Sequence
 from typing import ClassVar
@@ -24,6 +25,7 @@ from gpuwatch.tui.processes.rows import (
     table_rows,
     unknown_rows,
 )
+from gpuwatch.tui.processes.tree import Branch, family
 from gpuwatch.tui.widgets.canvas import Clicked
 from gpuwatch.tui.widgets.cells import wrap
 from gpuwatch.tui.widgets.line import Line
@@ -40,6 +42,7 @@ class ProcessScreen(ProcessActs):
         Binding("o", "order", "sort", tooltip=ORDER_TEXT),
         Binding("enter", "details", "details", tooltip=DETAILS_TEXT),
         Binding("k", "signal", "signal", tooltip=SIGNAL_TEXT),
+        Binding("T", "tree", "tree", tooltip="with parents and children, as trees, and back"),
         Binding("space", "move(20)", "page down", show=False),
         *MOVING,
     ]
@@ -58,8 +61,9 @@ class ProcessScreen(ProcessActs):
         """Row of the screen on which the first one stands."""
         self._order = 0
         self._message = ""
-        self._signals = False
-        """Whether the selected process can be sent a signal from here."""
+        self._tree: list[Branch] | None = None
+        """``None``: there is just the list."""
+        self._keys_that_apply: tuple[bool | None, ...] = ()
 
     def on_mount(self) -> None:
         self.set_interval(_LOOK_SECONDS, self._look)
@@ -67,7 +71,10 @@ class ProcessScreen(ProcessActs):
 
     def _look(self) -> None:
         if self.on_top and self._latest() is not self._shown:
-            self.paint()
+            if self._tree is None:
+                self.paint()
+            else:
+                self._plant()
 
     @property
     def selected(self) -> ProcessNow | None:
@@ -85,6 +92,8 @@ class ProcessScreen(ProcessActs):
             return
         self._shown = snapshot = self._latest()
         self._processes = in_order(snapshot.processes, self._order) if snapshot else []
+        if self._tree is not None:
+            self._processes = [process for process, _ in self._tree]
         self._look_at_keys()
         if snapshot is None:
             lines = [Line(width).add(" gpuwatch ", "brand").add("processes", "strong")]
@@ -107,12 +116,13 @@ class ProcessScreen(ProcessActs):
         summary = _summary(snapshot, width)
         top += [summary, Line(width)]
         most = max(0, (height - len(top)) // 3)
-        foot = [*_command_rows(selected, width, most), *_reason_rows(snapshot, width)][:most]
+        foot = [*_command_rows(selected, width, most), *_reason_rows(self._processes, width)][:most]
         space = max(1, height - len(top) - 1 - len(foot) - bool(foot))
         at = self._at
         self._first = max(0, min(self._first, count - space, at), at - space + 1)
         self._top = len(top) + 1
-        rows = table_rows(self._processes, width, self._first, space)
+        branches = [branch for _, branch in self._tree or ()]
+        rows = table_rows(self._processes, width, self._first, space, branches)
         rows[1 + at - self._first] = rows[1 + at - self._first].painted("select")
         order = f"by {ORDERS[self._order][0]}"
         place = f"{order}, {self._first + 1} to {self._first + len(rows) - 1} "
@@ -136,15 +146,37 @@ class ProcessScreen(ProcessActs):
                 self.action_details()
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """A signal is only for what runs here."""
-        return action != "signal" or self._signals
+        """A signal and a tree are only for what runs here."""
+        if action == "signal":
+            return self.selected is not None and self.selected.start is not None
+        if action == "tree":
+            return any(process.start is not None for process in self._processes)
+        return True
 
     def _look_at_keys(self) -> None:
         """Have the footer drawn anew where other keys apply."""
-        signals = self.selected is not None and self.selected.start is not None
-        if signals != self._signals:
-            self._signals = signals
+        apply = tuple(self.check_action(action, ()) for action in ("signal", "tree"))
+        if apply != self._keys_that_apply:
+            self._keys_that_apply = apply
             self.refresh_bindings()
+
+    def action_tree(self) -> None:
+        """Parents and children too, and back."""
+        if self._tree is None:
+            self._plant()
+        else:
+            self.workers.cancel_group(self, "tree")
+            self._tree = None
+            self.paint()
+
+    def _plant(self) -> None:
+        self.run_worker(self._grow(), exclusive=True, group="tree")
+
+    async def _grow(self) -> None:
+        snapshot = self._latest()
+        processes = in_order(snapshot.processes, self._order) if snapshot else []
+        self._tree = await asyncio.to_thread(family, processes) or None
+        self.paint()
 
     def action_scroll_by(self, by: int) -> None:
         """The wheel selects another row."""
@@ -158,8 +190,11 @@ class ProcessScreen(ProcessActs):
             self.say("")
 
     def action_order(self) -> None:
-        self._order = next_order(self._processes, self._order)
-        self.paint()
+        self._order = next_order(self.processes_now(), self._order)
+        if self._tree is None:
+            self.paint()
+        else:
+            self._plant()
 
     def processes_now(self) -> Sequence[ProcessNow]:
         snapshot = self._latest()
@@ -233,10 +268,10 @@ def _command_rows(process: ProcessNow, width: int, most: int) -> list[Line]:
     return [Line(width).add(f" {row}") for row in rows] if said_of(process) else []
 
 
-def _reason_rows(snapshot: Snapshot, width: int) -> list[Line]:
+def _reason_rows(processes: Sequence[ProcessNow], width: int) -> list[Line]:
     return [
         Line(width).add(f" {line}", "muted")
-        for reason in unknown_rows(snapshot.processes)
+        for reason in unknown_rows(processes)
         for line in wrap(f"— {reason}", width - 2, 2)
     ]
 

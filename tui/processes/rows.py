@@ -87,14 +87,26 @@ def process_rows(
     return rows
 
 
-def table_rows(processes: Sequence[ProcessNow], width: int, first: int, most: int) -> list[Line]:
+def table_rows(
+    processes: Sequence[ProcessNow],
+    width: int,
+    first: int,
+    most: int,
+    branches: Sequence[str] = (),
+) -> list[Line]:
     """A row of column names, and at most ``most`` rows from ``first`` on.
 
     The columns are those that all of ``processes`` need: they stay while the rows scroll.
+    ``branches``: what stands before each command, in a tree.
     """
     columns = [column for column in _columns(processes, width) if width >= column.from_width]
-    shown = processes[first : first + most]
-    return [_heading(columns, width), *(_row(each, columns, width) for each in shown)]
+    return [
+        _heading(columns, width),
+        *(
+            _row(processes[at], columns, width, branches[at] if branches else "")
+            for at in range(first, min(len(processes), first + most))
+        ),
+    ]
 
 
 def unknown_rows(processes: Sequence[ProcessNow]) -> list[str]:
@@ -135,7 +147,7 @@ def _heading(columns: Sequence[_Column], width: int) -> Line:
     return row.add(" command", "muted")
 
 
-def _row(process: ProcessNow, columns: Sequence[_Column], width: int) -> Line:
+def _row(process: ProcessNow, columns: Sequence[_Column], width: int, branch: str) -> Line:
     row = Line(width).add(*_mark(process))
     for column in columns:
         text = column.text(process)
@@ -144,7 +156,7 @@ def _row(process: ProcessNow, columns: Sequence[_Column], width: int) -> Line:
     said = said_of(process)
     # Of a long one no more than may fit is measured.
     role = "text" if said and process.running else "muted"
-    return row.add(f" {(said or UNKNOWN)[:width]}", role)
+    return row.add(f" {branch}", "faint").add((said or UNKNOWN)[:width], role)
 
 
 def said_of(process: ProcessNow) -> str:

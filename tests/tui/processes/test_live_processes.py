@@ -15,7 +15,7 @@ import pytest
 from rich.table import Table
 from textual.widgets import Static
 
-from gpuwatch.core.processes import identify
+from gpuwatch.core.processes import identify, parents
 from gpuwatch.session.reading.reader import SessionReader
 from gpuwatch.session.rows import GpuProcessRow, Processes
 from gpuwatch.tui.app import GpuwatchApp
@@ -26,6 +26,7 @@ from gpuwatch.tui.feed.processes import ProcessNow, processes_of
 from gpuwatch.tui.feed.view import View
 from gpuwatch.tui.processes.details import DetailsScreen, details
 from gpuwatch.tui.processes.page import MachineProcessScreen, ProcessScreen
+from gpuwatch.tui.processes.tree import family
 from gpuwatch.tui.widgets.dialog import Dialog
 from tests.fake_nvml import FakeDriver
 
@@ -305,3 +306,62 @@ async def test_variables_are_not_offered_of_what_does_not_run_or_to_who_only_loo
         await pilot.press("e")
         await pilot.pause(0.2)
         assert "variables" not in screen_text(app) and "API_KEY" not in written(app)
+
+
+# As trees.
+
+
+@pytest.fixture
+def parent_and_child() -> Iterator[tuple[subprocess.Popen[bytes], int]]:
+    """A shell, and the PID of what it waits for."""
+    shell = subprocess.Popen(["sh", "-c", "sleep 601 & wait"])
+    children: list[int] = []
+    deadline = time.monotonic() + 15
+    while not children and time.monotonic() < deadline:
+        children = [pid for pid, parent in parents().items() if parent == shell.pid]
+    yield shell, children[0]
+    for pid in children:
+        os.kill(pid, signal.SIGKILL)
+    shell.wait()
+
+
+def test_a_tree_has_the_parent_and_the_children_of_what_runs_here(
+    session: Make, parent_and_child: tuple[subprocess.Popen[bytes], int]
+) -> None:
+    shell, child = parent_and_child
+    process = found(add(session(), made(shell)))
+    tree = family([process])
+    pids = [each.pid for each, _ in tree]
+    assert pids[0] == os.getpid() and tree[0][1] == ""
+    at = pids.index(shell.pid)
+    assert tree[at] == (process, "└─ ") and pids[at + 1] == child and tree[at + 1][1] == "   └─ "
+    assert tree[at + 1][0].command in ("sleep 601", "sh -c 'sleep 601 & wait'")
+    assert tree[at + 1][0].cores is None and tree[at + 1][0].reason
+    (alone,) = family([replace(process, start=None)])
+    assert alone == (replace(process, start=None), ""), "it does not run here"
+
+
+async def test_t_shows_trees_and_the_list_again(
+    session: Make, parent_and_child: tuple[subprocess.Popen[bytes], int]
+) -> None:
+    shell, child = parent_and_child
+    async with live(add(session(), made(shell)), (120, 40)) as (app, pilot):
+        await pilot.press("p")
+        await shows(pilot, "T tree")
+        await pilot.press("T")
+        await shows(pilot, "   └─ sleep 601")
+        await pilot.press("end", "enter")
+        await shows(pilot, f"parent     {shell.pid}  sh -c")
+        await pilot.press("escape", "T")
+        await until(
+            pilot, lambda: "└─" not in screen_text(app) and f" {child} " not in screen_text(app)
+        )
+
+
+async def test_no_tree_is_offered_of_a_run_that_is_over(
+    session: Make, sleeper: subprocess.Popen[bytes]
+) -> None:
+    async with live(add(session(meta=finished()), made(sleeper)), (120, 40)) as (app, pilot):
+        await pilot.press("p")
+        await shows(pilot, f" {sleeper.pid} ")
+        assert "T tree" not in screen_text(app)
