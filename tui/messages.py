@@ -17,6 +17,8 @@ class Question:
     yes: str
     no: str = "Let it go on"
     """The answers; ``no`` is the one that Enter alone gives."""
+    more: tuple[str, ...] = ()
+    """Other ways of doing it, after ``yes``."""
 
 
 def stop_question(place: StudyPosition | None) -> Question:
@@ -69,6 +71,15 @@ def farewell_stopped(path: Path, *, over: bool) -> list[str]:
     return [again] if over else ["the run is being stopped", again]
 
 
+SIGNALS = {
+    "TERM": "SIGTERM: ask it to end",
+    "INT": "SIGINT: interrupt it, as Ctrl+C does",
+    "KILL": "SIGKILL: end it at once, it can save nothing",
+}
+"""The signals that a screen sends, the usual one first, and what each does."""
+
+
 def signal_question(process: str) -> Question:
     """The question before a signal; ``process`` names its PID, user and command line."""
-    return Question(f"Send SIGTERM to {process}?", "Send it", "Cancel")
+    first, *more = SIGNALS.values()
+    return Question(f"Send a signal to {process}?", first, "Cancel", tuple(more))

@@ -23,6 +23,7 @@ from gpuwatch.session.study.progress import StudyPosition
 from gpuwatch.tui.feed.gauges import Sources, algorithmic_bytes, gauges_of
 from gpuwatch.tui.feed.gpu_panels import panels_of
 from gpuwatch.tui.feed.hardware.rooflines import CORES
+from gpuwatch.tui.feed.live_processes import LiveProcesses
 from gpuwatch.tui.feed.metric_graph import metrics_of, picked_of
 from gpuwatch.tui.feed.processes import processes_of
 from gpuwatch.tui.feed.series import RECENT_NS, Series
@@ -85,6 +86,7 @@ class Collector:
         self._series: dict[tuple[str, str], Series] = {}
         self._no_gpu = no_gpu(reader)
         self._processes = Processes((), ())
+        self._live_processes = LiveProcesses()
         self._checks = checks.Checks(reader, self._series, self._steps, self._interval)
         self._checks.add_events(reader.events_of(ALERT_EVENTS, self._last_event))
         self._read_channels()
@@ -194,6 +196,8 @@ class Collector:
                 t,
             )
         processes = processes_of(self._processes, environment, t, ended=not state.live)
+        if state.live and self._current is None:
+            processes = self._live_processes.find(processes, self.meta)
         alerts = self._checks.warnings(devices, t, live=state.live, processes=processes)
         with_metrics = view.gauges and kind != "import"
         metrics = metrics_of(devices, selected, self._steps) if with_metrics else ()

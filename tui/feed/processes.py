@@ -57,6 +57,10 @@ class ProcessNow:
     """Session time of these values in nanoseconds."""
     reason: str | None = None
     """Why one of the values is unknown."""
+    start: int | None = None
+    """Start in clock ticks since boot, where it runs on this machine now; else ``None``."""
+    command: str | None = None
+    """Its whole command line, in no session: ``/proc`` tells it now. One line, cleaned."""
 
     @property
     def gpu_bytes(self) -> int | None:

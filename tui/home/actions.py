@@ -11,22 +11,20 @@ from collections.abc import Awaitable
 from dataclasses import replace
 from pathlib import Path
 
-from gpuwatch.core.processes import start_time
-from gpuwatch.core.text import clean
 from gpuwatch.session.study.progress import place
 from gpuwatch.session.study.study_folder import sessions_in
 from gpuwatch.tui import commands
 from gpuwatch.tui.commands import Listed
-from gpuwatch.tui.display_options import READ_ONLY
 from gpuwatch.tui.home.line_edit import Edit, label_command
 from gpuwatch.tui.home.list import items_of, lost
 from gpuwatch.tui.home.question import delete_question
 from gpuwatch.tui.home.rows import HomeState
-from gpuwatch.tui.messages import LOST_QUESTION, STUDY_QUESTION, signal_question, stop_question
+from gpuwatch.tui.messages import LOST_QUESTION, STUDY_QUESTION, stop_question
+from gpuwatch.tui.processes.acting import ProcessActs
 from gpuwatch.tui.widgets.canvas_screen import WritingScreen
 
 
-class HomeActs(WritingScreen):
+class HomeActs(ProcessActs, WritingScreen):
     """The keys that act; what is shown is the subclass's."""
 
     def __init__(self) -> None:
@@ -39,6 +37,10 @@ class HomeActs(WritingScreen):
         self._lent: tuple[Path, ...] = ()
         """Marks that another screen set, until they have served."""
 
+    @property
+    def may_ask(self) -> bool:
+        return super().may_ask and self.state.edit is None
+
     @abstractmethod
     def action_refresh(self) -> None:
         """Read the list again."""
@@ -48,15 +50,9 @@ class HomeActs(WritingScreen):
         self.state = replace(self.state, message=message)
         self.paint()
 
-    def _refused(self) -> bool:
-        """Whether keys may not act; it is said then."""
-        if self.gpuwatch.look.read_only:
-            self.say(READ_ONLY)
-        return self.gpuwatch.look.read_only
-
     # What is under way.
 
-    def _act(self, what: str, work: Awaitable[bool]) -> None:
+    def act(self, what: str, work: Awaitable[bool]) -> None:
         """Carry out ``work``, which says whether it was done; ``what``: a word for it."""
         self._acts.append(what)
         self.say(f"{what} …")
@@ -92,8 +88,8 @@ class HomeActs(WritingScreen):
 
     def action_take_up(self) -> None:
         current = self.state.current
-        if current is not None and not self._refused():
-            self._act("taking the run up", self._take_up(current.path))
+        if current is not None and not self.refused():
+            self.act("taking the run up", self._take_up(current.path))
 
     async def _take_up(self, path: Path) -> bool:
         outcome = await commands.run("attach", "--record", "--detach", str(path), outlives=True)
@@ -107,7 +103,7 @@ class HomeActs(WritingScreen):
 
     def action_stop(self) -> None:
         current = self.state.current
-        if current is None or self._refused():
+        if current is None or self.refused():
             return
         if current.entry is None:
             question = STUDY_QUESTION
@@ -116,7 +112,7 @@ class HomeActs(WritingScreen):
         else:
             question = stop_question(place(current.path))
         path = current.path
-        self.ask(question, lambda: self._act("stopping", self._stop(path)))
+        self.ask(question, lambda: self.act("stopping", self._stop(path)))
 
     async def _stop(self, path: Path) -> bool:
         outcome = await commands.run("stop", str(path), outlives=True)
@@ -125,32 +121,11 @@ class HomeActs(WritingScreen):
         return outcome.good
 
     def action_new(self) -> None:
-        if self._refused():
+        if self.refused():
             return
         from gpuwatch.tui.new_run.screen import NewRunScreen
 
         self.app.push_screen(NewRunScreen())
-
-    def signal(self, pid: int) -> None:
-        """Send a signal to a process, after asking with its user and its whole command line."""
-        start = start_time(pid)
-        if start is None:
-            self.say(f"process {pid} has ended")
-        elif not self._refused():
-            self.run_worker(self._ask_signal(f"{pid}@{start}"), exclusive=True, group="ask")
-
-    async def _ask_signal(self, process: str) -> None:
-        outcome = await commands.run("signal", process, "--dry-run")
-        if not outcome.good:
-            self.say(outcome.complaint)
-        elif self.on_top and self.state.edit is None:
-            question = signal_question(clean(outcome.out.strip(), 600))
-            self.ask(question, lambda: self._act("sending it", self._signal(process)))
-
-    async def _signal(self, process: str) -> bool:
-        outcome = await commands.run("signal", process, "--yes", outlives=True)
-        self.say(outcome.word if outcome.good else outcome.complaint)
-        return outcome.good
 
     def action_log(self) -> None:
         """The log of the session under the cursor."""
@@ -166,7 +141,7 @@ class HomeActs(WritingScreen):
 
     def action_delete(self) -> None:
         paths = self._asked_for()
-        if paths and not self._refused():
+        if paths and not self.refused():
             self.say("looking at what would go …")
             self.run_worker(self._ask_delete(paths), exclusive=True, group="ask")
 
@@ -186,7 +161,7 @@ class HomeActs(WritingScreen):
         items = items_of(self._listed, paths)
         marked, going = bool(self.state.marked), outcome.out.splitlines()
         question = delete_question(paths, items, marked=marked, going=going)
-        self.ask(question, lambda: self._act("deleting", self._delete(paths)))
+        self.ask(question, lambda: self.act("deleting", self._delete(paths)))
 
     async def _delete(self, paths: tuple[Path, ...]) -> bool:
         outcome = await commands.run("delete", "--yes", *map(str, paths), outlives=True)
@@ -199,7 +174,7 @@ class HomeActs(WritingScreen):
     def action_label(self, what: str) -> None:
         """Write a name, tags or a note for the row under the cursor."""
         current = self.state.current
-        if current is None or self._refused():
+        if current is None or self.refused():
             return
         of = current.entry or current.study
         assert of is not None
@@ -214,7 +189,7 @@ class HomeActs(WritingScreen):
         """Carry out what was written."""
         command = label_command(edit)
         if command is not None:
-            self._act("writing it down", self._label(command))
+            self.act("writing it down", self._label(command))
 
     async def _label(self, command: tuple[str, ...]) -> bool:
         outcome = await commands.run(*command, outlives=True)
@@ -249,8 +224,8 @@ class HomeActs(WritingScreen):
 
     def action_export(self) -> None:
         paths = list(self._asked_for())
-        if paths and not self._refused():
-            self._act("writing the report", self._export(paths))
+        if paths and not self.refused():
+            self.act("writing the report", self._export(paths))
 
     async def _export(self, paths: list[Path]) -> bool:
         from gpuwatch.tui.exporting import export_report

@@ -11,7 +11,8 @@ from textual.message import Message
 
 from gpuwatch.tui.feed.processes import ProcessNow
 from gpuwatch.tui.live.rows import rule
-from gpuwatch.tui.processes.rows import ORDERS, in_order, process_rows
+from gpuwatch.tui.processes.acting import DETAILS_TEXT, MOVING, SIGNAL_TEXT
+from gpuwatch.tui.processes.rows import ORDER_TEXT, ORDERS, in_order, next_order, table_rows
 from gpuwatch.tui.widgets.canvas import Canvas
 
 
@@ -19,22 +20,19 @@ class ProcessTable(Canvas, can_focus=True):
     """Rows of processes; drawn every second, so that it is no ``DataTable``."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("k", "signal", "signal", tooltip="send a signal to the process, after asking"),
-        Binding("o", "order", "sort", tooltip="sort by GPU memory, GPU time, CPU, memory in turn"),
-        Binding("down,j", "move(1)", "down", show=False),
-        Binding("up", "move(-1)", "up", show=False),
-        Binding("pagedown", "move(10)", "page down", show=False),
-        Binding("pageup", "move(-10)", "page up", show=False),
-        Binding("home", "move(-1000000)", "first row", show=False),
-        Binding("end", "move(1000000)", "last row", show=False),
+        Binding("enter", "details", "details", tooltip=DETAILS_TEXT),
+        Binding("k", "signal", "signal", tooltip=SIGNAL_TEXT),
+        Binding("o", "order", "sort", tooltip=ORDER_TEXT),
+        *MOVING,
     ]
 
-    class Signal(Message):
-        """A signal is wanted for a process: a screen's ``on_process_table_signal`` handles it."""
+    class Wanted(Message):
+        """Something is wanted with a process: ``on_process_table_wanted`` of a screen does it."""
 
-        def __init__(self, pid: int) -> None:
+        def __init__(self, process: ProcessNow, what: str) -> None:
+            """``what``: ``signal`` or ``details``."""
             super().__init__()
-            self.pid = pid
+            self.process, self.what = process, what
 
     def __init__(self, *, ascii: bool = False) -> None:
         super().__init__(ascii=ascii)
@@ -44,6 +42,8 @@ class ProcessTable(Canvas, can_focus=True):
         """Of the selected process: it stays selected where the order changes."""
         self._first = 0
         self._query = ""
+        self._signals = False
+        """Whether the selected process can be sent a signal from here."""
 
     def update(self, processes: Sequence[ProcessNow], query: str = "") -> None:
         """Show these processes, which ``query`` has narrowed."""
@@ -63,6 +63,7 @@ class ProcessTable(Canvas, can_focus=True):
 
     def draw(self) -> None:
         """Draw the rows that fit, the selected one among them."""
+        self._look_at_keys()
         width, height = self.size
         count = len(self._processes)
         if not count:
@@ -71,12 +72,12 @@ class ProcessTable(Canvas, can_focus=True):
             return
         room = max(1, height - 2)
         self._first = max(0, min(self._first, count - room, self._at), self._at - room + 1)
-        shown = self._processes[self._first : self._first + room]
+        last = min(count, self._first + room)
         title = f"processes on the GPUs  by {ORDERS[self._order][0]} ↓"
         title += f"  /{self._query}" if self._query else ""
         if room < count:
-            title += f"  {self._first + 1} to {self._first + len(shown)} of {count}"
-        rows = process_rows(shown, width, room)
+            title += f"  {self._first + 1} to {last} of {count}"
+        rows = table_rows(self._processes, width, self._first, room)
         if self.has_focus:
             at = 1 + self._at - self._first
             rows[at] = rows[at].painted("select")
@@ -97,6 +98,8 @@ class ProcessTable(Canvas, can_focus=True):
         if 0 <= at < len(self._processes) and event.y >= 2:
             self._pid = self._processes[at].pid
             self.draw()
+            if event.chain == 2:
+                self.action_details()
 
     def action_move(self, by: int) -> None:
         if self._processes:
@@ -105,12 +108,27 @@ class ProcessTable(Canvas, can_focus=True):
             self.draw()
 
     def action_order(self) -> None:
-        self._order = (self._order + 1) % len(ORDERS)
+        self._order = next_order(self._processes, self._order)
         self.update(self._processes, self._query)
 
     def action_signal(self) -> None:
         if self.selected is not None:
-            self.post_message(self.Signal(self.selected.pid))
+            self.post_message(self.Wanted(self.selected, "signal"))
+
+    def action_details(self) -> None:
+        if self.selected is not None:
+            self.post_message(self.Wanted(self.selected, "details"))
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """A signal is only for what runs here."""
+        return action != "signal" or self._signals
+
+    def _look_at_keys(self) -> None:
+        """Have the footer drawn anew where other keys apply."""
+        signals = self.selected is not None and self.selected.start is not None
+        if signals != self._signals:
+            self._signals = signals
+            self.screen.refresh_bindings()
 
 
 def wanted_rows(processes: Sequence[ProcessNow]) -> int:
@@ -119,7 +137,7 @@ def wanted_rows(processes: Sequence[ProcessNow]) -> int:
 
 
 def on_gpus(processes: Sequence[ProcessNow], query: str = "") -> list[ProcessNow]:
-    """The running processes on a GPU whose user, place or program has every word of ``query``."""
+    """The running processes on a GPU whose user, place or command has every word of ``query``."""
     words = query.casefold().split()
     return [
         process
@@ -131,5 +149,5 @@ def on_gpus(processes: Sequence[ProcessNow], query: str = "") -> list[ProcessNow
 
 
 def _text(process: ProcessNow) -> str:
-    parts = (str(process.pid), process.user, process.place, process.name)
+    parts = (str(process.pid), process.user, process.place, process.name, process.command)
     return " ".join(part for part in parts if part)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import ClassVar
 
@@ -16,6 +17,7 @@ from textual.widgets import DataTable, Footer, Input
 from gpuwatch.tui.feed.delivery import Delivery, News
 from gpuwatch.tui.feed.hardware.devices_now import DevicesNow
 from gpuwatch.tui.feed.machine_recorder import MachineRecorder
+from gpuwatch.tui.feed.processes import ProcessNow
 from gpuwatch.tui.feed.snapshot import Snapshot, Unreadable
 from gpuwatch.tui.feed.view import View
 from gpuwatch.tui.home.devices import (
@@ -102,6 +104,8 @@ class HomeScreen(HomeSessions):
         self.action_refresh()
 
     def on_screen_suspend(self) -> None:
+        if self.app.screen.is_modal:
+            return  # what is asked or told of a process is of now
         # The recorder takes a moment to end; the next screen need not wait for it.
         devices, self._devices = self._devices, None
         if devices is not None:
@@ -312,8 +316,14 @@ class HomeScreen(HomeSessions):
         self.state = replace(self.state, grid=not self.state.grid)
         self.paint()
 
-    def on_process_table_signal(self, message: ProcessTable.Signal) -> None:
-        self.signal(message.pid)
+    def on_process_table_wanted(self, message: ProcessTable.Wanted) -> None:
+        if message.what == "signal":
+            self.signal(message.process)
+        else:
+            self.details(message.process)
+
+    def processes_now(self) -> Sequence[ProcessNow]:
+        return () if self.state.devices is None else self.state.devices.processes
 
     def action_mark(self) -> None:
         current = self.state.current

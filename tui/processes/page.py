@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import ClassVar
 
 from textual.binding import Binding, BindingType
@@ -11,26 +12,39 @@ from textual.binding import Binding, BindingType
 from gpuwatch.core.text import clean
 from gpuwatch.tui.feed.delivery import Delivery, News
 from gpuwatch.tui.feed.hardware.devices_now import DevicesNow
-from gpuwatch.tui.feed.processes import may_be_truncated
+from gpuwatch.tui.feed.processes import ProcessNow, may_be_truncated
 from gpuwatch.tui.feed.snapshot import Snapshot
 from gpuwatch.tui.live.head_rows import title_row, warning_rows
-from gpuwatch.tui.processes.rows import ORDERS, in_order, process_rows, unknown_rows
-from gpuwatch.tui.widgets.canvas_screen import CanvasScreen
+from gpuwatch.tui.processes.acting import DETAILS_TEXT, MOVING, SIGNAL_TEXT, ProcessActs
+from gpuwatch.tui.processes.rows import (
+    ORDER_TEXT,
+    ORDERS,
+    in_order,
+    next_order,
+    said_of,
+    table_rows,
+    unknown_rows,
+)
+from gpuwatch.tui.processes.tree import Branch, family
+from gpuwatch.tui.widgets.canvas import Clicked
 from gpuwatch.tui.widgets.cells import wrap
 from gpuwatch.tui.widgets.line import Line
-from gpuwatch.tui.widgets.page import SCROLLING
 
 _LOOK_SECONDS = 0.5
 """Between two looks for a newer snapshot."""
 
 
-class ProcessScreen(CanvasScreen):
-    """Who uses the GPUs and what the run's processes use; it scrolls, ``o`` sorts."""
+class ProcessScreen(ProcessActs):
+    """Who uses the GPUs and what the run's processes use; one is selected, ``o`` sorts."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("escape,q,p,enter", "close", "back"),
-        Binding("o", "order", "sort", tooltip="sort by GPU memory, GPU time, CPU, memory in turn"),
-        *SCROLLING,
+        Binding("escape,q,p", "close", "back"),
+        Binding("o", "order", "sort", tooltip=ORDER_TEXT),
+        Binding("enter", "details", "details", tooltip=DETAILS_TEXT),
+        Binding("k", "signal", "signal", tooltip=SIGNAL_TEXT),
+        Binding("T", "tree", "tree", tooltip="with parents and children, as trees, and back"),
+        Binding("space", "move(20)", "page down", show=False),
+        *MOVING,
     ]
 
     def __init__(self, latest: Callable[[], Snapshot | None]) -> None:
@@ -38,8 +52,18 @@ class ProcessScreen(CanvasScreen):
         super().__init__()
         self._latest = latest
         self._shown: Snapshot | None = None
+        self._processes: list[ProcessNow] = []
+        """As they are listed."""
+        self._pid: int | None = None
+        """Of the selected process; ``None``: the first one."""
         self._first = 0
+        self._top = 0
+        """Row of the screen on which the first one stands."""
         self._order = 0
+        self._message = ""
+        self._tree: list[Branch] | None = None
+        """``None``: there is just the list."""
+        self._keys_that_apply: tuple[bool | None, ...] = ()
 
     def on_mount(self) -> None:
         self.set_interval(_LOOK_SECONDS, self._look)
@@ -47,18 +71,38 @@ class ProcessScreen(CanvasScreen):
 
     def _look(self) -> None:
         if self.on_top and self._latest() is not self._shown:
-            self.paint()
+            if self._tree is None:
+                self.paint()
+            else:
+                self._plant()
+
+    @property
+    def selected(self) -> ProcessNow | None:
+        """The process under the cursor."""
+        return self._processes[self._at] if self._processes else None
+
+    @property
+    def _at(self) -> int:
+        pids = [process.pid for process in self._processes]
+        return pids.index(self._pid) if self._pid in pids else 0
 
     def paint(self) -> None:
         width, height = self.room
         if height < 1:
             return
         self._shown = snapshot = self._latest()
+        self._processes = in_order(snapshot.processes, self._order) if snapshot else []
+        if self._tree is not None:
+            self._processes = [process for process, _ in self._tree]
+        self._look_at_keys()
         if snapshot is None:
             lines = [Line(width).add(" gpuwatch ", "brand").add("processes", "strong")]
             lines += [Line(width), Line(width).add(f" {self._waiting()}", "muted")]
         else:
             lines = self._drawn(snapshot, width, height)
+        if self._message:
+            lines = [*lines, *(Line(width) for _ in range(height - len(lines)))][: height - 1]
+            lines.append(Line(width).add(f" {self._message}", "strong"))
         self.show(lines[:height])
 
     def _waiting(self) -> str:
@@ -66,38 +110,103 @@ class ProcessScreen(CanvasScreen):
 
     def _drawn(self, snapshot: Snapshot, width: int, height: int) -> list[Line]:
         top = [title_row(snapshot, width, paused=False), *warning_rows(snapshot, width)]
-        rows = process_rows(
-            in_order(snapshot.processes, self._order), width, len(snapshot.processes)
-        )
-        if not rows:
+        selected, count = self.selected, len(self._processes)
+        if selected is None:
             return [*top, *_nothing(snapshot, width)]
         summary = _summary(snapshot, width)
-        top += [summary, Line(width), rows[0]]
-        foot = [
-            Line(width).add(f" {line}", "muted")
-            for reason in unknown_rows(snapshot.processes)
-            for line in wrap(f"— {reason}", width - 2, 2)
-        ]
-        foot = foot[: max(0, (height - len(top)) // 3)]
-        space = max(1, height - len(top) - len(foot) - bool(foot))
-        self._first = max(0, min(self._first, len(rows) - 1 - space))
-        shown = rows[1 + self._first : 1 + self._first + space]
+        top += [summary, Line(width)]
+        most = max(0, (height - len(top)) // 3)
+        foot = [*_command_rows(selected, width, most), *_reason_rows(self._processes, width)][:most]
+        space = max(1, height - len(top) - 1 - len(foot) - bool(foot))
+        at = self._at
+        self._first = max(0, min(self._first, count - space, at), at - space + 1)
+        self._top = len(top) + 1
+        branches = [branch for _, branch in self._tree or ()]
+        rows = table_rows(self._processes, width, self._first, space, branches)
+        rows[1 + at - self._first] = rows[1 + at - self._first].painted("select")
         order = f"by {ORDERS[self._order][0]}"
-        place = f"{order}, {self._first + 1} to {self._first + len(shown)} "
+        place = f"{order}, {self._first + 1} to {self._first + len(rows) - 1} "
         fitting = [text for text in (place, f"{order} ") if len(text) < summary.left]
         summary.end(fitting[0] if fitting else "", "muted")
         if foot:
             foot.insert(0, Line(width))
-        return [*top, *shown, *foot]
+        return [*top, *rows, *foot]
+
+    def say(self, message: str) -> None:
+        self._message = message
+        self.paint()
+
+    def on_clicked(self, message: Clicked) -> None:
+        """Select the row; a second click opens it."""
+        at = message.y - self._top
+        if at >= 0 and self._first + at < len(self._processes):
+            self._pid = self._processes[self._first + at].pid
+            self.paint()
+            if message.count == 2:
+                self.action_details()
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """A signal and a tree are only for what runs here."""
+        if action == "signal":
+            return self.selected is not None and self.selected.start is not None
+        if action == "tree":
+            return any(process.start is not None for process in self._processes)
+        return True
+
+    def _look_at_keys(self) -> None:
+        """Have the footer drawn anew where other keys apply."""
+        apply = tuple(self.check_action(action, ()) for action in ("signal", "tree"))
+        if apply != self._keys_that_apply:
+            self._keys_that_apply = apply
+            self.refresh_bindings()
+
+    def action_tree(self) -> None:
+        """Parents and children too, and back."""
+        if self._tree is None:
+            self._plant()
+        else:
+            self.workers.cancel_group(self, "tree")
+            self._tree = None
+            self.paint()
+
+    def _plant(self) -> None:
+        self.run_worker(self._grow(), exclusive=True, group="tree")
+
+    async def _grow(self) -> None:
+        snapshot = self._latest()
+        processes = in_order(snapshot.processes, self._order) if snapshot else []
+        self._tree = await asyncio.to_thread(family, processes) or None
+        self.paint()
 
     def action_scroll_by(self, by: int) -> None:
-        self._first += by
-        self.paint()
+        """The wheel selects another row."""
+        self.action_move(by)
+
+    def action_move(self, by: int) -> None:
+        """Select another row; the rows follow."""
+        if self._processes:
+            at = max(0, min(len(self._processes) - 1, self._at + by))
+            self._pid = self._processes[at].pid
+            self.say("")
 
     def action_order(self) -> None:
-        self._order = (self._order + 1) % len(ORDERS)
-        self._first = 0
-        self.paint()
+        self._order = next_order(self.processes_now(), self._order)
+        if self._tree is None:
+            self.paint()
+        else:
+            self._plant()
+
+    def processes_now(self) -> Sequence[ProcessNow]:
+        snapshot = self._latest()
+        return () if snapshot is None else snapshot.processes
+
+    def action_details(self) -> None:
+        if self.selected is not None:
+            self.details(self.selected)
+
+    def action_signal(self) -> None:
+        if self.selected is not None:
+            self.signal(self.selected)
 
     def action_close(self) -> None:
         self.dismiss(None)
@@ -151,6 +260,20 @@ def _summary(snapshot: Snapshot, width: int) -> Line:
     if not snapshot.status.live:
         row.add(", as of the last minute", "muted")
     return row
+
+
+def _command_rows(process: ProcessNow, width: int, most: int) -> list[Line]:
+    """The command line of the selected process, whole where ``most`` rows hold it."""
+    rows = wrap(f"{process.pid}  {said_of(process)}", width - 2, most)
+    return [Line(width).add(f" {row}") for row in rows] if said_of(process) else []
+
+
+def _reason_rows(processes: Sequence[ProcessNow], width: int) -> list[Line]:
+    return [
+        Line(width).add(f" {line}", "muted")
+        for reason in unknown_rows(processes)
+        for line in wrap(f"— {reason}", width - 2, 2)
+    ]
 
 
 def _nothing(snapshot: Snapshot, width: int) -> list[Line]:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
+from rich.cells import cell_len
+
 from gpuwatch.core.lazy_dataclass import dataclass
 from gpuwatch.core.text import clean
 from gpuwatch.core.units import NS, UNKNOWN, binary, clock_time, percent
@@ -15,10 +17,14 @@ from gpuwatch.tui.widgets.line import Line
 ORDERS: tuple[tuple[str, Callable[[ProcessNow], float | None] | None], ...] = (
     ("GPU memory", None),
     ("GPU time", lambda process: process.gpu_share),
+    ("GPU bandwidth", lambda process: process.memory_share),
     ("CPU", lambda process: process.cores),
     ("memory", lambda process: process.resident),
 )
 """Names of the orders and what they sort by; the first is the order of a snapshot."""
+
+ORDER_TEXT = "sort by GPU memory, GPU time, bandwidth, CPU, memory in turn"
+"""What the key for it does."""
 
 
 def in_order(processes: Sequence[ProcessNow], order: int) -> list[ProcessNow]:
@@ -34,8 +40,17 @@ def in_order(processes: Sequence[ProcessNow], order: int) -> list[ProcessNow]:
     return sorted(processes, key=falling)
 
 
-_USER = ((160, 40), (120, 30), (100, 22), (80, 14), (0, 8))
-"""From so many columns on, so many for its user."""
+def next_order(processes: Sequence[ProcessNow], order: int) -> int:
+    """The order after ``order`` in turn that anything is known for."""
+    following = (order + 1) % len(ORDERS)
+    value = ORDERS[following][1]
+    if value is None or any(value(process) is not None for process in processes):
+        return following
+    return next_order(processes, following)
+
+
+_USER = ((200, 60), (160, 50), (120, 40), (100, 26), (80, 14), (0, 8))
+"""From so many columns on, at most so many for its user."""
 _SPACIOUS = 100
 """From so many columns on units are whole, and ages are told."""
 _MOST_REASONS = 6
@@ -63,14 +78,35 @@ def process_rows(
     shown = [_on_one(each, selected) for each in processes if _belongs(each, selected)]
     if not shown or most < 1:
         return []
-    columns = [column for column in _columns(width) if width >= column.from_width]
-    fitting = shown if len(shown) <= most else shown[: most - 1]
-    rows = [_heading(columns, width), *(_row(each, columns, width) for each in fitting)]
-    if len(fitting) < len(shown):
+    fitting = len(shown) if len(shown) <= most else most - 1
+    rows = table_rows(shown, width, 0, fitting)
+    if fitting < len(shown):
         least = "at least " * may_be_truncated(processes)
-        more = f"{least}{len(shown) - len(fitting)}"
+        more = f"{least}{len(shown) - fitting}"
         rows.append(Line(width).add(f"     {more} more, press ", "muted").add("p", "key"))
     return rows
+
+
+def table_rows(
+    processes: Sequence[ProcessNow],
+    width: int,
+    first: int,
+    most: int,
+    branches: Sequence[str] = (),
+) -> list[Line]:
+    """A row of column names, and at most ``most`` rows from ``first`` on.
+
+    The columns are those that all of ``processes`` need: they stay while the rows scroll.
+    ``branches``: what stands before each command, in a tree.
+    """
+    columns = [column for column in _columns(processes, width) if width >= column.from_width]
+    return [
+        _heading(columns, width),
+        *(
+            _row(processes[at], columns, width, branches[at] if branches else "")
+            for at in range(first, min(len(processes), first + most))
+        ),
+    ]
 
 
 def unknown_rows(processes: Sequence[ProcessNow]) -> list[str]:
@@ -84,20 +120,24 @@ def unknown_rows(processes: Sequence[ProcessNow]) -> list[str]:
     return [clean(reason) for reason in dict.fromkeys(reasons)][:_MOST_REASONS]
 
 
-def _columns(width: int) -> list[_Column]:
-    user = next(size for least, size in _USER if width >= least)
+def _columns(processes: Sequence[ProcessNow], width: int) -> list[_Column]:
+    most = next(size for least, size in _USER if width >= least)
+    user = min(most, max(len("user"), *(cell_len(_user(each)) for each in processes)))
     tight = width < _SPACIOUS
-    size = 7 if tight else 9
-    return [
+    size = 7 if tight else 8
+    columns = [
         _Column("GPU", -4, 0, _gpus, "strong"),
         _Column("PID", 7, 0, lambda each: str(each.pid)),
         _Column("user", -user, 0, _user),
         _Column("GPU mem", size, 0, lambda each: _gpu_memory(each, tight), "strong"),
-        _Column("SM %", 7, 0, _gpu_time),
+        _Column("SM %", 6, 0, lambda each: _on_gpu(each, each.gpu_share)),
+        _Column("BW %", 6, 90, lambda each: _on_gpu(each, each.memory_share)),
         _Column("CPU %", 6, 70, lambda each: _cpu(each.cores)),
         _Column("memory", size, 76, lambda each: _size(each.resident, tight)),
         _Column("age", 9, _SPACIOUS, _age),
     ]
+    told = any(each.memory_share is not None for each in processes)
+    return [column for column in columns if told or column.title != "BW %"]
 
 
 def _heading(columns: Sequence[_Column], width: int) -> Line:
@@ -107,14 +147,21 @@ def _heading(columns: Sequence[_Column], width: int) -> Line:
     return row.add(" command", "muted")
 
 
-def _row(process: ProcessNow, columns: Sequence[_Column], width: int) -> Line:
+def _row(process: ProcessNow, columns: Sequence[_Column], width: int, branch: str) -> Line:
     row = Line(width).add(*_mark(process))
     for column in columns:
         text = column.text(process)
         role = "muted" if text == UNKNOWN else column.role
         row.add(_cell(text, column.width), role).add(" ")
-    name = clean(process.name) if process.name else UNKNOWN
-    return row.add(f" {name}", "text" if process.name and process.running else "muted")
+    said = said_of(process)
+    # Of a long one no more than may fit is measured.
+    role = "text" if said and process.running else "muted"
+    return row.add(f" {branch}", "faint").add((said or UNKNOWN)[:width], role)
+
+
+def said_of(process: ProcessNow) -> str:
+    """Its command line where it is known here, else its recorded name; empty: neither is."""
+    return process.command or clean(process.name or "")
 
 
 def _mark(process: ProcessNow) -> tuple[str, str]:
@@ -150,8 +197,8 @@ def _size(value: int | None, tight: bool) -> str:
     return text.replace(" ", "").replace("iB", "") if tight else text
 
 
-def _gpu_time(process: ProcessNow) -> str:
-    return percent(process.gpu_share) if process.gpus else ""
+def _on_gpu(process: ProcessNow, share: float | None) -> str:
+    return percent(share) if process.gpus else ""
 
 
 def _age(process: ProcessNow) -> str:

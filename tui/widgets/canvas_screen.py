@@ -62,11 +62,12 @@ class CanvasScreen(Screen[None]):
         yield self._canvas
         yield Footer(compact=True)
 
-    def ask(self, question: Question, then: Callable[[], None]) -> None:
-        """Ask over this screen, and do ``then`` once the answer is yes."""
+    def ask(self, question: Question, *then: Callable[[], None]) -> None:
+        """Ask over this screen, and do what the answer says: ``then`` is of yes, and of its other
+        ways in their order."""
         from gpuwatch.tui.widgets.dialog import Dialog
 
-        self.app.push_screen(Dialog(question), lambda yes: then() if yes else None)
+        self.app.push_screen(Dialog(question), lambda n: then[n - 1]() if n else None)
 
     def on_scrolled(self, message: Scrolled) -> None:
         """The wheel does what a screen's ``action_scroll_by(rows)`` does, if it has one."""

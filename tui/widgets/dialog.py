@@ -13,11 +13,11 @@ from textual.widgets import Button, Static
 from gpuwatch.tui.messages import Question
 
 
-class Dialog(ModalScreen[bool]):
-    """Whether ``question`` is answered with yes."""
+class Dialog(ModalScreen[int]):
+    """Which answer ``question`` gets: 0 is no, 1 is yes, then follow its other ways."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("escape", "dismiss(False)", show=False),
+        Binding("escape", "dismiss(0)", show=False),
         Binding("left,up", "app.focus_previous", show=False),
         Binding("right,down", "app.focus_next", show=False),
         Binding("f10", "app.quit", show=False),
@@ -28,12 +28,14 @@ class Dialog(ModalScreen[bool]):
         self._question = question
 
     def compose(self) -> ComposeResult:
+        question = self._question
         with Vertical():
-            yield Static(self._question.text, markup=False)
-            with Horizontal():
-                yield Button(self._question.no, id="no", compact=True)
-                yield Button(self._question.yes, id="yes", compact=True)
+            yield Static(question.text, markup=False)
+            # Several ways of doing it are told in full, one below the other.
+            with Vertical() if question.more else Horizontal():
+                for n, answer in enumerate((question.no, question.yes, *question.more)):
+                    yield Button(answer, id=f"answer-{n}", compact=True)
             yield Static("Arrows choose, Enter takes, Esc leads back")
 
     def on_button_pressed(self, event: Button.Pressed) -> None:
-        self.dismiss(event.button.id == "yes")
+        self.dismiss(list(self.query(Button)).index(event.button))

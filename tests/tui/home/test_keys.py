@@ -223,7 +223,7 @@ async def test_no_key_of_ordinary_typing_says_yes(studies: Path) -> None:
 async def test_a_click_answers_too(studies: Path) -> None:
     path = studies / "alone" / "01-bare.gpuwatch"
     async with home() as (screen, pilot):
-        for button, left in (("#no", True), ("#yes", False)):
+        for button, left in (("#answer-0", True), ("#answer-1", False)):
             await pilot.press("d")
             await until(pilot, lambda: isinstance(screen.app.screen, Dialog))
             await pilot.click(button)

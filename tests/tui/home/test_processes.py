@@ -12,12 +12,15 @@ from dataclasses import replace
 import pytest
 from textual.pilot import Pilot
 
+from gpuwatch.core.live_process import command_text
+from gpuwatch.core.processes import start_time
 from gpuwatch.tui.display_options import READ_ONLY, DisplayOptions
 from gpuwatch.tui.feed.delivery import News
 from gpuwatch.tui.feed.processes import GpuUse, ProcessNow
 from gpuwatch.tui.feed.snapshot import Snapshot
 from gpuwatch.tui.home.processes import ProcessTable
 from gpuwatch.tui.home.screen import HomeScreen
+from gpuwatch.tui.processes.details import DetailsScreen
 from gpuwatch.tui.widgets.dialog import Dialog
 
 from ..conftest import Fake
@@ -38,6 +41,13 @@ def sleeper() -> Iterator[subprocess.Popen[bytes]]:
 def on_gpu(pid: int, size: int, cores: float = 0.5, name: str = "train.py") -> ProcessNow:
     use = (GpuUse("gpu0", size, 0.5),)
     return ProcessNow(pid, name, "alice", False, None, use, cores, 2**30, 0, True, 10**9)
+
+
+def here(process: subprocess.Popen[bytes]) -> ProcessNow:
+    """A process that runs on this machine, with what ``/proc`` tells of it."""
+    start, words = start_time(process.pid), process.args
+    assert start is not None and isinstance(words, list)
+    return replace(on_gpu(process.pid, 9), start=start, command=command_text(words))
 
 
 @asynccontextmanager
@@ -89,7 +99,7 @@ async def test_a_filter_narrows_the_processes(fake: Fake) -> None:
 async def test_k_asks_with_user_and_command_line_and_only_yes_sends(
     fake: Fake, sleeper: subprocess.Popen[bytes]
 ) -> None:
-    async with home(fake, on_gpu(sleeper.pid, 9)) as (_, _, pilot):
+    async with home(fake, here(sleeper)) as (_, _, pilot):
         await pilot.press("k")
         await until(pilot, lambda: isinstance(pilot.app.screen, Dialog))
         text = screen_text(pilot.app)  # type: ignore[arg-type]
@@ -106,16 +116,59 @@ async def test_k_asks_with_user_and_command_line_and_only_yes_sends(
 
 async def test_who_only_looks_sends_nothing(fake: Fake, sleeper: subprocess.Popen[bytes]) -> None:
     look = DisplayOptions(read_only=True)
-    async with home(fake, on_gpu(sleeper.pid, 9), look=look) as (_, _, pilot):
+    async with home(fake, here(sleeper), look=look) as (_, _, pilot):
         await pilot.press("k")
         await shows(pilot, READ_ONLY)
         assert not isinstance(pilot.app.screen, Dialog)
 
 
-async def test_a_process_that_ended_is_not_asked_about(fake: Fake) -> None:
-    done = subprocess.run(
-        [sys.executable, "-c", "import os; print(os.getpid())"], capture_output=True, check=True
-    )
-    async with home(fake, on_gpu(int(done.stdout), 9)) as (_, _, pilot):
+async def test_a_process_that_ended_meanwhile_is_not_asked_about(
+    fake: Fake, sleeper: subprocess.Popen[bytes]
+) -> None:
+    process = here(sleeper)
+    sleeper.kill()
+    sleeper.wait()
+    async with home(fake, process) as (_, _, pilot):
         await pilot.press("k")
         await shows(pilot, "has ended")
+
+
+async def test_no_signal_is_offered_for_what_is_not_seen_to_run_here(
+    fake: Fake, sleeper: subprocess.Popen[bytes]
+) -> None:
+    async with home(fake, on_gpu(sleeper.pid, 9), here(sleeper)) as (_, table, pilot):
+        await pilot.press("k")
+        assert table.selected is not None and table.selected.start is None
+        assert "k signal" not in screen_text(pilot.app)  # type: ignore[arg-type]
+        assert not isinstance(pilot.app.screen, Dialog)
+
+
+async def test_the_footer_offers_a_signal_with_the_row_that_can_take_one(
+    fake: Fake, sleeper: subprocess.Popen[bytes]
+) -> None:
+    async with home(fake, on_gpu(1, 9), here(sleeper)) as (_, _, pilot):
+        assert "k signal" not in screen_text(pilot.app)  # type: ignore[arg-type]
+        await pilot.press("down")
+        await shows(pilot, "k signal")
+
+
+async def test_the_command_line_is_shown_and_found(
+    fake: Fake, sleeper: subprocess.Popen[bytes]
+) -> None:
+    async with home(fake, here(sleeper), on_gpu(22, 8, name="ollama")) as (_, _, pilot):
+        await shows(pilot, f"  {sys.executable[:20]}")
+        await pilot.press("slash", *"sleep(600)", "enter")
+        await until(pilot, lambda: "ollama" not in screen_text(pilot.app))  # type: ignore[arg-type]
+        assert f" {sleeper.pid} " in screen_text(pilot.app)  # type: ignore[arg-type]
+
+
+async def test_enter_shows_all_of_the_selected_process(
+    fake: Fake, sleeper: subprocess.Popen[bytes]
+) -> None:
+    async with home(fake, here(sleeper)) as (screen, _, pilot):
+        await pilot.press("enter")
+        await shows(pilot, "directory ")
+        assert isinstance(pilot.app.screen, DetailsScreen)
+        await shows(pilot, "time.sleep(600)")
+        await pilot.press("escape")
+        await until(pilot, lambda: pilot.app.screen is screen)

@@ -18,7 +18,7 @@ from gpuwatch.tui.feed.processes import ProcessNow, processes_of
 from gpuwatch.tui.feed.view import View
 from gpuwatch.tui.feed.warnings.alerts import gpu_text
 from gpuwatch.tui.processes.page import MachineProcessScreen, ProcessScreen
-from gpuwatch.tui.processes.rows import process_rows, unknown_rows
+from gpuwatch.tui.processes.rows import ORDERS, in_order, next_order, process_rows, unknown_rows
 from tests.fake_nvml import FakeDriver
 
 from ..harness import live, running, screen_text, shows, until
@@ -147,6 +147,30 @@ def test_what_ended_is_shown_only_of_a_session_that_is_over() -> None:
     assert line.startswith(" end 0") and line.endswith("p1")
 
 
+@pytest.mark.parametrize(("width", "there"), [(80, False), (100, True), (200, True)])
+def test_the_bandwidth_stands_behind_the_sms_where_it_fits_and_is_known(
+    width: int, there: bool
+) -> None:
+    (one,) = now(Processes((row(1),), (gpu(1),)))
+    assert "BW %" not in text_of((one,), width)[0]
+    told = replace(one, gpus=(replace(one.gpus[0], memory_share=0.37),))
+    heading, line = text_of((told,), width)
+    assert ("  SM %   BW %" in heading) is there and (" 50 %   37 %" in line) is there
+
+
+@pytest.mark.parametrize("place", ["kubernetes 3f2a9c1b4d5e", "slurm job 123456"])
+def test_container_and_job_are_whole_on_120_columns(place: str) -> None:
+    found = now(
+        Processes((row(1, user="franziska", owned=False, place=place),), (gpu(1, owned=False),))
+    )
+    assert f" franziska, {place} " in text_of(found)[1]
+
+
+def test_the_user_takes_no_more_room_than_all_of_them_need() -> None:
+    found = now(Processes((row(1, owned=False), row(2, owned=False, user="bo"))))
+    assert "PID user   GPU mem" in text_of(found)[0] and "2 bo    " in text_of(found)[2]
+
+
 def test_those_that_do_not_fit_are_counted() -> None:
     found = now(Processes(tuple(row(pid) for pid in range(1, 20))))
     assert len(text_of(found, most=5)) == 6 and "15 more, press p" in text_of(found, most=5)[-1]
@@ -195,7 +219,7 @@ async def test_p_shows_the_processes_and_leads_back(session: Make, size: tuple[i
         await until(pilot, lambda: not isinstance(app.screen, ProcessScreen))
 
 
-@pytest.mark.parametrize("key", ["escape", "q", "enter"])
+@pytest.mark.parametrize("key", ["escape", "q", "p"])
 async def test_the_page_of_processes_closes_with_the_usual_keys(session: Make, key: str) -> None:
     async with live(add(session(), RUN)) as (app, pilot):
         await pilot.press("p")
@@ -231,23 +255,45 @@ async def test_o_sorts_by_use_cores_and_memory(session: Make) -> None:
         await shows(pilot, "by GPU memory")
 
 
-async def test_the_page_scrolls_by_rows_pages_and_to_its_ends(session: Make) -> None:
+def test_processes_are_sorted_by_bandwidth_where_it_is_known() -> None:
+    few, many = (
+        replace(each, gpus=(replace(each.gpus[0], memory_share=share),))
+        for each, share in zip(now(Processes((), (gpu(1), gpu(2)))), (0.1, 0.4), strict=True)
+    )
+    assert next_order([few, many], 1) == 2 and in_order([few, many], 2) == [many, few]
+    unknown = now(Processes((row(1),), (gpu(1),)))
+    assert next_order(unknown, 1) == 3 and next_order(unknown, len(ORDERS) - 1) == 0
+
+
+def chosen(app: object) -> str:
+    """The PID and command of the selected process, as they stand below the table."""
+    lines = screen_text(app).splitlines()[:-1]  # type: ignore[arg-type]
+    return next(line for line in reversed(lines) if line[1:4].isdecimal()).strip()
+
+
+async def test_the_page_selects_by_rows_and_pages_and_the_rows_follow(session: Make) -> None:
     many = [Made(100 + i, gpus=(), resident=(90 - i) * GIB) for i in range(60)]
     async with live(add(session(), *many)) as (app, pilot):
         await pilot.press("p")
         await shows(pilot, ", 1 to ")
-        first = order_of(app)[0]
-        for key, top in [
-            *(("down", 2), ("j", 3), ("up", 2), ("k", 1), ("pagedown", 21), ("space", 41)),
-            *(("pageup", 21), ("home", 1)),
+        for key, pid in [
+            *(("down", 101), ("j", 102), ("up", 101), ("pagedown", 121), ("space", 141)),
+            *(("pageup", 121), ("end", 159), ("home", 100)),
         ]:
             await pilot.press(key)
-            await shows(pilot, f", {top} to ")
-            assert order_of(app)[0] == first + top - 1
-        await pilot.press("end")
-        await until(pilot, lambda: order_of(app)[-1] == first + 59)
+            await until(pilot, lambda pid=pid: chosen(app).startswith(f"{pid} "))  # type: ignore[misc]
+            assert pid in order_of(app)
         await pilot.press("question_mark")
         await shows(pilot, "sort by GPU memory")
+
+
+async def test_a_click_selects_a_process(session: Make) -> None:
+    async with live(add(session(), *(Made(100 + i) for i in range(4)))) as (app, pilot):
+        await pilot.press("p")
+        await shows(pilot, "4 processes")
+        row = next(n for n, line in enumerate(screen_text(app).splitlines()) if " 102 " in line)
+        await pilot.click(offset=(20, row))
+        await until(pilot, lambda: chosen(app).startswith("102 "))
 
 
 async def test_a_count_of_all_that_are_watched_is_told_as_a_bound(session: Make) -> None:

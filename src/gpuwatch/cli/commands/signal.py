@@ -19,8 +19,9 @@ from gpuwatch.cli.say import say
 from gpuwatch.core import paths
 from gpuwatch.core.errors import ExitCode, GpuwatchError, NotAvailable, UsageError
 from gpuwatch.core.lazy_dataclass import dataclass
+from gpuwatch.core.live_process import command_line, command_text
 from gpuwatch.core.processes import boot_id, parents, start_time
-from gpuwatch.core.text import clean, shell, to_paste
+from gpuwatch.core.text import clean, to_paste
 from gpuwatch.recorder import run_folder
 from gpuwatch.telemetry.process.identity import identify
 
@@ -67,7 +68,7 @@ def run(arguments: argparse.Namespace, command: tuple[str, ...]) -> int:
     try:
         text = clean(
             f"process {pid} of {target.user}: "
-            f"{' '.join(map(shell, target.command)) or 'a kernel thread'}",
+            f"{command_text(target.command) if target.command else 'a kernel thread'}",
             _LONGEST,
         )
         _check(target)
@@ -116,16 +117,8 @@ def _opened(pid: int, start: int | None) -> Target:
             )
         )
     identity = identify(pid)
-    words = _command_line(pid)
+    words = command_line(pid, started)
     return Target(pid, started, descriptor, identity.uid, identity.user or "unknown user", words)
-
-
-def _command_line(pid: int) -> tuple[str, ...]:
-    try:
-        data = Path(f"/proc/{pid}/cmdline").read_bytes()
-    except OSError:
-        return ()
-    return tuple(os.fsdecode(word) for word in data.rstrip(b"\0").split(b"\0") if data)
 
 
 def _check(target: Target) -> None:

@@ -1,0 +1,85 @@
+"""What ``/proc`` tells of a process that runs here now: shown to a person, and never stored.
+
+``start`` in every call is the process's start in clock ticks since boot, see
+:func:`~gpuwatch.core.processes.start_time`: where the PID is another process's by now, or ended,
+nothing is told.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Sequence
+
+from gpuwatch.core.lazy_dataclass import dataclass
+from gpuwatch.core.processes import start_time
+from gpuwatch.core.text import clean, shell
+
+_MOST_BYTES = 256 * 1024
+
+
+def command_line(pid: int, start: int) -> tuple[str, ...]:
+    """Its words; empty for a kernel thread, or where it is not told."""
+    data = _read(pid, start, "cmdline")
+    return tuple(map(os.fsdecode, data.rstrip(b"\0").split(b"\0"))) if data else ()
+
+
+def command_text(words: Sequence[str], longest: int = _MOST_BYTES) -> str:
+    """A command line as it is written in a shell, in one line without control characters.
+
+    A single word is often a title that a process gave itself, and stays as it is.
+    """
+    return clean(words[0] if len(words) == 1 else " ".join(map(shell, words)), longest)
+
+
+@dataclass(frozen=True)
+class ProcessFacts:
+    """What a process is and where; ``None``: it is not told, mostly another user's."""
+
+    parent: int
+    """PID; 0: it has none."""
+    threads: int
+    started_unix: float
+    """Start in seconds since 1970, by the clock of now."""
+    directory: str | None
+    """Its working directory."""
+
+
+def facts(pid: int, start: int) -> ProcessFacts | None:
+    """``None``: it has ended, or ``/proc`` does not show it."""
+    try:
+        directory: str | None = os.readlink(f"/proc/{pid}/cwd")
+    except OSError:
+        directory = None
+    stat = _read(pid, start, "stat")
+    if stat is None:
+        return None
+    fields = stat[stat.rindex(b")") + 2 :].split()
+    age = time.clock_gettime(time.CLOCK_BOOTTIME) - start / os.sysconf("SC_CLK_TCK")
+    return ProcessFacts(int(fields[1]), int(fields[17]), time.time() - age, directory)
+
+
+def environment(pid: int, start: int) -> tuple[str, ...] | None:
+    """Its variables as it was started with, ``NAME=value``; ``None``: they may not be read."""
+    data = _read(pid, start, "environ")
+    return None if data is None else tuple(os.fsdecode(each) for each in data.split(b"\0") if each)
+
+
+def may_read_environment(pid: int) -> bool:
+    """Whether the variables of the process with this PID are this user's to read."""
+    return os.access(f"/proc/{pid}/environ", os.R_OK)
+
+
+def _read(pid: int, start: int, name: str) -> bytes | None:
+    """A file of ``/proc/PID``; ``None``: it may not be read, or is not that process's."""
+    try:
+        with open(f"/proc/{pid}/{name}", "rb", buffering=0) as file:
+            parts = []
+            left = _MOST_BYTES
+            while left > 0 and (part := file.read(left)):
+                parts.append(part)
+                left -= len(part)
+    except OSError:
+        return None
+    # No other process can have had the PID before, if this one has it after the reading.
+    return b"".join(parts) if start_time(pid) == start else None

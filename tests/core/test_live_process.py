@@ -1,0 +1,70 @@
+"""What ``/proc`` tells of a process, and of no other that has its PID."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+
+import pytest
+
+from gpuwatch.core.live_process import (
+    command_line,
+    command_text,
+    environment,
+    facts,
+    may_read_environment,
+)
+from gpuwatch.core.processes import start_time
+from tests.cli.commands.test_record import until
+
+WORDS = (sys.executable, "-c", "import time; time.sleep(600)", "--config", "a b.yaml", "\x1b[2J")
+
+
+@pytest.fixture
+def sleeper() -> Iterator[tuple[int, int]]:
+    """PID and start of a process with such words."""
+    process = subprocess.Popen(WORDS, cwd="/usr", env={"TOKEN": "a=b", "EMPTY": ""})
+    start = start_time(process.pid)
+    assert start is not None
+    yield process.pid, start
+    process.kill()
+    process.wait()
+
+
+def test_the_command_line_is_whole_and_safe_to_show(sleeper: tuple[int, int]) -> None:
+    words = command_line(*sleeper)
+    assert words == WORDS
+    text = command_text(words)
+    assert text.startswith(
+        f"{sys.executable} -c 'import time; time.sleep(600)' --config 'a b.yaml'"
+    )
+    assert text.isprintable() and "\\x1b[2J" in text
+
+
+def test_nothing_is_told_of_another_process_that_has_the_pid_by_now(
+    sleeper: tuple[int, int],
+) -> None:
+    pid, start = sleeper
+    assert command_line(pid, start + 1) == ()
+    assert command_line(2**22 + 1, start) == ()
+
+
+def test_parent_threads_start_directory_and_variables_are_told(sleeper: tuple[int, int]) -> None:
+    found = facts(*sleeper)
+    assert found is not None
+    assert (found.parent, found.threads, found.directory) == (os.getpid(), 1, "/usr")
+    assert abs(found.started_unix - time.time()) < 30
+    until(lambda: "EMPTY=" in (environment(*sleeper) or ()))
+    told = environment(*sleeper)
+    assert told is not None and {"TOKEN=a=b", "EMPTY="} <= {*told}
+    assert may_read_environment(sleeper[0])
+    assert facts(sleeper[0], sleeper[1] + 1) is None
+    assert environment(sleeper[0], sleeper[1] + 1) is None
+
+
+def test_a_title_that_a_process_gave_itself_is_not_quoted() -> None:
+    assert command_text(["ray::train(step 3)"]) == "ray::train(step 3)"
+    assert command_text(["sh", "-c", "a\nb"]) == "sh -c $'a\\x0ab'"
