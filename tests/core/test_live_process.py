@@ -29,6 +29,8 @@ def sleeper() -> Iterator[tuple[int, int]]:
     process = subprocess.Popen(WORDS, cwd="/usr", env={"TOKEN": "a=b", "EMPTY": ""})
     start = start_time(process.pid)
     assert start is not None
+    # The kernel gives a new program its PID before it has its words.
+    until(lambda: command_line(process.pid, start) != ())
     yield process.pid, start
     process.kill()
     process.wait()

@@ -73,7 +73,7 @@ class ProcessTable(Canvas, can_focus=True):
         room = max(1, height - 2)
         self._first = max(0, min(self._first, count - room, self._at), self._at - room + 1)
         last = min(count, self._first + room)
-        title = f"processes on the GPUs  by {ORDERS[self._order][0]} ↓"
+        title = f"processes on the GPUs  {ORDERS[self._order].title}"
         title += f"  /{self._query}" if self._query else ""
         if room < count:
             title += f"  {self._first + 1} to {last} of {count}"

@@ -124,7 +124,7 @@ class ProcessScreen(ProcessActs):
         branches = [branch for _, branch in self._tree or ()]
         rows = table_rows(self._processes, width, self._first, space, branches)
         rows[1 + at - self._first] = rows[1 + at - self._first].painted("select")
-        order = f"by {ORDERS[self._order][0]}"
+        order = ORDERS[self._order].title
         place = f"{order}, {self._first + 1} to {self._first + len(rows) - 1} "
         fitting = [text for text in (place, f"{order} ") if len(text) < summary.left]
         summary.end(fitting[0] if fitting else "", "muted")

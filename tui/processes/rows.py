@@ -14,37 +14,52 @@ from gpuwatch.tui.feed.processes import ProcessNow, may_be_truncated
 from gpuwatch.tui.widgets.cells import pad
 from gpuwatch.tui.widgets.line import Line
 
-ORDERS: tuple[tuple[str, Callable[[ProcessNow], float | None] | None], ...] = (
-    ("GPU memory", None),
-    ("GPU time", lambda process: process.gpu_share),
-    ("GPU bandwidth", lambda process: process.memory_share),
-    ("CPU", lambda process: process.cores),
-    ("memory", lambda process: process.resident),
-)
-"""Names of the orders and what they sort by; the first is the order of a snapshot."""
 
-ORDER_TEXT = "sort by GPU memory, GPU time, bandwidth, CPU, memory in turn"
+@dataclass(frozen=True)
+class Order:
+    name: str
+    key: Callable[[ProcessNow], float | str | None] | None
+    """What it sorts by; ``None``: it stays in the order of a snapshot."""
+    falling: bool = True
+    """Whether the largest comes first."""
+
+    @property
+    def title(self) -> str:
+        """``by CPU ↓``."""
+        return f"by {self.name} {'↓' if self.falling else '↑'}"
+
+
+ORDERS = (
+    Order("GPU memory", None),
+    Order("GPU time", lambda process: process.gpu_share),
+    Order("GPU bandwidth", lambda process: process.memory_share),
+    Order("CPU", lambda process: process.cores),
+    Order("memory", lambda process: process.resident),
+    Order("age", lambda process: _seconds(process)),
+    Order("GPU", lambda process: _gpus(process) or None, falling=False),
+    Order("user", lambda process: process.user, falling=False),
+    Order("PID", lambda process: process.pid, falling=False),
+)
+
+ORDER_TEXT = "sort by GPU memory, GPU time, bandwidth, CPU, memory, age, GPU, user, PID in turn"
 """What the key for it does."""
 
 
 def in_order(processes: Sequence[ProcessNow], order: int) -> list[ProcessNow]:
-    """Sorted by ``ORDERS[order]``, the largest first; unknown values come last."""
-    value = ORDERS[order][1]
-    if value is None:
+    """Sorted by ``ORDERS[order]``; unknown values come last."""
+    key = ORDERS[order].key
+    if key is None:
         return list(processes)
-
-    def falling(process: ProcessNow) -> float:
-        size = value(process)
-        return 1.0 if size is None else -size
-
-    return sorted(processes, key=falling)
+    known = [process for process in processes if key(process) is not None]
+    unknown = [process for process in processes if key(process) is None]
+    return sorted(known, key=key, reverse=ORDERS[order].falling) + unknown  # type: ignore[arg-type]
 
 
 def next_order(processes: Sequence[ProcessNow], order: int) -> int:
     """The order after ``order`` in turn that anything is known for."""
     following = (order + 1) % len(ORDERS)
-    value = ORDERS[following][1]
-    if value is None or any(value(process) is not None for process in processes):
+    key = ORDERS[following].key
+    if key is None or any(key(process) is not None for process in processes):
         return following
     return next_order(processes, following)
 
@@ -201,10 +216,14 @@ def _on_gpu(process: ProcessNow, share: float | None) -> str:
     return percent(share) if process.gpus else ""
 
 
+def _seconds(process: ProcessNow) -> float | None:
+    """Its age."""
+    return None if process.started is None else (process.t - process.started) / NS
+
+
 def _age(process: ProcessNow) -> str:
-    if process.started is None:
-        return UNKNOWN
-    return clock_time((process.t - process.started) / NS)
+    age = _seconds(process)
+    return UNKNOWN if age is None else clock_time(age)
 
 
 def _cpu(cores: float | None) -> str:

@@ -151,7 +151,7 @@ def test_what_ended_is_shown_only_of_a_session_that_is_over() -> None:
 def test_the_bandwidth_stands_behind_the_sms_where_it_fits_and_is_known(
     width: int, there: bool
 ) -> None:
-    (one,) = now(Processes((row(1),), (gpu(1),)))
+    (one,) = now(Processes((row(1),), (gpu(1, memory_share=None),)))
     assert "BW %" not in text_of((one,), width)[0]
     told = replace(one, gpus=(replace(one.gpus[0], memory_share=0.37),))
     heading, line = text_of((told,), width)
@@ -245,12 +245,18 @@ async def test_o_sorts_by_use_cores_and_memory(session: Make) -> None:
         await pilot.press("o")
         await shows(pilot, "by GPU time")
         assert order_of(app) == [4711, 31337, 50]
-        await pilot.press("o")
-        await shows(pilot, "by CPU")
-        assert order_of(app) == [50, 31337, 4711]
-        await pilot.press("o")
-        await shows(pilot, "by memory")
-        assert order_of(app) == [31337, 4711, 50]
+        for title, order in (
+            ("GPU bandwidth ↓", [4711, 31337, 50]),
+            ("CPU ↓", [50, 31337, 4711]),
+            ("memory ↓", [31337, 4711, 50]),
+            ("age ↓", None),
+            ("GPU ↑", None),
+            ("user ↑", None),
+            ("PID ↑", [50, 4711, 31337]),
+        ):
+            await pilot.press("o")
+            await shows(pilot, f"by {title}")
+            assert order is None or order_of(app) == order
         await pilot.press("o")
         await shows(pilot, "by GPU memory")
 
@@ -261,7 +267,7 @@ def test_processes_are_sorted_by_bandwidth_where_it_is_known() -> None:
         for each, share in zip(now(Processes((), (gpu(1), gpu(2)))), (0.1, 0.4), strict=True)
     )
     assert next_order([few, many], 1) == 2 and in_order([few, many], 2) == [many, few]
-    unknown = now(Processes((row(1),), (gpu(1),)))
+    unknown = now(Processes((row(1),), (gpu(1, memory_share=None),)))
     assert next_order(unknown, 1) == 3 and next_order(unknown, len(ORDERS) - 1) == 0
 
 
