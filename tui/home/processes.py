@@ -1,4 +1,4 @@
-"""The processes on the GPUs, on the home screen: one can be selected, and signalled."""
+"""The processes on the GPUs, on the home screen: selected or marked ones can be signalled."""
 
 from __future__ import annotations
 
@@ -22,17 +22,18 @@ class ProcessTable(Canvas, can_focus=True):
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("enter", "details", "details", tooltip=DETAILS_TEXT),
         Binding("k", "signal", "signal", tooltip=SIGNAL_TEXT),
+        Binding("space", "mark", "mark", tooltip="mark the process for a signal, or take it back"),
         Binding("o", "order", "sort", tooltip=ORDER_TEXT),
         *MOVING,
     ]
 
     class Wanted(Message):
-        """Something is wanted with a process: ``on_process_table_wanted`` of a screen does it."""
+        """Something is wanted with processes: ``on_process_table_wanted`` of a screen does it."""
 
-        def __init__(self, process: ProcessNow, what: str) -> None:
-            """``what``: ``signal`` or ``details``."""
+        def __init__(self, processes: Sequence[ProcessNow], what: str) -> None:
+            """``what``: ``signal``, or ``details`` of a single one."""
             super().__init__()
-            self.process, self.what = process, what
+            self.processes, self.what = processes, what
 
     def __init__(self, *, ascii: bool = False) -> None:
         super().__init__(ascii=ascii)
@@ -42,6 +43,8 @@ class ProcessTable(Canvas, can_focus=True):
         """Of the selected process: it stays selected where the order changes."""
         self._first = 0
         self._query = ""
+        self._marked: frozenset[tuple[int, int | None]] = frozenset()
+        """PIDs and starts; those that end fall out."""
         self._signals = False
         """Whether the selected process can be sent a signal from here."""
 
@@ -49,6 +52,7 @@ class ProcessTable(Canvas, can_focus=True):
         """Show these processes, which ``query`` has narrowed."""
         self._query = query
         self._processes = in_order(processes, self._order)
+        self._marked &= {(process.pid, process.start) for process in processes}
         self.draw()
 
     @property
@@ -75,9 +79,10 @@ class ProcessTable(Canvas, can_focus=True):
         last = min(count, self._first + room)
         title = f"processes on the GPUs  {ORDERS[self._order].title}"
         title += f"  /{self._query}" if self._query else ""
+        title += f"  {len(self._marked)} marked" if self._marked else ""
         if room < count:
             title += f"  {self._first + 1} to {last} of {count}"
-        rows = table_rows(self._processes, width, self._first, room)
+        rows = table_rows(self._processes, width, self._first, room, marked=self._marked)
         if self.has_focus:
             at = 1 + self._at - self._first
             rows[at] = rows[at].painted("select")
@@ -111,17 +116,25 @@ class ProcessTable(Canvas, can_focus=True):
         self._order = next_order(self._processes, self._order)
         self.update(self._processes, self._query)
 
-    def action_signal(self) -> None:
+    def action_mark(self) -> None:
+        """Mark the selected process or take it back, and go on to the next."""
         if self.selected is not None:
-            self.post_message(self.Wanted(self.selected, "signal"))
+            self._marked ^= {(self.selected.pid, self.selected.start)}
+            self.action_move(1)
+
+    def action_signal(self) -> None:
+        marked = [each for each in self._processes if (each.pid, each.start) in self._marked]
+        chosen = marked or ([self.selected] if self.selected is not None else [])
+        if chosen:
+            self.post_message(self.Wanted(chosen, "signal"))
 
     def action_details(self) -> None:
         if self.selected is not None:
-            self.post_message(self.Wanted(self.selected, "details"))
+            self.post_message(self.Wanted([self.selected], "details"))
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """A signal is only for what runs here."""
-        return action != "signal" or self._signals
+        return action not in ("signal", "mark") or self._signals
 
     def _look_at_keys(self) -> None:
         """Have the footer drawn anew where other keys apply."""

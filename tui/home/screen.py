@@ -318,9 +318,9 @@ class HomeScreen(HomeSessions):
 
     def on_process_table_wanted(self, message: ProcessTable.Wanted) -> None:
         if message.what == "signal":
-            self.signal(message.process)
+            self.signal(message.processes)
         else:
-            self.details(message.process)
+            self.details(message.processes[0])
 
     def processes_now(self) -> Sequence[ProcessNow]:
         return () if self.state.devices is None else self.state.devices.processes

@@ -1,4 +1,4 @@
-"""What screens with processes do with one of them."""
+"""What screens with processes do with them."""
 
 from __future__ import annotations
 
@@ -26,9 +26,10 @@ MOVING: list[BindingType] = [
 ]
 """What selects another process; its action is ``move(rows)``."""
 DETAILS_TEXT = "details: the command line, parent, directory, threads, variables of the process"
-SIGNAL_TEXT = "send a signal to the process: terminate, interrupt or kill, after asking"
+SIGNAL_TEXT = "send a signal, after asking: terminate, interrupt or kill"
 """What the keys for it do."""
-_LONGEST_COMMAND = 600
+_LONGEST_COMMAND, _MOST_NAMED = 600, 10
+"""Characters and processes that a question names."""
 
 
 class ProcessActs(CanvasScreen):
@@ -71,25 +72,31 @@ class ProcessActs(CanvasScreen):
         self.say(f"{what} …")
         self.run_worker(work, group="act")
 
-    def signal(self, process: ProcessNow) -> None:
-        """Send a signal to a process that runs here, after asking which, with its user and its
-        whole command line."""
-        if process.start is not None and not self.refused():
-            name = f"{process.pid}@{process.start}"
-            self.run_worker(self._ask_signal(name), exclusive=True, group="ask")
+    def signal(self, processes: Sequence[ProcessNow]) -> None:
+        """Send a signal to processes that run here, after asking which, with the user and the
+        whole command line of each."""
+        names = [f"{each.pid}@{each.start}" for each in processes if each.start is not None]
+        if names and not self.refused():
+            self.run_worker(self._ask_signal(names), exclusive=True, group="ask")
 
-    async def _ask_signal(self, process: str) -> None:
-        outcome = await commands.run("signal", process, "--dry-run")
+    async def _ask_signal(self, names: Sequence[str]) -> None:
+        outcome = await commands.run("signal", *names, "--dry-run")
         if not outcome.good:
             self.say(outcome.complaint)
         elif self.may_ask:
-            question = signal_question(clean(outcome.out.strip(), _LONGEST_COMMAND))
-            self.ask(question, *(partial(self._begin_signal, process, each) for each in SIGNALS))
+            lines = outcome.out.splitlines()
+            longest = _LONGEST_COMMAND // len(lines)
+            shown = [clean(line, longest) for line in lines[:_MOST_NAMED]]
+            if len(lines) > _MOST_NAMED:
+                shown.append(f"and {len(lines) - _MOST_NAMED} more")
+            question = signal_question("\n".join(shown))
+            self.ask(question, *(partial(self._begin_signal, names, each) for each in SIGNALS))
 
-    def _begin_signal(self, process: str, signal: str) -> None:
-        self.act("sending it", self._signal(process, signal))
+    def _begin_signal(self, names: Sequence[str], signal: str) -> None:
+        self.act("sending it", self._signal(names, signal))
 
-    async def _signal(self, process: str, signal: str) -> bool:
-        outcome = await commands.run("signal", process, "--signal", signal, "--yes", outlives=True)
-        self.say(outcome.word if outcome.good else outcome.complaint)
+    async def _signal(self, names: Sequence[str], signal: str) -> bool:
+        outcome = await commands.run("signal", *names, "--signal", signal, "--yes", outlives=True)
+        sent = f"sent SIG{signal} to {len(names)} processes" if len(names) > 1 else outcome.word
+        self.say(sent if outcome.good else outcome.complaint)
         return outcome.good

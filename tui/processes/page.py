@@ -206,7 +206,7 @@ class ProcessScreen(ProcessActs):
 
     def action_signal(self) -> None:
         if self.selected is not None:
-            self.signal(self.selected)
+            self.signal([self.selected])
 
     def action_close(self) -> None:
         self.dismiss(None)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 
 from rich.cells import cell_len
@@ -108,20 +108,21 @@ def table_rows(
     first: int,
     most: int,
     branches: Sequence[str] = (),
+    marked: Collection[tuple[int, int | None]] = (),
 ) -> list[Line]:
     """A row of column names, and at most ``most`` rows from ``first`` on.
 
     The columns are those that all of ``processes`` need: they stay while the rows scroll.
-    ``branches``: what stands before each command, in a tree.
+    ``branches``: what stands before each command, in a tree. ``marked``: PIDs and starts of those
+    that someone marked.
     """
     columns = [column for column in _columns(processes, width) if width >= column.from_width]
-    return [
-        _heading(columns, width),
-        *(
-            _row(processes[at], columns, width, branches[at] if branches else "")
-            for at in range(first, min(len(processes), first + most))
-        ),
-    ]
+    rows = [_heading(columns, width)]
+    for at in range(first, min(len(processes), first + most)):
+        process = processes[at]
+        mark = (" ✓   ", "key") if (process.pid, process.start) in marked else _mark(process)
+        rows.append(_row(process, mark, columns, width, branches[at] if branches else ""))
+    return rows
 
 
 def unknown_rows(processes: Sequence[ProcessNow]) -> list[str]:
@@ -162,8 +163,14 @@ def _heading(columns: Sequence[_Column], width: int) -> Line:
     return row.add(" command", "muted")
 
 
-def _row(process: ProcessNow, columns: Sequence[_Column], width: int, branch: str) -> Line:
-    row = Line(width).add(*_mark(process))
+def _row(
+    process: ProcessNow,
+    mark: tuple[str, str],
+    columns: Sequence[_Column],
+    width: int,
+    branch: str,
+) -> Line:
+    row = Line(width).add(*mark)
     for column in columns:
         text = column.text(process)
         role = "muted" if text == UNKNOWN else column.role

@@ -96,6 +96,25 @@ def test_the_signal_is_the_one_that_was_asked_for(
     assert sleeper.wait(10) == -signal.SIGINT
 
 
+def test_several_are_named_and_signalled_together_or_none_at_all(
+    cli: Cli, sleeper: subprocess.Popen[bytes]
+) -> None:
+    other = subprocess.Popen(["sleep", "301"])
+    try:
+        gone = f"{other.pid}@1"
+        assert (
+            "another one has its PID" in cli("signal", name(sleeper), gone, "--yes", code=2).stderr
+        )
+        assert sleeper.poll() is None
+        question = Question(cli, name(sleeper), name(other))
+        assert "sleep 300" in question.text and "sleep 301" in question.text
+        assert question.answer("y") == 0
+        assert sleeper.wait(10) == other.wait(10) == -signal.SIGTERM
+    finally:
+        other.kill()
+        other.wait()
+
+
 def reused(pid: int) -> subprocess.Popen[bytes]:
     """A process that the kernel gives the PID of one that has ended."""
     for _ in range(200):

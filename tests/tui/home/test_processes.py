@@ -114,6 +114,30 @@ async def test_k_asks_with_user_and_command_line_and_only_yes_sends(
         await until(pilot, lambda: sleeper.poll() == -signal.SIGTERM)
 
 
+async def test_marked_processes_are_signalled_together(
+    fake: Fake, sleeper: subprocess.Popen[bytes]
+) -> None:
+    other = subprocess.Popen(sleeper.args)
+    third = on_gpu(22, 8, name="ollama")
+    try:
+        async with home(fake, here(sleeper), here(other), third) as (_, table, pilot):
+            await pilot.press("space", "space")
+            assert table.selected == third, "each mark goes on to the next"
+            await shows(pilot, "2 marked")
+            await pilot.press("up", "up", "space")
+            await shows(pilot, "1 marked")
+            await pilot.press("up", "space", "up", "k")
+            await until(pilot, lambda: isinstance(pilot.app.screen, Dialog))
+            text = screen_text(pilot.app)  # type: ignore[arg-type]
+            assert f"process {sleeper.pid} of " in text and f"process {other.pid} of " in text
+            await pilot.press("right", "enter")
+            await shows(pilot, "sent SIGTERM to 2 processes")
+            await until(pilot, lambda: sleeper.poll() == other.poll() == -signal.SIGTERM)
+    finally:
+        other.kill()
+        other.wait()
+
+
 async def test_who_only_looks_sends_nothing(fake: Fake, sleeper: subprocess.Popen[bytes]) -> None:
     look = DisplayOptions(read_only=True)
     async with home(fake, here(sleeper), look=look) as (_, _, pilot):

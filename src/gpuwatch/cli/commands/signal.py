@@ -1,4 +1,4 @@
-"""Send a signal to a process, after a question that names its user and its whole command line.
+"""Send a signal to processes, after a question that names each one's user and whole command line.
 
 PID@START is the process and its start in clock ticks since boot, field 22 of /proc/PID/stat: a PID
 that the kernel gave to another process meanwhile is never signalled. PID alone lists the process
@@ -9,10 +9,12 @@ recorders of gpuwatch, which `gpuwatch stop` ends.
 from __future__ import annotations
 
 import argparse
+import contextlib
 import os
 import re
 import signal
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 from gpuwatch.cli.say import say
@@ -44,7 +46,7 @@ class Target:
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("process", metavar="PID@START")
+    parser.add_argument("processes", metavar="PID@START", nargs="+")
     parser.add_argument(
         "--signal", choices=SIGNALS, default="TERM", help="which signal (default: TERM)"
     )
@@ -58,35 +60,54 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace, command: tuple[str, ...]) -> int:
-    match = re.fullmatch(r"(\d{1,10})(?:@(\d{1,20}))?", arguments.process)
+    with contextlib.ExitStack() as stack:
+        # All are opened and checked before anything is sent.
+        targets = [
+            stack.enter_context(_held(text, arguments.boot))
+            for text in dict.fromkeys(arguments.processes)
+        ]
+        texts = [_description(target) for target in targets]
+        if arguments.dry_run:
+            print("\n".join(texts))
+            return ExitCode.DONE
+        question = "\n".join([*texts, f"Send SIG{arguments.signal}? [y/N] "])
+        if not arguments.yes and not _confirmed(question):
+            say("no signal was sent")
+            return ExitCode.DONE
+        for target, text in zip(targets, texts, strict=True):
+            _send(target, signal.Signals[f"SIG{arguments.signal}"])
+            say(f"sent SIG{arguments.signal} to {text}")
+    return ExitCode.DONE
+
+
+@contextlib.contextmanager
+def _held(text: str, boot: str | None) -> Iterator[Target]:
+    """The process that ``PID@START`` names, checked; ``boot``: id of the boot that it is from.
+
+    Raises:
+        UsageError: no such process, or one that is not signalled from here.
+    """
+    match = re.fullmatch(r"(\d{1,10})(?:@(\d{1,20}))?", text)
     if not match:
-        raise UsageError(f"invalid process {arguments.process!r}", "write PID@START")
+        raise UsageError(f"invalid process {text!r}", "write PID@START")
     pid, start = int(match[1]), int(match[2]) if match[2] else None
-    if arguments.boot is not None and arguments.boot != boot_id():
+    if boot is not None and boot != boot_id():
         raise UsageError(f"process {pid} is from before this machine's last restart", "it is gone")
     target = _opened(pid, start)
     try:
-        text = clean(
-            f"process {pid} of {target.user}: "
-            f"{command_text(target.command) if target.command else 'a kernel thread'}",
-            _LONGEST,
-        )
         _check(target)
-        name = f"{pid}@{target.start}"
         if start is None:
-            print(text)
+            print(_description(target))
+            name = f"{pid}@{target.start}"
             raise UsageError("a PID alone may be another process by now", to_paste("signal", name))
-        if arguments.dry_run:
-            print(text)
-            return ExitCode.DONE
-        if not arguments.yes and not _confirmed(f"{text}\nSend SIG{arguments.signal}? [y/N] "):
-            say("no signal was sent")
-            return ExitCode.DONE
-        _send(target, signal.Signals[f"SIG{arguments.signal}"])
+        yield target
     finally:
         os.close(target.descriptor)
-    say(f"sent SIG{arguments.signal} to {text}")
-    return ExitCode.DONE
+
+
+def _description(target: Target) -> str:
+    command = command_text(target.command) if target.command else "a kernel thread"
+    return clean(f"process {target.pid} of {target.user}: {command}", _LONGEST)
 
 
 def _opened(pid: int, start: int | None) -> Target:
