@@ -65,6 +65,7 @@ _GPU: dict[str, object] = {
     "architecture": 9,
     "performance": 0,
     "persistence": 1,
+    "compute_mode": 0,
     "ecc": 1,
     "ecc_corrected": 0,
     "ecc_uncorrected": 0,

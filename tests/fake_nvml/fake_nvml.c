@@ -387,6 +387,7 @@ int nvmlDeviceGetPciInfo_v3(Device *d, PciInfo *out) {
 ONE_NUMBER(nvmlDeviceGetNumGpuCores, unsigned, "cores")
 ONE_NUMBER(nvmlDeviceGetMemoryBusWidth, unsigned, "bus_width")
 ONE_NUMBER(nvmlDeviceGetPersistenceMode, unsigned, "persistence")
+ONE_NUMBER(nvmlDeviceGetComputeMode, unsigned, "compute_mode")
 ONE_NUMBER(nvmlDeviceGetEnforcedPowerLimit, unsigned, "power_limit")
 ONE_NUMBER(nvmlDeviceGetPowerManagementLimit, unsigned, "power_limit")
 ONE_NUMBER(nvmlDeviceGetPowerManagementDefaultLimit, unsigned, "power_limit")

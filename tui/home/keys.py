@@ -20,6 +20,7 @@ BINDINGS: list[BindingType] = [
     Binding("l", "log", "log", tooltip="the log of the run"),
     Binding("p", "processes", "processes", tooltip="all processes of this machine"),
     Binding("g", "grid", "GPUs", tooltip="all GPUs as panels with histories, and back"),
+    Binding("i", "numbers", "numbers", tooltip="every number of the devices, and what they are"),
     Binding("o", "sort", "sort", tooltip="sort by started, took, step time, samples/s, name"),
     Binding("d", "delete", "delete", tooltip="delete what is marked, else the row, after asking"),
     Binding("e", "export", "report", tooltip="report of what is marked, else of the study"),

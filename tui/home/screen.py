@@ -36,6 +36,7 @@ from gpuwatch.tui.home.rows import empty_rows, foot_rows, heading, waiting_row
 from gpuwatch.tui.home.session_table import SessionTable
 from gpuwatch.tui.home.sessions import HomeSessions
 from gpuwatch.tui.live.gauge_rows import graph_columns
+from gpuwatch.tui.live.numbers_page import NumbersScreen
 from gpuwatch.tui.widgets.canvas import Canvas, too_small
 from gpuwatch.tui.widgets.field import Field
 from gpuwatch.tui.widgets.line import Line
@@ -104,8 +105,8 @@ class HomeScreen(HomeSessions):
         self.action_refresh()
 
     def on_screen_suspend(self) -> None:
-        if self.app.screen.is_modal:
-            return  # what is asked or told of a process is of now
+        if self.app.screen.is_modal or isinstance(self.app.screen, NumbersScreen):
+            return  # what stands over this screen is of now
         # The recorder takes a moment to end; the next screen need not wait for it.
         devices, self._devices = self._devices, None
         if devices is not None:
@@ -315,6 +316,11 @@ class HomeScreen(HomeSessions):
         """All GPUs as panels, and back."""
         self.state = replace(self.state, grid=not self.state.grid)
         self.paint()
+
+    def action_numbers(self) -> None:
+        """Every number of the devices, with its method and source."""
+        if self.state.devices is not None:
+            self.app.push_screen(NumbersScreen(self.state.devices, lambda: self.state.devices))
 
     def on_process_table_wanted(self, message: ProcessTable.Wanted) -> None:
         if message.what == "signal":

@@ -8,7 +8,7 @@ from gpuwatch.core.metrics import CATALOGUE, Method, label
 from gpuwatch.core.text import clean
 from gpuwatch.core.units import bounded, quantity
 from gpuwatch.tui.feed.shares import cache_texts, share_texts
-from gpuwatch.tui.feed.snapshot import Gauge, Reading, Snapshot
+from gpuwatch.tui.feed.snapshot import DeviceNow, Gauge, Reading, Snapshot
 from gpuwatch.tui.live.counter_rows import counter_rows, wrapped
 from gpuwatch.tui.live.gauge_rows import mean_text
 from gpuwatch.tui.widgets.cells import pad, wrap
@@ -28,7 +28,27 @@ def number_lines(snapshot: Snapshot, width: int) -> list[Row]:
         for text in snapshot.warnings:
             rows += wrapped(text, width, mark="!", role="text")
         rows.append((("", "text"),))
-    rows.append(((" gauges of the run", "strong"),))
+    if snapshot.gauges:
+        rows += _gauges(snapshot, width)
+    if snapshot.counters is not None:
+        rows += [(("", "text"),), *counter_rows(snapshot.counters, width)]
+    order = {name: index for index, name in enumerate(CATALOGUE)}
+    kinds = {"gpu": 0, "cpu": 1, "workload": 2}
+    for device in sorted(snapshot.devices, key=lambda item: kinds.get(item.row.kind, 3)):
+        rows += [(("", "text"),)] if rows else []
+        rows.append(((f" {clean(device.row.id)}  {clean(device.row.name)}", "strong"),))
+        for metric in sorted(device.readings, key=lambda name: order.get(name, 99)):
+            rows += _number(metric, device.readings[metric], width)
+        rows += _facts(device, width)
+    if snapshot.event is not None:
+        rows += [(("", "text"),), ((" last event", "strong"),)]
+        prefix = f"{snapshot.event.device} " if snapshot.event.device else ""
+        rows += wrapped(f"{prefix}{snapshot.event.kind}: {snapshot.event.text}", width, role="text")
+    return rows
+
+
+def _gauges(snapshot: Snapshot, width: int) -> list[Row]:
+    rows: list[Row] = [((" gauges of the run", "strong"),)]
     for gauge in snapshot.gauges[1:]:
         rows += _number(gauge.title, gauge.reading, width, gauge.unit)
         rows += _wrapped(mean_text(gauge), 5, width, "muted")
@@ -36,19 +56,44 @@ def number_lines(snapshot: Snapshot, width: int) -> list[Row]:
     bandwidth = snapshot.gauges[1]
     if bandwidth.reading.method is not Method.COUNTED and not snapshot.machine_only:
         rows += _number("Algorithmic bytes/s", snapshot.algorithmic, width, "B/s")
-    if snapshot.counters is not None:
-        rows += [(("", "text"),), *counter_rows(snapshot.counters, width)]
-    order = {name: index for index, name in enumerate(CATALOGUE)}
-    kinds = {"gpu": 0, "cpu": 1, "workload": 2}
-    for device in sorted(snapshot.devices, key=lambda item: kinds.get(item.row.kind, 3)):
-        rows.append((("", "text"),))
-        rows.append(((f" {clean(device.row.id)}  {clean(device.row.name)}", "strong"),))
-        for metric in sorted(device.readings, key=lambda name: order.get(name, 99)):
-            rows += _number(metric, device.readings[metric], width)
-    if snapshot.event is not None:
-        rows += [(("", "text"),), ((" last event", "strong"),)]
-        prefix = f"{snapshot.event.device} " if snapshot.event.device else ""
-        rows += wrapped(f"{prefix}{snapshot.event.kind}: {snapshot.event.text}", width, role="text")
+    return rows
+
+
+_FACT_UNITS = {
+    **dict.fromkeys(("memory.total", "swap.total"), "By"),
+    **dict.fromkeys(("clock.sm.max", "clock.memory.max", "frequency.max"), "Hz"),
+    "power.limit": "W",
+    "memory.bus.width": "bit",
+}
+"""Units of the constant numbers of a device; the others are counts."""
+
+
+_FACT_NAMES = {
+    "clock.memory.max": "maximum memory clock",
+    "clock.sm.max": "maximum SM clock",
+    "ecc.enabled": "ECC",
+    "mig.enabled": "MIG",
+    "pci.bus.id": "PCI bus id",
+    "persistence.enabled": "persistence mode",
+    "xid.told": "reports Xid errors",
+}
+"""Names for people, where they differ from the attribute's."""
+
+
+def _facts(device: DeviceNow, width: int) -> list[Row]:
+    """What stays as it is during a session: versions, sizes, limits, modes."""
+    rows: list[Row] = []
+    for name, value in sorted(device.row.attributes.items()):
+        if value is None or isinstance(value, (dict, list)):
+            continue
+        if isinstance(value, bool):
+            text = "yes" if value else "no"
+        elif isinstance(value, (int, float)):
+            text = quantity(value, _FACT_UNITS[name]) if name in _FACT_UNITS else f"{value:,g}"
+        else:
+            text = clean(str(value), width - 32)
+        title = _FACT_NAMES.get(name) or clean(name.replace(".", " "))
+        rows.append(((f"   {pad(title, 26)}", "muted"), (f"  {text}", "text")))
     return rows
 
 

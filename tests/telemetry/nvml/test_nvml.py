@@ -109,6 +109,7 @@ FACTS = {
     "nvmlDeviceGetMigMode": "mig.enabled",
     "nvmlDeviceGetEccMode": "ecc.enabled",
     "nvmlDeviceGetPersistenceMode": "persistence.enabled",
+    "nvmlDeviceGetComputeMode": "compute.mode",
     "nvmlDeviceGetSupportedEventTypes": "xid.told",
 }
 
@@ -147,6 +148,7 @@ def test_facts_are_in_si_base_units(tmp_path: Path, remote: Start) -> None:
         "mig.enabled": False,
         "ecc.enabled": True,
         "persistence.enabled": True,
+        "compute.mode": "default",
         "xid.told": True,
     }
 

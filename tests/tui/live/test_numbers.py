@@ -16,12 +16,14 @@ from gpuwatch.core.units import plain_unit
 from gpuwatch.session.writing.store import SessionStore
 from gpuwatch.tui.feed.snapshot import Reading
 from gpuwatch.tui.feed.view import View
+from gpuwatch.tui.home.screen import HomeScreen
 from gpuwatch.tui.live.device_rows import Fields, detail_rows
 from gpuwatch.tui.live.gauge_rows import badge
 from gpuwatch.tui.live.numbers import number_lines
 from gpuwatch.tui.live.screen import LiveScreen
 
-from ..harness import live, screen_text, shows, until
+from ..conftest import Fake
+from ..harness import live, running, screen_text, shows, until
 from ..sessions import finished
 from ..snapshots_of import snapshot_of
 
@@ -106,6 +108,25 @@ async def test_the_page_is_of_now_and_says_of_when_it_is(session: Make) -> None:
         await pilot.press("escape", "left", "i")
         await shows(pilot, "every number at ")
         assert " ago" in screen_text(app).splitlines()[0]
+
+
+def test_what_stays_as_it_is_stands_below_the_numbers_of_a_device(session: Make) -> None:
+    snapshot = snapshot_of(session(gpus=8, known_card=True))
+    rows = ["".join(text for text, _ in row) for row in number_lines(snapshot, 100)]
+    assert sum("compute capability" in row and row.endswith("9.0") for row in rows) == 8
+    assert any("maximum memory clock" in row and row.endswith("2.62 GHz") for row in rows)
+
+
+async def test_the_home_screen_has_the_page_of_its_devices(fake: Fake, session: Make) -> None:
+    async with running(HomeScreen, (100, 30)) as (app, pilot):
+        assert isinstance(app.screen, HomeScreen)
+        home = app.screen
+        await until(pilot, lambda: home.state.devices is not None)
+        await pilot.press("i")
+        await shows(pilot, "every number at")
+        await shows(pilot, "host memory usage")
+        await pilot.press("escape")
+        await until(pilot, lambda: app.screen is home)
 
 
 async def test_a_bound_is_at_most_on_the_page_too(session: Make) -> None:

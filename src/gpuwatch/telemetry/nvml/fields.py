@@ -254,6 +254,12 @@ def _capability(nvml: Any, handle: Any) -> Fact:
     return "{}.{}".format(*nvml.nvmlDeviceGetCudaComputeCapability(handle))
 
 
+def _compute_mode(nvml: Any, handle: Any) -> Fact:
+    """``nvmlComputeMode_t``: who may have a context on the GPU."""
+    modes = {0: "default", 1: "exclusive thread", 2: "prohibited", 3: "exclusive process"}
+    return modes.get(nvml.nvmlDeviceGetComputeMode(handle))
+
+
 FACTS: dict[str, Callable[[Any, Any], Fact]] = {
     "driver.version": lambda nvml, handle: str(nvml.nvmlSystemGetDriverVersion()),
     "cuda.driver.version": _cuda_version,
@@ -267,6 +273,7 @@ FACTS: dict[str, Callable[[Any, Any], Fact]] = {
     "pci.bus.id": lambda nvml, handle: str(nvml.nvmlDeviceGetPciInfo(handle).busId),
     "mig.enabled": lambda nvml, handle: bool(nvml.nvmlDeviceGetMigMode(handle)[0]),
     "ecc.enabled": lambda nvml, handle: bool(nvml.nvmlDeviceGetEccMode(handle)[0]),
+    "compute.mode": _compute_mode,
     "persistence.enabled": lambda nvml, handle: bool(nvml.nvmlDeviceGetPersistenceMode(handle)),
     "xid.told": lambda nvml, handle: bool(nvml.nvmlDeviceGetSupportedEventTypes(handle) & _XID),
 }
