@@ -45,13 +45,13 @@ async def export_report(
 
     What goes wrong is what is said: nothing is raised, and no file is replaced but a summary.
     """
-    wanted = export_of(paths, margin=margin, across_devices=across_devices)
-    if isinstance(wanted, str):
-        return wanted
-    outcome = await commands.run(*wanted.arguments, timeout=_TIMEOUT_SECONDS, outlives=True)
+    export = export_of(paths, margin=margin, across_devices=across_devices)
+    if isinstance(export, str):
+        return export
+    outcome = await commands.run(*export.arguments, timeout=_TIMEOUT_SECONDS, outlives=True)
     if not outcome.good:
         return f"no report: {outcome.complaint}"
-    return f"report: {_shown(wanted.page)}   fetch it: {fetch(wanted.page)}"
+    return f"report: {_short_path(export.page)}   fetch it: {fetch(export.page)}"
 
 
 def export_of(
@@ -74,12 +74,12 @@ def export_of(
     options = [] if margin is None else ["--margin", f"{100 * margin:.9g}%"]
     options += ["--across-devices"] if across_devices else []
     # A whole study by its name: it is compared in its own blocks, with what did not run.
-    named = [folder] if folder is not None else sessions
-    told = [*map(str, named), *options, "--format", "html", "--out", str(page)]
-    return Export(("compare", *told), page)
+    compared = [folder] if folder is not None else sessions
+    arguments = [*map(str, compared), *options, "--format", "html", "--out", str(page)]
+    return Export(("compare", *arguments), page)
 
 
-def _shown(page: Path) -> str:
+def _short_path(page: Path) -> str:
     """``~/study/summary.html``: what is in one's own folder is told from there."""
     home = Path.home()
     return f"~/{page.relative_to(home)}" if page.is_relative_to(home) else str(page)

@@ -20,7 +20,7 @@ from gpuwatch.tui.compare.columns import (
     layout,
     paired_layout,
     quantity_rows,
-    told_rows,
+    sentence_rows,
 )
 from gpuwatch.tui.compare.verdict_rows import evidence_rows, first_notes
 from gpuwatch.tui.feed.next_run import goes_on
@@ -41,8 +41,8 @@ def snapshot_words(folder: Path, result: StudyResult) -> str:
     runs = result.plan.runs if result.plan is not None else ()
     if len(runs) < 2 or not goes_on(folder):
         return ""
-    over = {Path(each.path).name for each in result.sessions if not each.status.live}
-    last = max((run.index for run in runs if run.file in over), default=0)
+    ended = {Path(each.path).name for each in result.sessions if not each.status.live}
+    last = max((run.index for run in runs if run.file in ended), default=0)
     return f"as of run {last} of {len(runs)}: " if last else "before its first run is over: "
 
 
@@ -61,7 +61,7 @@ def place_of(question: Question, width: int, first: int) -> Layout:
 
 def sections(result: StudyResult, width: int, first: int) -> list[Section]:
     """One section for each question, then associated changes and notes."""
-    found = []
+    tables = []
     for question in result.questions:
         place = place_of(question, width, first)
         heading = heading_rows(_heads(question), place, _NAMES)
@@ -70,14 +70,14 @@ def sections(result: StudyResult, width: int, first: int) -> list[Section]:
         body = quantity_rows(question.table, place)
         names = [cell.label for cell in question.cells]
         body += difference_rows(of_question(question), place, names)
-        found.append(Section(heading, tuple(body)))
+        tables.append(Section(heading, tuple(body)))
     rows = evidence_rows(result, width)
     notes = [note for note in every_note(result) if note not in first_notes(result)]
     if notes:
         rows.append(rule("to know before believing it", width))
     for note in notes:
-        rows += told_rows(note, width, "!", "warn")
-    return [*found, Section((), tuple(rows))]
+        rows += sentence_rows(note, width, "!", "warn")
+    return [*tables, Section((), tuple(rows))]
 
 
 def column_of(result: StudyResult, path: str) -> int:
@@ -99,10 +99,10 @@ def _heads(question: Question) -> list[Head]:
 
 
 def _runs(cell: Cell) -> tuple[str, str]:
-    over = [run for run in cell.judged if not run.session.status.live]
-    bad = sum(run.session.status.state in _BAD for run in over)
-    text = "1 run" if len(over) == 1 else f"{len(over)} runs"
-    text += ", 1 goes on" if len(over) < len(cell.judged) else ""
+    ended = [run for run in cell.judged if not run.session.status.live]
+    bad = sum(run.session.status.state in _BAD for run in ended)
+    text = "1 run" if len(ended) == 1 else f"{len(ended)} runs"
+    text += ", 1 goes on" if len(ended) < len(cell.judged) else ""
     missing = len(cell.not_run)
     text += f", {bad} failed" if bad else ""
     text += f", {missing} did not run" if missing else ""

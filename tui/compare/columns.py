@@ -30,7 +30,7 @@ _NAME, _WIDEST_NAME = 27, 46
 """Columns of the names: at least, and where there is room."""
 _MOST_ROWS = 12
 """Of one fact that differs: more is no setting that a person compares."""
-_STUCK = "\ue000"
+_NO_BREAK = "\ue000"
 """For a blank at which no line is broken; cleaned text has none of these."""
 _BEFORE_UNIT = re.compile(r"(?<=\d) (?=\S{1,3}(?:[\s,.;:)]|$))")
 Head = Sequence[tuple[str, str]]
@@ -91,7 +91,7 @@ def paired_layout(
     count: int, baseline: int, width: int, first: int, changes: Iterable[str]
 ) -> Layout:
     """The columns of ``count`` cells; all but the baseline also have one for ``changes``."""
-    change = max([len(_PAIRED), *(cell_len(_in_per_cent(each)) for each in changes)]) + 1
+    change = max([len(_PAIRED), *(cell_len(_in_per_cent(text)) for text in changes)]) + 1
     size = _NARROW_VALUE + _NARROW_RATIO + change
     least = _NARROW_NAME + _NARROW_VALUE + 1
     others = max(1, min(count - 1, (width - least) // size))
@@ -113,11 +113,11 @@ def _order(
     count: int, baseline: int | None, others: int, first: int
 ) -> tuple[tuple[int, ...], int]:
     """Places of the baseline and of ``others`` from the ``first`` on; how many are left out."""
-    kept = baseline or 0
-    rest = [at for at in range(count) if at != kept]
+    base = baseline or 0
+    rest = [at for at in range(count) if at != base]
     hidden = len(rest) - others
     first = max(0, min(first, hidden))
-    return tuple(sorted([kept, *rest[first : first + others]])), hidden
+    return tuple(sorted([base, *rest[first : first + others]])), hidden
 
 
 def heading_rows(
@@ -145,11 +145,11 @@ def heading_rows(
 
 def quantity_rows(rows: Sequence[ComparisonRow] | Sequence[TableRow], place: Layout) -> list[Line]:
     """Quantities by group, of the columns that are shown."""
-    found: list[Line] = []
+    lines: list[Line] = []
     for group in quantity_table(rows, place.baseline, place.order):
-        found.append(rule(group.name, place.width))
-        found += [_quantity(row, place) for row in group.rows]
-    return found
+        lines.append(rule(group.name, place.width))
+        lines += [_quantity(row, place) for row in group.rows]
+    return lines
 
 
 def difference_rows(
@@ -186,28 +186,28 @@ def _whole(name: str, texts: dict[int, str], names: Sequence[str], width: int) -
     by_text: dict[str, list[int]] = {}
     for at, text in texts.items():
         by_text.setdefault(text, []).append(at)
-    for text, of in by_text.items():
-        whose = ", ".join(clean(names[at]) for at in of)
-        lead = Line(width).add(f"   {fit(whose, width // 3)}  ", "muted")
+    for text, places in by_text.items():
+        labels = ", ".join(clean(names[at]) for at in places)
+        lead = Line(width).add(f"   {fit(labels, width // 3)}  ", "muted")
         for index, part in enumerate(wrap(text, max(1, lead.left - 1), _MOST_ROWS)):
             row = Line(width).join(lead) if index == 0 else Line(width).to(lead.used)
             yield row.add(part, "strong")
 
 
-def told_rows(text: str, width: int, mark: str, role: str, *, head: str = "") -> list[Line]:
+def sentence_rows(text: str, width: int, mark: str, role: str, *, head: str = "") -> list[Line]:
     """A sentence behind a mark; a number and its unit stand on one line.
 
     ``head``: what stands before the sentence, in the mark's colour.
     """
-    parts = wrap(_BEFORE_UNIT.sub(_STUCK, f"{head}{clean(text)}"), width - 5, 6)
+    parts = wrap(_BEFORE_UNIT.sub(_NO_BREAK, f"{head}{clean(text)}"), width - 5, 6)
     rows = []
     for index, part in enumerate(parts):
         row = Line(width).add("   " if index else f" {mark} ", role)
-        told = part.replace(_STUCK, " ")
+        line = part.replace(_NO_BREAK, " ")
         if index == 0 and head:
-            row.add(told[: len(head)], role)
-            told = told[len(head) :]
-        rows.append(row.add(told))
+            row.add(line[: len(head)], role)
+            line = line[len(head) :]
+        rows.append(row.add(line))
     return rows
 
 

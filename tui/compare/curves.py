@@ -120,7 +120,7 @@ def read_curves(path: Path, points: int = POINTS) -> Curves:
         )
         for name, gauge in sampled.metrics.items()
     }
-    curves.update(_of_steps(lines, clock, points, bytes_of(count)))
+    curves.update(_step_curves(lines, clock, points, bytes_of(count)))
     missing = dict(why_not)
     for name, what in (("gpuwatch.flop.rate", "FLOP"), ("gpuwatch.bytes.rate", "bytes")):
         missing[name] = uncounted(count, what) if lines else _NO_STEPS
@@ -146,11 +146,11 @@ def _lines(reader: SessionReader, points: int) -> list[StepRow]:
     last = reader.last_step()
     if last < _MOST_LINES:
         return reader.some_steps()
-    found = reader.steps(limit=points)
+    lines = reader.steps(limit=points)
     for place in range(2 * points):
-        after = max(found[-1].n, last * (place + 1) // (2 * points) - 1)
-        found += reader.steps(after, 1)
-    return found
+        after = max(lines[-1].n, last * (place + 1) // (2 * points) - 1)
+        lines += reader.steps(after, 1)
+    return lines
 
 
 class _Clock:
@@ -160,12 +160,12 @@ class _Clock:
         """``start``: of the first timed step, in nanoseconds; ``number``: its number."""
         self._start = start
         self._first = number
-        known = []
+        marks = []
         if number is not None and lines:
-            known = [(intervals(lines[:1])[0][0], lines[0].step - lines[0].count + 1 - number)]
-            known += [(row.t, row.step + 1 - number) for row in lines]
-        self._times = [t for t, _ in known]
-        self._done = [done for _, done in known]
+            marks = [(intervals(lines[:1])[0][0], lines[0].step - lines[0].count + 1 - number)]
+            marks += [(row.t, row.step + 1 - number) for row in lines]
+        self._times = [t for t, _ in marks]
+        self._done = [done for _, done in marks]
 
     def seconds(self, t: int) -> float:
         return (t - self._start) / NS
@@ -182,18 +182,18 @@ class _Clock:
         return self._done[place - 1] + share * (self._done[place] - self._done[place - 1])
 
 
-_Line = tuple[float, "float | None", bool, "float | None", "float | None", "float | None"]
+_StepPoint = tuple[float, "float | None", bool, "float | None", "float | None", "float | None"]
 """Of a step line: seconds, steps, whether it is warm-up; time of a step, loss, bytes per second."""
 
 
-def _of_steps(
+def _step_curves(
     lines: Sequence[StepRow],
     clock: _Clock,
     points: int,
     work: Callable[[StepRow], float | None],
 ) -> dict[str, Curve]:
     """What the step lines tell: the time of a step, the loss, the algorithmic bytes per second."""
-    told: list[_Line] = []
+    step_points: list[_StepPoint] = []
     for before, row in pairwise([None, *lines]):
         assert row is not None
         taken = _step_seconds(before, row)
@@ -201,20 +201,20 @@ def _of_steps(
         rate = None if amount is None or not taken else amount / row.count / taken
         loss = _mean(row.loss)
         seconds = clock.seconds(row.t)
-        told.append((seconds, clock.steps(seconds), row.warmup, taken, loss, rate))
-    thinned = _thinned(told, points)
-    found = {}
+        step_points.append((seconds, clock.steps(seconds), row.warmup, taken, loss, rate))
+    thinned = _thinned(step_points, points)
+    curves = {}
     named = ((STEP_TIME, 3, "measured"), (LOSS, 4, "measured"))
     for key, at, method in (*named, ("gpuwatch.bytes.rate", 5, "counted")):
         values = tuple(_mean([row[at] for row in rows]) for rows in thinned)
         if any(value is not None for value in values):
-            found[key] = Curve(
+            curves[key] = Curve(
                 tuple(rows[-1][0] for rows in thinned),
                 tuple(rows[-1][1] for rows in thinned),
                 values,
                 method,
             )
-    return found
+    return curves
 
 
 def _step_seconds(before: StepRow | None, row: StepRow) -> float | None:
@@ -226,19 +226,19 @@ def _step_seconds(before: StepRow | None, row: StepRow) -> float | None:
     return (row.t - before.t) / NS / (row.step - before.step)
 
 
-def _thinned(told: Sequence[_Line], points: int) -> list[list[_Line]]:
+def _thinned(step_points: Sequence[_StepPoint], points: int) -> list[list[_StepPoint]]:
     """Neighbours of about ``points`` equal stretches of time together; warm-up stays apart."""
-    start = told[0][0] if told else 0.0
-    stretch = max(1e-9, (told[-1][0] - start) / points if told else 0.0)
-    found: list[list[_Line]] = []
+    start = step_points[0][0] if step_points else 0.0
+    stretch = max(1e-9, (step_points[-1][0] - start) / points if step_points else 0.0)
+    groups: list[list[_StepPoint]] = []
     place = (False, -1)
-    for line in told:
-        here = (line[2], int((line[0] - start) / stretch))
+    for point in step_points:
+        here = (point[2], int((point[0] - start) / stretch))
         if here != place:
-            found.append([])
+            groups.append([])
         place = here
-        found[-1].append(line)
-    return found
+        groups[-1].append(point)
+    return groups
 
 
 def _mean(values: Sequence[float | None] | None) -> float | None:

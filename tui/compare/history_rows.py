@@ -88,13 +88,15 @@ def history_rows(
         _place(at + skipped * (at > 0), each, view, (start, end), columns * DOT_COLUMNS)
         for at, each in enumerate(series)
     ]
-    low, high, over = _scale([v for each in placed for v in each.values if v is not None], view)
+    low, high, cut_off = _scale(
+        [value for each in placed for value in each.values if value is not None], view
+    )
     label = min(width // 3, max((cell_len(clean(each.label)) for each in series), default=0))
     legend = [_legend(each, view, label, width) for each in placed]
     before = int(-start / max(1e-12, end - start) * columns)
     rows = max(3, height - len(legend) - 3)
     rows -= 1 - rows % 2  # a row in the middle, for half the scale
-    lines = [_title(placed, view, over, before > 0, width)]
+    lines = [_title(placed, view, cut_off, before > 0, width)]
     lines += _picture(placed, view, (low, high), (start, end), columns, rows, width)
     lines += axis_rows(start, end, columns, view.by_step, width, _SCALE)
     return [*lines, *legend][:height]
@@ -103,8 +105,8 @@ def history_rows(
 def known_metrics(series: Sequence[Series]) -> list[Metric]:
     """Those that some run has values of, all where nothing is read yet."""
     runs = [run for each in series for run in each.runs]
-    found = [metric for metric in METRICS if any(metric.key in run.curves for run in runs)]
-    return found or list(METRICS)
+    metrics = [metric for metric in METRICS if any(metric.key in run.curves for run in runs)]
+    return metrics or list(METRICS)
 
 
 def _along(curve: Curve, view: View) -> tuple[float | None, ...]:
@@ -133,14 +135,14 @@ def _stretch(series: Sequence[Series], view: View) -> tuple[float, float]:
 
 def _place(at: int, series: Series, view: View, stretch: tuple[float, float], dots: int) -> _Placed:
     curves = _curves(series, view)
-    each = [_by_column(_along(curve, view), curve.values, stretch, dots) for curve in curves]
-    values = tuple(_middle([of[dot] for of in each]) for dot in range(dots))
+    by_run = [_by_column(_along(curve, view), curve.values, stretch, dots) for curve in curves]
+    values = tuple(_median([means[dot] for means in by_run]) for dot in range(dots))
     timed = tuple(
         _timed(run.curves[view.metric.key], run.timed_seconds, last=view.metric.key == LOSS)
         for run in series.runs
         if view.metric.key in run.curves
     )
-    return _Placed(_of(LETTERS, at), _of(ROLES, at), series, len(curves), values, timed)
+    return _Placed(_in_turn(LETTERS, at), _in_turn(ROLES, at), series, len(curves), values, timed)
 
 
 def _timed(curve: Curve, end: float, *, last: bool) -> float | None:
@@ -152,7 +154,7 @@ def _timed(curve: Curve, end: float, *, last: bool) -> float | None:
     return (known[-1] if last else sum(known) / len(known)) if known else None
 
 
-def _of(names: Sequence[str], place: int) -> str:
+def _in_turn(names: Sequence[str], place: int) -> str:
     """The first for the baseline alone, the others in turn."""
     return names[1 + (place - 1) % (len(names) - 1)] if place else names[0]
 
@@ -166,7 +168,7 @@ def _by_column(
     """Means by column, and straight lines over columns between two points that are neighbours."""
     start, end = stretch
     scale = columns / max(1e-12, end - start)
-    sums: list[list[float]] = [[] for _ in range(columns)]
+    in_column: list[list[float]] = [[] for _ in range(columns)]
     points = [
         (min(columns - 1, int((place - start) * scale)), value)
         for place, value in zip(places, values, strict=True)
@@ -174,19 +176,21 @@ def _by_column(
     ]
     for column, value in points:
         if value is not None:
-            sums[column].append(value)
-    found: list[float | None] = [sum(of) / len(of) if of else None for of in sums]
+            in_column[column].append(value)
+    means: list[float | None] = [
+        sum(points) / len(points) if points else None for points in in_column
+    ]
     for (left, first), (right, second) in pairwise(points):
         if first is None or second is None:
             continue
-        low, high = found[left], found[right]
+        low, high = means[left], means[right]
         for column in range(left + 1, right):
             if low is not None and high is not None:
-                found[column] = low + (high - low) * (column - left) / (right - left)
-    return found
+                means[column] = low + (high - low) * (column - left) / (right - left)
+    return means
 
 
-def _middle(values: Sequence[float | None]) -> float | None:
+def _median(values: Sequence[float | None]) -> float | None:
     known = [value for value in values if value is not None]
     return median(known) if known else None
 
@@ -197,31 +201,31 @@ def _scale(values: Sequence[float], view: View) -> tuple[float, float, bool]:
         return 0.0, 1.0, False
     ordered = sorted(values)
     usual, top = ordered[int(0.98 * (len(ordered) - 1))], ordered[-1]
-    over = view.metric.key == STEP_TIME and usual > 0 and top > _OUTLIERS * usual
-    top = 1.2 * usual if over else top
+    cut_off = view.metric.key == STEP_TIME and usual > 0 and top > _OUTLIERS * usual
+    top = 1.2 * usual if cut_off else top
     if view.close_up:
-        low = ordered[0] if over else ordered[int(0.02 * (len(ordered) - 1))]
+        low = ordered[0] if cut_off else ordered[int(0.02 * (len(ordered) - 1))]
         low = min(low, ordered[0]) if ordered[0] > 0.5 * low else low
         space = 0.05 * (top - low) or abs(top) * 0.05 or 1.0
-        return low - space, top + space, over
+        return low - space, top + space, cut_off
     if view.metric.unit == "1":
-        return 0.0, max(1.0, nice(top)), over
+        return 0.0, max(1.0, nice(top)), cut_off
     low = min(0.0, -nice(-ordered[0])) if ordered[0] < 0 else 0.0
-    return low, nice(top), over
+    return low, nice(top), cut_off
 
 
-def _title(placed: Sequence[_Placed], view: View, over: bool, before: bool, width: int) -> Line:
+def _title(placed: Sequence[_Placed], view: View, cut_off: bool, warmup: bool, width: int) -> Line:
     methods = dict.fromkeys(curve.method for each in placed for curve in _curves(each.series, view))
     row = Line(width).add(f" {view.metric.title}", "strong")
     row.add(f"  {'/'.join(methods)}" if methods else "", "muted")
     gpus = {curve.gpus for each in placed for curve in _curves(each.series, view)}
     if max(gpus, default=1) > 1:
-        of = f"{max(gpus)} GPUs" if len(gpus) == 1 else "the GPUs of each run"
-        row.add(f"  mean of {of}", "muted")
+        devices = f"{max(gpus)} GPUs" if len(gpus) == 1 else "the GPUs of each run"
+        row.add(f"  mean of {devices}", "muted")
     row.add("  scale not from zero" if view.close_up else "", "warn")
-    row.add("  peaks cut off" if over else "", "warn")
+    row.add("  peaks cut off" if cut_off else "", "warn")
     along = "timed steps" if view.by_step else "time since the first timed step"
-    return row.add(f"  by {along}{', ╌ before it' * before}", "muted")
+    return row.add(f"  by {along}{', ╌ before it' * warmup}", "muted")
 
 
 def _picture(

@@ -13,7 +13,7 @@ from gpuwatch.tui.compare.columns import (
     difference_rows,
     layout,
     quantity_rows,
-    told_rows,
+    sentence_rows,
 )
 from gpuwatch.tui.live.head_rows import MARKS
 from gpuwatch.tui.live.rows import rule
@@ -40,9 +40,10 @@ def heads(compared: Comparison) -> list[Head]:
     That is its environment and the name that it was given, or its id where others have all that.
     """
     names = [
-        each.given.heading(clean(each.environment.get("label") or "")) for each in compared.sessions
+        session.given.heading(clean(session.environment.get("label") or ""))
+        for session in compared.sessions
     ]
-    found: list[Head] = []
+    columns: list[Head] = []
     for at, session in enumerate(compared.sessions):
         mark, role = MARKS[session.status.state]
         name = clean(session.workload.get("name") or session.label)
@@ -50,8 +51,8 @@ def heads(compared: Comparison) -> list[Head]:
         if names.count(where) > 1:
             where = f"{where} {clean(session.id)[:6]}"
         state = f"{mark} {session.status.state.value}"
-        found.append([(f"{at + 1} {name}", "strong"), (where, "text"), (state, role)])
-    return found
+        columns.append([(f"{at + 1} {name}", "strong"), (where, "text"), (state, role)])
+    return columns
 
 
 def names(compared: Comparison) -> list[str]:
@@ -70,5 +71,5 @@ def body_rows(compared: Comparison, place: Layout, notes: Sequence[str] = ()) ->
     if shown:
         rows.append(rule("to know before believing a ratio", place.width))
     for note in shown:
-        rows += told_rows(note, place.width, "!", "warn")
+        rows += sentence_rows(note, place.width, "!", "warn")
     return rows

@@ -19,7 +19,7 @@ from gpuwatch.tui.compare.histories import Case, Group
 from gpuwatch.tui.compare.kernel_differences import Pair
 from gpuwatch.tui.compare.verdict_rows import evidence_rows, notes_of, verdict_rows
 
-_OF_KERNELS = frozenset({"kernels", "kernel time", "copies"})
+_KERNEL_RUNGS = frozenset({"kernels", "kernel time", "copies"})
 """Rungs of an explanation that a profile tells."""
 
 
@@ -47,13 +47,14 @@ def answer(study: StudyResult, folder: Path | None) -> Answer:
 
 def _side_by_side(study: StudyResult) -> Comparison:
     """Session by session, against the one that the verdicts are against."""
-    found = compare(study.sessions)
-    asked = [each for each in study.questions if each.contrasts]
-    if len(asked) != 1 or found.baseline is None:
-        return found
-    base = {run.session.path for run in asked[0].cells[asked[0].baseline].runs}
-    if found.sessions[found.baseline].path in base:
-        return found
+    comparison = compare(study.sessions)
+    with_contrasts = [each for each in study.questions if each.contrasts]
+    if len(with_contrasts) != 1 or comparison.baseline is None:
+        return comparison
+    (question,) = with_contrasts
+    base = {run.session.path for run in question.cells[question.baseline].runs}
+    if comparison.sessions[comparison.baseline].path in base:
+        return comparison
     return compare(sorted(study.sessions, key=lambda each: each.path not in base))
 
 
@@ -82,17 +83,17 @@ def against(answer: Answer) -> str:
     """What ratios are against."""
     if answer.sessions is not None:
         return rows.against(answer.sessions)
-    found = {clean(each.cells[each.baseline].label) for each in answer.study.questions}
-    against_ = f"medians against {found.pop() if len(found) == 1 else 'their baselines'}"
-    return against_ if answer.as_of else f"{clean(answer.study.title)}: {against_}"
+    baselines = {clean(each.cells[each.baseline].label) for each in answer.study.questions}
+    text = f"medians against {baselines.pop() if len(baselines) == 1 else 'their baselines'}"
+    return text if answer.as_of else f"{clean(answer.study.title)}: {text}"
 
 
 def column_of(answer: Answer, path: str) -> int:
     """How far to shift so that the session at ``path`` stands beside the baseline."""
     if answer.sessions is None:
         return cell_rows.column_of(answer.study, path)
-    kept = answer.sessions.baseline or 0
-    others = [each.path for at, each in enumerate(answer.sessions.sessions) if at != kept]
+    baseline = answer.sessions.baseline or 0
+    others = [each.path for at, each in enumerate(answer.sessions.sessions) if at != baseline]
     return others.index(path) if path in others else 0
 
 
@@ -108,13 +109,13 @@ def history_cases(answer: Answer) -> list[Case]:
 
 def kernel_pairs(answer: Answer) -> list[Pair]:
     """Of which runs the kernels are compared: each of a question with its baseline."""
-    asked = [
+    contrasts = [
         (question, contrast)
         for question in answer.study.questions
         for contrast in question.contrasts
     ]
-    if asked:
-        return [_pair(question, contrast) for question, contrast in asked]
+    if contrasts:
+        return [_pair(question, contrast) for question, contrast in contrasts]
     if answer.sessions is None:
         return []
     runs = _one_by_one(answer)
@@ -124,12 +125,13 @@ def kernel_pairs(answer: Answer) -> list[Pair]:
 def _one_by_one(answer: Answer) -> list[tuple[str, Path]]:
     """The sessions as their columns name them, the baseline first."""
     assert answer.sessions is not None
-    kept = answer.sessions.baseline or 0
+    baseline = answer.sessions.baseline or 0
     names = rows.names(answer.sessions)
-    found = [
-        (name, Path(each.path)) for name, each in zip(names, answer.sessions.sessions, strict=True)
+    runs = [
+        (name, Path(session.path))
+        for name, session in zip(names, answer.sessions.sessions, strict=True)
     ]
-    return [*found[kept : kept + 1], *found[:kept], *found[kept + 1 :]]
+    return [*runs[baseline : baseline + 1], *runs[:baseline], *runs[baseline + 1 :]]
 
 
 def _ordered(question: Question) -> Sequence[Cell]:
@@ -144,14 +146,15 @@ def _group(cell: Cell) -> Group:
 
 def _pair(question: Question, contrast: Contrast) -> Pair:
     first, second = question.cells[contrast.baseline], question.cells[contrast.other]
-    told = [each.text for each in contrast.explanation.evidence if each.rung in _OF_KERNELS]
+    evidence = contrast.explanation.evidence
+    sentences = [each.text for each in evidence if each.rung in _KERNEL_RUNGS]
     return Pair(
         (first.label, second.label),
-        (Path(_middle(first).path), Path(_middle(second).path)),
-        tuple(told),
+        (Path(_profiled_run(first).path), Path(_profiled_run(second).path)),
+        tuple(sentences),
     )
 
 
-def _middle(cell: Cell) -> Summary:
+def _profiled_run(cell: Cell) -> Summary:
     """The run whose profile stands for a cell, or any that says why there is none."""
     return nearest_profiled(cell) or (cell.judged or cell.runs)[0].session

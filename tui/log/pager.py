@@ -17,7 +17,7 @@ Place = tuple[int, int]
 """A line's number, and a row of it where it is wrapped."""
 
 
-_PATIENCE_SECONDS = 0.05
+_LOCK_WAIT_SECONDS = 0.05
 """A screen waits so long for a file that its writer has locked."""
 _SPAN, _SPANS = 10_000, 20
 """Lines of both streams that are looked at in one go for those of one, and how often at once."""
@@ -27,21 +27,21 @@ class Gaps:
     """Stretches of a log without a line of some stream."""
 
     def __init__(self) -> None:
-        self._found: list[tuple[int, int]] = []
+        self._stretches: list[tuple[int, int]] = []
 
     def add(self, low: int, high: int) -> None:
         """No line from ``low`` to ``high``."""
         apart = []
-        for first, last in self._found:
+        for first, last in self._stretches:
             if first <= high + 1 and low <= last + 1:
                 low, high = min(low, first), max(high, last)
             else:
                 apart.append((first, last))
-        self._found = [*apart, (low, high)]
+        self._stretches = [*apart, (low, high)]
 
     def behind(self, at: int, back: bool) -> int:
         """``at``, or the first number behind the stretch that it stands in."""
-        for low, high in self._found:
+        for low, high in self._stretches:
             if low <= at - back <= high:
                 return low if back else high + 1
         return at
@@ -70,18 +70,18 @@ class LogPager:
         self.stream: str | None = None
         self.trouble: Trouble | None = None
         """Why nothing could be read last time."""
-        self.late = False
+        self.incomplete = False
         """Not all lines that were asked for could be found at once."""
         self._empty: dict[str, Gaps] = {}
-        self._reader.wait_at_most(_PATIENCE_SECONDS)
-        self.look()
+        self._reader.wait_at_most(_LOCK_WAIT_SECONDS)
+        self.poll()
 
     def close(self) -> None:
         self._reader.close()
 
-    def look(self) -> bool:
+    def poll(self) -> bool:
         """See what was written since; returns whether there is something else to draw."""
-        before = self.last, self.live, self.trouble, self.late
+        before = self.last, self.live, self.trouble, self.incomplete
         try:
             if self._upto_ns is None:
                 self.live = self._reader.status(self._reader.meta()).live
@@ -100,86 +100,86 @@ class LogPager:
         """At most ``limit`` lines from number ``at`` on; ``back``: those before it.
 
         None where they cannot be read: :attr:`trouble` says why. Fewer than there are while the
-        file is locked or many lines of the other stream stand between: :attr:`late` is set, and
-        more are found when it is asked again.
+        file is locked or many lines of the other stream stand between: :attr:`incomplete` is set,
+        and more are found when it is asked again.
         """
         try:
             if self.stream is None:
-                found = self._reader.log_lines(at, limit, upto=self.last, back=back)
-                self.late = False
+                lines = self._reader.log_lines(at, limit, upto=self.last, back=back)
+                self.incomplete = False
             else:
-                found = self._of_stream(at, limit, back)
+                lines = self._of_stream(at, limit, back)
         except StorageError:
-            self.late = True
+            self.incomplete = True
             return []
         except GpuwatchError as error:
-            self.trouble, self.late = Trouble(error.message, error.hint), False
+            self.trouble, self.incomplete = Trouble(error.message, error.hint), False
             return []
         self.trouble = None
-        return found
+        return lines
 
     def _of_stream(self, at: int, limit: int, back: bool) -> list[LogLine]:
         """Lines of one stream, looking at so many of both that a screen is not held up."""
-        found: list[LogLine] = []
+        lines: list[LogLine] = []
         empty = self._empty.setdefault(str(self.stream), Gaps())
         for _ in range(_SPANS):
-            near = self._reader.log_lines(at, 1, upto=self.last, back=back)
-            if near:
-                at = empty.behind(near[0].n + back, back)
-                near = self._reader.log_lines(at, 1, upto=self.last, back=back)
-            if not near or len(found) == limit:
-                self.late = False
-                return found
-            n = near[0].n
+            next_line = self._reader.log_lines(at, 1, upto=self.last, back=back)
+            if next_line:
+                at = empty.behind(next_line[0].n + back, back)
+                next_line = self._reader.log_lines(at, 1, upto=self.last, back=back)
+            if not next_line or len(lines) == limit:
+                self.incomplete = False
+                return lines
+            n = next_line[0].n
             low, high = (n - _SPAN + 1, n) if back else (n, n + _SPAN - 1)
             high = min(high, self.last)
             more = self._reader.log_lines(
                 high + 1 if back else low,
-                limit - len(found),
+                limit - len(lines),
                 stream=self.stream,
                 upto=high,
                 back=back,
                 least=low,
             )
-            found = [*more, *found] if back else [*found, *more]
+            lines = [*more, *lines] if back else [*lines, *more]
             if not more:
                 empty.add(low, high)
             at = low if back else high + 1
-        self.late = len(found) < limit
-        return found
+        self.incomplete = len(lines) < limit
+        return lines
 
     def first(self) -> Place:
-        found = self.lines(-END, 1)
-        return (found[0].n if found else 0, 0)
+        lines = self.lines(-END, 1)
+        return (lines[0].n if lines else 0, 0)
 
-    def end(self, look: LogOptions, room: int) -> Place | None:
+    def end(self, options: LogOptions, room: int) -> Place | None:
         """The first row of the last page of ``room`` rows, as far as it is found; ``None``: not at
         all so far."""
-        found = self.lines(END, room, back=True)
-        if self.late and not found:
+        lines = self.lines(END, room, back=True)
+        if self.incomplete and not lines:
             return None
-        for line in reversed(found):
-            room -= height_of(line, look)
+        for line in reversed(lines):
+            room -= height_of(line, options)
             if room <= 0:
                 return line.n, -room
-        return (found[0].n, 0) if found else (0, 0)
+        return (lines[0].n, 0) if lines else (0, 0)
 
-    def moved(self, place: Place, rows: int, look: LogOptions, room: int) -> Place:
+    def moved(self, place: Place, rows: int, options: LogOptions, room: int) -> Place:
         """``rows`` down from there, or up; not behind the last page."""
         if rows < 0:
             left = -rows - place[1]
             for line in reversed(self.lines(place[0], -rows, back=True)):
                 if left <= 0:
                     break
-                left -= height_of(line, look)
+                left -= height_of(line, options)
                 place = line.n, 0
             return place[0], max(0, -left)
         left = rows + place[1]
         for line in self.lines(place[0], left + 1):
-            height = height_of(line, look)
+            height = height_of(line, options)
             place = line.n, min(left, height - 1)
             if left < height:
                 break
             left -= height
-        end = self.end(look, room)
-        return place if end is None or self.late else min(place, end)
+        end = self.end(options, room)
+        return place if end is None or self.incomplete else min(place, end)

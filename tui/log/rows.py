@@ -13,7 +13,7 @@ from gpuwatch.session.reading.log_lines import LONGEST, LogLine
 from gpuwatch.tui.widgets.line import Line
 
 STREAMS = {None: "both streams", "stdout": "standard output", "stderr": "standard error"}
-_WORDS = {"stdout": "out", "stderr": "err"}
+_SHORT_STREAMS = {"stdout": "out", "stderr": "err"}
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,7 @@ def text_of(line: LogLine) -> str:
     return f"[{line.length:,} characters, cut to {LONGEST:,}] {text}"
 
 
-def told(title: Line, parts: Sequence[str]) -> Line:
+def with_parts(title: Line, parts: Sequence[str]) -> Line:
     """``parts`` at the right edge, as many of the last ones as fit."""
     for first in range(len(parts)):
         text = "  ".join(parts[first:])
@@ -53,39 +53,39 @@ def told(title: Line, parts: Sequence[str]) -> Line:
     return title
 
 
-def height_of(line: LogLine, look: LogOptions) -> int:
+def height_of(line: LogLine, options: LogOptions) -> int:
     """Rows that a line takes."""
-    return len(_pieces(text_of(line), look)) if look.wrap else 1
+    return len(_pieces(text_of(line), options)) if options.wrap else 1
 
 
-def line_rows(line: LogLine, look: LogOptions) -> list[Line]:
+def line_rows(line: LogLine, options: LogOptions) -> list[Line]:
     """One line of the log: its time and stream, and its text with what was searched for."""
     text = text_of(line)
-    hits = list(matches(text, look.query))
+    hits = list(matches(text, options.query))
     rows = []
-    for index, (start, piece) in enumerate(_pieces(text, look)):
-        row = Line(look.width).add("▸" if line.n == look.hit and not index else " ", "key")
+    for index, (start, piece) in enumerate(_pieces(text, options)):
+        row = Line(options.width).add("▸" if line.n == options.hit and not index else " ", "key")
         if index:
-            row.to(look.clock + 6)
+            row.to(options.clock + 6)
         else:
-            row.add(f"{clock_time(line.t / NS):>{look.clock}} ", "muted")
-            stream = _WORDS.get(line.stream, "?")
+            row.add(f"{clock_time(line.t / NS):>{options.clock}} ", "muted")
+            stream = _SHORT_STREAMS.get(line.stream, "?")
             row.add(f"{stream} ", "warn" if line.stream == "stderr" else "muted")
         _add(row, piece, [(a - start, b - start) for a, b in hits])
         rows.append(row)
     return rows
 
 
-def _pieces(text: str, look: LogOptions) -> list[tuple[int, str]]:
+def _pieces(text: str, options: LogOptions) -> list[tuple[int, str]]:
     """The parts of a text that are seen, each in a row, and where they begin in it."""
-    if not look.wrap:
-        start = _skip(text, look.column)
-        return [(start, text[start : start + look.room + 1])]
-    found, start = [], 0
-    for piece in _chopped(text, look.room) or [""]:
-        found.append((start, piece))
+    if not options.wrap:
+        start = _skip(text, options.column)
+        return [(start, text[start : start + options.room + 1])]
+    pieces, start = [], 0
+    for piece in _chopped(text, options.room) or [""]:
+        pieces.append((start, piece))
         start += len(piece)
-    return found
+    return pieces
 
 
 def _chopped(text: str, width: int) -> list[str]:

@@ -12,11 +12,11 @@ from gpuwatch.core.lazy_dataclass import dataclass
 from gpuwatch.session.reading.reader import SessionReader
 from gpuwatch.tui.log.rows import is_hit, text_of
 
-_PIECE = 500
+_LINES_AT_ONCE = 500
 
 
 @dataclass(frozen=True)
-class Wanted:
+class SearchRequest:
     """What is looked for, and where."""
 
     query: str
@@ -27,10 +27,10 @@ class Wanted:
 
 
 @dataclass(frozen=True)
-class Found:
+class SearchResult:
     """Lines that hold it."""
 
-    wanted: Wanted
+    request: SearchRequest
     hits: tuple[int, ...]
     """Their numbers, in order."""
     upto: int
@@ -42,31 +42,35 @@ class Found:
 class Search:
     """One search; ``post`` is called in its thread once it is done."""
 
-    def __init__(self, path: Path, wanted: Wanted, post: Callable[[Found], None]) -> None:
+    def __init__(
+        self, path: Path, request: SearchRequest, post: Callable[[SearchResult], None]
+    ) -> None:
         self._path = path
-        self._wanted = wanted
+        self._request = request
         self._post = post
-        self._over = threading.Event()
+        self._stopped = threading.Event()
         self._thread = threading.Thread(target=self._run, name="log-search", daemon=True)
         self._thread.start()
 
     def close(self) -> None:
         """End it and wait for it."""
-        self._over.set()
+        self._stopped.set()
         self._thread.join(timeout=5)
 
     def _run(self) -> None:
-        wanted = self._wanted
-        at, hits, trouble = wanted.after + 1, array("q"), ""
+        request = self._request
+        at, hits, trouble = request.after + 1, array("q"), ""
         try:
             with SessionReader(self._path) as reader:
-                while not self._over.is_set():
-                    lines = reader.log_lines(at, _PIECE, stream=wanted.stream, upto=wanted.upto)
-                    hits.extend(line.n for line in lines if is_hit(text_of(line), wanted.query))
+                while not self._stopped.is_set():
+                    lines = reader.log_lines(
+                        at, _LINES_AT_ONCE, stream=request.stream, upto=request.upto
+                    )
+                    hits.extend(line.n for line in lines if is_hit(text_of(line), request.query))
                     at = lines[-1].n + 1 if lines else at
-                    if len(lines) < _PIECE:
+                    if len(lines) < _LINES_AT_ONCE:
                         break
         except GpuwatchError as error:
             trouble = error.message
-        if not self._over.is_set():
-            self._post(Found(wanted, tuple(hits), max(wanted.after, at - 1), trouble))
+        if not self._stopped.is_set():
+            self._post(SearchResult(request, tuple(hits), max(request.after, at - 1), trouble))
