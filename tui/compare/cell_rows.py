@@ -1,4 +1,4 @@
-"""The cells of a question side by side as rows of text: medians over their judged runs."""
+"""Rows of text for cells side by side: medians over their judged runs."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ _NAMES = ("medians over", "judged runs", "standard deviation")
 
 
 def has_cells(result: StudyResult) -> bool:
-    """Whether there are several cells, and one of them has several runs, whose medians to show."""
+    """Whether to show medians: there are several cells, and one has several runs."""
     cells = [cell for question in result.questions for cell in question.cells]
     return len(cells) > 1 and any(len(cell.judged) > 1 for cell in cells)
 
 
 def snapshot_words(folder: Path, result: StudyResult) -> str:
-    """``as of run 7 of 18: `` while the study in ``folder`` goes on, else nothing."""
+    """``as of run 7 of 18: `` while the study in ``folder`` goes on, else empty."""
     runs = result.plan.runs if result.plan is not None else ()
     if len(runs) < 2 or not goes_on(folder):
         return ""
@@ -47,7 +47,7 @@ def snapshot_words(folder: Path, result: StudyResult) -> str:
 
 
 def place_of(question: Question, width: int, first: int) -> Layout:
-    """The columns that fit, from the ``first`` beside the baseline on."""
+    """The columns that fit: the baseline, and others from the ``first`` on."""
     changes = [
         change_text(change)
         for row in question.table
@@ -60,7 +60,7 @@ def place_of(question: Question, width: int, first: int) -> Layout:
 
 
 def sections(result: StudyResult, width: int, first: int) -> list[Section]:
-    """One section for each question, then associated changes and notes."""
+    """A section for each question, then associated changes and notes."""
     tables = []
     for question in result.questions:
         place = place_of(question, width, first)
@@ -81,7 +81,8 @@ def sections(result: StudyResult, width: int, first: int) -> list[Section]:
 
 
 def column_of(result: StudyResult, path: str) -> int:
-    """How far to shift so that the cell of the session at ``path`` stands beside the baseline."""
+    """The column to scroll to so that the cell with the session at ``path`` is next to the
+    baseline."""
     for question in result.questions:
         rest = [at for at in range(len(question.cells)) if at != question.baseline]
         for place, at in enumerate(rest):
@@ -91,7 +92,7 @@ def column_of(result: StudyResult, path: str) -> int:
 
 
 def _heads(question: Question) -> list[Head]:
-    """For each cell its name, its runs, how much they vary."""
+    """The heading of each cell: label, number of runs, standard deviation."""
     return [
         [(clean(cell.label), "strong"), _runs(cell), (percent(cell.spread), "muted")]
         for cell in question.cells

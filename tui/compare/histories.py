@@ -1,4 +1,4 @@
-"""Histories of the runs that are compared: read in a thread of their own, drawn as they come."""
+"""The page of histories of the compared runs; a thread reads them, each is drawn once read."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Group:
-    """What one line is of: a run, or the judged runs of a cell."""
+    """The runs of one line: a single run, or the judged runs of a cell."""
 
     label: str
     paths: tuple[Path, ...]
@@ -32,18 +32,18 @@ class Group:
 
 @dataclass(frozen=True)
 class Case:
-    """What is drawn together; the first group is the baseline."""
+    """The lines of one graph; the first group is the baseline."""
 
     label: str
     groups: tuple[Group, ...]
 
 
 CurveCache = MutableMapping[Path, "Curves"]
-"""What is read, kept by who opens the screen for the next time."""
+"""Curves read so far; the opener keeps them for the next time."""
 
 
 class CurvesRead(Message):
-    """One more session is read."""
+    """The curves of a session are read."""
 
     def __init__(self, curves: Curves) -> None:
         super().__init__()
@@ -51,7 +51,7 @@ class CurvesRead(Message):
 
 
 class HistoriesScreen(CanvasScreen):
-    """One metric of the runs of a case; the keys pick the metric, the case and the other runs."""
+    """Shows one metric of the runs of a case."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape,q,h", "back", "back"),
@@ -66,7 +66,7 @@ class HistoriesScreen(CanvasScreen):
     ]
 
     def __init__(self, cases: Sequence[Case], cache: CurveCache) -> None:
-        """``cache``: what is read already, and taken up as it is read."""
+        """``cache``: the curves read before; new ones are added."""
         super().__init__()
         self._cases = list(cases)
         self._cache = cache
@@ -85,7 +85,7 @@ class HistoriesScreen(CanvasScreen):
         self._reading.leave()
 
     def _read(self, post: Post) -> None:
-        """In the thread: one session after the other, those that are shown first."""
+        """In the thread: read the sessions one by one, in the order of the cases."""
         from gpuwatch.analysis.samples.gauges import points_for
         from gpuwatch.tui.compare.curves import Curves, read_curves
 
@@ -132,7 +132,7 @@ class HistoriesScreen(CanvasScreen):
         return known_metrics(self._series())
 
     def _current_view(self) -> View:
-        """What is drawn: until a metric is picked, the first that some run has."""
+        """The view to draw; until a metric is picked, that is the first with values."""
         from gpuwatch.tui.compare.history_rows import View
 
         view = self._view or View(ascii=self.gpuwatch.look.ascii)
@@ -169,7 +169,7 @@ class HistoriesScreen(CanvasScreen):
 
     def action_metric(self, by: int) -> None:
         metrics, view = self._metrics(), self._current_view()
-        # One that no run has is before the first.
+        # A metric without values counts as the one before the first.
         place = metrics.index(view.metric) if view.metric in metrics else min(0, -by)
         self._picked = True
         self._view = replace(view, metric=metrics[(place + by) % len(metrics)])

@@ -1,7 +1,6 @@
-"""Histories of several runs over one another, as rows of text on one fixed scale.
+"""Rows of text for the histories of several runs in one graph.
 
-A line is known by its letter, which stands on it, at its right end and in the legend; its colour
-says the same once more.
+Each line has a letter: on the line, at its right end and in the legend. Its colour repeats it.
 """
 
 from __future__ import annotations
@@ -23,18 +22,18 @@ from gpuwatch.tui.widgets.line import Line
 from gpuwatch.tui.widgets.overlay import DOT_COLUMNS, Overlay
 
 LETTERS = string.ascii_letters
-"""Of the runs in their order; the baseline's is the first."""
+"""The letters of the runs in order, the baseline first."""
 ROLES = ("strong", "flops", "bandwidth", "picked", "utilization", "warn", "bad", "muted")
 MOST = len(ROLES)
-"""Series that can be told apart."""
+"""Most series in one graph: each needs a colour of its own."""
 _SCALE = 11
-"""Columns of the scale's labels."""
+"""Width of the scale's labels."""
 _ENDS = 3
 """Columns at the right for the letters of lines that end close together."""
 _WARMUP = 0.1
-"""Of the width at most, for what lies before the first timed step."""
+"""Largest share of the width for the time before the first timed step."""
 _OUTLIERS = 3.0
-"""A highest value this many times the 98th percentile does not set the scale."""
+"""If the highest value is this many times the 98th percentile, the scale ignores it."""
 
 
 @dataclass(frozen=True)
@@ -43,43 +42,43 @@ class Series:
 
     label: str
     runs: tuple[Curves, ...]
-    """Those that are read."""
+    """The runs that are read."""
     count: int
-    """All of them."""
+    """Number of all runs."""
 
 
 @dataclass(frozen=True)
 class View:
-    """What is asked for."""
+    """What to draw, and how."""
 
     metric: Metric = METRICS[0]
     by_step: bool = False
     close_up: bool = False
-    """The scale reaches over the values alone, and not from zero."""
+    """Whether the scale covers only the values, instead of starting at zero."""
     ascii: bool = False
 
 
 @dataclass(frozen=True)
 class _Placed:
-    """A series by dot columns."""
+    """A series reduced to the graph's dot columns."""
 
     letter: str
     role: str
     series: Series
     known: int
-    """Runs that have the metric."""
+    """Number of runs that have the metric."""
     values: tuple[float | None, ...]
     timed: tuple[float | None, ...]
-    """Of each run: the mean of its points within the timed steps, of the loss the last."""
+    """For each run the mean over the timed steps, or the last value of the loss."""
 
 
 def history_rows(
     series: Sequence[Series], view: View, width: int, height: int, skipped: int = 0
 ) -> list[Line]:
-    """The metric's name, the picture, its axis and the legend, in ``height`` rows.
+    """The title, graph, axis and legend in ``height`` rows.
 
-    ``skipped``: series behind the first one that are left out before the others, whose letters and
-    colours stay theirs.
+    ``skipped``: the number of series left out after the first; the others keep their letters and
+    colours.
     """
     series = series[:MOST]
     columns = max(10, width - _SCALE - 1 - _ENDS)
@@ -103,7 +102,7 @@ def history_rows(
 
 
 def known_metrics(series: Sequence[Series]) -> list[Metric]:
-    """Those that some run has values of, all where nothing is read yet."""
+    """The metrics with values in some run; all metrics if there are none."""
     runs = [run for each in series for run in each.runs]
     metrics = [metric for metric in METRICS if any(metric.key in run.curves for run in runs)]
     return metrics or list(METRICS)
@@ -118,7 +117,8 @@ def _curves(series: Series, view: View) -> list[Curve]:
 
 
 def _stretch(series: Sequence[Series], view: View) -> tuple[float, float]:
-    """From the warm-up, of which a tenth of the width is shown at most, to the last value."""
+    """Start and end of the axis: from the warm-up, at most a tenth of the width, to the last
+    value."""
     runs = [run for each in series for run in each.runs]
     ends = [
         place
@@ -155,7 +155,7 @@ def _timed(curve: Curve, end: float, *, last: bool) -> float | None:
 
 
 def _in_turn(names: Sequence[str], place: int) -> str:
-    """The first for the baseline alone, the others in turn."""
+    """The first of ``names`` for the baseline only, the others in turn."""
     return names[1 + (place - 1) % (len(names) - 1)] if place else names[0]
 
 
@@ -165,7 +165,7 @@ def _by_column(
     stretch: tuple[float, float],
     columns: int,
 ) -> list[float | None]:
-    """Means by column, and straight lines over columns between two points that are neighbours."""
+    """The mean in each column; columns between two neighbouring points are interpolated."""
     start, end = stretch
     scale = columns / max(1e-12, end - start)
     in_column: list[list[float]] = [[] for _ in range(columns)]
@@ -196,7 +196,7 @@ def _median(values: Sequence[float | None]) -> float | None:
 
 
 def _scale(values: Sequence[float], view: View) -> tuple[float, float, bool]:
-    """Lowest and highest value of the picture, and whether some lie above it."""
+    """Lowest and highest value of the scale, and whether peaks are cut off."""
     if not values:
         return 0.0, 1.0, False
     ordered = sorted(values)
@@ -265,7 +265,8 @@ def _picture(
 
 
 def _legend(placed: _Placed, view: View, label: int, width: int) -> Line:
-    """Letter, name, the mean over the timed steps, of several runs its range, or why nothing."""
+    """Letter, name and mean over the timed steps with its range over the runs, or why there is
+    none."""
     series = placed.series
     row = Line(width).add(f" {placed.letter} ", placed.role)
     row.add(pad(clean(series.label), label), "strong").add("  ")

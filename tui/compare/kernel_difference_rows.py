@@ -1,4 +1,4 @@
-"""What the profiles of two sides say, as rows of text: kernels by time, with the difference."""
+"""Rows of text for two profiles: kernels by time, with the difference."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ _TIME = "Total Time (ns)"
 _NAMES = ("Name", "Operation")
 _COUNTS = ("Instances", "Num Calls", "Count", "Calls", "Invocations")
 _MOST = 200
-"""Rows of one table."""
+"""Most rows of one table."""
 _SIDE, _CHANGE, _COUNT = 10, 13, 13
 _WIDE = 110
-"""Columns of a screen from which on there is room for relative changes."""
+"""Least width of a screen with relative changes."""
 
 
 @dataclass(frozen=True)
@@ -39,12 +39,12 @@ class Side:
     label: str
     profile: Profile | None
     why_none: tuple[str, str | None] = ("", None)
-    """Why there is no profile, and what would give one."""
+    """Why there is no profile, and the hint for getting one."""
 
 
 @dataclass(frozen=True)
 class _Spent:
-    """One kernel on one side: seconds and launches, per step where that is known."""
+    """Time and launches of one kernel in one run; per step if both numbers of steps are known."""
 
     seconds: float | None
     launches: float | None
@@ -54,7 +54,7 @@ Sides = tuple[Side, Side]
 
 
 def kernel_difference_rows(sides: Sides, sentences: Sequence[str], width: int) -> list[Row]:
-    """The second of ``sides`` against the first; ``sentences`` go before the tables."""
+    """The second of ``sides`` against the first; ``sentences`` come before the tables."""
     first, second = sides
     rows: list[Row] = [((f" {clean(second.label)} against {clean(first.label)}", "strong"),)]
     for text in sentences:
@@ -68,7 +68,7 @@ def kernel_difference_rows(sides: Sides, sentences: Sequence[str], width: int) -
 
 
 def _about(side: Side, width: int) -> list[Row]:
-    """The tool and its steps, or why there is no profile and what gives one."""
+    """The tool and its steps, or why there is no profile, with a hint."""
     label = clean(side.label)
     profile = side.profile
     if profile is None or not _has(side):
@@ -83,7 +83,7 @@ def _has(side: Side) -> bool:
 
 
 def _table_names(sides: Sides) -> list[str]:
-    """The tables that some side has, the GPU's first."""
+    """Names of the tables that either side has, the GPU's first."""
     names = (KERNELS, MEMORY_TIME, API, OPERATORS)
     return [name for name in names if any(_table_of(side, name) for side in sides)]
 
@@ -117,12 +117,12 @@ def _table(name: str, sides: Sides, width: int, *, per_step: bool) -> list[Row]:
 
 
 def _is_whole(table: Table | None) -> bool:
-    """Whether what is not in a table did not run."""
+    """Whether the table is complete: what it lacks did not run."""
     return table is not None and not table.rows_left_out
 
 
 def _spent(table: Table | None, side: Side, per_step: bool) -> dict[str, _Spent]:
-    """By name; rows of one name together."""
+    """Time and launches by name; rows of the same name are added up."""
     if table is None or side.profile is None:
         return {}
     steps = (side.profile.steps or 1) if per_step else 1

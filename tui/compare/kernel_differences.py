@@ -1,4 +1,4 @@
-"""The page of kernel differences: the profiles of two sides, read in a thread of its own."""
+"""The page of kernel differences between two runs; a thread reads their profiles."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ class Pair:
     labels: tuple[str, str]
     paths: tuple[Path, Path]
     sentences: tuple[str, ...] = ()
-    """What the explanation of the change says of the kernels."""
+    """Evidence about kernels from the explanation of the change."""
 
 
 class ProfilesRead(Message):
-    """The thread is done."""
+    """All profiles are read."""
 
     def __init__(self, sides: dict[Path, Side]) -> None:
         super().__init__()
@@ -40,7 +40,7 @@ class ProfilesRead(Message):
 
 
 class KernelDifferencesScreen(PageScreen):
-    """Which kernels the one side has and the other not, and what each takes."""
+    """Shows the kernels of two runs, with the time and launches in each."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("k", "close", "back", show=False),
@@ -64,7 +64,7 @@ class KernelDifferencesScreen(PageScreen):
         self._reading.leave()
 
     def _look(self, post: Post) -> None:
-        """In the thread: the profile of each run, out of its few small rows."""
+        """In the thread: read the profile of each run."""
         from gpuwatch.analysis.hardware.profile import profile_of, why_none
         from gpuwatch.tui.compare.kernel_difference_rows import Side
 

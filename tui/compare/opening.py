@@ -1,4 +1,4 @@
-"""What is known of sessions at once, while what they say together is still worked out."""
+"""The list of sessions that is shown while the comparison is computed."""
 
 from __future__ import annotations
 
@@ -19,28 +19,28 @@ from gpuwatch.tui.widgets.cells import pad
 from gpuwatch.tui.widgets.line import Line
 
 MOST = 400
-"""Sessions that are listed: no screen shows more."""
+"""Most sessions in the list; no screen shows more."""
 
 
 @dataclass(frozen=True)
 class Opening:
-    """One session by its few small tables."""
+    """One session, read from its small tables."""
 
     path: Path
     name: str
-    """Its workload's."""
+    """Of the workload."""
     environment: str
-    """With the name that the session was given."""
+    """Label of the environment, with the name given to the session."""
     state: State | None
     step_seconds: float | None
-    """Median over its first step lines."""
+    """Median of the first step lines."""
     samples_per_second: float | None
     why: str = ""
-    """Why it cannot be read."""
+    """Why the session cannot be read; empty if it can."""
 
 
 def opening_of(path: Path) -> Opening:
-    """What a list of sessions says of ``path``."""
+    """The list entry of the session at ``path``."""
     from gpuwatch.analysis.summary.listing import listing
     from gpuwatch.session.reading.reader import SessionReader
 
@@ -70,7 +70,7 @@ def _state(word: JSON) -> State | None:
 def opening_rows(
     openings: Sequence[Opening], count: int, read: int, seconds: float, width: int, height: int
 ) -> list[Line]:
-    """The progress, ``read`` of ``count`` sessions, and the ``openings``."""
+    """The progress (``read`` of ``count`` sessions) and the list."""
     row = Line(width).add(" … ", "warn")
     if read < count:
         row.add(f"reading the steps and samples of session {read + 1} of {count}", "strong")

@@ -1,4 +1,4 @@
-"""The compare screen: what the sessions say together, then what stands side by side."""
+"""The compare screen: verdicts first, then the values side by side."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ if TYPE_CHECKING:
     from gpuwatch.tui.compare.sections import Answer
 
 _MOST_MESSAGE = 5
-"""Rows of the answer to a key."""
+"""Most rows of a part of the message."""
 
 
 class Opened(Message):
-    """What is known at once of one more session, or that one more is read."""
+    """A session is in the list, or, without ``opening``, its samples are read."""
 
     def __init__(self, opening: Opening | None) -> None:
         super().__init__()
@@ -41,7 +41,7 @@ class Opened(Message):
 
 
 class Compared(Message):
-    """The thread is done."""
+    """The comparison is computed."""
 
     def __init__(self, result: Answer) -> None:
         super().__init__()
@@ -49,9 +49,10 @@ class Compared(Message):
 
 
 class CompareScreen(CanvasScreen):
-    """Reads the sessions in a thread of its own and shows what they say.
+    """Compares sessions; a thread reads them.
 
-    All sessions of a study's folder in its order are that study, with what did not run.
+    All sessions of a study's folder, in order, are compared as that study, with the runs that did
+    not take place.
     """
 
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -78,21 +79,21 @@ class CompareScreen(CanvasScreen):
         across_devices: bool = False,
         exact: bool = False,
     ) -> None:
-        """``beside``: the session to stand next to the baseline where not all fit.
+        """``beside``: the session shown next to the baseline if not all fit.
 
-        ``margin``, ``across_devices`` and ``exact`` are those of ``gpuwatch compare``.
+        ``margin``, ``across_devices`` and ``exact``: as for ``gpuwatch compare``.
         """
         super().__init__()
         self.paths = list(paths)
         folder = self.paths[0].parent
         self._study = folder if self.paths == sessions_in(folder) else None
-        """Its folder; looked at now: a run may begin before the sessions are read."""
+        """The study's folder; checked now, because a run may start before the sessions are read."""
         self._beside = beside
         self._margin, self._across_devices, self._exact = margin, across_devices, exact
         self.result: Answer | Trouble | None = None
         self._openings: list[Opening] = []
         self._read = 0
-        """Sessions whose steps and samples are read."""
+        """Number of sessions whose samples are read."""
         self._since = time.monotonic()
         self._row = 0
         self._column = 0
@@ -109,7 +110,7 @@ class CompareScreen(CanvasScreen):
         self._reading.leave()
 
     def _compare(self, post: Post) -> None:
-        """In the thread: what is known at once, then every session, then what they say."""
+        """In the thread: post the list entries, then compare."""
         for path in self.paths[:MOST]:
             post(Opened(opening_of(path)))
         post(Compared(self._answer(post)))
@@ -177,7 +178,7 @@ class CompareScreen(CanvasScreen):
         self.show(lines)
 
     def _foot(self, width: int) -> list[Line]:
-        """The answer to a key."""
+        """The message in the last rows."""
         sentences = self._message.split("   ")
         parts = [part for text in sentences for part in wrap(text, width - 4, _MOST_MESSAGE)]
         return [
@@ -186,9 +187,9 @@ class CompareScreen(CanvasScreen):
         ]
 
     def _body(self, answer: Answer, width: int, space: int, title: Line) -> list[Line]:
-        """The visible part of the sections; the heading of the first of them stays.
+        """The visible rows; the heading of the first visible section stays in sight.
 
-        The title says how much of it that is.
+        The position is added to ``title``.
         """
         from gpuwatch.tui.compare.sections import hidden, sections
 
@@ -245,13 +246,13 @@ class CompareScreen(CanvasScreen):
         self.app.push_screen(KernelDifferencesScreen(pairs))
 
     def _readable_answer(self) -> Answer | None:
-        """The answer, where it is there and some session of it could be read."""
+        """The answer; ``None`` until there is one, or if no session could be read."""
         if self.result is None or isinstance(self.result, Trouble):
             return None
         return self.result if self.result.study.sessions else None
 
     def _labelled(self) -> list[tuple[str, Path]]:
-        """The sessions as long as no baseline is known."""
+        """Labels and paths of the sessions, while the baseline is unknown."""
         environments = {opening.path: opening.environment for opening in self._openings}
         return [
             (f"{at} {clean(environments.get(path) or path.stem)}", path)

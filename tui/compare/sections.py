@@ -1,4 +1,4 @@
-"""What the compare screen shows of a result: its sections, and what its other pages are of."""
+"""The sections of the compare screen, and the runs for its pages of histories and kernels."""
 
 from __future__ import annotations
 
@@ -20,25 +20,25 @@ from gpuwatch.tui.compare.kernel_differences import Pair
 from gpuwatch.tui.compare.verdict_rows import evidence_rows, notes_of, verdict_rows
 
 _KERNEL_RUNGS = frozenset({"kernels", "kernel time", "copies"})
-"""Rungs of an explanation that a profile tells."""
+"""Rungs of an explanation that come from a profile."""
 
 
 @dataclass(frozen=True)
 class Answer:
-    """What the screen shows."""
+    """The result that the screen shows."""
 
     study: StudyResult
     shown: StudyResult
     """``study`` as the tables show it, with letters in place of long labels."""
     legend: tuple[LegendEntry, ...]
     sessions: Comparison | None
-    """Session by session; ``None`` where cells have several runs, whose medians are shown."""
+    """Each session by itself; ``None`` if cells have several runs and medians are shown."""
     as_of: str = ""
-    """How far the study was that is looked at while it goes on."""
+    """``as of run 7 of 18: `` for a study that is still going on, else empty."""
 
 
 def answer(study: StudyResult, folder: Path | None) -> Answer:
-    """The answer of a study in ``folder``, or of sessions that were put together."""
+    """The answer for a study in ``folder``, or for single sessions if that is ``None``."""
     sessions = None if cell_rows.has_cells(study) else _side_by_side(study)
     as_of = cell_rows.snapshot_words(folder, study) if folder is not None else ""
     shown, legend = with_letters(study) if sessions is None else (study, ())
@@ -46,7 +46,7 @@ def answer(study: StudyResult, folder: Path | None) -> Answer:
 
 
 def _side_by_side(study: StudyResult) -> Comparison:
-    """Session by session, against the one that the verdicts are against."""
+    """Each session by itself; the baseline is that of the verdicts."""
     comparison = compare(study.sessions)
     with_contrasts = [each for each in study.questions if each.contrasts]
     if len(with_contrasts) != 1 or comparison.baseline is None:
@@ -59,7 +59,7 @@ def _side_by_side(study: StudyResult) -> Comparison:
 
 
 def sections(answer: Answer, width: int, column: int) -> list[Section]:
-    """Everything that is shown, the verdicts first."""
+    """All sections, the verdicts first; ``column``: the first column next to the baseline."""
     first = Section((), tuple(verdict_rows(answer.shown, width, answer.legend)))
     if answer.sessions is None:
         return [first, *cell_rows.sections(answer.shown, width, column)]
@@ -72,7 +72,7 @@ def sections(answer: Answer, width: int, column: int) -> list[Section]:
 
 
 def hidden(answer: Answer, width: int) -> int:
-    """Columns that are left out, of the table that leaves out most."""
+    """The largest number of columns that a table leaves out."""
     if answer.sessions is not None:
         return rows.place_of(answer.sessions, width, 0).hidden
     questions = answer.shown.questions
@@ -80,7 +80,7 @@ def hidden(answer: Answer, width: int) -> int:
 
 
 def against(answer: Answer) -> str:
-    """What ratios are against."""
+    """The title's note on the baseline."""
     if answer.sessions is not None:
         return rows.against(answer.sessions)
     baselines = {clean(each.cells[each.baseline].label) for each in answer.study.questions}
@@ -89,7 +89,7 @@ def against(answer: Answer) -> str:
 
 
 def column_of(answer: Answer, path: str) -> int:
-    """How far to shift so that the session at ``path`` stands beside the baseline."""
+    """The column to scroll to so that the session at ``path`` is next to the baseline."""
     if answer.sessions is None:
         return cell_rows.column_of(answer.study, path)
     baseline = answer.sessions.baseline or 0
@@ -98,7 +98,7 @@ def column_of(answer: Answer, path: str) -> int:
 
 
 def history_cases(answer: Answer) -> list[Case]:
-    """What histories are drawn of: the runs one by one, or the cells of each question."""
+    """The cases of the histories: one with every run, or one per question with its cells."""
     if answer.sessions is not None:
         return [Case("", tuple(Group(label, (path,)) for label, path in _one_by_one(answer)))]
     return [
@@ -108,7 +108,7 @@ def history_cases(answer: Answer) -> list[Case]:
 
 
 def kernel_pairs(answer: Answer) -> list[Pair]:
-    """Of which runs the kernels are compared: each of a question with its baseline."""
+    """The runs whose kernels are compared: those of each contrast, else each with the first."""
     contrasts = [
         (question, contrast)
         for question in answer.study.questions
@@ -123,7 +123,7 @@ def kernel_pairs(answer: Answer) -> list[Pair]:
 
 
 def _one_by_one(answer: Answer) -> list[tuple[str, Path]]:
-    """The sessions as their columns name them, the baseline first."""
+    """Names and paths of the sessions, the baseline first."""
     assert answer.sessions is not None
     baseline = answer.sessions.baseline or 0
     names = rows.names(answer.sessions)
@@ -156,5 +156,5 @@ def _pair(question: Question, contrast: Contrast) -> Pair:
 
 
 def _profiled_run(cell: Cell) -> Summary:
-    """The run whose profile stands for a cell, or any that says why there is none."""
+    """The run that represents a cell: one with a profile if there is any."""
     return nearest_profiled(cell) or (cell.judged or cell.runs)[0].session

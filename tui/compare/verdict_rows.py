@@ -1,4 +1,4 @@
-"""A study's result as rows of text: verdicts, intervals on one axis, associated changes."""
+"""Rows of text for a study's result: verdicts, intervals on one axis, associated changes."""
 
 from __future__ import annotations
 
@@ -22,20 +22,21 @@ from gpuwatch.tui.widgets.cells import pad
 from gpuwatch.tui.widgets.line import Line
 
 _MOST_NOT_RUN = 20
+"""Most runs listed as not run."""
 _COLOURS = {Kind.SLOWER: "bad", Kind.FASTER: "good"}
-"""Colours of the verdicts whose interval excludes no change by more than the margin."""
+"""Colours of the verdicts that state a difference."""
 MARKS = {kind: (VERDICTS[kind.value][0], _COLOURS.get(kind, "text")) for kind in Kind}
-"""A mark and a colour for each verdict."""
+"""The mark and colour of each verdict."""
 _METRICS = {STEP_TIME: "steady step time", WHOLE_RUN: WHOLE_RUN}
-"""What verdicts are of; the median of a table is of all timed steps."""
+"""Names of the metrics in headings; the tables' median is over all timed steps."""
 _AXIS = {"|": "│", "[": "├", "]": "┤", "-": "─", "*": "●"}
 _FASTER, _SLOWER = "faster ◂ ", " ▸ slower"
 
 
 def verdict_rows(result: StudyResult, width: int, legend: Sequence[LegendEntry] = ()) -> list[Line]:
-    """Everything before the tables, the verdicts first; without any, why there is none.
+    """The rows before the tables: verdicts, or why there are none.
 
-    ``legend``: letters in place of labels.
+    ``legend``: the labels that letters stand for.
     """
     rows = [row for note in first_notes(result) for row in sentence_rows(note, width, "!", "warn")]
     for entry in legend:
@@ -54,13 +55,13 @@ def verdict_rows(result: StudyResult, width: int, legend: Sequence[LegendEntry] 
 
 
 def first_notes(result: StudyResult) -> tuple[str, ...]:
-    """What is said before anything else: of what is not compared, why."""
+    """The notes at the very top: if nothing is compared, why."""
     compared = any(question.contrasts for question in result.questions)
     return () if compared or result.sweeps else result.notes
 
 
 def notes_of(result: StudyResult) -> tuple[str, ...]:
-    """What must be known to believe the result, without what stands first already."""
+    """The caveats of the result, without the notes at the very top."""
     first = first_notes(result)
     notes = [*result.notices, *result.notes, *(n for each in result.questions for n in each.notes)]
     return tuple(note for note in dict.fromkeys(notes) if note not in first)
@@ -85,7 +86,7 @@ def _question(question: Question, width: int) -> list[Line]:
 
 
 def _plot(question: Question, width: int) -> Iterator[Line]:
-    """The changes on one axis, and on which side of it is which."""
+    """The intervals on one axis, with the slower and the faster side named."""
     verdicts = [contrast.verdict for contrast in question.contrasts]
     names = [question.cells[contrast.other].label for contrast in question.contrasts]
     chart = plot(list(zip(names, verdicts, strict=True)), width - 4)
@@ -106,7 +107,7 @@ def _plot(question: Question, width: int) -> Iterator[Line]:
 
 
 def evidence_rows(result: StudyResult, width: int) -> list[Line]:
-    """The changes associated with each contrast, if there are any."""
+    """The changes associated with each contrast."""
     return list(_evidence(result, width))
 
 
@@ -142,7 +143,7 @@ def _sweep(sweep: Sweep, width: int) -> list[Line]:
 
 
 def _missing(result: StudyResult, width: int) -> list[Line]:
-    """Runs that did not take place, and those that still will."""
+    """Runs that did not take place, and runs still to come."""
     runs = not_run(result)
     rows = [rule("did not run", width)] if runs else []
     for why, hint in runs[:_MOST_NOT_RUN]:

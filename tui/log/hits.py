@@ -1,4 +1,4 @@
-"""What a search of the log has found, and where one stands among it."""
+"""The matches of a search in the log, and the current one."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from gpuwatch.tui.log.search import Search, SearchRequest, SearchResult
 
 
 class Hits:
-    """``post`` is called in the search's thread."""
+    """The matching lines; ``post`` is called in the search's thread."""
 
     def __init__(self, path: Path, post: Callable[[SearchResult], None]) -> None:
         self._path = path
@@ -22,11 +22,11 @@ class Hits:
         self._numbers: array[int] = array("q")
         self._trouble = ""
         self.at: int | None = None
-        """Number of the line that one stands on."""
+        """Number of the current line."""
 
     @property
     def query(self) -> str:
-        """What is looked for; empty: nothing."""
+        """The text searched for; empty: none."""
         return self._request.query if self._request is not None else ""
 
     @property
@@ -34,7 +34,7 @@ class Hits:
         return bool(self._numbers)
 
     def close(self) -> None:
-        """End the search, if one goes on, and wait for it."""
+        """Stop a running search and wait for it."""
         search, self._search = self._search, None
         if search is not None:
             search.close()
@@ -46,12 +46,12 @@ class Hits:
         self._numbers = array("q")
 
     def look_for(self, query: str, stream: str | None, upto: int) -> None:
-        """Search everything up to the line ``upto``."""
+        """Search all lines up to number ``upto``."""
         self.forget()
         self._begin(SearchRequest(query, stream, -1, upto))
 
     def search_new(self, upto: int) -> None:
-        """Search what came since."""
+        """Search the lines that were added since, up to number ``upto``."""
         if self._request is not None and self._search is None:
             self._begin(SearchRequest(self.query, self._request.stream, self._request.upto, upto))
 
@@ -60,8 +60,10 @@ class Hits:
         self._search = Search(self._path, request, self._post)
 
     def take(self, result: SearchResult, top: int) -> bool:
-        """Take what was found; returns whether to go to it: of a new search the first from ``top``
-        on."""
+        """Add the lines of ``result``; returns whether the screen is to show the current line.
+
+        A new search makes the first line from ``top`` on the current one.
+        """
         if result.request != self._request:
             return False
         self.close()
@@ -73,13 +75,13 @@ class Hits:
         return True
 
     def move(self, by: int, top: int) -> None:
-        """To the next one, or the one before; from the last on to the first."""
+        """Make the next or the previous line the current one; the first follows the last."""
         here = self.at if self.at is not None else top
         at = bisect_right(self._numbers, here) if by > 0 else bisect_left(self._numbers, here) - 1
         self.at = self._numbers[at % len(self._numbers)]
 
     def status(self) -> str:
-        """How the search stands; empty without one."""
+        """The state of the search in words; empty without one."""
         if self._request is None:
             return ""
         what = f"“{clean(self.query)}”"

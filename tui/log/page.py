@@ -1,4 +1,4 @@
-"""The log of one session on a whole screen: both streams, searched, followed."""
+"""The screen with the log of a session: both streams, with search and follow."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ from gpuwatch.tui.widgets.canvas_screen import WritingScreen
 from gpuwatch.tui.widgets.line import Line
 
 _POLL_SECONDS = 0.5
-"""Between two looks for new lines."""
+"""Time between two checks for new lines."""
 _MORE_SECONDS = 0.05
-"""Until more is looked for where not all could be found at once."""
+"""Time until reading goes on if not all lines could be read at once."""
 _SHIFT = 0.5
-"""Of the text's columns, that an arrow shifts by."""
+"""Share of the text's columns that an arrow key shifts by."""
 
 _STREAMS = (None, "stdout", "stderr")
 _SEARCH = " search: "
@@ -42,7 +42,7 @@ class Searched(Message):
 
 
 class LogScreen(WritingScreen):
-    """Shows what a run wrote; Esc closes it."""
+    """Shows what a run wrote to its standard output and error."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape", "back", "back"),
@@ -66,7 +66,7 @@ class LogScreen(WritingScreen):
     ]
 
     def __init__(self, path: Path, *, upto_ns: int | None = None) -> None:
-        """``upto_ns``: lines up to that session time alone; ``None``: all, also those to come."""
+        """``upto_ns``: the session time of the last line to show; ``None``: show new lines too."""
         super().__init__()
         self.path = path
         self.upto_ns = upto_ns
@@ -76,14 +76,14 @@ class LogScreen(WritingScreen):
         self._at_end = True
         self._shown: list[LogLine] = []
         self._seeking = False
-        """The end is not found yet."""
+        """Whether the last page is still being read."""
         self._more_pending = False
-        """More of what is to be shown will be looked for in a moment."""
+        """Whether :meth:`_read_more` is scheduled."""
         self._follow = True
         self._wrap = False
         self._column = 0
         self._last_query = ""
-        """What was looked for last."""
+        """The last text searched for."""
         self._message = ""
         self._hits = Hits(path, self._post_result)
 
@@ -107,7 +107,7 @@ class LogScreen(WritingScreen):
             self._pager.close()
 
     def _poll(self) -> None:
-        """See what was written since."""
+        """Check for new lines."""
         pager = self._pager
         if pager is None:
             return
@@ -124,7 +124,7 @@ class LogScreen(WritingScreen):
             self.paint()
 
     def _read_more(self) -> None:
-        """Find more of what could not be found at once."""
+        """Go on reading the lines that could not be read at once."""
         self._more_pending = False
         if self._at_end:
             self._to_end()
@@ -140,12 +140,12 @@ class LogScreen(WritingScreen):
 
     @property
     def _room(self) -> int:
-        """Rows of the log."""
+        """Rows for the lines of the log."""
         return max(1, self.room[1] - 1 - bool(self._foot) - self.field.display)
 
     @property
     def _foot(self) -> str:
-        """How the search stands, or the answer to a key."""
+        """The message in the last row: the answer to a key, or the state of the search."""
         return self._message or self._hits.status()
 
     def paint(self) -> None:
@@ -166,7 +166,7 @@ class LogScreen(WritingScreen):
         self.show(lines)
 
     def _log_rows(self, width: int) -> list[Line]:
-        """The title, and the lines from the place on."""
+        """The title, and the lines from the top one on."""
         pager = self._pager
         if pager is None:
             return [Line(width).add(" gpuwatch ", "brand").add("log", "strong")]
@@ -195,7 +195,7 @@ class LogScreen(WritingScreen):
         return [*lines, *rows[first : first + self._room]]
 
     def _parts(self, pager: LogPager, drawn: Sequence[LogLine]) -> list[str]:
-        """What is told beside the name."""
+        """The parts of the title's right side."""
         parts = [STREAMS[pager.stream]]
         if drawn:
             first, last = f"{drawn[0].n + 1:,}", f"{drawn[-1].n + 1:,}"
@@ -248,7 +248,7 @@ class LogScreen(WritingScreen):
             self._seeking = self._pager.incomplete
 
     def _stay(self) -> None:
-        """On the same line, where lines are drawn otherwise than before."""
+        """Keep the same top line after a change in how lines are drawn."""
         before = self._top[0], 0
         self._to_end()
         self._top = self._top if self._follow else min(before, self._top)
@@ -284,7 +284,7 @@ class LogScreen(WritingScreen):
         self.paint()
 
     def on_key(self, event: events.Key) -> None:
-        """What was looked for last comes back to an empty line."""
+        """Up in an empty field brings back the last text searched for."""
         if event.key == "up" and self.field.display and not self.field.value:
             event.stop()
             self.field.write(self._last_query)
@@ -324,7 +324,7 @@ class LogScreen(WritingScreen):
         self.paint()
 
     def _go_to_hit(self) -> None:
-        """Have the line that was found in sight."""
+        """Scroll so that the current match is in sight."""
         pager, options, n = self._pager, self._log_options, self._hits.at
         if pager is None or n is None:
             return

@@ -1,4 +1,4 @@
-"""Looking for a text in a whole log, in a thread of its own."""
+"""Searches a whole log for a text, in a thread."""
 
 from __future__ import annotations
 
@@ -17,30 +17,30 @@ _LINES_AT_ONCE = 500
 
 @dataclass(frozen=True)
 class SearchRequest:
-    """What is looked for, and where."""
+    """The text and the lines to search."""
 
     query: str
     stream: str | None
     after: int
-    """Behind this line."""
+    """Number of the line before the first one to search."""
     upto: int
 
 
 @dataclass(frozen=True)
 class SearchResult:
-    """Lines that hold it."""
+    """The lines that contain the text."""
 
     request: SearchRequest
     hits: tuple[int, ...]
-    """Their numbers, in order."""
+    """Numbers of the lines, in order."""
     upto: int
-    """The last line that was looked at."""
+    """Number of the last line searched."""
     trouble: str = ""
-    """Why it ended there, if that is not the end."""
+    """Why the search ended early; empty if it did not."""
 
 
 class Search:
-    """One search; ``post`` is called in its thread once it is done."""
+    """One search; ``post`` is called in its thread when it is done."""
 
     def __init__(
         self, path: Path, request: SearchRequest, post: Callable[[SearchResult], None]
@@ -53,7 +53,7 @@ class Search:
         self._thread.start()
 
     def close(self) -> None:
-        """End it and wait for it."""
+        """Stop the search and wait for its thread."""
         self._stopped.set()
         self._thread.join(timeout=5)
 

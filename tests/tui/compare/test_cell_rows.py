@@ -1,4 +1,4 @@
-"""The medians of cells side by side."""
+"""Cells side by side with their medians."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def test_what_disturbed_the_runs_and_what_they_trained_is_told(tmp_path: Path) -
 
 
 def row_of(result: StudyResult, name: str) -> list[tuple[str, str]]:
-    """The spans of one quantity's row, without blanks."""
+    """Text and role of the spans in a quantity's row, without blanks."""
     rows = [list(line.spans()) for each in cell_rows.sections(result, 120, 0) for line in each.body]
     spans = next(spans for spans in rows if spans[0][0].strip() == name)
     return [(text.strip(), role) for text, role in spans if text.strip()]

@@ -42,7 +42,7 @@ Make = Callable[..., Path]
 
 
 def many(session: Make, count: int) -> list[Path]:
-    """Sessions of one workload, each a tenth slower than the one before."""
+    """Sessions of one workload, each slower than the one before by a tenth of the first."""
     return [
         session(
             f"{n:02d}-env",
@@ -90,7 +90,7 @@ async def test_sessions_that_do_not_fit_are_a_key_away(session: Make) -> None:
 
 
 def study(folder: Path) -> list[Path]:
-    """The sessions of three environments in seven blocks and a warm-up block, with their plan."""
+    """A study of three environments in seven blocks and a warm-up block; returns its sessions."""
     folder.mkdir(exist_ok=True)
     plan = results.study_result(folder).plan
     assert plan is not None
@@ -99,7 +99,7 @@ def study(folder: Path) -> list[Path]:
 
 
 def heading(app: GpuwatchApp) -> str:
-    """The environments over the columns: the row above the states."""
+    """The row of the environments, above that of the states."""
     rows = screen_text(app).splitlines()
     return rows[next(at for at, row in enumerate(rows) if "✓ finished" in row) - 1] + " "
 
@@ -325,7 +325,7 @@ async def test_of_a_study_that_is_over_nothing_is_said_of_when(tmp_path: Path) -
 
 
 def in_blocks(names: list[str], order: tuple[str, ...] = ()) -> Plan:
-    """The plan of runs of two environments, a block for every two."""
+    """A plan of runs in two environments, two runs to a block."""
     workload = Workload("mnist-cnn", "workload")
     environments = {each: Environment(each, each) for each in [*order, *(n[3:] for n in names)]}
     part = Part("p", (workload,), tuple(environments.values()), blocks=len(names) // 2)

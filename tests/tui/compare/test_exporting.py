@@ -1,4 +1,4 @@
-"""``e``: the report of a study or of marked sessions as a page, and what is said of it."""
+"""``e``: the report of a study or of marked sessions, and the message about it."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ NAMES = ("01-bare", "02-docker")
 
 @pytest.fixture
 def pair(session: Make) -> list[Path]:
-    """Two short sessions of a folder without a plan."""
+    """Two short sessions in a folder without a plan."""
     return [
         session(name, environment=name[3:], seconds=15.0, meta=finished(seconds=15.0), alive=False)
         for name in NAMES
@@ -55,7 +55,7 @@ def disk(tmp_path: Path) -> Iterator[Path]:
 
 
 def planned(paths: list[Path]) -> Path:
-    """The folder of ``paths``, with their plan."""
+    """Writes a plan for ``paths``; returns their folder."""
     folder = paths[0].parent
     (folder / PLAN).write_text(json.dumps(document(in_blocks([path.stem for path in paths]))))
     return folder

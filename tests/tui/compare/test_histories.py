@@ -1,4 +1,4 @@
-"""Histories of compared runs: which line is which, on what scale, aligned by what."""
+"""Histories of compared runs: letters, scale, alignment."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ STEP = next(metric for metric in METRICS if metric.key == STEP_TIME)
 
 
 def run(values: list[float | None], metric: Metric = UTILIZATION, warm: int = 0) -> Curves:
-    """A run of one point a second and ten steps, the first ``warm`` of them warm-up."""
+    """A run with a point per second and ten steps per point; the first ``warm`` are warm-up."""
     places = tuple(float(at - warm) for at in range(len(values)))
     curve = Curve(places, tuple(10 * place for place in places), tuple(values), "measured")
     return Curves(Path("x"), {metric.key: curve}, {}, True, float(warm), 10 * warm)
@@ -46,7 +46,7 @@ def rows(*series: Series, view: View | None = None, size: tuple[int, int] = (80,
 
 
 def heights(text: list[str], letter: str) -> set[int]:
-    """The rows of the picture in which a letter stands."""
+    """The rows of the graph that contain the letter."""
     return {at for at, row in enumerate(text) if "│" in row and letter in row.partition("│")[2]}
 
 

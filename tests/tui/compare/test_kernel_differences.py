@@ -1,4 +1,4 @@
-"""Kernels of two sides: by time, with what ran in one alone, or why there is no profile."""
+"""The kernels of two runs: order, differences, kernels of one run only, missing profiles."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Make = Callable[..., Path]
 
 
 def profile(*kernels: tuple[Any, Any, str], steps: Any = 4, left_out: int = 0) -> dict[str, Any]:
-    """Of nanoseconds over all steps, launches and names."""
+    """A stored profile; ``kernels``: nanoseconds over all steps, launches, name."""
     return {
         "tool": "torch.profiler",
         "steps": steps,

@@ -1,4 +1,4 @@
-"""The log page: what it shows of both streams, how it is searched, and that nothing breaks it."""
+"""The log screen: streams, scrolling, search, and files that are odd or damaged."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ LINES = 300
 
 
 def _log(path: Path, **more: object) -> Path:
-    """300 lines, every tenth on standard error."""
+    """A session with 300 lines, every tenth on standard error."""
     lines = [
         ("stderr" if n % 10 == 9 else "stdout", f"line {n} of {'Epoch' if n % 50 == 0 else 'step'}")
         for n in range(LINES)
