@@ -1,7 +1,6 @@
-"""The report of a study, or of sessions that were put together, as files: by gpuwatch's commands.
+"""Writes the report of a study or of several sessions, by running gpuwatch's commands.
 
-Of a whole study it is the summary in its folder, made anew; else a page with a name of its own,
-which replaces nothing.
+For a whole study that renews the summary in its folder; otherwise it is a page with a new name.
 """
 
 from __future__ import annotations
@@ -20,14 +19,14 @@ from gpuwatch.session.study.study_folder import sessions_in
 from gpuwatch.tui import commands
 
 PAGE = "summary.html"
-"""What a person opens of a study's summary."""
+"""The file of a study's summary to open."""
 _TIMEOUT_SECONDS = 1800.0
-"""Long sessions are read whole."""
+"""A report reads long sessions in full."""
 
 
 @dataclass(frozen=True)
 class Export:
-    """The command that writes a report, and the page that it makes."""
+    """The command that writes a report, and the page that it writes."""
 
     arguments: tuple[str, ...]
     page: Path
@@ -36,28 +35,28 @@ class Export:
 async def export_report(
     paths: Sequence[Path], *, margin: float | None = None, across_devices: bool = False
 ) -> str:
-    """Write the report of ``paths`` and say where it is and, behind three blanks, how to fetch it.
+    """Write the report of ``paths``; returns where it is and, after three blanks, how to fetch it.
 
-    ``paths``: a study's folder, a session, which stands for its study, or sessions to compare, the
-    first the baseline. A study's summary is made anew in its folder; other reports, and that of a
-    study whose folder cannot be written, go into a new file in the current folder, else beside the
-    studies. ``margin`` and ``across_devices`` are those of ``gpuwatch compare``.
+    ``paths``: a study's folder, a session of a study, or sessions to compare, the baseline first. A
+    study's summary is written to its folder again; other reports, and that of a study in a
+    read-only folder, go into a new file in the current folder or, if that is read-only, in the
+    folder of the studies. ``margin`` and ``across_devices``: as for ``gpuwatch compare``.
 
-    What goes wrong is what is said: nothing is raised, and no file is replaced but a summary.
+    Nothing is raised: the text says what went wrong. Only a summary is ever overwritten.
     """
-    wanted = export_of(paths, margin=margin, across_devices=across_devices)
-    if isinstance(wanted, str):
-        return wanted
-    outcome = await commands.run(*wanted.arguments, timeout=_TIMEOUT_SECONDS, outlives=True)
+    export = export_of(paths, margin=margin, across_devices=across_devices)
+    if isinstance(export, str):
+        return export
+    outcome = await commands.run(*export.arguments, timeout=_TIMEOUT_SECONDS, outlives=True)
     if not outcome.good:
         return f"no report: {outcome.complaint}"
-    return f"report: {_shown(wanted.page)}   fetch it: {fetch(wanted.page)}"
+    return f"report: {_short_path(export.page)}   fetch it: {fetch(export.page)}"
 
 
 def export_of(
     paths: Sequence[Path], *, margin: float | None = None, across_devices: bool = False
 ) -> Export | str:
-    """What to run for a report of ``paths``, or why there is none; see :func:`export_report`."""
+    """The command for a report of ``paths``, or why there is none; see :func:`export_report`."""
     listed = [path.absolute() for path in paths]
     folder = _study_of(listed)
     if len(listed) == 1 and listed[0].is_dir():
@@ -73,28 +72,28 @@ def export_of(
     page = _new_page()
     options = [] if margin is None else ["--margin", f"{100 * margin:.9g}%"]
     options += ["--across-devices"] if across_devices else []
-    # A whole study by its name: it is compared in its own blocks, with what did not run.
-    named = [folder] if folder is not None else sessions
-    told = [*map(str, named), *options, "--format", "html", "--out", str(page)]
-    return Export(("compare", *told), page)
+    # A whole study is given as its folder, to be compared in blocks, with the runs missing.
+    compared = [folder] if folder is not None else sessions
+    arguments = [*map(str, compared), *options, "--format", "html", "--out", str(page)]
+    return Export(("compare", *arguments), page)
 
 
-def _shown(page: Path) -> str:
-    """``~/study/summary.html``: what is in one's own folder is told from there."""
+def _short_path(page: Path) -> str:
+    """``~/study/summary.html`` for a page in the home folder, else the full path."""
     home = Path.home()
     return f"~/{page.relative_to(home)}" if page.is_relative_to(home) else str(page)
 
 
 def fetch(page: Path) -> str:
-    """The command that copies ``page`` from this machine, to be given on another one."""
+    """The command that copies ``page`` from this machine, to be run on another one."""
     return f"scp {platform.node() or 'HOST'}:{shell(page)} ."
 
 
 def _study_of(paths: Sequence[Path]) -> Path | None:
-    """The folder, where ``paths`` are a study as a whole, or one session of it.
+    """The study's folder if ``paths`` are a whole study or one session of it, else ``None``.
 
-    Without a plan that is a session which is alone, and has no file of the summary's name beside it
-    that may be someone's own.
+    Without a plan, that is a single session in a folder that has no file with the summary's name,
+    which might be the user's own.
     """
     alone = len(paths) == 1
     folder = paths[0] if alone and paths[0].is_dir() else paths[0].parent
@@ -106,7 +105,8 @@ def _study_of(paths: Sequence[Path]) -> Path | None:
 
 
 def _new_page() -> Path:
-    """A name that no file has, in the current folder or, where that takes none, by the studies."""
+    """A new file name in the current folder or, if that is read-only, in the folder of the
+    studies."""
     here = Path.cwd()
     folder = here if os.access(here, os.W_OK) else places.data_home()
     stem = f"gpuwatch-compare-{time.strftime('%Y%m%d-%H%M%S')}"

@@ -1,4 +1,4 @@
-"""What is asked before a stop, and what is said after leaving."""
+"""The questions before a stop, and the lines printed after leaving a screen."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from gpuwatch.session.study.progress import StudyPosition
 
 @dataclass(frozen=True)
 class Question:
-    """What a person is asked before something is stopped or deleted."""
+    """A question before something is stopped or deleted."""
 
     text: str
     yes: str
     no: str = "Let it go on"
-    """The answers; ``no`` is the one that Enter alone gives."""
+    """The answers; Enter alone gives ``no``."""
     more: tuple[str, ...] = ()
     """Other ways of doing it, after ``yes``."""
 
 
 def stop_question(place: StudyPosition | None) -> Question:
-    """The question before a stop: it ends the study too."""
+    """The question before a run is stopped, which ends its study too."""
     to_come = 0 if place is None else place.to_come
     if not to_come:
         return Question("Stop this run?", "Stop it")
@@ -31,17 +31,17 @@ def stop_question(place: StudyPosition | None) -> Question:
 
 
 STUDY_QUESTION = Question("Stop this study?", "Stop it")
-"""The question before a stop of a study, whichever of its runs goes on."""
+"""The question before a study is stopped, whichever run is going on."""
 LOST_QUESTION = Question("End what is left of this run?", "End it", "Leave it")
-"""The question before a stop of a run without a recorder: it may be over already."""
+"""The question before a run without a recorder is stopped; it may be over already."""
 
 
 def farewell(
     path: Path, place: StudyPosition | None, *, live: bool, study_goes_on: bool
 ) -> list[str]:
-    """Lines for the terminal after the live screen: how to come back to what goes on.
+    """Lines printed after the live screen: how to return to what goes on.
 
-    The path of a run that others follow is of no use for that: it is soon over.
+    If more runs follow, the path of this one is left out: it is soon over.
     """
     if not path.exists():
         gone = "the session file is gone"
@@ -64,7 +64,7 @@ def farewell(
 
 
 def farewell_stopped(path: Path, *, over: bool) -> list[str]:
-    """Lines after the live screen of a run that was stopped from it."""
+    """Lines printed after the live screen if the run was stopped from it."""
     if not path.exists():
         return ["the run is over" if over else "the run is being stopped"]
     again = f"see it again: {to_paste('replay', path)}"
@@ -80,6 +80,6 @@ SIGNALS = {
 
 
 def signal_question(process: str) -> Question:
-    """The question before a signal; ``process`` names its PID, user and command line."""
+    """The question before a signal; ``process``: PID, user and command line."""
     first, *more = SIGNALS.values()
     return Question(f"Send a signal to {process}?", first, "Cancel", tuple(more))

@@ -1,1 +1,1 @@
-"""The compare screen, with its pages of histories and kernel differences."""
+"""The compare screen, and its pages of histories and kernel differences."""

@@ -1,4 +1,4 @@
-"""The cells of a question side by side as rows of text: medians over their judged runs."""
+"""Rows of text for cells side by side: medians over their judged runs."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from gpuwatch.tui.compare.columns import (
     layout,
     paired_layout,
     quantity_rows,
-    told_rows,
+    sentence_rows,
 )
 from gpuwatch.tui.compare.verdict_rows import evidence_rows, first_notes
 from gpuwatch.tui.feed.next_run import goes_on
@@ -31,23 +31,23 @@ _NAMES = ("medians over", "judged runs", "standard deviation")
 
 
 def has_cells(result: StudyResult) -> bool:
-    """Whether there are several cells, and one of them has several runs, whose medians to show."""
+    """Whether to show medians: there are several cells, and one has several runs."""
     cells = [cell for question in result.questions for cell in question.cells]
     return len(cells) > 1 and any(len(cell.judged) > 1 for cell in cells)
 
 
 def snapshot_words(folder: Path, result: StudyResult) -> str:
-    """``as of run 7 of 18: `` while the study in ``folder`` goes on, else nothing."""
+    """``as of run 7 of 18: `` while the study in ``folder`` goes on, else empty."""
     runs = result.plan.runs if result.plan is not None else ()
     if len(runs) < 2 or not goes_on(folder):
         return ""
-    over = {Path(each.path).name for each in result.sessions if not each.status.live}
-    last = max((run.index for run in runs if run.file in over), default=0)
+    ended = {Path(each.path).name for each in result.sessions if not each.status.live}
+    last = max((run.index for run in runs if run.file in ended), default=0)
     return f"as of run {last} of {len(runs)}: " if last else "before its first run is over: "
 
 
 def place_of(question: Question, width: int, first: int) -> Layout:
-    """The columns that fit, from the ``first`` beside the baseline on."""
+    """The columns that fit: the baseline, and others from the ``first`` on."""
     changes = [
         change_text(change)
         for row in question.table
@@ -60,8 +60,8 @@ def place_of(question: Question, width: int, first: int) -> Layout:
 
 
 def sections(result: StudyResult, width: int, first: int) -> list[Section]:
-    """One section for each question, then associated changes and notes."""
-    found = []
+    """A section for each question, then associated changes and notes."""
+    tables = []
     for question in result.questions:
         place = place_of(question, width, first)
         heading = heading_rows(_heads(question), place, _NAMES)
@@ -70,18 +70,19 @@ def sections(result: StudyResult, width: int, first: int) -> list[Section]:
         body = quantity_rows(question.table, place)
         names = [cell.label for cell in question.cells]
         body += difference_rows(of_question(question), place, names)
-        found.append(Section(heading, tuple(body)))
+        tables.append(Section(heading, tuple(body)))
     rows = evidence_rows(result, width)
     notes = [note for note in every_note(result) if note not in first_notes(result)]
     if notes:
         rows.append(rule("to know before believing it", width))
     for note in notes:
-        rows += told_rows(note, width, "!", "warn")
-    return [*found, Section((), tuple(rows))]
+        rows += sentence_rows(note, width, "!", "warn")
+    return [*tables, Section((), tuple(rows))]
 
 
 def column_of(result: StudyResult, path: str) -> int:
-    """How far to shift so that the cell of the session at ``path`` stands beside the baseline."""
+    """The column to scroll to so that the cell with the session at ``path`` is next to the
+    baseline."""
     for question in result.questions:
         rest = [at for at in range(len(question.cells)) if at != question.baseline]
         for place, at in enumerate(rest):
@@ -91,7 +92,7 @@ def column_of(result: StudyResult, path: str) -> int:
 
 
 def _heads(question: Question) -> list[Head]:
-    """For each cell its name, its runs, how much they vary."""
+    """The heading of each cell: label, number of runs, standard deviation."""
     return [
         [(clean(cell.label), "strong"), _runs(cell), (percent(cell.spread), "muted")]
         for cell in question.cells
@@ -99,10 +100,10 @@ def _heads(question: Question) -> list[Head]:
 
 
 def _runs(cell: Cell) -> tuple[str, str]:
-    over = [run for run in cell.judged if not run.session.status.live]
-    bad = sum(run.session.status.state in _BAD for run in over)
-    text = "1 run" if len(over) == 1 else f"{len(over)} runs"
-    text += ", 1 goes on" if len(over) < len(cell.judged) else ""
+    ended = [run for run in cell.judged if not run.session.status.live]
+    bad = sum(run.session.status.state in _BAD for run in ended)
+    text = "1 run" if len(ended) == 1 else f"{len(ended)} runs"
+    text += ", 1 goes on" if len(ended) < len(cell.judged) else ""
     missing = len(cell.not_run)
     text += f", {bad} failed" if bad else ""
     text += f", {missing} did not run" if missing else ""

@@ -1,4 +1,4 @@
-"""Quantities side by side: a column for each session or cell, with ratios and changes."""
+"""A table with a column of values, ratios and changes for each session or cell."""
 
 from __future__ import annotations
 
@@ -18,28 +18,28 @@ from gpuwatch.tui.widgets.cells import fit, pad, wrap
 from gpuwatch.tui.widgets.line import Line
 
 _METHOD = 10
-"""Columns of the method at the end of a row."""
+"""Width of the method at the end of a row."""
 _RATIO, _NARROW_RATIO = 10, 8
-"""Columns of a ratio with a blank on either side: alone, and before a paired change."""
+"""Width of a ratio with a blank on either side: alone, and before a paired change."""
 _NARROW_NAME, _NARROW_VALUE = 21, 12
-"""Columns of the names and of a value, at least, beside paired changes."""
+"""Least widths of the names and of a value, in a table with paired changes."""
 _PAIRED = "paired change, %"
 _NARROWEST, _WIDE = 21, 30
-"""Columns of a session: at least, and at most unless its name is longer."""
+"""Least width of a session's column, and the most unless its name is longer."""
 _NAME, _WIDEST_NAME = 27, 46
-"""Columns of the names: at least, and where there is room."""
+"""Widths of the names: the least, and the most."""
 _MOST_ROWS = 12
-"""Of one fact that differs: more is no setting that a person compares."""
-_STUCK = "\ue000"
-"""For a blank at which no line is broken; cleaned text has none of these."""
+"""Most rows of one value that differs; longer ones are not settings that people compare."""
+_NO_BREAK = "\ue000"
+"""A blank that is not broken at; cleaned text does not contain this character."""
 _BEFORE_UNIT = re.compile(r"(?<=\d) (?=\S{1,3}(?:[\s,.;:)]|$))")
 Head = Sequence[tuple[str, str]]
-"""Lines over a column, each with the role of its colour."""
+"""The heading of a column: text and colour role of each line."""
 
 
 @dataclass(frozen=True)
 class Section:
-    """Rows that scroll under a heading that stays while any of them is seen."""
+    """Rows under a heading, which stays in sight while any of them is visible."""
 
     heading: tuple[Line, ...]
     body: tuple[Line, ...]
@@ -47,35 +47,35 @@ class Section:
 
 @dataclass(frozen=True)
 class Layout:
-    """Where everything stands at one width."""
+    """The columns of a table; widths in cells of the terminal."""
 
     width: int
     name: int
-    """Columns of the names."""
+    """Width of the names."""
     value: int
-    """Columns of a value."""
+    """Width of a value."""
     ratio: int
-    """Columns of a ratio."""
+    """Width of a ratio."""
     change: int
-    """Columns of a paired change; 0 without any."""
+    """Width of a paired change; 0: there are none."""
     method: bool
-    """Whether there is room for the methods."""
+    """Whether the methods fit."""
     order: tuple[int, ...]
-    """Places of the sessions that are shown."""
+    """Indices of the visible sessions or cells."""
     hidden: int
-    """How many are not."""
+    """Number of the others."""
     baseline: int | None
-    """Place of the one that ratios are against."""
+    """Index of the baseline of the ratios."""
 
     def size(self, at: int) -> int:
-        """Columns of one session or cell: its value, ratio and change."""
+        """Width of session or cell ``at``: value, ratio and change."""
         if self.change and at == self.baseline:
             return self.value + 1
         return self.value + self.ratio + self.change
 
 
 def layout(heads: Sequence[Head], baseline: int | None, width: int, first: int) -> Layout:
-    """The baseline always, of the others as many as fit from the ``first`` on, in their order."""
+    """The baseline, and as many of the others as fit, from the ``first`` on, in order."""
     name = _NAME if width < 120 else _WIDEST_NAME
     room = width - name - _METHOD
     fitting = max(1, min(len(heads), room // _NARROWEST))
@@ -90,8 +90,8 @@ def layout(heads: Sequence[Head], baseline: int | None, width: int, first: int) 
 def paired_layout(
     count: int, baseline: int, width: int, first: int, changes: Iterable[str]
 ) -> Layout:
-    """The columns of ``count`` cells; all but the baseline also have one for ``changes``."""
-    change = max([len(_PAIRED), *(cell_len(_in_per_cent(each)) for each in changes)]) + 1
+    """The columns of ``count`` cells; all but the baseline have room for ``changes``."""
+    change = max([len(_PAIRED), *(cell_len(_in_per_cent(text)) for text in changes)]) + 1
     size = _NARROW_VALUE + _NARROW_RATIO + change
     least = _NARROW_NAME + _NARROW_VALUE + 1
     others = max(1, min(count - 1, (width - least) // size))
@@ -105,32 +105,32 @@ def paired_layout(
 
 
 def _in_per_cent(change: str) -> str:
-    """``+3.1 (+2.4 to +3.8)``, below a heading that has the unit."""
+    """``+3.1 (+2.4 to +3.8)``, without the unit, which is in the heading."""
     return change.replace(" %", "", 1)
 
 
 def _order(
     count: int, baseline: int | None, others: int, first: int
 ) -> tuple[tuple[int, ...], int]:
-    """Places of the baseline and of ``others`` from the ``first`` on; how many are left out."""
-    kept = baseline or 0
-    rest = [at for at in range(count) if at != kept]
+    """Indices of the baseline and of ``others`` from the ``first`` on; the number left out."""
+    base = baseline or 0
+    rest = [at for at in range(count) if at != base]
     hidden = len(rest) - others
     first = max(0, min(first, hidden))
-    return tuple(sorted([kept, *rest[first : first + others]])), hidden
+    return tuple(sorted([base, *rest[first : first + others]])), hidden
 
 
 def heading_rows(
     heads: Sequence[Head], place: Layout, names: Sequence[str] = ("", "", "")
 ) -> tuple[Line, ...]:
-    """What stands over the columns; ``names`` say what its lines are."""
+    """The heading over the columns; ``names`` are those of its lines."""
     rows = []
     for index in range(max(map(len, heads), default=0)):
         row = Line(place.width).add(f" {names[index]}", "muted").to(place.name)
         for at in place.order:
             text, role = heads[at][index]
             size, last = place.size(at), index == len(heads[at]) - 1
-            # Over the values where it fits; a longer one reaches over the ratios too.
+            # Right-aligned over the values; a longer text extends over the ratios too.
             reach = place.value if cell_len(text) <= place.value else size - 1
             if last and place.change and at != place.baseline:
                 row.add(pad(pad(text, place.value, ">"), size - place.change), role)
@@ -144,20 +144,20 @@ def heading_rows(
 
 
 def quantity_rows(rows: Sequence[ComparisonRow] | Sequence[TableRow], place: Layout) -> list[Line]:
-    """Quantities by group, of the columns that are shown."""
-    found: list[Line] = []
+    """The quantities by group, for the visible columns."""
+    lines: list[Line] = []
     for group in quantity_table(rows, place.baseline, place.order):
-        found.append(rule(group.name, place.width))
-        found += [_quantity(row, place) for row in group.rows]
-    return found
+        lines.append(rule(group.name, place.width))
+        lines += [_quantity(row, place) for row in group.rows]
+    return lines
 
 
 def difference_rows(
     differences: Iterable[Difference], place: Layout, names: Sequence[str]
 ) -> list[Line]:
-    """What is not the same around the runs, whole; ``names`` are those of the columns.
+    """The settings that differ, in full; ``names`` are those of the columns.
 
-    Where a value does not fit into its column, all of them stand below, each behind whose it is.
+    If a value does not fit into its column, all are listed below, each after its column's name.
     """
     rows = [rule("what differs around the runs", place.width)]
     for difference in differences:
@@ -181,33 +181,33 @@ def difference_rows(
 
 
 def _whole(name: str, texts: dict[int, str], names: Sequence[str], width: int) -> Iterator[Line]:
-    """One difference below its name; those of one value stand together."""
+    """One difference below its name; columns with the same value share a row."""
     yield Line(width).add(f" {name}")
     by_text: dict[str, list[int]] = {}
     for at, text in texts.items():
         by_text.setdefault(text, []).append(at)
-    for text, of in by_text.items():
-        whose = ", ".join(clean(names[at]) for at in of)
-        lead = Line(width).add(f"   {fit(whose, width // 3)}  ", "muted")
+    for text, places in by_text.items():
+        labels = ", ".join(clean(names[at]) for at in places)
+        lead = Line(width).add(f"   {fit(labels, width // 3)}  ", "muted")
         for index, part in enumerate(wrap(text, max(1, lead.left - 1), _MOST_ROWS)):
             row = Line(width).join(lead) if index == 0 else Line(width).to(lead.used)
             yield row.add(part, "strong")
 
 
-def told_rows(text: str, width: int, mark: str, role: str, *, head: str = "") -> list[Line]:
-    """A sentence behind a mark; a number and its unit stand on one line.
+def sentence_rows(text: str, width: int, mark: str, role: str, *, head: str = "") -> list[Line]:
+    """A sentence after a mark, wrapped; a number is not separated from its unit.
 
-    ``head``: what stands before the sentence, in the mark's colour.
+    ``head``: text before the sentence, in the mark's colour.
     """
-    parts = wrap(_BEFORE_UNIT.sub(_STUCK, f"{head}{clean(text)}"), width - 5, 6)
+    parts = wrap(_BEFORE_UNIT.sub(_NO_BREAK, f"{head}{clean(text)}"), width - 5, 6)
     rows = []
     for index, part in enumerate(parts):
         row = Line(width).add("   " if index else f" {mark} ", role)
-        told = part.replace(_STUCK, " ")
+        line = part.replace(_NO_BREAK, " ")
         if index == 0 and head:
-            row.add(told[: len(head)], role)
-            told = told[len(head) :]
-        rows.append(row.add(told))
+            row.add(line[: len(head)], role)
+            line = line[len(head) :]
+        rows.append(row.add(line))
     return rows
 
 

@@ -1,6 +1,6 @@
-"""What a session's metrics did over time and over its steps: curves, read from few rows of it.
+"""Reads a session's metrics as curves over time and steps, from few rows.
 
-Imports numpy by way of the analysis: for a thread of the compare screen.
+Imports numpy through the analysis; used in a thread of the compare screen.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ from gpuwatch.session.reading.reader import SessionReader
 from gpuwatch.session.rows import StepRow
 
 _MOST_LINES = 20_000
-"""From more step lines on, two for each point are read, spread evenly."""
+"""Of more step lines, only two per point are read, spread evenly."""
 STEP_TIME, LOSS = "step time", "loss"
 _NO_STEPS = "the run reported no steps"
 
 
 @dataclass(frozen=True)
 class Metric:
-    """A metric that histories are drawn of."""
+    """A metric of the histories."""
 
     key: str
     unit: str
@@ -55,22 +55,22 @@ METRICS = (
     Metric("hw.cpu.utilization", "1"),
     Metric("process.memory.usage", "By"),
 )
-"""In the order in which people look at them."""
+"""In the order of the ``m`` key."""
 
 
 @dataclass(frozen=True)
 class Curve:
-    """One metric of one run: a point for each of some moments, in their order."""
+    """One metric of one run, as points in order of time."""
 
     seconds: tuple[float, ...]
-    """Since the first timed step began, negative before it; else since the recording began."""
+    """Since the start of the first timed step; without one, since the start of the recording."""
     steps: tuple[float | None, ...]
-    """Timed steps done by then, negative in the warm-up; ``None`` where no step ran."""
+    """Timed steps done by then, negative in the warm-up; ``None`` outside all steps."""
     values: tuple[float | None, ...]
     method: str
     """``measured``, ``counted``, ``bound``."""
     gpus: int = 1
-    """How many GPUs it is the mean of."""
+    """Number of GPUs the values are the mean of."""
 
 
 @dataclass(frozen=True)
@@ -81,21 +81,22 @@ class Curves:
     curves: Mapping[str, Curve]
     """By the metric's key."""
     missing: Mapping[str, str]
-    """Why there is none of a metric, where that is known."""
+    """Why a metric has no curve, by its key; only if known."""
     timed: bool
-    """A step was timed, so that there is something to align by."""
+    """Whether there is a timed step to align by."""
     warmup_seconds: float = 0.0
-    """From the start of the first step to that of the first timed one."""
+    """From the start of the first step to the start of the first timed step."""
     warmup_steps: int = 0
     timed_seconds: float = math.inf
-    """Of the timed steps together: figures of the run are of these, not of what comes after."""
+    """Length of the timed steps; the run's figures are over these, without what follows."""
     why: str | None = field(default=None)
     """Why the session could not be read."""
 
 
 def read_curves(path: Path, points: int = POINTS) -> Curves:
-    """The curves of the session at ``path``, of at most ``points`` points each, in about as long
-    for a day as for a minute.
+    """The curves of the session at ``path``, with at most ``points`` points each.
+
+    The time that this takes hardly depends on the length of the session.
 
     Raises:
         NotASession, NewerSchema, StorageError: it cannot be read.
@@ -120,7 +121,7 @@ def read_curves(path: Path, points: int = POINTS) -> Curves:
         )
         for name, gauge in sampled.metrics.items()
     }
-    curves.update(_of_steps(lines, clock, points, bytes_of(count)))
+    curves.update(_step_curves(lines, clock, points, bytes_of(count)))
     missing = dict(why_not)
     for name, what in (("gpuwatch.flop.rate", "FLOP"), ("gpuwatch.bytes.rate", "bytes")):
         missing[name] = uncounted(count, what) if lines else _NO_STEPS
@@ -142,36 +143,36 @@ def read_curves(path: Path, points: int = POINTS) -> Curves:
 
 
 def _lines(reader: SessionReader, points: int) -> list[StepRow]:
-    """All step lines; of very many the first ones, where a warm-up is, and others spread evenly."""
+    """All step lines; of very many, the first ones (the warm-up) and others spread evenly."""
     last = reader.last_step()
     if last < _MOST_LINES:
         return reader.some_steps()
-    found = reader.steps(limit=points)
+    lines = reader.steps(limit=points)
     for place in range(2 * points):
-        after = max(found[-1].n, last * (place + 1) // (2 * points) - 1)
-        found += reader.steps(after, 1)
-    return found
+        after = max(lines[-1].n, last * (place + 1) // (2 * points) - 1)
+        lines += reader.steps(after, 1)
+    return lines
 
 
 class _Clock:
-    """Which step ran when."""
+    """Converts session times to numbers of steps."""
 
     def __init__(self, lines: Sequence[StepRow], start: int, number: int | None) -> None:
-        """``start``: of the first timed step, in nanoseconds; ``number``: its number."""
+        """``start`` and ``number`` of the first timed step; ``start`` in nanoseconds."""
         self._start = start
         self._first = number
-        known = []
+        marks = []
         if number is not None and lines:
-            known = [(intervals(lines[:1])[0][0], lines[0].step - lines[0].count + 1 - number)]
-            known += [(row.t, row.step + 1 - number) for row in lines]
-        self._times = [t for t, _ in known]
-        self._done = [done for _, done in known]
+            marks = [(intervals(lines[:1])[0][0], lines[0].step - lines[0].count + 1 - number)]
+            marks += [(row.t, row.step + 1 - number) for row in lines]
+        self._times = [t for t, _ in marks]
+        self._done = [done for _, done in marks]
 
     def seconds(self, t: int) -> float:
         return (t - self._start) / NS
 
     def steps(self, seconds: float) -> float | None:
-        """Timed steps done ``seconds`` after the first began, with fractions."""
+        """Timed steps done ``seconds`` after the first one started, with fractions."""
         t = self._start + seconds * NS
         place = bisect_right(self._times, t)
         if place == 0 or place == len(self._times):
@@ -182,18 +183,18 @@ class _Clock:
         return self._done[place - 1] + share * (self._done[place] - self._done[place - 1])
 
 
-_Line = tuple[float, "float | None", bool, "float | None", "float | None", "float | None"]
-"""Of a step line: seconds, steps, whether it is warm-up; time of a step, loss, bytes per second."""
+_StepPoint = tuple[float, "float | None", bool, "float | None", "float | None", "float | None"]
+"""A step line: seconds, steps done, whether warm-up; time of a step, loss, bytes per second."""
 
 
-def _of_steps(
+def _step_curves(
     lines: Sequence[StepRow],
     clock: _Clock,
     points: int,
     work: Callable[[StepRow], float | None],
 ) -> dict[str, Curve]:
-    """What the step lines tell: the time of a step, the loss, the algorithmic bytes per second."""
-    told: list[_Line] = []
+    """Curves from the step lines: time of a step, loss, algorithmic bytes per second."""
+    step_points: list[_StepPoint] = []
     for before, row in pairwise([None, *lines]):
         assert row is not None
         taken = _step_seconds(before, row)
@@ -201,24 +202,24 @@ def _of_steps(
         rate = None if amount is None or not taken else amount / row.count / taken
         loss = _mean(row.loss)
         seconds = clock.seconds(row.t)
-        told.append((seconds, clock.steps(seconds), row.warmup, taken, loss, rate))
-    thinned = _thinned(told, points)
-    found = {}
+        step_points.append((seconds, clock.steps(seconds), row.warmup, taken, loss, rate))
+    thinned = _thinned(step_points, points)
+    curves = {}
     named = ((STEP_TIME, 3, "measured"), (LOSS, 4, "measured"))
     for key, at, method in (*named, ("gpuwatch.bytes.rate", 5, "counted")):
         values = tuple(_mean([row[at] for row in rows]) for rows in thinned)
         if any(value is not None for value in values):
-            found[key] = Curve(
+            curves[key] = Curve(
                 tuple(rows[-1][0] for rows in thinned),
                 tuple(rows[-1][1] for rows in thinned),
                 values,
                 method,
             )
-    return found
+    return curves
 
 
 def _step_seconds(before: StepRow | None, row: StepRow) -> float | None:
-    """The time of a full step of a line; without its own times, that since the line before."""
+    """Mean time of a full step in a line; without times in it, by the time since ``before``."""
     if row.seconds is not None:
         return _mean(full_times(row))
     if before is None or row.step <= before.step or row.t <= before.t:
@@ -226,19 +227,19 @@ def _step_seconds(before: StepRow | None, row: StepRow) -> float | None:
     return (row.t - before.t) / NS / (row.step - before.step)
 
 
-def _thinned(told: Sequence[_Line], points: int) -> list[list[_Line]]:
-    """Neighbours of about ``points`` equal stretches of time together; warm-up stays apart."""
-    start = told[0][0] if told else 0.0
-    stretch = max(1e-9, (told[-1][0] - start) / points if told else 0.0)
-    found: list[list[_Line]] = []
+def _thinned(step_points: Sequence[_StepPoint], points: int) -> list[list[_StepPoint]]:
+    """The points in groups, about ``points`` equal stretches of time; warm-up stays apart."""
+    start = step_points[0][0] if step_points else 0.0
+    stretch = max(1e-9, (step_points[-1][0] - start) / points if step_points else 0.0)
+    groups: list[list[_StepPoint]] = []
     place = (False, -1)
-    for line in told:
-        here = (line[2], int((line[0] - start) / stretch))
+    for point in step_points:
+        here = (point[2], int((point[0] - start) / stretch))
         if here != place:
-            found.append([])
+            groups.append([])
         place = here
-        found[-1].append(line)
-    return found
+        groups[-1].append(point)
+    return groups
 
 
 def _mean(values: Sequence[float | None] | None) -> float | None:

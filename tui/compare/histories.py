@@ -1,4 +1,4 @@
-"""Histories of the runs that are compared: read in a thread of their own, drawn as they come."""
+"""The page of histories of the compared runs; a thread reads them, each is drawn once read."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Group:
-    """What one line is of: a run, or the judged runs of a cell."""
+    """The runs of one line: a single run, or the judged runs of a cell."""
 
     label: str
     paths: tuple[Path, ...]
@@ -32,18 +32,18 @@ class Group:
 
 @dataclass(frozen=True)
 class Case:
-    """What is drawn together; the first group is the baseline."""
+    """The lines of one graph; the first group is the baseline."""
 
     label: str
     groups: tuple[Group, ...]
 
 
-Known = MutableMapping[Path, "Curves"]
-"""What is read, kept by who opens the screen for the next time."""
+CurveCache = MutableMapping[Path, "Curves"]
+"""Curves read so far; the opener keeps them for the next time."""
 
 
 class CurvesRead(Message):
-    """One more session is read."""
+    """The curves of a session are read."""
 
     def __init__(self, curves: Curves) -> None:
         super().__init__()
@@ -51,7 +51,7 @@ class CurvesRead(Message):
 
 
 class HistoriesScreen(CanvasScreen):
-    """One metric of the runs of a case; the keys pick the metric, the case and the other runs."""
+    """Shows one metric of the runs of a case."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape,q,h", "back", "back"),
@@ -65,11 +65,11 @@ class HistoriesScreen(CanvasScreen):
         Binding("shift+tab", "case(-1)", "case before", show=False),
     ]
 
-    def __init__(self, cases: Sequence[Case], known: Known) -> None:
-        """``known``: what is read already, and taken up as it is read."""
+    def __init__(self, cases: Sequence[Case], cache: CurveCache) -> None:
+        """``cache``: the curves read before; new ones are added."""
         super().__init__()
         self._cases = list(cases)
-        self._known = known
+        self._cache = cache
         self._case = 0
         self._first = 0
         self._view: View | None = None
@@ -84,24 +84,24 @@ class HistoriesScreen(CanvasScreen):
     def on_unmount(self) -> None:
         self._reading.leave()
 
-    def _read(self, tell: Post) -> None:
-        """In the thread: one session after the other, those that are shown first."""
+    def _read(self, post: Post) -> None:
+        """In the thread: read the sessions one by one, in the order of the cases."""
         from gpuwatch.analysis.samples.gauges import points_for
         from gpuwatch.tui.compare.curves import Curves, read_curves
 
         paths = [path for case in self._cases for group in case.groups for path in group.paths]
         points = points_for(len(paths))
         for path in dict.fromkeys(paths):
-            if path in self._known:
+            if path in self._cache:
                 continue
             try:
-                found = read_curves(path, points)
+                curves = read_curves(path, points)
             except Exception as error:
-                found = Curves(path, {}, {}, False, why=trouble_of(error).text)
-            tell(CurvesRead(found))
+                curves = Curves(path, {}, {}, False, why=trouble_of(error).text)
+            post(CurvesRead(curves))
 
     def on_curves_read(self, message: CurvesRead) -> None:
-        self._known[message.curves.path] = message.curves
+        self._cache[message.curves.path] = message.curves
         self.paint()
 
     def on_reading_failed(self, message: ReadingFailed) -> None:
@@ -112,15 +112,15 @@ class HistoriesScreen(CanvasScreen):
         from gpuwatch.tui.compare.curves import Curves
         from gpuwatch.tui.compare.history_rows import Series
 
-        known = dict(self._known)
+        curves = dict(self._cache)
         groups = self._cases[self._case].groups
         if self._trouble is not None:
             for path in (path for group in groups for path in group.paths):
-                known.setdefault(path, Curves(path, {}, {}, False, why=self._trouble.text))
+                curves.setdefault(path, Curves(path, {}, {}, False, why=self._trouble.text))
         return [
             Series(
                 group.label,
-                tuple(known[path] for path in group.paths if path in known),
+                tuple(curves[path] for path in group.paths if path in curves),
                 len(group.paths),
             )
             for group in groups
@@ -131,8 +131,8 @@ class HistoriesScreen(CanvasScreen):
 
         return known_metrics(self._series())
 
-    def _now(self) -> View:
-        """What is drawn: until a metric is picked, the first that some run has."""
+    def _current_view(self) -> View:
+        """The view to draw; until a metric is picked, that is the first with values."""
         from gpuwatch.tui.compare.history_rows import View
 
         view = self._view or View(ascii=self.gpuwatch.look.ascii)
@@ -145,7 +145,7 @@ class HistoriesScreen(CanvasScreen):
         width, height = self.room
         if height < 3:
             return
-        view, series = self._now(), self._series()
+        view, series = self._current_view(), self._series()
         hidden = max(0, len(series) - MOST)
         self._first = max(0, min(self._first, hidden))
         shown = [*series[:1], *series[1 + self._first : MOST + self._first]]
@@ -168,19 +168,19 @@ class HistoriesScreen(CanvasScreen):
         self.show(lines)
 
     def action_metric(self, by: int) -> None:
-        metrics, view = self._metrics(), self._now()
-        # One that no run has is before the first.
+        metrics, view = self._metrics(), self._current_view()
+        # A metric without values counts as the one before the first.
         place = metrics.index(view.metric) if view.metric in metrics else min(0, -by)
         self._picked = True
         self._view = replace(view, metric=metrics[(place + by) % len(metrics)])
         self.paint()
 
     def action_align(self) -> None:
-        self._view = replace(self._now(), by_step=not self._now().by_step)
+        self._view = replace(self._current_view(), by_step=not self._current_view().by_step)
         self.paint()
 
     def action_close_up(self) -> None:
-        self._view = replace(self._now(), close_up=not self._now().close_up)
+        self._view = replace(self._current_view(), close_up=not self._current_view().close_up)
         self.paint()
 
     def action_shift(self, by: int) -> None:

@@ -1,4 +1,4 @@
-"""The axis under histories that are aligned at the first timed step: seconds, or steps."""
+"""The axis of the histories, in seconds or steps from the first timed step."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from gpuwatch.tui.widgets.line import Line
 def axis_rows(
     start: float, end: float, columns: int, by_step: bool, width: int, indent: int
 ) -> list[Line]:
-    """The line under the picture, dashed in the warm-up, and its labels."""
+    """The axis line, dashed in the warm-up, and its labels."""
     before = int(-start / max(1e-12, end - start) * columns)
     if by_step:
         ticks, labels = _step_axis(end, columns - before)
@@ -25,7 +25,7 @@ def axis_rows(
 
 
 def _step_axis(end: float, columns: int) -> tuple[str, str]:
-    """Ticks at readable numbers of steps."""
+    """Ticks at round numbers of steps."""
     step = nice(max(1.0, end * 11 / max(1, columns)))
     line, labels = ["─"] * columns, [" "] * columns
     at, free = 0.0, 0

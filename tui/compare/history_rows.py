@@ -1,7 +1,6 @@
-"""Histories of several runs over one another, as rows of text on one fixed scale.
+"""Rows of text for the histories of several runs in one graph.
 
-A line is known by its letter, which stands on it, at its right end and in the legend; its colour
-says the same once more.
+Each line has a letter: on the line, at its right end and in the legend. Its colour repeats it.
 """
 
 from __future__ import annotations
@@ -23,18 +22,18 @@ from gpuwatch.tui.widgets.line import Line
 from gpuwatch.tui.widgets.overlay import DOT_COLUMNS, Overlay
 
 LETTERS = string.ascii_letters
-"""Of the runs in their order; the baseline's is the first."""
+"""The letters of the runs in order, the baseline first."""
 ROLES = ("strong", "flops", "bandwidth", "picked", "utilization", "warn", "bad", "muted")
 MOST = len(ROLES)
-"""Series that can be told apart."""
+"""Most series in one graph: each needs a colour of its own."""
 _SCALE = 11
-"""Columns of the scale's labels."""
+"""Width of the scale's labels."""
 _ENDS = 3
 """Columns at the right for the letters of lines that end close together."""
 _WARMUP = 0.1
-"""Of the width at most, for what lies before the first timed step."""
+"""Largest share of the width for the time before the first timed step."""
 _OUTLIERS = 3.0
-"""A highest value this many times the 98th percentile does not set the scale."""
+"""If the highest value is this many times the 98th percentile, the scale ignores it."""
 
 
 @dataclass(frozen=True)
@@ -43,43 +42,43 @@ class Series:
 
     label: str
     runs: tuple[Curves, ...]
-    """Those that are read."""
+    """The runs that are read."""
     count: int
-    """All of them."""
+    """Number of all runs."""
 
 
 @dataclass(frozen=True)
 class View:
-    """What is asked for."""
+    """What to draw, and how."""
 
     metric: Metric = METRICS[0]
     by_step: bool = False
     close_up: bool = False
-    """The scale reaches over the values alone, and not from zero."""
+    """Whether the scale covers only the values, instead of starting at zero."""
     ascii: bool = False
 
 
 @dataclass(frozen=True)
 class _Placed:
-    """A series by dot columns."""
+    """A series reduced to the graph's dot columns."""
 
     letter: str
     role: str
     series: Series
     known: int
-    """Runs that have the metric."""
+    """Number of runs that have the metric."""
     values: tuple[float | None, ...]
     timed: tuple[float | None, ...]
-    """Of each run: the mean of its points within the timed steps, of the loss the last."""
+    """For each run the mean over the timed steps, or the last value of the loss."""
 
 
 def history_rows(
     series: Sequence[Series], view: View, width: int, height: int, skipped: int = 0
 ) -> list[Line]:
-    """The metric's name, the picture, its axis and the legend, in ``height`` rows.
+    """The title, graph, axis and legend in ``height`` rows.
 
-    ``skipped``: series behind the first one that are left out before the others, whose letters and
-    colours stay theirs.
+    ``skipped``: the number of series left out after the first; the others keep their letters and
+    colours.
     """
     series = series[:MOST]
     columns = max(10, width - _SCALE - 1 - _ENDS)
@@ -88,23 +87,25 @@ def history_rows(
         _place(at + skipped * (at > 0), each, view, (start, end), columns * DOT_COLUMNS)
         for at, each in enumerate(series)
     ]
-    low, high, over = _scale([v for each in placed for v in each.values if v is not None], view)
+    low, high, cut_off = _scale(
+        [value for each in placed for value in each.values if value is not None], view
+    )
     label = min(width // 3, max((cell_len(clean(each.label)) for each in series), default=0))
     legend = [_legend(each, view, label, width) for each in placed]
     before = int(-start / max(1e-12, end - start) * columns)
     rows = max(3, height - len(legend) - 3)
     rows -= 1 - rows % 2  # a row in the middle, for half the scale
-    lines = [_title(placed, view, over, before > 0, width)]
+    lines = [_title(placed, view, cut_off, before > 0, width)]
     lines += _picture(placed, view, (low, high), (start, end), columns, rows, width)
     lines += axis_rows(start, end, columns, view.by_step, width, _SCALE)
     return [*lines, *legend][:height]
 
 
 def known_metrics(series: Sequence[Series]) -> list[Metric]:
-    """Those that some run has values of, all where nothing is read yet."""
+    """The metrics with values in some run; all metrics if there are none."""
     runs = [run for each in series for run in each.runs]
-    found = [metric for metric in METRICS if any(metric.key in run.curves for run in runs)]
-    return found or list(METRICS)
+    metrics = [metric for metric in METRICS if any(metric.key in run.curves for run in runs)]
+    return metrics or list(METRICS)
 
 
 def _along(curve: Curve, view: View) -> tuple[float | None, ...]:
@@ -116,7 +117,8 @@ def _curves(series: Series, view: View) -> list[Curve]:
 
 
 def _stretch(series: Sequence[Series], view: View) -> tuple[float, float]:
-    """From the warm-up, of which a tenth of the width is shown at most, to the last value."""
+    """Start and end of the axis: from the warm-up, at most a tenth of the width, to the last
+    value."""
     runs = [run for each in series for run in each.runs]
     ends = [
         place
@@ -133,14 +135,14 @@ def _stretch(series: Sequence[Series], view: View) -> tuple[float, float]:
 
 def _place(at: int, series: Series, view: View, stretch: tuple[float, float], dots: int) -> _Placed:
     curves = _curves(series, view)
-    each = [_by_column(_along(curve, view), curve.values, stretch, dots) for curve in curves]
-    values = tuple(_middle([of[dot] for of in each]) for dot in range(dots))
+    by_run = [_by_column(_along(curve, view), curve.values, stretch, dots) for curve in curves]
+    values = tuple(_median([means[dot] for means in by_run]) for dot in range(dots))
     timed = tuple(
         _timed(run.curves[view.metric.key], run.timed_seconds, last=view.metric.key == LOSS)
         for run in series.runs
         if view.metric.key in run.curves
     )
-    return _Placed(_of(LETTERS, at), _of(ROLES, at), series, len(curves), values, timed)
+    return _Placed(_in_turn(LETTERS, at), _in_turn(ROLES, at), series, len(curves), values, timed)
 
 
 def _timed(curve: Curve, end: float, *, last: bool) -> float | None:
@@ -152,8 +154,8 @@ def _timed(curve: Curve, end: float, *, last: bool) -> float | None:
     return (known[-1] if last else sum(known) / len(known)) if known else None
 
 
-def _of(names: Sequence[str], place: int) -> str:
-    """The first for the baseline alone, the others in turn."""
+def _in_turn(names: Sequence[str], place: int) -> str:
+    """The first of ``names`` for the baseline only, the others in turn."""
     return names[1 + (place - 1) % (len(names) - 1)] if place else names[0]
 
 
@@ -163,10 +165,10 @@ def _by_column(
     stretch: tuple[float, float],
     columns: int,
 ) -> list[float | None]:
-    """Means by column, and straight lines over columns between two points that are neighbours."""
+    """The mean in each column; columns between two neighbouring points are interpolated."""
     start, end = stretch
     scale = columns / max(1e-12, end - start)
-    sums: list[list[float]] = [[] for _ in range(columns)]
+    in_column: list[list[float]] = [[] for _ in range(columns)]
     points = [
         (min(columns - 1, int((place - start) * scale)), value)
         for place, value in zip(places, values, strict=True)
@@ -174,54 +176,56 @@ def _by_column(
     ]
     for column, value in points:
         if value is not None:
-            sums[column].append(value)
-    found: list[float | None] = [sum(of) / len(of) if of else None for of in sums]
+            in_column[column].append(value)
+    means: list[float | None] = [
+        sum(points) / len(points) if points else None for points in in_column
+    ]
     for (left, first), (right, second) in pairwise(points):
         if first is None or second is None:
             continue
-        low, high = found[left], found[right]
+        low, high = means[left], means[right]
         for column in range(left + 1, right):
             if low is not None and high is not None:
-                found[column] = low + (high - low) * (column - left) / (right - left)
-    return found
+                means[column] = low + (high - low) * (column - left) / (right - left)
+    return means
 
 
-def _middle(values: Sequence[float | None]) -> float | None:
+def _median(values: Sequence[float | None]) -> float | None:
     known = [value for value in values if value is not None]
     return median(known) if known else None
 
 
 def _scale(values: Sequence[float], view: View) -> tuple[float, float, bool]:
-    """Lowest and highest value of the picture, and whether some lie above it."""
+    """Lowest and highest value of the scale, and whether peaks are cut off."""
     if not values:
         return 0.0, 1.0, False
     ordered = sorted(values)
     usual, top = ordered[int(0.98 * (len(ordered) - 1))], ordered[-1]
-    over = view.metric.key == STEP_TIME and usual > 0 and top > _OUTLIERS * usual
-    top = 1.2 * usual if over else top
+    cut_off = view.metric.key == STEP_TIME and usual > 0 and top > _OUTLIERS * usual
+    top = 1.2 * usual if cut_off else top
     if view.close_up:
-        low = ordered[0] if over else ordered[int(0.02 * (len(ordered) - 1))]
+        low = ordered[0] if cut_off else ordered[int(0.02 * (len(ordered) - 1))]
         low = min(low, ordered[0]) if ordered[0] > 0.5 * low else low
         space = 0.05 * (top - low) or abs(top) * 0.05 or 1.0
-        return low - space, top + space, over
+        return low - space, top + space, cut_off
     if view.metric.unit == "1":
-        return 0.0, max(1.0, nice(top)), over
+        return 0.0, max(1.0, nice(top)), cut_off
     low = min(0.0, -nice(-ordered[0])) if ordered[0] < 0 else 0.0
-    return low, nice(top), over
+    return low, nice(top), cut_off
 
 
-def _title(placed: Sequence[_Placed], view: View, over: bool, before: bool, width: int) -> Line:
+def _title(placed: Sequence[_Placed], view: View, cut_off: bool, warmup: bool, width: int) -> Line:
     methods = dict.fromkeys(curve.method for each in placed for curve in _curves(each.series, view))
     row = Line(width).add(f" {view.metric.title}", "strong")
     row.add(f"  {'/'.join(methods)}" if methods else "", "muted")
     gpus = {curve.gpus for each in placed for curve in _curves(each.series, view)}
     if max(gpus, default=1) > 1:
-        of = f"{max(gpus)} GPUs" if len(gpus) == 1 else "the GPUs of each run"
-        row.add(f"  mean of {of}", "muted")
+        devices = f"{max(gpus)} GPUs" if len(gpus) == 1 else "the GPUs of each run"
+        row.add(f"  mean of {devices}", "muted")
     row.add("  scale not from zero" if view.close_up else "", "warn")
-    row.add("  peaks cut off" if over else "", "warn")
+    row.add("  peaks cut off" if cut_off else "", "warn")
     along = "timed steps" if view.by_step else "time since the first timed step"
-    return row.add(f"  by {along}{', ╌ before it' * before}", "muted")
+    return row.add(f"  by {along}{', ╌ before it' * warmup}", "muted")
 
 
 def _picture(
@@ -261,7 +265,8 @@ def _picture(
 
 
 def _legend(placed: _Placed, view: View, label: int, width: int) -> Line:
-    """Letter, name, the mean over the timed steps, of several runs its range, or why nothing."""
+    """Letter, name and mean over the timed steps with its range over the runs, or why there is
+    none."""
     series = placed.series
     row = Line(width).add(f" {placed.letter} ", placed.role)
     row.add(pad(clean(series.label), label), "strong").add("  ")

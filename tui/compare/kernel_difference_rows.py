@@ -1,4 +1,4 @@
-"""What the profiles of two sides say, as rows of text: kernels by time, with the difference."""
+"""Rows of text for two profiles: kernels by time, with the difference."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ _TIME = "Total Time (ns)"
 _NAMES = ("Name", "Operation")
 _COUNTS = ("Instances", "Num Calls", "Count", "Calls", "Invocations")
 _MOST = 200
-"""Rows of one table."""
+"""Most rows of one table."""
 _SIDE, _CHANGE, _COUNT = 10, 13, 13
 _WIDE = 110
-"""Columns of a screen from which on there is room for relative changes."""
+"""Least width of a screen with relative changes."""
 
 
 @dataclass(frozen=True)
@@ -39,12 +39,12 @@ class Side:
     label: str
     profile: Profile | None
     why_none: tuple[str, str | None] = ("", None)
-    """Why there is no profile, and what would give one."""
+    """Why there is no profile, and the hint for getting one."""
 
 
 @dataclass(frozen=True)
 class _Spent:
-    """One kernel on one side: seconds and launches, per step where that is known."""
+    """Time and launches of one kernel in one run; per step if both numbers of steps are known."""
 
     seconds: float | None
     launches: float | None
@@ -53,22 +53,22 @@ class _Spent:
 Sides = tuple[Side, Side]
 
 
-def kernel_difference_rows(sides: Sides, told: Sequence[str], width: int) -> list[Row]:
-    """The second of ``sides`` against the first; ``told``: sentences that go before the tables."""
+def kernel_difference_rows(sides: Sides, sentences: Sequence[str], width: int) -> list[Row]:
+    """The second of ``sides`` against the first; ``sentences`` come before the tables."""
     first, second = sides
     rows: list[Row] = [((f" {clean(second.label)} against {clean(first.label)}", "strong"),)]
-    for text in told:
+    for text in sentences:
         rows += wrapped(text, width, mark="·", role="text")
     for side in sides:
         rows += _about(side, width)
-    each = all(side.profile is not None and side.profile.steps for side in sides if _has(side))
-    for name in _kept(sides):
-        rows += [(("", "text"),), *_table(name, sides, width, per_step=each)]
+    per_step = all(side.profile is not None and side.profile.steps for side in sides if _has(side))
+    for name in _table_names(sides):
+        rows += [(("", "text"),), *_table(name, sides, width, per_step=per_step)]
     return rows
 
 
 def _about(side: Side, width: int) -> list[Row]:
-    """The tool and its steps, or why there is no profile and what gives one."""
+    """The tool and its steps, or why there is no profile, with a hint."""
     label = clean(side.label)
     profile = side.profile
     if profile is None or not _has(side):
@@ -82,19 +82,19 @@ def _has(side: Side) -> bool:
     return side.profile is not None and any(table.rows for table in side.profile.tables.values())
 
 
-def _kept(sides: Sides) -> list[str]:
-    """The tables that some side has, the GPU's first."""
+def _table_names(sides: Sides) -> list[str]:
+    """Names of the tables that either side has, the GPU's first."""
     names = (KERNELS, MEMORY_TIME, API, OPERATORS)
-    return [name for name in names if any(_of(side, name) for side in sides)]
+    return [name for name in names if any(_table_of(side, name) for side in sides)]
 
 
-def _of(side: Side, name: str) -> Table | None:
+def _table_of(side: Side, name: str) -> Table | None:
     table = None if side.profile is None else side.profile.tables.get(name)
     return table if table is not None and table.rows else None
 
 
 def _table(name: str, sides: Sides, width: int, *, per_step: bool) -> list[Row]:
-    tables = [_of(side, name) for side in sides]
+    tables = [_table_of(side, name) for side in sides]
     spent = [_spent(table, side, per_step) for table, side in zip(tables, sides, strict=True)]
     over = "per step" if per_step else "over all of each profile"
     rows: list[Row] = [((f" {TABLES[name]}, {over}", "strong"),)]
@@ -102,10 +102,10 @@ def _table(name: str, sides: Sides, width: int, *, per_step: bool) -> list[Row]:
     change = pad("change", _CHANGE + (9 if width >= _WIDE else 0), ">")
     rows.append(((f"{head}{change}{'launches':>{_COUNT}}  name", "muted"),))
     whole = (_is_whole(tables[0]), _is_whole(tables[1]))
-    rows.append(_row("all of them", [_total(of) for of in spent], width, whole=whole))
-    names = sorted(dict.fromkeys([*spent[0], *spent[1]]), key=lambda each: -_most(spent, each))
+    rows.append(_row("all of them", [_total(side) for side in spent], width, whole=whole))
+    names = sorted(dict.fromkeys([*spent[0], *spent[1]]), key=lambda name: -_most(spent, name))
     rows += [
-        _row(each, [of.get(each) for of in spent], width, whole=whole) for each in names[:_MOST]
+        _row(name, [side.get(name) for side in spent], width, whole=whole) for name in names[:_MOST]
     ]
     if len(names) > _MOST:
         rows.append(((f"   and {len(names) - _MOST:,} more with less time", "muted"),))
@@ -117,29 +117,29 @@ def _table(name: str, sides: Sides, width: int, *, per_step: bool) -> list[Row]:
 
 
 def _is_whole(table: Table | None) -> bool:
-    """Whether what is not in a table did not run."""
+    """Whether the table is complete: what it lacks did not run."""
     return table is not None and not table.rows_left_out
 
 
 def _spent(table: Table | None, side: Side, per_step: bool) -> dict[str, _Spent]:
-    """By name; rows of one name together."""
+    """Time and launches by name; rows of the same name are added up."""
     if table is None or side.profile is None:
         return {}
     steps = (side.profile.steps or 1) if per_step else 1
     names = next((table.column(each) for each in _NAMES if each in table.columns), ())
     times = table.numbers(_TIME)
     counts = next((table.numbers(each) for each in _COUNTS if each in table.columns), ())
-    found: dict[str, _Spent] = {}
+    by_name: dict[str, _Spent] = {}
     if not names:
         return {}
     unknown = (None,) * len(names)
     for name, time, count in zip(names, times or unknown, counts or unknown, strict=True):
-        own = _Spent(
+        row = _Spent(
             None if time is None else time / 1e9 / steps,
             None if count is None else count / steps,
         )
-        found[str(name)] = _plus(found.get(str(name), _Spent(0.0, 0.0)), own)
-    return found
+        by_name[str(name)] = _plus(by_name.get(str(name), _Spent(0.0, 0.0)), row)
+    return by_name
 
 
 def _plus(one: _Spent, other: _Spent) -> _Spent:
@@ -149,20 +149,20 @@ def _plus(one: _Spent, other: _Spent) -> _Spent:
     return _Spent(add(one.seconds, other.seconds), add(one.launches, other.launches))
 
 
-def _total(of: dict[str, _Spent]) -> _Spent | None:
+def _total(side: dict[str, _Spent]) -> _Spent | None:
     total = _Spent(0.0, 0.0)
-    for each in of.values():
-        total = _plus(total, each)
-    return total if of else None
+    for spent in side.values():
+        total = _plus(total, spent)
+    return total if side else None
 
 
 def _most(spent: Sequence[dict[str, _Spent]], name: str) -> float:
-    return max((of[name].seconds or 0.0) for of in spent if name in of)
+    return max((side[name].seconds or 0.0) for side in spent if name in side)
 
 
 def _row(name: str, spent: Sequence[_Spent | None], width: int, *, whole: tuple[bool, bool]) -> Row:
     first, second = spent
-    seconds = [None if of is None else of.seconds for of in spent]
+    seconds = [None if side is None else side.seconds for side in spent]
     figures = "".join(f"{milliseconds(value):>{_SIDE}}" for value in seconds)
     share, role = "", "text"
     before, after = seconds
@@ -176,8 +176,10 @@ def _row(name: str, spent: Sequence[_Spent | None], width: int, *, whole: tuple[
         change = _signed(after - before)
         share = f"{100 * (after / before - 1):+.1f} %" if before else ""
         role = "strong"
-    none = [0.0 if ran_whole else None for ran_whole in whole]
-    counts = [absent if of is None else of.launches for of, absent in zip(spent, none, strict=True)]
+    absent = [0.0 if ran_whole else None for ran_whole in whole]
+    counts = [
+        count if side is None else side.launches for side, count in zip(spent, absent, strict=True)
+    ]
     shares = f"{share:>9}" if width >= _WIDE else ""
     room = max(16, width - 2 * _SIDE - _CHANGE - len(shares) - _COUNT - 3)
     return (

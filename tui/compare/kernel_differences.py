@@ -1,4 +1,4 @@
-"""The page of kernel differences: the profiles of two sides, read in a thread of its own."""
+"""The page of kernel differences between two runs; a thread reads their profiles."""
 
 from __future__ import annotations
 
@@ -27,20 +27,20 @@ class Pair:
 
     labels: tuple[str, str]
     paths: tuple[Path, Path]
-    told: tuple[str, ...] = ()
-    """What the explanation of the change says of the kernels."""
+    sentences: tuple[str, ...] = ()
+    """Evidence about kernels from the explanation of the change."""
 
 
 class ProfilesRead(Message):
-    """The thread is done."""
+    """All profiles are read."""
 
-    def __init__(self, found: dict[Path, Side]) -> None:
+    def __init__(self, sides: dict[Path, Side]) -> None:
         super().__init__()
-        self.found = found
+        self.sides = sides
 
 
 class KernelDifferencesScreen(PageScreen):
-    """Which kernels the one side has and the other not, and what each takes."""
+    """Shows the kernels of two runs, with the time and launches in each."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("k", "close", "back", show=False),
@@ -49,7 +49,7 @@ class KernelDifferencesScreen(PageScreen):
     ]
 
     def __init__(self, pairs: Sequence[Pair]) -> None:
-        super().__init__("compare: kernels", self._now)
+        super().__init__("compare: kernels", self._page_rows)
         self._pairs = list(pairs)
         self._pair = 0
         self._sides: dict[Path, Side] | None = None
@@ -63,30 +63,30 @@ class KernelDifferencesScreen(PageScreen):
     def on_unmount(self) -> None:
         self._reading.leave()
 
-    def _look(self, tell: Post) -> None:
-        """In the thread: the profile of each run, out of its few small rows."""
+    def _look(self, post: Post) -> None:
+        """In the thread: read the profile of each run."""
         from gpuwatch.analysis.hardware.profile import profile_of, why_none
         from gpuwatch.tui.compare.kernel_difference_rows import Side
 
-        found = {}
+        sides = {}
         for path in dict.fromkeys(path for pair in self._pairs for path in pair.paths):
             try:
                 with SessionReader(path) as reader:
                     meta = reader.meta()
-                found[path] = Side("", profile_of(meta), why_none(meta))
+                sides[path] = Side("", profile_of(meta), why_none(meta))
             except GpuwatchError as error:
-                found[path] = Side("", None, (error.message, error.hint))
-        tell(ProfilesRead(found))
+                sides[path] = Side("", None, (error.message, error.hint))
+        post(ProfilesRead(sides))
 
     def on_profiles_read(self, message: ProfilesRead) -> None:
-        self._sides = message.found
+        self._sides = message.sides
         self.paint()
 
     def on_reading_failed(self, message: ReadingFailed) -> None:
         self._trouble = message.trouble
         self.paint()
 
-    def _now(self, width: int) -> Sequence[Row]:
+    def _page_rows(self, width: int) -> Sequence[Row]:
         from dataclasses import replace
 
         from gpuwatch.tui.compare.kernel_difference_rows import kernel_difference_rows
@@ -102,7 +102,7 @@ class KernelDifferencesScreen(PageScreen):
             replace(self._sides[path], label=label)
             for label, path in zip(pair.labels, pair.paths, strict=True)
         )
-        rows = kernel_difference_rows((first, second), pair.told, width)
+        rows = kernel_difference_rows((first, second), pair.sentences, width)
         if len(self._pairs) > 1:
             place = f"   {self._pair + 1} of {len(self._pairs)}, ← → for the others"
             rows[0] = (*rows[0], (place, "muted"))

@@ -1,4 +1,4 @@
-"""What is known of sessions at once, while what they say together is still worked out."""
+"""The list of sessions that is shown while the comparison is computed."""
 
 from __future__ import annotations
 
@@ -19,44 +19,44 @@ from gpuwatch.tui.widgets.cells import pad
 from gpuwatch.tui.widgets.line import Line
 
 MOST = 400
-"""Sessions that are listed: no screen shows more."""
+"""Most sessions in the list; no screen shows more."""
 
 
 @dataclass(frozen=True)
 class Opening:
-    """One session by its few small tables."""
+    """One session, read from its small tables."""
 
     path: Path
     name: str
-    """Its workload's."""
+    """Of the workload."""
     environment: str
-    """With the name that the session was given."""
+    """Label of the environment, with the name given to the session."""
     state: State | None
     step_seconds: float | None
-    """Median over its first step lines."""
+    """Median of the first step lines."""
     samples_per_second: float | None
     why: str = ""
-    """Why it cannot be read."""
+    """Why the session cannot be read; empty if it can."""
 
 
 def opening_of(path: Path) -> Opening:
-    """What a list of sessions says of ``path``."""
+    """The list entry of the session at ``path``."""
     from gpuwatch.analysis.summary.listing import listing
     from gpuwatch.session.reading.reader import SessionReader
 
-    given = labels.read(path.parent).get(path.name, NONE)
+    label = labels.read(path.parent).get(path.name, NONE)
     try:
         with SessionReader(path) as reader:
-            told = listing(reader)
+            entry = listing(reader)
     except GpuwatchError as error:
         return Opening(path, path.name, "", None, None, None, error.message)
     return Opening(
         path,
-        str(told["workload"] or path.stem),
-        given.heading(str(told["environment"])),
-        _state(told["status"]),
-        number(told["step_median_seconds"]),
-        number(told["samples_per_second"]),
+        str(entry["workload"] or path.stem),
+        label.heading(str(entry["environment"])),
+        _state(entry["status"]),
+        number(entry["step_median_seconds"]),
+        number(entry["samples_per_second"]),
     )
 
 
@@ -68,31 +68,33 @@ def _state(word: JSON) -> State | None:
 
 
 def opening_rows(
-    found: Sequence[Opening], count: int, read: int, seconds: float, width: int, height: int
+    openings: Sequence[Opening], count: int, read: int, seconds: float, width: int, height: int
 ) -> list[Line]:
-    """What is being done, of ``count`` sessions of which ``read`` are read, and those ``found``."""
+    """The progress (``read`` of ``count`` sessions) and the list."""
     row = Line(width).add(" … ", "warn")
     if read < count:
         row.add(f"reading the steps and samples of session {read + 1} of {count}", "strong")
     else:
         row.add("working out what they say together", "strong")
     row.add(f"  {clock_time(seconds)}", "muted")
-    name = max(12, min(28, (width - 46) // 2))
-    heads = f"{'':5}{pad('workload', name)} {pad('environment', name)} "
+    name_width = max(12, min(28, (width - 46) // 2))
+    heads = f"{'':5}{pad('workload', name_width)} {pad('environment', name_width)} "
     head = Line(width).add(heads, "muted")
     head.add(f"{'state':<11}{'first steps':>12}{'samples/s':>11}", "muted")
-    return [row, Line(width), head, *(_row(*each, name, width) for each in enumerate(found, 1))][
-        :height
-    ]
+    listed = [_row(*numbered, name_width, width) for numbered in enumerate(openings, 1)]
+    return [row, Line(width), head, *listed][:height]
 
 
-def _row(place: int, each: Opening, name: int, width: int) -> Line:
-    row = Line(width).add(f"{place:>4} ", "muted").add(pad(clean(each.name), name), "strong")
-    if each.why:
-        return row.add(" ✗ ", "bad").add(clean(each.why), "bad")
-    row.add(f" {pad(clean(each.environment), name)} ")
-    mark, role = MARKS[each.state] if each.state is not None else ("?", "warn")
-    state = each.state.value if each.state is not None else "unknown"
+def _row(number: int, opening: Opening, name_width: int, width: int) -> Line:
+    row = Line(width).add(f"{number:>4} ", "muted")
+    row.add(pad(clean(opening.name), name_width), "strong")
+    if opening.why:
+        return row.add(" ✗ ", "bad").add(clean(opening.why), "bad")
+    row.add(f" {pad(clean(opening.environment), name_width)} ")
+    mark, role = MARKS[opening.state] if opening.state is not None else ("?", "warn")
+    state = opening.state.value if opening.state is not None else "unknown"
     row.add(f"{f'{mark} {state}':<11}", role)
-    row.add(f"{milliseconds(each.step_seconds):>12}{samples_rate(each.samples_per_second):>11}")
+    row.add(
+        f"{milliseconds(opening.step_seconds):>12}{samples_rate(opening.samples_per_second):>11}"
+    )
     return row

@@ -1,4 +1,4 @@
-"""Sessions side by side as rows of text: one run each, so that values stand for themselves."""
+"""Rows of text for sessions side by side, one run each."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from gpuwatch.tui.compare.columns import (
     difference_rows,
     layout,
     quantity_rows,
-    told_rows,
+    sentence_rows,
 )
 from gpuwatch.tui.live.head_rows import MARKS
 from gpuwatch.tui.live.rows import rule
@@ -21,12 +21,12 @@ from gpuwatch.tui.widgets.line import Line
 
 
 def place_of(compared: Comparison, width: int, first: int) -> Layout:
-    """The columns that fit, from the ``first`` beside the baseline on."""
+    """The columns that fit: the baseline, and others from the ``first`` on."""
     return layout(heads(compared), compared.baseline, width, first)
 
 
 def against(compared: Comparison) -> str:
-    """What the ratios are against, and why not against the first."""
+    """The title's note on the baseline of the ratios, and why it is not the first session."""
     at = compared.baseline
     if at is None:
         return "no ratios: every run failed" if compared.sessions else "no session could be read"
@@ -35,14 +35,15 @@ def against(compared: Comparison) -> str:
 
 
 def heads(compared: Comparison) -> list[Head]:
-    """For each session its workload, what tells it from the others, its state.
+    """The heading of each session: workload, environment with the given name, state.
 
-    That is its environment and the name that it was given, or its id where others have all that.
+    Where these are the same for several sessions, the start of the id is added.
     """
     names = [
-        each.given.heading(clean(each.environment.get("label") or "")) for each in compared.sessions
+        session.given.heading(clean(session.environment.get("label") or ""))
+        for session in compared.sessions
     ]
-    found: list[Head] = []
+    columns: list[Head] = []
     for at, session in enumerate(compared.sessions):
         mark, role = MARKS[session.status.state]
         name = clean(session.workload.get("name") or session.label)
@@ -50,19 +51,19 @@ def heads(compared: Comparison) -> list[Head]:
         if names.count(where) > 1:
             where = f"{where} {clean(session.id)[:6]}"
         state = f"{mark} {session.status.state.value}"
-        found.append([(f"{at + 1} {name}", "strong"), (where, "text"), (state, role)])
-    return found
+        columns.append([(f"{at + 1} {name}", "strong"), (where, "text"), (state, role)])
+    return columns
 
 
 def names(compared: Comparison) -> list[str]:
-    """Each session in a few words: its number, and what tells it from the others."""
+    """A short name for each session: its number and environment."""
     return [f"{at} {head[1][0]}" for at, head in enumerate(heads(compared), 1)]
 
 
 def body_rows(compared: Comparison, place: Layout, notes: Sequence[str] = ()) -> list[Line]:
-    """Everything that scrolls: quantities by group, differences, notes.
+    """The rows below the heading: quantities by group, differences, notes.
 
-    ``notes``: more of them, before those of the comparison.
+    ``notes`` come before those of the comparison.
     """
     rows = quantity_rows(compared.rows, place)
     rows += difference_rows(compared.differences, place, names(compared))
@@ -70,5 +71,5 @@ def body_rows(compared: Comparison, place: Layout, notes: Sequence[str] = ()) ->
     if shown:
         rows.append(rule("to know before believing a ratio", place.width))
     for note in shown:
-        rows += told_rows(note, place.width, "!", "warn")
+        rows += sentence_rows(note, place.width, "!", "warn")
     return rows

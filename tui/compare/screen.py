@@ -1,4 +1,4 @@
-"""The compare screen: what the sessions say together, then what stands side by side."""
+"""The compare screen: verdicts first, then the values side by side."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from textual.message import Message
 
 from gpuwatch.core.text import clean
 from gpuwatch.session.study.study_folder import sessions_in
-from gpuwatch.tui.compare.histories import Case, Group, HistoriesScreen, Known
+from gpuwatch.tui.compare.histories import Case, CurveCache, Group, HistoriesScreen
 from gpuwatch.tui.compare.kernel_differences import KernelDifferencesScreen, Pair
 from gpuwatch.tui.compare.opening import MOST, Opening, opening_of, opening_rows
 from gpuwatch.tui.display_options import READ_ONLY
@@ -29,11 +29,11 @@ if TYPE_CHECKING:
     from gpuwatch.tui.compare.sections import Answer
 
 _MOST_MESSAGE = 5
-"""Rows of the answer to a key."""
+"""Most rows of a part of the message."""
 
 
 class Opened(Message):
-    """What is known at once of one more session, or that one more is read."""
+    """A session is in the list, or, without ``opening``, its samples are read."""
 
     def __init__(self, opening: Opening | None) -> None:
         super().__init__()
@@ -41,7 +41,7 @@ class Opened(Message):
 
 
 class Compared(Message):
-    """The thread is done."""
+    """The comparison is computed."""
 
     def __init__(self, result: Answer) -> None:
         super().__init__()
@@ -49,9 +49,10 @@ class Compared(Message):
 
 
 class CompareScreen(CanvasScreen):
-    """Reads the sessions in a thread of its own and shows what they say.
+    """Compares sessions; a thread reads them.
 
-    All sessions of a study's folder in its order are that study, with what did not run.
+    All sessions of a study's folder, in order, are compared as that study, with the runs that did
+    not take place.
     """
 
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -78,26 +79,26 @@ class CompareScreen(CanvasScreen):
         across_devices: bool = False,
         exact: bool = False,
     ) -> None:
-        """``beside``: the session to stand next to the baseline where not all fit.
+        """``beside``: the session shown next to the baseline if not all fit.
 
-        ``margin``, ``across_devices`` and ``exact`` are those of ``gpuwatch compare``.
+        ``margin``, ``across_devices`` and ``exact``: as for ``gpuwatch compare``.
         """
         super().__init__()
         self.paths = list(paths)
         folder = self.paths[0].parent
         self._study = folder if self.paths == sessions_in(folder) else None
-        """Its folder; looked at now: a run may begin before the sessions are read."""
+        """The study's folder; checked now, because a run may start before the sessions are read."""
         self._beside = beside
         self._margin, self._across_devices, self._exact = margin, across_devices, exact
         self.result: Answer | Trouble | None = None
         self._openings: list[Opening] = []
         self._read = 0
-        """Sessions whose steps and samples are read."""
+        """Number of sessions whose samples are read."""
         self._since = time.monotonic()
         self._row = 0
         self._column = 0
         self._message = ""
-        self._curves: Known = {}
+        self._curves: CurveCache = {}
         self._reading = Reading("compare", self, self._compare)
 
     def on_mount(self) -> None:
@@ -108,27 +109,29 @@ class CompareScreen(CanvasScreen):
     def on_unmount(self) -> None:
         self._reading.leave()
 
-    def _compare(self, tell: Post) -> None:
-        """In the thread: what is known at once, then every session, then what they say."""
+    def _compare(self, post: Post) -> None:
+        """In the thread: post the list entries, then compare."""
         for path in self.paths[:MOST]:
-            tell(Opened(opening_of(path)))
-        tell(Compared(self._answer(tell)))
+            post(Opened(opening_of(path)))
+        post(Compared(self._answer(post)))
 
-    def _answer(self, tell: Post) -> Answer:
+    def _answer(self, post: Post) -> Answer:
         from gpuwatch.analysis.study.read import read, read_exactly, read_sessions, read_study
         from gpuwatch.tui.compare.sections import answer
 
-        def told(path: Path) -> Read:
-            found = read_exactly(path) if self._exact else read(path)
-            tell(Opened(None))
-            return found
+        def read_one(path: Path) -> Read:
+            session = read_exactly(path) if self._exact else read(path)
+            post(Opened(None))
+            return session
 
         margin, across = self._margin, self._across_devices
         if self._study is not None:
-            found = read_study(self._study, margin=margin, across_devices=across, reading=told)
+            study = read_study(self._study, margin=margin, across_devices=across, reading=read_one)
         else:
-            found = read_sessions(self.paths, margin=margin, across_devices=across, reading=told)
-        return answer(found, self._study)
+            study = read_sessions(
+                self.paths, margin=margin, across_devices=across, reading=read_one
+            )
+        return answer(study, self._study)
 
     def on_opened(self, message: Opened) -> None:
         if message.opening is not None:
@@ -175,34 +178,34 @@ class CompareScreen(CanvasScreen):
         self.show(lines)
 
     def _foot(self, width: int) -> list[Line]:
-        """The answer to a key."""
-        told = self._message.split("   ")
-        parts = [part for each in told for part in wrap(each, width - 4, _MOST_MESSAGE)]
+        """The message in the last rows."""
+        sentences = self._message.split("   ")
+        parts = [part for text in sentences for part in wrap(text, width - 4, _MOST_MESSAGE)]
         return [
             Line(width).add("   " if at else " » ", "key").add(part, "strong")
             for at, part in enumerate(parts)
         ]
 
     def _body(self, answer: Answer, width: int, space: int, title: Line) -> list[Line]:
-        """The visible part of the sections; the heading of the first of them stays.
+        """The visible rows; the heading of the first visible section stays in sight.
 
-        The title says how much of it that is.
+        The position is added to ``title``.
         """
         from gpuwatch.tui.compare.sections import hidden, sections
 
         left_out = hidden(answer, width)
         self._column = max(0, min(self._column, left_out))
         shown = sections(answer, width, self._column)
-        rows = [row for each in shown for row in (*each.heading, *each.body)]
+        rows = [row for section in shown for row in (*section.heading, *section.body)]
         space = max(1, space)
         self._row = max(0, min(self._row, len(rows) - space))
-        seen = rows[self._row : self._row + space]
+        visible = rows[self._row : self._row + space]
         start = 0
-        for each in shown:
-            end = start + len(each.heading) + len(each.body)
+        for section in shown:
+            end = start + len(section.heading) + len(section.body)
             if start < self._row < end:
-                over = each.heading[: end - self._row]
-                seen[: len(over)] = over
+                heading = section.heading[: end - self._row]
+                visible[: len(heading)] = heading
             start = end
         place = [f"←→ {left_out} more"] if left_out > 0 else []
         if len(rows) > space:
@@ -210,7 +213,7 @@ class CompareScreen(CanvasScreen):
         text = f"{'  '.join(place)} "
         if len(text) < title.left:
             title.end(text, "muted")
-        return seen
+        return visible
 
     def action_scroll_by(self, by: int) -> None:
         self._row += by
@@ -221,38 +224,38 @@ class CompareScreen(CanvasScreen):
         self._say("")
 
     def action_histories(self) -> None:
-        answer = self._with_runs()
+        answer = self._readable_answer()
         if answer is not None:
             from gpuwatch.tui.compare.sections import history_cases
 
             cases = history_cases(answer)
         else:
-            groups = [Group(label, (path,)) for label, path in self._named()]
+            groups = [Group(label, (path,)) for label, path in self._labelled()]
             cases = [Case("", tuple(groups))]
         self.app.push_screen(HistoriesScreen(cases, self._curves))
 
     def action_kernels(self) -> None:
-        answer = self._with_runs()
+        answer = self._readable_answer()
         if answer is not None:
             from gpuwatch.tui.compare.sections import kernel_pairs
 
             pairs = kernel_pairs(answer)
         else:
-            (first, base), *others = self._named()
+            (first, base), *others = self._labelled()
             pairs = [Pair((first, label), (base, path)) for label, path in others]
         self.app.push_screen(KernelDifferencesScreen(pairs))
 
-    def _with_runs(self) -> Answer | None:
-        """The answer, where it is there and some session of it could be read."""
+    def _readable_answer(self) -> Answer | None:
+        """The answer; ``None`` until there is one, or if no session could be read."""
         if self.result is None or isinstance(self.result, Trouble):
             return None
         return self.result if self.result.study.sessions else None
 
-    def _named(self) -> list[tuple[str, Path]]:
-        """The sessions as long as no baseline is known."""
-        known = {each.path: each.environment for each in self._openings}
+    def _labelled(self) -> list[tuple[str, Path]]:
+        """Labels and paths of the sessions, while the baseline is unknown."""
+        environments = {opening.path: opening.environment for opening in self._openings}
         return [
-            (f"{at} {clean(known.get(path) or path.stem)}", path)
+            (f"{at} {clean(environments.get(path) or path.stem)}", path)
             for at, path in enumerate(self.paths, 1)
         ]
 
@@ -265,8 +268,10 @@ class CompareScreen(CanvasScreen):
 
     async def _export(self) -> None:
         paths = [self._study] if self._study is not None else self.paths
-        said = await export_report(paths, margin=self._margin, across_devices=self._across_devices)
-        self._say(said)
+        message = await export_report(
+            paths, margin=self._margin, across_devices=self._across_devices
+        )
+        self._say(message)
 
     def _say(self, message: str) -> None:
         self._message = clean(message)

@@ -1,4 +1,4 @@
-"""What the compare screen shows of a result: its sections, and what its other pages are of."""
+"""The sections of the compare screen, and the runs for its pages of histories and kernels."""
 
 from __future__ import annotations
 
@@ -19,26 +19,26 @@ from gpuwatch.tui.compare.histories import Case, Group
 from gpuwatch.tui.compare.kernel_differences import Pair
 from gpuwatch.tui.compare.verdict_rows import evidence_rows, notes_of, verdict_rows
 
-_OF_KERNELS = frozenset({"kernels", "kernel time", "copies"})
-"""Rungs of an explanation that a profile tells."""
+_KERNEL_RUNGS = frozenset({"kernels", "kernel time", "copies"})
+"""Rungs of an explanation that come from a profile."""
 
 
 @dataclass(frozen=True)
 class Answer:
-    """What the screen shows."""
+    """The result that the screen shows."""
 
     study: StudyResult
     shown: StudyResult
     """``study`` as the tables show it, with letters in place of long labels."""
     legend: tuple[LegendEntry, ...]
     sessions: Comparison | None
-    """Session by session; ``None`` where cells have several runs, whose medians are shown."""
+    """Each session by itself; ``None`` if cells have several runs and medians are shown."""
     as_of: str = ""
-    """How far the study was that is looked at while it goes on."""
+    """``as of run 7 of 18: `` for a study that is still going on, else empty."""
 
 
 def answer(study: StudyResult, folder: Path | None) -> Answer:
-    """The answer of a study in ``folder``, or of sessions that were put together."""
+    """The answer for a study in ``folder``, or for single sessions if that is ``None``."""
     sessions = None if cell_rows.has_cells(study) else _side_by_side(study)
     as_of = cell_rows.snapshot_words(folder, study) if folder is not None else ""
     shown, legend = with_letters(study) if sessions is None else (study, ())
@@ -46,19 +46,20 @@ def answer(study: StudyResult, folder: Path | None) -> Answer:
 
 
 def _side_by_side(study: StudyResult) -> Comparison:
-    """Session by session, against the one that the verdicts are against."""
-    found = compare(study.sessions)
-    asked = [each for each in study.questions if each.contrasts]
-    if len(asked) != 1 or found.baseline is None:
-        return found
-    base = {run.session.path for run in asked[0].cells[asked[0].baseline].runs}
-    if found.sessions[found.baseline].path in base:
-        return found
+    """Each session by itself; the baseline is that of the verdicts."""
+    comparison = compare(study.sessions)
+    with_contrasts = [each for each in study.questions if each.contrasts]
+    if len(with_contrasts) != 1 or comparison.baseline is None:
+        return comparison
+    (question,) = with_contrasts
+    base = {run.session.path for run in question.cells[question.baseline].runs}
+    if comparison.sessions[comparison.baseline].path in base:
+        return comparison
     return compare(sorted(study.sessions, key=lambda each: each.path not in base))
 
 
 def sections(answer: Answer, width: int, column: int) -> list[Section]:
-    """Everything that is shown, the verdicts first."""
+    """All sections, the verdicts first; ``column``: the first column next to the baseline."""
     first = Section((), tuple(verdict_rows(answer.shown, width, answer.legend)))
     if answer.sessions is None:
         return [first, *cell_rows.sections(answer.shown, width, column)]
@@ -71,7 +72,7 @@ def sections(answer: Answer, width: int, column: int) -> list[Section]:
 
 
 def hidden(answer: Answer, width: int) -> int:
-    """Columns that are left out, of the table that leaves out most."""
+    """The largest number of columns that a table leaves out."""
     if answer.sessions is not None:
         return rows.place_of(answer.sessions, width, 0).hidden
     questions = answer.shown.questions
@@ -79,25 +80,25 @@ def hidden(answer: Answer, width: int) -> int:
 
 
 def against(answer: Answer) -> str:
-    """What ratios are against."""
+    """The title's note on the baseline."""
     if answer.sessions is not None:
         return rows.against(answer.sessions)
-    found = {clean(each.cells[each.baseline].label) for each in answer.study.questions}
-    against_ = f"medians against {found.pop() if len(found) == 1 else 'their baselines'}"
-    return against_ if answer.as_of else f"{clean(answer.study.title)}: {against_}"
+    baselines = {clean(each.cells[each.baseline].label) for each in answer.study.questions}
+    text = f"medians against {baselines.pop() if len(baselines) == 1 else 'their baselines'}"
+    return text if answer.as_of else f"{clean(answer.study.title)}: {text}"
 
 
 def column_of(answer: Answer, path: str) -> int:
-    """How far to shift so that the session at ``path`` stands beside the baseline."""
+    """The column to scroll to so that the session at ``path`` is next to the baseline."""
     if answer.sessions is None:
         return cell_rows.column_of(answer.study, path)
-    kept = answer.sessions.baseline or 0
-    others = [each.path for at, each in enumerate(answer.sessions.sessions) if at != kept]
+    baseline = answer.sessions.baseline or 0
+    others = [each.path for at, each in enumerate(answer.sessions.sessions) if at != baseline]
     return others.index(path) if path in others else 0
 
 
 def history_cases(answer: Answer) -> list[Case]:
-    """What histories are drawn of: the runs one by one, or the cells of each question."""
+    """The cases of the histories: one with every run, or one per question with its cells."""
     if answer.sessions is not None:
         return [Case("", tuple(Group(label, (path,)) for label, path in _one_by_one(answer)))]
     return [
@@ -107,14 +108,14 @@ def history_cases(answer: Answer) -> list[Case]:
 
 
 def kernel_pairs(answer: Answer) -> list[Pair]:
-    """Of which runs the kernels are compared: each of a question with its baseline."""
-    asked = [
+    """The runs whose kernels are compared: those of each contrast, else each with the first."""
+    contrasts = [
         (question, contrast)
         for question in answer.study.questions
         for contrast in question.contrasts
     ]
-    if asked:
-        return [_pair(question, contrast) for question, contrast in asked]
+    if contrasts:
+        return [_pair(question, contrast) for question, contrast in contrasts]
     if answer.sessions is None:
         return []
     runs = _one_by_one(answer)
@@ -122,14 +123,15 @@ def kernel_pairs(answer: Answer) -> list[Pair]:
 
 
 def _one_by_one(answer: Answer) -> list[tuple[str, Path]]:
-    """The sessions as their columns name them, the baseline first."""
+    """Names and paths of the sessions, the baseline first."""
     assert answer.sessions is not None
-    kept = answer.sessions.baseline or 0
+    baseline = answer.sessions.baseline or 0
     names = rows.names(answer.sessions)
-    found = [
-        (name, Path(each.path)) for name, each in zip(names, answer.sessions.sessions, strict=True)
+    runs = [
+        (name, Path(session.path))
+        for name, session in zip(names, answer.sessions.sessions, strict=True)
     ]
-    return [*found[kept : kept + 1], *found[:kept], *found[kept + 1 :]]
+    return [*runs[baseline : baseline + 1], *runs[:baseline], *runs[baseline + 1 :]]
 
 
 def _ordered(question: Question) -> Sequence[Cell]:
@@ -144,14 +146,15 @@ def _group(cell: Cell) -> Group:
 
 def _pair(question: Question, contrast: Contrast) -> Pair:
     first, second = question.cells[contrast.baseline], question.cells[contrast.other]
-    told = [each.text for each in contrast.explanation.evidence if each.rung in _OF_KERNELS]
+    evidence = contrast.explanation.evidence
+    sentences = [each.text for each in evidence if each.rung in _KERNEL_RUNGS]
     return Pair(
         (first.label, second.label),
-        (Path(_middle(first).path), Path(_middle(second).path)),
-        tuple(told),
+        (Path(_profiled_run(first).path), Path(_profiled_run(second).path)),
+        tuple(sentences),
     )
 
 
-def _middle(cell: Cell) -> Summary:
-    """The run whose profile stands for a cell, or any that says why there is none."""
+def _profiled_run(cell: Cell) -> Summary:
+    """The run that represents a cell: one with a profile if there is any."""
     return nearest_profiled(cell) or (cell.judged or cell.runs)[0].session

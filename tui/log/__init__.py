@@ -1,1 +1,1 @@
-"""The log of a session on a whole screen."""
+"""The screen with the log of a session."""

@@ -1,4 +1,4 @@
-"""The log of one session on a whole screen: both streams, searched, followed."""
+"""The screen with the log of a session: both streams, with search and follow."""
 
 from __future__ import annotations
 
@@ -19,30 +19,30 @@ from gpuwatch.tui.feed.snapshot import Trouble
 from gpuwatch.tui.live.head_rows import trouble_rows
 from gpuwatch.tui.log.hits import Hits
 from gpuwatch.tui.log.pager import LogPager, Place
-from gpuwatch.tui.log.rows import STREAMS, LogOptions, height_of, line_rows, told
-from gpuwatch.tui.log.search import Found
+from gpuwatch.tui.log.rows import STREAMS, LogOptions, height_of, line_rows, with_parts
+from gpuwatch.tui.log.search import SearchResult
 from gpuwatch.tui.widgets.canvas_screen import WritingScreen
 from gpuwatch.tui.widgets.line import Line
 
-_LOOK_SECONDS = 0.5
-"""Between two looks for new lines."""
-_AGAIN_SECONDS = 0.05
-"""Until more is looked for where not all could be found at once."""
+_POLL_SECONDS = 0.5
+"""Time between two checks for new lines."""
+_MORE_SECONDS = 0.05
+"""Time until reading goes on if not all lines could be read at once."""
 _SHIFT = 0.5
-"""Of the text's columns, that an arrow shifts by."""
+"""Share of the text's columns that an arrow key shifts by."""
 
 _STREAMS = (None, "stdout", "stderr")
 _SEARCH = " search: "
 
 
 class Searched(Message):
-    def __init__(self, found: Found) -> None:
+    def __init__(self, result: SearchResult) -> None:
         super().__init__()
-        self.found = found
+        self.result = result
 
 
 class LogScreen(WritingScreen):
-    """Shows what a run wrote; Esc closes it."""
+    """Shows what a run wrote to its standard output and error."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape", "back", "back"),
@@ -66,7 +66,7 @@ class LogScreen(WritingScreen):
     ]
 
     def __init__(self, path: Path, *, upto_ns: int | None = None) -> None:
-        """``upto_ns``: lines up to that session time alone; ``None``: all, also those to come."""
+        """``upto_ns``: the session time of the last line to show; ``None``: show new lines too."""
         super().__init__()
         self.path = path
         self.upto_ns = upto_ns
@@ -76,16 +76,16 @@ class LogScreen(WritingScreen):
         self._at_end = True
         self._shown: list[LogLine] = []
         self._seeking = False
-        """The end is not found yet."""
-        self._going_on = False
-        """More of what is to be shown will be looked for in a moment."""
+        """Whether the last page is still being read."""
+        self._more_pending = False
+        """Whether :meth:`_read_more` is scheduled."""
         self._follow = True
         self._wrap = False
         self._column = 0
-        self._searched = ""
-        """What was looked for last."""
+        self._last_query = ""
+        """The last text searched for."""
         self._message = ""
-        self._hits = Hits(path, self._found)
+        self._hits = Hits(path, self._post_result)
 
     # Reading.
 
@@ -98,7 +98,7 @@ class LogScreen(WritingScreen):
             self._follow = self._pager.live
             self._to_end()
             if self._pager.live:
-                self.set_interval(_LOOK_SECONDS, self._look)
+                self.set_interval(_POLL_SECONDS, self._poll)
         self.paint()
 
     def on_unmount(self) -> None:
@@ -106,16 +106,16 @@ class LogScreen(WritingScreen):
         if self._pager is not None:
             self._pager.close()
 
-    def _look(self) -> None:
-        """See what was written since."""
+    def _poll(self) -> None:
+        """Check for new lines."""
         pager = self._pager
         if pager is None:
             return
         last = pager.last
-        if not pager.look():
+        if not pager.poll():
             return
         if pager.last != last:
-            self._hits.go_on(pager.last)
+            self._hits.search_new(pager.last)
         if not pager.live:
             self._follow = False
         elif self._follow:
@@ -123,9 +123,9 @@ class LogScreen(WritingScreen):
         if self.on_top:
             self.paint()
 
-    def _go_on(self) -> None:
-        """Find more of what could not be found at once."""
-        self._going_on = False
+    def _read_more(self) -> None:
+        """Go on reading the lines that could not be read at once."""
+        self._more_pending = False
         if self._at_end:
             self._to_end()
         if self.on_top:
@@ -134,19 +134,19 @@ class LogScreen(WritingScreen):
     # Drawing.
 
     @property
-    def _appearance(self) -> LogOptions:
+    def _log_options(self) -> LogOptions:
         clock, hits = self._pager.clock if self._pager else 0, self._hits
         return LogOptions(self.app.size.width, clock, self._wrap, self._column, hits.query, hits.at)
 
     @property
     def _room(self) -> int:
-        """Rows of the log."""
-        return max(1, self.room[1] - 1 - bool(self._said) - self.field.display)
+        """Rows for the lines of the log."""
+        return max(1, self.room[1] - 1 - bool(self._foot) - self.field.display)
 
     @property
-    def _said(self) -> str:
-        """How the search stands, or the answer to a key."""
-        return self._message or self._hits.words()
+    def _foot(self) -> str:
+        """The message in the last row: the answer to a key, or the state of the search."""
+        return self._message or self._hits.status()
 
     def paint(self) -> None:
         width, height = self.room
@@ -155,50 +155,50 @@ class LogScreen(WritingScreen):
         lines = self._log_rows(width)
         if self._trouble is not None:
             lines[1:1] = trouble_rows(self._trouble, width)
-        foot = bool(self._said) + self.field.display
-        lines = lines[: height - foot]
-        lines += [Line(width) for _ in range(height - foot - len(lines))]
-        if self._said:
-            lines.append(Line(width).add(" » ", "key").add(self._said, "strong"))
+        foot_rows = bool(self._foot) + self.field.display
+        lines = lines[: height - foot_rows]
+        lines += [Line(width) for _ in range(height - foot_rows - len(lines))]
+        if self._foot:
+            lines.append(Line(width).add(" » ", "key").add(self._foot, "strong"))
         if self.field.display:
             lines.append(Line(width).add(_SEARCH, "key"))
             self.field.stand(len(_SEARCH), height - 1, width - len(_SEARCH))
         self.show(lines)
 
     def _log_rows(self, width: int) -> list[Line]:
-        """The title, and the lines from the place on."""
+        """The title, and the lines from the top one on."""
         pager = self._pager
         if pager is None:
             return [Line(width).add(" gpuwatch ", "brand").add("log", "strong")]
         shown = pager.lines(self._top[0], self._room)
-        if pager.late or self._seeking:
+        if pager.incomplete or self._seeking:
             shown = shown or self._shown
-            if not self._going_on:
-                self._going_on = True
-                self.set_timer(_AGAIN_SECONDS, self._go_on)
+            if not self._more_pending:
+                self._more_pending = True
+                self.set_timer(_MORE_SECONDS, self._read_more)
         self._shown = shown
         self._trouble = pager.trouble
-        look, (_, first) = self._appearance, self._top
+        options, (_, first) = self._log_options, self._top
         rows: list[Line] = []
-        seen = []
+        drawn = []
         for line in shown:
             if len(rows) < self._room + first:
-                rows += line_rows(line, look)
-                seen.append(line)
+                rows += line_rows(line, options)
+                drawn.append(line)
         title = Line(width).add(" gpuwatch ", "brand").add(f"log of {pager.name}", "strong")
-        lines = [told(title, self._parts(pager, seen))]
+        lines = [with_parts(title, self._parts(pager, drawn))]
         if not shown and self._trouble is None:
             what = "" if pager.stream is None else f" on {STREAMS[pager.stream]}"
             nothing = f"nothing was printed{what}{' so far' if pager.live else ''}"
-            reading = pager.late or self._seeking
+            reading = pager.incomplete or self._seeking
             lines.append(Line(width).add(f" {'reading …' if reading else nothing}", "muted"))
         return [*lines, *rows[first : first + self._room]]
 
-    def _parts(self, pager: LogPager, seen: Sequence[LogLine]) -> list[str]:
-        """What is told beside the name."""
+    def _parts(self, pager: LogPager, drawn: Sequence[LogLine]) -> list[str]:
+        """The parts of the title's right side."""
         parts = [STREAMS[pager.stream]]
-        if seen:
-            first, last = f"{seen[0].n + 1:,}", f"{seen[-1].n + 1:,}"
+        if drawn:
+            first, last = f"{drawn[0].n + 1:,}", f"{drawn[-1].n + 1:,}"
             lines = f"line {first}" if first == last else f"lines {first}–{last}"
             parts.append(f"{lines} of {pager.last + 1:,}")
         if self.upto_ns is not None:
@@ -209,7 +209,7 @@ class LogScreen(WritingScreen):
 
     def action_scroll_by(self, rows: int) -> None:
         if self._pager is not None:
-            self._go(self._pager.moved(self._top, rows, self._appearance, self._room))
+            self._go(self._pager.moved(self._top, rows, self._log_options, self._room))
 
     def action_page(self, by: int) -> None:
         self.action_scroll_by(by * max(1, self._room - 1))
@@ -244,11 +244,11 @@ class LogScreen(WritingScreen):
     def _to_end(self) -> None:
         self._at_end = True
         if self._pager is not None:
-            self._top = self._pager.end(self._appearance, self._room) or self._top
-            self._seeking = self._pager.late
+            self._top = self._pager.end(self._log_options, self._room) or self._top
+            self._seeking = self._pager.incomplete
 
     def _stay(self) -> None:
-        """On the same line, where lines are drawn otherwise than before."""
+        """Keep the same top line after a change in how lines are drawn."""
         before = self._top[0], 0
         self._to_end()
         self._top = self._top if self._follow else min(before, self._top)
@@ -272,7 +272,7 @@ class LogScreen(WritingScreen):
             self._say("lines are wrapped: w cuts them, then ← → shift")
             return
         self._message = ""
-        step = max(1, int(self._appearance.room * _SHIFT))
+        step = max(1, int(self._log_options.room * _SHIFT))
         self._column = max(0, self._column + by * step)
         self.paint()
 
@@ -284,33 +284,33 @@ class LogScreen(WritingScreen):
         self.paint()
 
     def on_key(self, event: events.Key) -> None:
-        """What was looked for last comes back to an empty line."""
+        """Up in an empty field brings back the last text searched for."""
         if event.key == "up" and self.field.display and not self.field.value:
             event.stop()
-            self.field.write(self._searched)
+            self.field.write(self._last_query)
 
     def on_input_submitted(self, message: Input.Submitted) -> None:
         self.field.hide()
         if message.value:
-            self._searched = message.value
-            self._find(message.value)
+            self._last_query = message.value
+            self._search_for(message.value)
         self.paint()
 
     def on_field_left(self) -> None:
         self.field.hide()
         self.paint()
 
-    def _find(self, query: str) -> None:
+    def _search_for(self, query: str) -> None:
         self._hits.forget()
         if query and self._pager is not None:
             self._hits.look_for(query, self._pager.stream, self._pager.last)
 
-    def _found(self, found: Found) -> None:
+    def _post_result(self, result: SearchResult) -> None:
         """In the search's thread."""
-        self.post_message(Searched(found))
+        self.post_message(Searched(result))
 
     def on_searched(self, message: Searched) -> None:
-        if self._hits.take(message.found, self._top[0]):
+        if self._hits.take(message.result, self._top[0]):
             self._go_to_hit()
         self.paint()
 
@@ -324,18 +324,18 @@ class LogScreen(WritingScreen):
         self.paint()
 
     def _go_to_hit(self) -> None:
-        """Have the line that was found in sight."""
-        pager, look, n = self._pager, self._appearance, self._hits.at
+        """Scroll so that the current match is in sight."""
+        pager, options, n = self._pager, self._log_options, self._hits.at
         if pager is None or n is None:
             return
         self._follow = self._at_end = self._seeking = False
         rows = -self._top[1]
         for line in pager.lines(self._top[0], self._room):
-            rows += height_of(line, look)
+            rows += height_of(line, options)
             if line.n == n and line.n > self._top[0] and rows <= self._room:
                 return
-        third = pager.moved((n, 0), -(self._room // 3), look, self._room)
-        self._top = min(third, pager.end(look, self._room) or third)
+        third = pager.moved((n, 0), -(self._room // 3), options, self._room)
+        self._top = min(third, pager.end(options, self._room) or third)
 
     def _say(self, message: str) -> None:
         self._message = message

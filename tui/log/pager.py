@@ -1,4 +1,4 @@
-"""Where one stands in a log: lines by pages, and the ways from one row to another."""
+"""Reads a log by pages and moves a position in it by rows."""
 
 from __future__ import annotations
 
@@ -14,74 +14,74 @@ from gpuwatch.tui.feed.snapshot import Trouble
 from gpuwatch.tui.log.rows import LogOptions, height_of
 
 Place = tuple[int, int]
-"""A line's number, and a row of it where it is wrapped."""
+"""A line's number, and the row within it if it is wrapped."""
 
 
-_PATIENCE_SECONDS = 0.05
-"""A screen waits so long for a file that its writer has locked."""
+_LOCK_WAIT_SECONDS = 0.05
+"""Longest wait for a file that its writer has locked."""
 _SPAN, _SPANS = 10_000, 20
-"""Lines of both streams that are looked at in one go for those of one, and how often at once."""
+"""Lines examined per query when one stream is shown, and most queries per call."""
 
 
 class Gaps:
-    """Stretches of a log without a line of some stream."""
+    """Stretches of a log that have no line of a stream."""
 
     def __init__(self) -> None:
-        self._found: list[tuple[int, int]] = []
+        self._stretches: list[tuple[int, int]] = []
 
     def add(self, low: int, high: int) -> None:
-        """No line from ``low`` to ``high``."""
+        """Add the stretch from number ``low`` to ``high``."""
         apart = []
-        for first, last in self._found:
+        for first, last in self._stretches:
             if first <= high + 1 and low <= last + 1:
                 low, high = min(low, first), max(high, last)
             else:
                 apart.append((first, last))
-        self._found = [*apart, (low, high)]
+        self._stretches = [*apart, (low, high)]
 
     def behind(self, at: int, back: bool) -> int:
-        """``at``, or the first number behind the stretch that it stands in."""
-        for low, high in self._found:
+        """``at``, or the first number past the stretch that contains it."""
+        for low, high in self._stretches:
             if low <= at - back <= high:
                 return low if back else high + 1
         return at
 
 
 class LogPager:
-    """The log of a session open for reading.
+    """The log of a session, open for reading.
 
     Raises on opening:
         NotASession, NewerSchema, StorageError
     """
 
     def __init__(self, path: Path, upto_ns: int | None) -> None:
-        """``upto_ns``: the session time after which there is nothing."""
+        """``upto_ns``: the session time of the last line; ``None``: no limit."""
         self._reader = SessionReader(path)
         self._upto_ns = upto_ns
         meta = self._reader.meta()
         name, where = text(meta, "workload", "name"), text(meta, "environment", "label")
         self.name = clean(f"{name} in {where}" if where else name or path.stem)
         self.live = False
-        """More may come."""
+        """Whether new lines may come."""
         self.last = -1
         """Number of the newest line."""
         self.clock = 4
-        """Columns of the newest line's time."""
+        """Width of the newest line's time."""
         self.stream: str | None = None
         self.trouble: Trouble | None = None
-        """Why nothing could be read last time."""
-        self.late = False
-        """Not all lines that were asked for could be found at once."""
+        """Why the last reading failed."""
+        self.incomplete = False
+        """Whether the last reading gave fewer lines than there are."""
         self._empty: dict[str, Gaps] = {}
-        self._reader.wait_at_most(_PATIENCE_SECONDS)
-        self.look()
+        self._reader.wait_at_most(_LOCK_WAIT_SECONDS)
+        self.poll()
 
     def close(self) -> None:
         self._reader.close()
 
-    def look(self) -> bool:
-        """See what was written since; returns whether there is something else to draw."""
-        before = self.last, self.live, self.trouble, self.late
+    def poll(self) -> bool:
+        """Check for new lines; returns whether the screen must be painted."""
+        before = self.last, self.live, self.trouble, self.incomplete
         try:
             if self._upto_ns is None:
                 self.live = self._reader.status(self._reader.meta()).live
@@ -89,7 +89,7 @@ class LogPager:
             else:
                 self.last = self._reader.row_at("log", self._upto_ns)
         except StorageError:
-            return False  # its writer has it: what is drawn stays until the next look
+            return False  # locked by its writer: what is drawn stays until the next check
         except GpuwatchError as error:
             self.trouble = Trouble(error.message, error.hint)
         for line in self.lines(self.last, 1) if self.last != before[0] else ():
@@ -97,89 +97,89 @@ class LogPager:
         return before != (self.last, self.live, self.trouble, False)
 
     def lines(self, at: int, limit: int, *, back: bool = False) -> list[LogLine]:
-        """At most ``limit`` lines from number ``at`` on; ``back``: those before it.
+        """At most ``limit`` lines from number ``at`` on; ``back``: those before ``at``.
 
-        None where they cannot be read: :attr:`trouble` says why. Fewer than there are while the
-        file is locked or many lines of the other stream stand between: :attr:`late` is set, and
-        more are found when it is asked again.
+        Empty if the file cannot be read; :attr:`trouble` then holds the reason. While the file is
+        locked, or if many lines of the other stream lie between, there may be fewer than exist:
+        :attr:`incomplete` is set, and another call finds more.
         """
         try:
             if self.stream is None:
-                found = self._reader.log_lines(at, limit, upto=self.last, back=back)
-                self.late = False
+                lines = self._reader.log_lines(at, limit, upto=self.last, back=back)
+                self.incomplete = False
             else:
-                found = self._of_stream(at, limit, back)
+                lines = self._of_stream(at, limit, back)
         except StorageError:
-            self.late = True
+            self.incomplete = True
             return []
         except GpuwatchError as error:
-            self.trouble, self.late = Trouble(error.message, error.hint), False
+            self.trouble, self.incomplete = Trouble(error.message, error.hint), False
             return []
         self.trouble = None
-        return found
+        return lines
 
     def _of_stream(self, at: int, limit: int, back: bool) -> list[LogLine]:
-        """Lines of one stream, looking at so many of both that a screen is not held up."""
-        found: list[LogLine] = []
+        """Lines of one stream; few enough are examined that the screen stays responsive."""
+        lines: list[LogLine] = []
         empty = self._empty.setdefault(str(self.stream), Gaps())
         for _ in range(_SPANS):
-            near = self._reader.log_lines(at, 1, upto=self.last, back=back)
-            if near:
-                at = empty.behind(near[0].n + back, back)
-                near = self._reader.log_lines(at, 1, upto=self.last, back=back)
-            if not near or len(found) == limit:
-                self.late = False
-                return found
-            n = near[0].n
+            next_line = self._reader.log_lines(at, 1, upto=self.last, back=back)
+            if next_line:
+                at = empty.behind(next_line[0].n + back, back)
+                next_line = self._reader.log_lines(at, 1, upto=self.last, back=back)
+            if not next_line or len(lines) == limit:
+                self.incomplete = False
+                return lines
+            n = next_line[0].n
             low, high = (n - _SPAN + 1, n) if back else (n, n + _SPAN - 1)
             high = min(high, self.last)
             more = self._reader.log_lines(
                 high + 1 if back else low,
-                limit - len(found),
+                limit - len(lines),
                 stream=self.stream,
                 upto=high,
                 back=back,
                 least=low,
             )
-            found = [*more, *found] if back else [*found, *more]
+            lines = [*more, *lines] if back else [*lines, *more]
             if not more:
                 empty.add(low, high)
             at = low if back else high + 1
-        self.late = len(found) < limit
-        return found
+        self.incomplete = len(lines) < limit
+        return lines
 
     def first(self) -> Place:
-        found = self.lines(-END, 1)
-        return (found[0].n if found else 0, 0)
+        """The position of the first line."""
+        lines = self.lines(-END, 1)
+        return (lines[0].n if lines else 0, 0)
 
-    def end(self, look: LogOptions, room: int) -> Place | None:
-        """The first row of the last page of ``room`` rows, as far as it is found; ``None``: not at
-        all so far."""
-        found = self.lines(END, room, back=True)
-        if self.late and not found:
+    def end(self, options: LogOptions, room: int) -> Place | None:
+        """The top of the last page of ``room`` rows, as far as it is read; ``None``: not yet."""
+        lines = self.lines(END, room, back=True)
+        if self.incomplete and not lines:
             return None
-        for line in reversed(found):
-            room -= height_of(line, look)
+        for line in reversed(lines):
+            room -= height_of(line, options)
             if room <= 0:
                 return line.n, -room
-        return (found[0].n, 0) if found else (0, 0)
+        return (lines[0].n, 0) if lines else (0, 0)
 
-    def moved(self, place: Place, rows: int, look: LogOptions, room: int) -> Place:
-        """``rows`` down from there, or up; not behind the last page."""
+    def moved(self, place: Place, rows: int, options: LogOptions, room: int) -> Place:
+        """The position ``rows`` below ``place`` (negative: above), at most the last page's top."""
         if rows < 0:
             left = -rows - place[1]
             for line in reversed(self.lines(place[0], -rows, back=True)):
                 if left <= 0:
                     break
-                left -= height_of(line, look)
+                left -= height_of(line, options)
                 place = line.n, 0
             return place[0], max(0, -left)
         left = rows + place[1]
         for line in self.lines(place[0], left + 1):
-            height = height_of(line, look)
+            height = height_of(line, options)
             place = line.n, min(left, height - 1)
             if left < height:
                 break
             left -= height
-        end = self.end(look, room)
-        return place if end is None or self.late else min(place, end)
+        end = self.end(options, room)
+        return place if end is None or self.incomplete else min(place, end)

@@ -1,4 +1,4 @@
-"""The log page as rows of text: pure functions of the lines that are shown."""
+"""Rows of text for the lines of a log."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from gpuwatch.session.reading.log_lines import LONGEST, LogLine
 from gpuwatch.tui.widgets.line import Line
 
 STREAMS = {None: "both streams", "stdout": "standard output", "stderr": "standard error"}
-_WORDS = {"stdout": "out", "stderr": "err"}
+_SHORT_STREAMS = {"stdout": "out", "stderr": "err"}
 
 
 @dataclass(frozen=True)
@@ -22,13 +22,13 @@ class LogOptions:
 
     width: int
     clock: int
-    """Columns of a time."""
+    """Width of the times."""
     wrap: bool = False
     column: int = 0
-    """Cells by which lines are shifted to the left; not where they are wrapped."""
+    """Cells that lines are shifted to the left; ignored if they are wrapped."""
     query: str = ""
     hit: int | None = None
-    """Number of the line that the search stands on."""
+    """Number of the current match's line."""
 
     @property
     def room(self) -> int:
@@ -37,15 +37,15 @@ class LogOptions:
 
 
 def text_of(line: LogLine) -> str:
-    """What is shown of a line: harmless for a terminal, and what was cut said first."""
+    """A line's text, harmless for a terminal; a line that was cut says so at its start."""
     text = clean(line.text, LONGEST)
     if line.length <= LONGEST:
         return text
     return f"[{line.length:,} characters, cut to {LONGEST:,}] {text}"
 
 
-def told(title: Line, parts: Sequence[str]) -> Line:
-    """``parts`` at the right edge, as many of the last ones as fit."""
+def with_parts(title: Line, parts: Sequence[str]) -> Line:
+    """``title`` with ``parts`` at the right edge, or as many of the last ones as fit."""
     for first in range(len(parts)):
         text = "  ".join(parts[first:])
         if len(text) + 3 <= title.left:
@@ -53,39 +53,39 @@ def told(title: Line, parts: Sequence[str]) -> Line:
     return title
 
 
-def height_of(line: LogLine, look: LogOptions) -> int:
-    """Rows that a line takes."""
-    return len(_pieces(text_of(line), look)) if look.wrap else 1
+def height_of(line: LogLine, options: LogOptions) -> int:
+    """Number of rows of a line."""
+    return len(_pieces(text_of(line), options)) if options.wrap else 1
 
 
-def line_rows(line: LogLine, look: LogOptions) -> list[Line]:
-    """One line of the log: its time and stream, and its text with what was searched for."""
+def line_rows(line: LogLine, options: LogOptions) -> list[Line]:
+    """The rows of one line: time, stream, and text with the matches marked."""
     text = text_of(line)
-    hits = list(matches(text, look.query))
+    hits = list(matches(text, options.query))
     rows = []
-    for index, (start, piece) in enumerate(_pieces(text, look)):
-        row = Line(look.width).add("▸" if line.n == look.hit and not index else " ", "key")
+    for index, (start, piece) in enumerate(_pieces(text, options)):
+        row = Line(options.width).add("▸" if line.n == options.hit and not index else " ", "key")
         if index:
-            row.to(look.clock + 6)
+            row.to(options.clock + 6)
         else:
-            row.add(f"{clock_time(line.t / NS):>{look.clock}} ", "muted")
-            stream = _WORDS.get(line.stream, "?")
+            row.add(f"{clock_time(line.t / NS):>{options.clock}} ", "muted")
+            stream = _SHORT_STREAMS.get(line.stream, "?")
             row.add(f"{stream} ", "warn" if line.stream == "stderr" else "muted")
         _add(row, piece, [(a - start, b - start) for a, b in hits])
         rows.append(row)
     return rows
 
 
-def _pieces(text: str, look: LogOptions) -> list[tuple[int, str]]:
-    """The parts of a text that are seen, each in a row, and where they begin in it."""
-    if not look.wrap:
-        start = _skip(text, look.column)
-        return [(start, text[start : start + look.room + 1])]
-    found, start = [], 0
-    for piece in _chopped(text, look.room) or [""]:
-        found.append((start, piece))
+def _pieces(text: str, options: LogOptions) -> list[tuple[int, str]]:
+    """The visible parts of a text, one per row, each with its start in the text."""
+    if not options.wrap:
+        start = _skip(text, options.column)
+        return [(start, text[start : start + options.room + 1])]
+    pieces, start = [], 0
+    for piece in _chopped(text, options.room) or [""]:
+        pieces.append((start, piece))
         start += len(piece)
-    return found
+    return pieces
 
 
 def _chopped(text: str, width: int) -> list[str]:
@@ -95,7 +95,7 @@ def _chopped(text: str, width: int) -> list[str]:
 
 
 def _skip(text: str, cells: int) -> int:
-    """Characters that fill ``cells`` cells."""
+    """Number of characters that fill ``cells`` cells."""
     if text.isascii():
         return min(cells, len(text))
     passed = 0
@@ -107,7 +107,7 @@ def _skip(text: str, cells: int) -> int:
 
 
 def _add(row: Line, text: str, hits: Sequence[tuple[int, int]]) -> None:
-    """``text`` up to the row's end, ``hits`` inverted."""
+    """Add ``text`` up to the row's end, ``hits`` inverted."""
     at = 0
     if cell_len(text) > row.left:
         text = text[: _skip(text, row.left - 1)]
@@ -124,7 +124,7 @@ def _add(row: Line, text: str, hits: Sequence[tuple[int, int]]) -> None:
 
 
 def matches(text: str, query: str) -> Iterator[tuple[int, int]]:
-    """Where ``query`` stands in ``text``: capitals count where it has some."""
+    """Start and end of each ``query`` in ``text``; case matters if ``query`` has capitals."""
     if not query:
         return
     if query == query.lower():
@@ -136,5 +136,5 @@ def matches(text: str, query: str) -> Iterator[tuple[int, int]]:
 
 
 def is_hit(text: str, query: str) -> bool:
-    """Whether a line is found."""
+    """Whether ``text`` contains ``query``; case matters if ``query`` has capitals."""
     return query in (text.lower() if query == query.lower() else text)

@@ -1,4 +1,4 @@
-"""Looking for a text in a whole log, in a thread of its own."""
+"""Searches a whole log for a text, in a thread."""
 
 from __future__ import annotations
 
@@ -12,61 +12,65 @@ from gpuwatch.core.lazy_dataclass import dataclass
 from gpuwatch.session.reading.reader import SessionReader
 from gpuwatch.tui.log.rows import is_hit, text_of
 
-_PIECE = 500
+_LINES_AT_ONCE = 500
 
 
 @dataclass(frozen=True)
-class Wanted:
-    """What is looked for, and where."""
+class SearchRequest:
+    """The text and the lines to search."""
 
     query: str
     stream: str | None
     after: int
-    """Behind this line."""
+    """Number of the line before the first one to search."""
     upto: int
 
 
 @dataclass(frozen=True)
-class Found:
-    """Lines that hold it."""
+class SearchResult:
+    """The lines that contain the text."""
 
-    wanted: Wanted
+    request: SearchRequest
     hits: tuple[int, ...]
-    """Their numbers, in order."""
+    """Numbers of the lines, in order."""
     upto: int
-    """The last line that was looked at."""
+    """Number of the last line searched."""
     trouble: str = ""
-    """Why it ended there, if that is not the end."""
+    """Why the search ended early; empty if it did not."""
 
 
 class Search:
-    """One search; ``post`` is called in its thread once it is done."""
+    """One search; ``post`` is called in its thread when it is done."""
 
-    def __init__(self, path: Path, wanted: Wanted, post: Callable[[Found], None]) -> None:
+    def __init__(
+        self, path: Path, request: SearchRequest, post: Callable[[SearchResult], None]
+    ) -> None:
         self._path = path
-        self._wanted = wanted
+        self._request = request
         self._post = post
-        self._over = threading.Event()
+        self._stopped = threading.Event()
         self._thread = threading.Thread(target=self._run, name="log-search", daemon=True)
         self._thread.start()
 
     def close(self) -> None:
-        """End it and wait for it."""
-        self._over.set()
+        """Stop the search and wait for its thread."""
+        self._stopped.set()
         self._thread.join(timeout=5)
 
     def _run(self) -> None:
-        wanted = self._wanted
-        at, hits, trouble = wanted.after + 1, array("q"), ""
+        request = self._request
+        at, hits, trouble = request.after + 1, array("q"), ""
         try:
             with SessionReader(self._path) as reader:
-                while not self._over.is_set():
-                    lines = reader.log_lines(at, _PIECE, stream=wanted.stream, upto=wanted.upto)
-                    hits.extend(line.n for line in lines if is_hit(text_of(line), wanted.query))
+                while not self._stopped.is_set():
+                    lines = reader.log_lines(
+                        at, _LINES_AT_ONCE, stream=request.stream, upto=request.upto
+                    )
+                    hits.extend(line.n for line in lines if is_hit(text_of(line), request.query))
                     at = lines[-1].n + 1 if lines else at
-                    if len(lines) < _PIECE:
+                    if len(lines) < _LINES_AT_ONCE:
                         break
         except GpuwatchError as error:
             trouble = error.message
-        if not self._over.is_set():
-            self._post(Found(wanted, tuple(hits), max(wanted.after, at - 1), trouble))
+        if not self._stopped.is_set():
+            self._post(SearchResult(request, tuple(hits), max(request.after, at - 1), trouble))

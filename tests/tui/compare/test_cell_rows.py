@@ -1,4 +1,4 @@
-"""The medians of cells side by side."""
+"""Cells side by side with their medians."""
 
 from __future__ import annotations
 
@@ -43,18 +43,18 @@ def test_what_disturbed_the_runs_and_what_they_trained_is_told(tmp_path: Path) -
     blocks = [blocks_of(5, BARE, DOCKER)]
     recorded(tmp_path, blocks, effects, options=dict.fromkeys(range(1, 13), options))
     body = _body(read_study(tmp_path))
-    for told in (
+    for sentence in (
         "other programs used 80 % of the CPU's time in 10 of 10 runs",
         "was on the run's GPUs: other.py (PID 7",
         "gpu0: fallen off the bus",
         "acc@1, last step 62.5 % 62.5 %",
         "loss, last step 0.1 0.1",
     ):
-        assert told in body
+        assert sentence in body
 
 
 def row_of(result: StudyResult, name: str) -> list[tuple[str, str]]:
-    """The spans of one quantity's row, without blanks."""
+    """Text and role of the spans in a quantity's row, without blanks."""
     rows = [list(line.spans()) for each in cell_rows.sections(result, 120, 0) for line in each.body]
     spans = next(spans for spans in rows if spans[0][0].strip() == name)
     return [(text.strip(), role) for text, role in spans if text.strip()]
@@ -82,15 +82,15 @@ def test_runs_outside_blocks_have_no_column_of_changes(tmp_path: Path) -> None:
 @pytest.mark.parametrize("width", [80, 100, 120, 200])
 def test_no_row_is_wider_than_the_screen(tmp_path: Path, width: int) -> None:
     recorded(tmp_path, [blocks_of(5, BARE, DOCKER)], {BARE.label: 1.0, DOCKER.label: 2.5})
-    found = cell_rows.sections(read_study(tmp_path), width, 0)
-    rows = [line for each in found for line in (*each.heading, *each.body)]
+    shown = cell_rows.sections(read_study(tmp_path), width, 0)
+    rows = [line for section in shown for line in (*section.heading, *section.body)]
     assert max(sum(len(text) for text, _ in row.spans()) for row in rows) <= width
 
 
 def test_long_labels_are_letters_with_a_legend_above(tmp_path: Path) -> None:
     recorded(tmp_path, [blocks_of(5, BARE, LONG)], {BARE.label: 1.0, LONG.label: 1.1})
-    shown = answer(read_study(tmp_path), tmp_path)
-    first = sections(shown, 100, 0)[0].body
+    compared = answer(read_study(tmp_path), tmp_path)
+    first = sections(compared, 100, 0)[0].body
     texts = ["".join(text for text, _ in row.spans()).rstrip() for row in first]
     assert texts[:2] == [" A bare (baseline)", " B docker=registry/image:3"]
     assert any(text.startswith("   B  ") and "●" in text for text in texts)

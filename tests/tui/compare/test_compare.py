@@ -42,7 +42,7 @@ Make = Callable[..., Path]
 
 
 def many(session: Make, count: int) -> list[Path]:
-    """Sessions of one workload, each a tenth slower than the one before."""
+    """Sessions of one workload, each slower than the one before by a tenth of the first."""
     return [
         session(
             f"{n:02d}-env",
@@ -90,7 +90,7 @@ async def test_sessions_that_do_not_fit_are_a_key_away(session: Make) -> None:
 
 
 def study(folder: Path) -> list[Path]:
-    """The sessions of three environments in seven blocks and a warm-up block, with their plan."""
+    """A study of three environments in seven blocks and a warm-up block; returns its sessions."""
     folder.mkdir(exist_ok=True)
     plan = results.study_result(folder).plan
     assert plan is not None
@@ -99,7 +99,7 @@ def study(folder: Path) -> list[Path]:
 
 
 def heading(app: GpuwatchApp) -> str:
-    """The environments over the columns: the row above the states."""
+    """The row of the environments, above that of the states."""
     rows = screen_text(app).splitlines()
     return rows[next(at for at, row in enumerate(rows) if "✓ finished" in row) - 1] + " "
 
@@ -282,9 +282,9 @@ async def test_marks_of_one_study_in_blocks_keep_its_baseline_and_ratios_are_aga
     session: Make,
 ) -> None:
     names = ["01-docker", "02-bare", "03-bare", "04-docker"]
-    known = in_blocks(names, ("bare", "docker"))
+    planned = in_blocks(names, ("bare", "docker"))
     docker, bare = [session(n, environment=n[3:], meta=finished(), alive=False) for n in names[:2]]
-    (docker.parent / PLAN).write_text(json.dumps(document(known)))
+    (docker.parent / PLAN).write_text(json.dumps(document(planned)))
     async with running(lambda: CompareScreen([docker, bare])) as (app, pilot):
         await shows(pilot, "against bare")
         assert "ratios are against session 1" in screen_text(app)
@@ -325,7 +325,7 @@ async def test_of_a_study_that_is_over_nothing_is_said_of_when(tmp_path: Path) -
 
 
 def in_blocks(names: list[str], order: tuple[str, ...] = ()) -> Plan:
-    """The plan of runs of two environments, a block for every two."""
+    """A plan of runs in two environments, two runs to a block."""
     workload = Workload("mnist-cnn", "workload")
     environments = {each: Environment(each, each) for each in [*order, *(n[3:] for n in names)]}
     part = Part("p", (workload,), tuple(environments.values()), blocks=len(names) // 2)
@@ -336,7 +336,7 @@ def in_blocks(names: list[str], order: tuple[str, ...] = ()) -> Plan:
     return Plan("study", (part,), runs)
 
 
-def test_medians_stand_against_the_cell_that_the_verdicts_areagainst(tmp_path: Path) -> None:
+def test_medians_stand_against_the_cell_that_the_verdicts_are_against(tmp_path: Path) -> None:
     result = results.study_result(tmp_path)
     (question,) = result.questions
     moved = replace(
@@ -366,9 +366,9 @@ async def test_names_states_and_first_medians_stand_before_the_verdict_and_keys_
     go_on = threading.Event()
 
     class Held(CompareScreen):
-        def _answer(self, tell: Post) -> Answer:
+        def _answer(self, post: Post) -> Answer:
             go_on.wait(20)
-            return super()._answer(tell)
+            return super()._answer(post)
 
     paths = [*many(session, 2), session("03", meta=finished(1), alive=False)]
     async with running(lambda: Held(paths)) as (app, pilot):
@@ -390,10 +390,10 @@ async def test_leaving_a_comparison_that_is_not_done_ends_it(session: Make) -> N
     started: list[CompareScreen] = []
 
     class Held(CompareScreen):
-        def _answer(self, tell: Post) -> Answer:
+        def _answer(self, post: Post) -> Answer:
             started.append(self)
             go_on.wait(20)
-            return super()._answer(tell)
+            return super()._answer(post)
 
     async with running(lambda: Held(many(session, 2))) as (_, pilot):
         await until(pilot, lambda: bool(started))
@@ -443,12 +443,12 @@ def test_a_bound_has_its_direction() -> None:
 def test_differences_stand_whole_behind_whose_they_are() -> None:
     heads = [[("bare", "text")], [("docker", "text")], [("conda", "text")]]
     path = "/usr/local/nvidia/lib:" * 6
-    found = [
+    differences = [
         Difference("workload", "torch", ("2.6.0", "2.7.1", "2.7.1")),
         Difference("process", "LD_LIBRARY_PATH", (None, path, path)),
     ]
     place = layout(heads, 0, 100, 0)
-    rows = difference_rows(found, place, ["bare", "docker", "conda"])
+    rows = difference_rows(differences, place, ["bare", "docker", "conda"])
     text = ["".join(text for text, _ in row.spans()) for row in rows]
     assert text[1].split() == ["workload:", "torch", "2.6.0", "2.7.1", "2.7.1"]
     assert text[2].strip() == "LD_LIBRARY_PATH"

@@ -1,4 +1,4 @@
-"""``e``: the report of a study or of marked sessions as a page, and what is said of it."""
+"""``e``: the report of a study or of marked sessions, and the message about it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from gpuwatch.session.study.plan_file import document
 from gpuwatch.tui.app import GpuwatchApp
 from gpuwatch.tui.compare.screen import CompareScreen
 from gpuwatch.tui.display_options import READ_ONLY, DisplayOptions
-from gpuwatch.tui.exporting import Export, _shown, export_of, export_report
+from gpuwatch.tui.exporting import Export, _short_path, export_of, export_report
 
 from ..conftest import Fake
 from ..harness import running, screen_text, shows
@@ -27,7 +27,7 @@ NAMES = ("01-bare", "02-docker")
 
 @pytest.fixture
 def pair(session: Make) -> list[Path]:
-    """Two short sessions of a folder without a plan."""
+    """Two short sessions in a folder without a plan."""
     return [
         session(name, environment=name[3:], seconds=15.0, meta=finished(seconds=15.0), alive=False)
         for name in NAMES
@@ -55,13 +55,13 @@ def disk(tmp_path: Path) -> Iterator[Path]:
 
 
 def planned(paths: list[Path]) -> Path:
-    """The folder of ``paths``, with their plan."""
+    """Writes a plan for ``paths``; returns their folder."""
     folder = paths[0].parent
     (folder / PLAN).write_text(json.dumps(document(in_blocks([path.stem for path in paths]))))
     return folder
 
 
-def wanted(*paths: Path, **options: float | bool) -> Export:
+def export_for(*paths: Path, **options: float | bool) -> Export:
     found = export_of(paths, **options)  # type: ignore[arg-type]
     assert isinstance(found, Export)
     return found
@@ -70,25 +70,25 @@ def wanted(*paths: Path, **options: float | bool) -> Export:
 async def test_of_a_study_the_summary_in_its_folder_is_made_anew(pair: list[Path]) -> None:
     folder = planned(pair)
     (folder / "summary.html").write_text("of before")
-    said = await export_report([folder])
+    message = await export_report([folder])
     page = folder / "summary.html"
-    assert f"report: {page}" in said and f":{page} ." in said and "scp " in said
+    assert f"report: {page}" in message and f":{page} ." in message and "scp " in message
     assert "<html" in page.read_text()
 
 
 def test_a_session_stands_for_its_study_and_all_of_its_sessions_are_it(pair: list[Path]) -> None:
     folder = planned(pair)
     expected = Export(("report", str(folder)), folder / "summary.html")
-    assert wanted(folder) == wanted(pair[0]) == wanted(*pair) == expected
+    assert export_for(folder) == export_for(pair[0]) == export_for(*pair) == expected
 
 
 async def test_sessions_that_were_put_together_give_a_new_file_here(
     pair: list[Path], here: Path
 ) -> None:
     (pair[0].parent / "summary.html").write_text("somebody's own")
-    said = await export_report(pair[::-1])
+    message = await export_report(pair[::-1])
     (page,) = here.glob("gpuwatch-compare-*.html")
-    assert f"report: {page}" in said
+    assert f"report: {page}" in message
     assert "<html" in page.read_text()
     assert (pair[0].parent / "summary.html").read_text() == "somebody's own"
 
@@ -97,16 +97,16 @@ def test_a_name_that_is_taken_is_not_taken_again(
     pair: list[Path], here: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("time.strftime", lambda _: "20261121-120000")
-    first = wanted(*pair).page
+    first = export_for(*pair).page
     first.touch()
-    assert wanted(*pair).page == here / "gpuwatch-compare-20261121-120000-2.html"
+    assert export_for(*pair).page == here / "gpuwatch-compare-20261121-120000-2.html"
 
 
 def test_margin_and_devices_of_the_comparison_are_those_of_its_report(
     pair: list[Path], here: Path
 ) -> None:
     folder = planned(pair)
-    arguments = wanted(folder, margin=0.005, across_devices=True).arguments
+    arguments = export_for(folder, margin=0.005, across_devices=True).arguments
     assert arguments[:5] == ("compare", str(folder), "--margin", "0.5%", "--across-devices")
 
 
@@ -117,17 +117,19 @@ async def test_a_study_that_cannot_be_written_is_reported_here(
     for file in pair[0].parent.iterdir():
         (disk / file.name).write_bytes(file.read_bytes())
     subprocess.run(["mount", "-o", "remount,ro", disk], check=True)
-    assert wanted(disk).page.parent == here
+    assert export_for(disk).page.parent == here
 
 
 async def test_a_folder_that_takes_no_more_is_told_in_one_clause(
     pair: list[Path], disk: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(disk)
-    page = wanted(*pair).page
+    page = export_for(*pair).page
     (disk / "filler").write_bytes(b"x" * (4 << 20))
-    said = await export_report(pair)
-    assert said.startswith("no report: ") and "No space left on device; free some space" in said
+    message = await export_report(pair)
+    assert (
+        message.startswith("no report: ") and "No space left on device; free some space" in message
+    )
     assert not page.exists()
 
 
@@ -147,8 +149,8 @@ async def test_e_on_the_compare_screen_says_where_the_page_is(
         await shows(pilot, "against")
         await pilot.press("down")
         assert "fetch it" not in screen_text(app), "the next key takes the answer away"
-    (asked,) = [each for each in fake.asked if each[0] == "compare"]
-    assert asked[1:3] == [str(path) for path in pair] and asked[-2] == "--out"
+    (arguments,) = [each for each in fake.asked if each[0] == "compare"]
+    assert arguments[1:3] == [str(path) for path in pair] and arguments[-2] == "--out"
 
 
 async def test_e_where_nothing_may_be_changed_says_so(pair: list[Path], fake: Fake) -> None:
@@ -162,5 +164,5 @@ async def test_e_where_nothing_may_be_changed_says_so(pair: list[Path], fake: Fa
 def test_the_own_folder_is_told_as_a_tilde(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HOME", str(tmp_path))
     page = tmp_path / "study" / "summary.html"
-    assert _shown(page) == "~/study/summary.html"
-    assert _shown(Path("/elsewhere/a.html")) == "/elsewhere/a.html"
+    assert _short_path(page) == "~/study/summary.html"
+    assert _short_path(Path("/elsewhere/a.html")) == "/elsewhere/a.html"

@@ -1,4 +1,4 @@
-"""Histories of compared runs: which line is which, on what scale, aligned by what."""
+"""Histories of compared runs: letters, scale, alignment."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ STEP = next(metric for metric in METRICS if metric.key == STEP_TIME)
 
 
 def run(values: list[float | None], metric: Metric = UTILIZATION, warm: int = 0) -> Curves:
-    """A run of one point a second and ten steps, the first ``warm`` of them warm-up."""
+    """A run with a point per second and ten steps per point; the first ``warm`` are warm-up."""
     places = tuple(float(at - warm) for at in range(len(values)))
     curve = Curve(places, tuple(10 * place for place in places), tuple(values), "measured")
     return Curves(Path("x"), {metric.key: curve}, {}, True, float(warm), 10 * warm)
@@ -46,7 +46,7 @@ def rows(*series: Series, view: View | None = None, size: tuple[int, int] = (80,
 
 
 def heights(text: list[str], letter: str) -> set[int]:
-    """The rows of the picture in which a letter stands."""
+    """The rows of the graph that contain the letter."""
     return {at for at, row in enumerate(text) if "│" in row and letter in row.partition("│")[2]}
 
 
@@ -90,9 +90,9 @@ def test_of_a_cell_the_median_of_its_runs_is_drawn_and_their_range_told() -> Non
 def test_of_several_gpus_it_is_said_that_the_mean_is_drawn() -> None:
     eight, one = run([0.5] * 60), run([0.5] * 60)
     of_eight = {key: replace(curve, gpus=8) for key, curve in eight.curves.items()}
-    both = replace(eight, curves=of_eight)
-    assert "mean of 8 GPUs" in rows(Series("bare", (both,), 1))[0]
-    assert "mean of the GPUs of each run" in rows(Series("bare", (both, one), 2))[0]
+    mean = replace(eight, curves=of_eight)
+    assert "mean of 8 GPUs" in rows(Series("bare", (mean,), 1))[0]
+    assert "mean of the GPUs of each run" in rows(Series("bare", (mean, one), 2))[0]
     assert "GPUs" not in rows(Series("bare", (one,), 1))[0]
 
 
@@ -116,12 +116,12 @@ def test_warm_up_lies_before_zero_and_the_means_are_without_it() -> None:
 
 def test_the_means_are_those_of_the_table_over_the_timed_steps_alone(session: Make) -> None:
     path = session(meta=finished(), alive=False, total_steps=6000)
-    curves, told = read_curves(path), read(path).summary
+    curves, summary = read_curves(path), read(path).summary
     assert curves.timed_seconds < 0.8 * curves.curves[UTILIZATION.key].seconds[-1]
     for key in (UTILIZATION.key, "hw.gpu.power", "gpuwatch.flop.rate"):
         metric = next(metric for metric in METRICS if metric.key == key)
         placed = _place(0, Series("bare", (curves,), 1), View(metric), (0.0, 90.0), 100)
-        assert placed.timed == (pytest.approx(told.metrics[key].mean, rel=0.005),), key
+        assert placed.timed == (pytest.approx(summary.metrics[key].mean, rel=0.005),), key
 
 
 def test_one_wild_step_does_not_flatten_the_others() -> None:
@@ -228,13 +228,13 @@ def test_letters_and_colours_are_of_runs_and_of_those_shown_no_two_are_alike() -
     for skipped in range(60):
         shown = [series[0], *series[1 + skipped : 8 + skipped]]
         lines = history_rows(shown, View(), 80, 22, skipped)[-8:]
-        known = [
+        legend = [
             ("".join(t for t, _ in line.spans()).split(), line.spans()[0][1]) for line in lines
         ]
-        assert len({words[0] for words, _ in known}) == len({role for _, role in known}) == 8
-        for words, role in known:
+        assert len({words[0] for words, _ in legend}) == len({role for _, role in legend}) == 8
+        for words, role in legend:
             seen.setdefault(words[1], set()).add((words[0], role))
-    assert all(len(of) == 1 for of in seen.values()) and len(seen) == 67
+    assert all(len(signs) == 1 for signs in seen.values()) and len(seen) == 67
 
 
 async def test_of_a_study_each_cell_is_a_line_and_tab_takes_the_next_case(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Kernels of two sides: by time, with what ran in one alone, or why there is no profile."""
+"""The kernels of two runs: order, differences, kernels of one run only, missing profiles."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Make = Callable[..., Path]
 
 
 def profile(*kernels: tuple[Any, Any, str], steps: Any = 4, left_out: int = 0) -> dict[str, Any]:
-    """Of nanoseconds over all steps, launches and names."""
+    """A stored profile; ``kernels``: nanoseconds over all steps, launches, name."""
     return {
         "tool": "torch.profiler",
         "steps": steps,
@@ -36,13 +36,13 @@ BARE = profile((4e6, 8, "gemm"), (8e6, 40, "winograd"), (4e5, 4, "relu"))
 DOCKER = profile((5e6, 8, "gemm"), (9e6, 4, "implicit_gemm"), (4e5, 4, "relu"))
 
 
-def side(label: str, of: dict[str, Any] | None) -> Side:
+def side(label: str, stored: dict[str, Any] | None) -> Side:
     why = ("the run was asked not to profile (--profile 0)", "run it without --profile 0")
-    return Side(label, None if of is None else profile_of({"profile": of}), why)
+    return Side(label, None if stored is None else profile_of({"profile": stored}), why)
 
 
-def rows(first: Any, second: Any, width: int = 80, told: tuple[str, ...] = ()) -> list[str]:
-    found = kernel_difference_rows((side("bare", first), side("docker", second)), told, width)
+def rows(first: Any, second: Any, width: int = 80, sentences: tuple[str, ...] = ()) -> list[str]:
+    found = kernel_difference_rows((side("bare", first), side("docker", second)), sentences, width)
     return ["".join(text for text, _ in row) for row in found]
 
 
@@ -101,8 +101,8 @@ async def test_k_compares_each_with_the_baseline_and_the_arrows_take_the_next(
     session: Make,
 ) -> None:
     paths = [
-        session(f"0{at}-{name}", environment=name, meta={**finished(), **of}, alive=False)
-        for at, (name, of) in enumerate(
+        session(f"0{at}-{name}", environment=name, meta={**finished(), **more}, alive=False)
+        for at, (name, more) in enumerate(
             (("bare", {"profile": BARE}), ("docker", {"profile": DOCKER}), ("conda", {})), 1
         )
     ]

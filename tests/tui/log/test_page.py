@@ -1,4 +1,4 @@
-"""The log page: what it shows of both streams, how it is searched, and that nothing breaks it."""
+"""The log screen: streams, scrolling, search, and files that are odd or damaged."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ LINES = 300
 
 
 def _log(path: Path, **more: object) -> Path:
-    """300 lines, every tenth on standard error."""
+    """A session with 300 lines, every tenth on standard error."""
     lines = [
         ("stderr" if n % 10 == 9 else "stdout", f"line {n} of {'Epoch' if n % 50 == 0 else 'step'}")
         for n in range(LINES)
@@ -323,7 +323,7 @@ async def test_lines_of_a_stream_that_hardly_occurs_are_found_a_piece_at_a_time(
     path = _log(tmp_path / "a.gpuwatch", log=lines)
     pager = log_pager.LogPager(path, None)
     pager.stream = "stderr"
-    assert pager.lines(10**6, 10, back=True) == [] and pager.late
+    assert pager.lines(10**6, 10, back=True) == [] and pager.incomplete
     pager.close()
     async with log(path) as (app, pilot):
         await pilot.press("3")
@@ -343,10 +343,10 @@ async def test_nothing_is_drawn_while_nothing_changes(
         monkeypatch.setattr(LogScreen, "paint", lambda _: drawn.append(1))
         screen = app.screen
         assert isinstance(screen, LogScreen)
-        screen._look()
+        screen._poll()
         assert not drawn
         _append(tmp_path / "a.gpuwatch", "one more")
-        screen._look()
+        screen._poll()
         assert drawn
 
 
