@@ -38,7 +38,7 @@ async def test_a_search_written_at_once_is_a_search(session: Make) -> None:
 
 async def test_a_key_of_a_page_is_not_one_of_the_screen_below(session: Make) -> None:
     async with live(add(session(), RUN, STRANGER), (120, 40)) as (app, pilot):
-        burst(app, "p", "o", "o")
+        burst(app, "p", "o", "o", "o")
         await shows(pilot, "by CPU")
         assert isinstance(app.screen, ProcessScreen)
         burst(app, "escape", "o")
