@@ -15,7 +15,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 # Most tests wait for processes: three at once are as good on two cores.
 WORKERS ?= 3
-FAST_WORKERS ?= $(shell expr $$(nproc) + 2)
+FAST_WORKERS ?= $(shell expr $$(nproc) + 3)
 SOAK_MINUTES ?= 30
 # Tests start hundreds of Pythons: without bytecode files each compiles all modules anew.
 export PYTHONDONTWRITEBYTECODE :=
