@@ -26,10 +26,7 @@ Make = Callable[..., Path]
 
 SIZES = [
     (120, 40),
-    *(
-        pytest.param(size, marks=pytest.mark.usefixtures("every_size"))
-        for size in [(80, 24), (200, 60)]
-    ),
+    *(pytest.param(size, marks=pytest.mark.system) for size in [(80, 24), (200, 60)]),
 ]
 LOG = [("stdout", f"epoch {n} loss {1 / (n + 1):.3f}") for n in range(20)]
 LOG.append(("stderr", "UserWarning: the loader has fewer workers than cores"))

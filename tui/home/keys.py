@@ -18,7 +18,9 @@ BINDINGS: list[BindingType] = [
         tooltip="find words, or status: env: name: tag: note: study:",
     ),
     Binding("l", "log", "log", tooltip="the log of the run"),
-    Binding("p", "processes", "processes", tooltip="all processes of this machine"),
+    Binding(
+        "p", "processes", "processes", tooltip="the processes on the GPUs, on a page of their own"
+    ),
     Binding("g", "grid", "GPUs", tooltip="all GPUs as panels with histories, and back"),
     Binding("i", "numbers", "numbers", tooltip="every number of the devices, and what they are"),
     Binding("o", "sort", "sort", tooltip="sort by started, took, step time, samples/s, name"),

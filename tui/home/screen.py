@@ -101,6 +101,7 @@ class HomeScreen(HomeSessions):
                 recorder=self._recorder,
             )
             self._recorder = None
+            self._looks_at = None  # it is another one that has to be told
             self._devices.start()
         self.action_refresh()
 

@@ -106,6 +106,12 @@ def progress_row(snapshot: Snapshot, work: Work, width: int) -> Line:
     return row.add(filled, "progress").add(empty, "faint").join(tail)
 
 
+def _nothing_printed(snapshot: Snapshot) -> str:
+    if snapshot.work is not None and snapshot.work.reports:
+        return "nothing printed but step lines"
+    return "nothing printed yet" if snapshot.goes_on else "nothing was printed"
+
+
 def log_rows(snapshot: Snapshot, options: Options, width: int, height: int) -> list[Line]:
     """The last log lines and the last event, in ``height`` rows."""
     max_rows = max(1, height - 1) if options.message else 2 if height > 4 else 1
@@ -130,7 +136,7 @@ def log_rows(snapshot: Snapshot, options: Options, width: int, height: int) -> l
             row.add(" out ", "muted").add(fit(clean(entry.text), row.left), "text")
         rows.append(row)
     if not lines and space:
-        rows.append(Line(width).add("     nothing printed yet", "muted"))
+        rows.append(Line(width).add(f"     {_nothing_printed(snapshot)}", "muted"))
     while len(rows) < height - len(footer):
         rows.append(Line(width))
     return rows + footer

@@ -301,3 +301,27 @@ async def test_a_run_that_c_was_pressed_on_stays_marked_until_another_is(
         await until(pilot, lambda: isinstance(app.screen, CompareScreen))
         assert isinstance(app.screen, CompareScreen)
         assert app.screen.paths == [opened if listed == "not at all" else path, other]
+
+
+async def test_histories_and_panels_are_there_again_after_another_screen(
+    fake: Fake, session: Make
+) -> None:
+    session(meta=finished(), alive=False)
+    async with running(HomeScreen, (120, 40)) as (app, pilot):
+        home = app.screen
+        assert isinstance(home, HomeScreen)
+        await until(pilot, lambda: home.state.devices is not None)
+        before = home.state.devices
+        assert before is not None
+        await pilot.press("p")
+        await until(pilot, lambda: app.screen is not home)
+        await pilot.press("escape")
+        await until(pilot, lambda: app.screen is home)
+        await until(
+            pilot,
+            lambda: (
+                home.state.devices is not before
+                and home.state.devices is not None
+                and home.state.devices.view == before.view
+            ),
+        )
