@@ -79,10 +79,17 @@ def _driver(snapshot: Snapshot) -> str:
 def alert_rows(snapshot: Snapshot, width: int, most: int = _MOST_ALERTS) -> list[Line]:
     """The gravest alerts, one row each; the last says how many more there are."""
     alerts = snapshot.alerts
-    shown = alerts if len(alerts) <= most else alerts[: most - 1]
-    rows = [Line(width).add(" ! ", "warn").add(fit(clean(each.text), width - 4)) for each in shown]
-    if len(shown) < len(alerts):
-        rows.append(Line(width).add(f" ! {len(alerts) - len(shown)} more alerts", "warn"))
+    shown = alerts if len(alerts) <= most else alerts[: max(1, most - 1)]
+    more = f"{len(alerts) - len(shown)} more alerts"
+    beside = f"  {more} " if len(alerts) > len(shown) and len(shown) == most else ""
+    rows = [
+        Line(width).add(" ! ", "warn").add(fit(clean(each.text), width - 4 - len(beside)))
+        for each in shown
+    ]
+    if beside:
+        rows[-1].end(beside, "warn")
+    elif len(alerts) > len(shown):
+        rows.append(Line(width).add(f" ! {more}", "warn"))
     return rows
 
 

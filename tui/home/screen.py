@@ -95,27 +95,42 @@ class HomeScreen(HomeSessions):
 
     def on_screen_resume(self) -> None:
         if self._devices is None:
-            self._devices = DevicesNow(
-                Delivery(self, self.take).post,
-                refresh=self._every,
-                recorder=self._recorder,
-            )
-            self._recorder = None
-            self._looks_at = None  # it is another one that has to be told
-            self._devices.start()
+            self._record_devices()
         self.action_refresh()
 
-    def on_screen_suspend(self) -> None:
-        if self.app.screen.is_modal or isinstance(self.app.screen, NumbersScreen):
-            return  # what stands over this screen is of now
-        # The recorder takes a moment to end; the next screen need not wait for it.
+    def _record_devices(self) -> None:
+        self._devices = DevicesNow(
+            Delivery(self, self.take).post,
+            refresh=self._every,
+            recorder=self._recorder,
+        )
+        self._recorder = None
+        self._looks_at = None  # it is another one that has to be told
+        self._devices.start()
+
+    def _record_again(self) -> None:
+        """In place of a recorder of the devices that died."""
+        self._end_devices()
+        self.say("the recorder of the devices died: another one was started")
+        self._record_devices()
+
+    def _end_devices(self) -> None:
+        # The recorder takes a moment to end; what comes next need not wait for it.
         devices, self._devices = self._devices, None
         if devices is not None:
             threading.Thread(target=devices.close, name="devices-end").start()
 
+    def on_screen_suspend(self) -> None:
+        if self.app.screen.is_modal or isinstance(self.app.screen, NumbersScreen):
+            return  # what stands over this screen is of now
+        self._end_devices()
+
     def take(self, news: News) -> None:
         """Show what is known of the devices."""
         if isinstance(news, Snapshot):
+            if not news.status.live and self._devices is not None:
+                self._record_again()
+                return
             if self.state.devices is None or not _begins(news):
                 self.state = replace(self.state, devices=news, devices_trouble=None)
         elif isinstance(news, Unreadable) and self.state.devices is None:

@@ -28,8 +28,8 @@ MOVING: list[BindingType] = [
 DETAILS_TEXT = "details: the command line, parent, directory, threads, variables of the process"
 SIGNAL_TEXT = "send a signal, after asking: terminate, interrupt or kill"
 """What the keys for it do."""
-_LONGEST_COMMAND, _MOST_NAMED = 600, 10
-"""Characters and processes that a question names."""
+_LONGEST_COMMAND, _ONE_ROW, _MOST_NAMED = 600, 62, 12
+"""Characters of a question about one process, and of each of several; most of those."""
 
 
 class ProcessActs(CanvasScreen):
@@ -76,7 +76,9 @@ class ProcessActs(CanvasScreen):
         """Send a signal to processes that run here, after asking which, with the user and the
         whole command line of each."""
         names = [f"{each.pid}@{each.start}" for each in processes if each.start is not None]
-        if names and not self.refused():
+        if len(names) > _MOST_NAMED:
+            self.say(f"at most {_MOST_NAMED} processes at once: a question names each of them")
+        elif names and not self.refused():
             self.run_worker(self._ask_signal(names), exclusive=True, group="ask")
 
     async def _ask_signal(self, names: Sequence[str]) -> None:
@@ -84,12 +86,9 @@ class ProcessActs(CanvasScreen):
         if not outcome.good:
             self.say(outcome.complaint)
         elif self.may_ask:
-            lines = outcome.out.splitlines()
-            longest = _LONGEST_COMMAND // len(lines)
-            shown = [clean(line, longest) for line in lines[:_MOST_NAMED]]
-            if len(lines) > _MOST_NAMED:
-                shown.append(f"and {len(lines) - _MOST_NAMED} more")
-            question = signal_question("\n".join(shown))
+            longest = _LONGEST_COMMAND if len(names) == 1 else _ONE_ROW
+            lines = (shortened(clean(line), longest) for line in outcome.out.splitlines())
+            question = signal_question("\n".join(lines))
             self.ask(question, *(partial(self._begin_signal, names, each) for each in SIGNALS))
 
     def _begin_signal(self, names: Sequence[str], signal: str) -> None:
@@ -100,3 +99,11 @@ class ProcessActs(CanvasScreen):
         sent = f"sent SIG{signal} to {len(names)} processes" if len(names) > 1 else outcome.word
         self.say(sent if outcome.good else outcome.complaint)
         return outcome.good
+
+
+def shortened(text: str, longest: int) -> str:
+    """``text`` without its middle where it is longer: both ends tell processes apart."""
+    if len(text) <= longest:
+        return text
+    end = longest // 3
+    return f"{text[: longest - end - 3]} … {text[-end:]}"

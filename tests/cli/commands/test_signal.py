@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from gpuwatch.cli.commands.signal import _runs_gpuwatch
 from gpuwatch.cli.dispatch import dispatch
 from gpuwatch.core.errors import UsageError
 from gpuwatch.core.processes import boot_id, start_time
@@ -113,6 +114,36 @@ def test_several_are_named_and_signalled_together_or_none_at_all(
     finally:
         other.kill()
         other.wait()
+
+
+def test_of_several_one_that_ends_meanwhile_keeps_no_other_from_its_signal(
+    cli: Cli, sleeper: subprocess.Popen[bytes]
+) -> None:
+    ended = subprocess.Popen(["sleep", "301"])
+    question = Question(cli, name(ended), name(sleeper))
+    ended.kill()
+    ended.wait()
+    assert question.answer("y") == 2
+    assert (
+        f"process {ended.pid} ended meanwhile" in question.text and "nothing" not in question.text
+    )
+    assert sleeper.wait(10) == -signal.SIGTERM
+
+
+@pytest.mark.parametrize(
+    ("words", "is_gpuwatch"),
+    [
+        (("/usr/bin/gpuwatch", "run"), True),
+        (("python3", "-m", "gpuwatch", "--record"), True),
+        (("python3", "/x/gpuwatch/__main__.py", "--record"), True),
+        (("python3", "/x/runners/shim.py"), True),
+        (("python3", "train.py", "--project", "gpuwatch"), False),
+        (("python3", "train.py", "gpuwatch"), False),
+        (("python3", "/x/other/__main__.py"), False),
+    ],
+)
+def test_gpuwatch_is_told_by_its_program(words: tuple[str, ...], is_gpuwatch: bool) -> None:
+    assert _runs_gpuwatch(words) is is_gpuwatch
 
 
 def reused(pid: int) -> subprocess.Popen[bytes]:

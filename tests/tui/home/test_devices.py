@@ -83,6 +83,8 @@ def test_the_head_counts_gpus_and_running_runs_and_alerts_have_rows(session: Mak
     assert head.rstrip().endswith("▶ 2 running")
     many = replace(snapshot, alerts=tuple(Alert("x", "gpu0", f"alert {n}") for n in range(5)))
     assert texts(alert_rows(many, 80, 3)) == [" ! alert 0", " ! alert 1", " ! 3 more alerts"]
+    (only,) = texts(alert_rows(many, 80, 1))
+    assert only.startswith(" ! alert 0 ") and only.rstrip().endswith("4 more alerts")
 
 
 def test_the_head_has_load_swap_and_driver_where_they_fit(session: Make) -> None:

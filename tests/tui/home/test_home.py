@@ -9,12 +9,13 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from gpuwatch.session.reading.reader import SessionReader
-from gpuwatch.session.reading.status import process_id
+from gpuwatch.session.reading.status import State, process_id
 from gpuwatch.tui.compare.screen import CompareScreen
 from gpuwatch.tui.home.screen import HomeScreen
 from gpuwatch.tui.live.screen import LiveScreen
@@ -325,3 +326,16 @@ async def test_histories_and_panels_are_there_again_after_another_screen(
                 and home.state.devices.view == before.view
             ),
         )
+
+
+async def test_a_recorder_of_the_devices_that_died_is_replaced_and_it_is_said(fake: Fake) -> None:
+    async with running(HomeScreen, (120, 40)) as (app, pilot):
+        home = app.screen
+        assert isinstance(home, HomeScreen)
+        await until(pilot, lambda: home.state.devices is not None)
+        shown, first = home.state.devices, home._devices
+        assert shown is not None
+        home.take(replace(shown, status=replace(shown.status, state=State.LOST, live=False)))
+        assert home._devices not in (None, first) and home.state.devices is shown
+        await shows(pilot, "the recorder of the devices died: another one was started")
+        await until(pilot, lambda: home.state.devices is not shown)

@@ -24,6 +24,7 @@ from gpuwatch.tui.feed.collector import Collector
 from gpuwatch.tui.feed.live_processes import LiveProcesses
 from gpuwatch.tui.feed.processes import ProcessNow, processes_of
 from gpuwatch.tui.feed.view import View
+from gpuwatch.tui.processes.acting import shortened
 from gpuwatch.tui.processes.details import DetailsScreen, details
 from gpuwatch.tui.processes.page import MachineProcessScreen, ProcessScreen
 from gpuwatch.tui.processes.tree import family
@@ -365,3 +366,10 @@ async def test_no_tree_is_offered_of_a_run_that_is_over(
         await pilot.press("p")
         await shows(pilot, f" {sleeper.pid} ")
         assert "T tree" not in screen_text(app)
+
+
+def test_both_ends_of_a_long_description_are_kept() -> None:
+    text = "process 4711 of alice: python3 /home/alice/llm/pretrain.py --config a.yaml --job 7"
+    assert shortened(text, 200) == text
+    cut = shortened(text, 60)
+    assert len(cut) == 60 and cut.startswith("process 4711 of alice") and cut.endswith("--job 7")

@@ -14,7 +14,7 @@ import os
 import re
 import signal
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from gpuwatch.cli.say import say
@@ -74,9 +74,16 @@ def run(arguments: argparse.Namespace, command: tuple[str, ...]) -> int:
         if not arguments.yes and not _confirmed(question):
             say("no signal was sent")
             return ExitCode.DONE
+        failures = []
         for target, text in zip(targets, texts, strict=True):
-            _send(target, signal.Signals[f"SIG{arguments.signal}"])
-            say(f"sent SIG{arguments.signal} to {text}")
+            try:
+                _send(target, signal.Signals[f"SIG{arguments.signal}"])
+            except GpuwatchError as error:
+                failures.append(error)
+            else:
+                say(f"sent SIG{arguments.signal} to {text}")
+        if failures:
+            raise failures[0]
     return ExitCode.DONE
 
 
@@ -172,9 +179,7 @@ def _check(target: Target) -> None:
 
 def _is_gpuwatch(target: Target) -> bool:
     """Whether it is a recorder, a screen, or the shim that holds a run."""
-    words = target.command[:4]
-    named = any(Path(word).name == "gpuwatch" for word in words)
-    if named or any(word.endswith("runners/shim.py") for word in words):
+    if _runs_gpuwatch(target.command):
         return True
     home = paths.runs_home()
     for folder in home.iterdir() if home.is_dir() else ():
@@ -182,6 +187,16 @@ def _is_gpuwatch(target: Target) -> bool:
         if recorder is not None and recorder.pid == target.pid and recorder.alive():
             return True
     return False
+
+
+def _runs_gpuwatch(words: Sequence[str]) -> bool:
+    """``gpuwatch``, ``python [-m] gpuwatch``, ``python .../gpuwatch/__main__.py``, or the shim."""
+    script = [word for word in words[1:] if not word.startswith("-")][:1]
+    return any(
+        path.name == "gpuwatch"
+        or path.parts[-2:] in (("gpuwatch", "__main__.py"), ("runners", "shim.py"))
+        for path in map(Path, [*words[:1], *script])
+    )
 
 
 def _confirmed(question: str) -> bool:
@@ -199,6 +214,6 @@ def _send(target: Target, number: signal.Signals) -> None:
     try:
         signal.pidfd_send_signal(target.descriptor, number)
     except ProcessLookupError:
-        raise UsageError(f"process {target.pid} ended meanwhile", "nothing was signalled") from None
+        raise UsageError(f"process {target.pid} ended meanwhile", "it needs no signal") from None
     except OSError as error:
         raise GpuwatchError(f"cannot signal process {target.pid}: {error.strerror}") from error
