@@ -24,7 +24,7 @@ from gpuwatch.core.live_process import (
     may_read_environment,
 )
 from gpuwatch.core.processes import start_time
-from gpuwatch.core.text import clean
+from gpuwatch.core.text import clean, shell
 from gpuwatch.core.units import NS, UNKNOWN, binary, clock_time, percent
 from gpuwatch.tui.feed.processes import ProcessNow
 from gpuwatch.tui.processes.rows import said_of
@@ -150,7 +150,15 @@ def _variables(process: ProcessNow, *, asked: bool) -> list[Told]:
         return []
     found = environment(process.pid, process.start)
     if found is None:
-        return [("variables", _NOT_OURS)]
-    lines = sorted(clean(each, len(each)) for each in found)
+        ended = start_time(process.pid) != process.start
+        return [("variables", _NOT_HERE if ended else _NOT_OURS)]
+    lines = sorted(map(_variable, found))
     names = ["variables", *[""] * len(lines)]
     return list(zip(names, lines or ["none"], strict=False))
+
+
+def _variable(text: str) -> str:
+    """``NAME=value``; a value with other than printable characters is quoted as in a shell."""
+    name, _, value = text.partition("=")
+    line = f"{name}={value if value.isprintable() else shell(value)}"
+    return clean(line, len(line))

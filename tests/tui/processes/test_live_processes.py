@@ -25,7 +25,7 @@ from gpuwatch.tui.feed.live_processes import LiveProcesses
 from gpuwatch.tui.feed.processes import ProcessNow, processes_of
 from gpuwatch.tui.feed.view import View
 from gpuwatch.tui.processes.acting import shortened
-from gpuwatch.tui.processes.details import DetailsScreen, details
+from gpuwatch.tui.processes.details import DetailsScreen, _variable, details
 from gpuwatch.tui.processes.page import MachineProcessScreen, ProcessScreen
 from gpuwatch.tui.processes.tree import family
 from gpuwatch.tui.widgets.dialog import Dialog
@@ -373,3 +373,9 @@ def test_both_ends_of_a_long_description_are_kept() -> None:
     assert shortened(text, 200) == text
     cut = shortened(text, 60)
     assert len(cut) == 60 and cut.startswith("process 4711 of alice") and cut.endswith("--job 7")
+
+
+def test_variables_are_quoted_where_they_cannot_be_shown() -> None:
+    assert _variable("PATH=/bin:/usr/bin") == "PATH=/bin:/usr/bin"
+    assert _variable("ESC=\x1b[31mred") == r"ESC=$'\x1b[31mred'"
+    assert _variable("LINES=a\nb") == r"LINES=$'a\x0ab'"
