@@ -8,32 +8,14 @@
         return SUCCESS;                      \
     }
 
-CONSTANT(nvmlDeviceGetCurrPcieLinkGeneration, 5)
-CONSTANT(nvmlDeviceGetCurrPcieLinkWidth, 16)
 CONSTANT(nvmlDeviceGetMaxPcieLinkGeneration, 5)
 CONSTANT(nvmlDeviceGetMaxPcieLinkWidth, 16)
-
-int nvmlDeviceGetFanSpeed(Device *d, unsigned *out) {
-    ENTER_GPU(d);
-    (void)out;
-    return NOT_SUPPORTED;
-}
 
 int nvmlDeviceGetTemperatureThreshold(Device *d, unsigned type, unsigned *out) {
     ENTER_GPU(d);
     *out = 87 + type;
     return SUCCESS;
 }
-
-static int codec(Device *d, unsigned *share, unsigned *period) {
-    ENTER_GPU(d);
-    *share = 0;
-    *period = 167000;
-    return SUCCESS;
-}
-
-int nvmlDeviceGetEncoderUtilization(Device *d, unsigned *share, unsigned *period) { return codec(d, share, period); }
-int nvmlDeviceGetDecoderUtilization(Device *d, unsigned *share, unsigned *period) { return codec(d, share, period); }
 
 /* The library's own newer versions, under the names that nvtop demands first. */
 int nvmlDeviceGetCount_v2(unsigned *out);
