@@ -100,7 +100,6 @@ def write(path: Path, script: Script) -> Path:
     path.parent.mkdir(parents=True, exist_ok=True)
     devices, channels = _devices(script)
     described = [(c, CATALOGUE[c.metric].unit, CATALOGUE[c.metric].kind.value) for c in channels]
-    out = store.SessionStore.create(path, described)
     used = ("gpu0", "gpu1", "cpu", "workload")
     rows = [
         statements.device_row(
@@ -116,8 +115,7 @@ def write(path: Path, script: Script) -> Path:
         t = int(n / max(1, len(script.log)) * script.seconds * NS)
         rows.append(("INSERT INTO log VALUES (?, ?, ?, ?)", (n, t, stream, text)))
     rows += [statements.event(int(t * NS), kind, text) for t, kind, text in script.events]
-    out.write(rows)
-    out.close()
+    store.SessionStore.create(path, described, rows).close()
     return path
 
 

@@ -141,7 +141,8 @@ class Blocks(torch.nn.Linear):
             Blocks.calls += 1
             if Blocks.calls > 2:
                 print("in the profile", flush=True)
-                time.sleep(300)
+                for _ in range(3000):  # one long sleep would outlast a signal just before it
+                    time.sleep(0.1)
         return super().forward(x)
 
 def objective(model, inputs, target):

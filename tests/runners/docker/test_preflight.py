@@ -91,7 +91,8 @@ def test_a_tmp_that_cannot_be_written_is_told(lab: Lab, tmp_path: Path) -> None:
     scratch = str(tmp_path / "scratch")
     found = problems(lab.image, mounts=(Mount(scratch, "/tmp"),), folder=Path("/opt"))
     assert codes(found) == ["mount-hides-tmp"] and f"mount={scratch}:/tmp:rw" in str(found[0].hint)
-    assert codes(problems(lab.image, folder=Path("/tmp"))) == ["mount-hides-tmp"]
+    # What else is in this machine's /tmp may be unreadable in the container.
+    assert "mount-hides-tmp" in codes(problems(lab.image, folder=Path("/tmp")))
     writable = (Mount(scratch, "/tmp", writable=True),)
     assert problems(lab.image, mounts=writable, folder=Path("/opt")) == []
 
