@@ -52,6 +52,11 @@ def verdicts(
     times = log_times(rng, studies, 2 * blocks, noise)
     found = []
     for seed, row in enumerate(times):
-        ran = row[places(blocks, seed)]
-        found += paired([list(ran[:, 1] - ran[:, 0] + np.log1p(effect))], MARGIN)
+        where = places(blocks, seed)
+        ran = row[where]
+        found += paired(
+            [list(ran[:, 1] - ran[:, 0] + np.log1p(effect))],
+            MARGIN,
+            places=[list((where[:, 1] - where[:, 0]).astype(float))],
+        )
     return tuple(found)

@@ -20,7 +20,13 @@ pytestmark = [
 def test_what_another_user_swaps_meanwhile_harms_nothing(
     every: bool, record_property: Callable[[str, str], None]
 ) -> None:
-    tally = swaps.run(100, "1", every=every)
+    tally = swaps.Tally()
+    for seed in "12345":  # whether a reading falls between two swaps is up to the machine
+        found = swaps.run(100, seed, every=every)
+        tally.words.update(found.words)
+        tally.harmed.update(found.harmed)
+        if len(tally.words) > 1:
+            break
     record_property(TOLD, tally.text())
     assert not tally.harmed
     assert tally.words.keys() == {"read", "refused"}, "both happen, and nothing else"

@@ -276,7 +276,6 @@ def _contrast(cells: Sequence[Cell], other: int, hostile: str) -> Contrast:
             paired=True,
             noise=statistics.stdev(logs) / math.sqrt(2),
             p_zero=0.3 if other == 1 else 1e-6,
-            p_rank=0.375 if other == 1 else 0.015625,
             comparisons=2,
             estimate=change.estimate,
         ),

@@ -9,7 +9,7 @@ from rich.cells import cell_len
 from gpuwatch.analysis.comparison.cells import STEP_TIME, WHOLE_RUN
 from gpuwatch.analysis.comparison.wording import after_word, heading, of_cell
 from gpuwatch.analysis.results import Contrast, Kind, Question, StudyResult, Sweep
-from gpuwatch.analysis.study.interval_plot import plot
+from gpuwatch.analysis.study.interval_plot import plot, rows_of
 from gpuwatch.analysis.study.letters import LegendEntry
 from gpuwatch.analysis.study.not_run import not_run, to_come
 from gpuwatch.analysis.study.sweep_table import sweep_table
@@ -87,9 +87,12 @@ def _question(question: Question, width: int) -> list[Line]:
 
 def _plot(question: Question, width: int) -> Iterator[Line]:
     """The intervals on one axis, with the slower and the faster side named."""
-    verdicts = [contrast.verdict for contrast in question.contrasts]
-    names = [question.cells[contrast.other].label for contrast in question.contrasts]
-    chart = plot(list(zip(names, verdicts, strict=True)), width - 4)
+    named = [
+        row
+        for contrast in question.contrasts
+        for row in rows_of(question.cells[contrast.other].label, contrast.verdict)
+    ]
+    chart = plot(named, width - 4)
     if chart is None:
         return
     start = 3 + chart.label + 2
@@ -97,7 +100,7 @@ def _plot(question: Question, width: int) -> Iterator[Line]:
     if chart.zero > len(_FASTER):
         sides.to(start + chart.zero - len(_FASTER)).add(_FASTER, "muted")
     yield sides.to(start + chart.zero + 1).add(_SLOWER, "muted")
-    for drawn, verdict in zip(chart.drawn, verdicts, strict=True):
+    for drawn, (_, verdict) in zip(chart.drawn, named, strict=True):
         role = MARKS[verdict.kind][1]
         row = Line(width).add(f"   {pad(drawn.name, chart.label)}  ", "strong")
         for cell in drawn.axis:

@@ -71,10 +71,7 @@ class Verdict:
     noise: float | None
     """Relative standard deviation of one run, without what the runs of a block share."""
     p_zero: float | None = None
-    """p value of no difference, by the t test; not adjusted."""
-    p_rank: float | None = None
-    """The same by Wilcoxon's signed-rank (paired) or the Mann-Whitney test (unpaired); ``None``
-    where so few runs cannot reach the level."""
+    """p value of no difference; not adjusted."""
     comparisons: int = 1
     """Number of comparisons that share Holm's procedure."""
     more_blocks: int | None = None
@@ -85,6 +82,32 @@ class Verdict:
     """The relative change itself, from one pair on, even without an interval."""
     lacking: bool = False
     """Too many runs gave no value: the comparison was not tested."""
+    typical: Kind | None = None
+    """The verdict on the typical step alone, whose figures are those above; ``None`` where only one
+    value is judged."""
+    total: Verdict | None = None
+    """The verdict on the time per step over all steps of the steady part alone, with its figures:
+    what users pay, slow steps included."""
+
+    @property
+    def by_total(self) -> bool:
+        """Whether the time of all steps decides it, and the typical step does not say the same."""
+        return (
+            self.total is not None
+            and self.kind is self.total.kind
+            and self.decided
+            and (self.kind is not self.typical)
+        )
+
+    @property
+    def decided(self) -> bool:
+        """Whether it is SLOWER or FASTER."""
+        return self.kind in (Kind.SLOWER, Kind.FASTER)
+
+    @property
+    def leading(self) -> Verdict:
+        """The verdict whose figures say what it says: its own, or those of all steps."""
+        return self.total if self.total is not None and self.by_total else self
 
 
 @dataclass(frozen=True)
@@ -97,6 +120,9 @@ class Run:
     value: float | None
     """The primary metric in seconds; ``None``: unknown, for ``reason``."""
     reason: str | None = None
+    total: float | None = None
+    """Of a step time: seconds per step of the whole steady part; see
+    :attr:`gpuwatch.analysis.samples.steady_state.Steady.total`."""
     outlier: bool = False
     """More than ten scaled median absolute deviations from the cell's median; still used."""
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from gpuwatch.analysis.comparison.wording import change_text, signed
-from gpuwatch.analysis.results import Verdict
 from gpuwatch.analysis.statistics.intervals import Interval
 from gpuwatch.core import units
 
@@ -18,13 +17,6 @@ def estimate(change: float, interval: Interval | None = None) -> str:
 def ends(interval: Interval) -> str:
     """``+2.7 to +3.5``, in per cent, with the digits of ``estimate``."""
     return change_text(interval).partition(" (")[2].removesuffix(")")
-
-
-def tests(verdict: Verdict) -> tuple[str, str]:
-    """Names of the t test and of the rank test behind ``p_zero`` and ``p_rank``."""
-    if verdict.paired:
-        return "paired t-test", "Wilcoxon signed-rank test"
-    return "Welch's t-test", "Mann-Whitney U test"
 
 
 def p_value(p: float | None) -> str:

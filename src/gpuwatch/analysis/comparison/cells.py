@@ -190,7 +190,8 @@ def is_time(seconds: float) -> bool:
 def _run(placed: Placed, metric: str) -> Run:
     read = placed.read
     value, reason = _value(read, metric)
-    return Run(read.summary, placed.block, read.steady, value, reason)
+    total = read.steady.total if metric == STEP_TIME and value is not None else None
+    return Run(read.summary, placed.block, read.steady, value, reason, total)
 
 
 def _value(read: Read, metric: str) -> tuple[float | None, str | None]:

@@ -1,23 +1,31 @@
-"""Verdicts on the step times of runs: one environment against another.
+"""Verdicts on the times of runs: one environment against another.
 
-All tests use natural logarithms, so that swapping the two sides mirrors the result. Student's t
-gives estimate and intervals, two one-sided tests (Schuirmann 1987, J. Pharmacokinetics and
-Biopharmaceutics 15) equivalence, Holm's procedure the levels where a question has several
-comparisons, and a rank test must agree if so few values can reach its level at all.
-docs/statistics.md explains what each verdict means.
+All tests use natural logarithms, so that swapping the two sides mirrors the result. The trimmed
+mean over the blocks gives estimate and intervals, two one-sided tests (Schuirmann 1987, J.
+Pharmacokinetics and Biopharmaceutics 15) equivalence, Holm's procedure the levels where a question
+has several values or comparisons. docs/statistics.md explains what each verdict means.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 
-from gpuwatch.analysis.comparison.decision import Comparison, findings, kind_of, reasons_of
+from gpuwatch.analysis.comparison.decision import (
+    Levels,
+    Sample,
+    findings,
+    joint,
+    kind_of,
+    reasons_of,
+)
 from gpuwatch.analysis.results import Kind, Verdict
 from gpuwatch.analysis.statistics.intervals import (
     ALPHA,
+    FEWEST,
     LEAST,
     Mean,
     difference,
@@ -29,8 +37,7 @@ from gpuwatch.analysis.statistics.intervals import (
     relative,
     welch,
 )
-from gpuwatch.analysis.statistics.power import FEWEST, blocks_to_decide
-from gpuwatch.analysis.statistics.rank_tests import mann_whitney, signed_rank
+from gpuwatch.analysis.statistics.power import blocks_to_decide
 
 __all__ = ["FEWEST", "difference", "interval", "invalid", "outliers", "paired", "unpaired"]
 
@@ -41,30 +48,56 @@ SCALE = 1.4826
 _RESOLUTION = 1e-6
 """Relative difference that a clock cannot resolve."""
 
+Values = Sequence[float]
 
-def paired(log_ratios: Sequence[Sequence[float]], margin: float) -> tuple[Verdict, ...]:
+
+def paired(
+    log_ratios: Sequence[Values],
+    margin: float,
+    *,
+    totals: Sequence[Values] = (),
+    places: Sequence[Values] = (),
+) -> tuple[Verdict, ...]:
     """Verdicts on environments that ran in the same blocks; all share Holm's procedure.
 
     Args:
-        log_ratios: for each comparison, the natural logarithms of other over baseline by block.
+        log_ratios: for each comparison, the natural logarithms of other over baseline by block, of
+            the typical step.
         margin: relative change that matters (0.01 is 1 %).
+        totals: the same of the time per step over all steps; empty: only one value is judged.
+        places: for each comparison, by how many places the other ran after the baseline in each
+            block; empty: not known.
 
     Raises:
         ValueError: a value is not finite, or the margin is not above 0.
     """
-    return _verdicts([_paired(finite(values)) for values in log_ratios], margin)
+    where = places or [[0.0] * len(values) for values in log_ratios]
+    first = [_paired(*each) for each in zip(log_ratios, where, strict=True)]
+    if not totals:
+        return _verdicts([(each,) for each in first], margin)
+    second = [_paired(*each) for each in zip(totals, where, strict=True)]
+    return _verdicts(list(zip(first, second, strict=True)), margin)
 
 
 def unpaired(
-    baseline: Sequence[float], others: Sequence[Sequence[float]], margin: float
+    baseline: Values,
+    others: Sequence[Values],
+    margin: float,
+    *,
+    totals: tuple[Values, Sequence[Values]] | None = None,
 ) -> tuple[Verdict, ...]:
     """Verdicts on runs without shared blocks, from the natural logarithms of their values.
+
+    ``totals``: those of the time per step over all steps, of the baseline and of the others.
 
     Raises:
         ValueError: a value is not finite, or the margin is not above 0.
     """
-    first = finite(baseline)
-    return _verdicts([_unpaired(first, finite(values)) for values in others], margin)
+    first = [_unpaired(baseline, values) for values in others]
+    if totals is None:
+        return _verdicts([(each,) for each in first], margin)
+    second = [_unpaired(totals[0], values) for values in totals[1]]
+    return _verdicts(list(zip(first, second, strict=True)), margin)
 
 
 def invalid(reasons: Sequence[str], margin: float, paired: bool, pairs: int) -> Verdict:
@@ -90,108 +123,140 @@ def outliers(values: Sequence[float]) -> tuple[bool, ...]:
     return tuple(bool(each) for each in distance > OUTLIER * scale)
 
 
-def _paired(values: np.ndarray) -> Comparison:
-    mean = mean_of(values)
-    return Comparison(
-        log_ratio=float(np.mean(values)) if values.size else None,
+def _paired(values: Values, places: Values) -> Sample:
+    array = finite(values)
+    mean = mean_of(array, finite(places))
+    return Sample(
+        log_ratio=None if not array.size else mean.value if mean else float(array[0]),
         mean=mean,
-        noise=None if mean is None else mean.error * math.sqrt(values.size / 2),
-        pairs=values.size,
+        noise=None if mean is None else mean.error / mean.wider * math.sqrt(array.size / 2),
+        pairs=array.size,
         paired=True,
-        ranks=lambda shift: signed_rank(values - shift),
-        smallest=lambda shift: 0.5 ** int(np.count_nonzero(values - shift)),
     )
 
 
-def _unpaired(baseline: np.ndarray, other: np.ndarray) -> Comparison:
+def _unpaired(first: Values, second: Values) -> Sample:
+    baseline, other = finite(first), finite(second)
+    mean = welch(baseline, other)
     known = min(baseline.size, other.size)
     noise = None
-    if known >= 2:
-        squares = [float(np.var(each, ddof=1)) * (each.size - 1) for each in (baseline, other)]
-        noise = math.sqrt(sum(squares) / (baseline.size + other.size - 2))
-    return Comparison(
+    if mean is not None:
+        noise = mean.error / math.sqrt(1 / baseline.size + 1 / other.size)
+    return Sample(
         log_ratio=float(np.mean(other) - np.mean(baseline)) if known else None,
-        mean=welch(baseline, other),
+        mean=mean,
         noise=noise,
         pairs=known,
         paired=False,
-        ranks=lambda shift: mann_whitney(other - shift, baseline),
-        smallest=lambda _: 1 / math.comb(baseline.size + other.size, other.size),
     )
 
 
-def _verdicts(comparisons: Sequence[Comparison], margin: float) -> tuple[Verdict, ...]:
+def _verdicts(comparisons: Sequence[tuple[Sample, ...]], margin: float) -> tuple[Verdict, ...]:
+    """The verdict of each comparison, which has one or two values."""
     if not margin > 0 or not math.isfinite(margin):
         raise ValueError("the margin must be above 0")
     edge = math.log1p(margin)
-    judged = [each for each in comparisons if not each.too_few and not each.identical]
-    means = [each.mean for each in judged if each.mean is not None]
-    levels = iter(holm_levels([mean.p_zero() for mean in means]))
-    beyond = iter(holm_adjusted([mean.p_beyond(edge) for mean in means]))
-    within = iter(holm_adjusted([mean.p_within(edge) for mean in means]))
-    return tuple(
-        _undecidable(each, margin)
-        if each.mean is None or each.too_few or each.identical
-        else _verdict(each, each.mean, margin, next(levels), next(beyond), next(within), len(means))
-        for each in comparisons
-    )
+    judged = [(each, means) for each in comparisons if (means := _means(each)) is not None]
+    all_means = [mean for _, means in judged for mean in means]
+    zero = iter(holm_levels([mean.p_zero() for mean in all_means]))
+    beyond = iter(holm_adjusted([mean.p_beyond(edge) for mean in all_means]))
+    together = [max(mean.p_within(edge) for mean in means) for _, means in judged]
+    within = iter(holm_levels(together))
+    found = []
+    for each in comparisons:
+        means = _means(each)
+        if means is None:
+            alone = [_undecidable(value, margin) for value in each]
+            total = alone[1] if len(alone) > 1 else None
+            typical = None if total is None else alone[0].kind
+            found.append(replace(alone[0], total=total, typical=typical))
+            continue
+        level = next(within)
+        levels = [Levels(next(zero), next(beyond), level) for _ in means]
+        values = list(zip(each, means, levels, strict=True))
+        found.append(_verdict(values, margin, len(judged)))
+    return tuple(found)
 
 
-def _undecidable(comparison: Comparison, margin: float) -> Verdict:
+def _means(values: Sequence[Sample]) -> list[Mean] | None:
+    """The means of a comparison that can be tested."""
+    means = [each.mean for each in values if not each.too_few and not each.identical]
+    known = [mean for mean in means if mean is not None]
+    return known if len(known) == len(values) else None
+
+
+def _undecidable(sample: Sample, margin: float) -> Verdict:
     """The verdict without a test: too few values, or all of them equal."""
-    of = "pairs" if comparison.paired else "runs of each"
-    if comparison.too_few:
+    of = "pairs" if sample.paired else "runs of each"
+    if sample.too_few:
         kind = Kind.DESCRIBED
-        change = comparison.mean if comparison.pairs >= LEAST else None
-        reason = f"a verdict needs {FEWEST} {of}; there are {comparison.pairs}"
+        change = sample.mean if sample.pairs >= LEAST else None
+        reason = f"a verdict needs {FEWEST} {of}; there are {sample.pairs}"
     else:
         # An interval of no width would claim a certainty that a clock cannot give.
         kind, change = Kind.CANT_TELL, None
-        same = "pairs have exactly the same ratio" if comparison.paired else f"{of} are equal"
-        reason = f"all {comparison.pairs} {same}, as timings never are: "
+        same = "pairs have exactly the same ratio" if sample.paired else f"{of} are equal"
+        reason = f"the {sample.pairs} {same}, as timings never are: "
         reason += "the clock is too coarse for these steps, or files are copies"
     return Verdict(
         kind,
         None if change is None else change.change(1 - ALPHA),
         None,
         margin,
-        comparison.pairs,
-        comparison.paired,
-        comparison.noise,
-        estimate=None if comparison.log_ratio is None else relative(comparison.log_ratio),
+        sample.pairs,
+        sample.paired,
+        sample.noise,
+        estimate=None if sample.log_ratio is None else relative(sample.log_ratio),
         reasons=(reason,),
     )
 
 
 def _verdict(
-    comparison: Comparison,
-    mean: Mean,
-    margin: float,
-    level: float,
-    beyond: float,
-    within: float,
-    comparisons: int,
+    values: Sequence[tuple[Sample, Mean, Levels]], margin: float, comparisons: int
 ) -> Verdict:
-    """The verdict of one comparison; the arguments are those of :func:`findings`."""
-    results = findings(comparison, mean, margin, level, beyond, within)
-    kind = kind_of(results)
-    change = mean.change(1 - level)
+    """The verdict of one comparison from its values, the typical step first."""
+    alone = [_of_value(*each, margin, comparisons, len(values)) for each in values]
+    kind = joint([each.kind for each in alone])
+    first = alone[0]
+    if len(alone) == 1:
+        return first
+    open_ = [each for each in alone if each.kind is Kind.CANT_TELL]
     reasons: tuple[str, ...] = ()
     more = None
     if kind is Kind.CANT_TELL:
-        more = blocks_to_decide(change.estimate, results.noise, margin, comparisons)
-        more = None if more is None else max(more, comparison.pairs + 1)
-        reasons = tuple(reasons_of(results, comparison, margin, comparisons, more))
+        needed = [each.more_blocks for each in open_]
+        more = None if None in needed else max(each for each in needed if each is not None)
+        reasons = open_[0].reasons
+        if open_[0] is not first:
+            reasons = (f"throughput: {reasons[0]}", *reasons[1:])
+    return replace(
+        first, kind=kind, total=alone[1], typical=first.kind, reasons=reasons, more_blocks=more
+    )
+
+
+def _of_value(
+    sample: Sample, mean: Mean, levels: Levels, margin: float, comparisons: int, values: int
+) -> Verdict:
+    """The verdict on one value alone."""
+    found = findings(sample, mean, margin, levels)
+    kind = kind_of(found)
+    change = mean.change(1 - levels.zero)
+    noise = sample.noise or 0.0
+    reasons: tuple[str, ...] = ()
+    more = None
+    if kind is Kind.CANT_TELL:
+        more = blocks_to_decide(change.estimate, noise, margin, comparisons, values)
+        more = None if more is None else max(more, sample.pairs + 1)
+        reasons = tuple(reasons_of(found, noise, margin, comparisons, more))
     return Verdict(
         kind,
         change,
-        mean.change(1 - 2 * level),
+        mean.change(1 - 2 * levels.within),
         margin,
-        comparison.pairs,
-        comparison.paired,
-        results.noise,
+        sample.pairs,
+        sample.paired,
+        noise,
         p_zero=mean.p_zero(),
-        p_rank=results.p_rank,
         comparisons=comparisons,
         more_blocks=more,
         estimate=change.estimate,

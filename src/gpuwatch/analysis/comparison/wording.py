@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 
 from gpuwatch.analysis.comparison.cells import WHOLE_RUN
 from gpuwatch.analysis.results import Cell, Contrast, Evidence, Kind, Verdict
-from gpuwatch.analysis.statistics.intervals import Interval, lower_end
-from gpuwatch.analysis.statistics.power import FEWEST
+from gpuwatch.analysis.statistics.intervals import FEWEST, Interval, lower_end
 from gpuwatch.core import units
 from gpuwatch.core.lazy_dataclass import dataclass
 
@@ -41,6 +41,7 @@ def sentence(
     *,
     metric: str,
     evidence: Sequence[Evidence] = (),
+    slow: str | None = None,
     blocks_lost: int = 0,
     blocks_to_come: int = 0,
 ) -> str:
@@ -48,6 +49,7 @@ def sentence(
 
     Args:
         evidence: the explanation; parts of the step that changed are named.
+        slow: which steps are slower, where the typical step does not say it.
         blocks_lost: blocks in which a run of either side gave no value.
         blocks_to_come: blocks still to be run.
     """
@@ -60,8 +62,8 @@ def sentence(
     elif kind is Kind.CANT_TELL:
         first = _cant_tell(baseline, other, verdict, metric)
     else:
-        first = _decided(baseline, other, verdict, metric)
-        if kind in (Kind.SLOWER, Kind.FASTER, Kind.SMALL):
+        first = _decided(baseline, other, verdict, metric, slow)
+        if kind in (Kind.SLOWER, Kind.FASTER, Kind.SMALL) and not verdict.by_total:
             first += "".join(f" {each}." for each in [_parts_of_change(verdict, evidence)] if each)
     return " ".join([first, *_conditions(baseline, other, verdict, blocks_lost, metric)])
 
@@ -148,17 +150,64 @@ def counted(number: int, one: str, many: str | None = None) -> str:
     return f"{number} {one if number == 1 else many or one + 's'}"
 
 
-def _decided(baseline: Side, other: Side, verdict: Verdict, metric: str) -> str:
+def throughput(total: Verdict) -> Verdict:
+    """A verdict on the time per step, told of its inverse: steps, so samples, per second."""
+
+    def inverse(change: Interval | None) -> Interval | None:
+        if change is None:
+            return None
+        estimate, low, high = map(_inverse, (change.estimate, change.high, change.low))
+        return Interval(estimate, low, high, change.level)
+
+    return replace(
+        total,
+        change=inverse(total.change),
+        equivalence=inverse(total.equivalence),
+        estimate=None if total.estimate is None else _inverse(total.estimate),
+    )
+
+
+def _inverse(change: float) -> float:
+    return 1 / (1 + change) - 1
+
+
+def _both(metric: str, verdict: Verdict, text: Callable[[Verdict], str | None]) -> str | None:
+    """``text`` of the typical step, and of the throughput where it is judged, too."""
+    told = text(verdict)
+    if not told or verdict.total is None:
+        return told and f"{metric} {told}"
+    return f"{metric} {told}, throughput {text(throughput(verdict.total))}"
+
+
+def typical_step(verdict: Verdict) -> str:
+    """``the typical step is the same (+0.2 %)``, where the time of all steps decides."""
+    alone = "" if verdict.estimate is None else f" ({signed(verdict.estimate)} %)"
+    if verdict.typical is Kind.CANT_TELL:
+        return f"of the typical step it cannot be told{alone}"
+    words = {Kind.SLOWER: "slower", Kind.FASTER: "faster"}
+    return f"the typical step is {words.get(verdict.typical or Kind.SAME, 'the same')}{alone}"
+
+
+def _of_all_steps(verdict: Verdict, total: Verdict, slow: str | None) -> str:
+    """What is told if the time of all steps decides: ``throughput -17.0 % (-18.1 to -16.0), the
+    typical step is the same (+0.2 %): 1 step in 4 is slower``."""
+    told = f"throughput {_change(throughput(total))}, {typical_step(verdict)}"
+    return f"{told}: {slow}" if slow else told
+
+
+def _decided(baseline: Side, other: Side, verdict: Verdict, metric: str, slow: str | None) -> str:
     """The first sentence for SAME, SLOWER, FASTER and SMALL."""
     both = f"{other.label} and {baseline.label}"
     if verdict.kind is Kind.SAME:
-        told = f"{metric} {_equivalence(verdict)}, within {per_cent(verdict.margin)}"
+        told = f"{_both(metric, verdict, _equivalence)}, within {per_cent(verdict.margin)}"
         if repeats(baseline, other):
             return f"{both}: no difference between two runs of the same: {told}."
         if baseline.environment == other.environment:
             return f"{both}: no difference that can be measured: {told}."
         return f"{other.label} costs nothing measurable here: {told} of {baseline.label}."
-    told = "" if verdict.change is None else f": {metric} {_change(verdict)}"
+    told = f": {_both(metric, verdict, _change)}"
+    if verdict.total is not None and verdict.by_total:
+        told = f": {_of_all_steps(verdict, verdict.total, slow)}"
     if verdict.kind is Kind.SMALL:
         small = f"a real difference, below your margin of {per_cent(verdict.margin)}"
         return f"{both}: {small}{told}.{_alike(baseline, other)}"
@@ -174,10 +223,10 @@ def _alike(baseline: Side, other: Side) -> str:
 
 
 def _cant_tell(baseline: Side, other: Side, verdict: Verdict, metric: str) -> str:
-    told = _estimate(verdict)
+    told = _both(metric, verdict, _estimate)
     first = f"{other.label}: can't tell against {baseline.label}."
     if told:
-        first = f"{other.label}: can't tell: {metric} {told} against {baseline.label}."
+        first = f"{other.label}: can't tell: {told} against {baseline.label}."
     reasons = "; ".join(verdict.reasons)
     more = verdict.more_blocks
     if more is not None:
@@ -190,8 +239,8 @@ def _cant_tell(baseline: Side, other: Side, verdict: Verdict, metric: str) -> st
 def _described(
     baseline: Side, other: Side, verdict: Verdict, metric: str, lost: int, to_come: int
 ) -> str:
-    told = _estimate(verdict)
-    first = f"{other.label}: {metric} {told} against {baseline.label}" if told else other.label
+    told = _both(metric, verdict, _estimate)
+    first = f"{other.label}: {told} against {baseline.label}" if told else other.label
     if not verdict.pairs:
         return f"{first}: there is nothing to compare with {baseline.label} yet."
     many = _blocks(verdict, lost) if verdict.paired else f"{counted(verdict.pairs, 'run')} of each"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import accumulate
 
 from gpuwatch.core.models import JSON, number
 from gpuwatch.session.rows import StepBucket, StepRow
@@ -91,6 +92,31 @@ def mean_rate(timed: Sequence[StepLine], work: Callable[[StepLine], float | None
     known = [amount for _, _, amount in covered if amount is not None]
     seconds = (covered[-1][1] - covered[0][0]) / 1e9 if covered else 0.0
     return sum(known) / seconds if known and seconds > 0 else None
+
+
+def time_per_step(timed: Sequence[StepLine], first: int) -> float | None:
+    """Seconds per step from the full step ``first`` (from 0) to the last line's end, with all that
+    happens between steps and with partial batches; ``None`` where the times are not known.
+
+    It starts with the first line that begins there or later, else with the last line. Steps
+    follow each other, so they take at least the sum of their own times: lines may arrive late and
+    all at once.
+    """
+    covered = list(spans(timed))
+    if covered and covered[0][0] == covered[0][1]:
+        del covered[0]  # its own time is not known
+    full = [
+        row.count - (row.partial if isinstance(row, StepBucket) else len(row.partial))
+        for _, _, row in covered
+    ]
+    before = [0, *accumulate(full)]
+    begin = next((at for at, place in enumerate(before[:-1]) if place >= first), len(covered) - 1)
+    rest = covered[max(0, begin) :]
+    steps = sum(row.count for _, _, row in rest)
+    if not steps:
+        return None
+    own = sum(taken(row) or 0.0 for _, _, row in rest)
+    return max((rest[-1][1] - rest[0][0]) / 1e9, own) / steps
 
 
 def full_times(row: StepRow) -> list[float]:

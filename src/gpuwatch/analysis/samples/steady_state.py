@@ -40,6 +40,11 @@ class Steady:
     """Indices of the full timed steps at which the level changed."""
     reason: str | None = None
     """Why there is no steady state."""
+    total: float | None = None
+    """Seconds per step of the whole steady part, with slow steps, partial batches and what happens
+    between steps."""
+    quantiles: tuple[float, ...] = ()
+    """Its step times at :data:`SHARES`, in seconds; empty: there is no steady state."""
 
     @property
     def share(self) -> float:
@@ -48,6 +53,8 @@ class Steady:
         return self.count / total if total else 0.0
 
 
+SHARES = tuple((place + 0.5) / 100 for place in range(100))
+"""Shares of the steps for :attr:`Steady.quantiles`: the middle of each hundredth."""
 FEWEST_STEPS = 10
 LEAST_SHARE = 0.1
 """Smallest share of all steps for a steady part."""
@@ -104,7 +111,8 @@ def steady_series(times: Series) -> Steady:
         first = max(first, times.at(bend))
     median = times.level(first, times.size)
     spread = _SCALE * times.spread(first, median) / median
-    return Steady(median, first, times.size - first, spread, changes)
+    quantiles = tuple(times.quantiles(*SHARES, begin=first))
+    return Steady(median, first, times.size - first, spread, changes, quantiles=quantiles)
 
 
 def _first(at: Sequence[int], levels: Sequence[float], count: int, relevant: float) -> int:

@@ -46,8 +46,9 @@ class Series(Protocol):
     def good(self) -> bool:
         """Whether each time is finite and above 0."""
 
-    def quantiles(self, *shares: float) -> list[float]:
-        """Quantiles of all steps in seconds; 0 and 1 are the shortest and the longest."""
+    def quantiles(self, *shares: float, begin: int = 0) -> list[float]:
+        """Quantiles of the steps from ``begin`` on in seconds; 0 and 1 are the shortest and the
+        longest."""
 
     def mean(self) -> float:
         """Mean of all steps in seconds."""
@@ -83,8 +84,8 @@ class Single:
     def spread(self, begin: int, around: float) -> float:
         return float(np.median(np.abs(self.times[begin:] - around)))
 
-    def quantiles(self, *shares: float) -> list[float]:
-        return [float(value) for value in np.quantile(self.times, shares)]
+    def quantiles(self, *shares: float, begin: int = 0) -> list[float]:
+        return [float(value) for value in np.quantile(self.times[begin:], shares)]
 
     def mean(self) -> float:
         return float(self.times.mean())
@@ -130,8 +131,8 @@ class StepBuckets:
         values, weights = self._of(*self._buckets(begin, self.size))
         return quantiles(np.abs(values - around), weights, (0.5,))[0]
 
-    def quantiles(self, *shares: float) -> list[float]:
-        return quantiles(self._values, self._weights, shares)
+    def quantiles(self, *shares: float, begin: int = 0) -> list[float]:
+        return quantiles(*self._of(*self._buckets(begin, self.size)), shares)
 
     def mean(self) -> float:
         return float(np.average(self._values, weights=self._weights))

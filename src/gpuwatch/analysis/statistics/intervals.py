@@ -1,8 +1,13 @@
-"""Student's t for the mean of a few values: intervals, tests, and Holm's procedure for several.
+"""The trimmed mean of a few values: intervals, tests, and Holm's procedure for several.
 
-Sources: Student (1908), "The probable error of a mean", Biometrika 6; Welch (1947), Biometrika 34,
-with Satterthwaite's degrees of freedom (1946), Biometrics Bulletin 2; Holm (1979), "A simple
-sequentially rejective multiple test procedure", Scandinavian Journal of Statistics 6.
+Of every seven values the smallest and the largest are trimmed; under seven it is Student's t.
+
+Sources: Student (1908), "The probable error of a mean", Biometrika 6; Tukey and McLaughlin (1963),
+Sankhya A 25, for the standard error of a trimmed mean; Theil (1950) and Sen (1968), Journal of the
+American Statistical Association 63, for the effect of the place; Yuen (1974), Biometrika 61, for
+the difference of two, with Satterthwaite's degrees of freedom (1946), Biometrics Bulletin 2; Holm
+(1979), "A simple sequentially rejective multiple test procedure", Scandinavian Journal of
+Statistics 6.
 """
 
 from __future__ import annotations
@@ -30,6 +35,10 @@ ALPHA = 0.05
 """Family-wise error rate of all comparisons of one question."""
 LEAST = 3
 """Fewest values for an interval: with two it is useless (12.7 standard errors each way)."""
+FEWEST = 5
+"""Fewest pairs, or runs per side, for a verdict, and for an effect of the place."""
+_TRIMMED = 7
+"""Of so many values one is trimmed at either end."""
 
 
 @dataclass(frozen=True)
@@ -41,6 +50,8 @@ class Mean:
     """Standard error."""
     freedom: float
     """Degrees of freedom of Student's t."""
+    wider: float = 1.0
+    """Factor in ``error`` for the spread that the effect of the place hides."""
 
     def bounds(self, level: float) -> tuple[float, float]:
         """Lower and upper bound of the two-sided interval at confidence ``level``."""
@@ -83,35 +94,76 @@ class Mean:
         return float(stdtr(self.freedom, t))
 
 
-def mean_of(values: np.ndarray) -> Mean | None:
-    """Mean of ``values`` (n,) and its standard error; ``None`` for fewer than two values."""
+def mean_of(values: np.ndarray, places: np.ndarray | None = None) -> Mean | None:
+    """Trimmed mean of ``values`` (n,) and its standard error; ``None`` for fewer than two values.
+
+    Args:
+        places: (n,), how many places later in its block the one of a pair ran than the other. From
+            five pairs on, a linear effect of it (the median of the slopes between two pairs) is
+            subtracted first, at the cost of one degree of freedom.
+    """
+    from scipy.stats import theilslopes
+
     if values.size < 2:
         return None
-    error = float(np.std(values, ddof=1)) / math.sqrt(values.size)
-    return Mean(float(np.mean(values)), error, values.size - 1.0)
+    count = values.size
+    placed = places is not None and count >= FEWEST and np.ptp(places) > 0
+    wider = 1.0
+    if placed and places is not None:
+        values = values - float(theilslopes(values, places).slope) * places
+        skew = float(places.mean()) ** 2 / float(places.var())
+        wider = hidden(count) * math.sqrt(1 + skew)
+    kept, deviation = _trimmed(values)
+    deviation *= math.sqrt((count - 1) / (count - 2)) if placed else 1.0
+    error = wider * deviation * math.sqrt(count) / kept.size
+    return Mean(float(kept.mean()), error, float(freedom(count, placed=placed)), wider)
+
+
+def hidden(count: int) -> float:
+    """Factor for the spread of ``count`` values that a slope fitted to all of them hides in those
+    that are not trimmed."""
+    return math.sqrt((count - 2) / (count - 2 - count // _TRIMMED))
+
+
+def freedom(count: int, *, placed: bool = False) -> int:
+    """Degrees of freedom of the trimmed mean of ``count`` values."""
+    return count - 2 * (count // _TRIMMED) - (2 if placed else 1)
+
+
+def _trimmed(values: np.ndarray) -> tuple[np.ndarray, float]:
+    """``values`` (n,) without the trimmed ones, and the standard deviation of all with each
+    trimmed one set to its nearest kept one (winsorized)."""
+    ordered = np.sort(values)
+    cut = values.size // _TRIMMED
+    kept = ordered[cut : values.size - cut]
+    return kept, float(np.std(np.clip(ordered, kept[0], kept[-1]), ddof=1))
 
 
 def welch(baseline: np.ndarray, other: np.ndarray) -> Mean | None:
-    """Mean of ``other`` (m,) minus mean of ``baseline`` (n,), for unequal variances.
+    """Trimmed mean of ``other`` (m,) minus that of ``baseline`` (n,), for unequal variances.
 
-    Welch's test with Satterthwaite's degrees of freedom; ``None`` if either has fewer than two
+    Welch's test as extended to trimmed means by Yuen; ``None`` if either has fewer than two
     values.
     """
     if min(baseline.size, other.size) < 2:
         return None
-    value = float(np.mean(other) - np.mean(baseline))
-    shares = [float(np.var(values, ddof=1)) / values.size for values in (baseline, other)]
+    (first, *_), (second, *_) = sides = [_trimmed(values) for values in (baseline, other)]
+    value = float(np.mean(second) - np.mean(first))
+    shares = [
+        deviation**2 * (values.size - 1) / (kept.size * (kept.size - 1))
+        for values, (kept, deviation) in zip((baseline, other), sides, strict=True)
+    ]
     total = sum(shares)
     if not total:
-        return Mean(value, 0.0, baseline.size + other.size - 2.0)
-    freedoms = (baseline.size - 1, other.size - 1)
+        return Mean(value, 0.0, first.size + second.size - 2.0)
+    freedoms = (first.size - 1, second.size - 1)
     # As shares of the total, so that variances near the smallest number do not vanish.
-    freedom = 1 / sum((share / total) ** 2 / df for share, df in zip(shares, freedoms, strict=True))
-    return Mean(value, math.sqrt(total), freedom)
+    degrees = 1 / sum((share / total) ** 2 / df for share, df in zip(shares, freedoms, strict=True))
+    return Mean(value, math.sqrt(total), degrees)
 
 
 def interval(log_ratios: Sequence[float], level: float = 0.95) -> Interval | None:
-    """Student's t interval of the mean log-ratio, as a relative change.
+    """The interval of the trimmed mean log-ratio, as a relative change.
 
     ``None`` for fewer than three values.
 
@@ -123,8 +175,7 @@ def interval(log_ratios: Sequence[float], level: float = 0.95) -> Interval | Non
 
 
 def difference(values: Sequence[float], level: float = 0.95) -> Interval | None:
-    """Student's t interval of the mean of ``values``, in their own unit; ``None`` under
-    three.
+    """The interval of the trimmed mean of ``values``, in their own unit; ``None`` under three.
 
     Raises:
         ValueError: a value is not finite.

@@ -1,9 +1,9 @@
 """Statistical power: what a number of blocks can show, and how many a verdict needs.
 
-Student's t test by the noncentral t distribution; two one-sided tests by the sum of their powers
-minus 1 (Phillips 1990, J. Pharmacokinetics and Biopharmaceutics 18), which is exact except for
-studies that fail both. The required agreement of a rank test costs about one block, where the rank
-test can reach the level at all; the tests and docs/statistics.md check this against simulation.
+The test of a trimmed mean, with the place in the block, by the noncentral t distribution with its
+degrees of freedom; two one-sided tests by the sum of their powers minus 1 (Phillips 1990, J.
+Pharmacokinetics and Biopharmaceutics 18), which is exact except for studies that fail both. The
+tests and docs/statistics.md check this against simulation.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import math
 
 import numpy as np
 
-from gpuwatch.analysis.statistics.intervals import ALPHA, relative
+from gpuwatch.analysis.statistics.intervals import ALPHA, FEWEST, freedom, hidden, relative
 from gpuwatch.core.lazy_dataclass import dataclass
 
 
@@ -29,8 +29,8 @@ class DetectableChange:
     """Whether a true change of zero would be called SAME."""
 
 
-FEWEST = 5
-"""Fewest pairs, or runs per side, for a verdict."""
+VALUES = 2
+"""Values of a comparison of step times: the typical step, and all of them."""
 NOISE_GATE = 2.0
 """Noise, in margins, above which no change is called within the margin."""
 NOISY_ALPHA = 0.01
@@ -44,9 +44,9 @@ _FARTHEST = 37.0
 
 
 def blocks_to_decide(
-    estimate: float, noise: float, margin: float, comparisons: int = 1
+    estimate: float, noise: float, margin: float, comparisons: int = 1, values: int = VALUES
 ) -> int | None:
-    """About how many blocks in total give a verdict in 80 % of studies.
+    """About how many blocks in total give a verdict on one value in 80 % of studies.
 
     With several comparisons each must pass Holm's strictest level.
 
@@ -55,14 +55,15 @@ def blocks_to_decide(
         noise: relative standard deviation of one run.
         margin: relative change that matters.
         comparisons: how many share ``ALPHA``.
+        values: how many each of them has; they share it in SLOWER and FASTER, not in SAME.
 
     Returns:
         ``None``: more than ``MOST`` blocks, or no number would do.
     """
     blocks = np.arange(FEWEST, MOST + 1)
-    level = ALPHA / comparisons
     outside = abs(math.log1p(estimate)) > math.log1p(margin)
     power = power_beyond if outside else power_within
+    level = ALPHA / comparisons / (values if outside else 1)
     enough = np.flatnonzero(power(estimate, noise, margin, blocks, level) >= POWER)
     return int(blocks[enough[0]]) if enough.size else None
 
@@ -75,8 +76,9 @@ def resolves(noise: float, margin: float, blocks: int) -> DetectableChange:
     """
     if blocks < 3:
         raise ValueError("three blocks are needed to say what they resolve")
-    zero = _reach(noise, float(_less_ranks(np.array([blocks]), ALPHA / 2)[0]))
-    beyond = max(zero, math.log1p(margin) + _reach(noise, blocks, _stricter(noise, margin)))
+    zero = _reach(noise, blocks, ALPHA / VALUES)
+    level = ALPHA / VALUES * _stricter(noise, margin)
+    beyond = max(zero, math.log1p(margin) + _reach(noise, blocks, level))
     # A true zero is called different in one study of twenty; only the others can say SAME.
     same = (1 - ALPHA) * float(power_within(0.0, noise, margin, np.array([blocks]))[0])
     return DetectableChange(
@@ -86,7 +88,7 @@ def resolves(noise: float, margin: float, blocks: int) -> DetectableChange:
 
 def power_zero(change: float, noise: float, blocks: np.ndarray, level: float = ALPHA) -> np.ndarray:
     """Share of studies that tell a true relative ``change`` from zero; shape of ``blocks``."""
-    return _power_of_t(abs(math.log1p(change)), noise, _less_ranks(blocks, level / 2), level / 2)
+    return _power_of_t(abs(math.log1p(change)), noise, blocks, level / 2)
 
 
 def power_beyond(
@@ -105,14 +107,13 @@ def power_within(
     from scipy.special import chdtr
 
     size, edge = abs(math.log1p(change)), math.log1p(margin)
-    usable = _less_ranks(blocks, level)
     both = (
-        _power_of_t(edge - size, noise, usable, level)
-        + _power_of_t(edge + size, noise, usable, level)
+        _power_of_t(edge - size, noise, blocks, level)
+        + _power_of_t(edge + size, noise, blocks, level)
         - 1
     )
-    freedom = blocks - 1
-    quiet = chdtr(freedom, freedom * (NOISE_GATE * margin / max(noise, _QUIETEST)) ** 2)
+    degrees = _freedom(blocks)
+    quiet = chdtr(degrees, degrees * (NOISE_GATE * margin / max(noise, _QUIETEST)) ** 2)
     return np.asarray(np.minimum(np.maximum(both, 0.0), quiet))
 
 
@@ -121,25 +122,29 @@ def _stricter(noise: float, margin: float) -> float:
     return NOISY_ALPHA / ALPHA if noise > NOISE_GATE * margin else 1.0
 
 
-def _less_ranks(blocks: np.ndarray, one_sided: float) -> np.ndarray:
-    """``blocks`` minus the one that the signed-rank test costs where it can reach the level."""
-    return blocks - (0.5**blocks <= one_sided)
+def _freedom(blocks: np.ndarray) -> np.ndarray:
+    return np.array([freedom(int(count), placed=count >= FEWEST) for count in blocks])
 
 
 def _power_of_t(distance: float, noise: float, blocks: np.ndarray, one_sided: float) -> np.ndarray:
-    """Power of the one-sided t test against a bound that the truth exceeds by ``distance``."""
+    """Power of the one-sided test against a bound that the truth exceeds by ``distance``."""
     from scipy.special import nctdtr, stdtrit
 
-    error = max(noise, _QUIETEST) * np.sqrt(2 / blocks)
+    error = max(noise, _QUIETEST) * np.sqrt(2 / blocks) * [_wider(count) for count in blocks]
     shift = np.clip(distance / error, -_FARTHEST, _FARTHEST)
-    return np.asarray(1 - nctdtr(blocks - 1, shift, stdtrit(blocks - 1, 1 - one_sided)))
+    # The error itself varies as one of all values, which trimming does not change much.
+    return np.asarray(1 - nctdtr(blocks - 1, shift, stdtrit(_freedom(blocks), 1 - one_sided)))
 
 
-def _reach(noise: float, blocks: float, stricter: float = 1.0) -> float:
-    """Distance, as a log-ratio, at which the two-sided t test at ``ALPHA`` has power ``POWER``."""
+def _reach(noise: float, blocks: int, level: float) -> float:
+    """Distance, as a log-ratio, at which the two-sided test at ``level`` has power ``POWER``."""
     from scipy.optimize import brentq
     from scipy.special import nctdtr, stdtrit
 
-    needed = stdtrit(blocks - 1, 1 - ALPHA / 2 * stricter)
+    needed = stdtrit(freedom(blocks, placed=blocks >= FEWEST), 1 - level / 2)
     shift = brentq(lambda x: 1 - nctdtr(blocks - 1, x, needed) - POWER, 0.0, _FARTHEST)
-    return float(shift) * max(noise, _QUIETEST) * math.sqrt(2 / blocks)
+    return float(shift) * max(noise, _QUIETEST) * math.sqrt(2 / blocks) * _wider(blocks)
+
+
+def _wider(blocks: int) -> float:
+    return hidden(int(blocks)) if blocks >= FEWEST else 1.0

@@ -13,6 +13,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from gpuwatch.analysis.comparison.wording import change_text, signed
 from gpuwatch.analysis.results import Verdict
@@ -48,6 +49,14 @@ class Plot:
     """The numbers below the axis."""
     zero: int
     """Column of zero on the axis."""
+
+
+def rows_of(name: str, verdict: Verdict) -> list[tuple[str, Verdict]]:
+    """The rows of a comparison: one for each value if they do not say the same."""
+    if verdict.total is None or verdict.typical is None or verdict.total.kind is verdict.typical:
+        return [(name, verdict)]
+    typical = replace(verdict, kind=verdict.typical)
+    return [(f"{name}, typical step", typical), (f"{name}, all steps", verdict.total)]
 
 
 def rows(contrasts: Sequence[tuple[str, Verdict]], width: int) -> list[str]:

@@ -5,9 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from gpuwatch.analysis.comparison.verdict import FEWEST
 from gpuwatch.analysis.results import Contrast, NoiseFloor, Verdict
-from gpuwatch.analysis.statistics.intervals import Interval
+from gpuwatch.analysis.statistics.intervals import FEWEST, Interval, freedom
 from gpuwatch.analysis.statistics.power import POWER, DetectableChange, resolves
 from gpuwatch.core import units
 
@@ -49,8 +48,9 @@ def _interval(verdict: Verdict) -> tuple[float, float]:
     from scipy.special import chdtri
 
     noise = verdict.noise or 0.0
-    freedom = verdict.pairs - 1 if verdict.paired else 2 * (verdict.pairs - 1)
-    low, high = (noise * math.sqrt(freedom / float(chdtri(freedom, p))) for p in (_TAIL, 1 - _TAIL))
+    placed = verdict.paired and verdict.pairs >= FEWEST
+    degrees = freedom(verdict.pairs, placed=placed) * (1 if verdict.paired else 2)
+    low, high = (noise * math.sqrt(degrees / float(chdtri(degrees, p))) for p in (_TAIL, 1 - _TAIL))
     return low, high
 
 

@@ -16,6 +16,7 @@ from gpuwatch.analysis.comparison.cells import (
     metric_of,
     valued,
 )
+from gpuwatch.analysis.comparison.slow_steps import slow_steps
 from gpuwatch.analysis.comparison.validity import device_differences, invalid_reasons, remarks
 from gpuwatch.analysis.comparison.verdict import FEWEST, invalid, paired, unpaired
 from gpuwatch.analysis.comparison.wording import Side, counted, sentence
@@ -34,9 +35,10 @@ class _Side:
     """A cell and the values of its runs."""
 
     cell: Cell
-    by_block: Mapping[int, float]
-    """Values in seconds by judged block."""
+    by_block: Mapping[int, Run]
+    """The runs that have a value, by judged block."""
     values: tuple[float, ...]
+    """In seconds."""
     lost: frozenset[int]
     """Judged blocks whose run gave no value."""
     open: frozenset[int]
@@ -87,11 +89,7 @@ def _side(group: Group, metric: str, blocks: Sequence[int] | None) -> _Side:
     lost = [run.block for run in cell.judged if run.value is None and run not in live]
     return _Side(
         cell=cell,
-        by_block={
-            run.block: run.value
-            for run in known
-            if run.block in judged and run.block is not None and run.value is not None
-        },
+        by_block={run.block: run for run in known if run.block in judged and run.block is not None},
         values=tuple(run.value for run in known if run.value is not None),
         lost=frozenset(each for each in [*lost, *group.absent] if each in judged and each),
         open=frozenset(
@@ -108,43 +106,95 @@ def _verdicts(
 ) -> list[Verdict]:
     """Verdicts in the order of ``others``; the testable ones share Holm's procedure."""
     found: dict[int, Verdict] = {}
-    logs: dict[int, list[float]] = {}
+    tested: dict[int, _Side] = {}
+    places = _places([baseline, *others])
     for at, other in enumerate(others):
-        values = _logs(case, baseline, other)
         reasons = invalid_reasons(baseline.cell, other.cell, across_devices=across_devices)
         lacks = _lacks(case, baseline, other)
         if reasons:
-            pairs = (
-                len(values) if case.blocks is not None else min(len(baseline.values), len(values))
+            found[at] = invalid(
+                reasons, case.margin, case.blocks is not None, _pairs(case, baseline, other)
             )
-            found[at] = invalid(reasons, case.margin, case.blocks is not None, pairs)
         elif case.doubt:
-            alone = _judged(case, baseline, [values])[0]
+            alone = _judged(case, baseline, [other], places)[0]
             found[at] = replace(_untold(alone, (case.doubt,)), estimate=None)
         elif lacks:
-            found[at] = _untold(_judged(case, baseline, [values])[0], lacks)
+            found[at] = _untold(_judged(case, baseline, [other], places)[0], lacks)
         else:
-            logs[at] = values
-    judged = _judged(case, baseline, list(logs.values()))
-    found |= dict(zip(logs, judged, strict=True))
+            tested[at] = other
+    judged = _judged(case, baseline, list(tested.values()), places)
+    found |= dict(zip(tested, judged, strict=True))
     return [found[at] for at in range(len(others))]
 
 
-def _logs(case: Case, baseline: _Side, other: _Side) -> list[float]:
-    """Natural logarithms of the ratios by block, or of the values where unpaired."""
+def _pairs(case: Case, baseline: _Side, other: _Side) -> int:
+    """Number of pairs, or of runs of the side with fewer."""
     if case.blocks is None:
-        return [math.log(value) for value in other.values]
-    return [
-        math.log(other.by_block[block]) - math.log(baseline.by_block[block])
-        for block in case.blocks
-        if _in_both(baseline, other, block)
+        return min(len(baseline.values), len(other.values))
+    return len(_shared(case, baseline, other))
+
+
+def _shared(case: Case, baseline: _Side, other: _Side) -> list[int]:
+    """The judged blocks in which both have a value."""
+    return [block for block in case.blocks or () if _in_both(baseline, other, block)]
+
+
+def _judged(
+    case: Case, baseline: _Side, others: Sequence[_Side], places: Mapping[str, int]
+) -> tuple[Verdict, ...]:
+    sides = (baseline, *others)
+    both = all(run.total is not None for side in sides for run in valued(side.cell))
+    if case.blocks is None:
+        first, *rest = [[math.log(value) for value in side.values] for side in sides]
+        totals = None
+        if both:
+            base, *more = [[_log_total(run) for run in valued(side.cell)] for side in sides]
+            totals = (base, more)
+        return unpaired(first, rest, case.margin, totals=totals)
+    pairs = [
+        [
+            (baseline.by_block[block], other.by_block[block])
+            for block in _shared(case, baseline, other)
+        ]
+        for other in others
     ]
+    return paired(
+        [[_log(second) - _log(first) for first, second in each] for each in pairs],
+        case.margin,
+        totals=[
+            [_log_total(second) - _log_total(first) for first, second in each] for each in pairs
+        ]
+        if both
+        else (),
+        places=[
+            [
+                float(places[second.session.path] - places[first.session.path])
+                for first, second in each
+            ]
+            for each in pairs
+        ],
+    )
 
 
-def _judged(case: Case, baseline: _Side, logs: Sequence[Sequence[float]]) -> tuple[Verdict, ...]:
-    if case.blocks is not None:
-        return paired(logs, case.margin)
-    return unpaired([math.log(value) for value in baseline.values], logs, case.margin)
+def _log(run: Run) -> float:
+    return math.log(run.value or math.nan)
+
+
+def _log_total(run: Run) -> float:
+    return math.log(run.total or math.nan)
+
+
+def _places(sides: Sequence[_Side]) -> dict[str, int]:
+    """The place of each run in its block, from 0, by the path of its session."""
+    blocks: dict[int, list[Run]] = {}
+    for side in sides:
+        for block, run in side.by_block.items():
+            blocks.setdefault(block, []).append(run)
+    return {
+        run.session.path: place
+        for runs in blocks.values()
+        for place, run in enumerate(sorted(runs, key=lambda run: run.session.started_unix or 0.0))
+    }
 
 
 def _in_both(one: _Side, other: _Side, block: int) -> bool:
@@ -195,7 +245,7 @@ def _contrast(
     explanation = explain(baseline.cell, other.cell, case.margin) if known else _NOTHING
     ratios = (
         tuple(
-            other.by_block[block] / baseline.by_block[block]
+            math.exp(_log(other.by_block[block]) - _log(baseline.by_block[block]))
             if _in_both(baseline, other, block)
             else None
             for block in case.blocks
@@ -215,6 +265,7 @@ def _contrast(
             verdict,
             metric=metric,
             evidence=explanation.evidence,
+            slow=slow_steps(baseline.cell, other.cell, case.margin) if known else None,
             blocks_lost=_lost(baseline, other),
             blocks_to_come=_to_come(baseline, other),
         ),

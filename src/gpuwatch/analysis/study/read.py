@@ -12,6 +12,7 @@ from gpuwatch.analysis.comparison.wording import per_cent
 from gpuwatch.analysis.results import StudyResult
 from gpuwatch.analysis.samples.coarse import source_of
 from gpuwatch.analysis.samples.every_sample import Source
+from gpuwatch.analysis.samples.rates import time_per_step
 from gpuwatch.analysis.samples.steady_state import Steady, steady_series
 from gpuwatch.analysis.samples.step_series import Series, series_of
 from gpuwatch.analysis.study.study import study_result
@@ -50,8 +51,12 @@ def read_exactly(path: Path) -> Read:
 
 
 def _read(reader: SessionReader, source: Source) -> Read:
-    series = series_of([row for row in source.steps() if not row.warmup])
-    return Read(summarise_from(reader, source, series), _steady(*series))
+    timed = [row for row in source.steps() if not row.warmup]
+    series = series_of(timed)
+    steady = _steady(*series)
+    if steady.seconds is not None:
+        steady = replace(steady, total=time_per_step(timed, steady.first))
+    return Read(summarise_from(reader, source, series), steady)
 
 
 def _steady(times: Series, reason: str | None) -> Steady:

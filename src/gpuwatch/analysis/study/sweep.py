@@ -199,9 +199,8 @@ def _against(measured: Sequence[_Measured], best: int, margin: float) -> dict[in
 
 
 def _is_tie(verdict: Verdict) -> bool:
-    """Whether zero lies in the interval, the rank test objects, or all values are equal."""
+    """Whether zero lies in the interval, or all values are equal."""
     change = verdict.change
     if change is None:
         return verdict.kind is Kind.CANT_TELL and abs(verdict.estimate or 0.0) < _EQUAL
-    ranks_object = verdict.p_rank is not None and verdict.p_rank > 1 - change.level
-    return change.low <= 0 <= change.high or ranks_object
+    return change.low <= 0 <= change.high

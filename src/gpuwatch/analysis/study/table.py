@@ -29,6 +29,8 @@ from gpuwatch.core.metrics import Method
 
 STEADY = "step time, steady"
 """Name of the primary metric's row."""
+ALL_STEPS = "step time, all steps"
+"""Name of the row of what users pay: slow steps, and what happens between steps, included."""
 _MEDIAN = "step time, median"
 """The row that ``STEADY`` replaces."""
 _EQUAL = 1e-9
@@ -63,7 +65,8 @@ def table_of(
         if not (has_primary and row.group == "steps" and row.name == _MEDIAN)
     ]
     if has_primary:
-        made.insert(_first_of_steps(made), _primary(cells, valid))
+        first = _first_of_steps(made)
+        made[first:first] = [_steady(cells, valid), _all_steps(cells, valid)]
     return tuple(made), [*ceiling_notes(rows), *energy_notes(sessions)]
 
 
@@ -126,15 +129,33 @@ def _row(
     )
 
 
-def _primary(cells: Sequence[Cell], contrasts: Sequence[Contrast]) -> TableRow:
-    """The row of the primary metric, which the verdicts are about."""
+def _steady(cells: Sequence[Cell], contrasts: Sequence[Contrast]) -> TableRow:
+    """The row of the typical step."""
+    changes = {each.other: each.verdict.change for each in contrasts if each.verdict.paired}
+    return _primary(STEADY, cells, contrasts, lambda run: run.value, changes)
+
+
+def _all_steps(cells: Sequence[Cell], contrasts: Sequence[Contrast]) -> TableRow:
+    """The row of the time per step over all steps."""
+    totals = {each.other: each.verdict.total for each in contrasts if each.verdict.paired}
+    changes = {at: None if total is None else total.change for at, total in totals.items()}
+    return _primary(ALL_STEPS, cells, contrasts, lambda run: run.total, changes)
+
+
+def _primary(
+    name: str,
+    cells: Sequence[Cell],
+    contrasts: Sequence[Contrast],
+    value: Callable[[Run], float | None],
+    changes: Mapping[int, Interval | None],
+) -> TableRow:
+    """The row of a value that the verdicts are about."""
     cells_values = [
-        [_Value(run, 0, run.value) for run in valued(cell) if run.value is not None]
+        [_Value(run, 0, known) for run in valued(cell) if (known := value(run)) is not None]
         for cell in cells
     ]
-    changes = {each.other: each.verdict.change for each in contrasts if each.verdict.paired}
     return _made(
-        ("steps", STEADY, "s"),
+        ("steps", name, "s"),
         cells_values,
         [len(_shown(cell)) for cell in cells],
         {each.other: each.baseline for each in contrasts},

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from gpuwatch.analysis.comparison.wording import heading, per_cent
 from gpuwatch.analysis.results import Contrast, Question, Verdict
 from gpuwatch.analysis.statistics.intervals import Interval, lower_end
+from gpuwatch.analysis.study.interval_plot import rows_of
 from gpuwatch.core import units
 from gpuwatch.report import changes
 from gpuwatch.report.html.axis import Axis, anchor, label, over
@@ -46,7 +47,8 @@ def _axis(contrasts: Sequence[Contrast]) -> Axis:
     ends = [
         bound
         for each in contrasts
-        for interval in (each.verdict.change, each.verdict.equivalence)
+        for _, verdict in rows_of("", each.verdict)
+        for interval in (verdict.change, verdict.equivalence)
         if interval is not None
         for bound in (interval.low, interval.high, interval.estimate)
     ]
@@ -66,13 +68,14 @@ def _changes(contrast: Contrast) -> list[float]:
 
 def _plot(named: Sequence[tuple[str, Contrast]], axis: Axis) -> str:
     rows = "\n".join(
-        f'<div class="name">{text(each, 120)}</div>{_row(each, contrast, axis)}'
-        for each, contrast in named
+        f'<div class="name">{text(each, 120)}</div>{_row(each, verdict, contrast, axis)}'
+        for title, contrast in named
+        for each, verdict in rows_of(title, contrast.verdict)
     )
     return (
         '<figure class="intervals">\n'
         f"{rows}\n<div></div>{_scale(axis)}\n"
-        "<figcaption>Change of the primary metric, in per cent: right of zero is slower. "
+        "<figcaption>Change of the time, in per cent: right of zero is slower. "
         '<span class="key">Line and dot</span>: the interval of the mean change; '
         '<span class="key">small marks</span>: the blocks one by one, at the edge with an arrow '
         'where they lie beyond it; <span class="key">band</span>: the margin within which '
@@ -80,9 +83,9 @@ def _plot(named: Sequence[tuple[str, Contrast]], axis: Axis) -> str:
     )
 
 
-def _row(title: str, contrast: Contrast, axis: Axis) -> str:
-    verdict = contrast.verdict
-    tooltip = f"{title}: {_numbers(contrast)}"
+def _row(title: str, verdict: Verdict, contrast: Contrast, axis: Axis) -> str:
+    ratios = () if verdict is contrast.verdict.total else _changes(contrast)
+    tooltip = f"{title}: {_numbers(verdict, ratios)}"
     low, high = axis.share(lower_end(verdict.margin)), axis.share(verdict.margin)
     parts = [
         f"<title>{text(tooltip, 1000)}</title>",
@@ -92,7 +95,7 @@ def _row(title: str, contrast: Contrast, axis: Axis) -> str:
             for tick in _ticks(axis)
         ),
     ]
-    for change in _changes(contrast):
+    for change in ratios:
         x = axis.share(change)
         if axis.holds(change):
             parts.append(
@@ -154,9 +157,8 @@ def _why_none(verdict: Verdict) -> str:
     return text(f"no interval: {'; '.join(verdict.reasons) or verdict.kind.word.lower()}", 90)
 
 
-def _numbers(contrast: Contrast) -> str:
-    verdict = contrast.verdict
-    blocks = ", ".join(changes.estimate(each) for each in _changes(contrast))
+def _numbers(verdict: Verdict, ratios: Sequence[float]) -> str:
+    blocks = ", ".join(changes.estimate(each) for each in ratios)
     facts = [
         heading(verdict),
         "" if verdict.change is None else _change(verdict.change),
@@ -188,8 +190,6 @@ def _cell(change: Interval | None) -> str:
 
 
 def _table(named: Sequence[tuple[str, Contrast]]) -> str:
-    tests = zip(*(changes.tests(each.verdict) for _, each in named), strict=True)
-    p_values = [f"p, {' or '.join(dict.fromkeys(names))}" for names in tests]
     head = [
         "comparison",
         "verdict",
@@ -198,15 +198,19 @@ def _table(named: Sequence[tuple[str, Contrast]]) -> str:
         "margin",
         "pairs of runs",
         "noise of one run",
-        *p_values,
+        "p",
         "blocks to decide",
         "why",
     ]
-    return table("Every comparison in numbers", head, [("", [_line(*each) for each in named])])
+    lines = [
+        _line(each, verdict)
+        for title, contrast in named
+        for each, verdict in rows_of(title, contrast.verdict)
+    ]
+    return table("Every comparison in numbers", head, [("", lines)])
 
 
-def _line(title: str, contrast: Contrast) -> Row:
-    verdict = contrast.verdict
+def _line(title: str, verdict: Verdict) -> Row:
     pairs = f"{verdict.pairs}" if verdict.paired else f"{verdict.pairs}, unpaired"
     shared = f" (one of {verdict.comparisons})" if verdict.comparisons > 1 else ""
     return [
@@ -218,7 +222,6 @@ def _line(title: str, contrast: Contrast) -> Row:
         pairs,
         text(units.percent(verdict.noise)),
         text(changes.p_value(verdict.p_zero) + (shared if verdict.p_zero is not None else "")),
-        text(changes.p_value(verdict.p_rank)),
         units.UNKNOWN if verdict.more_blocks is None else f"about {verdict.more_blocks}",
         text("; ".join(verdict.reasons)),
     ]

@@ -6,11 +6,12 @@ import math
 from collections import Counter
 from collections.abc import Sequence
 
-from gpuwatch.analysis.comparison.wording import counted, per_cent, size_text
+from gpuwatch.analysis.comparison.wording import counted, per_cent, size_text, typical_step
 from gpuwatch.analysis.comparison.wording import heading as heading_of
 from gpuwatch.analysis.hardware import bound
 from gpuwatch.analysis.results import Contrast, Kind, Overall, Question, StudyResult, Sweep
 from gpuwatch.analysis.statistics.intervals import ALPHA, Interval
+from gpuwatch.analysis.study.interval_plot import rows_of
 from gpuwatch.analysis.summary.identity import session_title
 from gpuwatch.analysis.summary.summary import Summary
 from gpuwatch.core import units
@@ -104,8 +105,11 @@ def plot_of(questions: Sequence[Question]) -> Plot | None:
     cases = len({name for name, _, _ in contrasts}) > 1
     environments = len({label for _, label, _ in contrasts}) > 1
     drawn = tuple(
-        (f"{name}: {label}" if cases and environments else name if cases else label, verdict)
+        row
         for name, label, verdict in contrasts
+        for row in rows_of(
+            f"{name}: {label}" if cases and environments else name if cases else label, verdict
+        )
     )
     return Plot(drawn) if any(verdict.change for _, verdict in drawn) else None
 
@@ -164,13 +168,14 @@ def _over_cases(overall: Overall, metrics: str) -> Statement:
 def _of_contrast(question: Question, contrast: Contrast, case: str) -> Statement:
     first, other = (question.cells[at].label for at in (contrast.baseline, contrast.other))
     verdict, kind = contrast.verdict, contrast.verdict.kind
-    change = verdict.change
+    change = verdict.leading.change
     if kind in (Kind.SLOWER, Kind.FASTER, Kind.SMALL) and change is not None:
         size, ends = size_text(change)
         word = "slower" if change.estimate > 0 else "faster"
         small = f", within the margin of {per_cent(verdict.margin)}" if kind is Kind.SMALL else ""
         claim = f"{case}{other} is {size} {word} than {first}{small}"
-        return Statement(claim, f"{ends}{_level(change)}")
+        which = f", over all steps: {typical_step(verdict)}" if verdict.by_total else ""
+        return Statement(claim, f"{ends}{_level(change)}{which}")
     told = ""
     if change is not None:
         estimate = changes.estimate(change.estimate, change)

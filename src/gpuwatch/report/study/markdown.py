@@ -139,7 +139,7 @@ def _short_table(question: Question) -> str:
                 "" if verdict is None else heading(verdict),
                 units.quantity(cell.median, "s"),
                 units.ratio(ratio),
-                "" if verdict is None else markdown(_change(verdict)),
+                "" if verdict is None else markdown(_change(verdict.leading)),
                 units.UNKNOWN if cell.spread is None else units.percent(cell.spread),
                 str(len([run for run in cell.judged if run.value is not None])),
             ]

@@ -136,23 +136,30 @@ def verdicts(question: Question) -> Section:
 
 def _verdict(verdict: Verdict) -> dict[str, str]:
     figures = {"verdict": verdict.kind.word, "margin": per_cent(verdict.margin)}
-    if verdict.estimate is not None:
-        figures["change"] = changes.estimate(verdict.estimate, verdict.change)
-    if verdict.change is not None:
-        figures["interval"] = interval(verdict.change)
-    if verdict.equivalence is not None:
-        figures["equivalence interval"] = interval(verdict.equivalence)
+    if verdict.total is None:
+        figures |= _changes(verdict, "")
+    else:
+        figures |= _changes(verdict, ", typical step") | _changes(verdict.total, ", all steps")
     figures["pairs" if verdict.paired else "runs"] = str(verdict.pairs)
     if verdict.noise is not None:
         figures["noise of one run"] = units.percent(verdict.noise)
-    t_test, rank_test = changes.tests(verdict)
-    if verdict.p_zero is not None:
-        figures[f"p, {t_test}"] = changes.p_value(verdict.p_zero)
-    if verdict.p_rank is not None:
-        figures[f"p, {rank_test}"] = changes.p_value(verdict.p_rank)
     figures["comparisons (Holm)"] = str(verdict.comparisons)
     if verdict.more_blocks is not None:
         figures["blocks to decide, about"] = str(verdict.more_blocks)
+    return figures
+
+
+def _changes(verdict: Verdict, of: str) -> dict[str, str]:
+    """The figures of one value, ``of`` in their names."""
+    figures = {}
+    if verdict.estimate is not None:
+        figures[f"change{of}"] = changes.estimate(verdict.estimate, verdict.change)
+    if verdict.change is not None:
+        figures[f"interval{of}"] = interval(verdict.change)
+    if verdict.equivalence is not None:
+        figures[f"equivalence interval{of}"] = interval(verdict.equivalence)
+    if verdict.p_zero is not None:
+        figures[f"p{of}"] = changes.p_value(verdict.p_zero)
     return figures
 
 

@@ -73,11 +73,20 @@ def _blocks(part: Part, blocks: int, rng: random.Random) -> list[list[_Pair]]:
 def _orders(count: int, blocks: int, rng: random.Random) -> list[list[int]]:
     """An order of ``count`` environments for each block: the rows of cyclic Latin squares.
 
-    Each square has random symbols and its rows in random order; the last square may be cut.
+    Each square has random symbols and its rows in random order; the last square may be cut. Every
+    second block takes from squares of its own, as far as they are whole, in random order: so a
+    disturbance that comes in every block, or in every second, meets all environments alike.
     """
     rows: list[list[int]] = []
     while len(rows) < blocks:
         symbols = rng.sample(range(count), count)
         starts = rng.sample(range(count), count)
         rows += [[symbols[(start + place) % count] for place in range(count)] for start in starts]
-    return rows[:blocks]
+    sizes = ((blocks + 1) // 2, blocks // 2)
+    whole = [size - size % count for size in sizes]
+    cut = rows[sum(whole) : blocks]
+    odd = rows[: whole[0]] + cut[: sizes[0] - whole[0]]
+    even = rows[whole[0] : sum(whole)] + cut[sizes[0] - whole[0] :]
+    rng.shuffle(odd)
+    rng.shuffle(even)
+    return [(even if block % 2 else odd)[block // 2] for block in range(blocks)]

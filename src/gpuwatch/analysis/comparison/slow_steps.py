@@ -1,0 +1,41 @@
+"""Which share of the steps takes longer than the same share of the baseline's."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from gpuwatch.analysis.results import Cell
+
+_MOST_IN_WORDS = 20
+"""Steps of which one is slow, up to which they are counted."""
+
+
+def slow_steps(baseline: Cell, other: Cell, margin: float) -> str | None:
+    """``1 step in 4 is slower (x1.5)``: the steps whose time, at the same rank among all, is more
+    than ``margin`` above the baseline's.
+
+    Ranks up to the median are left out, as it is judged itself. ``None``: under one in a hundred,
+    or no run's steps are known.
+    """
+    first, second = _quantiles(baseline), _quantiles(other)
+    if first is None or second is None:
+        return None
+    for word, ratios in (("slower", second / first), ("faster", first / second)):
+        tail = ratios[ratios.size // 2 :]
+        far = tail[np.log(tail) > math.log1p(margin)]
+        share = far.size / ratios.size
+        if share:
+            many = round(1 / share)
+            counts = 2 <= many <= _MOST_IN_WORDS
+            told = f"1 step in {many}" if counts else f"{share * 100:.0f} % of the steps"
+            verb = "is" if counts else "are"
+            return f"{told} {verb} {word} (x{float(np.median(far)):.2g})"
+    return None
+
+
+def _quantiles(cell: Cell) -> np.ndarray | None:
+    """Median over the judged runs of each quantile of their step times."""
+    known = [run.steady.quantiles for run in cell.judged if run.steady.quantiles]
+    return np.median(np.array(known), axis=0) if known else None
