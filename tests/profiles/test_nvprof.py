@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -165,6 +166,73 @@ def test_sectors_of_both_halves_of_a_partition_are_one_traffic() -> None:
     )
     (kernel,) = read(text).kernels
     assert kernel.parts == {"read": 45 * 32}
+
+
+EVERY_FORM = (
+    "nvprof-winograd-metrics.log",
+    "nvprof-winograd-summary.log",
+    "nvprof-implicit-gemm-metrics.csv",
+    "nvprof-implicit-gemm-summary.csv",
+)
+OWN_LINES = (
+    "Train Epoch: 1 [0/512 (0%)]\tLoss: 2.301",
+    "  12%|#2        | 1/8 [00:01<00:07,  1.02s/it]",
+    " 50.0 percent done",
+    "",
+    "10 epochs to go",
+    "==4799== NVPROF is profiling process 4799, command: python worker.py",
+)
+"""What a program, its children and their nvprof print while the first nvprof prints its table."""
+
+
+@pytest.mark.parametrize("name", EVERY_FORM)
+@pytest.mark.parametrize("own", OWN_LINES)
+def test_no_line_of_the_program_ends_a_table(samples: Path, name: str, own: str) -> None:
+    """Wherever it stands."""
+    lines = (samples / name).read_text().splitlines()
+    whole = read("\n".join(lines))
+    last = len(lines)
+    for at in range(6 if name.endswith("log") else 5, last):
+        found = read("\n".join([*lines[:at], own, *lines[at:]]))
+        assert (found.tables, found.kernels) == (whole.tables, whole.kernels), at
+        assert found.unread == 0
+        told = "1 line between the rows left out: not printed by nvprof"
+        assert found.notes == (*whole.notes, *([told] if own and own[:2] != "==" else []))
+
+
+@pytest.mark.parametrize("name", EVERY_FORM)
+@pytest.mark.parametrize("after", ["", "\n"], ids=["at its beginning", "across two lines"])
+def test_a_row_that_other_output_runs_into_leaves_no_total(
+    samples: Path, tmp_path: Path, name: str, after: str
+) -> None:
+    lines = (samples / name).read_text().splitlines(keepends=True)
+    at = next(n for n, line in enumerate(lines) if "dgemm" in line or "sgemm" in line) + 1
+    metrics = "metrics" in name
+    cut = 36 if after else 0
+    lines[at] = f"{lines[at][:cut]}Loss: 2.301{after}{lines[at][cut:]}"
+    found = merge([loaded(tmp_path, "".join(lines), name)])
+    assert re.search("[12] rows? could not be read", found.profile["notes"][-1 - metrics])
+    assert all(table["rows_left_out"] for table in found.profile["tables"].values())
+    for table in found.profile["tables"].values():
+        assert {row[0] for row in table["rows"]} == {None}, "a share of an unknown total"
+    if metrics:
+        totals = ("flop", "dram_read_bytes", "dram_write_bytes", "launches")
+        assert [found.counters[each] for each in totals] == [None] * 4
+        assert "so no total is known; the known part: " in found.counters["notes"][0]
+
+
+def test_a_kernel_whose_name_is_lost_is_not_counted_as_the_one_before(samples: Path) -> None:
+    text = (samples / "nvprof-winograd-metrics.log").read_text()
+    for lost in ("Loss: 2.301    Kernel: volta_sgemm_128x64_nn", "Loss: 2.301"):
+        found = read(text.replace("    Kernel: volta_sgemm_128x64_nn", lost))
+        flop = [kernel.parts["sp"] / kernel.launches for kernel in found.kernels]
+        assert flop == [17.5e6, 60e6, 120e6, 60e6, 17.5e6, 0]
+        assert found.unread == 3
+
+
+def test_a_kernel_without_a_row_is_one_that_was_not_read(samples: Path) -> None:
+    text = (samples / "nvprof-winograd-metrics.log").read_text()
+    assert read(text[: text.index("\n", text.rindex("    Kernel: "))]).unread == 1
 
 
 @pytest.mark.parametrize(

@@ -111,7 +111,7 @@ def _table(name: str, sides: Sides, width: int, *, per_step: bool) -> list[Row]:
         rows.append(((f"   and {len(names) - _MOST:,} more with less time", "muted"),))
     for side, table in zip(sides, tables, strict=True):
         if table is not None and table.rows_left_out:
-            text = f"{clean(side.label)}: {table.rows_left_out:,} short ones were not kept"
+            text = f"{clean(side.label)}: {table.rows_left_out:,} more were not kept"
             rows += wrapped(text, width, mark="!")
     return rows
 

@@ -105,6 +105,20 @@ class Report:
     command: str | None = None
     """The profiled command."""
     notes: tuple[str, ...] = ()
+    unread: int = 0
+    """Rows of its tables that could not be read: no total is known."""
+
+
+def line_notes(tool: str, foreign: int, unread: int) -> list[str]:
+    """Notes on lines between the rows that are not the tool's, and on rows that were not read."""
+    notes = []
+    if foreign:
+        lines = "1 line" if foreign == 1 else f"{foreign} lines"
+        notes.append(f"{lines} between the rows left out: not printed by {tool}")
+    if unread:
+        rows = "1 row" if unread == 1 else f"{unread} rows"
+        notes.append(f"{rows} could not be read, mixed with other output: no total is known")
+    return notes
 
 
 def number(text: str) -> float | None:

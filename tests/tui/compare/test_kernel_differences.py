@@ -72,7 +72,7 @@ def test_what_a_shortened_table_lacks_is_not_said_to_have_run_in_one_alone() -> 
     text = rows(BARE, profile((5e6, 8, "gemm"), left_out=7))
     assert "only" not in "".join(text)
     assert row_of(text, "winograd")[2:6] == ["—", "—", "10", "→"]
-    assert any("docker: 7 short ones were not kept" in row for row in text)
+    assert any("docker: 7 more were not kept" in row for row in text)
 
 
 def test_without_a_profile_the_reason_and_what_gives_one_stand_there() -> None:
