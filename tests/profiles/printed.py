@@ -127,6 +127,7 @@ DESCRIPTIONS = {
     "dram_read_transactions": "Device Memory Read Transactions",
     "dram_write_transactions": "Device Memory Write Transactions",
     "dram_read_throughput": "Device Memory Read Throughput",
+    "dram_write_throughput": "Device Memory Write Throughput",
 }
 DEVICE = "Tesla V100-SXM2-16GB (0)"
 

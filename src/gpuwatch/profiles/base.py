@@ -38,6 +38,9 @@ COUNT_COLUMN = {
 
 NAME_COLUMN = {KERNELS: "Name", API: "Name", COPY_TIME: "Operation", COPY_SIZE: "Operation"}
 
+DERIVED = "derived from DRAM transactions x 32 B / DRAM throughput"
+"""How a kernel's time is known that no summary of times holds."""
+
 ROUNDED = 0.01
 """Relative tolerance between the figures of one row, which are rounded independently."""
 
@@ -80,12 +83,15 @@ class Kernel:
 
     Names in ``parts``: ``sp``, ``dp``, ``hp``, ``tensor`` (FLOP), ``read``, ``write`` (bytes of
     DRAM), ``read_rate``, ``write_rate`` (bytes per second, mean over the launches), ``duration``
-    (ns). A missing part was not measured; ``None`` means that the tool had no value.
+    (ns), ``derived`` (the same, by :data:`DERIVED`). A missing part was not measured; ``None``
+    means that the tool had no value.
     """
 
     name: str
     launches: int
     parts: Mapping[str, float | None]
+    why_no_time: str | None = None
+    """Why ``derived`` is ``None``."""
 
 
 @dataclass(frozen=True)
@@ -219,5 +225,6 @@ def added(kernels: Sequence[Kernel]) -> tuple[Kernel, ...]:
             total = sum(value * (many if rate else 1) for value, many in known)
             complete = len(known) == len(values) and (launches or not rate)
             parts[part] = (total / launches if rate else total) if complete else None
-        found.append(Kernel(name, launches, parts))
+        whys = (kernel.why_no_time for kernel in each)
+        found.append(Kernel(name, launches, parts, next(filter(None, whys), None)))
     return tuple(found)

@@ -13,6 +13,7 @@ from gpuwatch.core.models import JSON
 from gpuwatch.profiles.base import (
     COPY_SIZE,
     COUNT_COLUMN,
+    DERIVED,
     KERNELS,
     NAME_COLUMN,
     Entry,
@@ -28,6 +29,9 @@ MOST_KERNELS = 60
 
 LONGEST_NAME = 2000
 """Maximum stored length of a kernel's name, in characters."""
+
+_MOST_NAMES = 3
+"""Maximum kernels that a note names."""
 
 _BY_ITSELF = "import each run by itself: gpuwatch import FILE"
 _NOTHING_KNOWN = "the files hold no FLOP and no DRAM bytes of all kernels"
@@ -105,13 +109,17 @@ def _profile(profiles: Sequence[Profile], notes: list[str]) -> dict[str, JSON]:
                 raise UsageError(f"{first} and {p.name} both hold {name}", _BY_ITSELF)
             tables[name] = p, rows
     written = {name: _table(name, rows, p.report.unread) for name, (p, rows) in tables.items()}
+    source = None
     if not tables:
-        launches: dict[str, Entry] = {}
-        for kernel in (kernel for p in chosen for kernel in p.report.kernels):
-            launches.setdefault(kernel.name, Entry(kernel.name, kernel.launches, None))
+        kernels = _by_name(chosen)
+        entries = [_derived(kernel) for kernel in kernels]
         unread = sum(p.report.unread for p in chosen)
-        written[KERNELS] = _table(KERNELS, tuple(launches.values()), unread)
-        notes.append("no file holds times: of the kernels only their launches are known")
+        written[KERNELS] = _table(KERNELS, entries, unread)
+        if any(entry.total is not None for entry in entries):
+            source = DERIVED
+            notes += _without_time(kernels)
+        else:
+            notes.append("no file holds times: of the kernels only their launches are known")
     return {
         "tool": chosen[0].report.tool,
         "version": next((p.report.version for p in chosen if p.report.version), None),
@@ -119,8 +127,39 @@ def _profile(profiles: Sequence[Profile], notes: list[str]) -> dict[str, JSON]:
         "steps": None,
         "step_seconds": None,
         "reason": None,
+        "time_source": source,
         "tables": dict(sorted(written.items())),
     }
+
+
+def _by_name(profiles: Sequence[Profile]) -> list[Kernel]:
+    """The kernels of all files; of one that several have, the first with a derived time."""
+    kernels: dict[str, Kernel] = {}
+    for kernel in (kernel for p in profiles for kernel in p.report.kernels):
+        known = kernels.setdefault(kernel.name, kernel)
+        if "derived" not in known.parts and "derived" in kernel.parts:
+            kernels[kernel.name] = kernel
+    return list(kernels.values())
+
+
+def _derived(kernel: Kernel) -> Entry:
+    """A kernel's launches, and its time if that can be derived."""
+    total = kernel.parts.get("derived")
+    average = total / kernel.launches if total is not None and kernel.launches else None
+    return Entry(kernel.name, kernel.launches, total, average)
+
+
+def _without_time(kernels: Sequence[Kernel]) -> list[str]:
+    """A note for each reason why kernels have no derived time."""
+    names: dict[str, list[str]] = {}
+    for kernel in kernels:
+        if kernel.parts.get("derived") is None:
+            names.setdefault(kernel.why_no_time or "not counted", []).append(kernel.name[:60])
+    notes = []
+    for why, without in names.items():
+        more = f" and {len(without) - _MOST_NAMES} more" if len(without) > _MOST_NAMES else ""
+        notes.append(f"no time, as {why}: {', '.join(without[:_MOST_NAMES])}{more}")
+    return notes
 
 
 def _one_tool(profiles: Sequence[Profile], what: str) -> None:
@@ -172,8 +211,12 @@ def _counters(profiles: Sequence[Profile], ran: int | None) -> JSON:
     _one_tool(counting, "counters")
     tool = counting[0].report.tool
     own_notes: list[str] = []
+    kernels = _joined(counting, own_notes)
+    derived = not any(KERNELS in p.report.tables for p in profiles) and any(
+        kernel.parts.get("derived") is not None for kernel in kernels
+    )
     timed = [p for p in profiles if p.report.tool == tool]
-    kernels = [_with_duration(kernel, timed) for kernel in _joined(counting, own_notes)]
+    kernels = [_with_duration(kernel, timed) for kernel in kernels]
     kernels = [_from_rates(kernel, own_notes) for kernel in kernels]
     counted = [part for part in _OF if any(part in kernel.parts for kernel in kernels)]
     if counted and len(counted) < len(_OF):
@@ -186,7 +229,7 @@ def _counters(profiles: Sequence[Profile], ran: int | None) -> JSON:
             "flop": _total([kernel.parts.get(part) for part in counted]),
             "dram_read_bytes": kernel.parts.get("read"),
             "dram_write_bytes": kernel.parts.get("write"),
-            "duration_ns": kernel.parts.get("duration"),
+            "duration_ns": kernel.parts.get("derived" if derived else "duration"),
         }
         for kernel in kernels
     ]
@@ -222,6 +265,7 @@ def _counters(profiles: Sequence[Profile], ran: int | None) -> JSON:
         "dram_write_bytes_per_step": None,
         **totals,
         "kernels": rows[:MOST_KERNELS],
+        "time_source": DERIVED if derived else None,
         "launches": None if unread else launches,
         "reason": None if known or why else _NOTHING_KNOWN,
         "notes": own_notes,

@@ -98,6 +98,8 @@ def document(
             "step_seconds": profile.step_seconds,
             "reason": profile.reason,
             "notes": list(profile.notes),
+            "time_method": profile.time_method.value,
+            "time_source": profile.time_source,
         },
         "counters": None
         if counters is None
