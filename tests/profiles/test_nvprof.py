@@ -18,6 +18,7 @@ from tests.profiles.conftest import loaded
 from tests.profiles.printed import (
     Counted,
     Row,
+    dram,
     nvprof_csv,
     nvprof_metrics_csv,
     nvprof_metrics_text,
@@ -141,17 +142,6 @@ def test_a_rate_is_a_total_only_with_the_time(tmp_path: Path) -> None:
     assert "a rate is no total" in alone["notes"][0]
     assert timed["dram_read_bytes"] == pytest.approx(8 * 1024**3 * 1e-6)
     assert "throughput times time" in timed["notes"][0]
-
-
-def dram(read: str, read_rate: str, write: str, write_rate: str) -> dict[str, tuple[str, str, str]]:
-    """The metrics of DRAM, each with its average as minimum and maximum."""
-    averages = {
-        "dram_read_throughput": read_rate,
-        "dram_write_throughput": write_rate,
-        "dram_read_transactions": read,
-        "dram_write_transactions": write,
-    }
-    return {metric: (each,) * 3 for metric, each in averages.items()}
 
 
 V100 = [

@@ -97,6 +97,17 @@ def test_wrong_types_and_hostile_names_do_no_harm() -> None:
     assert rows({"tables": {KERNELS: {"columns": ["x"], "rows": [[1]]}}}, DOCKER)
 
 
+def test_without_times_kernels_stand_by_their_launches_and_derived_times_say_so() -> None:
+    text = rows(
+        profile((None, 8, "gemm"), (None, 24, "winograd")),
+        {**profile((None, 16, "implicit_gemm"), steps=None), "time_source": "derived from DRAM"},
+    )
+    names = [row.split()[-1] for row in text[-3:]]
+    assert names == ["winograd", "implicit_gemm", "gemm"]
+    assert row_of(text, "winograd")[2:] == ["◂", "only", "24", "→", "0", "winograd"]
+    assert "kernel times counted, derived from DRAM" in " ".join(" ".join(text).split())
+
+
 async def test_k_compares_each_with_the_baseline_and_the_arrows_take_the_next(
     session: Make,
 ) -> None:
