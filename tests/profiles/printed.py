@@ -121,12 +121,24 @@ class Counted:
     metrics: dict[str, tuple[str, str, str]]
 
 
+def dram(read: str, read_rate: str, write: str, write_rate: str) -> dict[str, tuple[str, str, str]]:
+    """The metrics of DRAM, each with its average as minimum and maximum."""
+    averages = {
+        "dram_read_throughput": read_rate,
+        "dram_write_throughput": write_rate,
+        "dram_read_transactions": read,
+        "dram_write_transactions": write,
+    }
+    return {metric: (each,) * 3 for metric, each in averages.items()}
+
+
 DESCRIPTIONS = {
     "flop_count_sp": "Floating Point Operations(Single Precision)",
     "flop_count_dp": "Floating Point Operations(Double Precision)",
     "dram_read_transactions": "Device Memory Read Transactions",
     "dram_write_transactions": "Device Memory Write Transactions",
     "dram_read_throughput": "Device Memory Read Throughput",
+    "dram_write_throughput": "Device Memory Write Throughput",
 }
 DEVICE = "Tesla V100-SXM2-16GB (0)"
 

@@ -279,7 +279,7 @@ def test_counters_of_some_launches_are_no_total_of_the_run(
     assert (counters["flop"], counters["launches"], counters["reason"]) == (None, 2, None)
     assert counters["kernels"][0]["flop"] == 10
     assert counters["notes"][0] == (
-        "the counters are of 2 of 150 launches, so no total is known; in these: 10.0 FLOP, "
+        "the counters are of 2 of 150 launches, so no total is known; the known part: 10.0 FLOP, "
         "DRAM — read, — written"
     )
 

@@ -132,7 +132,18 @@ def test_the_programs_own_output_between_the_rows_is_left_out_and_told() -> None
     cut = text.rindex('"1","4713"')
     found = read(f"epoch 1\n{text[:cut]}loss 0.3\n{text[cut:]}")
     assert found.kernels[0].launches == 2
-    assert "1 lines between the rows" in found.notes[0]
+    assert found.notes == ("1 line between the rows left out: not printed by ncu",)
+    assert found.unread == 0
+
+
+def test_a_launch_that_other_output_runs_into_is_told_and_no_total_is_known(tmp_path: Path) -> None:
+    text = ncu_raw([launch("k", 1, 1, 1), launch("k", 2, 1, 1)])
+    cut = text.rindex('"1","4713"')
+    found = merge([loaded(tmp_path, f"{text[:cut]}loss 0.3{text[cut:]}")])
+    assert "1 row could not be read" in found.profile["notes"][0]
+    assert found.counters["dram_read_bytes"] is None and found.counters["launches"] is None
+    assert found.counters["notes"][0].startswith("1 row of the counters could not be read")
+    assert found.profile["tables"]["cuda_gpu_kern_sum"]["rows_left_out"] == 1
 
 
 @pytest.mark.parametrize(

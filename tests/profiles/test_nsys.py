@@ -109,6 +109,42 @@ def test_a_file_that_is_cut_off_is_refused_with_its_line(tmp_path: Path) -> None
         loaded(tmp_path, text[: text.index("4>")])
 
 
+@pytest.mark.parametrize("printed", [nsys_csv, nsys_text])
+def test_lines_that_are_no_rows_do_not_end_a_table(printed: Callable[..., str]) -> None:
+    found = [Row(name, 1, (9.0,) * 6) for name in ("a", "b", "c")]
+    text = printed("cuda_gpu_kern_sum", found)
+    at = text.rindex("\n", 0, -2)
+    for own, left_out in (
+        ("epoch 1 of 1", "1 line between the rows left out: not printed by nsys"),
+        ("\nepoch 1\nloss 0.3\n", "2 lines between the rows left out: not printed by nsys"),
+        ("", None),
+        ("WARNING: CPU context switch data was not collected", None),
+    ):
+        read = nsys.read(lines(f"{text[:at]}\n{own}{text[at:]}"))
+        assert read is not None
+        assert read.tables == {"cuda_gpu_kern_sum": entries(found)}
+        assert read.notes == (() if left_out is None else (left_out,))
+
+
+@pytest.mark.parametrize("printed", [nsys_csv, nsys_text])
+def test_a_row_that_other_output_runs_into_is_refused(
+    tmp_path: Path, printed: Callable[..., str]
+) -> None:
+    text = printed("cuda_gpu_kern_sum", [Row(name, 2, (9.0,) * 6) for name in ("a", "b", "c")])
+    at = text.rindex("\n", 0, -2) + 1
+    for own in ("loss: 0.3, ", "\nloss: 0.3, "):
+        with pytest.raises(UsageError, match=r"ends early|with others under it|outside its own"):
+            loaded(tmp_path, text[:at] + own + text[at:] + text[at:])
+
+
+def test_the_rows_of_a_report_that_is_not_read_are_none_of_the_table_above() -> None:
+    text = nsys_csv("cuda_gpu_kern_sum", [Row("a", 2, (9.0,) * 6)])
+    text += "Start (ns),Duration (ns),CorrId,Name\n100,20,3,k\n"
+    read = nsys.read(lines(text))
+    assert read is not None
+    assert [row.name for row in read.tables["cuda_gpu_kern_sum"]] == ["a"]
+
+
 def test_the_same_report_twice_is_of_two_runs(tmp_path: Path) -> None:
     text = nsys_csv("cuda_gpu_kern_sum", [Row("a", 2, (9.0,) * 6)])
     with pytest.raises(UsageError, match=r"line 6: a second table cuda_gpu_kern_sum"):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -10,13 +11,14 @@ from hypothesis import strategies as st
 
 from gpuwatch.core.errors import UsageError
 from gpuwatch.profiles import nvprof
-from gpuwatch.profiles.base import Report, Text
+from gpuwatch.profiles.base import DERIVED, Report, Text
 from gpuwatch.profiles.files import load
 from gpuwatch.profiles.merge import merge
 from tests.profiles.conftest import loaded
 from tests.profiles.printed import (
     Counted,
     Row,
+    dram,
     nvprof_csv,
     nvprof_metrics_csv,
     nvprof_metrics_text,
@@ -138,8 +140,88 @@ def test_a_rate_is_a_total_only_with_the_time(tmp_path: Path) -> None:
     alone, timed = merge([rates]).counters, merge([rates, times]).counters
     assert alone["dram_read_bytes"] is None
     assert "a rate is no total" in alone["notes"][0]
-    assert timed["dram_read_bytes"] == pytest.approx(8000)
+    assert timed["dram_read_bytes"] == pytest.approx(8 * 1024**3 * 1e-6)
     assert "throughput times time" in timed["notes"][0]
+
+
+V100 = [
+    ("compare", 1, ("7077968", "797.86GB/s", "47293", "5.3311GB/s"), 264.19e3),
+    ("unroll", 10, ("258488517", "495.96GB/s", "49361373", "94.710GB/s"), 15.468e6),
+    ("blocks", 10, ("216399830", "311.06GB/s", "108324084", "155.71GB/s"), 20.748e6),
+    ("split1", 10, ("198616967", "567.54GB/s", "32938879", "94.122GB/s"), 10.416e6),
+    ("split2", 10, ("103021363", "579.85GB/s", "16455829", "92.621GB/s"), 5.2851e6),
+]
+"""Five kernels of a public log of a Tesla V100: launches, averages, and the mean time in ns that a
+summary of the same program gives."""
+
+
+def test_a_time_derived_from_dram_is_the_one_that_nvprof_measured(tmp_path: Path) -> None:
+    kernels = [Counted(name, launches, dram(*averages)) for name, launches, averages, _ in V100]
+    for printed in (nvprof_metrics_text, nvprof_metrics_csv):
+        found = merge([loaded(tmp_path, printed(kernels))])
+        table = found.profile["tables"]["cuda_gpu_kern_sum"]
+        of = {row[-1]: dict(zip(table["columns"], row, strict=True)) for row in table["rows"]}
+        for name, launches, _, average in V100:
+            assert of[name]["Avg (ns)"] == pytest.approx(average, rel=5e-3)
+            assert of[name]["Total Time (ns)"] == pytest.approx(launches * of[name]["Avg (ns)"])
+        assert sum(row["Time (%)"] for row in of.values()) == pytest.approx(100)
+        assert found.profile["time_source"] == found.counters["time_source"] == DERIVED
+        assert found.counters["kernels"][0]["duration_ns"] in [row[1] for row in table["rows"]]
+
+
+def test_prefixes_of_a_throughput_are_powers_of_1024(tmp_path: Path) -> None:
+    """Reads in GB/s and writes in MB/s, of a public log of a TITAN X: no other factor fits both."""
+    (kernel,) = read(
+        nvprof_metrics_text(
+            [Counted("compare", 1, dram("6709218", "298.33GB/s", "18546", "844.46MB/s"))]
+        )
+    ).kernels
+    assert kernel.parts["derived"] == pytest.approx(670_230, rel=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("averages", "why"),
+    [
+        (("0", "0.00000B/s", "0", "0.00000B/s"), "no DRAM transactions were counted"),
+        (("3", "91.644MB/s", "0", "0.00000B/s"), "too few DRAM transactions were counted"),
+        (
+            ("1000000", "100.00GB/s", "1000000", "99.000GB/s"),
+            "its DRAM reads give 298 µs a launch, its writes 301 µs",
+        ),
+    ],
+)
+def test_a_time_that_cannot_be_derived_is_unknown_with_the_reason(
+    tmp_path: Path, averages: tuple[str, str, str, str], why: str
+) -> None:
+    kernels = [
+        Counted("good", 2, dram("1000000", "100.00GB/s", "500000", "50.000GB/s")),
+        Counted("bad", 2, dram(*averages)),
+    ]
+    found = merge([loaded(tmp_path, nvprof_metrics_text(kernels))])
+    good, bad = found.profile["tables"]["cuda_gpu_kern_sum"]["rows"]
+    assert good[1] == pytest.approx(2 * 32e6 / (100 * 1024**3) * 1e9)
+    assert (bad[-1], bad[1], good[0]) == ("bad", None, None), "nor a share of an unknown total"
+    assert found.profile["notes"] == [f"no time, as {why}: bad"]
+
+
+def test_what_was_rounded_to_few_digits_does_not_contradict(tmp_path: Path) -> None:
+    """A V100's memset-like kernel: 30 reads against 15,769 writes, as printed."""
+    averages = dram("30", "231.66MB/s", "15769", "118.92GB/s")
+    (kernel,) = read(nvprof_metrics_text([Counted("fill", 1, averages)])).kernels
+    assert kernel.parts["derived"] == pytest.approx(15769 * 32 / (118.92 * 1024**3) * 1e9)
+    alone = {name: each for name, each in averages.items() if "write" in name}
+    (kernel,) = read(nvprof_metrics_text([Counted("fill", 1, alone)])).kernels
+    assert kernel.parts["derived"] == pytest.approx(3951.85, rel=1e-5)
+
+
+def test_times_that_were_measured_go_before_those_derived(tmp_path: Path) -> None:
+    averages = dram("1000000", "100.00GB/s", "500000", "50.000GB/s")
+    metrics = loaded(tmp_path, nvprof_metrics_text([Counted("k", 4, averages)]), "m.log")
+    times = loaded(tmp_path, nvprof_text([Row("k", 4, (1000.0, 250.0, 0, 250.0, 250.0, 0))]))
+    found = merge([metrics, times])
+    assert found.profile["time_source"] is None and found.counters["time_source"] is None
+    assert found.profile["tables"]["cuda_gpu_kern_sum"]["rows"][0][1] == 1000
+    assert found.counters["kernels"][0]["duration_ns"] == 1000
 
 
 def test_an_overflow_is_unknown_and_so_is_the_sum(tmp_path: Path) -> None:
@@ -165,6 +247,73 @@ def test_sectors_of_both_halves_of_a_partition_are_one_traffic() -> None:
     )
     (kernel,) = read(text).kernels
     assert kernel.parts == {"read": 45 * 32}
+
+
+EVERY_FORM = (
+    "nvprof-winograd-metrics.log",
+    "nvprof-winograd-summary.log",
+    "nvprof-implicit-gemm-metrics.csv",
+    "nvprof-implicit-gemm-summary.csv",
+)
+OWN_LINES = (
+    "Train Epoch: 1 [0/512 (0%)]\tLoss: 2.301",
+    "  12%|#2        | 1/8 [00:01<00:07,  1.02s/it]",
+    " 50.0 percent done",
+    "",
+    "10 epochs to go",
+    "==4799== NVPROF is profiling process 4799, command: python worker.py",
+)
+"""What a program, its children and their nvprof print while the first nvprof prints its table."""
+
+
+@pytest.mark.parametrize("name", EVERY_FORM)
+@pytest.mark.parametrize("own", OWN_LINES)
+def test_no_line_of_the_program_ends_a_table(samples: Path, name: str, own: str) -> None:
+    """Wherever it stands."""
+    lines = (samples / name).read_text().splitlines()
+    whole = read("\n".join(lines))
+    last = len(lines)
+    for at in range(6 if name.endswith("log") else 5, last):
+        found = read("\n".join([*lines[:at], own, *lines[at:]]))
+        assert (found.tables, found.kernels) == (whole.tables, whole.kernels), at
+        assert found.unread == 0
+        told = "1 line between the rows left out: not printed by nvprof"
+        assert found.notes == (*whole.notes, *([told] if own and own[:2] != "==" else []))
+
+
+@pytest.mark.parametrize("name", EVERY_FORM)
+@pytest.mark.parametrize("after", ["", "\n"], ids=["at its beginning", "across two lines"])
+def test_a_row_that_other_output_runs_into_leaves_no_total(
+    samples: Path, tmp_path: Path, name: str, after: str
+) -> None:
+    lines = (samples / name).read_text().splitlines(keepends=True)
+    at = next(n for n, line in enumerate(lines) if "dgemm" in line or "sgemm" in line) + 1
+    metrics = "metrics" in name
+    cut = 36 if after else 0
+    lines[at] = f"{lines[at][:cut]}Loss: 2.301{after}{lines[at][cut:]}"
+    found = merge([loaded(tmp_path, "".join(lines), name)])
+    assert re.search("[12] rows? could not be read", found.profile["notes"][-1 - metrics])
+    assert all(table["rows_left_out"] for table in found.profile["tables"].values())
+    for table in found.profile["tables"].values():
+        assert {row[0] for row in table["rows"]} == {None}, "a share of an unknown total"
+    if metrics:
+        totals = ("flop", "dram_read_bytes", "dram_write_bytes", "launches")
+        assert [found.counters[each] for each in totals] == [None] * 4
+        assert "so no total is known; the known part: " in found.counters["notes"][0]
+
+
+def test_a_kernel_whose_name_is_lost_is_not_counted_as_the_one_before(samples: Path) -> None:
+    text = (samples / "nvprof-winograd-metrics.log").read_text()
+    for lost in ("Loss: 2.301    Kernel: volta_sgemm_128x64_nn", "Loss: 2.301"):
+        found = read(text.replace("    Kernel: volta_sgemm_128x64_nn", lost))
+        flop = [kernel.parts["sp"] / kernel.launches for kernel in found.kernels]
+        assert flop == [17.5e6, 60e6, 120e6, 60e6, 17.5e6, 0]
+        assert found.unread == 3
+
+
+def test_a_kernel_without_a_row_is_one_that_was_not_read(samples: Path) -> None:
+    text = (samples / "nvprof-winograd-metrics.log").read_text()
+    assert read(text[: text.index("\n", text.rindex("    Kernel: "))]).unread == 1
 
 
 @pytest.mark.parametrize(

@@ -20,7 +20,7 @@ DOCUMENT = Path(__file__).parents[2] / "docs" / "json.md"
 LEAVES = (
     {"estimate", "low", "high", "level"},
     {"scope", "key", "values"},
-    {"table", "name", "shares"},
+    {"table", "family", "name", "kernels", "launches", "flop", "shares", "per_step"},
     {"name", "kind", "arguments", "parameters"},
     {"code", "text", "hint"},
 )

@@ -150,8 +150,10 @@ def test_versions_kernels_and_sources_are_named(result: StudyResult) -> None:
     differs = section(text, "what differs around the runs")
     assert "bare | docker | apptainer:" in differs
     assert "workload: torch  2.6.0 | 2.7.1 | 2.7.1" in differs
-    (kernel,) = [line for line in text.split("\n") if "winograd_nonfused" in line]
-    assert kernel.split() == ["winograd_nonfused", "60", "%", "-", "-"]
+    wide = terminal(result, columns=160).split("\n")
+    (kernel,) = [line for line in wide if "winograd_nonfused" in line]
+    assert kernel.split() == ["·", "winograd_nonfused", "8", "launches,", "-", "-"]
+    assert wide[wide.index(kernel) + 1].strip() == "4.00 GFLOP, 60 %"
     assert "host wait 250 ms against 265 ms" in section(text, "associated changes")
     assert "GPU power" in section(text, "how each number was obtained")
 

@@ -103,7 +103,7 @@ def _table(name: str, sides: Sides, width: int, *, per_step: bool) -> list[Row]:
     rows.append(((f"{head}{change}{'launches':>{_COUNT}}  name", "muted"),))
     whole = (_is_whole(tables[0]), _is_whole(tables[1]))
     rows.append(_row("all of them", [_total(side) for side in spent], width, whole=whole))
-    names = sorted(dict.fromkeys([*spent[0], *spent[1]]), key=lambda name: -_most(spent, name))
+    names = sorted(dict.fromkeys([*spent[0], *spent[1]]), key=lambda name: _size(spent, name))
     rows += [
         _row(name, [side.get(name) for side in spent], width, whole=whole) for name in names[:_MOST]
     ]
@@ -111,7 +111,7 @@ def _table(name: str, sides: Sides, width: int, *, per_step: bool) -> list[Row]:
         rows.append(((f"   and {len(names) - _MOST:,} more with less time", "muted"),))
     for side, table in zip(sides, tables, strict=True):
         if table is not None and table.rows_left_out:
-            text = f"{clean(side.label)}: {table.rows_left_out:,} short ones were not kept"
+            text = f"{clean(side.label)}: {table.rows_left_out:,} more were not kept"
             rows += wrapped(text, width, mark="!")
     return rows
 
@@ -156,8 +156,13 @@ def _total(side: dict[str, _Spent]) -> _Spent | None:
     return total if side else None
 
 
-def _most(spent: Sequence[dict[str, _Spent]], name: str) -> float:
-    return max((side[name].seconds or 0.0) for side in spent if name in side)
+def _size(spent: Sequence[dict[str, _Spent]], name: str) -> tuple[float, float]:
+    """The key of the order: most time first, without times most launches."""
+    known = [side[name] for side in spent if name in side]
+    return (
+        -max(each.seconds or 0.0 for each in known),
+        -max(each.launches or 0.0 for each in known),
+    )
 
 
 def _row(name: str, spent: Sequence[_Spent | None], width: int, *, whole: tuple[bool, bool]) -> Row:

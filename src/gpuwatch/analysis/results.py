@@ -209,8 +209,10 @@ class Explanation:
     differences: tuple[Difference, ...]
     """Differing facts; values in the order baseline, other."""
     kernels: tuple[KernelRow, ...]
-    """Kernels that ran in only one of the two, with their shares of the time."""
+    """Kernels that ran in only one of the two."""
     start_up: StartUp | None
+    families: tuple[KernelRow, ...] = ()
+    """Families of kernels that differ."""
 
 
 @dataclass(frozen=True)

@@ -38,6 +38,9 @@ COUNT_COLUMN = {
 
 NAME_COLUMN = {KERNELS: "Name", API: "Name", COPY_TIME: "Operation", COPY_SIZE: "Operation"}
 
+DERIVED = "derived from DRAM transactions x 32 B / DRAM throughput"
+"""How a kernel's time is known that no summary of times holds."""
+
 ROUNDED = 0.01
 """Relative tolerance between the figures of one row, which are rounded independently."""
 
@@ -80,12 +83,15 @@ class Kernel:
 
     Names in ``parts``: ``sp``, ``dp``, ``hp``, ``tensor`` (FLOP), ``read``, ``write`` (bytes of
     DRAM), ``read_rate``, ``write_rate`` (bytes per second, mean over the launches), ``duration``
-    (ns). A missing part was not measured; ``None`` means that the tool had no value.
+    (ns), ``derived`` (the same, by :data:`DERIVED`). A missing part was not measured; ``None``
+    means that the tool had no value.
     """
 
     name: str
     launches: int
     parts: Mapping[str, float | None]
+    why_no_time: str | None = None
+    """Why ``derived`` is ``None``."""
 
 
 @dataclass(frozen=True)
@@ -105,6 +111,20 @@ class Report:
     command: str | None = None
     """The profiled command."""
     notes: tuple[str, ...] = ()
+    unread: int = 0
+    """Rows of its tables that could not be read: no total is known."""
+
+
+def line_notes(tool: str, foreign: int, unread: int) -> list[str]:
+    """Notes on lines between the rows that are not the tool's, and on rows that were not read."""
+    notes = []
+    if foreign:
+        lines = "1 line" if foreign == 1 else f"{foreign} lines"
+        notes.append(f"{lines} between the rows left out: not printed by {tool}")
+    if unread:
+        rows = "1 row" if unread == 1 else f"{unread} rows"
+        notes.append(f"{rows} could not be read, mixed with other output: no total is known")
+    return notes
 
 
 def number(text: str) -> float | None:
@@ -205,5 +225,6 @@ def added(kernels: Sequence[Kernel]) -> tuple[Kernel, ...]:
             total = sum(value * (many if rate else 1) for value, many in known)
             complete = len(known) == len(values) and (launches or not rate)
             parts[part] = (total / launches if rate else total) if complete else None
-        found.append(Kernel(name, launches, parts))
+        whys = (kernel.why_no_time for kernel in each)
+        found.append(Kernel(name, launches, parts, next(filter(None, whys), None)))
     return tuple(found)

@@ -13,6 +13,7 @@ from gpuwatch.core.models import JSON
 from gpuwatch.profiles.base import (
     COPY_SIZE,
     COUNT_COLUMN,
+    DERIVED,
     KERNELS,
     NAME_COLUMN,
     Entry,
@@ -28,6 +29,9 @@ MOST_KERNELS = 60
 
 LONGEST_NAME = 2000
 """Maximum stored length of a kernel's name, in characters."""
+
+_MOST_NAMES = 3
+"""Maximum kernels that a note names."""
 
 _BY_ITSELF = "import each run by itself: gpuwatch import FILE"
 _NOTHING_KNOWN = "the files hold no FLOP and no DRAM bytes of all kernels"
@@ -97,18 +101,25 @@ def _profile(profiles: Sequence[Profile], notes: list[str]) -> dict[str, JSON]:
         notes.append("times are not those of ncu: it runs each kernel by itself, at a fixed clock")
     chosen = timed or [p for p in profiles if p.report.tables] or list(profiles)
     _one_tool(chosen, "times")
-    tables: dict[str, tuple[str, tuple[Entry, ...]]] = {}
+    tables: dict[str, tuple[Profile, tuple[Entry, ...]]] = {}
     for p in chosen:
         for name, rows in p.report.tables.items():
             if name in tables:
-                raise UsageError(f"{tables[name][0]} and {p.name} both hold {name}", _BY_ITSELF)
-            tables[name] = p.name, rows
+                first = tables[name][0].name
+                raise UsageError(f"{first} and {p.name} both hold {name}", _BY_ITSELF)
+            tables[name] = p, rows
+    written = {name: _table(name, rows, p.report.unread) for name, (p, rows) in tables.items()}
+    source = None
     if not tables:
-        launches: dict[str, Entry] = {}
-        for kernel in (kernel for p in chosen for kernel in p.report.kernels):
-            launches.setdefault(kernel.name, Entry(kernel.name, kernel.launches, None))
-        tables[KERNELS] = "", tuple(launches.values())
-        notes.append("no file holds times: of the kernels only their launches are known")
+        kernels = _by_name(chosen)
+        entries = [_derived(kernel) for kernel in kernels]
+        unread = sum(p.report.unread for p in chosen)
+        written[KERNELS] = _table(KERNELS, entries, unread)
+        if any(entry.total is not None for entry in entries):
+            source = DERIVED
+            notes += _without_time(kernels)
+        else:
+            notes.append("no file holds times: of the kernels only their launches are known")
     return {
         "tool": chosen[0].report.tool,
         "version": next((p.report.version for p in chosen if p.report.version), None),
@@ -116,8 +127,39 @@ def _profile(profiles: Sequence[Profile], notes: list[str]) -> dict[str, JSON]:
         "steps": None,
         "step_seconds": None,
         "reason": None,
-        "tables": {name: _table(name, rows) for name, (_, rows) in sorted(tables.items())},
+        "time_source": source,
+        "tables": dict(sorted(written.items())),
     }
+
+
+def _by_name(profiles: Sequence[Profile]) -> list[Kernel]:
+    """The kernels of all files; of one that several have, the first with a derived time."""
+    kernels: dict[str, Kernel] = {}
+    for kernel in (kernel for p in profiles for kernel in p.report.kernels):
+        known = kernels.setdefault(kernel.name, kernel)
+        if "derived" not in known.parts and "derived" in kernel.parts:
+            kernels[kernel.name] = kernel
+    return list(kernels.values())
+
+
+def _derived(kernel: Kernel) -> Entry:
+    """A kernel's launches, and its time if that can be derived."""
+    total = kernel.parts.get("derived")
+    average = total / kernel.launches if total is not None and kernel.launches else None
+    return Entry(kernel.name, kernel.launches, total, average)
+
+
+def _without_time(kernels: Sequence[Kernel]) -> list[str]:
+    """A note for each reason why kernels have no derived time."""
+    names: dict[str, list[str]] = {}
+    for kernel in kernels:
+        if kernel.parts.get("derived") is None:
+            names.setdefault(kernel.why_no_time or "not counted", []).append(kernel.name[:60])
+    notes = []
+    for why, without in names.items():
+        more = f" and {len(without) - _MOST_NAMES} more" if len(without) > _MOST_NAMES else ""
+        notes.append(f"no time, as {why}: {', '.join(without[:_MOST_NAMES])}{more}")
+    return notes
 
 
 def _one_tool(profiles: Sequence[Profile], what: str) -> None:
@@ -127,11 +169,13 @@ def _one_tool(profiles: Sequence[Profile], what: str) -> None:
         raise UsageError(f"{what} of two tools: {first} ({one}) and {second} ({other})", _BY_ITSELF)
 
 
-def _table(name: str, entries: Sequence[Entry]) -> dict[str, JSON]:
-    """A table with the columns of ``nsys stats``; percentages refer to this table's own total."""
+def _table(name: str, entries: Sequence[Entry], unread: int) -> dict[str, JSON]:
+    """A table with the columns of ``nsys stats``; percentages refer to this table's own total.
+
+    They are unknown if some of its rows are ``unread``.
+    """
     ordered = sorted(entries, key=lambda row: (-(row.total or 0), -(row.count or 0), row.name))
-    totals = [row.total for row in ordered]
-    overall = None if None in totals else sum(total for total in totals if total is not None)
+    overall = None if unread else _total([row.total for row in ordered])
     unit = "MB" if name == COPY_SIZE else "ns"
     statistics = [f"{each} ({unit})" for each in ("Avg", "Med", "Min", "Max", "StdDev")]
     head = ["Total (MB)"] if name == COPY_SIZE else ["Time (%)", "Total Time (ns)"]
@@ -144,13 +188,14 @@ def _table(name: str, entries: Sequence[Entry]) -> dict[str, JSON]:
     return {
         "columns": [*head, COUNT_COLUMN[name], *statistics, NAME_COLUMN[name]],
         "rows": rows,
-        "rows_left_out": max(0, len(ordered) - MOST_ROWS),
+        "rows_left_out": max(0, len(ordered) - MOST_ROWS) + unread,
     }
 
 
 def _launches(profiles: Sequence[Profile]) -> int | None:
-    """Launches of all kernels in the largest summary of times; ``None`` if there is none."""
-    tables = [p.report.tables[KERNELS] for p in profiles if KERNELS in p.report.tables]
+    """Launches of all kernels in the largest whole summary of times; ``None`` if there is none."""
+    whole = [p.report.tables for p in profiles if not p.report.unread]
+    tables = [each[KERNELS] for each in whole if KERNELS in each]
     known = [[row.count for row in rows if row.count is not None] for rows in tables]
     return max((sum(counts) for counts in known), default=None)
 
@@ -166,8 +211,12 @@ def _counters(profiles: Sequence[Profile], ran: int | None) -> JSON:
     _one_tool(counting, "counters")
     tool = counting[0].report.tool
     own_notes: list[str] = []
+    kernels = _joined(counting, own_notes)
+    derived = not any(KERNELS in p.report.tables for p in profiles) and any(
+        kernel.parts.get("derived") is not None for kernel in kernels
+    )
     timed = [p for p in profiles if p.report.tool == tool]
-    kernels = [_with_duration(kernel, timed) for kernel in _joined(counting, own_notes)]
+    kernels = [_with_duration(kernel, timed) for kernel in kernels]
     kernels = [_from_rates(kernel, own_notes) for kernel in kernels]
     counted = [part for part in _OF if any(part in kernel.parts for kernel in kernels)]
     if counted and len(counted) < len(_OF):
@@ -180,7 +229,7 @@ def _counters(profiles: Sequence[Profile], ran: int | None) -> JSON:
             "flop": _total([kernel.parts.get(part) for part in counted]),
             "dram_read_bytes": kernel.parts.get("read"),
             "dram_write_bytes": kernel.parts.get("write"),
-            "duration_ns": kernel.parts.get("duration"),
+            "duration_ns": kernel.parts.get("derived" if derived else "duration"),
         }
         for kernel in kernels
     ]
@@ -189,18 +238,19 @@ def _counters(profiles: Sequence[Profile], ran: int | None) -> JSON:
         own_notes.append(
             f"counted were {launches} launches, timed {ran}: the files are of different runs"
         )
-    part = None if ran is None or launches >= ran else (launches, ran)
+    unread = sum(p.report.unread for p in counting)
     totals = {key: _whole(key, [row[key] for row in rows], own_notes) for key in _TOTALS}
     rows.sort(key=lambda row: (-(row["flop"] or 0), -(row["dram_read_bytes"] or 0), row["name"]))
     if len(rows) > MOST_KERNELS:
         own_notes.append(
             f"{len(rows) - MOST_KERNELS} kernels are in the totals, but not in the list"
         )
-    if part is not None:
+    why = _incomplete(launches, ran, unread)
+    if why is not None:
         read, written = totals["dram_read_bytes"], totals["dram_write_bytes"]
         own_notes.insert(
             0,
-            f"the counters are of {part[0]} of {part[1]} launches, so no total is known; in these: "
+            f"{why}, so no total is known; the known part: "
             f"{units.si(totals['flop'], 'FLOP')}, DRAM {units.si(read, 'B')} read, "
             f"{units.si(written, 'B')} written",
         )
@@ -215,10 +265,21 @@ def _counters(profiles: Sequence[Profile], ran: int | None) -> JSON:
         "dram_write_bytes_per_step": None,
         **totals,
         "kernels": rows[:MOST_KERNELS],
-        "launches": launches,
-        "reason": None if known or part else _NOTHING_KNOWN,
+        "time_source": DERIVED if derived else None,
+        "launches": None if unread else launches,
+        "reason": None if known or why else _NOTHING_KNOWN,
         "notes": own_notes,
     }
+
+
+def _incomplete(launches: int, ran: int | None, unread: int) -> str | None:
+    """Why the counters are not of all launches; ``None`` if they are, as far as is known."""
+    if unread:
+        rows = "1 row" if unread == 1 else f"{unread} rows"
+        return f"{rows} of the counters could not be read"
+    if ran is not None and launches < ran:
+        return f"the counters are of {launches} of {ran} launches"
+    return None
 
 
 def _joined(profiles: Sequence[Profile], notes: list[str]) -> list[Kernel]:

@@ -17,6 +17,7 @@ from gpuwatch.profiles.base import (
     added,
     cells,
     count,
+    line_notes,
     number,
     outside,
 )
@@ -47,6 +48,8 @@ class _Report:
     capabilities: dict[str, None] = field(default_factory=dict)
     notes: dict[str, None] = field(default_factory=dict)
     seen: bool = False
+    foreign: int = 0
+    unread: int = 0
 
 
 def read(text: Text) -> Report | None:
@@ -84,7 +87,8 @@ def read(text: Text) -> Report | None:
         {KERNELS: times} if any(row.total is not None for row in times) else {},
         kernels,
         capability=next(iter(report.capabilities), None),
-        notes=tuple(report.notes),
+        notes=(*report.notes, *line_notes(_TOOL, report.foreign, report.unread)),
+        unread=report.unread,
     )
 
 
@@ -92,20 +96,21 @@ def _rows(
     text: Text, at: int, header: Sequence[str], report: _Report
 ) -> Iterator[tuple[int, dict[str, str]]]:
     """The rows under a header, which may be mixed with the program's own output."""
-    others = 0
+    between = 0
     for line_at in range(at, len(text.lines)):
         line = text.lines[line_at]
         if not line.startswith('"'):
-            others += bool(line.strip()) and not line.startswith("==")
+            is_row = line.count('","') >= len(header) // 2
+            report.unread += is_row
+            between += bool(line.strip()) and not is_row and not line.startswith("==")
             continue
         row = cells(line)
         if row is None or len(row) != len(header):
             raise text.error(line_at, "a row that ends early: the file is cut off", _TOOL)
         if row == list(header):
             raise text.error(line_at, "a second header: import each run by itself", _TOOL)
+        report.foreign, between = report.foreign + between, 0
         yield line_at, dict(zip(header, row, strict=True))
-    if others:
-        report.notes[f"{others} lines between the rows are not ncu's and are left out"] = None
 
 
 def _details(text: Text, at: int, header: Sequence[str], report: _Report) -> int:

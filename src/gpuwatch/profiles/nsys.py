@@ -21,6 +21,7 @@ from gpuwatch.profiles.base import (
     Text,
     cells,
     count,
+    line_notes,
     merged,
     not_the_total,
     number,
@@ -59,6 +60,10 @@ _MEANING = {
     "name": "name",
     "operation": "name",
 }
+_ROW_BEGINS = re.compile(r'\s*"?[\d.,]+"?(,|\s{2,}|\s*$)')
+_TEXT_COLUMN = re.compile(r"(?<=\s\s)[\d.,]+(?=\s\s)")
+_MAY_LACK = 2
+"""Columns that a line may lack and still be taken for a row."""
 _GRID = "GridXYZ"
 _API_NAME = re.compile(r"cu(da)?[A-Z]")
 
@@ -180,23 +185,55 @@ def _rows(
     layout: _Layout,
     doubts: list[str],
 ) -> tuple[list[Entry], int]:
-    """The rows from line ``first`` on, and the line after them; adds notes to ``doubts``."""
+    """The rows from line ``first`` to the next header, and its line; adds notes to ``doubts``.
+
+    Lines that are not rows are left out, and behind an empty line or one of nsys's own so are the
+    rows of a report that is not read.
+    """
     rows: list[Entry] = []
-    at = first
-    while at < len(text.lines):
+    at, foreign, between, behind_gap = first, 0, 0, False
+    misfit: int | None = None
+    while at < len(text.lines) and not _HEADER.match(text.lines[at]):
         line = text.lines[at]
-        if not line.strip() or line.startswith(_TALK) or _CAPTION.search(line[:_CAPTION_WITHIN]):
-            break
-        if _HEADER.match(line):
-            break
-        fields = split(line)
-        if fields is None or len(fields) != width:
-            raise text.error(at, "a row that ends early: the file is cut off or damaged", _TOOL)
-        rows.append(_entry(text, at, fields, layout))
-        if doubt := not_the_total(rows[-1], _step(fields, layout)):
-            doubts.append(doubt)
+        fields = _fitting(split(line), width, layout)
+        if fields is not None:
+            if misfit is not None:
+                raise text.error(misfit, "a row that cannot be read, with others under it", _TOOL)
+            rows.append(_entry(text, at, fields, layout))
+            if doubt := not_the_total(rows[-1], _step(fields, layout)):
+                doubts.append(doubt)
+            foreign, between, behind_gap = foreign + between, 0, False
+        elif _is_gap(line):
+            behind_gap = True
+        elif _is_like_a_row(line, width):
+            if not behind_gap:
+                raise text.error(at, "a row that ends early: the file is cut off or damaged", _TOOL)
+            misfit = at if misfit is None else misfit
+        else:
+            between += 1
         at += 1
+    doubts += line_notes(_TOOL, foreign, 0)
     return rows, at
+
+
+def _fitting(fields: list[str] | None, width: int, layout: _Layout) -> list[str] | None:
+    """The fields of a line that is a row of this table, else ``None``."""
+    if fields is None or len(fields) != width:
+        return None
+    numbers = (number(fields[layout.columns[meaning]]) for meaning in ("count", "total"))
+    return fields if any(each is not None for each in numbers) else None
+
+
+def _is_like_a_row(line: str, width: int) -> bool:
+    """Whether a line begins with a number and ends a column, or holds most of a table's columns."""
+    columns = max(line.count(","), len(_TEXT_COLUMN.findall(line)))
+    return _ROW_BEGINS.match(line) is not None or columns >= width - _MAY_LACK
+
+
+def _is_gap(line: str) -> bool:
+    """Whether it is empty or a line that nsys prints between its reports."""
+    caption = _CAPTION.search(line[:_CAPTION_WITHIN])
+    return not line.strip() or line.startswith(_TALK) or caption is not None
 
 
 def _step(fields: Sequence[str], layout: _Layout) -> float:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import field
+from typing import Protocol
 
 from gpuwatch.core.lazy_dataclass import dataclass
 from gpuwatch.profiles.base import (
@@ -19,6 +20,7 @@ from gpuwatch.profiles.base import (
     added,
     cells,
     count,
+    line_notes,
     merged,
     not_the_total,
     outside,
@@ -30,16 +32,25 @@ _TOOL = "nvprof"
 _TALK = re.compile(r"==(\d+|=+)==")
 _COMMAND = re.compile(r"==(?:\d+|=+)== .*?(?:process \d+, command|application): (.*)")
 _SUMMARY = re.compile(r"\s*(Type\s+)?Time\(%\)\s+Time\s+Calls\s+Avg\s+Min\s+Max\s+Name\s*")
-_METRICS = re.compile(r"Invocations\s+(Metric|Event) Name\s")
+_METRICS = re.compile(r"\s*Invocations\s+(Metric|Event) Name\s")
 _SUMMARY_CSV = ["Time(%)", "Time", "Calls", "Avg", "Min", "Max", "Name"]
 _METRICS_CSV = ["Device", "Kernel", "Invocations"]
 _TRACE = re.compile(r'\s*"?Start"?(\s+|,)"?Duration"?(\s+|,)')
 _SECTION = re.compile(r"([A-Z][A-Za-z() ]{0,40}):")
 _ROW = re.compile(r"([\d.]+)%\s+(\S+)\s+(\d+)\s+(\S+)\s+(\S+)\s+(\S+)\s+(\S.*)")
-_ROW_BEGINS = re.compile(r"[\d.]+%(\s|$)")
+_ROW_BEGINS = re.compile(r"[\d.]+%(\s+\d|\s*$)")
 _DEVICE = re.compile(r"(.*\S) \(\d+\)")
+_KERNEL = "    Kernel: "
 _METRIC_ROW = re.compile(r"\s+(\d+)\s+(\w+)\s+(\S.*)")
 _COPIES = ("[CUDA memcpy", "[CUDA memset")
+_LIKE_A_ROW = re.compile(
+    r"(?<![\d.])[\d.]+%\s+[\d.]+[num]?s\s+\d+\s+[\d.]+[num]?s\s"
+    r'|"(GPU activities|API calls)",|^[\d.]+,[\d.]+,\d+,[\d.]+,'
+    rf"|(^|\d)\s+({'|'.join(PARTS)})\s+\S"
+    rf'|,"({"|".join(PARTS)})",'
+)
+"""A row of any table, wherever in a line it begins."""
+_CUT_OFF = "a row that ends early: the log is cut off"
 
 
 @dataclass
@@ -50,36 +61,58 @@ class _Log:
     times: dict[str, list[Entry]] = field(default_factory=dict)
     kernels: list[Kernel] = field(default_factory=list)
     devices: dict[str, None] = field(default_factory=dict)
-    seen: bool = False
+    section: str = "GPU activities"
     notes: dict[str, None] = field(default_factory=dict)
+    unread: int = 0
+    """Rows that could not be read."""
+
+    def is_last(self, at: int) -> bool:
+        """Whether only empty lines follow line ``at``."""
+        lines = self.text.lines
+        return not any(lines[after].strip() for after in range(at + 1, len(lines)))
+
+
+class _Table(Protocol):
+    csv: bool
+
+    def row(self, at: int, line: str) -> bool:
+        """Read line ``at``; whether it is part of the table."""
+
+    def close(self) -> None:
+        """End the table."""
 
 
 def read(text: Text) -> Report | None:
-    """All sections of the log; ``None`` if it has no header of nvprof.
+    """All tables of the log; ``None`` if it has no header of nvprof.
+
+    The program's own lines between the rows are left out and counted.
 
     Raises:
-        UsageError: a line of a section is damaged, or the log has only a trace.
+        UsageError: a line of a table is damaged, or the log has only a trace.
     """
-    log, at, command = _Log(text), 0, None
-    section, trace = "GPU activities", None
-    while at < len(text.lines):
-        line = text.lines[at]
+    log, command = _Log(text), None
+    table: _Table | None = None
+    trace: int | None = None
+    between, foreign, seen = 0, 0, False
+    for at, line in enumerate(text.lines):
         if _TALK.match(line):
             found = _COMMAND.match(line[:4096])
             command = command or (found.group(1).strip() if found else None)
-            section = "API calls" if "API calls:" in line else "GPU activities"
-        if _SUMMARY.fullmatch(line):
-            at = _summary(log, at + 1, section)
-        elif _METRICS.match(line):
-            at = _metrics(log, at + 1)
-        elif '"Time(%)"' in line and (cells(line) or [])[-7:] == _SUMMARY_CSV:
-            at = _summary_csv(log, at, section)
-        elif '"Kernel"' in line and (cells(line) or [])[:3] == _METRICS_CSV:
-            at = _metrics_csv(log, at)
+            log.section = "API calls" if "API calls:" in line else "GPU activities"
+        elif (begun := _begun(log, at, line)) is not None:
+            if table is not None:
+                table.close()
+            table, seen, between = begun, True, 0
+        elif table is not None and table.row(at, line):
+            foreign, between = foreign + between, 0
+        elif _LIKE_A_ROW.search(line) or (table is not None and table.csv and line[:1] == '"'):
+            log.unread += 1
         else:
             trace = at if trace is None and _TRACE.match(line) else trace
-            at += 1
-    if not log.seen:
+            between += bool(line.strip())
+    if table is not None:
+        table.close()
+    if not seen:
         if trace is not None:
             raise text.error(trace, "a trace of single launches is not read, a summary is", _TOOL)
         return None
@@ -94,47 +127,86 @@ def read(text: Text) -> Report | None:
         added(log.kernels),
         tuple(log.devices),
         command=command,
-        notes=tuple(log.notes),
+        notes=(*log.notes, *line_notes(_TOOL, foreign, log.unread)),
+        unread=log.unread,
     )
 
 
-def _summary(log: _Log, at: int, section: str) -> int:
-    """Read a text summary from line ``at`` on; returns the line after it."""
-    while at < len(log.text.lines):
-        line = log.text.lines[at]
-        named = _SECTION.match(line.lstrip())
-        rest = line.lstrip()[named.end() if named else 0 :].strip()
+def _begun(log: _Log, at: int, line: str) -> _Table | None:
+    """The table whose header is line ``at``."""
+    if _SUMMARY.fullmatch(line):
+        return _Summary(log)
+    if _METRICS.match(line):
+        return _Metrics(log)
+    if '"Time(%)"' in line and (cells(line) or [])[-7:] == _SUMMARY_CSV:
+        return _SummaryCsv(log, at)
+    if '"Kernel"' in line and (cells(line) or [])[:3] == _METRICS_CSV:
+        return _MetricsCsv(log, at)
+    return None
+
+
+class _Summary:
+    """A summary of times as text."""
+
+    csv = False
+
+    def __init__(self, log: _Log) -> None:
+        self._log = log
+        self._section = log.section
+
+    def row(self, at: int, line: str) -> bool:
+        text = line.lstrip()
+        named = _SECTION.match(text)
+        rest = text[named.end() if named else 0 :].strip()
         if not (named or line[:1].isspace()) or not _ROW_BEGINS.match(rest):
-            break
+            return False
         row = _ROW.fullmatch(rest)
         if row is None:
-            raise log.text.error(at, "a row that ends early: the log is cut off", _TOOL)
-        section = named.group(1) if named else section
-        _time(log, at, section, row.group(3), row.group(2, 4, 5, 6), row.group(7))
-        at += 1
-    log.seen = True
-    return at
+            if self._log.is_last(at):
+                raise self._log.text.error(at, _CUT_OFF, _TOOL)
+            self._log.unread += 1
+            return True
+        self._section = named.group(1) if named else self._section
+        values = row.group(2, 4, 5, 6)
+        _time(self._log, at, self._section, row.group(3), values, row.group(7))
+        return True
+
+    def close(self) -> None:
+        return None
 
 
-def _summary_csv(log: _Log, at: int, section: str) -> int:
-    header = cells(log.text.lines[at]) or []
-    units = (cells(log.text.lines[at + 1]) or []) if at + 1 < len(log.text.lines) else []
-    times = [len(header) + offset for offset in (-6, -4, -3, -2)]
-    if len(units) != len(header) or any(units[each] not in NS for each in times):
-        raise log.text.error(at, "a header without the line of units under it", _TOOL)
-    at += 2
-    while at < len(log.text.lines):
-        line = log.text.lines[at]
-        if not line.strip() or _TALK.match(line) or not (line[0] == '"' or line[0].isdigit()):
-            break
+class _SummaryCsv:
+    """A summary of times as CSV; the line under the header has the units."""
+
+    csv = True
+
+    def __init__(self, log: _Log, at: int) -> None:
+        lines = log.text.lines
+        header = cells(lines[at]) or []
+        units = (cells(lines[at + 1]) or []) if at + 1 < len(lines) else []
+        times = [len(header) + offset for offset in (-6, -4, -3, -2)]
+        if len(units) != len(header) or any(units[each] not in NS for each in times):
+            raise log.text.error(at, "a header without the line of units under it", _TOOL)
+        self._log, self._section, self._units_at = log, log.section, at + 1
+        self._width, self._times, self._units = len(header), times, units
+
+    def row(self, at: int, line: str) -> bool:
+        if at == self._units_at:
+            return True
+        if not (line[:1] == '"' or line[:1].isdigit()):
+            return False
         row = cells(line)
-        if row is None or len(row) != len(header):
-            raise log.text.error(at, "a row that ends early: the log is cut off", _TOOL)
-        section = row[0] if len(header) == 8 else section
-        _time(log, at, section, row[-5], [row[each] + units[each] for each in times], row[-1])
-        at += 1
-    log.seen = True
-    return at
+        if row is None or len(row) != self._width:
+            if self._log.is_last(at):
+                raise self._log.text.error(at, _CUT_OFF, _TOOL)
+            return False
+        section = row[0] if self._width == 8 else self._section
+        values = [row[each] + self._units[each] for each in self._times]
+        _time(self._log, at, section, row[-5], values, row[-1])
+        return True
+
+    def close(self) -> None:
+        return None
 
 
 def _time(log: _Log, at: int, section: str, calls: str, values: Sequence[str], name: str) -> None:
@@ -157,63 +229,90 @@ def _time(log: _Log, at: int, section: str, calls: str, values: Sequence[str], n
     log.times.setdefault(table, []).append(entry)
 
 
-def _metrics(log: _Log, at: int) -> int:
-    """Read text metrics or events from line ``at`` on; returns the line after them."""
-    kernel: str | None = None
-    values: list[tuple[str, int, str]] = []
+class _Metrics:
+    """Metrics or events as text: under the name of each kernel a row for each of them."""
 
-    def close() -> None:
-        if kernel is not None and values:
-            log.kernels.append(kernel_of(kernel, values))
-        values.clear()
+    csv = False
 
-    while at < len(log.text.lines):
-        line = log.text.lines[at]
-        row = _METRIC_ROW.fullmatch(line)
+    def __init__(self, log: _Log) -> None:
+        self._log = log
+        self._kernel: str | None = None
+        self._rows = 0
+        self._values: list[tuple[str, int, str]] = []
+
+    def row(self, at: int, line: str) -> bool:
         if line.startswith('Device "'):
-            close()
-            kernel = None
-            _device(log, line[8:].rstrip().rstrip('"'))
-        elif line.startswith("    Kernel: "):
-            close()
-            kernel = line[12:].strip()
-        elif row is None or kernel is None:
-            break
-        elif row.group(2) in PARTS:
-            words = row.group(3).split()
-            # Metrics: description, Min, Max, Avg. Events: Min, Max, Avg, and since CUDA 9 Total.
-            three = words[:3] if row.group(2).startswith("fb_") else words[-3:]
-            values.append(_value(log, at, row.group(2), row.group(1), three))
-        at += 1
-    close()
-    log.seen = True
-    return at
+            self._begin(None)
+            _device(self._log, line[8:].rstrip().rstrip('"'))
+            return True
+        if _KERNEL in line:
+            known = line.startswith(_KERNEL)
+            self._begin(line[len(_KERNEL) :].strip() if known else None)
+            return known
+        row = _METRIC_ROW.fullmatch(line)
+        if row is None:
+            return False
+        self._rows += 1
+        metric = row.group(2)
+        if metric not in PARTS:
+            return True
+        if any(metric == each for each, _, _ in self._values):
+            self._begin(None)  # the line that names the next kernel is missing
+        if self._kernel is None:
+            return False
+        words = row.group(3).split()
+        if len(words) < 3 and not self._log.is_last(at):
+            return False
+        # Metrics: description, Min, Max, Avg. Events: Min, Max, Avg, and since CUDA 9 Total.
+        three = words[:3] if metric.startswith("fb_") else words[-3:]
+        self._values.append(_value(self._log, at, metric, row.group(1), three))
+        return True
+
+    def close(self) -> None:
+        self._begin(None)
+
+    def _begin(self, kernel: str | None) -> None:
+        """End the kernel before, and begin the next."""
+        if self._kernel is not None and self._values:
+            self._log.kernels.append(kernel_of(self._kernel, self._values))
+        self._log.unread += self._kernel is not None and not self._rows
+        self._kernel, self._rows, self._values = kernel, 0, []
 
 
-def _metrics_csv(log: _Log, at: int) -> int:
-    header = cells(log.text.lines[at]) or []
-    name = next((each for each in ("Metric Name", "Event Name") if each in header), None)
-    if name is None or "Avg" not in header:
-        raise log.text.error(at, "a header without the names of metrics or averages", _TOOL)
-    name_at, average_at = header.index(name), header.index("Avg")
-    kernels: dict[tuple[str, str], list[tuple[str, int, str]]] = {}
-    at += 1
-    while at < len(log.text.lines):
-        line = log.text.lines[at]
+class _MetricsCsv:
+    """Metrics or events as CSV: a row for each kernel and metric."""
+
+    csv = True
+
+    def __init__(self, log: _Log, at: int) -> None:
+        header = cells(log.text.lines[at]) or []
+        name = next((each for each in ("Metric Name", "Event Name") if each in header), None)
+        if name is None or "Avg" not in header:
+            raise log.text.error(at, "a header without the names of metrics or averages", _TOOL)
+        self._log, self._width = log, len(header)
+        self._name, self._average = header.index(name), header.index("Avg")
+        self._kernels: dict[tuple[str, str], list[tuple[str, int, str]]] = {}
+
+    def row(self, at: int, line: str) -> bool:
         if not line.startswith('"'):
-            break
+            return False
         row = cells(line)
-        if row is None or len(row) != len(header):
-            raise log.text.error(at, "a row that ends early: the log is cut off", _TOOL)
-        _device(log, row[0])
-        values = kernels.setdefault((row[0], row[1]), [])
-        if row[name_at] in PARTS:
-            three = row[average_at - 2 : average_at + 1]
-            values.append(_value(log, at, row[name_at], row[2], three))
-        at += 1
-    log.kernels += [kernel_of(kernel, values) for (_, kernel), values in kernels.items() if values]
-    log.seen = True
-    return at
+        if row is None or len(row) != self._width:
+            if self._log.is_last(at):
+                raise self._log.text.error(at, _CUT_OFF, _TOOL)
+            return False
+        _device(self._log, row[0])
+        metric = row[self._name]
+        values = self._kernels.setdefault((row[0], row[1]), [])
+        if metric in PARTS:
+            three = row[self._average - 2 : self._average + 1]
+            values.append(_value(self._log, at, metric, row[2], three))
+        return True
+
+    def close(self) -> None:
+        self._log.kernels += [
+            kernel_of(kernel, values) for (_, kernel), values in self._kernels.items() if values
+        ]
 
 
 def _value(

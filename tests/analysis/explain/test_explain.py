@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -13,12 +14,15 @@ import pytest
 
 from gpuwatch.analysis.comparison.verdict import interval
 from gpuwatch.analysis.explain.explain import explain
-from gpuwatch.analysis.explain.kernels import family
+from gpuwatch.analysis.hardware.families import OTHER, family
+from gpuwatch.analysis.hardware.profile import KERNELS
 from gpuwatch.analysis.results import Cell, Evidence, Explanation
 from gpuwatch.analysis.summary.summary import Summary, Timing, summarise
 from gpuwatch.cli import main
 from gpuwatch.core.metrics import Method
+from gpuwatch.profiles.base import DERIVED
 from gpuwatch.session.reading.reader import SessionReader
+from tests.profiles.printed import Counted, dram, nvprof_metrics_text
 
 from .. import sessions
 from ..cells import cell, profile
@@ -315,27 +319,138 @@ def test_the_library_that_chose_them_is_named_with_both_versions(riddle: Explana
     ]
 
 
-def test_printed_profiles_of_nvprof_tell_the_same_of_a_run_as_a_whole(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def imported(
+    folder: Path, capsys: pytest.CaptureFixture[str], label: str, *files: Path
+) -> tuple[Path, Cell]:
+    """The session of an import, and its cell."""
+    assert main(["import", *map(str, files), "--label", label, "--out", str(folder)]) == 0
+    path = Path(capsys.readouterr().out.strip())
+    with SessionReader(path) as reader:
+        return path, cell(label, [summarise(reader)], [None], ["no steps"])
+
+
+@pytest.fixture
+def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
-    cells = []
-    for name, label in (("winograd", "bare"), ("implicit-gemm", "docker")):
-        files = map(str, sorted(PROFILES.glob(f"nvprof-{name}-*")))
-        assert main(["import", *files, "--label", label, "--out", str(tmp_path)]) == 0
-        with SessionReader(Path(capsys.readouterr().out.strip())) as reader:
-            cells.append(cell(label, [summarise(reader)], [None], ["no steps"]))
+
+
+@pytest.mark.usefixtures("state")
+def test_printed_profiles_of_nvprof_tell_the_same_of_a_run_as_a_whole(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    cells = [
+        imported(tmp_path, capsys, label, *sorted(PROFILES.glob(f"nvprof-{name}-*")))[1]
+        for name, label in (("winograd", "bare"), ("implicit-gemm", "docker"))
+    ]
     ran, executed = explain(cells[0], cells[1], MARGIN).evidence
     assert ran.text.startswith(
         "2 kernels ran in docker and not in bare, 84 % of its kernel time: implicit GEMM "
         "convolution 84 %, the largest implicit_convolve_sgemm<"
     )
     assert "4 kernels ran in bare and not in docker, 51 % of its kernel time: Winograd" in ran.text
+    assert ran.method is Method.MEASURED
     assert executed.text == (
         "executed FLOP 3.49 GFLOP in bare, 11.0 GFLOP in docker (×3.149) in all; "
         "DRAM traffic 822 MB in bare, 301 MB in docker (×0.366) in all"
     )
     assert executed.source == "hardware counters, nvprof"
+
+
+@pytest.mark.usefixtures("state")
+def test_metrics_without_times_name_the_kernels_by_launches_and_flop(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Seven kernels with Winograd against five with implicit GEMM, and no time in either log."""
+    monkeypatch.setenv("COLUMNS", "160")
+    names = (
+        ("nvprof-winograd-metrics.log", "bare"),
+        ("nvprof-implicit-gemm-metrics.csv", "docker"),
+    )
+    both = [imported(tmp_path, capsys, label, PROFILES / name) for name, label in names]
+    found = explain(both[0][1], both[1][1], MARGIN)
+    ran, _ = found.evidence
+    docker, bare, *launches = ran.text.split("; ")
+    assert docker.startswith(
+        "2 kernels ran in docker and not in bare, 16 launches, 9.60 GFLOP: implicit GEMM "
+        "convolution 2 kernels, the largest implicit_convolve_sgemm<"
+    )
+    assert docker.endswith(", 8 launches, 6.40 GFLOP")
+    assert bare.startswith(
+        "4 kernels ran in bare and not in docker, 27 launches, 1.58 GFLOP: Winograd convolution 3 "
+        "kernels, elementwise 1 kernel, the largest cudnn::winograd_nonfused::"
+    )
+    assert "GEMM 12 launches in bare, 10 in docker" in launches
+    by_family = {row.family: row for row in found.families}
+    winograd = by_family["Winograd convolution"]
+    assert (winograd.kernels, winograd.launches) == ((3, 0), (24, 0))
+    assert winograd.flop == (pytest.approx(1.58e9), 0)
+    assert (winograd.shares, winograd.per_step) == ((None, 0), False)
+    assert by_family["GEMM"].kernels == (2, 2)
+
+    for form, row in (
+        ("table", "Winograd convolution 3 kernels, 24 launches, 1.58 GFLOP -"),
+        ("md", "| Winograd convolution | 3 kernels, 24 launches, 1.58 GFLOP | - |"),
+    ):
+        assert main(["compare", *(str(path) for path, _ in both), "--format", form]) == 0
+        text = capsys.readouterr().out
+        assert row in " ".join(text.split()) and "% of kernel time" not in text
+    assert main(["compare", *(str(path) for path, _ in both), "--format", "json"]) == 0
+    shown = json.loads(capsys.readouterr().out)
+    assert len(shown["kernels"]) == 6 and len(shown["families"]) == 5
+    assert shown["questions"][0]["contrasts"][0]["explanation"]["families"] == shown["families"]
+
+
+@pytest.mark.usefixtures("state")
+def test_derived_times_are_never_called_measured(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    made = []
+    for label, name in (("bare", "winogradForwardData4x4"), ("docker", "implicit_convolve_sgemm")):
+        kernels = [
+            Counted(name, 8, dram("1000000", "100.00GB/s", "500000", "50.000GB/s")),
+            Counted("sgemm", 8, dram("2000000", "200.00GB/s", "1000000", "100.00GB/s")),
+        ]
+        path = tmp_path / f"{label}.log"
+        path.write_text(nvprof_metrics_text(kernels))
+        made.append(imported(tmp_path, capsys, label, path))
+    (ran,) = explain(made[0][1], made[1][1], MARGIN).evidence
+    assert ran.text.startswith(
+        "1 kernel ran in docker and not in bare, 50 % of its derived kernel time"
+    )
+    assert (ran.method, ran.source) == (
+        Method.COUNTED,
+        f"nvprof, of the run nearest to the median of each environment; times {DERIVED}",
+    )
+    one = str(made[0][0])
+    for command in (["show", one], ["kernels", one], ["compare", one, str(made[1][0])]):
+        assert main(command) == 0
+        assert f"kernel times counted, {DERIVED}" in " ".join(capsys.readouterr().out.split())
+    for command in (["show", one], ["kernels", one]):
+        assert main([*command, "--format", "json"]) == 0
+        profile = json.loads(capsys.readouterr().out)["profile"]
+        assert (profile["time_method"], profile["time_source"]) == ("counted", DERIVED)
+    assert main(["compare", one, str(made[1][0]), "--format", "json"]) == 0
+    (row,) = [
+        each for each in json.loads(capsys.readouterr().out)["rows"] if each["name"] == "kernels"
+    ]
+    assert row["methods"] == ["counted", "counted"]
+    assert row["values"][0] == pytest.approx(2 * 8 * 32e6 / (100 * 1024**3))
+
+
+def test_a_family_is_a_difference_only_if_every_run_launched_it_otherwise(make: Make) -> None:
+    def run(launches: int) -> Summary:
+        columns = ["Total Time (ns)", "Instances", "Name"]
+        tables = {KERNELS: {"columns": columns, "rows": [[1e9, launches, "sgemm_nn"]]}}
+        return make(extra={"profile": {"tool": "torch.profiler", "steps": 4, "tables": tables}})
+
+    docker = cell("docker", [run(40)] * 3)
+    found = explain(cell("bare", [run(48)] * 3), docker, MARGIN)
+    assert text(found, "kernels") == "GEMM 12 launches a step in bare, 10 in docker"
+    assert [(row.family, row.launches, row.per_step) for row in found.families] == [
+        ("GEMM", (12, 10), True)
+    ]
+    found = explain(cell("bare", [run(48), run(48), run(40)]), docker, MARGIN)
+    assert text(found, "kernels") == "" and found.families == ()
 
 
 def test_the_same_time_by_other_kernels_is_no_change_of_kernel_time(riddle: Explanation) -> None:
@@ -395,13 +510,26 @@ def test_on_a_cpu_operators_are_told(make: Make) -> None:
         ("aten::mkldnn_convolution", "oneDNN"),
         ("void cudnn::ops::nchwToNhwcKernel<float, float>", "change of layout"),
         ("void dgrad_engine<float, 512, 6, 5, 3, 3, 3, false>", "convolution"),
-        ("void at::native::vectorized_elementwise_kernel<4, at::native::AddFunctor>", "-"),
+        (
+            "void at::native::vectorized_elementwise_kernel<4, at::native::AddFunctor>",
+            "elementwise",
+        ),
+        ("void at::native::(anonymous namespace)::max_pool_forward_nchw<float, float>", "pooling"),
+        ("void at::native::(anonymous namespace)::softmax_warp_forward<float, 4, true>", "softmax"),
+        ("void cudnn::bn_fw_tr_1C11_kernel_NCHW<float, float, int, 512, true, 1>", "normalization"),
+        ("void at::native::vectorized_layer_norm_kernel<float, float>", "normalization"),
+        ("void at::native::reduce_kernel<512, 1, at::native::ReduceOp<float>>", "reduction"),
+        ("void splitKreduce_kernel<32, 16, int, float, float>", "GEMM"),
+        ("void cudnn::cnn::conv2d_grouped_direct_kernel<false, true, float>", "direct convolution"),
+        ("void elementwise_kernel<128, 2, direct_copy_kernel_cuda(TensorIteratorBase&)>", "copy"),
+        ("void at::native::indexSelectLargeIndex<float, long, unsigned int, 2>", "indexing"),
+        ("my_own_kernel(float*)", OTHER),
     ],
 )
 def test_families_are_known_by_the_names_that_libraries_give(
     name: str, expected: str | None
 ) -> None:
-    assert family(name) == {None: "implicit GEMM convolution", "-": None}.get(expected, expected)
+    assert family(name) == (expected or "implicit GEMM convolution")
 
 
 # Versions and limits

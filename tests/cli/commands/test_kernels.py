@@ -58,7 +58,7 @@ def test_the_kernels_are_shown_in_every_form_and_the_run_keeps_its_times(
     assert "executed to counted ×0.850" in text and "Winograd" in text
     assert "    75.0        3,000,000          8  void gemm<float>(int, int)\n" in text
     assert "\x1b" not in text and max(map(len, text.splitlines())) < 220
-    assert "3 rows with little time were not recorded" in text
+    assert "3 more rows were not recorded" in text
     assert "other tables: cuda_gpu_mem_size_sum, kernel_counters" in text
 
     rows = list(csv.reader(io.StringIO(cli("kernels", recorded, "--format", "csv").stdout)))

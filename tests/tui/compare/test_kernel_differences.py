@@ -72,7 +72,7 @@ def test_what_a_shortened_table_lacks_is_not_said_to_have_run_in_one_alone() -> 
     text = rows(BARE, profile((5e6, 8, "gemm"), left_out=7))
     assert "only" not in "".join(text)
     assert row_of(text, "winograd")[2:6] == ["—", "—", "10", "→"]
-    assert any("docker: 7 short ones were not kept" in row for row in text)
+    assert any("docker: 7 more were not kept" in row for row in text)
 
 
 def test_without_a_profile_the_reason_and_what_gives_one_stand_there() -> None:
@@ -95,6 +95,17 @@ def test_wrong_types_and_hostile_names_do_no_harm() -> None:
         text = "\n".join(rows(BARE, odd, width, (f"told {HOSTILE}",)))
         assert "\x1b" not in text and "\u202e" not in text
     assert rows({"tables": {KERNELS: {"columns": ["x"], "rows": [[1]]}}}, DOCKER)
+
+
+def test_without_times_kernels_stand_by_their_launches_and_derived_times_say_so() -> None:
+    text = rows(
+        profile((None, 8, "gemm"), (None, 24, "winograd")),
+        {**profile((None, 16, "implicit_gemm"), steps=None), "time_source": "derived from DRAM"},
+    )
+    names = [row.split()[-1] for row in text[-3:]]
+    assert names == ["winograd", "implicit_gemm", "gemm"]
+    assert row_of(text, "winograd")[2:] == ["◂", "only", "24", "→", "0", "winograd"]
+    assert "kernel times counted, derived from DRAM" in " ".join(" ".join(text).split())
 
 
 async def test_k_compares_each_with_the_baseline_and_the_arrows_take_the_next(

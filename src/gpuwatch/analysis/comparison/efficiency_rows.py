@@ -62,9 +62,21 @@ def _executed(
 
 def _times(group: str, sessions: Sequence[Summary], *, per_step: bool) -> list[ComparisonRow]:
     return [
-        row_of(group, name, "s", sessions, _profiled(key, per_step=per_step))
+        _with_time_methods(
+            row_of(group, name, "s", sessions, _profiled(key, per_step=per_step)), sessions
+        )
         for name, key in _PROFILED
     ]
+
+
+def _with_time_methods(row: ComparisonRow, sessions: Sequence[Summary]) -> ComparisonRow:
+    """The row, with the methods of times that a profile derives."""
+    profiles = [session.profile for session in sessions]
+    methods = tuple(
+        method if profile is None or method is Method.UNAVAILABLE else profile.time_method
+        for method, profile in zip(row.methods, profiles, strict=True)
+    )
+    return replace(row, methods=methods)
 
 
 def efficiency_rows(sessions: Sequence[Summary]) -> list[ComparisonRow]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from gpuwatch.analysis.hardware.profile_text import derived_times
 from gpuwatch.analysis.summary.identity import (
     at_once,
     baseline,
@@ -52,7 +53,9 @@ def _profile_notes(session: Summary) -> list[str]:
     counters, profile = session.counters, session.profile
     notes = [] if counters is None else [f"counters: {note}" for note in counters.notes]
     if profile is not None and session.workload.get("kind") == "import":
-        notes += [f"profile: {note}" for note in profile.notes]
+        source = profile.time_source
+        own = [*([derived_times(source)] if source else []), *profile.notes]
+        notes += [f"profile: {note}" for note in own]
     return notes
 
 

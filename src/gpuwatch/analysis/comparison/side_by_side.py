@@ -14,7 +14,7 @@ from gpuwatch.analysis.comparison.efficiency_rows import efficiency_rows, energy
 from gpuwatch.analysis.comparison.notes import session_notes
 from gpuwatch.analysis.comparison.ratios import with_ratios
 from gpuwatch.analysis.comparison.training_rows import training_rows
-from gpuwatch.analysis.hardware.kernels import KernelRow, differing_kernels
+from gpuwatch.analysis.hardware.kernels import MOST, KernelRow, differing_kernels
 from gpuwatch.analysis.results import Difference
 from gpuwatch.analysis.statistics.description import Statistic
 from gpuwatch.analysis.summary.identity import baseline
@@ -39,7 +39,9 @@ class Comparison:
     notes: tuple[str, ...]
     """Notes that affect the ratios."""
     kernels: tuple[KernelRow, ...] = ()
-    """Kernels that ran in some sessions but not in all."""
+    """Kernels that ran in some sessions but not in all, the largest."""
+    families: tuple[KernelRow, ...] = ()
+    """Families of kernels that differ."""
 
 
 _TIMING = (
@@ -101,6 +103,9 @@ def compare(sessions: Sequence[Summary]) -> Comparison:
         for name, unit, key in _WORK
     ]
     rows += kernel_rows(sessions) + efficiency_rows(sessions)
+    kernels, families = differing_kernels(
+        [(session.profile, session.counters) for session in sessions]
+    )
     names = list(CATALOGUE)
     rows += _metric_rows("mean", names, sessions, lambda s: s.mean, counters=False)
     rows += _metric_rows("over the window", names, sessions, lambda s: s.max, counters=True)
@@ -120,7 +125,8 @@ def compare(sessions: Sequence[Summary]) -> Comparison:
             *ceiling_notes(rows),
             *energy_notes(sessions),
         ),
-        kernels=differing_kernels([session.profile for session in sessions]),
+        kernels=kernels[:MOST],
+        families=families,
     )
 
 

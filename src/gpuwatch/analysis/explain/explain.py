@@ -25,7 +25,7 @@ def explain(baseline: Cell, other: Cell, margin: float) -> Explanation:
     """
     sides = Sides(baseline, other, margin)
     facts = fingerprint(sides)
-    kernels, ran = differing(sides)
+    kernels, families, ran = differing(sides)
     start, started = start_up(sides)
     parts = sorted(where(sides), key=lambda each: -each[0])
     rungs = (
@@ -38,4 +38,5 @@ def explain(baseline: Cell, other: Cell, margin: float) -> Explanation:
         limits(sides, facts),
         started,
     )
-    return Explanation(tuple(each for each in rungs if each is not None), facts, kernels, start)
+    evidence = tuple(each for each in rungs if each is not None)
+    return Explanation(evidence, facts, kernels, start, families)

@@ -3,11 +3,19 @@
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Iterator, Sequence
 
 from gpuwatch.analysis.explain.sides import Sides
-from gpuwatch.analysis.hardware.kernels import MOST, KernelRow, differing_kernels, short_name
+from gpuwatch.analysis.hardware.families import OTHER
+from gpuwatch.analysis.hardware.kernels import (
+    LEAST_FLOP,
+    MOST,
+    KernelRow,
+    Profiled,
+    differing_kernels,
+    family_launches,
+    short_name,
+)
 from gpuwatch.analysis.hardware.profile import KERNELS, OPERATORS, Counters, Profile
 from gpuwatch.analysis.results import Cell, Evidence
 from gpuwatch.analysis.summary.summary import Summary
@@ -17,60 +25,53 @@ from gpuwatch.core.text import clean
 
 LEAST_SHARE = 0.005
 """Share of the time below which differing kernels are only listed, without a sentence."""
-_LEAST_EXECUTED = 0.02
-"""Relative difference of executed FLOP or bytes from which on it is reported."""
 _LONGEST_NAME = 60
 _MOST_FAMILIES = 2
 
-# By the words that libraries use in kernel names; the first match counts.
-_FAMILIES = tuple(
-    (re.compile(pattern, re.IGNORECASE), family)
-    for pattern, family in (
-        (r"winograd", "Winograd convolution"),
-        (r"implicit_?(gemm|conv)|[sh](884|1688|16816)?cudnn_", "implicit GEMM convolution"),
-        (r"flash", "flash attention"),
-        (r"attention|sdpa|fmha", "attention"),
-        (r"mkldnn|onednn", "oneDNN"),
-        (r"fft", "FFT"),
-        (r"nchwto|nhwcto|tonchw|tonhwc|(?<!conv_)transpose|permute", "change of layout"),
-        (r"rnn|lstm|gru_", "recurrent layer"),
-        (r"conv(?!ert)|dgrad|wgrad|fprop", "convolution"),
-        (r"gemm|gemv|cutlass|xmma|nvjet|splitk|::(add|b|baddb)?mm$|matmul", "GEMM"),
-    )
-)
+Differing = tuple[KernelRow, ...]
 
 
-def family(name: str) -> str | None:
-    """What a kernel of cuDNN, cuBLAS, CUTLASS or oneDNN does, by its name; ``None``: unknown.
+def differing(sides: Sides) -> tuple[Differing, Differing, Evidence | None]:
+    """Kernels that ran in only one cell, the families that differ, and the sentence about them.
 
-    ``scudnn`` and ``h884cudnn`` kernels without ``winograd`` are cuDNN's precomputed implicit GEMM.
-    """
-    return next((label for pattern, label in _FAMILIES if pattern.search(name)), None)
-
-
-def differing(sides: Sides) -> tuple[tuple[KernelRow, ...], Evidence | None]:
-    """Kernels that ran in only one cell, the largest first, and the sentence about them.
-
-    Shares are from the profile of the run nearest to its cell's median. A kernel launched in any
-    run of the other cell does not count.
+    Of the run nearest to its cell's median. A kernel launched in any run of the other cell does not
+    count, nor a family's number of launches that some run of the other cell has too.
     """
     nearest = [nearest_profiled(cell) for cell in sides.cells]
-    profiles = [None if each is None else each.profile for each in nearest]
-    rows = differing_kernels(profiles, most=None)
-    if not rows:
-        return (), None
-    table = rows[0].table
+    kernels, families = differing_kernels([_profiled(each) for each in nearest])
+    if not families:
+        return (), (), None
+    table = families[0].table
     launched = [_launched(cell, table) for cell in sides.cells]
-    rows = tuple(
+    kernels = tuple(
         row
-        for row in rows
+        for row in kernels
         if not any(
-            share == 0.0 and row.name in names
-            for share, names in zip(row.shares, launched, strict=True)
+            count == 0 and row.name in names
+            for count, names in zip(row.kernels, launched, strict=True)
         )
     )
-    tool = next(each.tool for each in profiles if each is not None)
-    return rows[:MOST], _evidence(sides, rows, table, tool)
+    alone = {row.family for row in kernels}
+    families = tuple(row for row in families if row.family in alone or _always_differs(sides, row))
+    profiles = [each.profile for each in nearest if each is not None and each.profile is not None]
+    return kernels[:MOST], families, _evidence(sides, kernels, families, profiles)
+
+
+def _profiled(session: Summary | None) -> Profiled:
+    return (None, None) if session is None else (session.profile, session.counters)
+
+
+def _always_differs(sides: Sides, row: KernelRow) -> bool:
+    """Whether no run of one cell has as many launches of the family as any of the other."""
+    launches = [
+        {
+            family_launches(run.session.profile, row.table, row.family, per_step=row.per_step)
+            for run in cell.judged
+        }
+        - {None}
+        for cell in sides.cells
+    ]
+    return all(launches) and launches[0].isdisjoint(launches[1])
 
 
 def executed(sides: Sides) -> Evidence | None:
@@ -100,7 +101,7 @@ def _counted(sides: Sides, name: str, unit: str, keys: Sequence[str]) -> str | N
     first, second = sides.medians(lambda session: _sum(session.counters, keys))
     if first is None or second is None or max(first, second) <= 0:
         return None
-    if abs(second - first) < _LEAST_EXECUTED * max(first, second):
+    if abs(second - first) < LEAST_FLOP * max(first, second):
         return None
     ratio = f" ({units.ratio(second / first)})" if first else ""
     return f"{name} {sides.both(units.si(first, unit), units.si(second, unit))}{ratio}"
@@ -138,49 +139,92 @@ def _launched(cell: Cell, table: str) -> set[str]:
     }
 
 
-def _evidence(sides: Sides, rows: Sequence[KernelRow], table: str, tool: str) -> Evidence | None:
-    what = "kernel" if table == KERNELS else "operator"
-    texts = list(_one_sided(sides, rows, what))
+def _evidence(
+    sides: Sides, kernels: Differing, families: Differing, profiles: Sequence[Profile]
+) -> Evidence | None:
+    texts = [*_one_sided(sides, kernels, profiles), *_launches(sides, families)]
     if not texts:
         return None
+    derived = [each.time_source for each in profiles if each.time_source]
+    has_times = any(share for row in kernels for share in row.shares)
+    source = f"{profiles[0].tool}, of the run nearest to the median of each environment"
     return Evidence(
         "kernels",
         "; ".join(texts),
         None,
-        Method.MEASURED,
-        f"{tool}, of the run nearest to the median of each environment",
+        Method.COUNTED if derived and has_times else Method.MEASURED,
+        f"{source}; times {derived[0]}" if derived and has_times else source,
     )
 
 
-def _one_sided(sides: Sides, rows: Sequence[KernelRow], what: str) -> Iterator[str]:
+def _one_sided(sides: Sides, rows: Differing, profiles: Sequence[Profile]) -> Iterator[str]:
     """Sentences on kernels only in the other cell, then on kernels only in the baseline."""
     for here in (1, 0):
-        alone = [
-            (row.name, share)
-            for row in rows
-            if (share := row.shares[here]) and row.shares[1 - here] == 0.0
-        ]
-        total = sum(share for _, share in alone)
-        if total < LEAST_SHARE:
+        alone = [row for row in rows if row.kernels[here] and row.kernels[1 - here] == 0]
+        shares = [share for row in alone if (share := row.shares[here]) is not None]
+        timed = len(shares) == len(alone)
+        if not alone or (timed and sum(shares) < LEAST_SHARE):
             continue
         name, away = sides.names[here], sides.names[1 - here]
-        whats = what if len(alone) == 1 else f"{what}s"
-        largest, share = max(alone, key=lambda each: each[1])
-        named = clean(short_name(largest, _LONGEST_NAME), _LONGEST_NAME)
-        text = f"{len(alone)} {whats} ran in {name} and not in {away}, {units.percent(total)} of "
-        text += f"its {what} time: {_families(alone)}"
-        yield text + (
-            f"the largest {named}, {units.percent(share)}" if len(alone) > 1 else f"{named}"
+        what = "kernel" if alone[0].table == KERNELS else "operator"
+        derived = "derived " if any(each.time_source for each in profiles) else ""
+        if timed:
+            amount = f"{units.percent(sum(shares))} of its {derived}{what} time"
+        else:
+            amount = _amount(alone, here)
+        largest = _amount(alone[:1], here) if not timed else units.percent(alone[0].shares[here])
+        named = clean(short_name(alone[0].name or "", _LONGEST_NAME), _LONGEST_NAME)
+        text = (
+            f"{len(alone)} {_plural(what, len(alone))} ran in {name} and not in {away}, {amount}: "
         )
+        text += _families(alone, here, timed=timed)
+        yield text + (f"the largest {named}, {largest}" if len(alone) > 1 else named)
 
 
-def _families(alone: Sequence[tuple[str, float]]) -> str:
-    """``Winograd convolution 36 %, `` and so on for the families with the most time."""
-    shares: dict[str, float] = {}
-    for name, share in alone:
-        if (label := family(name)) is not None:
-            shares[label] = shares.get(label, 0.0) + share
-    most = sorted(shares.items(), key=lambda each: -each[1])[:_MOST_FAMILIES]
+def _families(alone: Sequence[KernelRow], here: int, *, timed: bool) -> str:
+    """``Winograd convolution 36 %, `` and so on for the families with the most time.
+
+    Without times by their numbers of kernels: ``Winograd convolution 3 kernels, ``.
+    """
+    sizes: dict[str, float] = {}
+    for row in alone:
+        if row.family != OTHER:
+            size = (row.shares[here] or 0.0) if timed else 1
+            sizes[row.family] = sizes.get(row.family, 0.0) + size
+    most = sorted(sizes.items(), key=lambda each: -each[1])[:_MOST_FAMILIES]
+    if not timed:
+        return "".join(f"{name} {size:g} {_plural('kernel', size)}, " for name, size in most)
     return "".join(
         f"{name} {units.percent(share)}, " for name, share in most if share >= LEAST_SHARE
     )
+
+
+def _launches(sides: Sides, families: Differing) -> Iterator[str]:
+    """``GEMM 12 launches in bare, 10 in docker`` for families that both cells launched."""
+    both = []
+    for row in families:
+        first, second = row.launches
+        small = all(share is not None and share < LEAST_SHARE for share in row.shares)
+        if first and second and first != second and row.family != OTHER and not small:
+            both.append((abs(second - first), row.family, first, second, row.per_step))
+    for _, name, first, second, per_step in sorted(both, reverse=True)[:_MOST_FAMILIES]:
+        per = " a step" if per_step else ""
+        yield f"{name} {sides.both(f'{first:,.4g} launches{per}', f'{second:,.4g}')}"
+
+
+def _amount(rows: Sequence[KernelRow], here: int) -> str:
+    """``24 launches, 1.58 GFLOP``, of what is known."""
+    launches = [row.launches[here] for row in rows]
+    flop = [row.flop[here] for row in rows]
+    per = " a step" if rows[0].per_step else ""
+    parts = []
+    if None not in launches:
+        count = sum(each for each in launches if each is not None)
+        parts.append(f"{count:,.4g} {_plural('launch', count)}")
+    if None not in flop:
+        parts.append(units.si(sum(each for each in flop if each is not None), "FLOP"))
+    return f"{', '.join(parts)}{per}" if parts else "how often is not known"
+
+
+def _plural(noun: str, count: float) -> str:
+    return noun if count == 1 else f"{noun}{'es' if noun.endswith('ch') else 's'}"

@@ -1,17 +1,32 @@
-"""Times of a profile, and kernels that ran in one session but not in the others."""
+"""Times of a profile, and what differs in the kernels of several sessions."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
-from gpuwatch.analysis.hardware.profile import KERNELS, MEMORY_TIME, OPERATORS, Profile, Table
+from gpuwatch.analysis.hardware.families import family
+from gpuwatch.analysis.hardware.profile import (
+    KERNELS,
+    MEMORY_TIME,
+    OPERATORS,
+    Counters,
+    Profile,
+    Table,
+)
 from gpuwatch.core.lazy_dataclass import dataclass
 
 MOST = 12
-"""Kernels listed in a comparison: those with the largest share of time."""
+"""Kernels listed in a comparison: the largest."""
+LEAST_FLOP = 0.02
+"""Relative difference of executed FLOP or bytes from which on it is reported."""
 
-_TIME = "Total Time (ns)"
+Profiled = tuple[Profile | None, Counters | None]
+"""What is known of the kernels of a session."""
+
+_TIME, _SHARE = "Total Time (ns)", "Time (%)"
+_COUNTS = {KERNELS: "Instances", OPERATORS: "Calls"}
 _TO_DEVICE = re.compile(r"host[- ]to[- ]device|htod", re.IGNORECASE)
 _MEMSET = re.compile(r"memset", re.IGNORECASE)
 _LONGEST = 72
@@ -19,14 +34,25 @@ _LONGEST = 72
 
 @dataclass(frozen=True)
 class KernelRow:
-    """A kernel (or an operator of the CPU) that did not run everywhere."""
+    """A kernel (or an operator of the CPU) or a whole family, in each session.
+
+    ``None`` is unknown: there is no such table, or rows of it were left out.
+    """
 
     table: str
-    name: str
-    """As the tool reports it."""
+    family: str
+    name: str | None
+    """As the tool reports it; ``None``: the row is of all kernels of the family."""
+    kernels: tuple[int | None, ...]
+    """How many kernels of different names ran; 0: none did."""
+    launches: tuple[float | None, ...]
+    flop: tuple[float | None, ...]
+    """Executed FLOP by hardware counters."""
     shares: tuple[float | None, ...]
-    """Share of the time of all kernels in each session, 0 to 1; 0: it did not run; ``None``: no
-    such table, or rows of it were left out."""
+    """Share of the time of all kernels, 0 to 1."""
+    per_step: bool
+    """Whether launches and FLOP are per step; else they are of whole profiles, as some session's
+    steps are unknown."""
 
 
 @dataclass(frozen=True)
@@ -67,52 +93,173 @@ def _seconds(table: Table | None, pattern: re.Pattern[str] | None) -> float | No
 
 
 def differing_kernels(
-    profiles: Sequence[Profile | None], most: int | None = MOST
-) -> tuple[KernelRow, ...]:
-    """Kernels that ran in some sessions but not in all, the largest share first.
+    profiled: Sequence[Profiled],
+) -> tuple[tuple[KernelRow, ...], tuple[KernelRow, ...]]:
+    """Kernels that ran in some sessions but not in all, and the families that differ.
 
-    GPU kernels, or CPU operators if no session has any. ``most``: limit of the list; ``None``: all.
+    Each with the largest share of time first, without times with the most FLOP or launches. A
+    family differs by one of these kernels, by its launches, or by 2 % of its FLOP. GPU kernels, or
+    CPU operators if no session has any.
     """
     for table in (KERNELS, OPERATORS):
-        shares = [_shares(profile, table) for profile in profiles]
-        known = [of_session for of_session in shares if of_session is not None]
-        if not known:
+        having = [profile for profile, _ in profiled if _table(profile, table) is not None]
+        if not having:
             continue
-        names = dict.fromkeys(name for of_session in known for name in of_session)
-        rows = [
-            KernelRow(
-                table,
-                name,
-                tuple(
-                    None if of is None else of.get(name, None if _cut(profile, table) else 0.0)
-                    for of, profile in zip(shares, profiles, strict=True)
-                ),
-            )
+        per_step = all(profile is not None and profile.steps for profile in having)
+        uses = [_uses(each, table, per_step=per_step) for each in profiled]
+        names = dict.fromkeys(name for of in uses if of is not None for name in of)
+        absent = [None if _is_cut(profile, table) else _ABSENT for profile, _ in profiled]
+        rows = {
+            name: [
+                None if of is None else of.get(name, missing)
+                for of, missing in zip(uses, absent, strict=True)
+            ]
             for name in names
-        ]
-        differing = [row for row in rows if any(row.shares) and 0.0 in row.shares]
-        differing.sort(key=lambda row: -max(share or 0.0 for share in row.shares))
-        return tuple(differing[:most])
-    return ()
+        }
+        apart = {
+            name
+            for name, of in rows.items()
+            if len({use and use.kernels for use in of} - {None}) > 1
+        }
+        families: dict[str, list[str]] = {}
+        for name in rows:
+            families.setdefault(family(name), []).append(name)
+        whole = {
+            label: [_added(of) for of in zip(*(rows[name] for name in members), strict=True)]
+            for label, members in families.items()
+        }
+        return (
+            _ordered(_row(table, family(name), name, rows[name], per_step) for name in apart),
+            _ordered(
+                _row(table, label, None, of, per_step)
+                for label, of in whole.items()
+                if apart.intersection(families[label]) or _differs(of)
+            ),
+        )
+    return (), ()
 
 
-def _cut(profile: Profile | None, table: str) -> bool:
-    return profile is not None and profile.tables[table].rows_left_out > 0
+def family_launches(
+    profile: Profile | None, table: str, of_family: str, *, per_step: bool
+) -> float | None:
+    """Launches of a family in one session; ``None`` if they are not known."""
+    uses = None if _is_cut(profile, table) else _uses((profile, None), table, per_step=per_step)
+    if uses is None:
+        return None
+    return _sum([use.launches for name, use in uses.items() if family(name) == of_family])
 
 
-def _shares(profile: Profile | None, name: str) -> dict[str, float] | None:
+@dataclass(frozen=True)
+class _Use:
+    """What one session did in a kernel or family."""
+
+    kernels: int
+    launches: float | None
+    flop: float | None
+    share: float | None
+
+
+_ABSENT = _Use(0, 0.0, 0.0, 0.0)
+
+
+def _table(profile: Profile | None, name: str) -> Table | None:
     table = None if profile is None else profile.tables.get(name)
-    if table is None or not table.rows:
+    return table if table is not None and table.column("Name") else None
+
+
+def _is_cut(profile: Profile | None, name: str) -> bool:
+    table = _table(profile, name)
+    return table is not None and table.rows_left_out > 0
+
+
+def _uses(profiled: Profiled, name: str, *, per_step: bool) -> dict[str, _Use] | None:
+    """What ran in a session by name; rows of the same name are added up."""
+    profile, counters = profiled
+    table = _table(profile, name)
+    if profile is None or table is None:
         return None
-    times, names = table.numbers(_TIME), table.column("Name")
-    total = sum(time for time in times if time)
-    if not names or total <= 0:
+    names = [str(each) for each in table.column("Name")]
+    unknown = (None,) * len(names)
+    times = table.numbers(_TIME) or unknown
+    counts = table.numbers(_COUNTS[name]) or unknown
+    total = (
+        _sum(times) if any(share is not None for share in table.numbers(_SHARE) or (0.0,)) else None
+    )
+    flop = _flop(counters, per_step=per_step)
+    steps = (profile.steps or 1) if per_step else 1
+    uses: dict[str, _Use] = {}
+    for kernel, time, count in zip(names, times, counts, strict=True):
+        if count == 0 or (count is None and time == 0):
+            continue
+        use = _Use(
+            1,
+            None if count is None else count / steps,
+            flop.get(kernel),
+            time / total if time is not None and total else None,
+        )
+        known = uses.get(kernel)
+        same = None if known is None else _added((known, replace(use, flop=0.0)))
+        uses[kernel] = use if same is None else replace(same, kernels=1)
+    return uses
+
+
+def _flop(counters: Counters | None, *, per_step: bool) -> dict[str, float | None]:
+    """Executed FLOP by kernel; empty if they are of other steps than asked for."""
+    if counters is None or bool(counters.steps) is not per_step:
+        return {}
+    steps = counters.steps or 1
+    return {
+        kernel.name: None if kernel.flop is None else kernel.flop / steps
+        for kernel in counters.kernels
+    }
+
+
+def _added(uses: Sequence[_Use | None]) -> _Use | None:
+    known = [use for use in uses if use is not None]
+    if len(known) < len(uses):
         return None
-    shares: dict[str, float] = {}
-    for kernel, time in zip(names, times, strict=False):
-        if time:
-            shares[str(kernel)] = shares.get(str(kernel), 0.0) + time / total
-    return shares
+    return _Use(
+        sum(use.kernels for use in known),
+        _sum([use.launches for use in known]),
+        _sum([use.flop for use in known]),
+        _sum([use.share for use in known]),
+    )
+
+
+def _sum(values: Sequence[float | None]) -> float | None:
+    return None if None in values else sum(value for value in values if value is not None)
+
+
+def _differs(uses: Sequence[_Use | None]) -> bool:
+    known = [use for use in uses if use is not None]
+    launches = {use.launches for use in known if use.launches is not None}
+    flop = [use.flop for use in known if use.flop is not None]
+    return len(launches) > 1 or (bool(flop) and max(flop) - min(flop) > LEAST_FLOP * max(flop))
+
+
+def _row(
+    table: str, label: str, name: str | None, uses: Sequence[_Use | None], per_step: bool
+) -> KernelRow:
+    return KernelRow(
+        table,
+        label,
+        name,
+        kernels=tuple(None if use is None else use.kernels for use in uses),
+        launches=tuple(None if use is None else use.launches for use in uses),
+        flop=tuple(None if use is None else use.flop for use in uses),
+        shares=tuple(None if use is None else use.share for use in uses),
+        per_step=per_step,
+    )
+
+
+def _ordered(rows: Iterable[KernelRow]) -> tuple[KernelRow, ...]:
+    def size(row: KernelRow) -> tuple[float, ...]:
+        return tuple(
+            -max((value or 0.0 for value in values), default=0.0)
+            for values in (row.shares, row.flop, row.launches)
+        )
+
+    return tuple(sorted(rows, key=lambda row: (*size(row), row.family, row.name or "")))
 
 
 def short_name(name: str, longest: int = _LONGEST) -> str:

@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from itertools import islice
 
 from gpuwatch.core.lazy_dataclass import dataclass
+from gpuwatch.core.metrics import Method
 from gpuwatch.core.models import JSON, mapping, number
 
 Cell = float | int | str | None
@@ -88,6 +89,13 @@ class Profile:
     """Why there is no profile, or why a table is missing."""
     notes: tuple[str, ...]
     tables: Mapping[str, Table]
+    time_source: str | None = None
+    """How the kernels' times were derived; ``None``: the tool measured them."""
+
+    @property
+    def time_method(self) -> Method:
+        """How the kernels' times are known."""
+        return Method.COUNTED if self.time_source else Method.MEASURED
 
     def main_table(self) -> Table | None:
         """The kernels, else the CPU's operators, else the first table that has rows."""
@@ -131,6 +139,8 @@ class Counters:
     launches: int | None
     reason: str | None
     notes: tuple[str, ...]
+    time_source: str | None = None
+    """How the times of ``kernels`` were derived; ``None``: the tool measured them."""
 
     @property
     def totals(self) -> tuple[float | None, float | None, float | None]:
@@ -168,6 +178,7 @@ def profile_of(meta: Mapping[str, JSON]) -> Profile | None:
         reason=_text(profile.get("reason")),
         notes=_notes(profile.get("notes")),
         tables=tables,
+        time_source=_text(profile.get("time_source")),
     )
 
 
@@ -191,6 +202,7 @@ def counters_of(meta: Mapping[str, JSON]) -> Counters | None:
         launches=_count(counters.get("launches")),
         reason=_text(counters.get("reason")),
         notes=_notes(counters.get("notes")),
+        time_source=_text(counters.get("time_source")),
     )
 
 

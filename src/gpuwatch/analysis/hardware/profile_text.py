@@ -11,6 +11,7 @@ from gpuwatch.analysis.hardware.profile import (
     counters_table,
 )
 from gpuwatch.core import units
+from gpuwatch.core.metrics import Method
 
 _TITLES = {**TABLES, COUNTERS: "kernels by hardware counters"}
 
@@ -42,8 +43,14 @@ def tool_name(made: Profile | Counters) -> str:
 def source(profile: Profile) -> str:
     """``4 steps of 21.0 ms under torch.profiler 2.6.0 on the GPU, after the timed steps``."""
     if profile.steps is None:
-        return f"profile by {tool_name(profile)}, imported"
+        times = f"; {derived_times(profile.time_source)}" if profile.time_source else ""
+        return f"profile by {tool_name(profile)}, imported{times}"
     steps = f"{profile.steps:,} step{'' if profile.steps == 1 else 's'}"
     duration = f" of {units.milliseconds(profile.step_seconds)}" if profile.step_seconds else ""
     device = {"cuda": " on the GPU", "cpu": " on the CPU"}.get(profile.device or "", "")
     return f"{steps}{duration} under {tool_name(profile)}{device}, after the timed steps"
+
+
+def derived_times(time_source: str) -> str:
+    """``kernel times counted, derived from ...``."""
+    return f"kernel times {Method.COUNTED.value}, {time_source}"

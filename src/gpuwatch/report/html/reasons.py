@@ -6,7 +6,7 @@ from gpuwatch.analysis.results import Contrast, Evidence, Question
 from gpuwatch.core import units
 from gpuwatch.report.html.markup import table, text
 from gpuwatch.report.html.verdicts import name, verdict_badge
-from gpuwatch.report.session.efficiency import kernel_grid
+from gpuwatch.report.session.kernel_grid import kernel_grid
 from gpuwatch.report.tables.grid import Grid, difference_grid
 
 
@@ -33,10 +33,9 @@ def _explained(question: Question, contrast: Contrast) -> str:
     if start_up is not None and all(each.rung != "start-up" for each in explanation.evidence):
         seconds = units.quantity(start_up.seconds, "s")
         parts.append(f"<p>Starting took {text(seconds)}; the baseline's start is not known.</p>")
-    if explanation.kernels:
-        parts.append(
-            _table("Kernels that ran in one of the two", kernel_grid(labels, explanation.kernels))
-        )
+    if explanation.families:
+        grid = kernel_grid(labels, explanation.kernels, explanation.families)
+        parts.append(_table("Kernels that differ", grid))
     if explanation.differences:
         grid = difference_grid(explanation.differences, labels)
         parts.append(_table("What differs around the runs", grid))

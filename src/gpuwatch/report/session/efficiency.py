@@ -7,13 +7,10 @@ from collections.abc import Sequence
 from gpuwatch.analysis.hardware.bound import OVER
 from gpuwatch.analysis.hardware.ceilings import MEASURED, Ceiling
 from gpuwatch.analysis.hardware.efficiency import Efficiency, Share
-from gpuwatch.analysis.hardware.kernels import KernelRow, short_name
 from gpuwatch.analysis.measured_value import MeasuredValue
 from gpuwatch.analysis.summary.summary import Summary
 from gpuwatch.core import units
 from gpuwatch.core.metrics import Method
-from gpuwatch.core.text import clean
-from gpuwatch.report.tables.grid import Grid
 
 
 def efficiency_rows(session: Summary) -> list[tuple[str, str]]:
@@ -39,25 +36,6 @@ def heading(session: Summary) -> str:
     covers = ", ".join(session.efficiency.covers) or "devices that are not known"
     sampled = ", what was sampled over the whole run" if session.window.kind == "whole run" else ""
     return f"efficiency of {covers} over the timed steps{sampled}"
-
-
-def kernel_grid(labels: Sequence[str], rows: Sequence[KernelRow]) -> Grid:
-    """A table of kernels that did not run everywhere, with their time shares."""
-    head = ("ran in one, not in all: share of kernel time", *labels)
-    cells = (
-        (name, *("-" if share == 0 else units.percent(share) for share in row.shares))
-        for row, name in zip(rows, _distinct(rows), strict=True)
-    )
-    return Grid(head, tuple(cells))
-
-
-def _distinct(rows: Sequence[KernelRow]) -> list[str]:
-    """Short names, or full names where two short ones are equal."""
-    short = [short_name(row.name) for row in rows]
-    return [
-        clean(row.name, 300) if short.count(name) > 1 else name
-        for row, name in zip(rows, short, strict=True)
-    ]
 
 
 def _merged(rows: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:

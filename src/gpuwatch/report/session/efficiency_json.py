@@ -81,6 +81,8 @@ def profile(of: Profile | None) -> dict[str, JSON] | None:
         "step_seconds": of.step_seconds,
         "reason": of.reason,
         "notes": list(of.notes),
+        "time_method": of.time_method.value,
+        "time_source": of.time_source,
         "tables": list(of.tables),
         "kernel_seconds_per_step": _each(times.kernels, steps),
         "copy_to_device_seconds_per_step": _each(times.copies_to_device, steps),

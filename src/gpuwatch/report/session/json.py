@@ -154,10 +154,8 @@ def comparison(compared: comparing.Comparison) -> dict[str, JSON]:
             {"scope": each.scope, "key": each.key, "values": list(each.values)}
             for each in compared.differences
         ],
-        "kernels": [
-            {"table": each.table, "name": each.name, "shares": list(each.shares)}
-            for each in compared.kernels
-        ],
+        "kernels": [asdict(each) for each in compared.kernels],
+        "families": [asdict(each) for each in compared.families],
         "sessions": [summary(session) for session in compared.sessions],
     }
 

@@ -47,7 +47,7 @@ def as_text(shown: Table, limit: int | None) -> str:
     if hidden := len(shown.rows) - len(rows):
         lines.append(f"{hidden} more rows: --limit 0 shows all")
     if shown.rows_left_out:
-        lines.append(f"{shown.rows_left_out} rows with little time were not recorded")
+        lines.append(f"{shown.rows_left_out} more rows were not recorded")
     return "\n".join(lines) + "\n"
 
 
@@ -98,6 +98,8 @@ def document(
             "step_seconds": profile.step_seconds,
             "reason": profile.reason,
             "notes": list(profile.notes),
+            "time_method": profile.time_method.value,
+            "time_source": profile.time_source,
         },
         "counters": None
         if counters is None

@@ -19,6 +19,7 @@ from gpuwatch.analysis.summary.training import NAMES
 from gpuwatch.core.models import mapping
 from gpuwatch.core.text import clean, markdown, shell, spreadsheet
 from gpuwatch.report.session import efficiency
+from gpuwatch.report.session.kernel_grid import kernel_grid
 from gpuwatch.report.tables.grid import (
     Grid,
     difference_grid,
@@ -68,7 +69,7 @@ def terminal(
             _wrapped(wrap, f"  {name:{width}}  ", clean(text, 1000), width + 4)
             for name, text in lines
         ]
-    if compared.kernels:
+    if compared.families:
         parts += ["", grid_text(_kernels(compared), columns)]
     if compared.differences:
         parts += ["", grid_text(_differences(compared), columns)]
@@ -114,7 +115,7 @@ def as_markdown(
         parts += [f"- {name}: {markdown(clean(text, 1000))}" for name, text in lines]
     if roofline:
         parts += ["", "## Roofline", "", f"In {roofline}, beside this file."]
-    if compared.kernels:
+    if compared.families:
         parts += ["", "## Kernels", "", grid_markdown(_kernels(compared))]
     if compared.differences:
         parts += ["", "## What differs around the runs", ""]
@@ -237,7 +238,7 @@ def _quantities(compared: Comparison, *, named: bool = True) -> Grid:
 
 
 def _kernels(compared: Comparison) -> Grid:
-    return efficiency.kernel_grid(_columns(compared), compared.kernels)
+    return kernel_grid(_columns(compared), compared.kernels, compared.families)
 
 
 def _differences(compared: Comparison) -> Grid:

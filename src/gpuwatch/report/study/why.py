@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import TypeVar
+
 from gpuwatch.analysis.hardware.kernels import KernelRow
-from gpuwatch.analysis.results import Question, Run
-from gpuwatch.report.session.efficiency import kernel_grid
+from gpuwatch.analysis.results import Contrast, Question, Run
+from gpuwatch.report.session.kernel_grid import kernel_grid
 from gpuwatch.report.study.document import Heading, Item, LabelledSentence, Section
+
+Number = TypeVar("Number", int, float)
 
 
 def evidence(question: Question) -> Section:
@@ -45,16 +50,43 @@ def middle_runs(question: Question) -> list[Run | None]:
 
 
 def kernels(question: Question) -> Section:
-    """Kernels that ran in only one of two compared cells, with their shares of kernel time."""
-    shares_of: dict[tuple[str, str], dict[int, float | None]] = {}
-    for contrast in question.contrasts:
-        for row in contrast.explanation.kernels:
-            shares = shares_of.setdefault((row.table, row.name), {})
-            shares[contrast.baseline], shares[contrast.other] = row.shares
-    cells = range(len(question.cells))
-    rows = [
-        KernelRow(table, name, tuple(shares.get(at) for at in cells))
-        for (table, name), shares in shares_of.items()
+    """Families of kernels that differ between compared cells, with kernels that ran in only one."""
+    explained = [(each, each.explanation) for each in question.contrasts]
+    single = _of_cells(question, [(each, why.kernels) for each, why in explained])
+    families = _of_cells(question, [(each, why.families) for each, why in explained])
+    grid = kernel_grid([cell.label for cell in question.cells], single, families)
+    return Section("kernels", (grid,) if families else ())
+
+
+def _of_cells(
+    question: Question, rows: Sequence[tuple[Contrast, Sequence[KernelRow]]]
+) -> list[KernelRow]:
+    """Rows of the contrasts as rows of all cells, unknown in those that no row is of."""
+    placed: dict[tuple[str, str, str | None], list[tuple[Contrast, KernelRow]]] = {}
+    for contrast, of_contrast in rows:
+        for row in of_contrast:
+            placed.setdefault((row.table, row.family, row.name), []).append((contrast, row))
+    cells = len(question.cells)
+    return [
+        KernelRow(
+            table,
+            family,
+            name,
+            kernels=_spread(cells, [(contrast, row.kernels) for contrast, row in of]),
+            launches=_spread(cells, [(contrast, row.launches) for contrast, row in of]),
+            flop=_spread(cells, [(contrast, row.flop) for contrast, row in of]),
+            shares=_spread(cells, [(contrast, row.shares) for contrast, row in of]),
+            per_step=all(row.per_step for _, row in of),
+        )
+        for (table, family, name), of in placed.items()
     ]
-    grid = kernel_grid([cell.label for cell in question.cells], rows)
-    return Section("kernels", (grid,) if rows else ())
+
+
+def _spread(
+    cells: int, pairs: Sequence[tuple[Contrast, Sequence[Number | None]]]
+) -> tuple[Number | None, ...]:
+    """The values of contrasts, of baseline and other, at the places of their cells."""
+    at: dict[int, Number | None] = {}
+    for contrast, values in pairs:
+        at[contrast.baseline], at[contrast.other] = values
+    return tuple(at.get(cell) for cell in range(cells))
