@@ -163,6 +163,17 @@ def test_under_a_second_no_energy_is_told(tmp_path: Path) -> None:
     assert "needs at least a second" in (found.efficiency.energy.gpu.reason or "")
 
 
+def test_a_sample_at_the_edge_of_the_window_counts_by_its_part_of_it(tmp_path: Path) -> None:
+    busy = ("gpu0", "hw.gpu.utilization")
+    # The window is 5 to 15 s; the samples at 5.1 and 15.3 s are of 3.4 to 5.1 and 13.6 to 15.3 s.
+    values = [1.0 if n in (3, 9) else 0.0 for n in range(10)]
+    statistic = summary(tmp_path / "a.gpuwatch", interval=1.7, gauges={busy: values}).metrics[
+        busy[1]
+    ]
+    assert statistic.mean == pytest.approx((0.1 + 1.4) / 10)
+    assert statistic.coverage == pytest.approx(1)
+
+
 def test_a_counter_that_is_renewed_seldom_is_read_where_it_was_renewed() -> None:
     # 100 W, renewed each second, sampled every quarter: a stair.
     values = [(n * SECOND // 4, 100.0 * (n // 4)) for n in range(80)]
