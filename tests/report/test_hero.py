@@ -131,8 +131,8 @@ def test_what_is_unknown_of_a_run_is_unavailable_with_its_reason(tmp_path: Path)
     assert "exit code 1" in top.statements[0].claim and top.chart is None
     for each in top.figures:
         assert each.value == "unavailable" and each.note
-    assert page(result, []).count("<dd>unavailable</dd>") == 4
-    assert as_markdown(result).count("unavailable |") == 4
+    assert page(result, []).count("<dd>unavailable</dd>") == 5
+    assert as_markdown(result).count("unavailable |") == 5
 
 
 def test_bars_of_text_are_as_long_as_their_values() -> None:
