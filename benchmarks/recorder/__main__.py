@@ -105,7 +105,7 @@ def _jitter(arguments: argparse.Namespace, library: Path, found: list[Program]) 
                 ):
                     run = beat(where, 0.01, arguments.seconds)
                 results[name].append(run)
-                told = f"{run.missed} of {run.due} missed, p99 {run.quantile(0.99) * 1e3:.2f} ms"
+                told = f"{run.missed} of {run.due} missed, p99 {run.quantile(0.99):.2f} intervals"
                 print(f"{name}: {told}; {run.said}", file=sys.stderr)
     return table.beats(results)
 

@@ -1,10 +1,11 @@
-"""Whether an interval is held: how late samples are, and how many are missing."""
+"""Whether an interval is held: how far apart samples are, and how many are missing."""
 
 from __future__ import annotations
 
 import subprocess
 import time
 from dataclasses import dataclass
+from itertools import pairwise
 
 from benchmarks.recorder.programs import GPUWATCH
 from benchmarks.recorder.surroundings import Place
@@ -16,17 +17,17 @@ _LEFT_OUT_S = 1.0
 
 @dataclass(frozen=True)
 class Beat:
-    """One recording against its own beat; the first second and the last sample left out."""
+    """One recording; the first second and the last sample left out."""
 
     due: int
     missed: int
-    late: tuple[float, ...]
-    """Of each sample behind the moment it was due, in seconds, sorted."""
+    apart: tuple[float, ...]
+    """Of neighbouring samples, in intervals, sorted; 0.75 to 1.25 where none was late."""
     said: str | None
     """What the session says of missing samples."""
 
     def quantile(self, share: float) -> float:
-        return self.late[min(len(self.late) - 1, int(share * len(self.late)))]
+        return self.apart[min(len(self.apart) - 1, int(share * len(self.apart)))]
 
 
 def beat(place: Place, interval: float, seconds: float) -> Beat:
@@ -40,8 +41,8 @@ def beat(place: Place, interval: float, seconds: float) -> Beat:
         said = [event.text for event in reader.events() if event.kind == "interval-missed"]
     ticks = [(n, t) for n, t in ticks if t >= _LEFT_OUT_S * 1e9]
     due = ticks[-1][0] - ticks[0][0] + 1
-    late = sorted(t / 1e9 - n * interval for n, t in ticks)
-    return Beat(due, due - len(ticks), tuple(late), said[-1] if said else None)
+    apart = sorted((after - before) / 1e9 / interval for (_, before), (_, after) in pairwise(ticks))
+    return Beat(due, due - len(ticks), tuple(apart), said[-1] if said else None)
 
 
 def first_sample(place: Place) -> float:

@@ -58,11 +58,11 @@ def beats(results: Mapping[str, Sequence[Beat]]) -> str:
         [
             name,
             f"{sum(run.missed for run in runs):,} of {sum(run.due for run in runs):,}",
-            *(cell([run.quantile(q) * 1e3 for run in runs], ".2f") for q in (0.5, 0.99, 1.0)),
+            *(cell([run.quantile(q) for run in runs], ".2f") for q in (0.5, 0.99, 1.0)),
         ]
         for name, runs in results.items()
     ]
-    head = ["recording", "ticks missed", "late, p50, ms", "p99, ms", "longest, ms"]
+    head = ["recording", "ticks missed", "intervals apart, p50", "p99", "longest"]
     return _table("100 Hz", head, rows)
 
 

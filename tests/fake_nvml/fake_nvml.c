@@ -395,8 +395,18 @@ ONE_NUMBER(nvmlDeviceGetArchitecture, unsigned, "architecture")
 ONE_NUMBER(nvmlDeviceGetPerformanceState, unsigned, "performance")
 ONE_NUMBER(nvmlDeviceGetCurrPcieLinkGeneration, unsigned, "pcie_generation")
 ONE_NUMBER(nvmlDeviceGetCurrPcieLinkWidth, unsigned, "pcie_width")
-ONE_NUMBER(nvmlDeviceGetPowerUsage, unsigned, "power")
-ONE_NUMBER(nvmlDeviceGetTotalEnergyConsumption, unsigned long long, "energy")
+
+int nvmlDeviceGetPowerUsage(Device *d, unsigned *out) {
+    ENTER_GPU(d);
+    *out = (unsigned)loaded(s, d->gpu, "power", "power_idle");
+    return SUCCESS;
+}
+
+int nvmlDeviceGetTotalEnergyConsumption(Device *d, unsigned long long *out) {
+    ENTER_GPU(d);
+    *out = energy_of(s, d->gpu);
+    return SUCCESS;
+}
 
 int nvmlDeviceGetCudaComputeCapability(Device *d, int *major, int *minor) {
     ENTER(d);
@@ -420,8 +430,8 @@ int nvmlDeviceGetEccMode(Device *d, unsigned *now, unsigned *pending) {
 
 int nvmlDeviceGetUtilizationRates(Device *d, unsigned *out) {
     ENTER_GPU(d);
-    out[0] = (unsigned)NUMBER("utilization");
-    out[1] = (unsigned)NUMBER("memory_busy");
+    out[0] = (unsigned)loaded(s, d->gpu, "utilization", NULL);
+    out[1] = (unsigned)loaded(s, d->gpu, "memory_busy", NULL);
     return SUCCESS;
 }
 
@@ -522,7 +532,8 @@ int nvmlDeviceGetFieldValues(Device *d, int count, FieldValue *out) {
         out[i].valueType = out[i].fieldId == 83 ? 3 : 1; /* unsigned long long, unsigned int */
         out[i].value.ull = 0;
         if (out[i].nvmlReturn) continue;
-        if (out[i].valueType == 3) out[i].value.ull = NUMBER(key);
+        if (out[i].fieldId == 83) out[i].value.ull = energy_of(s, d->gpu);
+        else if (out[i].fieldId == 186) out[i].value.ui = (unsigned)loaded(s, d->gpu, key, "power_idle");
         else out[i].value.ui = (unsigned)NUMBER(key);
     }
     return SUCCESS;

@@ -57,6 +57,9 @@ int enter(const char *symbol, const Device *d, State **s);
 /* Copies a text into a caller's buffer, or gives the return code that says why it does not. */
 int give(char *out, unsigned size, const char *text);
 int gpu_count(const State *s);
+/* The latest sample of a reading under the load of samples.c; millijoules so far. */
+unsigned long long loaded(const State *s, int gpu, const char *key, const char *idle_key);
+unsigned long long energy_of(const State *s, int gpu);
 /* Takes a line that is about GPM; whether it was one. Then, once for a state: counters go on from the one before. */
 int gpm_line(State *s, const char *line);
 void gpm_continue(State *s);

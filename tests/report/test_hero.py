@@ -115,7 +115,9 @@ def test_two_single_runs_have_their_step_times_as_bars(tmp_path: Path) -> None:
 def test_a_single_run_has_its_main_figures_and_phases(tmp_path: Path) -> None:
     top = hero(results.one_run_each(tmp_path, ("bare",)))
     assert [each.claim for each in top.statements] == ["A step takes 499 ms, 128 samples/s"]
-    assert [each.name for each in top.figures] == ["step time", "samples/s", "MFU", "bound"]
+    assert [each.name for each in top.figures] == [
+        *("step time", "samples/s", "MFU", "MFU at maximum clock", "bound")
+    ]
     assert [each.value for each in top.figures[:2]] == ["499 ms", "128"]
     assert isinstance(top.chart, Bars)
     assert [bar.name for bar in top.chart.bars] == ["data", "forward", "backward"]
@@ -129,8 +131,8 @@ def test_what_is_unknown_of_a_run_is_unavailable_with_its_reason(tmp_path: Path)
     assert "exit code 1" in top.statements[0].claim and top.chart is None
     for each in top.figures:
         assert each.value == "unavailable" and each.note
-    assert page(result, []).count("<dd>unavailable</dd>") == 4
-    assert as_markdown(result).count("unavailable |") == 4
+    assert page(result, []).count("<dd>unavailable</dd>") == 5
+    assert as_markdown(result).count("unavailable |") == 5
 
 
 def test_bars_of_text_are_as_long_as_their_values() -> None:

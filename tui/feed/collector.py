@@ -182,6 +182,7 @@ class Collector:
             run_ceilings=ceilings.of(None),
             peak_bandwidth=ceilings.peak_bandwidth(selected),
             data_type=ceilings.data_type,
+            mfu_peaks=ceilings.mfu_peaks,
         )
         environment = text(self.meta, "environment", "label") or text(
             self.meta, "environment", "kind"

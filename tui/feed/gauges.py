@@ -6,6 +6,8 @@ from collections.abc import Callable, Mapping, MutableMapping
 from dataclasses import replace
 
 from gpuwatch.analysis.hardware.ceilings import BANDWIDTH, Ceiling
+from gpuwatch.analysis.hardware.mfu import MfuPeak
+from gpuwatch.analysis.measured_value import MeasuredValue
 from gpuwatch.core.lazy_dataclass import dataclass
 from gpuwatch.core.metrics import Method
 from gpuwatch.core.units import NS, nice
@@ -45,6 +47,8 @@ class Sources:
     """Peak bandwidth of the device's memory in By/s, never a measured one."""
     data_type: str | None
     """Data type of the run's matrix products."""
+    mfu_peaks: tuple[MfuPeak, ...]
+    """What each kind of MFU of the run is over."""
 
 
 Mean = Callable[[int, int], "float | None"]
@@ -172,7 +176,14 @@ def _flops(sources: Sources, window: Window) -> Gauge:
     gauge = _counted_gauge(
         "flops", "Estimated FLOP/s", "FLOP/s", sources.steps.flop, sources, window, reason
     )
+    gauge = replace(gauge, mfus=tuple(_mfu(peak, gauge.reading) for peak in sources.mfu_peaks))
     return _with_ceiling(gauge, sources.run_ceilings.get(sources.data_type or ""))
+
+
+def _mfu(peak: MfuPeak, flop: Reading) -> tuple[str, Reading]:
+    rate = MeasuredValue(flop.value, "FLOP/s", flop.method, flop.source, flop.reason)
+    mfu = peak.mfu(rate)
+    return peak.name, Reading(mfu.value, mfu.method, mfu.reason, mfu.source)
 
 
 def _with_ceiling(gauge: Gauge, ceiling: Ceiling | None) -> Gauge:

@@ -17,6 +17,8 @@ from gpuwatch.tui.widgets.graph import Window
 RECENT_NS = 360 * NS
 """How far back single ticks are kept: the longest zoom, and the step in which it moves."""
 _BUCKET_NS = TIER_SECONDS * NS
+APART = 1.25
+"""Most intervals between two samples of a recorder that is in time."""
 MOST_RECENT = 120_000
 """Most single ticks that are kept, however short the sampling interval."""
 _MOST_STEP_ROWS = 5_000
@@ -107,12 +109,12 @@ class Series:
     def columns(self, view: Window, interval: float) -> list[float | None]:
         """Mean of each column; ``None``: nothing was recorded.
 
-        A tick covers the ``interval`` seconds before it, so that narrow columns have no gaps
-        between two ticks.
+        A tick covers the time since the one before it, so that narrow columns have no gaps
+        between two ticks. ``interval``: the usual seconds between two.
         """
         if not self._times:
             return [None] * view.columns
-        if self._truncated and self._times[0] > view.start + interval * NS:
+        if self._truncated and self._times[0] > view.start + APART * interval * NS:
             return clip(self._sums.columns(view), view, self._times[-1])
         return column_means(self._times, self._values, view, interval)
 
@@ -143,7 +145,7 @@ def _covers(times: Sequence[int], index: int, t: int, interval: float) -> bool:
     if index >= len(times):
         return False
     late = index > 0 and times[index] - times[index - 1] < 2.5 * interval * NS
-    return late or times[index] - t < interval * NS
+    return late or times[index] - t < APART * interval * NS
 
 
 def bucket_means(

@@ -59,6 +59,8 @@ class Gauge:
     """Share of the window with known values, if the value became unavailable."""
     named_ceiling: Ceiling | None = None
     """Name and source of the ceiling of a rate."""
+    mfus: tuple[tuple[str, Reading], ...] = ()
+    """Of FLOP/s: each MFU by its name."""
 
     @property
     def share(self) -> float | None:

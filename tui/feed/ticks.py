@@ -15,6 +15,7 @@ from gpuwatch.session.reading.bulk import NAN
 from gpuwatch.session.reading.reader import SessionReader
 from gpuwatch.session.schema import TIER_SECONDS
 from gpuwatch.tui.feed.series import (
+    APART,
     MOST_RECENT,
     RECENT_NS,
     Series,
@@ -183,7 +184,8 @@ class Ticks:
 
     def covers(self, start: int) -> bool:
         """Whether single ticks exist from ``start`` on; reads missing ones."""
-        latest = round(max(start + self._interval * NS, 2 * self._interval * NS))
+        apart = APART * self._interval * NS
+        latest = round(max(start + apart, 2 * apart))
         reach = max(start, self.newest - RECENT_NS)
         if self.times and self.times[0] > reach and self.newest - RECENT_NS <= latest:
             self._read_back(reach)

@@ -53,6 +53,8 @@ def _gauges(snapshot: Snapshot, width: int) -> list[Row]:
         rows += _number(gauge.title, gauge.reading, width, gauge.unit)
         rows += _wrapped(mean_text(gauge), 5, width, "muted")
         rows += _ceiling(gauge, width)
+        for name, mfu in gauge.mfus:
+            rows += _number(name, mfu, width, "1")
     bandwidth = snapshot.gauges[1]
     if bandwidth.reading.method is not Method.COUNTED and not snapshot.machine_only:
         rows += _number("Algorithmic bytes/s", snapshot.algorithmic, width, "B/s")

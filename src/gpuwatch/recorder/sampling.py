@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Sequence
 
 from gpuwatch.core.metrics import CATALOGUE, Method
+from gpuwatch.recorder.beat import Beat
 from gpuwatch.recorder.sched_slice import short_slices
 from gpuwatch.session.writing.statements import Row, change, event
 from gpuwatch.session.writing.writer import SessionWriter
@@ -16,7 +17,10 @@ _NOT_SAMPLED = "the recorder that took over the run could not sample it"
 
 
 class Sampler:
-    """Samples all sources together on ticks that never drift; a missed tick stays a gap."""
+    """Samples all sources together, once in each interval; a missed tick stays a gap.
+
+    The moment within the interval is that of :class:`Beat`.
+    """
 
     def __init__(self, sources: Sequence[Source], interval: float, base_ns: int) -> None:
         self._sources = sources
@@ -27,11 +31,12 @@ class Sampler:
 
     def run(self, writer: SessionWriter, wake: threading.Event, over: Callable[[], bool]) -> None:
         """Sample until ``over()``, which setting ``wake`` checks at once."""
-        tick = (time.monotonic_ns() - self._base_ns) // self._interval_ns
+        tick, into = divmod(time.monotonic_ns() - self._base_ns, self._interval_ns)
+        beat = Beat(into / self._interval_ns)
         with short_slices():
             while not over():
                 tick = self._take(tick, writer)
-                self._wait(tick, wake, over)
+                self._wait(tick + beat.next(), wake, over)
             self._take(tick, writer)
 
     def columns(self, known: Sequence[tuple[str, str]]) -> None:
@@ -46,7 +51,7 @@ class Sampler:
         self._index = place
 
     def _take(self, tick: int, writer: SessionWriter) -> int:
-        """Take one sample now; returns the number of the next tick still in the future."""
+        """Take one sample now; returns the next tick whose interval is not over."""
         values: list[Value] = [None] * self._width
         now = time.monotonic_ns() - self._base_ns
         place = iter(self._place)
@@ -62,14 +67,15 @@ class Sampler:
                 writer.put(event(now, happened.kind, happened.text, happened.device))
         writer.tick(tick, now, values)
         self._taken += 1
-        following = (time.monotonic_ns() - self._base_ns) // self._interval_ns + 1
+        following = (time.monotonic_ns() - self._base_ns) // self._interval_ns
         if following > tick + 1:
             self._miss(following - tick - 1, now, writer)
         return max(following, tick + 1)
 
-    def _wait(self, tick: int, wake: threading.Event, over: Callable[[], bool]) -> None:
+    def _wait(self, due: float, wake: threading.Event, over: Callable[[], bool]) -> None:
+        """Wait until ``due``, in intervals since the recording began."""
         while not over():
-            left = (tick * self._interval_ns + self._base_ns - time.monotonic_ns()) / 1e9
+            left = (due * self._interval_ns + self._base_ns - time.monotonic_ns()) / 1e9
             if left <= 0:
                 return
             if wake.wait(left):

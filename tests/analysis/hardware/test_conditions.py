@@ -115,7 +115,9 @@ def test_clocks_that_were_held_down_are_told_with_share_of_time_and_mean(tmp_pat
 def test_one_glimpse_of_clocks_that_are_held_down_is_no_warning(tmp_path: Path) -> None:
     power = [0.0] * 25 + [1.0] + [0.0] * 100
     gauges = {**HELD, ("gpu0", "hw.gpu.throttle.power"): power}
-    assert summary(tmp_path / "a.gpuwatch", gauges=gauges).efficiency.warnings == ()
+    # One of the 24 samples of twelve seconds.
+    found = summary(tmp_path / "a.gpuwatch", gauges=gauges, step_seconds=0.6)
+    assert found.efficiency.warnings == ()
 
 
 def test_another_process_on_the_gpu_is_named(tmp_path: Path) -> None:
@@ -206,6 +208,42 @@ def test_the_error_of_the_counters_dates_is_stated(tmp_path: Path) -> None:
     found = summary(tmp_path / "a.gpuwatch", gauges={ENERGY: stair(600)}).efficiency.energy.gpu
     # Half a second between samples, in a window of ten.
     assert "within 5.0 %: readings are dated to 0.5 s" in found.source
+
+
+@pytest.mark.parametrize("seconds", [4.0, 20.0])
+@pytest.mark.parametrize("power", [500.0, 100.0])
+def test_the_stated_error_of_energy_holds_the_counter_and_the_integral(
+    tmp_path: Path, seconds: float, power: float
+) -> None:
+    """Power that was sampled in step with a load is 67 % off, and scatters by nothing."""
+    gauges = {ENERGY: stair(300), POWER: power}
+    found = summary(tmp_path / "a.gpuwatch", step_seconds=seconds / 20, gauges=gauges)
+    total, both = found.efficiency.energy.gpu, found.efficiency.energy.gpus
+    assert both.by_counter.value == pytest.approx(300 * seconds, rel=0.01)
+    assert both.by_power.value == pytest.approx(power * seconds, rel=0.01)
+    assert total.value == (both.by_counter if seconds > 10 else both.by_power).value
+    error = float(total.source.partition("within ")[2].partition(" %")[0]) / 100
+    for figure in (both.by_counter.value, both.by_power.value):
+        assert figure is not None and abs(figure / total.value - 1) <= error + 0.005
+    other = "integral of power over time gives" if seconds > 10 else "energy counter gives"
+    assert other in total.source
+
+
+def test_where_both_agree_the_error_is_the_larger_of_the_two(tmp_path: Path) -> None:
+    found = summary(tmp_path / "a.gpuwatch", gauges={ENERGY: stair(600), POWER: 590.0})
+    source = found.efficiency.energy.gpu.source
+    assert "within 5.0 %: readings are dated to 0.5 s; the integral of power" in source
+    assert source.endswith("gives 5.90 kJ")
+
+
+def test_several_gpus_are_taken_in_one_way(tmp_path: Path) -> None:
+    """One without a counter: both by power, and never a sum of two ways."""
+    gauges = {ENERGY: stair(600), POWER: 500.0, ("gpu1", POWER[1]): 100.0}
+    found = summary(tmp_path / "a.gpuwatch", devices=(GPU, OTHER_GPU, CPU), gauges=gauges)
+    both = found.efficiency.energy.gpus
+    assert both.gpu.value == pytest.approx(6000) and "sum over 2 GPUs" in both.gpu.source
+    assert both.by_counter.value is None
+    assert both.by_counter.reason == "energy counter: gpu1 not sampled"
 
 
 def test_short_runs_take_the_integral_of_power_with_its_scatter(tmp_path: Path) -> None:

@@ -34,6 +34,8 @@ from tests.analysis.sessions import (
 
 BF16 = 132 * 4096 * 1.98e9
 """FLOP/s: multiprocessors x FLOP per clock x maximum clock."""
+SHEET_BF16 = 989e12
+"""The data sheet's figure."""
 BANDWIDTH = ("gpu0", "hw.gpu.memory.bandwidth")
 
 
@@ -41,13 +43,38 @@ def lines(path: Path, **options: Any) -> dict[str, str]:
     return dict(efficiency_rows(summary(path, **options)))
 
 
-def test_mfu_is_forward_and_backward_flop_over_the_peak_of_the_data_type(tmp_path: Path) -> None:
+def test_mfu_is_forward_and_backward_flop_over_the_data_sheets_peak(tmp_path: Path) -> None:
     found = summary(tmp_path / "a.gpuwatch").efficiency
     # 2 TFLOP a step, a step every half second.
     assert found.flop_rate.value == pytest.approx(4e12)
-    assert found.mfu.value == pytest.approx(4e12 / BF16)
+    assert found.mfu.value == pytest.approx(4e12 / SHEET_BF16, rel=1e-3)
     assert found.mfu.method is Method.COUNTED
-    assert "bfloat16 peak at maximum clock" in found.mfu.source
+    assert "bfloat16 data-sheet peak" in found.mfu.source and "1830 MHz" in found.mfu.source
+
+
+def test_the_share_of_the_peak_at_the_maximum_clock_is_another_number(tmp_path: Path) -> None:
+    found = summary(tmp_path / "a.gpuwatch").efficiency.mfu_at_maximum_clock
+    assert found.value == pytest.approx(4e12 / BF16) and found.method is Method.COUNTED
+    assert "bfloat16 peak at maximum clock" in found.source
+
+
+def test_both_are_named_with_their_peak_and_method(tmp_path: Path) -> None:
+    told = lines(tmp_path / "a.gpuwatch")
+    assert told["MFU"] == "0.4 % of the bfloat16 data-sheet peak, 989 TFLOP/s (counted)"
+    at_maximum = "0.4 % of the bfloat16 peak at maximum clock, 1.07 PFLOP/s (counted)"
+    assert told["MFU at maximum clock"] == at_maximum
+
+
+def test_a_card_without_a_data_sheet_has_no_mfu_but_its_share_at_the_maximum_clock(
+    tmp_path: Path,
+) -> None:
+    unknown = ("gpu0", "gpu", "NVIDIA H100 NVL", "GPU-1", H100)
+    found = summary(tmp_path / "a.gpuwatch", devices=(unknown, CPU)).efficiency
+    assert (found.mfu.value, found.mfu.method) == (None, Method.UNAVAILABLE)
+    assert found.mfu.reason == "gpuwatch has no data sheet for NVIDIA H100 NVL"
+    assert found.mfu_at_maximum_clock.value == pytest.approx(4e12 / BF16)
+    told = lines(tmp_path / "b.gpuwatch", devices=(unknown, CPU))
+    assert told["MFU"] == f"unavailable: {found.mfu.reason}"
 
 
 def test_a_share_names_the_ceiling_that_it_is_of(tmp_path: Path) -> None:
@@ -64,7 +91,9 @@ def test_a_share_names_the_ceiling_that_it_is_of(tmp_path: Path) -> None:
 def test_two_gpus_are_taken_together_or_not_at_all(tmp_path: Path) -> None:
     both = summary(tmp_path / "a.gpuwatch", devices=(GPU, OTHER_GPU, CPU)).efficiency
     assert both.covers == ("gpu0", "gpu1")
-    assert both.mfu.value == pytest.approx(4e12 / (2 * BF16))
+    assert both.mfu.value == pytest.approx(4e12 / (2 * SHEET_BF16), rel=1e-3)
+    assert "data-sheet peak, sum over 2 GPUs" in both.mfu.source
+    assert both.mfu_at_maximum_clock.value == pytest.approx(4e12 / (2 * BF16))
     strange = ("gpu1", "gpu", "Card", "GPU-2", {**H100, "compute.capability": "99.0"})
     mixed = summary(tmp_path / "b.gpuwatch", devices=(GPU, strange, CPU)).efficiency
     assert mixed.mfu.value is None and mixed.mfu.reason
@@ -161,6 +190,17 @@ def test_under_a_second_no_energy_is_told(tmp_path: Path) -> None:
     assert found.window.seconds == pytest.approx(0.8)
     assert found.efficiency.energy.gpu.value is None
     assert "needs at least a second" in (found.efficiency.energy.gpu.reason or "")
+
+
+def test_a_sample_at_the_edge_of_the_window_counts_by_its_part_of_it(tmp_path: Path) -> None:
+    busy = ("gpu0", "hw.gpu.utilization")
+    # The window is 5 to 15 s; the samples at 5.1 and 15.3 s are of 3.4 to 5.1 and 13.6 to 15.3 s.
+    values = [1.0 if n in (3, 9) else 0.0 for n in range(10)]
+    statistic = summary(tmp_path / "a.gpuwatch", interval=1.7, gauges={busy: values}).metrics[
+        busy[1]
+    ]
+    assert statistic.mean == pytest.approx((0.1 + 1.4) / 10)
+    assert statistic.coverage == pytest.approx(1)
 
 
 def test_a_counter_that_is_renewed_seldom_is_read_where_it_was_renewed() -> None:
@@ -328,7 +368,8 @@ def test_a_comparison_has_efficiency_and_what_the_kernels_took(tmp_path: Path) -
     )
     assert rows["profile, per step", "memset"].values[0] == pytest.approx(1e-3)
     assert rows["work per step", "DRAM bytes read"].values == (1e10, 1e10)
-    assert rows["efficiency", "MFU"].ratios == (1, pytest.approx(0.5))
+    for name in ("MFU", "MFU at maximum clock"):
+        assert rows["efficiency", name].ratios == (1, pytest.approx(0.5))
     assert rows["efficiency", "device memory traffic per step"].ratios[1] == pytest.approx(2)
     assert rows["efficiency", "FLOP per byte, executed"].values[0] == pytest.approx(120)
 
@@ -373,8 +414,9 @@ def test_without_a_profile_a_kernel_is_not_said_to_be_missing(tmp_path: Path) ->
 def test_the_json_has_every_figure_with_method_source_and_reason(tmp_path: Path) -> None:
     found = summary(tmp_path / "a.gpuwatch", extra=profile([[100, 8e8, 4, "gemm"]]))
     told = json.loads(as_json.dumps(as_json.summary(found)))
-    mfu = told["efficiency"]["mfu"]
-    assert set(mfu) == {"value", "unit", "method", "source", "reason"}
+    for mfu in (told["efficiency"]["mfu"], told["efficiency"]["mfu_at_maximum_clock"]):
+        assert set(mfu) == {"value", "unit", "method", "source", "reason"}
+    assert set(told["efficiency"]["energy"]) >= {"gpu", "gpu_by_counter", "gpu_by_power"}
     assert told["efficiency"]["traffic"]["bytes"]["value"] is None
     assert told["efficiency"]["traffic"]["bytes"]["reason"]
     assert told["roofline"]["points"][0]["flop_per_byte"] == pytest.approx(50)

@@ -23,9 +23,11 @@ def listed(path: Path) -> dict[str, Any]:
 @pytest.mark.parametrize("devices", [(GPU, CPU), (GPU, OTHER_GPU, CPU)])
 def test_mfu_is_that_of_show(tmp_path: Path, devices: Any) -> None:
     path = tmp_path / "a.gpuwatch"
-    shown = summary(path, devices=devices).efficiency.mfu.value
-    assert shown is not None and 0 < shown < 1
-    assert listed(path)["mfu"] == pytest.approx(shown)
+    shown, row = summary(path, devices=devices).efficiency, listed(path)
+    for name in ("mfu", "mfu_at_maximum_clock"):
+        value = getattr(shown, name).value
+        assert value is not None and 0 < value < 1
+        assert row[name] == pytest.approx(value)
 
 
 def test_mfu_is_unknown_without_a_count_a_data_type_or_a_gpu(tmp_path: Path) -> None:

@@ -38,6 +38,16 @@ def text_of(lines: Any) -> list[str]:
     return ["".join(text for text, _ in line.spans()).rstrip() for line in lines]
 
 
+def test_both_mfu_are_named_with_their_peak_and_method(session: Make) -> None:
+    rows = number_lines(snapshot_of(session(known_card=True)), 200)
+    lines = ["".join(text for text, _ in row) for row in rows]
+    over, at_maximum = (at for at, line in enumerate(lines) if line.lstrip().startswith("MFU"))
+    assert "MFU at maximum clock" in lines[at_maximum]
+    for at, peak in ((over, "data-sheet peak"), (at_maximum, "peak at maximum clock")):
+        assert "%" in lines[at] and "counted" in lines[at]
+        assert peak in " ".join(lines[at : at + 3])
+
+
 def reading(value: float) -> Reading:
     return Reading(value, Method.MEASURED, None, "test")
 

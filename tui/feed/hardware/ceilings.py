@@ -13,6 +13,7 @@ from gpuwatch.analysis.hardware.ceilings import (
     data_type_of,
     every_ceiling_of,
 )
+from gpuwatch.analysis.hardware.mfu import MfuPeak, mfu_peaks
 from gpuwatch.core.models import mapping
 from gpuwatch.session.rows import DeviceRow
 
@@ -28,6 +29,7 @@ class CurrentCeilings:
         self._bandwidth: dict[str, float | None] = {}
         self.data_type: str | None = None
         """Data type of the run's matrix products."""
+        self.mfu_peaks: tuple[MfuPeak, ...] = ()
 
     def update(self, meta: Mapping[str, Any], devices: tuple[DeviceRow, ...]) -> None:
         """Use the session's current meta data and devices."""
@@ -37,6 +39,7 @@ class CurrentCeilings:
         self._inputs, self._meta, self._devices = inputs, meta, devices
         self._ceilings, self._bandwidth = {}, {}
         self.data_type = data_type_of(mapping(meta.get("run")))
+        self.mfu_peaks = mfu_peaks(meta, devices)
 
     def of(self, device: str | None) -> Mapping[str, Ceiling]:
         """Ceilings of one device by name; ``None``: of all devices of the run together."""

@@ -9,6 +9,7 @@ from gpuwatch.analysis.comparison.comparison_row import ComparisonRow, Value, ro
 from gpuwatch.analysis.hardware.ceilings import BANDWIDTH, MEASURED, PEAK, SHEET, Ceiling
 from gpuwatch.analysis.hardware.efficiency import Efficiency, Share
 from gpuwatch.analysis.hardware.kernels import times_of
+from gpuwatch.analysis.hardware.mfu import MFU, MFU_AT_MAXIMUM_CLOCK
 from gpuwatch.analysis.hardware.points import KINDS
 from gpuwatch.analysis.hardware.profile import Counters
 from gpuwatch.analysis.measured_value import MeasuredValue
@@ -83,7 +84,8 @@ def efficiency_rows(sessions: Sequence[Summary]) -> list[ComparisonRow]:
     """MFU, intensity, energy, traffic, and shares of the same kind of ceiling."""
     return [
         _intensity_row(sessions),
-        _mfu_row(sessions),
+        _mfu_row(MFU, SHEET, sessions, lambda of: of.mfu),
+        _mfu_row(MFU_AT_MAXIMUM_CLOCK, PEAK, sessions, lambda of: of.mfu_at_maximum_clock),
         *(_figure_row(name, unit, sessions, figure) for name, unit, figure in _EFFICIENCY),
         _share_row("FLOP/s", sessions, lambda of: of.flop_shares),
         _share_row("algorithmic bytes/s", sessions, lambda of: of.bytes_shares),
@@ -131,11 +133,16 @@ def _figure_row(
     )
 
 
-def _mfu_row(sessions: Sequence[Summary]) -> ComparisonRow:
-    """MFU with the peaks behind it."""
-    row = _figure_row("MFU", "1", sessions, lambda of: of.mfu)
+def _mfu_row(
+    name: str,
+    kind: str,
+    sessions: Sequence[Summary],
+    mfu: Callable[[Efficiency], MeasuredValue],
+) -> ComparisonRow:
+    """MFU with the peaks behind it, which are of this kind."""
+    row = _figure_row(name, "1", sessions, mfu)
     shares = [session.efficiency.flop_shares for session in sessions]
-    peaks = [next((e.ceiling for e in of if e.ceiling.kind == PEAK), None) for of in shares]
+    peaks = [next((e.ceiling for e in of if e.ceiling.kind == kind), None) for of in shares]
     known = zip(peaks, row.values, strict=True)
     return replace(row, ceilings=tuple(None if value is None else peak for peak, value in known))
 

@@ -147,13 +147,18 @@ def _of_device(meta: Mapping[str, JSON], device: DeviceRow) -> list[Ceiling]:
                 ceilings.append(measured)
     if device.kind == "gpu":
         ceilings += _peaks(peaks_of(device), PEAK)
-        ceilings += _peaks(sheet_peaks(_plain(device.attributes), device.name), SHEET)
+        ceilings += _peaks(sheet_peaks_of(device), SHEET)
     return ceilings
 
 
 def peaks_of(device: DeviceRow) -> dict[str, Peak]:
     """The peaks of a GPU at its maximum clocks, including unknown ones."""
     return peaks(_plain(device.attributes), device.name)
+
+
+def sheet_peaks_of(device: DeviceRow) -> dict[str, Peak]:
+    """The peaks of a GPU by its data sheet, including unknown ones."""
+    return sheet_peaks(_plain(device.attributes), device.name)
 
 
 def _plain(attributes: Mapping[str, JSON]) -> dict[str, JSON]:

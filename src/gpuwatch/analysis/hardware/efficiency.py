@@ -17,7 +17,7 @@ from gpuwatch.analysis.hardware.conditions import clocks_of, held_down, shared
 from gpuwatch.analysis.hardware.crosscheck import Finding, Means, findings_of
 from gpuwatch.analysis.hardware.energy import COUNTER, CPU_POWER, POWER, Energy, energy_of
 from gpuwatch.analysis.hardware.limits import limit_of
-from gpuwatch.analysis.hardware.mfu import mfu_of
+from gpuwatch.analysis.hardware.mfu import mfu_peaks
 from gpuwatch.analysis.hardware.points import Rates
 from gpuwatch.analysis.hardware.profile import Counters
 from gpuwatch.analysis.hardware.program import Program
@@ -57,8 +57,10 @@ class Efficiency:
     flop_shares: tuple[Share, ...]
     """Shares of each compute ceiling of the run's data type: measured, peak, data sheet."""
     mfu: MeasuredValue
-    """Model FLOP utilization: forward and backward FLOP per second over the peak of the data type
-    at the maximum clock."""
+    """Model FLOP utilization: forward and backward FLOP per second over the data-sheet peak of the
+    data type, summed over the run's GPUs."""
+    mfu_at_maximum_clock: MeasuredValue
+    """The same over the peak at the maximum clock that the driver reports."""
     bytes_rate: MeasuredValue
     """Algorithmic bytes per second over the timed steps."""
     bytes_shares: tuple[Share, ...]
@@ -134,6 +136,7 @@ def efficiency_of(
         sm_activity=_mean(metrics, "hw.gpu.sm.activity") if steady and gpus else None,
         data_share=_data_share(work),
     )
+    mfu, mfu_at_maximum_clock = (peak.mfu(flop) for peak in mfu_peaks(meta, devices))
     roofline = roofline_of(program, rates, ceilings_of(meta, devices), data_type)
     # Without a process of the run on the GPUs, their counters measure others' work.
     own = metrics.get("process.gpu.memory.usage")
@@ -149,7 +152,8 @@ def efficiency_of(
         data_type=data_type,
         flop_rate=flop,
         flop_shares=_shares(flop.value, every.get(data_type or "", ())),
-        mfu=mfu_of(flop, meta, devices),
+        mfu=mfu,
+        mfu_at_maximum_clock=mfu_at_maximum_clock,
         bytes_rate=size,
         bytes_shares=_shares(size.value, every.get(BANDWIDTH, ())),
         bandwidth=traffic.rate,

@@ -6,43 +6,72 @@ from collections.abc import Mapping, Sequence
 
 from gpuwatch.analysis.hardware.ceilings import (
     PEAK,
+    SHEET,
     UNKNOWN_GPUS,
+    Ceiling,
     data_type_of,
     devices_of_run,
     every_ceiling_of,
     gpus_unknown,
     peaks_of,
+    sheet_peaks_of,
 )
 from gpuwatch.analysis.measured_value import MeasuredValue, unknown
 from gpuwatch.core import units
+from gpuwatch.core.lazy_dataclass import dataclass
 from gpuwatch.core.metrics import Method
 from gpuwatch.core.models import JSON, mapping
 from gpuwatch.session.rows import DeviceRow
 
+MFU = "MFU"
+"""Over the peak of the data sheet, as the field defines it."""
+MFU_AT_MAXIMUM_CLOCK = "MFU at maximum clock"
 
-def mfu_of(
-    flop: MeasuredValue, meta: Mapping[str, JSON], devices: Sequence[DeviceRow]
-) -> MeasuredValue:
-    """Forward and backward FLOP per second over the peak of the run's data type at the maximum
-    clock, summed over its GPUs; a share, not clipped at 1."""
+
+@dataclass(frozen=True)
+class MfuPeak:
+    """The peak that an MFU is over: of the run's data type, summed over its GPUs."""
+
+    name: str
+    """``MFU`` or ``MFU at maximum clock``."""
+    ceiling: Ceiling | None
+    reason: str | None
+    """Why it is not known."""
+
+    def mfu(self, flop: MeasuredValue) -> MeasuredValue:
+        """Forward and backward FLOP per second over the peak; a share, not clipped at 1."""
+        if flop.value is None:
+            return unknown("1", flop.reason or "no FLOP/s are known")
+        if self.ceiling is None:
+            return unknown("1", self.reason or "no peak is known")
+        source = (
+            f"model FLOP (forward and backward) per second over the {self.ceiling.text}, "
+            f"{units.si(self.ceiling.value, self.ceiling.unit)} ({self.ceiling.source})"
+        )
+        return MeasuredValue(flop.value / self.ceiling.value, "1", Method.COUNTED, source)
+
+
+def mfu_peaks(meta: Mapping[str, JSON], devices: Sequence[DeviceRow]) -> tuple[MfuPeak, MfuPeak]:
+    """The peaks of the data sheet and at the maximum clock."""
+    return _peak(MFU, SHEET, meta, devices), _peak(MFU_AT_MAXIMUM_CLOCK, PEAK, meta, devices)
+
+
+def _peak(name: str, kind: str, meta: Mapping[str, JSON], devices: Sequence[DeviceRow]) -> MfuPeak:
     if gpus_unknown(devices):
-        return unknown("1", UNKNOWN_GPUS)
-    if flop.value is None:
-        return unknown("1", flop.reason or "no FLOP/s are known")
+        return MfuPeak(name, None, UNKNOWN_GPUS)
     gpus = [device for device in devices_of_run(meta, devices) if device.kind == "gpu"]
     if not gpus:
-        return unknown("1", "a CPU's peak is not known: see the share of the measured product")
+        reason = "a CPU's peak is not known: see the share of the measured product"
+        return MfuPeak(name, None, reason)
     data_type = data_type_of(mapping(meta.get("run")))
     if data_type is None:
-        return unknown("1", "the workload did not report a data type whose peak is known")
+        reason = "the workload did not report a data type whose peak is known"
+        return MfuPeak(name, None, reason)
     ceilings = every_ceiling_of(meta, devices).get(data_type, ())
-    peak = next((ceiling for ceiling in ceilings if ceiling.kind == PEAK), None)
-    if peak is None:
-        peaks = (peaks_of(gpu).get(data_type) for gpu in gpus)
-        reason = next((each.reason for each in peaks if each and each.reason), None)
-        return unknown("1", reason or f"the {data_type} peak of this GPU is not known")
-    source = (
-        f"model FLOP (forward and backward) per second over the {peak.text}, "
-        f"{units.si(peak.value, peak.unit)} ({peak.source})"
-    )
-    return MeasuredValue(flop.value / peak.value, "1", Method.COUNTED, source)
+    peak = next((ceiling for ceiling in ceilings if ceiling.kind == kind), None)
+    if peak is not None:
+        return MfuPeak(name, peak, None)
+    of_gpu = sheet_peaks_of if kind == SHEET else peaks_of
+    peaks = (of_gpu(gpu).get(data_type) for gpu in gpus)
+    found = next((each.reason for each in peaks if each and each.reason), None)
+    return MfuPeak(name, None, found or f"the {data_type} peak of this GPU is not known")

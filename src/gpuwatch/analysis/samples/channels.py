@@ -61,6 +61,9 @@ class Integral:
     """Over the covered part of the window: unit times seconds, or the increase of a counter."""
     coverage: float
     """Share of the window that the samples cover, 0 to 1."""
+    mean: float | None = None
+    """Over the covered part, each value weighted by its share of it; ``None``: nothing is covered,
+    or it is a counter."""
 
 
 def arrays(values: Sequence[tuple[int, float]]) -> tuple[np.ndarray, np.ndarray]:
@@ -84,9 +87,10 @@ def middle(values: np.ndarray) -> float:
 def integral(values: Sequence[tuple[int, float]], window: Window) -> Integral:
     """Integrate a rate over ``window``.
 
-    A value is the mean since the previous one, as GPM, DCGM and RAPL report it. It covers at most
-    twice the median distance between values, or its ``reach`` in :class:`Means`: anything further
-    back is a gap.
+    A value is the mean since the previous one, as GPM, DCGM, RAPL and the driver's own samples
+    report it; at the edges of the window only the part of that time counts which lies in it. It
+    covers at most twice the median distance between values, or its ``reach`` in :class:`Means`:
+    anything further back is a gap.
     """
     import numpy as np
 
@@ -96,8 +100,9 @@ def integral(values: Sequence[tuple[int, float]], window: Window) -> Integral:
     reach = values.reach[1:] if isinstance(values, Means) else 2 * middle(np.diff(t))
     start = np.maximum(np.maximum(window.start, t[:-1]), t[1:] - reach)
     covered = np.maximum(0.0, np.minimum(window.end, t[1:]) - start)
-    total = float(np.sum(rates[1:] * covered) / 1e9)
-    return Integral(total, float(covered.sum()) / (window.end - window.start))
+    total, length = float(np.sum(rates[1:] * covered)), float(covered.sum())
+    mean = total / length if length else None
+    return Integral(total / 1e9, length / (window.end - window.start), mean)
 
 
 def added(values: Sequence[tuple[int, float]], window: Window) -> Integral:

@@ -202,7 +202,7 @@ def _column(data: _WindowData, channel: ChannelRow) -> Column:
         values = np.concatenate([before, drawn, behind])
         _, order = np.unique(times, return_index=True)
         return column_of(channel, times[order], values[order], window)
-    counts, means = data.read.counts[place], data.read.means[place]
+    counts = data.read.counts[place]
     outer = np.concatenate(
         [
             values[(times >= window.start) & (times <= window.end)]
@@ -213,10 +213,9 @@ def _column(data: _WindowData, channel: ChannelRow) -> Column:
     highest = [data.read.highest[place], *outer.tolist()]
     sums = Sums(
         count=int(counts.sum()) + outer.size,
-        total=float((counts * means).sum() + outer.sum()),
         max=max((value for value in highest if not math.isnan(value)), default=math.nan),
     )
-    return Column(drawn, integral(_gauge(data, place), window).coverage, sums)
+    return Column(drawn, integral(_gauge(data, place), window), sums)
 
 
 def _pairs(data: _WindowData, channel: ChannelRow) -> Pairs:

@@ -8,7 +8,7 @@ from typing import Protocol
 
 import numpy as np
 
-from gpuwatch.analysis.samples.channels import Pairs, Samples, integral
+from gpuwatch.analysis.samples.channels import Integral, Pairs, Samples, integral
 from gpuwatch.analysis.samples.rates import StepLine
 from gpuwatch.analysis.samples.window import Window
 from gpuwatch.core.lazy_dataclass import dataclass
@@ -23,7 +23,6 @@ class Sums:
     """Sums over all known samples of a gauge in a window."""
 
     count: int
-    total: float
     max: float
 
 
@@ -37,8 +36,8 @@ class Column:
 
     values: np.ndarray
     """Shape (n,), in order, NaN where unknown: every sample, or with ``sums`` an even draw."""
-    coverage: float | None
-    """Share of the window that the samples cover, 0 to 1; ``None`` for a counter."""
+    integral: Integral | None
+    """Over the window, with the sample that covers its end; ``None`` for a counter."""
     sums: Sums | None = None
 
 
@@ -174,7 +173,7 @@ def column_of(channel: ChannelRow, t: np.ndarray, values: np.ndarray, window: Wi
     """The column of ``values`` (n,) taken at ``t`` (n,), which reach beyond the window."""
     inside = (t >= window.start) & (t <= window.end)
     if channel.kind != Kind.COUNTER.value:
-        return Column(values[inside], integral(known(t, values), window).coverage)
+        return Column(values[inside], integral(known(t, values), window))
     ends = [
         _between(t, values, int(np.searchsorted(t, window.start, "left")), window.start),
         _between(t, values, int(np.searchsorted(t, window.end, "right")), window.end),

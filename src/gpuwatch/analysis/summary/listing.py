@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime, timezone
 from pathlib import Path
 
-from gpuwatch.analysis.hardware.mfu import mfu_of
+from gpuwatch.analysis.hardware.mfu import mfu_peaks
 from gpuwatch.analysis.measured_value import MeasuredValue, unknown
 from gpuwatch.analysis.samples.rates import flop_of, mean_rate
 from gpuwatch.analysis.samples.step_lines import median_step, throughput
@@ -41,6 +41,8 @@ def listing(reader: SessionReader, *, speed: bool = True) -> dict[str, JSON]:
     timed = [row for row in rows if not row.warmup]
     devices, workload = reader.devices(), mapping(meta.get("workload"))
     peak = _peak_gpu_memory(reader, workload, devices)
+    flop = _flop_rate(meta, timed)
+    mfu, mfu_at_maximum_clock = (each.mfu(flop) for each in mfu_peaks(meta, devices))
     reason = _reason(reader, meta, state.state)
     out_of_memory = mapping(meta.get("result")).get("out_of_memory") is True
     unix = clock.get("unix_ns")
@@ -64,20 +66,19 @@ def listing(reader: SessionReader, *, speed: bool = True) -> dict[str, JSON]:
         "steps": reader.step_count(),
         "step_median_seconds": _finite(median_step(timed)),
         "samples_per_second": _finite(throughput(timed)),
-        "mfu": _finite(_mfu(meta, devices, timed)),
+        "mfu": _finite(mfu.value),
+        "mfu_at_maximum_clock": _finite(mfu_at_maximum_clock.value),
         "peak_gpu_memory_bytes": _finite(peak.value),
         "peak_gpu_memory_method": peak.method.value,
         "study": reader.path.parent.name,
     }
 
 
-def _mfu(
-    meta: Mapping[str, JSON], devices: Sequence[DeviceRow], timed: Sequence[StepRow]
-) -> float | None:
+def _flop_rate(meta: Mapping[str, JSON], timed: Sequence[StepRow]) -> MeasuredValue:
     rate = mean_rate(timed, flop_of(mapping(meta.get("count"))))
     if rate is None:
-        return None
-    return mfu_of(MeasuredValue(rate, "FLOP/s", Method.COUNTED, "step lines"), meta, devices).value
+        return unknown("FLOP/s", "no FLOP of steps are known")
+    return MeasuredValue(rate, "FLOP/s", Method.COUNTED, "step lines")
 
 
 def _peak_gpu_memory(

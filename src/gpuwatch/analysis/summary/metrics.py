@@ -56,7 +56,8 @@ def statistics_of(
     """Every metric of the catalogue, over the devices that the run used; and every sampled metric
     of each device, by device id.
 
-    Over several devices, samples of gauges are pooled and values of counters are added.
+    Over several devices, samples of gauges are pooled and values of counters are added. In the
+    mean of a gauge each sample counts by the time that it covers in the window.
     """
     devices, channels = reader.devices(), reader.channels()
     used = {device.id for device in devices if device.used}
@@ -120,13 +121,17 @@ def _describe(channels: Sequence[ChannelRow], columns: Sequence[Column]) -> Stat
         described = replace(
             described,
             count=count,
-            mean=sum(part.total for part in sums) / count,
             max=max(part.max for part in sums if part.count),
         )
-    known = [column.coverage for column in columns if column.coverage is not None]
-    if not described.count or not known:
+    parts = [column.integral for column in columns if column.integral is not None]
+    if not described.count or not parts:
         return described
-    return replace(described, coverage=min(known))
+    described = replace(described, coverage=min(part.coverage for part in parts))
+    weighted = [(part.mean, part.coverage) for part in parts if part.mean is not None]
+    if not weighted:
+        return described  # a single sample, of which nobody knows since when it stands
+    total = sum(mean * weight for mean, weight in weighted)
+    return replace(described, mean=total / sum(weight for _, weight in weighted))
 
 
 def partly_sampled(metrics: Mapping[str, Statistic], window: Window) -> list[str]:

@@ -32,9 +32,9 @@ _TEXTS = (
 )
 _NUMBERS = (
     *("seconds", "steps", "step_median_seconds", "samples_per_second"),
-    *("mfu", "peak_gpu_memory_bytes"),
+    *("mfu", "mfu_at_maximum_clock", "peak_gpu_memory_bytes"),
 )
-_VERSION = [2, __version__]
+_VERSION = [3, __version__]
 
 
 @dataclass(frozen=True)

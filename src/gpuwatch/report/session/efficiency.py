@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from gpuwatch.analysis.hardware.bound import OVER
-from gpuwatch.analysis.hardware.ceilings import MEASURED, Ceiling
+from gpuwatch.analysis.hardware.ceilings import MEASURED, PEAK, SHEET, Ceiling
 from gpuwatch.analysis.hardware.efficiency import Efficiency, Share
+from gpuwatch.analysis.hardware.mfu import MFU, MFU_AT_MAXIMUM_CLOCK
 from gpuwatch.analysis.measured_value import MeasuredValue
 from gpuwatch.analysis.summary.summary import Summary
 from gpuwatch.core import units
@@ -20,7 +21,8 @@ def efficiency_rows(session: Summary) -> list[tuple[str, str]]:
     of = session.efficiency
     rows = [
         ("FLOP/s", _rate(of.flop_rate, of.flop_shares)),
-        ("MFU", _mfu(of)),
+        (MFU, _mfu(of.mfu, of.flop_shares, SHEET)),
+        (MFU_AT_MAXIMUM_CLOCK, _mfu(of.mfu_at_maximum_clock, of.flop_shares, PEAK)),
         ("memory bandwidth", _rate(of.bandwidth, of.bandwidth_shares)),
         ("memory traffic", _traffic(of)),
         ("algorithmic bytes", _rate(of.bytes_rate, of.bytes_shares, cached=True)),
@@ -69,12 +71,12 @@ def _ceiling(ceiling: Ceiling) -> str:
     return f"{ceiling.text}, {units.quantity(ceiling.value, ceiling.unit)}"
 
 
-def _mfu(of: Efficiency) -> str:
-    if of.mfu.value is None:
-        return f"unavailable: {of.mfu.reason}"
-    peak = next((each for each in of.flop_shares if each.value == of.mfu.value), None)
-    reference = "" if peak is None else f" of the {_ceiling(peak.ceiling)}"
-    return f"{units.percent(of.mfu.value)}{reference} ({of.mfu.method.value})"
+def _mfu(mfu: MeasuredValue, shares: Sequence[Share], kind: str) -> str:
+    """``kind``: of the ceiling that it is over."""
+    if mfu.value is None:
+        return f"unavailable: {mfu.reason}"
+    over = next(_ceiling(each.ceiling) for each in shares if each.ceiling.kind == kind)
+    return f"{units.percent(mfu.value)} of the {over} ({mfu.method.value})"
 
 
 def _figure(figure: MeasuredValue) -> str:

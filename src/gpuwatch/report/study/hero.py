@@ -9,6 +9,8 @@ from collections.abc import Sequence
 from gpuwatch.analysis.comparison.wording import counted, per_cent, size_text, typical_step
 from gpuwatch.analysis.comparison.wording import heading as heading_of
 from gpuwatch.analysis.hardware import bound
+from gpuwatch.analysis.hardware.mfu import MFU, MFU_AT_MAXIMUM_CLOCK
+from gpuwatch.analysis.measured_value import MeasuredValue
 from gpuwatch.analysis.results import Contrast, Kind, Overall, Question, StudyResult, Sweep
 from gpuwatch.analysis.statistics.intervals import ALPHA, Interval
 from gpuwatch.analysis.study.interval_plot import rows_of
@@ -254,8 +256,8 @@ def _of_run(session: Summary) -> Statement:
 
 def _figures(session: Summary) -> tuple[Figure, ...]:
     """Step time, throughput, MFU and what bounds the run."""
-    steps, mfu = session.steps, session.efficiency.mfu
-    verdict = session.efficiency.roofline.verdict
+    steps, of = session.steps, session.efficiency
+    verdict = of.roofline.verdict
     why = steps.reason or "the program reports no steps"
     return (
         _figure(
@@ -272,9 +274,14 @@ def _figures(session: Summary) -> tuple[Figure, ...]:
             "counted: samples of the timed steps over their time",
             steps.reason or "the program reports no samples",
         ),
-        _figure("MFU", mfu.value, "1", f"{mfu.method.value}: {mfu.source}", mfu.reason or ""),
+        _mfu(MFU, of.mfu),
+        _mfu(MFU_AT_MAXIMUM_CLOCK, of.mfu_at_maximum_clock),
         Figure("bound", _BOUNDS.get(verdict.bound, _UNAVAILABLE), verdict.text),
     )
+
+
+def _mfu(name: str, mfu: MeasuredValue) -> Figure:
+    return _figure(name, mfu.value, "1", f"{mfu.method.value}: {mfu.source}", mfu.reason or "")
 
 
 def _figure(name: str, value: float | None, unit: str, how: str, why: str) -> Figure:

@@ -28,7 +28,7 @@ class Field:
         """The value in ``answer``. Raises ``NVMLError`` if the field failed."""
         if answer.nvmlReturn:
             raise nvml.NVMLError(answer.nvmlReturn)
-        return (getattr(answer.value, _MEMBERS[answer.valueType]) / self.per_unit,)
+        return (number_of(answer.value, answer.valueType) / self.per_unit,)
 
 
 @dataclass(frozen=True)
@@ -39,6 +39,8 @@ class NvmlCall:
     read: Callable[[Any, Any], Numbers]
     field: Field | None = None
     """The field that the call reads, if it is a single one, which can be batched with others."""
+    gives_way: bool = False
+    """Whether the next call takes over after any failure, until the GPU is opened again."""
 
 
 @dataclass(frozen=True)
@@ -63,6 +65,12 @@ def call(nvml: Any, function: str, *arguments: Any) -> Any:
     if method is None:
         raise nvml.NVMLError(FUNCTION_NOT_FOUND)
     return method(*arguments)
+
+
+def number_of(value: Any, kind: int) -> float | int:
+    """The number in an ``nvmlValue_t`` whose ``nvmlValueType_t`` is ``kind``."""
+    number: float | int = getattr(value, _MEMBERS[kind])
+    return number
 
 
 def _utilization(nvml: Any, handle: Any) -> Numbers:

@@ -12,6 +12,7 @@ from gpuwatch.core.metrics import CATALOGUE, Method
 from gpuwatch.core.peaks import Peak
 from gpuwatch.telemetry.base import Change, Channel, Device, Event, Value
 from gpuwatch.telemetry.counters import OF_THE_WHOLE_GPU, is_mig
+from gpuwatch.telemetry.nvml.driver_samples import with_driver_samples
 from gpuwatch.telemetry.nvml.errors import LOST, PERMANENT, describe
 from gpuwatch.telemetry.nvml.fields import READINGS, GpuProcess
 from gpuwatch.telemetry.nvml.gpm import PATIENCE_S, Gpm
@@ -59,7 +60,7 @@ class Gpu:
         self._epoch = 0
         self._announced = False
         self._processes = ProcessLists(nvml, self._watched)
-        readings = (*READINGS, *HEALTH)
+        readings = (*with_driver_samples(READINGS), *HEALTH)
         of_the_whole = [reading for reading in readings if is_mig(device) and not reading.of_a_part]
         self._of_the_whole = frozenset(name for reading in of_the_whole for name in reading.metrics)
         self.probes = tuple(Probe(reading) for reading in readings if reading not in of_the_whole)
@@ -250,7 +251,8 @@ class Gpu:
                     return
                 if code in LOST:
                     raise GpuLost(code) from error
-                if code in PERMANENT and not probe.worked and probe.way + 1 < len(ways):
+                passed_on = way.gives_way or (code in PERMANENT and not probe.worked)
+                if passed_on and probe.way + 1 < len(ways):
                     probe.way += 1
                     continue
                 self._failed(probe, code, epoch)
@@ -267,7 +269,9 @@ class Gpu:
                     for kind, text in probe.watch(values, probe.at):
                         self.announce(Event(kind, text, self.id))
                 for name in probe.reading.metrics:
-                    if self._channels[name].reason is not None:
+                    channel = self._channels[name]
+                    told = channel.reason is None and channel.source == way.source
+                    if not told and name not in self._by_gpm:
                         self._set(name, way.source, None)
             return
 

@@ -1,0 +1,64 @@
+"""A load in step with the samples: busy half of every interval, recorded end to end."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gpuwatch.session.reading.reader import SessionReader
+from tests.cli.commands.test_record import sessions
+from tests.conftest import Cli
+from tests.fake_nvml import FakeDriver, uuid
+
+INTERVAL, STEPS, PERIOD = 0.2, 60, 0.1
+"""Seconds between samples, which is the period of the load; steps, and seconds of each."""
+IDLE_W, BUSY_W = 60.0, 252.5
+SCRIPT = f"""
+import json, time
+print(":::GPUWATCH", json.dumps({{"event": "run", "device": "cuda", "device_uuid": ["{uuid(0)}"]}}))
+for step in range(1, {STEPS} + 2):
+    time.sleep({PERIOD})
+    line = {{"event": "step", "step": step, "samples": 1, "seconds": {PERIOD}, "warmup": step == 1}}
+    print(":::GPUWATCH", json.dumps(line | {{"monotonic_ns": time.monotonic_ns()}}), flush=True)
+"""
+
+
+def recorded(cli: Cli, driver: FakeDriver, out: Path, *, samples: int) -> dict[str, Any]:
+    """What `show` says of a run on a GPU that is busy half of every sampling interval."""
+    driver.set(utilization=100, memory_busy=60)
+    driver.load(INTERVAL, INTERVAL / 2, samples=samples)
+    cli(
+        "--record", "--quiet", "--interval", INTERVAL, "--out", out, "--gpus", "0",
+        "--", sys.executable, "-c", SCRIPT,
+    )  # fmt: skip
+    found: dict[str, Any] = json.loads(cli("show", sessions(out)[0], "--format", "json").stdout)
+    assert found["window"]["kind"] == "timed steps"
+    return found
+
+
+def test_the_drivers_own_samples_show_a_load_that_hides_between_ours(
+    cli: Cli, driver: FakeDriver, tmp_path: Path
+) -> None:
+    found = recorded(cli, driver, tmp_path / "out", samples=120)
+    metrics = found["metrics"]
+    assert metrics["hw.gpu.utilization"]["mean"] == pytest.approx(0.5, rel=0.05)
+    assert metrics["hw.gpu.memory.busy"]["mean"] == pytest.approx(0.3, rel=0.05)
+    assert metrics["hw.gpu.power"]["mean"] == pytest.approx((IDLE_W + BUSY_W) / 2, rel=0.05)
+    for name in ("hw.gpu.utilization", "hw.gpu.memory.busy", "hw.gpu.power"):
+        assert "nvmlDeviceGetSamples" in metrics[name]["source"]
+
+
+def test_without_them_no_load_can_stay_in_step_with_our_samples(
+    cli: Cli, driver: FakeDriver, tmp_path: Path
+) -> None:
+    found = recorded(cli, driver, tmp_path / "out", samples=0)
+    busy, power = (found["metrics"][f"hw.gpu.{name}"] for name in ("utilization", "power"))
+    assert busy["mean"] == pytest.approx(0.5, abs=0.3), "thirty samples, each 0 or 1"
+    assert power["mean"] == pytest.approx((IDLE_W + BUSY_W) / 2, abs=0.3 * (BUSY_W - IDLE_W))
+    assert "nvmlDeviceGetSamples" not in busy["source"] + power["source"]
+    with SessionReader(sessions(tmp_path / "out")[0]) as reader:
+        assert not [event.text for event in reader.events() if event.kind == "interval-missed"]

@@ -1,0 +1,130 @@
+"""The driver's own samples of power and utilization: used where it keeps them, else not missed."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pynvml
+import pytest
+
+from gpuwatch.telemetry.nvml.driver_samples import DriverSamples
+from tests.fake_nvml import NO_PERMISSION, NOT_FOUND, NOT_SUPPORTED, FakeDriver
+from tests.telemetry.conftest import Remote
+
+Start = Callable[..., Remote]
+BUSY, MEMORY, POWER = (
+    ("gpu0", f"hw.gpu.{name}") for name in ("utilization", "memory.busy", "power")
+)
+PERIOD = 0.2
+
+
+@pytest.fixture
+def driver(tmp_path: Path) -> FakeDriver:
+    """A GPU that is busy half of every 0.2 s."""
+    driver = FakeDriver(tmp_path)
+    driver.set(utilization=100, memory_busy=60, power=252_000)
+    driver.load(PERIOD, PERIOD / 2)
+    return driver
+
+
+def in_step(source: Remote, ticks: int = 10) -> list[dict[tuple[str, str], float | None]]:
+    """Samples taken at one and the same moment of each period, after a first one."""
+    source.sample()
+    due, found = time.monotonic(), []
+    for _ in range(ticks):
+        due += PERIOD
+        time.sleep(max(0.0, due - time.monotonic()))
+        found.append(source.sample())
+    return found
+
+
+def test_a_value_is_the_mean_of_the_drivers_samples_since_the_last_one(
+    remote: Start, driver: FakeDriver
+) -> None:
+    source = remote(driver)
+    found = in_step(source)
+    for key, mean in ((BUSY, 0.5), (MEMORY, 0.3), (POWER, (60 + 252.5) / 2)):
+        values = [values[key] or 0.0 for values in found]
+        assert sum(values) / len(values) == pytest.approx(mean, rel=0.1), key
+        assert source.channels[key]["method"] == "measured"
+        assert "nvmlDeviceGetSamples (mean since the last sample)" in source.channels[key]["source"]
+    assert source.events == []
+
+
+def test_without_a_new_sample_the_last_value_stands(remote: Start, tmp_path: Path) -> None:
+    driver = FakeDriver(tmp_path)
+    driver.set(samples=10, sample_us=500_000)
+    source = remote(driver)
+    assert {source.sample()[BUSY] for _ in range(20)} == {0.4}
+
+
+@pytest.mark.parametrize("code", [NOT_SUPPORTED, NO_PERMISSION])
+def test_a_driver_that_keeps_none_is_read_directly(
+    remote: Start, driver: FakeDriver, code: int
+) -> None:
+    driver.fail("nvmlDeviceGetSamples:0", code)
+    source = remote(driver)
+    assert source.channels[POWER]["source"] == "NVML field 186 (instant power)"
+    assert source.sample()[POWER] is not None
+    assert "nvmlDeviceGetSamples" in source.channels[BUSY]["source"], "each kind by itself"
+
+
+def test_one_kind_of_utilization_without_samples_takes_both_to_the_direct_call(
+    remote: Start, driver: FakeDriver
+) -> None:
+    driver.fail("nvmlDeviceGetSamples:2", NOT_SUPPORTED)
+    source = remote(driver)
+    for key in (BUSY, MEMORY):
+        assert source.channels[key]["source"] == "NVML nvmlDeviceGetUtilizationRates"
+        assert source.sample()[key] is not None
+
+
+@pytest.mark.parametrize("code", [NOT_FOUND, NO_PERMISSION])
+def test_a_driver_that_stops_taking_samples_is_read_directly_from_then_on(
+    remote: Start, driver: FakeDriver, code: int
+) -> None:
+    source = remote(driver)
+    assert "nvmlDeviceGetSamples" in source.channels[BUSY]["source"]
+    driver.fail("nvmlDeviceGetSamples", code)
+    source.until(
+        lambda values: (
+            values[BUSY] is not None
+            and source.channels[BUSY]["source"] == "NVML nvmlDeviceGetUtilizationRates"
+        )
+    )
+    assert all(change["reason"] is None for change in source.changes), "never unavailable"
+    assert source.events == []
+
+
+class Buffer:
+    """A binding whose driver keeps these samples: (time stamp in microseconds, per cent)."""
+
+    NVMLError = pynvml.NVMLError
+
+    def __init__(self, *kept: tuple[int, int]) -> None:
+        self.kept = kept
+
+    def nvmlDeviceGetSamples(
+        self, handle: object, kind: int, since: int
+    ) -> tuple[int, list[pynvml.c_nvmlSample_t]]:
+        found = []
+        for stamp, value in self.kept:
+            if stamp > since:
+                found.append(pynvml.c_nvmlSample_t(timeStamp=stamp))
+                found[-1].sampleValue.uiVal = value
+        if not found:
+            raise pynvml.NVMLError(NOT_FOUND)
+        return pynvml.NVML_VALUE_TYPE_UNSIGNED_INT, found
+
+
+def test_each_sample_counts_once_and_those_from_before_the_first_reading_never() -> None:
+    samples = DriverSamples(pynvml.NVML_GPU_UTILIZATION_SAMPLES)
+    driver = Buffer((0, 77), (30, 40), (10, 100), (20, 100))  # an empty place, and no order
+    assert samples.read(driver, None) == 0.4, "the newest alone"
+    driver.kept += ((40, 10), (50, 20))
+    assert samples.read(driver, None) == pytest.approx(0.15)
+    assert samples.read(driver, None) == pytest.approx(0.15), "no new one"
+    driver.kept += ((60, 90),)
+    assert samples.read(driver, None) == pytest.approx(0.9)
