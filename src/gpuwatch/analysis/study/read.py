@@ -50,8 +50,9 @@ def read_exactly(path: Path) -> Read:
 
 
 def _read(reader: SessionReader, source: Source) -> Read:
-    series = series_of([row for row in source.steps() if not row.warmup])
-    return Read(summarise_from(reader, source, series), _steady(*series))
+    times, reason = series_of([row for row in source.steps() if not row.warmup])
+    summary = summarise_from(reader, source, (times, reason))
+    return Read(summary, _steady(times, summary.several_writers or reason))
 
 
 def _steady(times: Series, reason: str | None) -> Steady:

@@ -66,9 +66,7 @@ class Intake:
         self._run: dict[str, JSON] = dict(known.get("run") or {})
         self._profile: dict[str, JSON] = dict(known.get("profile") or {})
         self._late_epoch: list[Row] = []
-        self._writers = Writers(
-            mapping(cursor.get("writers")), told="several_writers" in known
-        )
+        self._writers = Writers(mapping(cursor.get("writers")), told="several_writers" in known)
         self._step_ends = known.get("step_ends")
         self._before: Step | None = None
         self.versions: Mapping[str, JSON] = {}

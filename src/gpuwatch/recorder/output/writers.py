@@ -35,7 +35,7 @@ class Writers:
         reason = self._other_writer(line.writer)
         if reason is None and isinstance(line, Step):
             reason = self._falling(line)
-        elif reason is None and line.event == "run":
+        elif reason is None and isinstance(line, Report) and line.event == "run":
             reason = self._second_run()
         self._told = reason is not None
         return reason
