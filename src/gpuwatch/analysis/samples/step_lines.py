@@ -13,7 +13,7 @@ from gpuwatch.session.rows import StepRow
 NO_STEPS = "no timed step was reported"
 NO_FULL_STEP = "no full step was reported"
 UNTIMED = (
-    "the step lines tell no time, and when they arrive is none: print `seconds` or `monotonic_ns` "
+    "the step lines tell no time but that of their arrival: print `seconds` or `monotonic_ns` "
     "(docs/step-lines.md)"
 )
 TOGETHER = (
