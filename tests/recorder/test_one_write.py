@@ -45,17 +45,17 @@ def writes(code: str, *flags: str) -> list[bytes]:
     return found
 
 
-def documented() -> str:
-    page = (ROOT / "docs" / "step-lines.md").read_text(encoding="utf-8")
-    match = re.search(r"^```python\n(.*?)^```", page, re.MULTILINE | re.DOTALL)
+def documented(page: str) -> str:
+    text = (ROOT / page).read_text(encoding="utf-8")
+    match = re.search(r"^```python\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
     assert match is not None
     return SNIPPET.format(match[1])
 
 
 @pytest.mark.parametrize("flags", BUFFERING)
-@pytest.mark.parametrize("which", ["documented", "own"])
+@pytest.mark.parametrize("which", ["README.md", "docs/step-lines.md", "own"])
 def test_each_line_is_one_write(which: str, flags: tuple[str, ...]) -> None:
-    code = documented() if which == "documented" else OURS.format(str(ROOT / "workloads"))
+    code = OURS.format(str(ROOT / "workloads")) if which == "own" else documented(which)
     found = writes(code, *flags)
     assert len(found) == 3
     for number, line in enumerate(found, 1):
