@@ -11,15 +11,18 @@ PREFIX = ":::GPUWATCH "
 
 
 def emit(event: str, **keys: Any) -> None:
-    """Print one step line and flush it.
+    """Print one step line, in a ``write`` of its own.
 
-    A non-finite value (a diverged loss) becomes ``null``, because JSON has no NaN.
+    A pipe keeps a write of up to ``PIPE_BUF`` (4,096) bytes in one piece, so that no other
+    process's line ends up inside it. A non-finite value (a diverged loss) becomes ``null``, because
+    JSON has no NaN.
     """
     keys = {"event": event, **keys}
     try:
         line = json.dumps(keys, allow_nan=False)
     except ValueError:
         line = json.dumps(finite(keys))
+    sys.stdout.flush()
     sys.stdout.write(f"{PREFIX}{line}\n")
     sys.stdout.flush()
 

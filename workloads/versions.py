@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import platform
 import re
+import tempfile
 from importlib import metadata
 
 import torch
@@ -24,6 +26,7 @@ def versions() -> dict[str, str]:
         or _first(r"OpenBLAS (\S+)", build),
         "mkldnn": _first(r"MKL-DNN v?(\S+)", build),
         "cpu_capability": torch.backends.cpu.get_cpu_capability(),
+        "onednn_isa": _onednn_isa(),
         "threads": str(torch.get_num_threads()),
         "libc": " ".join(part for part in platform.libc_ver() if part),
     }
@@ -47,6 +50,29 @@ def _cudnn() -> str | None:
         return None
     scale = 10000 if number >= 90000 else 1000
     return f"{number // scale}.{number % scale // 100}.{number % 100}"
+
+
+def _onednn_isa() -> str | None:
+    """The instruction set that oneDNN uses, within ``ONEDNN_MAX_CPU_ISA``, in its own words.
+
+    Only its verbose mode tells, on standard output: a moment of that goes to a file.
+    """
+    onednn = torch.backends.mkldnn
+    if not onednn.is_available():  # type: ignore[no-untyped-call]
+        return None
+    with tempfile.TemporaryFile() as told:
+        stdout = os.dup(1)
+        os.dup2(told.fileno(), 1)
+        try:
+            with onednn.verbose(onednn.VERBOSE_ON):  # type: ignore[no-untyped-call]
+                torch.zeros(16, 16).to_mkldnn()
+        except RuntimeError:
+            return None
+        finally:
+            os.dup2(stdout, 1)
+            os.close(stdout)
+        told.seek(0)
+        return _first(r"cpu,isa:(.+)", told.read().decode())
 
 
 def _first(pattern: str, text: str) -> str | None:

@@ -63,7 +63,9 @@ def test_a_run_tells_its_story_in_order(run_workload: Run) -> None:
     assert order == ["started", "versions", "run", "count", "step", "startup", "end", "profile"]
     assert before < done.one("started")["monotonic_ns"] < time.monotonic_ns()
     assert done.one("started")["executable"] == sys.executable
-    assert set(done.one("versions")) >= {"torch", "python", "blas", "threads", "libc"}
+    versions = done.one("versions")
+    assert set(versions) >= {"torch", "python", "blas", "threads", "libc"}
+    assert ("onednn_isa" in versions) is ("mkldnn" in versions)
     assert done.one("run")["parameters"]["lr"] == 1e-3
     count = done.one("count")
     assert count["flop_forward_per_sample"] == 2 * (28**2 * 6 * 75 + 10**2 * 16 * 150 + 400 * 120

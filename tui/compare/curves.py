@@ -15,6 +15,7 @@ from pathlib import Path
 from gpuwatch.analysis.hardware.program import uncounted
 from gpuwatch.analysis.samples.gauges import POINTS, first_timed, run_series
 from gpuwatch.analysis.samples.rates import bytes_of, full_times, intervals
+from gpuwatch.analysis.samples.step_lines import no_rates, several_writers
 from gpuwatch.core.lazy_dataclass import dataclass
 from gpuwatch.core.metrics import label
 from gpuwatch.core.models import mapping
@@ -103,13 +104,16 @@ def read_curves(path: Path, points: int = POINTS) -> Curves:
     """
     with SessionReader(path) as reader:
         sampled = run_series(reader, points)
+        meta = reader.meta()
         lines = _lines(reader, points)
         first = first_timed(reader)
-        count = mapping(reader.meta().get("count"))
+        count = mapping(meta.get("count"))
         why_not = {
             channel.metric: channel.reason for channel in reader.channels() if channel.reason
         }
-    start, number = first if first is not None else (0, None)
+    writers = several_writers(meta)
+    doubt = no_rates(meta, [row for row in lines if not row.warmup])
+    start, number = first if first is not None and not writers else (0, None)
     clock = _Clock(lines, start, number)
     curves = {
         name: Curve(
@@ -121,12 +125,14 @@ def read_curves(path: Path, points: int = POINTS) -> Curves:
         )
         for name, gauge in sampled.metrics.items()
     }
-    curves.update(_step_curves(lines, clock, points, bytes_of(count)))
+    if not writers:
+        curves.update(_step_curves(lines, clock, points, bytes_of(count), told=doubt is None))
     missing = dict(why_not)
     for name, what in (("gpuwatch.flop.rate", "FLOP"), ("gpuwatch.bytes.rate", "bytes")):
-        missing[name] = uncounted(count, what) if lines else _NO_STEPS
-    for name, why in ((STEP_TIME, "times"), (LOSS, "loss"), ("gpuwatch.throughput", "samples")):
-        missing[name] = f"the run reported no {why}" if lines else _NO_STEPS
+        missing[name] = (doubt or uncounted(count, what)) if lines else _NO_STEPS
+    for name, why in ((STEP_TIME, "times"), ("gpuwatch.throughput", "samples")):
+        missing[name] = (doubt or f"the run reported no {why}") if lines else _NO_STEPS
+    missing[LOSS] = (writers or "the run reported no loss") if lines else _NO_STEPS
     missing = {name: why for name, why in missing.items() if name not in curves}
     spans = intervals(lines[:1])
     warm = bool(lines) and lines[0].warmup and first is not None
@@ -192,12 +198,17 @@ def _step_curves(
     clock: _Clock,
     points: int,
     work: Callable[[StepRow], float | None],
+    *,
+    told: bool,
 ) -> dict[str, Curve]:
-    """Curves from the step lines: time of a step, loss, algorithmic bytes per second."""
+    """Curves from the step lines: time of a step, loss, algorithmic bytes per second.
+
+    ``told``: whether the workload told when each line's last step ended.
+    """
     step_points: list[_StepPoint] = []
     for before, row in pairwise([None, *lines]):
         assert row is not None
-        taken = _step_seconds(before, row)
+        taken = _step_seconds(before if told else None, row)
         amount = work(row)
         rate = None if amount is None or not taken else amount / row.count / taken
         loss = _mean(row.loss)

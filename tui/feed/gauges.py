@@ -227,9 +227,9 @@ def steps_now(sources: Sources, history: StepHistory) -> Reading:
 def _no_count_reason(sources: Sources, what: str) -> str:
     if sources.imported:
         return _IMPORTED
-    return (
-        f"the workload does not count its {what}" if sources.steps.any else no_steps_reason(sources)
-    )
+    if not sources.steps.any:
+        return no_steps_reason(sources)
+    return sources.steps.doubt or f"the workload does not count its {what}"
 
 
 def no_steps_reason(sources: Sources) -> str:

@@ -8,7 +8,8 @@ from math import isfinite
 from statistics import median
 from typing import Any
 
-from gpuwatch.analysis.samples.rates import bytes_of, flop_of, samples_of
+from gpuwatch.analysis.samples.rates import StepLine, bytes_of, flop_of, samples_of
+from gpuwatch.analysis.samples.step_lines import UNTIMED, arrived, several_writers
 from gpuwatch.core.metrics import Method
 from gpuwatch.core.models import mapping
 from gpuwatch.core.units import NS
@@ -54,6 +55,8 @@ class Steps:
         self._data: deque[float] = deque(maxlen=_MAX_STEPS)
         self.timed_start: int | None = None
         """Session time of the first timed step's start; ``None``: none yet."""
+        self._writers: str | None = None
+        self._untimed = False
         self._per_step: Mapping[str, Any] = {}
         self.flop = StepHistory(flop_of({}))
         self.bytes = StepHistory(bytes_of({}))
@@ -70,6 +73,11 @@ class Steps:
     def newest(self) -> int:
         """Session time of the newest step line; 0: there is none."""
         return self.recent[-1].t if self.recent else 0
+
+    @property
+    def doubt(self) -> str | None:
+        """Why no rate follows from the step lines; ``None``: it does."""
+        return self._writers or (UNTIMED if self._untimed else None)
 
     @property
     def complete(self) -> bool:
@@ -110,16 +118,32 @@ class Steps:
         return max(0.0, (self.recent[-1].t - self.recent[-1 - pauses].t) / NS / pauses)
 
     def update(self, meta: Mapping[str, Any]) -> None:
+        self._doubt(meta, arrived=False)
         self._set_counts(meta.get("count"))
         while rows := self._reader.steps(self._last):
             before = self.recent[-1] if self.recent else None
+            self._doubt(meta, arrived=arrived(meta, rows if before else rows[1:]))
             self._add(before, rows)
             self._last = rows[-1].n
+
+    def _doubt(self, meta: Mapping[str, Any], *, arrived: bool) -> None:
+        """Forget what was read so far once it turns out to be in doubt."""
+        before, self._untimed = self.doubt, self._untimed or arrived
+        writers, self._writers = self._writers, several_writers(meta)
+        if self.doubt and not before:
+            self.flop, self.bytes = StepHistory(_unknown), StepHistory(_unknown)
+            self.samples = StepHistory(_unknown)
+        if writers or not self._writers:
+            return
+        self._durations.clear()
+        self._data.clear()
+        self._loss = None
+        self.losses, self.times, self.phases = Series(), Series(), PhaseTimes()
 
     def _set_counts(self, count: object) -> None:
         """Use new counts of the work per step, also for the lines read before."""
         per_step = mapping(count)
-        if per_step == self._per_step:
+        if per_step == self._per_step or self.doubt:
             return
         self._per_step = per_step
         self.flop = StepHistory(flop_of(per_step))
@@ -130,14 +154,15 @@ class Steps:
     def _add(self, before: StepRow | None, rows: list[StepRow]) -> None:
         for history in self._histories:
             history.add(before, rows)
-        for t, loss, seconds in map(_figures, rows):
+        of_one = [] if self._writers else rows
+        for t, loss, seconds in map(_figures, of_one):
             self.losses.add(t, loss)
             self.times.add(t, seconds)
         self.losses.trim()
         self.times.trim()
         self._dropped |= len(self.recent) + len(rows) > (self.recent.maxlen or 0)
         self.recent.extend(rows)
-        for row in rows:
+        for row in of_one:
             if row.loss:
                 self._loss = row.loss[-1]
             if row.seconds and not row.warmup:
@@ -195,7 +220,7 @@ class Steps:
         else:
             for history in self._histories:
                 history.add_groups(rows)
-        for t, loss, seconds in map(_figures, rows):
+        for t, loss, seconds in map(_figures, [] if self._writers else rows):
             if loss is not None:
                 self.losses.add_past(t, loss)
             if seconds is not None:
@@ -223,7 +248,9 @@ class Steps:
         last = self.recent[-1] if self.recent else None
         total, warmup_steps = _int(run.get("total_steps")), _int(run.get("warmup_steps")) or 0
         step = None
-        if last is not None:
+        if self._writers:
+            total = None
+        elif last is not None:
             step = last.step
             if total is not None and not last.warmup and step > total:
                 step -= warmup_steps
@@ -256,6 +283,8 @@ class Steps:
         """Samples per second: over the last seconds, or the timed steps of a finished run."""
         if not self.recent:
             return Reading(None, Method.UNAVAILABLE, "no step line yet")
+        if self.doubt:
+            return Reading(None, Method.UNAVAILABLE, self.doubt)
         timed = [row for row in self.recent if not row.warmup and row.samples and row.seconds]
         if not live and timed:
             seconds = sum(sum(row.seconds or ()) for row in timed)
@@ -295,6 +324,11 @@ def _figures(row: StepRow) -> tuple[int, float | None, float | None]:
     loss = row.loss[-1] if row.loss and isfinite(row.loss[-1]) else None
     seconds = sum(row.seconds) / len(row.seconds) if row.seconds and not row.warmup else None
     return row.t, loss, seconds if seconds is None or isfinite(seconds) else None
+
+
+def _unknown(_: StepLine) -> float | None:
+    """The work of a line whose time is in doubt."""
+    return None
 
 
 def _int(value: object) -> int | None:

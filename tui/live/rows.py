@@ -87,6 +87,8 @@ def progress_row(snapshot: Snapshot, work: Work, width: int) -> Line:
     row = Line(width).add(" ")
     if work.step is None:
         message = "waiting for the first step" if snapshot.status.live else "no step"
+        if work.reports:
+            message = "of several processes"
         row.add("step ", "muted").add(UNKNOWN, "muted").add("  ")
         row.add(snapshot.phase or message, "muted")
         return row

@@ -102,6 +102,8 @@ def replay(path: Path, interval: float | None = None, *, say: Say = print_line) 
             past.advance(t)
             collector.update()
             say(status_line(collector.snapshot(_VIEW)))
+    for line in warning_lines(last.alerts, ()):
+        say(line)
     say(status_line(last))
     if not last.status.live:
         for line in end_lines(last):

@@ -24,6 +24,7 @@ from gpuwatch.session.writing.statements import device_row, fact, meta
 from gpuwatch.session.writing.store import SessionStore
 from gpuwatch.session.writing.writer import SessionWriter
 from gpuwatch.telemetry.base import Channel, Device
+from tests.analysis import sessions
 
 SECOND = 1_000_000_000
 HOSTILE = "x\x1b[31m|<b>[red]=1+1"
@@ -233,3 +234,17 @@ def test_hostile_names_stay_harmless(tmp_path: Path) -> None:
         assert "\x1b" not in text
     assert "<b>" not in side_by_side.as_markdown(compared, HOSTILE).replace("\\<b\\>", "")
     assert "\x1b" not in side_by_side.as_csv(compared)
+
+
+def test_phases_of_a_programs_own_names_follow_the_common_ones(tmp_path: Path) -> None:
+    found = [
+        sessions.summary(tmp_path / f"{name}.gpuwatch", phases=phases)
+        for name, phases in (
+            ("a", {"checkpoint": 0.1, "forward": 0.3}),
+            ("b", {"forward": 0.2, HOSTILE: 0.1}),
+        )
+    ]
+    rows = [row for row in compare(found).rows if row.group == "phases, mean"]
+    assert [row.name for row in rows[:2]] == ["forward", "checkpoint"]
+    assert rows[1].values == (pytest.approx(0.1), None)
+    assert len(rows) == 3 and "\x1b" not in rows[2].name

@@ -568,7 +568,7 @@ def test_versions_that_pick_kernels_come_first_and_the_rest_is_counted(make: Mak
     assert len(found.differences) == 5
 
 
-def test_limits_are_told_with_their_units(make: Make) -> None:
+def test_settings_and_limits_are_told_with_their_units(make: Make) -> None:
     bare = {
         "process": {
             "process.cgroup.cpu.limit": "unlimited",
@@ -585,11 +585,91 @@ def test_limits_are_told_with_their_units(make: Make) -> None:
             "process.seccomp": "filter",
         }
     }
-    assert text(set_up(make, bare, docker), "limits") == (
+    found = set_up(make, bare, docker)
+    assert text(found, "settings") == (
         "CPU quota unlimited in bare, 2.0 cores in docker; usable CPUs 16 (0-15) in bare, "
-        "5 (0-3,8) in docker; /dev/shm 8.00 GiB in bare, 64.0 MiB in docker; "
-        "seccomp off in bare, filter in docker"
+        "5 (0-3,8) in docker"
     )
+    assert text(found, "limits") == (
+        "/dev/shm 8.00 GiB in bare, 64.0 MiB in docker; seccomp off in bare, filter in docker"
+    )
+
+
+KNOWN = {"process.env.LD_PRELOAD": "absent", "process.scheduling.policy": "other"}
+"""Facts of a recorder that kept every listed variable."""
+
+
+@pytest.mark.parametrize(
+    ("process", "workload", "expected"),
+    [
+        (
+            {"process.env.ONEDNN_MAX_CPU_ISA": "SSE41"},
+            {"onednn_isa": ("Intel AVX-512", "Intel SSE4.1")},
+            "ONEDNN_MAX_CPU_ISA not set in bare, SSE41 in docker; "
+            "oneDNN uses Intel AVX-512 in bare, Intel SSE4.1 in docker",
+        ),
+        (
+            {"process.env.OMP_NUM_THREADS": "1"},
+            {"threads": ("2", "1")},
+            "OMP_NUM_THREADS not set in bare, 1 in docker; threads 2 in bare, 1 in docker",
+        ),
+        (
+            {"process.env.MALLOC_ARENA_MAX": "1", "process.env.GLIBC_TUNABLES": "glibc.x=0"},
+            {},
+            "GLIBC_TUNABLES not set in bare, glibc.x=0 in docker; "
+            "MALLOC_ARENA_MAX not set in bare, 1 in docker",
+        ),
+        (
+            {"process.scheduling.policy": "batch"},
+            {},
+            "scheduling policy other in bare, batch in docker",
+        ),
+        (
+            {"process.env.CUDA_LAUNCH_BLOCKING": "1", "process.env.CUDA_VERSION": "13"},
+            {},
+            "CUDA_LAUNCH_BLOCKING not set in bare, 1 in docker",
+        ),
+    ],
+)
+def test_a_setting_that_alone_differs_is_named_first(
+    make: Make, process: dict[str, str], workload: dict[str, tuple[str, str]], expected: str
+) -> None:
+    def side(at: int, seconds: float, facts: Mapping[str, Any]) -> list[Summary]:
+        versions = {key: values[at] for key, values in workload.items()}
+        return [
+            with_facts(
+                make(step_seconds=seconds, phases={"forward": seconds * 0.9}),
+                process={**KNOWN, **facts},
+                workload=versions,
+            )
+            for _ in range(2)
+        ]
+
+    cells = cell("bare", side(0, 0.5, {})), cell("docker", side(1, 0.7, process))
+    first, second, *_ = explain(*cells, MARGIN).evidence
+    assert (first.rung, first.text) == ("settings", expected)
+    assert second.text.startswith("phase forward")
+
+
+def test_a_variable_that_a_recorder_did_not_keep_is_not_called_unset(make: Make) -> None:
+    new = {"process": {**KNOWN, "process.env.KMP_BLOCKTIME": "0"}}
+    old = {"process": {"process.env.LD_PRELOAD": "absent"}}
+    assert of(set_up(make, old, new), "settings") == []
+    hidden = {"process": {**KNOWN, "process.env.LD_PRELOAD": None}}
+    assert of(set_up(make, hidden, new), "settings") == []
+
+
+def test_phases_of_any_name_share_the_change_also_those_of_one_side(make: Make) -> None:
+    bare = [make(step_seconds=0.5, phases={"collate": 0.2, "train": 0.3}) for _ in range(2)]
+    docker = [
+        make(step_seconds=0.6, phases={"collate": 0.2, "train": 0.3, "checkpoint": 0.1})
+        for _ in range(2)
+    ]
+    found = explain(cell("bare", bare), cell("docker", docker), MARGIN)
+    first, second = found.evidence
+    assert first.text.startswith("phase checkpoint")
+    assert "a step in bare, 100 ms in docker: accounts for +20.0 of +20.0" in first.text
+    assert second.text.startswith("phases collate, train unchanged")
 
 
 def test_what_is_not_known_on_one_side_is_not_told_as_a_difference(make: Make) -> None:

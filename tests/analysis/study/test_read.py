@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from gpuwatch.analysis.results import Kind, Question, StudyResult
+from gpuwatch.analysis.samples.step_lines import TOGETHER, UNTIMED
 from gpuwatch.analysis.study.read import read, read_sessions, read_study
 from gpuwatch.core.errors import NewerSchema, NotASession, StorageError
 from gpuwatch.core.models import Environment, Problem
@@ -71,9 +72,20 @@ def test_the_steady_state_is_over_full_timed_steps_alone(tmp_path: Path) -> None
     assert (found.steady.seconds, found.steady.count) == (pytest.approx(0.5), 15)
 
 
-def test_without_times_the_gaps_between_lines_are_the_steps(tmp_path: Path) -> None:
+def test_without_times_the_gaps_between_the_ends_that_were_told_are_the_steps(
+    tmp_path: Path,
+) -> None:
     found = read(run(tmp_path / "a.gpuwatch", steps=[step(n, None) for n in range(1, 17)]))
     assert (found.steady.seconds, found.steady.count) == (pytest.approx(SECONDS), 15)
+
+
+def test_lines_that_tell_no_time_give_no_value_however_regularly_they_arrive(
+    tmp_path: Path,
+) -> None:
+    lines = [{**step(n, None), "monotonic_ns": None} for n in range(1, 41)]
+    found = read(run(tmp_path / "a.gpuwatch", steps=lines))
+    assert (found.steady.seconds, found.steady.reason) == (None, UNTIMED)
+    assert found.summary.steps.count == 40
 
 
 @pytest.mark.parametrize(
@@ -83,7 +95,7 @@ def test_without_times_the_gaps_between_lines_are_the_steps(tmp_path: Path) -> N
         ([step(1, 0.5, warmup=True)], "no timed step was reported"),
         (
             [step(n, None, count=2) for n in range(2, 41, 2)],
-            "the workload reports several steps at once without their times",
+            TOGETHER,
         ),
         *(
             (

@@ -114,6 +114,20 @@ def test_the_log_keeps_both_streams_in_order(cli: Cli, tmp_path: Path) -> None:
     assert [row.t for row in log] == sorted(row.t for row in log)
 
 
+def test_two_ranks_on_one_stdout_are_told_and_never_added_up(cli: Cli, tmp_path: Path) -> None:
+    rank = f"{sys.executable} {STEPS} 40 0.005"
+    done = cli("--record", "--out", tmp_path, "--", "sh", "-c", f"{rank} & {rank}; wait")
+    (path,) = sessions(tmp_path)
+    found = show(cli, path)
+    assert found["step"]["count"] is None and found["step"]["median_seconds"] is None
+    assert found["throughput"]["samples_per_second"] is None
+    reason = found["step"]["reason"]
+    assert "several processes print step lines (let only rank 0 print)" in reason
+    assert found["metrics"]["gpuwatch.flop.rate"]["reason"] == reason
+    assert "let only rank 0 print" in " ".join(done.stdout.split())
+    assert "let only rank 0 print" in " ".join(cli("show", path).stdout.split())
+
+
 def test_a_malformed_step_line_is_log_and_an_event_says_so(cli: Cli, tmp_path: Path) -> None:
     script = 'echo \':::GPUWATCH {broken\'; echo \':::GPUWATCH {"event": "step", "step": 1}\''
     cli("--record", "--out", tmp_path / "out", "--", "sh", "-c", script)

@@ -50,10 +50,47 @@ def test_only_listed_variables_are_kept_and_never_a_secret() -> None:
     assert facts["process.seccomp"] in ("off", "strict", "filter")
 
 
+def test_how_a_process_is_scheduled_and_what_its_libraries_were_told() -> None:
+    variables = {
+        "ONEDNN_MAX_CPU_ISA": "SSE41",
+        "DNNL_VERBOSE": "0",
+        "MKL_CBWR": "COMPATIBLE",
+        "KMP_BLOCKTIME": "1",
+        "OMP_STACKSIZE": "8M",
+        "MALLOC_ARENA_MAX": "2",
+        "GLIBC_TUNABLES": "glibc.malloc.tcache_count=0",
+    }
+    program = subprocess.Popen(
+        [sys.executable, "-c", _SCHEDULED],
+        env=os.environ | variables | {"OMP_TOOL_LIBRARIES": "/hush.so", "MALLOC_TRACE": "/hush"},
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+    )
+    assert program.stdout
+    program.stdout.readline()
+    facts = fingerprint_process(program.pid)
+    program.communicate(b"\n")
+    assert {name: facts[f"process.env.{name}"] for name in variables} == variables
+    assert facts.keys() & {"process.env.OMP_TOOL_LIBRARIES", "process.env.MALLOC_TRACE"} == set()
+    assert facts["process.nice"] == min(19, os.nice(0) + 3)
+    assert facts["process.scheduling.policy"] == "batch"
+    assert facts["process.scheduling.priority"] == 0
+
+
+_SCHEDULED = """
+import os
+os.nice(3)
+os.sched_setscheduler(0, os.SCHED_BATCH, os.sched_param(0))
+print(flush=True)
+input()
+"""
+
+
 def test_a_process_that_is_gone_has_no_facts_and_no_error() -> None:
     with subprocess.Popen(["true"]) as program:
         program.wait()
     facts = fingerprint_process(program.pid)
     assert facts["process.cpu.affinity"] is None
     assert facts["process.cgroup.cpu.limit"] is None
+    assert facts["process.scheduling.policy"] is None
     assert facts["process.limit.nofile"] is None

@@ -102,7 +102,8 @@ class Checks:
         throttled = {} if live else self._throttled(t)
         doubts = [Alert("ceiling", str(n), text) for n, text in enumerate(self.ceilings.doubts())]
         omitted = [Alert("left-out", str(n), text) for n, text in enumerate(self._reader.left_out)]
-        findings = (*self._no_gpu, *self._findings, *doubts, *omitted)
+        steps = [Alert("steps", "", self._steps.doubt)] if self._steps.doubt else []
+        findings = (*self._no_gpu, *steps, *self._findings, *doubts, *omitted)
         limit = number(mapping(self._meta.get("environment")).get("memory_limit_bytes"))
         return alerts_of(
             devices,
@@ -170,6 +171,7 @@ class Checks:
                 self._steps.timed_start is not None,
                 mapping(self._meta.get("count")),
                 missing_of(self._meta, self._devices),
+                self._steps.doubt,
             ),
             gpus=tuple(device.id for device in of_run if device.kind == "gpu"),
             series=self._series,

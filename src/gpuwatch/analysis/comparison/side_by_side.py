@@ -25,6 +25,7 @@ from gpuwatch.analysis.summary.summary import Summary
 from gpuwatch.core.lazy_dataclass import dataclass
 from gpuwatch.core.metrics import CATALOGUE, Kind, Method
 from gpuwatch.core.models import mapping, number
+from gpuwatch.core.text import clean
 
 
 @dataclass(frozen=True)
@@ -70,6 +71,8 @@ _WORK = (
     ("algorithmic bytes", "By", "bytes_per_step"),
 )
 _PHASES = ("data", "copy", "forward", "backward", "optimizer")
+"""The phases of gpuwatch's own workloads, in the order of a step; a program's own names follow."""
+_MOST_PHASES, _LONGEST_PHASE = 50, 40
 _MAXIMA = (
     "hw.gpu.utilization",
     "hw.gpu.memory.usage",
@@ -97,7 +100,10 @@ def compare(sessions: Sequence[Summary]) -> Comparison:
         for name, unit, key, method in _STEPS
     ]
     rows += training_rows(sessions)
-    rows += [row_of("phases, mean", name, "s", sessions, _phase(name)) for name in _PHASES]
+    rows += [
+        row_of("phases, mean", clean(name, _LONGEST_PHASE), "s", sessions, _phase(name))
+        for name in _phase_names(sessions)
+    ]
     rows += [
         row_of("work per step", name, unit, sessions, _counted(key), Method.COUNTED)
         for name, unit, key in _WORK
@@ -151,6 +157,11 @@ def _timing(key: str) -> Value:
 
 def _steps(key: str) -> Value:
     return lambda session: number(getattr(session.steps, key))
+
+
+def _phase_names(sessions: Sequence[Summary]) -> list[str]:
+    reported = (name for session in sessions for name in session.steps.phases)
+    return list(dict.fromkeys((*_PHASES, *reported)))[:_MOST_PHASES]
 
 
 def _phase(name: str) -> Value:

@@ -33,12 +33,18 @@ _SHORT = 16
 def invalid_reasons(baseline: Cell, other: Cell, *, across_devices: bool) -> tuple[str, ...]:
     """Why ``other`` is not comparable with ``baseline``; empty if it is."""
     one, two = _sessions(baseline), _sessions(other)
-    reasons = work_differences(one, two)
+    reasons = [*_several_writers(baseline), *_several_writers(other), *work_differences(one, two)]
     if not across_devices:
         reasons += device_differences(baseline, other) or _given_differently(baseline, other)
     if valued(baseline) and valued(other):
         reasons += [*_sharing(baseline, other), *_clocks(baseline, other)]
     return (*reasons, *_overlap(baseline, other))
+
+
+def _several_writers(cell: Cell) -> list[str]:
+    """A clause if step lines of several processes are mixed in a run."""
+    told = [text for run in cell.judged if (text := run.session.several_writers)]
+    return [f"the steps of {cell.label} are not those of one process: {told[0]}"] if told else []
 
 
 def device_differences(baseline: Cell, other: Cell) -> list[str]:

@@ -1,4 +1,4 @@
-"""Versions and limits that differ between two environments."""
+"""Settings, versions and limits that differ between two environments."""
 
 from __future__ import annotations
 
@@ -8,11 +8,13 @@ from collections.abc import Sequence
 from gpuwatch.analysis.comparison.side_by_side import differences
 from gpuwatch.analysis.explain.sides import Sides
 from gpuwatch.analysis.results import Difference, Evidence
+from gpuwatch.analysis.summary.summary import Summary
 from gpuwatch.core import units
-from gpuwatch.core.models import JSON
+from gpuwatch.core.models import JSON, mapping
 from gpuwatch.core.text import clean
 
 _MOST_NAMED = 4
+_NOT_SET = "not set"
 _LONGEST_VALUE = 40
 
 # Most influential on kernel selection first: scope, pattern of the whole key, label.
@@ -25,23 +27,36 @@ _VERSIONS = (
     ("workload", "blas", "BLAS"),
     ("workload", "blas_version", "BLAS version"),
     ("workload", "mkldnn", "oneDNN"),
-    ("workload", "cpu_capability", "CPU kernels for"),
     ("workload", "python", "Python"),
     ("workload", "torchvision", "torchvision"),
     ("workload", "libc", "libc"),
     ("host", "os.kernel", "Linux"),
 )
-# Most likely to slow a step down first.
-_LIMITS = (
+_VARIABLE = "process.env."
+_PROCESSOR = r"OMP|GOMP|KMP|MKL|OPENBLAS|ONEDNN|DNNL|ATEN|MALLOC|GLIBC"
+_OF_IMAGES = "(?:CUDA|NVIDIA)_VISIBLE_DEVICES|CUDA_VERSION|TORCH_CUDA_ARCH_LIST"
+# What somebody chose and a step follows: variables, then what they and the launch led to.
+_SETTINGS = (
+    ("process", r"process\.env\.((ONEDNN|DNNL)_MAX_CPU_ISA)", r"\1"),
+    ("process", r"process\.env\.((OMP|MKL|OPENBLAS)_NUM_THREADS)", r"\1"),
+    ("process", rf"process\.env\.(({_PROCESSOR})_\w+)", r"\1"),
+    ("process", rf"process\.env\.(?!{_OF_IMAGES})((CUDA|NCCL|PYTORCH|TORCH)_\w+)", r"\1"),
+    ("process", r"process\.env\.(LD_PRELOAD)", r"\1"),
     ("process", r"process\.cgroup\.cpu\.limit", "CPU quota"),
     ("process", r"process\.cpu\.affinity", "usable CPUs"),
     ("workload", "threads", "threads"),
-    ("process", r"process\.env\.(OMP|MKL|OPENBLAS)_NUM_THREADS", r"\1_NUM_THREADS"),
+    ("workload", "onednn_isa", "oneDNN uses"),
+    ("workload", "cpu_capability", "CPU kernels for"),
+    ("process", r"process\.nice", "nice"),
+    ("process", r"process\.scheduling\.policy", "scheduling policy"),
+    ("process", r"process\.scheduling\.priority", "real-time priority"),
+)
+# Most likely to slow a step down first.
+_LIMITS = (
     ("process", r"process\.shm\.size", "/dev/shm"),  # noqa: S108 - a label
     ("process", r"process\.cgroup\.memory\.limit", "memory limit"),
     ("environment", "memory_limit_bytes", "memory of the container"),
     ("process", r"process\.memory\.nodes", "memory nodes"),
-    ("process", r"process\.nice", "nice"),
     ("process", r"process\.limit\.memlock", "locked memory"),
     ("process", r"process\.seccomp", "seccomp"),
     ("process", r"process\.no\.new\.privileges", "no new privileges"),
@@ -52,7 +67,7 @@ _LIMITS = (
     ("process", r"process\.limit\.nofile", "open files"),
     ("host", r"cpu\.governor", "CPU governor"),
     ("host", r"memory\.transparent\.hugepages", "huge pages"),
-    ("process", r"process\.env\.(\w+)", r"\1"),
+    ("process", rf"process\.env\.({_OF_IMAGES})", r"\1"),
 )
 _Names = Sequence[tuple[str, str, str]]
 
@@ -73,6 +88,13 @@ def fingerprint(sides: Sides) -> tuple[Difference, ...]:
     return tuple(between)
 
 
+def settings(sides: Sides, changed: Sequence[Difference]) -> Evidence | None:
+    """Differing variables, processors, threads and priorities with both values: what whoever
+    started the runs chose, and what it led to."""
+    source = "the kernel's account of the process, step line `versions`"
+    return _evidence("settings", sides, changed, _SETTINGS, source)
+
+
 def versions(sides: Sides, changed: Sequence[Difference]) -> Evidence | None:
     """Differing versions with both values; those that select kernels come first."""
     return _evidence("versions", sides, changed, _VERSIONS, "step line `versions`, host's facts")
@@ -90,10 +112,11 @@ def _evidence(
     for scope, pattern, name in names:
         for fact in changed:
             match = re.fullmatch(pattern, fact.key) if fact.scope == scope else None
-            if match is None or None in fact.values:
+            values = _values(sides, fact)
+            if match is None or None in values:
                 continue
             key = clean(match.expand(name), _LONGEST_VALUE)
-            first, second = (_shown(fact.key, value) for value in fact.values)
+            first, second = (_shown(fact.key, value) for value in values)
             if first != second:
                 by_label.setdefault(key, f"{key} {sides.both(first, second)}")
     if not by_label:
@@ -101,6 +124,24 @@ def _evidence(
     named = list(by_label.values())
     more = [f"{len(named) - _MOST_NAMED} more"] if len(named) > _MOST_NAMED else []
     return Evidence(rung, "; ".join([*named[:_MOST_NAMED], *more]), None, None, source)
+
+
+def _values(sides: Sides, fact: Difference) -> tuple[JSON, ...]:
+    """Both values; of a variable that one side has and the other surely has not, ``not set``."""
+    if not fact.key.startswith(_VARIABLE):
+        return fact.values
+    return tuple(
+        _NOT_SET if value is None and all(map(_every_variable, sessions)) else value
+        for value, sessions in zip(fact.values, sides.sessions, strict=True)
+    )
+
+
+def _every_variable(session: Summary) -> bool:
+    """Whether a session has every listed variable that was set: a recorder that kept fewer wrote
+    no scheduling policy."""
+    process = mapping(session.facts.get("process"))
+    read = process.get(f"{_VARIABLE}LD_PRELOAD") is not None
+    return read and "process.scheduling.policy" in process
 
 
 def _shown(key: str, value: JSON) -> str:

@@ -87,16 +87,25 @@ def _rest(run: Run) -> float | None:
 
 
 def _phases(sides: Sides) -> Split | None:
-    """The split by the phases common to all judged runs with phases."""
-    runs = [run.session.steps.phases for cell in sides.cells for run in cell.judged]
-    known = [phases for phases in runs if phases]
-    first = known[0] if known else ()
-    names = [name for name in first if all(name in phases for phases in known)]
-    return sides.split({name: _phase(name) for name in names[:_MOST_PHASES]}) if names else None
+    """The split by the phases that any judged run reports, the longest of many."""
+    longest: dict[str, float] = {}
+    for cell in sides.cells:
+        for run in cell.judged:
+            for name, seconds in run.session.steps.phases.items():
+                longest[name] = max(seconds, longest.get(name, 0.0))
+    most = sorted(longest, key=lambda name: -longest[name])[:_MOST_PHASES]
+    names = [name for name in longest if name in most]
+    return sides.split({name: _phase(name) for name in names}) if names else None
 
 
 def _phase(name: str) -> Value:
-    return lambda run: run.session.steps.phases.get(name)
+    """Seconds of a phase per step: 0 in a run that reports others alone, unknown without any."""
+
+    def seconds(run: Run) -> float | None:
+        phases = run.session.steps.phases
+        return phases.get(name, 0.0) if phases else None
+
+    return seconds
 
 
 def _by_phases(sides: Sides) -> list[Weighed]:

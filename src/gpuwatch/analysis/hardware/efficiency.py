@@ -118,10 +118,10 @@ def efficiency_of(
     data_type = data_type_of(run)
     every = every_ceiling_of(meta, devices)
     flop, size = _rate(metrics, "gpuwatch.flop.rate"), _rate(metrics, "gpuwatch.bytes.rate")
-    traffic = traffic_of(samples, ids, window, steps, metrics[METRIC].reason)
+    traffic = traffic_of(samples, ids, window, steps, metrics[METRIC].reason, program.doubt)
     moved = traffic.rate.value if steady and traffic.rate.method is Method.MEASURED else None
     means = _means(by_device, ids) if steady else {}
-    rate = _step_rate(work, window)
+    rate = None if program.doubt else _step_rate(work, window)
     rates = Rates(
         flop=flop.value,
         bytes=size.value,
@@ -160,7 +160,9 @@ def efficiency_of(
         bandwidth_shares=_shares(traffic.rate.value, every.get(BANDWIDTH, ())),
         intensity=_intensity(roofline),
         traffic=traffic,
-        energy=energy_of(samples, ids, window, steps, work.samples, metrics[COUNTER].reason),
+        energy=energy_of(
+            samples, ids, window, steps, work.samples, metrics[COUNTER].reason, program.doubt
+        ),
         roofline=roofline,
         findings=tuple(sorted(findings, key=lambda finding: not finding.warning)),
     )

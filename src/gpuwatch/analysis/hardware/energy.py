@@ -78,11 +78,12 @@ def energy_of(
     steps: int | None,
     batch: float | None,
     missing: str | None = None,
+    doubt: str | None = None,
 ) -> Energy:
     """Energy in ``window``, whose ``steps`` timed steps processed ``batch`` samples in total.
 
     ``steps`` is ``None`` where the window is not that of the timed steps; ``missing`` is the reason
-    for a run without GPUs.
+    for a run without GPUs, ``doubt`` that against any figure per step.
     """
     short = _unfit(window, steps)
     if short:
@@ -93,16 +94,20 @@ def energy_of(
         cpu = _cpu(samples, window)
     gpu = every.gpu
     return Energy(
-        every, _per_step(gpu, steps), _per_sample(gpu, batch),
-        cpu, _per_step(cpu, steps), _per_sample(cpu, batch),
+        every, _per_step(gpu, steps, doubt), _per_sample(gpu, batch, doubt),
+        cpu, _per_step(cpu, steps, doubt), _per_sample(cpu, batch, doubt),
     )  # fmt: skip
 
 
-def _per_step(energy: MeasuredValue, steps: int | None) -> MeasuredValue:
+def _per_step(energy: MeasuredValue, steps: int | None, doubt: str | None) -> MeasuredValue:
+    if doubt:
+        return unknown("J", doubt)
     return divided(energy, steps, "J", "the timed steps", "no timed step was reported")
 
 
-def _per_sample(energy: MeasuredValue, batch: float | None) -> MeasuredValue:
+def _per_sample(energy: MeasuredValue, batch: float | None, doubt: str | None) -> MeasuredValue:
+    if doubt:
+        return unknown("J", doubt)
     return divided(
         energy, batch, "J", "the timed steps' samples", "the workload reported no samples"
     )

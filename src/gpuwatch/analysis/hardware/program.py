@@ -36,6 +36,8 @@ class Program:
     """Its ``count`` report."""
     no_ceilings: Missing = NEVER_MEASURED
     """Reason and hint for ceilings that were not measured."""
+    doubt: str | None = None
+    """Why no rate follows from its steps."""
 
 
 def no_point(program: Program, rates: Rates) -> tuple[str, str | None]:
@@ -49,6 +51,8 @@ def no_point(program: Program, rates: Rates) -> tuple[str, str | None]:
         return "the workload reported no steps", _STEPS if own else None
     if not program.timed:
         return "the workload reported no step after its warm-up", _STEPS if own else None
+    if program.doubt:
+        return f"no FLOP/s are known: {program.doubt}", None
     if not rates.flop and not rates.executed_flop:
         return f"no FLOP/s are known: {uncounted(program.count, 'FLOP')}", _FLOP if own else None
     return (

@@ -45,11 +45,12 @@ def traffic_of(
     window: Window,
     steps: int | None,
     missing: str | None = None,
+    doubt: str | None = None,
 ) -> Traffic:
     """Integrate the measured bandwidth of ``devices`` over ``window``, which has ``steps`` steps.
 
     ``steps`` is ``None`` where the window is not that of the timed steps; ``missing`` is the reason
-    for a run without GPUs.
+    for a run without GPUs, ``doubt`` that against any figure per step.
     """
     by_device = {
         series.channel.device: series for series in samples if series.channel.metric == METRIC
@@ -79,10 +80,15 @@ def traffic_of(
     return Traffic(
         total,
         divided(total, SECTOR, "{sector}", "32 bytes", ""),
-        divided(total, steps, "By", "the timed steps", "the window is not that of timed steps"),
+        unknown("By", doubt) if doubt else _per_step(total, steps),
         divided(total, window.seconds, "By/s", "the window", "the window has no length"),
         coverage,
     )
+
+
+def _per_step(total: MeasuredValue, steps: int | None) -> MeasuredValue:
+    reason = "the window is not that of timed steps"
+    return divided(total, steps, "By", "the timed steps", reason)
 
 
 def _unknown(reason: str) -> Traffic:

@@ -8,6 +8,7 @@ from dataclasses import replace
 from itertools import islice, pairwise
 
 from gpuwatch.analysis.samples.rates import StepLine, flop_of, intervals, rate_series, samples_of
+from gpuwatch.analysis.samples.step_lines import no_rates, several_writers
 from gpuwatch.core.lazy_dataclass import dataclass
 from gpuwatch.core.metrics import CATALOGUE, Kind, Method
 from gpuwatch.core.models import JSON, mapping
@@ -110,17 +111,18 @@ def run_series(reader: SessionReader, points: int = POINTS) -> RunSeries:
     channels = _channels(reader)
     columns, merged = _columns(reader, [channel.id for channel in channels], points)
     placed = _placed([row[0] for row in columns], max(1, points))
-    lines, source = _step_lines(reader, points)
+    lines, source, doubt = _step_lines(reader, meta, points)
     first = first_timed(reader)
     start = first[0] if first else 0
     metrics = _sampled(channels, [row[1] for row in columns], placed)
-    metrics.update(_derived(mapping(meta.get("count")), lines, placed, source))
+    if doubt is None:
+        metrics.update(_derived(mapping(meta.get("count")), lines, placed, source))
     return RunSeries(
         session=str(mapping(meta.get("session")).get("id", "")),
         path=str(reader.path),
         seconds=tuple((t - start) / _NS for t in placed.times),
         zero="first timed step" if first else "start of the recording",
-        steps=_steps_done(lines, first, placed.times),
+        steps=_steps_done(lines, None if several_writers(meta) else first, placed.times),
         metrics={name: metrics[name] for name in SHOWN if name in metrics},
         merged=merged * max((end - begin for begin, end in placed.rows), default=1),
     )
@@ -200,14 +202,17 @@ def _mean(values: Sequence[float | None]) -> float | None:
     return sum(known) / len(known) if known else None
 
 
-def _step_lines(reader: SessionReader, points: int) -> tuple[list[StepRow], str]:
-    """The step lines, and a note for the source.
+def _step_lines(
+    reader: SessionReader, meta: Mapping[str, JSON], points: int
+) -> tuple[list[StepRow], str, str | None]:
+    """The step lines, a note for the source, and why no rate follows from them.
 
     Of very many, only a selection is read; each then stands for the steps since the one before.
     """
     last = reader.last_step()
     if last < _MOST_LINES:
-        return reader.some_steps(), ""
+        rows = reader.some_steps()
+        return rows, "", no_rates(meta, _timed(rows))
     picked: list[StepRow] = []
     for place in range(points + 1):
         rows = reader.steps(last * place // points - 1, 1)
@@ -216,7 +221,12 @@ def _step_lines(reader: SessionReader, points: int) -> tuple[list[StepRow], str]
     folded = picked[:1]
     for before, row in pairwise(picked):
         folded.append(_standing_for(row, row.step - before.step))
-    return folded, f", of {len(picked)} step lines spread evenly"
+    note = f", of {len(picked)} step lines spread evenly"
+    return folded, note, no_rates(meta, _timed(picked))
+
+
+def _timed(rows: Sequence[StepRow]) -> list[StepRow]:
+    return [row for row in rows if not row.warmup]
 
 
 def _standing_for(row: StepRow, count: int) -> StepRow:

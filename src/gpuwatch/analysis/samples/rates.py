@@ -20,7 +20,7 @@ Span = tuple[int, int, StepLine]
 def taken(row: StepLine) -> float | None:
     """Total seconds of a line's steps; ``None`` where it has no step times."""
     if isinstance(row, StepBucket):
-        return row.taken
+        return None if row.times is None else row.taken
     return sum(row.seconds) if row.seconds else None
 
 

@@ -2,17 +2,56 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from itertools import pairwise
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import islice
 
 from gpuwatch.analysis.samples.rates import StepLine, full_times, taken
+from gpuwatch.core.models import JSON, mapping
+from gpuwatch.core.text import clean
 from gpuwatch.session.rows import StepRow
 
 NO_STEPS = "no timed step was reported"
+NO_FULL_STEP = "no full step was reported"
+UNTIMED = (
+    "the step lines tell no time but that of their arrival: print `seconds` or `monotonic_ns` "
+    "(docs/step-lines.md)"
+)
+TOGETHER = (
+    "the workload reports several steps at once without their times: print `seconds` as a list "
+    "(docs/step-lines.md)"
+)
+_LONGEST_REASON = 400
+
+
+def several_writers(meta: Mapping[str, JSON]) -> str | None:
+    """Why the step lines are not those of one process; ``None`` where nothing speaks against it.
+
+    Whatever adds up the lines of such a session, or divides by their number, would be wrong.
+    """
+    told = mapping(meta.get("several_writers")).get("text")
+    return clean(told, _LONGEST_REASON) if told else None
+
+
+def no_rates(meta: Mapping[str, JSON], timed: Iterable[StepLine]) -> str | None:
+    """Why no rate follows from the ``timed`` step lines of a session; ``None`` where it does.
+
+    The workload must tell how long its steps took, or when they ended.
+    """
+    return several_writers(meta) or (UNTIMED if arrived(meta, islice(timed, 1, None)) else None)
+
+
+def arrived(meta: Mapping[str, JSON], lines: Iterable[StepLine]) -> bool:
+    """Whether only their arrival says how long some of these step lines took.
+
+    The first line of a run is none of them: it needs no time to be the start of the others.
+    """
+    if meta.get("step_ends") == "told":
+        return False
+    return any(taken(line) is None for line in lines)
 
 
 def times_of(timed: Sequence[StepRow]) -> tuple[list[float], str | None]:
-    """Seconds of each full step, in order, or between the lines where no line has times.
+    """Seconds of each full step, in order.
 
     The second value is the reason where they are not step times.
     """
@@ -20,14 +59,10 @@ def times_of(timed: Sequence[StepRow]) -> tuple[list[float], str | None]:
     if not timed:
         return times, NO_STEPS
     if not all(row.seconds is not None or row.count == 1 for row in timed):
-        return times, "the workload reports several steps at once without their times"
-    return (times, None) if times else _gaps(timed)
-
-
-def _gaps(timed: Sequence[StepRow]) -> tuple[list[float], str | None]:
-    """The times between lines of single steps."""
-    gaps = [(float(after.t) - float(before.t)) / 1e9 for before, after in pairwise(timed)]
-    return (gaps, None) if gaps else (gaps, "one step without its time")
+        return times, TOGETHER
+    if times:
+        return times, None
+    return times, UNTIMED if all(row.seconds is None for row in timed) else NO_FULL_STEP
 
 
 def median_step(timed: Sequence[StepRow]) -> float | None:
@@ -41,16 +76,19 @@ def median_step(timed: Sequence[StepRow]) -> float | None:
 
 
 def throughput(timed: Sequence[StepLine]) -> float | None:
-    """Samples per second of step time, else of the time from the first line to the last."""
-    samples = [row.samples for row in timed]
-    if not timed or any(value is None for value in samples):
-        return None
-    total = sum(value for value in samples if value is not None)
-    times = [taken(row) for row in timed]
-    if None not in times:
-        seconds = sum(value or 0.0 for value in times)
-    else:
-        # The first line's own time is unknown: the rate between the first line and the last.
-        seconds = (timed[-1].t - timed[0].t) / 1e9
-        total -= samples[0] or 0
-    return total / seconds if seconds > 0 else None
+    """Samples per second of step time, else of the time from the first line to the last.
+
+    The second only means anything where :func:`no_rates` has no reason against it.
+    """
+    lines = timed[1:] if timed and taken(timed[0]) is None else timed
+    seconds = _sum([taken(row) for row in lines])
+    if seconds is None:
+        lines, seconds = timed[1:], (timed[-1].t - timed[0].t) / 1e9
+    samples = _sum([row.samples for row in lines])
+    return samples / seconds if samples is not None and seconds > 0 else None
+
+
+def _sum(values: Sequence[float | None]) -> float | None:
+    """The sum; ``None`` where a value is unknown."""
+    known = [value for value in values if value is not None]
+    return sum(known) if len(known) == len(values) else None

@@ -14,7 +14,7 @@ from typing import Protocol
 import numpy as np
 
 from gpuwatch.analysis.samples.rates import StepLine, full_times
-from gpuwatch.analysis.samples.step_lines import times_of
+from gpuwatch.analysis.samples.step_lines import NO_FULL_STEP, TOGETHER, times_of
 from gpuwatch.session.rows import StepBucket
 
 _FINE = 1 << 16
@@ -204,8 +204,7 @@ def series_of(timed: Sequence[StepLine]) -> StepTimes:
     if not all(
         isinstance(row, StepBucket) or row.seconds is not None or row.count == 1 for row in timed
     ):
-        reason = "the workload reports several steps at once without their times"
-        return Single(np.array([])), reason
+        return Single(np.array([])), TOGETHER
     joined, weights, sizes = array("d"), array("I"), []
     for row in timed:
         times_of_row, weights_of_row = _part(row)
@@ -214,7 +213,7 @@ def series_of(timed: Sequence[StepLine]) -> StepTimes:
             weights.extend(weights_of_row)
             sizes.append(len(times_of_row))
     if not joined:
-        return Single(np.array([])), "no full step was reported"
+        return Single(np.array([])), NO_FULL_STEP
     values = np.frombuffer(joined)
     if not any(isinstance(row, StepBucket) and row.weights is not None for row in timed):
         return Single(values), None

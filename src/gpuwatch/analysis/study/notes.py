@@ -95,8 +95,9 @@ def load_of(questions: Sequence[Question]) -> tuple[str, ...]:
 
 
 def conditions(questions: Sequence[Question]) -> list[str]:
-    """Differences of clocks, power and load between environments; load only if not noted."""
-    rungs = {"clocks"} if load_of(questions) else {"clocks", "load"}
+    """Differences of settings, clocks, power and load between environments; load only if not
+    noted."""
+    rungs = {"settings", "clocks"} if load_of(questions) else {"settings", "clocks", "load"}
     return [
         each.text
         for question in questions

@@ -52,11 +52,12 @@ def read_exactly(path: Path) -> Read:
 
 def _read(reader: SessionReader, source: Source) -> Read:
     timed = [row for row in source.steps() if not row.warmup]
-    series = series_of(timed)
-    steady = _steady(*series)
+    times, reason = series_of(timed)
+    summary = summarise_from(reader, source, (times, reason))
+    steady = _steady(times, summary.several_writers or reason)
     if steady.seconds is not None:
         steady = replace(steady, total=time_per_step(timed, steady.first))
-    return Read(summarise_from(reader, source, series), steady)
+    return Read(summary, steady)
 
 
 def _steady(times: Series, reason: str | None) -> Steady:

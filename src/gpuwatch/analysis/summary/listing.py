@@ -10,7 +10,7 @@ from pathlib import Path
 from gpuwatch.analysis.hardware.mfu import mfu_peaks
 from gpuwatch.analysis.measured_value import MeasuredValue, unknown
 from gpuwatch.analysis.samples.rates import flop_of, mean_rate
-from gpuwatch.analysis.samples.step_lines import median_step, throughput
+from gpuwatch.analysis.samples.step_lines import median_step, no_rates, several_writers, throughput
 from gpuwatch.analysis.summary.command import command_of
 from gpuwatch.analysis.summary.failure import in_few_words
 from gpuwatch.core.metrics import Method
@@ -38,10 +38,12 @@ def listing(reader: SessionReader, *, speed: bool = True) -> dict[str, JSON]:
     if last is not None:
         ended = last[1]
     rows = reader.steps(limit=FIRST_STEP_LINES) if speed else []
-    timed = [row for row in rows if not row.warmup]
+    writers = several_writers(meta)
+    timed = [row for row in rows if not row.warmup and not writers]
+    rates = [] if no_rates(meta, timed) else timed
     devices, workload = reader.devices(), mapping(meta.get("workload"))
     peak = _peak_gpu_memory(reader, workload, devices)
-    flop = _flop_rate(meta, timed)
+    flop = _flop_rate(meta, rates)
     mfu, mfu_at_maximum_clock = (each.mfu(flop) for each in mfu_peaks(meta, devices))
     reason = _reason(reader, meta, state.state)
     out_of_memory = mapping(meta.get("result")).get("out_of_memory") is True
@@ -63,9 +65,9 @@ def listing(reader: SessionReader, *, speed: bool = True) -> dict[str, JSON]:
         "environment": str(mapping(meta.get("environment")).get("label", "")),
         "started": started,
         "seconds": _finite(None if ended is None else ended / 1e9),
-        "steps": reader.step_count(),
+        "steps": None if writers else reader.step_count(),
         "step_median_seconds": _finite(median_step(timed)),
-        "samples_per_second": _finite(throughput(timed)),
+        "samples_per_second": _finite(throughput(rates)),
         "mfu": _finite(mfu.value),
         "mfu_at_maximum_clock": _finite(mfu_at_maximum_clock.value),
         "peak_gpu_memory_bytes": _finite(peak.value),

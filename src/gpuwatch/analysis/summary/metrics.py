@@ -52,12 +52,14 @@ def statistics_of(
     window: Window,
     steps: Sequence[StepLine],
     count: Mapping[str, JSON],
+    doubt: str | None = None,
 ) -> tuple[Metrics, dict[str, Metrics]]:
     """Every metric of the catalogue, over the devices that the run used; and every sampled metric
     of each device, by device id.
 
     Over several devices, samples of gauges are pooled and values of counters are added. In the
-    mean of a gauge each sample counts by the time that it covers in the window.
+    mean of a gauge each sample counts by the time that it covers in the window. ``doubt``: why no
+    rate follows from the steps.
     """
     devices, channels = reader.devices(), reader.channels()
     used = {device.id for device in devices if device.used}
@@ -73,7 +75,7 @@ def statistics_of(
         for channel in of_metric:
             single[channel.device, name] = _describe([channel], [columns[channel.id]])
         if name in DERIVED:
-            statistics[name] = _derived(name, timed, count)
+            statistics[name] = _derived(name, timed, count, doubt)
         elif name in CATALOGUE:
             pooled = [channel for channel in of_metric if channel.device in used]
             if not pooled:
@@ -169,11 +171,13 @@ def _timed(source: Source, steps: Sequence[StepLine]) -> _Timed:
     return _Timed(spans, [start, *source.edges(start, end), end] if end > start else [])
 
 
-def _derived(name: str, timed: _Timed, count: Mapping[str, JSON]) -> Statistic:
+def _derived(name: str, timed: _Timed, count: Mapping[str, JSON], doubt: str | None) -> Statistic:
     unit = CATALOGUE[name].unit
     work, source, missing = _work(name, count)
     if not timed.spans:
         return unavailable(unit, source, _NO_STEPS)
+    if doubt and any(work(row) is not None for _, _, row in timed.spans):
+        return unavailable(unit, source, doubt)
     edges = timed.edges
     if not edges:
         return unavailable(unit, source, "the steps' times are not known")

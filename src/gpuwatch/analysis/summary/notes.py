@@ -31,6 +31,7 @@ _SENTENCES = {
     "resumed": "nothing was sampled between two recorders",
     "storage": None,
     "malformed-step": None,
+    "several-writers": None,
     "left-behind": None,
     "run-lost": None,
     "run-back": None,

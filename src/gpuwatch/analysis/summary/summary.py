@@ -15,7 +15,12 @@ from gpuwatch.analysis.samples.coarse import source_of
 from gpuwatch.analysis.samples.every_sample import Source
 from gpuwatch.analysis.samples.long_window import ParallelRead
 from gpuwatch.analysis.samples.rates import StepLine
-from gpuwatch.analysis.samples.step_lines import NO_STEPS, throughput
+from gpuwatch.analysis.samples.step_lines import (
+    NO_STEPS,
+    no_rates,
+    several_writers,
+    throughput,
+)
 from gpuwatch.analysis.samples.step_series import StepTimes, series_of
 from gpuwatch.analysis.samples.window import Window, span_of, timed_window
 from gpuwatch.analysis.statistics.description import Statistic
@@ -55,7 +60,7 @@ class Steps:
     """The timed steps. Partial batches count as steps, but not in the step-time statistics."""
 
     count: int | None
-    """``None`` where no step was reported at all."""
+    """``None`` where no step was reported at all, or by several processes."""
     warmup_count: int | None
     partial_count: int | None
     median_seconds: float | None
@@ -124,6 +129,8 @@ class Summary:
     efficiency: Efficiency
     profile: Profile | None
     counters: Counters | None
+    several_writers: str | None = None
+    """Why the step lines are not those of one process: no figure of steps is known."""
     given: Label = NONE
     """Name, tags and note given by a person."""
 
@@ -147,19 +154,24 @@ def summarise_from(
     steps = source.steps()
     tick_times = source.tick_times(span_of(steps))
     window = timed_window(steps, tick_times)
+    timed = [row for row in steps if not row.warmup]
+    writers, doubt = several_writers(meta), no_rates(meta, timed)
     session, count = mapping(meta.get("session")), mapping(meta.get("count"))
     run, workload = mapping(meta.get("run")), mapping(meta.get("workload"))
     ended = number(mapping(meta.get("result")).get("t"))
     if ended is None and tick_times:
         ended = tick_times[-1]
-    statistics, of_device = statistics_of(reader, source, window, steps, count)
+    statistics, of_device = statistics_of(reader, source, window, steps, count, doubt)
     label = str(session.get("label", reader.path.stem))
     rows, facts = reader.devices(), reader.facts()
     until = number(mapping(meta.get("result")).get("output_until"))
+    described = _unknown_steps(writers) if writers else steps_of(steps, series)
     described = replace(
-        steps_of(steps, series), known_until_seconds=None if until is None else until / 1e9
+        described,
+        samples_per_second=None if doubt else described.samples_per_second,
+        known_until_seconds=None if until is None else until / 1e9,
     )
-    training = training_of(reader, None if described.count else NO_STEPS)
+    training = training_of(reader, None if timed else NO_STEPS, writers)
     counters = counters_of(meta)
     samples = source.samples(SAMPLED, {row.id for row in rows}, window)
     gpus = [row.id for row in rows if row.kind == "gpu" and row.used]
@@ -172,9 +184,10 @@ def summarise_from(
             label,
             str(workload.get("kind")),
             bool(steps),
-            bool(described.count),
+            bool(timed),
             count,
             missing_of(meta, rows),
+            doubt,
         ),
         meta,
         facts,
@@ -183,7 +196,7 @@ def summarise_from(
         statistics,
         of_device,
         samples,
-        _work(steps, described),
+        _work(timed, described),
         counters,
         reader.gpu_processes(),
     )
@@ -223,15 +236,16 @@ def summarise_from(
         efficiency=efficiency,
         profile=profile_of(meta),
         counters=counters,
+        several_writers=writers,
         given=labels.read(reader.path.parent).get(reader.path.name, NONE),
     )
 
 
-def _work(rows: Sequence[StepLine], steps: Steps) -> Work:
-    samples = [row.samples for row in rows if not row.warmup]
+def _work(timed: Sequence[StepLine], steps: Steps) -> Work:
+    samples = [row.samples for row in timed]
     known = [count for count in samples if count is not None]
     return Work(
-        steps.count,
+        sum(row.count for row in timed),
         sum(known) if known and len(known) == len(samples) else None,
         steps.mean_seconds,
         steps.phases.get("data"),
@@ -252,7 +266,7 @@ def _timing(meta: Mapping[str, JSON], steps: Sequence[StepLine]) -> Timing:
         import_seconds=number(startup.get("import_seconds")),
         model_seconds=number(startup.get("model_seconds")),
         first_step_seconds=number(startup.get("first_step_seconds")),
-        ending_seconds=_ending(result.get("t"), steps, _behind(meta, "real_seconds")),
+        ending_seconds=_ending(meta, steps),
         real_seconds=spent("real_seconds"),
         user_seconds=spent("user_seconds"),
         sys_seconds=spent("sys_seconds"),
@@ -266,11 +280,12 @@ def _behind(meta: Mapping[str, JSON], key: str) -> float:
     return sum(max(0.0, number(stage.get(key)) or 0.0) for stage in stages)
 
 
-def _ending(ended: JSON, steps: Sequence[StepLine], behind: float) -> float | None:
-    known = number(ended)
-    if known is None or not steps or known < steps[-1].t:
+def _ending(meta: Mapping[str, JSON], steps: Sequence[StepLine]) -> float | None:
+    """Seconds from the end of the last step to that of the process, if the workload told both."""
+    known = number(mapping(meta.get("result")).get("t"))
+    if known is None or not steps or known < steps[-1].t or meta.get("step_ends") == "arrived":
         return None
-    return max(0.0, (known - steps[-1].t) / 1e9 - behind)
+    return max(0.0, (known - steps[-1].t) / 1e9 - _behind(meta, "real_seconds"))
 
 
 def _launch(meta: Mapping[str, JSON]) -> float | None:
@@ -281,6 +296,18 @@ def _launch(meta: Mapping[str, JSON]) -> float | None:
         return None
     seconds = (started - base - launched) / 1e9
     return seconds if seconds >= 0 else None
+
+
+def _unknown_steps(reason: str) -> Steps:
+    """Steps of which nothing is known, for ``reason``."""
+    unknown = dict.fromkeys(
+        (
+            *("count", "warmup_count", "partial_count", "samples_per_second"),
+            *("median_seconds", "mean_seconds", "p95_seconds", "min_seconds", "max_seconds"),
+            *("first_loss", "last_loss"),
+        )
+    )
+    return Steps(**unknown, reason=reason, phases={})
 
 
 def steps_of(rows: Sequence[StepLine], series: StepTimes | None = None) -> Steps:

@@ -63,11 +63,15 @@ class Training:
     """From the epoch lines."""
 
 
-def training_of(reader: SessionReader, reason: str | None) -> Training:
+def training_of(reader: SessionReader, reason: str | None, writers: str | None = None) -> Training:
     """The last figures in a session's lines; ``reason``: why there is no timed step, if any.
 
-    For a long session only the last lines are searched.
+    ``writers``: why the lines are not those of one process, and no figure is known. For a long
+    session only the last lines are searched.
     """
+    if writers:
+        nothing = {key: LastFigure(unknown(unit_of(key), writers), None) for key in NAMES}
+        return Training(Reported(**nothing), Reported(**nothing))
     reported = reader.last_reported(tuple(NAMES))
     cut = reader.last_step() >= CHUNK
     never = f"none of the last {CHUNK:,} step lines has it" if cut else "no step line has it"

@@ -12,6 +12,7 @@ from gpuwatch.recorder.output.kept_log import KeptLog, Line
 from gpuwatch.recorder.output.lines import LineAssembler
 from gpuwatch.recorder.output.profile_parts import add_part
 from gpuwatch.recorder.output.step_lines import PREFIX, Malformed, Report, Step, pack, parse
+from gpuwatch.recorder.output.writers import Writers
 from gpuwatch.session.rows import StepRow
 from gpuwatch.session.writing import statements
 from gpuwatch.session.writing.statements import Row, event, fact, meta
@@ -65,6 +66,9 @@ class Intake:
         self._run: dict[str, JSON] = dict(known.get("run") or {})
         self._profile: dict[str, JSON] = dict(known.get("profile") or {})
         self._late_epoch: list[Row] = []
+        self._writers = Writers(mapping(cursor.get("writers")), told="several_writers" in known)
+        self._step_ends = known.get("step_ends")
+        self._before: Step | None = None
         self.versions: Mapping[str, JSON] = {}
         """Versions of torch and other libraries, once the workload has reported them."""
         self.error = with_hint(known.get("error")) or None
@@ -80,6 +84,7 @@ class Intake:
                 name: assembler.pending.decode("latin-1") for name, assembler in self._lines.items()
             },
             "given": [name for name, assembler in self._lines.items() if assembler.given],
+            "writers": self._writers.state,
         }
 
     @property
@@ -144,14 +149,15 @@ class Intake:
             except Malformed as error:
                 return _ParsedLine(self._complain(t, f"malformed step line: {error}"), log=True)
             if isinstance(parsed, Step):
-                return _ParsedLine(self._step(t, parsed))
+                return _ParsedLine([*self._step(t, parsed), *self._look(t, parsed)])
             if parsed.known:
                 complaints = [
                     row
                     for problem in parsed.wrong
                     for row in self._complain(t, f"{parsed.event}: {problem}: unknown")
                 ]
-                return _ParsedLine([*self._report(t, parsed), *complaints], log=bool(complaints))
+                rows = [*self._report(t, parsed), *self._look(t, parsed), *complaints]
+                return _ParsedLine(rows, log=bool(complaints))
         return _LOG
 
     def _lose(self, t: int, lost: int) -> list[Row]:
@@ -166,11 +172,36 @@ class Intake:
         text = f"{self._lost} bytes of output were dropped so far, before they could be recorded"
         return [event(t, "output-lost", text)]
 
-    def _step(self, t: int, step: Step) -> list[Row]:
-        if step.monotonic_ns is not None and 0 <= step.monotonic_ns - self._base_ns <= t:
+    def _look(self, t: int, line: Step | Report) -> list[Row]:
+        """Rows that say so once the lines turn out to be of several writers."""
+        reason = self._writers.look(line)
+        if reason is None:
+            return []
+        return [
+            meta("several_writers", {"text": reason, "t": t}),
+            event(t, "several-writers", reason),
+        ]
+
+    def _ended(self, t: int, step: Step) -> tuple[int, tuple[float, ...] | None, list[Row]]:
+        """When a line's last step ended, the seconds of each step, and rows that say who told.
+
+        The workload's own clock counts; without it, the line ends when it arrived at ``t``. Two
+        ends of neighbouring steps that the workload told are a step time, two arrivals are not.
+        """
+        before, seconds = self._before, step.seconds
+        told = step.monotonic_ns is not None and 0 <= step.monotonic_ns - self._base_ns <= t
+        self._before = step if told else None
+        if told and step.monotonic_ns is not None:
             t = step.monotonic_ns - self._base_ns
+            if seconds is None and before is not None and _neighbours(before, step):
+                seconds = _between(before, step)
+        ends = "told" if told and self._step_ends in (None, "told") else "arrived"
+        changed, self._step_ends = ends != self._step_ends, ends
+        return t, seconds, [meta("step_ends", ends)] if changed else []
+
+    def _step(self, t: int, step: Step) -> list[Row]:
+        t, seconds, rows = self._ended(t, step)
         self.started = True
-        rows: list[Row] = []
         if step.total_steps is not None and step.total_steps != self._run.get("total_steps"):
             self._run = {**self._run, "total_steps": step.total_steps}
             rows.append(meta("run", self._run))
@@ -180,7 +211,7 @@ class Intake:
             step.count,
             int(step.warmup),
             step.samples,
-            *map(pack, (step.seconds, step.loss, step.acc1, step.acc5)),
+            *map(pack, (seconds, step.loss, step.acc1, step.acc5)),
             json.dumps(dict(step.phases)) if step.phases else None,
             json.dumps(step.partial) if step.partial else None,
             step.flop,
@@ -194,7 +225,7 @@ class Intake:
                 count=step.count,
                 warmup=step.warmup,
                 samples=step.samples,
-                seconds=step.seconds,
+                seconds=seconds,
                 loss=step.loss,
                 acc1=step.acc1,
                 acc5=step.acc5,
@@ -253,3 +284,14 @@ class Intake:
         if self._complaints == _MOST_COMPLAINTS:
             text += " (further ones are not reported)"
         return [event(t, "malformed-step", text[:500])]
+
+
+def _neighbours(before: Step, step: Step) -> bool:
+    """Whether ``step`` is the one step after those of ``before``."""
+    return step.count == 1 and step.step == before.step + 1 and step.warmup is before.warmup
+
+
+def _between(before: Step, step: Step) -> tuple[float, ...] | None:
+    """Seconds between the ends that both lines tell; ``None`` unless they rise."""
+    taken = (step.monotonic_ns or 0) - (before.monotonic_ns or 0)
+    return (taken / 1e9,) if taken > 0 else None

@@ -16,6 +16,7 @@ _LAST_STEP = 2**53
 _MOST = {"seconds": 1e8, "flop": 1e27, "bytes": 1e24}
 """Implausible values: three years, and more work or traffic than any machine can do."""
 _MOST_COUNTED = 1e15
+_LONGEST_WRITER = 64
 _AMOUNTS = {
     "run": ("batch_size", "total_steps", "warmup_steps", "steps_per_epoch", "trainable_parameters"),
     "startup": ("import_seconds", "model_seconds", "first_step_seconds"),
@@ -65,6 +66,8 @@ class Step:
     bytes: float | None
     total_steps: int | None
     monotonic_ns: int | None
+    writer: str | None
+    """The process or rank that printed the line, if it tells."""
 
 
 @dataclass(frozen=True)
@@ -75,6 +78,8 @@ class Report:
     body: Mapping[str, JSON]
     wrong: tuple[str, ...] = ()
     """Messages on impossible numbers, which are ``None`` in ``body``."""
+    writer: str | None = None
+    """As in :class:`Step`."""
 
     @property
     def kept(self) -> bool:
@@ -113,7 +118,7 @@ def _report(name: str, body: dict[str, JSON]) -> Report:
             except Malformed as error:
                 wrong.append(str(error))
                 body = {**body, key: None}
-    return Report(name, body, tuple(wrong))
+    return Report(name, body, tuple(wrong), _writer(body))
 
 
 def _check_amount(value: float, key: str) -> None:
@@ -187,7 +192,15 @@ def _step(body: Mapping[str, JSON]) -> Step:
         bytes=_amount(body, "bytes"),
         total_steps=total,
         monotonic_ns=_integer(body, "monotonic_ns", None),
+        writer=_writer(body),
     )
+
+
+def _writer(body: Mapping[str, JSON]) -> str | None:
+    """``writer`` as text; ``None`` unless it is a name or a whole number."""
+    value = body.get("writer")
+    known = isinstance(value, (int, str)) and not isinstance(value, bool) and value != ""
+    return str(value)[:_LONGEST_WRITER] if known else None
 
 
 def _integer(body: Mapping[str, JSON], key: str, default: int | None) -> int | None:

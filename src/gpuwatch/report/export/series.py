@@ -14,6 +14,7 @@ from gpuwatch.analysis.samples.rates import (
     spans,
     spread,
 )
+from gpuwatch.analysis.samples.step_lines import no_rates
 from gpuwatch.core.metrics import CATALOGUE, DERIVED, Method
 from gpuwatch.core.models import JSON, mapping
 from gpuwatch.report.export.table import Column, Export, Row
@@ -34,8 +35,10 @@ def series(reader: SessionReader) -> Export:
         _channel(c.device, c.metric, c.unit, c.sampled_as, c.source, c.reason)
         for c in reader.channels()
     ]
-    columns = (SECONDS, *sampled, *(_derived(reader, name) for name in DERIVED))
-    return Export("series", columns, lambda: _batches(reader))
+    timed = (row for row in reader.all_steps() if not row.warmup)
+    doubt = no_rates(reader.meta(), timed)
+    columns = (SECONDS, *sampled, *(_derived(reader, name, doubt) for name in DERIVED))
+    return Export("series", columns, lambda: _batches(reader, doubt))
 
 
 def _channel(
@@ -52,14 +55,14 @@ def _channel(
     )
 
 
-def _derived(reader: SessionReader, name: str) -> Column:
+def _derived(reader: SessionReader, name: str, doubt: str | None) -> Column:
     count = mapping(reader.meta().get("count"))
     work, source, missing = _works(count)[name]
     if reader.step_count() is None:
         reason: str | None = "the workload reported no steps"
     else:
         known = any(work(row) is not None for row in reader.all_steps())
-        reason = None if known else missing
+        reason = doubt if known else missing
     method = Method.COUNTED if reason is None else Method.UNAVAILABLE
     return _channel("workload", name, CATALOGUE[name].unit, method, source, reason)
 
@@ -78,10 +81,11 @@ def _works(count: JSON) -> dict[str, tuple[_Work, str, str]]:
     }
 
 
-def _batches(reader: SessionReader) -> Iterator[Sequence[Row]]:
+def _batches(reader: SessionReader, doubt: str | None) -> Iterator[Sequence[Row]]:
     channels = [channel.id for channel in reader.channels()]
     count = mapping(reader.meta().get("count"))
-    rates = _Rates(reader, [work for work, _, _ in _works(count).values()])
+    works = [_nothing if doubt else work for work, _, _ in _works(count).values()]
+    rates = _Rates(reader, works)
     after = -1
     while rows := reader.ticks(channels, after):
         after = rows[-1][0]
@@ -90,6 +94,11 @@ def _batches(reader: SessionReader) -> Iterator[Sequence[Row]]:
             (t / 1e9, *values, *rate)
             for (_, t, *values), rate in zip(rows, zip(*derived, strict=True), strict=True)
         ]
+
+
+def _nothing(_: StepLine) -> float | None:
+    """The unknown work of a line."""
+    return None
 
 
 class _Rates:

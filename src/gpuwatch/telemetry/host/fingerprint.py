@@ -19,6 +19,11 @@ from gpuwatch.telemetry.host.cgroup import limits
 from gpuwatch.telemetry.host.cpu import CpuSource, read_text
 from gpuwatch.telemetry.host.environment_variables import KEPT, LONGEST
 
+_NICE, _PRIORITY, _POLICY = 19, 40, 41
+"""Fields of ``/proc/PID/stat``, from 1: proc(5)."""
+_POLICIES = {0: "other", 1: "fifo", 2: "rr", 3: "batch", 5: "idle", 6: "deadline", 7: "ext"}
+"""Scheduling policies by number: sched(7)."""
+
 Facts = dict[str, str | int | float | None]
 
 
@@ -81,7 +86,9 @@ def fingerprint_process(pid: int, root: Path = Path("/")) -> Facts:
         "process.cgroup.memory.limit": group.memory,
         "process.cpu.affinity": affinity.cpus(pid, root),
         "process.memory.nodes": affinity.memory_nodes(pid, root),
-        "process.nice": _nice(folder / "stat"),
+        "process.nice": _scheduled(folder / "stat", _NICE),
+        "process.scheduling.policy": _policy(folder / "stat"),
+        "process.scheduling.priority": _scheduled(folder / "stat", _PRIORITY),
         "process.seccomp": {"0": "off", "1": "strict", "2": "filter"}.get(
             status.get("Seccomp", "")
         ),
@@ -161,10 +168,17 @@ def _whole(text: str | None) -> int | None:
     return int(text) if text and text.isdecimal() else None
 
 
-def _nice(path: Path) -> int | None:
-    """The nice value, from -20 (first) to 19; 0 by default."""
+def _scheduled(path: Path, field: int) -> int | None:
+    """A field of ``/proc/PID/stat``: the nice value, from -20 (first) to 19, 0 by default; the
+    real-time priority, from 1 to 99, 0 without; the number of the policy."""
     behind_name = (read_text(path) or "").rpartition(")")[2].split()
-    return int(behind_name[16]) if len(behind_name) > 16 else None
+    return int(behind_name[field - 3]) if len(behind_name) > field - 3 else None
+
+
+def _policy(path: Path) -> str | None:
+    """The scheduling policy, as chrt(1) calls it; ``other`` by default."""
+    number = _scheduled(path, _POLICY)
+    return None if number is None else _POLICIES.get(number, str(number))
 
 
 def _size(path: Path) -> int | None:

@@ -1,0 +1,156 @@
+"""Step lines of several processes, and lines that tell no time: no figure is made of them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gpuwatch.analysis.results import Kind
+from gpuwatch.analysis.samples.gauges import run_series
+from gpuwatch.analysis.samples.step_lines import UNTIMED, throughput
+from gpuwatch.analysis.study.read import read_sessions
+from gpuwatch.analysis.summary.listing import listing
+from gpuwatch.analysis.summary.missing import missing
+from gpuwatch.analysis.summary.summary import Summary
+from gpuwatch.core.metrics import DERIVED, Method
+from gpuwatch.report.export.session_tables import series
+from gpuwatch.report.session import json as session_json
+from gpuwatch.session.reading.reader import SessionReader
+from tests.analysis import sessions
+from tests.analysis.sessions import BATCH, SECOND, WARM
+
+POWER = {("gpu0", "hw.gpu.power"): 500.0, ("gpu0", "hw.gpu.energy"): 500.0}
+
+
+def line(step: int, *, told: bool = True, end: float = 0.0, **more: Any) -> dict[str, Any]:
+    ends = {"monotonic_ns": round((WARM + (end or step * 0.5)) * SECOND)} if told else {}
+    return {"event": "step", "step": step, "samples": BATCH, "loss": 1.0, **ends, **more}
+
+
+RANKS = [line(n, seconds=0.5, phases={"forward": 0.3}) for n in range(1, 21) for _ in range(2)]
+"""Two ranks that print the same twenty steps."""
+ARRIVED = [line(n, told=False) for n in range(1, 21)]
+
+
+def summary(folder: Path, steps: list[dict[str, Any]], **options: Any) -> Summary:
+    return sessions.summary(
+        folder / "a.gpuwatch", steps=steps, gauges={("gpu0", "hw.gpu.power"): 500.0}, **options
+    )
+
+
+def rates_of(found: Summary) -> list[tuple[object, str | None]]:
+    energy = found.efficiency.energy
+    figures = [found.efficiency.mfu, found.efficiency.flop_rate, energy.gpu_per_step]
+    figures.append(energy.gpu_per_sample)
+    return [
+        (found.steps.samples_per_second, found.steps.reason),
+        (found.steps.median_seconds, found.steps.reason),
+        *((each.value, each.reason) for each in figures),
+        *((found.metrics[name].mean, found.metrics[name].reason) for name in DERIVED),
+    ]
+
+
+def test_two_ranks_are_never_added_up(tmp_path: Path) -> None:
+    found = summary(tmp_path, RANKS)
+    assert found.several_writers is not None
+    assert "step 1 came after step 1" in found.several_writers
+    assert rates_of(found) == [(None, found.several_writers)] * len(rates_of(found))
+    assert (found.steps.count, found.steps.phases, found.steps.last_loss) == (None, {}, None)
+    assert found.training.step.loss.figure.reason == found.several_writers
+    assert any(found.several_writers in note for note in found.notes)
+    assert found.efficiency.roofline.points == ()
+    assert found.several_writers in missing([found])
+    assert json.loads(session_json.dumps(session_json.summary(found)))["step"]["count"] is None
+
+
+def test_one_rank_of_the_same_run_has_every_figure(tmp_path: Path) -> None:
+    found = summary(tmp_path, RANKS[::2])
+    assert found.several_writers is None
+    assert found.steps.count == 20
+    assert found.steps.samples_per_second == pytest.approx(BATCH / 0.5)
+    assert found.efficiency.mfu.value is not None
+    assert found.efficiency.energy.gpu_per_step.value == pytest.approx(250, rel=0.02)
+
+
+def test_a_list_of_runs_says_nothing_of_mixed_steps(tmp_path: Path) -> None:
+    with SessionReader(sessions.record(tmp_path / "a.gpuwatch", steps=RANKS)) as reader:
+        entry = listing(reader)
+    keys = ("steps", "step_median_seconds", "samples_per_second", "mfu")
+    assert [entry[key] for key in keys] == [None] * 4
+
+
+@pytest.mark.parametrize("lines", [RANKS, ARRIVED])
+def test_charts_and_exported_series_have_no_rates(
+    tmp_path: Path, lines: list[dict[str, Any]]
+) -> None:
+    with SessionReader(sessions.record(tmp_path / "a.gpuwatch", steps=lines)) as reader:
+        assert not {*DERIVED} & {*run_series(reader).metrics}
+        export = series(reader)
+        derived = [at for at, column in enumerate(export.columns) if column.metric in DERIVED]
+        methods = {export.columns[at].method for at in derived}
+        values = {row[at] for batch in export.batches() for row in batch for at in derived}
+    assert (methods, values) == ({Method.UNAVAILABLE.value}, {None})
+
+
+def test_a_comparison_with_mixed_steps_is_refused_with_what_to_do(tmp_path: Path) -> None:
+    def runs(name: str, steps: list[dict[str, Any]]) -> list[Path]:
+        (tmp_path / name).mkdir()
+        return [
+            sessions.record(tmp_path / name / f"{n}.gpuwatch", steps=steps, label=name)
+            for n in range(5)
+        ]
+
+    (question,) = read_sessions([*runs("one", RANKS[::2]), *runs("two", RANKS)]).questions
+    (contrast,) = question.contrasts
+    assert question.metric == "step time"
+    assert contrast.verdict.kind is Kind.INVALID
+    assert contrast.verdict.estimate is None
+    (reason,) = contrast.verdict.reasons
+    assert "the steps of two are not those of one process" in reason
+    assert "let only rank 0 print" in contrast.sentence
+
+
+def test_lines_that_tell_no_time_give_no_rate_and_say_what_to_print(tmp_path: Path) -> None:
+    found = summary(tmp_path, ARRIVED)
+    assert rates_of(found) == [(None, UNTIMED)] * len(rates_of(found))
+    assert "`seconds` or `monotonic_ns`" in UNTIMED
+    assert (found.steps.count, found.steps.last_loss) == (20, 1.0)
+    assert found.timing.ending_seconds is None
+    assert found.efficiency.roofline.points == ()
+
+
+def test_phases_that_the_workload_timed_need_no_time_of_the_step(tmp_path: Path) -> None:
+    lines = [{**each, "phases": {"collate": 0.1}} for each in ARRIVED]
+    assert summary(tmp_path, lines).steps.phases == pytest.approx({"collate": 0.1})
+
+
+def test_ends_that_the_workload_told_are_as_good_as_seconds(tmp_path: Path) -> None:
+    found = summary(tmp_path, [line(n) for n in range(1, 21)])
+    assert found.steps.median_seconds == pytest.approx(0.5)
+    assert found.steps.samples_per_second == pytest.approx(BATCH / 0.5)
+    assert found.efficiency.mfu.value is not None
+
+
+def test_ends_of_several_steps_together_give_rates_and_no_step_time(tmp_path: Path) -> None:
+    lines = [line(n, count=5, samples=5 * BATCH) for n in (5, 10, 15, 20)]
+    found = summary(tmp_path, lines)
+    assert found.steps.median_seconds is None
+    assert found.steps.samples_per_second == pytest.approx(BATCH / 0.5)
+    assert found.efficiency.mfu.value is not None
+
+
+def test_the_end_after_a_gap_in_the_numbers_is_no_step_time(tmp_path: Path) -> None:
+    found = summary(tmp_path, [line(n, end=n * 0.5) for n in (1, 2, 12, 13)])
+    assert (found.steps.min_seconds, found.steps.max_seconds) == pytest.approx((0.5, 0.5))
+
+
+def test_a_first_line_without_seconds_takes_no_time_and_no_samples(tmp_path: Path) -> None:
+    lines = [line(1, told=False), *(line(n, told=False, seconds=0.5) for n in range(2, 21))]
+    assert summary(tmp_path, lines).steps.samples_per_second == pytest.approx(BATCH / 0.5)
+
+
+def test_no_line_has_no_throughput() -> None:
+    assert throughput([]) is None

@@ -1,0 +1,84 @@
+"""What the live screen says of step lines whose rates are in doubt."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gpuwatch.analysis.samples.step_lines import UNTIMED
+from gpuwatch.core.metrics import Method
+from gpuwatch.session.reading.reader import SessionReader
+from gpuwatch.tui.feed.collector import Collector
+from gpuwatch.tui.feed.snapshot import Gauge, Snapshot
+from gpuwatch.tui.feed.view import View
+from gpuwatch.tui.live.rows import workload_rows
+from tests.analysis import sessions
+from tests.analysis.sessions import BATCH, SECOND, WARM
+
+
+def snapshot(path: Path, steps: list[dict[str, Any]]) -> Snapshot:
+    with SessionReader(sessions.record(path, steps=steps)) as reader:
+        collector = Collector(reader)
+        collector.update()
+        while collector.backfill():
+            pass
+        return collector.snapshot(View(roofline=True))
+
+
+def flops(found: Snapshot) -> Gauge:
+    return next(gauge for gauge in found.gauges if gauge.key == "flops")
+
+
+def lines(ranks: int, **more: Any) -> list[dict[str, Any]]:
+    return [
+        {"event": "step", "step": n, "samples": BATCH, "loss": 1.0, "total_steps": 20, **more}
+        for n in range(1, 21)
+        for _ in range(ranks)
+    ]
+
+
+def told(ranks: int) -> list[dict[str, Any]]:
+    return [
+        {
+            **line,
+            "seconds": 0.5,
+            "phases": {"forward": 0.4},
+            "monotonic_ns": round((WARM + line["step"] * 0.5) * SECOND),
+        }
+        for line in lines(ranks)
+    ]
+
+
+def test_one_process_has_its_figures(tmp_path: Path) -> None:
+    found = snapshot(tmp_path / "a.gpuwatch", told(1))
+    assert found.work is not None and found.work.step == 20
+    assert found.work.throughput.value == pytest.approx(BATCH / 0.5)
+    assert flops(found).reading.value == pytest.approx(4e12)
+    assert [alert for alert in found.alerts if alert.kind == "steps"] == []
+
+
+def test_of_two_ranks_no_figure_is_shown_but_why(tmp_path: Path) -> None:
+    found = snapshot(tmp_path / "a.gpuwatch", told(2))
+    work, gauge = found.work, flops(found)
+    assert work is not None and work.reports
+    assert (work.step, work.total, work.step_seconds, work.loss) == (None, None, None, None)
+    assert (gauge.reading.value, set(gauge.history)) == (None, {None})
+    assert found.shares is None
+    (alert,) = [alert for alert in found.alerts if alert.kind == "steps"]
+    assert "step 1 came after step 1" in alert.text and "let only rank 0 print" in alert.text
+    assert work.throughput.reason == gauge.reading.reason == alert.text
+    shown = "".join(text for row in workload_rows(found, 120, 2) for text, _ in row.spans())
+    assert "of several processes" in shown
+    assert found.roofline is not None and found.roofline.steady.points == ()
+
+
+def test_of_lines_that_tell_no_time_progress_is_shown_and_no_rate(tmp_path: Path) -> None:
+    found = snapshot(tmp_path / "a.gpuwatch", lines(1))
+    work, gauge = found.work, flops(found)
+    assert work is not None
+    assert (work.step, work.total, work.loss) == (20, 20, 1.0)
+    assert (work.throughput.value, work.step_seconds) == (None, None)
+    assert (gauge.reading.method, gauge.reading.reason) == (Method.UNAVAILABLE, UNTIMED)
+    assert [alert.text for alert in found.alerts if alert.kind == "steps"] == [UNTIMED]
