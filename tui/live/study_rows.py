@@ -125,6 +125,7 @@ def _contrast(contrast: Contrast, strip: StudyStrip, width: int) -> Line:
     )
     if _is_plausible(contrast.low) and _is_plausible(contrast.high):
         row.add(f" ({_signed(contrast.low)} to {_signed(contrast.high)})", "text")
+    row.add(", all steps" if contrast.by_total else "", "muted")
     return row.add(f"  {_evidence(contrast, strip)}", "muted")
 
 

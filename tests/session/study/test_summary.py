@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from gpuwatch.analysis.results import Kind
+from gpuwatch.analysis.statistics.intervals import Interval
 from gpuwatch.report.session.json import dumps
 from gpuwatch.report.study.json import study
 from gpuwatch.session.study.study_folder import SUMMARY_JSON
@@ -36,6 +39,23 @@ def test_what_the_writer_writes_is_found(tmp_path: Path) -> None:
         c.verdict.kind.value for *_, c in written
     ]
     assert all(each.text for each in said)
+
+
+def test_the_value_that_decides_is_found(tmp_path: Path) -> None:
+    result = study_result(tmp_path)
+    question = result.questions[0]
+    verdict = question.contrasts[0].verdict
+    total = replace(verdict, kind=Kind.SLOWER, change=Interval(0.2, 0.19, 0.21, 0.975))
+    decided = replace(
+        verdict, kind=Kind.SLOWER, typical=Kind.SAME, total=replace(total, estimate=0.2)
+    )
+    contrast = replace(question.contrasts[0], verdict=decided)
+    question = replace(question, contrasts=(contrast,))
+    text = dumps(study(replace(result, questions=(question,))))
+    (tmp_path / SUMMARY_JSON).write_text(text)
+    (found,) = contrasts(tmp_path)
+    assert (found.kind, found.by_total, found.estimate) == ("slower", True, 0.2)
+    assert (found.low, found.high) == (0.19, 0.21)
 
 
 def test_a_summary_that_is_too_large_says_nothing(tmp_path: Path) -> None:

@@ -130,11 +130,11 @@ def _measured(
 ) -> _Measured:
     steps = [(run, seconds) for run in timed if (seconds := step_seconds(run)) is not None]
     rates = [
-        (run, samples / seconds)
+        (run, samples / (run.total or seconds))
         for run, seconds in steps
         if (samples := samples_of(run)) is not None
     ]
-    speeds = [(run, 1 / seconds) for run, seconds in steps] if by_time else rates
+    speeds = [(run, 1 / (run.total or seconds)) for run, seconds in steps] if by_time else rates
     if not speeds:
         why = "samples of a step are not known" if steps else _why(cell, why)
     else:

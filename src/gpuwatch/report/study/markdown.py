@@ -139,7 +139,7 @@ def _short_table(question: Question) -> str:
                 "" if verdict is None else heading(verdict),
                 units.quantity(cell.median, "s"),
                 units.ratio(ratio),
-                "" if verdict is None else markdown(_change(verdict.leading)),
+                "" if verdict is None else markdown(_change(verdict)),
                 units.UNKNOWN if cell.spread is None else units.percent(cell.spread),
                 str(len([run for run in cell.judged if run.value is not None])),
             ]
@@ -151,10 +151,13 @@ def _short_table(question: Question) -> str:
 
 
 def _change(verdict: Verdict) -> str:
-    if verdict.estimate is None:
+    """The change that decides, with its interval."""
+    of = verdict.leading
+    if of.estimate is None:
         return ""
-    estimate = changes.estimate(verdict.estimate, verdict.change)
-    return f"{estimate}, {tables.interval(verdict.change)}" if verdict.change else estimate
+    text = changes.estimate(of.estimate, of.change)
+    text = f"{text}, {tables.interval(of.change)}" if of.change else text
+    return f"{text}, of all steps" if verdict.by_total else text
 
 
 def _details(result: StudyResult) -> Iterator[tuple[str, str]]:

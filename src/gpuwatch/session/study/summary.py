@@ -35,11 +35,13 @@ class Contrast:
     kind: str
     """One of :data:`KINDS`."""
     estimate: float | None
-    """Relative change: 0.031 is +3.1 %."""
+    """Relative change of the value that decides: 0.031 is +3.1 %."""
     low: float | None
     high: float | None
     pairs: int
     """Blocks behind it (unpaired: runs per side)."""
+    by_total: bool = False
+    """Whether the time of all steps decides, and not the typical step."""
 
 
 @dataclass(frozen=True)
@@ -99,8 +101,15 @@ def _contrasts(questions: JSON) -> Iterator[Contrast]:
         labels = [_name(mapping(cell).get("label")) for cell in cells]
         for contrast in _dicts(question.get("contrasts")):
             verdict = mapping(contrast.get("verdict"))
-            change = mapping(verdict.get("change"))
             kind = verdict.get("kind")
+            total = mapping(verdict.get("total"))
+            by_total = (
+                kind in ("slower", "faster")
+                and total.get("kind") == kind
+                and verdict.get("typical") != kind
+            )
+            decisive = total if by_total else verdict
+            change = mapping(decisive.get("change"))
             baseline, other = (_at(labels, contrast.get(side)) for side in ("baseline", "other"))
             if kind not in KINDS or baseline is None or other is None:
                 continue
@@ -109,10 +118,11 @@ def _contrasts(questions: JSON) -> Iterator[Contrast]:
                 baseline=baseline,
                 other=other,
                 kind=kind,
-                estimate=number(verdict.get("estimate")),
+                estimate=number(decisive.get("estimate")),
                 low=number(change.get("low")),
                 high=number(change.get("high")),
                 pairs=int(min(_MOST_PAIRS, max(0.0, number(verdict.get("pairs")) or 0.0))),
+                by_total=by_total,
             )
 
 
