@@ -36,7 +36,7 @@ def overalls(questions: Sequence[Question], plan: Plan | None) -> Iterator[Overa
     """For each part and environment, the geometric mean of the ratios over two or more cases.
 
     A block's value is the mean of the cases' log-ratios in it, so only blocks common to all cases
-    count; the interval is Student's t over at least three of these blocks. Cases that are not
+    count; the interval is over at least three of these blocks. Cases that are not
     comparable, or lack too many runs, are left out and counted in the sentence.
     """
     by_pair: dict[tuple[int, str, str], list[Contrast]] = {}

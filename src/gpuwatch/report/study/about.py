@@ -114,17 +114,22 @@ def _primary(questions: tuple[Question, ...]) -> list[str]:
             "step time: median of the steady part of one run's timed steps, of which none was "
             "profiled; each run is a process of its own, and one value"
         )
+        sentences.append(
+            "all steps, throughput: from the first line of the steady part to its end, slow steps "
+            "and what happens between steps included"
+        )
     if "whole run" in metrics:
         sentences.append("whole run: seconds from launch to end, start-up included")
     verdicts = [each.verdict for question in questions for each in question.contrasts]
     if any(each.paired for each in verdicts):
         sentences.append(
-            "change: mean of the log-ratios of runs in one block, with the interval of Student's t"
+            "change: mean of the log-ratios of runs in one block, of every seven one trimmed at "
+            "either end, the place in the block taken out"
         )
     if any(each.change and not each.paired for each in verdicts):
         sentences.append(
-            "change: difference of the mean logarithms of unpaired runs, with a t interval; what "
-            "drifted between them is in it"
+            "change: difference of the trimmed mean logarithms of unpaired runs; what drifted "
+            "between them is in it"
         )
     if any(each.comparisons > 1 for each in verdicts):
         sentences.append("several comparisons share one level by Holm's procedure")
