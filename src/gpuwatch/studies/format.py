@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import json
-import shlex
 from collections.abc import Mapping
 from pathlib import Path
 
 from gpuwatch.core.errors import UsageError
 from gpuwatch.core.models import JSON, Workload
-from gpuwatch.core.shell_line import in_bash, operator_in
+from gpuwatch.core.shell_line import words
 from gpuwatch.studies import parameters
 from gpuwatch.studies.parameters import MOST_CASES
 from gpuwatch.studies.study import Study, StudyPart
@@ -122,16 +121,7 @@ def _command(table: Table) -> tuple[str, ...]:
     example = 'command = "python train.py"'
     if not isinstance(value, str):
         return table.texts("command", example)
-    try:
-        words = tuple(shlex.split(value))
-    except ValueError as error:
-        raise table.refuse(f"command cannot be split: {error}", f"write {example}") from None
-    if not words or not words[0]:
-        raise table.refuse("command is empty", f"write {example}")
-    if operator := operator_in(value):
-        hint = f"write command = {json.dumps(in_bash(value))}, or quote it where it is a word"
-        raise table.refuse(f"{operator} in command is for a shell", hint)
-    return words
+    return words(value, f"{table.where}: command", lambda line: f"command = {json.dumps(line)}")
 
 
 def _sweep(table: Table, given: Mapping[str, JSON]) -> dict[str, tuple[JSON, ...]]:

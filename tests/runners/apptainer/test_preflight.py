@@ -111,6 +111,7 @@ def test_an_image_for_another_machine_is_told(tmp_path: Path, small_sif: Path) -
 def test_what_the_engine_cannot_do_is_refused_not_ignored(tmp_path: Path, small_root: Path) -> None:
     assert "shm-unsupported" in problems(tmp_path, small_root, shm_bytes=1 << 30)
     assert "network-unsupported" in problems(tmp_path, small_root, network="bridge")
+    assert "home-unsupported" in problems(tmp_path, small_root, variables={"HOME": "/x"})
     assert not problems(tmp_path, small_root, network="host")
 
 
