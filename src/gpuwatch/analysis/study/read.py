@@ -125,6 +125,7 @@ def _unlike(read: Read, run: PlannedRun | None) -> str | None:
     session = read.summary
     for what, is_, planned in (
         ("workload", session.workload.get("name"), run.workload.name),
+        ("command", session.workload.get("label"), run.workload.label),
         ("environment", session.environment.get("label"), run.environment.label),
     ):
         if is_ != planned:
