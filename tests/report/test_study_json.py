@@ -22,6 +22,7 @@ LEAVES = (
     {"scope", "key", "values"},
     {"table", "name", "shares"},
     {"name", "kind", "arguments", "parameters"},
+    {"name", "kind", "arguments", "parameters", "label"},
     {"code", "text", "hint"},
 )
 """Keys of objects that the document describes once."""

@@ -119,7 +119,11 @@ def _bare(texts: Sequence[str]) -> bool:
 
 def _cases(part: StudyPart) -> list[Workload]:
     own = [Workload(command_name(part.command), "command", part.command)] if part.command else []
-    return [*part.workloads, *own]
+    labelled = [
+        Workload(command_name(words), "command", words, label=label)
+        for label, words in part.commands.items()
+    ]
+    return [*part.workloads, *own, *labelled]
 
 
 def _design(study: Study) -> argparse.Namespace:
