@@ -275,13 +275,18 @@ def test_across_commands_other_samples_are_still_a_reason(tmp_path: Path) -> Non
     assert "different samples per step: 64 against 128" in reasons(question)
 
 
-def test_across_commands_leaves_other_workloads_and_studies_of_commands_as_they_are(
-    tmp_path: Path,
-) -> None:
+def test_across_commands_leaves_a_study_of_commands_as_it_is(tmp_path: Path) -> None:
     folder = study(tmp_path / "s")
     assert read_study(folder, across_commands=True) == read_study(folder)
-    paths = sessions_in(folder)
-    assert read_sessions(paths, across_commands=True).plan is not None
+
+
+def test_some_sessions_of_commands_are_still_compared_by_block(tmp_path: Path) -> None:
+    others = (command("amp", "python fast.py"), command("fp32", "python slow.py"))
+    folder = study(tmp_path / "s", commands=others)
+    paths = sessions_in(folder)[:-2][::-1]
+    for across in (False, True):
+        (contrast,) = only(read_sessions(paths, across_commands=across)).contrasts
+        assert contrast.verdict.paired and contrast.verdict.pairs == 4
 
 
 def test_a_study_with_a_part_for_each_command_is_compared_across_them(tmp_path: Path) -> None:

@@ -197,13 +197,17 @@ def read_sessions(
 
 
 def _pairs(plan: Plan, files: Collection[str]) -> bool:
-    """Whether two of ``files`` belong to the same case and block."""
+    """Whether two of ``files`` belong to the same block, and case where these are kept apart."""
     places = [
-        (run.part, run.block, run.workload.name, str(run.workload.parameters))
+        (run.part, run.block, "" if plan.parts[run.part].compares_commands else _case(run))
         for run in plan.runs
         if run.file in files
     ]
     return len(set(places)) < len(places)
+
+
+def _case(run: PlannedRun) -> str:
+    return f"{run.workload.name} {run.workload.parameters}"
 
 
 def _keeps_commands_apart(plan: Plan) -> bool:
