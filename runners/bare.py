@@ -8,11 +8,18 @@ import shutil
 from collections.abc import Callable
 from pathlib import Path
 
+from gpuwatch.core.interpreter import users_command
 from gpuwatch.core.models import JSON, LaunchSpec, Prepared, Problem
 from gpuwatch.core.text import shell
 from gpuwatch.runners import container_launch
 from gpuwatch.runners.base import Run
-from gpuwatch.runners.interpreter import Interpreter, activation, choose
+from gpuwatch.runners.interpreter import (
+    REQUESTED,
+    Interpreter,
+    activation,
+    candidates,
+    choose,
+)
 from gpuwatch.runners.local import LocalRun
 
 
@@ -32,18 +39,26 @@ class BareRunner:
                 Problem(
                     "bare-options",
                     "the bare environment takes no image, mount, shm, memory or network",
-                    "leave them out: --env bare[,python=PATH]",
+                    "leave them out: --env bare[,label=NAME][,set=VAR=VALUE][,python=PATH]",
                 )
             ]
         if spec.workload.kind == "command":
-            return _command_problems(spec)
-        return _interpreter_problems(choose(environment.python, spec.variables))
+            return _command_problems(_command(spec)[0], spec)
+        return _interpreter_problems(choose(environment.python, _variables(spec)))
 
     def prepare(self, spec: LaunchSpec, say: Callable[[str], None]) -> Prepared:
+        own = spec.environment.variables
         variables = container_launch.gpu_variables(spec) if spec.gpus_chosen else {}
         if spec.workload.kind == "command":
-            return Prepared(spec.workload.arguments, variables)
-        interpreter = choose(spec.environment.python, spec.variables)
+            command = _command(spec)
+            if command == spec.workload.arguments:
+                return Prepared(command, {**variables, **own})
+            return Prepared(
+                command,
+                {**variables, **activation(command[0], _variables(spec)), **own},
+                {"python": command[0], "python_origin": REQUESTED},
+            )
+        interpreter = choose(spec.environment.python, _variables(spec))
         assert spec.archive is not None
         if interpreter.passed_over:
             say(
@@ -52,7 +67,7 @@ class BareRunner:
             )
         return Prepared(
             (interpreter.path, spec.archive, spec.workload.name, *spec.workload.arguments),
-            {**variables, **activation(interpreter.path, spec.variables)},
+            {**variables, **activation(interpreter.path, _variables(spec)), **own},
             {"python": interpreter.path, "python_origin": interpreter.origin},
         )
 
@@ -69,10 +84,22 @@ class BareRunner:
         return LocalRun.attach(handle, cursor)
 
 
-def _command_problems(spec: LaunchSpec) -> list[Problem]:
-    program = spec.workload.arguments[0]
+def _variables(spec: LaunchSpec) -> dict[str, str]:
+    """The caller's variables, and those of ``set=``."""
+    return {**spec.variables, **spec.environment.variables}
+
+
+def _command(spec: LaunchSpec) -> tuple[str, ...]:
+    """The user's command, with the interpreter of ``python=``."""
+    python = spec.environment.python
+    if python is not None:
+        ((python, _),) = candidates(python, spec.variables)
+    return users_command(spec.workload, python)
+
+
+def _command_problems(program: str, spec: LaunchSpec) -> list[Problem]:
     where = os.path.join(spec.working_directory, program) if os.sep in program else program
-    if shutil.which(where, path=spec.variables.get("PATH")):
+    if shutil.which(where, path=_variables(spec).get("PATH")):
         return []
     if os.sep in program and Path(where).is_dir():
         return [Problem("command-is-folder", f"{program} is a folder", "name a program in it")]

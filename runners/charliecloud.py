@@ -142,6 +142,7 @@ def _command(spec: LaunchSpec) -> tuple[str, ...]:
         **container_launch.gpu_variables(spec),
         "HOME": HOME,
         "NVIDIA_VISIBLE_DEVICES": ",".join(spec.gpus) or "void",
+        **spec.environment.variables,
     }
     command += [f"--set-env={name}={value}" for name, value in variables.items()]
     for mount in container_launch.mounts(spec):

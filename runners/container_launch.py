@@ -6,6 +6,7 @@ import os
 import re
 from collections.abc import Mapping
 
+from gpuwatch.core.interpreter import users_command
 from gpuwatch.core.models import LaunchSpec, Mount, Problem
 from gpuwatch.core.text import shell
 from gpuwatch.core.units import binary
@@ -30,12 +31,12 @@ _PASSED_ON = re.compile(
 def command(spec: LaunchSpec, archive: str) -> tuple[str, ...]:
     """The command inside: the user's own, or ours with ``archive``, the path of the file there.
 
-    Without ``python=`` a shell in the image looks for ``python3`` or ``python`` and executes it.
+    For ours, without ``python=``, a shell in the image looks for ``python3`` or ``python`` and
+    executes it.
     """
-    workload = spec.workload
+    workload, python = spec.workload, spec.environment.python
     if workload.kind == "command":
-        return workload.arguments
-    python = spec.environment.python
+        return users_command(workload, python)
     start = (python,) if python else ("/bin/sh", "-c", _FIND_PYTHON, "gpuwatch")
     return (*start, archive, workload.name, *workload.arguments)
 

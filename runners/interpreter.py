@@ -20,6 +20,10 @@ _PROBE = (
 )
 
 
+REQUESTED = "--python"
+"""Origin of an interpreter that was asked for."""
+
+
 @dataclass(frozen=True)
 class Interpreter:
     path: str
@@ -36,7 +40,7 @@ def candidates(requested: str | None, variables: Mapping[str, str]) -> list[tupl
     if requested is not None:
         if Path(requested, "bin", "python").exists():  # the folder of a virtual environment
             requested = str(Path(requested, "bin", "python").absolute())
-        return [(shutil.which(requested) or requested, "--python")]
+        return [(shutil.which(requested) or requested, REQUESTED)]
     pythons = []
     for variable in ("VIRTUAL_ENV", "CONDA_PREFIX"):
         prefix = variables.get(variable)

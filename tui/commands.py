@@ -144,6 +144,8 @@ class Entry:
     """Of one that failed why, in few words."""
     command: str = ""
     """What ran, with its arguments."""
+    command_label: str = ""
+    """The label of a command that was compared with others."""
     mfu: float | None = None
     peak_memory: float | None = None
     """Bytes of GPU memory."""
@@ -152,8 +154,9 @@ class Entry:
 
     @property
     def ran(self) -> str:
-        """What ran, with its arguments where they are known."""
-        return self.command or self.workload
+        """What ran, with its label if it has one, and its arguments where they are known."""
+        ran = self.command or self.workload
+        return f"{self.command_label}: {ran}" if self.command_label else ran
 
 
 @dataclass(frozen=True)
@@ -228,6 +231,7 @@ def entry(item: dict[str, Any]) -> Entry:
         reason=clean(item.get("reason") or ""),
         failure=clean(item.get("failure") or ""),
         command=clean(item.get("command") or ""),
+        command_label=clean(item.get("command_label") or ""),
         mfu=_number(item.get("mfu")),
         peak_memory=_number(item.get("peak_gpu_memory_bytes")),
         peak_memory_is_bound=item.get("peak_gpu_memory_method") == Method.BOUND.value,

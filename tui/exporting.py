@@ -33,18 +33,25 @@ class Export:
 
 
 async def export_report(
-    paths: Sequence[Path], *, margin: float | None = None, across_devices: bool = False
+    paths: Sequence[Path],
+    *,
+    margin: float | None = None,
+    across_devices: bool = False,
+    across_commands: bool = False,
 ) -> str:
     """Write the report of ``paths``; returns where it is and, after three blanks, how to fetch it.
 
     ``paths``: a study's folder, a session of a study, or sessions to compare, the baseline first. A
     study's summary is written to its folder again; other reports, and that of a study in a
     read-only folder, go into a new file in the current folder or, if that is read-only, in the
-    folder of the studies. ``margin`` and ``across_devices``: as for ``gpuwatch compare``.
+    folder of the studies. ``margin``, ``across_devices`` and ``across_commands``: as for ``gpuwatch
+    compare``.
 
     Nothing is raised: the text says what went wrong. Only a summary is ever overwritten.
     """
-    export = export_of(paths, margin=margin, across_devices=across_devices)
+    export = export_of(
+        paths, margin=margin, across_devices=across_devices, across_commands=across_commands
+    )
     if isinstance(export, str):
         return export
     outcome = await commands.run(*export.arguments, timeout=_TIMEOUT_SECONDS, outlives=True)
@@ -54,14 +61,18 @@ async def export_report(
 
 
 def export_of(
-    paths: Sequence[Path], *, margin: float | None = None, across_devices: bool = False
+    paths: Sequence[Path],
+    *,
+    margin: float | None = None,
+    across_devices: bool = False,
+    across_commands: bool = False,
 ) -> Export | str:
     """The command for a report of ``paths``, or why there is none; see :func:`export_report`."""
     listed = [path.absolute() for path in paths]
     folder = _study_of(listed)
     if len(listed) == 1 and listed[0].is_dir():
         listed = sessions_in(listed[0])
-    as_it_is = margin is None and not across_devices
+    as_it_is = margin is None and not across_devices and not across_commands
     if folder is not None and as_it_is and os.access(folder, os.W_OK):
         return Export(("report", str(folder)), folder / PAGE)
     sessions = listed if folder is None else sessions_in(folder)
@@ -72,6 +83,7 @@ def export_of(
     page = _new_page()
     options = [] if margin is None else ["--margin", f"{100 * margin:.9g}%"]
     options += ["--across-devices"] if across_devices else []
+    options += ["--across-commands"] if across_commands else []
     # A whole study is given as its folder, to be compared in blocks, with the runs missing.
     compared = [folder] if folder is not None else sessions
     arguments = [*map(str, compared), *options, "--format", "html", "--out", str(page)]

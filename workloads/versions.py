@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import platform
 import re
-import tempfile
 from importlib import metadata
 
 import torch
@@ -55,24 +54,26 @@ def _cudnn() -> str | None:
 def _onednn_isa() -> str | None:
     """The instruction set that oneDNN uses, within ``ONEDNN_MAX_CPU_ISA``, in its own words.
 
-    Only its verbose mode tells, on standard output: a moment of that goes to a file.
+    Only its verbose mode tells, on standard output, some ten lines: they go to a pipe.
     """
     onednn = torch.backends.mkldnn
     if not onednn.is_available():  # type: ignore[no-untyped-call]
         return None
-    with tempfile.TemporaryFile() as told:
-        stdout = os.dup(1)
-        os.dup2(told.fileno(), 1)
-        try:
-            with onednn.verbose(onednn.VERBOSE_ON):  # type: ignore[no-untyped-call]
-                torch.zeros(16, 16).to_mkldnn()
-        except RuntimeError:
-            return None
-        finally:
-            os.dup2(stdout, 1)
-            os.close(stdout)
-        told.seek(0)
-        return _first(r"cpu,isa:(.+)", told.read().decode())
+    told, telling = os.pipe()
+    stdout = os.dup(1)
+    os.dup2(telling, 1)
+    try:
+        with onednn.verbose(onednn.VERBOSE_ON):  # type: ignore[no-untyped-call]
+            torch.zeros(16, 16).to_mkldnn()
+    except RuntimeError:
+        return None
+    finally:
+        os.dup2(stdout, 1)
+        os.close(stdout)
+        os.close(telling)
+        with open(told, "rb") as lines:
+            text = lines.read().decode()
+    return _first(r"cpu,isa:(.+)", text)
 
 
 def _first(pattern: str, text: str) -> str | None:

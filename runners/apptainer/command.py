@@ -100,6 +100,7 @@ def variables(spec: LaunchSpec, engine: Engine) -> dict[str, str]:
         **container_launch.variables(spec.variables),
         **container_launch.gpu_variables(spec),
         "NVIDIA_VISIBLE_DEVICES": ",".join(spec.gpus) or "void",
+        **spec.environment.variables,
     }
     return {f"{engine.prefix}{name}": value for name, value in result.items()}
 

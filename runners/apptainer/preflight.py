@@ -32,6 +32,7 @@ def problems(spec: LaunchSpec) -> list[Problem]:
         images.problem(image, spec.environment, Path(engine.program).name),
         _fuse(engine, image),
         _shm(spec, engine),
+        _home(spec, engine),
         _network(spec, engine),
         _memory(spec, engine),
         *container_launch.problems(spec),
@@ -64,6 +65,16 @@ def _shm(spec: LaunchSpec, engine: Engine) -> Problem | None:
         "shm-unsupported",
         f"{engine.product} cannot size /dev/shm: it has half of the machine's memory",
         "leave shm= out",
+    )
+
+
+def _home(spec: LaunchSpec, engine: Engine) -> Problem | None:
+    if "HOME" not in spec.environment.variables:
+        return None
+    return Problem(
+        "home-unsupported",
+        f"{engine.product} does not let HOME be set: each run has a folder of its own",
+        "set it in the command: env HOME=FOLDER COMMAND",
     )
 
 

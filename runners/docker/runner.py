@@ -82,6 +82,7 @@ class DockerRunner:
             **container_launch.gpu_variables(spec),
             **gpus.variables(spec.gpus),
             "HOME": container.HOME,
+            **environment.variables,
         }
         settings = {
             "host_config": container.host_config(spec, daemon),

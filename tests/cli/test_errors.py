@@ -37,7 +37,7 @@ def one_line(text: str) -> str:
         (["--record", "mnist-cnn", "--env", "bare=image"], "takes no image"),
         (["--record", "mnist-cnn", "--", "sleep", "1"], "give one of them"),
         (["--record", "--env", "bare,python=/a/python", "--", "true"], "-- /a/python train.py"),
-        (["--record", "--python", "/a/python", "--", "true"], "not of a command (true)"),
+        (["--record", "--python", "/a/python", "--", "true"], "not of true"),
         (["noise", "--env", "bare,python=/a/python", "--", "true"], "call it in the command"),
         (["--record", "mnist-cnn", "--dcgm", "--counters"], "counters that ncu needs"),
         (["--record", "--steps", "5"], "without a workload"),

@@ -22,6 +22,7 @@ LEAVES = (
     {"scope", "key", "values"},
     {"table", "family", "name", "kernels", "launches", "flop", "shares", "per_step"},
     {"name", "kind", "arguments", "parameters"},
+    {"name", "kind", "arguments", "parameters", "label"},
     {"code", "text", "hint"},
 )
 """Keys of objects that the document describes once."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from gpuwatch.analysis.comparison.side_by_side import Comparison
+from gpuwatch.analysis.summary.identity import work_name
 from gpuwatch.analysis.summary.missing import missing_notes
 from gpuwatch.core.text import clean
 from gpuwatch.tui.compare.columns import (
@@ -46,7 +47,7 @@ def heads(compared: Comparison) -> list[Head]:
     columns: list[Head] = []
     for at, session in enumerate(compared.sessions):
         mark, role = MARKS[session.status.state]
-        name = clean(session.workload.get("name") or session.label)
+        name = clean(work_name(session))
         where = names[at]
         if names.count(where) > 1:
             where = f"{where} {clean(session.id)[:6]}"

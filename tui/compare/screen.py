@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from textual.binding import Binding, BindingType
 from textual.message import Message
@@ -77,11 +77,13 @@ class CompareScreen(CanvasScreen):
         *,
         margin: float | None = None,
         across_devices: bool = False,
+        across_commands: bool = False,
         exact: bool = False,
     ) -> None:
         """``beside``: the session shown next to the baseline if not all fit.
 
-        ``margin``, ``across_devices`` and ``exact``: as for ``gpuwatch compare``.
+        ``margin``, ``across_devices``, ``across_commands`` and ``exact``: as for ``gpuwatch
+        compare``.
         """
         super().__init__()
         self.paths = list(paths)
@@ -89,7 +91,12 @@ class CompareScreen(CanvasScreen):
         self._study = folder if self.paths == sessions_in(folder) else None
         """The study's folder; checked now, because a run may start before the sessions are read."""
         self._beside = beside
-        self._margin, self._across_devices, self._exact = margin, across_devices, exact
+        self._how: dict[str, Any] = {
+            "margin": margin,
+            "across_devices": across_devices,
+            "across_commands": across_commands,
+        }
+        self._exact = exact
         self.result: Answer | Trouble | None = None
         self._openings: list[Opening] = []
         self._read = 0
@@ -124,13 +131,10 @@ class CompareScreen(CanvasScreen):
             post(Opened(None))
             return session
 
-        margin, across = self._margin, self._across_devices
         if self._study is not None:
-            study = read_study(self._study, margin=margin, across_devices=across, reading=read_one)
+            study = read_study(self._study, **self._how, reading=read_one)
         else:
-            study = read_sessions(
-                self.paths, margin=margin, across_devices=across, reading=read_one
-            )
+            study = read_sessions(self.paths, **self._how, reading=read_one)
         return answer(study, self._study)
 
     def on_opened(self, message: Opened) -> None:
@@ -268,9 +272,7 @@ class CompareScreen(CanvasScreen):
 
     async def _export(self) -> None:
         paths = [self._study] if self._study is not None else self.paths
-        message = await export_report(
-            paths, margin=self._margin, across_devices=self._across_devices
-        )
+        message = await export_report(paths, **self._how)
         self._say(message)
 
     def _say(self, message: str) -> None:

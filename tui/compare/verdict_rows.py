@@ -82,6 +82,7 @@ def _question(question: Question, width: int) -> list[Line]:
         rows += sentence_rows(
             after_word(contrast), width, *MARKS[kind], head=f"{heading(contrast.verdict)}: "
         )
+        rows += sentence_rows(contrast.design, width, "·", "muted") if contrast.design else []
     return [*rows, *_plot(question, width)]
 
 

@@ -187,10 +187,11 @@ class Collector:
         environment = text(self.meta, "environment", "label") or text(
             self.meta, "environment", "kind"
         )
+        name = text(self.meta, "workload", "label") or text(self.meta, "workload", "name")
         work = None
         if kind != "machine":
             work = self._steps.work(
-                text(self.meta, "workload", "name") or path.stem,
+                name or path.stem,
                 environment,
                 self.meta,
                 state.live,
@@ -204,7 +205,7 @@ class Collector:
         metrics = metrics_of(devices, selected, self._steps) if with_metrics else ()
         return Snapshot(
             path=str(path),
-            name=text(self.meta, "workload", "name") or path.stem,
+            name=name or path.stem,
             environment=environment,
             status=state,
             machine_only=kind == "machine",

@@ -11,7 +11,7 @@ from gpuwatch.tui.widgets.cells import fit
 _FIELDS: dict[str, Callable[[Entry, Study | None], tuple[str, ...]]] = {
     "status": lambda entry, study: (entry.status,),
     "env": lambda entry, study: (entry.environment,),
-    "workload": lambda entry, study: (entry.workload, entry.command),
+    "workload": lambda entry, study: (entry.workload, entry.command, entry.command_label),
     "name": lambda entry, study: (entry.name, study.name if study else ""),
     "tag": lambda entry, study: (*entry.tags, *(study.tags if study else ())),
     "note": lambda entry, study: (entry.note, study.note if study else ""),

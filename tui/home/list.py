@@ -55,11 +55,11 @@ class Item:
 
     @property
     def ran(self) -> str:
-        """What ran; of a study with several commands the workloads of them."""
+        """What ran; of a study with several commands their labels, or workloads."""
         commands = dict.fromkeys(run.ran for run in self.sessions)
         if len(commands) == 1:
             return next(iter(commands))
-        return ", ".join(dict.fromkeys(run.workload for run in self.sessions))
+        return ", ".join(dict.fromkeys(run.command_label or run.workload for run in self.sessions))
 
     @property
     def sessions(self) -> tuple[Entry, ...]:

@@ -40,7 +40,8 @@ def _told(item: Item) -> str:
     of = item.entry or item.study
     assert of is not None
     if item.entry is not None:
-        ran, where = item.entry.workload, f"in {item.entry.environment}"
+        ran = item.entry.command_label or item.entry.workload
+        where = f"in {item.entry.environment}"
     else:
         ran = item.ran
         where = f"study of {len(item.every)} run{'' if len(item.every) == 1 else 's'}"

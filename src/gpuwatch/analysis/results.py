@@ -1,7 +1,8 @@
 """The result of a study: cells, verdicts, explanations, sweeps. Plain data for reports and screens.
 
 A *case* is a workload with its parameters, an *environment* what it runs in. A *cell* holds the
-runs of one case in one environment; a *question* compares the cells of one case with the first.
+runs of one case in one environment; a *question* compares the cells of one case with the first, or
+of commands in one environment.
 """
 
 from __future__ import annotations
@@ -159,7 +160,7 @@ class Cell:
     lack: MissingValues | None = None
     """``None``: every finished judged run gave a value."""
     setting: int | None = None
-    """Equal for environments of a plan that differ only in their label; ``None`` without a plan."""
+    """Equal for cells of a plan that differ only in their label; ``None``: not known."""
 
     @property
     def judged(self) -> tuple[Run, ...]:
@@ -229,6 +230,13 @@ class Contrast:
     explanation: Explanation
     sentence: str
     """The verdict as a sentence to quote."""
+    by_design: tuple[str, ...] = ()
+    """What was chosen to differ, with both values: ``command: python a.py against python b.py``."""
+
+    @property
+    def design(self) -> str | None:
+        """The same as one clause, if anything was."""
+        return f"differs by design: {'; '.join(self.by_design)}" if self.by_design else None
 
 
 @dataclass(frozen=True)
@@ -267,7 +275,7 @@ class TableRow:
 
 @dataclass(frozen=True)
 class Question:
-    """One case in several environments."""
+    """One case in several environments, or several commands in one environment."""
 
     label: str
     """``mnist-cnn``, or ``mnist-cnn, batch size 64`` where the parameters differ in the study."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Mapping
 from dataclasses import field
@@ -14,6 +15,8 @@ JSON = Any
 """A value that ``json`` can write; checked if it comes from outside."""
 SHORTEST_INTERVAL, LONGEST_INTERVAL = 0.01, 60.0
 """Seconds between two samples."""
+LABEL = re.compile(r"[a-z][a-z0-9._-]*")
+"""A label that a person gives to a command or an environment."""
 
 
 def mapping(value: JSON) -> Mapping[str, JSON]:
@@ -51,6 +54,8 @@ class Workload:
     """Built-in workload: the flags after its name. Command: the full command."""
     parameters: Mapping[str, JSON] = field(default_factory=dict)
     """The given flags by name, as far as they are known before the start."""
+    label: str | None = None
+    """Name of a command that is compared with others: ``--command LABEL=COMMAND``."""
 
 
 @dataclass(frozen=True)
@@ -73,11 +78,12 @@ class Environment:
 
     kind: str
     label: str
-    """Kind and image, the options in which it differs from others of the same kind and image, and
-    ``#1``, ``#2`` if the same environment was given more than once."""
+    """``label=``, else kind and image with the options in which it differs from others of the same
+    kind and image; then ``#1``, ``#2`` if the same environment was given more than once."""
     image: str | None = None
     python: str | None = None
-    """The interpreter for a built-in workload: of this machine (bare) or of the image."""
+    """The interpreter, of this machine (bare) or of the image: for a built-in workload, and for a
+    command that begins with ``python``."""
     mounts: tuple[Mount, ...] = ()
     shm_bytes: int | None = None
     memory_bytes: int | None = None
@@ -86,6 +92,8 @@ class Environment:
     """``host``, ``bridge`` or ``none``; ``None``: the default of the kind."""
     pull: bool = False
     """Whether a missing image may be pulled."""
+    variables: Mapping[str, str] = field(default_factory=dict, hash=False)
+    """Environment variables that ``set=`` gives to the workload, whatever the caller's are."""
 
 
 @dataclass(frozen=True)

@@ -81,6 +81,8 @@ def record_one(
             "label": planned.environment.label,
             "image": planned.environment.image,
         }
+        if planned.environment.variables:
+            environment["variables"] = dict(planned.environment.variables)
         if runner is not None:
             assert run_path is not None and prepared is not None and launch is not None
             if digest:
@@ -92,20 +94,24 @@ def record_one(
                 )
             engine = runners.engine(planned.environment.kind, runner)
             environment |= {"engine": engine, **prepared.facts, "gpus": list(launch.gpus)}
+        workload: dict[str, JSON] = {
+            "name": planned.workload.name,
+            "kind": planned.workload.kind,
+            "arguments": list(planned.workload.arguments),
+            "parameters": dict(planned.workload.parameters),
+        }
+        if planned.workload.label is not None:
+            workload["label"] = planned.workload.label
         header = Header(
             session={
                 "id": run_id,
-                "label": f"{planned.workload.name} ({planned.environment.label})",
+                "label": f"{planned.workload.label or planned.workload.name} "
+                f"({planned.environment.label})",
                 "study": folder.name,
                 "index": planned.index,
             },
             interval=request.interval,
-            workload={
-                "name": planned.workload.name,
-                "kind": planned.workload.kind,
-                "arguments": list(planned.workload.arguments),
-                "parameters": dict(planned.workload.parameters),
-            },
+            workload=workload,
             environment=environment,
             facts=facts,
         )

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import json
-import shlex
 from collections.abc import Mapping
 from pathlib import Path
 
 from gpuwatch.core.errors import UsageError
-from gpuwatch.core.models import JSON, Workload
-from gpuwatch.core.shell_line import in_bash, operator_in
+from gpuwatch.core.models import JSON, LABEL, Workload
+from gpuwatch.core.shell_line import words
 from gpuwatch.studies import parameters
 from gpuwatch.studies.parameters import MOST_CASES
 from gpuwatch.studies.study import Study, StudyPart
@@ -21,7 +20,7 @@ _SHORT, _LONG = 120, 2_000
 """Maximum characters of a name or title, and of a longer text."""
 _ENVIRONMENTS = 'environments = ["bare", "docker"]'
 _WORKLOADS = 'workloads = ["mnist-cnn"]'
-_OF_A_PART = ("name", "workloads", "command", "environments", "sweep")
+_OF_A_PART = ("name", "workloads", "command", "commands", "environments", "sweep")
 _OF_A_STUDY = (
     "title",
     "question",
@@ -86,12 +85,19 @@ def study_of(text: str, name: str) -> Study:
 def _part(table: Table, place: int, common: Mapping[str, JSON]) -> StudyPart:
     name = table.text("name", _SHORT) or f"part {place}"
     command = _command(table)
+    commands = _commands(table)
     given = {**common, **_parameters(table)}
     sweep = _sweep(table, given)
     workloads = _workloads(table, given, sweep)
-    if not workloads and not command:
+    if commands and (workloads or command):
+        other = "workloads" if workloads else "command"
+        raise table.refuse(
+            f"commands are compared with each other, and {other} is no label",
+            f"write a [[part]] of its own with {other}",
+        )
+    if not workloads and not command and not commands:
         raise table.refuse("it has nothing to run", f'write {_WORKLOADS} or command = "..."')
-    if sweep and command:
+    if sweep and (command or commands):
         raise table.refuse(
             "a sweep varies the parameters of gpuwatch's own workloads, not of a command",
             "write a [[part]] with its own command for each value",
@@ -102,6 +108,7 @@ def _part(table: Table, place: int, common: Mapping[str, JSON]) -> StudyPart:
         name=name,
         workloads=workloads,
         command=command,
+        commands=commands,
         environments=environments or ("bare",),
         blocks=table.integer("blocks", 1, MOST_BLOCKS),
         sweep=sweep,
@@ -122,16 +129,33 @@ def _command(table: Table) -> tuple[str, ...]:
     example = 'command = "python train.py"'
     if not isinstance(value, str):
         return table.texts("command", example)
+    return _words(table, value, "command", "command")
+
+
+def _words(table: Table, line: str, name: str, key: str) -> tuple[str, ...]:
+    """The words of the command ``line``, which errors call ``name``, at ``key``."""
     try:
-        words = tuple(shlex.split(value))
-    except ValueError as error:
-        raise table.refuse(f"command cannot be split: {error}", f"write {example}") from None
-    if not words or not words[0]:
-        raise table.refuse("command is empty", f"write {example}")
-    if operator := operator_in(value):
-        hint = f"write command = {json.dumps(in_bash(value))}, or quote it where it is a word"
-        raise table.refuse(f"{operator} in command is for a shell", hint)
-    return words
+        return words(line, name, lambda right: f"{key} = {json.dumps(right)}")
+    except UsageError as error:
+        raise UsageError(f"{table.where}: {error.message}", error.hint) from None
+
+
+def _commands(table: Table) -> dict[str, tuple[str, ...]]:
+    """The commands to compare, by label."""
+    example = 'commands = { a = "python train.py", b = "python train.py --amp" }'
+    found = {}
+    for label, value in table.items("commands").items():
+        if not LABEL.fullmatch(label):
+            raise table.refuse(
+                f"{label!r} in commands is no label",
+                "begin with a small letter; then small letters, digits and . _ - may follow",
+            )
+        if not isinstance(value, str):
+            raise table.refuse(
+                f"command {label} must be a string, not {value!r}", f"write {example}"
+            )
+        found[label] = _words(table, value, f"command {label}", json.dumps(label))
+    return found
 
 
 def _sweep(table: Table, given: Mapping[str, JSON]) -> dict[str, tuple[JSON, ...]]:

@@ -21,6 +21,8 @@ class StudyPart:
     """Cases of gpuwatch's own workloads, one per set of parameters."""
     command: tuple[str, ...]
     """The user's command, as a further case; empty without one."""
+    commands: Mapping[str, tuple[str, ...]]
+    """Commands to compare, by label, instead of other cases."""
     environments: tuple[str, ...]
     """Values for ``--env``."""
     blocks: int | None = None
@@ -30,7 +32,7 @@ class StudyPart:
 
     @property
     def cases(self) -> int:
-        return len(self.workloads) + bool(self.command)
+        return len(self.workloads) + bool(self.command) + len(self.commands)
 
 
 @dataclass(frozen=True)

@@ -252,7 +252,10 @@ def test_other_commands_are_other_work(tmp_path: Path) -> None:
 
     assert reasons(
         tmp_path, command("python", "train.py", "--big"), command("python", "train.py")
-    ) == ("different command: python train.py --big against python train.py",)
+    ) == (
+        "different command: python train.py --big against python train.py "
+        "(--across-commands judges them)",
+    )
 
 
 DEEP = "/home/someone/projects/vision/experiments/2026-11/baseline/train.py"

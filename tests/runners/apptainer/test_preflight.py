@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -111,6 +112,10 @@ def test_an_image_for_another_machine_is_told(tmp_path: Path, small_sif: Path) -
 def test_what_the_engine_cannot_do_is_refused_not_ignored(tmp_path: Path, small_root: Path) -> None:
     assert "shm-unsupported" in problems(tmp_path, small_root, shm_bytes=1 << 30)
     assert "network-unsupported" in problems(tmp_path, small_root, network="bridge")
+    spec = specification("apptainer", small_root, "true", where=tmp_path)
+    own = replace(spec.environment, variables={"HOME": "/x"})
+    (problem,) = ApptainerRunner().preflight(replace(spec, environment=own))
+    assert problem.code == "home-unsupported"
     assert not problems(tmp_path, small_root, network="host")
 
 

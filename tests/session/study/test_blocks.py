@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 from itertools import groupby
 
 import pytest
@@ -73,6 +74,21 @@ def test_every_order_of_three_environments_occurs() -> None:
         for seed in range(300)
     )
     assert len(orders) == 6 and min(orders.values()) > 20
+
+
+@pytest.mark.parametrize(("commands", "environments", "blocks"), [(2, 1, 7), (3, 1, 6), (2, 2, 8)])
+@pytest.mark.parametrize("seed", range(20))
+def test_each_command_in_each_environment_stands_at_each_place_equally_often(
+    commands: int, environments: int, blocks: int, seed: int
+) -> None:
+    plain = part(commands, environments, blocks)
+    labelled = tuple(replace(case, label=f"c{at}") for at, case in enumerate(plain.workloads))
+    found = by_block(plan_runs([replace(plain, workloads=labelled)], seed))
+    places = Counter((pair, place) for block in found for place, pair in enumerate(block))
+    cells = commands * environments
+    assert all(len(set(block)) == cells for block in found)
+    assert len(places) == cells * min(blocks, cells)
+    assert set(places.values()) <= {blocks // cells, -(-blocks // cells)}
 
 
 def test_the_order_of_the_cases_is_random() -> None:

@@ -27,6 +27,11 @@ DOCKER = Environment(
     memory_bytes=1 << 33,
     network="none",
     pull=True,
+    variables={"OMP_NUM_THREADS": "1"},
+)
+COMMANDS = tuple(
+    Workload("train.py", "command", ("python", "train.py", *flags), label=label)
+    for label, *flags in (("a",), ("amp", "--amp"))
 )
 SIZES = tuple(
     Workload("mnist-cnn", "workload", ("--batch-size", str(size)), {"batch_size": size})
@@ -43,6 +48,7 @@ PARTS = (
         cool_down=2.0,
     ),
     Part("batch size", SIZES, (BARE,), sweep={"batch_size": (16, 32)}),
+    Part("commands", COMMANDS, (BARE, DOCKER), blocks=4),
 )
 FULL = Plan(
     study="x",
@@ -75,6 +81,16 @@ def written(folder: Path, value: JSON) -> Path:
 def test_a_plan_is_read_as_it_was_written(tmp_path: Path) -> None:
     study_folder.write(tmp_path, FULL)
     assert read(tmp_path) == FULL
+
+
+def test_a_plan_without_labels_and_variables_is_written_as_before_there_were_any() -> None:
+    """So that its signature, which covers every key, holds."""
+    part = document(FULL)["parts"][1]
+    assert set(part["workloads"][0]) == {"name", "kind", "arguments", "parameters"}
+    assert set(part["environments"][0]) == {
+        *("kind", "label", "image", "python", "mounts"),
+        *("shm_bytes", "memory_bytes", "network", "pull"),
+    }
 
 
 def test_a_plan_of_schema_1_is_one_part_without_blocks(tmp_path: Path) -> None:
@@ -197,8 +213,16 @@ def test_cases_are_told_by_the_parameters_in_which_they_differ() -> None:
 def test_a_run_is_told_by_its_environment_and_by_its_case_where_there_are_several() -> None:
     alone = plan_runs(PARTS[:1], 1)
     assert set(labels(alone)) == {"bare", "docker=img"}
-    sizes = plan_runs(PARTS[1:], 1)
+    sizes = plan_runs(PARTS[1:2], 1)
     assert labels(sizes)[1] == "mnist-cnn, batch size 32 in bare"
+    commands = plan_runs(PARTS[2:], 1)
+    assert {"a in bare", "amp in docker=img"} < set(labels(commands))
+    assert {run.file[3:] for run in commands} == {
+        "a-bare.gpuwatch",
+        "a-docker-img.gpuwatch",
+        "amp-bare.gpuwatch",
+        "amp-docker-img.gpuwatch",
+    }
 
 
 def test_the_largest_study_has_its_labels_at_once(tmp_path: Path) -> None:

@@ -351,6 +351,15 @@ def test_medians_stand_against_the_cell_that_the_verdicts_are_against(tmp_path: 
     assert title.endswith(f"medians against {question.cells[1].label}")
 
 
+def test_what_differs_by_design_stands_below_its_verdict(tmp_path: Path) -> None:
+    result = results.study_result(tmp_path)
+    (question,) = result.questions
+    chosen = tuple(replace(c, by_design=("command: a against b",)) for c in question.contrasts)
+    result = replace(result, questions=(replace(question, contrasts=chosen),))
+    text = ["".join(text for text, _ in row.spans()).strip() for row in verdict_rows(result, 100)]
+    assert text.count("· differs by design: command: a against b") == len(chosen) > 0
+
+
 def test_text_from_outside_is_harmless_in_every_row(tmp_path: Path) -> None:
     result = results.study_result(tmp_path, hostile=results.HOSTILE, blocks=2)
     rows = verdict_rows(result, 100)

@@ -106,8 +106,12 @@ def test_margin_and_devices_of_the_comparison_are_those_of_its_report(
     pair: list[Path], here: Path
 ) -> None:
     folder = planned(pair)
-    arguments = export_for(folder, margin=0.005, across_devices=True).arguments
-    assert arguments[:5] == ("compare", str(folder), "--margin", "0.5%", "--across-devices")
+    how = {"margin": 0.005, "across_devices": True, "across_commands": True}
+    arguments = export_for(folder, **how).arguments
+    assert arguments[:6] == (
+        *("compare", str(folder), "--margin", "0.5%"),
+        *("--across-devices", "--across-commands"),
+    )
 
 
 async def test_a_study_that_cannot_be_written_is_reported_here(

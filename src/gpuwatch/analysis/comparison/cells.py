@@ -80,13 +80,15 @@ class Case:
     workload: Workload | None = None
     """The planned workload."""
     environments: tuple[str, ...] = ()
-    """Labels of all planned environments, in order."""
+    """Labels of all planned groups, in order."""
     why: Mapping[str, str] = field(default_factory=dict)
-    """Reasons, by label, for environments without any run."""
+    """Reasons, by label, for groups without any run."""
     goes_on: bool = False
     """Whether more runs may follow."""
     doubt: str | None = None
     """Why there is no verdict, whatever the runs show."""
+    compares_commands: bool = False
+    """Whether its groups run different commands, which are to be compared."""
 
 
 def metric_of(groups: Iterable[Group]) -> str:

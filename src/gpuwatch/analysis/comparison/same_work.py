@@ -5,21 +5,45 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 
-from gpuwatch.analysis.comparison.value_differences import Value, against, known, listed
+from gpuwatch.analysis.comparison.value_differences import Value, against, both, known, listed
 from gpuwatch.analysis.summary.identity import parameter_text, training, unknown_gpus, used_gpus
 from gpuwatch.analysis.summary.summary import Summary
 from gpuwatch.core import units
 from gpuwatch.core.models import mapping, number
+from gpuwatch.core.text import clean
 from gpuwatch.session.reading.status import State
 
+_LONGEST_NAME = 60
+"""Characters of a file's name that are shown."""
 SAME_WORK = 0.01
 """Relative difference of counted FLOP or samples that counting methods explain."""
 
 
-def work_differences(one: Sequence[Summary], two: Sequence[Summary]) -> list[str]:
-    """A clause for each difference in the work; values unknown on one side do not count."""
+def work_differences(
+    one: Sequence[Summary], two: Sequence[Summary], *, across_commands: bool = False
+) -> list[str]:
+    """A clause for each difference in the work; values unknown on one side do not count.
+
+    ``across_commands``: the command may differ, and with it what the runs report of their settings,
+    but not the samples of a step, whose times would not be comparable, nor the content of a file
+    that both commands name.
+    """
+    if across_commands:
+        return [f"different {each}" for each in [*_unlike_steps(one, two), *_changed(one, two)]]
     names = against("workloads", one, two, lambda session: session.workload.get("name"))
-    return [*(names or _told_differently(one, two)), *_flop(one, two)]
+    return [*(names or _told_differently(one, two)), *(f"different {e}" for e in _flop(one, two))]
+
+
+def by_design(one: Sequence[Summary], two: Sequence[Summary]) -> list[str]:
+    """What was chosen to differ, with both values: the command and what follows from it, the
+    variables of ``set=``, the interpreter of ``python=``."""
+    command = both("command", one, two, _command)
+    return [
+        *command,
+        *both("variables", one, two, _variables),
+        *both("interpreter", one, two, lambda session: session.environment.get("python")),
+        *([*_reported(one, two), *_flop(one, two)] if command else []),
+    ]
 
 
 def told_by_one(
@@ -62,27 +86,37 @@ def samples_of_a_step(session: Summary) -> float | None:
 
 
 def _told_differently(one: Sequence[Summary], two: Sequence[Summary]) -> list[str]:
+    command = [
+        f"{each} (--across-commands judges them)" for each in both("command", one, two, _command)
+    ]
+    found = [
+        *command,
+        *_reported(one, two),
+        *both("gpuwatch workloads (SHA-256)", one, two, _archive),
+        *both("program (SHA-256)", one, two, _program),
+    ]
+    batches = any(each.startswith("batch size") for each in found)
+    return [f"different {e}" for e in (found if batches else [*found, *_samples(one, two)])]
+
+
+def _reported(one: Sequence[Summary], two: Sequence[Summary]) -> list[str]:
+    """What differs in the settings, the model and the data that the runs were given or report."""
     keys = sorted({key for session in [*one, *two] for key in training(session)})
     given = {key for session in [*one, *two] for key in mapping(session.workload.get("parameters"))}
     settings = {
-        key: against(key.replace("_", " "), one, two, _setting(key, given=key in given))
+        key: both(key.replace("_", " "), one, two, _setting(key, given=key in given))
         for key in keys
     }
     of_run = [
-        against(what, one, two, _of_run(key))
+        both(what, one, two, _of_run(key))
         for what, key in (("data type", "dtype"), ("batch size", "batch_size"), ("model", "model"))
         if key not in keys
     ]
-    found = [
-        *against("command", one, two, _command),
-        *(reason for reasons in settings.values() for reason in reasons),
-        *against("data", one, two, _data),
-        *(reason for reasons in of_run for reason in reasons),
-        *against("gpuwatch workloads (SHA-256)", one, two, _archive),
-        *against("program (SHA-256)", one, two, _program),
+    return [
+        *(each for found in settings.values() for each in found),
+        *both("data", one, two, _data),
+        *(each for found in of_run for each in found),
     ]
-    batches = any(reason.startswith("different batch size") for reason in found)
-    return found if batches else [*found, *_samples(one, two)]
 
 
 def _setting(key: str, *, given: bool) -> Value:
@@ -132,6 +166,30 @@ def _program(session: Summary) -> str | None:
     return None if not files else str(files)
 
 
+def _changed(one: Sequence[Summary], two: Sequence[Summary]) -> list[str]:
+    """The files that the commands of both sides name, and whose content differs."""
+    sides = [[_files(session) for session in side] for side in (one, two)]
+    clauses = []
+    for name in dict.fromkeys(name for files in sides[0] for name in files):
+        first, second = ({files[name] for files in side if name in files} for side in sides)
+        if first and second and first != second:
+            told = f"{listed(sorted(first))} against {listed(sorted(second))}"
+            clauses.append(f"{clean(name, _LONGEST_NAME)} (SHA-256): {told}")
+    return clauses
+
+
+def _files(session: Summary) -> dict[str, str]:
+    """Digests of the files of a command by name, from ``train.py 3fa1c0e2b7d4, a.yaml 9b1d...``."""
+    entries = (each.rpartition(" ") for each in (_program(session) or "").split(", "))
+    return {name: digest for name, _, digest in entries}
+
+
+def _variables(session: Summary) -> str | None:
+    """The variables of ``set=``; ``none`` in an environment without."""
+    variables = mapping(session.environment.get("variables"))
+    return " ".join(f"{name}={value}" for name, value in variables.items()) or "none"
+
+
 def _either(key: str) -> Value:
     """The value that the run reported, else its flag."""
     return lambda session: session.run.get(key) or training(session).get(key)
@@ -165,6 +223,13 @@ _REPORTED: tuple[tuple[str, Value], ...] = (
 """What a comparison rests on, but a run need not report."""
 
 
+def _unlike_steps(one: Sequence[Summary], two: Sequence[Summary]) -> list[str]:
+    """The samples of a step, or where a side does not report them its batch size."""
+    if all(known(side, samples_of_a_step) for side in (one, two)):
+        return _samples(one, two)
+    return both("batch size", one, two, _either("batch_size"))
+
+
 def _samples(one: Sequence[Summary], two: Sequence[Summary]) -> list[str]:
     return _apart("samples per step", one, two, samples_of_a_step, _figures)
 
@@ -194,4 +259,4 @@ def _apart(
     low, high = ((min(of), max(of)) for of in sides)
     if low[1] * (1 + SAME_WORK) >= high[0] and high[1] * (1 + SAME_WORK) >= low[0]:
         return []
-    return [f"different {what}: {text(low[0])} against {text(high[0])}"]
+    return [f"{what}: {text(low[0])} against {text(high[0])}"]

@@ -5,7 +5,7 @@ This only describes the runs: to say which environment is faster takes several b
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 from gpuwatch.analysis.comparison.comparison_row import ComparisonRow as ComparisonRow
@@ -24,7 +24,7 @@ from gpuwatch.analysis.summary.load import load_notes
 from gpuwatch.analysis.summary.summary import Summary
 from gpuwatch.core.lazy_dataclass import dataclass
 from gpuwatch.core.metrics import CATALOGUE, Kind, Method
-from gpuwatch.core.models import mapping, number
+from gpuwatch.core.models import JSON, mapping, number
 from gpuwatch.core.text import clean
 
 
@@ -214,9 +214,20 @@ def _of_gpu(session: Summary, gpu: str, name: str) -> Statistic | None:
     return next((d.metrics.get(name) for d in used_gpus(session) if d.id == gpu), None)
 
 
+def _flat(environment: Mapping[str, JSON]) -> dict[str, JSON]:
+    """The facts of an environment, each of its variables as one: ``variables.OMP_NUM_THREADS``."""
+    variables = mapping(environment.get("variables"))
+    return {
+        **{key: value for key, value in environment.items() if key != "variables"},
+        **{f"variables.{name}": value for name, value in variables.items()},
+    }
+
+
 def differences(sessions: Sequence[Summary]) -> tuple[Difference, ...]:
     """Meaningful differences of fingerprints and environments."""
-    fingerprints = [{**session.facts, "environment": session.environment} for session in sessions]
+    fingerprints = [
+        {**session.facts, "environment": _flat(session.environment)} for session in sessions
+    ]
     keys = {
         (scope, key)
         for scopes in fingerprints

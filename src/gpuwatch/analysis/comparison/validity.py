@@ -8,7 +8,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from gpuwatch.analysis.comparison.cells import valued
-from gpuwatch.analysis.comparison.same_work import device_kind, told_by_one, work_differences
+from gpuwatch.analysis.comparison.same_work import (
+    by_design,
+    device_kind,
+    told_by_one,
+    work_differences,
+)
 from gpuwatch.analysis.comparison.value_differences import Value, against, differ
 from gpuwatch.analysis.hardware.crosscheck import Finding
 from gpuwatch.analysis.results import Cell, Run
@@ -30,10 +35,16 @@ _SHORT = 16
 """Characters of a GPU's UUID that are shown."""
 
 
-def invalid_reasons(baseline: Cell, other: Cell, *, across_devices: bool) -> tuple[str, ...]:
+def invalid_reasons(
+    baseline: Cell, other: Cell, *, across_devices: bool, across_commands: bool = False
+) -> tuple[str, ...]:
     """Why ``other`` is not comparable with ``baseline``; empty if it is."""
     one, two = _sessions(baseline), _sessions(other)
-    reasons = [*_several_writers(baseline), *_several_writers(other), *work_differences(one, two)]
+    reasons = [
+        *_several_writers(baseline),
+        *_several_writers(other),
+        *work_differences(one, two, across_commands=across_commands),
+    ]
     if not across_devices:
         reasons += device_differences(baseline, other) or _given_differently(baseline, other)
     if valued(baseline) and valued(other):
@@ -45,6 +56,11 @@ def _several_writers(cell: Cell) -> list[str]:
     """A clause if step lines of several processes are mixed in a run."""
     told = [text for run in cell.judged if (text := run.session.several_writers)]
     return [f"the steps of {cell.label} are not those of one process: {told[0]}"] if told else []
+
+
+def chosen_differences(baseline: Cell, other: Cell) -> tuple[str, ...]:
+    """What differs between two cells by design: no reason against a comparison."""
+    return tuple(by_design(_sessions(baseline), _sessions(other)))
 
 
 def device_differences(baseline: Cell, other: Cell) -> list[str]:

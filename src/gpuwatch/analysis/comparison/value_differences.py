@@ -31,12 +31,18 @@ def against(
     another: bool = False,
 ) -> list[str]:
     """The clause with both values, if both are known and differ; else empty."""
+    kind = "another" if another else "different"
+    return [f"{kind} {each}" for each in both(what, one, two, value)]
+
+
+def both(what: str, one: Sequence[Summary], two: Sequence[Summary], value: Value) -> list[str]:
+    """``batch size: 32 against 64``, if both are known and differ; else empty."""
     if not differ(one, two, value):
         return []
     sides = [_texts(known(side, value)) for side in (one, two)]
     short = _differing([*sides[0], *sides[1]])
     first, second = (_few([short[text] for text in side]) for side in sides)
-    return [f"{'another' if another else 'different'} {what}: {first} against {second}"]
+    return [f"{what}: {first} against {second}"]
 
 
 def differ(one: Sequence[Summary], two: Sequence[Summary], value: Value) -> bool:

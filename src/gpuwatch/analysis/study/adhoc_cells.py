@@ -4,11 +4,18 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from gpuwatch.analysis.comparison.cells import Case, Group, Placed, Read, labels
 from gpuwatch.analysis.study.planned_cells import LONGEST
-from gpuwatch.analysis.summary.identity import device_names, parameter_text, training, used_gpus
+from gpuwatch.analysis.summary.command import command_of
+from gpuwatch.analysis.summary.identity import (
+    device_names,
+    parameter_text,
+    training,
+    used_gpus,
+)
 from gpuwatch.analysis.summary.summary import Summary
 from gpuwatch.core.models import JSON, mapping
 from gpuwatch.core.text import clean
@@ -18,8 +25,12 @@ from gpuwatch.session.study.plan import WARM_UP
 _SHORT = 16
 
 
-def grouped_cases(reads: Sequence[Read], margin: float) -> list[Case]:
+def grouped_cases(
+    reads: Sequence[Read], margin: float, *, across_commands: bool = False
+) -> list[Case]:
     """A case for each workload and set of parameters shared by several groups.
+
+    ``across_commands``: one case for all commands, whatever they are.
 
     A group with unique parameters joins the first case of its workload if that has no group of its
     environment, device and study: the comparison was probably intended, and the verdict names the
@@ -27,16 +38,26 @@ def grouped_cases(reads: Sequence[Read], margin: float) -> list[Case]:
     """
     parameters = _parameters(reads)
     by_workload: dict[str, dict[str, list[Read]]] = {}
+    of_commands: dict[str, list[Read]] = {}
     for read in reads:
         group = json.dumps([parameters[read.summary.path], _where(read)])
-        by_workload.setdefault(_workload(read), {}).setdefault(group, []).append(read)
-    result = []
-    for groups in by_workload.values():
-        cases = _cases(list(groups.values()), parameters)
+        across = across_commands and _command(read) is not None
+        groups = of_commands if across else by_workload.setdefault(_workload(read), {})
+        groups.setdefault(group, []).append(read)
+    result = [_of_commands(list(of_commands.values()), margin)] if of_commands else []
+    for of_workload in by_workload.values():
+        cases = _cases(list(of_workload.values()), parameters)
         names = _case_labels([case[0][0].summary for case in cases])
         for name, case in zip(names, cases, strict=True):
             result.append(Case(name, 0, _groups(case), margin))
     return result
+
+
+def _of_commands(case: list[list[Read]], margin: float) -> Case:
+    """Commands against the first one, wherever they ran; none is the repetition of another."""
+    groups = _groups(case, by_command=True)
+    unlike = tuple(replace(group, setting=at) for at, group in enumerate(groups))
+    return Case("commands", 0, unlike, margin, compares_commands=True)
 
 
 def _cases(groups: list[list[Read]], parameters: Mapping[str, str]) -> list[list[list[Read]]]:
@@ -104,20 +125,29 @@ def _text(*values: JSON) -> str:
     return json.dumps(values, sort_keys=True, default=str)
 
 
-def _groups(case: list[list[Read]]) -> tuple[Group, ...]:
+def _groups(case: list[list[Read]], *, by_command: bool = False) -> tuple[Group, ...]:
+    """The groups of a case; ``by_command``: called by their commands, else by environment."""
     firsts = [group[0].summary for group in case]
     given = [group[0].summary.given if len(group) == 1 else NONE for group in case]
     settings = _differing(firsts)
+    environments = [clean(session.environment.get("label"), LONGEST) for session in firsts]
+    called = [
+        clean(session.workload.get("label") or command_of(session.workload), LONGEST)
+        for session in firsts
+    ]
     names = labels(
         [
             (
-                name.heading(clean(session.environment.get("label"), LONGEST)),
+                name.heading(work if by_command else environment),
                 setting,
+                environment,
                 clean(_device_name(session), LONGEST),
                 clean(Path(session.path).parent.name, LONGEST),
                 _device_id(session),
             )
-            for session, name, setting in zip(firsts, given, settings, strict=True)
+            for session, name, setting, environment, work in zip(
+                firsts, given, settings, environments, called, strict=True
+            )
         ]
     )
     return tuple(

@@ -8,8 +8,9 @@ from pathlib import Path
 from typing import TypeVar
 
 from gpuwatch.analysis.comparison.cells import Case, Group, Placed, Read, numbered
+from gpuwatch.core.lazy_dataclass import dataclass
 from gpuwatch.core.text import clean
-from gpuwatch.session.study.plan import WARM_UP, Plan, PlannedRun, case_label
+from gpuwatch.session.study.plan import WARM_UP, Part, Plan, PlannedRun, case_label
 from gpuwatch.session.study.study_folder import STUDY_ENDED, NotRun
 
 LONGEST = 60
@@ -29,7 +30,7 @@ def planned_cases(
 ) -> tuple[list[Case], list[Read]]:
     """The cases of ``plan`` in its order, and the sessions that the plan does not name.
 
-    An environment without a session has no group, and ``Case.why`` gives the reason; the first, the
+    A cell without a session has no group, and ``Case.why`` gives the reason; the first, the
     baseline, keeps its group while runs may follow. ``goes_on``: whether more runs may follow.
     """
     by_file = {Path(read.summary.path).name: read for read in reads}
@@ -39,38 +40,95 @@ def planned_cases(
     cases = []
     for index, part in enumerate(plan.parts):
         blocks = None if part.blocks is None else _blocks(plan, index)
-        environments = [clean(each.label, LONGEST) for each in part.environments]
-        called = numbered(environments)
-        alike = [replace(each, label="") for each in part.environments]
-        settings = [alike.index(each) for each in alike]
-        for at, workload in enumerate(part.workloads):
+        before = f"{clean(part.name, LONGEST)}: " if len(plan.parts) > 1 and part.name else ""
+        for row in _rows(part, names[index], before):
             groups = []
             why: dict[str, str] = {}
-            for place, environment in enumerate(environments):
-                mine = runs.get((index, at, place), [])
-                group = _group(called[place], environment, mine, by_file, missing, goes_on)
-                group = replace(group, setting=settings[place])
+            for place, cell in enumerate(row.cells):
+                mine = runs.get((index, cell.case, cell.environment), [])
+                label = clean(part.environments[cell.environment].label, LONGEST)
+                group = _group(cell.label, label, mine, by_file, missing, goes_on)
+                group = replace(group, setting=cell.setting)
                 if group.placed or (place == 0 and group.to_come):
                     groups.append(group)
                 elif group.not_run:
-                    why[called[place]] = group.not_run[0].problems[0].text
+                    why[cell.label] = group.not_run[0].problems[0].text
             if not any(group.placed for group in groups):
                 groups = []
             cases.append(
                 Case(
-                    label=names[index][at],
+                    label=row.label,
                     part=index,
                     groups=tuple(groups),
                     margin=part.margin if margin is None else margin,
                     blocks=blocks,
-                    workload=workload,
-                    environments=tuple(called),
+                    workload=part.workloads[row.cells[0].case],
+                    environments=tuple(cell.label for cell in row.cells),
                     why=why,
                     goes_on=goes_on,
+                    compares_commands=row.compares_commands,
                 )
             )
     named = {run.file for run in plan.runs}
     return cases, [read for name, read in by_file.items() if name not in named]
+
+
+@dataclass(frozen=True)
+class _Cell:
+    """The places of a future cell in its part."""
+
+    label: str
+    case: int
+    environment: int
+    setting: int
+    """As in :class:`Group`."""
+
+
+@dataclass(frozen=True)
+class _Row:
+    """Cells that are compared with the first."""
+
+    label: str
+    cells: tuple[_Cell, ...]
+    compares_commands: bool = False
+
+
+def _rows(part: Part, names: Sequence[str], before: str) -> list[_Row]:
+    """The questions of ``part``, whose cases are called ``names``; ``before`` names the part.
+
+    Each case in all environments. Where commands are compared: all commands in each environment,
+    then, with several environments, each command in all.
+    """
+    environments = numbered([clean(each.label, LONGEST) for each in part.environments])
+    settings = _alike([replace(each, label="") for each in part.environments])
+    of_cases = [
+        _Row(
+            name,
+            tuple(_Cell(label, case, at, settings[at]) for at, label in enumerate(environments)),
+        )
+        for case, name in enumerate(names)
+    ]
+    if not part.compares_commands or len(names) < 2:
+        return of_cases
+    commands = numbered([clean(case_label(each, ()), LONGEST) for each in part.workloads])
+    settings = _alike([replace(each, label=None) for each in part.workloads])
+    of_commands = [
+        _Row(
+            f"{before}commands in {environment}",
+            tuple(_Cell(label, case, at, settings[case]) for case, label in enumerate(commands)),
+            compares_commands=True,
+        )
+        for at, environment in enumerate(environments)
+    ]
+    return [*of_commands, *of_cases] if len(environments) > 1 else of_commands
+
+
+Item = TypeVar("Item")
+
+
+def _alike(items: Sequence[Item]) -> list[int]:
+    """For each item the place of the first that equals it."""
+    return [items.index(each) for each in items]
 
 
 def _group(
@@ -119,9 +177,6 @@ def _runs(plan: Plan) -> Runs:
         )
         runs.setdefault(key, []).append(run)
     return runs
-
-
-Item = TypeVar("Item")
 
 
 def _places(items: Sequence[Item]) -> dict[int, int]:

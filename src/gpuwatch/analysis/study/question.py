@@ -1,4 +1,4 @@
-"""One case in several environments: its cells, each compared with the baseline."""
+"""One case in several environments, or several commands in one: each against the baseline."""
 
 from __future__ import annotations
 
@@ -17,7 +17,12 @@ from gpuwatch.analysis.comparison.cells import (
     valued,
 )
 from gpuwatch.analysis.comparison.slow_steps import slow_steps
-from gpuwatch.analysis.comparison.validity import device_differences, invalid_reasons, remarks
+from gpuwatch.analysis.comparison.validity import (
+    chosen_differences,
+    device_differences,
+    invalid_reasons,
+    remarks,
+)
 from gpuwatch.analysis.comparison.verdict import FEWEST, invalid, paired, unpaired
 from gpuwatch.analysis.comparison.wording import Side, counted, sentence
 from gpuwatch.analysis.explain.explain import explain
@@ -109,7 +114,12 @@ def _verdicts(
     tested: dict[int, _Side] = {}
     places = _places([baseline, *others])
     for at, other in enumerate(others):
-        reasons = invalid_reasons(baseline.cell, other.cell, across_devices=across_devices)
+        reasons = invalid_reasons(
+            baseline.cell,
+            other.cell,
+            across_devices=across_devices,
+            across_commands=case.compares_commands,
+        )
         lacks = _lacks(case, baseline, other)
         if reasons:
             found[at] = invalid(
@@ -243,6 +253,7 @@ def _contrast(
     baseline, other = sides[base], sides[at]
     known = bool(baseline.cell.judged and other.cell.judged)
     explanation = explain(baseline.cell, other.cell, case.margin) if known else _NOTHING
+    chosen = known and (case.workload is not None or case.compares_commands)
     ratios = (
         tuple(
             math.exp(_log(other.by_block[block]) - _log(baseline.by_block[block]))
@@ -269,6 +280,7 @@ def _contrast(
             blocks_lost=_lost(baseline, other),
             blocks_to_come=_to_come(baseline, other),
         ),
+        by_design=chosen_differences(baseline.cell, other.cell) if chosen else (),
     )
 
 

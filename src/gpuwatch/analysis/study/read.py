@@ -77,14 +77,25 @@ def read_study(
     folder: Path,
     *,
     across_devices: bool = False,
+    across_commands: bool = False,
     margin: float | None = None,
     reading: Reading = read,
 ) -> StudyResult:
     """The result of the study in ``folder``, with a plan of any schema or without one.
 
     A session that cannot be read becomes a note with its file name. ``reading`` reads one session.
+    ``across_commands``: a study with several commands that it does not compare itself counts as
+    sessions selected by hand.
     """
     plan = plans.read(folder)
+    if across_commands and plan is not None and _keeps_commands_apart(plan):
+        return read_sessions(
+            study_folder.sessions_in(folder),
+            across_devices=across_devices,
+            across_commands=True,
+            margin=margin,
+            reading=reading,
+        )
     doubt = _NO_PLAN if plan is None and (folder / plans.PLAN).exists() else None
     planned = {run.file: run for run in plan.runs} if plan is not None else {}
     reads, notes = [], [doubt] if doubt else []
@@ -118,6 +129,7 @@ def read_study(
         title=_title(plan, folder),
         to_come=to_come,
         across_devices=across_devices,
+        across_commands=across_commands,
         margin=margin,
         notes=notes,
         doubt=doubt,
@@ -131,6 +143,7 @@ def _unlike(read: Read, run: PlannedRun | None) -> str | None:
     session = read.summary
     for what, is_, planned in (
         ("workload", session.workload.get("name"), run.workload.name),
+        ("command", session.workload.get("label"), run.workload.label),
         ("environment", session.environment.get("label"), run.environment.label),
     ):
         if is_ != planned:
@@ -142,13 +155,15 @@ def read_sessions(
     paths: Sequence[Path],
     *,
     across_devices: bool = False,
+    across_commands: bool = False,
     margin: float | None = None,
     reading: Reading = read,
 ) -> StudyResult:
     """The result of sessions selected by hand.
 
     Sessions of one study whose plan has blocks are compared by block; others, unpaired, in groups
-    of the same workload, parameters, environment, device and study. A study's warm-up is never
+    of the same workload, parameters, environment, device and study. ``across_commands`` compares
+    different commands, too, also those that a plan does not compare. A study's warm-up is never
     judged. ``margin`` defaults to that of the plans: the smallest, with a note, if they differ.
     ``reading`` reads one session.
 
@@ -162,6 +177,7 @@ def read_sessions(
         all(part.blocks is None for part in plan.parts)
         or not {path.name for path in files} <= {run.file for run in plan.runs}
         or not _pairs(plan, {path.name for path in files})
+        or (across_commands and _keeps_commands_apart(plan))
     ):
         plan = None
     if plan is not None and files.keys() >= set(study_folder.sessions_in(folders[0])):
@@ -180,19 +196,31 @@ def read_sessions(
         (),
         title=title,
         across_devices=across_devices,
+        across_commands=across_commands,
         margin=margins[0] if margin is None and margins else margin,
         notes=notes,
     )
 
 
 def _pairs(plan: Plan, files: Collection[str]) -> bool:
-    """Whether two of ``files`` belong to the same case and block."""
+    """Whether two of ``files`` belong to the same block, and case where these are kept apart."""
     places = [
-        (run.part, run.block, run.workload.name, str(run.workload.parameters))
+        (run.part, run.block, "" if plan.parts[run.part].compares_commands else _case(run))
         for run in plan.runs
         if run.file in files
     ]
     return len(set(places)) < len(places)
+
+
+def _case(run: PlannedRun) -> str:
+    return f"{run.workload.name} {run.workload.parameters}"
+
+
+def _keeps_commands_apart(plan: Plan) -> bool:
+    """Whether ``plan`` has several commands without comparing them, as in parts of their own."""
+    cases = [case for part in plan.parts for case in part.workloads if case.kind == "command"]
+    compared = any(part.compares_commands for part in plan.parts)
+    return len({case.arguments for case in cases}) > 1 and not compared
 
 
 def _margins(paths: Iterable[Path]) -> list[float]:

@@ -29,6 +29,7 @@ def study_result(
     title: str,
     to_come: int = 0,
     across_devices: bool = False,
+    across_commands: bool = False,
     margin: float | None = None,
     notes: Sequence[str] = (),
     doubt: str | None = None,
@@ -38,11 +39,14 @@ def study_result(
     Args:
         margin: replaces the plan's.
         across_devices: makes different GPUs or processors a note instead of an INVALID verdict.
+        across_commands: compares different commands where there is no plan.
         notes: stand before the result's own.
         doubt: why no comparison gets a verdict.
     """
     if plan is None:
-        cases = grouped_cases(sessions, MARGIN if margin is None else margin)
+        cases = grouped_cases(
+            sessions, MARGIN if margin is None else margin, across_commands=across_commands
+        )
         strangers: list[Read] = []
     else:
         cases, strangers = planned_cases(sessions, plan, not_run, margin, goes_on=to_come > 0)
@@ -108,7 +112,9 @@ def _notes(
     compared = [question for question in questions if question.contrasts]
     if questions and plan is None and not compared and len(strangers) + len(cases) > 1:
         names = list(dict.fromkeys(clean(question.label) for question in questions))
-        yield f"nothing to compare: {', '.join(names)} are different workloads"
+        commands = all(question.workload["kind"] == "command" for question in questions)
+        flag = "; --across-commands judges different commands" if commands else ""
+        yield f"nothing to compare: {', '.join(names)} are different workloads{flag}"
     cells = [cell for question in compared for cell in question.cells]
     if cells and all(len(cell.runs) == 1 for cell in cells) and plan_has_no_blocks(plan):
         yield ONE_RUN_EACH

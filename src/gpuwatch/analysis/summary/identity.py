@@ -52,9 +52,15 @@ def session_title(session: Summary) -> str:
     return "this machine" if session.workload.get("kind") == "machine" else session.label
 
 
+def work_name(session: Summary) -> str:
+    """The label of the run's command, else the name of what ran."""
+    workload = session.workload
+    return str(workload.get("label") or workload.get("name") or session.label)
+
+
 def headings(sessions: Sequence[Summary]) -> list[str]:
     """Short, unique column headings for the sessions."""
-    names = {str(session.workload.get("name")) for session in sessions}
+    names = set(map(work_name, sessions))
     short_names = [
         _short(
             session.given.name

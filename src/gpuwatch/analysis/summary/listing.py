@@ -62,6 +62,7 @@ def listing(reader: SessionReader, *, speed: bool = True) -> dict[str, JSON]:
         "failure": in_few_words(state, reason, out_of_memory=out_of_memory),
         "workload": str(workload.get("name", "")),
         "command": command_of(workload),
+        "command_label": str(workload.get("label") or ""),
         "environment": str(mapping(meta.get("environment")).get("label", "")),
         "started": started,
         "seconds": _finite(None if ended is None else ended / 1e9),

@@ -33,6 +33,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="give a verdict also for runs on different GPUs or processors",
     )
     parser.add_argument(
+        "--across-commands",
+        action="store_true",
+        help="give a verdict also for runs of different commands, and list what differs",
+    )
+    parser.add_argument(
         "--margin",
         type=margin,
         metavar="PERCENT",
@@ -71,7 +76,11 @@ def run(arguments: argparse.Namespace, command: tuple[str, ...]) -> int:
         raise UsageError("--out needs --format", "add --format html")
     if out is not None and os.path.lexists(out):
         raise _taken(out)
-    options = {"across_devices": arguments.across_devices, "margin": arguments.margin}
+    options = {
+        "across_devices": arguments.across_devices,
+        "across_commands": arguments.across_commands,
+        "margin": arguments.margin,
+    }
     if arguments.format is None and terminal.usable() and not arguments.plain:
         from gpuwatch.tui.app import run_compare
 

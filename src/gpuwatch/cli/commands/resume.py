@@ -60,6 +60,7 @@ def _commands(plan: Plan) -> Iterator[str]:
         own = () if workload.kind == "command" else (workload.name,)
         where = [environment.kind, environment.image, environment.python]
         where += [f"mount {mount}" for mount in environment.mounts]
+        where += [f"set {name}={value}" for name, value in environment.variables.items()]
         where += ["pull" if environment.pull else None, environment.network]
         place = ", ".join(str(part) for part in where if part)
         yield f"  {' '.join(map(shell, [*own, *workload.arguments]))}   ({place})"

@@ -24,7 +24,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace, command: tuple[str, ...]) -> int:
-    if not arguments.workload and not command:
+    if not (arguments.workload or arguments.commands or command):
         raise UsageError(
             "nothing to run",
             "name a workload, or a program of your own; or just: gpuwatch",

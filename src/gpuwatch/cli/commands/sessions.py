@@ -147,10 +147,11 @@ def _line(
     the name that was given with ``gpuwatch rename``."""
     seconds = [row["seconds"] for row in rows if row["seconds"] is not None]
     commands = _several(rows, "command")
+    labels_ = list(dict.fromkeys(row["command_label"] or row["workload"] for row in rows))
     cells = {
         "session": labels["name"] or name,
         "status": status,
-        "command": commands[0] if len(commands) == 1 else ", ".join(_several(rows, "workload")),
+        "command": _command(rows[0]) if len(commands) == 1 else ", ".join(filter(None, labels_)),
         "env": ", ".join(_several(rows, "environment")),
         "tags": " ".join(labels["tags"]),
         "started": _started(rows[0]["started"]),
@@ -158,6 +159,10 @@ def _line(
     }
     cut = {key: _cut(clean(cell), _LONGEST) for key, cell in cells.items()}
     return {**cut, "MFU": "", "peak mem": "", "result": clean(result, 200)}
+
+
+def _command(row: dict[str, JSON]) -> str:
+    return f"{row['command_label']}: {row['command']}" if row["command_label"] else row["command"]
 
 
 def _cut(text: str, longest: int) -> str:

@@ -23,6 +23,7 @@ from gpuwatch.cli.dispatch import Parser
 from gpuwatch.cli.options import launch
 from gpuwatch.cli.options.cases import command_name
 from gpuwatch.core.errors import ExitCode, UsageError
+from gpuwatch.core.interpreter import takes_interpreter
 from gpuwatch.core.models import JSON, Workload
 from gpuwatch.report.tables.plain import table
 from gpuwatch.session.study.plan import Part
@@ -73,13 +74,13 @@ def parts(study: Study, arguments: argparse.Namespace) -> list[Part]:
     most = max(len(part.environments) for part in study.parts)
     texts = [_environments(part, arguments.env, most) for part in study.parts]
     uses_python = [
-        _bare(named) and bool(part.workloads)
+        _bare(named) and any(map(takes_interpreter, _cases(part)))
         for part, named in zip(study.parts, texts, strict=True)
     ]
     if arguments.python and not any(uses_python):
         raise UsageError(
-            "--python sets the interpreter of gpuwatch's own workloads in the bare environment, "
-            "and no part has any",
+            "--python sets the interpreter of gpuwatch's own workloads, and of commands that begin "
+            "with python, in the bare environment, and no part has any",
             "for a container write --env KIND=IMAGE,python=PATH",
         )
     settings = argparse.Namespace(**vars(arguments))
@@ -118,7 +119,11 @@ def _bare(texts: Sequence[str]) -> bool:
 
 def _cases(part: StudyPart) -> list[Workload]:
     own = [Workload(command_name(part.command), "command", part.command)] if part.command else []
-    return [*part.workloads, *own]
+    labelled = [
+        Workload(command_name(words), "command", words, label=label)
+        for label, words in part.commands.items()
+    ]
+    return [*part.workloads, *own, *labelled]
 
 
 def _design(study: Study) -> argparse.Namespace:

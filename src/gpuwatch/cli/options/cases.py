@@ -10,7 +10,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from gpuwatch.core.errors import UsageError
-from gpuwatch.core.models import Workload
+from gpuwatch.core.models import JSON, LABEL, Workload
+from gpuwatch.core.shell_line import words
 from gpuwatch.core.text import shell
 from gpuwatch.workloads import names, options
 
@@ -67,6 +68,48 @@ def _is_workload(name: str) -> bool:
     return True
 
 
+def labelled(
+    texts: Sequence[str], arguments: argparse.Namespace, command: tuple[str, ...]
+) -> tuple[Workload, ...]:
+    """The commands that ``--command`` names, ``LABEL=COMMAND`` each, to be compared.
+
+    Raises:
+        UsageError: a label is missing, wrong or given twice, a command cannot be used, or another
+            workload, its flags or a command is named too.
+    """
+    if command or arguments.workload:
+        other = command[0] if command else arguments.workload[0]
+        raise UsageError(
+            f"both --command and {other}", f"write it as a command: --command b={shell(other)}"
+        )
+    if flag := _flag_given(arguments):
+        raise UsageError(
+            f"{flag} is a flag of gpuwatch's own workloads", "write it into the commands"
+        )
+    found = [_labelled(text) for text in texts]
+    labels = [case.label for case in found]
+    if twice := next((label for label in labels if labels.count(label) > 1), None):
+        raise UsageError(f"two commands are labelled {twice}", "label them differently")
+    return tuple(found)
+
+
+def _labelled(text: str) -> Workload:
+    label, equals, line = text.partition("=")
+    if not equals or not LABEL.fullmatch(label):
+        if equals and label.isidentifier():
+            raise UsageError(
+                f"{label}= before a command is no label (small letters), and sets no variable",
+                f"write --env bare,set={text.partition(' ')[0]}, or {_option('a', f'env {text}')}",
+            )
+        raise UsageError(f"--command {shell(text)} has no label", f"write {_option('a', text)}")
+    found = words(line, f"--command {label}", lambda line: _option(label, line))
+    return Workload(command_name(found), "command", found, label=label)
+
+
+def _option(label: str, line: str) -> str:
+    return f"--command {shell(f'{label}={line}')}"
+
+
 def workloads(arguments: argparse.Namespace, command: tuple[str, ...]) -> tuple[Workload, ...]:
     """The cases that the command line names: our workloads, a command, or the machine.
 
@@ -76,27 +119,21 @@ def workloads(arguments: argparse.Namespace, command: tuple[str, ...]) -> tuple[
     clash = options.conflict(arguments)
     if clash:
         raise UsageError(*clash)
-    given = {
-        name: value
-        for name in options.FLAGS
-        if (value := getattr(arguments, name)) is not None and value is not False
-    }
+    given = _given(arguments)
     if command:
         if arguments.workload:
             raise UsageError(
                 f"both a workload ({arguments.workload[0]}) and a command after --",
                 "give one of them",
             )
-        if given:
-            flag = "--" + next(iter(given)).replace("_", "-")
+        if flag := _flag_given(arguments):
             raise UsageError(
                 f"{flag} is a flag of gpuwatch's own workloads",
                 f"to pass it to {command[0]}, write it after --",
             )
         return (Workload(command_name(command), "command", command),)
     if not arguments.workload:
-        if given:
-            flag = "--" + next(iter(given)).replace("_", "-")
+        if flag := _flag_given(arguments):
             raise UsageError(f"{flag} without a workload", f"name one: {', '.join(names.known())}")
         if arguments.env:
             raise UsageError(
@@ -116,6 +153,20 @@ def workloads(arguments: argparse.Namespace, command: tuple[str, ...]) -> tuple[
             raise UsageError(str(error), hint) from None
     flags = tuple(options.to_argv(arguments))
     return tuple(Workload(name, "workload", flags, given) for name in checked)
+
+
+def _given(arguments: argparse.Namespace) -> dict[str, JSON]:
+    """The flags of gpuwatch's own workloads that were given, by name."""
+    return {
+        name: value
+        for name in options.FLAGS
+        if (value := getattr(arguments, name)) is not None and value is not False
+    }
+
+
+def _flag_given(arguments: argparse.Namespace) -> str | None:
+    """The first of them, as it was typed."""
+    return next((f"--{name.replace('_', '-')}" for name in _given(arguments)), None)
 
 
 def long_enough(cases: Sequence[Workload]) -> tuple[Workload, ...]:

@@ -84,6 +84,9 @@ def _size(count: int | None) -> str:
 
 _FACTS: dict[str, Callable[[Environment, int], str]] = {
     "image": _image,
+    "set": lambda environment, _: "+".join(
+        f"{name}={value}" for name, value in environment.variables.items()
+    ),
     "python": lambda environment, parts: _end(environment.python or "", parts),
     "mount": _mounts,
     "shm": lambda environment, _: _size(environment.shm_bytes),

@@ -11,13 +11,16 @@ from dataclasses import replace
 from gpuwatch import runners
 from gpuwatch.cli.options.environment_labels import labels
 from gpuwatch.core.errors import UsageError
-from gpuwatch.core.models import Environment, Mount
+from gpuwatch.core.models import LABEL, Environment, Mount
 
 _FORM = (
-    "write KIND[=IMAGE][,python=PATH][,mount=SRC:DST[:rw]][,shm=SIZE][,memory=SIZE]"
-    "[,network=host|bridge|none]"
+    "write KIND[=IMAGE][,label=NAME][,set=VAR=VALUE][,python=PATH][,mount=SRC:DST[:rw]]"
+    "[,shm=SIZE][,memory=SIZE][,network=host|bridge|none]"
 )
-_OPTIONS = ("python", "mount", "shm", "memory", "network")
+_OPTIONS = ("label", "set", "python", "mount", "shm", "memory", "network")
+_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_OF_GPUS = ("CUDA_VISIBLE_DEVICES", "NVIDIA_VISIBLE_DEVICES")
+"""Variables by which gpuwatch gives every environment the same GPUs."""
 _NETWORKS = ("host", "bridge", "none")
 
 
@@ -26,10 +29,12 @@ def environments(
 ) -> tuple[Environment, ...]:
     """The environments in order; one given twice gets ``#1``, ``#2`` after its label.
 
+    Without ``label=`` the label is made from what sets the environment apart.
+
     ``python`` is the value of ``--python``, for bare ones; ``pull`` allows fetching images.
 
     Raises:
-        UsageError: a text is malformed, or names an unknown kind.
+        UsageError: a text is malformed, names an unknown kind, or has the label of another.
     """
     parsed = [_environment(text, python, pull) for text in texts]
     if python is not None and all(environment.kind != "bare" for environment in parsed):
@@ -37,7 +42,10 @@ def environments(
             "--python sets the interpreter of the bare environment only",
             f"for a container write --env {texts[0]},python=PATH",
         )
-    labels_ = labels(parsed)
+    labels_ = [
+        environment.label or made for environment, made in zip(parsed, labels(parsed), strict=True)
+    ]
+    _refuse_shared(labels_, parsed)
     total, seen = Counter(labels_), Counter[str]()
     numbered = []
     for environment, label in zip(parsed, labels_, strict=True):
@@ -46,6 +54,18 @@ def environments(
             replace(environment, label=f"{label}#{seen[label]}" if total[label] > 1 else label)
         )
     return tuple(numbered)
+
+
+def _refuse_shared(labels_: Sequence[str], parsed: Sequence[Environment]) -> None:
+    """Raise UsageError if different environments have one label."""
+    first: dict[str, Environment] = {}
+    for label, environment in zip(labels_, parsed, strict=True):
+        if replace(first.setdefault(label, environment), label="") != replace(
+            environment, label=""
+        ):
+            raise UsageError(
+                f"two different environments are labelled {label}", "give each its own label="
+            )
 
 
 def _environment(text: str, python: str | None, pull: bool) -> Environment:
@@ -60,7 +80,11 @@ def _environment(text: str, python: str | None, pull: bool) -> Environment:
     for option in rest:
         name, equals, value = option.partition("=")
         if name not in values or not equals or not value:
-            raise UsageError(f"unknown option {option!r} in --env {text}", _FORM)
+            before = next((each for each in rest if each.startswith("set=")), None)
+            hint = f"a comma ends {before}: write env VAR=VALUE before the command instead"
+            raise UsageError(
+                f"unknown option {option!r} in --env {text}", _FORM if before is None else hint
+            )
         values[name].append(value)
     last = {name: given[-1] if given else None for name, given in values.items()}
     if last["network"] not in (None, *_NETWORKS):
@@ -69,7 +93,7 @@ def _environment(text: str, python: str | None, pull: bool) -> Environment:
         )
     return Environment(
         kind=kind,
-        label="",
+        label=_label(last["label"]),
         image=image or None,
         python=last["python"] or (python if kind == "bare" else None),
         mounts=tuple(_mount(mount) for mount in values["mount"]),
@@ -77,7 +101,36 @@ def _environment(text: str, python: str | None, pull: bool) -> Environment:
         memory_bytes=_size(last["memory"]),
         network=last["network"],
         pull=pull,
+        variables=_variables(values["set"]),
     )
+
+
+def _label(name: str | None) -> str:
+    """``label=``, checked; empty without one."""
+    if name is not None and not LABEL.fullmatch(name):
+        raise UsageError(
+            f"label={name} in --env is no label",
+            "begin with a small letter; then small letters, digits and . _ - may follow",
+        )
+    return name or ""
+
+
+def _variables(texts: Sequence[str]) -> dict[str, str]:
+    """The variables of ``set=NAME=VALUE``, by name."""
+    found: dict[str, str] = {}
+    for text in texts:
+        name, equals, value = text.partition("=")
+        if not equals or not _VARIABLE.fullmatch(name):
+            raise UsageError(f"set={text} in --env sets no variable", "write set=NAME=VALUE")
+        if name in _OF_GPUS:
+            raise UsageError(
+                f"set={name}: gpuwatch sets it, so that all environments get the same GPUs",
+                "choose the GPUs of the study with --gpus",
+            )
+        if name in found:
+            raise UsageError(f"--env sets {name} twice", "set it once")
+        found[name] = value
+    return found
 
 
 def _mount(text: str) -> Mount:

@@ -10,10 +10,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from gpuwatch.cli.options.cases import long_enough, workloads
+from gpuwatch.cli.options.cases import labelled, long_enough, workloads
 from gpuwatch.cli.options.environments import environments
 from gpuwatch.core import paths
 from gpuwatch.core.errors import NotAvailable, UsageError
+from gpuwatch.core.interpreter import takes_interpreter
 from gpuwatch.core.lazy_dataclass import dataclass
 from gpuwatch.core.models import LONGEST_INTERVAL, SHORTEST_INTERVAL
 from gpuwatch.core.text import shell
@@ -45,6 +46,14 @@ class Design:
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """All arguments of ``run`` and ``--record``."""
     add_workload_arguments(parser)
+    parser.add_argument(
+        "--command",
+        action="append",
+        dest="commands",
+        metavar="LABEL=COMMAND",
+        help="a program of your own with a label, repeatable: the commands are compared with the "
+        "first, in every environment; with --blocks for a verdict",
+    )
     add_recording_arguments(parser)
     add_design_arguments(parser)
 
@@ -95,8 +104,8 @@ def add_recording_arguments(parser: argparse.ArgumentParser) -> None:
         "--env",
         action="append",
         metavar="KIND[=IMAGE]",
-        help="environment, repeatable (default: bare): KIND[=IMAGE][,python=PATH]"
-        "[,mount=SRC:DST[:rw]][,shm=SIZE][,memory=SIZE][,network=host|bridge|none]",
+        help="environment, repeatable (default: bare): KIND[=IMAGE][,label=NAME][,set=VAR=VALUE]"
+        "[,python=PATH][,mount=SRC:DST[:rw]][,shm=SIZE][,memory=SIZE][,network=host|bridge|none]",
     )
     add("--python", metavar="PATH", help="interpreter of the bare environment")
     add("--pull", action="store_true", help="fetch images that are not here")
@@ -231,14 +240,18 @@ def request(arguments: argparse.Namespace, command: tuple[str, ...]) -> Request:
         NotAvailable: this is not Linux.
     """
     need_linux()
-    cases, design_ = workloads(arguments, command), design(arguments)
+    design_ = design(arguments)
+    if arguments.commands:
+        cases = labelled(arguments.commands, arguments, command)
+    else:
+        cases = workloads(arguments, command)
     if design_.blocks is not None and cases[0].kind == "machine":
         raise UsageError(
             "--blocks without a workload: the machine alone is recorded once",
             "name a workload, or a program of your own",
         )
     part = Part(
-        name=", ".join(case.name for case in cases),
+        name=", ".join(case.label or case.name for case in cases),
         workloads=cases,
         environments=environments(arguments.env or ["bare"], arguments.python, pull=arguments.pull),
         **vars(design_),
@@ -314,15 +327,15 @@ def check_interpreter(part: Part) -> Part:
     """Return ``part`` unchanged.
 
     Raises:
-        UsageError: an interpreter is chosen, but every case is a command.
+        UsageError: an interpreter is chosen, but no case takes one.
     """
     chosen = next(
         (environment.python for environment in part.environments if environment.python), None
     )
-    if chosen is not None and all(case.kind == "command" for case in part.workloads):
+    if chosen is not None and not any(map(takes_interpreter, part.workloads)):
         raise UsageError(
-            "python= and --python choose the interpreter of gpuwatch's own workloads, not of a "
-            f"command ({part.workloads[0].name})",
+            "python= and --python choose the interpreter of gpuwatch's own workloads and of "
+            f"commands that begin with python, not of {part.workloads[0].name}",
             f"call it in the command: -- {shell(chosen)} train.py",
         )
     return part

@@ -34,11 +34,12 @@ def lines(plan: Plan, place: int, marks: Mapping[int, str], width: int) -> list[
 
 
 def short(part: Part) -> tuple[str, ...]:
-    """The environments of ``part`` by kind, or by label if two have the same kind."""
+    """The environments of ``part`` by kind, or by label if that says more."""
     kinds = [environment.kind for environment in part.environments]
+    named = not all(each.label.startswith(each.kind) for each in part.environments)
     names = (
         kinds
-        if len(set(kinds)) == len(kinds)
+        if len(set(kinds)) == len(kinds) and not named
         else [environment.label for environment in part.environments]
     )
     return tuple(map(clean, names))

@@ -109,6 +109,10 @@ def _parts(plan: Plan) -> list[str]:
 def _design(part: Part, runs: int, seed: int | None) -> str:
     where = ", ".join(environment.label for environment in part.environments)
     what = f"{len(part.workloads)} cases in {where}" if len(part.workloads) > 1 else where
+    if part.compares_commands:
+        what = (
+            f"{', '.join(case_label(case, part.workloads) for case in part.workloads)} in {where}"
+        )
     if part.blocks is None:
         return f"{runs} {'runs' if runs > 1 else 'run'}, each once: {what}"
     blocks = f"{part.blocks} {'blocks' if part.blocks > 1 else 'block'}"
@@ -159,7 +163,12 @@ def _part_json(part: Part) -> dict[str, JSON]:
             for case in part.workloads
         ],
         "environments": [
-            {"label": environment.label, "kind": environment.kind, "image": environment.image}
+            {
+                "label": environment.label,
+                "kind": environment.kind,
+                "image": environment.image,
+                "variables": dict(environment.variables),
+            }
             for environment in part.environments
         ],
         "blocks": part.blocks,

@@ -28,7 +28,8 @@ _SAVE_SECONDS = 5.0
 _OVER = frozenset({"finished", "failed", "killed", "stopped"})
 _TEXTS = (
     *("id", "path", "status", "status_text", "reason", "failure"),
-    *("workload", "command", "environment", "started", "study", "peak_gpu_memory_method"),
+    *("workload", "command", "command_label", "environment", "started", "study"),
+    "peak_gpu_memory_method",
 )
 _NUMBERS = (
     *("seconds", "steps", "step_median_seconds", "samples_per_second"),

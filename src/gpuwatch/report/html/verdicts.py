@@ -65,4 +65,5 @@ def verdicts(result: StudyResult) -> str:
 
 
 def _sentence(contrast: Contrast) -> str:
-    return f"<span>{text(after_word(contrast), 1000)}</span>"
+    sentences = [after_word(contrast), *([contrast.design] if contrast.design else [])]
+    return f"<span>{'<br>'.join(text(each, 1000) for each in sentences)}</span>"

@@ -68,9 +68,10 @@ def missing(result: StudyResult) -> tuple[LabelledSentence, ...]:
 
 
 def _sentences(question: Question, *, alone: bool) -> list[LabelledSentence]:
-    sentences = [
-        LabelledSentence(heading_of(each.verdict), after_word(each)) for each in question.contrasts
-    ]
+    sentences = []
+    for each in question.contrasts:
+        sentences.append(LabelledSentence(heading_of(each.verdict), after_word(each)))
+        sentences += [LabelledSentence("", each.design)] if each.design else []
     if not sentences and alone:
         cells = [cell for cell in question.cells if len(cell.judged) > 1]
         sentences = [LabelledSentence("", of_cell(cell, question.metric)) for cell in cells]

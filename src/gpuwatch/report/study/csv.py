@@ -32,6 +32,7 @@ COLUMNS = (
     "method",
     "outlier",
     "warm_up",
+    "command",
 )
 PRIMARY = "primary"
 """Group of the metric that verdicts are about."""
@@ -64,7 +65,9 @@ def as_csv(result: StudyResult) -> str:
     for at, session in enumerate(result.sessions):
         place = places.get(session.path)
         first = _first(result, session, place, order_of(session, order))
-        last = ("", "") if place is None else (_yes(place.run.outlier), _yes(place.run.warm_up))
+        label = spreadsheet(session.workload.get("label"))
+        of_run = ("", "") if place is None else (_yes(place.run.outlier), _yes(place.run.warm_up))
+        last = (*of_run, label)
         for quantity in _primary(place):
             writer.writerow((*first, *quantity, *last))
         for row in rows:

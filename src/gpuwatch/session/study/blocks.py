@@ -19,9 +19,10 @@ def plan_runs(parts: Sequence[Part], seed: int) -> tuple[PlannedRun, ...]:
     The parts follow one another. A part without blocks runs each case once in each environment, in
     the given order. Within a block the cases are in random order, with the environments of a case
     next to each other; over the blocks of a case each environment takes each place equally often,
-    as far as the number of blocks allows. The warm-up block, and a part without blocks, sweep
-    ``batch_size`` upwards, so that the first size too large for memory comes before the larger
-    ones.
+    as far as the number of blocks allows. Where commands are compared, this holds for every command
+    in every environment: all stand in one order. The warm-up block, and a part without blocks,
+    sweep ``batch_size`` upwards, so that the first size too large for memory comes before the
+    larger ones.
     """
     rng = random.Random(seed)  # noqa: S311 (an order, no secret)
     listed: list[tuple[int, int | None, _Pair]] = []
@@ -36,7 +37,7 @@ def plan_runs(parts: Sequence[Part], seed: int) -> tuple[PlannedRun, ...]:
     return tuple(
         PlannedRun(
             index=index,
-            file=f"{index:0{width}d}-{slug(environment.label)}{SUFFIX}",
+            file=f"{index:0{width}d}-{slug(_name(workload, environment))}{SUFFIX}",
             workload=workload,
             environment=environment,
             part=place,
@@ -44,6 +45,11 @@ def plan_runs(parts: Sequence[Part], seed: int) -> tuple[PlannedRun, ...]:
         )
         for index, (place, block, (workload, environment)) in enumerate(listed, 1)
     )
+
+
+def _name(workload: Workload, environment: Environment) -> str:
+    label = environment.label
+    return label if workload.label is None else f"{workload.label}-{label}"
 
 
 def _asked(part: Part) -> list[_Pair]:
@@ -55,6 +61,11 @@ def _asked(part: Part) -> list[_Pair]:
 
 
 def _blocks(part: Part, blocks: int, rng: random.Random) -> list[list[_Pair]]:
+    if part.compares_commands:
+        cells = [
+            (case, environment) for case in part.workloads for environment in part.environments
+        ]
+        return [[cells[at] for at in order] for order in _orders(len(cells), blocks, rng)]
     places = range(len(part.workloads))
     orders = [_orders(len(part.environments), blocks, rng) for _ in places]
     result = []
@@ -71,7 +82,7 @@ def _blocks(part: Part, blocks: int, rng: random.Random) -> list[list[_Pair]]:
 
 
 def _orders(count: int, blocks: int, rng: random.Random) -> list[list[int]]:
-    """An order of ``count`` environments for each block: the rows of cyclic Latin squares.
+    """An order of ``count`` items for each block: the rows of cyclic Latin squares.
 
     Each square has random symbols and its rows in random order; the last square may be cut. Every
     second block takes from squares of its own, as far as they are whole, in random order: so a

@@ -24,11 +24,15 @@ WARM_UP = 0
 
 @dataclass(frozen=True)
 class Part:
-    """Workloads and environments that are compared with each other, with their own blocks."""
+    """Workloads and environments that are compared with each other, with their own blocks.
+
+    Environments are compared within a case; of a part that compares commands, commands also within
+    an environment.
+    """
 
     name: str
     workloads: tuple[Workload, ...]
-    """The cases: one for each workload and set of parameters."""
+    """The cases: one for each workload and set of parameters, or the commands to compare."""
     environments: tuple[Environment, ...]
     """The first is the baseline."""
     blocks: int | None = None
@@ -41,6 +45,11 @@ class Part:
     """Seconds of rest before every run but the first."""
     sweep: Mapping[str, tuple[JSON, ...]] = field(default_factory=dict)
     """Values of the swept parameters, by the workload's flag (``batch_size``)."""
+
+    @property
+    def compares_commands(self) -> bool:
+        """Whether its cases are commands with labels, which are compared with the first."""
+        return all(case.label is not None for case in self.workloads)
 
 
 @dataclass(frozen=True)
@@ -84,8 +93,10 @@ class Plan:
 def case_label(case: Workload, cases: Iterable[Workload]) -> str:
     """A label that tells ``case`` from the others: ``mnist-cnn``, ``mnist-cnn, batch size 64``.
 
-    It names the parameters in which cases of the same name differ.
+    It names the parameters in which cases of the same name differ. A labelled command has its own.
     """
+    if case.label is not None:
+        return case.label
     same_name = [other for other in cases if other.name == case.name]
     names = dict.fromkeys(name for other in same_name for name in other.parameters)
     differences = [

@@ -44,10 +44,9 @@ def document(plan: Plan) -> dict[str, JSON]:
         "parts": [
             {
                 "name": part.name,
-                "workloads": [asdict(workload) for workload in part.workloads],
+                "workloads": [_workload_document(workload) for workload in part.workloads],
                 "environments": [
-                    {**asdict(environment), "mounts": [str(mount) for mount in environment.mounts]}
-                    for environment in part.environments
+                    _environment_document(environment) for environment in part.environments
                 ],
                 "blocks": part.blocks,
                 "warmup_blocks": part.warmup_blocks,
@@ -70,6 +69,21 @@ def document(plan: Plan) -> dict[str, JSON]:
         ],
         "signature": plan.signature,
     }
+
+
+def _workload_document(workload: Workload) -> dict[str, JSON]:
+    # A key that is not needed is left out: the signature of an older plan covers no such key.
+    document = asdict(workload)
+    if workload.label is None:
+        del document["label"]
+    return document
+
+
+def _environment_document(environment: Environment) -> dict[str, JSON]:
+    document = {**asdict(environment), "mounts": [str(mount) for mount in environment.mounts]}
+    if not environment.variables:
+        del document["variables"]
+    return document
 
 
 def parse(value: JSON) -> Plan:
@@ -194,6 +208,7 @@ def _workload(value: JSON) -> Workload:
         kind=_text(workload.get("kind", "workload")),
         arguments=tuple(_text(item) for item in _typed(workload.get("arguments", []), list)),
         parameters={name: _plain(item) for name, item in parameters.items()},
+        label=_words(workload.get("label")),
     )
 
 
@@ -209,6 +224,10 @@ def _environment(value: JSON) -> Environment:
         memory_bytes=_maybe(environment.get("memory_bytes"), int),
         network=_words(environment.get("network")),
         pull=_typed(environment.get("pull", False), bool),
+        variables={
+            _text(name): _text(value)
+            for name, value in _typed(environment.get("variables", {}), dict).items()
+        },
     )
 
 

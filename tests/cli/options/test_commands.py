@@ -1,0 +1,172 @@
+"""``--command LABEL=COMMAND``: several programs of the user's own in one study, for real."""
+
+from __future__ import annotations
+
+import json
+import signal
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gpuwatch.session.reading.reader import SessionReader
+from gpuwatch.session.study.plan import Plan, read
+from tests.conftest import Cli
+
+from ..commands.test_record import STEPS, sessions, until
+from ..test_errors import one_line
+
+FAST = f"a={sys.executable} {STEPS} 20 0.005"
+SLOW = f"slow={sys.executable} {STEPS} 20 0.02"
+TWO = ("--command", FAST, "--command", SLOW)
+
+
+def plan_in(out: Path) -> Plan:
+    (path,) = out.glob("*/plan.json")
+    plan = read(path.parent)
+    assert plan is not None
+    return plan
+
+
+def meta(path: Path) -> dict[str, Any]:
+    with SessionReader(path) as reader:
+        return reader.meta()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["X=1 python train.py"], "--env bare,set=X=1, or --command 'a=env X=1 python train.py'"),
+        (["Amp=python train.py"], "Amp= before a command is no label (small letters)"),
+        (["python train.py"], "has no label; write --command 'a=python train.py'"),
+        (["python train.py --lr=1"], "has no label; write --command 'a=python train.py --lr=1'"),
+        (["a=true", "a=false"], "two commands are labelled a; label them differently"),
+        (["a="], "--command a is empty; write --command 'a=python train.py'"),
+        (["a=' '"], "there is no command ' '"),
+        (["a=''"], "--command a is empty"),
+        (["a=echo 'x"], "--command a cannot be split: No closing quotation"),
+        (["a=true | cat"], "for a shell; write --command 'a=bash -c '\"'\"'true | cat'\"'\"''"),
+        (["a=X=1 true"], "sets a variable only in a shell; write --command 'a=env X=1 true'"),
+    ],
+)
+def test_a_wrong_command_is_told_with_the_one_that_is_right(
+    cli: Cli, tmp_path: Path, arguments: list[str], says: str
+) -> None:
+    options = [part for text in arguments for part in ("--command", text)]
+    for how in ("--record", "run"):
+        done = cli(how, *options, "--out", tmp_path / "out", code=None)
+        assert says in one_line(done.stderr)
+        assert done.returncode == (3 if "there is no" in says else 2)
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["gcn"], "both --command and gcn; write it as a command: --command b=gcn"),
+        (["--", "sleep", "1"], "both --command and sleep"),
+        (["--steps", "5"], "--steps is a flag of gpuwatch's own workloads"),
+        (["--env", "bare,python=/p/python"], "not of true; call it in the command"),
+    ],
+)
+def test_nothing_else_is_named_beside_commands(cli: Cli, arguments: list[str], says: str) -> None:
+    done = cli("--record", "--command", "a=true", *arguments, code=2)
+    assert says in one_line(done.stderr)
+
+
+def test_commands_are_compared_with_the_first_and_what_differs_is_listed(
+    cli: Cli, tmp_path: Path
+) -> None:
+    out = tmp_path / "out"
+    blocks = ("--blocks", 5, "--cool-down", 0, "--order-seed", 3)
+    done = cli("--record", *TWO, *blocks, "--out", out, timeout=120)
+    assert "a, slow in bare; margin 1 %" in done.stderr and "a in bare" in done.stderr
+    plan = plan_in(out)
+    (part,) = plan.parts
+    assert [case.label for case in part.workloads] == ["a", "slow"] and part.compares_commands
+    assert [path.name for path in sessions(out)] == [run.file for run in plan.runs]
+    for block in range(6):
+        assert {r.workload.label for r in plan.runs if r.block == block} == {"a", "slow"}
+    first = meta(sessions(out)[0])
+    assert first["session"]["label"] == "a (bare)" and first["workload"]["label"] == "a"
+    said = " ".join(done.stdout.split())
+    assert "SLOWER slow is slower than a: step time +" in said
+    assert "differs by design: command: " in said and " 0.005 against " in said
+    (folder,) = out.iterdir()
+    found = json.loads((folder / "summary.json").read_text())
+    (question,) = found["questions"]
+    assert question["label"] == "commands in bare"
+    assert question["contrasts"][0]["verdict"]["kind"] == "slower"
+    assert question["contrasts"][0]["by_design"][0].startswith("command: ")
+    for page in ("summary.md", "summary.html"):
+        assert "differs by design: command: " in (folder / page).read_text()
+    assert {
+        row.rpartition(",")[2] for row in (folder / "summary.csv").read_text().splitlines()[1:]
+    } == {
+        "a",
+        "slow",
+    }
+    listed = cli("sessions", out).stdout
+    assert "a, slow" in listed
+    listed = cli("sessions", out, "--runs").stdout
+    assert "a: steps.py" in listed and "slow: steps.py" in listed
+
+
+def test_a_study_of_commands_that_was_interrupted_is_completed(cli: Cli, tmp_path: Path) -> None:
+    blocks = ("--blocks", 1, "--cool-down", 0, "--order-seed", 3)
+    environments = ("--env", "bare", "--env", "bare,label=own,set=GREETING=hello")
+    recorder = cli.start("--record", *TWO, *environments, *blocks, "--out", tmp_path / "out")
+    until(lambda: len(sessions(tmp_path / "out")) == 3, 60)
+    recorder.send_signal(signal.SIGINT)
+    assert recorder.wait(60) == 130
+    plan = plan_in(tmp_path / "out")
+    (folder,) = (tmp_path / "out").iterdir()
+    done = cli("resume", folder, timeout=120)
+    assert "of 8 runs are done" in done.stderr and "a, slow in bare, own" in done.stderr
+    assert [path.name for path in sessions(tmp_path / "out")] == [run.file for run in plan.runs]
+    for path, planned in zip(sessions(tmp_path / "out"), plan.runs, strict=True):
+        known = meta(path)
+        assert known["workload"]["label"] == planned.workload.label
+        assert known["environment"].get("variables", {}) == planned.environment.variables
+    assert "is complete" in cli("resume", folder, code=2).stderr
+
+
+def test_a_dry_run_shows_each_command_with_its_variables(cli: Cli) -> None:
+    environments = ("--env", "bare", "--env", "bare,label=own,set=GREETING=hello")
+    shown = cli("--record", *TWO, *environments, "--dry-run", "--format", "json").stdout
+    found = json.loads(shown)
+    assert [case["label"] for case in found["parts"][0]["cases"]] == ["a", "slow"]
+    assert [each["label"] for each in found["launches"]] == [
+        "a in bare", "a in own", "slow in bare", "slow in own",
+    ]  # fmt: skip
+    assert [each["command"][-1] for each in found["launches"]] == ["0.005", "0.005", "0.02", "0.02"]
+    assert found["launches"][1]["variables"]["GREETING"] == "hello"
+    assert found["parts"][0]["environments"][1]["variables"] == {"GREETING": "hello"}
+    text = cli("run", *TWO, "--plan").stdout
+    assert "2 runs, each once: a, slow in bare" in " ".join(text.split())
+
+
+def test_a_plan_of_others_is_shown_with_the_variables_it_would_set(
+    cli: Cli, tmp_path: Path
+) -> None:
+    recorder = cli.start(
+        "--record", *TWO, "--env", "bare,set=LD_PRELOAD=/x.so", "--out", tmp_path / "out"
+    )
+    until(lambda: sessions(tmp_path / "out"), 60)
+    recorder.send_signal(signal.SIGINT)
+    recorder.wait(60)
+    (path,) = (tmp_path / "out").glob("*/plan.json")
+    path.write_text(path.read_text().replace("/x.so", "/y.so"))
+    done = cli("resume", path.parent, code=2)
+    assert "set LD_PRELOAD=/y.so" in done.stderr and "was not started by you" in done.stderr
+
+
+def test_a_study_file_has_commands_too(cli: Cli, tmp_path: Path) -> None:
+    file = tmp_path / "mine.toml"
+    file.write_text(
+        "[[part]]\nname = 'speed'\n[part.commands]\n"
+        f"a = {json.dumps(FAST[2:])}\nslow = {json.dumps(SLOW[5:])}\n"
+    )
+    text = " ".join(cli("study", file, "--plan").stdout.split())
+    assert "2 runs, each once: a, slow in bare" in text
