@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
@@ -176,7 +177,11 @@ def _both(metric: str, verdict: Verdict, text: Callable[[Verdict], str | None]) 
     told = text(verdict)
     if not told or verdict.total is None:
         return told and f"{metric} {told}"
-    return f"{metric} {told}, throughput {text(throughput(verdict.total))}"
+    total = replace(throughput(verdict.total), comparisons=1)
+    if total.change and verdict.change and math.isclose(total.change.level, verdict.change.level):
+        # As said before it.
+        total = replace(total, change=replace(total.change, level=_USUAL))
+    return f"{metric} {told}, throughput {text(total)}"
 
 
 def typical_step(verdict: Verdict) -> str:
