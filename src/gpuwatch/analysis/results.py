@@ -230,6 +230,8 @@ class Contrast:
     explanation: Explanation
     sentence: str
     """The verdict as a sentence to quote."""
+    total_ratios: tuple[float | None, ...] = ()
+    """As ``ratios``, of the time per step over all steps; empty where it is not judged."""
     by_design: tuple[str, ...] = ()
     """What was chosen to differ, with both values: ``command: python a.py against python b.py``."""
 
@@ -303,8 +305,12 @@ class Overall:
     environment: str
     baseline: str
     change: Interval
+    """Of ``metric``."""
     cases: int
     sentence: str
+    metric: str = "step time"
+    """``time per step``: of all steps, where every case has it; else ``step time`` or
+    ``whole run``."""
 
 
 @dataclass(frozen=True)

@@ -349,7 +349,7 @@ def test_the_mean_over_cases_is_geometric_and_by_block(tmp_path: Path) -> None:
     )
     assert found.change.estimate == pytest.approx(1.03 * math.sqrt(2) - 1, abs=0.002)
     assert (found.environment, found.baseline, found.cases) == ("docker=image", "bare", 2)
-    assert found.sentence.startswith("docker=image against bare over 2 cases: +45.")
+    assert found.sentence.startswith("docker=image against bare over 2 cases: time per step +45.")
 
 
 def test_a_case_that_is_not_comparable_is_in_no_mean(tmp_path: Path) -> None:
@@ -371,7 +371,7 @@ def test_a_case_that_lacks_too_many_runs_is_in_no_mean(tmp_path: Path) -> None:
     lost = {index: {"result": FAILED} for index in (12, 18, 22)}
     (found,) = three_cases(tmp_path, lost).overall
     assert found.cases == 2
-    assert found.sentence.startswith("docker=image against bare over 2 of 3 cases: +")
+    assert found.sentence.startswith("docker=image against bare over 2 of 3 cases: time per step +")
     assert found.sentence.endswith("geometric mean of 6 of 7 blocks.")
 
 

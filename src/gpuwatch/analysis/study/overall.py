@@ -29,27 +29,33 @@ from gpuwatch.session.study.plan import Plan
 
 CaseQuestions = Sequence[tuple[Case, Question | None]]
 """Cases in the plan's order with their questions; ``None``: no run of the case."""
+TIME_PER_STEP = "time per step"
 _LONGEST = 60
 
 
 def overalls(questions: Sequence[Question], plan: Plan | None) -> Iterator[Overall]:
-    """For each part and environment, the geometric mean of the ratios over two or more cases.
+    """For each part and environment, the geometric mean of the ratios over two or more cases: of
+    the time per step over all steps where every case has it.
 
     A block's value is the mean of the cases' log-ratios in it, so only blocks common to all cases
     count; the interval is over at least three of these blocks. Cases that are not
     comparable, or lack too many runs, are left out and counted in the sentence.
     """
     by_pair: dict[tuple[int, str, str], list[Contrast]] = {}
+    metrics: dict[tuple[int, str, str], list[str]] = {}
     for question in questions:
         for each in question.contrasts:
             other, first = (question.cells[at].label for at in (each.other, each.baseline))
             by_pair.setdefault((question.part, other, first), []).append(each)
+            metrics.setdefault((question.part, other, first), []).append(question.metric)
     several = plan is not None and len(plan.parts) > 1
     for (part, other, first), contrasts in by_pair.items():
         kept = [each for each in contrasts if each.ratios and not _left_out(each.verdict)]
+        paid = all(each.total_ratios for each in kept)
+        by_case = [each.total_ratios if paid else each.ratios for each in kept]
         blocks = [
             statistics.fmean(math.log(ratio) for ratio in ratios if ratio is not None)
-            for ratios in zip(*(each.ratios for each in kept), strict=False)
+            for ratios in zip(*by_case, strict=False)
             if None not in ratios
         ]
         change = interval(blocks)
@@ -58,6 +64,8 @@ def overalls(questions: Sequence[Question], plan: Plan | None) -> Iterator[Overa
         of_part = clean(plan.parts[part].name, _LONGEST) if several and plan else ""
         where = f"{of_part}: " if of_part else ""
         cases = f"{len(kept)} of {len(contrasts)}" if len(kept) < len(contrasts) else len(kept)
+        metric = " or ".join(dict.fromkeys(metrics[part, other, first]))
+        metric = TIME_PER_STEP if paid else metric
         most = max(len(each.ratios) - each.ratios.count(None) for each in kept)
         of = f"{len(blocks)} of {most} blocks" if len(blocks) < most else f"{most} blocks"
         yield Overall(
@@ -66,8 +74,9 @@ def overalls(questions: Sequence[Question], plan: Plan | None) -> Iterator[Overa
             change=change,
             cases=len(kept),
             sentence=f"{where}{other} against {first} over {cases} cases: "
-            f"{change_text(change)}, geometric mean of {of}"
+            f"{metric} {change_text(change)}, geometric mean of {of}"
             f"{f', a verdict needs {FEWEST}' if len(blocks) < FEWEST else ''}.",
+            metric=metric,
         )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 from gpuwatch.analysis.comparison.cells import (
@@ -186,6 +186,18 @@ def _judged(
     )
 
 
+def _ratios(
+    blocks: Sequence[int], baseline: _Side, other: _Side, log: Callable[[Run], float]
+) -> tuple[float | None, ...]:
+    """Other over baseline by block; ``None`` where either has no value."""
+    return tuple(
+        math.exp(log(other.by_block[block]) - log(baseline.by_block[block]))
+        if _in_both(baseline, other, block)
+        else None
+        for block in blocks
+    )
+
+
 def _log(run: Run) -> float:
     return math.log(run.value or math.nan)
 
@@ -254,21 +266,13 @@ def _contrast(
     known = bool(baseline.cell.judged and other.cell.judged)
     explanation = explain(baseline.cell, other.cell, case.margin) if known else _NOTHING
     chosen = known and (case.workload is not None or case.compares_commands)
-    ratios = (
-        tuple(
-            math.exp(_log(other.by_block[block]) - _log(baseline.by_block[block]))
-            if _in_both(baseline, other, block)
-            else None
-            for block in case.blocks
-        )
-        if case.blocks is not None and verdict.kind is not Kind.INVALID
-        else ()
-    )
+    blocks = case.blocks if case.blocks and verdict.kind is not Kind.INVALID else ()
     return Contrast(
         baseline=base,
         other=at,
         verdict=verdict,
-        ratios=ratios,
+        ratios=_ratios(blocks, baseline, other, _log),
+        total_ratios=_ratios(blocks if verdict.total else (), baseline, other, _log_total),
         explanation=explanation,
         sentence=sentence(
             _named(baseline),

@@ -56,14 +56,14 @@ def _axis(contrasts: Sequence[Contrast]) -> Axis:
     ends += [1.25 * margin, 1.25 * lower_end(margin)]
     inner = over(ends)
     far = _FARTHEST * (inner.high - inner.low)
-    moved = [ratio for each in contrasts for ratio in _changes(each)]
+    moved = [ratio for each in contrasts for ratio in _changes(each.ratios)]
     near = [each for each in moved if inner.low - far <= each <= inner.high + far]
     return over([*ends, *near])
 
 
-def _changes(contrast: Contrast) -> list[float]:
+def _changes(ratios: Sequence[float | None]) -> list[float]:
     """The relative change within each block that has both runs."""
-    return [ratio - 1 for ratio in contrast.ratios if ratio is not None and math.isfinite(ratio)]
+    return [ratio - 1 for ratio in ratios if ratio is not None and math.isfinite(ratio)]
 
 
 def _plot(named: Sequence[tuple[str, Contrast]], axis: Axis) -> str:
@@ -84,7 +84,8 @@ def _plot(named: Sequence[tuple[str, Contrast]], axis: Axis) -> str:
 
 
 def _row(title: str, verdict: Verdict, contrast: Contrast, axis: Axis) -> str:
-    ratios = () if verdict is contrast.verdict.total else _changes(contrast)
+    total = verdict is contrast.verdict.total
+    ratios = _changes(contrast.total_ratios if total else contrast.ratios)
     tooltip = f"{title}: {_numbers(verdict, ratios)}"
     low, high = axis.share(lower_end(verdict.margin)), axis.share(verdict.margin)
     parts = [

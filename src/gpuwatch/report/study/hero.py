@@ -141,8 +141,7 @@ def _title(result: StudyResult) -> str:
 
 def _answers(result: StudyResult, contrasts: Sequence[Contrast]) -> tuple[Statement, ...]:
     if 0 < len(result.overall) <= _MOST:
-        metrics = " or ".join(dict.fromkeys(each.metric for each in result.questions))
-        return tuple(_over_cases(each, metrics) for each in result.overall)
+        return tuple(_over_cases(each) for each in result.overall)
     if len(contrasts) > _MOST:
         counts = Counter(each.verdict.kind for each in contrasts)
         kinds = ", ".join(f"{counts[kind]} {kind.word}" for kind in Kind if counts[kind])
@@ -155,12 +154,12 @@ def _answers(result: StudyResult, contrasts: Sequence[Contrast]) -> tuple[Statem
     )
 
 
-def _over_cases(overall: Overall, metrics: str) -> Statement:
+def _over_cases(overall: Overall) -> Statement:
     """Of several cases together; where the interval holds zero the headline has no number."""
     change = overall.change
     who = f"{overall.environment} against {overall.baseline}"
     over = f"{who} over {counted(overall.cases, 'case')}: "
-    size = f"{metrics} {changes.estimate(change.estimate, change)}"
+    size = f"{overall.metric} {changes.estimate(change.estimate, change)}"
     ends = f"{changes.ends(change)} %, geometric mean"
     if change.low <= 0 <= change.high:
         return Statement(f"{over}no difference shown", f"{size}, {ends}")
