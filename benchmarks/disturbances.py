@@ -43,8 +43,8 @@ ORDERS = 300
 """Orders of real plans that the studies take in turn."""
 EFFECTS = (0.0, 0.01, 0.02, 0.05)
 EFFECTS_OF_SEVERAL = (0.0, 0.02)
-BLOCKS = (5, 7, 20)
-BLOCKS_OF_SEVERAL = (7, 20)
+BLOCKS = (5, 7, 10, 20)
+BLOCKS_OF_SEVERAL = (7, 10, 20)
 NOMINAL = 0.95
 DECIDED = frozenset({Kind.SAME, Kind.SMALL, Kind.SLOWER, Kind.FASTER})
 

@@ -26,7 +26,7 @@ WORKLOADS: Mapping[str, str] = {
 REPEATS: Mapping[str, tuple[tuple[str, ...], str]] = {
     "once": ((), "each once: no verdict"),
     "quick": (("--quick",), "3 blocks: describes only"),
-    "full": (("--blocks", "7"), "7 blocks: a verdict"),
+    "full": (("--blocks", "10"), "10 blocks: a verdict"),
     "rigorous": (("--rigorous",), "20 blocks: small differences too"),
 }
 """How often each environment runs: flags, and what the result can say."""

@@ -141,6 +141,6 @@ def refuse_twins(workloads: Sequence[Workload], where: str) -> None:
             flags = f" {' '.join(workload_.arguments)}" if workload_.arguments else ""
             raise UsageError(
                 f"{where}: {workload_.name}{flags} is listed twice",
-                "blocks repeat a run: blocks = 7",
+                "blocks repeat a run: blocks = 10",
             )
         seen.add(case)

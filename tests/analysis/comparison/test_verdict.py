@@ -40,7 +40,7 @@ def shifted(change: float, by: Sequence[float] = QUIET) -> list[float]:
     return [math.log1p(change) + each for each in by]
 
 
-def test_under_seven_values_it_is_students_t() -> None:
+def test_under_ten_values_it_is_students_t() -> None:
     # R: t.test(c(0.7, -1.6, -0.2, -1.2, -0.1, 3.4)) gives t = 0.22, df = 5, p = 0.8346.
     mean = mean_of(DRUG_1[:6])
     assert mean is not None
@@ -95,8 +95,8 @@ def test_an_effect_of_the_place_hides_no_difference() -> None:
 
 
 @pytest.mark.parametrize("outlier", [0.3, -0.3])
-def test_one_outlying_run_of_seven_hides_no_difference(outlier: float) -> None:
-    values = shifted(0.03)
+def test_one_outlying_run_in_ten_blocks_hides_no_difference(outlier: float) -> None:
+    values = shifted(0.03, [*QUIET, 0.0006, -0.0007, 0.0003])
     values[3] += outlier
     assert one(values).kind is Kind.SLOWER
 
@@ -127,18 +127,18 @@ def test_a_p_value_is_within_its_level_exactly_where_holm_rejects_it(p_values: l
 def test_a_paired_comparison_is_scipys(count: int) -> None:
     values = np.random.default_rng(count).normal(0.004, 0.01, count)
     found = one(list(values))
-    cut = count // 7 / count + 1e-9
+    cut = count // 10 / count + 1e-9
     expected = stats.mstats.trimmed_mean_ci(values, (cut, cut), alpha=0.05)
     assert found.change is not None
     assert (found.change.low, found.change.high) == pytest.approx(np.expm1(np.array(expected)))
 
 
-@pytest.mark.parametrize(("first", "second"), [(5, 5), (7, 7), (6, 20)])
+@pytest.mark.parametrize(("first", "second"), [(5, 5), (10, 10), (6, 20)])
 def test_an_unpaired_comparison_is_scipys(first: int, second: int) -> None:
     rng = np.random.default_rng(first * second)
     baseline, other = rng.normal(0, 0.01, first), rng.normal(0.004, 0.02, second)
     (found,) = unpaired(list(baseline), [list(other)], MARGIN)
-    test = stats.ttest_ind(other, baseline, equal_var=False, trim=1 / 7 + 1e-9)
+    test = stats.ttest_ind(other, baseline, equal_var=False, trim=0.1 + 1e-9)
     assert found.p_zero == pytest.approx(test.pvalue)
     assert found.change is not None
     expected = np.expm1(test.confidence_interval(0.95))
@@ -183,7 +183,7 @@ def test_a_difference_that_more_blocks_would_show_says_how_many() -> None:
 
 
 def test_noise_over_twice_the_margin_is_never_the_same() -> None:
-    noisy = [35 * each for each in QUIET] * 30
+    noisy = [25 * each for each in QUIET] * 30
     found = one(noisy)
     assert found.equivalence is not None
     assert -MARGIN < found.equivalence.low < found.equivalence.high < MARGIN

@@ -9,7 +9,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 
 from gpuwatch.analysis.comparison.verdict import interval
@@ -101,8 +100,8 @@ def test_the_parts_of_a_step_add_up_to_the_verdicts_change(make: Make) -> None:
 def test_points_have_their_interval_over_the_blocks(make: Make) -> None:
     (host,) = of(explain(*gpu_cells(make), MARGIN), "host")
     assert host.points is not None
-    # Deviation of NOISE, each end set to its neighbour; t of 4 degrees of freedom: 2.7764.
-    half = 2.7764 * np.std(np.clip(NOISE, *np.sort(NOISE)[[1, -2]]), ddof=1) * 7**0.5 / 5
+    # Deviation of NOISE: sqrt(12e-6 / 6); t of 6 degrees of freedom at 97.5 %: 2.4469.
+    half = 2.4469 * (12e-6 / 6) ** 0.5 / 7**0.5
     assert host.points.low == pytest.approx(0.04 - half, abs=5e-5)
     assert host.points.high == pytest.approx(0.04 + half, abs=5e-5)
     assert host.text == (

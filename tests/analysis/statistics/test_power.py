@@ -22,7 +22,7 @@ STUDIES = 400
 NEAR = 0.08
 """Three and a half standard errors of a share of that many studies, and the formulas' own error."""
 UNDER = 0.16
-"""By how much the formulas promise less of seven to thirteen blocks, of which two are trimmed."""
+"""By how much the formulas promise less of ten blocks, of which two are trimmed."""
 
 
 def simulated(effect: float, noise: float, blocks: int) -> list[Verdict]:

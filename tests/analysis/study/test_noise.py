@@ -36,9 +36,9 @@ def test_the_noise_of_one_run_is_that_of_a_difference_over_the_root_of_two() -> 
 
 def test_the_noise_has_an_interval_of_its_own() -> None:
     found = floor(QUIET)
-    # Chi-square of 3 degrees of freedom: 9.3484 at 97.5 %, 0.2158 at 2.5 %.
-    assert found.noise_low == pytest.approx(found.noise * math.sqrt(3 / 9.3484), rel=1e-4)
-    assert found.noise_high == pytest.approx(found.noise * math.sqrt(3 / 0.215795), rel=1e-4)
+    # Chi-square of 5 degrees of freedom: 12.8325 at 97.5 %, 0.83121 at 2.5 %.
+    assert found.noise_low == pytest.approx(found.noise * math.sqrt(5 / 12.8325), rel=1e-4)
+    assert found.noise_high == pytest.approx(found.noise * math.sqrt(5 / 0.83121), rel=1e-4)
 
 
 def test_the_interval_of_the_noise_holds_the_true_one_nineteen_times_in_twenty() -> None:
@@ -50,9 +50,9 @@ def test_the_interval_of_the_noise_holds_the_true_one_nineteen_times_in_twenty()
 
 def test_a_change_that_no_environment_makes_is_not_put_in_figures() -> None:
     found = floor([each * 250 for each in QUIET])
-    assert found.resolves[1].excludes_zero > 1
+    assert found.resolves[2].excludes_zero > 1
     assert (
-        "7 blocks detect nothing under 100 % with 80 % power, and call nothing under 100 % SLOWER"
+        "10 blocks detect nothing under 100 % with 80 % power, and call nothing under 100 % SLOWER"
         in found.sentence
     )
 
@@ -60,11 +60,11 @@ def test_a_change_that_no_environment_makes_is_not_put_in_figures() -> None:
 def test_it_says_what_five_to_twenty_blocks_can_tell() -> None:
     found = floor(QUIET)
     assert [each.blocks for each in found.resolves] == [5, 7, 10, 20]
-    assert found.resolves[1] == resolves(found.noise, MARGIN, 7)
-    usual = found.resolves[1]
+    assert found.resolves[2] == resolves(found.noise, MARGIN, 10)
+    usual = found.resolves[2]
     assert found.sentence == (
-        "One run here varies by 0.2 % (0.1 to 0.6 % by 7 blocks; drift taken out). "
-        f"7 blocks detect {usual.excludes_zero * 100:.1f} % or more with 80 % power, and call "
+        "One run here varies by 0.2 % (0.1 to 0.5 % by 7 blocks; drift taken out). "
+        f"10 blocks detect {usual.excludes_zero * 100:.1f} % or more with 80 % power, and call "
         f"{usual.beyond_margin * 100:.1f} % or more SLOWER; SAME is within reach with 5."
     )
 

@@ -1,6 +1,6 @@
 """The trimmed mean of a few values: intervals, tests, and Holm's procedure for several.
 
-Of every seven values the smallest and the largest are trimmed; under seven it is Student's t.
+Of every ten values the smallest and the largest are trimmed; under ten it is Student's t.
 
 Sources: Student (1908), "The probable error of a mean", Biometrika 6; Tukey and McLaughlin (1963),
 Sankhya A 25, for the standard error of a trimmed mean; Theil (1950) and Sen (1968), Journal of the
@@ -37,7 +37,7 @@ LEAST = 3
 """Fewest values for an interval: with two it is useless (12.7 standard errors each way)."""
 FEWEST = 5
 """Fewest pairs, or runs per side, for a verdict, and for an effect of the place."""
-_TRIMMED = 7
+_TRIMMED = 10
 """Of so many values one is trimmed at either end."""
 
 

@@ -12,7 +12,7 @@ from gpuwatch.core import units
 
 BLOCKS = (5, 7, 10, 20)
 """Numbers of blocks whose resolution is reported."""
-_USUAL = 7
+_USUAL = 10
 """Default number of blocks of a study."""
 _TAIL = 0.025
 """Error on each side of the 95 % interval of the noise."""

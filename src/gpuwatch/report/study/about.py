@@ -123,7 +123,7 @@ def _primary(questions: tuple[Question, ...]) -> list[str]:
     verdicts = [each.verdict for question in questions for each in question.contrasts]
     if any(each.paired for each in verdicts):
         sentences.append(
-            "change: mean of the log-ratios of runs in one block, of every seven one trimmed at "
+            "change: mean of the log-ratios of runs in one block, of every ten one trimmed at "
             "either end, the place in the block taken out"
         )
     if any(each.change and not each.paired for each in verdicts):
