@@ -62,7 +62,7 @@ def test_every_field_has_its_place() -> None:
     assert " ".join(arguments(form)) == (
         "resnet18 --batch-size 64 --steps 20 --dtype bfloat16 --counters "
         "--env bare --env docker --env docker=img,shm=1g --pull --gpus 0,2 "
-        "--blocks 7 --order-seed 7"
+        "--blocks 10 --order-seed 7"
     )
 
 

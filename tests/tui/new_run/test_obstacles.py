@@ -97,7 +97,7 @@ def test_the_plan_says_what_would_run_for_how_long_and_by_which_command() -> Non
         "  warm-up: bare, docker",
         "  block 1: docker, bare",
         "  takes about 5 min, by earlier runs of the same",
-        "$ gpuwatch run gcn --blocks 7 --order-seed 3",
+        "$ gpuwatch run gcn --blocks 10 --order-seed 3",
     ]
     unknown = answers(form, what="gcn in bare", reason="no earlier run of gcn")
     assert "  time unknown: no earlier run of gcn" in plan_text(form, unknown).plain
