@@ -79,7 +79,7 @@ def test_a_file_of_ones_own_is_run_whole(cli: Cli, tmp_path: Path) -> None:
 def test_the_plan_is_printed_and_nothing_run(cli: Cli, tmp_path: Path) -> None:
     out = tmp_path / "out"
     told = cli("study", "multi-environment", "--plan", "--out", out).stdout
-    assert "48 runs, 7 blocks after a warm-up block" in " ".join(told.split())
+    assert "66 runs, 10 blocks after a warm-up block" in " ".join(told.split())
     assert "60 runs, 5 blocks after a warm-up block" in " ".join(told.split())
     assert not out.exists()
 
@@ -88,7 +88,7 @@ def test_the_list_has_every_preset_with_its_runs_and_its_question(cli: Cli) -> N
     lines = cli("study", "--list").stdout.splitlines()
     rows = {line.split()[0]: line for line in lines[1::2]}
     assert tuple(rows) == studies.presets()
-    assert rows["imagenet-15"].split() == ["imagenet-15", "bare,", "docker", "48"]
+    assert rows["imagenet-15"].split() == ["imagenet-15", "bare,", "docker", "66"]
     assert rows["multi-environment"].endswith("108") and rows["accelerators"].endswith("24")
     assert all(line.startswith("  ") and line.endswith("?") for line in lines[2::2])
 
@@ -116,7 +116,7 @@ def test_environments_of_the_command_line_replace_those_of_the_file(
 
 
 def test_blocks_of_the_command_line_hold_for_every_part(ask: partial[Request]) -> None:
-    assert [part.blocks for part in ask("multi-environment").parts] == [7, 5]
+    assert [part.blocks for part in ask("multi-environment").parts] == [10, 5]
     assert [part.blocks for part in ask("multi-environment", "--blocks", 2).parts] == [2, 2]
     assert [part.blocks for part in ask("multi-environment", "--quick").parts] == [3, 3]
     assert [part.blocks for part in ask("multi-environment", "--rigorous").parts] == [20, 20]
