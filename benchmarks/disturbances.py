@@ -440,13 +440,17 @@ VERDICTS = (COVERAGE, right(0.0), wrong(0.0), wrong(0.01), right(0.02), wrong(0.
 VERDICTS_OF_SEVERAL = (COVERAGE, wrong(0.0), right(0.02), wrong(0.02))
 
 
+def _blocks(of: Sequence[int]) -> str:
+    return f"{' / '.join(map(str, of))} blocks"
+
+
 def of_two(found: Found, *, intervals: bool) -> str:
     """What gpuwatch says of two environments."""
     rows = []
     for at, pattern in enumerate(PATTERNS):
         cells = [found[at, blocks, 2] for blocks in BLOCKS]
         rows.append([pattern.name, *(_shares(cells, each, intervals) for each in VERDICTS)])
-    return _markdown(["5 / 7 / 20 blocks", *(each.title for each in VERDICTS)], rows)
+    return _markdown([_blocks(BLOCKS), *(each.title for each in VERDICTS)], rows)
 
 
 def of_several(found: Found, *, intervals: bool) -> str:
@@ -461,7 +465,7 @@ def of_several(found: Found, *, intervals: bool) -> str:
         ]
         rows += [[pattern.name, *row]] if row else []
     titles = [f"{number}: {each.title}" for number in numbers for each in VERDICTS_OF_SEVERAL]
-    return _markdown(["7 / 20 blocks", *titles], rows)
+    return _markdown([_blocks(BLOCKS_OF_SEVERAL), *titles], rows)
 
 
 def of_rules(found: Found, *, intervals: bool) -> str:
@@ -478,7 +482,7 @@ def of_rules(found: Found, *, intervals: bool) -> str:
             columns = [replace(own, most=1.0, places=0), *(called(name, effect) for name in RULES)]
             row += [_shares(cells, each, intervals) for each in columns]
         rows.append([pattern.name, *row])
-    return _markdown(["7 / 20 blocks", *titles], rows)
+    return _markdown([_blocks(BLOCKS_OF_SEVERAL), *titles], rows)
 
 
 def _shares(cells: Sequence[dict[float, Cell]], column: Column, intervals: bool) -> str:
