@@ -47,7 +47,7 @@ def _side_texts(replay: Replay, width: int) -> tuple[str, str]:
     """The texts left and right of the bar; their width is the same for every position."""
     length = clock_time(replay.length_ns / NS)
     position = clock_time(replay.position_ns / NS).rjust(len(length))
-    playing = "playing" if replay.playing else "paused "
+    playing = "playing" if replay.playing else "stopped"
     if width < 100:
         return f"at {position}", f"{length}  {playing} {speed_text(replay.speed):<4}"
     word = "looking back" if replay.live else "replay"

@@ -23,7 +23,7 @@ from gpuwatch.tui.live.screen import LiveScreen
 from gpuwatch.tui.new_run.screen import NewRunScreen
 
 from ..conftest import ROOT, Fake, entry
-from ..harness import live, running, screen_text, shows, until
+from ..harness import drawn, live, running, screen_text, shows, until
 from ..sessions import finished, plan
 
 pytestmark = pytest.mark.usefixtures("programs")
@@ -316,10 +316,10 @@ async def test_histories_and_panels_are_there_again_after_another_screen(
     async with running(HomeScreen, (120, 40)) as (app, pilot):
         home = app.screen
         assert isinstance(home, HomeScreen)
-        await until(pilot, lambda: home.state.devices is not None)
+        await drawn(pilot)
         before = home.state.devices
         assert before is not None
-        await pilot.press("p")
+        await pilot.press("n")
         await until(pilot, lambda: app.screen is not home)
         await pilot.press("escape")
         await until(pilot, lambda: app.screen is home)

@@ -75,7 +75,7 @@ async def test_a_run_that_is_over_shows_its_whole_until_a_key_of_time_is_pressed
         assert _replay(app) is None and "finished" in screen_text(app)
         await pilot.press("home")
         await _at(pilot, 0)
-        assert "replay" in screen_text(app) and "paused  1x" in screen_text(app)
+        assert "replay" in screen_text(app) and "stopped 1x" in screen_text(app)
 
 
 async def test_steps_go_by_a_column_and_with_shift_by_ten(over: Path) -> None:
