@@ -10,12 +10,12 @@ from collections.abc import Iterator
 
 import pytest
 
+from gpuwatch.core import live_process
 from gpuwatch.core.live_process import (
     command_line,
     command_text,
     environment,
     facts,
-    may_read_environment,
 )
 from gpuwatch.core.processes import start_time
 from tests.cli.commands.test_record import until
@@ -62,9 +62,25 @@ def test_parent_threads_start_directory_and_variables_are_told(sleeper: tuple[in
     until(lambda: "EMPTY=" in (environment(*sleeper) or ()))
     told = environment(*sleeper)
     assert told is not None and {"TOKEN=a=b", "EMPTY="} <= {*told}
-    assert may_read_environment(sleeper[0])
     assert facts(sleeper[0], sleeper[1] + 1) is None
     assert environment(sleeper[0], sleeper[1] + 1) is None
+
+
+@pytest.mark.parametrize(
+    ("raw", "words"),
+    [
+        (b"train.py\0--name\0\0\0", ("train.py", "--name", "", "")),
+        (b"train.py\0\0--name\0", ("train.py", "", "--name")),
+        (b"nginx: worker\0\0\0\0", ("nginx: worker",)),
+        (b"no end", ("no end",)),
+        (b"", ()),
+    ],
+)
+def test_empty_words_count_but_behind_a_title(
+    monkeypatch: pytest.MonkeyPatch, raw: bytes, words: tuple[str, ...]
+) -> None:
+    monkeypatch.setattr(live_process, "_read", lambda *_: raw)
+    assert command_line(1, 1) == words
 
 
 def test_a_title_that_a_process_gave_itself_is_not_quoted() -> None:

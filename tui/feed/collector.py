@@ -221,7 +221,7 @@ class Collector:
             event=self._events[-1] if self._events else None,
             no_gpu=self._no_gpu,
             phase=startup_phase(self.meta, state, stepped=self._steps.any),
-            trouble=trouble(self.meta, state),
+            trouble=trouble(self.reader, self.meta, state),
             notice=self.reader.notice,
             silent_seconds=self._silent(state),
             algorithmic=algorithmic_bytes(sources),

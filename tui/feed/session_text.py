@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from gpuwatch.core.models import with_hint
+from gpuwatch.analysis.summary.failure import in_few_words, reason_of
+from gpuwatch.core.models import mapping, with_hint
 from gpuwatch.session.reading.reader import SessionReader
 from gpuwatch.session.reading.status import Status
 from gpuwatch.tui.feed.snapshot import Trouble
@@ -29,14 +30,17 @@ def no_gpu(reader: SessionReader) -> str | None:
     return None if reason is None else str(reason)
 
 
-def trouble(meta: Mapping[str, Any], state: Status) -> Trouble | None:
-    """Why the run failed: the workload's error, else the status; ``None``: it did not fail."""
+def trouble(reader: SessionReader, meta: Mapping[str, Any], state: Status) -> Trouble | None:
+    """Why the run failed: the workload's error, else the reason as lists have it, else the status;
+    ``None``: it did not fail."""
     error = with_hint(meta.get("error"))
     if error.get("message"):
         hint = error.get("hint")
         return Trouble(str(error["message"]), str(hint) if hint else None)
     if state.state.value in ("failed", "killed", "lost"):
-        return Trouble(state.text)
+        killed_for_memory = mapping(meta.get("result")).get("out_of_memory") is True
+        reason = reason_of(reader, meta, state)
+        return Trouble(in_few_words(state, reason, out_of_memory=killed_for_memory) or state.text)
     return None
 
 

@@ -234,11 +234,6 @@ class HomeActs(ProcessActs, WritingScreen):
         self.say(await export_report(wanted))
         return False  # where the report is remains to be read
 
-    def action_processes(self) -> None:
-        from gpuwatch.tui.processes.page import MachineProcessScreen
-
-        self.app.push_screen(MachineProcessScreen(self.state.devices))
-
 
 def _sessions(paths: list[Path]) -> list[Path]:
     """Sessions, for a study's folder all of its own."""

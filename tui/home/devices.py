@@ -41,12 +41,14 @@ _ID, _USE, _MEMORY, _BANDWIDTH, _POWER, _TEMPERATURE = 5, 7, 15, 12, 11, 7
 def head_row(snapshot: Snapshot, running: int, width: int) -> Line:
     """The machine in one row: its GPUs, CPU and host memory, what runs, then the rest that fits."""
     row = Line(width).add(" gpuwatch ", "brand")
-    names = Counter(clean(gpu.row.name) for gpu in snapshot.gpus)
+    lost = {alert.device for alert in snapshot.alerts if alert.kind == "lost"}
+    names = Counter(clean(gpu.row.name) for gpu in snapshot.gpus if gpu.row.id not in lost)
     text = "  ".join(f"{many} × {name}" if many > 1 else name for name, many in names.items())
     right = f"▶ {running} running " if running else ""
     cpu = next((device for device in snapshot.devices if device.row.kind == "cpu"), None)
     if cpu is not None:
-        host = _host(cpu)
+        # A lost GPU may have no name, and must not go where names are cut.
+        host = (f"{len(lost)} lost  " if lost else "") + _host(cpu)
         text = f"{fit(text, row.left - len(host) - len(right) - 4)}  {host}" if text else host
     for more in (*(_rest_of_host(cpu) if cpu is not None else ()), _driver(snapshot)):
         if more and len(text) + len(more) + len(right) + 4 <= row.left:
@@ -80,7 +82,8 @@ def alert_rows(snapshot: Snapshot, width: int, most: int = _MOST_ALERTS) -> list
     """The gravest alerts, one row each; the last says how many more there are."""
     alerts = snapshot.alerts
     shown = alerts if len(alerts) <= most else alerts[: max(1, most - 1)]
-    more = f"{len(alerts) - len(shown)} more alerts"
+    hidden = len(alerts) - len(shown)
+    more = f"{hidden} more warning{'s' * (hidden > 1)}, press i"
     beside = f"  {more} " if len(alerts) > len(shown) and len(shown) == most else ""
     rows = [
         Line(width).add(" ! ", "warn").add(fit(clean(each.text), width - 4 - len(beside)))

@@ -23,7 +23,7 @@ BINDINGS: list[BindingType] = [
     ),
     Binding("g", "grid", "GPUs", tooltip="all GPUs as panels with histories, and back"),
     Binding("i", "numbers", "numbers", tooltip="every number of the devices, and what they are"),
-    Binding("o", "sort", "sort", tooltip="sort by started, took, step time, samples/s, name"),
+    Binding("o", "sort", "sort", tooltip="sort by started, elapsed, step time and so on"),
     Binding("d", "delete", "delete", tooltip="delete what is marked, else the row, after asking"),
     Binding("e", "export", "report", tooltip="report of what is marked, else of the study"),
     Binding("R", "label('name')", "name", tooltip="give it a name, to find it by"),

@@ -13,6 +13,7 @@ from gpuwatch.tui.feed.processes import ProcessNow
 from gpuwatch.tui.live.rows import rule
 from gpuwatch.tui.processes.acting import DETAILS_TEXT, MOVING, SIGNAL_TEXT
 from gpuwatch.tui.processes.rows import ORDER_TEXT, ORDERS, in_order, next_order, table_rows
+from gpuwatch.tui.processes.selection import Selection
 from gpuwatch.tui.widgets.canvas import Canvas
 
 
@@ -37,11 +38,8 @@ class ProcessTable(Canvas, can_focus=True):
 
     def __init__(self, *, ascii: bool = False) -> None:
         super().__init__(ascii=ascii)
-        self._processes: Sequence[ProcessNow] = ()
+        self._selection = Selection()
         self._order = 0
-        self._pid: int | None = None
-        """Of the selected process: it stays selected where the order changes."""
-        self._first = 0
         self._query = ""
         self._marked: frozenset[tuple[int, int | None]] = frozenset()
         """PIDs and starts; those that end fall out."""
@@ -51,40 +49,39 @@ class ProcessTable(Canvas, can_focus=True):
     def update(self, processes: Sequence[ProcessNow], query: str = "") -> None:
         """Show these processes, which ``query`` has narrowed."""
         self._query = query
-        self._processes = in_order(processes, self._order)
+        self._selection.processes = in_order(processes, self._order)
         self._marked &= {(process.pid, process.start) for process in processes}
         self.draw()
 
     @property
     def selected(self) -> ProcessNow | None:
         """The process under the cursor."""
-        return self._processes[self._at] if self._processes else None
-
-    @property
-    def _at(self) -> int:
-        pids = [process.pid for process in self._processes]
-        return pids.index(self._pid) if self._pid in pids else 0
+        return self._selection.process
 
     def draw(self) -> None:
-        """Draw the rows that fit, the selected one among them."""
+        """Draw the rows that fit, the selected one among them; a single row says how many."""
         self._look_at_keys()
         width, height = self.size
-        count = len(self._processes)
+        selection, count = self._selection, len(self._selection.processes)
         if not count:
             found = f"no process matches {self._query}: Esc shows all"
             self.show([rule(found if self._query else "no process on the GPUs", width)])
             return
+        if height == 1:
+            word = "process" if count == 1 else "processes"
+            self.show([rule(f"{count} {word} on the GPUs: press p", width)])
+            return
         room = max(1, height - 2)
-        self._first = max(0, min(self._first, count - room, self._at), self._at - room + 1)
-        last = min(count, self._first + room)
+        selection.scroll(room)
+        first, last = selection.first, min(count, selection.first + room)
         title = f"processes on the GPUs  {ORDERS[self._order].title}"
         title += f"  /{self._query}" if self._query else ""
         title += f"  {len(self._marked)} marked" if self._marked else ""
         if room < count:
-            title += f"  {self._first + 1} to {last} of {count}"
-        rows = table_rows(self._processes, width, self._first, room, marked=self._marked)
+            title += f"  {first + 1} to {last} of {count}"
+        rows = table_rows(selection.processes, width, first, room, marked=self._marked)
         if self.has_focus:
-            at = 1 + self._at - self._first
+            at = 1 + selection.at - first
             rows[at] = rows[at].painted("select")
         self.show([rule(title, width), *rows])
 
@@ -99,22 +96,20 @@ class ProcessTable(Canvas, can_focus=True):
 
     def on_click(self, event: events.Click) -> None:
         event.stop()
-        at = self._first + event.y - 2
-        if 0 <= at < len(self._processes) and event.y >= 2:
-            self._pid = self._processes[at].pid
+        at = self._selection.first + event.y - 2
+        if event.y >= 2 and at < len(self._selection.processes):
+            self._selection.select(at)
             self.draw()
             if event.chain == 2:
                 self.action_details()
 
     def action_move(self, by: int) -> None:
-        if self._processes:
-            at = max(0, min(len(self._processes) - 1, self._at + by))
-            self._pid = self._processes[at].pid
-            self.draw()
+        self._selection.select(self._selection.at + by)
+        self.draw()
 
     def action_order(self) -> None:
-        self._order = next_order(self._processes, self._order)
-        self.update(self._processes, self._query)
+        self._order = next_order(self._selection.processes, self._order)
+        self.update(self._selection.processes, self._query)
 
     def action_mark(self) -> None:
         """Mark the selected process or take it back, and go on to the next."""
@@ -123,7 +118,8 @@ class ProcessTable(Canvas, can_focus=True):
             self.action_move(1)
 
     def action_signal(self) -> None:
-        marked = [each for each in self._processes if (each.pid, each.start) in self._marked]
+        listed = self._selection.processes
+        marked = [each for each in listed if (each.pid, each.start) in self._marked]
         chosen = marked or ([self.selected] if self.selected is not None else [])
         if chosen:
             self.post_message(self.Wanted(chosen, "signal"))

@@ -87,12 +87,16 @@ def empty_rows(state: HomeState, width: int, space: int) -> list[Line]:
     return first_rows(state.found, width, space, read_only=state.read_only)
 
 
-def waiting_row(state: HomeState, width: int) -> Line:
+def waiting_rows(state: HomeState, width: int) -> list[Line]:
     """What stands in the place of the devices before the first sample, or why there is none."""
     row = Line(width).add(" gpuwatch ", "brand")
-    if state.devices_trouble:
-        return row.add("! ", "warn").add(state.devices_trouble, "warn")
-    return row.add("reading the devices …", "muted")
+    if not state.devices_trouble:
+        return [row.add("reading the devices …", "muted")]
+    why = wrap(f"{state.devices_trouble} (r tries again)", width - 4, _MOST_SAID)
+    return [
+        row,
+        *(Line(width).add("   " if at else " ! ", "warn").add(text) for at, text in enumerate(why)),
+    ]
 
 
 def foot_rows(state: HomeState, width: int, height: int) -> list[Line]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import ClassVar
@@ -15,7 +16,7 @@ from textual.widget import Widget
 from textual.widgets import DataTable, Footer, Input
 
 from gpuwatch.tui.feed.delivery import Delivery, News
-from gpuwatch.tui.feed.hardware.devices_now import DevicesNow
+from gpuwatch.tui.feed.hardware.devices_now import DevicesNow, not_recorded
 from gpuwatch.tui.feed.machine_recorder import MachineRecorder
 from gpuwatch.tui.feed.processes import ProcessNow
 from gpuwatch.tui.feed.snapshot import Snapshot, Unreadable
@@ -32,19 +33,31 @@ from gpuwatch.tui.home.keys import BINDINGS
 from gpuwatch.tui.home.line_edit import LINE_END, Edit
 from gpuwatch.tui.home.list import GOING_ON, ORDERS, lost, stoppable
 from gpuwatch.tui.home.processes import ProcessTable, on_gpus, wanted_rows
-from gpuwatch.tui.home.rows import empty_rows, foot_rows, heading, waiting_row
+from gpuwatch.tui.home.rows import empty_rows, foot_rows, heading, waiting_rows
 from gpuwatch.tui.home.session_table import SessionTable
 from gpuwatch.tui.home.sessions import HomeSessions
 from gpuwatch.tui.live.gauge_rows import graph_columns
 from gpuwatch.tui.live.numbers_page import NumbersScreen
+from gpuwatch.tui.processes.page import ProcessScreen
 from gpuwatch.tui.widgets.canvas import Canvas, too_small
 from gpuwatch.tui.widgets.field import Field
 from gpuwatch.tui.widgets.line import Line
 
 REFRESH_SECONDS = 10.0
+_MOST_DEATHS, _DEATHS_SECONDS = 3, 10.0
+"""After so many recorders of the devices that died within so long no other one is started."""
 _YOUNG_NS = 3_000_000_000
 _LEAST_LISTED = 8
 """Rows of the list that devices and processes leave to it."""
+_OF_DEVICES = frozenset({"numbers", "processes"})
+_OF_SESSIONS = frozenset(
+    ("mark", "compare", "filter", "log", "sort", "reverse", "delete", "export", "label")
+)
+"""Actions for what there may be none of."""
+_LEAST_SAID = 4
+"""Rows that they leave to what is said in the place of an empty list."""
+_LEAST_BELOW = 6
+"""Rows below the devices from which on one is for the processes, however many there are."""
 _ROOMY = 30
 """Rows of the screen from which on several alerts have a place."""
 
@@ -64,6 +77,8 @@ class HomeScreen(HomeSessions):
         self._recorder = recorder
         self._devices: DevicesNow | None = None
         self._looks_at: View | None = None
+        self._deaths: list[float] = []
+        """When recorders of the devices died."""
         self._left: Widget | None = None
         """What had the focus before a line was written."""
         self._keys_that_apply: tuple[bool | None, ...] = ()
@@ -99,20 +114,38 @@ class HomeScreen(HomeSessions):
         self.action_refresh()
 
     def _record_devices(self) -> None:
-        self._devices = DevicesNow(
-            Delivery(self, self.take).post,
-            refresh=self._every,
-            recorder=self._recorder,
-        )
-        self._recorder = None
-        self._looks_at = None  # it is another one that has to be told
-        self._devices.start()
+        def take(news: News) -> None:
+            if self._devices is devices:  # not of one that was replaced
+                self.take(news)
 
-    def _record_again(self) -> None:
-        """In place of a recorder of the devices that died."""
+        delivery = Delivery(self, take)
+        devices = DevicesNow(delivery.post, refresh=self._every, recorder=self._recorder)
+        self._devices, self._recorder = devices, None
+        self._looks_at = None  # it is another one that has to be told
+        devices.start()
+
+    def _record_again(self, devices: DevicesNow) -> None:
+        """In place of a recorder of the devices that died, unless one after another does."""
+        now = time.monotonic()
+        self._deaths = [*(at for at in self._deaths if now - at < _DEATHS_SECONDS), now]
+        if len(self._deaths) < _MOST_DEATHS:
+            self._end_devices()
+            self.say("the recorder of the devices died: another one was started")
+            self._record_devices()
+        else:
+            self._give_up(not_recorded(devices.last_words()))
+
+    def _give_up(self, why: str) -> None:
+        """Record the devices no more, and say why."""
+        self._deaths = []
         self._end_devices()
-        self.say("the recorder of the devices died: another one was started")
-        self._record_devices()
+        self.state = replace(self.state, devices=None, devices_trouble=why, message="")
+
+    def action_look_again(self) -> None:
+        if self._devices is None:
+            self.state = replace(self.state, devices_trouble=None)
+            self._record_devices()
+        super().action_look_again()
 
     def _end_devices(self) -> None:
         # The recorder takes a moment to end; what comes next need not wait for it.
@@ -121,20 +154,19 @@ class HomeScreen(HomeSessions):
             threading.Thread(target=devices.close, name="devices-end").start()
 
     def on_screen_suspend(self) -> None:
-        if self.app.screen.is_modal or isinstance(self.app.screen, NumbersScreen):
+        over = self.app.screen
+        if over.is_modal or isinstance(over, NumbersScreen | ProcessScreen):
             return  # what stands over this screen is of now
         self._end_devices()
 
     def take(self, news: News) -> None:
         """Show what is known of the devices."""
-        if isinstance(news, Snapshot):
-            if not news.status.live and self._devices is not None:
-                self._record_again()
-                return
-            if self.state.devices is None or not _begins(news):
-                self.state = replace(self.state, devices=news, devices_trouble=None)
-        elif isinstance(news, Unreadable) and self.state.devices is None:
-            self.state = replace(self.state, devices_trouble=news.trouble.text)
+        if isinstance(news, Unreadable):
+            self._give_up(news.trouble.text)
+        elif not news.status.live and self._devices is not None:
+            self._record_again(self._devices)
+        elif self.state.devices is None or not _begins(news):
+            self.state = replace(self.state, devices=news, devices_trouble=None)
         self.look_around()
         self.paint()
 
@@ -148,10 +180,9 @@ class HomeScreen(HomeSessions):
             return
         foot = foot_rows(self.state, width, height)
         top = self._top_rows(width, height)
-        listed = 3 + min(len(self.state.items), _LEAST_LISTED)
         self._look_at(width)
         _place(self._top, top)
-        self._paint_processes(height - len(top) - len(foot) - listed)
+        self._paint_processes(height - len(top) - len(foot))
         self._paint_list(width, height - len(top) - len(foot))
         _place(self._foot, foot)
         self._refresh_keys()
@@ -162,7 +193,7 @@ class HomeScreen(HomeSessions):
     def _top_rows(self, width: int, height: int) -> list[Line]:
         devices = self.state.devices
         if devices is None:
-            return [waiting_row(self.state, width)]
+            return waiting_rows(self.state, width)
         running = sum(entry.status in GOING_ON for entry in self.state.entries or ())
         rows = [head_row(devices, running, width)]
         rows += alert_rows(devices, width, 3 if height >= _ROOMY else 1)
@@ -173,13 +204,18 @@ class HomeScreen(HomeSessions):
         return rows + device_rows(devices, width, max(3, least - len(rows)))
 
     def _paint_processes(self, space: int) -> None:
+        """The processes in what the list leaves of so many rows, or how many there are."""
         devices, query = self.state.devices, self.state.process_query
         shown = on_gpus(devices.processes, query) if devices else []
-        wanted = wanted_rows(shown)
-        rows = min(wanted, max(0, space)) if devices is not None and devices.gpus else 0
-        rows = rows if rows >= min(wanted, 3) else 0
-        if self._processes.has_focus:
-            rows = max(1, rows)  # what is hidden loses the focus
+        wanted = wanted_rows(shown) if devices is not None and devices.gpus else 0
+        listed = min(len(self.state.items), _LEAST_LISTED) or _LEAST_SAID
+        rows = min(wanted, max(0, space - listed - 3))
+        short = rows < min(wanted, 3)
+        if short:
+            rows = 1 if space >= _LEAST_BELOW else 0
+            if self._processes.has_focus:
+                self._table.focus()
+        self._processes.can_focus = not short and self.state.edit is None
         self._processes.display = rows > 0
         _fit(self._processes, rows)
         self._processes.update(shown, query)
@@ -218,18 +254,24 @@ class HomeScreen(HomeSessions):
             self.stays()
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """A run can be stopped while it goes on, and resumed once its recorder died."""
-        current = self.state.current
+        """A run can be stopped while it goes on, and resumed once its recorder died; what is for
+        sessions or devices needs some."""
+        current, devices = self.state.current, self.state.devices
         if action == "stop":
             return current is not None and stoppable(current)
         if action == "take_up":
             return current is not None and lost(current)
         if action == "grid":
-            return self.state.devices is not None and len(self.state.devices.gpus) > 1
-        return True
+            return devices is not None and len(devices.gpus) > 1
+        if action in _OF_DEVICES:
+            return devices is not None
+        if action == "filter" and (self.state.edit is not None or self._processes.has_focus):
+            return self.state.edit is None
+        return action not in _OF_SESSIONS or bool(self.state.entries)
 
     def _refresh_keys(self) -> None:
-        apply = tuple(self.check_action(action, ()) for action in ("stop", "take_up", "grid"))
+        actions = ("stop", "take_up", "grid", "numbers", "filter", "mark")
+        apply = tuple(self.check_action(action, ()) for action in actions)
         if apply != self._keys_that_apply:
             self._keys_that_apply = apply
             self.refresh_bindings()
@@ -337,6 +379,10 @@ class HomeScreen(HomeSessions):
         """Every number of the devices, with its method and source."""
         if self.state.devices is not None:
             self.app.push_screen(NumbersScreen(self.state.devices, lambda: self.state.devices))
+
+    def action_processes(self) -> None:
+        """The processes on a page of their own."""
+        self.app.push_screen(ProcessScreen(lambda: self.state.devices))
 
     def on_process_table_wanted(self, message: ProcessTable.Wanted) -> None:
         if message.what == "signal":

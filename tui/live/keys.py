@@ -34,7 +34,7 @@ BINDINGS: list[BindingType] = [
     Binding("down,j", "row(1)", "GPU below", show=False),
     Binding("up,k", "row(-1)", "GPU above", show=False),
     *(Binding(str(digit), f"gpu({digit})", show=False) for digit in range(10)),
-    Binding("right", "step(1)", "on in time", show=False, tooltip="a column of the history on"),
+    Binding("right", "step(1)", "later", show=False, tooltip="a column of the history on"),
     Binding("shift+left", "step(-10)", "ten columns back", show=False),
     Binding("shift+right", "step(10)", "ten columns on", show=False),
     Binding("left_square_bracket", "event(-1)", "event before", show=False),

@@ -48,7 +48,7 @@ class LogScreen(WritingScreen):
         Binding("escape", "back", "back"),
         Binding("slash", "search", "search", tooltip="search: small letters match capitals too"),
         Binding("n", "hit(1)", "next match"),
-        Binding("N", "hit(-1)", "match before"),
+        Binding("N", "hit(-1)", "previous match"),
         Binding("f", "follow", "follow", tooltip="follow the end of a run that goes on, or stay"),
         Binding("1", "stream(1)", "both", tooltip="both streams"),
         Binding("2", "stream(2)", "out", tooltip="standard output alone"),

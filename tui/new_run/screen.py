@@ -133,7 +133,7 @@ class NewRunScreen(Screen[None]):
 
     def compose(self) -> ComposeResult:
         yield Static(_TOO_SMALL, id="too-small")
-        yield Static(Content.assemble(("gpuwatch", "bold $primary"), "  start a run"), id="title")
+        yield Static(Content.assemble(("gpuwatch", "bold $accent"), "  start a run"), id="title")
         with Container(id="body"):
             with VerticalScroll(id="form", can_focus=False):
                 yield self._command

@@ -21,7 +21,6 @@ from gpuwatch.core.live_process import (
     command_text,
     environment,
     facts,
-    may_read_environment,
 )
 from gpuwatch.core.processes import start_time
 from gpuwatch.core.text import clean, shell
@@ -60,9 +59,7 @@ class DetailsScreen(ModalScreen[None]):
         self._latest = latest
         self._variables = False
         """Whether they are shown."""
-        self._offered = (
-            process.start is not None and not read_only and may_read_environment(process.pid)
-        )
+        self._offered = process.start is not None and not read_only
 
     def compose(self) -> ComposeResult:
         with VerticalScroll():

@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-import threading
 from collections.abc import Callable, Sequence
 from typing import ClassVar
 
 from textual.binding import Binding, BindingType
 
-from gpuwatch.core.text import clean
-from gpuwatch.tui.feed.delivery import Delivery, News
-from gpuwatch.tui.feed.hardware.devices_now import DevicesNow
 from gpuwatch.tui.feed.processes import ProcessNow, may_be_truncated
 from gpuwatch.tui.feed.snapshot import Snapshot
 from gpuwatch.tui.live.head_rows import title_row, warning_rows
@@ -25,6 +21,7 @@ from gpuwatch.tui.processes.rows import (
     table_rows,
     unknown_rows,
 )
+from gpuwatch.tui.processes.selection import Selection
 from gpuwatch.tui.processes.tree import Branch, family
 from gpuwatch.tui.widgets.canvas import Clicked
 from gpuwatch.tui.widgets.cells import wrap
@@ -52,11 +49,7 @@ class ProcessScreen(ProcessActs):
         super().__init__()
         self._latest = latest
         self._shown: Snapshot | None = None
-        self._processes: list[ProcessNow] = []
-        """As they are listed."""
-        self._pid: int | None = None
-        """Of the selected process; ``None``: the first one."""
-        self._first = 0
+        self._selection = Selection()
         self._top = 0
         """Row of the screen on which the first one stands."""
         self._order = 0
@@ -76,28 +69,19 @@ class ProcessScreen(ProcessActs):
             else:
                 self._plant()
 
-    @property
-    def selected(self) -> ProcessNow | None:
-        """The process under the cursor."""
-        return self._processes[self._at] if self._processes else None
-
-    @property
-    def _at(self) -> int:
-        pids = [process.pid for process in self._processes]
-        return pids.index(self._pid) if self._pid in pids else 0
-
     def paint(self) -> None:
         width, height = self.room
         if height < 1:
             return
         self._shown = snapshot = self._latest()
-        self._processes = in_order(snapshot.processes, self._order) if snapshot else []
         if self._tree is not None:
-            self._processes = [process for process, _ in self._tree]
+            self._selection.processes = [process for process, _ in self._tree]
+        else:
+            self._selection.processes = self._sorted()
         self._look_at_keys()
         if snapshot is None:
             lines = [Line(width).add(" gpuwatch ", "brand").add("processes", "strong")]
-            lines += [Line(width), Line(width).add(f" {self._waiting()}", "muted")]
+            lines += [Line(width), Line(width).add(" reading the processes …", "muted")]
         else:
             lines = self._drawn(snapshot, width, height)
         if self._message:
@@ -105,27 +89,28 @@ class ProcessScreen(ProcessActs):
             lines.append(Line(width).add(f" {self._message}", "strong"))
         self.show(lines[:height])
 
-    def _waiting(self) -> str:
-        return "reading the processes …"
+    def _sorted(self) -> list[ProcessNow]:
+        return in_order(self.processes_now(), self._order)
 
     def _drawn(self, snapshot: Snapshot, width: int, height: int) -> list[Line]:
         top = [title_row(snapshot, width, paused=False), *warning_rows(snapshot, width)]
-        selected, count = self.selected, len(self._processes)
+        selection, selected = self._selection, self._selection.process
         if selected is None:
             return [*top, *_nothing(snapshot, width)]
         summary = _summary(snapshot, width)
         top += [summary, Line(width)]
         most = max(0, (height - len(top)) // 3)
-        foot = [*_command_rows(selected, width, most), *_reason_rows(self._processes, width)][:most]
+        foot = _command_rows(selected, width, most)
+        foot = [*foot, *_reason_rows(selection.processes, width)][:most]
         space = max(1, height - len(top) - 1 - len(foot) - bool(foot))
-        at = self._at
-        self._first = max(0, min(self._first, count - space, at), at - space + 1)
+        selection.scroll(space)
         self._top = len(top) + 1
         branches = [branch for _, branch in self._tree or ()]
-        rows = table_rows(self._processes, width, self._first, space, branches)
-        rows[1 + at - self._first] = rows[1 + at - self._first].painted("select")
+        rows = table_rows(selection.processes, width, selection.first, space, branches)
+        at = 1 + selection.at - selection.first
+        rows[at] = rows[at].painted("select")
         order = ORDERS[self._order].title
-        place = f"{order}, {self._first + 1} to {self._first + len(rows) - 1} "
+        place = f"{order}, {selection.first + 1} to {selection.first + len(rows) - 1} "
         fitting = [text for text in (place, f"{order} ") if len(text) < summary.left]
         summary.end(fitting[0] if fitting else "", "muted")
         if foot:
@@ -139,8 +124,8 @@ class ProcessScreen(ProcessActs):
     def on_clicked(self, message: Clicked) -> None:
         """Select the row; a second click opens it."""
         at = message.y - self._top
-        if at >= 0 and self._first + at < len(self._processes):
-            self._pid = self._processes[self._first + at].pid
+        if at >= 0 and self._selection.first + at < len(self._selection.processes):
+            self._selection.select(self._selection.first + at)
             self.paint()
             if message.count == 2:
                 self.action_details()
@@ -148,9 +133,10 @@ class ProcessScreen(ProcessActs):
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """A signal and a tree are only for what runs here."""
         if action == "signal":
-            return self.selected is not None and self.selected.start is not None
+            selected = self._selection.process
+            return selected is not None and selected.start is not None
         if action == "tree":
-            return any(process.start is not None for process in self._processes)
+            return any(process.start is not None for process in self._selection.processes)
         return True
 
     def _look_at_keys(self) -> None:
@@ -173,9 +159,7 @@ class ProcessScreen(ProcessActs):
         self.run_worker(self._grow(), exclusive=True, group="tree")
 
     async def _grow(self) -> None:
-        snapshot = self._latest()
-        processes = in_order(snapshot.processes, self._order) if snapshot else []
-        self._tree = await asyncio.to_thread(family, processes) or None
+        self._tree = await asyncio.to_thread(family, self._sorted()) or None
         self.paint()
 
     def action_scroll_by(self, by: int) -> None:
@@ -184,10 +168,8 @@ class ProcessScreen(ProcessActs):
 
     def action_move(self, by: int) -> None:
         """Select another row; the rows follow."""
-        if self._processes:
-            at = max(0, min(len(self._processes) - 1, self._at + by))
-            self._pid = self._processes[at].pid
-            self.say("")
+        self._selection.select(self._selection.at + by)
+        self.say("")
 
     def action_order(self) -> None:
         self._order = next_order(self.processes_now(), self._order)
@@ -201,51 +183,17 @@ class ProcessScreen(ProcessActs):
         return () if snapshot is None else snapshot.processes
 
     def action_details(self) -> None:
-        if self.selected is not None:
-            self.details(self.selected)
+        selected = self._selection.process
+        if selected is not None:
+            self.details(selected)
 
     def action_signal(self) -> None:
-        if self.selected is not None:
-            self.signal([self.selected])
+        selected = self._selection.process
+        if selected is not None:
+            self.signal([selected])
 
     def action_close(self) -> None:
         self.dismiss(None)
-
-
-class MachineProcessScreen(ProcessScreen):
-    """The same of this machine, with a recording of its own while it is open.
-
-    For the home screen: ``app.push_screen(MachineProcessScreen(self.state.devices))``.
-    """
-
-    def __init__(self, first: Snapshot | None = None) -> None:
-        """``first`` is shown until something newer is recorded."""
-        super().__init__(lambda: self._newest)
-        self._newest = first
-        self._trouble = ""
-        self._devices: DevicesNow | None = None
-
-    def on_mount(self) -> None:
-        super().on_mount()
-        self._devices = DevicesNow(Delivery(self, self.take).post)
-        self._devices.start()
-
-    def on_unmount(self) -> None:
-        # The recorder takes a moment to end; the next screen need not wait for it.
-        if self._devices is not None:
-            threading.Thread(target=self._devices.close, name="devices-end").start()
-
-    def take(self, news: News) -> None:
-        """Show what runs now."""
-        if isinstance(news, Snapshot):
-            self._newest = news
-        else:
-            self._trouble = news.trouble.text
-        if self.on_top:
-            self.paint()
-
-    def _waiting(self) -> str:
-        return clean(self._trouble) or super()._waiting()
 
 
 def _summary(snapshot: Snapshot, width: int) -> Line:

@@ -18,7 +18,10 @@ MAX_LENGTH = 2000
 class Field(Input):
     """Textual's input, hidden while it is not in use."""
 
-    BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "leave", show=False)]
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("enter", "submit", "done"),
+        Binding("escape", "leave", "cancel"),
+    ]
 
     class Left(Message):
         """Esc was pressed."""

@@ -11,7 +11,7 @@ from textual.command import DiscoveryHit, Hit, Hits, Provider
 from gpuwatch.tui.widgets.help import text_of
 
 _MOVES = frozenset({"up", "down", "left", "right", "pageup", "pagedown", "home", "end", "tab"})
-"""Keys that nobody looks for by words."""
+"""Keys that nobody looks for by words, nor the other keys of what they do."""
 
 
 class Commands(Provider):
@@ -19,11 +19,12 @@ class Commands(Provider):
 
     def _commands(self) -> Iterator[tuple[str, str, Callable[[], Any]]]:
         """What it does, the key, and the action; each action once."""
-        seen = set()
-        for node, binding, enabled, _ in self.screen.active_bindings.values():
+        active = self.screen.active_bindings.values()
+        bindings = [each.binding for each in active]
+        seen = {each.action for each in bindings if each.key.rpartition("+")[2] in _MOVES}
+        for node, binding, enabled, _ in active:
             text = text_of(binding)
-            moves = binding.key.rpartition("+")[2] in _MOVES
-            if enabled and text and not moves and binding.action not in seen:
+            if enabled and text and binding.action not in seen:
                 seen.add(binding.action)
                 act = partial(self.app.run_action, binding.action, node)
                 yield text, self.app.get_key_display(binding), act

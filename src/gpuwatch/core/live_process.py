@@ -19,9 +19,16 @@ _MOST_BYTES = 256 * 1024
 
 
 def command_line(pid: int, start: int) -> tuple[str, ...]:
-    """Its words; empty for a kernel thread, or where it is not told."""
+    """Its words; empty for a kernel thread, or where it is not told.
+
+    Where only the first is not empty it is taken for a title that the process gave itself: what
+    that does not fill of its command line is zeros.
+    """
     data = _read(pid, start, "cmdline")
-    return tuple(map(os.fsdecode, data.rstrip(b"\0").split(b"\0"))) if data else ()
+    if not data:
+        return ()
+    words = tuple(map(os.fsdecode, data.removesuffix(b"\0").split(b"\0")))
+    return words if any(words[1:]) else words[:1]
 
 
 def command_text(words: Sequence[str], longest: int = _MOST_BYTES) -> str:
@@ -63,11 +70,6 @@ def environment(pid: int, start: int) -> tuple[str, ...] | None:
     """Its variables as it was started with, ``NAME=value``; ``None``: they may not be read."""
     data = _read(pid, start, "environ")
     return None if data is None else tuple(os.fsdecode(each) for each in data.split(b"\0") if each)
-
-
-def may_read_environment(pid: int) -> bool:
-    """Whether the variables of the process with this PID are this user's to read."""
-    return os.access(f"/proc/{pid}/environ", os.R_OK)
 
 
 def _read(pid: int, start: int, name: str) -> bytes | None:

@@ -8,6 +8,7 @@ import re
 import select
 import signal
 import subprocess
+import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -183,6 +184,21 @@ def test_a_pid_that_was_reused_is_left_alone(
     finally:
         other.kill()
         other.wait()
+
+
+def test_a_thread_is_called_a_thread(cli: Cli) -> None:
+    """Its ids are like those of processes, and tools list both."""
+    ended = threading.Event()
+    thread = threading.Thread(target=ended.wait)
+    thread.start()
+    try:
+        id_ = thread.native_id
+        assert id_ is not None
+        said = cli("signal", f"{id_}@{start_time(id_)}", "--yes", code=2).stderr
+        assert f"{id_} is a thread of process {os.getpid()}" in one_line(said)
+    finally:
+        ended.set()
+        thread.join()
 
 
 def test_what_is_not_to_be_signalled_from_here_is_refused(

@@ -82,9 +82,22 @@ def test_the_head_counts_gpus_and_running_runs_and_alerts_have_rows(session: Mak
     assert "8 × NVIDIA H100" in head and "CPU " in head and "RAM " in head
     assert head.rstrip().endswith("▶ 2 running")
     many = replace(snapshot, alerts=tuple(Alert("x", "gpu0", f"alert {n}") for n in range(5)))
-    assert texts(alert_rows(many, 80, 3)) == [" ! alert 0", " ! alert 1", " ! 3 more alerts"]
+    rows = texts(alert_rows(many, 80, 3))
+    assert rows == [" ! alert 0", " ! alert 1", " ! 3 more warnings, press i"]
     (only,) = texts(alert_rows(many, 80, 1))
-    assert only.startswith(" ! alert 0 ") and only.rstrip().endswith("4 more alerts")
+    assert only.startswith(" ! alert 0 ") and only.rstrip().endswith("4 more warnings, press i")
+    (two,) = texts(alert_rows(replace(many, alerts=many.alerts[:2]), 80, 1))
+    assert two.rstrip().endswith("1 more warning, press i")
+
+
+@pytest.mark.parametrize("width", [60, 80, 160])
+def test_the_head_counts_a_lost_gpu_apart(session: Make, width: int) -> None:
+    snapshot = machine(session, gpus=8)
+    nameless = replace(snapshot.gpus[3], row=replace(snapshot.gpus[3].row, name="unknown GPU"))
+    devices = tuple(nameless if each.row.id == "gpu3" else each for each in snapshot.devices)
+    lost = replace(snapshot, devices=devices, alerts=(Alert("lost", "gpu3", "GPU 3 is lost"),))
+    head = texts([head_row(lost, 0, width)])[0]
+    assert "7 × NVIDIA" in head and "  1 lost  CPU " in head and "unknown" not in head
 
 
 def test_the_head_has_load_swap_and_driver_where_they_fit(session: Make) -> None:

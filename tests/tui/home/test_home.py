@@ -17,12 +17,13 @@ import pytest
 from gpuwatch.session.reading.reader import SessionReader
 from gpuwatch.session.reading.status import State, process_id
 from gpuwatch.tui.compare.screen import CompareScreen
+from gpuwatch.tui.feed.hardware.devices_now import DevicesNow
 from gpuwatch.tui.home.screen import HomeScreen
 from gpuwatch.tui.live.screen import LiveScreen
 from gpuwatch.tui.new_run.screen import NewRunScreen
 
 from ..conftest import ROOT, Fake, entry
-from ..harness import live, running, screen_text, shows, until
+from ..harness import drawn, live, running, screen_text, shows, until
 from ..sessions import finished, plan
 
 pytestmark = pytest.mark.usefixtures("programs")
@@ -70,6 +71,10 @@ async def test_a_recorder_that_cannot_start_is_told(
     monkeypatch.setenv("FAKE_GPUS", "many")
     async with running(HomeScreen) as (_, pilot):
         await shows(pilot, "the devices cannot be recorded: ValueError")
+        await shows(pilot, "r tries again")
+        monkeypatch.setenv("FAKE_GPUS", "2")
+        await pilot.press("r")
+        await shows(pilot, "2 × NVIDIA H100 80GB HBM3")
 
 
 async def test_eight_gpus_are_a_grid(fake: Fake, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -311,10 +316,10 @@ async def test_histories_and_panels_are_there_again_after_another_screen(
     async with running(HomeScreen, (120, 40)) as (app, pilot):
         home = app.screen
         assert isinstance(home, HomeScreen)
-        await until(pilot, lambda: home.state.devices is not None)
+        await drawn(pilot)
         before = home.state.devices
         assert before is not None
-        await pilot.press("p")
+        await pilot.press("n")
         await until(pilot, lambda: app.screen is not home)
         await pilot.press("escape")
         await until(pilot, lambda: app.screen is home)
@@ -326,6 +331,57 @@ async def test_histories_and_panels_are_there_again_after_another_screen(
                 and home.state.devices.view == before.view
             ),
         )
+
+
+@pytest.mark.parametrize("key", ["p", "i"])
+async def test_the_recorder_of_the_devices_goes_on_below_pages_of_now(fake: Fake, key: str) -> None:
+    async with running(HomeScreen, (120, 40)) as (app, pilot):
+        home = app.screen
+        assert isinstance(home, HomeScreen)
+        await until(pilot, lambda: home.state.devices is not None)
+        recorder = home._devices
+        await pilot.press(key)
+        await until(pilot, lambda: app.screen is not home)
+        shown = home.state.devices
+        await until(pilot, lambda: home.state.devices is not shown)
+        await pilot.press("escape")
+        await until(pilot, lambda: app.screen is home)
+        assert home._devices is recorder is not None
+
+
+async def test_recorders_that_die_one_after_another_are_given_up_until_r(
+    fake: Fake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(DevicesNow, "last_words", lambda _: "no space left on device")
+    async with running(HomeScreen, (120, 40)) as (app, pilot):
+        home = app.screen
+        assert isinstance(home, HomeScreen)
+        for _ in range(3):
+            await until(pilot, lambda: home.state.devices is not None)
+            shown = home.state.devices
+            assert shown is not None
+            home.take(replace(shown, status=replace(shown.status, state=State.LOST, live=False)))
+        assert home._devices is None and home.state.devices is None
+        await shows(
+            pilot, "the devices cannot be recorded: no space left on device (r tries again)"
+        )
+        assert "p processes" not in screen_text(app), "there are none to show"
+        await pilot.press("r")
+        await shows(pilot, "NVIDIA H100 80GB HBM3")
+
+
+async def test_keys_that_need_a_session_are_offered_with_one(fake: Fake, session: Make) -> None:
+    async with running(HomeScreen, (160, 40)) as (app, pilot):
+        await shows(pilot, "No run was recorded yet")
+        keys = screen_text(app).splitlines()[-1]
+        assert "n new run" in keys
+        assert not any(word in keys for word in ("mark", "compare", "find", "delete", "report"))
+        fake.list(entry(session(meta=finished(), alive=False)))
+        await pilot.press("r")
+        await shows(pilot, "c compare")
+        await pilot.press("slash")
+        await shows(pilot, "esc cancel")
+        assert "/ find" not in screen_text(app)
 
 
 async def test_a_recorder_of_the_devices_that_died_is_replaced_and_it_is_said(fake: Fake) -> None:

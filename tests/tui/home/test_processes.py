@@ -23,7 +23,7 @@ from gpuwatch.tui.home.screen import HomeScreen
 from gpuwatch.tui.processes.details import DetailsScreen
 from gpuwatch.tui.widgets.dialog import Dialog
 
-from ..conftest import Fake
+from ..conftest import Fake, entry
 from ..harness import running, screen_text, shows, until
 
 pytestmark = pytest.mark.usefixtures("programs")
@@ -85,6 +85,21 @@ async def test_arrows_select_and_o_sorts_and_the_selection_stays(fake: Fake) -> 
         assert table.selected == small
         await pilot.press("up")
         assert table.selected == small, "it is the first one now"
+
+
+@pytest.mark.parametrize("size", [(60, 20), (80, 24)], ids=str)
+async def test_where_no_process_fits_one_row_counts_them_and_names_the_key(
+    fake: Fake, monkeypatch: pytest.MonkeyPatch, size: tuple[int, int]
+) -> None:
+    monkeypatch.setenv("FAKE_GPUS", "8")
+    fake.list(*(entry(fake.folder / f"{n}.gpuwatch") for n in range(20)))
+    async with home(fake, *(on_gpu(pid, 9) for pid in range(11, 20))) as (_, table, pilot):
+        await shows(pilot, " finished ")
+        await pilot.resize_terminal(*size)
+        await shows(pilot, "── 9 processes on the GPUs: press p ─")
+        assert not table.has_focus, "nobody acts on a process that is not seen"
+        await pilot.resize_terminal(100, 40)
+        await shows(pilot, "processes on the GPUs  by GPU memory")
 
 
 async def test_a_filter_narrows_the_processes(fake: Fake) -> None:

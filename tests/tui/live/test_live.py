@@ -105,6 +105,15 @@ async def test_a_failed_run_shows_the_sentence_and_the_mend(session: Make) -> No
     assert "→ use --batch-size 32" in text and "exit code 1" in text
 
 
+async def test_a_failed_run_without_a_reported_error_shows_its_last_words(session: Make) -> None:
+    last = "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 20.00 GiB. GPU 0 has"
+    log = [("stderr", "Traceback"), ("stderr", last), ("stdout", "bye")]
+    async with live(session(meta=finished(1), alive=False, log=log)) as (app, _):
+        text = screen_text(app)
+    assert " ✗ CUDA out of memory (tried 20.00 GiB)" in text.splitlines()[1]
+    assert "✗ failed after 1:30, exit code 1" in text
+
+
 async def test_a_lost_run_says_how_to_take_it_up(session: Make) -> None:
     async with live(session(alive=False)) as (app, _):
         assert "? lost" in screen_text(app)

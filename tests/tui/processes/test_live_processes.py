@@ -24,9 +24,10 @@ from gpuwatch.tui.feed.collector import Collector
 from gpuwatch.tui.feed.live_processes import LiveProcesses
 from gpuwatch.tui.feed.processes import ProcessNow, processes_of
 from gpuwatch.tui.feed.view import View
+from gpuwatch.tui.home.screen import HomeScreen
 from gpuwatch.tui.processes.acting import shortened
 from gpuwatch.tui.processes.details import DetailsScreen, _variable, details
-from gpuwatch.tui.processes.page import MachineProcessScreen, ProcessScreen
+from gpuwatch.tui.processes.page import ProcessScreen
 from gpuwatch.tui.processes.tree import family
 from gpuwatch.tui.widgets.dialog import Dialog
 from tests.fake_nvml import FakeDriver
@@ -229,7 +230,9 @@ async def test_the_page_of_this_machine_shows_command_lines_of_a_real_recording(
     driver.processes(0, (sleeper.pid, 3 * GIB, "compute"))
     for name, value in driver.variables.items():
         monkeypatch.setenv(name, value)
-    async with running(MachineProcessScreen, (120, 40)) as (_, pilot):
+    async with running(HomeScreen, (120, 40)) as (_, pilot):
+        await shows(pilot, "p processes")
+        await pilot.press("p")
         await shows(pilot, SECRET)
 
 
@@ -282,6 +285,19 @@ async def test_enter_opens_the_details_and_e_shows_the_variables_on_request(
         await pilot.press("escape")
         await until(pilot, lambda: isinstance(app.screen, ProcessScreen))
     assert b"hunter2" not in path.read_bytes()
+
+
+async def test_variables_of_another_user_are_refused_with_the_reason(
+    session: Make, sleeper: subprocess.Popen[bytes], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("gpuwatch.tui.processes.details.environment", lambda pid, start: None)
+    async with live(add(session(), made(sleeper))) as (app, pilot):
+        await pilot.press("p")
+        await shows(pilot, SECRET)
+        await pilot.press("enter")
+        await shows(pilot, "e variables")
+        await pilot.press("e")
+        await until(pilot, lambda: "its user and root alone may read it" in written(app))
 
 
 def written(app: GpuwatchApp) -> str:

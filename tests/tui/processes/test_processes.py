@@ -17,7 +17,8 @@ from gpuwatch.session.writing.store import SessionStore
 from gpuwatch.tui.feed.processes import ProcessNow, processes_of
 from gpuwatch.tui.feed.view import View
 from gpuwatch.tui.feed.warnings.alerts import gpu_text
-from gpuwatch.tui.processes.page import MachineProcessScreen, ProcessScreen
+from gpuwatch.tui.home.screen import HomeScreen
+from gpuwatch.tui.processes.page import ProcessScreen
 from gpuwatch.tui.processes.rows import ORDERS, in_order, next_order, process_rows, unknown_rows
 from tests.fake_nvml import FakeDriver
 
@@ -352,9 +353,10 @@ async def test_the_machines_processes_are_recorded_while_their_page_is_open(
     driver.processes(0, (neighbour, 3 * GIB, "compute"))
     for name, value in driver.variables.items():
         monkeypatch.setenv(name, value)
-    async with running(MachineProcessScreen) as (app, pilot):
-        await shows(pilot, "reading the processes")
+    async with running(HomeScreen) as (app, pilot):
         await shows(pilot, f"{neighbour}")
+        await pilot.press("p")
+        await shows(pilot, "this machine")
         text = screen_text(app)
         assert "this machine" in text and "1 process, 1 on a GPU" in text and "sleep" in text
         assert "run" not in text.splitlines()[5] and "of the run" not in text

@@ -17,8 +17,9 @@ import gpuwatch.tui
 from gpuwatch.tui.home.screen import HomeScreen
 from gpuwatch.tui.widgets.canvas_screen import CanvasScreen
 from gpuwatch.tui.widgets.help import HelpScreen, text_of
+from gpuwatch.tui.widgets.palette_commands import Commands
 
-from ..conftest import Fake
+from ..conftest import Fake, entry
 from ..harness import live, running, screen_text, shows, until
 
 Make = Callable[..., Path]
@@ -59,6 +60,15 @@ async def test_the_footer_the_help_and_the_palette_know_the_same_keys(session: M
         await shows(pilot, "ceilings")
         await pilot.press("enter", "enter")
         await shows(pilot, "FLOP/B")
+
+
+async def test_the_palette_has_no_key_that_just_moves(fake: Fake, session: Make) -> None:
+    fake.list(entry(session(alive=False)))
+    async with running(HomeScreen, (100, 40)) as (app, pilot):
+        await shows(pilot, "c compare")
+        commands = Commands(app.screen)
+        told = [str(hit.text) async for hit in commands.discover()]
+    assert "help: all keys of this screen" in told and not {"up", "down"} & {*told}
 
 
 async def test_the_help_of_a_small_screen_scrolls_by_keys(session: Make) -> None:

@@ -43,6 +43,11 @@ class DevicesNow:
             self._recorder = MachineRecorder(self._refresh, commands.PREFIX)
         self._feed.start()
 
+    def last_words(self) -> str:
+        """Why the recorder ended, in its own words."""
+        lines = self._recorder.error_lines() if self._recorder is not None else None
+        return clean(lines[-1]) if lines else "the recorder ended without a message"
+
     def close(self) -> None:
         """End the recorder and remove what it wrote."""
         self._feed.close()
@@ -54,9 +59,12 @@ class DevicesNow:
         if self._recorder is None:
             return None
         path = self._recorder.session()
-        lines = None if path or self._failed else self._recorder.error_lines()
-        if lines is not None:
+        if path is None and not self._failed and self._recorder.error_lines() is not None:
             self._failed = True
-            reason = clean(lines[-1]) if lines else "the recorder ended without a message"
-            self._post(Unreadable(Trouble(f"the devices cannot be recorded: {reason}")))
+            self._post(Unreadable(Trouble(not_recorded(self.last_words()))))
         return path
+
+
+def not_recorded(why: str) -> str:
+    """What stands in the place of the devices."""
+    return f"the devices cannot be recorded: {why}"

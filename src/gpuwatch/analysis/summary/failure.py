@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 
+from gpuwatch.core.models import JSON, mapping
+from gpuwatch.core.text import clean
+from gpuwatch.session.reading.reader import SessionReader
 from gpuwatch.session.reading.status import State, Status, signal_name
 
 _OUT_OF_MEMORY = re.compile(
@@ -13,6 +17,8 @@ _OUT_OF_MEMORY = re.compile(
 _CLASS_PATH = re.compile(r"^(?:[A-Za-z_]\w*\.)+(?=[A-Z]\w*:)")
 _CLASS = re.compile(r"^[A-Z]\w*: ")
 _NEXT_SENTENCE = re.compile(r"\.\s+(?=[A-Z])")
+_LAST_LINES, _LAST_LOOKED_AT = 20, 1000
+"""Lines of standard error searched for a reason, and log lines among which they are sought."""
 _SIGNALS = {
     "SIGABRT": "aborted",
     "SIGBUS": "bus error",
@@ -24,6 +30,19 @@ _SIGNALS = {
     "SIGSEGV": "segmentation fault",
     "SIGTERM": "terminated",
 }
+
+
+def reason_of(reader: SessionReader, meta: Mapping[str, JSON], status: Status) -> str:
+    """Why a run failed: the error it reported, else its last line on standard error."""
+    if status.state not in (State.FAILED, State.KILLED):
+        return ""
+    if reported := mapping(meta.get("error")).get("message"):
+        return clean(reported)
+    last = reader.last_log()
+    lines = reader.log_lines(
+        last + 1, _LAST_LINES, stream="stderr", upto=last, back=True, least=last - _LAST_LOOKED_AT
+    )
+    return next((text for line in reversed(lines) if (text := clean(line.text).strip())), "")
 
 
 def in_few_words(status: Status, reason: str, *, out_of_memory: bool = False) -> str:

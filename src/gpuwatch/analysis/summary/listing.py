@@ -12,19 +12,17 @@ from gpuwatch.analysis.measured_value import MeasuredValue, unknown
 from gpuwatch.analysis.samples.rates import flop_of, mean_rate
 from gpuwatch.analysis.samples.step_lines import median_step, no_rates, several_writers, throughput
 from gpuwatch.analysis.summary.command import command_of
-from gpuwatch.analysis.summary.failure import in_few_words
+from gpuwatch.analysis.summary.failure import in_few_words, reason_of
 from gpuwatch.core.metrics import Method
 from gpuwatch.core.models import JSON, mapping, number
 from gpuwatch.core.text import clean
 from gpuwatch.session.reading.reader import SessionReader
-from gpuwatch.session.reading.status import State, status
+from gpuwatch.session.reading.status import status
 from gpuwatch.session.rows import DeviceRow, StepRow
 from gpuwatch.session.study.plan import read
 
 FIRST_STEP_LINES = 2000
 """Step lines that the speed is computed from; later lines do not change it."""
-_LAST_LINES, _LAST_LOOKED_AT = 20, 1000
-"""Lines of standard error searched for a reason, and log lines among which they are sought."""
 
 
 def listing(reader: SessionReader, *, speed: bool = True) -> dict[str, JSON]:
@@ -45,7 +43,7 @@ def listing(reader: SessionReader, *, speed: bool = True) -> dict[str, JSON]:
     peak = _peak_gpu_memory(reader, workload, devices)
     flop = _flop_rate(meta, rates)
     mfu, mfu_at_maximum_clock = (each.mfu(flop) for each in mfu_peaks(meta, devices))
-    reason = _reason(reader, meta, state.state)
+    reason = reason_of(reader, meta, state)
     out_of_memory = mapping(meta.get("result")).get("out_of_memory") is True
     unix = clock.get("unix_ns")
     started = (
@@ -99,19 +97,6 @@ def _peak_gpu_memory(
     if len(used) < len(gpus):
         return unknown("By", "the memory of a GPU of the run was not sampled")
     return MeasuredValue(sum(used.values()), "By", Method.BOUND, "memory in use on its GPUs")
-
-
-def _reason(reader: SessionReader, meta: Mapping[str, JSON], state: State) -> str:
-    """Why a run failed: the error it reported, else its last line of standard error."""
-    if state not in (State.FAILED, State.KILLED):
-        return ""
-    if reported := mapping(meta.get("error")).get("message"):
-        return clean(reported)
-    last = reader.last_log()
-    lines = reader.log_lines(
-        last + 1, _LAST_LINES, stream="stderr", upto=last, back=True, least=last - _LAST_LOOKED_AT
-    )
-    return next((text for line in reversed(lines) if (text := clean(line.text).strip())), "")
 
 
 def _finite(value: float | None) -> float | None:

@@ -132,6 +132,11 @@ def _opened(pid: int, start: int | None) -> Target:
     except (ProcessLookupError, OverflowError):
         raise gone from None
     except (OSError, AttributeError) as error:
+        process = _process_of(pid)
+        if process != pid:
+            raise UsageError(
+                f"{pid} is a thread of process {process}", f"name the process: {process}"
+            ) from None
         raise NotAvailable(f"no descriptor of process {pid}: {error}", "needs Linux 5.3") from error
     # From here on the descriptor stands for this process, whatever becomes of the PID.
     started = start_time(pid)
@@ -147,6 +152,16 @@ def _opened(pid: int, start: int | None) -> Target:
     identity = identify(pid)
     words = command_line(pid, started)
     return Target(pid, started, descriptor, identity.uid, identity.user or "unknown user", words)
+
+
+def _process_of(thread: int) -> int:
+    """The process that a thread belongs to; itself where that is not known."""
+    try:
+        status = Path(f"/proc/{thread}/status").read_text(errors="replace")
+    except OSError:
+        return thread
+    found = re.search(r"^Tgid:\s*(\d+)$", status, re.MULTILINE)
+    return int(found[1]) if found else thread
 
 
 def _check(target: Target) -> None:
