@@ -93,17 +93,12 @@ class Verdict:
     @property
     def by_total(self) -> bool:
         """Whether the time of all steps decides it, and the typical step does not say the same."""
-        return (
-            self.total is not None
-            and self.kind is self.total.kind
-            and self.decided
-            and (self.kind is not self.typical)
-        )
-
-    @property
-    def decided(self) -> bool:
-        """Whether it is SLOWER or FASTER."""
-        return self.kind in (Kind.SLOWER, Kind.FASTER)
+        if self.total is None or self.kind is self.typical:
+            return False
+        decided = (Kind.SLOWER, Kind.FASTER)
+        if self.kind is Kind.SMALL:
+            return self.typical in decided
+        return self.kind in decided and self.kind is self.total.kind
 
     @property
     def leading(self) -> Verdict:

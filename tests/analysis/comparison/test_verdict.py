@@ -219,7 +219,7 @@ def both(typical: Sequence[float], total: Sequence[float]) -> Verdict:
         (0.0, 0.2, Kind.SLOWER, True),
         (0.0, -0.2, Kind.FASTER, True),
         (0.03, 0.03, Kind.SLOWER, False),
-        (0.03, 0.0, Kind.SLOWER, False),
+        (0.03, 0.0, Kind.SMALL, True),
         (-0.03, 0.03, Kind.SLOWER, True),
         (0.0, 0.01, Kind.CANT_TELL, False),
     ],

@@ -153,4 +153,4 @@ def test_a_first_line_without_seconds_takes_no_time_and_no_samples(tmp_path: Pat
 
 
 def test_no_line_has_no_throughput() -> None:
-    assert throughput([]) is None
+    assert throughput([], told=True) is None

@@ -90,4 +90,64 @@ def test_what_happens_between_the_steps_is_paid_too(tmp_path: Path) -> None:
     assert found.verdict.kind is Kind.SLOWER
     assert found.verdict.total is not None and found.verdict.total.change is not None
     assert found.verdict.total.change.estimate == pytest.approx(0.2, abs=0.01)
-    assert found.sentence.count("step in") == 0, "no step is slower"
+    assert "long steps are rare, or the time passes between steps" in found.sentence
+
+
+def test_a_partial_batch_counts_by_its_samples(tmp_path: Path) -> None:
+    def partial(run: int) -> list[dict[str, Any]]:
+        made = lines(every(4, 0.75), run, told=True)
+        for each in made[3::4]:
+            each.update(samples=8, partial=[each["step"]])
+        return made
+
+    options = {
+        index: {"steps": lines(every(1, 1.0), index, told=True) if index % 2 else partial(index)}
+        for index in range(1, 17)
+    }
+    recorded(
+        tmp_path, [blocks_of(7, BARE, DOCKER)], {"bare": 1.0, "docker=image": 1.0}, options=options
+    )
+    (question,) = read_study(tmp_path).questions
+    (found,) = question.contrasts
+    assert found.verdict.kind is Kind.SLOWER, "every fourth step trains an eighth"
+    assert found.verdict.total is not None and found.verdict.total.change is not None
+    assert found.verdict.total.change.estimate == pytest.approx(3.75 / (3 + 1 / 8) - 1, abs=0.01)
+
+
+def test_a_typical_step_that_is_slower_at_the_same_throughput_is_small(tmp_path: Path) -> None:
+    found = contrast(tmp_path, every(10, 3.5), every(1, 1.25))
+    assert found.verdict.kind is Kind.SMALL and found.verdict.by_total
+    assert "within 1 %, though the typical step is slower (+25" in found.sentence
+
+
+def test_a_clock_too_coarse_for_the_steps_hides_no_stall(tmp_path: Path) -> None:
+    def rounded(seconds: Seconds, run: int) -> list[dict[str, Any]]:
+        made = lines(seconds, run, told=True)
+        return [{**each, "seconds": round(each["seconds"], 2)} for each in made]
+
+    options = {
+        index: {"steps": rounded(every(1, 1.0) if index % 2 else every(10, 3.0), index)}
+        for index in range(1, 17)
+    }
+    recorded(
+        tmp_path, [blocks_of(7, BARE, DOCKER)], {"bare": 1.0, "docker=image": 1.0}, options=options
+    )
+    (question,) = read_study(tmp_path).questions
+    (found,) = question.contrasts
+    assert (found.verdict.kind, found.verdict.typical) == (Kind.SLOWER, Kind.CANT_TELL)
+
+
+def test_the_arrival_of_lines_is_no_time_of_all_steps(tmp_path: Path) -> None:
+    def arrived(run: int) -> list[dict[str, Any]]:
+        made = lines(every(1, 1.0), run, told=True)
+        for each in made:
+            del each["monotonic_ns"]
+        return made
+
+    options = {index: {"steps": arrived(index)} for index in range(1, 17)}
+    recorded(
+        tmp_path, [blocks_of(7, BARE, DOCKER)], {"bare": 1.0, "docker=image": 1.0}, options=options
+    )
+    (question,) = read_study(tmp_path).questions
+    run = question.cells[0].runs[1]
+    assert run.total == pytest.approx(run.value, rel=1e-3)

@@ -96,10 +96,16 @@ def kind_of(found: Findings) -> Kind:
 
 
 def joint(kinds: Sequence[Kind]) -> Kind:
-    """The verdict on all values of a comparison; the last, if it is slower or faster, decides."""
-    for kind in reversed(kinds):
-        if kind in (Kind.SLOWER, Kind.FASTER):
-            return kind
+    """The verdict on all values of a comparison.
+
+    The last, what users pay, decides if it is slower or faster; if it is neither, a typical step
+    that differs is a difference within the margin.
+    """
+    decided = (Kind.SLOWER, Kind.FASTER)
+    if kinds[-1] in decided:
+        return kinds[-1]
+    if kinds[0] in decided:
+        return kinds[0] if kinds[-1] is Kind.CANT_TELL else Kind.SMALL
     if Kind.CANT_TELL in kinds:
         return Kind.CANT_TELL
     return Kind.SMALL if Kind.SMALL in kinds else Kind.SAME

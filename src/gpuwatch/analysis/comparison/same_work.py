@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 
 from gpuwatch.analysis.comparison.value_differences import Value, against, both, known, listed
@@ -76,13 +75,9 @@ def device_kind(session: Summary) -> str | None:
 
 
 def samples_of_a_step(session: Summary) -> float | None:
-    """Samples per step: from the step lines without partial batches, else from ``count``."""
-    steps = session.steps
-    rate, seconds = steps.samples_per_second, steps.mean_seconds
-    if steps.partial_count == 0 and rate is not None and seconds is not None:
-        samples = rate * seconds
-        return samples if 0 < samples < math.inf else None
-    return number(session.count.get("samples"))
+    """Samples of a full step: from the step lines, else from ``count``."""
+    told = session.steps.samples_per_step
+    return number(session.count.get("samples")) if told is None else told
 
 
 def _told_differently(one: Sequence[Summary], two: Sequence[Summary]) -> list[str]:

@@ -16,8 +16,7 @@ def slow_steps(baseline: Cell, other: Cell, margin: float) -> str | None:
     """``1 step in 4 is slower (x1.5)``: the steps whose time, at the same rank among all, is more
     than ``margin`` above the baseline's.
 
-    Ranks up to the median are left out, as it is judged itself. ``None``: under one in a hundred,
-    or no run's steps are known.
+    Ranks up to the median are left out, as it is judged itself. ``None``: no run's steps are known.
     """
     first, second = _quantiles(baseline), _quantiles(other)
     if first is None or second is None:
@@ -32,7 +31,7 @@ def slow_steps(baseline: Cell, other: Cell, margin: float) -> str | None:
             told = f"1 step in {many}" if counts else f"{share * 100:.0f} % of the steps"
             verb = "is" if counts else "are"
             return f"{told} {verb} {word} (x{float(np.median(far)):.2g})"
-    return None
+    return "long steps are rare, or the time passes between steps"
 
 
 def _quantiles(cell: Cell) -> np.ndarray | None:

@@ -156,33 +156,32 @@ def _verdicts(comparisons: Sequence[tuple[Sample, ...]], margin: float) -> tuple
     if not margin > 0 or not math.isfinite(margin):
         raise ValueError("the margin must be above 0")
     edge = math.log1p(margin)
-    judged = [(each, means) for each in comparisons if (means := _means(each)) is not None]
-    all_means = [mean for _, means in judged for mean in means]
-    zero = iter(holm_levels([mean.p_zero() for mean in all_means]))
-    beyond = iter(holm_adjusted([mean.p_beyond(edge) for mean in all_means]))
-    together = [max(mean.p_within(edge) for mean in means) for _, means in judged]
-    within = iter(holm_levels(together))
+    judged = [tested for each in comparisons if (tested := _testable(each))]
+    means = [mean for tested in judged for mean in tested]
+    zero = iter(holm_levels([mean.p_zero() for mean in means]))
+    beyond = iter(holm_adjusted([mean.p_beyond(edge) for mean in means]))
+    within = iter(holm_levels([max(mean.p_within(edge) for mean in of) for of in judged]))
     found = []
     for each in comparisons:
-        means = _means(each)
-        if means is None:
-            alone = [_undecidable(value, margin) for value in each]
-            total = alone[1] if len(alone) > 1 else None
-            typical = None if total is None else alone[0].kind
-            found.append(replace(alone[0], total=total, typical=typical))
-            continue
-        level = next(within)
-        levels = [Levels(next(zero), next(beyond), level) for _ in means]
-        values = list(zip(each, means, levels, strict=True))
-        found.append(_verdict(values, margin, len(judged)))
+        level = next(within) if _testable(each) else ALPHA
+        alone = [
+            _of_value(
+                value, mean, margin, Levels(next(zero), next(beyond), level), len(judged), len(each)
+            )
+            if (mean := _mean_to_test(value)) is not None
+            else _undecidable(value, margin)
+            for value in each
+        ]
+        found.append(_joint(alone))
     return tuple(found)
 
 
-def _means(values: Sequence[Sample]) -> list[Mean] | None:
-    """The means of a comparison that can be tested."""
-    means = [each.mean for each in values if not each.too_few and not each.identical]
-    known = [mean for mean in means if mean is not None]
-    return known if len(known) == len(values) else None
+def _mean_to_test(value: Sample) -> Mean | None:
+    return None if value.too_few or value.identical else value.mean
+
+
+def _testable(values: Sequence[Sample]) -> list[Mean]:
+    return [mean for each in values if (mean := _mean_to_test(each)) is not None]
 
 
 def _undecidable(sample: Sample, margin: float) -> Verdict:
@@ -211,31 +210,33 @@ def _undecidable(sample: Sample, margin: float) -> Verdict:
     )
 
 
-def _verdict(
-    values: Sequence[tuple[Sample, Mean, Levels]], margin: float, comparisons: int
-) -> Verdict:
-    """The verdict of one comparison from its values, the typical step first."""
-    alone = [_of_value(*each, margin, comparisons, len(values)) for each in values]
-    kind = joint([each.kind for each in alone])
-    first = alone[0]
+def _joint(alone: Sequence[Verdict]) -> Verdict:
+    """The verdict of one comparison from those on its values, the typical step first."""
+    first, total = alone[0], alone[-1]
     if len(alone) == 1:
         return first
-    open_ = [each for each in alone if each.kind is Kind.CANT_TELL]
+    kind = first.kind if first.kind is Kind.DESCRIBED else joint([each.kind for each in alone])
     reasons: tuple[str, ...] = ()
     more = None
-    if kind is Kind.CANT_TELL:
+    if kind is Kind.DESCRIBED:
+        reasons = first.reasons
+    elif kind is Kind.CANT_TELL:
+        open_ = [each for each in alone if each.kind is Kind.CANT_TELL]
         needed = [each.more_blocks for each in open_]
         more = None if None in needed else max(each for each in needed if each is not None)
-        reasons = open_[0].reasons
-        if open_[0] is not first:
-            reasons = (f"throughput: {reasons[0]}", *reasons[1:])
+        reasons = first.reasons
+        if first.reasons != total.reasons:
+            named = zip(("step time", "throughput"), alone, strict=True)
+            reasons = tuple(
+                f"{name}: {', '.join(each.reasons)}" for name, each in named if each in open_
+            )
     return replace(
-        first, kind=kind, total=alone[1], typical=first.kind, reasons=reasons, more_blocks=more
+        first, kind=kind, total=total, typical=first.kind, reasons=reasons, more_blocks=more
     )
 
 
 def _of_value(
-    sample: Sample, mean: Mean, levels: Levels, margin: float, comparisons: int, values: int
+    sample: Sample, mean: Mean, margin: float, levels: Levels, comparisons: int, values: int
 ) -> Verdict:
     """The verdict on one value alone."""
     found = findings(sample, mean, margin, levels)

@@ -64,8 +64,9 @@ def sentence(
         first = _cant_tell(baseline, other, verdict, metric)
     else:
         first = _decided(baseline, other, verdict, metric, slow)
-        if kind in (Kind.SLOWER, Kind.FASTER, Kind.SMALL) and not verdict.by_total:
-            first += "".join(f" {each}." for each in [_parts_of_change(verdict, evidence)] if each)
+        if kind in (Kind.SLOWER, Kind.FASTER, Kind.SMALL):
+            parts = _parts_of_change(verdict.leading, evidence)
+            first += f" {parts}." if parts else ""
     return " ".join([first, *_conditions(baseline, other, verdict, blocks_lost, metric)])
 
 
@@ -213,6 +214,10 @@ def _decided(baseline: Side, other: Side, verdict: Verdict, metric: str, slow: s
     told = f": {_both(metric, verdict, _change)}"
     if verdict.total is not None and verdict.by_total:
         told = f": {_of_all_steps(verdict, verdict.total, slow)}"
+    if verdict.kind is Kind.SMALL and verdict.total is not None and verdict.by_total:
+        paid = f"throughput {_equivalence(throughput(verdict.total))}"
+        within = f"within {per_cent(verdict.margin)}, though {typical_step(verdict)}"
+        return f"{both}: {paid}, {within}.{_alike(baseline, other)}"
     if verdict.kind is Kind.SMALL:
         small = f"a real difference, below your margin of {per_cent(verdict.margin)}"
         return f"{both}: {small}{told}.{_alike(baseline, other)}"
@@ -357,8 +362,8 @@ def _conditions(
     if verdict.kind in (Kind.SAME, Kind.SMALL, Kind.SLOWER, Kind.FASTER):
         if verdict.paired:
             rests.append(_blocks(verdict, lost, "paired block"))
-        if verdict.noise is not None:
-            rests.append(f"noise {units.percent(verdict.noise)}")
+        if verdict.leading.noise is not None:
+            rests.append(f"noise {units.percent(verdict.leading.noise)}")
     elif lost and verdict.paired and verdict.kind is not Kind.DESCRIBED and not verdict.lacking:
         rests.append(_blocks(verdict, lost))
     if rests:

@@ -15,16 +15,16 @@ from gpuwatch.analysis.explain.time import where
 from gpuwatch.analysis.results import Cell, Explanation
 
 
-def explain(baseline: Cell, other: Cell, margin: float) -> Explanation:
+def explain(baseline: Cell, other: Cell, margin: float, *, by_total: bool = False) -> Explanation:
     """Evidence on the change from ``baseline`` to ``other``, from the judged runs of both.
 
     Differing settings first, since somebody chose them; parts of the step, the largest change
     first; then differing versions, kernels, clocks and limits, and the load of other programs;
     start-up last. Unknowns are left out. ``margin`` is relative: a part within it is unchanged.
     Extra start-up comes with the number of steps after which it is below that share of the whole
-    time, or faster steps have made up for it.
+    time, or faster steps have made up for it. ``by_total``: the change is that of all steps.
     """
-    sides = Sides(baseline, other, margin)
+    sides = Sides(baseline, other, margin, by_total)
     facts = fingerprint(sides)
     kernels, families, ran = differing(sides)
     start, started = start_up(sides)

@@ -109,6 +109,13 @@ class Sides:
     other: Cell
     margin: float
     """Relative change that does not matter."""
+    by_total: bool = False
+    """Whether the change is that of all steps, not of the typical one."""
+
+    def step_seconds(self, run: Run) -> float | None:
+        """The time of a step of a run that is explained: typical, or of all steps."""
+        typical = step_seconds(run)
+        return run.total if self.by_total and typical is not None else typical
 
     @property
     def cells(self) -> tuple[Cell, Cell]:
@@ -146,7 +153,7 @@ class Sides:
         blocks the points are from medians, and ``remainder`` holds the difference of their sum.
         ``None``: no run of one cell knows all parts.
         """
-        wanted: tuple[Value, ...] = (step_seconds, *values.values())
+        wanted: tuple[Value, ...] = (self.step_seconds, *values.values())
         runs = [_rows(cell, wanted) for cell in self.cells]
         if not all(runs):
             return None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from gpuwatch.analysis.explain.sides import LEAST_POINTS, Part, Sides, Split, Value, step_seconds
+from gpuwatch.analysis.explain.sides import LEAST_POINTS, Part, Sides, Split, Value
 from gpuwatch.analysis.hardware.kernels import times_of
 from gpuwatch.analysis.results import Evidence, Run
 from gpuwatch.core import units
@@ -50,7 +50,11 @@ def _a_step(run: Run, seconds: float | None) -> float | None:
 
 def _by_kernels(sides: Sides) -> list[Weighed] | None:
     """Parts by kernels, copies and rest; ``None`` where a cell has no profile."""
-    values: dict[str, Value] = {_KERNELS: kernel_seconds, _COPIES: copy_seconds, _REST: _rest}
+    values: dict[str, Value] = {
+        _KERNELS: kernel_seconds,
+        _COPIES: copy_seconds,
+        _REST: _rest(sides.step_seconds),
+    }
     split = sides.split(values)
     if split is None:
         del values[_COPIES]
@@ -80,10 +84,16 @@ def _by_kernels(sides: Sides) -> list[Weighed] | None:
     return [*evidence, *_left_over(split, f"{less} and host wait", "", source)]
 
 
-def _rest(run: Run) -> float | None:
+def _rest(step: Value) -> Value:
     """Rest of the step in seconds; negative where copies or kernels overlap."""
-    step, kernels = step_seconds(run), kernel_seconds(run)
-    return None if step is None or kernels is None else step - kernels - (copy_seconds(run) or 0.0)
+
+    def rest(run: Run) -> float | None:
+        seconds, kernels = step(run), kernel_seconds(run)
+        if seconds is None or kernels is None:
+            return None
+        return seconds - kernels - (copy_seconds(run) or 0.0)
+
+    return rest
 
 
 def _phases(sides: Sides) -> Split | None:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from itertools import accumulate
+from itertools import accumulate, pairwise
 
 from gpuwatch.core.models import JSON, number
 from gpuwatch.session.rows import StepBucket, StepRow
@@ -94,29 +95,67 @@ def mean_rate(timed: Sequence[StepLine], work: Callable[[StepLine], float | None
     return sum(known) / seconds if known and seconds > 0 else None
 
 
-def time_per_step(timed: Sequence[StepLine], first: int) -> float | None:
-    """Seconds per step from the full step ``first`` (from 0) to the last line's end, with all that
-    happens between steps and with partial batches; ``None`` where the times are not known.
+def time_per_step(timed: Sequence[StepLine], first: int, *, told: bool) -> float | None:
+    """Seconds per full step from the full step ``first`` (from 0) to the last line's end.
 
-    It starts with the first line that begins there or later, else with the last line. Steps
-    follow each other, so they take at least the sum of their own times: lines may arrive late and
-    all at once.
+    It starts with the first line that begins there or later, else with the last line. A partial
+    batch counts by its samples, where they are known. ``told``: as for :func:`duration`; ``None``
+    where no time is known.
     """
-    covered = list(spans(timed))
-    if covered and covered[0][0] == covered[0][1]:
-        del covered[0]  # its own time is not known
-    full = [
-        row.count - (row.partial if isinstance(row, StepBucket) else len(row.partial))
-        for _, _, row in covered
-    ]
-    before = [0, *accumulate(full)]
-    begin = next((at for at, place in enumerate(before[:-1]) if place >= first), len(covered) - 1)
-    rest = covered[max(0, begin) :]
-    steps = sum(row.count for _, _, row in rest)
-    if not steps:
-        return None
-    own = sum(taken(row) or 0.0 for _, _, row in rest)
-    return max((rest[-1][1] - rest[0][0]) / 1e9, own) / steps
+    lines = list(timed[1:] if timed and taken(timed[0]) is None else timed)
+    before = [0, *accumulate(row.count - _partial(row) for row in lines)]
+    begin = next((at for at, place in enumerate(before[:-1]) if place >= first), len(lines) - 1)
+    rest = lines[max(0, begin) :]
+    seconds = duration(rest, timed[-len(rest) - 1] if len(rest) < len(timed) else None, told=told)
+    steps = _full_steps(rest)
+    return seconds / steps if seconds is not None and steps else None
+
+
+def duration(lines: Sequence[StepLine], before: StepLine | None, *, told: bool) -> float | None:
+    """Seconds that these lines' steps took, with all that happened between them.
+
+    Steps follow each other, so they take at least the sum of their own times: that alone is known
+    of lines that arrive without the end of their last step, or tell only some of the steps.
+
+    Args:
+        before: the line before the first, whose end is the start where the first has no time.
+        told: whether the workload tells when its steps end.
+    """
+    own = [taken(row) for row in lines]
+    known = [value for value in own if value is not None]
+    found = [sum(known)] if known and len(known) == len(own) else []
+    if told and lines and not leaps(lines):
+        if own[0] is not None:
+            found.append((lines[-1].t - lines[0].t) / 1e9 + own[0])
+        elif before is not None:
+            found.append((lines[-1].t - before.t) / 1e9)
+    return max(found, default=None)
+
+
+def leaps(lines: Sequence[StepLine]) -> bool:
+    """Whether the lines tell only some of the steps: their numbers rise by more than they count."""
+    return any(after.step > before.step + after.count for before, after in pairwise(lines))
+
+
+def _partial(row: StepLine) -> int:
+    return row.partial if isinstance(row, StepBucket) else len(row.partial)
+
+
+def _full_steps(lines: Sequence[StepLine]) -> float:
+    """The number of steps; of lines that all tell their samples, in full steps."""
+    samples = [row.samples for row in lines]
+    full = samples_per_step(lines)
+    if full is None or None in samples:
+        return float(sum(row.count for row in lines))
+    return sum(value for value in samples if value is not None) / full
+
+
+def samples_per_step(lines: Sequence[StepLine]) -> float | None:
+    """Samples of a full step, by the lines without a partial batch; ``None``: not known."""
+    full = [row for row in lines if row.samples is not None and not _partial(row)]
+    steps = sum(row.count for row in full)
+    samples = sum(row.samples or 0.0 for row in full)
+    return samples / steps if steps and 0 < samples < math.inf else None
 
 
 def full_times(row: StepRow) -> list[float]:

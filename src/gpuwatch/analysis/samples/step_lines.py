@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from itertools import islice
 
-from gpuwatch.analysis.samples.rates import StepLine, full_times, taken
+from gpuwatch.analysis.samples.rates import StepLine, duration, full_times, leaps, taken
 from gpuwatch.core.models import JSON, mapping
 from gpuwatch.core.text import clean
 from gpuwatch.session.rows import StepRow
@@ -14,6 +13,10 @@ NO_STEPS = "no timed step was reported"
 NO_FULL_STEP = "no full step was reported"
 UNTIMED = (
     "the step lines tell no time but that of their arrival: print `seconds` or `monotonic_ns` "
+    "(docs/step-lines.md)"
+)
+LEAPS = (
+    "the step lines tell only some of the steps, without their times: print `count` or `seconds` "
     "(docs/step-lines.md)"
 )
 TOGETHER = (
@@ -35,9 +38,14 @@ def several_writers(meta: Mapping[str, JSON]) -> str | None:
 def no_rates(meta: Mapping[str, JSON], timed: Iterable[StepLine]) -> str | None:
     """Why no rate follows from the ``timed`` step lines of a session; ``None`` where it does.
 
-    The workload must tell how long its steps took, or when they ended.
+    The workload must tell how long its steps took, or when all of them ended.
     """
-    return several_writers(meta) or (UNTIMED if arrived(meta, islice(timed, 1, None)) else None)
+    lines = list(timed)
+    if (writers := several_writers(meta)) is not None:
+        return writers
+    if arrived(meta, lines[1:]):
+        return UNTIMED
+    return LEAPS if leaps(lines) and any(taken(line) is None for line in lines[1:]) else None
 
 
 def arrived(meta: Mapping[str, JSON], lines: Iterable[StepLine]) -> bool:
@@ -45,9 +53,12 @@ def arrived(meta: Mapping[str, JSON], lines: Iterable[StepLine]) -> bool:
 
     The first line of a run is none of them: it needs no time to be the start of the others.
     """
-    if meta.get("step_ends") == "told":
-        return False
-    return any(taken(line) is None for line in lines)
+    return not ends_told(meta) and any(taken(line) is None for line in lines)
+
+
+def ends_told(meta: Mapping[str, JSON]) -> bool:
+    """Whether the workload tells when its steps end."""
+    return meta.get("step_ends") == "told"
 
 
 def times_of(timed: Sequence[StepRow]) -> tuple[list[float], str | None]:
@@ -75,17 +86,12 @@ def median_step(timed: Sequence[StepRow]) -> float | None:
     return times[middle] if len(times) % 2 else (times[middle - 1] + times[middle]) / 2
 
 
-def throughput(timed: Sequence[StepLine]) -> float | None:
-    """Samples per second of step time, else of the time from the first line to the last.
-
-    The second only means anything where :func:`no_rates` has no reason against it.
-    """
+def throughput(timed: Sequence[StepLine], *, told: bool) -> float | None:
+    """Samples per second of the time that the lines' steps took; ``told``: :func:`ends_told`."""
     lines = timed[1:] if timed and taken(timed[0]) is None else timed
-    seconds = _sum([taken(row) for row in lines])
-    if seconds is None:
-        lines, seconds = timed[1:], (timed[-1].t - timed[0].t) / 1e9
+    seconds = duration(lines, timed[0] if len(lines) < len(timed) else None, told=told)
     samples = _sum([row.samples for row in lines])
-    return samples / seconds if samples is not None and seconds > 0 else None
+    return samples / seconds if samples is not None and seconds else None
 
 
 def _sum(values: Sequence[float | None]) -> float | None:

@@ -52,11 +52,16 @@ class Plot:
 
 
 def rows_of(name: str, verdict: Verdict) -> list[tuple[str, Verdict]]:
-    """The rows of a comparison: one for each value if they do not say the same."""
-    if verdict.total is None or verdict.typical is None or verdict.total.kind is verdict.typical:
+    """The rows of a comparison: one for each value if they do not say the same, or differ by more
+    than the margin."""
+    total = verdict.total
+    if total is None or verdict.typical is None:
+        return [(name, verdict)]
+    apart = abs((total.estimate or 0.0) - (verdict.estimate or 0.0)) > verdict.margin
+    if total.kind is verdict.typical and not apart:
         return [(name, verdict)]
     typical = replace(verdict, kind=verdict.typical)
-    return [(f"{name}, typical step", typical), (f"{name}, all steps", verdict.total)]
+    return [(f"{name}, typical step", typical), (f"{name}, all steps", total)]
 
 
 def rows(contrasts: Sequence[tuple[str, Verdict]], width: int) -> list[str]:

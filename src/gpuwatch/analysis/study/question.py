@@ -264,7 +264,11 @@ def _contrast(
 ) -> Contrast:
     baseline, other = sides[base], sides[at]
     known = bool(baseline.cell.judged and other.cell.judged)
-    explanation = explain(baseline.cell, other.cell, case.margin) if known else _NOTHING
+    explanation = (
+        explain(baseline.cell, other.cell, case.margin, by_total=verdict.by_total)
+        if known
+        else _NOTHING
+    )
     chosen = known and (case.workload is not None or case.compares_commands)
     blocks = case.blocks if case.blocks and verdict.kind is not Kind.INVALID else ()
     return Contrast(

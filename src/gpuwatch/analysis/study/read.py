@@ -14,6 +14,7 @@ from gpuwatch.analysis.samples.coarse import source_of
 from gpuwatch.analysis.samples.every_sample import Source
 from gpuwatch.analysis.samples.rates import time_per_step
 from gpuwatch.analysis.samples.steady_state import Steady, steady_series
+from gpuwatch.analysis.samples.step_lines import ends_told
 from gpuwatch.analysis.samples.step_series import Series, series_of
 from gpuwatch.analysis.study.study import study_result
 from gpuwatch.analysis.summary.summary import summarise_from
@@ -56,7 +57,8 @@ def _read(reader: SessionReader, source: Source) -> Read:
     summary = summarise_from(reader, source, (times, reason))
     steady = _steady(times, summary.several_writers or reason)
     if steady.seconds is not None:
-        steady = replace(steady, total=time_per_step(timed, steady.first))
+        told = ends_told(reader.meta())
+        steady = replace(steady, total=time_per_step(timed, steady.first, told=told))
     return Read(summary, steady)
 
 

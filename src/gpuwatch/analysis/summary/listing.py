@@ -10,7 +10,13 @@ from pathlib import Path
 from gpuwatch.analysis.hardware.mfu import mfu_peaks
 from gpuwatch.analysis.measured_value import MeasuredValue, unknown
 from gpuwatch.analysis.samples.rates import flop_of, mean_rate
-from gpuwatch.analysis.samples.step_lines import median_step, no_rates, several_writers, throughput
+from gpuwatch.analysis.samples.step_lines import (
+    ends_told,
+    median_step,
+    no_rates,
+    several_writers,
+    throughput,
+)
 from gpuwatch.analysis.summary.command import command_of
 from gpuwatch.analysis.summary.failure import in_few_words, reason_of
 from gpuwatch.core.metrics import Method
@@ -66,7 +72,7 @@ def listing(reader: SessionReader, *, speed: bool = True) -> dict[str, JSON]:
         "seconds": _finite(None if ended is None else ended / 1e9),
         "steps": None if writers else reader.step_count(),
         "step_median_seconds": _finite(median_step(timed)),
-        "samples_per_second": _finite(throughput(rates)),
+        "samples_per_second": _finite(throughput(rates, told=ends_told(meta))),
         "mfu": _finite(mfu.value),
         "mfu_at_maximum_clock": _finite(mfu_at_maximum_clock.value),
         "peak_gpu_memory_bytes": _finite(peak.value),

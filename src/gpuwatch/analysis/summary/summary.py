@@ -14,9 +14,10 @@ from gpuwatch.analysis.hardware.program import Program
 from gpuwatch.analysis.samples.coarse import source_of
 from gpuwatch.analysis.samples.every_sample import Source
 from gpuwatch.analysis.samples.long_window import ParallelRead
-from gpuwatch.analysis.samples.rates import StepLine
+from gpuwatch.analysis.samples.rates import StepLine, samples_per_step
 from gpuwatch.analysis.samples.step_lines import (
     NO_STEPS,
+    ends_told,
     no_rates,
     several_writers,
     throughput,
@@ -69,6 +70,8 @@ class Steps:
     min_seconds: float | None
     max_seconds: float | None
     samples_per_second: float | None
+    samples_per_step: float | None
+    """Of a full step."""
     reason: str | None
     """Why there is no median."""
     phases: Mapping[str, float]
@@ -165,7 +168,9 @@ def summarise_from(
     label = str(session.get("label", reader.path.stem))
     rows, facts = reader.devices(), reader.facts()
     until = number(mapping(meta.get("result")).get("output_until"))
-    described = _unknown_steps(writers) if writers else steps_of(steps, series)
+    described = (
+        _unknown_steps(writers) if writers else steps_of(steps, series, told=ends_told(meta))
+    )
     described = replace(
         described,
         samples_per_second=None if doubt else described.samples_per_second,
@@ -303,6 +308,7 @@ def _unknown_steps(reason: str) -> Steps:
     unknown = dict.fromkeys(
         (
             *("count", "warmup_count", "partial_count", "samples_per_second"),
+            "samples_per_step",
             *("median_seconds", "mean_seconds", "p95_seconds", "min_seconds", "max_seconds"),
             *("first_loss", "last_loss"),
         )
@@ -310,10 +316,13 @@ def _unknown_steps(reason: str) -> Steps:
     return Steps(**unknown, reason=reason, phases={})
 
 
-def steps_of(rows: Sequence[StepLine], series: StepTimes | None = None) -> Steps:
+def steps_of(
+    rows: Sequence[StepLine], series: StepTimes | None = None, *, told: bool = False
+) -> Steps:
     """Times, throughput and losses of step lines, also of the first lines of a run.
 
-    ``series``: the timed steps, if already known.
+    ``series``: the timed steps, if already known. ``told``: whether the workload tells when its
+    steps end.
     """
     timed = [row for row in rows if not row.warmup]
     count = sum(row.count for row in timed)
@@ -336,7 +345,8 @@ def steps_of(rows: Sequence[StepLine], series: StepTimes | None = None) -> Steps
         p95_seconds=p95,
         min_seconds=shortest,
         max_seconds=longest,
-        samples_per_second=throughput(timed),
+        samples_per_second=throughput(timed, told=told),
+        samples_per_step=samples_per_step(timed),
         reason=reason,
         phases=phases,
         first_loss=losses[0] if losses else None,

@@ -103,10 +103,10 @@ def _contrasts(questions: JSON) -> Iterator[Contrast]:
             verdict = mapping(contrast.get("verdict"))
             kind = verdict.get("kind")
             total = mapping(verdict.get("total"))
-            by_total = (
-                kind in ("slower", "faster")
-                and total.get("kind") == kind
-                and verdict.get("typical") != kind
+            typical, decided = verdict.get("typical"), ("slower", "faster")
+            by_total = kind != typical and (
+                (kind == "small" and typical in decided)
+                or (kind in decided and total.get("kind") == kind)
             )
             decisive = total if by_total else verdict
             change = mapping(decisive.get("change"))
