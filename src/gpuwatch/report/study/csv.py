@@ -8,6 +8,7 @@ from collections.abc import Iterator
 
 from gpuwatch.analysis.comparison.side_by_side import compare
 from gpuwatch.analysis.results import Question, Run, StudyResult
+from gpuwatch.analysis.study.overall import TIME_PER_STEP
 from gpuwatch.analysis.summary.identity import parameter_text, settings
 from gpuwatch.analysis.summary.summary import Summary
 from gpuwatch.core.lazy_dataclass import dataclass
@@ -35,7 +36,7 @@ COLUMNS = (
     "command",
 )
 PRIMARY = "primary"
-"""Group of the metric that verdicts are about."""
+"""Group of the values that verdicts are about."""
 
 
 @dataclass(frozen=True)
@@ -105,10 +106,14 @@ def _first(
 
 
 def _primary(place: _Place | None) -> Iterator[tuple[str, str, str, str, str]]:
-    if place is not None:
-        value = place.run.value
+    if place is None:
+        return
+    values = [(place.question.metric, place.run.value)]
+    if place.run.total is not None:
+        values.append((TIME_PER_STEP, place.run.total))
+    for name, value in values:
         method = Method.UNAVAILABLE if value is None else Method.MEASURED
-        yield PRIMARY, place.question.metric, "s", _number(value), method.value
+        yield PRIMARY, name, "s", _number(value), method.value
 
 
 def _number(value: float | None) -> str:
