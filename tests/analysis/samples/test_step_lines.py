@@ -10,7 +10,7 @@ import pytest
 
 from gpuwatch.analysis.results import Kind
 from gpuwatch.analysis.samples.gauges import run_series
-from gpuwatch.analysis.samples.step_lines import UNTIMED, throughput
+from gpuwatch.analysis.samples.step_lines import LEAPS, UNTIMED, throughput
 from gpuwatch.analysis.study.read import read_sessions
 from gpuwatch.analysis.summary.listing import listing
 from gpuwatch.analysis.summary.missing import missing
@@ -154,3 +154,14 @@ def test_a_first_line_without_seconds_takes_no_time_and_no_samples(tmp_path: Pat
 
 def test_no_line_has_no_throughput() -> None:
     assert throughput([], told=True) is None
+
+
+def test_lines_of_every_tenth_step_give_no_rate_that_is_a_tenth(tmp_path: Path) -> None:
+    found = summary(tmp_path, [line(n, end=n * 0.01) for n in range(10, 210, 10)])
+    assert rates_of(found)[0][0] is None
+    assert LEAPS in (found.steps.reason, rates_of(found)[2][1])
+
+
+def test_lines_of_every_tenth_step_with_its_seconds_give_rates(tmp_path: Path) -> None:
+    steps = [line(n, end=n * 0.01, seconds=0.01) for n in range(10, 210, 10)]
+    assert summary(tmp_path, steps).steps.samples_per_second == pytest.approx(BATCH / 0.01)
