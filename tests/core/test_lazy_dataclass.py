@@ -4,6 +4,7 @@ import dataclasses
 import pickle
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import FrozenInstanceError, field, fields, replace
 from pathlib import Path
 
@@ -40,6 +41,28 @@ def test_a_class_gets_its_methods_with_its_first_instance() -> None:
         point.x = 3  # type: ignore[misc]
     with pytest.raises(TypeError, match="missing 1 required"):
         Point()  # type: ignore[call-arg]
+
+
+def test_threads_that_make_its_first_instances_together_all_get_one() -> None:
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        for _ in range(100):
+            _made_by_threads()
+    finally:
+        sys.setswitchinterval(before)
+
+
+def _made_by_threads() -> None:
+    @dataclass(frozen=True)
+    class Shared:
+        x: int
+        y: int = 2
+        marks: list[str] = field(default_factory=list)
+
+    with ThreadPoolExecutor(8) as threads:
+        made = list(threads.map(Shared, range(32)))
+    assert [each.x for each in made] == list(range(32))
 
 
 def test_one_of_its_instances_may_come_from_elsewhere_first() -> None:

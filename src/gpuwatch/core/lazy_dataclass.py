@@ -8,6 +8,7 @@ not supported.
 from __future__ import annotations
 
 import dataclasses
+import threading
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -21,12 +22,23 @@ else:
         return _defer(cls, options)
 
 
+_making = threading.RLock()
+_ONLY_INIT = {"repr": False, "eq": False, "order": False, "match_args": False}
+_NOT_COPIED = {"__init__", "__setstate__", "__init_subclass__", "__dict__", "__weakref__"}
+
+
 def _defer(cls: Any, options: dict[str, Any]) -> Any:
     def make() -> None:
-        if vars(cls).get("__init__") is __init__:
-            for name in stand_ins:
-                delattr(cls, name)
-            dataclasses.dataclass(**options)(cls)
+        with _making:
+            if vars(cls).get("__init__") is not __init__:
+                return
+            # Another thread may call the class meanwhile: it must find a method all the time.
+            body = {name: each for name, each in vars(cls).items() if name not in _NOT_COPIED}
+            copy = type(cls)(cls.__name__, cls.__bases__, body)
+            copy = dataclasses.dataclass(**{**options, **_ONLY_INIT})(copy)
+            del cls.__setstate__, cls.__init_subclass__
+            dataclasses.dataclass(**{**options, "init": False})(cls)
+            cls.__init__ = vars(copy)["__init__"]
 
     def __init__(self: Any, *arguments: Any, **named: Any) -> None:
         make()

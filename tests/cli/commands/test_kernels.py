@@ -19,7 +19,7 @@ PROGRAM = """
 import json, time
 def say(event, **keys): print(":::GPUWATCH", json.dumps({"event": event, **keys}), flush=True)
 say("count", flop_per_step=4e9, bytes_per_step=1e8)
-say("step", step=1, seconds=0.1, samples=1)
+say("step", step=1, seconds=0.1, samples=1, monotonic_ns=time.monotonic_ns())
 say("end", steps=1)
 time.sleep(1.5)
 common = dict(tool="torch.profiler", version="2.15.0", device="cuda", steps=4, step_seconds=0.02,
@@ -113,13 +113,14 @@ def test_without_a_profile_the_reason_and_what_gives_one_are_told(cli: Cli, tmp_
     assert len(told.splitlines()) == 1
 
 
-def test_steps_without_times_have_one_speed_everywhere_and_80_columns_are_enough(
+def test_steps_with_their_ends_alone_have_one_speed_everywhere_and_80_columns_are_enough(
     cli: Cli, tmp_path: Path
 ) -> None:
     program = """
 import json, time
 for step in range(1, 5):
-    print(":::GPUWATCH", json.dumps({"event": "step", "step": step, "samples": 8}), flush=True)
+    line = {"event": "step", "step": step, "samples": 8, "monotonic_ns": time.monotonic_ns()}
+    print(":::GPUWATCH", json.dumps(line), flush=True)
     time.sleep(0.05)
 """
     out = tmp_path / "out"
