@@ -89,7 +89,7 @@ def test_the_list_has_every_preset_with_its_runs_and_its_question(cli: Cli) -> N
     rows = {line.split()[0]: line for line in lines[1::2]}
     assert tuple(rows) == studies.presets()
     assert rows["imagenet-15"].split() == ["imagenet-15", "bare,", "docker", "66"]
-    assert rows["multi-environment"].endswith("108") and rows["accelerators"].endswith("24")
+    assert rows["multi-environment"].endswith("126") and rows["accelerators"].endswith("33")
     assert all(line.startswith("  ") and line.endswith("?") for line in lines[2::2])
 
 

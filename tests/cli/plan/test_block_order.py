@@ -72,7 +72,7 @@ def test_the_plan_of_a_preset_is_read_at_a_glance(cli: Cli, name: str) -> None:
 def test_a_plan_says_what_cannot_run_here_and_how_many_runs_all_parts_have(cli: Cli) -> None:
     flags = ("--env", "bare", "--env", "charliecloud=/nonexistent", "--plan")
     told = " ".join(cli("study", "multi-environment", *flags).stdout.split())
-    assert "92 runs in 2 parts" in told
+    assert "104 runs in 2 parts" in told
     assert "charliecloud=nonexistent cannot run here: there is no /nonexistent" in told
     assert told.count("there is no /nonexistent") == 1
     nothing = cli("--record", "--gpus", "7", "--plan", "--env", "bare", "--", "true").stdout
