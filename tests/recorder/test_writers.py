@@ -41,6 +41,7 @@ RUN = {"event": "run", "workload": "mine"}
         ([step(37, count=37), step(39, count=39)], "steps 1 to 39 came after step 37"),
         ([RUN, step(1), RUN], "there is a second `run` line"),
         ([step(1, writer=0), step(2, writer=1)], "writers 0 and 1"),
+        ([step(1, writer=0), step(1, writer=0)], "step 1 came after step 1"),
         ([{**RUN, "writer": "node-a"}, step(1, writer="node-b")], "writers node-a and node-b"),
     ],
 )

@@ -12,8 +12,8 @@ class Writers:
     """Looks at each line, and tells once why the lines cannot all be of one loop.
 
     Step numbers rise, each on its own in the warm-up and in the timed steps, unless the lines name
-    their writer: then one writer may begin anew. After a crash another recorder continues with the
-    ``state`` (``known``).
+    their writer: then one writer may begin anew, but not repeat a number at once. After a crash
+    another recorder continues with the ``state`` (``known``).
     """
 
     def __init__(self, known: Mapping[str, JSON], *, told: bool) -> None:
@@ -59,7 +59,8 @@ class Writers:
         window = "warmup" if step.warmup else "timed"
         last, self._last[window] = self._last.get(window), step.step
         first = step.step - step.count + 1
-        if last is None or first > last or step.writer is not None:
+        anew = step.writer is not None and step.step != last
+        if last is None or first > last or anew:
             return None
         steps = f"step {first}" if step.count == 1 else f"steps {first} to {step.step}"
         return (
