@@ -90,15 +90,8 @@ class Verdict:
     """The verdict on the time per step over all steps of the steady part alone, with its figures:
     what users pay, slow steps included."""
 
-    @property
-    def by_total(self) -> bool:
-        """Whether the time of all steps decides it, and the typical step does not say the same."""
-        if self.total is None or self.kind is self.typical:
-            return False
-        decided = (Kind.SLOWER, Kind.FASTER)
-        if self.kind is Kind.SMALL:
-            return self.typical in decided
-        return self.kind in decided and self.kind is self.total.kind
+    by_total: bool = False
+    """Whether the time of all steps decides it, and the typical step does not say the same."""
 
     @property
     def leading(self) -> Verdict:

@@ -47,7 +47,11 @@ def test_the_value_that_decides_is_found(tmp_path: Path) -> None:
     verdict = question.contrasts[0].verdict
     total = replace(verdict, kind=Kind.SLOWER, change=Interval(0.2, 0.19, 0.21, 0.975))
     decided = replace(
-        verdict, kind=Kind.SLOWER, typical=Kind.SAME, total=replace(total, estimate=0.2)
+        verdict,
+        kind=Kind.SLOWER,
+        typical=Kind.SAME,
+        total=replace(total, estimate=0.2),
+        by_total=True,
     )
     contrast = replace(question.contrasts[0], verdict=decided)
     question = replace(question, contrasts=(contrast,))

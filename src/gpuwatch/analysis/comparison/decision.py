@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from gpuwatch.analysis.results import Kind
 from gpuwatch.analysis.statistics.intervals import ALPHA, FEWEST, Mean
@@ -95,20 +95,20 @@ def kind_of(found: Findings) -> Kind:
     return Kind.CANT_TELL
 
 
-def joint(kinds: Sequence[Kind]) -> Kind:
-    """The verdict on all values of a comparison.
+def joint(typical: Kind, total: Kind) -> tuple[Kind, bool]:
+    """The verdict on both values, and whether all steps decide it against the typical one.
 
-    The last, what users pay, decides if it is slower or faster; if it is neither, a typical step
-    that differs is a difference within the margin.
+    What users pay, the time of all steps, decides if it is slower or faster; if it is neither, a
+    typical step that differs is a difference within the margin.
     """
     decided = (Kind.SLOWER, Kind.FASTER)
-    if kinds[-1] in decided:
-        return kinds[-1]
-    if kinds[0] in decided:
-        return kinds[0] if kinds[-1] is Kind.CANT_TELL else Kind.SMALL
-    if Kind.CANT_TELL in kinds:
-        return Kind.CANT_TELL
-    return Kind.SMALL if Kind.SMALL in kinds else Kind.SAME
+    if total in decided:
+        return total, total is not typical
+    if typical in decided:
+        return (typical, False) if total is Kind.CANT_TELL else (Kind.SMALL, True)
+    if Kind.CANT_TELL in (typical, total):
+        return Kind.CANT_TELL, False
+    return (Kind.SMALL if Kind.SMALL in (typical, total) else Kind.SAME), False
 
 
 def reasons_of(

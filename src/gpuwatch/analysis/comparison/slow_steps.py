@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 
 from gpuwatch.analysis.results import Cell
@@ -12,26 +10,24 @@ _MOST_IN_WORDS = 20
 """Steps of which one is slow, up to which they are counted."""
 
 
-def slow_steps(baseline: Cell, other: Cell, margin: float) -> str | None:
+def slow_steps(baseline: Cell, other: Cell, margin: float, *, slower: bool) -> str | None:
     """``1 step in 4 is slower (x1.5)``: the steps whose time, at the same rank among all, is more
-    than ``margin`` above the baseline's.
+    than ``margin`` above the baseline's; not ``slower``: below it.
 
     Ranks up to the median are left out, as it is judged itself. ``None``: no run's steps are known.
     """
     first, second = _quantiles(baseline), _quantiles(other)
     if first is None or second is None:
         return None
-    for word, ratios in (("slower", second / first), ("faster", first / second)):
-        tail = ratios[ratios.size // 2 :]
-        far = tail[np.log(tail) > math.log1p(margin)]
-        share = far.size / ratios.size
-        if share:
-            many = round(1 / share)
-            counts = 2 <= many <= _MOST_IN_WORDS
-            told = f"1 step in {many}" if counts else f"{share * 100:.0f} % of the steps"
-            verb = "is" if counts else "are"
-            return f"{told} {verb} {word} (x{float(np.median(far)):.2g})"
-    return "long steps are rare, or the time passes between steps"
+    ratios = second / first if slower else first / second
+    tail = ratios[ratios.size // 2 :]
+    far = tail[tail > 1 + margin]
+    if not far.size:
+        return "long steps are rare, or the time passes between steps"
+    share = far.size / ratios.size
+    counts = round(1 / share) <= _MOST_IN_WORDS
+    told = f"1 step in {round(1 / share)} is" if counts else f"{share * 100:.0f} % of the steps are"
+    return f"{told} {'slower' if slower else 'faster'} (x{float(np.median(far)):.2g})"
 
 
 def _quantiles(cell: Cell) -> np.ndarray | None:

@@ -215,7 +215,9 @@ def _joint(alone: Sequence[Verdict]) -> Verdict:
     first, total = alone[0], alone[-1]
     if len(alone) == 1:
         return first
-    kind = first.kind if first.kind is Kind.DESCRIBED else joint([each.kind for each in alone])
+    kind, by_total = first.kind, False
+    if kind is not Kind.DESCRIBED:
+        kind, by_total = joint(first.kind, total.kind)
     reasons: tuple[str, ...] = ()
     more = None
     if kind is Kind.DESCRIBED:
@@ -231,7 +233,13 @@ def _joint(alone: Sequence[Verdict]) -> Verdict:
                 f"{name}: {', '.join(each.reasons)}" for name, each in named if each in open_
             )
     return replace(
-        first, kind=kind, total=total, typical=first.kind, reasons=reasons, more_blocks=more
+        first,
+        kind=kind,
+        total=total,
+        typical=first.kind,
+        by_total=by_total,
+        reasons=reasons,
+        more_blocks=more,
     )
 
 

@@ -284,7 +284,11 @@ def _contrast(
             verdict,
             metric=metric,
             evidence=explanation.evidence,
-            slow=slow_steps(baseline.cell, other.cell, case.margin) if known else None,
+            slow=slow_steps(
+                baseline.cell, other.cell, case.margin, slower=verdict.kind is Kind.SLOWER
+            )
+            if verdict.by_total
+            else None,
             blocks_lost=_lost(baseline, other),
             blocks_to_come=_to_come(baseline, other),
         ),

@@ -102,13 +102,8 @@ def _contrasts(questions: JSON) -> Iterator[Contrast]:
         for contrast in _dicts(question.get("contrasts")):
             verdict = mapping(contrast.get("verdict"))
             kind = verdict.get("kind")
-            total = mapping(verdict.get("total"))
-            typical, decided = verdict.get("typical"), ("slower", "faster")
-            by_total = kind != typical and (
-                (kind == "small" and typical in decided)
-                or (kind in decided and total.get("kind") == kind)
-            )
-            decisive = total if by_total else verdict
+            by_total = verdict.get("by_total") is True
+            decisive = mapping(verdict.get("total")) if by_total else verdict
             change = mapping(decisive.get("change"))
             baseline, other = (_at(labels, contrast.get(side)) for side in ("baseline", "other"))
             if kind not in KINDS or baseline is None or other is None:
