@@ -115,6 +115,7 @@ async def test_new_run(fake: Fake, size: tuple[int, int]) -> None:
         await pilot.press(*"python train.py --lr 3e-4")
         await shows(pilot, "✓ 1 run: train.py in bare")
         await shows(pilot, "Engine of bare")
+        await shows(pilot, "GPUs: 8 of 8")
         check_snapshot(name_of("new-run", size), screen_text(app))
 
 
