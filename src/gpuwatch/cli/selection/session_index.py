@@ -76,7 +76,8 @@ def listed(paths: Sequence[Path]) -> Listed:
             label = _label(labels.get("", NONE), problem)
             studies.append(_study(folder, folder_rows, facts, label, cache.sayings(folder)))
     cache.save()
-    return Listed(sorted(rows, key=lambda row: str(row["started"]), reverse=True), studies)
+    rows.sort(key=lambda row: (str(row["started"]), row["path"]), reverse=True)
+    return Listed(rows, studies)
 
 
 def _labels(folder: Path) -> tuple[dict[str, Label], str | None]:
