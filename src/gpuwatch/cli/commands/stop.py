@@ -20,7 +20,7 @@ from gpuwatch.core.errors import GpuwatchError, UsageError
 from gpuwatch.core.models import JSON, mapping
 from gpuwatch.core.text import to_paste
 
-_GRACE, _PATIENCE = 12.0, 20.0
+_GRACE, _PATIENCE = 12.0, 60.0
 """Time limits in s: a workload without recorder or shim is killed after the first; stopping fails
 after the second."""
 
