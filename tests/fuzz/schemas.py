@@ -33,6 +33,7 @@ _MORE = (
     "PRAGMA user_version = 1",
     "PRAGMA user_version = 3",
     "PRAGMA user_version = 4",
+    "PRAGMA user_version = 5",
     "PRAGMA journal_mode = WAL",
     "PRAGMA auto_vacuum = 1; VACUUM",
     "PRAGMA encoding = 'UTF-16'; VACUUM",

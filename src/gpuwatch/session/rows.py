@@ -112,6 +112,38 @@ class StepBucket:
 
 
 @dataclass(frozen=True)
+class RankRow:
+    """A process of a run of several, such as ``torchrun`` starts."""
+
+    rank: int
+    local_rank: int | None
+    world_size: int | None
+    pid: int | None
+    """As the process itself sees it."""
+    device: str | None
+    """The UUID of the GPU that it uses, or ``cpu``."""
+
+
+@dataclass(frozen=True)
+class RankStepRow:
+    """The steps of one rank in about two seconds; sums, if known."""
+
+    n: int
+    t: int
+    """When the last of them ended."""
+    rank: int
+    step: int
+    """Number of the last one."""
+    count: int
+    warmup: bool
+    samples: float | None
+    tokens: float | None
+    seconds: float | None
+    phases: Mapping[str, float]
+    flop: float | None
+
+
+@dataclass(frozen=True)
 class LogRow:
     n: int
     t: int

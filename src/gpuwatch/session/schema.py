@@ -7,7 +7,7 @@ import re
 APPLICATION_ID = 0x67707577
 """``gpuw``: marks the SQLite file as a gpuwatch session."""
 
-VERSION = 4
+VERSION = 5
 """``user_version``: incremented when a table changes; older versions stay readable."""
 
 SUFFIX = ".gpuwatch"
@@ -72,6 +72,16 @@ TABLES: dict[str, str] = {
         "samples REAL, taken REAL NOT NULL, times BLOB, weights BLOB, loss BLOB, phases TEXT, "
         "flop REAL, bytes REAL)"
     ),
+    "rank": (
+        "CREATE TABLE rank (rank INTEGER PRIMARY KEY, local_rank INTEGER, world_size INTEGER, "
+        "pid INTEGER, device TEXT)"
+    ),
+    "rank_step": (
+        "CREATE TABLE rank_step (n INTEGER PRIMARY KEY, t INTEGER NOT NULL, "
+        "rank INTEGER NOT NULL, step INTEGER NOT NULL, count INTEGER NOT NULL, "
+        "warmup INTEGER NOT NULL, samples REAL, tokens REAL, seconds REAL, phases TEXT, "
+        "flop REAL)"
+    ),
 }
 """Tables whose columns do not depend on the machine."""
 
@@ -85,10 +95,11 @@ _GPU_PROCESS_2 = (
     "device TEXT NOT NULL, pid INTEGER NOT NULL, name TEXT, owned INTEGER, "
     "bytes INTEGER, running INTEGER NOT NULL, kind TEXT, share REAL, reason TEXT)"
 )
-_SINCE = {"process": 2, "process_use": 2, "step_tier": 3}
+_SINCE = {"process": 2, "process_use": 2, "step_tier": 3, "rank": 5, "rank_step": 5}
 """Tables that older schemas lack, with their first version."""
 
 _ADD_MEMORY_SHARE = "ALTER TABLE gpu_process ADD COLUMN memory_share REAL"
+_ADD_RANKS = (TABLES["rank"], TABLES["rank_step"], f"PRAGMA user_version={VERSION}")
 
 UPGRADES: dict[int, tuple[str, ...]] = {
     1: (
@@ -100,10 +111,11 @@ UPGRADES: dict[int, tuple[str, ...]] = {
         TABLES["process"],
         TABLES["process_use"],
         TABLES["step_tier"],
-        f"PRAGMA user_version={VERSION}",
+        *_ADD_RANKS,
     ),
-    2: (TABLES["step_tier"], _ADD_MEMORY_SHARE, f"PRAGMA user_version={VERSION}"),
-    3: (_ADD_MEMORY_SHARE, f"PRAGMA user_version={VERSION}"),
+    2: (TABLES["step_tier"], _ADD_MEMORY_SHARE, *_ADD_RANKS),
+    3: (_ADD_MEMORY_SHARE, *_ADD_RANKS),
+    4: _ADD_RANKS,
 }
 """By schema version: statements that upgrade a file to the present one, in one transaction."""
 

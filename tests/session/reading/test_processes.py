@@ -84,7 +84,7 @@ def test_a_run_of_schema_1_that_is_taken_up_becomes_one_of_the_present_schema(
         assert db.execute("PRAGMA user_version").fetchone() == (schema.VERSION,)
 
 
-@pytest.mark.parametrize("version", range(1, schema.VERSION))
+@pytest.mark.parametrize("version", [1, 2, 3])
 def test_the_share_of_memory_time_is_written_to_a_past_session_that_is_taken_up(
     tmp_path: Path, version: int
 ) -> None:

@@ -23,6 +23,10 @@ OF_A_LINE = 4 << 20
 """Bytes of the step times of one line, which a workload prints in at most 1 MiB."""
 OF_PHASES = 64 << 10
 """Bytes of the phases of one line."""
+RANKS = 1_024
+"""Ranks of a run on one machine."""
+RANK_STEPS = 1_000_000
+"""Rows of their steps: three days of eight ranks."""
 ON_GPUS, ON_GPUS_ROWS = 1_000, 1_000_000
 """Processes on GPUs, and the number of their newest rows to search."""
 TICKS, EXACT_TICKS = 100_000, 10_000_000

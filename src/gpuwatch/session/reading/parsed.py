@@ -13,7 +13,14 @@ from gpuwatch.core.models import JSON, mapping, number
 from gpuwatch.session.reading import limits
 from gpuwatch.session.reading.bulk import floats
 from gpuwatch.session.reading.validation import whole
-from gpuwatch.session.rows import NOT_KNOWN, ChannelRow, DeviceRow, StepRow
+from gpuwatch.session.rows import (
+    NOT_KNOWN,
+    ChannelRow,
+    DeviceRow,
+    RankRow,
+    RankStepRow,
+    StepRow,
+)
 
 Read = Callable[[JSON], JSON]
 _SIZED = frozenset({str, bytes})
@@ -87,6 +94,34 @@ def step_of(row: tuple[JSON, ...]) -> StepRow:
         partial=tuple(part for part in _sequence(json_of(partial)) if isinstance(part, int)),
         flop=number(flop),
         bytes=number(size),
+    )
+
+
+def rank_of(row: tuple[JSON, ...]) -> RankRow:
+    """Parse a row of ``rank``, with the columns in the order of :class:`RankRow`."""
+    rank, local_rank, world_size, pid, device = row
+    return RankRow(
+        whole(rank),
+        *(value if isinstance(value, int) else None for value in (local_rank, world_size, pid)),
+        device=None if device is None else _text(device),
+    )
+
+
+def rank_step_of(row: tuple[JSON, ...]) -> RankStepRow:
+    """Parse a row of ``rank_step``, with the columns in the order of :class:`RankStepRow`."""
+    n, t, rank, step, count, warmup, samples, tokens, seconds, phases, flop = row
+    return RankStepRow(
+        n=whole(n),
+        t=whole(t),
+        rank=whole(rank),
+        step=whole(step),
+        count=max(1, whole(count)),
+        warmup=bool(warmup),
+        samples=number(samples),
+        tokens=number(tokens),
+        seconds=number(seconds),
+        phases=phases_of(phases),
+        flop=number(flop),
     )
 
 

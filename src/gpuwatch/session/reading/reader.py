@@ -18,7 +18,15 @@ from gpuwatch.session.reading.bounded_connection import MOST_BYTES
 from gpuwatch.session.reading.bulk import BulkReads, floats
 from gpuwatch.session.reading.log_lines import END, LogLine, lines
 from gpuwatch.session.reading.open import OpenedSession, open_session
-from gpuwatch.session.reading.parsed import Documents, bytes_of, channels_of, devices_of, step_of
+from gpuwatch.session.reading.parsed import (
+    Documents,
+    bytes_of,
+    channels_of,
+    devices_of,
+    rank_of,
+    rank_step_of,
+    step_of,
+)
 from gpuwatch.session.reading.processes import gpu_process, presences, processes_at
 from gpuwatch.session.reading.status import Status, status, writer_alive
 from gpuwatch.session.reading.step_buckets import buckets, folded
@@ -31,6 +39,8 @@ from gpuwatch.session.rows import (
     GpuProcessRow,
     LogRow,
     Processes,
+    RankRow,
+    RankStepRow,
     StepBucket,
     StepRow,
     columns_of,
@@ -353,6 +363,36 @@ class SessionReader(BulkReads):
         """The number ``n`` of the newest step line, or -1."""
         rows = self._rows("SELECT max(n) FROM step")
         return -1 if rows[0][0] is None else int(rows[0][0])
+
+    def ranks(self) -> list[RankRow]:
+        """The ranks of a run of several processes, in order; empty for any other run."""
+        if self._version < 5:
+            return []
+        rows = self._table("rank", "rank, local_rank, world_size, pid, device", limits.RANKS)
+        return [rank_of(row) for row in rows]
+
+    def rank_steps(self, after: int = -1, limit: int = CHUNK) -> list[RankStepRow]:
+        """Steps of each rank with ``n > after`` in order; fewer than ``limit`` if they are long."""
+        if self._version < 5:
+            return []
+        rows = self._rows(
+            "SELECT n, t, rank, step, count, warmup, samples, tokens, seconds, phases, flop "
+            "FROM rank_step WHERE n > ? ORDER BY n LIMIT ?",
+            (after, limit),
+            cut=True,
+        )
+        in_order((row[0] for row in rows), after)
+        return [rank_step_of(row) for row in rows]
+
+    def all_rank_steps(self) -> list[RankStepRow]:
+        """All steps of each rank, up to the limit on their number."""
+        steps: list[RankStepRow] = []
+        while rows := self.rank_steps(steps[-1].n if steps else -1):
+            steps += rows
+            if len(steps) >= limits.RANK_STEPS:
+                self.leave_out(f"only the first {len(steps):,} rows of the ranks' steps are read")
+                break
+        return steps
 
     def log(self, after: int = -1, limit: int = CHUNK) -> list[LogRow]:
         """Log lines with ``n > after`` in order; fewer than ``limit`` if they are long."""

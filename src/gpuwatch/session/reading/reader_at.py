@@ -9,7 +9,15 @@ from gpuwatch.session.reading.bulk import TickColumns, TierColumns
 from gpuwatch.session.reading.reader import CHUNK, SessionReader
 from gpuwatch.session.reading.status import State, Status, status
 from gpuwatch.session.reading.validation import whole
-from gpuwatch.session.rows import EventRow, GpuProcessRow, LogRow, Processes, StepBucket, StepRow
+from gpuwatch.session.rows import (
+    EventRow,
+    GpuProcessRow,
+    LogRow,
+    Processes,
+    RankStepRow,
+    StepBucket,
+    StepRow,
+)
 from gpuwatch.session.schema import TIER_SECONDS
 
 _BUCKET_NS = TIER_SECONDS * 1_000_000_000
@@ -124,6 +132,9 @@ class PastReader(SessionReader):
 
     def last_step(self) -> int:
         return self._upto["step"]
+
+    def rank_steps(self, after: int = -1, limit: int = CHUNK) -> list[RankStepRow]:
+        return [row for row in super().rank_steps(after, limit) if row.t <= self.t_ns]
 
     def log(self, after: int = -1, limit: int = CHUNK) -> list[LogRow]:
         limit = min(limit, self._upto["log"] - after)

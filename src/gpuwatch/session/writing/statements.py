@@ -77,6 +77,27 @@ def step(*values: object) -> Row:
     )
 
 
+def rank(
+    rank: int,
+    local_rank: int | None,
+    world_size: int | None,
+    pid: int | None,
+    device: str | None,
+) -> Row:
+    """A rank of the run: written once or replaced."""
+    statement = "INSERT OR REPLACE INTO rank VALUES (?, ?, ?, ?, ?)"
+    return statement, (rank, local_rank, world_size, pid, device)
+
+
+def rank_step(*values: object) -> Row:
+    """Some steps of one rank: the columns of ``rank_step`` but its number, in their order."""
+    return (
+        "INSERT INTO rank_step (t, rank, step, count, warmup, samples, tokens, seconds, phases, "
+        "flop) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        values,
+    )
+
+
 def log_line(n: int, t: int, stream: str, text: str) -> Row:
     """Line ``n`` of the log."""
     return "INSERT INTO log VALUES (?, ?, ?, ?)", (n, t, stream, text)
