@@ -100,11 +100,8 @@ def step_of(row: tuple[JSON, ...]) -> StepRow:
 def rank_of(row: tuple[JSON, ...]) -> RankRow:
     """Parse a row of ``rank``, with the columns in the order of :class:`RankRow`."""
     rank, local_rank, world_size, pid, device = row
-    return RankRow(
-        whole(rank),
-        *(value if isinstance(value, int) else None for value in (local_rank, world_size, pid)),
-        device=None if device is None else _text(device),
-    )
+    places = [each if isinstance(each, int) else None for each in (local_rank, world_size, pid)]
+    return RankRow(whole(rank), *places, None if device is None else _text(device))
 
 
 def rank_step_of(row: tuple[JSON, ...]) -> RankStepRow:
