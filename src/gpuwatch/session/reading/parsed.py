@@ -99,9 +99,11 @@ def step_of(row: tuple[JSON, ...]) -> StepRow:
 
 def rank_of(row: tuple[JSON, ...]) -> RankRow:
     """Parse a row of ``rank``, with the columns in the order of :class:`RankRow`."""
-    rank, local_rank, world_size, pid, device = row
-    places = [each if isinstance(each, int) else None for each in (local_rank, world_size, pid)]
-    return RankRow(whole(rank), *places, None if device is None else _text(device))
+    rank, *numbers, device = row
+    local_rank, world_size, pid = (each if isinstance(each, int) else None for each in numbers)
+    return RankRow(
+        whole(rank), local_rank, world_size, pid, None if device is None else _text(device)
+    )
 
 
 def rank_step_of(row: tuple[JSON, ...]) -> RankStepRow:
