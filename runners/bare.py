@@ -47,7 +47,7 @@ class BareRunner:
         return _interpreter_problems(choose(environment.python, _variables(spec)))
 
     def prepare(self, spec: LaunchSpec, say: Callable[[str], None]) -> Prepared:
-        own = spec.environment.variables
+        own = {**spec.environment.variables, **_hook_variables(spec)}
         variables = container_launch.gpu_variables(spec) if spec.gpus_chosen else {}
         if spec.workload.kind == "command":
             command = _command(spec)
@@ -87,6 +87,19 @@ class BareRunner:
 def _variables(spec: LaunchSpec) -> dict[str, str]:
     """The caller's variables, and those of ``set=``."""
     return {**spec.variables, **spec.environment.variables}
+
+
+def _hook_variables(spec: LaunchSpec) -> dict[str, str]:
+    """What puts the hook into every Python that the command starts."""
+    hook = spec.hook
+    if hook is None:
+        return {}
+    variables = container_launch.hook_variables(hook, hook.channel)
+    if hook.archive is None:
+        return variables
+    before = _variables(spec).get("PYTHONPATH")
+    path = f"{hook.archive}:{before}" if before else hook.archive
+    return {**variables, "PYTHONPATH": path}
 
 
 def _command(spec: LaunchSpec) -> tuple[str, ...]:

@@ -22,7 +22,8 @@ from gpuwatch.runners.base import Run
 from gpuwatch.runners.local import Ending, LocalRun
 
 TMP = "/tmp"  # noqa: S108 the container's own: a folder of the run
-ARCHIVE = f"{TMP}/gpuwatch/workloads.pyz"
+FOLDER = f"{TMP}/gpuwatch"
+ARCHIVE = f"{FOLDER}/workloads.pyz"
 HOME = f"{TMP}/home"
 PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 """For images that set none."""
@@ -94,8 +95,13 @@ class CharliecloudRunner:
         own = folder / "tmp"
         (own / "home").mkdir(parents=True)
         own.chmod(0o1777)  # like /tmp; the run's folder keeps others out
+        inside = own / FOLDER.removeprefix(f"{TMP}/")
+        inside.mkdir()
+        if spec.hook is not None:
+            (inside / container_launch.CHANNEL).mkdir()
+            if spec.hook.archive is not None:
+                shutil.copy2(spec.hook.archive, inside / container_launch.HOOK)
         if spec.archive is not None:
-            (own / "gpuwatch").mkdir()
             shutil.copy2(spec.archive, own / ARCHIVE.removeprefix(f"{TMP}/"))
         mount_points.make(container_launch.mounts(spec), TMP, own)
         command = list(prepared.command)
@@ -118,6 +124,8 @@ def blame(ending: Ending) -> str | None:
     """ch-run's error message from before it became the workload, under the same PID."""
     if not ending.code or ending.stdout_bytes:
         return None
+    if missing := container_launch.not_started(ending.stderr):
+        return missing
     errors = re.findall(rf"^ch-run\[{ending.pid}\]: error: (.+)", ending.stderr, re.MULTILINE)
     return errors[-1].strip() if errors else None
 
@@ -143,12 +151,16 @@ def _command(spec: LaunchSpec) -> tuple[str, ...]:
         "HOME": HOME,
         "NVIDIA_VISIBLE_DEVICES": ",".join(spec.gpus) or "void",
         **spec.environment.variables,
+        **container_launch.hook_variables(spec.hook, f"{FOLDER}/{container_launch.CHANNEL}"),
     }
     command += [f"--set-env={name}={value}" for name, value in variables.items()]
     for mount in container_launch.mounts(spec):
         command += ["-b", f"{mount.source}:{mount.target}"]
+    if spec.hook is not None:  # the hook itself is copied: ch-run cannot mount read-only
+        command += ["-b", f"{spec.hook.channel}:{FOLDER}/{container_launch.CHANNEL}"]
     where = spec.working_directory if spec.workload.kind == "command" else HOME
-    return (*command, "--cd", where, str(image), "--", *container_launch.command(spec, ARCHIVE))
+    inside = container_launch.with_hook(spec, container_launch.command(spec, ARCHIVE), FOLDER)
+    return (*command, "--cd", where, str(image), "--", *inside)
 
 
 def _image(spec: LaunchSpec) -> Path:

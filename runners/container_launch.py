@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping
 
 from gpuwatch.core.interpreter import users_command
-from gpuwatch.core.models import LaunchSpec, Mount, Problem
+from gpuwatch.core.models import Hook, LaunchSpec, Mount, Problem
 from gpuwatch.core.text import shell
 from gpuwatch.core.units import binary
 
@@ -15,6 +15,13 @@ TMP = "/tmp"  # noqa: S108 the container's own
 
 _FIND_PYTHON = 'exec "$(command -v python3 || command -v python || echo python3)" "$@"'
 """Runs the image's own interpreter; a constant, followed by its arguments as a list."""
+
+HOOK, CHANNEL = "hook.pyz", "hook"
+"""Names of the hook and of the folder that it writes into, in a run's folder and in a container."""
+
+_WITH_HOOK = 'PYTHONPATH="$0${PYTHONPATH:+:$PYTHONPATH}"; export PYTHONPATH; exec "$@"'
+"""Puts the hook before the ``PYTHONPATH`` that the image's own environment sets; a constant."""
+_NOT_STARTED = re.compile(rf"^\S*/{re.escape(HOOK)}: (?:line )?1: exec: (.+)", re.MULTILINE)
 
 _PASSED_ON = re.compile(
     r"OMP_(NUM_THREADS|THREAD_LIMIT|DYNAMIC|PROC_BIND|PLACES|SCHEDULE|WAIT_POLICY)"
@@ -39,6 +46,37 @@ def command(spec: LaunchSpec, archive: str) -> tuple[str, ...]:
         return users_command(workload, python)
     start = (python,) if python else ("/bin/sh", "-c", _FIND_PYTHON, "gpuwatch")
     return (*start, archive, workload.name, *workload.arguments)
+
+
+def with_hook(spec: LaunchSpec, command: tuple[str, ...], folder: str) -> tuple[str, ...]:
+    """``command`` after the image's shell has put the hook, in ``folder`` of the container, first
+    on the ``PYTHONPATH``. For engines that set the image's variables only inside."""
+    if spec.hook is None or spec.hook.archive is None:
+        return command
+    return ("/bin/sh", "-c", _WITH_HOOK, f"{folder}/{HOOK}", *command)
+
+
+def not_started(stderr: str) -> str | None:
+    """Why the shell of :func:`with_hook` could not start the command, from its last message."""
+    errors = _NOT_STARTED.findall(stderr)
+    return errors[-1].strip() if errors else None
+
+
+def hook_mounts(spec: LaunchSpec, folder: str) -> tuple[Mount, ...]:
+    """The hook and the folder that it writes into, in ``folder`` of the container."""
+    hook = spec.hook
+    if hook is None:
+        return ()
+    own = () if hook.archive is None else (Mount(hook.archive, f"{folder}/{HOOK}"),)
+    return (*own, Mount(hook.channel, f"{folder}/{CHANNEL}", writable=True))
+
+
+def hook_variables(hook: Hook | None, channel: str) -> dict[str, str]:
+    """What tells the hook of its folder; all but the ``PYTHONPATH``."""
+    if hook is None:
+        return {}
+    options = {"GPUWATCH_HOOK_OPTIONS": ",".join(hook.options)} if hook.options else {}
+    return {"GPUWATCH_HOOK": channel, **options}
 
 
 def mounts(spec: LaunchSpec) -> tuple[Mount, ...]:

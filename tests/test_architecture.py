@@ -187,7 +187,7 @@ def test_a_run_looks_into_no_other_package_for_its_runner(tmp_path: Path) -> Non
     words = ("--record", "--quiet", "--out", str(tmp_path / "out"), "--", "true")
     modules = loaded(*words, home=tmp_path)
     assert "gpuwatch.runners.bare" in modules
-    assert modules & {"importlib.metadata", "email", "zipfile", "urllib.request"} == set()
+    assert modules & {"importlib.metadata", "email", "urllib.request"} == set()
 
 
 def test_data_classes_are_made_when_they_are_needed() -> None:

@@ -10,8 +10,9 @@ from gpuwatch.core.models import LaunchSpec, Mount
 from gpuwatch.runners import container_launch
 from gpuwatch.runners.apptainer.engine import Engine
 
-ARCHIVE = "/gpuwatch/workloads.pyz"
-HOME = "/gpuwatch/home"
+FOLDER = "/gpuwatch"
+ARCHIVE = f"{FOLDER}/workloads.pyz"
+HOME = f"{FOLDER}/home"
 SCRATCH = {"/tmp": "tmp", "/var/tmp": "var_tmp"}  # noqa: S108 the container's own
 """Folders of the container, with the engine's names for them under ``--workdir``."""
 _PASSED_ON = re.compile(
@@ -46,7 +47,8 @@ def build(spec: LaunchSpec, engine: Engine, image: Path) -> tuple[str, ...]:
     for mount in mounts(spec):
         command += mount_flags(mount, engine)
     where = spec.working_directory if spec.workload.kind == "command" else HOME
-    return (*command, "--pwd", where, str(image), *container_launch.command(spec, ARCHIVE))
+    inside = container_launch.with_hook(spec, container_launch.command(spec, ARCHIVE), FOLDER)
+    return (*command, "--pwd", where, str(image), *inside)
 
 
 def _own_limits(spec: LaunchSpec) -> list[str]:
@@ -60,7 +62,7 @@ def _own_limits(spec: LaunchSpec) -> list[str]:
 def mounts(spec: LaunchSpec) -> tuple[Mount, ...]:
     """Everything that is mounted explicitly from this machine."""
     own = (Mount(spec.archive, ARCHIVE),) if spec.archive is not None else ()
-    return (*own, *container_launch.mounts(spec))
+    return (*own, *container_launch.mounts(spec), *container_launch.hook_mounts(spec, FOLDER))
 
 
 def with_folders(command: Sequence[str], home: Path, scratch: Path) -> tuple[str, ...]:
@@ -101,6 +103,7 @@ def variables(spec: LaunchSpec, engine: Engine) -> dict[str, str]:
         **container_launch.gpu_variables(spec),
         "NVIDIA_VISIBLE_DEVICES": ",".join(spec.gpus) or "void",
         **spec.environment.variables,
+        **container_launch.hook_variables(spec.hook, f"{FOLDER}/{container_launch.CHANNEL}"),
     }
     return {f"{engine.prefix}{name}": value for name, value in result.items()}
 

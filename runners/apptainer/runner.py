@@ -88,6 +88,8 @@ def blame(ending: Ending) -> str | None:
     Every launcher failure exits with 255 and prints ``FATAL:`` on stderr. A workload can end the
     same way, but usually has written to stdout by then.
     """
+    if missing := container_launch.not_started(ending.stderr):
+        return missing
     if ending.code != 255 or ending.stdout_bytes:
         return None
     errors = _FATAL.findall(ending.stderr)

@@ -17,7 +17,9 @@ from gpuwatch.runners import container_launch as inside
 from gpuwatch.runners.docker import gpus
 from gpuwatch.runners.docker.client import Daemon
 
-ARCHIVE = "/gpuwatch/workloads.pyz"
+FOLDER = "/gpuwatch"
+ARCHIVE = f"{FOLDER}/workloads.pyz"
+CHANNEL = f"{FOLDER}/{inside.CHANNEL}"
 LABEL = "io.gpuwatch."
 HOME = "/tmp"  # noqa: S108 the container's own, a tmpfs
 
@@ -100,7 +102,7 @@ def host_config(spec: LaunchSpec, daemon: Daemon) -> dict[str, JSON]:
     account = user(daemon)
     binds = [
         Mount(mount.target, mount.source, type="bind", read_only=not mount.writable)
-        for mount in inside.mounts(spec)
+        for mount in (*inside.mounts(spec), *inside.hook_mounts(spec, FOLDER))
     ]
     if spec.archive is not None:
         binds.append(Mount(ARCHIVE, spec.archive, type="bind", read_only=True))
@@ -125,6 +127,18 @@ def host_config(spec: LaunchSpec, daemon: Daemon) -> dict[str, JSON]:
     if daemon.remaps_users:  # otherwise the caller has no rights to the host's files
         options["userns_mode"] = "host"
     return options | _limits(spec)
+
+
+def hook_variables(spec: LaunchSpec, image: Mapping[str, JSON]) -> dict[str, str]:
+    """What puts the hook into every Python of the container, before the ``PYTHONPATH`` of ``set=``
+    or of the image's configuration ``image``."""
+    variables = inside.hook_variables(spec.hook, CHANNEL)
+    if spec.hook is None or spec.hook.archive is None:
+        return variables
+    own = [each.partition("=") for each in image.get("Env") or ()]
+    before = {name: value for name, _, value in own} | dict(spec.environment.variables)
+    path = [f"{FOLDER}/{inside.HOOK}", before.get("PYTHONPATH")]
+    return {**variables, "PYTHONPATH": ":".join(filter(None, path))}
 
 
 def _limits(spec: LaunchSpec) -> dict[str, JSON]:

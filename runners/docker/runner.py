@@ -83,6 +83,7 @@ class DockerRunner:
             **gpus.variables(spec.gpus),
             "HOME": container.HOME,
             **environment.variables,
+            **container.hook_variables(spec, details["Config"] or {}),
         }
         settings = {
             "host_config": container.host_config(spec, daemon),

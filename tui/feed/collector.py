@@ -12,6 +12,7 @@ from dataclasses import replace
 from typing import Any
 
 from gpuwatch.analysis.hardware.ceilings import gpus_unknown
+from gpuwatch.analysis.samples.step_lines import no_steps
 from gpuwatch.core.metrics import Method
 from gpuwatch.core.models import JSON, LONGEST_INTERVAL, SHORTEST_INTERVAL, number
 from gpuwatch.core.units import NS
@@ -170,6 +171,7 @@ class Collector:
             device=next((d for d in devices if d.row.id == selected), None),
             series=self._series,
             steps=self._steps,
+            no_steps=no_steps(self.meta),
             live=state.live,
             machine_only=kind == "machine",
             imported=kind == "import",

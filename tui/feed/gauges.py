@@ -8,6 +8,7 @@ from dataclasses import replace
 from gpuwatch.analysis.hardware.ceilings import BANDWIDTH, Ceiling
 from gpuwatch.analysis.hardware.mfu import MfuPeak
 from gpuwatch.analysis.measured_value import MeasuredValue
+from gpuwatch.analysis.samples.step_lines import NO_STEPS_YET
 from gpuwatch.core.lazy_dataclass import dataclass
 from gpuwatch.core.metrics import Method
 from gpuwatch.core.units import NS, nice
@@ -32,6 +33,8 @@ class Sources:
     device: DeviceNow | None
     series: Mapping[tuple[str, str], Series]
     steps: Steps
+    no_steps: str
+    """Why a run that is over reported no steps."""
     live: bool
     machine_only: bool
     imported: bool
@@ -234,7 +237,7 @@ def _no_count_reason(sources: Sources, what: str) -> str:
 
 def no_steps_reason(sources: Sources) -> str:
     """Why values from step lines are missing."""
-    return "no step line yet" if sources.live else "the run printed no step lines"
+    return NO_STEPS_YET if sources.live else sources.no_steps
 
 
 def _device_mean(sources: Sources, metric: str, factor: float = 1.0) -> Mean:

@@ -89,12 +89,14 @@ class DeviceNow:
 
 @dataclass(frozen=True)
 class Work:
-    """Progress of the workload, from its step lines."""
+    """Progress of the workload, from the steps that it reports."""
 
     name: str
     environment: str
     reports: bool
-    """Whether it printed a step line."""
+    """Whether it reported a step."""
+    no_steps: str = ""
+    """Why it reported none, once it is over."""
     warmup: bool = False
     step: int | None = None
     total: int | None = None

@@ -9,7 +9,13 @@ from statistics import median
 from typing import Any
 
 from gpuwatch.analysis.samples.rates import StepLine, bytes_of, flop_of, samples_of
-from gpuwatch.analysis.samples.step_lines import UNTIMED, arrived, several_writers
+from gpuwatch.analysis.samples.step_lines import (
+    NO_STEPS_YET,
+    UNTIMED,
+    arrived,
+    no_steps,
+    several_writers,
+)
 from gpuwatch.core.metrics import Method
 from gpuwatch.core.models import mapping
 from gpuwatch.core.units import NS
@@ -264,6 +270,7 @@ class Steps:
             name=name,
             environment=environment,
             reports=last is not None,
+            no_steps=no_steps(meta),
             warmup=bool(last and last.warmup),
             step=step,
             total=total,
@@ -282,7 +289,7 @@ class Steps:
     def _throughput(self, live: bool) -> Reading:
         """Samples per second: over the last seconds, or the timed steps of a finished run."""
         if not self.recent:
-            return Reading(None, Method.UNAVAILABLE, "no step line yet")
+            return Reading(None, Method.UNAVAILABLE, NO_STEPS_YET)
         if self.doubt:
             return Reading(None, Method.UNAVAILABLE, self.doubt)
         timed = [row for row in self.recent if not row.warmup and row.samples and row.seconds]

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from rich.cells import cell_len
 
+from gpuwatch.analysis.samples.step_lines import NO_STEPS_YET
 from gpuwatch.core.lazy_dataclass import dataclass
 from gpuwatch.core.text import clean
 from gpuwatch.core.units import NS, UNKNOWN, clock_time, digits, loss, milliseconds, percent
@@ -61,9 +62,10 @@ def workload_rows(snapshot: Snapshot, width: int, phases: int) -> list[Line]:
                 " shows its kernels", "muted"
             )
         elif snapshot.status.live:
-            row.add("no step lines yet; any program can print them: docs/step-lines.md", "muted")
+            row.add(f"{NO_STEPS_YET}: they come from torch, or from lines that ", "muted")
+            row.add("any program prints (docs/step-lines.md)", "muted")
         else:
-            row.add("the run printed no step lines: no throughput, step times or loss", "muted")
+            row.add(clean(f"no throughput, step times or loss: {work.no_steps}"), "muted")
         return [*rows, row]
     fields = Fields(width, 6 if width >= 120 else 3)
     fields.add("samples/s", samples_rate(work.throughput.value))

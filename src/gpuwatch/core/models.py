@@ -122,6 +122,24 @@ class Allocation:
 
 
 @dataclass(frozen=True)
+class Hook:
+    """How a run's Python programs report their steps: paths of this machine."""
+
+    channel: str
+    """The folder that they write into."""
+    archive: str | None
+    """``hook.pyz``, which goes first on their ``PYTHONPATH``; ``None``: they report by
+    themselves."""
+    options: tuple[str, ...] = ()
+    """Of :data:`HOOK_OPTIONS`."""
+
+
+HOOK_OPTIONS = ("count", "loss")
+"""What the hook does only if it is asked to: run one step of a compiled program uncompiled to count
+it, and read the loss."""
+
+
+@dataclass(frozen=True)
 class LaunchSpec:
     """Everything a runner needs to start one run."""
 
@@ -138,6 +156,8 @@ class LaunchSpec:
     """As in :class:`Allocation`."""
     limits: Limits = Limits()
     """The caller's limits: a local process inherits them, anything else needs them set."""
+    hook: Hook | None = None
+    """``None``: the run reports on its standard output alone."""
 
 
 class RunState(str, Enum):

@@ -21,6 +21,8 @@ from gpuwatch.recorder import run_folder
 from gpuwatch.recorder.ceilings import RunCeilings
 from gpuwatch.recorder.clocks import Clocks
 from gpuwatch.recorder.clocks import read as read_clocks
+from gpuwatch.recorder.hook.channel import Channel
+from gpuwatch.recorder.hook.reports import Before, HookReports
 from gpuwatch.recorder.output.intake import Intake
 from gpuwatch.recorder.output.kept_log import KeptLog
 from gpuwatch.recorder.sampling import Sampler, changes, described
@@ -37,6 +39,8 @@ from gpuwatch.session.writing.writer import COMMIT_SECONDS, MACHINE_COMMIT_SECON
 
 CATCH_UP_SECONDS = 0.3
 """Longest time to read output in one go while more is waiting."""
+HOOK_CHANNEL = "hook"
+"""Folder in a run's folder into which its processes report."""
 _MUCH = 1 << 20
 """Bytes of output after which the next read comes soon."""
 
@@ -50,6 +54,8 @@ class Header:
     workload: Mapping[str, JSON]
     environment: Mapping[str, JSON]
     facts: Mapping[str, JSON]
+    hook: Mapping[str, JSON] | None = None
+    """What the session says of the hook; ``None``: nothing."""
 
 
 @dataclass(frozen=True)
@@ -85,8 +91,10 @@ class Recording:
         container: bool,
         on_trouble: Callable[[str], None],
         commit_seconds: float = COMMIT_SECONDS,
+        hook: HookReports | None = None,
     ) -> None:
         self.path = path
+        self._hook = hook
         self._sources = sources
         self._base_ns = base_ns
         self._run = run
@@ -152,6 +160,8 @@ class Recording:
         self._writer.start()
         self._sampler.run(self._writer, self._wake, lambda: self._over)
         t = time.monotonic_ns() - self._base_ns
+        if self._hook is not None:
+            self._writer.put(*self._hook.finish(t))
         self._writer.put(*self._intake.finish(t), *self._sources.used_rows(self._intake, over=True))
         if self._run is not None:
             self._writer.put(*self._result_rows(t))
@@ -201,6 +211,8 @@ class Recording:
         if not outputs and (standing := self._intake.standing(time.monotonic_ns() - self._base_ns)):
             self._writer.put(*standing)
             self._writer.put(meta("cursor", {"at": run.cursor(), **self._intake.state}))
+        if self._hook is not None and not self._over:
+            self._writer.put(*self._hook.look(time.monotonic_ns() - self._base_ns))
         self._writer.put(*self._ceilings.rows(self._intake))
         self._writer.put(*self._sources.process_rows(time.monotonic_ns() - self._base_ns))
         self._writer.put(*self._sources.used_rows(self._intake))
@@ -314,6 +326,8 @@ def begin(
         *sources.device_rows(spec),
         *(fact("host", key, value) for key, value in header.facts.items()),
     ]
+    if header.hook is not None:
+        rows.append(meta("hook", dict(header.hook)))
     run: Run | None = None
     state: RunState | None = None
     started: list[Row] = []
@@ -355,6 +369,10 @@ def begin(
             meta("launch", launch),
             meta("run_state", {"state": state.value, "t": time.monotonic_ns() - base_ns}),
         ]
+    intake = Intake(base_ns)
+    hook = None
+    if spec is not None and spec.hook is not None:
+        hook = HookReports(Channel(Path(spec.hook.channel)), intake, base_ns, header.hook or {})
     recording = Recording(
         path,
         store,
@@ -363,7 +381,8 @@ def begin(
         interval=header.interval,
         run=run,
         state=state,
-        intake=Intake(base_ns),
+        intake=intake,
+        hook=hook,
         ceilings=RunCeilings(sources.devices, {"workload": header.workload}),
         container=header.environment.get("image") is not None,
         on_trouble=on_trouble,
@@ -402,6 +421,13 @@ def resume(
         raise StorageError(f"cannot write {path}: {error}", room(path, error)) from error
     text = "another recorder took over the run after the first one died"
     intake = Intake(base_ns, known, KeptLog(store.log_lengths(), store.last("log")))
+    channel = Path(str(run.handle()["folder"]), HOOK_CHANNEL)
+    hook = None
+    with contextlib.suppress(OSError):  # most runs have none
+        opened = Channel(channel)
+        before = Before(store.last_step(), store.last_rank_steps(), store.events_of("hook"))
+        given = mapping(known.get("hook"))
+        hook = HookReports(opened, intake, base_ns, given, before)
     recording = Recording(
         path,
         store,
@@ -411,6 +437,7 @@ def resume(
         run=run,
         state=_stored_state(known),
         intake=intake,
+        hook=hook,
         ceilings=RunCeilings(sources.devices, known),
         container=mapping(known.get("environment")).get("image") is not None,
         on_trouble=on_trouble,

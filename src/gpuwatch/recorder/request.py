@@ -27,6 +27,10 @@ class Request:
     while_pid: int | None = None
     build_archive: Callable[[Path], str] | None = None
     """Writes ``workloads.pyz`` and returns its SHA-256; needed for built-in workloads."""
+    build_hook: Callable[[Path], str] | None = None
+    """Writes ``hook.pyz`` and returns its SHA-256; needed for commands."""
+    hook: tuple[str, ...] | None = ()
+    """Options of the hook in commands, of ``models.HOOK_OPTIONS``; ``None``: without the hook."""
     dcgm: Dcgm | None = None
     """Read GPUs through DCGM where GPM cannot; ``None``: without DCGM."""
     seed: int | None = None
@@ -56,6 +60,7 @@ class Request:
                 "duration_seconds": self.duration,
                 "gpus": None if self.gpus is None else list(self.gpus),
                 "dcgm": None if self.dcgm is None else self.dcgm.host,
+                "hook": None if self.hook is None else list(self.hook),
                 "afterwards": self.afterwards,
                 "working_directory": os.getcwd(),
                 "host": socket.gethostname(),

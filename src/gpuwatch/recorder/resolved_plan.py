@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from pathlib import Path
 from types import MappingProxyType
 
 from gpuwatch import runners
 from gpuwatch.core.errors import GpuwatchError
 from gpuwatch.core.lazy_dataclass import dataclass
-from gpuwatch.core.models import Allocation, LaunchSpec, Problem, Workload
+from gpuwatch.core.models import Allocation, Hook, LaunchSpec, Problem, Workload
 from gpuwatch.recorder.allocation import limits, resolve
 from gpuwatch.recorder.programs import with_programs
+from gpuwatch.recorder.recording import HOOK_CHANNEL
 from gpuwatch.recorder.request import Request
 from gpuwatch.recorder.sources import Sources
 from gpuwatch.session.study.estimate import cell
@@ -86,6 +88,20 @@ def _launch(run: PlannedRun, allocation: Allocation) -> LaunchSpec:
         gpus_chosen=allocation.gpus_chosen,
         limits=allocation.limits,
     )
+
+
+def hook_of(request: Request, workload: Workload, folder: Path) -> Hook | None:
+    """How the processes of a run with this ``folder`` report, beside their standard output.
+
+    Commands get the hook. gpuwatch's own workloads report by themselves, those of several processes
+    through the same channel.
+    """
+    channel = str(folder / HOOK_CHANNEL)
+    if workload.kind == "command":
+        if request.hook is None:
+            return None
+        return Hook(channel, str(folder / "hook.pyz"), request.hook)
+    return Hook(channel, None) if (workload.parameters.get("nproc") or 1) > 1 else None
 
 
 def _preflight(

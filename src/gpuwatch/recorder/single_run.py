@@ -12,13 +12,13 @@ from pathlib import Path
 from gpuwatch import runners
 from gpuwatch.core import paths, resource_check
 from gpuwatch.core.errors import REFUSED, ExitCode, GpuwatchError, StorageError
-from gpuwatch.core.models import JSON, Workload
+from gpuwatch.core.models import JSON, Hook, Workload
 from gpuwatch.recorder import programs, run_folder
 from gpuwatch.recorder.control import Stop, conclude, run_to_end
 from gpuwatch.recorder.observer import Observer
 from gpuwatch.recorder.recording import Header, begin
 from gpuwatch.recorder.request import Request
-from gpuwatch.recorder.resolved_plan import ResolvedPlan
+from gpuwatch.recorder.resolved_plan import ResolvedPlan, hook_of
 from gpuwatch.recorder.sources import DCGM_HOST, Sources
 from gpuwatch.session.study.plan import PlannedRun
 from gpuwatch.session.writing.store import Durability
@@ -52,14 +52,15 @@ def record_one(
     sources: Sources | None = None
     run_lock = contextlib.ExitStack()
     try:
-        launch = prepared = None
+        launch = prepared = hooked = None
         if runner is not None:
             run_path = paths.new_run_folder(run_id)
             run_lock.enter_context(run_folder.held(run_path))
             # From here on the run can be stopped by name, however long an image pull takes.
             run_folder.note_session(run_path, path)
             archive, digest = _archive(request, planned.workload, run_path)
-            launch = replace(resolved.launches[planned.index], archive=archive)
+            hook, hooked = _hook(request, planned.workload, run_path)
+            launch = replace(resolved.launches[planned.index], archive=archive, hook=hook)
             with stop.preparing(), runners.guarded(planned.environment.kind):
                 prepared = runner.prepare(launch, observer.message_once)
         sources = Sources.open(
@@ -114,6 +115,7 @@ def record_one(
             workload=workload,
             environment=environment,
             facts=facts,
+            hook=hooked,
         )
         recording = begin(
             path,
@@ -158,6 +160,23 @@ def _safety(machine: bool, *, throw_away: bool) -> Durability:
     if not machine:
         return Durability.MACHINE
     return Durability.RECORDER if throw_away else Durability.NEARLY
+
+
+def _hook(
+    request: Request, workload: Workload, folder: Path
+) -> tuple[Hook | None, dict[str, JSON] | None]:
+    """The hook of a run, made in its ``folder``, and what the session of a command says of it."""
+    hook, digest = hook_of(request, workload, folder), None
+    if hook is not None:
+        Path(hook.channel).mkdir(mode=0o700)
+        if hook.archive is not None:
+            assert request.build_hook is not None
+            digest = request.build_hook(Path(hook.archive))
+    if workload.kind != "command":
+        return hook, None
+    options = [] if hook is None else list(hook.options)
+    given: dict[str, JSON] = {"given": hook is not None, "sha256": digest, "options": options}
+    return hook, {**given, "processes": 0, "text": None}
 
 
 def _archive(request: Request, workload: Workload, folder: Path) -> tuple[str | None, str | None]:

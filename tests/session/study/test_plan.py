@@ -63,6 +63,7 @@ FULL = Plan(
         "duration_seconds": None,
         "gpus": ["0"],
         "dcgm": "localhost",
+        "hook": ["loss"],
         "afterwards": "Copy it.",
         "working_directory": "/home/me",
         "host": "here",

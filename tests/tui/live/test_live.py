@@ -134,8 +134,8 @@ async def test_a_command_without_step_lines_says_what_is_missing(session: Make) 
     path = session(kind="command", name="train.py", steps=False, count=False)
     async with live(path) as (app, _):
         text = screen_text(app)
-    assert "train.py" in text and "no step lines yet" in text and "▶ running  " in text
-    assert "no step line yet" in text
+    assert "train.py" in text and "no steps yet: they come" in text and "▶ running  " in text
+    assert "no steps yet" in text
 
 
 async def test_a_run_that_just_starts_says_its_phase(session: Make) -> None:

@@ -145,7 +145,7 @@ async def test_before_the_first_step_there_is_no_step_line_yet(session: Make) ->
         await shows(pilot, "Step time")
         await pilot.press("home")
         await shows(pilot, "looking back at 0:00")
-        await until(pilot, lambda: "no step line yet" in screen_text(app))
+        await until(pilot, lambda: "no steps yet" in screen_text(app))
         assert "contain no step time" not in screen_text(app)
 
 

@@ -9,7 +9,7 @@ from gpuwatch.analysis.comparison.comparison_row import ComparisonRow, Value, ro
 from gpuwatch.analysis.hardware.ceilings import BANDWIDTH, MEASURED, PEAK, SHEET, Ceiling
 from gpuwatch.analysis.hardware.efficiency import Efficiency, Share
 from gpuwatch.analysis.hardware.kernels import times_of
-from gpuwatch.analysis.hardware.mfu import MFU, MFU_AT_MAXIMUM_CLOCK
+from gpuwatch.analysis.hardware.mfu import HFU, MFU, MFU_AT_MAXIMUM_CLOCK
 from gpuwatch.analysis.hardware.points import KINDS
 from gpuwatch.analysis.hardware.profile import Counters
 from gpuwatch.analysis.measured_value import MeasuredValue
@@ -86,6 +86,7 @@ def efficiency_rows(sessions: Sequence[Summary]) -> list[ComparisonRow]:
         _intensity_row(sessions),
         _mfu_row(MFU, SHEET, sessions, lambda of: of.mfu),
         _mfu_row(MFU_AT_MAXIMUM_CLOCK, PEAK, sessions, lambda of: of.mfu_at_maximum_clock),
+        _mfu_row(HFU, SHEET, sessions, lambda of: of.hfu),
         *(_figure_row(name, unit, sessions, figure) for name, unit, figure in _EFFICIENCY),
         _share_row("FLOP/s", sessions, lambda of: of.flop_shares),
         _share_row("algorithmic bytes/s", sessions, lambda of: of.bytes_shares),

@@ -28,9 +28,15 @@ def work_differences(
     that both commands name.
     """
     if across_commands:
-        return [f"different {each}" for each in [*_unlike_steps(one, two), *_changed(one, two)]]
+        unlike = [*both("measurement", one, two, _hook), *_unlike_steps(one, two)]
+        return [f"different {each}" for each in [*unlike, *_changed(one, two)]]
+    hook = against("measurement", one, two, _hook)
     names = against("workloads", one, two, lambda session: session.workload.get("name"))
-    return [*(names or _told_differently(one, two)), *(f"different {e}" for e in _flop(one, two))]
+    return [
+        *hook,
+        *(names or _told_differently(one, two)),
+        *(f"different {e}" for e in _flop(one, two)),
+    ]
 
 
 def by_design(one: Sequence[Summary], two: Sequence[Summary]) -> list[str]:
@@ -43,6 +49,13 @@ def by_design(one: Sequence[Summary], two: Sequence[Summary]) -> list[str]:
         *both("interpreter", one, two, lambda session: session.environment.get("python")),
         *([*_reported(one, two), *_flop(one, two)] if command else []),
     ]
+
+
+def _hook(session: Summary) -> str | None:
+    """Whether the hook measured the steps."""
+    if session.hooked is None:
+        return None
+    return "by the hook" if session.hooked else "without the hook"
 
 
 def told_by_one(

@@ -68,6 +68,7 @@ _STEPS = (
 )
 _WORK = (
     ("model FLOP", "FLOP", "flop_per_step"),
+    ("recomputed FLOP", "FLOP", "flop_recomputed_per_step"),
     ("algorithmic bytes", "By", "bytes_per_step"),
 )
 _PHASES = ("data", "copy", "forward", "backward", "optimizer")

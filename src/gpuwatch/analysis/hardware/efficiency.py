@@ -17,7 +17,7 @@ from gpuwatch.analysis.hardware.conditions import clocks_of, held_down, shared
 from gpuwatch.analysis.hardware.crosscheck import Finding, Means, findings_of
 from gpuwatch.analysis.hardware.energy import COUNTER, CPU_POWER, POWER, Energy, energy_of
 from gpuwatch.analysis.hardware.limits import limit_of
-from gpuwatch.analysis.hardware.mfu import mfu_peaks
+from gpuwatch.analysis.hardware.mfu import hfu_of, mfu_peaks
 from gpuwatch.analysis.hardware.points import Rates
 from gpuwatch.analysis.hardware.profile import Counters
 from gpuwatch.analysis.hardware.program import Program
@@ -61,6 +61,8 @@ class Efficiency:
     data type, summed over the run's GPUs."""
     mfu_at_maximum_clock: MeasuredValue
     """The same over the peak at the maximum clock that the driver reports."""
+    hfu: MeasuredValue
+    """MFU with the FLOP that a program with activation checkpointing computes again."""
     bytes_rate: MeasuredValue
     """Algorithmic bytes per second over the timed steps."""
     bytes_shares: tuple[Share, ...]
@@ -154,6 +156,7 @@ def efficiency_of(
         flop_shares=_shares(flop.value, every.get(data_type or "", ())),
         mfu=mfu,
         mfu_at_maximum_clock=mfu_at_maximum_clock,
+        hfu=hfu_of(mfu, count),
         bytes_rate=size,
         bytes_shares=_shares(size.value, every.get(BANDWIDTH, ())),
         bandwidth=traffic.rate,

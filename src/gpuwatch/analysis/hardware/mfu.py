@@ -20,12 +20,15 @@ from gpuwatch.analysis.measured_value import MeasuredValue, unknown
 from gpuwatch.core import units
 from gpuwatch.core.lazy_dataclass import dataclass
 from gpuwatch.core.metrics import Method
-from gpuwatch.core.models import JSON, mapping
+from gpuwatch.core.models import JSON, mapping, number
 from gpuwatch.session.rows import DeviceRow
 
 MFU = "MFU"
 """Over the peak of the data sheet, as the field defines it."""
 MFU_AT_MAXIMUM_CLOCK = "MFU at maximum clock"
+HFU = "HFU"
+"""Hardware FLOP utilization: MFU with the operations that the program computes twice, by activation
+checkpointing."""
 
 
 @dataclass(frozen=True)
@@ -49,6 +52,17 @@ class MfuPeak:
             f"{units.si(self.ceiling.value, self.ceiling.unit)} ({self.ceiling.source})"
         )
         return MeasuredValue(flop.value / self.ceiling.value, "1", Method.COUNTED, source)
+
+
+def hfu_of(mfu: MeasuredValue, count: Mapping[str, JSON]) -> MeasuredValue:
+    """MFU with what was recomputed, from the ``count`` report of a program that recomputes."""
+    model, again = (number(count.get(key)) for key in ("flop_per_step", "flop_recomputed_per_step"))
+    if not again or not model:
+        return unknown("1", "the program is not known to recompute anything")
+    if mfu.value is None:
+        return mfu
+    source = f"{mfu.source}, with the recomputed FLOP"
+    return MeasuredValue(mfu.value * (model + again) / model, "1", mfu.method, source)
 
 
 def mfu_peaks(meta: Mapping[str, JSON], devices: Sequence[DeviceRow]) -> tuple[MfuPeak, MfuPeak]:

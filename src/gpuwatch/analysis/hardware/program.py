@@ -38,6 +38,8 @@ class Program:
     """Reason and hint for ceilings that were not measured."""
     doubt: str | None = None
     """Why no rate follows from its steps."""
+    no_steps: str = "the workload reported no steps"
+    """The reason where it reported none."""
 
 
 def no_point(program: Program, rates: Rates) -> tuple[str, str | None]:
@@ -48,7 +50,7 @@ def no_point(program: Program, rates: Rates) -> tuple[str, str | None]:
     if program.kind == "machine":
         return MACHINE, "gpuwatch run WORKLOAD"
     if not program.steps:
-        return "the workload reported no steps", _STEPS if own else None
+        return program.no_steps, _STEPS if own else None
     if not program.timed:
         return "the workload reported no step after its warm-up", _STEPS if own else None
     if program.doubt:

@@ -10,6 +10,7 @@ from gpuwatch.core.text import clean
 from gpuwatch.session.rows import StepRow
 
 NO_STEPS = "no timed step was reported"
+NO_STEPS_YET = "no steps yet"
 NO_FULL_STEP = "no full step was reported"
 UNTIMED = (
     "the step lines tell no time but that of their arrival: print `seconds` or `monotonic_ns` "
@@ -33,6 +34,18 @@ def several_writers(meta: Mapping[str, JSON]) -> str | None:
     """
     told = mapping(meta.get("several_writers")).get("text")
     return clean(told, _LONGEST_REASON) if told else None
+
+
+def no_steps(meta: Mapping[str, JSON]) -> str:
+    """Why a session without a step has none, as far as the hook can tell."""
+    told = mapping(meta.get("hook")).get("text")
+    return clean(told, _LONGEST_REASON) if told else "the workload reported no steps"
+
+
+def hooked(meta: Mapping[str, JSON]) -> bool | None:
+    """Whether the hook was in a process of the run; ``None``: an older file, or no command."""
+    hook = meta.get("hook")
+    return bool(hook.get("processes")) if isinstance(hook, dict) else None
 
 
 def no_rates(meta: Mapping[str, JSON], timed: Iterable[StepLine]) -> str | None:

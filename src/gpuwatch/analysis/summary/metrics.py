@@ -21,6 +21,7 @@ from gpuwatch.analysis.samples.rates import (
     samples_of,
     spread,
 )
+from gpuwatch.analysis.samples.step_lines import no_steps
 from gpuwatch.analysis.samples.window import Window
 from gpuwatch.analysis.statistics.description import Statistic, describe, unavailable
 from gpuwatch.core import units
@@ -34,7 +35,6 @@ Metrics = Mapping[str, Statistic]
 CPU_TIME = "process.cpu.time"
 _SPAN = ", from the start of the first timed step to the end of the last"
 _MOST_NAMED = 4
-_NO_STEPS = "the workload reported no steps"
 _IMPORTED = "an imported profile holds no samples and no steps"
 
 
@@ -64,6 +64,7 @@ def statistics_of(
     devices, channels = reader.devices(), reader.channels()
     used = {device.id for device in devices if device.used}
     missing, timed = _missing_reason(reader), _timed(source, steps)
+    silent = no_steps(reader.meta())
     statistics: dict[str, Statistic] = {}
     single: dict[tuple[str, str], Statistic] = {}
     others = dict.fromkeys(
@@ -75,7 +76,7 @@ def statistics_of(
         for channel in of_metric:
             single[channel.device, name] = _describe([channel], [columns[channel.id]])
         if name in DERIVED:
-            statistics[name] = _derived(name, timed, count, doubt)
+            statistics[name] = _derived(name, timed, count, doubt, silent)
         elif name in CATALOGUE:
             pooled = [channel for channel in of_metric if channel.device in used]
             if not pooled:
@@ -171,11 +172,14 @@ def _timed(source: Source, steps: Sequence[StepLine]) -> _Timed:
     return _Timed(spans, [start, *source.edges(start, end), end] if end > start else [])
 
 
-def _derived(name: str, timed: _Timed, count: Mapping[str, JSON], doubt: str | None) -> Statistic:
+def _derived(
+    name: str, timed: _Timed, count: Mapping[str, JSON], doubt: str | None, silent: str
+) -> Statistic:
+    """``silent``: the reason if there are no steps."""
     unit = CATALOGUE[name].unit
     work, source, missing = _work(name, count)
     if not timed.spans:
-        return unavailable(unit, source, _NO_STEPS)
+        return unavailable(unit, source, silent)
     if doubt and any(work(row) is not None for _, _, row in timed.spans):
         return unavailable(unit, source, doubt)
     edges = timed.edges

@@ -18,7 +18,9 @@ from gpuwatch.analysis.samples.rates import StepLine, samples_per_step
 from gpuwatch.analysis.samples.step_lines import (
     NO_STEPS,
     ends_told,
+    hooked,
     no_rates,
+    no_steps,
     several_writers,
     throughput,
 )
@@ -134,6 +136,8 @@ class Summary:
     counters: Counters | None
     several_writers: str | None = None
     """Why the step lines are not those of one process: no figure of steps is known."""
+    hooked: bool | None = None
+    """Whether the hook reported from its processes; ``None``: unknown, or no command."""
     given: Label = NONE
     """Name, tags and note given by a person."""
 
@@ -171,6 +175,8 @@ def summarise_from(
     described = (
         _unknown_steps(writers) if writers else steps_of(steps, series, told=ends_told(meta))
     )
+    if not steps:
+        described = replace(described, reason=no_steps(meta))
     described = replace(
         described,
         samples_per_second=None if doubt else described.samples_per_second,
@@ -193,6 +199,7 @@ def summarise_from(
             count,
             missing_of(meta, rows),
             doubt,
+            no_steps(meta),
         ),
         meta,
         facts,
@@ -242,6 +249,7 @@ def summarise_from(
         profile=profile_of(meta),
         counters=counters,
         several_writers=writers,
+        hooked=hooked(meta),
         given=labels.read(reader.path.parent).get(reader.path.name, NONE),
     )
 

@@ -21,6 +21,7 @@ from gpuwatch.cli.say import say
 from gpuwatch.cli.selection import session_lookup
 from gpuwatch.core.errors import UsageError
 from gpuwatch.core.text import shell
+from gpuwatch.hook import archive as hook_archive
 from gpuwatch.recorder.api import Request
 from gpuwatch.recorder.resume import NotOwn, resumable
 from gpuwatch.recorder.sources import Dcgm
@@ -93,6 +94,8 @@ def _request(plan: Plan, folder: Path, *, trusted: bool) -> Request:
         gpus=None if gpus is None else tuple(gpus),
         duration=plan.settings.get("duration_seconds"),
         build_archive=archive.build,
+        build_hook=hook_archive.build,
+        hook=_hook(plan),
         dcgm=Dcgm(host, interval) if host else None,
         seed=plan.seed,
         title=plan.title,
@@ -102,3 +105,9 @@ def _request(plan: Plan, folder: Path, *, trusted: bool) -> Request:
         resume=folder,
         trusted=trusted,
     )
+
+
+def _hook(plan: Plan) -> tuple[str, ...] | None:
+    """As in the request; a plan of before the hook is completed without it."""
+    options = plan.settings.get("hook")
+    return tuple(options) if isinstance(options, list) else None

@@ -16,8 +16,9 @@ from gpuwatch.core import paths
 from gpuwatch.core.errors import NotAvailable, UsageError
 from gpuwatch.core.interpreter import takes_interpreter
 from gpuwatch.core.lazy_dataclass import dataclass
-from gpuwatch.core.models import LONGEST_INTERVAL, SHORTEST_INTERVAL
+from gpuwatch.core.models import HOOK_OPTIONS, LONGEST_INTERVAL, SHORTEST_INTERVAL
 from gpuwatch.core.text import shell
+from gpuwatch.hook import archive as hook_archive
 from gpuwatch.recorder.api import Request
 from gpuwatch.recorder.sources import Dcgm
 from gpuwatch.session.study.plan import MARGIN, Part, unique
@@ -106,6 +107,14 @@ def add_recording_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="KIND[=IMAGE]",
         help="environment, repeatable (default: bare): KIND[=IMAGE][,label=NAME][,set=VAR=VALUE]"
         "[,python=PATH][,mount=SRC:DST[:rw]][,shm=SIZE][,memory=SIZE][,network=host|bridge|none]",
+    )
+    add(
+        "--hook",
+        type=_hook,
+        default=(),
+        metavar="on|off|OPTION,...",
+        help="whether your own programs that use torch report steps, FLOP and ranks (default: on); "
+        "count: run one step of a compiled program uncompiled, to count it; loss: read the loss",
     )
     add("--python", metavar="PATH", help="interpreter of the bare environment")
     add("--pull", action="store_true", help="fetch images that are not here")
@@ -216,6 +225,19 @@ def _host_engine(text: str) -> str:
     return text
 
 
+def _hook(text: str) -> tuple[str, ...] | None:
+    """The options of ``--hook``: ``None`` for ``off``."""
+    options = tuple(dict.fromkeys(text.split(",")))
+    if options in (("on",), ("off",)):
+        return None if options == ("off",) else ()
+    if unknown := [option for option in options if option not in HOOK_OPTIONS]:
+        raise argparse.ArgumentTypeError(
+            f"no {unknown[0]!r}: write on, off, or of {', '.join(HOOK_OPTIONS)}, such as "
+            f"--hook {HOOK_OPTIONS[0]}"
+        )
+    return options
+
+
 def seconds(text: str) -> float:
     """Parse a time such as ``0.5``, ``500ms``, ``90s``, ``5m`` or ``2h`` into seconds."""
     match = re.fullmatch(r"(\d+(?:\.\d*)?|\.\d+)(ms|min|[smhd]?)", text.strip())
@@ -308,6 +330,8 @@ def request_of(
         gpus=gpus(arguments.gpus),
         duration=arguments.duration,
         build_archive=archive.build,
+        build_hook=hook_archive.build,
+        hook=arguments.hook,
         dcgm=Dcgm(arguments.dcgm, arguments.interval) if arguments.dcgm else None,
         seed=(drawn if given is None else given) if any(p.blocks for p in parts) else None,
         title=title,

@@ -14,7 +14,8 @@ from gpuwatch.core.lazy_dataclass import dataclass
 from gpuwatch.core.models import JSON, LaunchSpec, Prepared, Problem
 from gpuwatch.core.text import clean, shell
 from gpuwatch.core.units import fact
-from gpuwatch.recorder.resolved_plan import ResolvedPlan
+from gpuwatch.recorder.request import Request
+from gpuwatch.recorder.resolved_plan import ResolvedPlan, hook_of
 from gpuwatch.session.study.plan import labels
 
 _INDENT = 4
@@ -41,7 +42,14 @@ def launches(resolved: ResolvedPlan, say: Callable[[str], None]) -> list[Launch]
         if run.index in resolved.launches:
             indexes.setdefault(names[run.index - 1], []).append(run.index)
     return [
-        _launch(label, runs, resolved.launches[runs[0]], resolved.problems.get(runs[0], ()), say)
+        _launch(
+            label,
+            runs,
+            resolved.launches[runs[0]],
+            resolved.problems.get(runs[0], ()),
+            resolved.request,
+            say,
+        )
         for label, runs in indexes.items()
     ]
 
@@ -51,14 +59,17 @@ def _launch(
     runs: list[int],
     spec: LaunchSpec,
     problems: tuple[Problem, ...],
+    request: Request,
     say: Callable[[str], None],
 ) -> Launch:
-    archive = str(paths.runs_home() / "RUN" / "workloads.pyz")
+    folder = paths.runs_home() / "RUN"
+    archive = str(folder / "workloads.pyz")
     environment = replace(spec.environment, pull=False)
     spec = replace(
         spec,
         archive=archive if spec.workload.kind == "workload" else None,
         environment=environment,
+        hook=hook_of(request, spec.workload, folder),
     )
     prepared = None
     if not problems:

@@ -69,6 +69,10 @@ class Intake:
         self._writers = Writers(mapping(cursor.get("writers")), told="several_writers" in known)
         self._step_ends = known.get("step_ends")
         self._before: Step | None = None
+        self.own_steps = cursor.get("own_steps") is True
+        """Whether the program printed step lines itself."""
+        self.hooked = cursor.get("hooked") is True
+        """Whether what the hook reports counts, and the program's own step lines are only log."""
         self.versions: Mapping[str, JSON] = {}
         """Versions of torch and other libraries, once the workload has reported them."""
         self.error = with_hint(known.get("error")) or None
@@ -85,6 +89,8 @@ class Intake:
             },
             "given": [name for name, assembler in self._lines.items() if assembler.given],
             "writers": self._writers.state,
+            "own_steps": self.own_steps,
+            "hooked": self.hooked,
         }
 
     @property
@@ -148,6 +154,10 @@ class Intake:
                 parsed = parse(line)
             except Malformed as error:
                 return _ParsedLine(self._complain(t, f"malformed step line: {error}"), log=True)
+            if isinstance(parsed, Step) or parsed.event == "run":
+                self.own_steps = True
+            if self.hooked:
+                return _LOG
             if isinstance(parsed, Step):
                 return _ParsedLine([*self._step(t, parsed), *self._look(t, parsed)])
             if parsed.known:
@@ -159,6 +169,18 @@ class Intake:
                 rows = [*self._report(t, parsed), *self._look(t, parsed), *complaints]
                 return _ParsedLine(rows, log=bool(complaints))
         return _LOG
+
+    def reported(self, t: int, line: Step | Report) -> list[Row]:
+        """Rows of what a hooked process reports."""
+        if isinstance(line, Step):
+            return self._step(t, line)
+        return self._report(t, line) if line.known else []
+
+    def several(self, t: int, reason: str) -> list[Row]:
+        """Rows that say, once, that the steps are not those of one training loop."""
+        if not self._writers.tell():
+            return []
+        return _several(t, reason)
 
     def _lose(self, t: int, lost: int) -> list[Row]:
         """An event for the first loss and each power of ten: a flood loses data all the time."""
@@ -175,12 +197,7 @@ class Intake:
     def _look(self, t: int, line: Step | Report) -> list[Row]:
         """Rows that say so once the lines turn out to be of several writers."""
         reason = self._writers.look(line)
-        if reason is None:
-            return []
-        return [
-            meta("several_writers", {"text": reason, "t": t}),
-            event(t, "several-writers", reason),
-        ]
+        return [] if reason is None else _several(t, reason)
 
     def _ended(self, t: int, step: Step) -> tuple[int, tuple[float, ...] | None, list[Row]]:
         """When a line's last step ended, the seconds of each step, and rows that say who told.
@@ -284,6 +301,13 @@ class Intake:
         if self._complaints == _MOST_COMPLAINTS:
             text += " (further ones are not reported)"
         return [event(t, "malformed-step", text[:500])]
+
+
+def _several(t: int, reason: str) -> list[Row]:
+    return [
+        meta("several_writers", {"text": reason, "t": t}),
+        event(t, "several-writers", reason),
+    ]
 
 
 def _neighbours(before: Step, step: Step) -> bool:

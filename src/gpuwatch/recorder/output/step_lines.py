@@ -25,6 +25,7 @@ _AMOUNTS = {
         "flop_forward_per_step",
         "flop_backward_per_step",
         "flop_per_step",
+        "flop_recomputed_per_step",
         "bytes_per_step",
         "samples",
         "seconds",
@@ -68,6 +69,10 @@ class Step:
     monotonic_ns: int | None
     writer: str | None
     """The process or rank that printed the line, if it tells."""
+    tokens: float | None = None
+    """Tokens that all steps of the line processed together."""
+    skipped: int = 0
+    """Steps without an update, because ``GradScaler`` found infinite gradients."""
 
 
 @dataclass(frozen=True)
@@ -97,8 +102,17 @@ def parse(line: str) -> Step | Report:
     Raises:
         Malformed: it is not a JSON object, has no event, or a step has invalid values.
     """
+    return parse_json(line[len(PREFIX) :])
+
+
+def parse_json(text: str) -> Step | Report:
+    """Parse a step line without its prefix.
+
+    Raises:
+        Malformed: as :func:`parse`.
+    """
     try:
-        body = json.loads(line[len(PREFIX) :])
+        body = json.loads(text)
     except (ValueError, RecursionError) as error:
         raise Malformed(f"not JSON: {error}") from None
     if not isinstance(body, dict) or not isinstance(body.get("event"), str):
@@ -193,6 +207,8 @@ def _step(body: Mapping[str, JSON]) -> Step:
         total_steps=total,
         monotonic_ns=_integer(body, "monotonic_ns", None),
         writer=_writer(body),
+        tokens=_amount(body, "tokens"),
+        skipped=len(skipped) if isinstance(skipped := body.get("skipped"), list) else 0,
     )
 
 

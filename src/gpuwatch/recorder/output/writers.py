@@ -40,6 +40,11 @@ class Writers:
         self._told = reason is not None
         return reason
 
+    def tell(self) -> bool:
+        """Whether it is to be told now that there are several; once."""
+        told, self._told = self._told, True
+        return not told
+
     def _other_writer(self, writer: str | None) -> str | None:
         before, self._writer = self._writer, writer or self._writer
         if writer is None or before is None or writer == before:

@@ -14,7 +14,7 @@ from gpuwatch.analysis.samples.rates import (
     spans,
     spread,
 )
-from gpuwatch.analysis.samples.step_lines import no_rates
+from gpuwatch.analysis.samples.step_lines import no_rates, no_steps
 from gpuwatch.core.metrics import CATALOGUE, DERIVED, Method
 from gpuwatch.core.models import JSON, mapping
 from gpuwatch.report.export.table import Column, Export, Row
@@ -56,10 +56,10 @@ def _channel(
 
 
 def _derived(reader: SessionReader, name: str, doubt: str | None) -> Column:
-    count = mapping(reader.meta().get("count"))
-    work, source, missing = _works(count)[name]
+    meta = reader.meta()
+    work, source, missing = _works(mapping(meta.get("count")))[name]
     if reader.step_count() is None:
-        reason: str | None = "the workload reported no steps"
+        reason: str | None = no_steps(meta)
     else:
         known = any(work(row) is not None for row in reader.all_steps())
         reason = doubt if known else missing

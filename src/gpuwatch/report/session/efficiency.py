@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from gpuwatch.analysis.hardware.bound import OVER
 from gpuwatch.analysis.hardware.ceilings import MEASURED, PEAK, SHEET, Ceiling
 from gpuwatch.analysis.hardware.efficiency import Efficiency, Share
-from gpuwatch.analysis.hardware.mfu import MFU, MFU_AT_MAXIMUM_CLOCK
+from gpuwatch.analysis.hardware.mfu import HFU, MFU, MFU_AT_MAXIMUM_CLOCK
 from gpuwatch.analysis.measured_value import MeasuredValue
 from gpuwatch.analysis.summary.summary import Summary
 from gpuwatch.core import units
@@ -23,6 +23,7 @@ def efficiency_rows(session: Summary) -> list[tuple[str, str]]:
         ("FLOP/s", _rate(of.flop_rate, of.flop_shares)),
         (MFU, _mfu(of.mfu, of.flop_shares, SHEET)),
         (MFU_AT_MAXIMUM_CLOCK, _mfu(of.mfu_at_maximum_clock, of.flop_shares, PEAK)),
+        *([(HFU, _mfu(of.hfu, of.flop_shares, SHEET))] if of.hfu.value is not None else []),
         ("memory bandwidth", _rate(of.bandwidth, of.bandwidth_shares)),
         ("memory traffic", _traffic(of)),
         ("algorithmic bytes", _rate(of.bytes_rate, of.bytes_shares, cached=True)),

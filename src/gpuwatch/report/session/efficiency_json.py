@@ -23,6 +23,7 @@ def efficiency(of: Efficiency) -> dict[str, JSON]:
         "flop_rate": {**figure(of.flop_rate), "shares": _shares(of.flop_shares)},
         "mfu": figure(of.mfu),
         "mfu_at_maximum_clock": figure(of.mfu_at_maximum_clock),
+        "hfu": figure(of.hfu),
         "bandwidth": {**figure(of.bandwidth), "shares": _shares(of.bandwidth_shares)},
         "bytes_rate": {**figure(of.bytes_rate), "shares": _shares(of.bytes_shares)},
         "intensity": figure(of.intensity),

@@ -96,6 +96,7 @@ def summary(session: Summary) -> dict[str, JSON]:
             "per_step": session.count.get("flop_per_step"),
             "forward_per_step": session.count.get("flop_forward_per_step"),
             "backward_per_step": session.count.get("flop_backward_per_step"),
+            "recomputed_per_step": session.count.get("flop_recomputed_per_step"),
             "operators": session.count.get("operators"),
             "uncounted_operators": session.count.get("uncounted_operators"),
             "method": session.count.get("method"),

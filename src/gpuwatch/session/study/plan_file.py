@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from gpuwatch.core.models import (
+    HOOK_OPTIONS,
     JSON,
     LONGEST_INTERVAL,
     SHORTEST_INTERVAL,
@@ -140,10 +141,14 @@ def _settings(plan: Mapping[str, JSON]) -> dict[str, JSON]:
     interval = _number(plan.get("interval_seconds"))
     if interval is not None and not SHORTEST_INTERVAL <= interval <= LONGEST_INTERVAL:
         raise ValueError("invalid interval")
+    hook = _maybe(plan.get("hook"), list)
+    if not set(hook or ()) <= set(HOOK_OPTIONS):
+        raise ValueError("invalid options of the hook")
     return {
         "interval_seconds": interval,
         "duration_seconds": _number(plan.get("duration_seconds")),
         "gpus": None if gpus is None else [_text(gpu) for gpu in gpus],
+        "hook": hook,
         "programs": {
             _text(name): _text(digest)
             for name, digest in _typed(plan.get("programs", {}), dict).items()

@@ -143,6 +143,21 @@ class SessionStore:
         value = self._connection.execute(f"SELECT max(n) FROM {table}").fetchone()[0]  # noqa: S608
         return -1 if value is None else int(value)
 
+    def last_step(self) -> int:
+        """The number of the last step; 0 if there is none."""
+        value = self._connection.execute("SELECT max(step) FROM step").fetchone()[0]
+        return 0 if value is None else int(value)
+
+    def last_rank_steps(self) -> dict[int, int]:
+        """By rank: the number of its last step."""
+        sql = "SELECT rank, max(step) FROM rank_step GROUP BY rank"
+        return {int(rank): int(step) for rank, step in self._connection.execute(sql)}
+
+    def events_of(self, kind: str) -> frozenset[str]:
+        """The texts of the events of a kind."""
+        sql = "SELECT DISTINCT text FROM event WHERE kind = ?"
+        return frozenset(str(text) for (text,) in self._connection.execute(sql, (kind,)))
+
     def gpus_used(self) -> dict[str, bool | None]:
         """Whether the run uses each GPU, by its ID; ``None``: not known."""
         rows = self._connection.execute("SELECT id, used FROM device WHERE kind = 'gpu'")

@@ -1,0 +1,1 @@
+"""What hooked programs report of their steps: read, combined over ranks, recorded."""

@@ -1,0 +1,185 @@
+"""Makes the steps of several ranks into those of one run.
+
+A step of the run is over when every rank has told it. It is as slow as its slowest rank; its
+samples, tokens, FLOP and bytes are those of all.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import deque
+from collections.abc import Mapping, Sequence
+
+from gpuwatch.core.lazy_dataclass import dataclass
+from gpuwatch.core.models import JSON, number
+from gpuwatch.recorder.output.step_lines import Report, Step
+
+MOST_WAITING = 100_000
+"""Most steps that wait for a rank that does not tell them."""
+_SUMS = (
+    *("flop_forward_per_step", "flop_backward_per_step", "flop_per_step"),
+    *("flop_recomputed_per_step", "bytes_per_step", "samples"),
+)
+"""Keys of ``count`` that add up over ranks."""
+
+
+@dataclass(frozen=True)
+class _One:
+    """One step of one rank: its part of a line."""
+
+    step: int
+    warmup: bool
+    seconds: float | None
+    end_ns: int | None
+    samples: float | None
+    tokens: float | None
+    flop: float | None
+    bytes: float | None
+    loss: float | None
+    phases: Mapping[str, float]
+
+
+class Combined:
+    """The steps of all ranks of this machine, until each was told by all."""
+
+    def __init__(self, ranks: int) -> None:
+        """``ranks``: how many ranks of the run are on this machine."""
+        self.ranks = ranks
+        self._waiting: dict[int, deque[_One]] = {}
+
+    def add(self, rank: int, line: Step) -> None:
+        """The steps of a line, each with an even share of the line's sums."""
+        waiting = self._waiting.setdefault(rank, deque(maxlen=MOST_WAITING))
+        end = line.monotonic_ns
+        ones: list[_One] = []
+        seconds: Sequence[float | None] = line.seconds or (None,) * line.count
+        losses: Sequence[float | None] = line.loss or (None,)
+        if len(losses) != line.count:
+            losses = (losses[-1],) * line.count
+        phases = {name: total / line.count for name, total in line.phases.items()}
+        for back in range(line.count):
+            taken = seconds[-1 - back]
+            ones.append(
+                _One(
+                    line.step - back,
+                    line.warmup,
+                    taken,
+                    end,
+                    _share(line.samples, line.count),
+                    _share(line.tokens, line.count),
+                    _share(line.flop, line.count),
+                    _share(line.bytes, line.count),
+                    losses[-1 - back],
+                    phases,
+                )
+            )
+            end = None if end is None or taken is None else end - round(taken * 1e9)
+        waiting.extend(reversed(ones))
+
+    def take(self, after: int = 0) -> list[Step]:
+        """The steps of the run after step ``after`` that all ranks have told, as lines of one kind
+        each."""
+        if len(self._waiting) < self.ranks:
+            return []
+        lines: list[list[tuple[_One, ...]]] = []
+        while (together := self._next()) is not None:
+            if together[0].step <= after:
+                continue
+            if lines and _kind(lines[-1][-1]) == _kind(together):
+                lines[-1].append(together)
+            else:
+                lines.append([together])
+        return [_line(steps) for steps in lines]
+
+    def _next(self) -> tuple[_One, ...] | None:
+        """The next step that every rank has, without the steps that some rank never told."""
+        queues = list(self._waiting.values())
+        while all(queues):
+            newest = max(queue[0].step for queue in queues)
+            if all(queue[0].step == newest for queue in queues):
+                return tuple(queue.popleft() for queue in queues)
+            for queue in queues:
+                while queue and queue[0].step < newest:
+                    queue.popleft()
+        return None
+
+    def give_up(self) -> None:
+        """Wait no longer for ranks that have told no step."""
+        self.ranks = max(1, len(self._waiting))
+
+    @property
+    def missing(self) -> int:
+        """How many ranks have told no step."""
+        return max(0, self.ranks - len(self._waiting))
+
+
+def count_of_all(counts: Sequence[Report], ranks: int) -> Report:
+    """The work of one step of ``ranks`` ranks, from the ``count`` of each.
+
+    Where one rank could not count, the sums are unknown, and its reason stands.
+    """
+    bodies = [count.body for count in counts]
+    first = bodies[0]
+    sums: dict[str, JSON] = {}
+    for key in _SUMS:
+        values = [number(body.get(key)) for body in bodies]
+        known = [value for value in values if value is not None]
+        if any(key in body for body in bodies):
+            sums[key] = math.fsum(known) if len(known) == len(bodies) else None
+    uncounted = next((body for body in bodies if number(body.get("flop_per_step")) is None), first)
+    method = str(uncounted.get("method", ""))
+    if uncounted is first:
+        method += f"; the sum of {ranks} ranks; operators are those of one"
+    return Report("count", {**first, **sums, "method": method})
+
+
+def _share(total: float | None, count: int) -> float | None:
+    return None if total is None else total / count
+
+
+def _kind(steps: tuple[_One, ...]) -> tuple[bool, bool, bool]:
+    """Steps of one line are all in the warm-up or all after it, and have the same figures."""
+    flop = all(one.flop is not None for one in steps)
+    return steps[0].warmup, flop, all(one.seconds is not None for one in steps)
+
+
+def _line(steps: Sequence[tuple[_One, ...]]) -> Step:
+    """Consecutive steps of all ranks as one line of the run."""
+    last = steps[-1]
+    seconds: list[float] = []
+    phases: dict[str, float] = {}
+    losses: list[float] = []
+    for ranks in steps:
+        times = [one.seconds for one in ranks if one.seconds is not None]
+        if len(times) == len(ranks):
+            seconds.append(max(times))
+        slowest = max(ranks, key=lambda one: one.seconds or 0.0)
+        for name, taken in slowest.phases.items():
+            phases[name] = phases.get(name, 0.0) + taken
+        known = [one.loss for one in ranks if one.loss is not None]
+        if len(known) == len(ranks):
+            losses.append(math.fsum(known) / len(known))
+    ends = [one.end_ns for one in last if one.end_ns is not None]
+    return Step(
+        step=last[0].step,
+        count=len(steps),
+        warmup=last[0].warmup,
+        samples=_total(steps, "samples"),
+        tokens=_total(steps, "tokens"),
+        seconds=tuple(seconds) if len(seconds) == len(steps) else None,
+        loss=tuple(losses) if len(losses) == len(steps) else None,
+        acc1=None,
+        acc5=None,
+        phases=phases,
+        partial=(),
+        flop=_total(steps, "flop"),
+        bytes=_total(steps, "bytes"),
+        total_steps=None,
+        monotonic_ns=max(ends) if len(ends) == len(last) else None,
+        writer=None,
+    )
+
+
+def _total(steps: Sequence[tuple[_One, ...]], key: str) -> float | None:
+    values = [getattr(one, key) for ranks in steps for one in ranks]
+    return None if any(value is None for value in values) else math.fsum(values)

@@ -1,0 +1,277 @@
+"""Follows the hooked processes of a run, and makes rows of a session of what they report."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from gpuwatch.core.lazy_dataclass import dataclass
+from gpuwatch.core.models import JSON
+from gpuwatch.recorder.hook.channel import Channel, Reported
+from gpuwatch.recorder.hook.combining import Combined, count_of_all
+from gpuwatch.recorder.hook.rank_tier import RankTier
+from gpuwatch.recorder.output.intake import Intake
+from gpuwatch.recorder.output.step_lines import Report, Step
+from gpuwatch.session.writing import statements
+from gpuwatch.session.writing.statements import Row, event, meta
+
+HELD_NS = 5_000_000_000
+"""How long the first steps wait for step lines of the program itself, which would be believed."""
+PATIENCE_NS = 60_000_000_000
+"""How long the steps of some ranks wait for ranks that tell none."""
+_NO_TORCH = (
+    "no Python program of the run imported torch with the hook in place: it runs without torch, "
+    "or Python was started with -S, -E or -I"
+)
+_NO_STEPS = "torch was imported, but no optimizer took a step"
+_OWN = "the program prints step lines itself: they count, and what the hook reports does not"
+_OWN_TOO_LATE = (
+    "the program prints step lines itself, but only after five seconds of steps: the hook's count; "
+    "with --hook off the program's do"
+)
+
+
+@dataclass(frozen=True)
+class Before:
+    """What an earlier recorder of the run has already written."""
+
+    step: int = 0
+    """Number of the run's last step."""
+    of_ranks: Mapping[int, int] | None = None
+    """By rank: number of its last step."""
+    events: frozenset[str] = frozenset()
+    """Texts of the events about the hook."""
+
+
+@dataclass(frozen=True)
+class _Process:
+    rank: int | None
+    several: bool
+    """Whether the run has several ranks."""
+    here: int
+    """How many of them are on this machine."""
+    pid: int | None
+    local_rank: int | None
+    world_size: int | None
+
+
+class HookReports:
+    """What the processes of one run report; ``given``: the session's ``hook`` so far."""
+
+    def __init__(
+        self,
+        channel: Channel,
+        intake: Intake,
+        base_ns: int,
+        given: Mapping[str, JSON],
+        before: Before | None = None,
+    ) -> None:
+        before = before or Before()
+        self._channel = channel
+        self._intake = intake
+        self._base_ns = base_ns
+        self._given = dict(given)
+        self._before = before
+        self._told = set(before.events)
+        self._processes: dict[str, _Process] = {}
+        self._writers: dict[int | None, str] = {}
+        """By rank: the process that tells its steps."""
+        self._combined: Combined | None = None
+        self._waiting_since: int | None = None
+        self._tiers: dict[int, RankTier] = {}
+        self._counts: dict[int, Report] = {}
+        self._runs: dict[int, Report] = {}
+        self._held: list[tuple[int, Step | Report]] = []
+        self._held_since: int | None = None
+        self._skipped = self._steps = 0
+
+    def look(self, t: int) -> list[Row]:
+        """Rows of what is new at session time ``t`` (ns)."""
+        rows: list[Row] = []
+        for reported in self._channel.read():
+            rows += self._take(t, reported)
+        rows += self._of_all(t)
+        rows += self._release(t, over=False)
+        return rows + self._problems(t)
+
+    def finish(self, t: int) -> list[Row]:
+        """The last rows, once the run is over."""
+        rows: list[Row] = []
+        while reported := self._channel.read():
+            for each in reported:
+                rows += self._take(t, each)
+        if self._combined is not None:
+            self._combined.give_up()
+        rows += self._of_all(t)
+        rows += self._release(t, over=True)
+        for tier in self._tiers.values():
+            rows += tier.flush()
+        if self._skipped:
+            rows += self._event(t, f"GradScaler skipped {self._skipped} of the steps")
+        rows += self._problems(t)
+        self._channel.close()
+        if self._given.get("given") and not self._steps:
+            self._given["text"] = _NO_STEPS if self._processes else _NO_TORCH
+        return [*rows, meta("hook", self._given)]
+
+    def _take(self, t: int, reported: Reported) -> list[Row]:
+        line = reported.line
+        if isinstance(line, Report) and line.event == "hook":
+            return self._process(reported.process, line)
+        process = self._processes.get(reported.process)
+        if process is None:
+            return self._event(t, "a file does not begin with who writes it; it is left out")
+        if isinstance(line, Step):
+            return self._step(t, reported.process, process, line)
+        if line.event == "problem":
+            return self._event(t, _of(process, str(line.body.get("text", ""))[:500]))
+        if not process.several or process.rank is None:
+            return self._pass(t, line)
+        return self._report(t, process.rank, line)
+
+    def _process(self, name: str, line: Report) -> list[Row]:
+        rank, local_rank, world_size, here, pid = (
+            _whole(line.body.get(key))
+            for key in ("rank", "local_rank", "world_size", "local_world_size", "pid")
+        )
+        several = rank is not None and (world_size or 1) > 1
+        process = _Process(rank, several, here or world_size or 1, pid, local_rank, world_size)
+        self._processes[name] = process
+        if several and self._combined is None:
+            self._combined = Combined(process.here)
+        self._given["processes"] = len(self._processes)
+        return [meta("hook", self._given)]
+
+    def _step(self, t: int, name: str, process: _Process, step: Step) -> list[Row]:
+        self._steps += step.count
+        writer = self._writers.setdefault(process.rank, name)
+        if writer != name:
+            return self._intake.several(t, _two(process.rank))
+        self._skipped += step.skipped
+        rows = self._rank_rows(t, process, step)
+        if not process.several or process.rank is None or self._combined is None:
+            return rows + (self._pass(t, step) if step.step > self._before.step else [])
+        self._combined.add(process.rank, step)
+        return rows
+
+    def _rank_rows(self, t: int, process: _Process, step: Step) -> list[Row]:
+        """The step in the table of ranks: of several, or of one that tells its tokens."""
+        if not process.several and step.tokens is None:
+            return []
+        rank = process.rank or 0
+        rows: list[Row] = []
+        if rank not in self._tiers:
+            self._tiers[rank] = RankTier(rank)
+            rows = [self._rank_row(rank, process)]
+        if step.step <= (self._before.of_ranks or {}).get(rank, 0):
+            return rows
+        ended = t if step.monotonic_ns is None else min(t, step.monotonic_ns - self._base_ns)
+        return rows + self._tiers[rank].add(max(0, ended), step)
+
+    def _rank_row(self, rank: int, process: _Process) -> Row:
+        run = self._runs.get(rank)
+        uuids = None if run is None else run.body.get("device_uuid")
+        device = None if run is None else run.body.get("device")
+        used = uuids[0] if isinstance(uuids, list) and uuids else device
+        text = None if used is None else str(used)
+        return statements.rank(rank, process.local_rank, process.world_size, process.pid, text)
+
+    def _report(self, t: int, rank: int, line: Report) -> list[Row]:
+        """A report of one of several ranks, as the run's: of all together, or of the first."""
+        if line.event == "count":
+            self._counts[rank] = line
+            if self._combined is None or len(self._counts) < self._combined.ranks:
+                return []
+            counts = [self._counts[each] for each in sorted(self._counts)]
+            return self._pass(t, count_of_all(counts, len(counts)))
+        if line.event == "run":
+            self._runs[rank] = line
+            rows = []
+            if rank in self._tiers:
+                process = next(p for p in self._processes.values() if p.rank == rank)
+                rows = [self._rank_row(rank, process)]
+            return rows + self._pass(t, _run_of_all(self._runs))
+        first = min(p.rank for p in self._processes.values() if p.rank is not None)
+        return self._pass(t, line) if rank == first or line.event == "error" else []
+
+    def _of_all(self, t: int) -> list[Row]:
+        """The steps of the run that all ranks have told since."""
+        if self._combined is None:
+            return []
+        if self._combined.missing and self._writers:
+            self._waiting_since = t if self._waiting_since is None else self._waiting_since
+            if t - self._waiting_since > PATIENCE_NS:
+                missing = self._combined.missing
+                self._combined.give_up()
+                return self._event(t, f"{missing} ranks tell no steps; the others' count")
+        rows = []
+        for step in self._combined.take(self._before.step):
+            rows += self._pass(t, step)
+        return rows
+
+    def _pass(self, t: int, line: Step | Report) -> list[Row]:
+        """Hand a line to the intake, or hold it for the first seconds of steps."""
+        if self._intake.own_steps and not self._intake.hooked:
+            return self._event(t, _OWN)
+        if self._intake.hooked:
+            return self._intake.reported(t, line)
+        if isinstance(line, Step) and self._held_since is None:
+            self._held_since = t
+        self._held.append((t, line))
+        return []
+
+    def _release(self, t: int, *, over: bool) -> list[Row]:
+        """The held lines, once no step line of the program itself came for long enough."""
+        intake = self._intake
+        if intake.hooked:
+            return self._event(t, _OWN_TOO_LATE) if intake.own_steps else []
+        if intake.own_steps:
+            held, self._held = self._held, []
+            return self._event(t, _OWN) if held else []
+        waited = self._held_since is not None and t - self._held_since >= HELD_NS
+        if not self._held or not (over or waited or self._before.step):
+            return []
+        intake.hooked = self._held_since is not None
+        held, self._held = self._held, []
+        return [row for arrived, line in held for row in intake.reported(arrived, line)]
+
+    def _problems(self, t: int) -> list[Row]:
+        problems, self._channel.problems = self._channel.problems, []
+        return [row for text in problems for row in self._event(t, text)]
+
+    def _event(self, t: int, text: str) -> list[Row]:
+        """An event of each text, once."""
+        if text in self._told:
+            return []
+        self._told.add(text)
+        return [event(t, "hook", text)]
+
+
+def _of(process: _Process, text: str) -> str:
+    return f"rank {process.rank}: {text}" if process.several else text
+
+
+def _two(rank: int | None) -> str:
+    if rank is None:
+        return (
+            "two processes train, each for itself, and their steps do not belong together: record "
+            "each on its own"
+        )
+    return f"rank {rank} was started anew: two processes tell its steps"
+
+
+def _run_of_all(runs: Mapping[int, Report]) -> Report:
+    """The ``run`` of the first rank, with the GPUs and the batches of all."""
+    bodies = [runs[rank].body for rank in sorted(runs)]
+    body = dict(bodies[0])
+    uuids = [body.get("device_uuid") for body in bodies]
+    listed = [uuid for each in uuids if isinstance(each, list) for uuid in each]
+    if listed:
+        body["device_uuid"] = list(dict.fromkeys(listed))
+    sizes = [_whole(each.get("batch_size")) for each in bodies]
+    if all(size is not None for size in sizes):
+        body["batch_size"] = sum(size for size in sizes if size is not None)
+    return Report("run", body)
+
+
+def _whole(value: JSON) -> int | None:
+    return value if isinstance(value, int) and not isinstance(value, bool) else None

@@ -1,0 +1,77 @@
+"""An unmodified program, from the command line to what is shown of it: steps, FLOP, ranks."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gpuwatch.session.reading.reader import SessionReader
+from tests.conftest import Cli
+
+pytestmark = [pytest.mark.torch, pytest.mark.timeout(600)]
+
+TRAIN = Path(__file__).with_name("train.py")
+STEPS = 40
+FLOP = 2 * 32 * (64 * 256 + 256 * 10) * 2 + 2 * 32 * 256 * 10
+"""Forward, the gradients of the weights, and that of the second layer's input."""
+
+
+def ran(cli: Cli, out: Path, *command: object, options: tuple[object, ...] = ()) -> dict[str, Any]:
+    """A recorded run: what ``show`` says of it as JSON, and its log."""
+    where = out.parent / "where"
+    where.mkdir(parents=True, exist_ok=True)
+    shutil.copy(TRAIN, where / "train.py")
+    cli("--record", "--quiet", "--out", out, *options, "--", *command, folder=where, timeout=300)
+    (path,) = out.glob("*/*.gpuwatch")
+    with SessionReader(path) as reader:
+        log = [row.text for row in reader.log() if row.text.startswith("loss")]
+        ranks = [row.rank for row in reader.ranks()]
+        hook = reader.meta()["hook"]
+    shown = json.loads(cli("show", path, "--format", "json").stdout)
+    return {"shown": shown, "loss": log, "ranks": ranks, "hook": hook, "path": path}
+
+
+def test_an_unmodified_program_tells_its_steps_and_its_work(cli: Cli, tmp_path: Path) -> None:
+    run = ran(cli, tmp_path / "hooked" / "out", sys.executable, "train.py", STEPS)
+    step = run["shown"]["step"]
+    assert step["count"] + step["warmup_count"] == STEPS and step["median_seconds"] > 0
+    assert run["shown"]["flop"]["per_step"] == FLOP
+    assert run["shown"]["throughput"]["samples_per_second"] > 0
+    assert run["hook"]["processes"] == 1
+    plain = ran(
+        cli, tmp_path / "plain" / "out", sys.executable, "train.py", STEPS,
+        options=("--hook", "off"),
+    )  # fmt: skip
+    assert run["loss"] == plain["loss"] != []
+
+
+def test_two_ranks_of_torchrun_are_one_run(cli: Cli, tmp_path: Path) -> None:
+    command = (sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", 2)
+    run = ran(cli, tmp_path / "out", *command, "train.py", STEPS)
+    step = run["shown"]["step"]
+    assert run["ranks"] == [0, 1] and step["count"] + step["warmup_count"] == STEPS
+    assert run["shown"]["flop"]["per_step"] == 2 * FLOP
+    assert step["samples_per_step"] == 64
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [
+        pytest.param(kind, marks=getattr(pytest.mark, kind))
+        for kind in ("docker", "apptainer", "charliecloud")
+    ],
+)
+def test_the_same_program_tells_the_same_in_a_container(
+    cli: Cli, tmp_path: Path, request: pytest.FixtureRequest, kind: str
+) -> None:
+    image = request.getfixturevalue("torch_image" if kind == "docker" else "torch_root")
+    options = ("--env", f"{kind}={image}")
+    run = ran(cli, tmp_path / "out", "python3", "train.py", STEPS, options=options)
+    step = run["shown"]["step"]
+    assert step["count"] + step["warmup_count"] == STEPS
+    assert run["shown"]["flop"]["per_step"] == FLOP

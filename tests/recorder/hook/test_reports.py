@@ -1,0 +1,251 @@
+"""From the lines of hooked processes to the rows of a session: one process, several ranks."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gpuwatch.core.models import Output
+from gpuwatch.recorder.hook.channel import Channel
+from gpuwatch.recorder.hook.reports import HELD_NS, PATIENCE_NS, Before, HookReports
+from gpuwatch.recorder.output.intake import Intake
+from gpuwatch.session.reading.reader import SessionReader
+from gpuwatch.session.writing.store import SessionStore
+
+BASE = 1_000
+SECOND = 1_000_000_000
+
+
+class Run:
+    """A run whose processes report what the test says; its session can be read at the end."""
+
+    def __init__(self, tmp_path: Path, before: Before | None = None) -> None:
+        self.folder = tmp_path / "hook"
+        self.folder.mkdir(exist_ok=True)
+        self.path = tmp_path / "s.gpuwatch"
+        if before is None:
+            SessionStore.create(self.path, []).close()
+        self.store = SessionStore.reopen(self.path)
+        self.intake = Intake(BASE)
+        given = {"given": True, "sha256": None, "options": [], "processes": 0, "text": None}
+        self.hook = HookReports(Channel(self.folder), self.intake, BASE, given, before)
+
+    def tell(self, process: str, **keys: Any) -> None:
+        with (self.folder / process).open("a") as file:
+            file.write(json.dumps(keys) + "\n")
+
+    def begin(self, process: str, rank: int | None = None, of: int | None = None) -> None:
+        world = {"rank": rank, "local_rank": rank, "world_size": of, "local_world_size": of}
+        self.tell(process, event="hook", version=1, pid=4000 + (rank or 0), **world)
+
+    def steps(self, process: str, last: int, *seconds: float, **keys: Any) -> None:
+        """A line of steps of these seconds, up to step ``last`` that ends at ``last`` s."""
+        self.tell(
+            process,
+            event="step",
+            step=last,
+            count=len(seconds),
+            seconds=list(seconds),
+            samples=8 * len(seconds),
+            monotonic_ns=BASE + last * SECOND,
+            **keys,
+        )
+
+    def printed(self, text: str, t: float) -> None:
+        self.store.write(
+            self.intake.take([Output(BASE + int(t * SECOND), "stdout", text.encode())])
+        )
+
+    def look(self, t: float) -> None:
+        self.store.write(self.hook.look(int(t * SECOND)))
+
+    def end(self, t: float) -> SessionReader:
+        at = int(t * SECOND)
+        self.store.write([*self.hook.finish(at), *self.intake.finish(at)])
+        self.store.close()
+        return SessionReader(self.path)
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Run:
+    return Run(tmp_path)
+
+
+def events(reader: SessionReader) -> list[tuple[str, str]]:
+    return [(row.kind, row.text) for row in reader.events()]
+
+
+def test_one_process_is_recorded_as_a_program_that_prints_step_lines(run: Run) -> None:
+    run.begin("a")
+    run.tell("a", event="run", batch_size=8, device="cpu")
+    run.tell("a", event="count", flop_per_step=1e9, bytes_per_step=1e6, samples=8)
+    run.steps("a", 1, 0.5, warmup=True)
+    run.steps("a", 3, 1.0, 1.0, phases={"data": 0.5, "forward": 1.5})
+    run.look(3)
+    assert not run.store.last_step(), "held, in case that the program prints step lines itself"
+    run.look(3 + HELD_NS / SECOND)
+    assert run.store.last_step() == 3
+    with run.end(10) as reader:
+        first, rest = reader.steps()
+        assert (first.warmup, first.count, first.t) == (True, 1, SECOND)
+        assert (rest.step, rest.seconds, rest.samples) == (3, (1.0, 1.0), 16)
+        assert rest.phases == {"data": 0.5, "forward": 1.5} and rest.t == 3 * SECOND
+        meta = reader.meta()
+        assert meta["count"]["flop_per_step"] == 1e9 and meta["run"]["device"] == "cpu"
+        assert meta["hook"]["processes"] == 1 and meta["hook"]["text"] is None
+        assert meta["step_ends"] == "told"
+        assert reader.ranks() == [] and events(reader) == []
+
+
+def test_tokens_of_one_process_are_those_of_rank_0(run: Run) -> None:
+    run.begin("a")
+    run.steps("a", 2, 1.0, 1.0, tokens=4096)
+    with run.end(3) as reader:
+        (row,) = reader.all_rank_steps()
+        assert (row.rank, row.tokens, row.count) == (0, 4096, 2)
+        assert [each.rank for each in reader.ranks()] == [0]
+
+
+def test_a_step_of_two_ranks_is_as_slow_as_the_slower_and_has_the_samples_of_both(
+    run: Run,
+) -> None:
+    for rank, name in enumerate(("a", "b")):
+        run.begin(name, rank, 2)
+        run.tell(name, event="run", batch_size=8, device="cuda", device_uuid=[f"GPU-{rank}"])
+        run.tell(name, event="count", flop_per_step=1e9, bytes_per_step=None, samples=8)
+    run.steps("a", 3, 0.5, 0.5, 0.5, phases={"forward": 1.5}, loss=2.0)
+    run.look(3)
+    run.steps("b", 2, 0.75, 0.25, phases={"forward": 1.0}, loss=4.0)
+    run.steps("b", 4, 0.5, 0.5, phases={"forward": 0.9, "data": 0.1}, loss=4.0)
+    run.look(4)
+    with run.end(9) as reader:
+        steps = reader.steps()
+        assert [(row.step, row.count) for row in steps] == [(3, 3)]
+        (row,) = steps
+        assert row.seconds == (0.75, 0.5, 0.5) and row.samples == 48 and row.t == 3.5 * SECOND
+        assert row.loss == (3.0, 3.0, 3.0)
+        meta = reader.meta()
+        assert meta["count"]["flop_per_step"] == 2e9 and meta["count"]["bytes_per_step"] is None
+        assert meta["count"]["samples"] == 16
+        assert meta["run"]["device_uuid"] == ["GPU-0", "GPU-1"] and meta["run"]["batch_size"] == 16
+        ranks = reader.ranks()
+        assert [(each.rank, each.device, each.pid) for each in ranks] == [
+            (0, "GPU-0", 4000),
+            (1, "GPU-1", 4001),
+        ]
+        by_rank = {row.rank: (row.count, row.seconds) for row in reader.all_rank_steps()}
+        assert by_rank == {0: (3, 1.5), 1: (4, 2.0)}
+        assert "several_writers" not in meta
+
+
+def test_ranks_that_tell_no_step_are_waited_for_and_then_told(run: Run) -> None:
+    run.begin("a", 0, 3)
+    run.begin("b", 1, 3)
+    for name in "ab":
+        run.steps(name, 2, 1.0, 1.0)
+    run.look(2)
+    run.look(10)
+    assert not run.store.last_step()
+    run.look(11 + PATIENCE_NS / SECOND)
+    run.look(12 + PATIENCE_NS / SECOND)
+    with run.end(99) as reader:
+        assert [row.samples for row in reader.steps()] == [32]
+        assert ("hook", "1 ranks tell no steps; the others' count") in events(reader)
+
+
+@pytest.mark.parametrize("rank", [None, 0])
+def test_two_processes_of_one_rank_are_several_writers(run: Run, rank: int | None) -> None:
+    for name in "ab":
+        run.begin(name, rank, None if rank is None else 2)
+        run.steps(name, 2, 1.0, 1.0)
+        run.steps(name, 4, 1.0, 1.0)
+    with run.end(9) as reader:
+        (event,) = events(reader)
+        assert event[0] == "several-writers"
+        assert reader.meta()["several_writers"]["text"] == event[1]
+
+
+def test_a_program_that_prints_step_lines_itself_is_believed(run: Run) -> None:
+    run.begin("a")
+    run.tell("a", event="count", flop_per_step=1e9)
+    run.steps("a", 2, 1.0, 1.0)
+    run.look(2)
+    run.printed(':::GPUWATCH {"event": "step", "step": 10, "count": 10, "samples": 99}\n', 3)
+    run.look(3)
+    run.steps("a", 4, 1.0, 1.0)
+    run.look(9)
+    with run.end(10) as reader:
+        assert [row.samples for row in reader.steps()] == [99]
+        assert "count" not in reader.meta()
+        ((kind, text),) = events(reader)
+        assert kind == "hook" and "prints step lines itself" in text
+
+
+def test_step_lines_that_come_late_stay_in_the_log(run: Run) -> None:
+    run.begin("a")
+    run.steps("a", 2, 1.0, 1.0)
+    run.look(2)
+    run.look(8)
+    own = ':::GPUWATCH {"event": "step", "step": 10, "count": 10, "samples": 99}'
+    run.printed(own + "\n", 9)
+    run.look(9)
+    with run.end(10) as reader:
+        assert [row.samples for row in reader.steps()] == [16]
+        assert [row.text for row in reader.log()] == [own]
+        ((_, text),) = events(reader)
+        assert "--hook off" in text
+
+
+@pytest.mark.parametrize(
+    ("tell", "says"),
+    [
+        (lambda run: None, "no Python program of the run imported torch"),
+        (lambda run: run.begin("a"), "no optimizer took a step"),
+    ],
+)
+def test_why_there_are_no_steps_is_told(run: Run, tell: Callable[[Run], None], says: str) -> None:
+    tell(run)
+    with run.end(1) as reader:
+        assert says in reader.meta()["hook"]["text"] and reader.steps() == []
+
+
+def test_problems_are_events_each_once_and_skipped_steps_are_counted(run: Run) -> None:
+    run.begin("a")
+    for _ in range(3):
+        run.tell("a", event="problem", text="the step was run uncompiled")
+    run.steps("a", 2, 1.0, 1.0, skipped=[1])
+    run.tell("nobody", event="step", step=1)
+    with run.end(3) as reader:
+        texts = [text for kind, text in events(reader) if kind == "hook"]
+    assert sorted(texts) == [
+        "GradScaler skipped 1 of the steps",
+        "a file does not begin with who writes it; it is left out",
+        "the step was run uncompiled",
+    ]
+
+
+def test_another_recorder_goes_on_where_the_first_one_died(run: Run, tmp_path: Path) -> None:
+    for rank, name in enumerate(("a", "b")):
+        run.begin(name, rank, 2)
+        run.tell(name, event="problem", text="once")
+        run.steps(name, 3, 0.5, 0.5, 0.5)
+    run.look(3)
+    run.look(9)
+    assert run.store.last_step() == 3
+    run.store.write([row for tier in run.hook._tiers.values() for row in tier.flush()])
+    run.steps("a", 5, 0.5, 0.5)
+    run.steps("b", 6, 0.5, 0.5, 0.5)
+    run.store.close()
+    store = SessionStore.reopen(run.path)
+    before = Before(store.last_step(), store.last_rank_steps(), store.events_of("hook"))
+    store.close()
+    again = Run(tmp_path, before)
+    with again.end(12) as reader:
+        assert [(row.step, row.count) for row in reader.steps()] == [(3, 3), (5, 2)]
+        counts = [(row.rank, row.step, row.count) for row in reader.all_rank_steps()]
+        assert sorted(counts) == [(0, 3, 3), (0, 5, 2), (1, 3, 3), (1, 6, 3)]
+        assert len(events(reader)) == 2, "one of each rank"
