@@ -13,10 +13,12 @@ import sys
 import time
 import traceback
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
-from .failures import Failure, UsageFailure
-from .lines import emit
+from .failures import EnvironmentFailure, Failure, UsageFailure
+from .lines import CHANNEL, emit, open_channel
+from .ranks import BROKEN_PIPE, Rank, launch, own_rank
 from .stopping import Stop, Stopped, leave
 
 if TYPE_CHECKING:
@@ -24,8 +26,6 @@ if TYPE_CHECKING:
 
 TRACEBACK = "GPUWATCH_WORKLOAD_TRACEBACK"
 """Environment variable; if set, a failure also prints its traceback on stderr."""
-
-BROKEN_PIPE = 141
 
 
 def main(argv: Sequence[str], launched_ns: int) -> int:
@@ -35,26 +35,22 @@ def main(argv: Sequence[str], launched_ns: int) -> int:
     """
     stop = Stop()
     stop.install()
+    rank = own_rank()
     try:
         if "--list" in argv:
             return _list()
         if "--calibrate" in argv:
             return _calibrate(argv)
-        if not any(flag in argv for flag in ("-h", "--help")):
-            emit(
-                "started",
-                monotonic_ns=launched_ns,
-                python=sys.version.split()[0],
-                executable=sys.executable,
-            )
-        return _run(argv, launched_ns, stop)
+        if not any(flag in ("-h", "--help") or flag.startswith("--n") for flag in argv):
+            _emit_started(launched_ns)
+        return _run(argv, launched_ns, stop, rank)
     except Stopped:
         leave(128 + (stop.signum or 0))
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return BROKEN_PIPE
     except Failure as failure:
-        return _fail(failure)
+        return _fail(failure, rank)
 
 
 def _list() -> int:
@@ -99,17 +95,20 @@ def _parser(description: str) -> argparse.ArgumentParser:
     return Parser(prog="PYTHON workloads.pyz", description=description)
 
 
-def _fail(failure: Failure) -> int:
-    emit("error", kind=failure.kind, message=failure.message, hint=failure.hint)
-    hint = f" ({failure.hint})" if failure.hint else ""
-    print(f"{failure.kind}: {failure.message}{hint}", file=sys.stderr)
+def _fail(failure: Failure, rank: Rank) -> int:
+    if rank.failures is not None:
+        rank.fail(failure)
+    else:
+        emit("error", kind=failure.kind, message=failure.message, hint=failure.hint)
+        hint = f" ({failure.hint})" if failure.hint else ""
+        print(f"{failure.kind}: {failure.message}{hint}", file=sys.stderr)
     if os.environ.get(TRACEBACK):
         traceback.print_exception(failure)
     return failure.exit_code
 
 
-def _run(argv: Sequence[str], launched_ns: int, stop: Stop) -> int:
-    from .names import check, module_of
+def _run(argv: Sequence[str], launched_ns: int, stop: Stop, rank: Rank) -> int:
+    from .names import check, defaults, module_of
     from .options import add_arguments, conflict
 
     parser = _parser("Train, and report every step.")
@@ -128,12 +127,25 @@ def _run(argv: Sequence[str], launched_ns: int, stop: Stop) -> int:
         raise UsageFailure(str(error), "see PYTHON workloads.pyz --list") from None
     if (refusal := conflict(flags)) is not None:
         raise UsageFailure(*refusal)
+    ranks = flags.nproc or 1
+    if ranks > 1 and defaults(flags.workload).batch_size is None:
+        raise UsageFailure(
+            f"{flags.workload} trains on all its data as one batch, which ranks cannot share",
+            "leave --nproc out",
+        )
+    if ranks > 1 and rank.size == 1:
+        return launch(ranks, silent=CHANNEL in os.environ)
+    if flags.nproc == 1:
+        _emit_started(launched_ns)
 
     torch_seconds = _import_torch(module_of(flags.workload))
+    if rank.size > 1:
+        _open_channel(rank)
+        _emit_started(launched_ns)
     from .session import run
 
     try:
-        return run(flags, launched_ns, torch_seconds, stop)
+        return run(flags, launched_ns, torch_seconds, stop, rank)
     except (Failure, BrokenPipeError):
         raise
     except Exception as error:
@@ -142,6 +154,40 @@ def _run(argv: Sequence[str], launched_ns: int, stop: Stop) -> int:
         from .errors import translate
 
         raise translate(error, None) from error
+
+
+def _emit_started(launched_ns: int) -> None:
+    emit(
+        "started",
+        monotonic_ns=launched_ns,
+        python=sys.version.split()[0],
+        executable=sys.executable,
+    )
+
+
+def _open_channel(rank: Rank) -> None:
+    """Report to a file in the channel's folder, if there is one."""
+    import torch
+
+    folder = os.environ.get(CHANNEL)
+    if folder is None:
+        return
+    try:
+        open_channel(
+            Path(folder),
+            rank=rank.number,
+            local_rank=rank.number,
+            world_size=rank.size,
+            python=sys.version.split()[0],
+            executable=sys.executable,
+            torch=torch.__version__,
+            program=Path(sys.argv[0]).name,
+        )
+    except OSError as error:
+        raise EnvironmentFailure(
+            f"the ranks cannot report to the folder that {CHANNEL} names: {error}",
+            f"unset {CHANNEL}, or let it name a folder that can be written",
+        ) from error
 
 
 def _import_torch(module: str) -> float:

@@ -10,6 +10,7 @@ from typing import Any
 
 DTYPES = ("float32", "tf32", "bfloat16", "float16")
 LARGEST_SEED = 2**32 - 1
+MOST_RANKS = 256
 
 
 def positive_int(text: str) -> int:
@@ -27,6 +28,14 @@ def seed_value(text: str) -> int:
     value = _integer(text, 0)
     if value > LARGEST_SEED:
         raise argparse.ArgumentTypeError(f"must be at most {LARGEST_SEED}, not {text}")
+    return value
+
+
+def rank_count(text: str) -> int:
+    """An integer from 1 to 256. Raises argparse.ArgumentTypeError otherwise."""
+    value = _integer(text, 1)
+    if value > MOST_RANKS:
+        raise argparse.ArgumentTypeError(f"must be at most {MOST_RANKS}, not {text}")
     return value
 
 
@@ -62,7 +71,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the workload's flags. None (False for a switch) selects the workload's default."""
     group = parser.add_argument_group("workload")
     add = group.add_argument
-    add("--batch-size", type=positive_int, metavar="N", help="samples in a step")
+    add("--batch-size", type=positive_int, metavar="N", help="samples in a step, of each rank")
     add("--epochs", type=positive_int, metavar="N", help="passes over the data")
     add("--steps", type=positive_int, metavar="N", help="timed steps; overrides --epochs")
     add(
@@ -84,6 +93,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--image-size", type=positive_int, metavar="PIXELS", help="edge of the square images")
     add("--workers", type=non_negative_int, metavar="N", help="processes that load data")
     add("--seed", type=seed_value, metavar="N", help="seed of all randomness (default: 0)")
+    add(
+        "--nproc",
+        type=rank_count,
+        metavar="N",
+        help="ranks that train together, each with a batch of its own, and on a GPU of its own "
+        "(default: 1)",
+    )
     add(
         "--profile",
         type=non_negative_int,
@@ -110,6 +126,7 @@ TRAINING_FLAGS = (
     "image_size",
     "workers",
     "seed",
+    "nproc",
 )
 """Flags that affect the training: the ``parameters`` of the ``run`` event."""
 
@@ -153,5 +170,17 @@ def conflict(namespace: argparse.Namespace) -> tuple[str, str] | None:
         return (
             "float16 training needs half-precision kernels that torch lacks on a CPU",
             "use --dtype bfloat16",
+        )
+    return _conflict_of_ranks(namespace) if (namespace.nproc or 1) > 1 else None
+
+
+def _conflict_of_ranks(namespace: argparse.Namespace) -> tuple[str, str] | None:
+    if namespace.profile or namespace.counters:
+        flag = "--counters" if namespace.counters else "--profile"
+        return f"{flag} measures one process, and --nproc starts several", "leave one of them out"
+    if re.fullmatch(r"cuda:\d+", namespace.device or ""):
+        return (
+            f"--device {namespace.device} is one GPU, and --nproc gives each rank its own",
+            "use --device cuda, and choose GPUs with CUDA_VISIBLE_DEVICES",
         )
     return None

@@ -50,16 +50,20 @@ class Epoch:
 class Reporter:
     """Reports the steps of one window: the warm-up, or the timed steps.
 
-    ``seconds`` is the time spent on reporting so far, including formatting and writing.
+    ``before`` is the number of the step before the first. ``seconds`` is the time spent on
+    reporting so far, including formatting and writing.
     """
 
-    def __init__(self, clock: Clock, reader: ScoreReader, total: int, warmup: bool) -> None:
+    def __init__(
+        self, clock: Clock, reader: ScoreReader, total: int, warmup: bool, before: int = 0
+    ) -> None:
         self.seconds = 0.0
         self.reported = 0
         self._clock = clock
         self._reader = reader
         self._total = total
         self._warmup = warmup
+        self._before = before
         self._waiting: deque[Step] = deque()
         self._taken = 0
         self._next_line = 0.0
@@ -92,7 +96,7 @@ class Reporter:
         self._next_line = now + INTERVAL
         steps = [self._waiting.popleft() for _ in timings]
         scores = self._reader.read([step.result for step in steps])
-        first = self.reported + 1
+        first = self._before + self.reported + 1
         self.reported += len(steps)
         emit("step", **self._line(first, steps, timings, scores))
         if not self._warmup:
@@ -102,7 +106,7 @@ class Reporter:
         self, first: int, steps: Sequence[Step], timings: Sequence[Timing], scores: Sequence[Score]
     ) -> dict[str, Any]:
         line: dict[str, Any] = {
-            "step": self.reported,
+            "step": self._before + self.reported,
             "count": len(steps),
             "samples": sum(step.samples for step in steps),
             "seconds": [round(timing.seconds, 9) for timing in timings],
@@ -119,7 +123,7 @@ class Reporter:
         if self._warmup:
             line["warmup"] = True
         else:
-            line["total_steps"] = self._total
+            line["total_steps"] = self._before + self._total
         partial = [first + i for i, step in enumerate(steps) if step.partial]
         if partial:
             line["partial"] = partial

@@ -13,7 +13,8 @@ from pathlib import Path
 import torch
 
 from .data.batches import Batches
-from .device import choose, describe
+from .device import describe
+from .distributed import device_of, join, part, share_threads
 from .errors import translate
 from .failures import Failure, UsageFailure
 from .flop.counting import count_step
@@ -22,6 +23,7 @@ from .names import module_of
 from .options import TRAINING_FLAGS
 from .profiling.hardware_counters import count_executed, unavailable
 from .profiling.torch_profiler import DEFAULT_STEPS, Cost, ProfileResult, profile_steps, report
+from .ranks import Rank
 from .stopping import Stop, Stopped, leave
 from .task import Definition, Settings, Task
 from .training import AUTOCAST, Plan, Training, plan, set_precision
@@ -33,6 +35,7 @@ def run(
     launched_ns: int,
     import_seconds: float,
     stop: Stop,
+    rank: Rank,
 ) -> int:
     """Train with these flags and report it; returns the exit code.
 
@@ -40,22 +43,24 @@ def run(
         Failure: the run cannot begin. Errors of operators pass through.
     """
     dtype = flags.dtype or "float32"
-    device = choose(flags.device or "auto", dtype)
+    share_threads(rank)
+    device = device_of(rank, flags.device or "auto", dtype)
     emit("versions", **versions())
     name: str = flags.workload
     definition: Definition = importlib.import_module(
         f".tasks.{module_of(name)}", __package__
     ).definition(name)
     settings = settings_of(flags, definition)
+    join(rank, device)
 
     start = time.perf_counter()
     torch.manual_seed(settings.seed)
     if device.type == "cuda":
         set_precision(dtype)
-    task = definition.make(settings)
-    batches = Batches(task.data, settings.batch_size, settings.workers, settings.seed, device)
+    task = _make(definition, settings, rank)
+    batches = Batches(task.data, settings.batch_size, settings.workers, settings.seed, device, rank)
     batches.check_shared_memory()
-    training = Training(task, batches, settings, device, stop)
+    training = Training(task, batches, settings, device, stop, rank)
     if device.type == "cuda":
         torch.cuda.synchronize(device)
     model_seconds = time.perf_counter() - start
@@ -85,6 +90,9 @@ def run(
     stop.training = False
     batches.close()
     _emit_end(training, launched_ns)
+    if rank.size > 1:
+        part(rank)
+        return 0
     requested = DEFAULT_STEPS if flags.profile is None else flags.profile
     if requested:
         _profile(training, batches, device, requested, stop)
@@ -94,6 +102,19 @@ def run(
         del task, training, batches
         _count_executed(flags, device, step_seconds, stop)
     return 0
+
+
+def _make(definition: Definition, settings: Settings, rank: Rank) -> Task:
+    """The task: the same in each rank, but for what it draws from here on. Rank 0 downloads."""
+    first = rank.number == 0
+    if settings.download and rank.size > 1 and not first:
+        torch.distributed.barrier()
+    task = definition.make(settings if first else replace(settings, download=False))
+    if settings.download and rank.size > 1 and first:
+        torch.distributed.barrier()
+    if rank.size > 1:
+        torch.manual_seed(settings.seed + rank.number)
+    return task
 
 
 def _profile(
@@ -167,6 +188,7 @@ def settings_of(flags: argparse.Namespace, definition: Definition) -> Settings:
         image_size=flags.image_size or defaults.image_size,
         workers=defaults.workers if flags.workers is None else flags.workers,
         seed=flags.seed or 0,
+        nproc=flags.nproc or 1,
     )
     return replace(settings, batch_size=flags.batch_size or settings.batch_size)
 
@@ -176,6 +198,8 @@ def _emit_run(
 ) -> None:
     data = task.data
     parameters = {name: getattr(settings, name) for name in TRAINING_FLAGS}
+    if settings.nproc == 1:
+        del parameters["nproc"]
     parameters |= {
         "data": str(settings.data) if settings.data else None,
         "steps": steps.total,
@@ -194,7 +218,7 @@ def _emit_run(
         parameters=parameters,
         data=described,
         batch_size=batches.batch_size,
-        total_steps=steps.total,
+        total_steps=steps.total + (steps.warmup if settings.nproc > 1 else 0),
         warmup_steps=steps.warmup,
         steps_per_epoch=batches.per_epoch,
         trainable_parameters=sum(p.numel() for p in task.model.parameters() if p.requires_grad),

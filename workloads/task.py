@@ -38,6 +38,7 @@ class Settings:
     image_size: int | None
     workers: int
     seed: int
+    nproc: int
 
 
 @dataclass(frozen=True)

@@ -14,6 +14,8 @@ import torch
 
 from .clock import clock_for
 from .data.batches import Batch, Batches
+from .distributed import replicate
+from .ranks import Rank
 from .reporter import Reporter, Step
 from .scores import Result, ScoreReader
 from .stopping import Stop
@@ -50,15 +52,22 @@ class Training:
     """
 
     def __init__(
-        self, task: Task, batches: Batches, settings: Settings, device: torch.device, stop: Stop
+        self,
+        task: Task,
+        batches: Batches,
+        settings: Settings,
+        device: torch.device,
+        stop: Stop,
+        rank: Rank,
     ) -> None:
         self.first_step_seconds: float | None = None
         self.step_seconds = 0.0
         self._task = task
         self._batches = batches
         self._device = device
+        self._numbers_go_on = rank.size > 1
         self._stop = stop
-        self._model = task.model.to(device).train()
+        self._model = replicate(rank, task.model.to(device).train(), device)
         self._optimizer = task.optimizer(self._model.parameters())
         self._scheduler = task.scheduler(self._optimizer) if task.scheduler else None
         self._autocast = AUTOCAST.get(settings.dtype)
@@ -115,7 +124,8 @@ class Training:
         """Begin a window at the first epoch's first batch, with the loader started."""
         self._batches.begin()
         self._warmup = warmup
-        self._reporters.append(Reporter(self._clock, self._reader, total, warmup))
+        before = self.steps if self._numbers_go_on else 0
+        self._reporters.append(Reporter(self._clock, self._reader, total, warmup, before))
         if self._bracketed and not warmup:
             torch.cuda.synchronize(self._device)
             _cudart().cudaProfilerStart()

@@ -17,6 +17,7 @@ from gpuwatch.workloads.device import choose, full_uuid, unusable
 from gpuwatch.workloads.errors import missing, translate
 from gpuwatch.workloads.failures import EnvironmentFailure, UsageFailure
 from gpuwatch.workloads.nvidia import Driver, find_driver
+from gpuwatch.workloads.ranks import Rank
 from gpuwatch.workloads.task import Data
 
 pytestmark = pytest.mark.torch
@@ -155,9 +156,9 @@ def test_shared_memory_that_is_too_small_for_the_batches_is_refused(
     cpu = torch.device("cpu")
     small = os.statvfs_result((4096, 4096, 1, 1, 1, 0, 0, 0, 0, 255))
     monkeypatch.setattr(os, "statvfs", lambda _folder: small)
-    Batches(data, 4, 0, 0, cpu).check_shared_memory()
+    Batches(data, 4, 0, 0, cpu, Rank()).check_shared_memory()
     with pytest.raises(EnvironmentFailure, match="3 batches of 4") as caught:
-        Batches(data, 4, 1, 0, cpu).check_shared_memory()
+        Batches(data, 4, 1, 0, cpu, Rank()).check_shared_memory()
     assert "--shm-size" in caught.value.hint
 
 

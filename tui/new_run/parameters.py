@@ -18,6 +18,7 @@ _LABELS = {
     "lr": "learning rate",
     "data": "data folder",
     "workers": "loader workers",
+    "nproc": "ranks",
     "profile": "profiled steps",
     "counters": "ncu counters",
 }
@@ -108,7 +109,7 @@ def parameters_of(workload: str) -> tuple[Parameter, ...]:
     own = names.defaults(workload)
     refused = set()
     if own.batch_size is None:
-        refused |= {"batch_size", "workers"}
+        refused |= {"batch_size", "workers", "nproc"}
     if own.image_size is None:
         refused.add("image_size")
     return tuple(each for each in parameters() if each.name not in refused)
@@ -136,7 +137,8 @@ def conflict(values: Mapping[str, object]) -> tuple[str, str] | None:
     found = options.conflict(namespace)
     if found is None:
         return None
-    return "download" if namespace.download and not namespace.data else "dtype", "; ".join(found)
+    named = (name for name in ("download", "nproc") if f"--{name}" in found[0])
+    return next(named, "dtype"), "; ".join(found)
 
 
 def flags(values: Mapping[str, object]) -> list[str]:

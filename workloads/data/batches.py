@@ -10,8 +10,10 @@ from typing import Any
 
 import torch
 from torch.utils.data import DataLoader
+from torch.utils.data.distributed import DistributedSampler
 
 from ..failures import EnvironmentFailure, UsageFailure
+from ..ranks import Rank
 from ..task import Data
 
 Inputs = tuple[torch.Tensor, ...]
@@ -30,12 +32,23 @@ class Batch:
 
 
 class Batches:
-    """A task's data as an endless sequence of batches; `begin` restarts at epoch 1."""
+    """A task's data as an endless sequence of batches; `begin` restarts at epoch 1.
+
+    Of several ranks, each has its own shard of the data, all of the same size.
+    """
 
     def __init__(
-        self, data: Data, batch_size: int, workers: int, seed: int, device: torch.device
+        self,
+        data: Data,
+        batch_size: int,
+        workers: int,
+        seed: int,
+        device: torch.device,
+        rank: Rank,
     ) -> None:
         self.batch_size = batch_size
+        self._ranks = rank.size
+        self._sampler: DistributedSampler[Any] | None = None
         self._loader: DataLoader[Any] | None = None
         self._fixed: tuple[Inputs, torch.Tensor] | None = None
         self._iterator: Iterator[Any] = iter(())
@@ -49,16 +62,21 @@ class Batches:
             return
         if data.dataset is None:
             raise ValueError("a task's data needs a dataset or a batch")
-        if batch_size > data.samples:
+        if rank.size > 1:
+            self._sampler = DistributedSampler(data.dataset, rank.size, rank.number, seed=seed)
+        samples = len(self._sampler) if self._sampler else data.samples
+        if batch_size > samples:
+            whose = "a rank's" if rank.size > 1 else "the data's"
             raise UsageFailure(
-                f"a batch of {batch_size} is more than the data's {data.samples} samples",
-                f"choose --batch-size {data.samples} or less",
+                f"a batch of {batch_size} is more than {whose} {samples} samples",
+                f"choose --batch-size {samples} or less",
             )
-        generator = torch.Generator().manual_seed(seed)
+        generator = torch.Generator().manual_seed(seed + rank.number)
         self._loader = DataLoader(
             data.dataset,
             batch_size,
-            shuffle=True,
+            shuffle=self._sampler is None,
+            sampler=self._sampler,
             num_workers=workers,
             pin_memory=device.type == "cuda",
             persistent_workers=workers > 0,
@@ -70,7 +88,12 @@ class Batches:
         """Start over at epoch 1, with the workers started."""
         self._epoch, self._taken = 1, 0
         if self._loader is not None:
-            self._iterator = iter(self._loader)
+            self._iterator = self._begin_epoch(self._loader)
+
+    def _begin_epoch(self, loader: DataLoader[Any]) -> Iterator[Any]:
+        if self._sampler is not None:
+            self._sampler.set_epoch(self._epoch)
+        return iter(loader)
 
     def example(self, samples: int) -> tuple[Inputs, torch.Tensor]:
         """A full batch like the loader's, made without the loader or its random numbers."""
@@ -97,7 +120,8 @@ class Batches:
             return
         inputs, target = self.example(self.batch_size)
         size = sum(t.numel() * t.element_size() for t in (*inputs, target))
-        in_flight = self._loader.num_workers * (self._loader.prefetch_factor or 2) + 1
+        of_rank = self._loader.num_workers * (self._loader.prefetch_factor or 2) + 1
+        in_flight = of_rank * self._ranks
         try:
             status = os.statvfs(folder)
         except OSError:
@@ -121,7 +145,7 @@ class Batches:
                 one_input, target = next(self._iterator)
             except StopIteration:
                 assert self._loader is not None
-                self._iterator = iter(self._loader)
+                self._iterator = self._begin_epoch(self._loader)
                 one_input, target = next(self._iterator)
             inputs = (one_input,)
         epoch = None
