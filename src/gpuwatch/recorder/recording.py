@@ -425,7 +425,7 @@ def resume(
     hook = None
     with contextlib.suppress(OSError):  # most runs have none
         opened = Channel(channel)
-        before = Before(store.last_step(), store.last_rank_steps(), store.events_of("hook"))
+        before = Before(store.last_steps(), store.last_rank_steps(), store.events_of("hook"))
         given = mapping(known.get("hook"))
         hook = HookReports(opened, intake, base_ns, given, before)
     recording = Recording(

@@ -86,9 +86,9 @@ def test_one_process_is_recorded_as_a_program_that_prints_step_lines(run: Run) -
     run.steps("a", 1, 0.5, warmup=True)
     run.steps("a", 3, 1.0, 1.0, phases={"data": 0.5, "forward": 1.5})
     run.look(3)
-    assert not run.store.last_step(), "held, in case that the program prints step lines itself"
+    assert not run.store.last_steps(), "held, in case that the program prints step lines itself"
     run.look(3 + HELD_NS / SECOND)
-    assert run.store.last_step() == 3
+    assert run.store.last_steps() == {True: 1, False: 3}
     with run.end(10) as reader:
         first, rest = reader.steps()
         assert (first.warmup, first.count, first.t) == (True, 1, SECOND)
@@ -149,7 +149,7 @@ def test_ranks_that_tell_no_step_are_waited_for_and_then_told(run: Run) -> None:
         run.steps(name, 2, 1.0, 1.0)
     run.look(2)
     run.look(10)
-    assert not run.store.last_step()
+    assert not run.store.last_steps()
     run.look(11 + PATIENCE_NS / SECOND)
     run.look(12 + PATIENCE_NS / SECOND)
     with run.end(99) as reader:
@@ -235,13 +235,13 @@ def test_another_recorder_goes_on_where_the_first_one_died(run: Run, tmp_path: P
         run.steps(name, 3, 0.5, 0.5, 0.5)
     run.look(3)
     run.look(9)
-    assert run.store.last_step() == 3
+    assert run.store.last_steps() == {False: 3}
     run.store.write([row for tier in run.hook._tiers.values() for row in tier.flush()])
     run.steps("a", 5, 0.5, 0.5)
     run.steps("b", 6, 0.5, 0.5, 0.5)
     run.store.close()
     store = SessionStore.reopen(run.path)
-    before = Before(store.last_step(), store.last_rank_steps(), store.events_of("hook"))
+    before = Before(store.last_steps(), store.last_rank_steps(), store.events_of("hook"))
     store.close()
     again = Run(tmp_path, before)
     with again.end(12) as reader:

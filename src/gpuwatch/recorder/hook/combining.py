@@ -76,14 +76,17 @@ class Combined:
             end = None if end is None or taken is None else end - round(taken * 1e9)
         waiting.extend(reversed(ones))
 
-    def take(self, after: int = 0) -> list[Step]:
-        """The steps of the run after step ``after`` that all ranks have told, as lines of one kind
-        each."""
+    def take(self, after: Mapping[bool, int] | None = None) -> list[Step]:
+        """The steps of the run that all ranks have told, as lines of one kind each.
+
+        ``after``: the steps that are known, of the warm-up and after it.
+        """
+        known = after or {}
         if len(self._waiting) < self.ranks:
             return []
         lines: list[list[tuple[_One, ...]]] = []
         while (together := self._next()) is not None:
-            if together[0].step <= after:
+            if together[0].step <= known.get(together[0].warmup, 0):
                 continue
             if lines and _kind(lines[-1][-1]) == _kind(together):
                 lines[-1].append(together)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import field
 
 from gpuwatch.core.lazy_dataclass import dataclass
 from gpuwatch.core.models import JSON
@@ -34,10 +35,10 @@ _OWN_TOO_LATE = (
 class Before:
     """What an earlier recorder of the run has already written."""
 
-    step: int = 0
-    """Number of the run's last step."""
-    of_ranks: Mapping[int, int] | None = None
-    """By rank: number of its last step."""
+    steps: Mapping[bool, int] = field(default_factory=dict)
+    """Number of the run's last step, of the warm-up (``True``) and after it."""
+    of_ranks: Mapping[tuple[int, bool], int] = field(default_factory=dict)
+    """The same by rank."""
     events: frozenset[str] = frozenset()
     """Texts of the events about the hook."""
 
@@ -149,7 +150,8 @@ class HookReports:
         self._skipped += step.skipped
         rows = self._rank_rows(t, process, step)
         if not process.several or process.rank is None or self._combined is None:
-            return rows + (self._pass(t, step) if step.step > self._before.step else [])
+            known = self._before.steps.get(step.warmup, 0)
+            return rows + (self._pass(t, step) if step.step > known else [])
         self._combined.add(process.rank, step)
         return rows
 
@@ -162,7 +164,7 @@ class HookReports:
         if rank not in self._tiers:
             self._tiers[rank] = RankTier(rank)
             rows = [self._rank_row(rank, process)]
-        if step.step <= (self._before.of_ranks or {}).get(rank, 0):
+        if step.step <= self._before.of_ranks.get((rank, step.warmup), 0):
             return rows
         ended = t if step.monotonic_ns is None else min(t, step.monotonic_ns - self._base_ns)
         return rows + self._tiers[rank].add(max(0, ended), step)
@@ -204,7 +206,7 @@ class HookReports:
                 self._combined.give_up()
                 return self._event(t, f"{missing} ranks tell no steps; the others' count")
         rows = []
-        for step in self._combined.take(self._before.step):
+        for step in self._combined.take(self._before.steps):
             rows += self._pass(t, step)
         return rows
 
@@ -228,7 +230,7 @@ class HookReports:
             held, self._held = self._held, []
             return self._event(t, _OWN) if held else []
         waited = self._held_since is not None and t - self._held_since >= HELD_NS
-        if not self._held or not (over or waited or self._before.step):
+        if not self._held or not (over or waited or self._before.steps):
             return []
         intake.hooked = self._held_since is not None
         held, self._held = self._held, []

@@ -143,15 +143,16 @@ class SessionStore:
         value = self._connection.execute(f"SELECT max(n) FROM {table}").fetchone()[0]  # noqa: S608
         return -1 if value is None else int(value)
 
-    def last_step(self) -> int:
-        """The number of the last step; 0 if there is none."""
-        value = self._connection.execute("SELECT max(step) FROM step").fetchone()[0]
-        return 0 if value is None else int(value)
+    def last_steps(self) -> dict[bool, int]:
+        """The number of the last step, of the warm-up (``True``) and after it."""
+        sql = "SELECT warmup, max(step) FROM step GROUP BY warmup"
+        return {bool(warmup): int(step) for warmup, step in self._connection.execute(sql)}
 
-    def last_rank_steps(self) -> dict[int, int]:
-        """By rank: the number of its last step."""
-        sql = "SELECT rank, max(step) FROM rank_step GROUP BY rank"
-        return {int(rank): int(step) for rank, step in self._connection.execute(sql)}
+    def last_rank_steps(self) -> dict[tuple[int, bool], int]:
+        """The same by rank."""
+        sql = "SELECT rank, warmup, max(step) FROM rank_step GROUP BY rank, warmup"
+        rows = self._connection.execute(sql)
+        return {(int(rank), bool(warmup)): int(step) for rank, warmup, step in rows}
 
     def events_of(self, kind: str) -> frozenset[str]:
         """The texts of the events of a kind."""
