@@ -75,3 +75,28 @@ def test_the_same_program_tells_the_same_in_a_container(
     step = run["shown"]["step"]
     assert step["count"] + step["warmup_count"] == STEPS
     assert run["shown"]["flop"]["per_step"] == FLOP
+
+
+@pytest.mark.docker
+@pytest.mark.apptainer
+@pytest.mark.charliecloud
+def test_ranks_of_our_own_workloads_are_one_run_everywhere(
+    cli: Cli, tmp_path: Path, torch_image: str, torch_root: Path
+) -> None:
+    out = tmp_path / "out"
+    flags = ("--nproc", 2, "--steps", 8, "--batch-size", 16, "--device", "cpu")
+    places = ("bare", f"docker={torch_image}", f"apptainer={torch_root}")
+    environments = [
+        part for place in (*places, f"charliecloud={torch_root}") for part in ("--env", place)
+    ]
+    cli("--record", "--quiet", "mnist-cnn", *flags, "--out", out, *environments,
+        "--python", sys.executable, timeout=500)  # fmt: skip
+    paths = sorted(out.glob("*/*.gpuwatch"))
+    assert len(paths) == 4
+    for path in paths:
+        with SessionReader(path) as reader:
+            assert [row.rank for row in reader.ranks()] == [0, 1]
+            assert "several_writers" not in reader.meta()
+        shown = json.loads(cli("show", path, "--format", "json").stdout)
+        assert (shown["step"]["count"], shown["step"]["samples_per_step"]) == (8, 32)
+        assert shown["session"]["status"] == "finished"
