@@ -24,6 +24,7 @@ STANDARD = set(sys.stdlib_module_names)
 MAY: dict[str, tuple[set[str], set[str]]] = {
     "core": ({"gpuwatch", "own_command"}, set()),
     "workloads": (set(), {"torch", "torchvision"}),
+    "hook": ({"workloads.archive"}, {"torch", "gpuwatch_hook", "imp"}),
     "runners": (ENGINE, {"docker", "spython"}),
     "telemetry": (ENGINE, {"pynvml", "psutil"}),
     "session": (ENGINE | {"telemetry.base"}, set()),
@@ -41,7 +42,7 @@ MAY: dict[str, tuple[set[str], set[str]]] = {
     "cli": (
         ENGINE
         | {"session", "analysis", "report", "runners", "recorder", "telemetry", "tui", "workloads"}
-        | {"profiles", "studies", "web"},
+        | {"hook", "profiles", "studies", "web"},
         set(),
     ),
 }

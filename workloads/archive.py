@@ -9,6 +9,7 @@ from __future__ import annotations
 import io
 import os
 import tempfile
+from collections.abc import Mapping
 from pathlib import Path
 
 PACKAGE = "workloads"
@@ -39,7 +40,21 @@ def build(target: Path, source: Path | None = None) -> str:
     Raises:
         OSError: the folder cannot be read or the target cannot be written.
     """
-    content = pack(source if source is not None else Path(__file__).resolve().parent)
+    folder = source if source is not None else Path(__file__).resolve().parent
+    return write(target, {"__main__.py": MAIN.encode(), **modules(folder, PACKAGE)})
+
+
+def modules(source: Path, package: str) -> dict[str, bytes]:
+    """Every Python file of the folder ``source``, by its name in the archive."""
+    return {
+        f"{package}/{path.relative_to(source).as_posix()}": path.read_bytes()
+        for path in source.rglob("*.py")
+    }
+
+
+def write(target: Path, files: Mapping[str, bytes]) -> str:
+    """Write an archive of ``files`` to ``target``; see `build`."""
+    content = pack(files)
     target.parent.mkdir(parents=True, exist_ok=True)
     handle, temporary = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
     try:
@@ -55,13 +70,10 @@ def build(target: Path, source: Path | None = None) -> str:
     return sha256(content).hexdigest()
 
 
-def pack(source: Path) -> bytes:
-    """The archive's bytes: a ``__main__.py`` and every Python file of ``source``."""
-    import zipfile  # here, like hashlib: recorders of other programs need neither
+def pack(files: Mapping[str, bytes]) -> bytes:
+    """The bytes of an archive of ``files``."""
+    import zipfile  # here, like hashlib: recorders of the machine alone need neither
 
-    files = {"__main__.py": MAIN.encode()}
-    for path in source.rglob("*.py"):
-        files[f"{PACKAGE}/{path.relative_to(source).as_posix()}"] = path.read_bytes()
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w", zipfile.ZIP_STORED) as archive:
         for name in sorted(files):

@@ -63,6 +63,11 @@ class Work:
         """FLOP of all operators that have a formula."""
         return sum(cost.flop for cost in self.operators.values())
 
+    def flop_of(self, name: str) -> int:
+        """FLOP of one operator."""
+        cost = self.operators.get(name)
+        return 0 if cost is None else cost.flop
+
     @property
     def bytes(self) -> int:
         """Algorithmic bytes of all operators."""
@@ -144,12 +149,20 @@ class OperatorCounter(TorchDispatchMode):  # type: ignore[no-untyped-call]
             if is_view(func) or operator in VIEWS:
                 return func(*args, **kwargs)
         out = func(*args, **kwargs)
+        self.count(name, func, args, kwargs, out)
+        return out
+
+    def count(
+        self, name: str, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any], out: Any
+    ) -> None:
+        """Add one call of the operator ``name``, with its result."""
+        packet = getattr(func, "_overloadpacket", func)
+        operator = name.partition(".")[2]
         flop = flop_of(name, packet, args, kwargs, out) if self.flop else None
         unknown = flop is None and operator not in MOVERS
         moved = bytes_of(operator, func, args, kwargs, out)
         cost = self.work.operators.setdefault(name, Cost())
         cost.add(Cost(1, flop or 0, moved, int(unknown)))
-        return out
 
 
 def is_view(func: Any) -> bool:

@@ -1,12 +1,22 @@
+"""The hook as one file, ``hook.pyz``; the same source gives the same bytes on every machine."""
+
 from __future__ import annotations
 
-import zipfile
-from hashlib import sha256
 from pathlib import Path
+
+from gpuwatch.workloads import archive
+
+_HERE = Path(__file__).resolve().parent
+_COUNTER = Path(archive.__file__).resolve().parent / "flop"
 
 
 def build(target: Path) -> str:
-    with zipfile.ZipFile(target, "w") as z:
-        z.writestr("sitecustomize.py", "OURS = True\n")
-    target.chmod(0o444)
-    return sha256(target.read_bytes()).hexdigest()
+    """Write the archive to ``target``, read-only (0444), and return its SHA-256 in hex.
+
+    Raises:
+        OSError: the source cannot be read or the target cannot be written.
+    """
+    files = {"sitecustomize.py": (_HERE / "sitecustomize.py").read_bytes()}
+    files |= archive.modules(_HERE / "gpuwatch_hook", "gpuwatch_hook")
+    files |= archive.modules(_COUNTER, "gpuwatch_hook/flop")
+    return archive.write(target, files)

@@ -1,0 +1,178 @@
+"""Counts the FLOP and bytes of single steps, by kinds of step: those whose batches are alike."""
+
+from __future__ import annotations
+
+import sys
+import time
+from importlib import import_module
+from typing import Any, NamedTuple
+
+import torch
+
+Kind = tuple[tuple[int, ...], ...]
+MOST_KINDS = 4
+"""Most kinds of step that are counted, each at the cost of one slow step."""
+_FREE_MEMORY = 0.05
+"""Share of a GPU's memory that must be free to count."""
+_COMPILED = (
+    "a compiled program: what its kernels compute cannot be seen; `--hook count` runs one step "
+    "uncompiled to count it"
+)
+_UNCOMPILED = (
+    "one step was run uncompiled to count its FLOP: it rounds, draws random numbers and uses "
+    "memory otherwise than a compiled one"
+)
+_OLD_TORCH = "a compiled program, and torch before 2.6 cannot run one of its steps uncompiled"
+_METHOD = (
+    "formulas per ATen operator, counted while one full step ran; bytes are inputs and outputs of "
+    "every operator, caches and fusion ignored; the optimizer's update is in the bytes, not in the "
+    "FLOP"
+)
+
+
+class Counted(NamedTuple):
+    """Work of one step of a kind."""
+
+    samples: int | None
+    flop: int
+    bytes: int
+
+
+class Counting:
+    """Which steps are counted, and what came out."""
+
+    def __init__(self, uncompiled: bool) -> None:
+        """``uncompiled``: whether a compiled program may run a step uncompiled."""
+        self.counter: Any = None
+        """The counter of the step that runs now; None: this step is not counted."""
+        self.kinds: dict[Kind, Counted] = {}
+        self.main: Kind | None = None
+        """The kind that the ``count`` line is of."""
+        self.dtype: str | None = None
+        self.over: str | None = None
+        """Why no further step is counted."""
+        self._uncompiled = uncompiled
+        self._left: list[Any] = []
+        """Counters that could not leave torch's stack of modes yet."""
+        self._wanted = True
+        self._began = 0.0
+        self._eager = False
+
+    def want(self, kind: Kind) -> None:
+        """A step of this kind ended without being counted: count one if there is room."""
+        self._wanted = kind not in self.kinds and len(self.kinds) < MOST_KINDS
+
+    def begin(self, on_gpu: bool) -> str | None:
+        """Count the step that begins now, if one is wanted and it can be done; what to tell."""
+        self._leave_the_rest()
+        if not self._wanted or self.over is not None:
+            return None
+        told = self._prepare()
+        if self.over is not None or (on_gpu and _little_memory()):
+            return told
+        module: Any = import_module(".flop.step_counter", __package__)
+        if module.other_modes():
+            return told
+        self._wanted = False
+        self._began = time.perf_counter()
+        self.counter = module.StepCounter()
+        self.counter.__enter__()
+        return told
+
+    def _prepare(self) -> str | None:
+        """Look for compiled code; run the step without it if that was asked for."""
+        if not _compiled():
+            return None
+        if not self._uncompiled:
+            self.over = _COMPILED
+        elif not hasattr(torch.compiler, "set_stance"):
+            self.over = _OLD_TORCH
+        else:
+            torch.compiler.set_stance("force_eager")
+            self._eager = True
+            return _UNCOMPILED
+        return None
+
+    def end(self, samples: int | None, kind: Kind) -> dict[str, Any] | None:
+        """End the count of the step that ends now; keys of the ``count`` line for the first."""
+        counter, self.counter = self.counter, None
+        if not counter.leave():
+            self._left.append(counter)
+        if self._eager:
+            torch.compiler.set_stance("default")
+            self._eager = False
+        if counter.broken is not None:
+            self._wanted = True
+            return None
+        step, again = counter.step, counter.again
+        if not step.flop:
+            self.over = "no operator with FLOP was seen: they run where the dispatcher cannot see"
+            return None
+        self.kinds[kind] = Counted(samples, step.flop, step.bytes + again.bytes)
+        if self.main is not None:
+            return None
+        self.main = kind
+        self.dtype = max(counter.flop_by_type, key=counter.flop_by_type.get)
+        return {
+            "flop_forward_per_sample": counter.forward.flop / samples if samples else None,
+            "flop_forward_per_step": counter.forward.flop,
+            "flop_backward_per_step": counter.backward.flop,
+            "flop_per_step": step.flop,
+            "flop_recomputed_per_step": again.flop,
+            "bytes_per_step": step.bytes + again.bytes,
+            "operators": step.table(),
+            "uncounted_operators": step.uncounted_operators(),
+            "method": _METHOD,
+            "samples": samples,
+            "seconds": time.perf_counter() - self._began,
+        }
+
+    def work_of(self, samples: int | None, kind: Kind) -> tuple[float, float] | None:
+        """FLOP and bytes of a step whose batches differ from those of the ``count`` line.
+
+        Of a kind that was not counted at least so many: the work grows at least as the size of a
+        longer batch, and shrinks at most as its square. ``None``: as ``count`` says.
+        """
+        if self.main is None or kind == self.main:
+            return None
+        known = self.kinds.get(kind)
+        if known is not None:
+            scale = samples / known.samples if samples and known.samples else 1.0
+            return known.flop * scale, known.bytes * scale
+        least = [self._at_least(counted, of, samples, kind) for of, counted in self.kinds.items()]
+        return max(least)
+
+    def _at_least(
+        self, counted: Counted, of: Kind, samples: int | None, kind: Kind
+    ) -> tuple[float, float]:
+        size = _elements(kind) / max(1, _elements(of))
+        scale = samples / counted.samples if samples and counted.samples else 1.0
+        scale *= size if size >= 1 else size * size
+        return counted.flop * scale, counted.bytes * scale
+
+    def _leave_the_rest(self) -> None:
+        while self._left and self._left[-1].leave():
+            self._left.pop()
+
+
+def _elements(kind: Kind) -> int:
+    total = 0
+    for sizes in kind:
+        product = 1
+        for size in sizes:
+            product *= size
+        total += product
+    return total
+
+
+def _compiled() -> bool:
+    """Whether torch.compile has compiled anything yet."""
+    if "torch._dynamo" not in sys.modules:
+        return False
+    frames: Any = import_module("torch._dynamo.utils").counters["frames"]
+    return bool(frames["ok"])
+
+
+def _little_memory() -> bool:
+    free, total = torch.cuda.mem_get_info()
+    return free < _FREE_MEMORY * total

@@ -1,0 +1,78 @@
+"""Where the hook looks: optimizers, backward passes, loaders and gradient scalers of torch.
+
+Optimizers have hooks for that. For the others torch has none, so a function of each is replaced by
+one that calls it.
+"""
+
+from __future__ import annotations
+
+import functools
+from types import ModuleType
+from typing import Any
+
+from . import tracking
+
+
+def watch_optimizers(optimizer: ModuleType) -> None:
+    """Follow every optimizer's ``step``; from here on there is a training to follow."""
+    tracking.start()
+    tracker = tracking.tracker
+    if tracker is None:
+        return
+    optimizer.register_optimizer_step_pre_hook(lambda of, *_: tracker.optimizer_begins())
+    optimizer.register_optimizer_step_post_hook(lambda of, *_: tracker.optimizer_ends(of))
+
+
+def watch_backward(autograd: ModuleType) -> None:
+    """Follow every backward pass: ``Tensor.backward`` calls this function, too."""
+    original = autograd.backward
+
+    @functools.wraps(original)
+    def backward(*args: Any, **keywords: Any) -> Any:
+        tracker = tracking.tracker
+        if tracker is None:
+            return original(*args, **keywords)
+        before = tracker.backward_begins(args, keywords)
+        try:
+            return original(*args, **keywords)
+        finally:
+            tracker.backward_ends(before)
+
+    autograd.backward = backward  # type: ignore[attr-defined]
+
+
+def watch_loader(dataloader: ModuleType) -> None:
+    """Follow what a training waits for its data; iterators stay what they are."""
+    iterator = dataloader._BaseDataLoaderIter
+    original = iterator.__next__
+
+    @functools.wraps(original)
+    def following(self: Any) -> Any:
+        tracker = tracking.tracker
+        if tracker is None:
+            return original(self)
+        before = tracker.data_begins()
+        batch = None
+        try:
+            batch = original(self)
+            return batch
+        finally:
+            tracker.data_ends(before, batch)
+
+    iterator.__next__ = following
+
+
+def watch_scaler(grad_scaler: ModuleType) -> None:
+    """Notice the steps that a gradient scaler skips."""
+    original = grad_scaler.GradScaler.step
+
+    @functools.wraps(original)
+    def step(self: Any, optimizer: Any, *args: Any, **keywords: Any) -> Any:
+        tracker = tracking.tracker
+        taken = None if tracker is None else tracker.taken
+        result = original(self, optimizer, *args, **keywords)
+        if tracker is not None and tracker.taken == taken:
+            tracker.skipped(optimizer)
+        return result
+
+    grad_scaler.GradScaler.step = step

@@ -1,0 +1,84 @@
+"""Waits for the parts of torch that the hook needs, and acts once each is loaded."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from importlib.abc import Loader, MetaPathFinder
+from importlib.machinery import ModuleSpec
+from types import ModuleType
+from typing import Any
+
+Action = Callable[[ModuleType], None]
+
+
+def wait_for_torch() -> None:
+    """Put the finder in front of all others; a program without torch pays for nothing else."""
+    sys.meta_path.insert(0, _Finder())
+
+
+def _action(name: str) -> Action:
+    from . import patches
+
+    action: Action = getattr(patches, WAITED_FOR[name])
+    return action
+
+
+WAITED_FOR = {
+    "torch.autograd": "watch_backward",
+    "torch.amp.grad_scaler": "watch_scaler",
+    "torch.utils.data.dataloader": "watch_loader",
+    "torch.optim.optimizer": "watch_optimizers",
+}
+"""Modules of torch, and what of :mod:`.patches` to call once each is loaded."""
+
+
+class _Finder(MetaPathFinder):
+    """Finds the modules that are waited for as the other finders do, and wraps their loaders."""
+
+    def __init__(self) -> None:
+        self._left = set(WAITED_FOR)
+
+    def find_spec(
+        self, name: str, path: Any = None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        if name not in self._left:
+            return None
+        self._left.discard(name)
+        if not self._left and self in sys.meta_path:
+            sys.meta_path.remove(self)
+        for finder in list(sys.meta_path):
+            find = getattr(finder, "find_spec", None)
+            spec = None if finder is self or find is None else find(name, path, target)
+            if spec is not None:
+                if spec.loader is not None:
+                    spec.loader = _Loader(spec.loader, name)
+                found: ModuleSpec = spec
+                return found
+        return None
+
+
+class _Loader(Loader):
+    """Loads a module as its own loader does, then lets the hook act."""
+
+    def __init__(self, loader: Loader, name: str) -> None:
+        self._loader = loader
+        self._name = name
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._loader, name)
+
+    def create_module(self, spec: ModuleSpec) -> ModuleType | None:
+        return self._loader.create_module(spec)
+
+    def exec_module(self, module: ModuleType) -> None:
+        if module.__spec__ is not None:
+            module.__spec__.loader = self._loader
+        module.__loader__ = self._loader
+        self._loader.exec_module(module)
+        try:
+            _action(self._name)(module)
+        except Exception as error:
+            from . import tracking
+
+            tracking.leave(error)

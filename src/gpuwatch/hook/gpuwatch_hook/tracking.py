@@ -1,0 +1,377 @@
+"""Follows a training: where its steps end, what belongs to them, and what is told of them.
+
+Nothing here may harm the program: whatever goes wrong ends the hook, and is told.
+"""
+
+from __future__ import annotations
+
+import atexit
+import functools
+import os
+import time
+import weakref
+from collections.abc import Callable
+from typing import Any, NamedTuple, TypeVar
+
+from .channel import Channel, world
+from .clocks import BACKWARD, DATA, FORWARD, OPTIMIZER, OTHER, PHASES, CpuClock, CudaClock, Timing
+
+FOLDER, OPTIONS = "GPUWATCH_HOOK", "GPUWATCH_HOOK_OPTIONS"
+INTERVAL = 0.15
+"""Seconds between two lines; slow steps are told at once."""
+_WARMUP = 2
+"""Steps before the first one that is counted: like that one they are in no statistic."""
+_MOST_STEPS = 1000
+"""Most steps of one line."""
+
+tracker: Tracker | None = None
+"""The one that follows this process; ``None``: nobody does."""
+
+
+def start() -> None:
+    """Follow this process, once torch's optimizers are loaded."""
+    global tracker
+    folder = os.environ.get(FOLDER)
+    if folder and tracker is None:
+        tracker = Tracker(folder, os.environ.get(OPTIONS, "").split(","))
+
+
+def leave(error: BaseException) -> None:
+    """End the hook in this process, and tell why."""
+    global tracker
+    left, tracker = tracker, None
+    if left is not None:
+        left.leave(error)
+
+
+_Method = TypeVar("_Method", bound=Callable[..., Any])
+
+
+def _guarded(method: _Method) -> _Method:
+    """``method`` of a tracker; what it raises ends the hook instead of the program."""
+
+    @functools.wraps(method)
+    def guarded(self: Tracker, *values: Any) -> Any:
+        if self.off:
+            return None
+        try:
+            return method(self, *values)
+        except Exception as error:
+            leave(error)
+            self.off = True
+            return None
+
+    return guarded  # type: ignore[return-value]
+
+
+class _Step(NamedTuple):
+    number: int
+    warmup: bool
+    skipped: bool
+    samples: int | None
+    tokens: int | None
+    work: tuple[float, float] | None
+    loss: Any
+
+
+class Tracker:
+    """What is known of the training in this process."""
+
+    def __init__(self, folder: str, options: list[str]) -> None:
+        self.off = False
+        self.taken = 0
+        """Steps that any optimizer has taken."""
+        self._folder = folder
+        self._wants_loss = "loss" in options
+        self._uncompiled = "count" in options
+        self._channel: Channel | None = Channel(folder, world())
+        self._begin()
+        os.register_at_fork(after_in_child=self._forked)
+        atexit.register(self.close)
+
+    def _begin(self) -> None:
+        self._clock: CpuClock | CudaClock = CpuClock()
+        self._counting: Any = None
+        self._on_gpu = False
+        self._number = 0
+        self._leader: Any = None
+        self._others: set[int] = set()
+        """Optimizers that took a step since the leader's last."""
+        self._fetched: Any = None
+        """The batch fetched last, until a backward pass shows that it is trained on."""
+        self._samples: int | None = None
+        self._tokens: int | None = None
+        self._kind: tuple[Any, ...] = ()
+        self._loss: Any = None
+        self._steps: list[_Step] = []
+        self._timings: list[Timing] = []
+        self._told = time.monotonic()
+        self._by_itself = False
+        """Whether the program says itself where its steps are."""
+
+    def _forked(self) -> None:
+        """A child has reported nothing yet, and has a file of its own once it trains."""
+        if self._counting is not None and self._counting.counter is not None:
+            self._counting.counter.active = False
+        self._channel = None
+        self._begin()
+
+    # What the program does.
+
+    @_guarded
+    def data_begins(self) -> int:
+        self._tell_if_due()
+        return self._clock.enter(DATA)
+
+    @_guarded
+    def data_ends(self, before: int | None, batch: Any) -> None:
+        if before is None:
+            return
+        self._clock.enter(FORWARD)
+        if batch is None:
+            self._clock.enter(OTHER)
+            return
+        import torch
+
+        if torch.is_grad_enabled():
+            from .batches import describe
+
+            self._fetched = describe(batch)
+        else:
+            self._fetched = None
+
+    @_guarded
+    def backward_begins(self, args: tuple[Any, ...], keywords: dict[str, Any]) -> tuple[int, Any]:
+        fetched, self._fetched = self._fetched, None
+        if fetched is not None:
+            self._samples = _plus(self._samples, fetched.samples)
+            self._tokens = _plus(self._tokens, fetched.tokens)
+            self._kind = (*self._kind, fetched.sizes)
+        if self._wants_loss:
+            loss: Any = args[0] if args else keywords.get("tensors")
+            self._loss = loss.detach() if hasattr(loss, "detach") else None
+        counter = None if self._counting is None else self._counting.counter
+        part = None
+        if counter is not None:
+            part, counter.part = counter.part, BACKWARD_PART
+            create = keywords.get("create_graph", args[3] if len(args) > 3 else False)
+            counter.differentiable = bool(create)
+        return self._clock.enter(BACKWARD), (counter, part)
+
+    @_guarded
+    def backward_ends(self, before: tuple[int, Any] | None) -> None:
+        if before is None:
+            return
+        phase, (counter, part) = before
+        if counter is not None:
+            counter.part = part
+        self._clock.enter(OPTIMIZER if phase == OPTIMIZER else OTHER)
+
+    @_guarded
+    def optimizer_begins(self) -> None:
+        self._clock.enter(OPTIMIZER)
+        if self._counting is not None and self._counting.counter is not None:
+            self._counting.counter.part = OPTIMIZER_PART
+
+    @_guarded
+    def optimizer_ends(self, optimizer: Any) -> None:
+        self.taken += 1
+        self._clock.enter(OTHER)
+        if self._counting is not None and self._counting.counter is not None:
+            self._counting.counter.part = FORWARD_PART
+        self._after(optimizer, skipped=False)
+
+    @_guarded
+    def skipped(self, optimizer: Any) -> None:
+        """A gradient scaler left the step of an optimizer out."""
+        self._after(optimizer, skipped=True)
+
+    def _after(self, optimizer: Any, *, skipped: bool) -> None:
+        """End the step, if it is the leading optimizer's that ended."""
+        if self._by_itself:
+            return
+        leader = None if self._leader is None else self._leader()
+        if leader is None or id(optimizer) in self._others:
+            self._leader = leader = weakref.ref(optimizer)
+            leader = optimizer
+        if optimizer is not leader:
+            self._others.add(id(optimizer))
+            return
+        self._others.clear()
+        self.end_step(optimizer, skipped)
+
+    # Steps.
+
+    @_guarded
+    def end_step(self, optimizer: Any, skipped: bool) -> None:
+        """A step of the training ends here."""
+        self._number += 1
+        self._clock.end_step()
+        counted = self._end_count()
+        warmup = self._number <= _WARMUP or counted
+        work = None
+        if self._counting is not None:
+            work = self._counting.work_of(self._samples, self._kind)
+            if not counted:
+                self._counting.want(self._kind)
+        step = _Step(self._number, warmup, skipped, self._samples, self._tokens, work, self._loss)
+        self._steps.append(step)
+        if self._number == 1:
+            self._first_step(optimizer)
+        elif self._counting is None:
+            from .counting import Counting
+
+            self._counting = Counting(self._uncompiled)
+        self._samples = self._tokens = self._loss = None
+        self._kind = ()
+        self._tell_if_due()
+        if self._counting is not None and (told := self._counting.begin(self._on_gpu)):
+            self._problem(told)
+
+    def _end_count(self) -> bool:
+        """Whether the step that ends was counted; tells what came out first."""
+        counting = self._counting
+        if counting is None or counting.counter is None:
+            return False
+        keys = counting.end(self._samples, self._kind)
+        if keys is not None:
+            self._tell(event="count", **keys)
+            self._tell_run(dtype=counting.dtype)
+        return True
+
+    def _first_step(self, optimizer: Any) -> None:
+        """Tell what is going to run, now that it is known; choose the clock."""
+        import torch
+
+        from . import facts
+
+        if self._channel is None:
+            self._channel = Channel(self._folder, world())
+        elif None not in (found := world())[::2]:
+            self._channel.introduce(found)
+        parameters = [each for group in optimizer.param_groups for each in group["params"]]
+        device = parameters[0].device if parameters else torch.device("cpu")
+        self._run = {
+            **facts.of_device(device),
+            "batch_size": self._samples,
+            "trainable_parameters": sum(each.numel() for each in parameters),
+        }
+        self._tell(event="versions", **facts.versions())
+        self._tell_run()
+        if device.type == "cuda":
+            self._take_timings(wait=False)
+            self._on_gpu = True
+            self._clock = CudaClock(torch, device)
+
+    # Lines.
+
+    def _tell(self, **keys: Any) -> None:
+        if self._channel is not None:
+            self._channel.tell(**keys)
+
+    def _tell_run(self, **more: Any) -> None:
+        self._run = {**self._run, **more}
+        self._tell(event="run", **self._run)
+
+    def _problem(self, text: str) -> None:
+        self._tell(event="problem", text=text)
+
+    def _take_timings(self, *, wait: bool) -> None:
+        self._timings += self._clock.finished(wait)
+
+    def _tell_if_due(self) -> None:
+        now = time.monotonic()
+        if self._steps and now - self._told >= INTERVAL:
+            self._told = now
+            self._take_timings(wait=False)
+            self._tell_steps()
+
+    def _tell_steps(self) -> None:
+        """The steps that are over, a line for those that are alike."""
+        while (ready := min(len(self._timings), len(self._steps))) > 0:
+            first = self._steps[0]
+            alike = 1
+            while alike < min(ready, _MOST_STEPS) and _alike(first, self._steps[alike]):
+                alike += 1
+            self._tell_line(self._steps[:alike], self._timings[:alike])
+            del self._steps[:alike], self._timings[:alike]
+
+    def _tell_line(self, steps: list[_Step], timings: list[Timing]) -> None:
+        keys: dict[str, Any] = {
+            "step": steps[-1].number,
+            "count": len(steps),
+            "seconds": [timing.seconds for timing in timings],
+            "phases": {
+                name: sum(timing.phases[at] for timing in timings) for at, name in enumerate(PHASES)
+            },
+            "monotonic_ns": timings[-1].end_ns,
+        }
+        if steps[0].samples is not None:
+            keys["samples"] = sum(step.samples or 0 for step in steps)
+        if steps[0].tokens is not None:
+            keys["tokens"] = sum(step.tokens or 0 for step in steps)
+        if steps[0].work is not None:
+            flop, size = zip(*(step.work or (0.0, 0.0) for step in steps), strict=True)
+            keys |= {"flop": sum(flop), "bytes": sum(size)}
+        if steps[0].loss is not None:
+            keys["loss"] = [float(step.loss) for step in steps]
+        if steps[0].warmup:
+            keys["warmup"] = True
+        if skipped := [step.number for step in steps if step.skipped]:
+            keys["skipped"] = skipped
+        self._tell(event="step", **keys)
+
+    @_guarded
+    def close(self) -> None:
+        """Tell the rest at the end of the process."""
+        if not self._number or self._channel is None:
+            return
+        if self._counting is not None:
+            reason = self._counting.over
+            if self._counting.main is None and self._number > 2:
+                reason = reason or "the training ended before a step could be counted"
+            if reason is not None and self._counting.main is None:
+                self._tell(event="count", flop_per_step=None, bytes_per_step=None, method=reason)
+        self._take_timings(wait=True)
+        self._tell_steps()
+        self._tell(event="end", steps=self._number)
+
+    def leave(self, error: BaseException) -> None:
+        """The hook ends in this process; the program goes on."""
+        self.off = True
+        try:
+            if self._counting is not None and self._counting.counter is not None:
+                self._counting.counter.leave()
+            reason = f"{type(error).__name__}: {error}".strip()
+            self._problem(f"the hook left the program: {reason[:300]}")
+        except Exception:  # the channel is gone as well
+            self._channel = None
+
+    # What the program says by itself.
+
+    @_guarded
+    def begin_own_step(self) -> None:
+        self._by_itself = True
+        self._clock.enter(FORWARD)
+
+    @_guarded
+    def end_own_step(self, optimizer: Any, samples: int | None) -> None:
+        if samples is not None:
+            self._samples = samples
+        self.end_step(optimizer, False)
+
+
+FORWARD_PART, BACKWARD_PART, OPTIMIZER_PART = range(3)
+"""As in ``flop.step_counter``, which loads torch."""
+
+
+def _plus(total: int | None, value: int | None) -> int | None:
+    return total if value is None else value if total is None else total + value
+
+
+def _alike(one: _Step, other: _Step) -> bool:
+    """Whether two steps fit into one line: they know the same of themselves."""
+    return one.warmup is other.warmup and all(
+        (getattr(one, key) is None) is (getattr(other, key) is None)
+        for key in ("samples", "tokens", "work", "loss")
+    )

@@ -1,0 +1,99 @@
+"""Counts one step of a program that knows nothing of it, while it runs: nothing is run twice."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+from torch.utils import _python_dispatch
+
+from .operators import Cost, OperatorCounter, Work, together
+
+FORWARD, BACKWARD, OPTIMIZER = range(3)
+
+
+class StepCounter(OperatorCounter):  # type: ignore[no-untyped-call]
+    """Work of everything that runs while it counts, by the part of the step.
+
+    ``part`` is set from outside. What runs in a backward pass with gradients enabled is computed
+    again, by activation checkpointing, unless the pass itself is to be differentiated
+    (``differentiable``).
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.part = FORWARD
+        self.differentiable = False
+        self.active = True
+        self.broken: str | None = None
+        """Why the count is not that of a step."""
+        self.forward, self.backward, self.again, self.update = (Work() for _ in range(4))
+        self.flop_by_type: dict[str, int] = {}
+        """FLOP by data type of the operator's first tensor."""
+
+    def __torch_dispatch__(
+        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Any = None
+    ) -> Any:
+        if not self.active:
+            return func(*args, **(kwargs or {}))
+        self.flop = self.part != OPTIMIZER
+        self.work = self._part()
+        try:
+            return super().__torch_dispatch__(func, types, args, kwargs)
+        except Exception as error:
+            self.broken = f"an operator ended with {type(error).__name__} in the counted step"
+            raise
+
+    def _part(self) -> Work:
+        if self.part == OPTIMIZER:
+            return self.update
+        if self.part == FORWARD:
+            return self.forward
+        again = torch.is_grad_enabled() and not self.differentiable
+        return self.again if again else self.backward
+
+    def count(
+        self, name: str, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any], out: Any
+    ) -> None:
+        """As in the base, but a formula that fails leaves its operator uncounted."""
+        work = self.work
+        before = work.flop_of(name)
+        try:
+            super().count(name, func, args, kwargs, out)
+        except Exception:
+            work.operators.setdefault(name, Cost()).add(Cost(1, 0, 0, 1))
+            return
+        added = work.flop_of(name) - before
+        first = next((each for each in args if isinstance(each, torch.Tensor)), None)
+        if added and first is not None:
+            kind = str(first.dtype).replace("torch.", "")
+            self.flop_by_type[kind] = self.flop_by_type.get(kind, 0) + added
+
+    @property
+    def step(self) -> Work:
+        """All of it but what was computed again."""
+        return together((self.forward, self.backward, self.update))
+
+    def leave(self) -> bool:
+        """Count no further; returns whether it could take itself off torch's stack of modes."""
+        self.active = False
+        stack = _python_dispatch._get_current_dispatch_mode_stack()
+        if not stack or stack[-1] is not self:
+            return False
+        self.__exit__(None, None, None)  # type: ignore[no-untyped-call]
+        return True
+
+
+def other_modes() -> bool:
+    """Whether some other mode of torch's dispatcher is active."""
+    return bool(_python_dispatch._get_current_dispatch_mode_stack())
+
+
+@contextmanager
+def counting_call() -> Iterator[StepCounter]:
+    """Count what runs in the block."""
+    counter = StepCounter()
+    with counter:
+        yield counter
