@@ -111,8 +111,6 @@ def progress_row(snapshot: Snapshot, work: Work, width: int) -> Line:
 
 
 def _nothing_printed(snapshot: Snapshot) -> str:
-    if snapshot.work is not None and snapshot.work.reports:
-        return "nothing printed but step lines"
     return "nothing printed yet" if snapshot.goes_on else "nothing was printed"
 
 

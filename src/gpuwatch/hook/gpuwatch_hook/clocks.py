@@ -23,11 +23,11 @@ class Timing(NamedTuple):
 
 
 class CpuClock:
-    """For work that is done when its call returns."""
+    """For work that is done when its call returns; the first step begins with its first phase."""
 
     def __init__(self) -> None:
         self._phase = OTHER
-        self._since = time.monotonic_ns()
+        self._since: int | None = None
         self._taken = [0] * len(PHASES)
         self._ended: list[Timing] = []
 
@@ -35,7 +35,8 @@ class CpuClock:
         """Begin a phase; returns the one that it ends."""
         now = time.monotonic_ns()
         before = self._phase
-        self._taken[before] += now - self._since
+        if self._since is not None:
+            self._taken[before] += now - self._since
         self._phase, self._since = phase, now
         return before
 
@@ -45,7 +46,7 @@ class CpuClock:
         taken = self._taken
         self._taken = [0] * len(PHASES)
         phases = tuple(each / 1e9 for each in taken)
-        self._ended.append(Timing(sum(taken) / 1e9, phases, self._since))
+        self._ended.append(Timing(sum(taken) / 1e9, phases, self._since or 0))
 
     def finished(self, wait: bool = False) -> list[Timing]:
         """The steps that are known to be over since the last call, in order."""
