@@ -11,6 +11,7 @@ from gpuwatch.core.units import significant
 from gpuwatch.recorder.output.kept_log import KeptLog, Line
 from gpuwatch.recorder.output.lines import LineAssembler
 from gpuwatch.recorder.output.profile_parts import add_part
+from gpuwatch.recorder.output.progress_steps import ProgressSteps
 from gpuwatch.recorder.output.step_lines import PREFIX, Malformed, Report, Step, pack, parse
 from gpuwatch.recorder.output.writers import Writers
 from gpuwatch.session.rows import StepRow
@@ -67,6 +68,9 @@ class Intake:
         self._profile: dict[str, JSON] = dict(known.get("profile") or {})
         self._late_epoch: list[Row] = []
         self._writers = Writers(mapping(cursor.get("writers")), told="several_writers" in known)
+        self._progress = ProgressSteps(
+            mapping(cursor.get("progress")), told="several_writers" in known
+        )
         self._step_ends = known.get("step_ends")
         self._before: Step | None = None
         self.versions: Mapping[str, JSON] = {}
@@ -85,6 +89,7 @@ class Intake:
             },
             "given": [name for name, assembler in self._lines.items() if assembler.given],
             "writers": self._writers.state,
+            "progress": self._progress.state,
         }
 
     @property
@@ -149,8 +154,11 @@ class Intake:
             except Malformed as error:
                 return _ParsedLine(self._complain(t, f"malformed step line: {error}"), log=True)
             if isinstance(parsed, Step):
+                self._progress.end()
                 return _ParsedLine([*self._step(t, parsed), *self._look(t, parsed)])
             if parsed.known:
+                if parsed.event == "run":
+                    self._progress.end()
                 complaints = [
                     row
                     for problem in parsed.wrong
@@ -158,7 +166,17 @@ class Intake:
                 ]
                 rows = [*self._report(t, parsed), *self._look(t, parsed), *complaints]
                 return _ParsedLine(rows, log=bool(complaints))
-        return _LOG
+        return self._log_line(t, line)
+
+    def _log_line(self, t: int, line: str) -> _ParsedLine:
+        """A line for the log; if it tells a program's progress, its step too."""
+        step, sentence = self._progress.read(line)
+        if step is None:
+            return _LOG
+        rows = [*self._step(t, step), *self._look(t, step, self._progress.writers)]
+        if sentence is not None:
+            rows.append(event(t, "progress-lines", sentence))
+        return _ParsedLine(rows, log=True)
 
     def _lose(self, t: int, lost: int) -> list[Row]:
         """An event for the first loss and each power of ten: a flood loses data all the time."""
@@ -172,9 +190,9 @@ class Intake:
         text = f"{self._lost} bytes of output were dropped so far, before they could be recorded"
         return [event(t, "output-lost", text)]
 
-    def _look(self, t: int, line: Step | Report) -> list[Row]:
+    def _look(self, t: int, line: Step | Report, writers: Writers | None = None) -> list[Row]:
         """Rows that say so once the lines turn out to be of several writers."""
-        reason = self._writers.look(line)
+        reason = (writers or self._writers).look(line)
         if reason is None:
             return []
         return [
