@@ -249,3 +249,32 @@ def test_another_recorder_goes_on_where_the_first_one_died(run: Run, tmp_path: P
         counts = [(row.rank, row.step, row.count) for row in reader.all_rank_steps()]
         assert sorted(counts) == [(0, 3, 3), (0, 5, 2), (1, 3, 3), (1, 6, 3)]
         assert len(events(reader)) == 2, "one of each rank"
+
+
+LINE = (
+    "Epoch: [0][{:5d}/5005]\tTime  0.125 ( 0.140)\tData  0.010 ( 0.020)\tLoss 6.9e+00 (7.0e+00)\n"
+)
+
+
+def test_progress_lines_count_only_where_the_hook_tells_no_steps(run: Run) -> None:
+    run.begin("a")
+    run.look(1)
+    run.printed(LINE.format(0) + LINE.format(10), 2)
+    run.steps("a", 2, 1.0, 1.0)
+    run.look(3)
+    run.printed(LINE.format(20), 4)
+    with run.end(9) as reader:
+        assert [(row.step, row.samples) for row in reader.steps()] == [(2, 16)]
+        assert events(reader) == [] and len(reader.log()) == 3
+
+
+@pytest.mark.parametrize("until", [3, 70])
+def test_progress_lines_of_a_program_whose_optimizers_are_not_torchs(run: Run, until: int) -> None:
+    run.begin("a")
+    run.look(1)
+    run.printed(LINE.format(0) + LINE.format(10), 2)
+    run.look(until)
+    run.printed(LINE.format(20), until + 1)
+    with run.end(until + 2) as reader:
+        assert len(reader.steps()) == 3
+        assert "progress-lines" in [kind for kind, _ in events(reader)]

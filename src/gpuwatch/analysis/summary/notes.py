@@ -32,6 +32,7 @@ _SENTENCES = {
     "storage": None,
     "malformed-step": None,
     "several-writers": None,
+    "progress-lines": None,
     "left-behind": None,
     "run-lost": None,
     "run-back": None,

@@ -18,7 +18,8 @@ from gpuwatch.session.writing.statements import Row, event, meta
 HELD_NS = 5_000_000_000
 """How long the first steps wait for step lines of the program itself, which would be believed."""
 PATIENCE_NS = 60_000_000_000
-"""How long the steps of some ranks wait for ranks that tell none."""
+"""How long steps wait: of some ranks for ranks that tell none, and of progress lines for a process
+that loaded the hook."""
 _NO_TORCH = (
     "no Python program of the run imported torch with the hook in place: it runs without torch, "
     "or Python was started with -S, -E or -I"
@@ -84,6 +85,8 @@ class HookReports:
         self._held: list[tuple[int, Step | Report]] = []
         self._held_since: int | None = None
         self._skipped = self._steps = 0
+        self._loaded: int | None = None
+        """When the first process loaded the hook."""
 
     def look(self, t: int) -> list[Row]:
         """Rows of what is new at session time ``t`` (ns)."""
@@ -92,6 +95,8 @@ class HookReports:
             rows += self._take(t, reported)
         rows += self._of_all(t)
         rows += self._release(t, over=False)
+        if not self._steps and self._loaded is not None and t - self._loaded > PATIENCE_NS:
+            rows += self._intake.release_progress()
         return rows + self._problems(t)
 
     def finish(self, t: int) -> list[Row]:
@@ -104,6 +109,7 @@ class HookReports:
             self._combined.give_up()
         rows += self._of_all(t)
         rows += self._release(t, over=True)
+        rows += self._intake.release_progress()
         for tier in self._tiers.values():
             rows += tier.flush()
         if self._skipped:
@@ -117,7 +123,7 @@ class HookReports:
     def _take(self, t: int, reported: Reported) -> list[Row]:
         line = reported.line
         if isinstance(line, Report) and line.event == "hook":
-            return self._process(reported.process, line)
+            return self._process(t, reported.process, line)
         process = self._processes.get(reported.process)
         if process is None:
             return self._event(t, "a file does not begin with who writes it; it is left out")
@@ -129,7 +135,7 @@ class HookReports:
             return self._pass(t, line)
         return self._report(t, process.rank, line)
 
-    def _process(self, name: str, line: Report) -> list[Row]:
+    def _process(self, t: int, name: str, line: Report) -> list[Row]:
         rank, local_rank, world_size, here, pid = (
             _whole(line.body.get(key))
             for key in ("rank", "local_rank", "world_size", "local_world_size", "pid")
@@ -137,12 +143,17 @@ class HookReports:
         several = rank is not None and (world_size or 1) > 1
         process = _Process(rank, several, here or world_size or 1, pid, local_rank, world_size)
         self._processes[name] = process
+        if self._loaded is None:
+            self._loaded = t
+            self._intake.hold_progress()
         if several and self._combined is None:
             self._combined = Combined(process.here)
         self._given["processes"] = len(self._processes)
         return [meta("hook", self._given)]
 
     def _step(self, t: int, name: str, process: _Process, step: Step) -> list[Row]:
+        if not self._steps:
+            self._intake.drop_progress()
         self._steps += step.count
         writer = self._writers.setdefault(process.rank, name)
         if writer != name:

@@ -11,6 +11,7 @@ from gpuwatch.core.units import significant
 from gpuwatch.recorder.output.kept_log import KeptLog, Line
 from gpuwatch.recorder.output.lines import LineAssembler
 from gpuwatch.recorder.output.profile_parts import add_part
+from gpuwatch.recorder.output.progress_steps import ProgressSteps
 from gpuwatch.recorder.output.step_lines import PREFIX, Malformed, Report, Step, pack, parse
 from gpuwatch.recorder.output.writers import Writers
 from gpuwatch.session.rows import StepRow
@@ -67,12 +68,17 @@ class Intake:
         self._profile: dict[str, JSON] = dict(known.get("profile") or {})
         self._late_epoch: list[Row] = []
         self._writers = Writers(mapping(cursor.get("writers")), told="several_writers" in known)
+        self._progress = ProgressSteps(
+            mapping(cursor.get("progress")), told="several_writers" in known
+        )
         self._step_ends = known.get("step_ends")
         self._before: Step | None = None
         self.own_steps = cursor.get("own_steps") is True
         """Whether the program printed step lines itself."""
         self.hooked = cursor.get("hooked") is True
         """Whether what the hook reports counts, and the program's own step lines are only log."""
+        self._held_progress: list[tuple[int, Step, str | None]] | None = None
+        """Steps of progress lines that wait for the hook's, which are better; ``None``: none do."""
         self.versions: Mapping[str, JSON] = {}
         """Versions of torch and other libraries, once the workload has reported them."""
         self.error = with_hint(known.get("error")) or None
@@ -91,6 +97,7 @@ class Intake:
             "writers": self._writers.state,
             "own_steps": self.own_steps,
             "hooked": self.hooked,
+            "progress": self._progress.state,
         }
 
     @property
@@ -159,8 +166,11 @@ class Intake:
             if self.hooked:
                 return _LOG
             if isinstance(parsed, Step):
+                self._progress.end()
                 return _ParsedLine([*self._step(t, parsed), *self._look(t, parsed)])
             if parsed.known:
+                if parsed.event == "run":
+                    self._progress.end()
                 complaints = [
                     row
                     for problem in parsed.wrong
@@ -168,7 +178,36 @@ class Intake:
                 ]
                 rows = [*self._report(t, parsed), *self._look(t, parsed), *complaints]
                 return _ParsedLine(rows, log=bool(complaints))
-        return _LOG
+        return self._log_line(t, line)
+
+    def _log_line(self, t: int, line: str) -> _ParsedLine:
+        """A line for the log; if it tells a program's progress, its step too."""
+        step, sentence = self._progress.read(line)
+        if step is None:
+            return _LOG
+        if self._held_progress is not None:
+            self._held_progress.append((t, step, sentence))
+            return _LOG
+        return _ParsedLine(self._progress_rows(t, step, sentence), log=True)
+
+    def _progress_rows(self, t: int, step: Step, sentence: str | None) -> list[Row]:
+        rows = [*self._step(t, step), *self._look(t, step, self._progress.writers)]
+        return rows if sentence is None else [*rows, event(t, "progress-lines", sentence)]
+
+    def hold_progress(self) -> None:
+        """Wait with the steps of progress lines: a hooked process may tell better ones."""
+        if self._held_progress is None:
+            self._held_progress = []
+
+    def drop_progress(self) -> None:
+        """Read no progress lines: a hooked process tells its steps."""
+        self._progress.end()
+        self._held_progress = None
+
+    def release_progress(self) -> list[Row]:
+        """Rows of the steps that waited: the hook tells none."""
+        held, self._held_progress = self._held_progress or [], None
+        return [row for t, step, text in held for row in self._progress_rows(t, step, text)]
 
     def reported(self, t: int, line: Step | Report) -> list[Row]:
         """Rows of what a hooked process reports."""
@@ -194,9 +233,9 @@ class Intake:
         text = f"{self._lost} bytes of output were dropped so far, before they could be recorded"
         return [event(t, "output-lost", text)]
 
-    def _look(self, t: int, line: Step | Report) -> list[Row]:
+    def _look(self, t: int, line: Step | Report, writers: Writers | None = None) -> list[Row]:
         """Rows that say so once the lines turn out to be of several writers."""
-        reason = self._writers.look(line)
+        reason = (writers or self._writers).look(line)
         return [] if reason is None else _several(t, reason)
 
     def _ended(self, t: int, step: Step) -> tuple[int, tuple[float, ...] | None, list[Row]]:

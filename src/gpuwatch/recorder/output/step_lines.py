@@ -119,7 +119,7 @@ def parse_json(text: str) -> Step | Report:
         raise Malformed('no JSON object with an "event"')
     if body["event"] != "step":
         return _report(body["event"][:64], _strict(body))
-    return _step(body)
+    return step_of(body)
 
 
 def _report(name: str, body: dict[str, JSON]) -> Report:
@@ -165,7 +165,12 @@ def pack(values: tuple[float, ...] | None) -> bytes | None:
     return packed.tobytes()
 
 
-def _step(body: Mapping[str, JSON]) -> Step:
+def step_of(body: Mapping[str, JSON]) -> Step:
+    """The step with the keys of a ``step`` event.
+
+    Raises:
+        Malformed: a value is not valid.
+    """
     count = _integer(body, "count", 1)
     step, total = _integer(body, "step", None), _integer(body, "total_steps", None)
     if step is None:
