@@ -20,7 +20,6 @@ from gpuwatch.analysis.ranks.ranks import (
 from gpuwatch.analysis.ranks.recorded import recorded_ranks
 from gpuwatch.analysis.ranks.wording import sentences, short
 from gpuwatch.analysis.samples.coarse import source_of
-from gpuwatch.analysis.samples.window import timed_window
 from gpuwatch.session.reading.reader import SessionReader
 from tests.tui import sessions
 
@@ -40,12 +39,13 @@ def recorded(
     cores: Mapping[int, float] | None = None,
     **options: Any,
 ) -> Ranks:
-    rows = written(rank_rows(ranks), rank_steps(ranks, **options), cores)
-    script = sessions.Script(gpus=ranks, ranks=rows, sampled=dict(sampled or {}), throttled=True)
+    of_ranks = written(rank_rows(ranks), rank_steps(ranks, **options), cores)
+    script = sessions.Script(
+        gpus=ranks, ranks=of_ranks, sampled=dict(sampled or {}), throttled=True
+    )
     with SessionReader(sessions.write(folder / "s.gpuwatch", script)) as reader:
-        source = source_of(reader)
-        window = timed_window(source.steps(), source.tick_times(None))
-        found = recorded_ranks(reader, source, window, reader.ranks(), reader.all_rank_steps())
+        rows, steps = reader.ranks(), reader.all_rank_steps()
+        found = recorded_ranks(reader, source_of(reader), rows, steps)
     assert found is not None
     return found
 

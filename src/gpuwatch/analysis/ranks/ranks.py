@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from statistics import median
+from statistics import median_low
 
-from gpuwatch.analysis.ranks.own_time import cells_of, own_seconds, seconds_of
+from gpuwatch.analysis.ranks.heat import Heat, heat_of
+from gpuwatch.analysis.ranks.own_time import Cells, cells_of, own_seconds, seconds_of
 from gpuwatch.analysis.ranks.reasons import Measured, Reason, reasons
 from gpuwatch.analysis.ranks.stragglers import FEWEST_BLOCKS, Excess, Judged, judge
 from gpuwatch.core.lazy_dataclass import dataclass
@@ -62,12 +63,15 @@ class Ranks:
     slowest: int | None
     """The rank with the longest own time."""
     imbalance: float | None
-    """The longest own time over the median of all, less 1."""
+    """The longest own time over the median of all (of an even number the lower of the two in the
+    middle), less 1."""
     excesses: tuple[Excess, ...]
     stragglers: tuple[Straggler, ...]
     """The slowest first."""
     reason: str | None
     """Why nothing can be said of stragglers."""
+    heat: Heat | None
+    """``None``: the own times are unknown, or the ranks share no time."""
 
 
 @dataclass(frozen=True)
@@ -117,9 +121,10 @@ def ranks_of(
     slowest, imbalance = None, None
     if len(own) == len(figures):
         slowest = max(own, key=lambda rank: own[rank])
-        middle = median(own.values())
+        middle = median_low(own.values())
         imbalance = own[slowest] / middle - 1 if middle > 0 else None
-    judged, reason = _judged(figures, steps, step_seconds)
+    cells = cells_of(steps)
+    judged, reason = _judged(figures, cells, step_seconds)
     return Ranks(
         figures,
         next((row.world_size for row in rows if row.world_size is not None), None),
@@ -132,6 +137,7 @@ def ranks_of(
             for excess in judged.stragglers
         ),
         reason,
+        None if cells is None else heat_of(cells),
     )
 
 
@@ -143,14 +149,13 @@ def tokens_per_second(figures: Sequence[RankFigures]) -> float | None:
 
 
 def _judged(
-    figures: Sequence[RankFigures], steps: Sequence[RankStepRow], step_seconds: float | None
+    figures: Sequence[RankFigures], cells: Cells | None, step_seconds: float | None
 ) -> tuple[Judged, str | None]:
     nothing = Judged((), (), 0)
     if not all(each.steps for each in figures) or step_seconds is None:
         return nothing, NO_STEPS
     if any(each.own_seconds is None for each in figures):
         return nothing, NO_PHASES
-    cells = cells_of(steps)
     judged = nothing if cells is None else judge(cells, step_seconds)
     if judged.blocks < FEWEST_BLOCKS:
         return judged, (

@@ -11,6 +11,7 @@ from statistics import median
 from gpuwatch.analysis.ranks.own_time import WAITING
 from gpuwatch.core import units
 from gpuwatch.core.lazy_dataclass import dataclass
+from gpuwatch.core.text import clean
 
 PHASE_SHARE = 0.3
 """Share of the excess from which on a phase is named."""
@@ -21,6 +22,8 @@ _DEGREES = 5.0
 _TRAFFIC = 0.2
 _CORES = 0.2
 _LEAST_CORES = 0.1
+_LONGEST = 40
+"""Characters of a phase's name."""
 
 DATA_WAIT = "data wait"
 _PHASES = {"data": DATA_WAIT, "other": "time between the phases"}
@@ -121,15 +124,13 @@ def _phases(own: Measured, others: Sequence[Measured]) -> list[Reason]:
     }
     total = sum(seconds for seconds in more.values() if seconds > 0)
     longest = sorted(more, key=lambda name: -more[name])
-    return [
-        Reason(
-            _PHASES.get(name, name),
-            f"{_PHASES.get(name, name)} +{units.milliseconds(more[name])} a step",
-            phase=name,
-        )
-        for name in longest
-        if more[name] > 0 and more[name] >= PHASE_SHARE * total
-    ]
+    found = []
+    for name in longest:
+        if more[name] > 0 and more[name] >= PHASE_SHARE * total:
+            shown = _PHASES.get(name, clean(name, _LONGEST))
+            text = f"{shown} +{units.milliseconds(more[name])} a step"
+            found.append(Reason(shown, text, phase=name))
+    return found
 
 
 def _metrics(own: Measured, others: Sequence[Measured]) -> list[Reason]:

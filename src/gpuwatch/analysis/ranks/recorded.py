@@ -20,15 +20,16 @@ _MOMENTS = 20
 def recorded_ranks(
     reader: SessionReader,
     source: Source,
-    window: Window,
     rows: Sequence[RankRow],
     steps: Sequence[RankStepRow],
 ) -> Ranks | None:
     """Compare the ranks of a session; ``None`` for a run of fewer than two."""
 
+    timed = [row.t for row in steps if not row.warmup]
+
     def sampled(since: int | None) -> Telemetry:
-        start = window.start if since is None else max(since, window.start)
-        return _telemetry(reader, source, Window(window.kind, start, window.end))
+        start = min(timed) if since is None else since
+        return _telemetry(reader, source, Window("timed steps", start, max(timed)))
 
     return ranks_of(rows, steps, sampled)
 
