@@ -93,6 +93,10 @@ class Script:
     """Shares of the phases in a step."""
     start: float = 0.0
     """Seconds after ``START_UNIX_NS``."""
+    ranks: list[statements.Row] = field(default_factory=list)
+    """Rows of the ranks, as ``tests.rank_steps.written`` makes them."""
+    sampled: dict[tuple[str, str], float] = field(default_factory=dict)
+    """Values by device and metric, in place of the usual ones."""
 
 
 def write(path: Path, script: Script) -> Path:
@@ -114,6 +118,7 @@ def write(path: Path, script: Script) -> Path:
     for n, (stream, text) in enumerate(script.log):
         t = int(n / max(1, len(script.log)) * script.seconds * NS)
         rows.append(("INSERT INTO log VALUES (?, ?, ?, ?)", (n, t, stream, text)))
+    rows += script.ranks
     rows += [statements.event(int(t * NS), kind, text) for t, kind, text in script.events]
     store.SessionStore.create(path, described, rows).close()
     return path
@@ -226,6 +231,8 @@ def _ticks(script: Script, channels: list[Channel]) -> list[statements.Row]:
 def _value(script: Script, channel: Channel, s: float) -> float | int | None:
     if channel.reason is not None:
         return None
+    if (channel.device, channel.metric) in script.sampled:
+        return script.sampled[channel.device, channel.metric]
     index = int(channel.device[3:]) if channel.device.startswith("gpu") else 0
     wave = math.sin(s / 7 + index)
     busy = s > 4 and (index < 2 or script.kind == "machine")

@@ -178,6 +178,7 @@ _QUANTITIES: dict[str, Callable[[float], str]] = {
     "{sector}": lambda value: f"{si(value, '')} sectors",
     "{state}": lambda value: f"P{value:.3g}",
     "{step}": lambda value: f"{value:,.0f}",
+    "{token}/s": lambda value: f"{digits(value)} /s" if value < 999_999.5 else si(value, "/s"),
 }
 
 

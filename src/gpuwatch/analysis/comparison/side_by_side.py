@@ -100,11 +100,13 @@ def compare(sessions: Sequence[Summary]) -> Comparison:
         row_of("steps", name, unit, sessions, _steps(key), method)
         for name, unit, key, method in _STEPS
     ]
-    rows += training_rows(sessions)
+    tokens = row_of("steps", "token throughput", "{token}/s", sessions, _tokens, Method.COUNTED)
+    rows += [tokens, *training_rows(sessions)]
     rows += [
         row_of("phases, mean", clean(name, _LONGEST_PHASE), "s", sessions, _phase(name))
         for name in _phase_names(sessions)
     ]
+    rows += [row_of("ranks", name, unit, sessions, value) for name, unit, value in _RANKS]
     rows += [
         row_of("work per step", name, unit, sessions, _counted(key), Method.COUNTED)
         for name, unit, key in _WORK
@@ -167,6 +169,26 @@ def _phase_names(sessions: Sequence[Summary]) -> list[str]:
 
 def _phase(name: str) -> Value:
     return lambda session: session.steps.phases.get(name)
+
+
+def _tokens(session: Summary) -> float | None:
+    return session.tokens_per_second
+
+
+def _own_time(session: Summary) -> float | None:
+    ranks = session.ranks
+    own = [] if ranks is None else [each.own_seconds for each in ranks.figures]
+    return max((seconds for seconds in own if seconds is not None), default=None)
+
+
+def _imbalance(session: Summary) -> float | None:
+    return None if session.ranks is None else session.ranks.imbalance
+
+
+_RANKS: tuple[tuple[str, str, Value], ...] = (
+    ("own time of the slowest rank", "s", _own_time),
+    ("imbalance", "1", _imbalance),
+)
 
 
 def _counted(key: str) -> Value:

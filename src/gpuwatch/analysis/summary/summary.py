@@ -11,6 +11,8 @@ from gpuwatch.analysis.hardware.efficiency import SAMPLED, Efficiency, Work, eff
 from gpuwatch.analysis.hardware.energy import with_energy
 from gpuwatch.analysis.hardware.profile import Counters, Profile, counters_of, profile_of
 from gpuwatch.analysis.hardware.program import Program
+from gpuwatch.analysis.ranks.ranks import Ranks, figures_of, tokens_per_second
+from gpuwatch.analysis.ranks.recorded import recorded_ranks
 from gpuwatch.analysis.samples.coarse import source_of
 from gpuwatch.analysis.samples.every_sample import Source
 from gpuwatch.analysis.samples.long_window import ParallelRead
@@ -140,6 +142,10 @@ class Summary:
     """Whether the hook reported from its processes; ``None``: unknown, or no command."""
     given: Label = NONE
     """Name, tags and note given by a person."""
+    ranks: Ranks | None = None
+    """The ranks of a run of several processes."""
+    tokens_per_second: float | None = None
+    """Over the timed steps of all ranks."""
 
 
 def summarise(
@@ -190,6 +196,7 @@ def summarise_from(
     of_device = {
         id_: with_energy(metrics_, samples, [id_], window) for id_, metrics_ in of_device.items()
     }
+    rank_rows, rank_steps = reader.ranks(), reader.all_rank_steps()
     efficiency = efficiency_of(
         Program(
             label,
@@ -251,6 +258,8 @@ def summarise_from(
         several_writers=writers,
         hooked=hooked(meta),
         given=labels.read(reader.path.parent).get(reader.path.name, NONE),
+        ranks=recorded_ranks(reader, source, rank_rows, rank_steps),
+        tokens_per_second=tokens_per_second(figures_of(rank_rows, rank_steps)),
     )
 
 

@@ -18,6 +18,7 @@ from gpuwatch.report.html.hero import letters
 from gpuwatch.report.html.intervals import numbers
 from gpuwatch.report.html.marks import shapes
 from gpuwatch.report.html.markup import bullets, folded, section, text
+from gpuwatch.report.html.ranks import ranks
 from gpuwatch.report.html.reasons import reasons
 from gpuwatch.report.html.rooflines import roofline
 from gpuwatch.report.html.runs import methods, not_run, runs
@@ -121,6 +122,8 @@ def _question(question: Question, series: Mapping[str, RunSeries], anchor: str, 
     parts.append(section(f"{anchor}-gauges", 3, "Gauges", curves(question, series, anchor)))
     if question.contrasts:
         parts.append(section(f"{anchor}-why", 3, "Associated changes", reasons(question, 4)))
+    if of_ranks := ranks(question):
+        parts.append(section(f"{anchor}-ranks", 3, "Ranks", of_ranks))
     parts.append(section(f"{anchor}-roofline", 3, "Roofline", roofline(question)))
     if table := figures(question):
         body = folded("Medians, ranges and ratios", table, is_open=not many)

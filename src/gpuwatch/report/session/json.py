@@ -14,7 +14,7 @@ from gpuwatch.analysis.summary.training import Reported
 from gpuwatch.core.json_schema import JSON_SCHEMA
 from gpuwatch.core.models import JSON, mapping
 from gpuwatch.core.text import document
-from gpuwatch.report.session import efficiency_json
+from gpuwatch.report.session import efficiency_json, ranks_json
 
 _LINE = 240
 """Most characters of a list or object on one line; lists of short items have no limit."""
@@ -90,7 +90,11 @@ def summary(session: Summary) -> dict[str, JSON]:
             "step": _reported(session.training.step),
             "epoch": _reported(session.training.epoch),
         },
-        "throughput": {"samples_per_second": throughput},
+        "throughput": {
+            "samples_per_second": throughput,
+            "tokens_per_second": session.tokens_per_second,
+        },
+        "ranks": None if session.ranks is None else ranks_json.ranks(session.ranks),
         "flop": {
             "forward_per_sample": session.count.get("flop_forward_per_sample"),
             "per_step": session.count.get("flop_per_step"),

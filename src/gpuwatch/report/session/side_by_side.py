@@ -11,6 +11,7 @@ from dataclasses import replace
 from gpuwatch.analysis.comparison.quantity_table import quantity_table
 from gpuwatch.analysis.comparison.side_by_side import Comparison, headings, used_gpus
 from gpuwatch.analysis.comparison.training_rows import GROUP, STEP, name_of
+from gpuwatch.analysis.ranks.wording import sentences
 from gpuwatch.analysis.study.letters import letters
 from gpuwatch.analysis.summary.identity import device_names, session_title
 from gpuwatch.analysis.summary.missing import missing_notes
@@ -20,6 +21,7 @@ from gpuwatch.core.models import mapping
 from gpuwatch.core.text import clean, markdown, shell, spreadsheet
 from gpuwatch.report.session import efficiency
 from gpuwatch.report.session.kernel_grid import kernel_grid
+from gpuwatch.report.session.rank_grid import rank_grid
 from gpuwatch.report.tables.grid import (
     Grid,
     difference_grid,
@@ -69,6 +71,9 @@ def terminal(
             _wrapped(wrap, f"  {name:{width}}  ", clean(text, 1000), width + 4)
             for name, text in lines
         ]
+    for title, table, texts in _ranks(compared):
+        parts += ["", _wrapped(wrap, "", clean(title)), grid_text(table, columns)]
+        parts += [_wrapped(wrap, "  ", clean(line, 1000)) for line in texts]
     if compared.families:
         parts += ["", grid_text(_kernels(compared), columns)]
     if compared.differences:
@@ -113,6 +118,9 @@ def as_markdown(
     for title, lines in _efficiency(compared):
         parts += ["", f"## {markdown(title[:1].upper() + title[1:])}", ""]
         parts += [f"- {name}: {markdown(clean(text, 1000))}" for name, text in lines]
+    for title, table, texts in _ranks(compared):
+        parts += ["", f"## {markdown(title[:1].upper() + title[1:])}", "", grid_markdown(table), ""]
+        parts += [f"- {markdown(clean(line, 1000))}" for line in texts]
     if roofline:
         parts += ["", "## Roofline", "", f"In {roofline}, beside this file."]
     if compared.families:
@@ -191,6 +199,20 @@ def _efficiency(compared: Comparison) -> list[tuple[str, list[tuple[str, str]]]]
         if lines := efficiency.efficiency_rows(session):
             blocks.append((f"{named}{efficiency.heading(session)}", lines))
     return blocks
+
+
+def _ranks(compared: Comparison) -> list[tuple[str, Grid, list[str]]]:
+    """Title, table and sentences for each session of several ranks."""
+    labels = _columns(compared)
+    return [
+        (
+            f"{f'{label}: ' if len(labels) > 1 else ''}{len(session.ranks.figures)} ranks",
+            rank_grid(session.ranks, session.devices),
+            sentences(session.ranks),
+        )
+        for label, session in zip(labels, compared.sessions, strict=True)
+        if session.ranks is not None
+    ]
 
 
 def _heading(name: str, session: Summary) -> str:

@@ -18,6 +18,7 @@ from gpuwatch.report.study import (
     about,
     bars,
     facts,
+    ranks,
     tables,
     why,
 )
@@ -169,6 +170,7 @@ def _details(result: StudyResult) -> Iterator[tuple[str, str]]:
         for section in (
             why.evidence(question),
             why.kernels(question),
+            ranks.ranks(question),
             facts.table(question),
             tables.cells(question),
             tables.runs(question, order),

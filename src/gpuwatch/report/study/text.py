@@ -16,6 +16,7 @@ from gpuwatch.report.study import (
     answer,
     facts,
     origin,
+    ranks,
     tables,
     why,
 )
@@ -92,6 +93,7 @@ def _sections(result: StudyResult) -> Iterator[Section | Heading]:
             yield Heading(question.label)
         yield why.evidence(question)
         yield why.kernels(question)
+        yield ranks.ranks(question)
         yield facts.listed(question)
         yield tables.cells(question)
         yield tables.runs(question, order)

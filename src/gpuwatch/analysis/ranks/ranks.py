@@ -1,0 +1,219 @@
+"""The ranks of one run: figures of each, imbalance, and stragglers with what goes with them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from statistics import median_low
+
+from gpuwatch.analysis.ranks.heat import Heat, heat_of
+from gpuwatch.analysis.ranks.own_time import Cells, cells_of, own_seconds, seconds_of
+from gpuwatch.analysis.ranks.reasons import Measured, Reason, reasons
+from gpuwatch.analysis.ranks.stragglers import FEWEST_BLOCKS, Excess, Judged, judge
+from gpuwatch.core.lazy_dataclass import dataclass
+from gpuwatch.session.rows import RankRow, RankStepRow
+
+NO_PHASES = "the ranks' own time is unknown: they report no phases"
+NO_STEPS = "the ranks reported no timed steps"
+
+
+@dataclass(frozen=True)
+class RankFigures:
+    """One rank, over its timed steps; ``None`` is unknown."""
+
+    rank: int
+    local_rank: int | None
+    pid: int | None
+    """As the process sees itself."""
+    device: str | None
+    """UUID of its GPU, or ``cpu``."""
+    steps: int
+    step_seconds: float | None
+    own_seconds: float | None
+    """Of a step: all but waiting for other ranks."""
+    phases: Mapping[str, float]
+    """Seconds of a step by phase."""
+    samples: float | None
+    tokens: float | None
+    samples_per_second: float | None
+    tokens_per_second: float | None
+
+    @property
+    def data_share(self) -> float | None:
+        """Share of a step spent waiting for data."""
+        data = self.phases.get("data")
+        return data / self.step_seconds if data is not None and self.step_seconds else None
+
+
+@dataclass(frozen=True)
+class Straggler:
+    """A rank that is slower than the others beyond noise."""
+
+    excess: Excess
+    goes_with: tuple[Reason, ...]
+
+
+@dataclass(frozen=True)
+class Ranks:
+    """All ranks of a run of several, in order."""
+
+    figures: tuple[RankFigures, ...]
+    world_size: int | None
+    step_seconds: float | None
+    """Mean time of a step."""
+    slowest: int | None
+    """The rank with the longest own time."""
+    imbalance: float | None
+    """The longest own time over the median of all (of an even number the lower of the two in the
+    middle), less 1."""
+    excesses: tuple[Excess, ...]
+    stragglers: tuple[Straggler, ...]
+    """The slowest first."""
+    reason: str | None
+    """Why nothing can be said of stragglers."""
+    heat: Heat | None
+    """``None``: the own times are unknown, or the ranks share no time."""
+
+
+@dataclass(frozen=True)
+class Telemetry:
+    """What was sampled of the ranks' GPUs and processes in some stretch of time."""
+
+    metrics: Mapping[str, Mapping[str, float]]
+    """Means by UUID of the GPU and metric."""
+    neighbours: Mapping[str, tuple[str, ...]]
+    """Processes of others by UUID of the GPU."""
+    cores: Mapping[int, float]
+    """Mean cores by process."""
+
+
+NOTHING = Telemetry({}, {}, {})
+
+
+def figures_of(rows: Sequence[RankRow], steps: Sequence[RankStepRow]) -> tuple[RankFigures, ...]:
+    """The figures of each rank, in order; also of a run of one rank."""
+    by_rank: dict[int, list[RankStepRow]] = {row.rank: [] for row in rows}
+    for step in steps:
+        if not step.warmup:
+            by_rank.setdefault(step.rank, []).append(step)
+    described = {row.rank: row for row in rows}
+    return tuple(
+        _figures(described.get(rank, RankRow(rank, None, None, None, None)), by_rank[rank])
+        for rank in sorted(by_rank)
+    )
+
+
+def ranks_of(
+    rows: Sequence[RankRow],
+    steps: Sequence[RankStepRow],
+    sampled: Callable[[int | None], Telemetry] = lambda _: NOTHING,
+) -> Ranks | None:
+    """Compare the ranks of a run; ``None`` for a run of fewer than two.
+
+    ``sampled``: gives what was sampled from a moment on, in session nanoseconds (``None``: over all
+    timed steps). It is called only if there is a straggler.
+    """
+    figures = figures_of(rows, steps)
+    if len(figures) < 2:
+        return None
+    times = [each.step_seconds for each in figures if each.step_seconds is not None]
+    own = {each.rank: each.own_seconds for each in figures if each.own_seconds is not None}
+    step_seconds = sum(times) / len(times) if times else None
+    slowest, imbalance = None, None
+    if len(own) == len(figures):
+        slowest = max(own, key=lambda rank: own[rank])
+        middle = median_low(own.values())
+        imbalance = own[slowest] / middle - 1 if middle > 0 else None
+    cells = cells_of(steps)
+    judged, reason = _judged(figures, cells, step_seconds)
+    return Ranks(
+        figures,
+        next((row.world_size for row in rows if row.world_size is not None), None),
+        step_seconds,
+        slowest,
+        imbalance,
+        judged.excesses,
+        tuple(
+            Straggler(excess, _goes_with(excess, rows, steps, sampled))
+            for excess in judged.stragglers
+        ),
+        reason,
+        None if cells is None else heat_of(cells),
+    )
+
+
+def tokens_per_second(figures: Sequence[RankFigures]) -> float | None:
+    """Tokens per second of all ranks together; ``None`` if one is unknown."""
+    rates = [each.tokens_per_second for each in figures if each.steps]
+    known = [rate for rate in rates if rate is not None]
+    return sum(known) if known and len(known) == len(rates) else None
+
+
+def _judged(
+    figures: Sequence[RankFigures], cells: Cells | None, step_seconds: float | None
+) -> tuple[Judged, str | None]:
+    nothing = Judged((), (), 0)
+    if not all(each.steps for each in figures) or step_seconds is None:
+        return nothing, NO_STEPS
+    if any(each.own_seconds is None for each in figures):
+        return nothing, NO_PHASES
+    judged = nothing if cells is None else judge(cells, step_seconds)
+    if judged.blocks < FEWEST_BLOCKS:
+        return judged, (
+            f"too few timed steps that all ranks share: {judged.blocks} stretches of about two "
+            f"seconds or one step, and {FEWEST_BLOCKS} are needed"
+        )
+    return judged, None
+
+
+def _goes_with(
+    excess: Excess,
+    rows: Sequence[RankRow],
+    steps: Sequence[RankStepRow],
+    sampled: Callable[[int | None], Telemetry],
+) -> tuple[Reason, ...]:
+    since = excess.since
+    if since is not None:
+        steps = [row for row in steps if row.t > since]
+    telemetry = sampled(since)
+    measured = {}
+    for each in figures_of(rows, steps):
+        device = None if each.device == "cpu" else each.device
+        measured[each.rank] = Measured(
+            each.phases,
+            device,
+            telemetry.metrics.get(device) if device else None,
+            telemetry.cores.get(each.pid) if each.pid is not None else None,
+            telemetry.neighbours.get(device, ()) if device else (),
+        )
+    return reasons(excess.rank, measured)
+
+
+def _figures(row: RankRow, steps: Sequence[RankStepRow]) -> RankFigures:
+    count = sum(step.count for step in steps)
+    taken = _sum([seconds_of(step) for step in steps])
+    samples, tokens = _sum([step.samples for step in steps]), _sum([step.tokens for step in steps])
+    own = _sum([own_seconds(step.phases) for step in steps])
+    phases: dict[str, float] = {}
+    for step in steps:
+        for name, seconds in step.phases.items():
+            phases[name] = phases.get(name, 0.0) + seconds / count
+    return RankFigures(
+        rank=row.rank,
+        local_rank=row.local_rank,
+        pid=row.pid,
+        device=row.device,
+        steps=count,
+        step_seconds=None if taken is None else taken / count,
+        own_seconds=None if own is None else own / count,
+        phases=phases,
+        samples=samples,
+        tokens=tokens,
+        samples_per_second=samples / taken if samples is not None and taken else None,
+        tokens_per_second=tokens / taken if tokens is not None and taken else None,
+    )
+
+
+def _sum(values: Sequence[float | None]) -> float | None:
+    """The sum, if there is a value and all are known."""
+    known = [value for value in values if value is not None]
+    return sum(known) if known and len(known) == len(values) else None
