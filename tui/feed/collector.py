@@ -112,7 +112,7 @@ class Collector:
         self._read_channels()
         self._ticks.update([channel.id for channel in self._channels])
         self._steps.update(self.meta)
-        self._ranks.update(self.end)
+        self._ranks.update()
         self._checks.update(self.meta, self._devices)
         self._read_log()
         self._read_events()

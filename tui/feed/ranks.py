@@ -31,6 +31,7 @@ _LEAST_BUCKETS = 64
 _LONGEST_NS = 3600 * NS
 """Longest stretch of one row; a file from elsewhere may hold any number."""
 _CHUNK = 5000
+_END_NS = 2**62
 
 Own = tuple[float, float]
 """Steps, and the own seconds of these."""
@@ -122,13 +123,15 @@ class RankFeed:
         """Last row that :meth:`backfill` has read, and the last that it has to read."""
         self._judged: tuple[int | None, Ranks | None] = None, None
 
-    def update(self, t: int) -> None:
-        """Read new rows; ``t``: session time of the newest record in nanoseconds."""
+    def update(self) -> None:
+        """Read new rows; at first those of the newest minutes."""
         self._rows = self._reader.ranks()
         if len(self._rows) < 2:
             return
         if self._after is None:
-            self._after = self._first = self._reader.row_at("rank_step", t - RECENT_NS)
+            last = self._reader.rank_steps(self._reader.row_at("rank_step", _END_NS) - 1, 1)
+            newest = last[0].t if last else 0
+            self._after = self._first = self._reader.row_at("rank_step", newest - RECENT_NS)
         while rows := self._reader.rank_steps(self._after):
             self._after = rows[-1].n
             for row in rows:
