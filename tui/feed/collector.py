@@ -27,6 +27,7 @@ from gpuwatch.tui.feed.hardware.rooflines import CORES
 from gpuwatch.tui.feed.live_processes import LiveProcesses
 from gpuwatch.tui.feed.metric_graph import metrics_of, picked_of
 from gpuwatch.tui.feed.processes import processes_of
+from gpuwatch.tui.feed.ranks import RankFeed, Sampled
 from gpuwatch.tui.feed.series import RECENT_NS, Series
 from gpuwatch.tui.feed.session_text import no_gpu, startup_phase, text, trouble
 from gpuwatch.tui.feed.snapshot import DeviceNow, Reading, Snapshot
@@ -85,6 +86,7 @@ class Collector:
         buckets = current._ticks.buckets if current else Buckets(reader)
         self._ticks: Ticks = Ticks(reader, self._interval, buckets)
         self._series: dict[tuple[str, str], Series] = {}
+        self._ranks: RankFeed = RankFeed(reader, current._ranks if current else None)
         self._no_gpu = no_gpu(reader)
         self._processes = Processes((), ())
         self._live_processes = LiveProcesses()
@@ -111,6 +113,7 @@ class Collector:
         self._read_channels()
         self._ticks.update([channel.id for channel in self._channels])
         self._steps.update(self.meta)
+        self._ranks.update()
         self._checks.update(self.meta, self._devices)
         self._read_log()
         self._read_events()
@@ -120,7 +123,8 @@ class Collector:
 
     def backfill(self) -> bool:
         """Read one more chunk of older step lines; returns whether there may be more."""
-        return self._steps.backfill()
+        steps = self._steps.backfill()
+        return self._ranks.backfill() or steps
 
     def _read_channels(self) -> None:
         self._devices = self.reader.devices()
@@ -238,6 +242,9 @@ class Collector:
             else picked_of(view.metric, devices, sources, shown, self._scales),
             metrics=metrics,
             shares=self._steps.phases.shares(),
+            ranks=self._ranks.now(
+                shown, t, Sampled(self._devices, self._series, self._processes, self._interval)
+            ),
             # The other runs and the comparison are known for the present only.
             study=None if self._current else self._study.strip,
             panels=panels_of(sources, devices, ceilings.peak_bandwidth, shown, alerts)

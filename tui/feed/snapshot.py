@@ -196,6 +196,41 @@ class Panel:
 
 
 @dataclass(frozen=True)
+class RankNow:
+    """One rank over the last minutes; ``None`` is unknown."""
+
+    rank: int
+    device: str | None
+    """Id of its GPU if it is watched, else its UUID, or ``cpu``."""
+    step_seconds: float | None
+    own_seconds: float | None
+    """Of a step: all but waiting for other ranks."""
+    data_share: float | None
+    samples_per_second: float | None
+    tokens_per_second: float | None
+    slower: float | None
+    """How much longer its own time is than the others', if beyond noise: 0.12 is 12 %."""
+    columns: tuple[float | None, ...]
+    """Its own time over that of the median rank of each column, less 1."""
+
+
+@dataclass(frozen=True)
+class RanksNow:
+    """The ranks of a run of several processes."""
+
+    line: str
+    """``2 ranks · slowest 1, +12 %, data wait``."""
+    sentences: tuple[str, ...]
+    ranks: tuple[RankNow, ...]
+    window: Window
+
+    @property
+    def straggler(self) -> bool:
+        """Whether a rank is slower than the others beyond noise."""
+        return any(each.slower is not None for each in self.ranks)
+
+
+@dataclass(frozen=True)
 class Snapshot:
     """All data of the live screen."""
 
@@ -248,6 +283,8 @@ class Snapshot:
     """Keys of the metrics that can be picked."""
     shares: StepShares | None = None
     """``None``: the step lines name no phases."""
+    ranks: RanksNow | None = None
+    """``None``: the run has fewer than two."""
     study: StudyStrip | None = None
     """``None``: the run is not in a study of several runs."""
     panels: tuple[Panel, ...] = ()

@@ -25,6 +25,7 @@ BINDINGS: list[BindingType] = [
         "o", "roofline", "roofline", tooltip="the run under its compute and bandwidth ceilings"
     ),
     Binding("p", "processes", "processes", tooltip="who uses the GPUs, and how much"),
+    Binding("r", "ranks", "ranks", tooltip="the ranks of the run, and which is slower"),
     Binding("K", "kernels", "kernels", tooltip="which kernels took the time, after the run"),
     Binding("e", "export", "report", tooltip="write the study's report"),
     Binding("M", "metric(-1)", "metric before", show=False),

@@ -74,6 +74,10 @@ def workload_rows(snapshot: Snapshot, width: int, phases: int) -> list[Line]:
     if width >= 120:
         fields.add("median over", f"{work.step_count:,} steps")
     rows += fields.rows()
+    if snapshot.ranks is not None and phases > 0:
+        role = "warn" if snapshot.ranks.straggler else "text"
+        line = Line(width).add(" ").add(snapshot.ranks.line, role)
+        rows.append(line.add("  r", "key", press="r").add(" ranks", "muted"))
     if snapshot.shares is not None and phases > 0:
         rows += phase_rows(snapshot.shares, width, phases)
     return rows

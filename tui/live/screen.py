@@ -27,7 +27,7 @@ from gpuwatch.tui.live.time_travel import TimeTravel
 from gpuwatch.tui.live.views import Views
 from gpuwatch.tui.widgets.line import Line
 
-_CONDITIONAL = ("over", "open_gpu", "compare", "stop", "pause", "play", "to_now", "grid")
+_CONDITIONAL = ("over", "open_gpu", "compare", "stop", "pause", "play", "to_now", "grid", "ranks")
 """Actions that apply at times."""
 
 
@@ -178,6 +178,8 @@ class LiveScreen(TimeTravel, Views, Stopping):
             return (action == "play") == (self.travelling or not goes_on)
         if action == "to_now":
             return self.travelling
+        if action == "ranks":
+            return snapshot is not None and snapshot.ranks is not None
         if action == "grid":
             return snapshot is not None and len(snapshot.gpus) > 1
         return True
@@ -228,6 +230,12 @@ class LiveScreen(TimeTravel, Views, Stopping):
             from gpuwatch.tui.live.numbers_page import NumbersScreen
 
             self.app.push_screen(NumbersScreen(self.snapshot, lambda: self.snapshot))
+
+    def action_ranks(self) -> None:
+        if self.snapshot is not None:
+            from gpuwatch.tui.live.rank_page import RankScreen
+
+            self.app.push_screen(RankScreen(self.snapshot, lambda: self.snapshot))
 
     def action_kernels(self) -> None:
         from gpuwatch.tui.live.kernels import KernelsScreen

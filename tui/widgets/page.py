@@ -27,7 +27,7 @@ class PageScreen(CanvasScreen):
     """Rows that scroll; the keys that open such a page close it too."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("escape,q,enter,i,K", "close", "back"),
+        Binding("escape,q,enter,i,K,r", "close", "back"),
         *SCROLLING,
     ]
 

@@ -2,8 +2,8 @@
 
 ``python -m tests.analysis.ranks.simulated`` prints the tables of docs/statistics.md.
 
-Noise of a cell of two seconds: half of its variance is white, half is correlated over ``memory``
-cells (AR(1)). All ranks share a drift, and one cell in fifty has a stall of 30 % on average.
+Each cell of two seconds has white noise, and as much again that is correlated over ``memory`` cells
+(AR(1)). All ranks share a drift, and one cell in fifty has a stall of 30 % on average.
 """
 
 from __future__ import annotations

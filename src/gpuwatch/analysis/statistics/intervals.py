@@ -102,14 +102,14 @@ def mean_of(values: np.ndarray, places: np.ndarray | None = None) -> Mean | None
             five pairs on, a linear effect of it (the median of the slopes between two pairs) is
             subtracted first, at the cost of one degree of freedom.
     """
-    from scipy.stats import theilslopes
-
     if values.size < 2:
         return None
     count = values.size
     placed = places is not None and count >= FEWEST and np.ptp(places) > 0
     wider = 1.0
     if placed and places is not None:
+        from scipy.stats import theilslopes  # slow to load
+
         values = values - float(theilslopes(values, places).slope) * places
         skew = float(places.mean()) ** 2 / float(places.var())
         wider = hidden(count) * math.sqrt(1 + skew)

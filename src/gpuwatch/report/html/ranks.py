@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
-
 from gpuwatch.analysis.ranks.heat import Heat
+from gpuwatch.analysis.ranks.levels import level, names
 from gpuwatch.analysis.ranks.wording import change, sentences
 from gpuwatch.analysis.results import Cell, Question, Run
 from gpuwatch.core import units
@@ -12,8 +11,6 @@ from gpuwatch.report.html.markup import bullets, table, text
 from gpuwatch.report.session.rank_grid import rank_grid
 from gpuwatch.report.study.why import middle_runs
 
-LEVELS = (0.02, 0.05, 0.10, 0.20)
-"""Lower ends of the shades above the plainest: own time this much longer than the median rank's."""
 _ROW, _LEFT, _ACROSS = 22, 56, 1000
 _MOST = 64
 
@@ -41,17 +38,12 @@ def _of_run(cell: Cell, run: Run) -> str:
     return "\n".join(part for part in parts if part)
 
 
-def level(relative: float) -> int:
-    """The shade of a value: 0 to ``len(LEVELS)``."""
-    return sum(relative >= least for least in LEVELS)
-
-
 def _heat_map(heat: Heat, label: str) -> str:
     """Rows of ranks, columns of time; every cell names its value for the pointer."""
     shown = list(zip(heat.ranks, heat.values, strict=True))[:_MOST]
     first, last = heat.starts[0], heat.ends[-1]
     scale = _ACROSS / max(1.0, last - first)
-    names = "".join(
+    labels = "".join(
         f'<text x="100%" y="{at * _ROW + 16}" text-anchor="end">rank {rank}</text>'
         for at, (rank, _) in enumerate(shown)
     )
@@ -69,7 +61,7 @@ def _heat_map(heat: Heat, label: str) -> str:
         '<figure class="chart">\n'
         f'<p class="what">own time beside the median rank of the moment</p>\n{_legend()}\n'
         f'<div class="plot"><svg class="up" aria-hidden="true" width="{_LEFT}" '
-        f'height="{height}">{names}</svg>'
+        f'height="{height}">{labels}</svg>'
         f'<svg role="img" width="100%" height="{height}" viewBox="0 0 {_ACROSS} {height}" '
         f'preserveAspectRatio="none"><title>{title}</title>{cells}</svg></div>\n'
         f'<p class="across">{text(ends)}</p>\n</figure>'
@@ -77,13 +69,9 @@ def _heat_map(heat: Heat, label: str) -> str:
 
 
 def _legend() -> str:
-    percents = [f"{100 * each:.0f} %" for each in LEVELS]
-    names = [f"under +{percents[0]}"]
-    names += [f"+{low} to {high}" for low, high in pairwise(percents)]
-    names.append(f"+{percents[-1]} or more")
     items = "".join(
         f'<li><svg width="14" height="14" aria-hidden="true">'
         f'<rect class="h{at}" width="14" height="14"></rect></svg>{text(name)}</li>'
-        for at, name in enumerate(names)
+        for at, name in enumerate(names())
     )
     return f'<ul class="legend">{items}</ul>'

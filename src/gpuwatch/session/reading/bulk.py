@@ -27,7 +27,7 @@ _PICKED = 100
 """Tick numbers per statement, so that the result fits into the processor's cache."""
 _OF_ONE = 500
 """Columns per statement."""
-_TIMED = ("tick", "step", "log", "event", "gpu_process", "process", "process_use")
+_TIMED = ("tick", "step", "log", "event", "gpu_process", "process", "process_use", "rank_step")
 """Tables whose rows are in time order."""
 
 
