@@ -7,6 +7,7 @@ from rich.cells import cell_len
 from gpuwatch.core.metrics import CATALOGUE, Method, label
 from gpuwatch.core.text import clean
 from gpuwatch.core.units import bounded, quantity
+from gpuwatch.tui.feed.hardware.device_facts import name_of
 from gpuwatch.tui.feed.shares import cache_texts, share_texts
 from gpuwatch.tui.feed.snapshot import DeviceNow, Gauge, Reading, Snapshot
 from gpuwatch.tui.live.counter_rows import counter_rows, wrapped
@@ -36,7 +37,9 @@ def number_lines(snapshot: Snapshot, width: int) -> list[Row]:
     kinds = {"gpu": 0, "cpu": 1, "workload": 2}
     for device in sorted(snapshot.devices, key=lambda item: kinds.get(item.row.kind, 3)):
         rows += [(("", "text"),)] if rows else []
-        rows.append(((f" {clean(device.row.id)}  {clean(device.row.name)}", "strong"),))
+        known = device.row.kind in ("gpu", "cpu")
+        title = name_of(device) if known else f"{clean(device.row.id)}  {clean(device.row.name)}"
+        rows.append(((f" {title}", "strong"),))
         for metric in sorted(device.readings, key=lambda name: order.get(name, 99)):
             rows += _number(metric, device.readings[metric], width)
         rows += _facts(device, width)

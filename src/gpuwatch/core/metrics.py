@@ -116,6 +116,9 @@ _WORDS = {
 }
 _WORDS |= {"io": "I/O", "nvlink": "NVLink", "pcie": "PCIe", "speed_ratio": "speed"}
 _LABELS = {
+    "hw.gpu.clock.sm": "SM clock",
+    "hw.gpu.clock.memory": "memory clock",
+    "hw.cpu.frequency": "CPU clock",
     "hw.memory.usage": "host memory usage",
     "system.paging.usage": "swap usage",
     "system.cpu.load_average.1m": "load average",

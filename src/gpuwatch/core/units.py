@@ -129,6 +129,8 @@ def milliseconds(seconds: float | None) -> str:
     """A step time: ``5.12 ms``, ``1.32 s``, ``812 µs``."""
     if seconds is None:
         return UNKNOWN
+    if seconds == 0:
+        return "0 s"
     if seconds >= 1:
         return f"{digits(seconds)} s"
     if seconds >= 1e-3:

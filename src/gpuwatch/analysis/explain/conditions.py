@@ -20,7 +20,7 @@ _RATES = (
     ("hw.gpu.clock.sm", "SM clock", "Hz"),
     ("hw.gpu.clock.memory", "memory clock", "Hz"),
     ("hw.gpu.power", "GPU power", "W"),
-    ("hw.cpu.frequency", "CPU frequency", "Hz"),
+    ("hw.cpu.frequency", "CPU clock", "Hz"),
 )
 _HELD = (
     ("hw.gpu.throttle.power", "clocks held down by power"),
