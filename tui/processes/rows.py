@@ -64,8 +64,10 @@ def next_order(processes: Sequence[ProcessNow], order: int) -> int:
     return next_order(processes, following)
 
 
-_USER = ((200, 60), (160, 50), (120, 40), (100, 26), (80, 14), (0, 8))
-"""From so many columns on, at most so many for its user."""
+_LEAST_USER, _MOST_USER = 8, 60
+"""Columns that a user is given, if its text is that long."""
+_MARK = 5
+"""Columns before the first one of the table."""
 _SPACIOUS = 100
 """From so many columns on units are whole, and ages are told."""
 _MOST_REASONS = 6
@@ -116,7 +118,7 @@ def table_rows(
     ``branches``: what stands before each command, in a tree. ``marked``: PIDs and starts of those
     that someone marked.
     """
-    columns = [column for column in _columns(processes, width) if width >= column.from_width]
+    columns = _columns(processes, width)
     rows = [_heading(columns, width)]
     for at in range(first, min(len(processes), first + most)):
         process = processes[at]
@@ -137,14 +139,12 @@ def unknown_rows(processes: Sequence[ProcessNow]) -> list[str]:
 
 
 def _columns(processes: Sequence[ProcessNow], width: int) -> list[_Column]:
-    most = next(size for least, size in _USER if width >= least)
-    user = min(most, max(len("user"), *(cell_len(_user(each)) for each in processes)))
     tight = width < _SPACIOUS
     size = 7 if tight else 8
     columns = [
         _Column("GPU", -4, 0, _gpus, "strong"),
         _Column("PID", 7, 0, lambda each: str(each.pid)),
-        _Column("user", -user, 0, _user),
+        _Column("user", 0, 0, _user),
         _Column("GPU mem", size, 0, lambda each: _gpu_memory(each, tight), "strong"),
         _Column("SM %", 6, 0, lambda each: _on_gpu(each, each.gpu_share)),
         _Column("BW %", 6, 90, lambda each: _on_gpu(each, each.memory_share)),
@@ -153,7 +153,21 @@ def _columns(processes: Sequence[ProcessNow], width: int) -> list[_Column]:
         _Column("age", 9, _SPACIOUS, _age),
     ]
     told = any(each.memory_share is not None for each in processes)
-    return [column for column in columns if told or column.title != "BW %"]
+    shown = [
+        column
+        for column in columns
+        if width >= column.from_width and (told or column.title != "BW %")
+    ]
+    room = width - _MARK - sum(abs(column.width) + 1 for column in shown) - 1
+    user = _user_width(processes, room)
+    return [replace(column, width=-user) if column.text is _user else column for column in shown]
+
+
+def _user_width(processes: Sequence[ProcessNow], room: int) -> int:
+    """Of the columns that user and command share: a third, or what the commands leave."""
+    longest = max(len("user"), *(cell_len(_user(each)) for each in processes))
+    command = max(cell_len(_command(each)[:room]) for each in processes)
+    return min(longest, _MOST_USER, max(_LEAST_USER, room // 3, room - command))
 
 
 def _heading(columns: Sequence[_Column], width: int) -> Line:
@@ -175,7 +189,7 @@ def _row(
         text = column.text(process)
         role = "muted" if text == UNKNOWN else column.role
         row.add(_cell(text, column.width), role).add(" ")
-    said = said_of(process)
+    said = _command(process)
     # Of a long one no more than may fit is measured.
     role = "text" if said and process.running else "muted"
     return row.add(f" {branch}", "faint").add((said or UNKNOWN)[:width], role)
@@ -184,6 +198,14 @@ def _row(
 def said_of(process: ProcessNow) -> str:
     """Its command line where it is known here, else its recorded name; empty: neither is."""
     return process.command or clean(process.name or "")
+
+
+def _command(process: ProcessNow) -> str:
+    """What is said of it, with the program's name without its folder: the arguments tell more."""
+    program, blank, arguments = said_of(process).partition(" ")
+    if program.startswith("/"):
+        program = program.rpartition("/")[2] or program
+    return f"{program}{blank}{arguments}"
 
 
 def _mark(process: ProcessNow) -> tuple[str, str]:

@@ -37,6 +37,17 @@ def text_of(processes: tuple[ProcessNow, ...], width: int = 120, most: int = 50)
     return ["".join(text for text, _ in row.spans()).rstrip() for row in rows]
 
 
+def test_users_take_from_long_commands_no_more_than_a_third() -> None:
+    place = "docker 3f2a9c1b4d5e"
+    process = ProcessNow(11, None, "alice", False, place, (), 1.0, GIB, 0, True, 10**9)
+    long = replace(process, command="/opt/env/bin/python train.py --config configs/a.yaml " * 3)
+    (drawn,) = text_of((long,))[1:]
+    assert " alice, docker" in drawn and place not in drawn
+    assert " python train.py --config conf" in drawn
+    (drawn,) = text_of((replace(process, command="/opt/env/bin/python a.py"),))[1:]
+    assert f" alice, {place} " in drawn and drawn.endswith(" python a.py")
+
+
 def row(pid: int, **changes: Any) -> ProcessRow:
     known: dict[str, Any] = {
         "t": 0,
