@@ -16,6 +16,9 @@ from gpuwatch.tui.processes.rows import ORDER_TEXT, ORDERS, in_order, next_order
 from gpuwatch.tui.processes.selection import Selection
 from gpuwatch.tui.widgets.canvas import Canvas
 
+NOT_HERE = "marks are for signals, and this one is not seen to run here"
+"""Why a process is not marked."""
+
 
 class ProcessTable(Canvas, can_focus=True):
     """Rows of processes; drawn every second, so that it is no ``DataTable``."""
@@ -35,6 +38,13 @@ class ProcessTable(Canvas, can_focus=True):
             """``what``: ``signal``, or ``details`` of a single one."""
             super().__init__()
             self.processes, self.what = processes, what
+
+    class Refused(Message):
+        """A key does nothing here: ``on_process_table_refused`` of a screen says why."""
+
+        def __init__(self, why: str) -> None:
+            super().__init__()
+            self.why = why
 
     def __init__(self, *, ascii: bool = False) -> None:
         super().__init__(ascii=ascii)
@@ -113,8 +123,11 @@ class ProcessTable(Canvas, can_focus=True):
 
     def action_mark(self) -> None:
         """Mark the selected process or take it back, and go on to the next."""
-        if self.selected is not None:
-            self._marked ^= {(self.selected.pid, self.selected.start)}
+        selected = self.selected
+        if selected is not None and selected.start is None:
+            self.post_message(self.Refused(f"{NOT_HERE}: process {selected.pid}"))
+        elif selected is not None:
+            self._marked ^= {(selected.pid, selected.start)}
             self.action_move(1)
 
     def action_signal(self) -> None:
@@ -129,8 +142,9 @@ class ProcessTable(Canvas, can_focus=True):
             self.post_message(self.Wanted([self.selected], "details"))
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """A signal is only for what runs here."""
-        return action not in ("signal", "mark") or self._signals
+        """A signal is only for what runs here. So is a mark, but its key says so: else it would
+        mark a session."""
+        return action != "signal" or self._signals
 
     def _look_at_keys(self) -> None:
         """Have the footer drawn anew where other keys apply."""

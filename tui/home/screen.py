@@ -382,13 +382,18 @@ class HomeScreen(HomeSessions):
 
     def action_processes(self) -> None:
         """The processes on a page of their own."""
-        self.app.push_screen(ProcessScreen(lambda: self.state.devices))
+        self.app.push_screen(
+            ProcessScreen(lambda: self.state.devices, lambda: self.state.devices_trouble)
+        )
 
     def on_process_table_wanted(self, message: ProcessTable.Wanted) -> None:
         if message.what == "signal":
             self.signal(message.processes)
         else:
             self.details(message.processes[0])
+
+    def on_process_table_refused(self, message: ProcessTable.Refused) -> None:
+        self.say(message.why)
 
     def processes_now(self) -> Sequence[ProcessNow]:
         return () if self.state.devices is None else self.state.devices.processes

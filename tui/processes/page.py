@@ -44,10 +44,17 @@ class ProcessScreen(ProcessActs):
         *MOVING,
     ]
 
-    def __init__(self, latest: Callable[[], Snapshot | None]) -> None:
-        """``latest`` gives the newest snapshot; it is asked twice a second while this is open."""
+    def __init__(
+        self,
+        latest: Callable[[], Snapshot | None],
+        trouble: Callable[[], str | None] = lambda: None,
+    ) -> None:
+        """``latest`` gives the newest snapshot; it is asked twice a second while this is open.
+
+        ``trouble`` says why there is none, and none to come.
+        """
         super().__init__()
-        self._latest = latest
+        self._latest, self._trouble = latest, trouble
         self._shown: Snapshot | None = None
         self._selection = Selection()
         self._top = 0
@@ -81,7 +88,8 @@ class ProcessScreen(ProcessActs):
         self._look_at_keys()
         if snapshot is None:
             lines = [Line(width).add(" gpuwatch ", "brand").add("processes", "strong")]
-            lines += [Line(width), Line(width).add(" reading the processes …", "muted")]
+            why = self._trouble() or "reading the processes …"
+            lines += [Line(width), *_said(why, width)]
         else:
             lines = self._drawn(snapshot, width, height)
         if self._message:
@@ -234,4 +242,8 @@ def _nothing(snapshot: Snapshot, width: int) -> list[Line]:
         why = "no process of the run is there yet, and none is on a GPU"
     else:
         why = "no process was recorded in the last minute"
-    return [Line(width), *(Line(width).add(f" {row}", "muted") for row in wrap(why, width - 2, 4))]
+    return [Line(width), *_said(why, width)]
+
+
+def _said(text: str, width: int) -> list[Line]:
+    return [Line(width).add(f" {row}", "muted") for row in wrap(text, width - 2, 4)]

@@ -18,6 +18,7 @@ from gpuwatch.session.reading.reader import SessionReader
 from gpuwatch.session.reading.status import State, process_id
 from gpuwatch.tui.compare.screen import CompareScreen
 from gpuwatch.tui.feed.hardware.devices_now import DevicesNow
+from gpuwatch.tui.feed.snapshot import Trouble, Unreadable
 from gpuwatch.tui.home.screen import HomeScreen
 from gpuwatch.tui.live.screen import LiveScreen
 from gpuwatch.tui.new_run.screen import NewRunScreen
@@ -368,6 +369,17 @@ async def test_recorders_that_die_one_after_another_are_given_up_until_r(
         assert "p processes" not in screen_text(app), "there are none to show"
         await pilot.press("r")
         await shows(pilot, "NVIDIA H100 80GB HBM3")
+
+
+async def test_the_page_of_processes_says_why_the_devices_are_not_recorded(fake: Fake) -> None:
+    async with running(HomeScreen) as (app, pilot):
+        home = app.screen
+        assert isinstance(home, HomeScreen)
+        await until(pilot, lambda: home.state.devices is not None)
+        await pilot.press("p")
+        await shows(pilot, "this machine")
+        home.take(Unreadable(Trouble("the devices cannot be recorded: the disk is full")))
+        await shows(pilot, "the devices cannot be recorded: the disk is full")
 
 
 async def test_keys_that_need_a_session_are_offered_with_one(fake: Fake, session: Make) -> None:

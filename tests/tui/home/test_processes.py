@@ -8,6 +8,7 @@ import sys
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from textual.pilot import Pilot
@@ -18,7 +19,7 @@ from gpuwatch.tui.display_options import READ_ONLY, DisplayOptions
 from gpuwatch.tui.feed.delivery import News
 from gpuwatch.tui.feed.processes import GpuUse, ProcessNow
 from gpuwatch.tui.feed.snapshot import Snapshot
-from gpuwatch.tui.home.processes import ProcessTable
+from gpuwatch.tui.home.processes import NOT_HERE, ProcessTable
 from gpuwatch.tui.home.screen import HomeScreen
 from gpuwatch.tui.processes.details import DetailsScreen
 from gpuwatch.tui.widgets.dialog import Dialog
@@ -182,6 +183,17 @@ async def test_no_signal_is_offered_for_what_is_not_seen_to_run_here(
         assert not isinstance(pilot.app.screen, Dialog)
 
 
+async def test_a_mark_on_what_is_not_seen_to_run_here_says_so_and_marks_no_session(
+    fake: Fake,
+) -> None:
+    fake.list(entry(fake.folder / "01.gpuwatch"))
+    async with home(fake, on_gpu(22, 9)) as (screen, _, pilot):
+        await shows(pilot, " finished ")
+        await pilot.press("space")
+        await shows(pilot, f"{NOT_HERE}: process 22")
+        assert screen.state.marked == ()
+
+
 async def test_the_footer_offers_a_signal_with_the_row_that_can_take_one(
     fake: Fake, sleeper: subprocess.Popen[bytes]
 ) -> None:
@@ -195,7 +207,8 @@ async def test_the_command_line_is_shown_and_found(
     fake: Fake, sleeper: subprocess.Popen[bytes]
 ) -> None:
     async with home(fake, here(sleeper), on_gpu(22, 8, name="ollama")) as (_, _, pilot):
-        await shows(pilot, f"  {sys.executable[:20]}")
+        await shows(pilot, f" {Path(sys.executable).name} -c ")
+        assert sys.executable not in screen_text(pilot.app), "its folder tells little"  # type: ignore[arg-type]
         await pilot.press("slash", *"sleep(600)", "enter")
         await until(pilot, lambda: "ollama" not in screen_text(pilot.app))  # type: ignore[arg-type]
         assert f" {sleeper.pid} " in screen_text(pilot.app)  # type: ignore[arg-type]
