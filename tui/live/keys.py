@@ -7,7 +7,8 @@ from textual.binding import Binding, BindingType
 BINDINGS: list[BindingType] = [
     Binding("q", "leave", "leave", tooltip="leave; a run goes on"),
     Binding("s", "stop", "stop", tooltip="stop the run, after asking"),
-    Binding("enter", "over", "sessions", tooltip="the sessions; of all GPUs, open one"),
+    Binding("enter", "over", "sessions", tooltip="to the sessions, after the run"),
+    Binding("enter", "open_gpu", "open", tooltip="open the selected GPU"),
     Binding("c", "compare", "compare", tooltip="compare the study, so far while it goes on"),
     Binding("space", "pause", "pause", tooltip="hold the view, or go on; recording goes on"),
     Binding("space", "play", "play", tooltip="play from here, or stop playing"),

@@ -29,6 +29,8 @@ _LEFT = 7
 """Columns of the scale of FLOP/s."""
 _LABELS = {True: 34, False: 24}
 """Columns of the names of the roofs, on a wide and on a narrow screen."""
+_RATE = " FLOP/s"
+"""Beside the top of its axis."""
 _UNIT = 15
 """Columns of the unit of the axis, if there are no names."""
 _LEAST_DECADES = 2
@@ -154,6 +156,7 @@ def _plot(
         at, column = plane.row(point.rate), plane.column(point.intensity)
         if 0 <= at < height and 0 <= column < columns:
             cells[at][column] = (mark, "flops")
+    cells[0][: len(_RATE)] = [(character, "muted") for character in _RATE]
     labels_by_row = _names(roofline, plane, labels - 1)
     drawn = []
     for at, line in enumerate(cells):
@@ -258,5 +261,5 @@ def _axis(plane: Plane, width: int) -> list[Line]:
         if all(character == " " for character in labels[max(0, at - 1) : at + len(text)]):
             labels[at : at + len(text)] = text
     axis = Line(width).to(_LEFT - 1).add("└", "faint").add("".join(line), "faint")
-    under = Line(width).add("FLOP/s", "muted").to(_LEFT).add("".join(labels), "muted")
+    under = Line(width).to(_LEFT).add("".join(labels), "muted")
     return [axis, under.add(" FLOP per byte", "muted")]

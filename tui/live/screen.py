@@ -27,7 +27,7 @@ from gpuwatch.tui.live.time_travel import TimeTravel
 from gpuwatch.tui.live.views import Views
 from gpuwatch.tui.widgets.line import Line
 
-_CONDITIONAL = ("over", "compare", "stop", "pause", "play", "to_now", "grid")
+_CONDITIONAL = ("over", "open_gpu", "compare", "stop", "pause", "play", "to_now", "grid")
 """Actions that apply at times."""
 
 
@@ -167,7 +167,9 @@ class LiveScreen(TimeTravel, Views, Stopping):
         goes_on = snapshot is not None and snapshot.goes_on
         over = snapshot is not None and not goes_on
         if action == "over":
-            return over or self._view.grid
+            return over and not self._view.grid
+        if action == "open_gpu":
+            return self._view.grid
         if action == "compare":
             return snapshot is None or over or snapshot.place is not None
         if action == "stop":
@@ -252,10 +254,8 @@ class LiveScreen(TimeTravel, Views, Stopping):
         self._say(await export_report([self.path]))
 
     def action_over(self) -> None:
-        """Open the selected GPU of the grid; after the run go to the sessions."""
-        if self._view.grid:
-            self._ask_columns(grid=False)
-        elif self.snapshot is not None and not self.snapshot.goes_on:
+        """After the run go to the sessions."""
+        if self.snapshot is not None and not self.snapshot.goes_on:
             self.gpuwatch.go_home(self.path)
 
     def action_back(self) -> None:

@@ -82,6 +82,10 @@ class Views(CanvasScreen):
         if self.snapshot is not None and len(self.snapshot.gpus) > 1:
             self._ask_columns(grid=not self._view.grid, roofline=False)
 
+    def action_open_gpu(self) -> None:
+        """Show the selected GPU of the grid alone."""
+        self._ask_columns(grid=False)
+
     def action_metric(self, by: int) -> None:
         """Pick the next metric; none after the last one."""
         if self.snapshot is None or not self.snapshot.metrics:

@@ -46,6 +46,7 @@ async def test_enter_opens_the_chosen_one_and_escape_the_one_before(session: Mak
         await shows(pilot, "▸GPU 1")
         await pilot.press("5")
         await shows(pilot, "▸GPU 5")
+        await shows(pilot, "Enter open")
         await pilot.press("enter")
         await shows(pilot, "GPU 5  NVIDIA H100 80GB HBM3  6 of 8")
         await pilot.press("g")
