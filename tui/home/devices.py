@@ -190,7 +190,8 @@ def _row(
 ) -> Line:
     use = gpu.value("hw.gpu.utilization")
     used, total = gpu.value("hw.gpu.memory.usage"), memory_total(gpu)
-    row = Line(width).add(f"{number_of(gpu):>3}  ", "warn" if panel and panel.problem else "strong")
+    row = Line(width).add("!" if panel and panel.problem else " ", "warn")
+    row.add(f"{number_of(gpu):>2}  ", "strong")
     filled, empty = bar(use, layout.bar)
     row.add(filled, "utilization").add(empty, "faint").add(f"{percent(use):>{_USE}}  ", "strong")
     if layout.history:

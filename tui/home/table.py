@@ -29,8 +29,8 @@ _DROPPED = (*("started", "samples/s", "peak mem", "MFU"), *("environment", "elap
 _WIDTHS = {
     "status": (12, 17),
     "name": (8, 24),
-    "command": (10, 80),
-    "environment": (8, 32),
+    "command": (10, 160),
+    "environment": (8, 64),
     "elapsed": (8, 10),
     "started": (8, 12),
     "tags": (8, 24),
@@ -43,7 +43,7 @@ _TITLED = 8
 """Columns of ``result`` from which on it has a title."""
 _GROWN = (
     *(("result", 24), ("environment", 12), ("command", 32), ("environment", 16), ("result", 44)),
-    *(("command", 80), ("environment", 32), ("result", 120)),
+    *(("command", 80), ("environment", 32), ("result", 120), ("environment", 64), ("command", 160)),
 )
 """Who gets the room that is left, and up to which width; ``result`` with the figures before it."""
 
@@ -98,6 +98,11 @@ def columns(items: Sequence[Item], width: int) -> list[Column]:
                 more = min(spare, min(most, needs[name]) - taken - column.width)
                 listed[at] = replace(column, width=column.width + max(0, more))
                 spare -= max(0, more)
+    # What is left parts what ran from its numbers, so that these end at the right edge.
+    for name, share in (("command", spare // 2), ("environment", spare - spare // 2)):
+        for at, column in enumerate(listed):
+            if column.name == name:
+                listed[at] = replace(column, width=column.width + share)
     return [_headed(column) for column in listed if column.width]
 
 
