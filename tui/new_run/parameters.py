@@ -22,7 +22,7 @@ _LABELS = {
     "counters": "ncu counters",
 }
 _CHOICES = {"device": ("auto", "cpu", "cuda")}
-_HELP = {"device": "auto: a GPU where there is one"}
+_HELP = {"device": "auto: a GPU where there is one", "lr": "step size of the optimizer"}
 _HINTS: Mapping[str, Mapping[str, str]] = {
     "device": {
         "auto": "a GPU where there is one",

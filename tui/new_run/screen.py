@@ -41,6 +41,10 @@ PLAN_AFTER_SECONDS = 0.25
 """Time between the last change and the question for the plan."""
 PLAN_BESIDE_COLUMNS = 110
 """Columns from which on the plan is beside the form."""
+PLAN_WIDER_COLUMNS = 160
+"""Columns from which on it has more of them."""
+OPEN_ROWS = 45
+"""Rows from which on the GPUs and all settings are shown at once."""
 FIXES_ROWS = 36
 """Rows from which on the fix of every environment is shown."""
 _LARGEST_SEED = 9999
@@ -55,6 +59,7 @@ class NewRunScreen(Screen[None]):
         (0, "-too-narrow"),
         (LEAST[0], "-narrow"),
         (PLAN_BESIDE_COLUMNS, "-wide"),
+        (PLAN_WIDER_COLUMNS, "-widest"),
     ]
     VERTICAL_BREAKPOINTS = [  # noqa: RUF012
         (0, "-too-low"),
@@ -157,6 +162,7 @@ class NewRunScreen(Screen[None]):
     def on_mount(self) -> None:
         self.query_one("#plan").border_title = "plan"
         self._gpu_section.display = self._no_gpu.display = False
+        self._gpu_section.collapsed = self._more.collapsed = self.app.size.height < OPEN_ROWS
         self._pull.update("fetch images that are not here")
         for field in self.query(Input):
             field.cursor_blink = False
