@@ -1,4 +1,4 @@
-"""A question over a screen: arrows choose, Enter takes; no letter and no Enter alone says yes."""
+"""A question over a screen, answered with arrows and Enter: no key alone says yes."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Dialog(ModalScreen[int]):
             with Vertical() if question.more else Horizontal():
                 for n, answer in enumerate((question.no, question.yes, *question.more)):
                     yield Button(answer, id=f"answer-{n}", compact=True)
-            yield Static("Arrows choose, Enter takes, Esc leads back")
+            yield Static("Arrows choose, Enter confirms, Esc cancels")
 
     def on_button_pressed(self, event: Button.Pressed) -> None:
         self.dismiss(list(self.query(Button)).index(event.button))

@@ -45,10 +45,17 @@ _UNUSED = frozenset({"screen.copy_text"})
 
 def text_of(binding: Binding) -> str:
     """What a binding does: its description, and its tooltip where that says more."""
-    word, more = binding.description, binding.tooltip
+    word = " ".join(map(_small, binding.description.split(" ")))
+    first, blank, rest = binding.tooltip.partition(" ")
+    more = f"{_small(first)}{blank}{rest}"
     if not word or not more:
         return word or more
     return more if more.startswith(word) else f"{word}: {more}"
+
+
+def _small(word: str) -> str:
+    """Without a capital, as in our texts: Textual's begin with one."""
+    return word.lower() if word.istitle() else word
 
 
 def keys_of(
