@@ -191,7 +191,7 @@ async def test_a_line_for_a_shell_is_given_one_and_quotes_keep_it_words(
 
 
 async def test_a_wrong_value_is_said_at_its_field_which_a_start_goes_to(fake: Fake) -> None:
-    async with running(NewRunScreen, (80, 50)) as (app, pilot):
+    async with running(NewRunScreen, (80, 44)) as (app, pilot):
         await choose(app, pilot, "workload", "mnist-cnn")
         await focus(app, pilot, "more")
         await pilot.press("enter")
@@ -207,6 +207,13 @@ async def test_a_wrong_value_is_said_at_its_field_which_a_start_goes_to(fake: Fa
         await pilot.press("backspace")
         await shows(pilot, "$ gpuwatch run mnist-cnn")
     assert started(fake) == []
+
+
+async def test_all_settings_are_open_at_once_where_there_is_room(fake: Fake) -> None:
+    for height, folded in ((44, True), (45, False)):
+        async with running(NewRunScreen, (80, height)) as (app, pilot):
+            await choose(app, pilot, "workload", "mnist-cnn")
+            assert app.screen.query_one("#more", Collapsible).collapsed is folded
 
 
 async def test_an_environment_that_cannot_run_says_why_and_how_to_fix_it(fake: Fake) -> None:
