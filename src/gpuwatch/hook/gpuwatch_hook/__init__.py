@@ -8,5 +8,3 @@
 Within a run of gpuwatch that is believed instead of what the hook sees. Elsewhere it does nothing:
 copy ``gpuwatch_hook.py``, which is written by ``gpuwatch hook-api``, beside your program.
 """
-
-from __future__ import annotations

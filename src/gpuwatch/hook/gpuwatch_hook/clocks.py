@@ -15,10 +15,10 @@ DATA, FORWARD, BACKWARD, OPTIMIZER, OTHER = range(len(PHASES))
 
 
 class Timing(NamedTuple):
-    """One step: seconds in all and by phase, and when it ended (``CLOCK_MONOTONIC``, ns)."""
+    """One step: ns in all and by phase, and when it ended (``CLOCK_MONOTONIC``, ns)."""
 
-    seconds: float
-    phases: tuple[float, ...]
+    ns: float
+    phases: list[float]
     end_ns: int
 
 
@@ -28,8 +28,8 @@ class CpuClock:
     def __init__(self) -> None:
         self._phase = OTHER
         self._since = time.monotonic_ns()
-        self._taken = [0] * len(PHASES)
-        self._ended: list[Timing] = []
+        self._taken: list[float] = [0] * len(PHASES)
+        self._ended: list[tuple[list[float], int]] = []
 
     def enter(self, phase: int) -> int:
         """Begin a phase; returns the one that it ends."""
@@ -42,15 +42,13 @@ class CpuClock:
     def end_step(self) -> None:
         """End a step here; the phase goes on."""
         self.enter(self._phase)
-        taken = self._taken
+        self._ended.append((self._taken, self._since))
         self._taken = [0] * len(PHASES)
-        phases = tuple(each / 1e9 for each in taken)
-        self._ended.append(Timing(sum(taken) / 1e9, phases, self._since))
 
     def finished(self, wait: bool = False) -> list[Timing]:
         """The steps that are known to be over since the last call, in order."""
         ended, self._ended = self._ended, []
-        return ended
+        return [Timing(sum(taken), taken, end_ns) for taken, end_ns in ended]
 
 
 class CudaClock:
@@ -86,7 +84,7 @@ class CudaClock:
             elif not event.query():
                 break
             marks.popleft()
-            self._taken[phase] += self._first.elapsed_time(event) / 1e3
+            self._taken[phase] += self._first.elapsed_time(event) * 1e6
             self._spare.append(self._first)
             self._first = event
             if ends:
@@ -95,10 +93,10 @@ class CudaClock:
 
     def _timing(self) -> Timing:
         taken, self._taken = self._taken, [0.0] * len(PHASES)
-        seconds, now = sum(taken), time.monotonic_ns()
+        ns, now = sum(taken), time.monotonic_ns()
         # The first end is known only as not later than now.
-        self._end_ns = min(self._end_ns + round(seconds * 1e9), now) if self._end_ns else now
-        return Timing(seconds, tuple(taken), self._end_ns)
+        self._end_ns = min(self._end_ns + round(ns), now) if self._end_ns else now
+        return Timing(ns, taken, self._end_ns)
 
     def _event(self) -> Any:
         cuda = self._torch.cuda

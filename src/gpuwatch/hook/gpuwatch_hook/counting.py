@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import sys
 import time
 from importlib import import_module
@@ -9,7 +10,8 @@ from typing import Any, NamedTuple
 
 import torch
 
-Kind = tuple[tuple[int, ...], ...]
+Kind = tuple[tuple[tuple[int, ...], ...], ...]
+"""Sizes of the tensors of each batch of a step."""
 MOST_KINDS = 4
 """Most kinds of step that are counted, each at the cost of one slow step."""
 _FREE_MEMORY = 0.05
@@ -157,11 +159,9 @@ class Counting:
 
 def _elements(kind: Kind) -> int:
     total = 0
-    for sizes in kind:
-        product = 1
-        for size in sizes:
-            product *= size
-        total += product
+    for batch in kind:
+        for sizes in batch:
+            total += math.prod(sizes)
     return total
 
 

@@ -8,11 +8,13 @@ from __future__ import annotations
 import atexit
 import functools
 import os
+import sys
 import time
 import weakref
 from collections.abc import Callable
 from typing import Any, NamedTuple, TypeVar
 
+from .batches import describe
 from .channel import Channel, world
 from .clocks import BACKWARD, DATA, FORWARD, OPTIMIZER, OTHER, PHASES, CpuClock, CudaClock, Timing
 
@@ -131,14 +133,8 @@ class Tracker:
         if batch is None:
             self._clock.enter(OTHER)
             return
-        import torch
-
-        if torch.is_grad_enabled():
-            from .batches import describe
-
-            self._fetched = describe(batch)
-        else:
-            self._fetched = None
+        torch: Any = sys.modules["torch"]
+        self._fetched = describe(batch, torch.Tensor) if torch.is_grad_enabled() else None
 
     @_guarded
     def backward_begins(self, args: tuple[Any, ...], keywords: dict[str, Any]) -> tuple[int, Any]:
@@ -202,7 +198,6 @@ class Tracker:
 
     # Steps.
 
-    @_guarded
     def end_step(self, optimizer: Any, skipped: bool) -> None:
         """A step of the training ends here."""
         self._number += 1
@@ -210,7 +205,7 @@ class Tracker:
         counted = self._end_count()
         warmup = self._number <= _WARMUP or counted
         work = None
-        if self._counting is not None:
+        if self._counting is not None and self._kind != self._counting.main:
             work = self._counting.work_of(self._samples, self._kind)
             if not counted:
                 self._counting.want(self._kind)
@@ -290,8 +285,8 @@ class Tracker:
         """The steps that are over, a line for those that are alike."""
         while (ready := min(len(self._timings), len(self._steps))) > 0:
             first = self._steps[0]
-            alike = 1
-            while alike < min(ready, _MOST_STEPS) and _alike(first, self._steps[alike]):
+            alike, known = 1, _known(first)
+            while alike < min(ready, _MOST_STEPS) and _known(self._steps[alike]) == known:
                 alike += 1
             self._tell_line(self._steps[:alike], self._timings[:alike])
             del self._steps[:alike], self._timings[:alike]
@@ -300,9 +295,10 @@ class Tracker:
         keys: dict[str, Any] = {
             "step": steps[-1].number,
             "count": len(steps),
-            "seconds": [timing.seconds for timing in timings],
+            "seconds": [timing.ns / 1e9 for timing in timings],
             "phases": {
-                name: sum(timing.phases[at] for timing in timings) for at, name in enumerate(PHASES)
+                name: sum(timing.phases[at] for timing in timings) / 1e9
+                for at, name in enumerate(PHASES)
             },
             "monotonic_ns": timings[-1].end_ns,
         }
@@ -369,9 +365,7 @@ def _plus(total: int | None, value: int | None) -> int | None:
     return total if value is None else value if total is None else total + value
 
 
-def _alike(one: _Step, other: _Step) -> bool:
-    """Whether two steps fit into one line: they know the same of themselves."""
-    return one.warmup is other.warmup and all(
-        (getattr(one, key) is None) is (getattr(other, key) is None)
-        for key in ("samples", "tokens", "work", "loss")
-    )
+def _known(step: _Step) -> tuple[bool, ...]:
+    """What is known of a step: those of which the same is known fit into one line."""
+    _, warmup, _, samples, tokens, work, loss = step
+    return warmup, samples is None, tokens is None, work is None, loss is None
