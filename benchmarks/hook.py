@@ -151,7 +151,6 @@ def compilations() -> dict[str, int]:
         for when, count in (("first", 5), ("later", 50)):
             steps(count, taken)
             found[f"{name}, {when}"] = counters["stats"]["unique_graphs"]
-    found["frames"] = counters["frames"]["total"]
     return found
 
 

@@ -6,7 +6,7 @@ import sys
 
 def _start():
     """Let the hook wait for torch; whatever goes wrong, the program does not notice."""
-    if not os.environ.get("GPUWATCH_HOOK") or sys.version_info < (3, 8):
+    if not os.environ.get("GPUWATCH_HOOK") or sys.version_info < (3, 10):
         return
     try:
         from gpuwatch_hook import startup

@@ -47,6 +47,8 @@ class Counting:
         """``uncompiled``: whether a compiled program may run a step uncompiled."""
         self.counter: Any = None
         """The counter of the step that runs now; None: this step is not counted."""
+        self.own: Any = None
+        """The counter of the calls that the program has counted in this step."""
         self.kinds: dict[Kind, Counted] = {}
         self.main: Kind | None = None
         """The kind that the ``count`` line is of."""
@@ -72,7 +74,7 @@ class Counting:
         told = self._prepare()
         if self.over is not None or (on_gpu and _little_memory()):
             return told
-        module: Any = import_module(".flop.step_counter", __package__)
+        module: Any = import_module(".counter.step_counter", __package__)
         if module.other_modes():
             return told
         self._wanted = False
@@ -95,14 +97,40 @@ class Counting:
             return _UNCOMPILED
         return None
 
-    def end(self, samples: int | None, kind: Kind) -> dict[str, Any] | None:
-        """End the count of the step that ends now; keys of the ``count`` line for the first."""
+    def begin_call(self) -> tuple[Any, str | None]:
+        """Count a call that is work of the step, if none was counted; its counter, what to tell."""
+        module: Any = import_module(".counter.step_counter", __package__)
+        if self.main is not None or self.over is not None or module.other_modes():
+            return None, None
+        told = self._prepare()
+        if self.over is not None:
+            return None, told
+        if self.own is None:
+            self._wanted = False
+            self._began = time.perf_counter()
+            self.own = module.StepCounter()
+        self.counter = self.own
+        self.counter.active = True
+        self.counter.__enter__()
+        return self.counter, told
+
+    def end_call(self) -> None:
+        """The call of :meth:`begin_call` is over."""
+        self._leave()
+
+    def _leave(self) -> Any:
+        """Count no further; returns the counter."""
         counter, self.counter = self.counter, None
         if not counter.leave():
             self._left.append(counter)
         if self._eager:
             torch.compiler.set_stance("default")
             self._eager = False
+        return counter
+
+    def end(self, samples: int | None, kind: Kind) -> dict[str, Any] | None:
+        """End the count of the step that ends now; keys of the ``count`` line for the first."""
+        counter, self.own = self.own or self._leave(), None
         if counter.broken is not None:
             self._wanted = True
             return None
