@@ -18,5 +18,5 @@ def build(target: Path) -> str:
     """
     files = {"sitecustomize.py": (_HERE / "sitecustomize.py").read_bytes()}
     files |= archive.modules(_HERE / "gpuwatch_hook", "gpuwatch_hook")
-    files |= archive.modules(_COUNTER, "gpuwatch_hook/flop")
+    files |= archive.modules(_COUNTER, "gpuwatch_hook/counter")
     return archive.write(target, files)

@@ -6,7 +6,7 @@ import sys
 
 def _start():
     """Let the hook wait for torch; whatever goes wrong, the program does not notice."""
-    if not os.environ.get("GPUWATCH_HOOK") or sys.version_info < (3, 8):
+    if not os.environ.get("GPUWATCH_HOOK") or sys.version_info < (3, 10):
         return
     try:
         from gpuwatch_hook import startup
@@ -20,21 +20,21 @@ def _run_next():
     """Run the sitecustomize that this one hides, and leave that one in sys.modules."""
     here = os.path.dirname(__file__)
     path = [folder for folder in sys.path if folder != here]
-    try:
-        from importlib.machinery import PathFinder
-        from importlib.util import module_from_spec
-    except ImportError:  # Python 2.7
-        import imp
-
+    finders = [each for each in sys.meta_path if getattr(each, "__name__", "") == "PathFinder"]
+    if not finders:  # Python 2.7
         try:
+            import imp
+
             found = imp.find_module("sitecustomize", path)
         except ImportError:
             return
         del sys.modules["sitecustomize"]
         imp.load_module("sitecustomize", *found)
         return
-    spec = PathFinder.find_spec("sitecustomize", path)
+    spec = finders[0].find_spec("sitecustomize", path)
     if spec is not None and spec.loader is not None:
+        from importlib.util import module_from_spec
+
         module = module_from_spec(spec)
         sys.modules["sitecustomize"] = module
         spec.loader.exec_module(module)

@@ -1,12 +1,25 @@
-"""What a training program may say by itself, and the package of the hook.
+"""The package of the hook, and what a training program may tell by itself.
 
     import gpuwatch_hook as g
 
     with g.step(samples=64):
-        ...
+        with g.phase("encoder"):
+            ...
 
-Within a run of gpuwatch that is believed instead of what the hook sees. Elsewhere it does nothing:
-copy ``gpuwatch_hook.py``, which is written by ``gpuwatch hook-api``, beside your program.
+Within a run of gpuwatch these are the steps and phases, instead of those that the hook sees.
+``gpuwatch/hook/outside/gpuwatch_hook.py``, copied beside a program, stands in for this elsewhere,
+and does nothing.
 """
 
-from __future__ import annotations
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+
+def __getattr__(name: str) -> "Any":
+    """``step``, ``phase`` and ``flop``, loaded late: every Python of a run loads this module."""
+    if name not in ("step", "phase", "flop"):
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from . import own
+
+    return getattr(own, name)

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
-
-import torch
 
 _MOST_TENSORS = 8
 _DEEPEST = 4
@@ -20,25 +18,32 @@ class Batch(NamedTuple):
     sizes: tuple[tuple[int, ...], ...]
 
 
-def describe(batch: Any) -> Batch:
-    """The batch that a loader gave; nothing of it is kept."""
-    found: list[torch.Tensor] = []
-    ids = batch.get("input_ids") if isinstance(batch, Mapping) else None
-    _tensors(batch, found, 0)
-    first = ids if isinstance(ids, torch.Tensor) else found[0] if found else None
-    samples = None if first is None or first.dim() == 0 else int(first.shape[0])
-    tokens = int(ids.numel()) if isinstance(ids, torch.Tensor) else None
-    return Batch(samples, tokens, tuple(tuple(each.shape[1:]) for each in found))
+def describe(batch: Any, tensor: type[Any]) -> Batch:
+    """The batch that a loader gave; nothing of it is kept. ``tensor``: torch's class."""
+    found: list[Any] = []
+    _tensors(batch, tensor, found, 0)
+    first, tokens = found[0].shape if found else (), None
+    if not isinstance(batch, (list, tuple, tensor)) and isinstance(batch, Mapping):
+        ids = batch.get("input_ids")
+        if isinstance(ids, tensor):
+            first, tokens = ids.shape, ids.numel()
+    samples = first[0] if first else None
+    return Batch(samples, tokens, tuple([each.shape[1:] for each in found]))
 
 
-def _tensors(value: Any, found: list[torch.Tensor], depth: int) -> None:
-    if len(found) >= _MOST_TENSORS or depth > _DEEPEST:
-        return
-    if isinstance(value, torch.Tensor):
+def _tensors(value: Any, tensor: type[Any], found: list[Any], depth: int) -> None:
+    if isinstance(value, tensor):
         found.append(value)
+        return
+    if isinstance(value, (str, bytes)) or depth > _DEEPEST:
+        return
+    if isinstance(value, (list, tuple, Sequence)):  # a list is told quickly, a Sequence is not
+        inside: Iterable[Any] = value[:_MOST_TENSORS]
     elif isinstance(value, Mapping):
-        for each in value.values():
-            _tensors(each, found, depth + 1)
-    elif isinstance(value, Sequence) and not isinstance(value, (str, bytes)):
-        for each in value[:_MOST_TENSORS]:
-            _tensors(each, found, depth + 1)
+        inside = value.values()
+    else:
+        return
+    for each in inside:
+        if len(found) >= _MOST_TENSORS:
+            return
+        _tensors(each, tensor, found, depth + 1)

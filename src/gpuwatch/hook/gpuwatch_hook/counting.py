@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import sys
 import time
 from importlib import import_module
@@ -9,7 +10,8 @@ from typing import Any, NamedTuple
 
 import torch
 
-Kind = tuple[tuple[int, ...], ...]
+Kind = tuple[tuple[tuple[int, ...], ...], ...]
+"""Sizes of the tensors of each batch of a step."""
 MOST_KINDS = 4
 """Most kinds of step that are counted, each at the cost of one slow step."""
 _FREE_MEMORY = 0.05
@@ -45,6 +47,8 @@ class Counting:
         """``uncompiled``: whether a compiled program may run a step uncompiled."""
         self.counter: Any = None
         """The counter of the step that runs now; None: this step is not counted."""
+        self.own: Any = None
+        """The counter of the calls that the program has counted in this step."""
         self.kinds: dict[Kind, Counted] = {}
         self.main: Kind | None = None
         """The kind that the ``count`` line is of."""
@@ -70,7 +74,7 @@ class Counting:
         told = self._prepare()
         if self.over is not None or (on_gpu and _little_memory()):
             return told
-        module: Any = import_module(".flop.step_counter", __package__)
+        module: Any = import_module(".counter.step_counter", __package__)
         if module.other_modes():
             return told
         self._wanted = False
@@ -93,14 +97,40 @@ class Counting:
             return _UNCOMPILED
         return None
 
-    def end(self, samples: int | None, kind: Kind) -> dict[str, Any] | None:
-        """End the count of the step that ends now; keys of the ``count`` line for the first."""
+    def begin_call(self) -> tuple[Any, str | None]:
+        """Count a call that is work of the step, if none was counted; its counter, what to tell."""
+        module: Any = import_module(".counter.step_counter", __package__)
+        if self.main is not None or self.over is not None or module.other_modes():
+            return None, None
+        told = self._prepare()
+        if self.over is not None:
+            return None, told
+        if self.own is None:
+            self._wanted = False
+            self._began = time.perf_counter()
+            self.own = module.StepCounter()
+        self.counter = self.own
+        self.counter.active = True
+        self.counter.__enter__()
+        return self.counter, told
+
+    def end_call(self) -> None:
+        """The call of :meth:`begin_call` is over."""
+        self._leave()
+
+    def _leave(self) -> Any:
+        """Count no further; returns the counter."""
         counter, self.counter = self.counter, None
         if not counter.leave():
             self._left.append(counter)
         if self._eager:
             torch.compiler.set_stance("default")
             self._eager = False
+        return counter
+
+    def end(self, samples: int | None, kind: Kind) -> dict[str, Any] | None:
+        """End the count of the step that ends now; keys of the ``count`` line for the first."""
+        counter, self.own = self.own or self._leave(), None
         if counter.broken is not None:
             self._wanted = True
             return None
@@ -157,11 +187,9 @@ class Counting:
 
 def _elements(kind: Kind) -> int:
     total = 0
-    for sizes in kind:
-        product = 1
-        for size in sizes:
-            product *= size
-        total += product
+    for batch in kind:
+        for sizes in batch:
+            total += math.prod(sizes)
     return total
 
 

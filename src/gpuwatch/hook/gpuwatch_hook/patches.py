@@ -1,7 +1,8 @@
 """Where the hook looks: optimizers, backward passes, loaders and gradient scalers of torch.
 
 Optimizers have hooks for that. For the others torch has none, so a function of each is replaced by
-one that calls it.
+one that calls it. Where torch.compile traces them, they do nothing: what it would see of the hook
+changes with every step, and would be compiled anew with each.
 """
 
 from __future__ import annotations
@@ -9,6 +10,8 @@ from __future__ import annotations
 import functools
 from types import ModuleType
 from typing import Any
+
+import torch
 
 from . import tracking
 
@@ -19,8 +22,17 @@ def watch_optimizers(optimizer: ModuleType) -> None:
     tracker = tracking.tracker
     if tracker is None:
         return
-    optimizer.register_optimizer_step_pre_hook(lambda of, *_: tracker.optimizer_begins())
-    optimizer.register_optimizer_step_post_hook(lambda of, *_: tracker.optimizer_ends(of))
+
+    def begins(of: Any, *_: Any) -> None:
+        if not torch.compiler.is_compiling():
+            tracker.optimizer_begins()
+
+    def ends(of: Any, *_: Any) -> None:
+        if not torch.compiler.is_compiling():
+            tracker.optimizer_ends(of)
+
+    optimizer.register_optimizer_step_pre_hook(begins)
+    optimizer.register_optimizer_step_post_hook(ends)
 
 
 def watch_backward(autograd: ModuleType) -> None:
@@ -30,7 +42,7 @@ def watch_backward(autograd: ModuleType) -> None:
     @functools.wraps(original)
     def backward(*args: Any, **keywords: Any) -> Any:
         tracker = tracking.tracker
-        if tracker is None:
+        if tracker is None or torch.compiler.is_compiling():
             return original(*args, **keywords)
         before = tracker.backward_begins(args, keywords)
         try:
@@ -49,7 +61,7 @@ def watch_loader(dataloader: ModuleType) -> None:
     @functools.wraps(original)
     def following(self: Any) -> Any:
         tracker = tracking.tracker
-        if tracker is None:
+        if tracker is None or torch.compiler.is_compiling():
             return original(self)
         before = tracker.data_begins()
         batch = None

@@ -1,27 +1,18 @@
 """Waits for the parts of torch that the hook needs, and acts once each is loaded."""
 
-from __future__ import annotations
-
 import sys
-from collections.abc import Callable
-from importlib.abc import Loader, MetaPathFinder
-from importlib.machinery import ModuleSpec
-from types import ModuleType
-from typing import Any
 
-Action = Callable[[ModuleType], None]
+TYPE_CHECKING = False
+if TYPE_CHECKING:  # every Python of the run loads this, and `typing` takes milliseconds
+    from collections.abc import Callable
+    from importlib.machinery import ModuleSpec
+    from types import ModuleType
+    from typing import Any
 
 
 def wait_for_torch() -> None:
     """Put the finder in front of all others; a program without torch pays for nothing else."""
     sys.meta_path.insert(0, _Finder())
-
-
-def _action(name: str) -> Action:
-    from . import patches
-
-    action: Action = getattr(patches, WAITED_FOR[name])
-    return action
 
 
 WAITED_FOR = {
@@ -33,15 +24,15 @@ WAITED_FOR = {
 """Modules of torch, and what of :mod:`.patches` to call once each is loaded."""
 
 
-class _Finder(MetaPathFinder):
+class _Finder:
     """Finds the modules that are waited for as the other finders do, and wraps their loaders."""
 
     def __init__(self) -> None:
         self._left = set(WAITED_FOR)
 
     def find_spec(
-        self, name: str, path: Any = None, target: ModuleType | None = None
-    ) -> ModuleSpec | None:
+        self, name: str, path: "Any" = None, target: "ModuleType | None" = None
+    ) -> "ModuleSpec | None":
         if name not in self._left:
             return None
         self._left.discard(name)
@@ -58,27 +49,36 @@ class _Finder(MetaPathFinder):
         return None
 
 
-class _Loader(Loader):
+class _Loader:
     """Loads a module as its own loader does, then lets the hook act."""
 
-    def __init__(self, loader: Loader, name: str) -> None:
+    def __init__(self, loader: "Any", name: str) -> None:
         self._loader = loader
         self._name = name
 
-    def __getattr__(self, name: str) -> Any:
+    def __getattr__(self, name: str) -> "Any":
         return getattr(self._loader, name)
 
-    def create_module(self, spec: ModuleSpec) -> ModuleType | None:
-        return self._loader.create_module(spec)
+    def create_module(self, spec: "ModuleSpec") -> "ModuleType | None":
+        made: ModuleType | None = self._loader.create_module(spec)
+        return made
 
-    def exec_module(self, module: ModuleType) -> None:
+    def exec_module(self, module: "ModuleType") -> None:
         if module.__spec__ is not None:
             module.__spec__.loader = self._loader
         module.__loader__ = self._loader
         self._loader.exec_module(module)
-        try:
-            _action(self._name)(module)
-        except Exception as error:
-            from . import tracking
+        from contextlib import suppress
 
-            tracking.leave(error)
+        with suppress(Exception):  # if the hook cannot even be loaded, there is nobody to tell
+            _act(self._name, module)
+
+
+def _act(name: str, module: "ModuleType") -> None:
+    from . import patches, tracking
+
+    try:
+        action: Callable[[ModuleType], None] = getattr(patches, WAITED_FOR[name])
+        action(module)
+    except Exception as error:
+        tracking.leave(error)

@@ -8,13 +8,26 @@ from __future__ import annotations
 import atexit
 import functools
 import os
+import sys
 import time
 import weakref
 from collections.abc import Callable
 from typing import Any, NamedTuple, TypeVar
 
+from .batches import describe
 from .channel import Channel, world
-from .clocks import BACKWARD, DATA, FORWARD, OPTIMIZER, OTHER, PHASES, CpuClock, CudaClock, Timing
+from .clocks import (
+    BACKWARD,
+    DATA,
+    FORWARD,
+    OPTIMIZER,
+    OTHER,
+    PHASES,
+    SLOTS,
+    CpuClock,
+    CudaClock,
+    Timing,
+)
 
 FOLDER, OPTIONS = "GPUWATCH_HOOK", "GPUWATCH_HOOK_OPTIONS"
 INTERVAL = 0.15
@@ -106,8 +119,9 @@ class Tracker:
         self._steps: list[_Step] = []
         self._timings: list[Timing] = []
         self._told = time.monotonic()
-        self._by_itself = False
-        """Whether the program says itself where its steps are."""
+        self._by_itself = self._in_own_step = False
+        """Whether the program says itself where its steps are, and is in one."""
+        self._names = list(PHASES)
 
     def _forked(self) -> None:
         """A child has reported nothing yet, and has a file of its own once it trains."""
@@ -131,14 +145,8 @@ class Tracker:
         if batch is None:
             self._clock.enter(OTHER)
             return
-        import torch
-
-        if torch.is_grad_enabled():
-            from .batches import describe
-
-            self._fetched = describe(batch)
-        else:
-            self._fetched = None
+        torch: Any = sys.modules["torch"]
+        self._fetched = describe(batch, torch.Tensor) if torch.is_grad_enabled() else None
 
     @_guarded
     def backward_begins(self, args: tuple[Any, ...], keywords: dict[str, Any]) -> tuple[int, Any]:
@@ -189,6 +197,7 @@ class Tracker:
     def _after(self, optimizer: Any, *, skipped: bool) -> None:
         """End the step, if it is the leading optimizer's that ended."""
         if self._by_itself:
+            self._leader = weakref.ref(optimizer)
             return
         leader = None if self._leader is None else self._leader()
         if leader is None or id(optimizer) in self._others:
@@ -202,7 +211,6 @@ class Tracker:
 
     # Steps.
 
-    @_guarded
     def end_step(self, optimizer: Any, skipped: bool) -> None:
         """A step of the training ends here."""
         self._number += 1
@@ -210,7 +218,7 @@ class Tracker:
         counted = self._end_count()
         warmup = self._number <= _WARMUP or counted
         work = None
-        if self._counting is not None:
+        if self._counting is not None and self._kind != self._counting.main:
             work = self._counting.work_of(self._samples, self._kind)
             if not counted:
                 self._counting.want(self._kind)
@@ -219,9 +227,7 @@ class Tracker:
         if self._number == 1:
             self._first_step(optimizer)
         elif self._counting is None:
-            from .counting import Counting
-
-            self._counting = Counting(self._uncompiled)
+            self._make_counting()
         self._samples = self._tokens = self._loss = None
         self._kind = ()
         self._tell_if_due()
@@ -231,7 +237,7 @@ class Tracker:
     def _end_count(self) -> bool:
         """Whether the step that ends was counted; tells what came out first."""
         counting = self._counting
-        if counting is None or counting.counter is None:
+        if counting is None or (counting.counter is None and counting.own is None):
             return False
         keys = counting.end(self._samples, self._kind)
         if keys is not None:
@@ -241,19 +247,22 @@ class Tracker:
 
     def _first_step(self, optimizer: Any) -> None:
         """Tell what is going to run, now that it is known; choose the clock."""
-        import torch
-
-        from . import facts
-
         if self._channel is None:
             self._channel = Channel(self._folder, world())
         elif None not in (found := world())[::2]:
             self._channel.introduce(found)
+        self._run = {"batch_size": self._samples}
+        if optimizer is None:  # the program tells its steps itself, and trains without torch
+            self._tell_run()
+            return
+        import torch
+
+        from . import facts
+
         parameters = [each for group in optimizer.param_groups for each in group["params"]]
         device = parameters[0].device if parameters else torch.device("cpu")
-        self._run = {
+        self._run |= {
             **facts.of_device(device),
-            "batch_size": self._samples,
             "trainable_parameters": sum(each.numel() for each in parameters),
         }
         self._tell(event="versions", **facts.versions())
@@ -261,7 +270,7 @@ class Tracker:
         if device.type == "cuda":
             self._take_timings(wait=False)
             self._on_gpu = True
-            self._clock = CudaClock(torch, device)
+            self._clock = CudaClock(torch, device, self._clock)
 
     # Lines.
 
@@ -290,8 +299,8 @@ class Tracker:
         """The steps that are over, a line for those that are alike."""
         while (ready := min(len(self._timings), len(self._steps))) > 0:
             first = self._steps[0]
-            alike = 1
-            while alike < min(ready, _MOST_STEPS) and _alike(first, self._steps[alike]):
+            alike, known = 1, _known(first)
+            while alike < min(ready, _MOST_STEPS) and _known(self._steps[alike]) == known:
                 alike += 1
             self._tell_line(self._steps[:alike], self._timings[:alike])
             del self._steps[:alike], self._timings[:alike]
@@ -300,9 +309,10 @@ class Tracker:
         keys: dict[str, Any] = {
             "step": steps[-1].number,
             "count": len(steps),
-            "seconds": [timing.seconds for timing in timings],
+            "seconds": [timing.ns / 1e9 for timing in timings],
             "phases": {
-                name: sum(timing.phases[at] for timing in timings) for at, name in enumerate(PHASES)
+                name: sum(timing.phases[at] for timing in timings) / 1e9
+                for at, name in enumerate(self._names)
             },
             "monotonic_ns": timings[-1].end_ns,
         }
@@ -311,8 +321,9 @@ class Tracker:
         if steps[0].tokens is not None:
             keys["tokens"] = sum(step.tokens or 0 for step in steps)
         if steps[0].work is not None:
-            flop, size = zip(*(step.work or (0.0, 0.0) for step in steps), strict=True)
-            keys |= {"flop": sum(flop), "bytes": sum(size)}
+            work = [step.work for step in steps if step.work is not None]
+            keys["flop"] = sum(flop for flop, _ in work)
+            keys["bytes"] = sum(size for _, size in work)
         if steps[0].loss is not None:
             keys["loss"] = [float(step.loss) for step in steps]
         if steps[0].warmup:
@@ -351,27 +362,70 @@ class Tracker:
 
     @_guarded
     def begin_own_step(self) -> None:
-        self._by_itself = True
+        self._by_itself = self._in_own_step = True
         self._clock.enter(FORWARD)
 
     @_guarded
-    def end_own_step(self, optimizer: Any, samples: int | None) -> None:
+    def end_own_step(self, samples: int | None, tokens: int | None) -> None:
+        self._in_own_step = False
         if samples is not None:
             self._samples = samples
-        self.end_step(optimizer, False)
+        if tokens is not None:
+            self._tokens = tokens
+        self._clock.enter(OTHER)
+        self.end_step(None if self._leader is None else self._leader(), False)
+
+    @_guarded
+    def begin_own_phase(self, name: str) -> tuple[int, bool]:
+        """Stay in a phase of this name; returns what it interrupts."""
+        if name not in self._names and len(self._names) < SLOTS:
+            self._names.append(name)
+        held, self._clock.held = self._clock.held, False
+        phase = self._names.index(name) if name in self._names else OTHER
+        before = self._clock.enter(phase), held
+        self._clock.held = True
+        return before
+
+    @_guarded
+    def end_own_phase(self, before: tuple[int, bool] | None) -> None:
+        if before is None:
+            return
+        self._clock.held = False
+        self._clock.enter(before[0])
+        self._clock.held = before[1]
+
+    @_guarded
+    def begin_own_count(self) -> Any:
+        """The counter of a call in a step of the program's own, which counts from here on."""
+        if not self._in_own_step or "torch" not in sys.modules:
+            return None
+        self._make_counting()
+        counter, told = self._counting.begin_call()
+        if told:
+            self._problem(told)
+        return counter
+
+    @_guarded
+    def end_own_count(self, counter: Any) -> None:
+        if self._counting.counter is counter:
+            self._counting.end_call()
+
+    def _make_counting(self) -> None:
+        if self._counting is None and "torch" in sys.modules:
+            from .counting import Counting
+
+            self._counting = Counting(self._uncompiled)
 
 
 FORWARD_PART, BACKWARD_PART, OPTIMIZER_PART = range(3)
-"""As in ``flop.step_counter``, which loads torch."""
+"""As in ``counter.step_counter``, which loads torch."""
 
 
 def _plus(total: int | None, value: int | None) -> int | None:
     return total if value is None else value if total is None else total + value
 
 
-def _alike(one: _Step, other: _Step) -> bool:
-    """Whether two steps fit into one line: they know the same of themselves."""
-    return one.warmup is other.warmup and all(
-        (getattr(one, key) is None) is (getattr(other, key) is None)
-        for key in ("samples", "tokens", "work", "loss")
-    )
+def _known(step: _Step) -> tuple[bool, ...]:
+    """What is known of a step: those of which the same is known fit into one line."""
+    _, warmup, _, samples, tokens, work, loss = step
+    return warmup, samples is None, tokens is None, work is None, loss is None
