@@ -136,6 +136,10 @@ class OperatorCounter(TorchDispatchMode):  # type: ignore[no-untyped-call]
         packet = getattr(func, "_overloadpacket", func)
         operator = getattr(packet, "__name__", str(packet))
         name = f"{func.namespace}.{operator}"
+        if name == "higher_order.cond":
+            taken, branch, other, operands = args
+            with self:
+                return branch(*operands) if taken else other(*operands)
         if formula_of(name) is None and isinstance(func, torch._ops.OpOverload):
             # Without autograd a compound operator arrives here whole. For nested tensors it is
             # decomposed differently, which torch's objects do not know about.

@@ -26,7 +26,7 @@ class CpuClock:
     """For work that is done when its call returns."""
 
     def __init__(self) -> None:
-        self._phase = OTHER
+        self.phase = OTHER
         self._since = time.monotonic_ns()
         self._taken = [0] * len(PHASES)
         self._ended: list[Timing] = []
@@ -34,14 +34,14 @@ class CpuClock:
     def enter(self, phase: int) -> int:
         """Begin a phase; returns the one that it ends."""
         now = time.monotonic_ns()
-        before = self._phase
+        before = self.phase
         self._taken[before] += now - self._since
-        self._phase, self._since = phase, now
+        self.phase, self._since = phase, now
         return before
 
     def end_step(self) -> None:
         """End a step here; the phase goes on."""
-        self.enter(self._phase)
+        self.enter(self.phase)
         taken = self._taken
         self._taken = [0] * len(PHASES)
         phases = tuple(each / 1e9 for each in taken)
@@ -60,7 +60,7 @@ class CudaClock:
         self._torch = torch
         self._device = device
         self._spare: list[Any] = []
-        self._phase = OTHER
+        self.phase = OTHER
         self._marks: deque[tuple[Any, int, bool]] = deque()
         """Events, the phase that each ends, and whether it ends a step."""
         self._first = self._event()
@@ -68,13 +68,13 @@ class CudaClock:
         self._end_ns = 0
 
     def enter(self, phase: int) -> int:
-        before = self._phase
+        before = self.phase
         self._marks.append((self._event(), before, False))
-        self._phase = phase
+        self.phase = phase
         return before
 
     def end_step(self) -> None:
-        self._marks.append((self._event(), self._phase, True))
+        self._marks.append((self._event(), self.phase, True))
 
     def finished(self, wait: bool = False) -> list[Timing]:
         ended: list[Timing] = []

@@ -19,8 +19,19 @@ def watch_optimizers(optimizer: ModuleType) -> None:
     tracker = tracking.tracker
     if tracker is None:
         return
-    optimizer.register_optimizer_step_pre_hook(lambda of, *_: tracker.optimizer_begins())
-    optimizer.register_optimizer_step_post_hook(lambda of, *_: tracker.optimizer_ends(of))
+
+    # A compiled step cannot be seen: with these calls in it, torch would compile it otherwise.
+    def begins(*_: Any) -> None:
+        if not torch.compiler.is_compiling():
+            tracker.optimizer_begins()
+
+    def ends(of: Any, *_: Any) -> None:
+        if not torch.compiler.is_compiling():
+            tracker.optimizer_ends(of)
+
+    torch = optimizer.torch
+    optimizer.register_optimizer_step_pre_hook(begins)
+    optimizer.register_optimizer_step_post_hook(ends)
 
 
 def watch_backward(autograd: ModuleType) -> None:
@@ -57,7 +68,7 @@ def watch_loader(dataloader: ModuleType) -> None:
             batch = original(self)
             return batch
         finally:
-            tracker.data_ends(before, batch)
+            tracker.data_ends(before, self, batch)
 
     iterator.__next__ = following
 
