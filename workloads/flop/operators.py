@@ -20,6 +20,9 @@ ROWS = 40
 SILENT = frozenset({"prim", "profiler"})
 """Namespaces whose operators compute nothing."""
 
+COLLECTIVES = frozenset({"c10d", "_c10d_functional", "fsdp"})
+"""Namespaces whose operators move data between ranks; a reduction's sums are not counted."""
+
 PLAIN = (torch.Tensor, torch.nn.Parameter, FakeTensor)
 """Tensor types that operators work on; other types are built from these."""
 
@@ -163,7 +166,8 @@ class OperatorCounter(TorchDispatchMode):  # type: ignore[no-untyped-call]
         packet = getattr(func, "_overloadpacket", func)
         operator = name.partition(".")[2]
         flop = flop_of(name, packet, args, kwargs, out) if self.flop else None
-        unknown = flop is None and operator not in MOVERS
+        moves = operator in MOVERS or func.namespace in COLLECTIVES
+        unknown = flop is None and not moves
         moved = bytes_of(operator, func, args, kwargs, out)
         cost = self.work.operators.setdefault(name, Cost())
         cost.add(Cost(1, flop or 0, moved, int(unknown)))
