@@ -20,6 +20,9 @@ ROWS = 40
 SILENT = frozenset({"prim", "profiler"})
 """Namespaces whose operators compute nothing."""
 
+COLLECTIVES = frozenset({"c10d", "_c10d_functional", "fsdp"})
+"""Namespaces whose operators move data between ranks; a reduction's sums are not counted."""
+
 PLAIN = (torch.Tensor, torch.nn.Parameter, FakeTensor)
 """Tensor types that operators work on; other types are built from these."""
 
@@ -136,6 +139,10 @@ class OperatorCounter(TorchDispatchMode):  # type: ignore[no-untyped-call]
         packet = getattr(func, "_overloadpacket", func)
         operator = getattr(packet, "__name__", str(packet))
         name = f"{func.namespace}.{operator}"
+        if name == "higher_order.cond":
+            taken, branch, other, operands = args
+            with self:
+                return branch(*operands) if taken else other(*operands)
         if formula_of(name) is None and isinstance(func, torch._ops.OpOverload):
             # Without autograd a compound operator arrives here whole. For nested tensors it is
             # decomposed differently, which torch's objects do not know about.
@@ -159,7 +166,8 @@ class OperatorCounter(TorchDispatchMode):  # type: ignore[no-untyped-call]
         packet = getattr(func, "_overloadpacket", func)
         operator = name.partition(".")[2]
         flop = flop_of(name, packet, args, kwargs, out) if self.flop else None
-        unknown = flop is None and operator not in MOVERS
+        moves = operator in MOVERS or func.namespace in COLLECTIVES
+        unknown = flop is None and not moves
         moved = bytes_of(operator, func, args, kwargs, out)
         cost = self.work.operators.setdefault(name, Cost())
         cost.add(Cost(1, flop or 0, moved, int(unknown)))

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from typing import Any
 
 import torch
+from torch._subclasses.fake_tensor import FakeTensor
 from torch.utils import _python_dispatch
 
 from .operators import Cost, OperatorCounter, Work, together
@@ -22,6 +23,11 @@ class StepCounter(OperatorCounter):  # type: ignore[no-untyped-call]
     (``differentiable``).
     """
 
+    @classmethod
+    def ignore_compile_internals(cls) -> bool:
+        """Let torch.compile work while it counts; ``torch.cond`` compiles in every program."""
+        return True
+
     def __init__(self) -> None:
         super().__init__()
         self.part = FORWARD
@@ -30,6 +36,8 @@ class StepCounter(OperatorCounter):  # type: ignore[no-untyped-call]
         self.broken: str | None = None
         """Why the count is not that of a step."""
         self.forward, self.backward, self.again, self.update = (Work() for _ in range(4))
+        self.without_gradients = False
+        """Whether a forward pass without gradients was seen, as an evaluation is."""
         self.flop_by_type: dict[str, int] = {}
         """FLOP by data type of the operator's first tensor."""
 
@@ -38,8 +46,10 @@ class StepCounter(OperatorCounter):  # type: ignore[no-untyped-call]
     ) -> Any:
         if not self.active:
             return func(*args, **(kwargs or {}))
-        self.flop = self.part != OPTIMIZER
+        if any(issubclass(kind, FakeTensor) for kind in types):
+            return func(*args, **(kwargs or {}))  # the program looks at shapes, without data
         self.work = self._part()
+        self.flop = self.work is not self.update
         try:
             return super().__torch_dispatch__(func, types, args, kwargs)
         except Exception as error:
@@ -47,12 +57,13 @@ class StepCounter(OperatorCounter):  # type: ignore[no-untyped-call]
             raise
 
     def _part(self) -> Work:
-        if self.part == OPTIMIZER:
+        """Optimizers update without gradients, and evaluate their closure with them."""
+        gradients = torch.is_grad_enabled()
+        if self.part == OPTIMIZER and not gradients:
             return self.update
-        if self.part == FORWARD:
+        if self.part != BACKWARD:
             return self.forward
-        again = torch.is_grad_enabled() and not self.differentiable
-        return self.again if again else self.backward
+        return self.again if gradients and not self.differentiable else self.backward
 
     def count(
         self, name: str, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any], out: Any
@@ -67,6 +78,8 @@ class StepCounter(OperatorCounter):  # type: ignore[no-untyped-call]
             return
         added = work.flop_of(name) - before
         first = next((each for each in args if isinstance(each, torch.Tensor)), None)
+        if added and work is self.forward and not torch.is_grad_enabled():
+            self.without_gradients = True
         if added and first is not None:
             kind = str(first.dtype).replace("torch.", "")
             self.flop_by_type[kind] = self.flop_by_type.get(kind, 0) + added

@@ -50,6 +50,32 @@ def test_an_unmodified_program_tells_its_steps_and_its_work(cli: Cli, tmp_path: 
     assert run["loss"] == plain["loss"] != []
 
 
+PROGRAMS = Path(__file__).parents[2] / "hook" / "programs"
+ACCUMULATED = 4 * (2 * 8 * (64 * 256 + 256 * 10) * 2 + 2 * 8 * 256 * 10)
+CHECKPOINTED = 2 * 16 * (64 * 128 * 2 + 3 * (3 * 128 * 128 + 128 * 10))
+
+
+@pytest.mark.parametrize("place", ["bare", pytest.param("docker", marks=pytest.mark.docker)])
+@pytest.mark.parametrize(
+    ("program", "flop"),
+    [("accumulation.py", ACCUMULATED), ("checkpointing.py", CHECKPOINTED)],
+)
+def test_programs_as_users_write_them(
+    cli: Cli, tmp_path: Path, request: pytest.FixtureRequest, program: str, flop: int, place: str
+) -> None:
+    python, options = sys.executable, ()
+    if place == "docker":
+        python = "python3"
+        options = ("--env", f"docker={request.getfixturevalue('torch_image')}")
+    where = tmp_path / "where"
+    where.mkdir()
+    shutil.copy(PROGRAMS / program, where)
+    run = ran(cli, tmp_path / "out", python, program, options=options)
+    step = run["shown"]["step"]
+    assert step["count"] + step["warmup_count"] == 8
+    assert run["shown"]["flop"]["per_step"] == flop
+
+
 def test_two_ranks_of_torchrun_are_one_run(cli: Cli, tmp_path: Path) -> None:
     command = (sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", 2)
     run = ran(cli, tmp_path / "out", *command, "train.py", STEPS)

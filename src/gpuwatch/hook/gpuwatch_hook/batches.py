@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
+from weakref import WeakKeyDictionary
 
 _MOST_TENSORS = 8
 _DEEPEST = 4
+_MOST_WAITING = 256
 
 
 class Batch(NamedTuple):
@@ -16,6 +18,60 @@ class Batch(NamedTuple):
     samples: int | None
     tokens: int | None
     sizes: tuple[tuple[int, ...], ...]
+
+
+class _Waiting:
+    """Batches that an iterator gave and that no backward pass has used yet, oldest first."""
+
+    def __init__(self) -> None:
+        self.batches: list[Batch] = []
+        self.ahead: int | None = None
+        """How many of them belong to later steps, since the program fetches ahead."""
+
+
+class Batches:
+    """Which of the batches that loaders give each step is trained on.
+
+    A backward pass uses the oldest batch of the iterator that was asked last: programs that copy to
+    a GPU fetch the next batch before they use this one. What is left over at the end of a step
+    beyond what was left before (a batch that the program skipped) is used by no one.
+    """
+
+    def __init__(self, tensor: type[Any]) -> None:
+        """``tensor``: torch's class."""
+        self._tensor = tensor
+        self._iterators: WeakKeyDictionary[Any, _Waiting] = WeakKeyDictionary()
+        self._last = _Waiting()
+        self._unused = 0
+        self._least_unused: int | None = None
+
+    def fetched(self, iterator: Any, batch: Any) -> tuple[tuple[int, ...], ...]:
+        """An iterator gave a batch, or ``None``: it is at its end. Returns the batch's sizes."""
+        self._last = self._iterators.setdefault(iterator, _Waiting())
+        if batch is None:
+            return ()
+        self._unused += 1
+        described = describe(batch, self._tensor)
+        self._last.batches.append(described)
+        del self._last.batches[:-_MOST_WAITING]
+        return described.sizes
+
+    def use(self) -> Batch | None:
+        """The batch that is trained on now; ``None``: the same as before, or no loader's."""
+        if not self._last.batches:
+            return None
+        self._unused -= 1
+        return self._last.batches.pop(0)
+
+    def end_step(self) -> bool:
+        """Whether the step fetched more than it used, compared with the steps before."""
+        last, unused, least = self._last, self._unused, self._least_unused
+        waiting = len(last.batches)
+        last.ahead = waiting if last.ahead is None else min(waiting, last.ahead)
+        del last.batches[: waiting - last.ahead]
+        self._unused = 0
+        self._least_unused = unused if least is None else min(unused, least)
+        return unused > self._least_unused
 
 
 def describe(batch: Any, tensor: type[Any]) -> Batch:

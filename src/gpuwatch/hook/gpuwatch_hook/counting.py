@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import sys
 import time
 from importlib import import_module
@@ -10,10 +9,12 @@ from typing import Any, NamedTuple
 
 import torch
 
-Kind = tuple[tuple[tuple[int, ...], ...], ...]
-"""Sizes of the tensors of each batch of a step."""
+Kind = tuple[tuple[int, ...], ...]
+"""Sizes of the tensors of the batches of a step."""
 MOST_KINDS = 4
 """Most kinds of step that are counted, each at the cost of one slow step."""
+_MOST_TRIES = 10
+"""Most steps that are begun to be counted and turn out not to be a training step alone."""
 _FREE_MEMORY = 0.05
 """Share of a GPU's memory that must be free to count."""
 _COMPILED = (
@@ -23,6 +24,10 @@ _COMPILED = (
 _UNCOMPILED = (
     "one step was run uncompiled to count its FLOP: it rounds, draws random numbers and uses "
     "memory otherwise than a compiled one"
+)
+_CONTROL_FLOW = ("associative_scan", "cond", "map", "map_impl", "scan", "while_loop")
+_ONLY_COMPILED = (
+    "a compiled program with torch.{name}: none of its steps can be run uncompiled to count it"
 )
 _OLD_TORCH = "a compiled program, and torch before 2.6 cannot run one of its steps uncompiled"
 _METHOD = (
@@ -59,25 +64,35 @@ class Counting:
         self._left: list[Any] = []
         """Counters that could not leave torch's stack of modes yet."""
         self._wanted = True
+        self._tries = 0
+        self._doubtful: Any = None
+        """The counter of a step that may hold an evaluation, and its kind."""
         self._began = 0.0
-        self._eager = False
+        self._stance: Any = None
+        """What puts the program's own stance of compilation back."""
+        self._frames = 0
 
-    def want(self, kind: Kind) -> None:
-        """A step of this kind ended without being counted: count one if there is room."""
-        self._wanted = kind not in self.kinds and len(self.kinds) < MOST_KINDS
+    def begin_kind(self, sizes: Kind, on_gpu: bool) -> str | None:
+        """The first batch of a step came: count it, if no step with such a batch was counted."""
+        known = self.main is None or any(kind[: len(sizes)] == sizes for kind in self.kinds)
+        if known or self.counter is not None or len(self.kinds) == MOST_KINDS:
+            return None
+        self._wanted = self._tries < _MOST_TRIES
+        return self.begin(on_gpu)
 
     def begin(self, on_gpu: bool) -> str | None:
         """Count the step that begins now, if one is wanted and it can be done; what to tell."""
         self._leave_the_rest()
-        if not self._wanted or self.over is not None:
+        if not self._wanted or self.over is not None or (on_gpu and _little_memory()):
             return None
-        told = self._prepare()
-        if self.over is not None or (on_gpu and _little_memory()):
-            return told
         module: Any = import_module(".counter.step_counter", __package__)
         if module.other_modes():
-            return told
+            return None
+        told = self._prepare()
+        if self.over is not None:
+            return None
         self._wanted = False
+        self._frames = _frames()
         self._began = time.perf_counter()
         self.counter = module.StepCounter()
         self.counter.__enter__()
@@ -85,15 +100,16 @@ class Counting:
 
     def _prepare(self) -> str | None:
         """Look for compiled code; run the step without it if that was asked for."""
-        if not _compiled():
+        if not _frames():
             return None
         if not self._uncompiled:
             self.over = _COMPILED
         elif not hasattr(torch.compiler, "set_stance"):
             self.over = _OLD_TORCH
+        elif name := _control_flow():
+            self.over = _ONLY_COMPILED.format(name=name)
         else:
-            torch.compiler.set_stance("force_eager")
-            self._eager = True
+            self._stance = torch.compiler.set_stance("force_eager")
             return _UNCOMPILED
         return None
 
@@ -116,23 +132,47 @@ class Counting:
 
     def end_call(self) -> None:
         """The call of :meth:`begin_call` is over."""
-        self._leave()
+        self._take_off()
 
-    def _leave(self) -> Any:
-        """Count no further; returns the counter."""
+    def stop(self, reason: str) -> None:
+        """What runs now is no training step alone: count another one, a few times."""
+        if self.counter is None:
+            return
+        self._take_off()
+        self._try_again(reason)
+
+    def _try_again(self, reason: str) -> None:
+        self._tries += 1
+        if self._tries < _MOST_TRIES:
+            self._wanted = True
+        elif self.main is None:
+            self.over = reason
+
+    def _take_off(self) -> Any:
         counter, self.counter = self.counter, None
         if not counter.leave():
             self._left.append(counter)
-        if self._eager:
-            torch.compiler.set_stance("default")
-            self._eager = False
+        if self._stance is not None:
+            self._stance.__exit__(None, None, None)
+            self._stance = None
         return counter
 
     def end(self, samples: int | None, kind: Kind) -> dict[str, Any] | None:
         """End the count of the step that ends now; keys of the ``count`` line for the first."""
-        counter, self.own = self.own or self._leave(), None
-        if counter.broken is not None:
-            self._wanted = True
+        by_itself = self.own is not None
+        compiles = not by_itself and _frames() > self._frames
+        counter, self.own = self.own or self._take_off(), None
+        if counter.broken is not None or compiles:
+            self._try_again(counter.broken or "the program compiled in the steps that were tried")
+            return None
+        if kind in self.kinds:
+            self._try_again("")
+            return None
+        if self._doubtful is not None and self._doubtful[1] == kind:
+            counter = min(self._doubtful[0], counter, key=lambda each: each.step.flop)
+        elif self.main is None and counter.without_gradients and not by_itself:
+            self._doubtful = counter, kind
+            self._try_again("no two steps were alike")
             return None
         step, again = counter.step, counter.again
         if not step.flop:
@@ -187,18 +227,27 @@ class Counting:
 
 def _elements(kind: Kind) -> int:
     total = 0
-    for batch in kind:
-        for sizes in batch:
-            total += math.prod(sizes)
+    for sizes in kind:
+        product = 1
+        for size in sizes:
+            product *= size
+        total += product
     return total
 
 
-def _compiled() -> bool:
-    """Whether torch.compile has compiled anything yet."""
+def _frames() -> int:
+    """How many functions torch.compile has compiled; those of ``torch.cond`` are not among them."""
     if "torch._dynamo" not in sys.modules:
-        return False
-    frames: Any = import_module("torch._dynamo.utils").counters["frames"]
-    return bool(frames["ok"])
+        return 0
+    counters: Any = import_module("torch._dynamo.utils").counters
+    return int(counters["frames"]["ok"])
+
+
+def _control_flow() -> str | None:
+    """An operator that the program used and that runs compiled only."""
+    known: Any = getattr(torch._ops, "_higher_order_ops", {})
+    used = (name for name in _CONTROL_FLOW if getattr(known.get(name), "_dispatch_cache", None))
+    return next(used, None)
 
 
 def _little_memory() -> bool:

@@ -69,7 +69,7 @@ def watch_loader(dataloader: ModuleType) -> None:
             batch = original(self)
             return batch
         finally:
-            tracker.data_ends(before, batch)
+            tracker.data_ends(before, self, batch)
 
     iterator.__next__ = following
 

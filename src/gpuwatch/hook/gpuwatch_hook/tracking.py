@@ -14,7 +14,7 @@ import weakref
 from collections.abc import Callable
 from typing import Any, NamedTuple, TypeVar
 
-from .batches import describe
+from .batches import Batches
 from .channel import Channel, world
 from .clocks import (
     BACKWARD,
@@ -36,6 +36,11 @@ _WARMUP = 2
 """Steps before the first one that is counted: like that one they are in no statistic."""
 _MOST_STEPS = 1000
 """Most steps of one line."""
+
+_NO_STEPS = (
+    "backward passes, but no step of an optimizer of torch was seen: a compiled step, and an "
+    "optimizer that is not a torch.optim.Optimizer, cannot be followed"
+)
 
 tracker: Tracker | None = None
 """The one that follows this process; ``None``: nobody does."""
@@ -107,11 +112,11 @@ class Tracker:
         self._counting: Any = None
         self._on_gpu = False
         self._number = 0
+        self._backward_passes = 0
         self._leader: Any = None
         self._others: set[int] = set()
         """Optimizers that took a step since the leader's last."""
-        self._fetched: Any = None
-        """The batch fetched last, until a backward pass shows that it is trained on."""
+        self._batches: Any = None
         self._samples: int | None = None
         self._tokens: int | None = None
         self._kind: tuple[Any, ...] = ()
@@ -138,23 +143,30 @@ class Tracker:
         return self._clock.enter(DATA)
 
     @_guarded
-    def data_ends(self, before: int | None, batch: Any) -> None:
+    def data_ends(self, before: int | None, iterator: Any, batch: Any) -> None:
+        """A loader's iterator gave a batch, or ``None``: it is at its end."""
         if before is None:
             return
-        self._clock.enter(FORWARD)
-        if batch is None:
-            self._clock.enter(OTHER)
-            return
+        self._clock.enter(OTHER if batch is None else FORWARD)
         torch: Any = sys.modules["torch"]
-        self._fetched = describe(batch, torch.Tensor) if torch.is_grad_enabled() else None
+        if not torch.is_grad_enabled():
+            if self._counting is not None:
+                self._counting.stop("the steps that were tried held an evaluation")
+            return
+        if self._batches is None:
+            self._batches = Batches(torch.Tensor)
+        sizes = self._batches.fetched(iterator, batch)
+        if sizes and not self._kind and self._counting is not None:
+            self._begin_count(self._counting.begin_kind(sizes, self._on_gpu))
 
     @_guarded
-    def backward_begins(self, args: tuple[Any, ...], keywords: dict[str, Any]) -> tuple[int, Any]:
-        fetched, self._fetched = self._fetched, None
-        if fetched is not None:
-            self._samples = _plus(self._samples, fetched.samples)
-            self._tokens = _plus(self._tokens, fetched.tokens)
-            self._kind = (*self._kind, fetched.sizes)
+    def backward_begins(
+        self, args: tuple[Any, ...], keywords: dict[str, Any]
+    ) -> tuple[int, Any] | None:
+        if self._clock.phase == BACKWARD:  # of activation checkpointing, in a backward pass
+            return None
+        self._backward_passes += 1
+        self._use_batch()
         if self._wants_loss:
             loss: Any = args[0] if args else keywords.get("tensors")
             self._loss = loss.detach() if hasattr(loss, "detach") else None
@@ -165,6 +177,13 @@ class Tracker:
             create = keywords.get("create_graph", args[3] if len(args) > 3 else False)
             counter.differentiable = bool(create)
         return self._clock.enter(BACKWARD), (counter, part)
+
+    def _use_batch(self) -> None:
+        batch = None if self._batches is None else self._batches.use()
+        if batch is not None:
+            self._samples = _plus(self._samples, batch.samples)
+            self._tokens = _plus(self._tokens, batch.tokens)
+            self._kind = (*self._kind, *batch.sizes)
 
     @_guarded
     def backward_ends(self, before: tuple[int, Any] | None) -> None:
@@ -215,13 +234,15 @@ class Tracker:
         """A step of the training ends here."""
         self._number += 1
         self._clock.end_step()
+        if self._samples is None:
+            self._use_batch()  # no backward pass was seen: gradients were taken otherwise
+        if self._batches is not None and self._batches.end_step() and self._counting is not None:
+            self._counting.stop("the steps that were tried fetched batches that they did not use")
         counted = self._end_count()
         warmup = self._number <= _WARMUP or counted
         work = None
         if self._counting is not None and self._kind != self._counting.main:
             work = self._counting.work_of(self._samples, self._kind)
-            if not counted:
-                self._counting.want(self._kind)
         step = _Step(self._number, warmup, skipped, self._samples, self._tokens, work, self._loss)
         self._steps.append(step)
         if self._number == 1:
@@ -231,7 +252,11 @@ class Tracker:
         self._samples = self._tokens = self._loss = None
         self._kind = ()
         self._tell_if_due()
-        if self._counting is not None and (told := self._counting.begin(self._on_gpu)):
+        if self._counting is not None:
+            self._begin_count(self._counting.begin(self._on_gpu))
+
+    def _begin_count(self, told: str | None) -> None:
+        if told:
             self._problem(told)
 
     def _end_count(self) -> bool:
@@ -335,7 +360,11 @@ class Tracker:
     @_guarded
     def close(self) -> None:
         """Tell the rest at the end of the process."""
-        if not self._number or self._channel is None:
+        if self._channel is None:
+            return
+        if not self._number:
+            if self._backward_passes > 1:
+                self._problem(_NO_STEPS)
             return
         if self._counting is not None:
             reason = self._counting.over
@@ -351,8 +380,8 @@ class Tracker:
         """The hook ends in this process; the program goes on."""
         self.off = True
         try:
-            if self._counting is not None and self._counting.counter is not None:
-                self._counting.counter.leave()
+            if self._counting is not None:
+                self._counting.stop("the hook left the program")
             reason = f"{type(error).__name__}: {error}".strip()
             self._problem(f"the hook left the program: {reason[:300]}")
         except Exception:  # the channel is gone as well

@@ -1,0 +1,259 @@
+"""Programs as users write them, unmodified: what the hook tells of them, and what it changes."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gpuwatch.hook import archive
+
+pytestmark = [pytest.mark.torch, pytest.mark.timeout(600)]
+
+PROGRAMS = Path(__file__).with_name("programs")
+TORCHRUN = ("-m", "torch.distributed.run", "--nproc-per-node", "2")
+
+
+def linear(rows: int, inputs: int, outputs: int, products: int = 3) -> int:
+    """FLOP of a linear layer: forward, gradient of the weight and (third) of the input."""
+    return 2 * rows * inputs * outputs * products
+
+
+def classifier(rows: int) -> int:
+    return linear(rows, 64, 256, 2) + linear(rows, 256, 10)
+
+
+def encoder(length: int, rows: int = 4) -> int:
+    """An embedding, a layer of attention and one fed forward, and a head."""
+    tokens = rows * length
+    layers = linear(tokens, 32, 96) + linear(tokens, 32, 32) + 2 * linear(tokens, 32, 64)
+    attention = 3 * 4 * rows * length * length * 32
+    return layers + attention + linear(tokens, 32, 100)
+
+
+def discriminator(rows: int, products: int) -> int:
+    return linear(rows, 64, 32, products) + linear(rows, 32, 1)
+
+
+GAN = (
+    2 * discriminator(16, 2)  # real ones and fakes, for itself
+    + discriminator(16, 3)  # fakes, for the generator
+    + linear(16, 8, 32, 2)
+    + linear(16, 32, 64)
+)
+
+
+@dataclass
+class Told:
+    """What a process told of itself."""
+
+    hook: dict[str, Any]
+    lines: list[dict[str, Any]]
+
+    def of(self, event: str) -> list[dict[str, Any]]:
+        return [line for line in self.lines if line["event"] == event]
+
+    @property
+    def steps(self) -> int:
+        numbers = [line["step"] for line in self.of("step")]
+        assert numbers == sorted(set(numbers))
+        assert sum(line["count"] for line in self.of("step")) == (numbers[-1] if numbers else 0)
+        return sum(line["count"] for line in self.of("step"))
+
+    @property
+    def samples(self) -> int:
+        return sum(line.get("samples", 0) for line in self.of("step"))
+
+    @property
+    def count(self) -> dict[str, Any]:
+        (count,) = self.of("count")
+        return count
+
+
+@dataclass
+class Ran:
+    code: int
+    stdout: str
+    stderr: str
+    told: list[Told]
+
+
+class Start:
+    """Starts a program with the hook and without it."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self.hook = folder / "hook.pyz"
+        archive.build(self.hook)
+        self._runs = 0
+
+    def __call__(
+        self, *command: str, hooked: bool = True, options: str = "", path: Sequence[str] = ()
+    ) -> Ran:
+        self._runs += 1
+        channel = self._folder / f"channel{self._runs}"
+        where = self._folder / f"where{self._runs}"
+        channel.mkdir()
+        where.mkdir()
+        # Without a CUDA_HOME that is not there, about which compilers warn with the time of day.
+        variables = {**os.environ, "CUDA_HOME": "", "PYTHONPATH": os.pathsep.join(path)}
+        if hooked:
+            variables["PYTHONPATH"] = os.pathsep.join((str(self.hook), *path))
+            variables |= {"GPUWATCH_HOOK": str(channel), "GPUWATCH_HOOK_OPTIONS": options}
+        full = [str(PROGRAMS / each) if each.endswith(".py") else each for each in command]
+        done = subprocess.run(
+            [sys.executable, *full], cwd=where, env=variables, capture_output=True, text=True
+        )
+        told = []
+        for file in sorted(channel.iterdir()):
+            lines = [json.loads(line) for line in file.read_text().splitlines()]
+            assert lines[0]["event"] == "hook"
+            told.append(Told([line for line in lines if line["event"] == "hook"][-1], lines))
+        return Ran(done.returncode, done.stdout, done.stderr, told)
+
+    def unchanged(self, *command: str, options: str = "", path: Sequence[str] = ()) -> Ran:
+        """The hooked run, which prints and ends as the other one does."""
+        plain = self(*command, hooked=False, path=path)
+        hooked = self(*command, options=options, path=path)
+        assert (hooked.stdout, hooked.stderr) == (plain.stdout, plain.stderr)
+        assert hooked.code == plain.code
+        return hooked
+
+
+@pytest.fixture
+def start(tmp_path: Path, programs: None) -> Start:
+    return Start(tmp_path)
+
+
+@dataclass
+class Expected:
+    steps: int
+    samples: int
+    flop: float
+    recomputed: float = 0
+    uncounted: str | None = None
+
+
+CHECKPOINTED = linear(16, 64, 128, 2) + 3 * linear(16, 128, 128) + linear(16, 128, 10)
+EXPECTED = {
+    "plain.py": Expected(10, 144, classifier(16)),
+    "short_epochs.py": Expected(8, 128, classifier(16)),
+    "no_loader.py": Expected(8, 0, linear(128, 32, 64) + linear(128, 64, 50)),
+    "prefetch.py": Expected(10, 144, classifier(16)),
+    "accumulation.py": Expected(8, 256, 4 * classifier(8)),
+    "amp.py": Expected(8, 128, classifier(16)),
+    "checkpointing.py": Expected(8, 128, CHECKPOINTED, 3 * linear(16, 128, 128, 1)),
+    "checkpointing.py reentrant": Expected(8, 128, CHECKPOINTED, 3 * linear(16, 128, 128, 1)),
+    "variable_length.py": Expected(12, 48, encoder(48)),
+    "gan.py": Expected(8, 128, GAN),
+    "lbfgs.py": Expected(8, 128, 4 * (linear(16, 64, 32, 2) + linear(16, 32, 1))),
+    "custom_function.py": Expected(
+        8, 128, linear(16, 64, 32) + linear(16, 32, 10), uncounted="mylib.gate x1"
+    ),
+    "higher_order.py": Expected(
+        8, 64, linear(128, 32, 96, 1) + 4 * 8 * 16 * 16 * 32 + linear(128, 32, 32, 2)
+    ),
+    "modes.py": Expected(8, 128, classifier(16)),
+    "retries.py": Expected(8, 128, classifier(16)),
+}
+
+
+@pytest.mark.parametrize("program", EXPECTED)
+def test_a_program_runs_as_without_the_hook_and_its_work_is_known(
+    start: Start, program: str
+) -> None:
+    expected = EXPECTED[program]
+    ran = start.unchanged(*program.split())
+    (told,) = ran.told
+    assert ran.code == 0 and "loss" in ran.stdout and told.of("problem") == []
+    assert (told.steps, told.samples) == (expected.steps, expected.samples)
+    count = told.count
+    assert count["flop_per_step"] == pytest.approx(expected.flop, rel=0.01)
+    assert count["flop_recomputed_per_step"] == pytest.approx(expected.recomputed, rel=0.01)
+    assert expected.uncounted is None or expected.uncounted in count["uncounted_operators"]
+    assert told.of("end")[0]["steps"] == expected.steps
+
+
+def test_samples_belong_to_the_step_that_is_trained_on_them(start: Start) -> None:
+    (told,) = start("prefetch.py").told
+    partial = [line for line in told.of("step") if line.get("flop")]
+    assert told.samples == 144 and partial == []
+
+
+def test_skipped_steps_of_a_scaler_are_named(start: Start) -> None:
+    (told,) = start("amp.py").told
+    assert [step for line in told.of("step") for step in line.get("skipped", [])] == [3, 5]
+    assert told.of("run")[-1]["dtype"] == "bfloat16"
+
+
+def test_each_kind_of_step_is_counted_once(start: Start) -> None:
+    (told,) = start("variable_length.py").told
+    for line in told.of("step"):
+        steps = range(line["step"] - line["count"], line["step"])
+        lengths = [16 * (1 + step % 3) for step in steps]
+        assert line["tokens"] == 4 * sum(lengths)
+        if line["step"] > 5:
+            flop = line.get("flop", told.count["flop_per_step"] * line["count"])
+            assert flop == pytest.approx(sum(map(encoder, lengths)), rel=0.01)
+    assert sum(line["count"] for line in told.of("step") if line.get("warmup")) == 5
+
+
+@pytest.mark.parametrize("dropout", [(), ("dropout",)])
+def test_a_compiled_program_is_not_counted_unless_asked(
+    start: Start, dropout: tuple[str, ...]
+) -> None:
+    (told,) = start.unchanged("compiled.py", *dropout).told
+    assert (told.steps, told.samples, told.of("problem")) == (8, 128, [])
+    assert told.count["flop_per_step"] is None
+    assert "`--hook count` runs one step uncompiled" in told.count["method"]
+    plain = start("compiled.py", *dropout, hooked=False).stdout
+    asked = start("compiled.py", *dropout, options="count")
+    (told,) = asked.told
+    assert told.count["flop_per_step"] == classifier(16)
+    assert "one step was run uncompiled" in told.of("problem")[0]["text"]
+    # Dynamo compiled the same graphs, and the stance is the default again.
+    assert asked.stdout.splitlines()[-2:] == plain.splitlines()[-2:]
+    assert asked.stderr == ""
+
+
+def test_a_compiled_optimizer_is_compiled_as_without_the_hook(start: Start) -> None:
+    plain = start("compiled_optimizer.py", hooked=False)
+    hooked = start("compiled_optimizer.py")
+    assert hooked.stdout.splitlines()[:-1] == plain.stdout.splitlines()[:-1]
+    (told,) = hooked.told
+    assert told.steps == 0 and "no step of an optimizer" in told.of("problem")[0]["text"]
+
+
+def test_a_program_that_ends_within_the_counted_step_ends_as_it_does(start: Start) -> None:
+    ran = start.unchanged("ends_early.py")
+    (told,) = ran.told
+    assert (ran.code, told.steps, told.samples) == (3, 2, 32)
+
+
+def test_inference_has_no_steps(start: Start) -> None:
+    (told,) = start.unchanged("inference.py").told
+    assert [line["event"] for line in told.lines] == ["hook"]
+
+
+@pytest.mark.parametrize("sharded", [(), ("fsdp",)])
+@pytest.mark.parametrize("launcher", [TORCHRUN, ()])
+def test_each_rank_tells_its_steps(
+    start: Start, launcher: tuple[str, ...], sharded: tuple[str, ...]
+) -> None:
+    plain = start(*launcher, "distributed.py", *sharded, hooked=False)
+    hooked = start(*launcher, "distributed.py", *sharded)
+    assert hooked.code == 0 and hooked.stdout == plain.stdout
+    ranks = {told.hook["rank"]: told for told in hooked.told if told.steps}
+    assert sorted(ranks) == [0, 1]
+    for told in ranks.values():
+        assert told.hook["world_size"] == 2 and told.of("problem") == []
+        assert (told.steps, told.samples) == (8, 128)
+        assert told.count["flop_per_step"] == pytest.approx(classifier(16), rel=0.01)
+        assert not any("c10d" in each for each in told.count["uncounted_operators"])
