@@ -269,8 +269,8 @@ def test_loaders_and_functions_are_what_they_were(hooked: Hooked) -> None:
         "optimizer = torch.optim.SGD([torch.ones(1, requires_grad=True)], lr=1)\n"
         "print(pickle.loads(pickle.dumps(optimizer)), copy.deepcopy(optimizer))\n"
         "print(inspect.signature(torch.autograd.backward), torch.autograd.backward.__module__)\n"
-        "print(torch.autograd.backward.__name__, pickle.loads(pickle.dumps(torch.autograd.backward))"
-        " is torch.autograd.backward)"
+        "function = torch.autograd.backward\n"
+        "print(function.__name__, pickle.loads(pickle.dumps(function)) is function)"
     )
     assert hooked.run(program) == hooked.run(program, hook=False)
 
