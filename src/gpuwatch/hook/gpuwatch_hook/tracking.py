@@ -215,6 +215,8 @@ class Tracker:
         """A step of the training ends here."""
         self._number += 1
         self._clock.end_step()
+        if self._number == 1:
+            self._first_step(optimizer)
         counted = self._end_count()
         warmup = self._number <= _WARMUP or counted
         work = None
@@ -224,9 +226,7 @@ class Tracker:
                 self._counting.want(self._kind)
         step = _Step(self._number, warmup, skipped, self._samples, self._tokens, work, self._loss)
         self._steps.append(step)
-        if self._number == 1:
-            self._first_step(optimizer)
-        elif self._counting is None:
+        if self._number > 1:
             self._make_counting()
         self._samples = self._tokens = self._loss = None
         self._kind = ()
