@@ -26,28 +26,20 @@ def hooked(tmp_path: Path, programs: None) -> Hooked:
 # The channel.
 
 
-@pytest.mark.parametrize("world", ["read-only", "missing", "a file", "no files left"])
+@pytest.mark.parametrize("world", ["read-only", "missing", "a file"])
 def test_a_folder_that_takes_no_file_is_no_concern_of_the_program(
     hooked: Hooked, world: str
 ) -> None:
-    program = PLAIN
     if world == "read-only":
         if os.geteuid() == 0:  # root may write there: /proc takes a file of nobody
             hooked.variables["GPUWATCH_HOOK"] = "/proc"
         hooked.channel.chmod(0o500)
     elif world == "missing":
         hooked.channel.rmdir()
-    elif world == "a file":
+    else:
         hooked.channel.rmdir()
         hooked.channel.touch()
-    else:
-        program = (
-            "import resource, torch\n"  # not even the channel can be opened again
-            "from training import train\n"
-            "resource.setrlimit(resource.RLIMIT_NOFILE, (3, 3))\n"
-            "print(train())"
-        )
-    assert hooked.run(program) == hooked.run(PLAIN, hook=False)
+    assert hooked.run(PLAIN) == hooked.run(PLAIN, hook=False)
 
 
 def test_a_full_disk_ends_the_hook_alone(hooked: Hooked) -> None:
@@ -91,7 +83,7 @@ def test_an_error_of_the_hook_is_told_and_the_hook_is_gone(hooked: Hooked) -> No
     program = (
         "import torch, gpuwatch_hook.tracking as t\n"
         "def broken(*_): raise LookupError('of ours')\n"
-        "t.Tracker._tell_steps = broken\n" + PLAIN + "\nprint(t.tracker)"
+        "t.Tracker._after = broken\n" + PLAIN + "\nprint(t.tracker)"
     )
     assert hooked.run(program) == hooked.run(PLAIN, hook=False) + "None\n"
     (problem,) = hooked.lines("problem")
@@ -145,8 +137,7 @@ def test_an_error_in_the_users_sitecustomize_is_shown_as_without_the_hook(hooked
 
 
 def _interpreters() -> list[Path]:
-    found = sorted((Path.home() / ".pyenv" / "versions").glob("*/bin/python"))
-    return found + [Path(each) for each in map(shutil.which, ("python2", "python3")) if each]
+    return sorted((Path.home() / ".pyenv" / "versions").glob("*/bin/python"))
 
 
 @pytest.mark.parametrize("python", _interpreters(), ids=lambda path: str(path.parts[-3]))
@@ -269,8 +260,8 @@ def test_loaders_and_functions_are_what_they_were(hooked: Hooked) -> None:
         "optimizer = torch.optim.SGD([torch.ones(1, requires_grad=True)], lr=1)\n"
         "print(pickle.loads(pickle.dumps(optimizer)), copy.deepcopy(optimizer))\n"
         "print(inspect.signature(torch.autograd.backward), torch.autograd.backward.__module__)\n"
-        "print(torch.autograd.backward.__name__, pickle.loads(pickle.dumps(torch.autograd.backward))"
-        " is torch.autograd.backward)"
+        "function = torch.autograd.backward\n"
+        "print(function.__name__, pickle.loads(pickle.dumps(function)) is function)"
     )
     assert hooked.run(program) == hooked.run(program, hook=False)
 

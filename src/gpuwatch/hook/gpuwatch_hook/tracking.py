@@ -238,6 +238,8 @@ class Tracker:
             self._use_batch()  # no backward pass was seen: gradients were taken otherwise
         if self._batches is not None and self._batches.end_step() and self._counting is not None:
             self._counting.stop("the steps that were tried fetched batches that they did not use")
+        if self._number == 1:
+            self._first_step(optimizer)
         counted = self._end_count()
         warmup = self._number <= _WARMUP or counted
         work = None
@@ -245,9 +247,7 @@ class Tracker:
             work = self._counting.work_of(self._samples, self._kind)
         step = _Step(self._number, warmup, skipped, self._samples, self._tokens, work, self._loss)
         self._steps.append(step)
-        if self._number == 1:
-            self._first_step(optimizer)
-        elif self._counting is None:
+        if self._number > 1:
             self._make_counting()
         self._samples = self._tokens = self._loss = None
         self._kind = ()
