@@ -242,7 +242,7 @@ def test_fans_engines_and_the_link_read_as_people_write_them(session: Make) -> N
         gpu = replace(gpu, readings={FAN: fan, **known})
         rows = number_lines(replace(snapshot, devices=(gpu,)), 160)
         texts = [" ".join("".join(text for text, _ in row).split()) for row in rows]
-        at = texts.index("gpu0 NVIDIA H100 80GB HBM3") + 1
+        at = texts.index("GPU 0 NVIDIA H100 80GB HBM3") + 1
         below = [] if fan is not unavailable else [str(unavailable.reason)]
         assert [text.removesuffix(" test") for text in texts[at : at + 6 + len(below)]] == [
             f"GPU fan speed {shown}",
