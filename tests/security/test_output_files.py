@@ -162,6 +162,7 @@ MAY_WRITE = {
     "runners/mount_points.py": "what is mounted on, in the run's private folder",
     "runners/charliecloud.py": "the workload's archive in the run's private folder",
     "workloads/archive.py": "may import nothing of gpuwatch; a temporary file, then renamed",
+    "workloads/lines.py": "may import nothing of gpuwatch; a new file in the run's private folder",
     "workloads/main.py": "/dev/null",
 }
 """Where files are opened for writing, and why not by :mod:`gpuwatch.core.output` alone."""

@@ -28,7 +28,7 @@ class Request:
     build_archive: Callable[[Path], str] | None = None
     """Writes ``workloads.pyz`` and returns its SHA-256; needed for built-in workloads."""
     build_hook: Callable[[Path], str] | None = None
-    """Writes ``hook.pyz`` and returns its SHA-256; needed for commands."""
+    """Writes ``hook.pyz`` and returns its SHA-256; ``None``: commands run without the hook."""
     hook: tuple[str, ...] | None = ()
     """Options of the hook in commands, of ``models.HOOK_OPTIONS``; ``None``: without the hook."""
     dcgm: Dcgm | None = None

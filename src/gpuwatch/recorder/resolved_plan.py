@@ -98,7 +98,7 @@ def hook_of(request: Request, workload: Workload, folder: Path) -> Hook | None:
     """
     channel = str(folder / HOOK_CHANNEL)
     if workload.kind == "command":
-        if request.hook is None:
+        if request.hook is None or request.build_hook is None:
             return None
         return Hook(channel, str(folder / "hook.pyz"), request.hook)
     return Hook(channel, None) if (workload.parameters.get("nproc") or 1) > 1 else None

@@ -211,6 +211,7 @@ def test_the_json_is_strict_and_versioned(pair: tuple[Summary, Summary]) -> None
     assert found["sessions"][0]["flop"] == {
         "forward_per_sample": 5e6,
         "per_step": 1e9,
+        "recomputed_per_step": None,
         "uncounted_operators": None,
         "method": None,
         "forward_per_step": None,
