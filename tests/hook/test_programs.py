@@ -160,8 +160,8 @@ EXPECTED = {
     "custom_function.py": Expected(
         8, 128, linear(16, 64, 32) + linear(16, 32, 10), uncounted="mylib.gate x1"
     ),
-    "higher_order.py": Expected(
-        8, 64, linear(128, 32, 96, 1) + 4 * 8 * 16 * 16 * 32 + linear(128, 32, 32, 2)
+    "higher_order.py": Expected(  # torch.cond computes its branch again in the backward pass
+        8, 64, linear(128, 32, 96, 1) + 4 * 8 * 16 * 16 * 32 + linear(128, 32, 32, 3)
     ),
     "modes.py": Expected(8, 128, classifier(16)),
     "retries.py": Expected(8, 128, classifier(16)),

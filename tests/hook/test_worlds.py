@@ -47,6 +47,7 @@ def test_a_full_disk_ends_the_hook_alone(hooked: Hooked) -> None:
         "import resource, signal\n"
         "signal.signal(signal.SIGXFSZ, signal.SIG_IGN)\n"
         "resource.setrlimit(resource.RLIMIT_FSIZE, (500, 500))\n"
+        "import sys; sys.dont_write_bytecode = True\n"
     ) + PLAIN
     assert hooked.run(program) == hooked.run(PLAIN, hook=False)
     (file,) = hooked.channel.iterdir()
@@ -82,7 +83,7 @@ def test_a_channel_that_is_closed_under_it_ends_the_hook(hooked: Hooked) -> None
 def test_an_error_of_the_hook_is_told_and_the_hook_is_gone(hooked: Hooked) -> None:
     program = (
         "import torch, gpuwatch_hook.tracking as t\n"
-        "def broken(*_): raise LookupError('of ours')\n"
+        "def broken(*_, **__): raise LookupError('of ours')\n"
         "t.Tracker._after = broken\n" + PLAIN + "\nprint(t.tracker)"
     )
     assert hooked.run(program) == hooked.run(PLAIN, hook=False) + "None\n"
