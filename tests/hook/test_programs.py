@@ -260,3 +260,24 @@ def test_each_rank_tells_its_steps(
         assert (told.steps, told.samples) == (8, 128)
         assert told.count["flop_per_step"] == pytest.approx(classifier(16), rel=0.01)
         assert not any("c10d" in each for each in told.count["uncounted_operators"])
+
+
+FRAMEWORKS = os.environ.get("GPUWATCH_FRAMEWORKS")
+"""A folder with transformers, accelerate and lightning, as ``pip install --target`` makes it."""
+
+
+@pytest.mark.skipif(FRAMEWORKS is None, reason="GPUWATCH_FRAMEWORKS names no folder")
+@pytest.mark.parametrize(
+    ("program", "steps", "samples"), [("trainer.py", 10, 68), ("lightning_module.py", 14, 200)]
+)
+def test_frameworks_train_as_without_the_hook(
+    start: Start, program: str, steps: int, samples: int
+) -> None:
+    runs = [start(program, "saved", hooked=hooked, path=[str(FRAMEWORKS)]) for hooked in (0, 1)]
+    plain, hooked = (
+        [line for line in run.stdout.splitlines() if "runtime" not in line] for run in runs
+    )
+    assert hooked == plain and len(plain) > steps
+    (told,) = runs[1].told
+    assert (told.steps, told.samples) == (steps, samples)
+    assert told.count["flop_per_step"] > 0

@@ -77,7 +77,7 @@ def workload_rows(snapshot: Snapshot, width: int, phases: int) -> list[Line]:
     if snapshot.ranks is not None and phases > 0:
         role = "warn" if snapshot.ranks.straggler else "text"
         line = Line(width).add(" ").add(snapshot.ranks.line, role)
-        rows.append(line.add("  r", "key", press="r").add(" ranks", "muted"))
+        rows.append(line.add("  r", "key", press="r").add(" shows each", "muted"))
     if snapshot.shares is not None and phases > 0:
         rows += phase_rows(snapshot.shares, width, phases)
     return rows

@@ -144,11 +144,7 @@ class OperatorCounter(TorchDispatchMode):  # type: ignore[no-untyped-call]
             with self:
                 return branch(*operands) if taken else other(*operands)
         if formula_of(name) is None and isinstance(func, torch._ops.OpOverload):
-            # Without autograd a compound operator arrives here whole. For nested tensors it is
-            # decomposed differently, which torch's objects do not know about.
-            if not any(
-                isinstance(argument, torch.Tensor) and argument.is_nested for argument in args
-            ):
+            if self.may_take_apart(func, args):
                 with self:
                     parts = func.decompose(*args, **kwargs)
                 if parts is not NotImplemented:
@@ -158,6 +154,11 @@ class OperatorCounter(TorchDispatchMode):  # type: ignore[no-untyped-call]
         out = func(*args, **kwargs)
         self.count(name, func, args, kwargs, out)
         return out
+
+    def may_take_apart(self, func: Any, args: tuple[Any, ...]) -> bool:
+        """Whether a compound operator, which without autograd arrives here whole, may be run as its
+        parts. Nested tensors take it apart differently, which torch's objects do not know about."""
+        return not any(isinstance(each, torch.Tensor) and each.is_nested for each in args)
 
     def count(
         self, name: str, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any], out: Any

@@ -56,6 +56,21 @@ class StepCounter(OperatorCounter):  # type: ignore[no-untyped-call]
             self.broken = f"an operator ended with {type(error).__name__} in the counted step"
             raise
 
+    def may_take_apart(self, func: Any, args: tuple[Any, ...]) -> bool:
+        """Only where the program itself would run the parts: an operator that has a kernel for its
+        device, such as ``silu_backward``, rounds otherwise than its parts."""
+        keys = torch._C.DispatchKey
+        devices = {each.device.type.upper() for each in args if isinstance(each, torch.Tensor)}
+        return (
+            super().may_take_apart(func, args)
+            and keys.CompositeImplicitAutograd not in func.py_kernels
+            and not any(
+                func.has_kernel_for_dispatch_key(getattr(keys, device))
+                for device in devices
+                if hasattr(keys, device)
+            )
+        )
+
     def _part(self) -> Work:
         """Optimizers update without gradients, and evaluate their closure with them."""
         gradients = torch.is_grad_enabled()
