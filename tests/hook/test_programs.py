@@ -268,10 +268,11 @@ FRAMEWORKS = os.environ.get("GPUWATCH_FRAMEWORKS")
 
 @pytest.mark.skipif(FRAMEWORKS is None, reason="GPUWATCH_FRAMEWORKS names no folder")
 @pytest.mark.parametrize(
-    ("program", "steps", "samples"), [("trainer.py", 10, 68), ("lightning_module.py", 14, 200)]
+    ("program", "steps", "samples", "planned"),
+    [("trainer.py", 10, 68, 10), ("lightning_module.py", 14, 200, None)],
 )
 def test_frameworks_train_as_without_the_hook(
-    start: Start, program: str, steps: int, samples: int
+    start: Start, program: str, steps: int, samples: int, planned: int | None
 ) -> None:
     runs = [start(program, "saved", hooked=hooked, path=[str(FRAMEWORKS)]) for hooked in (0, 1)]
     plain, hooked = (
@@ -281,3 +282,4 @@ def test_frameworks_train_as_without_the_hook(
     (told,) = runs[1].told
     assert (told.steps, told.samples) == (steps, samples)
     assert told.count["flop_per_step"] > 0
+    assert {line.get("total_steps") for line in told.of("step")} == {planned}

@@ -119,7 +119,7 @@ def test_a_step_of_two_ranks_is_as_slow_as_the_slower_and_has_the_samples_of_bot
         run.tell(name, event="count", flop_per_step=1e9, bytes_per_step=None, samples=8)
     run.steps("a", 3, 0.5, 0.5, 0.5, phases={"forward": 1.5}, loss=2.0)
     run.look(3)
-    run.steps("b", 2, 0.75, 0.25, phases={"forward": 1.0}, loss=4.0)
+    run.steps("b", 2, 0.75, 0.25, phases={"forward": 1.0}, loss=4.0, total_steps=99)
     run.steps("b", 4, 0.5, 0.5, phases={"forward": 0.9, "data": 0.1}, loss=4.0)
     run.look(4)
     with run.end(9) as reader:
@@ -130,7 +130,7 @@ def test_a_step_of_two_ranks_is_as_slow_as_the_slower_and_has_the_samples_of_bot
         assert row.loss == (3.0, 3.0, 3.0)
         meta = reader.meta()
         assert meta["count"]["flop_per_step"] == 2e9 and meta["count"]["bytes_per_step"] is None
-        assert meta["count"]["samples"] == 16
+        assert meta["count"]["samples"] == 16 and meta["run"]["total_steps"] == 99
         assert meta["run"]["device_uuid"] == ["GPU-0", "GPU-1"] and meta["run"]["batch_size"] == 16
         ranks = reader.ranks()
         assert [(each.rank, each.device, each.pid) for each in ranks] == [

@@ -20,8 +20,9 @@ WAITED_FOR = {
     "torch.amp.grad_scaler": "watch_scaler",
     "torch.utils.data.dataloader": "watch_loader",
     "torch.optim.optimizer": "watch_optimizers",
+    "transformers.trainer_callback": "watch_trainer",
 }
-"""Modules of torch, and what of :mod:`.patches` to call once each is loaded."""
+"""Modules of torch and of frameworks, and what of :mod:`.patches` to call once each is loaded."""
 
 
 class _Finder:

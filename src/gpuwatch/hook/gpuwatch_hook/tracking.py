@@ -99,6 +99,8 @@ class Tracker:
         self.off = False
         self.taken = 0
         """Steps that any optimizer has taken."""
+        self.total_steps: int | None = None
+        """Steps that are planned, where a framework tells."""
         self._folder = folder
         self._wants_loss = "loss" in options
         self._uncompiled = "count" in options
@@ -341,6 +343,8 @@ class Tracker:
             },
             "monotonic_ns": timings[-1].end_ns,
         }
+        if self.total_steps is not None and self.total_steps > 0:
+            keys["total_steps"] = self.total_steps
         if steps[0].samples is not None:
             keys["samples"] = sum(step.samples or 0 for step in steps)
         if steps[0].tokens is not None:

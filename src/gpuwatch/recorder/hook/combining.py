@@ -46,9 +46,11 @@ class Combined:
         """``ranks``: how many ranks of the run are on this machine."""
         self.ranks = ranks
         self._waiting: dict[int, deque[_One]] = {}
+        self._total_steps: int | None = None
 
     def add(self, rank: int, line: Step) -> None:
         """The steps of a line, each with an even share of the line's sums."""
+        self._total_steps = line.total_steps or self._total_steps
         waiting = self._waiting.setdefault(rank, deque(maxlen=MOST_WAITING))
         end = line.monotonic_ns
         ones: list[_One] = []
@@ -92,7 +94,7 @@ class Combined:
                 lines[-1].append(together)
             else:
                 lines.append([together])
-        return [_line(steps) for steps in lines]
+        return [_line(steps, self._total_steps) for steps in lines]
 
     def _next(self) -> tuple[_One, ...] | None:
         """The next step that every rank has, without the steps that some rank never told."""
@@ -146,7 +148,7 @@ def _kind(steps: tuple[_One, ...]) -> tuple[bool, bool, bool]:
     return steps[0].warmup, flop, all(one.seconds is not None for one in steps)
 
 
-def _line(steps: Sequence[tuple[_One, ...]]) -> Step:
+def _line(steps: Sequence[tuple[_One, ...]], total_steps: int | None) -> Step:
     """Consecutive steps of all ranks as one line of the run."""
     last = steps[-1]
     seconds: list[float] = []
@@ -177,7 +179,7 @@ def _line(steps: Sequence[tuple[_One, ...]]) -> Step:
         partial=(),
         flop=_total(steps, "flop"),
         bytes=_total(steps, "bytes"),
-        total_steps=None,
+        total_steps=total_steps,
         monotonic_ns=max(ends) if len(ends) == len(last) else None,
         writer=None,
     )
