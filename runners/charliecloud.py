@@ -96,7 +96,8 @@ class CharliecloudRunner:
         (own / "home").mkdir(parents=True)
         own.chmod(0o1777)  # like /tmp; the run's folder keeps others out
         inside = own / FOLDER.removeprefix(f"{TMP}/")
-        inside.mkdir()
+        if spec.archive is not None or spec.hook is not None:
+            inside.mkdir()
         if spec.hook is not None:
             (inside / container_launch.CHANNEL).mkdir()
             if spec.hook.archive is not None:

@@ -110,7 +110,7 @@ def test_two_pages_are_two_screens_and_both_end_with_the_server(
     served.process.send_signal(signal.SIGINT)
     _, err = served.process.communicate(timeout=30)
     assert served.process.returncode == 0 and "Traceback" not in err, err
-    assert not any(Path(f"/proc/{pid}").exists() for pid in screens)
+    until(lambda: not any(Path(f"/proc/{pid}").exists() for pid in screens))
 
 
 def test_screens_end_when_the_server_is_killed(serve: Serve, browser: Any) -> None:

@@ -75,5 +75,5 @@ def test_dockers_container_is_created_with_the_settings_that_were_shown(
     assert variables <= set(found["Config"]["Env"])
     assert found["HostConfig"]["Memory"] == host["mem_limit"] == 64 << 20
     assert found["HostConfig"]["CapDrop"] == host["cap_drop"] == ["ALL"]
-    mounts = [mount["Source"] for mount in host["mounts"]]
+    mounts = [mount["Source"].replace("/RUN/", f"/{run}/") for mount in host["mounts"]]
     assert [mount["Source"] for mount in found["HostConfig"]["Mounts"]] == mounts
