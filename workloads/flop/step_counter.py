@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any
 
 import torch
@@ -117,11 +115,3 @@ class StepCounter(OperatorCounter):  # type: ignore[no-untyped-call]
 def other_modes() -> bool:
     """Whether some other mode of torch's dispatcher is active."""
     return bool(_python_dispatch._get_current_dispatch_mode_stack())
-
-
-@contextmanager
-def counting_call() -> Iterator[StepCounter]:
-    """Count what runs in the block."""
-    counter = StepCounter()
-    with counter:
-        yield counter

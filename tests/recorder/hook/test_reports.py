@@ -278,3 +278,11 @@ def test_progress_lines_of_a_program_whose_optimizers_are_not_torchs(run: Run, u
     with run.end(until + 2) as reader:
         assert len(reader.steps()) == 3
         assert "progress-lines" in [kind for kind, _ in events(reader)]
+
+
+def test_a_rank_that_fits_no_database_is_none(run: Run) -> None:
+    run.tell("a", event="hook", pid=2**70, rank=2**70, world_size=2)
+    run.steps("a", 2, 1.0, 1.0, tokens=8)
+    with run.end(3) as reader:
+        assert [(row.rank, row.pid) for row in reader.ranks()] == [(0, None)]
+        assert sum(row.count for row in reader.steps()) == 2

@@ -20,6 +20,8 @@ MOST_FILES = 1024
 """Most files that are read."""
 LONGEST_LINE = 64 << 10
 """Bytes of the longest line."""
+MOST_STEPS = 10_000
+"""Most steps of a line; each is looked at."""
 MOST_BYTES = 256 << 20
 """Most bytes that are read of a run."""
 _AT_ONCE = 1 << 20
@@ -136,7 +138,10 @@ class Channel:
             self._complain(f"a line of more than {LONGEST_LINE >> 10} KiB")
             return None
         try:
-            return parse_json(line.decode("utf-8", "replace"))
+            parsed = parse_json(line.decode("utf-8", "replace"))
+            if isinstance(parsed, Step) and parsed.count > MOST_STEPS:
+                raise Malformed(f'"count" must be at most {MOST_STEPS}')
+            return parsed
         except Malformed as error:
             self._complain(f"malformed line: {error}")
             return None

@@ -20,6 +20,7 @@ HELD_NS = 5_000_000_000
 PATIENCE_NS = 60_000_000_000
 """How long steps wait: of some ranks for ranks that tell none, and of progress lines for a process
 that loaded the hook."""
+_LARGEST = 2**31
 _NO_TORCH = (
     "no Python program of the run imported torch with the hook in place: it runs without torch, "
     "or Python was started with -S, -E or -I"
@@ -287,4 +288,6 @@ def _run_of_all(runs: Mapping[int, Report]) -> Report:
 
 
 def _whole(value: JSON) -> int | None:
-    return value if isinstance(value, int) and not isinstance(value, bool) else None
+    """A number that a rank, a process or a batch can have; a hostile one may fit no database."""
+    known = isinstance(value, int) and not isinstance(value, bool)
+    return value if known and 0 <= value < _LARGEST else None
