@@ -154,6 +154,8 @@ def _run(argv: Sequence[str], launched_ns: int, stop: Stop, rank: Rank) -> int:
         from .errors import translate
 
         raise translate(error, None) from error
+    finally:
+        stop.training = False
 
 
 def _emit_started(launched_ns: int) -> None:

@@ -194,6 +194,22 @@ def test_a_rank_that_fails_ends_all_and_its_error_is_told_once(
     assert done.stderr == "run: rank 1: RuntimeError: the disk of rank 1 is on fire\n"
 
 
+def test_a_signal_to_a_rank_that_has_failed_says_nothing(
+    run_workload: Run, tmp_path: Path
+) -> None:
+    (tmp_path / "sitecustomize.py").write_text(
+        "import atexit, os, signal\n"
+        "if os.environ.get('RANK') == '1':\n"
+        "    import torch\n"
+        "    def fail(self): raise RuntimeError('the disk of rank 1 is on fire')\n"
+        "    torch.optim.SGD.step = fail\n"
+        "    atexit.register(os.kill, os.getpid(), signal.SIGTERM)\n"
+    )
+    done = run_workload(*LONG, PYTHONPATH=str(tmp_path))
+    assert done.code == 1
+    assert done.stderr == "run: rank 1: RuntimeError: the disk of rank 1 is on fire\n"
+
+
 def test_a_rank_that_is_killed_ends_all(archive: Path, tmp_path: Path) -> None:
     with training(archive, tmp_path) as (process, pids):
         os.kill(pids[1], signal.SIGKILL)
