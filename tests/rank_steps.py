@@ -83,10 +83,7 @@ def written(
     rows: Sequence[RankRow], steps: Sequence[RankStepRow], cores: Mapping[int, float] | None = None
 ) -> list[statements.Row]:
     """The rows as they are written to a session; ``cores``: by rank, those of its process."""
-    out = [
-        statements.rank(row.rank, row.local_rank, row.world_size, row.pid, row.device)
-        for row in rows
-    ]
+    out = [statements.rank(row) for row in rows]
     out += [
         statements.rank_step(
             step.t,

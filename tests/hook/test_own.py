@@ -15,6 +15,7 @@ OWN = """
 import time
 import gpuwatch_hook as g
 
+g.plan(5)
 for step in range(5):
     with g.step(samples=3, tokens=30):
         with g.phase("encoder"):
@@ -55,6 +56,7 @@ def test_steps_and_phases_of_a_program_without_torch(hooked: Hooked) -> None:
     (report,) = hooked.reports
     steps = [line for line in report if line["event"] == "step"]
     assert sum(line["samples"] for line in steps) == 15
+    assert {line["total_steps"] for line in steps} == {5}
     assert sum(line["tokens"] for line in steps) == 150
     assert sum(line["phases"]["encoder"] for line in steps) >= 0.01
     for line in steps:

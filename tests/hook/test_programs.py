@@ -165,6 +165,7 @@ EXPECTED = {
     ),
     "modes.py": Expected(8, 128, classifier(16)),
     "retries.py": Expected(8, 128, classifier(16)),
+    "steps_in_backward.py": Expected(8, 128, classifier(16)),
 }
 
 
@@ -182,6 +183,21 @@ def test_a_program_runs_as_without_the_hook_and_its_work_is_known(
     assert count["flop_recomputed_per_step"] == pytest.approx(expected.recomputed, rel=0.01)
     assert expected.uncounted is None or expected.uncounted in count["uncounted_operators"]
     assert told.of("end")[0]["steps"] == expected.steps
+
+
+@pytest.mark.parametrize(
+    ("program", "parameters"),
+    [
+        ("plain.py", 64 * 256 + 256 + 256 * 10 + 10),
+        ("steps_in_backward.py", 64 * 256 + 256 + 256 * 10 + 10),
+        ("gan.py", 8 * 32 + 32 + 32 * 64 + 64 + 64 * 32 + 32 + 32 + 1),
+    ],
+)
+def test_parameters_of_all_optimizers_are_counted(
+    start: Start, program: str, parameters: int
+) -> None:
+    (told,) = start(program).told
+    assert told.of("run")[-1]["trainable_parameters"] == parameters
 
 
 def test_samples_belong_to_the_step_that_is_trained_on_them(start: Start) -> None:
@@ -245,6 +261,13 @@ def test_inference_has_no_steps(start: Start) -> None:
     assert [line["event"] for line in told.lines] == ["hook"]
 
 
+def usable_nodes() -> list[int]:
+    allowed = os.sched_getaffinity(0)
+    lines = subprocess.check_output(["lscpu", "--parse=CPU,NODE"], text=True).splitlines()
+    pairs = [line.split(",") for line in lines if not line.startswith("#")]
+    return sorted({int(node) for cpu, node in pairs if int(cpu) in allowed})
+
+
 @pytest.mark.parametrize("sharded", [(), ("fsdp",)])
 @pytest.mark.parametrize("launcher", [TORCHRUN, ()])
 def test_each_rank_tells_its_steps(
@@ -258,8 +281,75 @@ def test_each_rank_tells_its_steps(
     for told in ranks.values():
         assert told.hook["world_size"] == 2 and told.of("problem") == []
         assert (told.steps, told.samples) == (8, 128)
+        run = told.of("run")[-1]
+        assert run["sharded"] is bool(sharded) and run["cpu_nodes"] == usable_nodes()
         assert told.count["flop_per_step"] == pytest.approx(classifier(16), rel=0.01)
         assert not any("c10d" in each for each in told.count["uncounted_operators"])
+
+
+ADAPTER = """
+import gpuwatch_hook
+
+def watch(module):
+    original = module.train
+
+    def train(steps):
+        gpuwatch_hook.plan(steps)
+        original(steps)
+
+    module.train = train
+"""
+FRAMEWORK = """
+import torch
+
+def train(steps):
+    weight = torch.nn.Parameter(torch.ones(4))
+    optimizer = torch.optim.SGD([weight])
+    for _ in range(steps):
+        weight.sum().backward()
+        optimizer.step()
+"""
+
+
+@pytest.mark.parametrize(
+    ("adapter", "planned", "problems"),
+    [
+        (ADAPTER, 7, []),
+        ("raise SystemError", None, ["the hook left the program: SystemError:"]),
+        (None, None, []),
+    ],
+)
+def test_another_package_adds_an_adapter_and_cannot_break_a_program(
+    start: Start,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    adapter: str | None,
+    planned: int | None,
+    problems: list[str],
+) -> None:
+    package = tmp_path / "package"
+    info = package / "adapters-1.0.dist-info"
+    info.mkdir(parents=True)
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: adapters\nVersion: 1.0\n")
+    (info / "entry_points.txt").write_text(
+        "[gpuwatch.hook_adapters]\nframework.training = framework.for_gpuwatch\n"
+    )
+    framework = package / "framework"
+    framework.mkdir()
+    (framework / "__init__.py").write_text("raise RuntimeError('imported by gpuwatch')")
+    if adapter is not None:
+        (framework / "for_gpuwatch.py").write_text(adapter)
+    monkeypatch.syspath_prepend(str(package))
+    archive.build(start.hook)
+    (framework / "__init__.py").write_text("")
+    (framework / "training.py").write_text(FRAMEWORK)
+    program = tmp_path / "program.py"
+    program.write_text("import torch.optim, framework.training\nframework.training.train(7)")
+    (told,) = start(str(program), path=[str(package)]).told
+    assert [line["text"] for line in told.of("problem")] == problems
+    assert {line.get("total_steps") for line in told.of("step")} == (
+        {planned} if not problems else set()
+    )
 
 
 FRAMEWORKS = os.environ.get("GPUWATCH_FRAMEWORKS")
@@ -269,7 +359,7 @@ FRAMEWORKS = os.environ.get("GPUWATCH_FRAMEWORKS")
 @pytest.mark.skipif(FRAMEWORKS is None, reason="GPUWATCH_FRAMEWORKS names no folder")
 @pytest.mark.parametrize(
     ("program", "steps", "samples", "planned"),
-    [("trainer.py", 10, 68, 10), ("lightning_module.py", 14, 200, None)],
+    [("trainer.py", 10, 68, 10), ("lightning_module.py", 14, 200, 14)],
 )
 def test_frameworks_train_as_without_the_hook(
     start: Start, program: str, steps: int, samples: int, planned: int | None

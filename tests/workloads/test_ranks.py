@@ -194,9 +194,7 @@ def test_a_rank_that_fails_ends_all_and_its_error_is_told_once(
     assert done.stderr == "run: rank 1: RuntimeError: the disk of rank 1 is on fire\n"
 
 
-def test_a_signal_to_a_rank_that_has_failed_says_nothing(
-    run_workload: Run, tmp_path: Path
-) -> None:
+def test_a_signal_to_a_rank_that_has_failed_says_nothing(run_workload: Run, tmp_path: Path) -> None:
     (tmp_path / "sitecustomize.py").write_text(
         "import atexit, os, signal\n"
         "if os.environ.get('RANK') == '1':\n"

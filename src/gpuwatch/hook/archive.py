@@ -1,9 +1,10 @@
-"""The hook as one file, ``hook.pyz``; the same source gives the same bytes on every machine."""
+"""The hook as one file, ``hook.pyz``; the same source and the same adapters give the same bytes."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
+from gpuwatch.hook import adapters
 from gpuwatch.workloads import archive
 
 _HERE = Path(__file__).resolve().parent
@@ -19,4 +20,5 @@ def build(target: Path) -> str:
     files = {"sitecustomize.py": (_HERE / "sitecustomize.py").read_bytes()}
     files |= archive.modules(_HERE / "gpuwatch_hook", "gpuwatch_hook")
     files |= archive.modules(_COUNTER, "gpuwatch_hook/counter")
+    files |= adapters.files()
     return archive.write(target, files)

@@ -116,12 +116,18 @@ class RankRow:
     """A process of a run of several, such as ``torchrun`` starts."""
 
     rank: int
-    local_rank: int | None
-    world_size: int | None
-    pid: int | None
+    local_rank: int | None = None
+    world_size: int | None = None
+    pid: int | None = None
     """As the process itself sees it."""
-    device: str | None
+    device: str | None = None
     """The UUID of the GPU that it uses, or ``cpu``."""
+    cpu_nodes: tuple[int, ...] = ()
+    """NUMA nodes of the CPUs that it may use; empty: unknown."""
+    gpu_node: int | None = None
+    """NUMA node of its GPU."""
+    sharded: bool = False
+    """Whether its parameters are sharded, so that it waits for other ranks in ``forward``, too."""
 
 
 @dataclass(frozen=True)

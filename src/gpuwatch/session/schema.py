@@ -74,7 +74,7 @@ TABLES: dict[str, str] = {
     ),
     "rank": (
         "CREATE TABLE rank (rank INTEGER PRIMARY KEY, local_rank INTEGER, world_size INTEGER, "
-        "pid INTEGER, device TEXT)"
+        "pid INTEGER, device TEXT, cpu_nodes TEXT, gpu_node INTEGER, sharded INTEGER)"
     ),
     "rank_step": (
         "CREATE TABLE rank_step (n INTEGER PRIMARY KEY, t INTEGER NOT NULL, "

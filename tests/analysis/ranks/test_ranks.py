@@ -142,6 +142,37 @@ def test_what_is_not_known_is_said(seconds: float, change: dict[str, Any], why: 
     assert short(found) == "2 ranks"
 
 
+def test_ranks_of_a_sharded_model_cannot_be_told_apart() -> None:
+    rows = [replace(row, sharded=True) for row in rank_rows(2)]
+    found = ranks_of(rows, rank_steps(2, slow=1, by=0.3))
+    assert found is not None and found.stragglers == () and found.heat is None
+    assert found.slowest is None and [each.own_seconds for each in found.figures] == [None, None]
+    assert "wait for each other in forward" in sentences(found)[0]
+
+
+@pytest.mark.parametrize(
+    ("cpu_nodes", "gpu_nodes", "told"),
+    [
+        ([(0,), (0,)], [0, 1], True),
+        ([(0,), (0, 1)], [0, 1], False),
+        ([(1,), (0,)], [0, 1], False),
+        ([(), (0,)], [0, 1], False),
+        ([(0,), (0,)], [None, 1], False),
+    ],
+)
+def test_a_slow_rank_far_from_its_gpu_is_told(
+    cpu_nodes: list[tuple[int, ...]], gpu_nodes: list[int | None], told: bool
+) -> None:
+    rows = [
+        replace(row, cpu_nodes=nodes, gpu_node=node)
+        for row, nodes, node in zip(rank_rows(2), cpu_nodes, gpu_nodes, strict=True)
+    ]
+    found = ranks_of(rows, rank_steps(2, slow=1, by=0.3))
+    assert found is not None
+    text = "NUMA: its GPU is on node 1, its CPUs on 0; others have both on one"
+    assert (text in sentences(found)[0]) is told
+
+
 def test_impossible_rows_are_unknown() -> None:
     for value in (1e308, -1.0, 0.0):
         rows = [replace(row, seconds=value) for row in rank_steps(2)]

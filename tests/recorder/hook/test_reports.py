@@ -115,7 +115,8 @@ def test_a_step_of_two_ranks_is_as_slow_as_the_slower_and_has_the_samples_of_bot
 ) -> None:
     for rank, name in enumerate(("a", "b")):
         run.begin(name, rank, 2)
-        run.tell(name, event="run", batch_size=8, device="cuda", device_uuid=[f"GPU-{rank}"])
+        gpu = {"device": "cuda", "device_uuid": [f"GPU-{rank}"], "gpu_node": rank}
+        run.tell(name, event="run", batch_size=8, **gpu, cpu_nodes=[0, -1, 2**70], sharded=rank > 0)
         run.tell(name, event="count", flop_per_step=1e9, bytes_per_step=None, samples=8)
     run.steps("a", 3, 0.5, 0.5, 0.5, phases={"forward": 1.5}, loss=2.0)
     run.look(3)
@@ -136,6 +137,10 @@ def test_a_step_of_two_ranks_is_as_slow_as_the_slower_and_has_the_samples_of_bot
         assert [(each.rank, each.device, each.pid) for each in ranks] == [
             (0, "GPU-0", 4000),
             (1, "GPU-1", 4001),
+        ]
+        assert [(each.cpu_nodes, each.gpu_node, each.sharded) for each in ranks] == [
+            ((0,), 0, False),
+            ((0,), 1, True),
         ]
         by_rank = {row.rank: (row.count, row.seconds) for row in reader.all_rank_steps()}
         assert by_rank == {0: (3, 1.5), 1: (4, 2.0)}

@@ -20,16 +20,16 @@ SECOND = 1_000_000_000
 
 def test_ranks_and_their_steps_are_read_as_they_were_written(tmp_path: Path) -> None:
     path = tmp_path / "s.gpuwatch"
+    ranks = [RankRow(0, 0, 2, 4711, "cpu"), RankRow(1, 1, 2, 4712, "GPU-b", (0, 3), 1, True)]
     own = '{"data": 0.25, "backward": 1.5}'
     rows = [
-        statements.rank(1, 1, 2, 4712, "GPU-b"),
-        statements.rank(0, 0, 2, 4711, "cpu"),
+        *map(statements.rank, reversed(ranks)),
         statements.rank_step(2 * SECOND, 0, 9, 9, 0, 576.0, 9000.0, 1.75, own, 1e9),
         statements.rank_step(4 * SECOND, 1, 9, 9, 1, None, None, None, None, None),
     ]
     SessionStore.create(path, [], rows).close()
     with SessionReader(path) as reader:
-        assert reader.ranks() == [RankRow(0, 0, 2, 4711, "cpu"), RankRow(1, 1, 2, 4712, "GPU-b")]
+        assert reader.ranks() == ranks
         first, second = reader.all_rank_steps()
         phases = {"data": 0.25, "backward": 1.5}
         assert first == RankStepRow(1, 2 * SECOND, 0, 9, 9, False, 576.0, 9000.0, 1.75, phases, 1e9)
@@ -45,7 +45,7 @@ def test_a_past_session_has_no_ranks_until_it_is_taken_up(tmp_path: Path, versio
     with SessionReader(path) as reader:
         assert reader.ranks() == [] and reader.all_rank_steps() == []
     store = SessionStore.reopen(path)
-    store.write([statements.rank(3, None, None, None, None)])
+    store.write([statements.rank(RankRow(3))])
     store.close()
     with SessionReader(path) as reader:
         assert [row.rank for row in reader.ranks()] == [3]

@@ -13,6 +13,7 @@ from gpuwatch.core.lazy_dataclass import dataclass
 from gpuwatch.session.rows import RankRow, RankStepRow
 
 NO_PHASES = "the ranks' own time is unknown: they report no phases"
+SHARDED = "their parameters are sharded, so that ranks wait for each other in forward, too"
 NO_STEPS = "the ranks reported no timed steps"
 
 
@@ -97,8 +98,7 @@ def figures_of(rows: Sequence[RankRow], steps: Sequence[RankStepRow]) -> tuple[R
             by_rank.setdefault(step.rank, []).append(step)
     described = {row.rank: row for row in rows}
     return tuple(
-        _figures(described.get(rank, RankRow(rank, None, None, None, None)), by_rank[rank])
-        for rank in sorted(by_rank)
+        _figures(described.get(rank, RankRow(rank)), by_rank[rank]) for rank in sorted(by_rank)
     )
 
 
@@ -123,8 +123,11 @@ def ranks_of(
         slowest = max(own, key=lambda rank: own[rank])
         middle = median_low(own.values())
         imbalance = own[slowest] / middle - 1 if middle > 0 else None
-    cells = cells_of(steps)
+    sharded = any(row.sharded for row in rows)
+    cells = None if sharded else cells_of(steps)
     judged, reason = _judged(figures, cells, step_seconds)
+    if sharded:
+        reason = SHARDED
     return Ranks(
         figures,
         next((row.world_size for row in rows if row.world_size is not None), None),
@@ -175,6 +178,7 @@ def _goes_with(
     if since is not None:
         steps = [row for row in steps if row.t > since]
     telemetry = sampled(since)
+    nodes = {row.rank: (row.cpu_nodes, row.gpu_node) for row in rows}
     measured = {}
     for each in figures_of(rows, steps):
         device = None if each.device == "cpu" else each.device
@@ -184,6 +188,7 @@ def _goes_with(
             telemetry.metrics.get(device) if device else None,
             telemetry.cores.get(each.pid) if each.pid is not None else None,
             telemetry.neighbours.get(device, ()) if device else (),
+            *nodes.get(each.rank, ((), None)),
         )
     return reasons(excess.rank, measured)
 
@@ -192,7 +197,7 @@ def _figures(row: RankRow, steps: Sequence[RankStepRow]) -> RankFigures:
     count = sum(step.count for step in steps)
     taken = _sum([seconds_of(step) for step in steps])
     samples, tokens = _sum([step.samples for step in steps]), _sum([step.tokens for step in steps])
-    own = _sum([own_seconds(step.phases) for step in steps])
+    own = None if row.sharded else _sum([own_seconds(step.phases) for step in steps])
     phases: dict[str, float] = {}
     for step in steps:
         for name, seconds in step.phases.items():

@@ -43,6 +43,9 @@ class Measured:
     """CPU seconds per second of its process."""
     neighbours: tuple[str, ...] = ()
     """Processes of others on its GPU."""
+    cpu_nodes: tuple[int, ...] = ()
+    """NUMA nodes of its CPUs; empty: unknown."""
+    gpu_node: int | None = None
 
 
 @dataclass(frozen=True)
@@ -113,6 +116,7 @@ def reasons(rank: int, measured: Mapping[int, Measured]) -> tuple[Reason, ...]:
         *_metrics(own, others),
         *_cores(own, others),
         *_shared(own, others),
+        *_numa(own, others),
     )
 
 
@@ -173,3 +177,18 @@ def _shared(own: Measured, others: Sequence[Measured]) -> list[Reason]:
     if not own.neighbours or any(each.neighbours for each in others):
         return []
     return [Reason("shared GPU", f"its GPU is shared with {', '.join(own.neighbours)}")]
+
+
+def _numa(own: Measured, others: Sequence[Measured]) -> list[Reason]:
+    if _far(own) is not True or any(_far(each) is not False for each in others):
+        return []
+    nodes = ", ".join(map(str, own.cpu_nodes))
+    text = f"NUMA: its GPU is on node {own.gpu_node}, its CPUs on {nodes}; others have both on one"
+    return [Reason("NUMA", text)]
+
+
+def _far(measured: Measured) -> bool | None:
+    """Whether all CPUs of a rank are on other nodes than its GPU."""
+    if measured.gpu_node is None or not measured.cpu_nodes:
+        return None
+    return measured.gpu_node not in measured.cpu_nodes

@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 
 
 def __getattr__(name: str) -> "Any":
-    """``step``, ``phase`` and ``flop``, loaded late: every Python of a run loads this module."""
-    if name not in ("step", "phase", "flop"):
+    """What a program tells, loaded late: every Python of a run loads this module."""
+    if name not in ("step", "phase", "flop", "plan"):
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from . import own
 

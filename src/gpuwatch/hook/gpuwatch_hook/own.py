@@ -49,3 +49,10 @@ def flop(function: Callable[..., _Result], *args: Any, **keywords: Any) -> _Resu
     finally:
         if tracker is not None and counter is not None:
             tracker.end_own_count(counter)
+
+
+def plan(steps: int) -> None:
+    """Say how many steps are to come: progress and remaining time are told from it."""
+    tracking.start()
+    if tracking.tracker is not None:
+        tracking.tracker.plan(steps)

@@ -88,17 +88,3 @@ def watch_scaler(grad_scaler: ModuleType) -> None:
         return result
 
     grad_scaler.GradScaler.step = step
-
-
-def watch_trainer(callbacks: ModuleType) -> None:
-    """Learn from transformers' Trainer how many steps it is going to take."""
-    original = callbacks.CallbackHandler.on_train_begin
-
-    @functools.wraps(original)
-    def on_train_begin(self: Any, args: Any, state: Any, *more: Any, **keywords: Any) -> Any:
-        tracker = tracking.tracker
-        if tracker is not None:
-            tracker.total_steps = getattr(state, "max_steps", None)
-        return original(self, args, state, *more, **keywords)
-
-    callbacks.CallbackHandler.on_train_begin = on_train_begin

@@ -2,6 +2,8 @@
 
 import sys
 
+from .waiting import ADAPTERS
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:  # every Python of the run loads this, and `typing` takes milliseconds
     from collections.abc import Callable
@@ -15,21 +17,20 @@ def wait_for_torch() -> None:
     sys.meta_path.insert(0, _Finder())
 
 
-WAITED_FOR = {
+PATCHES = {
     "torch.autograd": "watch_backward",
     "torch.amp.grad_scaler": "watch_scaler",
     "torch.utils.data.dataloader": "watch_loader",
     "torch.optim.optimizer": "watch_optimizers",
-    "transformers.trainer_callback": "watch_trainer",
 }
-"""Modules of torch and of frameworks, and what of :mod:`.patches` to call once each is loaded."""
+"""Modules of torch, and what of :mod:`.patches` to call once each is loaded."""
 
 
 class _Finder:
     """Finds the modules that are waited for as the other finders do, and wraps their loaders."""
 
     def __init__(self) -> None:
-        self._left = set(WAITED_FOR)
+        self._left = PATCHES.keys() | ADAPTERS.keys()
 
     def find_spec(
         self, name: str, path: "Any" = None, target: "ModuleType | None" = None
@@ -76,10 +77,16 @@ class _Loader:
 
 
 def _act(name: str, module: "ModuleType") -> None:
+    from importlib import import_module
+
     from . import patches, tracking
 
     try:
-        action: Callable[[ModuleType], None] = getattr(patches, WAITED_FOR[name])
+        action: Callable[[ModuleType], None]
+        if name in PATCHES:
+            action = getattr(patches, PATCHES[name])
+        else:
+            action = import_module(f".adapters.{ADAPTERS[name]}", __package__).watch
         action(module)
     except Exception as error:
         tracking.leave(error)

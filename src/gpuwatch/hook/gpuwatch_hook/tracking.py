@@ -115,6 +115,12 @@ class Tracker:
         self._on_gpu = False
         self._number = 0
         self._backward_passes = 0
+        self._in_backward = False
+        self._stepped_in_backward: Any = None
+        """The optimizer, and whether it was skipped, whose step ends the step of the training once
+        the backward pass is over."""
+        self._parameters: dict[int, int] = {}
+        """Elements of each parameter that an optimizer has updated in the first two steps."""
         self._leader: Any = None
         self._others: set[int] = set()
         """Optimizers that took a step since the leader's last."""
@@ -165,8 +171,9 @@ class Tracker:
     def backward_begins(
         self, args: tuple[Any, ...], keywords: dict[str, Any]
     ) -> tuple[int, Any] | None:
-        if self._clock.phase == BACKWARD:  # of activation checkpointing, in a backward pass
+        if self._in_backward:  # of activation checkpointing
             return None
+        self._in_backward = True
         self._backward_passes += 1
         self._use_batch()
         if self._wants_loss:
@@ -191,10 +198,15 @@ class Tracker:
     def backward_ends(self, before: tuple[int, Any] | None) -> None:
         if before is None:
             return
+        self._in_backward = False
         phase, (counter, part) = before
         if counter is not None:
             counter.part = part
         self._clock.enter(OPTIMIZER if phase == OPTIMIZER else OTHER)
+        if self._stepped_in_backward is not None:
+            optimizer, skipped = self._stepped_in_backward
+            self._stepped_in_backward = None
+            self.end_step(optimizer, skipped)
 
     @_guarded
     def optimizer_begins(self) -> None:
@@ -205,9 +217,9 @@ class Tracker:
     @_guarded
     def optimizer_ends(self, optimizer: Any) -> None:
         self.taken += 1
-        self._clock.enter(OTHER)
+        self._clock.enter(BACKWARD if self._in_backward else OTHER)
         if self._counting is not None and self._counting.counter is not None:
-            self._counting.counter.part = FORWARD_PART
+            self._counting.counter.part = BACKWARD_PART if self._in_backward else FORWARD_PART
         self._after(optimizer, skipped=False)
 
     @_guarded
@@ -217,6 +229,9 @@ class Tracker:
 
     def _after(self, optimizer: Any, *, skipped: bool) -> None:
         """End the step, if it is the leading optimizer's that ended."""
+        if self._number < _WARMUP:
+            for group in optimizer.param_groups:
+                self._parameters |= {id(each): each.numel() for each in group["params"]}
         if self._by_itself:
             self._leader = weakref.ref(optimizer)
             return
@@ -228,9 +243,18 @@ class Tracker:
             self._others.add(id(optimizer))
             return
         self._others.clear()
-        self.end_step(optimizer, skipped)
+        if self._in_backward:
+            self._stepped_in_backward = optimizer, skipped
+        else:
+            self.end_step(optimizer, skipped)
 
     # Steps.
+
+    @_guarded
+    def plan(self, steps: Any) -> None:
+        """A framework says how many steps are to come."""
+        if isinstance(steps, int) and steps > 0:
+            self.total_steps = self._number + steps
 
     def end_step(self, optimizer: Any, skipped: bool) -> None:
         """A step of the training ends here."""
@@ -242,6 +266,8 @@ class Tracker:
             self._counting.stop("the steps that were tried fetched batches that they did not use")
         if self._number == 1:
             self._first_step(optimizer)
+        elif self._number == _WARMUP and "trainable_parameters" in self._run:
+            self._tell_run(trainable_parameters=sum(self._parameters.values()))
         counted = self._end_count()
         warmup = self._number <= _WARMUP or counted
         work = None
@@ -288,12 +314,10 @@ class Tracker:
 
         parameters = [each for group in optimizer.param_groups for each in group["params"]]
         device = parameters[0].device if parameters else torch.device("cpu")
-        self._run |= {
-            **facts.of_device(device),
-            "trainable_parameters": sum(each.numel() for each in parameters),
-        }
+        self._run |= facts.of_device(device)
+        self._run["sharded"] = any(map(facts.is_sharded, parameters))
         self._tell(event="versions", **facts.versions())
-        self._tell_run()
+        self._tell_run(trainable_parameters=sum(self._parameters.values()))
         if device.type == "cuda":
             self._take_timings(wait=False)
             self._on_gpu = True
@@ -343,7 +367,7 @@ class Tracker:
             },
             "monotonic_ns": timings[-1].end_ns,
         }
-        if self.total_steps is not None and self.total_steps > 0:
+        if self.total_steps is not None:
             keys["total_steps"] = self.total_steps
         if steps[0].samples is not None:
             keys["samples"] = sum(step.samples or 0 for step in steps)

@@ -26,3 +26,7 @@ def phase(name: str) -> Iterator[None]:
 def flop(function: Callable[..., Any], *args: Any, **keywords: Any) -> Any:
     """Calls the function; in the first step with such calls they are counted, as its work."""
     return function(*args, **keywords)
+
+
+def plan(steps: int) -> None:
+    """Says how many steps are to come."""

@@ -12,6 +12,7 @@ from gpuwatch.recorder.hook.combining import Combined, count_of_all
 from gpuwatch.recorder.hook.rank_tier import RankTier
 from gpuwatch.recorder.output.intake import Intake
 from gpuwatch.recorder.output.step_lines import Report, Step
+from gpuwatch.session.rows import RankRow
 from gpuwatch.session.writing import statements
 from gpuwatch.session.writing.statements import Row, event, meta
 
@@ -21,6 +22,7 @@ PATIENCE_NS = 60_000_000_000
 """How long steps wait: of some ranks for ranks that tell none, and of progress lines for a process
 that loaded the hook."""
 _LARGEST = 2**31
+_MOST_NODES = 64
 _NO_TORCH = (
     "no Python program of the run imported torch with the hook in place: it runs without torch, "
     "or Python was started with -S, -E or -I"
@@ -186,8 +188,20 @@ class HookReports:
         uuids = None if run is None else run.body.get("device_uuid")
         device = None if run is None else run.body.get("device")
         used = uuids[0] if isinstance(uuids, list) and uuids else device
-        text = None if used is None else str(used)
-        return statements.rank(rank, process.local_rank, process.world_size, process.pid, text)
+        nodes = [] if run is None else run.body.get("cpu_nodes")
+        known = map(_whole, nodes) if isinstance(nodes, list) else ()
+        return statements.rank(
+            RankRow(
+                rank,
+                process.local_rank,
+                process.world_size,
+                process.pid,
+                None if used is None else str(used),
+                tuple(node for node in known if node is not None)[:_MOST_NODES],
+                None if run is None else _whole(run.body.get("gpu_node")),
+                run is not None and run.body.get("sharded") is True,
+            )
+        )
 
     def _report(self, t: int, rank: int, line: Report) -> list[Row]:
         """A report of one of several ranks, as the run's: of all together, or of the first."""

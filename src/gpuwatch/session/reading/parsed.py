@@ -99,11 +99,21 @@ def step_of(row: tuple[JSON, ...]) -> StepRow:
 
 def rank_of(row: tuple[JSON, ...]) -> RankRow:
     """Parse a row of ``rank``, with the columns in the order of :class:`RankRow`."""
-    rank, *numbers, device = row
-    local_rank, world_size, pid = (each if isinstance(each, int) else None for each in numbers)
+    rank, local_rank, world_size, pid, device, nodes, gpu_node, sharded = row
     return RankRow(
-        whole(rank), local_rank, world_size, pid, None if device is None else _text(device)
+        rank=whole(rank),
+        local_rank=_integer(local_rank),
+        world_size=_integer(world_size),
+        pid=_integer(pid),
+        device=None if device is None else _text(device),
+        cpu_nodes=tuple(each for each in _sequence(json_of(nodes)) if isinstance(each, int)),
+        gpu_node=_integer(gpu_node),
+        sharded=bool(sharded),
     )
+
+
+def _integer(value: JSON) -> int | None:
+    return value if isinstance(value, int) else None
 
 
 def rank_step_of(row: tuple[JSON, ...]) -> RankStepRow:

@@ -368,7 +368,8 @@ class SessionReader(BulkReads):
         """The ranks of a run of several processes, in order; empty for any other run."""
         if self._version < 5:
             return []
-        rows = self._table("rank", "rank, local_rank, world_size, pid, device", limits.RANKS)
+        columns = "rank, local_rank, world_size, pid, device, cpu_nodes, gpu_node, sharded"
+        rows = self._table("rank", columns, limits.RANKS)
         return [rank_of(row) for row in rows]
 
     def rank_steps(self, after: int = -1, limit: int = CHUNK) -> list[RankStepRow]:

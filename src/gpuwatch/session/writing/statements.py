@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 from gpuwatch.core.models import JSON
-from gpuwatch.session.rows import NOT_KNOWN
+from gpuwatch.session.rows import NOT_KNOWN, RankRow
 from gpuwatch.telemetry.base import Device
 
 Row = tuple[str, tuple[object, ...]]
@@ -77,16 +77,19 @@ def step(*values: object) -> Row:
     )
 
 
-def rank(
-    rank: int,
-    local_rank: int | None,
-    world_size: int | None,
-    pid: int | None,
-    device: str | None,
-) -> Row:
+def rank(row: RankRow) -> Row:
     """A rank of the run: written once or replaced."""
-    statement = "INSERT OR REPLACE INTO rank VALUES (?, ?, ?, ?, ?)"
-    return statement, (rank, local_rank, world_size, pid, device)
+    nodes = json.dumps(row.cpu_nodes) if row.cpu_nodes else None
+    return "INSERT OR REPLACE INTO rank VALUES (?, ?, ?, ?, ?, ?, ?, ?)", (
+        row.rank,
+        row.local_rank,
+        row.world_size,
+        row.pid,
+        row.device,
+        nodes,
+        row.gpu_node,
+        row.sharded,
+    )
 
 
 def rank_step(*values: object) -> Row:

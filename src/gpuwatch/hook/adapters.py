@@ -1,0 +1,56 @@
+"""Adapters to frameworks: modules of one file that travel in the hook.
+
+An adapter is named by the module that it waits for. Other packages add theirs by an entry point of
+the group ``gpuwatch.hook_adapters``, whose name is that module and whose value is the adapter. It
+has a function ``watch``, called with that module once it is loaded, and may import the standard
+library, ``gpuwatch_hook`` and the framework. What it raises ends the hook, not the program.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from importlib.machinery import PathFinder
+from pathlib import Path
+
+GROUP = "gpuwatch.hook_adapters"
+
+OWN = {
+    "transformers.trainer_callback": "transformers",
+    "lightning.pytorch.loops.fit_loop": "lightning",
+    "pytorch_lightning.loops.fit_loop": "lightning",
+}
+"""Built-in adapters by the module that they wait for. Other packages cannot replace them."""
+
+_FOLDER = "gpuwatch_hook/adapters"
+
+
+def files() -> dict[str, bytes]:
+    """What the archive of the hook gets for them, by name.
+
+    A package whose adapter is not found is left out. It reads the metadata of all packages: some
+    tens of milliseconds.
+    """
+    from importlib.metadata import entry_points
+
+    found: dict[str, bytes] = {}
+    waiting = dict(OWN)
+    for entry in entry_points(group=GROUP):
+        source = _source(entry.value)
+        if entry.name not in OWN and source is not None:
+            waiting[entry.name] = name = f"other_{len(found)}"
+            found[f"{_FOLDER}/{name}.py"] = source
+    found["gpuwatch_hook/waiting.py"] = f"ADAPTERS = {waiting!r}\n".encode()
+    return found
+
+
+def _source(module: str) -> bytes | None:
+    """The source of a module, which is not imported here: it is for the program's Python."""
+    spec, path = None, None
+    for name in module.split("."):
+        spec = PathFinder.find_spec(name, path)
+        if spec is None:
+            return None
+        path = spec.submodule_search_locations
+    with suppress(OSError):
+        return Path(spec.origin).read_bytes() if spec and spec.origin else None
+    return None
