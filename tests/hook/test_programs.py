@@ -353,13 +353,17 @@ def test_another_package_adds_an_adapter_and_cannot_break_a_program(
 
 
 FRAMEWORKS = os.environ.get("GPUWATCH_FRAMEWORKS")
-"""A folder with transformers, accelerate and lightning, as ``pip install --target`` makes it."""
+"""A folder with transformers, accelerate, lightning and timm: of ``pip install --target``."""
 
 
 @pytest.mark.skipif(FRAMEWORKS is None, reason="GPUWATCH_FRAMEWORKS names no folder")
 @pytest.mark.parametrize(
     ("program", "steps", "samples", "planned"),
-    [("trainer.py", 10, 68, 10), ("lightning_module.py", 14, 200, 14)],
+    [
+        ("trainer.py", 10, 68, 10),
+        ("lightning_module.py", 14, 200, 14),
+        ("timm_script.py", 6, 48, None),
+    ],
 )
 def test_frameworks_train_as_without_the_hook(
     start: Start, program: str, steps: int, samples: int, planned: int | None
