@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import torch
@@ -26,8 +27,14 @@ class StepCounter(OperatorCounter):  # type: ignore[no-untyped-call]
         """Let torch.compile work while it counts; ``torch.cond`` compiles in every program."""
         return True
 
+    @classmethod
+    def is_infra_mode(cls) -> bool:
+        """The same for old torch."""
+        return True
+
     def __init__(self) -> None:
         super().__init__()
+        _know_higher_order_operators()
         self.part = FORWARD
         self.differentiable = False
         self.active = True
@@ -110,6 +117,29 @@ class StepCounter(OperatorCounter):  # type: ignore[no-untyped-call]
             return False
         self.__exit__(None, None, None)  # type: ignore[no-untyped-call]
         return True
+
+
+_known: set[str] = set()
+"""Higher-order operators that call the counter by a rule."""
+
+
+def old_torch() -> bool:
+    """Whether modes cannot say yet that they take all higher-order operators."""
+    return not hasattr(_python_dispatch.TorchDispatchMode, "supports_higher_order_operators")
+
+
+def _know_higher_order_operators() -> None:
+    """Give each higher-order operator a rule to call the counter; in old torch it needs one."""
+    if not old_torch():
+        return
+    for name, operator in torch._ops._higher_order_ops.items():
+        if name not in _known:
+            _known.add(name)
+            operator.py_impl(StepCounter)(partial(_call, operator))
+
+
+def _call(operator: Any, counter: StepCounter, *args: Any, **kwargs: Any) -> Any:
+    return counter.__torch_dispatch__(operator, [], args, kwargs)
 
 
 def other_modes() -> bool:

@@ -29,6 +29,9 @@ _CONTROL_FLOW = ("associative_scan", "cond", "map", "map_impl", "scan", "while_l
 _ONLY_COMPILED = (
     "a compiled program with torch.{name}: none of its steps can be run uncompiled to count it"
 )
+_TRACED = (
+    "a program with torch.{name}: what this torch runs to trace it cannot be told from the work"
+)
 _OLD_TORCH = "a compiled program, and torch before 2.6 cannot run one of its steps uncompiled"
 _METHOD = (
     "formulas per ATen operator, counted while one full step ran; bytes are inputs and outputs of "
@@ -87,6 +90,9 @@ class Counting:
             return None
         module: Any = import_module(".counter.step_counter", __package__)
         if module.other_modes():
+            return None
+        if module.old_torch() and (name := _control_flow()):
+            self.over = _TRACED.format(name=name)
             return None
         told = self._prepare()
         if self.over is not None:
