@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
+from queue import SimpleQueue
 
 from gpuwatch import __version__
 from gpuwatch.core.errors import GpuwatchError, StorageError
@@ -100,7 +101,9 @@ class Recording:
         self._run = run
         self._intake = intake
         self._ceilings = ceilings
-        self._wake = threading.Event()
+        self._wake: SimpleQueue[None] = SimpleQueue()
+        """Wakes the sampler. A signal handler may put into it; setting an event could wait for ever
+        for a lock that the interrupted code holds."""
         self._result: Result | None = None
         self._state = state
         """The state of the run in the file."""
@@ -143,7 +146,7 @@ class Recording:
             self._over = True
         elif first or at_once:
             self._run.stop()
-        self._wake.set()
+        self._wake.put(None)
 
     def _end(self) -> None:
         """The holder of the workload has ended: read the rest of its output soon."""
@@ -221,7 +224,7 @@ class Recording:
         if result is not None and not outputs:
             self._result = result
             self._over = True
-            self._wake.set()
+            self._wake.put(None)
         return None if cursor is None else partial(run.release, cursor)
 
     def _note_state(self, state: RunState) -> None:

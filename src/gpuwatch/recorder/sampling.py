@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import threading
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
+from queue import Empty, SimpleQueue
 
 from gpuwatch.core.metrics import CATALOGUE, Method
 from gpuwatch.recorder.beat import Beat
@@ -29,8 +30,8 @@ class Sampler:
         self._missed = 0
         self._taken = 0
 
-    def run(self, writer: SessionWriter, wake: threading.Event, over: Callable[[], bool]) -> None:
-        """Sample until ``over()``, which setting ``wake`` checks at once."""
+    def run(self, writer: SessionWriter, wake: SimpleQueue[None], over: Callable[[], bool]) -> None:
+        """Sample until ``over()``, which is asked at once when something is put into ``wake``."""
         tick, into = divmod(time.monotonic_ns() - self._base_ns, self._interval_ns)
         beat = Beat(into / self._interval_ns)
         with short_slices():
@@ -72,14 +73,14 @@ class Sampler:
             self._miss(following - tick - 1, now, writer)
         return max(following, tick + 1)
 
-    def _wait(self, due: float, wake: threading.Event, over: Callable[[], bool]) -> None:
+    def _wait(self, due: float, wake: SimpleQueue[None], over: Callable[[], bool]) -> None:
         """Wait until ``due``, in intervals since the recording began."""
         while not over():
             left = (due * self._interval_ns + self._base_ns - time.monotonic_ns()) / 1e9
             if left <= 0:
                 return
-            if wake.wait(left):
-                wake.clear()
+            with suppress(Empty):
+                wake.get(timeout=left)
 
     def _miss(self, count: int, now: int, writer: SessionWriter) -> None:
         before, self._missed = self._missed, self._missed + count
