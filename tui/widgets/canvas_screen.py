@@ -62,6 +62,18 @@ class CanvasScreen(Screen[None]):
         yield self._canvas
         yield Footer(compact=True)
 
+    def on_mount(self) -> None:
+        self.screen_layout_refresh_signal.subscribe(self, lambda _: self._show_whole_keys())
+
+    def _show_whole_keys(self) -> None:
+        """Hide the keys of the footer that have no room beside the last one, the palette's."""
+        keys = list(self.query("FooterKey"))
+        room = self.size.width - sum(palette.outer_size.width for palette in keys[-1:])
+        for key in keys[:-1]:
+            room -= key.outer_size.width
+            key.visible = room >= 0
+            room -= key.styles.margin.right
+
     def ask(self, question: Question, *then: Callable[[], None]) -> None:
         """Ask over this screen, and do what the answer says: ``then`` is of yes, and of its other
         ways in their order."""

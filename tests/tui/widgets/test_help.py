@@ -94,3 +94,15 @@ async def test_a_key_of_the_footer_is_pressed_by_a_click(fake: Fake) -> None:
         await shows(pilot, "? help")
         await pilot.click(offset=(2, 23))
         await until(pilot, lambda: isinstance(app.screen, HelpScreen))
+
+
+async def test_the_footer_cuts_no_key(session: Make) -> None:
+    async with live(session(gpus=8), (200, 24)) as (app, pilot):
+        await shows(pilot, "e report")
+        whole = screen_text(app).splitlines()[-1].partition("▏")[0].split("  ")
+        for width in (*range(40, 130, 9), 200):
+            await pilot.resize_terminal(width, 24)
+            row = screen_text(app).splitlines()[-1]
+            shown, palette, _ = row.partition("▏")
+            keys = shown.rstrip().split("  ")
+            assert palette and keys == [each.rstrip() for each in whole[: len(keys)]], row
