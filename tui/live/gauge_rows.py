@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from functools import lru_cache
 
 from rich.cells import cell_len
@@ -14,7 +14,7 @@ from gpuwatch.core.units import UNKNOWN, percent
 from gpuwatch.tui.feed.shares import cache_texts, longest_fitting, share_texts
 from gpuwatch.tui.feed.snapshot import Gauge
 from gpuwatch.tui.live.gauge_values import scale_end, value_parts
-from gpuwatch.tui.widgets.cells import wrap
+from gpuwatch.tui.widgets.cells import fit, wrap
 from gpuwatch.tui.widgets.graph import Window, area, axis, bar
 from gpuwatch.tui.widgets.line import Line
 
@@ -83,6 +83,19 @@ def gauge_rows(gauge: Gauge, height: int, width: int) -> tuple[Line, ...]:
     graph = _graph(gauge, drawn, width - left)
     rows = [Line(width).add(" ").join(block[row]).to(left).join(graph[row]) for row in range(drawn)]
     return (*rows, *(Line(width) for _ in range(height - drawn)))
+
+
+def is_empty(gauge: Gauge) -> bool:
+    """Whether there is neither a value nor a history."""
+    return gauge.reading.method is Method.UNAVAILABLE and not _has_history(gauge)
+
+
+def empty_rows(gauges: Sequence[Gauge], width: int) -> list[Line]:
+    """What is unavailable and why, in one row if that fits, else in a row each."""
+    texts = [f"{each.title} unavailable: {clean(each.reading.reason or '')}" for each in gauges]
+    whole = "; ".join(texts)
+    rows = texts if cell_len(whole) > width - 2 else [whole] if whole else []
+    return [Line(width).add(f" {fit(text, width - 2)}", "muted") for text in rows]
 
 
 def axis_row(view: Window, width: int, marks: Collection[int] = ()) -> Line:
@@ -263,8 +276,7 @@ def _share(gauge: Gauge, row: Line, width: int) -> None:
 def _graph(gauge: Gauge, height: int, width: int) -> list[Line]:
     columns = width - LABEL
     rows = [Line(width) for _ in range(height)]
-    unavailable = gauge.reading.method is Method.UNAVAILABLE
-    if unavailable and all(value is None for value in gauge.history):
+    if is_empty(gauge):
         reason = clean(gauge.reading.reason or "")
         lines = wrap(reason, columns - 2, height)
         top = (height - len(lines)) // 2

@@ -52,7 +52,7 @@ async def test_unknown_numbers_are_dashes_with_a_reason_and_never_zero(session: 
         assert "power —" in text
         assert text.count("unavailable") == 2
         assert "the driver gives no bandwidth counter" in text
-        assert "the workload does not count its FLOP" in text
+        assert "the workload counts no FLOP" in text
         assert " 0 W" not in text and " 0 B/s" not in text and "0 FLOP/s" not in text
         await pilot.press("i")
         await shows(pilot, "every number")
