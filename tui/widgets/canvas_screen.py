@@ -6,8 +6,10 @@ from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, ClassVar
 
+from textual import on
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
+from textual.events import Mount
 from textual.screen import Screen
 from textual.widgets import Footer
 
@@ -62,7 +64,8 @@ class CanvasScreen(Screen[None]):
         yield self._canvas
         yield Footer(compact=True)
 
-    def on_mount(self) -> None:
+    @on(Mount)
+    def _watch_layout(self) -> None:
         self.screen_layout_refresh_signal.subscribe(self, lambda _: self._show_whole_keys())
 
     def _show_whole_keys(self) -> None:
