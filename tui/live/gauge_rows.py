@@ -14,7 +14,7 @@ from gpuwatch.core.units import UNKNOWN, percent
 from gpuwatch.tui.feed.shares import cache_texts, longest_fitting, share_texts
 from gpuwatch.tui.feed.snapshot import Gauge
 from gpuwatch.tui.live.gauge_values import scale_end, value_parts
-from gpuwatch.tui.widgets.cells import fit, wrap
+from gpuwatch.tui.widgets.cells import wrap
 from gpuwatch.tui.widgets.graph import Window, area, axis, bar
 from gpuwatch.tui.widgets.line import Line
 
@@ -91,11 +91,12 @@ def is_empty(gauge: Gauge) -> bool:
 
 
 def empty_rows(gauges: Sequence[Gauge], width: int) -> list[Line]:
-    """What is unavailable and why, in one row if that fits, else in a row each."""
+    """What is unavailable and why, in one row if that fits, else each on its own."""
     texts = [f"{each.title} unavailable: {clean(each.reading.reason or '')}" for each in gauges]
     whole = "; ".join(texts)
-    rows = texts if cell_len(whole) > width - 2 else [whole] if whole else []
-    return [Line(width).add(f" {fit(text, width - 2)}", "muted") for text in rows]
+    rows = [whole] if cell_len(whole) <= width - 2 else texts
+    lines = [line for text in rows for line in wrap(text, width - 2, 2)]
+    return [Line(width).add(f" {line}", "muted") for line in lines]
 
 
 def axis_row(view: Window, width: int, marks: Collection[int] = ()) -> Line:

@@ -226,7 +226,7 @@ async def test_p_shows_the_processes_and_leads_back(session: Make, size: tuple[i
         assert all(len(line) <= size[0] for line in text.splitlines())
         if size[0] >= 120:
             assert "bob, docker 3f2a9c1b4d5e" in text and "2:01:30" in text
-            assert "— NVML does not say how much memory it holds" in text
+            assert "— 999: NVML does not say how much memory it holds" in text
         await pilot.press("p")
         await until(pilot, lambda: not isinstance(app.screen, ProcessScreen))
 

@@ -14,7 +14,9 @@ from textual.screen import Screen
 from textual.theme import BUILTIN_THEMES
 
 import gpuwatch.tui
+from gpuwatch.tui.compare.screen import CompareScreen
 from gpuwatch.tui.home.screen import HomeScreen
+from gpuwatch.tui.new_run.screen import NewRunScreen
 from gpuwatch.tui.widgets.canvas_screen import CanvasScreen
 from gpuwatch.tui.widgets.help import HelpScreen, text_of
 from gpuwatch.tui.widgets.palette_commands import Commands
@@ -60,6 +62,17 @@ async def test_the_footer_the_help_and_the_palette_know_the_same_keys(session: M
         await shows(pilot, "ceilings")
         await pilot.press("enter", "enter")
         await shows(pilot, "FLOP/B")
+
+
+async def test_the_help_lists_tab_only_where_something_takes_the_focus(session: Make) -> None:
+    path = session(alive=False)
+    async with running(lambda: CompareScreen([path]), (80, 40)) as (app, pilot):
+        await pilot.press("question_mark")
+        await shows(pilot, "next column")
+        assert "focus" not in screen_text(app)
+    async with running(NewRunScreen, (80, 40)) as (app, pilot):
+        await pilot.press("f1")
+        await shows(pilot, "next field")
 
 
 async def test_the_palette_has_no_key_that_just_moves(fake: Fake, session: Make) -> None:
