@@ -43,8 +43,8 @@ _MIN_ROWS = 8
 """Rows kept free for the gauges and the log."""
 _DIGITS_HEIGHT = 7
 """Least rows of a gauge with large digits."""
-_MOST_ROWS, _MOST_WITHOUT_LOG = 12, 31
-"""Most rows of a gauge: a log has the rest."""
+_MOST_ROWS, _MOST_WITHOUT_LOG = 12, 10
+"""Most rows of a gauge, also where no log is below it: higher ones send more at each change."""
 _FOLDED = ("bandwidth", "flops")
 """Gauges that are a text in one row while they have neither a value nor a history."""
 _MIN_LOG = 6
