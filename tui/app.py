@@ -133,7 +133,8 @@ class GpuwatchApp(App[int]):
         from gpuwatch.tui.widgets.help import HelpScreen, keys_of
 
         bindings = self.screen.active_bindings.values()
-        self.push_screen(HelpScreen(keys_of(bindings, self.get_key_display)))
+        focus = bool(self.screen.focus_chain)
+        self.push_screen(HelpScreen(keys_of(bindings, self.get_key_display, focus=focus)))
 
     def get_key_display(self, binding: Binding) -> str:
         """With the name of Enter; in ASCII, arrows are words too."""

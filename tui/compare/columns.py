@@ -28,6 +28,19 @@ _NARROWEST, _WIDE = 21, 30
 """Least width of a session's column, and the most unless its name is longer."""
 _NAME, _WIDEST_NAME = 27, 46
 """Widths of the names: the least, and the most."""
+_SHORTER = (
+    ("95th percentile", "p95"),
+    ("FLOP per byte", "FLOP/B"),
+    ("algorithmic bytes", "alg. bytes"),
+    ("device memory traffic", "traffic"),
+    ("copies from host to device", "copies to device"),
+    ("data-sheet peak", "sheet peak"),
+    ("measured copy", "copy"),
+    ("measured product", "product"),
+    ("memory bandwidth", "bandwidth"),
+    ("alg. bytes", "bytes"),
+)
+"""Words of a name, and shorter ones; the first are taken first where a name is too long."""
 _MOST_ROWS = 12
 """Most rows of one value that differs; longer ones are not settings that people compare."""
 _NO_BREAK = "\ue000"
@@ -212,12 +225,14 @@ def sentence_rows(text: str, width: int, mark: str, role: str, *, head: str = ""
 
 
 def _quantity(row: QuantityRow, place: Layout) -> Line:
-    line = Line(place.width).add(f" {pad(row.name, place.name - 1)}", "text")
-    for at, cell in zip(place.order, row.cells, strict=True):
-        text = cell.value
-        if cell_len(text) > place.value:
-            text = text.replace(" ", "")
-        line.add(pad(text, place.value, ">"), "strong" if cell.is_known else "muted")
+    values = [_value(cell.value, place.value) for cell in row.cells]
+    # A name may reach into the blank before the first value.
+    room = place.name + place.value - cell_len(values[0]) - 1
+    line = Line(place.width).add(f" {fit(_shortened(row.name, room - 1), room - 1)}", "text")
+    line.to(place.name + place.value - cell_len(values[0]))
+    for index, (at, cell) in enumerate(zip(place.order, row.cells, strict=True)):
+        text = pad(values[index], place.value, ">") if index else values[index]
+        line.add(text, "strong" if cell.is_known else "muted")
         if place.change and at == place.baseline:
             line.add(" ")
             continue
@@ -226,3 +241,15 @@ def _quantity(row: QuantityRow, place: Layout) -> Line:
             pad(_in_per_cent(cell.change), place.change), "key" if cell.is_changed else "muted"
         )
     return line.add(row.method if place.method else "", "muted")
+
+
+def _value(text: str, width: int) -> str:
+    return text if cell_len(text) <= width else fit(text.replace(" ", ""), width)
+
+
+def _shortened(name: str, width: int) -> str:
+    """The name, with shorter words as far as it is too long."""
+    for long, short in _SHORTER:
+        if cell_len(name) > width:
+            name = name.replace(long, short)
+    return name

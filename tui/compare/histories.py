@@ -84,6 +84,9 @@ class HistoriesScreen(CanvasScreen):
     def on_unmount(self) -> None:
         self._reading.leave()
 
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        return action != "case" or len(self._cases) > 1
+
     def _read(self, post: Post) -> None:
         """In the thread: read the sessions one by one, in the order of the cases."""
         from gpuwatch.analysis.samples.gauges import points_for

@@ -85,7 +85,8 @@ def against(answer: Answer) -> str:
         return rows.against(answer.sessions)
     baselines = {clean(each.cells[each.baseline].label) for each in answer.study.questions}
     text = f"medians against {baselines.pop() if len(baselines) == 1 else 'their baselines'}"
-    return text if answer.as_of else f"{clean(answer.study.title)}: {text}"
+    title = clean(answer.study.title)
+    return text if answer.as_of else f"{title}{'' if title.endswith('?') else ':'} {text}"
 
 
 def column_of(answer: Answer, path: str) -> int:

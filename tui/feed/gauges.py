@@ -232,7 +232,7 @@ def _no_count_reason(sources: Sources, what: str) -> str:
         return _IMPORTED
     if not sources.steps.any:
         return no_steps_reason(sources)
-    return sources.steps.doubt or f"the workload does not count its {what}"
+    return sources.steps.doubt or f"the workload counts no {what}"
 
 
 def no_steps_reason(sources: Sources) -> str:

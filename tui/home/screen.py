@@ -37,7 +37,7 @@ from gpuwatch.tui.home.rows import empty_rows, foot_rows, heading, waiting_rows
 from gpuwatch.tui.home.session_table import SessionTable
 from gpuwatch.tui.home.sessions import HomeSessions
 from gpuwatch.tui.live.gauge_rows import graph_columns
-from gpuwatch.tui.live.numbers_page import NumbersScreen
+from gpuwatch.tui.live.snapshot_page import SnapshotPage, numbers_page
 from gpuwatch.tui.processes.page import ProcessScreen
 from gpuwatch.tui.widgets.canvas import Canvas, too_small
 from gpuwatch.tui.widgets.field import Field
@@ -88,7 +88,7 @@ class HomeScreen(HomeSessions):
         self._top = Canvas(ascii=ascii, id="top")
         self._processes = ProcessTable(ascii=ascii)
         self._middle = Canvas(ascii=ascii, id="middle")
-        self._table = SessionTable()
+        self._table = SessionTable(ascii=ascii)
         self._foot = Canvas(ascii=ascii, id="foot")
         yield self._top
         yield self._processes
@@ -155,7 +155,7 @@ class HomeScreen(HomeSessions):
 
     def on_screen_suspend(self) -> None:
         over = self.app.screen
-        if over.is_modal or isinstance(over, NumbersScreen | ProcessScreen):
+        if over.is_modal or isinstance(over, SnapshotPage | ProcessScreen):
             return  # what stands over this screen is of now
         self._end_devices()
 
@@ -378,7 +378,7 @@ class HomeScreen(HomeSessions):
     def action_numbers(self) -> None:
         """Every number of the devices, with its method and source."""
         if self.state.devices is not None:
-            self.app.push_screen(NumbersScreen(self.state.devices, lambda: self.state.devices))
+            self.app.push_screen(numbers_page(self.state.devices, lambda: self.state.devices))
 
     def action_processes(self) -> None:
         """The processes on a page of their own."""

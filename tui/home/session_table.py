@@ -30,8 +30,10 @@ class SessionTable(DataTable[Text]):
         Binding("end", "scroll_bottom", "last row", show=False),
     ]
 
-    def __init__(self) -> None:
+    def __init__(self, *, ascii: bool) -> None:
+        """``ascii``: whether a bound is written in ASCII; the terminal does the rest."""
         super().__init__(cursor_type="row", cell_padding=0)
+        self._ascii = ascii
         self._wanted: tuple[tuple[Item, ...], tuple[Path, ...], int] = ((), (), 0)
         """Items, marked ones and the cursor that were asked for last."""
         self._drawn: tuple[object, ...] = ()
@@ -85,5 +87,7 @@ class SessionTable(DataTable[Text]):
 
     def _text(self, cell: tuple[str, str]) -> Text:
         text, role = cell
+        if self._ascii:
+            text = text.replace(" ≤", "<=")
         style = styles(self.app.current_theme, self.app.no_color)[role]
         return Text(text, Style(color=style.color, bold=style.bold, dim=style.dim))

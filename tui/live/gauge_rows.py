@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from functools import lru_cache
 
 from rich.cells import cell_len
@@ -83,6 +83,20 @@ def gauge_rows(gauge: Gauge, height: int, width: int) -> tuple[Line, ...]:
     graph = _graph(gauge, drawn, width - left)
     rows = [Line(width).add(" ").join(block[row]).to(left).join(graph[row]) for row in range(drawn)]
     return (*rows, *(Line(width) for _ in range(height - drawn)))
+
+
+def is_empty(gauge: Gauge) -> bool:
+    """Whether there is neither a value nor a history."""
+    return gauge.reading.method is Method.UNAVAILABLE and not _has_history(gauge)
+
+
+def empty_rows(gauges: Sequence[Gauge], width: int) -> list[Line]:
+    """What is unavailable and why, in one row if that fits, else each on its own."""
+    texts = [f"{each.title} unavailable: {clean(each.reading.reason or '')}" for each in gauges]
+    whole = "; ".join(texts)
+    rows = [whole] if cell_len(whole) <= width - 2 else texts
+    lines = [line for text in rows for line in wrap(text, width - 2, 2)]
+    return [Line(width).add(f" {line}", "muted") for line in lines]
 
 
 def axis_row(view: Window, width: int, marks: Collection[int] = ()) -> Line:
@@ -263,8 +277,7 @@ def _share(gauge: Gauge, row: Line, width: int) -> None:
 def _graph(gauge: Gauge, height: int, width: int) -> list[Line]:
     columns = width - LABEL
     rows = [Line(width) for _ in range(height)]
-    unavailable = gauge.reading.method is Method.UNAVAILABLE
-    if unavailable and all(value is None for value in gauge.history):
+    if is_empty(gauge):
         reason = clean(gauge.reading.reason or "")
         lines = wrap(reason, columns - 2, height)
         top = (height - len(lines)) // 2

@@ -135,7 +135,7 @@ def warning_rows(snapshot: Snapshot, width: int) -> list[Line]:
     if not snapshot.warnings:
         return []
     more = len(snapshot.warnings) - 1
-    rest = f"; {more} more warning{'s' * (more > 1)}, press i" if more else " press i"
+    rest = f"; {more} more, press i" if more else " press i"
     row = Line(width).add(" ! ", "warn")
     first = snapshot.warnings[0]
     whole = not more and cell_len(first) <= row.left

@@ -19,12 +19,12 @@ BINDINGS: list[BindingType] = [
     Binding("g", "grid", "GPUs", tooltip="all GPUs, and back to one"),
     Binding("z", "zoom(0)", "zoom", tooltip="length of the history: 10 s, 1 min, 5 min, all"),
     Binding("l", "log", "log", tooltip="the log: both streams, search"),
+    Binding("p", "processes", "processes", tooltip="who uses the GPUs, and how much"),
     Binding("m", "metric(1)", "metric", tooltip="pick a metric for a graph; Esc takes it away"),
     Binding("i", "numbers", "numbers", tooltip="every number with its method, source and reason"),
     Binding(
         "o", "roofline", "roofline", tooltip="the run under its compute and bandwidth ceilings"
     ),
-    Binding("p", "processes", "processes", tooltip="who uses the GPUs, and how much"),
     Binding("r", "ranks", "ranks", tooltip="the ranks of the run, and which is slower"),
     Binding("K", "kernels", "kernels", tooltip="which kernels took the time, after the run"),
     Binding("e", "export", "report", tooltip="write the study's report"),

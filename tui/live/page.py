@@ -15,7 +15,7 @@ from gpuwatch.tui.live.device_rows import (
     grid_rows,
     host_row,
 )
-from gpuwatch.tui.live.gauge_rows import axis_row, gauge_rows
+from gpuwatch.tui.live.gauge_rows import axis_row, empty_rows, gauge_rows, is_empty
 from gpuwatch.tui.live.head_rows import banner_rows, title_row
 from gpuwatch.tui.live.rows import (
     ZOOMS,
@@ -43,6 +43,10 @@ _MIN_ROWS = 8
 """Rows kept free for the gauges and the log."""
 _DIGITS_HEIGHT = 7
 """Least rows of a gauge with large digits."""
+_MOST_ROWS, _MOST_WITHOUT_LOG = 12, 10
+"""Most rows of a gauge, also where no log is below it: higher ones send more at each change."""
+_FOLDED = ("bandwidth", "flops")
+"""Gauges that are a text in one row while they have neither a value nor a history."""
 _MIN_LOG = 6
 """Least rows of the log and the last event on a large screen."""
 _MIN_PROCESSES, _MAX_PROCESSES = 3, 6
@@ -120,14 +124,19 @@ def _one_gpu(snapshot: Snapshot, options: Options, width: int, height: int) -> P
     host = host_row(snapshot.devices, width) if height >= TALL and gpus else None
     if host is not None:
         details.append(host)
-    free -= len(gpu_lines) + _FIXED_ROWS + len(details)
     gauges = _gauges(snapshot, height)
+    empty = [each for each in gauges if each.key in _FOLDED and is_empty(each)]
+    gauges = [each for each in gauges if each not in empty]
+    details = [*empty_rows(empty, width), *details]
+    free -= len(gpu_lines) + _FIXED_ROWS + len(details)
     table = _processes(snapshot, width, free - _DIGITS_HEIGHT * len(gauges) - _MIN_LOG)
     details += table
     free -= len(table)
+    most = _MOST_WITHOUT_LOG
     if not snapshot.machine_only:
         free -= _log_height(free, len(gauges))
-    gauge_height = max(1, min(12, free // len(gauges)))
+        most = _MOST_ROWS
+    gauge_height = max(1, min(most, free // len(gauges)))
     lines = [*top, *gpu_lines, _device_title(snapshot, options, width)]
     first = len(lines)
     for gauge in gauges:
@@ -221,7 +230,7 @@ def _log_height(free: int, gauges: int) -> int:
     """Rows of the log and the last event; at least one row is left for each gauge."""
     if free >= 15:
         return max(_MIN_LOG, min(free // 4, free - _DIGITS_HEIGHT * gauges))
-    wanted = free - 9 if free >= 11 else free - 6
+    wanted = free - max(_DIGITS_HEIGHT, 3 * gauges) if free >= 11 else free - 6
     return max(2, min(wanted, free - 3))
 
 

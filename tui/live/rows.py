@@ -62,8 +62,8 @@ def workload_rows(snapshot: Snapshot, width: int, phases: int) -> list[Line]:
                 " shows its kernels", "muted"
             )
         elif snapshot.status.live:
-            row.add(f"{NO_STEPS_YET}: they come from torch, or from lines that ", "muted")
-            row.add("any program prints (docs/step-lines.md)", "muted")
+            where = "they come from torch, or printed lines (docs/step-lines.md)"
+            row.add(f"{NO_STEPS_YET}: {where}", "muted")
         else:
             row.add(clean(f"no throughput, step times or loss: {work.no_steps}"), "muted")
         return [*rows, row]

@@ -227,15 +227,15 @@ class LiveScreen(TimeTravel, Views, Stopping):
 
     def action_numbers(self) -> None:
         if self.snapshot is not None:
-            from gpuwatch.tui.live.numbers_page import NumbersScreen
+            from gpuwatch.tui.live.snapshot_page import numbers_page
 
-            self.app.push_screen(NumbersScreen(self.snapshot, lambda: self.snapshot))
+            self.app.push_screen(numbers_page(self.snapshot, lambda: self.snapshot))
 
     def action_ranks(self) -> None:
         if self.snapshot is not None:
-            from gpuwatch.tui.live.rank_page import RankScreen
+            from gpuwatch.tui.live.snapshot_page import rank_page
 
-            self.app.push_screen(RankScreen(self.snapshot, lambda: self.snapshot))
+            self.app.push_screen(rank_page(self.snapshot, lambda: self.snapshot))
 
     def action_kernels(self) -> None:
         from gpuwatch.tui.live.kernels import KernelsScreen

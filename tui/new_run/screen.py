@@ -71,6 +71,8 @@ class NewRunScreen(Screen[None]):
         Binding("ctrl+s", "start", "start", tooltip="start the run; so does Enter in a text field"),
         Binding("escape", "back", "back", tooltip="leave; a run that is being started goes on"),
         Binding("f1,question_mark", "app.help", "help", tooltip="all keys of this screen"),
+        Binding("tab", "app.focus_next", "next field", show=False),
+        Binding("shift+tab", "app.focus_previous", "field before", show=False),
     ]
 
     def __init__(self) -> None:

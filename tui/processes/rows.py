@@ -128,14 +128,16 @@ def table_rows(
 
 
 def unknown_rows(processes: Sequence[ProcessNow]) -> list[str]:
-    """Why something in the table is a dash: each reason once."""
-    reasons = [
-        reason
-        for process in processes
-        for reason in (process.reason, *(on.reason for on in process.gpus))
-        if reason
-    ]
-    return [clean(reason) for reason in dict.fromkeys(reasons)][:_MOST_REASONS]
+    """Why something in the table is a dash: each reason once, with whose it is."""
+    whose: dict[str, list[int]] = {}
+    for process in processes:
+        for reason in dict.fromkeys((process.reason, *(on.reason for on in process.gpus))):
+            if reason:
+                whose.setdefault(clean(reason), []).append(process.pid)
+    return [
+        f"{first}{f' and {len(more)} more' if more else ''}: {reason}"
+        for reason, (first, *more) in whose.items()
+    ][:_MOST_REASONS]
 
 
 def _columns(processes: Sequence[ProcessNow], width: int) -> list[_Column]:

@@ -6,8 +6,10 @@ from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, ClassVar
 
+from textual import on
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
+from textual.events import Mount
 from textual.screen import Screen
 from textual.widgets import Footer
 
@@ -61,6 +63,19 @@ class CanvasScreen(Screen[None]):
         self._canvas = Canvas(ascii=self.gpuwatch.look.ascii)
         yield self._canvas
         yield Footer(compact=True)
+
+    @on(Mount)
+    def _watch_layout(self) -> None:
+        self.screen_layout_refresh_signal.subscribe(self, lambda _: self._show_whole_keys())
+
+    def _show_whole_keys(self) -> None:
+        """Hide the keys of the footer that have no room beside the last one, the palette's."""
+        keys = list(self.query("FooterKey"))
+        room = self.size.width - sum(palette.outer_size.width for palette in keys[-1:])
+        for key in keys[:-1]:
+            room -= key.outer_size.width
+            key.visible = room >= 0
+            room -= key.styles.margin.right
 
     def ask(self, question: Question, *then: Callable[[], None]) -> None:
         """Ask over this screen, and do what the answer says: ``then`` is of yes, and of its other

@@ -41,6 +41,7 @@ class HelpScreen(ModalScreen[None]):
 
 _UNUSED = frozenset({"screen.copy_text"})
 """Actions of Textual for which no screen has a use."""
+_FOCUS = frozenset({"app.focus_next", "app.focus_previous"})
 
 
 def text_of(binding: Binding) -> str:
@@ -59,17 +60,19 @@ def _small(word: str) -> str:
 
 
 def keys_of(
-    bindings: Iterable[ActiveBinding], display: Callable[[Binding], str]
+    bindings: Iterable[ActiveBinding], display: Callable[[Binding], str], *, focus: bool
 ) -> list[tuple[str, str]]:
     """Keys as they are written and what they do, those of one action together.
 
-    ``display`` writes a binding's key. Bindings without a description are left out; those without a
-    tooltip, such as the editing keys of an input, come last.
+    ``display`` writes a binding's key; ``focus``: whether anything can have the focus. Bindings
+    without a description are left out; those without a tooltip, such as the editing keys of an
+    input, come last.
     """
+    unused = _UNUSED if focus else _UNUSED | _FOCUS
     actions: dict[str, tuple[list[str], str]] = {}
     for _, binding, _, _ in sorted(bindings, key=lambda each: not each.binding.tooltip):
         text = text_of(binding)
-        if text and not binding.system and binding.action not in _UNUSED:
+        if text and not binding.system and binding.action not in unused:
             keys, _ = actions.setdefault(binding.action, ([], text))
             keys.append(display(binding))
     return [(" ".join(dict.fromkeys(keys)), text) for keys, text in actions.values()]

@@ -17,6 +17,7 @@ import pytest
 from gpuwatch.session.reading.reader import SessionReader
 from gpuwatch.session.reading.status import State, process_id
 from gpuwatch.tui.compare.screen import CompareScreen
+from gpuwatch.tui.display_options import DisplayOptions
 from gpuwatch.tui.feed.hardware.devices_now import DevicesNow
 from gpuwatch.tui.feed.snapshot import Trouble, Unreadable
 from gpuwatch.tui.home.screen import HomeScreen
@@ -108,6 +109,15 @@ async def test_why_a_run_failed_is_told_below_its_row(
     async with running(HomeScreen) as (_, pilot):
         await shows(pilot, "✗ failed")
         await shows(pilot, "✗ exit code 1: ModuleNotFoundError: No module named 'no_such_module'")
+
+
+async def test_in_ascii_a_bound_is_told_from_a_smaller_value(session: Make, fake: Fake) -> None:
+    fake.list(
+        entry(session(alive=False), peak_gpu_memory_bytes=2**30, peak_gpu_memory_method="bound")
+    )
+    look = DisplayOptions(ascii=True)
+    async with running(HomeScreen, (160, 40), look) as (_, pilot):
+        await shows(pilot, "<=1.00 GiB")
 
 
 async def test_enter_opens_the_session_under_the_cursor(two: list[Path]) -> None:

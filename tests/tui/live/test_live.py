@@ -52,12 +52,24 @@ async def test_unknown_numbers_are_dashes_with_a_reason_and_never_zero(session: 
         assert "power —" in text
         assert text.count("unavailable") == 2
         assert "the driver gives no bandwidth counter" in text
-        assert "the workload does not count its FLOP" in text
+        assert "the workload counts no FLOP" in text
         assert " 0 W" not in text and " 0 B/s" not in text and "0 FLOP/s" not in text
         await pilot.press("i")
         await shows(pilot, "every number")
         assert isinstance(app.screen, PageScreen)
         await shows(pilot, "not supported by this board")
+
+
+async def test_gauges_without_a_value_leave_their_room_to_the_others(session: Make) -> None:
+    async with live(session(count=False, gpus=0), (120, 40)) as (app, _):
+        rows = screen_text(app).splitlines()
+    at = next(i for i, row in enumerate(rows) if "unavailable" in row)
+    assert rows[at] == (
+        " Memory bandwidth unavailable: the workload counts no bytes;"
+        " Estimated FLOP/s unavailable: the workload counts no FLOP"
+    )
+    assert "1:20" in rows[at - 1], "it stands below the time axis"
+    assert sum("│" in row or "┤" in row for row in rows) == 11
 
 
 async def test_without_a_gpu_the_cpu_is_shown_and_the_absence_told(session: Make) -> None:

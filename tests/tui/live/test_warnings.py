@@ -68,7 +68,7 @@ async def test_an_xid_stays_on_the_screen_before_everything_else(session: Make) 
         add_event(path, t, "xid", "Xid 79: GPU has fallen off the bus")
     async with live(path) as (app, pilot):
         assert second_row(app).startswith(" ! GPU 0: Xid 79: GPU has fallen off the bus (2 times)")
-        assert second_row(app).endswith("; 1 more warning, press i")
+        assert second_row(app).endswith("; 1 more, press i")
         await pilot.press("i")
         await shows(pilot, "throttled (power)")
 
@@ -100,12 +100,12 @@ async def test_a_lost_gpu_is_the_gravest_until_it_is_back(session: Make) -> None
     add_event(path, 5, "gpu-lost", LOST, "gpu3")
     async with live(path) as (app, _):
         assert second_row(app).startswith(" ! GPU 3 is lost: it has fallen off the bus; reset")
-        assert second_row(app).endswith("; 1 more warning, press i"), "cross-checks are of the past"
+        assert second_row(app).endswith("; 1 more, press i"), "cross-checks are of the past"
     add_event(path, 6, "gpu-back", "the GPU answers again", "gpu3")
     async with live(path) as (app, _):
         assert second_row(app).startswith(" ! GPU 3: Xid 79")
         again = second_row(app)
-        assert again.endswith("; 1 more warning, press i"), "the cross-check is of now again"
+        assert again.endswith("; 1 more, press i"), "the cross-check is of now again"
 
 
 async def test_a_loss_without_the_drivers_word_names_the_gpu_all_the_same(session: Make) -> None:

@@ -14,7 +14,9 @@ from textual.screen import Screen
 from textual.theme import BUILTIN_THEMES
 
 import gpuwatch.tui
+from gpuwatch.tui.compare.screen import CompareScreen
 from gpuwatch.tui.home.screen import HomeScreen
+from gpuwatch.tui.new_run.screen import NewRunScreen
 from gpuwatch.tui.widgets.canvas_screen import CanvasScreen
 from gpuwatch.tui.widgets.help import HelpScreen, text_of
 from gpuwatch.tui.widgets.palette_commands import Commands
@@ -62,6 +64,17 @@ async def test_the_footer_the_help_and_the_palette_know_the_same_keys(session: M
         await shows(pilot, "FLOP/B")
 
 
+async def test_the_help_lists_tab_only_where_something_takes_the_focus(session: Make) -> None:
+    path = session(alive=False)
+    async with running(lambda: CompareScreen([path]), (80, 40)) as (app, pilot):
+        await pilot.press("question_mark")
+        await shows(pilot, "next column")
+        assert "focus" not in screen_text(app)
+    async with running(NewRunScreen, (80, 40)) as (app, pilot):
+        await pilot.press("f1")
+        await shows(pilot, "next field")
+
+
 async def test_the_palette_has_no_key_that_just_moves(fake: Fake, session: Make) -> None:
     fake.list(entry(session(alive=False)))
     async with running(HomeScreen, (100, 40)) as (app, pilot):
@@ -94,3 +107,15 @@ async def test_a_key_of_the_footer_is_pressed_by_a_click(fake: Fake) -> None:
         await shows(pilot, "? help")
         await pilot.click(offset=(2, 23))
         await until(pilot, lambda: isinstance(app.screen, HelpScreen))
+
+
+async def test_the_footer_cuts_no_key(session: Make) -> None:
+    async with live(session(gpus=8), (200, 24)) as (app, pilot):
+        await shows(pilot, "e report")
+        whole = screen_text(app).splitlines()[-1].partition("▏")[0].split("  ")
+        for width in (*range(40, 130, 9), 200):
+            await pilot.resize_terminal(width, 24)
+            row = screen_text(app).splitlines()[-1]
+            shown, palette, _ = row.partition("▏")
+            keys = shown.rstrip().split("  ")
+            assert palette and keys == [each.rstrip() for each in whole[: len(keys)]], row
