@@ -165,6 +165,9 @@ EXPECTED = {
     ),
     "modes.py": Expected(8, 128, classifier(16)),
     "retries.py": Expected(8, 128, classifier(16)),
+    "backward_retries.py": Expected(8, 128, classifier(16)),
+    "first_dimension.py": Expected(8, 32, 4 * linear(64, 27, 4, 2)),
+    "time_first.py": Expected(8, 32, linear(4 * 20, 8, 16, 2)),
     "steps_in_backward.py": Expected(8, 128, classifier(16)),
 }
 
@@ -204,6 +207,26 @@ def test_samples_belong_to_the_step_that_is_trained_on_them(start: Start) -> Non
     (told,) = start("prefetch.py").told
     partial = [line for line in told.of("step") if line.get("flop")]
     assert told.samples == 144 and partial == []
+
+
+def work(told: Told) -> float:
+    """FLOP of the steps after the warm-up: each line's own, or those of the count."""
+    each = told.count["flop_per_step"]
+    lines = [line for line in told.of("step") if not line.get("warmup")]
+    return sum(line.get("flop", each * line["count"]) for line in lines)
+
+
+def test_a_batch_that_is_trained_on_again_is_work_again(start: Start) -> None:
+    (told,) = start.unchanged("reuse.py").told
+    assert told.steps == 16 and told.samples == 128
+    assert work(told) == pytest.approx(13 * classifier(16), rel=0.01)
+
+
+def test_the_end_of_an_epoch_accumulates_fewer_batches(start: Start) -> None:
+    """The step that is counted is such a short one; the others were never counted."""
+    (told,) = start.unchanged("accumulation_tail.py").told
+    assert told.count["flop_per_step"] == pytest.approx(2 * classifier(8), rel=0.01)
+    assert work(told) == pytest.approx(2 * (4 + 4 + 2) * classifier(8), rel=0.01)
 
 
 def test_skipped_steps_of_a_scaler_are_named(start: Start) -> None:

@@ -80,6 +80,18 @@ def test_a_channel_that_is_closed_under_it_ends_the_hook(hooked: Hooked) -> None
     assert hooked.run(program) == plain + "None\n"
 
 
+def test_a_file_that_the_program_opens_in_its_place_is_left_alone(hooked: Hooked) -> None:
+    program = (
+        "import os, torch\n"
+        "from training import train\n"
+        "os.closerange(3, 256)\n"
+        "files = [open(f'own{i}', 'w+') for i in range(20)]\n"
+        "print(train())\n"
+        "print([open(file.name).read() for file in files])"
+    )
+    assert hooked.run(program) == hooked.run(program, hook=False)
+
+
 def test_an_error_of_the_hook_is_told_and_the_hook_is_gone(hooked: Hooked) -> None:
     program = (
         "import torch, gpuwatch_hook.tracking as t\n"

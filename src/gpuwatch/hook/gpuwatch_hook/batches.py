@@ -12,8 +12,8 @@ _MOST_WAITING = 256
 
 
 class Batch(NamedTuple):
-    """``samples``: the first dimension of the first tensor. ``tokens``: the size of ``input_ids``.
-    ``sizes``: those of the tensors, without the first dimension."""
+    """``samples``: the first dimension of the first tensor, or as many as were drawn. ``tokens``:
+    the size of ``input_ids``. ``sizes``: those of the tensors, without the number of samples."""
 
     samples: int | None
     tokens: int | None
@@ -51,7 +51,7 @@ class Batches:
         if batch is None:
             return ()
         self._unused += 1
-        described = describe(batch, self._tensor)
+        described = _as_drawn(describe(batch, self._tensor), iterator)
         self._last.batches.append(described)
         del self._last.batches[:-_MOST_WAITING]
         return described.sizes
@@ -85,6 +85,28 @@ def describe(batch: Any, tensor: type[Any]) -> Batch:
             first, tokens = ids.shape, ids.numel()
     samples = first[0] if first else None
     return Batch(samples, tokens, tuple([each.shape[1:] for each in found]))
+
+
+def _as_drawn(batch: Batch, iterator: Any) -> Batch:
+    """``batch`` with the samples that torch's own sampler drew for it, if its tensors begin with
+    something else: with time, or with the channels of the first of many images.
+
+    One that drew a single item may have drawn a batch that was made before.
+    """
+    sampler = iterator._index_sampler
+    size = getattr(sampler, "batch_size", None)
+    if batch.samples in (None, size) or size == 1 or type(sampler).__name__ != "BatchSampler":
+        return batch
+    if iterator._dataset_kind != 0:  # an iterable data set does not tell where it ends
+        return batch
+    try:
+        drawn = min(size, len(sampler.sampler) - (iterator._num_yielded - 1) * size)
+    except (TypeError, NotImplementedError):  # of a length that the program does not know
+        return batch
+    if drawn <= 0 or drawn == batch.samples:
+        return batch
+    first, *rest = batch.sizes
+    return batch._replace(samples=drawn, sizes=((batch.samples or 0, *first), *rest))
 
 
 def _tensors(value: Any, tensor: type[Any], found: list[Any], depth: int) -> None:

@@ -25,6 +25,7 @@ class Channel:
         path = os.path.join(folder, f"{os.getpid()}-{time.monotonic_ns()}.jsonl")
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND | os.O_CLOEXEC
         self._file = os.open(path, flags, 0o600)
+        self._opened = os.fstat(self._file)
         self.introduce(world)
 
     def introduce(self, world: tuple[int | None, int | None, int | None]) -> None:
@@ -47,11 +48,17 @@ class Channel:
         )
 
     def tell(self, **keys: Any) -> None:
-        """Write one line; what is not finite becomes null."""
+        """Write one line; what is not finite becomes null.
+
+        Raises:
+            OSError: it cannot be written, or the program closed the file, as daemons do.
+        """
         try:
             line = json.dumps(keys, allow_nan=False)
         except ValueError:
             line = json.dumps(_finite(keys))
+        if not os.path.samestat(os.fstat(self._file), self._opened):
+            raise OSError("the program closed the file and opened another one in its place")
         os.write(self._file, line.encode() + b"\n")
 
 

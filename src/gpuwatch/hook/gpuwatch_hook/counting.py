@@ -221,8 +221,10 @@ class Counting:
     def _at_least(
         self, counted: Counted, of: Kind, samples: int | None, kind: Kind
     ) -> tuple[float, float]:
-        size = _elements(kind) / max(1, _elements(of))
-        scale = samples / counted.samples if samples and counted.samples else 1.0
+        size = _mean_elements(kind) / max(1, _mean_elements(of))
+        scale = len(kind) / max(1, len(of))
+        if samples and counted.samples:
+            scale = samples / counted.samples
         scale *= size if size >= 1 else size * size
         return counted.flop * scale, counted.bytes * scale
 
@@ -231,14 +233,15 @@ class Counting:
             self._left.pop()
 
 
-def _elements(kind: Kind) -> int:
+def _mean_elements(kind: Kind) -> float:
+    """Elements of a sample in each of its tensors; accumulated batches are so many more samples."""
     total = 0
     for sizes in kind:
         product = 1
         for size in sizes:
             product *= size
         total += product
-    return total
+    return total / max(1, len(kind))
 
 
 def _frames() -> int:

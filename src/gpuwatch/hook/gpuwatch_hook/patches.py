@@ -45,10 +45,13 @@ def watch_backward(autograd: ModuleType) -> None:
         if tracker is None or torch.compiler.is_compiling():
             return original(*args, **keywords)
         before = tracker.backward_begins(args, keywords)
+        whole = False
         try:
-            return original(*args, **keywords)
+            result = original(*args, **keywords)
+            whole = True
+            return result
         finally:
-            tracker.backward_ends(before)
+            tracker.backward_ends(before, whole)
 
     autograd.backward = backward  # type: ignore[attr-defined]
 

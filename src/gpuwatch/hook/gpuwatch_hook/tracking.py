@@ -128,6 +128,8 @@ class Tracker:
         self._samples: int | None = None
         self._tokens: int | None = None
         self._kind: tuple[Any, ...] = ()
+        self._trained_on: tuple[int | None, tuple[Any, ...]] = None, ()
+        """Samples and kind of the last step that had a batch, or told its samples."""
         self._loss: Any = None
         self._steps: list[_Step] = []
         self._timings: list[Timing] = []
@@ -195,13 +197,16 @@ class Tracker:
             self._kind = (*self._kind, *batch.sizes)
 
     @_guarded
-    def backward_ends(self, before: tuple[int, Any] | None) -> None:
+    def backward_ends(self, before: tuple[int, Any] | None, whole: bool) -> None:
+        """``whole``: it did not end with an exception, after which programs may try it again."""
         if before is None:
             return
         self._in_backward = False
         phase, (counter, part) = before
         if counter is not None:
             counter.part = part
+        if not whole and self._counting is not None:
+            self._counting.stop("a backward pass failed in the steps that were tried")
         self._clock.enter(OPTIMIZER if phase == OPTIMIZER else OTHER)
         if self._stepped_in_backward is not None:
             optimizer, skipped = self._stepped_in_backward
@@ -268,11 +273,14 @@ class Tracker:
             self._first_step(optimizer)
         elif self._number == _WARMUP and "trainable_parameters" in self._run:
             self._tell_run(trainable_parameters=sum(self._parameters.values()))
-        counted = self._end_count()
+        if self._kind or self._samples is not None:
+            self._trained_on = self._samples, self._kind
+        samples, kind = self._trained_on  # without a batch of its own: of the one before
+        counted = self._end_count(samples, kind)
         warmup = self._number <= _WARMUP or counted
         work = None
-        if self._counting is not None and self._kind != self._counting.main:
-            work = self._counting.work_of(self._samples, self._kind)
+        if self._counting is not None and kind != self._counting.main:
+            work = self._counting.work_of(samples, kind)
         step = _Step(self._number, warmup, skipped, self._samples, self._tokens, work, self._loss)
         self._steps.append(step)
         if self._number > 1:
@@ -287,12 +295,12 @@ class Tracker:
         if told:
             self._problem(told)
 
-    def _end_count(self) -> bool:
+    def _end_count(self, samples: int | None, kind: tuple[Any, ...]) -> bool:
         """Whether the step that ends was counted; tells what came out first."""
         counting = self._counting
         if counting is None or (counting.counter is None and counting.own is None):
             return False
-        keys = counting.end(self._samples, self._kind)
+        keys = counting.end(samples, kind)
         if keys is not None:
             self._tell(event="count", **keys)
             self._tell_run(dtype=counting.dtype)

@@ -117,9 +117,12 @@ def parse_json(text: str) -> Step | Report:
         raise Malformed(f"not JSON: {error}") from None
     if not isinstance(body, dict) or not isinstance(body.get("event"), str):
         raise Malformed('no JSON object with an "event"')
-    if body["event"] != "step":
+    if body["event"] == "step":
+        return step_of(body)
+    try:
         return _report(body["event"][:64], _strict(body))
-    return step_of(body)
+    except RecursionError:
+        raise Malformed("nested too deeply") from None
 
 
 def _report(name: str, body: dict[str, JSON]) -> Report:
