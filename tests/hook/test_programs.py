@@ -203,6 +203,22 @@ def test_parameters_of_all_optimizers_are_counted(
     assert told.of("run")[-1]["trainable_parameters"] == parameters
 
 
+@pytest.mark.parametrize("how", ["unfrozen", "another"])
+def test_work_is_counted_anew_where_something_else_is_trained(start: Start, how: str) -> None:
+    (told,) = start.unchanged("changes.py", how).told
+    head = linear(16, 64, 256, 1) + linear(16, 256, 10, 2)
+    first, second = {
+        "unfrozen": (head, classifier(16)),
+        "another": (classifier(16), linear(16, 64, 10, 2)),
+    }[how]
+    assert told.count["flop_per_step"] == first
+    timed = [line for line in told.of("step") if not line.get("warmup")]
+    anew = [line["flop"] / line["count"] for line in timed if "flop" in line]
+    assert set(anew) == {second}
+    assert sum(line["count"] for line in timed if "flop" in line) >= 20
+    assert told.of("problem") == []
+
+
 def test_samples_belong_to_the_step_that_is_trained_on_them(start: Start) -> None:
     (told,) = start("prefetch.py").told
     partial = [line for line in told.of("step") if line.get("flop")]

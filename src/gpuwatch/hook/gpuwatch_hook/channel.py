@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import math
 import os
@@ -24,7 +25,10 @@ class Channel:
         """
         path = os.path.join(folder, f"{os.getpid()}-{time.monotonic_ns()}.jsonl")
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND | os.O_CLOEXEC
-        self._file = os.open(path, flags, 0o600)
+        opened = os.open(path, flags, 0o600)
+        # Not 0, 1 or 2, which a program may have closed: what it prints would go there.
+        self._file = fcntl.fcntl(opened, fcntl.F_DUPFD_CLOEXEC, 3)
+        os.close(opened)
         self._opened = os.fstat(self._file)
         self.introduce(world)
 

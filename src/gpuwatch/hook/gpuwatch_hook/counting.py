@@ -1,4 +1,5 @@
-"""Counts the FLOP and bytes of single steps, by kinds of step: those whose batches are alike."""
+"""Counts the FLOP and bytes of single steps, by kinds of step: those whose batches are alike, while
+the program trains the same parameters."""
 
 from __future__ import annotations
 
@@ -12,7 +13,10 @@ import torch
 Kind = tuple[tuple[int, ...], ...]
 """Sizes of the tensors of the batches of a step."""
 MOST_KINDS = 4
-"""Most kinds of step that are counted, each at the cost of one slow step."""
+"""Most kinds of step that are counted while the same parameters are trained, each at the cost of
+one slow step."""
+MOST_CHANGES = 16
+"""Most changes of what is trained after which steps are counted anew."""
 _MOST_TRIES = 10
 """Most steps that are begun to be counted and turn out not to be a training step alone."""
 _FREE_MEMORY = 0.05
@@ -31,6 +35,13 @@ _ONLY_COMPILED = (
 )
 _TRACED = (
     "a program with torch.{name}: what this torch runs to trace it cannot be told from the work"
+)
+_CHANGES = (
+    f"what the program trains changed more than {MOST_CHANGES} times: the FLOP of later steps are "
+    "those of steps that trained something else"
+)
+_NOT_RECOUNTED = (
+    "no step could be counted since the program trains other parameters: FLOP are those of before"
 )
 _OLD_TORCH = "a compiled program, and torch before 2.6 cannot run one of its steps uncompiled"
 _METHOD = (
@@ -58,8 +69,16 @@ class Counting:
         self.own: Any = None
         """The counter of the calls that the program has counted in this step."""
         self.kinds: dict[Kind, Counted] = {}
+        """Those that were counted with the parameters that are trained now."""
         self.main: Kind | None = None
         """The kind that the ``count`` line is of."""
+        self.recounting = 0
+        """How many steps more may pass until one is counted, since what is trained has changed."""
+        self._trained: int | None = None
+        self._main_trained: int | None = None
+        """Elements of the parameters that are trained, and were for the ``count`` line."""
+        self._counted: dict[int | None, dict[Kind, Counted]] = {None: self.kinds}
+        """``kinds`` by elements trained."""
         self.dtype: str | None = None
         self.over: str | None = None
         """Why no further step is counted."""
@@ -75,6 +94,26 @@ class Counting:
         """What puts the program's own stance of compilation back."""
         self._frames = 0
 
+    def trains(self, elements: int) -> str | None:
+        """The program trains parameters of so many elements from here on; what to tell."""
+        if elements == self._trained:
+            return None
+        first, self._trained = self._trained is None, elements
+        if first:
+            self._counted = {elements: self.kinds}
+            return None
+        if self.counter is not None:
+            self.stop("what the program trains changed in the steps that were tried")
+        known = elements in self._counted
+        if not known and len(self._counted) > MOST_CHANGES:
+            self.kinds, self.recounting = {}, 0
+            return _CHANGES
+        self.kinds = self._counted.setdefault(elements, {})
+        self.recounting = _MOST_TRIES if self.main is not None and not self.kinds else 0
+        self._wanted = self._wanted or not self.kinds
+        self._tries = 0
+        return None
+
     def begin_kind(self, sizes: Kind, on_gpu: bool) -> str | None:
         """The first batch of a step came: count it, if no step with such a batch was counted."""
         known = self.main is None or any(kind[: len(sizes)] == sizes for kind in self.kinds)
@@ -86,6 +125,10 @@ class Counting:
     def begin(self, on_gpu: bool) -> str | None:
         """Count the step that begins now, if one is wanted and it can be done; what to tell."""
         self._leave_the_rest()
+        if self.recounting == 1 and self.counter is None:
+            self.recounting = 0
+            return _NOT_RECOUNTED
+        self.recounting = max(0, self.recounting - 1)
         if not self._wanted or self.over is not None or (on_gpu and _little_memory()):
             return None
         module: Any = import_module(".counter.step_counter", __package__)
@@ -185,9 +228,10 @@ class Counting:
             self.over = "no operator with FLOP was seen: they run where the dispatcher cannot see"
             return None
         self.kinds[kind] = Counted(samples, step.flop, step.bytes + again.bytes)
+        self.recounting = 0
         if self.main is not None:
             return None
-        self.main = kind
+        self.main, self._main_trained = kind, self._trained
         self.dtype = max(counter.flop_by_type, key=counter.flop_by_type.get)
         return {
             "flop_forward_per_sample": counter.forward.flop / samples if samples else None,
@@ -204,12 +248,14 @@ class Counting:
         }
 
     def work_of(self, samples: int | None, kind: Kind) -> tuple[float, float] | None:
-        """FLOP and bytes of a step whose batches differ from those of the ``count`` line.
+        """FLOP and bytes of a step that differs from that of the ``count`` line.
 
         Of a kind that was not counted at least so many: the work grows at least as the size of a
         longer batch, and shrinks at most as its square. ``None``: as ``count`` says.
         """
-        if self.main is None or kind == self.main:
+        if self.main is None or not self.kinds:
+            return None
+        if kind == self.main and self._trained == self._main_trained:
             return None
         known = self.kinds.get(kind)
         if known is not None:

@@ -242,8 +242,9 @@ class Tracker:
             return
         leader = None if self._leader is None else self._leader()
         if leader is None or id(optimizer) in self._others:
-            self._leader = leader = weakref.ref(optimizer)
+            self._leader = weakref.ref(optimizer)
             leader = optimizer
+            self._look_at_trained()
         if optimizer is not leader:
             self._others.add(id(optimizer))
             return
@@ -279,12 +280,14 @@ class Tracker:
         counted = self._end_count(samples, kind)
         warmup = self._number <= _WARMUP or counted
         work = None
-        if self._counting is not None and kind != self._counting.main:
+        if self._counting is not None:
+            warmup = warmup or self._counting.recounting > 0
             work = self._counting.work_of(samples, kind)
         step = _Step(self._number, warmup, skipped, self._samples, self._tokens, work, self._loss)
         self._steps.append(step)
-        if self._number > 1:
+        if self._number > 1 and self._counting is None:
             self._make_counting()
+            self._look_at_trained()
         self._samples = self._tokens = self._loss = None
         self._kind = ()
         self._tell_if_due()
@@ -353,6 +356,17 @@ class Tracker:
             self._told = now
             self._take_timings(wait=False)
             self._tell_steps()
+            self._look_at_trained()
+
+    def _look_at_trained(self) -> None:
+        """Notice layers that are unfrozen, and another model."""
+        leader = None if self._leader is None else self._leader()
+        if leader is None or self._counting is None:
+            return
+        parameters = (each for group in leader.param_groups for each in group["params"])
+        trained = sum(each.numel() for each in parameters if each.requires_grad)
+        if told := self._counting.trains(trained):
+            self._problem(told)
 
     def _tell_steps(self) -> None:
         """The steps that are over, a line for those that are alike."""
