@@ -44,11 +44,17 @@ def files() -> dict[str, bytes]:
 def _others() -> list[tuple[str, str]]:
     """Awaited module and adapter of each entry point."""
     files = (file for folder in sys.path for file in Path(folder).glob("*-info/entry_points.txt"))
-    if not any(GROUP.encode() in file.read_bytes() for file in files):
+    if not any(map(_has_group, files)):
         return []  # loading importlib.metadata takes 60 ms, which every run would pay
     from importlib.metadata import entry_points
 
     return [(entry.name, entry.value) for entry in entry_points(group=GROUP)]
+
+
+def _has_group(file: Path) -> bool:
+    with suppress(OSError):
+        return GROUP.encode() in file.read_bytes()
+    return False
 
 
 def _source(module: str) -> bytes | None:

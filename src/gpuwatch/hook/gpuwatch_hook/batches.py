@@ -101,7 +101,7 @@ def _as_drawn(batch: Batch, iterator: Any) -> Batch:
         return batch
     try:
         drawn = min(size, len(sampler.sampler) - (iterator._num_yielded - 1) * size)
-    except (TypeError, NotImplementedError):  # of a length that the program does not know
+    except (TypeError, NotImplementedError):  # a sampler without a length
         return batch
     if drawn <= 0 or drawn == batch.samples:
         return batch
