@@ -1,7 +1,8 @@
 # make run    set up, record mnist-cnn and show it
 # make test   what needs nothing but Python: rules, screens, one run from end to end; some minutes
 # make test-all  that and real engines, faults, a browser, samples of fuzz and simulations; what CI runs
-# make deep   fuzz by the ten thousand, every fault as often as documented, the soak: hours
+# make deep   fuzz by the ten thousand, every fault as often as documented, the soak, the simulations,
+#      and make versions: hours
 # make lint   ruff, mypy --strict                         make bench  what reporting costs a workload
 # make bench-tui  what the screens cost beside nvitop, nvtop and gpustat; bench-recorder, the recorder;
 #      bench-overhead, a workload's slowdown; bench-scale, a day's session and 1,000 of them
@@ -9,12 +10,13 @@
 # make sbom   what it is made of, under which licences, and whether a vulnerability is known
 # make fuzz   10,000 hostile sessions and 8,000 other files from elsewhere: what is made of each
 # make versions  make test with the oldest and the newest Python and dependencies
+# make simulations  how often verdicts err and what they find: tables of docs/statistics.md, measurement.md
 # make faults inject every fault as often as docs/reliability.md tells, and write its table
 PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
-# Most tests wait for processes: three at once are as good on two cores.
-WORKERS ?= 3
+# Most tests wait for processes: two cores have time for four.
+WORKERS ?= 4
 FAST_WORKERS ?= $(shell expr $$(nproc) + 3)
 SOAK_MINUTES ?= 30
 # Tests start hundreds of Pythons: without bytecode files each compiles all modules anew.
@@ -22,7 +24,7 @@ export PYTHONDONTWRITEBYTECODE :=
 
 has_torch = -c "import importlib.util as u, sys; sys.exit(any(u.find_spec(n) is None for n in ('torch', 'torchvision')))"
 
-.PHONY: run test test-all deep lint format bench bench-tui bench-recorder bench-overhead bench-scale faults fuzz soak versions sbom screenshots clean
+.PHONY: run test test-all deep lint format bench bench-tui bench-recorder bench-overhead bench-scale faults fuzz simulations soak versions sbom screenshots clean
 
 run: $(VENV)/.run
 	$(BIN)/gpuwatch run mnist-cnn --steps 500 $$($(PYTHON) $(has_torch) && echo --python $(PYTHON))
@@ -31,11 +33,18 @@ test: $(VENV)/.test
 	$(BIN)/python -m pytest -n $(FAST_WORKERS) --dist loadfile -m "not system"
 
 test-all: $(VENV)/.test
-	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile -m "not alone"
+	@# First: one process compiles all test modules, which else each of the others would do.
 	$(BIN)/python -m pytest -m alone
+	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder -m "not alone"
 
-deep: fuzz faults soak versions
+deep: fuzz faults soak simulations versions
 	$(BIN)/python -m tests.fuzz.traced
+
+simulations: $(VENV)/.test
+	$(BIN)/python -m benchmarks.power
+	$(BIN)/python -m benchmarks.disturbances
+	$(BIN)/python -m benchmarks.rhythm
+	$(BIN)/python -m tests.analysis.ranks.simulated
 
 versions: $(VENV)/.audit
 	$(BIN)/python -m tests.versions build/versions

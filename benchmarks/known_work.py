@@ -1,8 +1,9 @@
 """Work whose bytes and FLOP are known, reported by step lines: ``python known_work.py copy``.
 
-``copy`` copies one large tensor into another: it reads and writes ``--mib`` MiB each, per copy.
+``copy`` writes the negative of one large tensor into another: it reads and writes ``--mib`` MiB
+each, per copy, by a kernel of its own, since ``ncu`` does not see the driver's copies.
 ``product`` multiplies square matrices of ``--size``: 2 n^3 FLOP each. A step takes a tenth
-of a second.
+of a second; its samples are the calls in it.
 """
 
 from __future__ import annotations
@@ -22,9 +23,9 @@ Work = tuple[Callable[[], object], float, float]
 
 
 def copy(mib: int, device: torch.device) -> Work:
-    source = torch.zeros(mib << 18, device=device)
+    source = torch.rand(mib << 18, device=device)
     target = torch.empty_like(source)
-    return lambda: target.copy_(source), 0.0, 2.0 * source.numel() * 4
+    return lambda: torch.neg(source, out=target), 0.0, 2.0 * source.numel() * 4
 
 
 def product(size: int, dtype: torch.dtype, device: torch.device) -> Work:
@@ -70,6 +71,7 @@ def main() -> int:
             "seconds": steps(times),
             "flop": flop * times,
             "bytes": size * times,
+            "samples": times,
             "monotonic_ns": time.monotonic_ns(),
         }
         print(":::GPUWATCH", json.dumps(line), flush=True)

@@ -26,15 +26,13 @@ from gpuwatch.session.reading.reader import SessionReader
 
 KNOWN = Path(__file__).with_name("known_work.py")
 GPUWATCH = (sys.executable, "-m", "gpuwatch")
-_NCU = (
-    "dram__bytes_read.sum,dram__bytes_write.sum,gpu__time_duration.sum,"
-    "smsp__sass_thread_inst_executed_op_ffma_pred_on.sum"
-)
+_NCU = "dram__bytes_read.sum,dram__bytes_write.sum"
+_LAUNCHES = 4
 
 
-def record(python: str, folder: Path, seconds: float, *work: str) -> Path:
+def record(python: str, folder: Path, seconds: float, work: str) -> Path:
     """Record the known work at 10 Hz; the session's path."""
-    command = (python, str(KNOWN), *work, "--seconds", str(seconds))
+    command = (python, str(KNOWN), work, "--seconds", str(seconds))
     subprocess.run(
         [*GPUWATCH, "--record", "--quiet", "--interval", "0.1", "--out", folder, "--", *command],
         check=True,
@@ -75,6 +73,9 @@ def energy_rows(session: Path) -> list[tuple[str, float | None, float | None, st
             known = [
                 (t / 1e9, joule, watt) for t, joule, watt in ticks if None not in (joule, watt)
             ]
+            # The counter is read once a second: from its first change on, and to its last.
+            moved = [at for at in range(1, len(known)) if known[at][1] != known[at - 1][1]]
+            known = known[moved[0] : moved[-1] + 1] if moved else []
             if len(known) < 10:
                 rows.append((f"energy of {device}", None, None, "not given by the driver"))
                 continue
@@ -84,33 +85,22 @@ def energy_rows(session: Path) -> list[tuple[str, float | None, float | None, st
     return rows
 
 
-def by_ncu(python: str, *work: str) -> dict[str, float] | str:
-    """Counters of all kernels of a short known work, summed; or why there are none."""
+def by_ncu(python: str, work: str) -> tuple[float | None, str]:
+    """DRAM bytes of one call of the known work, and its kernel; or why they are unknown."""
     ncu = shutil.which("ncu") or shutil.which("ncu", path="/usr/local/cuda/bin")
     if ncu is None:
-        return "ncu is not installed"
-    command = [ncu, "--csv", "--page", "raw", "--launch-count", "4", "--launch-skip", "2"]
-    command += ["--metrics", _NCU, python, str(KNOWN), *work, "--seconds", "0.2"]
+        return None, "ncu is not installed"
+    command = [ncu, "--csv", "--page", "raw", "--print-units", "base", "--metrics", _NCU]
+    command += ["--launch-count", str(_LAUNCHES), "--launch-skip", "4"]
+    command += [python, str(KNOWN), work, "--seconds", "0.2"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     table = done.stdout[done.stdout.find('"ID"') :]
     if not table.startswith('"ID"'):
-        return (done.stdout + done.stderr).strip().splitlines()[-1][:200]
-    rows = list(csv.DictReader(io.StringIO(table)))
-    units, launches = rows[0], rows[1:]
-    scale = {
-        "byte": 1,
-        "Kbyte": 1e3,
-        "Mbyte": 1e6,
-        "Gbyte": 1e9,
-        "ns": 1e-9,
-        "us": 1e-6,
-        "ms": 1e-3,
-    }
-    return {
-        name: sum(float(row[name].replace(",", "")) for row in launches) * scale.get(units[name], 1)
-        for name in _NCU.split(",")
-        if name in units
-    }
+        return None, (done.stdout + done.stderr).strip().splitlines()[-1][:200]
+    launches = list(csv.DictReader(io.StringIO(table)))[1:]
+    moved = sum(float(row[name].replace(",", "")) for row in launches for name in _NCU.split(","))
+    kernels = " and ".join({row["Kernel Name"][:60] for row in launches})
+    return moved / len(launches), f"GPM over calls; ncu of {kernels}"
 
 
 def main() -> int:
@@ -137,15 +127,11 @@ def main() -> int:
             row(name, statistic["mean"], known_rate(path, what), told)
         for each in energy_rows(copy):
             row(*each)
-        for label, work in (("copy", ("copy",)), ("product", ("product",))):
-            counted = by_ncu(flags.python, *work)
-            if isinstance(counted, str):
-                row(f"ncu of a {label}", None, None, counted)
-                continue
-            moved = counted.get("dram__bytes_read.sum", 0) + counted.get("dram__bytes_write.sum", 0)
-            seconds = counted.get("gpu__time_duration.sum", 0)
-            known = known_rate(copy if label == "copy" else product, "bytes")
-            row(f"ncu: DRAM bytes of a {label}, B/s", moved / seconds, known, "ncu")
+        for path, work in ((copy, "copy"), (product, "product")):
+            per_call, told = by_ncu(flags.python, work)
+            bandwidth = shown[path]["metrics"]["hw.gpu.memory.bandwidth"]["mean"]
+            shares = bandwidth / known_rate(path, "samples") if bandwidth else None
+            row(f"DRAM bytes of one {work}", shares, per_call, told)
     return 0
 
 

@@ -8,6 +8,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 from gpuwatch.core.errors import GpuwatchError, NotAvailable, UsageError
+from gpuwatch.core.installation import DISTRIBUTION, broken_package_hint
 from gpuwatch.core.models import LaunchSpec, Problem
 from gpuwatch.runners.base import Runner
 
@@ -48,7 +49,7 @@ def load(kind: str) -> Runner:
         NotAvailable: the package of the runner cannot be imported.
     """
     if kind in OWN:
-        value, package = OWN[kind], "gpuwatch"
+        value, package = OWN[kind], DISTRIBUTION
     elif (entry := _others().get(kind)) is not None:
         value = entry.value
         package = entry.dist.name if entry.dist is not None else entry.module.partition(".")[0]
@@ -61,8 +62,7 @@ def load(kind: str) -> Runner:
         raise NotAvailable(
             f"the environment {kind!r} cannot be loaded: {value} of the package {package}: "
             f"{error_text(error)}",
-            f"update or remove the package: pip install --upgrade {package}, "
-            f"pip uninstall {package}",
+            broken_package_hint(package),
         ) from error
     return runner
 

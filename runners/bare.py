@@ -66,7 +66,7 @@ class BareRunner:
                 f"{interpreter.passed_over} lacks torch or torchvision"
             )
         return Prepared(
-            (interpreter.path, spec.archive, spec.workload.name, *spec.workload.arguments),
+            (interpreter.path, spec.archive, spec.workload.word, *spec.workload.arguments),
             {**variables, **activation(interpreter.path, _variables(spec)), **own},
             {"python": interpreter.path, "python_origin": interpreter.origin},
         )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping
+from pathlib import Path
 
 from gpuwatch.core.interpreter import users_command
 from gpuwatch.core.models import Hook, LaunchSpec, Mount, Problem
@@ -45,7 +46,7 @@ def command(spec: LaunchSpec, archive: str) -> tuple[str, ...]:
     if workload.kind == "command":
         return users_command(workload, python)
     start = (python,) if python else ("/bin/sh", "-c", _FIND_PYTHON, "gpuwatch")
-    return (*start, archive, workload.name, *workload.arguments)
+    return (*start, archive, workload.word, *workload.arguments)
 
 
 def with_hook(spec: LaunchSpec, command: tuple[str, ...], folder: str) -> tuple[str, ...]:
@@ -80,12 +81,13 @@ def hook_variables(hook: Hook | None, channel: str) -> dict[str, str]:
 
 
 def mounts(spec: LaunchSpec) -> tuple[Mount, ...]:
-    """The mounts of ``--env``, then the data and a command's working directory, read-only.
+    """The mounts of ``--env``, then the data, a workload that is not built in, and a command's
+    working directory, read-only.
 
     Skips what is already inside a folder that ``--env`` mounts at the same path.
     """
     result = list(spec.environment.mounts)
-    folders = [data_folder(spec)]
+    folders = [data_folder(spec), program_folder(spec)]
     if spec.workload.kind == "command":
         folders.append(spec.working_directory)
     for path in folders:
@@ -98,6 +100,16 @@ def data_folder(spec: LaunchSpec) -> str | None:
     """The folder of ``--data``, for one of gpuwatch's own workloads."""
     value = spec.workload.parameters.get("data")
     return str(value) if value else None
+
+
+def program_folder(spec: LaunchSpec) -> str | None:
+    """The file of a workload that is not built in, or the folder of the package that it is in."""
+    if spec.workload.program is None:
+        return None
+    path = Path(spec.workload.program.rpartition(":")[0])
+    while (path.parent / "__init__.py").is_file():
+        path = path.parent
+    return str(path)
 
 
 def variables(outside: Mapping[str, str]) -> dict[str, str]:

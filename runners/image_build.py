@@ -24,6 +24,8 @@ class BuiltImage:
     layers: int | None = None
     cached: bool = False
     """Whether every step came from the cache, so that ``seconds`` is not the cost of a build."""
+    pushed: str | None = None
+    """Where it was pushed, with the registry's digest: ``REGISTRY/NAME@sha256:...``."""
 
 
 class Progress(Protocol):

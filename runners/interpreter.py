@@ -9,6 +9,7 @@ import subprocess
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import cache
 from pathlib import Path
 
 from gpuwatch.core.errors import REFUSED
@@ -86,8 +87,9 @@ def activation(path: str, variables: Mapping[str, str]) -> dict[str, str]:
     return variables_set
 
 
+@cache
 def probe(path: str) -> tuple[str, ...]:
-    """What ``path`` lacks to run the workloads; checked without importing torch."""
+    """What ``path`` lacks to run the workloads; checked without importing torch, and once only."""
     try:
         # Not from the working directory, where a torch.py would be mistaken for torch.
         answer = subprocess.run(

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import hypothesis
 import pytest
 
 HERE = Path(__file__).parent
@@ -27,7 +28,17 @@ from .engines.fixtures import (  # noqa: F401 (fixtures of every test)
     torch_root,
 )
 from .fake_nvml import FakeDriver
-from .tiers import every_size, is_system, long_recording, programs, simulations  # noqa: F401 (fixtures)
+from .tiers import MARKS, every_size, is_system, long_recording, programs, simulations  # noqa: F401 (fixtures)
+
+# The terminal that the tests are started from is not the one that they draw in.
+for _name in ("COLUMNS", "LINES"):
+    os.environ.pop(_name, None)
+
+# How long an example takes, and making it, is a matter of what else the machine does.
+hypothesis.settings.register_profile(
+    "gpuwatch", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow]
+)
+hypothesis.settings.load_profile("gpuwatch")
 
 HAS_TORCH = all(importlib.util.find_spec(name) for name in ("torch", "torchvision"))
 
@@ -38,6 +49,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.system)
         if item.get_closest_marker("torch") and not HAS_TORCH:
             item.add_marker(pytest.mark.skip(reason="torch and torchvision are not installed"))
+    # Files with long tests begin first, so that no process is left alone with one at the end.
+    long = {item.path for item in items if MARKS & {mark.name for mark in item.iter_markers()}}
+    items.sort(key=lambda item: item.path not in long)
     try:
         required = available.required()
     except ValueError as error:
@@ -113,12 +127,14 @@ class Cli:
             assert done.returncode == code, (done.returncode, done.stdout, done.stderr)
         return done
 
-    def start(self, *arguments: object, through: Sequence[str] = ()) -> subprocess.Popen[str]:
-        """Start it and return at once."""
+    def start(
+        self, *arguments: object, folder: Path | None = None, through: Sequence[str] = ()
+    ) -> subprocess.Popen[str]:
+        """Start it in ``folder`` and return at once."""
         return subprocess.Popen(
             [*through, *self.argv(*arguments)],
             env=self.env,
-            cwd=self.home,
+            cwd=folder or self.home,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
@@ -151,7 +167,8 @@ def _cli(tmp_path: Path) -> Iterator[Cli]:
     cli = Cli(home)
     yield cli
     # A test that failed half-way must not leave its workload running.
-    if (home / ".local/state/gpuwatch/runs").exists():
+    state = home / ".local/state/gpuwatch"
+    if any((*state.glob("runs/*"), *state.glob("placements/*"))):
         cli("stop", "--all", code=None)
 
 

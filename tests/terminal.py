@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import os
 import pty
@@ -75,7 +76,7 @@ class Pty:
     def type(self, keys: str) -> None:
         os.write(self._master, keys.encode())
 
-    def wait(self, text: str, seconds: float = 30.0, start: int = 0) -> bytes:
+    def wait(self, text: str, seconds: float = 120.0, start: int = 0) -> bytes:
         """Read until ``text`` was sent behind byte ``start``; all that was sent."""
         deadline = time.monotonic() + seconds
         while text.encode() not in self.sent[start:]:
@@ -83,16 +84,25 @@ class Pty:
             assert left > 0 and self.read(left), f"no {text!r} in {self.text()[-3000:]!r}"
         return self.sent
 
-    def taken_over(self, text: str, seconds: float = 30.0) -> None:
+    def taken_over(self, text: str, seconds: float = 120.0) -> None:
         """Wait until Textual has the terminal, and drew ``text``: a first picture stands there
         before, but who it came from handles no signal and reads no key yet."""
         self.wait(TAKEN_OVER, seconds)
         self.wait(text, seconds, start=self.sent.index(TAKEN_OVER.encode()))
 
     def quiet(self, seconds: float = 0.4) -> None:
-        """Read until nothing comes for so long."""
-        while self.read(seconds):
+        """Read until nothing comes for so long from a program that waits: one that computes has
+        only not got a processor."""
+        while self.read(seconds) or self._computes():
             pass
+
+    def _computes(self) -> bool:
+        """Whether a thread of the program runs, or is about to."""
+        for stat in Path(f"/proc/{self.process.pid}/task").glob("*/stat"):
+            with contextlib.suppress(OSError):
+                if stat.read_text().rpartition(") ")[2][0] in "RD":
+                    return True
+        return False
 
     def read(self, seconds: float) -> bool:
         """Read once; whether something came in time."""
@@ -114,7 +124,7 @@ class Pty:
             os.close(self._master)
             self._master = -1
 
-    def end(self, seconds: float = 20.0) -> int:
+    def end(self, seconds: float = 60.0) -> int:
         """Read until the program has ended; its exit code, or minus the signal that ended it."""
         deadline = time.monotonic() + seconds
         while self._master >= 0 and self.process.poll() is None and time.monotonic() < deadline:

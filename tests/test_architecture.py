@@ -8,6 +8,7 @@ import os
 import re
 import subprocess
 import sys
+from functools import cache
 from graphlib import TopologicalSorter
 from pathlib import Path
 
@@ -29,6 +30,7 @@ MAY: dict[str, tuple[set[str], set[str]]] = {
     "telemetry": (ENGINE, {"pynvml", "psutil"}),
     "session": (ENGINE | {"telemetry.base"}, set()),
     "recorder": (ENGINE | {"telemetry", "runners", "session"}, set()),
+    "places": (ENGINE | {"session", "workloads.archive"}, set()),
     "profiles": (ENGINE | {"session", "telemetry.base"}, set()),
     "studies": (ENGINE | {"workloads.names", "workloads.options"}, {"tomli", "tomllib"}),
     "analysis": (ENGINE | {"session"}, {"numpy", "scipy"}),
@@ -42,24 +44,44 @@ MAY: dict[str, tuple[set[str], set[str]]] = {
     "cli": (
         ENGINE
         | {"session", "analysis", "report", "runners", "recorder", "telemetry", "tui", "workloads"}
-        | {"hook", "profiles", "studies", "web"},
+        | {"hook", "places", "profiles", "studies", "web"},
         set(),
     ),
 }
+
+
+@cache
+def import_statements(path: Path) -> list[tuple[ast.Import | ast.ImportFrom, bool]]:
+    """All of a file, wherever in it, each with whether it is for type checkers alone."""
+    found: list[tuple[ast.Import | ast.ImportFrom, bool]] = []
+
+    def look(node: ast.AST, for_types: bool) -> None:
+        if isinstance(node, ast.Import | ast.ImportFrom):
+            found.append((node, for_types))
+        elif isinstance(node, ast.If) and isinstance(node.test, ast.Name):
+            checking = node.test.id == "TYPE_CHECKING"
+            for each in node.body:
+                look(each, for_types or checking)
+            for each in node.orelse:
+                look(each, for_types)
+        elif not isinstance(node, ast.expr):
+            for each in ast.iter_child_nodes(node):
+                look(each, for_types)
+
+    look(ast.parse(path.read_text()), False)
+    return found
 
 
 def imports(path: Path, package: str, *, types: bool = True) -> set[str]:
     """Absolute names of all modules that a file imports, wherever in it; without ``types`` not
     those that are imported for type checkers alone."""
     found = set()
-    tree = ast.parse(path.read_text())
-    for node in ast.walk(tree):
-        if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING" and not types:
-            node.body = []
-    for node in ast.walk(tree):
+    for node, for_types in import_statements(path):
+        if for_types and not types:
+            continue
         if isinstance(node, ast.Import):
             found |= {alias.name for alias in node.names}
-        elif isinstance(node, ast.ImportFrom):
+        else:
             if node.level:
                 base = package.split(".")[: len(package.split(".")) - node.level + 1]
                 module = ".".join([*base, *([node.module] if node.module else [])])
@@ -101,7 +123,7 @@ def test_a_room_imports_only_what_it_may(room: str) -> None:
     assert wrong == []
 
 
-SCREENS = {"app", "home", "live", "compare", "log", "new_run", "processes"}
+SCREENS = {"app", "fleet", "home", "live", "compare", "log", "new_run", "processes"}
 """Screens open each other, and the app opens them all."""
 
 
@@ -206,7 +228,10 @@ def test_the_version_is_the_same_everywhere() -> None:
 
 
 def test_sql_stands_in_the_session_room_alone() -> None:
-    statement = re.compile(r"\"(SELECT|INSERT|UPDATE|DELETE|REPLACE|CREATE|PRAGMA|ATTACH) ")
+    statement = re.compile(
+        r"\"(SELECT|INSERT|UPDATE|DELETE|REPLACE|CREATE|PRAGMA|ATTACH) |\bSELECT\s.+\sFROM\b"
+        r"|\b(INSERT|REPLACE) INTO\b|\bDELETE FROM\b|\bCREATE (TABLE|INDEX)\b|\bPRAGMA \w"
+    )
     elsewhere = [
         str(path.relative_to(ROOT))
         for room in MAY

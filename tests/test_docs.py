@@ -79,3 +79,13 @@ def test_the_architecture_page_names_files_that_are_there() -> None:
         assert all(any((rooms / base / each).is_dir() for base in ("", first)) for each in named)
         for module in re.findall(r"`([\w/]+\.py)`", f"{folders} {holds}"):
             assert any((place / module).is_file() for place in places), f"{folders}: {module}"
+
+
+def test_the_architecture_page_names_every_folder_with_modules() -> None:
+    rooms = ROOT / "src" / "gpuwatch"
+    page = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+    named = {name.rsplit("/", 1)[-1] for name in re.findall(r"`([\w/]+)/[\w.]*`", page)}
+    every = [*rooms.iterdir(), *rooms.glob("*/*/"), *rooms.glob("*/*/*/")]
+    folders = [each for each in every if any(each.glob("*.py"))]
+    assert len(folders) > 60
+    assert [each for each in folders if each.name not in named] == []

@@ -15,6 +15,7 @@ pytestmark = pytest.mark.usefixtures("programs")
 
 ROOT = Path(__file__).parent.parent
 ROOMS = ("tui", "runners", "workloads", "recipes")
+ENDINGS = (".py", ".tcss", ".css", ".html", ".js", ".typed", ".def", ".toml", ".sh", ".yaml")
 
 
 def copy_of_the_project(target: Path) -> Path:
@@ -61,8 +62,7 @@ def sources() -> set[str]:
     package = ROOT / "src" / "gpuwatch"
     found = set()
     for path in [*package.rglob("*"), *(p for room in ROOMS for p in (package / room).rglob("*"))]:
-        endings = (".py", ".tcss", ".css", ".html", ".js", ".typed", ".def", ".toml")
-        known = path.name == "Dockerfile" or path.suffix in endings
+        known = path.name == "Dockerfile" or path.suffix in ENDINGS
         if known and "__pycache__" not in path.parts:
             found.add(f"gpuwatch/{path.relative_to(package).as_posix()}")
     return found

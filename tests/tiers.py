@@ -12,19 +12,21 @@ import pytest
 FIXTURES = {
     "cli": "starts gpuwatch as a process",
     "programs": "starts programs of its own: workloads, terminals, engines",
+    "fake": "starts a stand-in of gpuwatch's commands as a process, again and again",
     "browser": "a real browser",
     "small_root": "a root file system, and engines that run it",
     "small_image": "Docker",
     "torch_root": "torch in a root file system",
     "torch_image": "Docker, with torch",
     "docker_daemon": "a Docker daemon of its own",
+    "sshd": "an SSH server, and users that log in there",
     "registry": "a registry of images",
     "run_workload": "a workload in a process of its own",
     "every_size": "a screen in every size, theme or terminal",
     "long_recording": "a recording of hours, or many thousand lines of output",
     "simulations": "hundreds of simulated studies",
 }
-MARKS = {"torch", "docker", "apptainer", "charliecloud", "alone"}
+MARKS = {"torch", "docker", "apptainer", "charliecloud", "ssh", "slurm", "kubernetes", "alone"}
 
 
 def is_system(item: pytest.Item) -> bool:

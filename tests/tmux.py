@@ -59,7 +59,7 @@ class Pane(Tmux):
         """What stands on the screen."""
         return self.run("capture-pane", "-p")
 
-    def wait(self, text: str, seconds: float = 20.0) -> str:
+    def wait(self, text: str, seconds: float = 120.0) -> str:
         """Look until ``text`` stands on the screen; all that does."""
         deadline = time.monotonic() + seconds
         while text not in (shown := self.text()):
@@ -67,7 +67,7 @@ class Pane(Tmux):
             time.sleep(0.05)
         return shown
 
-    def wait_gone(self, text: str, seconds: float = 20.0) -> None:
+    def wait_gone(self, text: str, seconds: float = 120.0) -> None:
         """Look until ``text`` stands on the screen no more."""
         deadline = time.monotonic() + seconds
         while text in (shown := self.text()):

@@ -9,7 +9,7 @@ import sys
 from collections import deque
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from textual import events
 from textual.app import App
@@ -30,6 +30,9 @@ from gpuwatch.tui.feed.snapshot import Snapshot
 from gpuwatch.tui.feed.view import View
 from gpuwatch.tui.messages import farewell, farewell_stopped
 from gpuwatch.tui.widgets import palette
+
+if TYPE_CHECKING:
+    from gpuwatch.session.machine_now import Now
 
 _ARROWS = {"↑": "Up", "↓": "Down", "←": "Left", "→": "Right"}
 _PATIENCE_SECONDS = 1.0
@@ -143,24 +146,31 @@ class GpuwatchApp(App[int]):
 
     # Ways from one screen to another.
 
-    def open_session(self, path: Path) -> None:
-        """The live screen of ``path``, over the one on top."""
+    def open_session(self, path: Path, *, follow: bool = False) -> None:
+        """The live screen of ``path``, over the one on top; ``follow`` as in :func:`run_live`."""
         from gpuwatch.tui.live.screen import LiveScreen
 
-        self.push_screen(LiveScreen(path))
+        self.push_screen(LiveScreen(path, follow=follow))
+
+    def open_waiting(self, study: Path) -> None:
+        """The screen of a study that waits for its first run, over the one on top."""
+        from gpuwatch.tui.live.waiting import WaitingScreen
+
+        self.push_screen(WaitingScreen(study))
 
     def go_home(
         self, current: Path | None = None, marked: Sequence[Path] = (), message: str = ""
     ) -> None:
         """The home screen: this one, the one underneath, else a new one in place of this."""
+        from gpuwatch.tui.home.base import Home
         from gpuwatch.tui.home.screen import HomeScreen
 
-        if isinstance(self.screen, HomeScreen):
+        if isinstance(self.screen, Home):
             self.screen.remember(current, marked, message)
             self.screen.action_refresh()
             return
         below = self.screen_stack[-2] if len(self.screen_stack) > 1 else None
-        if isinstance(below, HomeScreen):
+        if isinstance(below, Home):
             below.remember(current, marked, message)
             self.pop_screen()
         else:
@@ -259,6 +269,20 @@ def run_home(
     return _run(first, look)
 
 
+def run_fleet(now: Now, look: DisplayOptions = USUAL, *, refresh: float = REFRESH_SECONDS) -> int:
+    """Show machines elsewhere until the screen is left; returns the exit code.
+
+    ``now`` tells of them; ``refresh``: seconds between two pictures.
+    """
+
+    def first() -> Screen[Any]:
+        from gpuwatch.tui.fleet.screen import FleetScreen
+
+        return FleetScreen(now, refresh=refresh)
+
+    return _run(first, look)
+
+
 def run_live(
     session: Path,
     *,
@@ -283,6 +307,27 @@ def run_live(
         from gpuwatch.tui.live.screen import LiveScreen
 
         return LiveScreen(session, follow=follow, refresh=refresh, start=start)
+
+    return _run(first, look)
+
+
+def run_waiting(
+    study: Path,
+    before: Sequence[Path] = (),
+    *,
+    look: DisplayOptions = USUAL,
+    refresh: float = REFRESH_SECONDS,
+) -> int:
+    """Show how a study at a place waits for its first run, then that run, until it is left; returns
+    the exit code.
+
+    ``before``: sessions of earlier attempts. ``refresh``: seconds between two pictures.
+    """
+
+    def first() -> Screen[Any]:
+        from gpuwatch.tui.live.waiting import WaitingScreen
+
+        return WaitingScreen(study, before, refresh=refresh)
 
     return _run(first, look)
 

@@ -178,8 +178,14 @@ class Study:
     """The baseline first."""
     runs: int | None = None
     """As planned."""
+    commands: tuple[str, ...] = ()
+    """What it runs."""
     going_on: bool = False
     """A recorder goes through it, maybe between two runs."""
+    waits: str = ""
+    """Of a study at a place without any run yet: the state of its job, such as ``queued``."""
+    placement: str = ""
+    """Of a study at a place that is not over: where, and in which state."""
     says: tuple[tuple[str, str], ...] = ()
     """Kind and sentence of each verdict so far, then of sweeps and of the noise."""
 
@@ -241,6 +247,7 @@ def entry(item: dict[str, Any]) -> Entry:
 
 
 def _study(item: dict[str, Any]) -> Study:
+    placement = item.get("placement") or {}
     return Study(
         path=Path(str(item["path"])),
         study=clean(item.get("study") or ""),
@@ -252,7 +259,12 @@ def _study(item: dict[str, Any]) -> Study:
         question=clean(item.get("question") or ""),
         environments=tuple(map(clean, item.get("environments") or ())),
         runs=_whole(item.get("runs")),
+        commands=tuple(map(clean, item.get("commands") or ())),
         going_on=item.get("going_on") is True,
+        waits=clean(placement.get("state") or "") if not item.get("sessions") else "",
+        placement=clean(placement.get("text") or "")
+        if item.get("going_on") or placement.get("in_part")
+        else "",
         says=tuple((clean(each["kind"]), clean(each["text"])) for each in item.get("says") or ()),
     )
 

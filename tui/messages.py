@@ -71,6 +71,15 @@ def farewell_stopped(path: Path, *, over: bool) -> list[str]:
     return [again] if over else ["the run is being stopped", again]
 
 
+def farewell_waiting(study: Path) -> list[str]:
+    """Lines printed after a screen was left on which a study at a place waits for its first run."""
+    return [
+        "the study goes on",
+        f"come back: {to_paste('attach', study.name)}",
+        f"stop it:   {to_paste('stop', study.name)}",
+    ]
+
+
 SIGNALS = {
     "TERM": "SIGTERM: ask it to end",
     "INT": "SIGINT: interrupt it, as Ctrl+C does",

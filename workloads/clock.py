@@ -10,12 +10,14 @@ from __future__ import annotations
 
 import time
 from collections import deque
+from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any, NamedTuple, Protocol
 
 import torch
 
 PHASES = ("data", "copy", "forward", "backward", "optimizer")
+"""The phases of a training step that is one pass."""
 
 SLOW_STEP_SECONDS = 0.1
 """A step this long is waited for, one step late, so that it is reported when it ends."""
@@ -33,7 +35,12 @@ class Timing(NamedTuple):
 
 
 class Clock(Protocol):
-    """Marks the phases of steps; returns the timings of finished steps in order."""
+    """Marks the phases of steps; returns the timings of finished steps in order.
+
+    ``phases`` are those of every step, in order; a name may come more than once.
+    """
+
+    phases: Sequence[str]
 
     def start(self) -> None:
         """Begin a run of steps with the first one. Waits for all earlier work."""
@@ -48,7 +55,8 @@ class Clock(Protocol):
 class CpuClock:
     """`Clock` for work that is done when its call returns."""
 
-    def __init__(self) -> None:
+    def __init__(self, phases: Sequence[str] = PHASES) -> None:
+        self.phases = phases
         self._marks: list[int] = []
 
     def start(self) -> None:
@@ -59,7 +67,7 @@ class CpuClock:
         self._append(time.monotonic_ns())
 
     def finished(self, wait: bool) -> list[Timing]:
-        marks, width = self._marks, len(PHASES)
+        marks, width = self._marks, len(self.phases)
         count = (len(marks) - 1) // width
         timings = []
         for first in range(0, count * width, width):
@@ -77,7 +85,8 @@ class CudaClock:
     queued, so the device does not idle, and a long step is reported when it ends.
     """
 
-    def __init__(self, device: torch.device) -> None:
+    def __init__(self, device: torch.device, phases: Sequence[str] = PHASES) -> None:
+        self.phases = phases
         self._device = device
         self._spare: list[Any] = []
         self._marks: deque[Any] = deque()
@@ -93,12 +102,12 @@ class CudaClock:
 
     def mark(self) -> None:
         self._marks.append(self._record())
-        width = len(PHASES)
+        width = len(self.phases)
         if self._slow and (len(self._marks) - 1) % width == 0 and len(self._marks) > 2 * width:
             self._marks[-1 - width].synchronize()
 
     def finished(self, wait: bool) -> list[Timing]:
-        marks, width = self._marks, len(PHASES)
+        marks, width = self._marks, len(self.phases)
         timings = []
         while len(marks) > width:
             end = marks[width]
@@ -126,6 +135,6 @@ class CudaClock:
         return torch.cuda.Event(enable_timing=True, blocking=True)  # type: ignore[no-untyped-call]
 
 
-def clock_for(device: torch.device) -> Clock:
-    """The clock that suits a device."""
-    return CudaClock(device) if device.type == "cuda" else CpuClock()
+def clock_for(device: torch.device, phases: Sequence[str] = PHASES) -> Clock:
+    """The clock that suits a device, for steps of these phases."""
+    return CudaClock(device, phases) if device.type == "cuda" else CpuClock(phases)

@@ -10,6 +10,7 @@ import torch
 
 from .architectures import Capability, build_for, is_too_old, oldest_driver, runs_on
 from .failures import EnvironmentFailure, UsageFailure
+from .float8 import LEAST_CAPABILITY, available
 from .nvidia import Driver, find_driver, hidden_on_purpose
 
 
@@ -28,12 +29,29 @@ def choose(requested: str, dtype: str) -> torch.device:
         UsageFailure: the device does not support the data type.
     """
     device = _choose(requested)
+    if dtype == "fp8":
+        _check_float8(device)
     if device.type == "cpu" and dtype in ("tf32", "float16"):
         raise UsageFailure(
             f"--dtype {dtype} needs an NVIDIA GPU, and this run is on the CPU",
             "use --dtype float32 or --dtype bfloat16",
         )
     return device
+
+
+def _check_float8(device: torch.device) -> None:
+    hint = "use --dtype bfloat16"
+    if not available():
+        reason = f"scaled products in torch, and torch {torch.__version__} has none"
+        raise EnvironmentFailure(f"--dtype fp8 needs {reason}", f"update torch, or {hint}")
+    least = "{}.{}".format(*LEAST_CAPABILITY)
+    needs = f"--dtype fp8 needs an NVIDIA GPU of compute capability {least} or later"
+    if device.type == "cpu":
+        raise UsageFailure(f"{needs}, and this run is on the CPU", hint)
+    capability = torch.cuda.get_device_capability(device)
+    if capability < LEAST_CAPABILITY:
+        name = torch.cuda.get_device_name(device)
+        raise UsageFailure("{}, and {} has {}.{}".format(needs, name, *capability), hint)
 
 
 def _choose(requested: str) -> torch.device:

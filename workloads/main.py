@@ -108,8 +108,8 @@ def _fail(failure: Failure, rank: Rank) -> int:
 
 
 def _run(argv: Sequence[str], launched_ns: int, stop: Stop, rank: Rank) -> int:
-    from .names import check, defaults, module_of
-    from .options import add_arguments, conflict
+    from .names import check, module_of, program
+    from .options import add_arguments, conflict, unsupported
 
     parser = _parser("Train, and report every step.")
     parser.add_argument("workload", metavar="NAME", help="a name that --list prints")
@@ -119,20 +119,16 @@ def _run(argv: Sequence[str], launched_ns: int, stop: Stop, rank: Rank) -> int:
         action="store_true",
         help="measure copy bandwidth and matrix products of --device instead of training",
     )
-    add_arguments(parser)
+    add_arguments(parser.add_argument_group("workload").add_argument)
     flags = parser.parse_args(argv)
     try:
-        check(flags.workload)
+        flags.workload = program(check(flags.workload)) or flags.workload
     except ValueError as error:
         raise UsageFailure(str(error), "see PYTHON workloads.pyz --list") from None
-    if (refusal := conflict(flags)) is not None:
+    refusal = conflict(flags) or unsupported(flags.workload, flags)
+    if refusal is not None:
         raise UsageFailure(*refusal)
     ranks = flags.nproc or 1
-    if ranks > 1 and defaults(flags.workload).batch_size is None:
-        raise UsageFailure(
-            f"{flags.workload} trains on all its data as one batch, which ranks cannot share",
-            "leave --nproc out",
-        )
     if ranks > 1 and rank.size == 1:
         return launch(ranks, silent=CHANNEL in os.environ)
     if flags.nproc == 1:

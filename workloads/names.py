@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
+from pathlib import Path
 
 TORCHVISION = "torchvision:"
 """Name prefix for any of torchvision's classification models."""
@@ -17,10 +19,14 @@ _LOW_RATE = ("alexnet", "vgg", "squeezenet")
 
 @dataclass(frozen=True)
 class Defaults:
-    """Defaults of a workload's flags.
+    """Defaults of a workload's flags, and which of them it has.
 
     ``batch_size`` None: the data is one batch, and ``--batch-size`` is refused. ``steps`` None: the
-    epochs decide. ``image_size`` None: the image size is fixed.
+    epochs decide. ``image_size`` None: the image size is fixed. ``sizes``: those of the model, the
+    default first; empty: it has one. ``checkpointing``: its blocks can be computed again.
+    ``sparse``: it has sparse products, which are in float32 alone and not compiled. ``text``:
+    ``--data`` is a text, not a folder. ``float8``: its linear layers can be in fp8. ``generates``:
+    with ``--mode infer`` it generates tokens.
     """
 
     batch_size: int | None
@@ -29,6 +35,12 @@ class Defaults:
     steps: int | None = None
     workers: int = 0
     image_size: int | None = None
+    sizes: tuple[str, ...] = ()
+    checkpointing: bool = False
+    sparse: bool = False
+    text: bool = False
+    generates: bool = False
+    float8: bool = False
 
 
 @dataclass(frozen=True)
@@ -64,7 +76,57 @@ BUILT_IN: dict[str, Entry] = {
     "gcn": Entry(
         "gcn",
         "graph convolutional network on the Cora citations, full batch",
-        Defaults(batch_size=None, epochs=200, lr=0.01),
+        Defaults(batch_size=None, epochs=200, lr=0.01, sparse=True),
+    ),
+    "sentiment-lstm": Entry(
+        "sentiment_lstm",
+        "LSTM on 1,000 film reviews",
+        Defaults(batch_size=32, epochs=1, lr=1e-3),
+    ),
+    "sentiment-gru": Entry(
+        "sentiment_gru",
+        "GRU on 1,000 film reviews",
+        Defaults(batch_size=32, epochs=1, lr=1e-3),
+    ),
+    "transformer-lm": Entry(
+        "transformer_lm",
+        "decoder like Llama's, 260 k to 7 B parameters",
+        Defaults(
+            batch_size=8,
+            epochs=1,
+            lr=3e-4,
+            steps=BATCHES,
+            sizes=("15m", "260k", "42m", "110m", "1b", "3b", "7b"),
+            checkpointing=True,
+            text=True,
+            generates=True,
+            float8=True,
+        ),
+    ),
+    "bert": Entry(
+        "bert",
+        "BERT's encoder, which predicts masked tokens",
+        Defaults(
+            batch_size=8,
+            epochs=1,
+            lr=1e-4,
+            steps=BATCHES,
+            sizes=("small", "tiny", "mini", "medium", "base", "large"),
+            checkpointing=True,
+            text=True,
+        ),
+    ),
+    "unet-diffusion": Entry(
+        "unet_diffusion",
+        "DDPM's U-Net, which predicts the noise of CIFAR-10's images",
+        Defaults(
+            batch_size=8,
+            epochs=1,
+            lr=2e-4,
+            steps=BATCHES,
+            sizes=("small", "ddpm"),
+            checkpointing=True,
+        ),
     ),
     "resnet18": Entry("imagenet", "ResNet-18 on ImageNet-like images", _pictures("resnet18")),
     "resnet50": Entry("imagenet", "ResNet-50 on ImageNet-like images", _pictures("resnet50")),
@@ -94,8 +156,44 @@ def known() -> dict[str, str]:
     return {name: entry.summary for name, entry in BUILT_IN.items()}
 
 
+GROUP = "gpuwatch.workloads"
+"""Entry point group of workloads of other packages: NAME = MODULE:DEFINITION."""
+_IN_A_FILE = re.compile(r"(.+\.py):([A-Za-z_]\w*)")
+
+
+def program(name: str) -> str | None:
+    """Where a workload that is not built in is defined, ``/PATH/mine.py:NAME``; else None.
+
+    ``name`` is in that form, or an entry point's name. Nothing of the package is imported.
+    """
+    if name in BUILT_IN or name.startswith(TORCHVISION):
+        return None
+    if match := _IN_A_FILE.fullmatch(name):
+        return f"{Path(match[1]).expanduser().absolute()}:{match[2]}"
+    from importlib.metadata import entry_points
+    from importlib.util import find_spec
+
+    for entry in entry_points(group=GROUP, name=name):
+        first, *rest = entry.module.split(".")
+        spec = find_spec(first)
+        if spec is None or spec.origin is None:
+            continue
+        path = Path(spec.origin)
+        if rest:
+            path = path.parent.joinpath(*rest)
+            path = path / "__init__.py" if path.is_dir() else path.with_suffix(".py")
+        return f"{path}:{entry.attr}"
+    return None
+
+
+def short(name: str) -> str:
+    """A workload's name for people: of one in a file without the folder, ``mine.py:NAME``."""
+    match = _IN_A_FILE.fullmatch(name)
+    return f"{Path(match[1]).name}:{match[2]}" if match else name
+
+
 def defaults(name: str) -> Defaults:
-    """Defaults of a workload that `check` accepts.
+    """Defaults of a built-in workload, or one of torchvision's.
 
     ``torchvision:MODEL`` has the common ``image_size`` here: only torchvision knows its own.
     """
@@ -114,14 +212,21 @@ def suggest(name: str) -> list[str]:
 
 
 def check(name: str) -> str:
-    """Return ``name`` if it is a built-in workload or has the form ``torchvision:MODEL``.
+    """Return ``name`` if it is a built-in workload, has the form ``torchvision:MODEL`` or
+    ``FILE.py:NAME``, or is an entry point's.
 
-    Only the environment's torchvision knows whether it has that model.
+    Only the environment's torchvision knows whether it has that model, and only the file's own
+    torch whether it defines that name.
 
     Raises:
-        ValueError: any other name; the message suggests close names.
+        ValueError: any other name, or there is no such file; the message suggests close names.
     """
     if name in BUILT_IN or (name.startswith(TORCHVISION) and len(name) > len(TORCHVISION)):
+        return name
+    if (place := program(name)) is not None:
+        path = place.rpartition(":")[0]
+        if not Path(path).is_file():
+            raise ValueError(f"the workload {name!r} is defined in {path}, and there is no file")
         return name
     close = suggest(name)
     hint = f"did you mean {' or '.join(close)}?" if close else f"known: {', '.join(BUILT_IN)}"
@@ -130,4 +235,6 @@ def check(name: str) -> str:
 
 def module_of(name: str) -> str:
     """The module of ``tasks`` that defines a workload that `check` accepts."""
-    return BUILT_IN[name].module if name in BUILT_IN else "imagenet"
+    if name in BUILT_IN:
+        return BUILT_IN[name].module
+    return "imagenet" if name.startswith(TORCHVISION) else "foreign"

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import argparse
 import math
+import os
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
-DTYPES = ("float32", "tf32", "bfloat16", "float16")
+from .names import Defaults, defaults, program
+
+DTYPES = ("float32", "tf32", "bfloat16", "float16", "fp8")
+MODES = ("train", "infer")
 LARGEST_SEED = 2**32 - 1
 MOST_RANKS = 256
 
@@ -67,10 +71,11 @@ def _integer(text: str, least: int) -> int:
     return value
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the workload's flags. None (False for a switch) selects the workload's default."""
-    group = parser.add_argument_group("workload")
-    add = group.add_argument
+def add_arguments(add: Callable[..., argparse.Action]) -> None:
+    """Add the workload's flags with ``add``, the ``add_argument`` of a parser or of a group.
+
+    None (False for a switch) selects the workload's default.
+    """
     add("--batch-size", type=positive_int, metavar="N", help="samples in a step, of each rank")
     add("--epochs", type=positive_int, metavar="N", help="passes over the data")
     add("--steps", type=positive_int, metavar="N", help="timed steps; overrides --epochs")
@@ -81,6 +86,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="steps before the timed ones (default: a fifth of them, 1 to 10)",
     )
     add("--lr", type=learning_rate, metavar="RATE", help="learning rate")
+    add(
+        "--size",
+        metavar="NAME",
+        help="size of the model, such as 15m or base, for those with several",
+    )
+    add(
+        "--mode",
+        choices=MODES,
+        help="train, or infer: no loss and no gradients; transformer-lm generates (default: train)",
+    )
     add("--dtype", choices=DTYPES, help="arithmetic of the matrix products (default: float32)")
     add(
         "--device",
@@ -88,7 +103,24 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="DEVICE",
         help="auto, cpu, cuda or cuda:N (default: auto, a GPU where there is one)",
     )
-    add("--data", metavar="DIR", help="folder with the real data (default: synthetic data)")
+    add("--compile", action="store_true", help="compile the model with torch.compile")
+    add(
+        "--checkpointing",
+        action="store_true",
+        help="keep the inputs of blocks alone, and compute the rest again in the backward pass",
+    )
+    add(
+        "--accumulate",
+        type=positive_int,
+        metavar="N",
+        help="parts of a batch, one after the other, whose gradients add up to one update "
+        "(default: 1)",
+    )
+    add(
+        "--data",
+        metavar="PATH",
+        help="folder with the real data, or a text for language models (default: synthetic data)",
+    )
     add("--download", action="store_true", help="fetch the data into DIR first, where possible")
     add("--image-size", type=positive_int, metavar="PIXELS", help="edge of the square images")
     add("--workers", type=non_negative_int, metavar="N", help="processes that load data")
@@ -119,7 +151,12 @@ TRAINING_FLAGS = (
     "steps",
     "warmup",
     "lr",
+    "size",
+    "mode",
     "dtype",
+    "compile",
+    "checkpointing",
+    "accumulate",
     "device",
     "data",
     "download",
@@ -166,12 +203,95 @@ def conflict(namespace: argparse.Namespace) -> tuple[str, str] | None:
         return "--download needs a folder to put the data into", "add --data DIR"
     if namespace.device == "cpu" and namespace.dtype == "tf32":
         return "tf32 is a format of NVIDIA's tensor cores, not of a CPU", "use --dtype float32"
+    if namespace.device == "cpu" and namespace.dtype == "fp8":
+        return "fp8 is a format of NVIDIA's tensor cores, not of a CPU", "use --dtype bfloat16"
+    if namespace.mode == "infer" and namespace.dtype == "fp8":
+        return "--dtype fp8 scales its weights anew in every training step", "use --dtype bfloat16"
     if namespace.device == "cpu" and namespace.dtype == "float16":
         return (
             "float16 training needs half-precision kernels that torch lacks on a CPU",
             "use --dtype bfloat16",
         )
+    if namespace.mode == "infer" and (found := _conflict_of_inference(namespace)) is not None:
+        return found
     return _conflict_of_ranks(namespace) if (namespace.nproc or 1) > 1 else None
+
+
+def unsupported(workload: str, flags: argparse.Namespace) -> tuple[str, str] | None:
+    """Why a workload lacks what valid flags ask for, as (message, hint); None if it has it.
+
+    Of a workload that is not built in only its own process knows: there, `lacking` tells.
+    """
+    if program(workload) is not None:
+        return None
+    return lacking(workload, defaults(workload), flags)
+
+
+def lacking(workload: str, defaults: Defaults, flags: argparse.Namespace) -> tuple[str, str] | None:
+    """As `unsupported`, for a workload with these defaults."""
+    one_batch = f"{workload} trains on all its data as one batch"
+    if defaults.batch_size is None:
+        if flags.batch_size is not None:
+            return one_batch, "leave --batch-size out"
+        if flags.workers is not None:
+            return f"{workload} has no loader", "leave --workers out"
+        if (flags.nproc or 1) > 1:
+            return f"{one_batch}, which ranks cannot share", "leave --nproc out"
+        if (flags.accumulate or 1) > 1:
+            return f"{one_batch}, which has no parts", "leave --accumulate out"
+    if flags.image_size is not None and defaults.image_size is None:
+        return f"{workload} has no images, or images of one size", "leave --image-size out"
+    if flags.size is not None and flags.size not in defaults.sizes:
+        if not defaults.sizes:
+            return f"{workload} has one size", "leave --size out"
+        sizes = ", ".join(defaults.sizes)
+        return f"{workload} has no size {flags.size!r}", f"choose --size from {sizes}"
+    if flags.checkpointing and not defaults.checkpointing:
+        return f"{workload} has no blocks to compute again", "leave --checkpointing out"
+    if flags.dtype == "fp8" and not defaults.float8:
+        return f"{workload} has no layers in fp8: transformer-lm has", "use --dtype bfloat16"
+    if flags.compile and defaults.sparse:
+        return f"torch.compile knows no sparse products, and {workload} has", "leave --compile out"
+    if flags.mode == "infer" and defaults.sparse and flags.dtype in ("bfloat16", "float16"):
+        return f"the sparse products of {workload} are in float32 alone", "use --dtype float32"
+    if flags.compile and flags.mode == "infer" and defaults.generates:
+        return (
+            f"--compile would compile {workload} anew as the cache of its tokens grows",
+            "leave --compile out, or use --mode train",
+        )
+    if flags.download and defaults.text:
+        return f"--download cannot fetch a text for {workload}", "give --data FILE.txt of your own"
+    if flags.data and defaults.text and os.path.isdir(flags.data):
+        return (
+            f"--data {flags.data} is a folder, and {workload} reads one text",
+            "give --data FILE.txt, or leave --data out for synthetic text",
+        )
+    if flags.data and not defaults.text and os.path.isfile(flags.data):
+        return (
+            f"--data {flags.data} is a file, and {workload} reads a folder of its own format",
+            "see docs/workloads.md, or leave --data out for synthetic data",
+        )
+    batch_size = flags.batch_size or defaults.batch_size
+    if batch_size and batch_size % (flags.accumulate or 1):
+        return (
+            f"a batch of {batch_size} cannot be divided into {flags.accumulate} equal parts",
+            "choose an --accumulate that divides the --batch-size",
+        )
+    return None
+
+
+def _conflict_of_inference(namespace: argparse.Namespace) -> tuple[str, str] | None:
+    """Flags of training, which inference does not use."""
+    given = {
+        "--lr": namespace.lr is not None,
+        "--checkpointing": namespace.checkpointing,
+        "--accumulate": (namespace.accumulate or 1) > 1,
+        "--nproc": (namespace.nproc or 1) > 1,
+    }
+    for flag, used in given.items():
+        if used:
+            return f"{flag} is for training, and --mode infer does not train", f"leave {flag} out"
+    return None
 
 
 def _conflict_of_ranks(namespace: argparse.Namespace) -> tuple[str, str] | None:

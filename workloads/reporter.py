@@ -7,7 +7,7 @@ from collections import deque
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from .clock import PHASES, Clock, Timing
+from .clock import Clock, Timing
 from .lines import emit
 from .scores import Result, Score, ScoreReader
 
@@ -110,16 +110,17 @@ class Reporter:
             "count": len(steps),
             "samples": sum(step.samples for step in steps),
             "seconds": [round(timing.seconds, 9) for timing in timings],
-            "loss": [score.loss for score in scores],
         }
+        if scores and scores[0].loss is not None:
+            line["loss"] = [score.loss for score in scores]
         for key in ("acc1", "acc5"):
             values = [getattr(score, key) for score in scores]
             if None not in values:
                 line[key] = [round(value, 6) for value in values]
-        line["phases"] = {
-            phase: round(sum(timing.phases[i] for timing in timings), 9)
-            for i, phase in enumerate(PHASES)
-        }
+        phases: dict[str, float] = {}
+        for i, phase in enumerate(self._clock.phases):
+            phases[phase] = phases.get(phase, 0.0) + sum(timing.phases[i] for timing in timings)
+        line["phases"] = {phase: round(seconds, 9) for phase, seconds in phases.items()}
         if self._warmup:
             line["warmup"] = True
         else:

@@ -19,17 +19,20 @@ TOP5_CLASSES = 5
 
 
 class Result(NamedTuple):
-    """A step's result, detached and still on its device; see `task.Scored`."""
+    """A step's result, detached and still on its device; see `task.Scored`.
 
-    loss: Tensor
+    A step of inference has no loss.
+    """
+
+    loss: Tensor | None
     scores: Tensor | None
     labels: Tensor | None
 
 
 class Score(NamedTuple):
-    """A step's loss, and the shares of correct top-1 and top-5 predictions (0 to 1)."""
+    """A step's loss, if any, and the shares of correct top-1 and top-5 predictions (0 to 1)."""
 
-    loss: float
+    loss: float | None
     acc1: float | None
     acc5: float | None
 
@@ -50,7 +53,8 @@ class ScoreReader:
         if self._stream is not None:
             context = torch.cuda.stream(self._stream)
         with context, torch.no_grad():
-            losses = torch.stack([result.loss for result in results]).tolist()
+            found = [result.loss for result in results if result.loss is not None]
+            losses = torch.stack(found).tolist() if found else [None] * len(results)
             accuracies = accuracy(results)
         return [
             Score(loss, acc1, acc5) for loss, (acc1, acc5) in zip(losses, accuracies, strict=True)

@@ -6,9 +6,9 @@ import argparse
 import importlib
 import os
 import time
-import warnings
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import torch
 
@@ -17,17 +17,25 @@ from .device import describe
 from .distributed import device_of, join, part, share_threads
 from .errors import translate
 from .failures import Failure, UsageFailure
-from .flop.counting import count_step
 from .lines import emit
-from .names import module_of
-from .options import TRAINING_FLAGS
-from .profiling.hardware_counters import count_executed, unavailable
-from .profiling.torch_profiler import DEFAULT_STEPS, Cost, ProfileResult, profile_steps, report
+from .names import module_of, short
+from .options import TRAINING_FLAGS, lacking
 from .ranks import Rank
 from .stopping import Stop, Stopped, leave
 from .task import Definition, Settings, Task
-from .training import AUTOCAST, Plan, Training, plan, set_precision
+from .training import Plan, Training, plan
 from .versions import versions
+from .ways import check_compiler, set_precision
+
+_LEFT_OUT = {
+    "nproc": 1,
+    "size": None,
+    "mode": "train",
+    "compile": False,
+    "checkpointing": False,
+    "accumulate": 1,
+}
+"""Parameters that are told only if they differ from these."""
 
 
 def run(
@@ -51,6 +59,8 @@ def run(
         f".tasks.{module_of(name)}", __package__
     ).definition(name)
     settings = settings_of(flags, definition)
+    if settings.compile:
+        check_compiler(device)
     join(rank, device)
 
     start = time.perf_counter()
@@ -67,16 +77,19 @@ def run(
 
     steps = plan(settings, batches.per_epoch)
     _emit_run(settings, task, batches, steps, device)
-    _emit_count(task, batches, settings)
+    if not steps.warmup:
+        _emit_whole(_count(task, batches, settings), stop)
     stop.training = True
     try:
         training.first_step(steps)
-        emit(
-            "startup",
-            import_seconds=import_seconds,
-            model_seconds=model_seconds,
-            first_step_seconds=training.first_step_seconds,
-        )
+        startup = {
+            "import_seconds": import_seconds,
+            "model_seconds": model_seconds,
+            "first_step_seconds": training.first_step_seconds,
+        }
+        _emit_whole({"startup": startup}, stop)
+        if steps.warmup:
+            _emit_whole(_count(task, batches, settings), stop)
         training.rest(steps)
     except (Stopped, Exception) as error:
         if isinstance(error, Failure | BrokenPipeError):
@@ -93,15 +106,34 @@ def run(
     if rank.size > 1:
         part(rank)
         return 0
-    requested = DEFAULT_STEPS if flags.profile is None else flags.profile
-    if requested:
-        _profile(training, batches, device, requested, stop)
+    if flags.profile != 0:
+        from .further_steps import profile
+
+        profile(training, batches, device, flags.profile, stop)
     if flags.counters:
+        from .further_steps import count_executed
+
         step_seconds = training.step_seconds
         # A profiler's child needs the GPU's memory, so it must all be free here.
         del task, training, batches
-        _count_executed(flags, device, step_seconds, stop)
+        count_executed(flags, device, step_seconds, stop)
     return 0
+
+
+def _count(task: Task, batches: Batches, settings: Settings) -> dict[str, dict[str, Any]]:
+    """A step's work, as events. What this needs of torch takes a second to import: the first step
+    does not wait for it, unless it is timed."""
+    from .step_work import count
+
+    return count(task, batches, settings)
+
+
+def _emit_whole(events: dict[str, dict[str, Any]], stop: Stop) -> None:
+    """Emit events; a signal waits until they are out."""
+    stop.shielded = True
+    for event, keys in events.items():
+        emit(event, **keys)
+    stop.unshield()
 
 
 def _make(definition: Definition, settings: Settings, rank: Rank) -> Task:
@@ -117,43 +149,6 @@ def _make(definition: Definition, settings: Settings, rank: Rank) -> Task:
     return task
 
 
-def _profile(
-    training: Training, batches: Batches, device: torch.device, requested: int, stop: Stop
-) -> None:
-    """Profile some steps after the timed ones; a signal ends the process."""
-    cost = Cost()
-    stop.training = True
-    try:
-        result = profile_steps(
-            training.again, training.unreported_step, device, requested, training.step_seconds
-        )
-        if stop.signum is not None:
-            raise Stopped
-        stop.training = False
-    except Stopped:
-        stop.shielded = True
-        report(ProfileResult(reason="the run was stopped while it was profiled"), device, cost)
-        leave(128 + (stop.signum or 0))
-    batches.close()
-    report(result, device, cost)
-
-
-def _count_executed(
-    flags: argparse.Namespace, device: torch.device, step_seconds: float, stop: Stop
-) -> None:
-    """Count the operations of some extra steps; a signal ends the process."""
-    cost = Cost()
-    stop.training = True
-    try:
-        counted = count_executed(flags, device.type, step_seconds)
-        stop.training = False
-    except Stopped:
-        stop.shielded = True
-        emit("counters", **unavailable("the run was stopped while it was counted"), **cost.keys())
-        leave(128 + (stop.signum or 0))
-    emit("counters", **counted, **cost.keys())
-
-
 def settings_of(flags: argparse.Namespace, definition: Definition) -> Settings:
     """The flags with the workload's defaults filled in.
 
@@ -161,16 +156,8 @@ def settings_of(flags: argparse.Namespace, definition: Definition) -> Settings:
         UsageFailure: a flag does not apply to this workload.
     """
     defaults = definition.defaults
-    if flags.batch_size is not None and defaults.batch_size is None:
-        raise UsageFailure(
-            f"{flags.workload} trains on all its data as one batch", "leave --batch-size out"
-        )
-    if flags.workers is not None and defaults.batch_size is None:
-        raise UsageFailure(f"{flags.workload} has no loader", "leave --workers out")
-    if flags.image_size is not None and defaults.image_size is None:
-        raise UsageFailure(
-            f"{flags.workload} has no images, or images of one size", "leave --image-size out"
-        )
+    if (refusal := lacking(short(flags.workload), defaults, flags)) is not None:
+        raise UsageFailure(*refusal)
     steps = flags.steps
     if steps is None and flags.epochs is None:
         steps = defaults.steps
@@ -189,6 +176,11 @@ def settings_of(flags: argparse.Namespace, definition: Definition) -> Settings:
         workers=defaults.workers if flags.workers is None else flags.workers,
         seed=flags.seed or 0,
         nproc=flags.nproc or 1,
+        size=flags.size or next(iter(defaults.sizes), None),
+        mode=flags.mode or "train",
+        compile=flags.compile,
+        checkpointing=flags.checkpointing,
+        accumulate=flags.accumulate or 1,
     )
     return replace(settings, batch_size=flags.batch_size or settings.batch_size)
 
@@ -198,8 +190,9 @@ def _emit_run(
 ) -> None:
     data = task.data
     parameters = {name: getattr(settings, name) for name in TRAINING_FLAGS}
-    if settings.nproc == 1:
-        del parameters["nproc"]
+    for name, default in _LEFT_OUT.items():
+        if parameters[name] == default:
+            del parameters[name]
     parameters |= {
         "data": str(settings.data) if settings.data else None,
         "steps": steps.total,
@@ -211,7 +204,7 @@ def _emit_run(
         described["path"] = str(data.path.resolve())
     emit(
         "run",
-        workload=settings.workload,
+        workload=short(settings.workload),
         model=task.text,
         dtype=settings.dtype,
         **describe(device),
@@ -223,43 +216,6 @@ def _emit_run(
         steps_per_epoch=batches.per_epoch,
         trainable_parameters=sum(p.numel() for p in task.model.parameters() if p.requires_grad),
     )
-
-
-def _emit_count(task: Task, batches: Batches, settings: Settings) -> None:
-    """Count a step's work, or say why not: a failed count does not fail the run."""
-    start = time.perf_counter()
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            inputs, target = batches.example(batches.batch_size)
-            work = count_step(
-                task.model,
-                inputs,
-                target,
-                task.objective,
-                task.optimizer,
-                AUTOCAST.get(settings.dtype),
-                task.sparse,
-            )
-    except Failure:
-        raise
-    except Exception as error:
-        reason = str(error).strip().partition("\n")[0]
-        emit(
-            "count",
-            flop_forward_per_sample=None,
-            flop_forward_per_step=None,
-            flop_backward_per_step=None,
-            flop_per_step=None,
-            bytes_per_step=None,
-            operators=[],
-            uncounted_operators=[],
-            method=f"not counted: {type(error).__name__}: {reason}",
-            seconds=time.perf_counter() - start,
-        )
-        return
-    samples = batches.batch_size
-    emit("count", **vars(work), samples=samples, seconds=time.perf_counter() - start)
 
 
 def _emit_end(training: Training, launched_ns: int) -> None:

@@ -39,6 +39,11 @@ class Settings:
     workers: int
     seed: int
     nproc: int
+    size: str | None = None
+    mode: str = "train"
+    compile: bool = False
+    checkpointing: bool = False
+    accumulate: int = 1
 
 
 @dataclass(frozen=True)
@@ -59,6 +64,23 @@ class Data:
 
 
 @dataclass(frozen=True)
+class Generation:
+    """How a language model infers: tokens of each prompt, and tokens generated after it.
+
+    The model has a method ``cache(samples, length)``, and called with tokens and that cache it
+    returns the logits after the last token, (samples, 1, vocabulary).
+    """
+
+    prompt: int
+    new: int
+
+
+def predict(model: nn.Module, inputs: tuple[Tensor, ...]) -> Any:
+    """Call the model with the inputs."""
+    return model(*inputs)
+
+
+@dataclass(frozen=True)
 class Task:
     """A model and its training."""
 
@@ -70,6 +92,10 @@ class Task:
     optimizer: Callable[[Iterable[nn.Parameter]], Optimizer]
     scheduler: Callable[[Optimizer], LRScheduler] | None = None
     """Creates the scheduler that changes the learning rate after each epoch."""
+    predict: Callable[[nn.Module, tuple[Tensor, ...]], Any] = predict
+    """A step of inference: from the inputs of a batch to anything, without a loss."""
+    generation: Generation | None = None
+    """For ``--mode infer``: generate tokens, instead of ``predict``."""
     sparse: bool = False
     """Whether inputs contain sparse tensors, so that work is counted on real copies."""
 

@@ -1,8 +1,7 @@
-"""The training loop: warm-up, then the timed steps."""
+"""The loop of a run: warm-up, then the timed steps."""
 
 from __future__ import annotations
 
-import contextlib
 import math
 import os
 import time
@@ -14,18 +13,16 @@ import torch
 
 from .clock import clock_for
 from .data.batches import Batch, Batches
-from .distributed import replicate
 from .ranks import Rank
 from .reporter import Reporter, Step
 from .scores import Result, ScoreReader
 from .stopping import Stop
-from .task import Scored, Settings, Task
+from .task import Settings, Task
+from .ways import way_of
 
 BRACKET = "GPUWATCH_WORKLOAD_BRACKET"
 """Environment variable; if set, the timed steps on a GPU are enclosed by ``cudaProfilerStart`` and
 ``cudaProfilerStop``, for a profiler that waits for these (ncu, nsys)."""
-
-AUTOCAST = {"bfloat16": torch.bfloat16, "float16": torch.float16}
 
 
 @dataclass(frozen=True)
@@ -62,17 +59,12 @@ class Training:
     ) -> None:
         self.first_step_seconds: float | None = None
         self.step_seconds = 0.0
-        self._task = task
         self._batches = batches
         self._device = device
         self._numbers_go_on = rank.size > 1
         self._stop = stop
-        self._model = replicate(rank, task.model.to(device).train(), device)
-        self._optimizer = task.optimizer(self._model.parameters())
-        self._scheduler = task.scheduler(self._optimizer) if task.scheduler else None
-        self._autocast = AUTOCAST.get(settings.dtype)
-        self._scaler = torch.amp.GradScaler() if settings.dtype == "float16" else None
-        self._clock = clock_for(device)
+        self._way = way_of(task, settings, device, rank)
+        self._clock = clock_for(device, ("data", "copy", *self._way.phases))
         self._reader = ScoreReader(device)
         self._reporters: list[Reporter] = []
         self._bracketed = device.type == "cuda" and bool(os.environ.get(BRACKET))
@@ -96,6 +88,7 @@ class Training:
     def rest(self, plan: Plan) -> None:
         """Take all remaining steps of the plan, after `first_step`."""
         if self._warming:
+            self._clock.start()
             for _ in range(plan.warmup - 1):
                 self._step()
             self._open(plan.total, warmup=False)
@@ -136,49 +129,25 @@ class Training:
         mark = self._clock.mark
         batch = self._batches.next()
         mark()
-        loss, scores, labels = self._work(batch, mark)
-        self._report(batch, loss, scores, labels)
+        self._report(batch, self._work(batch, mark))
 
-    def _work(self, batch: Batch, mark: Callable[[], None]) -> Scored:
-        """Train on a batch, marking the end of each phase after ``data``."""
-        inputs = tuple(t.to(self._device, non_blocking=True) for t in batch.inputs)
-        target = batch.target.to(self._device, non_blocking=True)
+    def _work(self, batch: Batch, mark: Callable[[], None]) -> Result:
+        """Take a step on a batch, marking the end of each phase after ``data``."""
+        inputs = tuple(self._to_device(t) for t in batch.inputs)
+        target = self._to_device(batch.target)
         mark()
-        with self._casting():
-            loss, scores, labels = self._task.objective(self._model, inputs, target)
-        mark()
-        if self._scaler is None:
-            loss.backward()  # type: ignore[no-untyped-call]
-            mark()
-            self._optimizer.step()
-        else:
-            self._scaler.scale(loss).backward()  # type: ignore[no-untyped-call]
-            mark()
-            self._scaler.step(self._optimizer)
-            self._scaler.update()
-        self._optimizer.zero_grad(set_to_none=True)
-        mark()
-        return loss, scores, labels
+        return self._way.step(inputs, target, mark)
 
-    def _report(
-        self,
-        batch: Batch,
-        loss: torch.Tensor,
-        scores: torch.Tensor | None,
-        labels: torch.Tensor | None,
-    ) -> None:
-        if batch.epoch is not None and self._scheduler is not None and not self._warmup:
-            self._scheduler.step()
-        result = Result(loss.detach(), None if scores is None else scores.detach(), labels)
+    def _to_device(self, tensor: torch.Tensor) -> torch.Tensor:
+        return tensor.to(self._device, non_blocking=True)
+
+    def _report(self, batch: Batch, result: Result) -> None:
+        if batch.epoch is not None and not self._warmup:
+            self._way.end_epoch()
         partial = batch.samples < self._batches.batch_size
         self._stop.shielded = True
         self._reporters[-1].step(Step(batch.samples, partial, result, batch.epoch))
         self._stop.unshield()
-
-    def _casting(self) -> contextlib.AbstractContextManager[Any]:
-        if self._autocast is None:
-            return contextlib.nullcontext()
-        return torch.autocast(self._device.type, self._autocast)
 
 
 def _cudart() -> Any:
@@ -187,10 +156,3 @@ def _cudart() -> Any:
 
 def _nothing() -> None:
     """Mark nothing."""
-
-
-def set_precision(dtype: str) -> None:
-    """Allow TF32 in float32 products only for ``tf32``, on every machine."""
-    allowed = dtype == "tf32"
-    torch.backends.cuda.matmul.allow_tf32 = allowed
-    torch.backends.cudnn.allow_tf32 = allowed

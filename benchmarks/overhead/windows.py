@@ -145,23 +145,25 @@ def undisturbed(found: Pairs) -> np.ndarray:
     return found.ratios[kept]
 
 
-def trimmed_mean(ratios: np.ndarray) -> float:
+def trimmed_mean(ratios: np.ndarray, axis: int = -1) -> np.ndarray:
     """Without the :data:`TRIMMED` share of them at either end.
 
     Which window of a pair is first is by chance, so that noise is as likely up as down and the
     trimmed mean tells the same as the mean. Where others use the processor for seconds, a few
     pairs lie far out, and the mean is mostly of those (Tukey and McLaughlin, 1963).
     """
-    out = int(TRIMMED * ratios.size)
-    return float(np.sort(ratios, axis=None)[out : ratios.size - out].mean())
+    count = ratios.shape[axis]
+    out = int(TRIMMED * count)
+    middle = np.sort(ratios, axis).take(range(out, count - out), axis)
+    return np.asarray(middle.mean(axis))
 
 
 def slowdown(
-    ratios: np.ndarray, centre: Callable[[np.ndarray], float] = trimmed_mean, *, seed: int = 0
+    ratios: np.ndarray, centre: Callable[..., np.ndarray] = trimmed_mean, *, seed: int = 0
 ) -> Interval | None:
     """The centre of the log-ratios as a relative change, with its 95 % percentile interval by a
     bootstrap of blocks of neighbouring pairs (circular: Politis and Romano, 1992); ``None`` with
-    too few pairs.
+    too few pairs. ``centre`` takes the ``axis`` of an array.
 
     Of few blocks percentiles are too narrow; so the interval is made wider by as much as that of a
     mean of as many values (Hesterberg, 2015, "What Teachers Should Know About the Bootstrap").
@@ -170,11 +172,10 @@ def slowdown(
     if count < FEWEST:
         return None
     numbers = np.random.default_rng(seed)
-    centres = [
-        centre(ratios[(starts[:, None] + np.arange(BLOCK)) % count])
-        for starts in numbers.integers(count, size=(_DRAWS, -(-count // BLOCK)))
-    ]
-    middle = centre(ratios)
+    starts = numbers.integers(count, size=(_DRAWS, -(-count // BLOCK), 1))
+    drawn = ratios[(starts + np.arange(BLOCK)) % count].reshape(_DRAWS, -1)
+    centres = centre(drawn, axis=-1)
+    middle = float(centre(ratios, axis=-1))
     ends = np.percentile(centres, ((1 - LEVEL) * 50, (1 + LEVEL) * 50))
     low, high = middle + _wider(count / BLOCK) * (ends - middle)
     return Interval(relative(middle), relative(float(low)), relative(float(high)), LEVEL)

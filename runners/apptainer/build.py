@@ -200,7 +200,9 @@ def _docker(origin: BaseImage) -> _InDocker | None:
         with daemon.client() as api:
             image = docker_images.find(api, origin.source)
     except AWAY as error:
-        raise NotAvailable(f"the Docker daemon does not answer: {one_line(error)}") from error
+        raise NotAvailable(
+            f"the Docker daemon does not answer: {one_line(error)}", "see: docker info"
+        ) from error
     if image is None:
         raise NotAvailable(
             f"Docker has no image {origin.source} here to build on",

@@ -7,6 +7,7 @@ import re
 import time
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 
 import docker
 from docker.errors import DockerException
@@ -16,6 +17,7 @@ from gpuwatch.core.models import JSON
 from gpuwatch.core.text import clean, shell
 from gpuwatch.runners import image_records
 from gpuwatch.runners.docker import images
+from gpuwatch.runners.docker import push as registries
 from gpuwatch.runners.docker.client import AWAY, Daemon, connect, has_bridge, one_line
 from gpuwatch.runners.image_build import BuildFailed, BuiltImage, Progress, default_base, recipes
 
@@ -32,26 +34,35 @@ def build(
     *,
     pull: bool = False,
     cache: bool = True,
+    push: str | None = None,
 ) -> BuiltImage:
-    """Build ``tag`` on ``base``, each of which has a default, and record the cost.
+    """Build ``tag`` on ``base``, each of which has a default, and record the cost; ``push`` is the
+    name in a registry to push it to.
 
     An interrupt ends the build, and the daemon then removes its container.
 
     Raises:
-        NotAvailable: the daemon or the base is missing, and may not be fetched; or an invalid name.
+        UsageError: ``push`` names no registry.
+        NotAvailable: the daemon or the base is missing, and may not be fetched; an invalid name; or
+            the registry does not take it.
         BuildFailed: a step failed, the disk is full, or the daemon went away.
     """
+    if push is not None:
+        registries.check_target(push)
     daemon = connect()
     base = base or default_base()
     tag = tag or images.DEFAULT_IMAGE
     try:
         with daemon.client() as api:
             image = images.find(api, base)
-            images.find(api, tag)  # validates the name before minutes of building
+            for name in filter(None, (tag, push)):
+                images.find(api, name)  # validates the name before minutes of building
             # The daemon's default network, or the host's if it has none (--bridge=none).
             network = None if has_bridge(api) else "host"
     except AWAY as error:
-        raise NotAvailable(f"the Docker daemon does not answer: {one_line(error)}") from error
+        raise NotAvailable(
+            f"the Docker daemon does not answer: {one_line(error)}", "see: docker info"
+        ) from error
     if image is None and not pull:
         raise NotAvailable(
             f"Docker has no image {base} here to build on",
@@ -88,6 +99,8 @@ def build(
         image_records.remember(
             str(built.id), "build", seconds, layers=layers, bytes=built.bytes, base=base
         )
+    if push is not None:
+        built = replace(built, pushed=registries.push(daemon, tag, push, progress.step))
     return built
 
 

@@ -63,7 +63,9 @@ class DockerRunner:
                     images.pull(daemon, image, say)
                     details = images.find(api, image)
         except AWAY as error:
-            raise NotAvailable(f"the Docker daemon does not answer: {one_line(error)}") from error
+            raise NotAvailable(
+                f"the Docker daemon does not answer: {one_line(error)}", "see: docker info"
+            ) from error
         if details is None:
             problem = images.missing(environment)
             raise NotAvailable(problem.text, problem.hint)

@@ -18,8 +18,10 @@ def _take_no_others_modules() -> None:
             del sys.path[0]
     root = os.path.dirname(_FOLDER)
     sys.path.insert(0, root)
-    import gpuwatch  # noqa: F401 - this one, whichever others are installed
+    from gpuwatch.own_command import CAPSULE  # this one's, whichever others are installed
 
+    if CAPSULE is not None:
+        return  # what travels with it goes before what is installed
     del sys.path[0]
     if root not in sys.path:
         sys.path.append(root)

@@ -10,7 +10,19 @@ from __future__ import annotations
 import os
 import sys
 
-OWN_COMMAND: tuple[str, ...] = (
-    sys.executable,
-    os.path.join(os.path.dirname(os.path.abspath(__file__)), "__main__.py"),
-)
+_FOLDER = os.path.dirname(os.path.abspath(__file__))
+
+OWN_COMMAND: tuple[str, ...] = (sys.executable, os.path.join(_FOLDER, "__main__.py"))
+
+
+def _capsule() -> str | None:
+    try:
+        with open(os.path.join(_FOLDER, "capsule"), encoding="ascii") as file:
+            return file.read()
+    except FileNotFoundError:
+        return None
+
+
+CAPSULE: str | None = _capsule()
+"""SHA-256 of the capsule (gpuwatch/places/capsule.py) that this gpuwatch was unpacked from, in hex;
+``None`` if it is installed. From a capsule it records; screens and summaries are elsewhere."""

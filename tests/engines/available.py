@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import shutil
+import subprocess
 from collections.abc import Callable
 from functools import cache
 
@@ -35,10 +36,42 @@ def _charliecloud() -> str | None:
     return None if shutil.which("ch-run") else "ch-run is not on the PATH"
 
 
+def _ssh() -> str | None:
+    if os.geteuid() != 0:
+        return "only root can have users log in"
+    missing = [name for name in ("ssh", "fish", "csh") if not shutil.which(name)]
+    if not os.access("/usr/sbin/sshd", os.X_OK):
+        missing.append("sshd")
+    return f"{', '.join(missing)} not installed" if missing else None
+
+
+def _slurm() -> str | None:
+    if shutil.which("scontrol") is None:
+        return "scontrol is not on the PATH"
+    try:
+        done = subprocess.run(["scontrol", "ping"], capture_output=True, timeout=10, check=False)
+    except subprocess.TimeoutExpired:
+        return "slurmctld does not answer"
+    return "scontrol ping finds no controller" if done.returncode else None
+
+
+def _kubernetes() -> str | None:
+    if shutil.which("kubectl") is None:
+        return "kubectl is not on the PATH"
+    if not os.environ.get("KUBECONFIG", "").endswith("/gpuwatch-kubernetes/kubeconfig"):
+        return "KUBECONFIG is not that of .ci/kubernetes"  # no test touches another cluster
+    command = ["kubectl", "get", "--raw=/readyz", "--request-timeout=10s"]
+    done = subprocess.run(command, capture_output=True, check=False)
+    return "the API server does not answer" if done.returncode else None
+
+
 _CHECKS: dict[str, Callable[[], str | None]] = {
     "docker": _docker,
     "apptainer": _apptainer,
     "charliecloud": _charliecloud,
+    "ssh": _ssh,
+    "slurm": _slurm,
+    "kubernetes": _kubernetes,
 }
 ENGINES = tuple(_CHECKS)
 

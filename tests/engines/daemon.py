@@ -15,7 +15,7 @@ from pathlib import Path
 import docker
 from docker.errors import DockerException
 
-PATIENCE = 60.0
+PATIENCE = 120.0
 
 
 def import_root(host: str | None, root: Path, name: str) -> str:

@@ -3,22 +3,23 @@
 from __future__ import annotations
 
 import shutil
-import socket
 import subprocess
 import time
 import urllib.error
 import urllib.request
 from pathlib import Path
 
+from tests.ports import free_port
+
 PROGRAM = shutil.which("docker-registry") or shutil.which("registry")
-PATIENCE = 30.0
+PATIENCE = 120.0
 
 
 class Registry:
     """``docker-registry`` with its storage in ``folder``."""
 
     def __init__(self, folder: Path) -> None:
-        self.address = f"127.0.0.1:{_free_port()}"
+        self.address = f"127.0.0.1:{free_port()}"
         (folder / "config.yml").write_text(
             "version: 0.1\n"
             "log: {level: warn}\n"
@@ -50,9 +51,3 @@ class Registry:
     def close(self) -> None:
         self._process.terminate()
         self._process.wait(PATIENCE)
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])

@@ -10,8 +10,6 @@ from pathlib import Path
 import docker
 import pytest
 
-from gpuwatch.workloads.archive import build
-
 from .daemon import DockerDaemon, import_root
 
 HELLO = "import ctypes, hashlib, json, socket, sqlite3, ssl; print('hello')"
@@ -24,23 +22,6 @@ def test_the_small_image_runs_python_in_docker(small_image: str) -> None:
             small_image, ["python3", "-c", HELLO], network_mode="none", remove=True
         )
     assert told == b"hello\n"
-
-
-@pytest.mark.docker
-@pytest.mark.torch
-@pytest.mark.slow
-def test_the_torch_image_trains_on_the_cpu(torch_image: str, tmp_path: Path) -> None:
-    archive = tmp_path / "workloads.pyz"
-    build(archive)
-    with contextlib.closing(docker.from_env()) as client:
-        told = client.containers.run(
-            torch_image,
-            ["python3", "/mnt/workloads.pyz", "mnist-cnn", "--steps", "2"],
-            volumes={str(archive): {"bind": "/mnt/workloads.pyz", "mode": "ro"}},
-            network_mode="none",
-            remove=True,
-        )
-    assert b'"event": "step"' in told
 
 
 @pytest.mark.apptainer

@@ -138,6 +138,12 @@ class FakeDriver:
         """This process's environment, in which a program finds this driver."""
         return {**os.environ, **self.variables}
 
+    def install(self, root: Path) -> None:
+        """Put the driver, as it is now, into a root file system, where programs find it without
+        any variable."""
+        shutil.copy(self._library / "libnvidia-ml.so.1", root / "usr/lib")
+        shutil.copy(self._state_file, root / "etc/fake-nvml-state")
+
     def resize(self, gpus: int) -> None:
         """Have this many GPUs, at most 16."""
         self._machine["gpus"] = gpus

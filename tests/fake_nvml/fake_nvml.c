@@ -116,7 +116,8 @@ State *state(void) {
         next_look = now + 2000;
         const char *path = getenv("FAKE_NVML_STATE");
         struct stat st;
-        if (path && !stat(path, &st) &&
+        if (!path) path = "/etc/fake-nvml-state"; /* of an image with this driver in it */
+        if (!stat(path, &st) &&
             (!current || st.st_ino != seen.st_ino || st.st_size != seen.st_size ||
              st.st_mtim.tv_sec != seen.st_mtim.tv_sec || st.st_mtim.tv_nsec != seen.st_mtim.tv_nsec)) {
             FILE *f = fopen(path, "r");

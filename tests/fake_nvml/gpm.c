@@ -7,6 +7,7 @@
  *   gpu 0 gpm_nan 10            metric 10 is not a number
  *   gpu 0 gpm_minimum 0         shortest time between samples in microseconds (100000); nearer ones give no number
  *   gpu 0 gpm_bits 20           counters wrap around after that many bits, and differences are not mended
+ *   gpu 0 nvlink_down 1         no NVLink of GPU 0 is up
  *   gpu 0 gpm_clock -9000000    the clock of the samples was set, by that many microseconds
  *
  * A metric without a rate is not supported. The GPU instance of the nth MIG device is n + 1.
@@ -58,6 +59,13 @@ int nvmlGpmQueryDeviceSupport(Device *d, Support *out) {
     ENTER_GPU(d);
     if (out->version != 1) return ARGUMENT_VERSION_MISMATCH;
     out->supported = NUMBER("gpm") != 0;
+    return SUCCESS;
+}
+
+int nvmlDeviceGetNvLinkState(Device *d, unsigned link, unsigned *up) {
+    ENTER_GPU(d);
+    if (link > 17) return INVALID_ARGUMENT;
+    *up = link == 0 && !NUMBER("nvlink_down"); /* the other links lead nowhere */
     return SUCCESS;
 }
 

@@ -27,7 +27,7 @@ def until(condition: Callable[[], object], seconds: float = PATIENCE) -> None:
     deadline = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < deadline, "it did not happen"
-        time.sleep(0.01)
+        time.sleep(0.05)
 
 
 def sessions(out: Path) -> list[Path]:
@@ -82,6 +82,18 @@ def kept(path: Path) -> Kept:
             notice=reader.notice,
             newest=(meta["clock"]["monotonic_ns"] + max(moments, default=0)) / 1e9,
         )
+
+
+def log(path: Path) -> list[str]:
+    """What the workload printed, without its step lines."""
+    with SessionReader(path) as reader:
+        return [row.text for row in reader.log(limit=10**6)]
+
+
+def events(path: Path) -> list[str]:
+    """The kinds of what happened, in order."""
+    with SessionReader(path) as reader:
+        return [row.kind for row in reader.events(limit=10**6)]
 
 
 def in_order(found: Kept) -> None:

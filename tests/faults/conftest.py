@@ -1,12 +1,14 @@
 from __future__ import annotations
 
 import os
+import random
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from tests.conftest import Cli
+from tests.engines.daemon import DockerDaemon
 from tests.faults.environments import KINDS, Place
 from tests.faults.table import Row, note
 
@@ -18,6 +20,12 @@ _ROWS = "GPUWATCH_FAULT_ROWS"
 def times() -> Callable[[int, int], int]:
     """``times(quick, full)``: how often to try, in an ordinary run and in ``make faults``."""
     return lambda quick, full: full if os.environ.get(_ROWS) else quick
+
+
+@pytest.fixture
+def dice() -> random.Random:
+    """Chance: the same in every ordinary run, another one in each `make faults`."""
+    return random.Random() if os.environ.get(_ROWS) else random.Random(1)
 
 
 @pytest.fixture
@@ -33,6 +41,20 @@ def place(request: pytest.FixtureRequest, cli: Cli, tmp_path: Path) -> Place:
     image = {"docker": "small_image", "apptainer": "small_root"}.get(kind)
     env = kind if image is None else f"{kind}={request.getfixturevalue(image)}"
     return Place(cli, kind, env, tmp_path / "out")
+
+
+@pytest.fixture
+def private(docker_daemon: DockerDaemon, cli: Cli, small_root: Path, tmp_path: Path) -> Place:
+    """The command line with a daemon that may be killed."""
+    cli.variables["DOCKER_HOST"] = docker_daemon.host
+    image = docker_daemon.import_root(small_root)
+    return Place(cli, "docker", f"docker={image}", tmp_path / "out")
+
+
+@pytest.fixture
+def public(cli: Cli, small_image: str, tmp_path: Path) -> Place:
+    """The command line with the daemon that tests share."""
+    return Place(cli, "docker", f"docker={small_image}", tmp_path / "out")
 
 
 @pytest.fixture

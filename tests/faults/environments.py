@@ -11,7 +11,7 @@ import docker
 import pytest
 
 from tests.conftest import Cli
-from tests.faults.aftermath import Kept, kept, nothing_left, sessions, until
+from tests.faults.aftermath import Kept, complete, events, kept, log, nothing_left, sessions, until
 from tests.runners.docker.conftest import containers
 
 KINDS = [
@@ -46,11 +46,11 @@ class Place:
 
     def wait_for_line(self, text: str) -> None:
         """Wait until the workload's log holds a line."""
-        until(lambda: sessions(self.out) and text in self.kept().log)
+        until(lambda: sessions(self.out) and text in log(self.path))
 
     def happened(self, event: str) -> str:
         """Wait for an event; its text."""
-        until(lambda: event in self.kept().kinds)
+        until(lambda: event in events(self.path))
         return text_of(self.kept(), event)
 
     def nothing_left(self, mark: str = "") -> str:
@@ -109,6 +109,26 @@ def step(number):
 def python(mark: str, body: str) -> list[str]:
     """A program that can tell of steps; ``mark`` tells its processes from all others."""
     return ["python3", "-c", f"# {mark}\n{STEP}{body}"]
+
+
+def goes_on(mark: str, folder: Path, steps: int, code: int = 0) -> list[str]:
+    """A program that makes a step every 0.02 s, until there is a file ``go`` in the test's folder
+    and it has made a multiple of ``steps``; it ends with ``code``."""
+    body = f"""
+n = 0
+while n == 0 or n % {steps} or not os.path.exists({str(folder / "go")!r}):
+    n += 1
+    step(n)
+    time.sleep(0.02)
+sys.exit({code})
+"""
+    return python(mark, body)
+
+
+def whole(found: Kept, steps: int) -> None:
+    """Such a program is recorded to its last step."""
+    complete(found, len(found.steps))
+    assert found.steps[-1] == len(found.steps) and len(found.steps) % steps == 0
 
 
 def stepping_program(mark: str, steps: int, code: int = 0) -> list[str]:

@@ -19,7 +19,17 @@ from gpuwatch.tui.feed.series import Series
 from gpuwatch.tui.widgets.graph import Window
 from tests.conftest import Cli
 
-from .aftermath import Kept, in_order, kept, nothing_left, running, stepping, until, workload
+from .aftermath import (
+    Kept,
+    events,
+    in_order,
+    kept,
+    nothing_left,
+    running,
+    stepping,
+    until,
+    workload,
+)
 from .preload import Preload
 from .table import Row
 
@@ -115,7 +125,7 @@ def _record(cli: Cli, out: Path):  # type: ignore[no-untyped-def]
 
 def _stopped(cli: Cli, out: Path, path: Path, recorder: subprocess.Popen[str], kind: str) -> Kept:
     """What is kept of the run, which is stopped once an event of the kind, and more steps, came."""
-    until(lambda: kind in kept(path).kinds)
+    until(lambda: kind in events(path))
     reached = len(kept(path).steps)
     until(lambda: len(kept(path).steps) > reached)
     cli("stop", path)

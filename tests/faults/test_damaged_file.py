@@ -36,10 +36,11 @@ def test_a_damaged_file_is_read_or_refused_in_one_line(
     cli: Cli,
     tmp_path: Path,
     times: Callable[[int, int], int],
+    dice: random.Random,
     note_fault: Callable[[Row], None],
     how: str,
 ) -> None:
-    tried, dice = times(20, 200), random.Random()
+    tried = times(20, 200)
     cli("--record", "--quiet", "--interval", "0.05", "--out", tmp_path / "out", *workload(60, 0.01))
     (path,) = sessions(tmp_path / "out")
     whole = kept(path)

@@ -17,7 +17,7 @@ import pytest
 from gpuwatch.session.reading.reader import SessionReader
 from gpuwatch.session.reading.status import State
 from gpuwatch.session.study.plan import read
-from gpuwatch.session.writing.write_hints import room
+from gpuwatch.session.writing.write_hints import write_hint
 from tests.conftest import Cli
 
 from .aftermath import (
@@ -113,9 +113,9 @@ def test_a_study_that_cannot_begin_a_session_notes_the_rest_as_not_run(
 
 
 def test_a_folder_that_is_read_only_is_not_told_to_have_no_space(cli: Cli, disk: Path) -> None:
-    assert room(disk / "a" / "b") == "free some space"
+    assert write_hint(disk / "a" / "b") == "free some space"
     remount(disk, "ro")
-    assert room(disk / "a" / "b") == f"make {disk} writable"
+    assert write_hint(disk / "a" / "b") == f"make {disk} writable"
     output = cli("--record", "--out", disk / "out", "--", "true", code=2).stderr
     assert f"Read-only file system; choose another folder with --out, or make {disk}" in output
 

@@ -12,7 +12,6 @@ import pytest
 
 from gpuwatch.session.reading.reader import SessionReader
 from gpuwatch.session.reading.status import State
-from tests.conftest import Cli
 from tests.engines.daemon import DockerDaemon
 
 from .aftermath import PATIENCE, complete, in_order, until
@@ -28,14 +27,6 @@ Times = Callable[[int, int], int]
 
 STEPS = 150
 KNOWN = re.compile(r"its output is known only up to (\d+\.\d) s: ")
-
-
-@pytest.fixture
-def private(docker_daemon: DockerDaemon, cli: Cli, small_root: Path, tmp_path: Path) -> Place:
-    """The command line with a daemon that may be stopped."""
-    cli.variables["DOCKER_HOST"] = docker_daemon.host
-    image = docker_daemon.import_root(small_root)
-    return Place(cli, "docker", f"docker={image}", tmp_path / "out")
 
 
 def end_unseen(mark: str) -> None:
@@ -56,9 +47,12 @@ def test_a_run_that_finished_while_its_daemon_was_away_says_that_output_is_missi
     tried, lost = times(1, 5), []
     for number in range(tried):
         place = Place(private.cli, "docker", private.env, private.out / str(number))
-        recorder = place.cli.start(*place.arguments(*stepping_program(mark, STEPS)))
+        home = place.cli.home / str(number)
+        home.mkdir()
+        recorder = place.cli.start(*place.arguments(*until_told(mark, home, STEPS)))
         place.wait_for_line("log line 10")
         docker_daemon.stop()
+        (home / "go").touch()
         end_unseen(mark)
         docker_daemon.start()
         _, talk = recorder.communicate(timeout=PATIENCE)
@@ -92,11 +86,12 @@ def test_a_run_that_finished_while_its_daemon_was_away_says_that_output_is_missi
 def test_who_takes_up_a_run_that_nobody_saw_end_says_what_is_not_known(
     private: Place, docker_daemon: DockerDaemon, mark: str, note_fault: NoteFault
 ) -> None:
-    recorder = private.cli.start(*private.arguments(*stepping_program(mark, STEPS)))
+    recorder = private.cli.start(*private.arguments(*until_told(mark, private.cli.home, STEPS)))
     private.wait_for_line("log line 10")
     recorder.kill()
     recorder.communicate()
     docker_daemon.stop()
+    (private.cli.home / "go").touch()
     end_unseen(mark)
     docker_daemon.start()
     private.cli("attach", "--record", private.path)
@@ -110,22 +105,33 @@ def test_who_takes_up_a_run_that_nobody_saw_end_says_what_is_not_known(
     note_fault(Row("engine", fault, 1, lost, left, said_of(found)))
 
 
-@pytest.mark.parametrize("restarted", [False, True])
-def test_a_log_that_is_whole_is_not_told_as_missing(
-    private: Place, docker_daemon: DockerDaemon, mark: str, restarted: bool
+def test_a_log_that_is_whole_is_not_told_as_missing(public: Place, mark: str) -> None:
+    whole_for_who_takes_it_up(public, mark)
+
+
+def test_a_log_that_is_whole_on_a_daemon_that_was_away_is_not_told_as_missing(
+    private: Place, docker_daemon: DockerDaemon, mark: str
 ) -> None:
-    steps = 20
-    recorder = private.cli.start(*private.arguments(*until_told(mark, private.cli.home, steps)))
-    private.wait_for_line("log line 10")
-    recorder.kill()
-    recorder.communicate()
-    if restarted:
+    def restart() -> None:
         docker_daemon.stop()
         docker_daemon.start()
-    (private.cli.home / "go").touch()
+
+    whole_for_who_takes_it_up(private, mark, restart)
+
+
+def whole_for_who_takes_it_up(
+    place: Place, mark: str, meanwhile: Callable[[], None] = lambda: None
+) -> None:
+    steps = 20
+    recorder = place.cli.start(*place.arguments(*until_told(mark, place.cli.home, steps)))
+    place.wait_for_line("log line 10")
+    recorder.kill()
+    recorder.communicate()
+    meanwhile()
+    (place.cli.home / "go").touch()
     until(lambda: not marked(mark))
-    private.cli("attach", "--record", private.path)
-    found = private.kept()
+    place.cli("attach", "--record", place.path)
+    found = place.kept()
     complete(found, steps)
     assert found.status.text == "finished" and "output-missing" not in found.kinds
-    private.nothing_left(mark)
+    place.nothing_left(mark)

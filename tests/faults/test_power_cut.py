@@ -29,9 +29,13 @@ HOT = b"\xd9\xd5\x05\xf9\x20\xa1\x63\xd7"
 
 
 def test_a_copy_of_file_and_journal_at_any_moment_is_whole_but_for_a_second(
-    cli: Cli, tmp_path: Path, times: Callable[[int, int], int], note_fault: Callable[[Row], None]
+    cli: Cli,
+    tmp_path: Path,
+    times: Callable[[int, int], int],
+    dice: random.Random,
+    note_fault: Callable[[Row], None],
 ) -> None:
-    tried, dice = times(20, 200), random.Random()
+    tried = times(20, 200)
     preload, out = Preload(cli, tmp_path), tmp_path / "out"
     recorder = cli.start("--record", "--quiet", "--interval", "0.05", "--out", out, *STEPS)
     path = stepping(out)

@@ -42,6 +42,7 @@ def test_a_recorder_killed_at_any_moment_loses_under_a_second(
     cli: Cli,
     tmp_path: Path,
     times: Callable[[int, int], int],
+    dice: random.Random,
     note_fault: Callable[[Row], None],
 ) -> None:
     run = workload(STEPS, PERIOD, CODE)
@@ -49,7 +50,7 @@ def test_a_recorder_killed_at_any_moment_loses_under_a_second(
     begun = time.monotonic()
     cli(*command, tmp_path / "whole", *run, code=1)
     whole = time.monotonic() - begun
-    dice, tried = random.Random(), times(6, 200)
+    tried = times(6, 200)
     moments: Counter[str] = Counter()
     lost, said = 0.0, set()
     for number in range(tried):
@@ -108,9 +109,11 @@ def test_a_recorder_killed_at_any_moment_loses_under_a_second(
 
 def test_the_end_is_found_even_when_nobody_recorded_it(cli: Cli, tmp_path: Path) -> None:
     out = tmp_path / "out"
-    recorder = cli.start("--record", "--quiet", "--out", out, "--", "sh", "-c", "sleep 1; exit 9")
+    script = "while [ ! -e go ]; do sleep 0.1; done; exit 9"
+    recorder = cli.start("--record", "--quiet", "--out", out, "--", "sh", "-c", script)
     until(lambda: sessions(out) and started(sessions(out)[0]))
     _kill(recorder)
+    (cli.home / "go").touch()
     (path,) = sessions(out)
     until(lambda: not running(cli))
     found = json.loads(cli("show", path, "--format", "json").stdout)
@@ -139,10 +142,11 @@ def test_the_rest_of_a_study_whose_recorder_died_is_told(cli: Cli, tmp_path: Pat
     out = tmp_path / "out"
     recorder = cli.start(
         "--record", "--quiet", "--out", out, "--env", "bare", "--env", "bare",
-        *workload(100, PERIOD),
+        "--", "sh", "-c", "while [ ! -e go ]; do sleep 0.1; done",
     )  # fmt: skip
     until(lambda: sessions(out) and started(sessions(out)[0]))
     _kill(recorder)
+    (cli.home / "go").touch()
     output = cli("attach", "--record", sessions(out)[0]).stdout
     assert "bare#2 did not run: the recorder of the study died before its turn" in output
     (summary,) = out.glob("*/summary.md")

@@ -26,13 +26,19 @@ NoteFault = Callable[[Row], None]
 Times = Callable[[int, int], int]
 
 SAVE_SECONDS = 3.0
+LONG_SAVE_SECONDS = 8.0
+"""Of a save in whose middle something is to happen."""
 AT_ONCE = 5
 """Runs beside each other; a save only waits."""
-SAVES = f"""
+
+
+def saving(seconds: float) -> str:
+    """A program that saves for so long when it is asked to end."""
+    return f"""
 import signal
 def save(*_):
     print("saving", flush=True)
-    time.sleep({SAVE_SECONDS})
+    time.sleep({seconds})
     print("saved", flush=True)
     sys.exit(0)
 signal.signal(signal.SIGTERM, save)
@@ -40,6 +46,9 @@ for n in range(1, 10**6):
     step(n)
     time.sleep(0.02)
 """
+
+
+SAVES = saving(SAVE_SECONDS)
 
 APPTAINER = pytest.param("apptainer", marks=pytest.mark.apptainer)
 CHARLIECLOUD = pytest.param("charliecloud", marks=pytest.mark.charliecloud)
@@ -167,12 +176,12 @@ def test_a_time_limit_is_no_second_request(
     cli: Cli, tmp_path: Path, kind: tuple[str, str], mark: str
 ) -> None:
     place = Place(cli, *kind, tmp_path / "out")
-    head, *rest = place.arguments(*python(mark, SAVES))
-    limit = 10.0
+    head, *rest = place.arguments(*python(mark, saving(LONG_SAVE_SECONDS)))
+    limit = 15.0
     recorder = cli.start(head, "--duration", f"{limit:g}s", *rest)
     place.wait_for_line("log line 3")
     # So that the limit falls into the middle of the save.
-    asked = place.kept().meta["clock"]["monotonic_ns"] / 1e9 + limit - SAVE_SECONDS / 2
+    asked = place.kept().meta["clock"]["monotonic_ns"] / 1e9 + limit - LONG_SAVE_SECONDS / 2
     time.sleep(max(0.0, asked - time.monotonic()))
     recorder.send_signal(signal.SIGTERM)
     recorder.communicate(timeout=PATIENCE)
@@ -188,7 +197,7 @@ def test_a_second_request_later_than_a_second_kills_at_once(
 ) -> None:
     tried = times(1, 5)
     for number in range(tried):
-        started = begin(cli, kind, tmp_path / f"out-{number}", python(mark, SAVES))
+        started = begin(cli, kind, tmp_path / f"out-{number}", python(mark, saving(600)))
         started.place.wait_for_line("log line 3")
         started.recorder.send_signal(signal.SIGTERM)
         started.place.wait_for_line("saving")

@@ -29,6 +29,7 @@ from .aftermath import (
     workload,
 )
 from .table import Row
+from .test_taken_up import until_told
 
 LONG = workload(100_000, 0.01)
 RUN = "import runpy, sys; sys.argv = sys.argv[1:]; runpy.run_path(sys.argv[0])"
@@ -167,7 +168,9 @@ def test_a_screen_that_is_asked_to_end_gives_the_terminal_back_and_leaves_the_ru
     tried = times(1, 10)
     for time_ in range(tried):
         out = tmp_path / f"out-{time_}"
-        terminal = Pty(cli.argv("run", "--out", out, *workload(300, 0.02)), environment=cli.env)
+        program = until_told("a screen", tmp_path, 300)
+        command = cli.argv("run", "--out", out, "--", *program)
+        terminal = Pty(command, environment=cli.env)
         terminal.wait("running")
         path = stepping(out)
         terminal.process.send_signal(signal.Signals[number])
@@ -175,7 +178,9 @@ def test_a_screen_that_is_asked_to_end_gives_the_terminal_back_and_leaves_the_ru
         assert b"\x1b[?1049l" in terminal.sent
         assert f"gpuwatch attach {path}" in terminal.text().replace("\r\n", "")
         terminal.close()
+        (tmp_path / "go").touch()
         until(partial(_over, path))
+        (tmp_path / "go").unlink()
         nothing_left(cli, out)
         complete(kept(path), 300)
         assert kept(path).status.state is State.FINISHED

@@ -19,8 +19,8 @@ from tests.conftest import Cli
 from tests.engines.daemon import DockerDaemon
 from tests.fake_nvml import FakeDriver
 
-from .aftermath import PATIENCE, complete, kept, stepping, until, workload
-from .environments import Place, python, stepping_program
+from .aftermath import PATIENCE, complete, events, stepping, until, workload
+from .environments import Place, goes_on, python, whole
 from .table import Row
 from .test_engines_docker import the_container
 
@@ -62,8 +62,9 @@ def die(recorder: subprocess.Popen[str]) -> None:
 
 def take_up(place: Place) -> subprocess.Popen[str]:
     """Another recorder, once it has written that it is one."""
+    before = events(place.path).count("resumed")
     recorder = place.cli.start("attach", "--record", place.path)
-    place.happened("resumed")
+    until(lambda: events(place.path).count("resumed") > before)
     return recorder
 
 
@@ -75,35 +76,39 @@ def died_while(state: str, path: Path) -> None:
 
 
 @pytest.mark.parametrize("anywhere", ["bare", APPTAINER, CHARLIECLOUD, DOCKER], indirect=True)
-@pytest.mark.parametrize("state", ["queued", "starting", "paused", "lost"])
 def test_a_state_that_a_dead_recorder_left_is_not_kept(
-    anywhere: Place, state: str, mark: str, note_fault: NoteFault
+    anywhere: Place, mark: str, note_fault: NoteFault
 ) -> None:
-    place, steps = anywhere, 20
+    place, steps, told = anywhere, 20, {}
     recorder = place.cli.start(*place.arguments(*until_told(mark, place.cli.home, steps)))
     place.wait_for_line("log line 10")
-    die(recorder)
-    died_while(state, place.path)
-    second = take_up(place)
-    until(lambda: place.kept().meta["run_state"]["state"] == "running")
-    status = place.kept().status
-    assert (status.state, status.text, status.live) == (State.RUNNING, "running", True)
+    for state in ("queued", "starting", "paused", "lost"):
+        die(recorder)
+        died_while(state, place.path)
+        recorder = take_up(place)
+        until(lambda: place.kept().meta["run_state"]["state"] == "running")
+        status = place.kept().status
+        assert (status.state, status.text, status.live) == (State.RUNNING, "running", True), state
+        told[state] = status.text
     (place.cli.home / "go").touch()
-    assert second.wait(PATIENCE) == 0
-    second.communicate()
+    assert recorder.wait(PATIENCE) == 0
+    recorder.communicate()
     found = place.kept()
     complete(found, steps)
     left = place.nothing_left(mark)
-    fault = f"recorder killed while the run was `{state}`, taken up while it runs ({place.kind})"
-    note_fault(Row("recorder", fault, 1, "nothing", left, f"{status.text}; {found.status.text}"))
+    for state, text in told.items():
+        fault = (
+            f"recorder killed while the run was `{state}`, taken up while it runs ({place.kind})"
+        )
+        note_fault(Row("recorder", fault, 1, "nothing", left, f"{text}; {found.status.text}"))
 
 
 @pytest.mark.docker
 def test_a_container_that_goes_on_between_two_recorders_is_no_longer_paused(
-    cli: Cli, small_image: str, tmp_path: Path, mark: str, note_fault: NoteFault
+    public: Place, mark: str, note_fault: NoteFault
 ) -> None:
-    place, steps = Place(cli, "docker", f"docker={small_image}", tmp_path / "out"), 200
-    recorder = cli.start(*place.arguments(*stepping_program(mark, steps)))
+    place = public
+    recorder = place.cli.start(*place.arguments(*goes_on(mark, place.cli.home, 100)))
     place.wait_for_line("log line 10")
     with contextlib.closing(docker.from_env()) as client:
         name = the_container(client.api, place)
@@ -116,11 +121,12 @@ def test_a_container_that_goes_on_between_two_recorders_is_no_longer_paused(
     place.happened("run-unpaused")
     until(lambda: len(place.kept().steps) > at)
     status = place.kept().status
-    assert status.text == "running" or not status.live
+    assert status.text == "running"
+    (place.cli.home / "go").touch()
     assert second.wait(PATIENCE) == 0
     second.communicate()
     found = place.kept()
-    complete(found, steps)
+    whole(found, 100)
     left = place.nothing_left(mark)
     fault = "docker pause, recorder killed, docker unpause, taken up"
     note_fault(Row("engine", fault, 1, "nothing", left, f"{status.text}; {found.status.text}"))
@@ -128,17 +134,10 @@ def test_a_container_that_goes_on_between_two_recorders_is_no_longer_paused(
 
 @pytest.mark.docker
 def test_a_daemon_that_is_back_between_two_recorders_is_no_longer_away(
-    cli: Cli,
-    docker_daemon: DockerDaemon,
-    small_root: Path,
-    tmp_path: Path,
-    mark: str,
-    note_fault: NoteFault,
+    private: Place, docker_daemon: DockerDaemon, mark: str, note_fault: NoteFault
 ) -> None:
-    cli.variables["DOCKER_HOST"] = docker_daemon.host
-    image = docker_daemon.import_root(small_root)
-    place, steps = Place(cli, "docker", f"docker={image}", tmp_path / "out"), 20
-    recorder = cli.start(*place.arguments(*until_told(mark, cli.home, steps)))
+    place, steps = private, 20
+    recorder = place.cli.start(*place.arguments(*until_told(mark, place.cli.home, steps)))
     place.wait_for_line("log line 10")
     docker_daemon.kill()
     place.happened("run-lost")
@@ -148,7 +147,7 @@ def test_a_daemon_that_is_back_between_two_recorders_is_no_longer_away(
     place.happened("run-back")
     status = place.kept().status
     assert (status.text, status.live) == ("running", True)
-    (cli.home / "go").touch()
+    (place.cli.home / "go").touch()
     assert second.wait(PATIENCE) == 0
     second.communicate()
     found = place.kept()
@@ -165,12 +164,12 @@ def test_a_gpu_that_is_back_between_two_recorders_is_no_longer_unavailable(
     recorder = cli.start("--record", "--quiet", "--out", out, *workload(100_000, 0.02))
     path = stepping(out)
     driver.lose(0)
-    until(lambda: "gpu-lost" in kept(path).kinds)
+    until(lambda: "gpu-lost" in events(path))
     assert reason(path) is not None
     die(recorder)
     driver.restore(0)
     second = cli.start("attach", "--record", path)
-    until(lambda: "resumed" in kept(path).kinds)
+    until(lambda: "resumed" in events(path))
     until(lambda: reason(path) is None)
     second.send_signal(signal.SIGTERM)
     second.communicate(timeout=PATIENCE)
@@ -187,7 +186,7 @@ def test_a_gpu_that_is_gone_for_the_second_recorder_is_told_as_unavailable(
     for name in driver.variables:
         cli.variables.pop(name)
     second = cli.start("attach", "--record", path)
-    until(lambda: "resumed" in kept(path).kinds)
+    until(lambda: "resumed" in events(path))
     until(lambda: reason(path) == "the recorder that took over the run could not sample it")
     second.send_signal(signal.SIGTERM)
     second.communicate(timeout=PATIENCE)

@@ -22,8 +22,9 @@ from .aftermath import (
     until,
     workload,
 )
-from .environments import words
+from .environments import python, words
 from .table import Row
+from .test_taken_up import until_told
 
 NoteFault = Callable[[Row], None]
 Times = Callable[[int, int], int]
@@ -57,17 +58,24 @@ def test_recorders_that_begin_at_once_in_one_folder_have_a_study_each(
 
 
 @pytest.fixture
-def lost(cli: Cli, tmp_path: Path) -> Callable[[str, int], Path]:
-    """Make a session whose recorder was killed while its workload goes on, or ended with it."""
+def lost(cli: Cli, tmp_path: Path, mark: str) -> Callable[[str, int], Path]:
+    """Make a session whose recorder was killed before its workload's end, which it did not see."""
 
     def make(name: str, steps: int) -> Path:
+        # Not before the recorder is dead does the workload go beyond its first step.
+        killed = tmp_path / f"{name}-killed"
+        body = (
+            f"step(1)\nwhile not os.path.exists({str(killed)!r}): time.sleep(0.01)\n"
+            f"for number in range(2, {steps} + 1): time.sleep(0.01); step(number)\nsys.exit(7)"
+        )
         recorder = cli.start(
             "--record", "--quiet", "--interval", "0.1", "--out", tmp_path / name,
-            *workload(steps, 0.01, 7),
+            "--", *python(mark, body),
         )  # fmt: skip
         path = stepping(tmp_path / name)
         recorder.kill()
         recorder.communicate()
+        killed.touch()
         return path
 
     return make
@@ -82,8 +90,9 @@ def test_of_recorders_that_take_up_one_run_at_once_one_records(
         steps = 300 if number % 2 == 0 else 30
         path = lost(f"out{number}", steps)
         codes = ended(*(cli.start("attach", "--record", path) for _ in range(3)))
-        (took,) = [said for code, said in codes if code == 1 and "took over" in said]
-        refused = [said for _, said in codes if said != took]
+        took = [said for code, said in codes if code == 1 and "took over" in said]
+        assert len(took) == 1, codes
+        refused = [said for _, said in codes if said not in took]
         assert len(refused) == 2 and all(said.startswith("gpuwatch: error: ") for said in refused)
         refusals += refused
         found = kept(path)
@@ -100,13 +109,15 @@ def test_of_recorders_that_take_up_one_run_at_once_one_records(
 def test_a_run_that_has_its_recorder_gets_no_second_one(
     cli: Cli, tmp_path: Path, note_fault: NoteFault
 ) -> None:
-    recorder = cli.start("--record", "--quiet", "--out", tmp_path / "out", *workload(300, 0.01))
+    program = until_told("has its recorder", tmp_path, 100)
+    recorder = cli.start("--record", "--quiet", "--out", tmp_path / "out", "--", *program)
     path = stepping(tmp_path / "out")
     said = cli("attach", "--record", path, code=2).stderr.strip()
     assert "needs no recorder" in said
     said += " / " + cli("resume", path.parent, code=None).stderr.strip()
+    (tmp_path / "go").touch()
     assert ended(recorder)[0][0] == 0
-    complete(kept(path), 300)
+    complete(kept(path), 100)
     assert "resumed" not in kept(path).kinds
     left = nothing_left(cli, tmp_path / "out")
     note_fault(

@@ -25,11 +25,11 @@ from typing import Any
 from gpuwatch.core.processes import identify
 from tests.fuzz import (
     bases,
-    beside,
     claims,
     folders,
     holes,
     jail,
+    neighbours,
     raw,
     rows,
     schemas,
@@ -42,7 +42,7 @@ _SECONDS = 30.0
 _MEMORY = 768 << 20
 """Bytes of address space beside what the program itself has."""
 _LARGEST_FILE = 256 << 20
-_KINDS = ("raw", "raw", "raw", "rows", "rows", "rows", "schema", "beside")
+_KINDS = ("raw", "raw", "raw", "rows", "rows", "rows", "schema", "neighbours")
 
 
 @dataclass(frozen=True)
@@ -156,8 +156,8 @@ class Child:
             return path, f"{base.parent.name}: {rows.mutate(rng, path)}"
         if kind == "schema":
             return path, f"{base.parent.name}: {schemas.mutate(rng, path)}"
-        path, how = beside.mutate(rng, path, self.canary)
-        return path, f"{base.parent.name}: beside: {how}"
+        path, how = neighbours.mutate(rng, path, self.canary)
+        return path, f"{base.parent.name}: neighbours: {how}"
 
     def _other(self, rng: random.Random, kind: str, study: Path) -> tuple[Path, str]:
         if kind == "folder":

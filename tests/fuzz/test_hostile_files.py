@@ -15,7 +15,7 @@ from tests.fuzz.holes import HOLES
 pytestmark = pytest.mark.usefixtures("programs")
 
 FIXED = "1"
-COUNTS = {"session": 200, "claims": 100, "folder": 8, "study": 60, "profile": 30, "output": 20}
+COUNTS = {"session": 100, "claims": 50, "folder": 8, "study": 30, "profile": 15, "output": 10}
 """Of each kind; ``make fuzz`` makes thousands by a fresh seed."""
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from gpuwatch.hook.archive import build
+from tests.forks import Forks
 
 TRAIN = """
 import torch
@@ -77,6 +78,14 @@ class Hooked:
         assert process.returncode == code, errors
         assert "gpuwatch" not in errors, errors
         return out
+
+    def plain(self, program: str, plainly: Forks) -> str:
+        """What the program prints without the hook."""
+        script = self.folder / "program.py"
+        script.write_text(program)
+        done = plainly.run(str(script), folder=self.folder, variables=os.environ)
+        assert done.returncode == 0, done.stderr
+        return done.stdout
 
     @property
     def reports(self) -> list[list[dict[str, Any]]]:

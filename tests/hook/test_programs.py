@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 from gpuwatch.hook import archive
+from tests.forks import Forks
 
 pytestmark = [pytest.mark.torch, pytest.mark.timeout(600)]
 
@@ -89,30 +90,39 @@ class Ran:
 
 
 class Start:
-    """Starts a program with the hook and without it."""
+    """Runs programs with the hook and without it: each command once."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, plainly: Forks) -> None:
         self._folder = folder
-        self.hook = folder / "hook.pyz"
-        archive.build(self.hook)
-        self._runs = 0
+        self._plainly = plainly
+        self._hook = folder / "hook.pyz"
+        archive.build(self._hook)
+        self._ran: dict[tuple[object, ...], Ran] = {}
 
     def __call__(
         self, *command: str, hooked: bool = True, options: str = "", path: Sequence[str] = ()
     ) -> Ran:
-        self._runs += 1
-        channel = self._folder / f"channel{self._runs}"
-        where = self._folder / f"where{self._runs}"
+        asked = (command, hooked, options, *path)
+        if asked not in self._ran:
+            self._ran[asked] = self._run(command, hooked, options, path)
+        return self._ran[asked]
+
+    def _run(self, command: Sequence[str], hooked: bool, options: str, path: Sequence[str]) -> Ran:
+        channel = self._folder / f"channel{len(self._ran)}"
+        where = self._folder / f"where{len(self._ran)}"
         channel.mkdir()
         where.mkdir()
         variables = {**os.environ, "PYTHONPATH": os.pathsep.join(path)}
         if hooked:
-            variables["PYTHONPATH"] = os.pathsep.join((str(self.hook), *path))
+            variables["PYTHONPATH"] = os.pathsep.join((str(self._hook), *path))
             variables |= {"GPUWATCH_HOOK": str(channel), "GPUWATCH_HOOK_OPTIONS": options}
         full = [str(PROGRAMS / each) if each.endswith(".py") else each for each in command]
-        done = subprocess.run(
-            [sys.executable, *full], cwd=where, env=variables, capture_output=True, text=True
-        )
+        if hooked or path:
+            done = subprocess.run(
+                [sys.executable, *full], cwd=where, env=variables, capture_output=True, text=True
+            )
+        else:
+            done = self._plainly.run(*full, folder=where, variables=variables)
         told = []
         for file in sorted(channel.iterdir()):
             lines = [json.loads(line) for line in file.read_text().splitlines()]
@@ -130,9 +140,9 @@ class Start:
         return hooked
 
 
-@pytest.fixture
-def start(tmp_path: Path, programs: None) -> Start:
-    return Start(tmp_path)
+@pytest.fixture(scope="module")
+def start(tmp_path_factory: pytest.TempPathFactory, plainly: Forks) -> Start:
+    return Start(tmp_path_factory.mktemp("programs"), plainly)
 
 
 @dataclass
@@ -263,16 +273,13 @@ def test_each_kind_of_step_is_counted_once(start: Start) -> None:
     assert sum(line["count"] for line in told.of("step") if line.get("warmup")) == 5
 
 
-@pytest.mark.parametrize("dropout", [(), ("dropout",)])
-def test_a_compiled_program_is_not_counted_unless_asked(
-    start: Start, dropout: tuple[str, ...]
-) -> None:
-    (told,) = start.unchanged("compiled.py", *dropout).told
+def test_a_compiled_program_is_not_counted_unless_asked(start: Start) -> None:
+    (told,) = start.unchanged("compiled.py").told
     assert (told.steps, told.samples, told.of("problem")) == (8, 128, [])
     assert told.count["flop_per_step"] is None
     assert "`--hook count` runs one step uncompiled" in told.count["method"]
-    plain = start("compiled.py", *dropout, hooked=False)
-    asked = start("compiled.py", *dropout, options="count")
+    plain = start("compiled.py", hooked=False)
+    asked = start("compiled.py", options="count")
     (told,) = asked.told
     assert told.count["flop_per_step"] == classifier(16)
     assert "one step was run uncompiled" in told.of("problem")[0]["text"]
@@ -307,12 +314,11 @@ def usable_nodes() -> list[int]:
     return sorted({int(node) for cpu, node in pairs if int(cpu) in allowed})
 
 
-@pytest.mark.parametrize("sharded", [(), ("fsdp",)])
-@pytest.mark.parametrize("launcher", [TORCHRUN, ()])
+@pytest.mark.parametrize(("launcher", "sharded"), [(TORCHRUN, ("fsdp",)), ((), ())])
 def test_each_rank_tells_its_steps(
     start: Start, launcher: tuple[str, ...], sharded: tuple[str, ...]
 ) -> None:
-    plain = start(*launcher, "distributed.py", *sharded, hooked=False)
+    plain = start("distributed.py", *sharded, hooked=False)
     hooked = start(*launcher, "distributed.py", *sharded)
     assert hooked.code == 0 and hooked.stdout == plain.stdout
     ranks = {told.hook["rank"]: told for told in hooked.told if told.steps}
@@ -359,7 +365,7 @@ def train(steps):
     ],
 )
 def test_another_package_adds_an_adapter_and_cannot_break_a_program(
-    start: Start,
+    plainly: Forks,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     adapter: str | None,
@@ -370,8 +376,9 @@ def test_another_package_adds_an_adapter_and_cannot_break_a_program(
     info = package / "adapters-1.0.dist-info"
     info.mkdir(parents=True)
     (info / "METADATA").write_text("Metadata-Version: 2.1\nName: adapters\nVersion: 1.0\n")
+    value = "framework.for_gpuwatch" + (":watch" if adapter == ADAPTER else "")
     (info / "entry_points.txt").write_text(
-        "[gpuwatch.hook_adapters]\nframework.training = framework.for_gpuwatch\n"
+        f"[gpuwatch.hook_adapters]\nframework.training = {value}\n"
     )
     framework = package / "framework"
     framework.mkdir()
@@ -379,7 +386,7 @@ def test_another_package_adds_an_adapter_and_cannot_break_a_program(
     if adapter is not None:
         (framework / "for_gpuwatch.py").write_text(adapter)
     monkeypatch.syspath_prepend(str(package))
-    archive.build(start.hook)
+    start = Start(tmp_path, plainly)
     (framework / "__init__.py").write_text("")
     (framework / "training.py").write_text(FRAMEWORK)
     program = tmp_path / "program.py"

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.forks import Forks
 from tests.hook.hooked import Hooked
 
 pytestmark = pytest.mark.torch
@@ -23,12 +24,18 @@ def hooked(tmp_path: Path, programs: None) -> Hooked:
     return Hooked(tmp_path)
 
 
+@pytest.fixture(scope="module")
+def plain(tmp_path_factory: pytest.TempPathFactory, plainly: Forks) -> str:
+    """What the program prints without the hook."""
+    return Hooked(tmp_path_factory.mktemp("plain")).plain(PLAIN, plainly)
+
+
 # The channel.
 
 
 @pytest.mark.parametrize("world", ["read-only", "missing", "a file"])
 def test_a_folder_that_takes_no_file_is_no_concern_of_the_program(
-    hooked: Hooked, world: str
+    hooked: Hooked, world: str, plain: str
 ) -> None:
     if world == "read-only":
         if os.geteuid() == 0:  # root may write there: /proc takes a file of nobody
@@ -39,32 +46,32 @@ def test_a_folder_that_takes_no_file_is_no_concern_of_the_program(
     else:
         hooked.channel.rmdir()
         hooked.channel.touch()
-    assert hooked.run(PLAIN) == hooked.run(PLAIN, hook=False)
+    assert hooked.run(PLAIN) == plain
 
 
-def test_a_full_disk_ends_the_hook_alone(hooked: Hooked) -> None:
+def test_a_full_disk_ends_the_hook_alone(hooked: Hooked, plain: str) -> None:
     program = (
         "import resource, signal\n"
         "signal.signal(signal.SIGXFSZ, signal.SIG_IGN)\n"
         "resource.setrlimit(resource.RLIMIT_FSIZE, (500, 500))\n"
         "import sys; sys.dont_write_bytecode = True\n"
     ) + PLAIN
-    assert hooked.run(program) == hooked.run(PLAIN, hook=False)
+    assert hooked.run(program) == plain
     (file,) = hooked.channel.iterdir()
     assert file.stat().st_size <= 500
 
 
-def test_a_folder_that_is_removed_while_the_program_runs(hooked: Hooked) -> None:
+def test_a_folder_that_is_removed_while_the_program_runs(hooked: Hooked, plain: str) -> None:
     program = (
         "import os, shutil\n"
         "from training import train\n"
         "folder = os.environ['GPUWATCH_HOOK']\n"
         "print(train(after=lambda step: shutil.rmtree(folder, ignore_errors=True)))"
     )
-    assert hooked.run(program) == hooked.run(PLAIN, hook=False)
+    assert hooked.run(program) == plain
 
 
-def test_a_channel_that_is_closed_under_it_ends_the_hook(hooked: Hooked) -> None:
+def test_a_channel_that_is_closed_under_it_ends_the_hook(hooked: Hooked, plain: str) -> None:
     program = (
         "import os\n"
         "from training import train\n"
@@ -76,11 +83,12 @@ def test_a_channel_that_is_closed_under_it_ends_the_hook(hooked: Hooked) -> None
         "print(train(after=close))\n"
         "import gpuwatch_hook.tracking as t; print(t.tracker)"
     )
-    plain = hooked.run(PLAIN, hook=False)
     assert hooked.run(program) == plain + "None\n"
 
 
-def test_a_file_that_the_program_opens_in_its_place_is_left_alone(hooked: Hooked) -> None:
+def test_a_file_that_the_program_opens_in_its_place_is_left_alone(
+    hooked: Hooked, plainly: Forks
+) -> None:
     program = (
         "import os, torch\n"
         "from training import train\n"
@@ -89,23 +97,23 @@ def test_a_file_that_the_program_opens_in_its_place_is_left_alone(hooked: Hooked
         "print(train())\n"
         "print([open(file.name).read() for file in files])"
     )
-    assert hooked.run(program) == hooked.run(program, hook=False)
+    assert hooked.run(program) == hooked.plain(program, plainly)
 
 
-def test_an_error_of_the_hook_is_told_and_the_hook_is_gone(hooked: Hooked) -> None:
+def test_an_error_of_the_hook_is_told_and_the_hook_is_gone(hooked: Hooked, plain: str) -> None:
     program = (
         "import torch, gpuwatch_hook.tracking as t\n"
         "def broken(*_, **__): raise LookupError('of ours')\n"
         "t.Tracker._after = broken\n" + PLAIN + "\nprint(t.tracker)"
     )
-    assert hooked.run(program) == hooked.run(PLAIN, hook=False) + "None\n"
+    assert hooked.run(program) == plain + "None\n"
     (problem,) = hooked.lines("problem")
     assert problem["text"] == "the hook left the program: LookupError: of ours"
 
 
-def test_an_archive_that_is_gone_before_torch_is_imported(hooked: Hooked) -> None:
+def test_an_archive_that_is_gone_before_torch_is_imported(hooked: Hooked, plain: str) -> None:
     program = "import os, sys\nos.remove(os.environ['PYTHONPATH'])\n" + PLAIN
-    assert hooked.run(program) == hooked.run(PLAIN, hook=False)
+    assert hooked.run(program) == plain
 
 
 # Python.
@@ -258,7 +266,7 @@ def test_a_backward_pass_that_is_called_by_its_function(hooked: Hooked) -> None:
     assert all(line["phases"]["backward"] > 0 for line in hooked.lines("step"))
 
 
-def test_loaders_and_functions_are_what_they_were(hooked: Hooked) -> None:
+def test_loaders_and_functions_are_what_they_were(hooked: Hooked, plainly: Forks) -> None:
     program = (
         "import copy, inspect, pickle, torch\n"
         "from torch.utils.data import DataLoader, dataloader\n"
@@ -276,7 +284,7 @@ def test_loaders_and_functions_are_what_they_were(hooked: Hooked) -> None:
         "function = torch.autograd.backward\n"
         "print(function.__name__, pickle.loads(pickle.dumps(function)) is function)"
     )
-    assert hooked.run(program) == hooked.run(program, hook=False)
+    assert hooked.run(program) == hooked.plain(program, plainly)
 
 
 def test_batches_of_changing_sizes_do_not_end_the_hook(hooked: Hooked) -> None:

@@ -139,7 +139,7 @@ def test_a_rate_is_a_total_only_with_the_time(tmp_path: Path) -> None:
     times = loaded(tmp_path, nvprof_text([Row("k", 4, (1000.0, 250.0, 0, 250.0, 250.0, 0))]))
     alone, timed = merge([rates]).counters, merge([rates, times]).counters
     assert alone["dram_read_bytes"] is None
-    assert "a rate is no total" in alone["notes"][0]
+    assert "a rate gives no total" in alone["notes"][0]
     assert timed["dram_read_bytes"] == pytest.approx(8 * 1024**3 * 1e-6)
     assert "throughput times time" in timed["notes"][0]
 

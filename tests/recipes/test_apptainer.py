@@ -114,7 +114,7 @@ def test_an_interrupted_build_leaves_nothing(
     assert started.stderr is not None
     assert any("preparing" in line for line in started.stderr)
     started.send_signal(number)
-    assert started.wait(20) == 130
+    assert started.wait(60) == 130
     assert not list(builder.home.glob("w.sif*"))
     assert temporary() <= files
     processes = subprocess.run(["ps", "-eo", "args"], capture_output=True, text=True, check=True)

@@ -13,6 +13,7 @@ from pathlib import Path
 import docker
 import pytest
 
+from gpuwatch.runners.docker.push import only_here
 from tests.conftest import Cli
 from tests.engines.daemon import DockerDaemon, import_root, remove_image
 
@@ -112,6 +113,66 @@ def test_pull_fetches_the_base(cli: Cli, nominal_root: Path, registry: str, tag:
     assert done.stdout.startswith(f"{tag}  ")
 
 
+def test_push_puts_it_into_a_registry_from_which_it_can_be_fetched(
+    cli: Cli, nominal_image: str, registry: str, tag: str
+) -> None:
+    target = f"{registry}/pushed:1"
+    options = ("--base", nominal_image, "--tag", tag, "--push", target)
+    told = json.loads(cli("build", "docker", *options, "--format", "json").stdout)
+    pushed = told["pushed"]
+    assert pushed.startswith(f"{registry}/pushed@sha256:")
+    again = cli("build", "docker", *options)
+    assert again.stdout.splitlines()[-1] == f"pushed {pushed}"
+    assert f"pushing {target}" in again.stderr
+    with contextlib.closing(docker.from_env()) as client:
+        assert client.images.get(target).id == told["id"]
+        client.images.remove(target)
+        client.images.remove(tag)
+        assert client.images.pull(pushed).id == told["id"]
+        client.images.remove(pushed)
+
+
+@pytest.mark.parametrize(
+    ("target", "code", "told"),
+    [
+        ("torch", 2, "torch names no registry to push to; write REGISTRY/NAME"),
+        (f"127.0.0.1:1/torch@sha256:{'0' * 64}", 2, "which only the registry gives"),
+        ("127.0.0.1:1/TORCH", 3, "127.0.0.1:1/TORCH is not a Docker image name"),
+    ],
+)
+def test_a_name_that_cannot_be_pushed_to_is_told_before_the_build(
+    cli: Cli, nominal_image: str, target: str, code: int, told: str
+) -> None:
+    done = cli("build", "docker", "--base", nominal_image, "--push", target, code=code)
+    assert told in done.stderr and "Step" not in done.stderr
+
+
+def test_a_registry_that_is_away_is_told_and_the_image_stays(
+    cli: Cli, nominal_image: str, tag: str
+) -> None:
+    target = "127.0.0.1:1/torch"
+    options = ("--base", nominal_image, "--tag", tag, "--push", target)
+    done = cli("build", "docker", *options, code=3)
+    remove_image(None, target)
+    assert f"{tag} was built, but {target} could not be pushed" in done.stderr
+    assert "docker login 127.0.0.1:1" in done.stderr
+    with contextlib.closing(docker.from_env()) as client:
+        assert client.images.get(tag)
+
+
+def test_an_image_is_only_here_until_it_is_pushed_or_where_it_was_pulled(
+    cli: Cli, nominal_image: str, registry: str, tag: str
+) -> None:
+    target = f"{registry}/known:1"
+    cli("build", "docker", "--base", nominal_image, "--tag", tag, "--push", target)
+    problem = only_here(tag)
+    assert problem is not None
+    assert f"gpuwatch build docker --base {tag} --push REGISTRY/NAME" in problem.hint
+    assert only_here(target) is None
+    assert only_here("no-such-image:1") is None
+    remove_image(None, target)
+
+
 def test_without_a_daemon_it_says_so(cli: Cli, tmp_path: Path) -> None:
     cli.variables["DOCKER_HOST"] = f"unix://{tmp_path}/none.sock"
     done = cli("build", "docker", code=3)
@@ -127,8 +188,8 @@ def test_an_interrupted_build_leaves_no_container(
     assert any("preparing" in line for line in started.stderr)
     assert containers_of(slow_image)
     started.send_signal(number)
-    assert started.wait(20) == 130
-    deadline = time.monotonic() + 20
+    assert started.wait(60) == 130
+    deadline = time.monotonic() + 60
     while containers_of(slow_image):
         assert time.monotonic() < deadline, "its container is still there"
         time.sleep(0.1)
@@ -169,6 +230,6 @@ def test_a_daemon_that_is_killed_fails_the_build(
     assert any("preparing" in line for line in started.stderr)
     docker_daemon.kill()
     told = started.stderr.read()
-    assert started.wait(20) == 1, told
+    assert started.wait(60) == 1, told
     assert "gpuwatch: error: the image could not be built" in told
     assert "Traceback" not in told

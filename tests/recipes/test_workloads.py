@@ -26,7 +26,8 @@ def test_built_images_run_a_workload_without_being_named(
     quick = ("--compress", "none")
     builder("build", "apptainer", "--base", torch_root, *quick, timeout=300)
     environments = ("--env", "docker", "--env", "apptainer")
-    builder("--record", "mnist-cnn", "--steps", "5", *environments, "--out", "studies")
+    short = ("--steps", "2", "--warmup", "0", "--profile", "0")
+    builder("--record", "mnist-cnn", *short, *environments, "--out", "studies")
     sessions = sorted((builder.home / "studies").glob("*/*.gpuwatch"))
     shown = [json.loads(builder("show", path, "--format", "json").stdout) for path in sessions]
     assert len(shown) == 2

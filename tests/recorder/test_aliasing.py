@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -61,4 +62,6 @@ def test_without_them_no_load_can_stay_in_step_with_our_samples(
     assert power["mean"] == pytest.approx((IDLE_W + BUSY_W) / 2, abs=0.3 * (BUSY_W - IDLE_W))
     assert "nvmlDeviceGetSamples" not in busy["source"] + power["source"]
     with SessionReader(sessions(tmp_path / "out")[0]) as reader:
-        assert not [event.text for event in reader.events() if event.kind == "interval-missed"]
+        ticks = [row[0] for row in reader.all_ticks([])]
+    gaps = [n for before, n in pairwise(ticks) if n > before + 1]
+    assert len(gaps) <= 3, "a moment that moves is not missed; what stands still misses some"

@@ -45,7 +45,7 @@ def recording(
         yield process.pid, sessions(out)[0]
     finally:
         process.terminate()
-        process.communicate(timeout=30)
+        process.communicate(timeout=60)
 
 
 def _ticks(session: Path) -> list[int]:
@@ -88,11 +88,14 @@ def test_eight_slow_gpus_are_read_side_by_side_where_one_after_the_other_is_too_
 ) -> None:
     driver.delay("nvmlDeviceGetUtilizationRates", 0.05)  # 0.4 s one after the other
     with recording(cli, driver, tmp_path / "out", 0.2) as (_, session):
-        until(lambda: (ticks := _ticks(session)) and ticks[-1] > 15)
-        first = _ticks(session)[-1]
-        until(lambda: _ticks(session)[-1] > first + 20)
-        later = [n for n in _ticks(session) if n > first]
-    assert len(later) > 0.65 * (later[-1] - first), "one after the other it is a third"
+        until(lambda: _most_of_20(_ticks(session)) > 13)  # one after the other it is a third
+
+
+def _most_of_20(ticks: list[int]) -> int:
+    """How many of 20 samples in a row were taken, where most were."""
+    taken = set(ticks)
+    begins = range(15, max(ticks) - 19)
+    return max((len(taken & {*range(at, at + 20)}) for at in begins), default=0)
 
 
 def test_an_interval_that_a_slow_driver_cannot_hold_is_said_in_the_session_and_by_show(

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +19,7 @@ from tests.fake_nvml import (
     UNKNOWN,
     VERSION_MISMATCH,
     FakeDriver,
+    uuid,
 )
 
 GPU_METRICS = {
@@ -49,7 +52,7 @@ def test_every_gpu_is_recorded_in_base_units(
 ) -> None:
     driver.resize(gpus)
     driver.set(fan=45)
-    found = record(cli, tmp_path / "out", "--duration", "2s")
+    found = record(cli, tmp_path / "out", "--duration", "4s")
     devices = [device for device in found["devices"] if device["kind"] == "gpu"]
     assert [device["id"] for device in devices] == [f"gpu{at}" for at in range(gpus)]
     assert len({device["uuid"] for device in devices}) == gpus
@@ -158,17 +161,26 @@ def test_the_gpus_of_a_run_are_those_its_processes_use(
 ) -> None:
     driver.resize(2)
     out = tmp_path / "out"
-    process = cli.start("--record", "--quiet", "--out", out, "--", "sleep", "4")
+    seen = tmp_path / "seen"
+    waits = f"while [ ! -e {seen} ]; do sleep 0.1; done"
+    process = cli.start("--record", "--quiet", "--out", out, "--", "sh", "-c", waits)
     until(lambda: sessions(out) and _workload(sessions(out)[0]))
     pid = _workload(sessions(out)[0])
     driver.processes(1, (pid, 3 * 2**30, "compute"), (1, 2**30, "compute"))
-    assert process.wait(timeout=30) == 0
+    until(lambda: _used(sessions(out)[0]))
+    seen.touch()
+    assert process.wait(timeout=60) == 0
+    assert _used(sessions(out)[0]) == ["gpu1"]
     with SessionReader(sessions(out)[0]) as reader:
-        assert [d.id for d in reader.devices() if d.used and d.kind == "gpu"] == ["gpu1"]
         owners = {row.pid: row.owned for row in reader.gpu_processes()}
     assert owners == {pid: True, 1: False}
     found = json.loads(cli("show", sessions(out)[0], "--format", "json").stdout)
     assert found["metrics"]["process.gpu.memory.usage"]["max"] == 3 * 2**30
+
+
+def _used(session: Path) -> list[str]:
+    with SessionReader(session) as reader:
+        return [d.id for d in reader.devices() if d.used and d.kind == "gpu"]
 
 
 def _workload(path: Path) -> int:
@@ -179,3 +191,24 @@ def _workload(path: Path) -> int:
         return 0
     started = json.loads((Path(handle["folder"]) / "started.json").read_text())
     return int(started["workload"])
+
+
+def pod_gpus(driver: FakeDriver, **variables: str) -> object:
+    """What a recorder in a pod with these variables is to watch."""
+    program = (
+        "import json, os; from gpuwatch.recorder.allocation import pod_gpus;"
+        "print(json.dumps(pod_gpus(os.environ)))"
+    )
+    env = {**driver.env, **variables}
+    done = subprocess.run([sys.executable, "-c", program], env=env, capture_output=True, check=True)
+    return json.loads(done.stdout)
+
+
+def test_in_a_pod_the_parts_of_a_split_gpu_are_watched(driver: FakeDriver) -> None:
+    pod = {"GPUWATCH_POD": "gpuwatch-1"}
+    driver.resize(2)
+    assert pod_gpus(driver, **pod) is None  # none is split: all that are there
+    driver.set(gpu=1, mig="MIG-aaaa,MIG-bbbb")
+    assert pod_gpus(driver, **pod) == [uuid(0), "MIG-aaaa", "MIG-bbbb"]
+    assert pod_gpus(driver) is None
+    assert pod_gpus(driver, **pod, CUDA_VISIBLE_DEVICES="MIG-bbbb") is None

@@ -4,9 +4,14 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 from pathlib import Path
 
+import pytest
+
+from gpuwatch.cli import main
 from gpuwatch.core.errors import StorageError
+from gpuwatch.recorder import single_run
 from gpuwatch.recorder.single_run import refused
 
 
@@ -27,3 +32,17 @@ def test_what_else_the_system_refuses_is_not_told_as_a_full_disk(tmp_path: Path)
     )
     told = refused(error(errno.EAGAIN), None)
     assert not isinstance(told, StorageError) and "temporarily unavailable" in str(told)
+
+
+def test_every_minute_it_is_told_how_far_the_run_is(
+    tmp_path: Path,
+    programs: None,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setattr(single_run, "_TELL_SECONDS", 1.0)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    line = ':::GPUWATCH {"event": "step", "step": 6, "seconds": 0.1, "total_steps": 1500}'
+    command = ("--", "sh", "-c", f"echo '{line}'; sleep 6")
+    assert main(["--record", "--out", str(tmp_path), *command]) == 0
+    assert re.search(r"gpuwatch: 0:0[1-6], step 6 of 1,500\n", capsys.readouterr().err)

@@ -6,17 +6,19 @@ import sys
 from pathlib import Path
 
 from gpuwatch.session.reading.reader import SessionReader
+from tests.cli.commands.test_record import sessions, until
 from tests.conftest import Cli
 
 BECOMES = """
 import json, os, resource, sys, time
-if len(sys.argv) > 1:
+if len(sys.argv) > 2:
     print(":::GPUWATCH", json.dumps({"event": "step", "step": 1, "seconds": 0.01}), flush=True)
-    time.sleep(1)
+    while not os.path.exists(sys.argv[1]):
+        time.sleep(0.1)
 else:
     time.sleep(3)  # later than the early looks
     resource.setrlimit(resource.RLIMIT_NOFILE, (333, 333))
-    os.execv(sys.executable, [sys.executable, __file__, "workload"])
+    os.execv(sys.executable, [sys.executable, __file__, sys.argv[1], "workload"])
 """
 
 
@@ -25,8 +27,16 @@ def test_a_program_that_reports_steps_only_is_looked_at_when_it_reports_its_firs
 ) -> None:
     script = tmp_path / "becomes.py"
     script.write_text(BECOMES)
-    cli("--record", "--quiet", "--out", tmp_path / "out", "--", sys.executable, script)
-    (path,) = tmp_path.glob("out/*/*.gpuwatch")
-    with SessionReader(path) as reader:
-        facts = reader.facts()["process"]
-    assert str(facts["process.limit.nofile"]) == "333"
+    out, seen = tmp_path / "out", tmp_path / "seen"
+    recorder = cli.start("--record", "--quiet", "--out", out, "--", sys.executable, script, seen)
+
+    def limit() -> str:
+        for path in sessions(out):
+            with SessionReader(path) as reader:
+                return str(reader.facts().get("process", {}).get("process.limit.nofile"))
+        return ""
+
+    until(lambda: limit() == "333")
+    seen.touch()
+    recorder.communicate(timeout=60)
+    assert (recorder.returncode, limit()) == (0, "333")

@@ -14,7 +14,7 @@ from gpuwatch.core.models import Environment, LaunchSpec, Result, Workload
 from gpuwatch.runners.base import Run, Runner
 
 
-def until(condition: Callable[[], object], seconds: float = 20) -> None:
+def until(condition: Callable[[], object], seconds: float = 60) -> None:
     """Wait for something that will happen."""
     deadline = time.monotonic() + seconds
     while not condition():
@@ -62,7 +62,7 @@ def start(runner: Runner, spec: LaunchSpec, folder: Path) -> Run:
     return runner.start(spec, runner.prepare(spec, lambda line: None), folder)
 
 
-def finish(run: Run, seconds: float = 30) -> Ended:
+def finish(run: Run, seconds: float = 60) -> Ended:
     """Everything until the end, which must come."""
     streams = {"stdout": bytearray(), "stderr": bytearray()}
 

@@ -22,7 +22,7 @@ pytestmark = pytest.mark.usefixtures("programs")
 PYTHON = sys.executable
 
 
-def until(condition: Callable[[], object], seconds: float = 20) -> None:
+def until(condition: Callable[[], object], seconds: float = 60) -> None:
     deadline = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < deadline, "it did not happen"
@@ -87,7 +87,9 @@ def test_a_command_that_cannot_start_is_the_launchers_failure(tmp_path: Path) ->
 
 
 def test_what_daemonises_ends_with_its_run(tmp_path: Path) -> None:
-    script = "setsid sh -c 'echo $$; exec sleep 300' & sleep 0.3"
+    up = tmp_path / "up"
+    script = f"setsid sh -c 'echo $$; touch {up}; exec sleep 300' & "
+    script += f"while [ ! -e {up} ]; do sleep 0.05; done"
     result, outputs = finish(start(tmp_path, "sh", "-c", script))
     assert result.left_behind == 1
     pid = int(text(outputs, "stdout"))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import shutil
+import socket
 import sqlite3
 from pathlib import Path
 
@@ -80,6 +81,30 @@ def test_a_run_of_a_past_schema_that_is_taken_up_loses_nothing(
     assert read[0] == read[1]
     with sqlite3.connect(path) as db:
         assert db.execute("PRAGMA user_version").fetchone() == (schema.VERSION,)
+
+
+@pytest.mark.parametrize("version", PAST)
+def test_a_study_whose_first_run_is_of_a_past_schema_is_resumed(cli: Cli, version: int) -> None:
+    folder = cli.home / "study"
+    folder.mkdir()
+    run = {
+        "workload": {"name": "true", "kind": "command", "arguments": ["true"], "parameters": {}},
+        "environment": {"kind": "bare", "label": "bare", "image": None, "mounts": []},
+    }
+    plan = {
+        "schema": 1,
+        "host": socket.gethostname(),
+        "working_directory": str(cli.home),
+        "runs": [{"index": at, "file": f"0{at}-bare.gpuwatch", **run} for at in (1, 2)],
+    }
+    (folder / "plan.json").write_text(json.dumps(plan))
+    first = folder / "01-bare.gpuwatch"
+    shutil.copyfile(kept(version), first)
+    cli("resume", "--trust", "--quiet", folder)
+    assert first.read_bytes() == kept(version).read_bytes()
+    second = json.loads(cli("show", "--format", "json", folder / "02-bare.gpuwatch").stdout)
+    assert second["session"]["status"] == "finished"
+    assert "2 finished" in cli("sessions", folder).stdout
 
 
 def test_a_newer_gpuwatchs_file_is_refused_with_the_command_that_upgrades(

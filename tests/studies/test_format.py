@@ -65,6 +65,18 @@ def test_every_key_of_a_file_is_read() -> None:
     assert second.name == "part 2" and second.environments == ("bare",)
 
 
+def test_a_study_runs_at_one_place_or_at_several() -> None:
+    body = "[[part]]\nworkloads = 'gcn'"
+    assert read(f"on = 'ssh=a'\n{body}").on == ("ssh=a",)
+    assert read(f"on = ['ssh=a', 'kubernetes,node=pool:b']\n{body}").on == (
+        "ssh=a",
+        "kubernetes,node=pool:b",
+    )
+    assert read(body).on == ()
+    with pytest.raises(UsageError, match="on must be a list of strings"):
+        read(f"on = 5\n{body}")
+
+
 def test_commands_to_compare_have_labels_in_their_order() -> None:
     (found,) = part("[part.commands]\nz = \"python 'my train.py'\"\na = 'true'").parts
     assert list(found.commands.items()) == [("z", ("python", "my train.py")), ("a", ("true",))]
@@ -132,13 +144,13 @@ def test_many_dots_in_values_are_no_deep_key() -> None:
         ("[[part]]\ncommand = 'a | b'", ["| in command is for a shell", "bash -c 'a | b'"]),
         ("[[part]]\ncommand = 5", ["command must be a list of strings"]),
         ("[[part]]\ncommand = 'X=1 a'", ["X=1 in command sets a variable", "env X=1 a"]),
-        ("[[part]]\ncommands = { B = 'a' }", ["'B' in commands is no label", "small letter"]),
+        ("[[part]]\ncommands = { B = 'a' }", ["invalid label 'B' in commands", "small letter"]),
         ("[[part]]\ncommands = { b = [] }", ["command b must be a string"]),
         ("[[part]]\ncommands = { b = ' ' }", ["command b is empty", '"b" = "python train.py"']),
         ("[[part]]\ncommands = { b = '\"' }", ["command b cannot be split"]),
         ("[[part]]\ncommands = { b = 'a > c' }", ["> in command b is for a shell"]),
-        ("[[part]]\ncommands = { b = 'a' }\ncommand = 'c'", ["command is no label"]),
-        ("[[part]]\ncommands = { b = 'a' }\nworkloads = 'gcn'", ["workloads is no label"]),
+        ("[[part]]\ncommands = { b = 'a' }\ncommand = 'c'", ["command cannot be a label"]),
+        ("[[part]]\ncommands = { b = 'a' }\nworkloads = 'gcn'", ["workloads cannot be a label"]),
         ("[[part]]\ncommands = { b = 'a' }\n[part.sweep]\nlr = [1, 2]", ["not of a command"]),
         ("[[part]]\ncommand = 'true'\n[part.sweep]\nlr = [1, 2]", ["not of a command"]),
         ("[parameters]\nsteps = 5\n[[part]]\ncommand = 'true'", ["gpuwatch's own workloads"]),

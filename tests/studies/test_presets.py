@@ -10,10 +10,12 @@ from gpuwatch.core.errors import UsageError
 
 def test_there_is_a_preset_for_each_study_that_is_replaced() -> None:
     assert studies.presets() == (
+        "accelerator",
         "accelerators",
         "hyperparameters",
         "imagenet-15",
         "multi-environment",
+        "precision",
     )
 
 
@@ -23,7 +25,8 @@ def test_a_preset_is_a_whole_study_that_says_what_it_asks(name: str) -> None:
     assert study.title and study.question and study.name == name
     assert all(part.blocks or study.blocks for part in study.parts)
     head = studies.preset_text(name).partition("\n\n")[0]
-    assert "It redoes a study" in head and "What is done in another way" in head
+    redone = "It redoes a study" in head and "What is done in another way" in head
+    assert redone or ("It redoes no study" in head and "What is in it, and why" in head)
 
 
 @pytest.mark.parametrize("name", studies.presets())
@@ -36,5 +39,5 @@ def test_the_runs_of_a_preset_are_long_enough_for_a_steady_state(name: str) -> N
 def test_an_unknown_preset_is_suggested() -> None:
     with pytest.raises(UsageError, match="did you mean imagenet-15"):
         studies.find("imagenet")
-    with pytest.raises(UsageError, match="there are: accelerators"):
+    with pytest.raises(UsageError, match="there are: accelerator, accelerators"):
         studies.find("xyz")

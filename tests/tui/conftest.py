@@ -20,8 +20,13 @@ ROOT = Path(__file__).parents[2]
 
 
 @pytest.fixture(autouse=True)
-def plain_terminal(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """The same terminal for every test, independent of the real one."""
+def plain_terminal(
+    monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[None]:
+    """The same terminal for every test, independent of the real one, and nothing recorded yet."""
+    home = tmp_path_factory.mktemp("home")
+    for name in ("data", "state", "cache"):
+        monkeypatch.setenv(f"XDG_{name.upper()}_HOME", str(home / name))
     monkeypatch.setenv("COLORTERM", "truecolor")
     monkeypatch.setenv("TERM", "xterm-256color")
     monkeypatch.setenv("TEXTUAL_ANIMATIONS", "none")
@@ -88,7 +93,7 @@ class Fake:
 
     def done(self, command: str, times: int) -> None:
         """Wait until ``times`` blocked commands that begin with ``command`` have ended."""
-        deadline = time.monotonic() + 15
+        deadline = time.monotonic() + 60
         file = self.folder / "done.txt"
         while sum(each.startswith(command) for each in _lines(file)) < times:
             assert time.monotonic() < deadline, _lines(file)

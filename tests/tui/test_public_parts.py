@@ -29,7 +29,6 @@ FILES = sorted(
     for file in Path(folder).rglob("*.py")
 )
 ALLOWED = {
-    "_actions": "argparse has no public list of a parser's arguments (decision 29)",
     "_exit": "of os",
     "_replace": "of named tuples",
 }

@@ -10,8 +10,10 @@ import pytest
 from textual.pilot import Pilot
 from textual.screen import Screen
 
+from gpuwatch.session.machine_now import MachineNow
 from gpuwatch.tui.app import GpuwatchApp
 from gpuwatch.tui.compare.screen import CompareScreen
+from gpuwatch.tui.fleet.screen import FleetScreen
 from gpuwatch.tui.home.screen import HomeScreen
 from gpuwatch.tui.live.screen import LiveScreen
 from gpuwatch.tui.new_run.screen import NewRunScreen
@@ -48,14 +50,17 @@ async def test_the_live_screen_and_its_pages_follow_every_size(session: Make, pa
         await through_all_sizes(app, pilot)
 
 
-@pytest.mark.parametrize("name", ["home", "new run", "compare", "unreadable"])
+@pytest.mark.parametrize("name", ["home", "machines", "new run", "compare", "unreadable"])
 async def test_every_other_screen_follows_every_size(
     session: Make, fake: Fake, tmp_path: Path, name: str
 ) -> None:
     paths = [session(f"0{n}", meta=finished(), alive=False, start=100 * n) for n in (1, 2)]
     fake.list(*(entry(path) for path in paths))
+    there = MachineNow("ssh=" + "a" * 90, session("there", gpus=8, throttled=True), None, 1e9)
+    machines = (there, MachineNow("ssh=b", None, "no route " * 30))
     screens: dict[str, tuple[Callable[[], Screen[Any]], str]] = {
         "home": (HomeScreen, "H100"),
+        "machines": (lambda: FleetScreen(lambda: machines), "2 machines"),
         "new run": (NewRunScreen, "gpuwatch"),
         "compare": (lambda: CompareScreen(paths), "step time, median"),
         "unreadable": (lambda: LiveScreen(tmp_path / "none.gpuwatch"), "none"),

@@ -26,7 +26,7 @@ class Served:
 
     def get(self, path: str, **headers: str) -> tuple[int, dict[str, str], str]:
         """Status, headers and text of an answer."""
-        with closing(HTTPConnection("127.0.0.1", self.port, timeout=20)) as connection:
+        with closing(HTTPConnection("127.0.0.1", self.port, timeout=60)) as connection:
             connection.request("GET", path, headers=headers)
             answer = connection.getresponse()
             text = answer.read().decode("utf-8", "replace")
@@ -60,7 +60,7 @@ def serve(cli: Cli) -> Iterator[Serve]:
     yield start
     for each in started:
         each.process.terminate()
-        each.process.communicate(timeout=20)
+        each.process.communicate(timeout=60)
 
 
 @pytest.fixture(autouse=True)

@@ -47,7 +47,7 @@ def _is_open(connection: socket.socket) -> bool:
 
 def _told(served: Served) -> str:
     served.process.terminate()
-    return served.process.communicate(timeout=30)[1]
+    return served.process.communicate(timeout=60)[1]
 
 
 @pytest.mark.parametrize("beginning", [b"", b"GET / HTTP/1.1\r\nHost: localhost\r\nX: "])
@@ -60,7 +60,7 @@ def test_a_browser_gets_its_screen_beside_1100_idle_connections(
             held.enter_context(_connected(served)).sendall(beginning)
         page = browser.new_page()
         page.goto(served.address)
-        page.wait_for_selector("body.-first-byte", timeout=40_000)
+        page.wait_for_selector("body.-first-byte", timeout=120_000)
         assert len(served.screens()) == 1
         page.close()
     told = _told(served)
@@ -73,8 +73,8 @@ def test_a_page_that_is_open_is_not_closed_for_those_that_come(serve: Serve, bro
     served = serve()
     page = browser.new_page()
     page.goto(served.address)
-    page.wait_for_selector("body.-first-byte", timeout=40_000)
-    page.wait_for_function("document.activeElement.matches('.xterm-helper-textarea')")
+    page.wait_for_selector("body.-first-byte", timeout=120_000)
+    page.wait_for_selector(".xterm-helper-textarea:focus", state="attached")
     with ExitStack() as held, many_files(800):
         for _ in range(500):
             held.enter_context(_connected(served))

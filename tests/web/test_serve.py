@@ -22,7 +22,7 @@ from .conftest import Serve
 STEPS = Path(__file__).parent.parent / "cli" / "steps.py"
 
 
-def until(true: Callable[[], Any], seconds: float = 30) -> None:
+def until(true: Callable[[], Any], seconds: float = 120) -> None:
     deadline = time.monotonic() + seconds
     while not true():
         assert time.monotonic() < deadline, "it never happened"
@@ -47,7 +47,7 @@ class Shown:
         if isinstance(payload, bytes):
             self.text += payload.decode("utf-8", "replace")
 
-    def wait(self, text: str, seconds: float = 40) -> None:
+    def wait(self, text: str, seconds: float = 120) -> None:
         deadline = time.monotonic() + seconds
         while text not in self.text:
             assert time.monotonic() < deadline, (text, self.text[-3000:], self.errors)
@@ -108,7 +108,7 @@ def test_two_pages_are_two_screens_and_both_end_with_the_server(
     screens = served.screens()
     assert len(screens) == 2
     served.process.send_signal(signal.SIGINT)
-    _, err = served.process.communicate(timeout=30)
+    _, err = served.process.communicate(timeout=60)
     assert served.process.returncode == 0 and "Traceback" not in err, err
     until(lambda: not any(Path(f"/proc/{pid}").exists() for pid in screens))
 
@@ -152,7 +152,7 @@ def test_a_page_of_another_origin_gets_nothing(
     context = browser.new_context()
     good = context.new_page()
     good.goto(served.address)
-    good.wait_for_selector("body.-first-byte", timeout=40_000)
+    good.wait_for_selector("body.-first-byte", timeout=120_000)
     (mine,) = served.screens()
     script = f"""
     <script>

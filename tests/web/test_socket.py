@@ -37,7 +37,7 @@ async def _read(ws: aiohttp.ClientWebSocketResponse) -> None:
 
 async def _closed(ws: aiohttp.ClientWebSocketResponse) -> tuple[int, str]:
     """The code and reason of its end, before which nothing may come."""
-    message = await ws.receive(timeout=30)
+    message = await ws.receive(timeout=120)
     assert message.type is aiohttp.WSMsgType.CLOSE, message
     return message.data, message.extra
 
@@ -138,17 +138,17 @@ def test_what_no_page_sends_ends_no_server(serve: Serve) -> None:
             ):
                 await ws.send_str(text)
             await ws.send_str('["ping", 7]')
-            while (message := await ws.receive(timeout=30)).type is aiohttp.WSMsgType.BINARY:
+            while (message := await ws.receive(timeout=120)).type is aiohttp.WSMsgType.BINARY:
                 pass
             assert message.json() == ["pong", 7]
         async with a_socket(served) as ws:
             await ws.send_str(served.token)
             await ws.send_str('["stdin", "' + "x" * 2_000_000 + '"]')
-            while (await ws.receive(timeout=30)).type is not aiohttp.WSMsgType.CLOSE:
+            while (await ws.receive(timeout=120)).type is not aiohttp.WSMsgType.CLOSE:
                 pass
 
     asyncio.run(talk())
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + 60
     while served.screens():
         assert time.monotonic() < deadline
         time.sleep(0.05)
@@ -173,7 +173,7 @@ async def _until(ws: aiohttp.ClientWebSocketResponse, text: str) -> None:
     """Receive until ``text`` was drawn."""
     drawn = ""
     while text not in drawn:
-        message = await ws.receive(timeout=30)
+        message = await ws.receive(timeout=120)
         assert message.type is not aiohttp.WSMsgType.CLOSED, drawn[-2000:]
         if message.type is aiohttp.WSMsgType.BINARY:
             drawn += message.data.decode("utf-8", "replace")

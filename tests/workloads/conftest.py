@@ -7,7 +7,7 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,6 +16,7 @@ import pytest
 
 from gpuwatch.workloads.archive import build
 from gpuwatch.workloads.lines import PREFIX
+from tests.forks import Forks, forks
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
@@ -62,6 +63,11 @@ def parse(stdout: str) -> tuple[list[dict[str, Any]], list[str]]:
     return events, log
 
 
+def reported(done: subprocess.CompletedProcess[str]) -> Report:
+    events, log = parse(done.stdout)
+    return Report(events, done.returncode, log, done.stderr)
+
+
 def _refuse(constant: str) -> None:
     raise AssertionError(f"{constant} is not JSON")
 
@@ -71,6 +77,9 @@ def archive(tmp_path_factory: pytest.TempPathFactory) -> Path:
     target = tmp_path_factory.mktemp("archive") / "workloads.pyz"
     build(target)
     return target
+
+
+ENVIRONMENT = {"OMP_NUM_THREADS": "1", "CUDA_VISIBLE_DEVICES": ""}
 
 
 @pytest.fixture
@@ -84,10 +93,27 @@ def run_workload(archive: Path) -> Callable[..., Report]:
             text=True,
             timeout=150,
             cwd=archive.parent,
-            env={**os.environ, "OMP_NUM_THREADS": "1", "CUDA_VISIBLE_DEVICES": "", **environment},
+            env={**os.environ, **ENVIRONMENT, **environment},
         )
-        events, log = parse(done.stdout)
-        return Report(events, done.returncode, log, done.stderr)
+        return reported(done)
+
+    return run
+
+
+@pytest.fixture(scope="session")
+def forked() -> Iterator[Forks]:
+    with forks(**ENVIRONMENT) as found:
+        yield found
+
+
+@pytest.fixture
+def fork_workload(archive: Path, forked: Forks) -> Callable[..., Report]:
+    """As ``run_workload``, in a process that has torch from the start."""
+
+    def run(*arguments: object, archive: Path = archive) -> Report:
+        argv = (str(archive), *map(str, arguments))
+        variables = {**os.environ, **ENVIRONMENT}
+        return reported(forked.run(*argv, folder=archive.parent, variables=variables))
 
     return run
 

@@ -11,7 +11,7 @@
 #include <string.h>
 #include <time.h>
 
-enum { SETS = 8, REPETITIONS = 5 };
+enum { SETS = 8, REPETITIONS = 5, OFFSET = 512 }; /* bytes between the arrays: STREAM's OFFSET */
 
 typedef void sgemm(const char *, const char *, const int *, const int *, const int *,
                    const float *, const float *, const int *, const float *, const int *,
@@ -70,8 +70,8 @@ int main(int argc, char **argv) {
     } else {
         return 2;
     }
-    a = array(count);
-    c = array(count);
+    a = array(2 * count + OFFSET / sizeof(float));
+    c = a + count + OFFSET / sizeof(float);
     once();
     for (int set = 0; set < SETS; set++) {
         double taken[REPETITIONS];

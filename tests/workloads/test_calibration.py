@@ -102,9 +102,9 @@ def test_ceilings_of_the_cpu_are_within_ten_per_cent_of_stream_and_of_blas_calle
 
 
 def test_every_ceiling_of_the_cpu_says_how_it_was_measured(
-    run_workload: Callable[..., Report],
+    fork_workload: Callable[..., Report],
 ) -> None:
-    told = run_workload("--calibrate", "--device", "cpu", "--quick")
+    told = fork_workload("--calibrate", "--device", "cpu", "--quick")
     assert told.code == 0, told.stderr
     of = told.one("calibration")
     assert of["device"] == "cpu" and of["device_name"] and of["versions"]["torch"]

@@ -93,6 +93,7 @@ def refuse(capsys: pytest.CaptureFixture[str]) -> Iterator[Run]:
     [
         ("gcn --batch-size 3", "one batch"),
         ("gcn --workers 2", "no loader"),
+        ("mnist-cnn --batch-size 100000", "512"),
         ("gcn --image-size 64", "no images"),
         ("torchvision:resnet5", "has no model 'resnet5'"),
         ("torchvision:fasterrcnn_resnet50_fpn", "not an image classification model"),
@@ -113,21 +114,21 @@ def test_an_unknown_model_comes_with_those_that_are_close(refuse: Run) -> None:
 
 
 @pytest.mark.torch
-def test_a_gpus_data_type_without_a_gpu_is_refused(run_workload: Run) -> None:
-    error = refused(run_workload("mnist-cnn", "--dtype", "tf32"), "usage", 2)
+def test_a_gpus_data_type_without_a_gpu_is_refused(fork_workload: Run) -> None:
+    error = refused(fork_workload("mnist-cnn", "--dtype", "tf32"), "usage", 2)
     assert "NVIDIA GPU" in error["message"]
 
 
 @pytest.mark.torch
 def test_a_gpu_that_is_asked_for_and_not_there_is_an_environments_failure(
-    run_workload: Run,
+    fork_workload: Run,
 ) -> None:
-    error = refused(run_workload("mnist-cnn", "--device", "cuda"), "environment", 3)
+    error = refused(fork_workload("mnist-cnn", "--device", "cuda"), "environment", 3)
     assert "--device cpu" in error["hint"]
 
 
 @pytest.mark.torch
-def test_a_malicious_batch_is_refused_and_does_not_run(run_workload: Run, tmp_path: Path) -> None:
+def test_a_malicious_batch_is_refused_and_does_not_run(fork_workload: Run, tmp_path: Path) -> None:
     mark = tmp_path / "ran"
 
     class Attack:
@@ -135,7 +136,7 @@ def test_a_malicious_batch_is_refused_and_does_not_run(run_workload: Run, tmp_pa
             return Path.touch, (mark,)
 
     (tmp_path / "data_batch_1").write_bytes(pickle.dumps({b"data": Attack()}, 2))
-    error = refused(run_workload("cifar10-cnn", "--data", tmp_path), "usage", 2)
+    error = refused(fork_workload("cifar10-cnn", "--data", tmp_path), "usage", 2)
     assert "nothing in it was run" in error["message"]
     assert not mark.exists()
 

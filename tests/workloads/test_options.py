@@ -10,15 +10,22 @@ from pathlib import Path
 import pytest
 
 import gpuwatch.workloads
-from gpuwatch.workloads.names import check, known, suggest
-from gpuwatch.workloads.options import FLAGS, add_arguments, conflict, parameters_to_argv, to_argv
+from gpuwatch.workloads.names import BUILT_IN, check, defaults, known, suggest
+from gpuwatch.workloads.options import (
+    FLAGS,
+    add_arguments,
+    conflict,
+    parameters_to_argv,
+    to_argv,
+    unsupported,
+)
 
 SOURCE = Path(gpuwatch.workloads.__file__).resolve().parent
 
 
 def parse(*argv: str) -> argparse.Namespace:
     parser = argparse.ArgumentParser(exit_on_error=False)
-    add_arguments(parser)
+    add_arguments(parser.add_argument)
     return parser.parse_args(argv)
 
 
@@ -93,6 +100,12 @@ def test_a_value_that_cannot_be_is_refused(argv: str) -> None:
         ("--download", "folder"),
         ("--device cpu --dtype tf32", "tf32"),
         ("--device cpu --dtype float16", "half-precision"),
+        ("--device cpu --dtype fp8", "tensor cores"),
+        ("--mode infer --dtype fp8", "in every training step"),
+        ("--mode infer --lr 0.1", "does not train"),
+        ("--mode infer --checkpointing", "does not train"),
+        ("--mode infer --accumulate 2", "does not train"),
+        ("--mode infer --nproc 2", "does not train"),
     ],
 )
 def test_flags_that_contradict_each_other_are_told_with_a_mend(argv: str, word: str) -> None:
@@ -101,6 +114,47 @@ def test_flags_that_contradict_each_other_are_told_with_a_mend(argv: str, word: 
     message, hint = found
     assert word in message
     assert "--" in hint
+
+
+@pytest.mark.parametrize(
+    ("workload", "argv", "word"),
+    [
+        ("mnist-cnn", "--size base", "has one size"),
+        ("bert", "--size 7b", "no size '7b'"),
+        ("mnist-cnn", "--checkpointing", "no blocks"),
+        ("gcn", "--compile", "knows no sparse products"),
+        ("bert", "--dtype fp8", "no layers in fp8"),
+        ("gcn", "--mode infer --dtype bfloat16", "in float32 alone"),
+        ("gcn", "--batch-size 8", "one batch"),
+        ("gcn", "--accumulate 2", "no parts"),
+        ("gcn", "--nproc 2", "ranks cannot share"),
+        ("mnist-cnn", "--image-size 64", "no images"),
+        ("mnist-cnn", "--accumulate 5", "64 cannot be divided into 5"),
+        ("bert", "--batch-size 9 --accumulate 2", "9 cannot be divided into 2"),
+        ("transformer-lm", "--mode infer --compile", "as the cache of its tokens grows"),
+        ("transformer-lm", "--download --data x", "cannot fetch"),
+        ("bert", f"--data {SOURCE}", "is a folder"),
+        ("cifar10-cnn", f"--data {SOURCE / 'main.py'}", "is a file"),
+    ],
+)
+def test_what_a_workload_lacks_is_refused_without_torch(
+    workload: str, argv: str, word: str
+) -> None:
+    flags = parse(*argv.split())
+    assert conflict(flags) is None
+    found = unsupported(workload, flags)
+    assert found is not None
+    assert word in found[0] and "--" in found[1]
+
+
+def test_what_a_workload_has_is_not_refused() -> None:
+    for name in BUILT_IN:
+        assert unsupported(name, parse()) is None
+        assert unsupported(name, parse("--mode", "infer")) is None
+        for size in defaults(name).sizes:
+            assert unsupported(name, parse("--size", size)) is None
+    flags = parse("--checkpointing", "--compile", "--accumulate", "4")
+    assert unsupported("bert", flags) is None
 
 
 def test_flags_that_agree_have_no_conflict() -> None:

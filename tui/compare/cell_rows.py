@@ -26,7 +26,7 @@ from gpuwatch.tui.compare.verdict_rows import evidence_rows, first_notes
 from gpuwatch.tui.feed.next_run import goes_on
 from gpuwatch.tui.live.rows import rule
 
-_BAD = frozenset({State.FAILED, State.KILLED, State.LOST})
+_BAD = frozenset({State.FAILED, State.KILLED, State.LOST, State.IN_PART})
 _NAMES = ("medians over", "judged runs", "standard deviation")
 
 
@@ -104,7 +104,9 @@ def _runs(cell: Cell) -> tuple[str, str]:
     bad = sum(run.session.status.state in _BAD for run in ended)
     text = "1 run" if len(ended) == 1 else f"{len(ended)} runs"
     text += ", 1 goes on" if len(ended) < len(cell.judged) else ""
-    missing = len(cell.not_run)
+    in_part = sum(each.in_part for each in cell.not_run)
+    missing = len(cell.not_run) - in_part
     text += f", {bad} failed" if bad else ""
     text += f", {missing} did not run" if missing else ""
-    return text, "bad" if bad or missing else "text"
+    text += f", {in_part} fetched in part" if in_part else ""
+    return text, "bad" if bad or missing or in_part else "text"

@@ -203,4 +203,4 @@ def _signed(seconds: float) -> str:
 
 def _launches(counts: Sequence[float | None]) -> str:
     texts = [UNKNOWN if count is None else f"{count:,.4g}" for count in counts]
-    return texts[0] if texts[0] == texts[1] else f"{texts[0]} → {texts[1]}"
+    return texts[0] if texts[0] == texts[1] else f"{texts[0]} to {texts[1]}"

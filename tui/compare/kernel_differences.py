@@ -104,8 +104,8 @@ class KernelDifferencesScreen(PageScreen):
         )
         rows = kernel_difference_rows((first, second), pair.sentences, width)
         if len(self._pairs) > 1:
-            place = f"   {self._pair + 1} of {len(self._pairs)}, ← → for the others"
-            rows[0] = (*rows[0], (place, "muted"))
+            place = f"   {self._pair + 1} of {len(self._pairs)}, "
+            rows[0] = (*rows[0], (place, "muted"), ("←→", "key"), (" for the others", "muted"))
         return rows
 
     def action_pair(self, by: int) -> None:

@@ -16,6 +16,7 @@ from gpuwatch.analysis.samples.step_lines import no_steps
 from gpuwatch.core.metrics import Method
 from gpuwatch.core.models import JSON, LONGEST_INTERVAL, SHORTEST_INTERVAL, number
 from gpuwatch.core.units import NS
+from gpuwatch.session.placement import elsewhere
 from gpuwatch.session.reading.reader import SessionReader
 from gpuwatch.session.reading.reader_at import PastReader
 from gpuwatch.session.reading.status import State, Status
@@ -213,6 +214,7 @@ class Collector:
             path=str(path),
             name=name or path.stem,
             environment=environment,
+            elsewhere=elsewhere(path.parent),
             status=state,
             machine_only=kind == "machine",
             imported=kind == "import",

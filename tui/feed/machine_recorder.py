@@ -27,8 +27,11 @@ class MachineRecorder:
     It ends with this process, and removes the folder if this process is killed.
     """
 
-    def __init__(self, interval: float, command: Sequence[str] = OWN_COMMAND) -> None:
-        """Start it with a sample every ``interval`` seconds; ``command`` runs gpuwatch.
+    def __init__(
+        self, interval: float, command: Sequence[str] = OWN_COMMAND, more: Sequence[str] = ()
+    ) -> None:
+        """Start it with a sample every ``interval`` seconds; ``command`` runs gpuwatch, ``more``
+        are further options of ``--record``.
 
         Raises:
             OSError: its folder cannot be made, or no process can be started.
@@ -37,7 +40,7 @@ class MachineRecorder:
         self._folder = _new_folder()
         self._errors = nameless_file()
         arguments = ("--record", "--out", self._folder, "--interval", f"{interval:g}")
-        whole = [*command, *arguments, "--while-pid", str(os.getpid()), "--quiet"]
+        whole = [*command, *arguments, "--while-pid", str(os.getpid()), "--quiet", *more]
         try:
             self._pid = _spawn(whole, self._errors.fileno())
         except OSError:

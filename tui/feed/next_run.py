@@ -6,10 +6,14 @@ from pathlib import Path
 
 from gpuwatch.core.errors import GpuwatchError
 from gpuwatch.core.lazy_dataclass import dataclass
+from gpuwatch.session import placement
+from gpuwatch.session.placement import JobState
 from gpuwatch.session.reading.reader import SessionReader
 from gpuwatch.session.reading.status import status
 from gpuwatch.session.study.progress import Following, following, recorder_alive
 from gpuwatch.session.study.study_folder import is_held
+
+_WAITING = (JobState.QUEUED, JobState.UNKNOWN)
 
 
 @dataclass(frozen=True)
@@ -20,6 +24,8 @@ class UpcomingRuns:
     """The live run, else the last finished one; ``None``: none has started."""
     pending: Following | None
     """The first run that has not started; ``None`` unless ``newest`` is ``None``."""
+    waits: str = ""
+    """What it waits for at another place: ``queued on slurm: Resources``."""
 
 
 def goes_on(folder: Path) -> bool:
@@ -38,7 +44,11 @@ def upcoming_runs(path: Path) -> UpcomingRuns | None:
         next_run = following(newest)
     if newest is None and next_run is None:
         return None
-    return UpcomingRuns(newest, None if newest is not None else next_run)
+    if newest is not None:
+        return UpcomingRuns(newest, None)
+    known = placement.read(path.parent)
+    waits = known is not None and known.state in _WAITING
+    return UpcomingRuns(None, next_run, known.text if known is not None and waits else "")
 
 
 def _finished(path: Path) -> bool:

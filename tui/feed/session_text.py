@@ -37,7 +37,7 @@ def trouble(reader: SessionReader, meta: Mapping[str, Any], state: Status) -> Tr
     if error.get("message"):
         hint = error.get("hint")
         return Trouble(str(error["message"]), str(hint) if hint else None)
-    if state.state.value in ("failed", "killed", "lost"):
+    if state.state.value in ("failed", "killed", "lost", "fetched in part"):
         killed_for_memory = mapping(meta.get("result")).get("out_of_memory") is True
         reason = reason_of(reader, meta, state)
         return Trouble(in_few_words(state, reason, out_of_memory=killed_for_memory) or state.text)

@@ -253,6 +253,8 @@ class Snapshot:
     log: tuple[LogRow, ...]
     event: EventRow | None
     """The last event at ``t``."""
+    elsewhere: str = ""
+    """The host or place where it runs or ran, if that is not this machine."""
     off_gpus: bool = False
     """Whether the run is known to use no GPU; the gauges then show the CPU first."""
     no_gpu: str | None = None

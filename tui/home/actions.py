@@ -120,12 +120,17 @@ class HomeActs(ProcessActs, WritingScreen):
         self.action_refresh()
         return outcome.good
 
+    @property
+    def place_of_runs(self) -> str:
+        """Where a new run is for, as ``--on`` takes it; empty: here."""
+        return ""
+
     def action_new(self) -> None:
         if self.refused():
             return
         from gpuwatch.tui.new_run.screen import NewRunScreen
 
-        self.app.push_screen(NewRunScreen())
+        self.app.push_screen(NewRunScreen(on=self.place_of_runs))
 
     def action_log(self) -> None:
         """The log of the session under the cursor."""

@@ -78,15 +78,17 @@ def _driver(snapshot: Snapshot) -> str:
     return ", ".join(f"{name} {clean(str(value))}" for name, value in parts if value)
 
 
-def alert_rows(snapshot: Snapshot, width: int, most: int = _MOST_ALERTS) -> list[Line]:
-    """The gravest alerts, one row each; the last says how many more there are."""
-    alerts = snapshot.alerts
+def alert_rows(
+    alerts: Sequence[str], width: int, most: int = _MOST_ALERTS, rest: str = "press i"
+) -> list[Line]:
+    """The gravest alerts, one row each; the last says how many more there are, and ``rest`` where
+    they stand."""
     shown = alerts if len(alerts) <= most else alerts[: max(1, most - 1)]
     hidden = len(alerts) - len(shown)
-    more = f"{hidden} more warning{'s' * (hidden > 1)}, press i"
+    more = f"{hidden} more warning{'s' * (hidden > 1)}, {rest}"
     beside = f"  {more} " if len(alerts) > len(shown) and len(shown) == most else ""
     rows = [
-        Line(width).add(" ! ", "warn").add(fit(clean(each.text), width - 4 - len(beside)))
+        Line(width).add(" ! ", "warn").add(fit(clean(each), width - 4 - len(beside)))
         for each in shown
     ]
     if beside:
@@ -121,14 +123,14 @@ def panel_columns(gpus: int, width: int, height: int) -> int:
 
 def history_columns(gpus: int, width: int) -> int:
     """Columns of each history in the rows of so many GPUs; 0 where they have none."""
-    return _layout(width, bandwidth=True).history if gpus > 1 else 0
+    return gpu_layout(width, bandwidth=True).history if gpus > 1 else 0
 
 
 # Several GPUs: a row each.
 
 
 @dataclass(frozen=True)
-class _Layout:
+class GpuLayout:
     """Columns of the fields that change with the width."""
 
     bar: int
@@ -138,32 +140,35 @@ class _Layout:
     owner: int
 
 
-def _layout(width: int, *, bandwidth: bool) -> _Layout:
+def gpu_layout(width: int, *, bandwidth: bool, history: bool = True) -> GpuLayout:
+    """How wide each field of a GPU's row is."""
     shown = _BANDWIDTH if bandwidth and width >= _BANDWIDTH_FROM else 0
     owner = min(40, width // 5) if width >= _OWNER_FROM else 0
     room = width - _ID - _USE - _MEMORY - shown - _POWER - _TEMPERATURE - owner - 1
-    if width < _HISTORY_FROM:
-        return _Layout(max(_LEAST_BAR, room // 2), 0, max(0, room - room // 2 - 2), shown, owner)
+    if width < _HISTORY_FROM or not history:
+        return GpuLayout(max(_LEAST_BAR, room // 2), 0, max(0, room - room // 2 - 2), shown, owner)
     third = room // 3
-    return _Layout(third - 2, room - 2 * third - 2, third - 2, shown, owner)
+    return GpuLayout(third - 2, room - 2 * third - 2, third - 2, shown, owner)
 
 
 def _table(snapshot: Snapshot, width: int, height: int) -> list[Line]:
     panels = {panel.device.row.id: panel for panel in snapshot.panels}
     known = any(panel.bandwidth.value is not None for panel in snapshot.panels)
-    layout = _layout(width, bandwidth=known)
+    layout = gpu_layout(width, bandwidth=known)
     gpus = snapshot.gpus
     room = max(1, height - 1)
     shown = gpus if len(gpus) <= room else gpus[: room - 1]
-    rows = [_heading(layout, width)] if height > 1 else []
-    rows += [_row(gpu, panels.get(gpu.row.id), snapshot.processes, layout, width) for gpu in shown]
+    rows = [gpu_heading(layout, width)] if height > 1 else []
+    rows += [
+        gpu_row(gpu, panels.get(gpu.row.id), snapshot.processes, layout, width) for gpu in shown
+    ]
     if len(shown) < len(gpus):
         more = Line(width).add(f"    {len(gpus) - len(shown)} more GPUs, ", "muted")
         rows.append(more.add("g", "key", press="g").add(" shows all", "muted"))
     return rows
 
 
-def _heading(layout: _Layout, width: int) -> Line:
+def gpu_heading(layout: GpuLayout, width: int) -> Line:
     row = Line(width).add(pad(" GPU", _ID), "muted")
     row.to(_ID).add(fit("utilization", layout.bar + _USE), "muted")
     column = _ID + layout.bar + _USE + 2
@@ -181,11 +186,11 @@ def _heading(layout: _Layout, width: int) -> Line:
     return row
 
 
-def _row(
+def gpu_row(
     gpu: DeviceNow,
     panel: Panel | None,
     processes: Sequence[ProcessNow],
-    layout: _Layout,
+    layout: GpuLayout,
     width: int,
 ) -> Line:
     use = gpu.value("hw.gpu.utilization")

@@ -27,11 +27,11 @@ def matches(query: str, entry: Entry, study: Study | None) -> bool:
 
 
 def no_field(query: str) -> str:
-    """What stands in front of a colon in ``query`` and is no field, and the fields; or nothing."""
+    """A word before a colon in ``query`` that is not a field, and the fields; else empty."""
     for term in _terms(query):
         field, colon, _ = term.partition(":")
         if colon and field not in _FIELDS:
-            return f"{fit(field, 16)}: is no field: {' '.join(FIELDS)}"
+            return f"{fit(field, 16)}: is not a field: {' '.join(FIELDS)}"
     return ""
 
 

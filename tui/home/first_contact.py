@@ -140,6 +140,6 @@ def _rows(each: Found, width: int, most: int) -> list[Line]:
     rows = [row.add(each.text, "text")]
     if each.hint and most:
         for at, line in enumerate(wrap(each.hint, width - _INDENT, most)):
-            below = Line(width).to(_INDENT - 2).add("→ " if not at else "  ", "key")
+            below = Line(width).to(_INDENT - 3).add(" → " if not at else "   ", "key")
             rows.append(below.add(line, "muted"))
     return rows

@@ -32,6 +32,6 @@ BINDINGS: list[BindingType] = [
     Binding("r", "look_again", "refresh", tooltip="read the list again"),
     Binding("O", "reverse", "reverse", show=False, tooltip="sort the other way round"),
     Binding("enter", "open", "open", show=False),
-    Binding("tab", "app.focus_next", "to the processes, and back", show=False),
+    Binding("tab", "app.focus_next", "to the next list", show=False),
     Binding("escape", "back", "back", show=False, tooltip="drop the marks, then show all again"),
 ]

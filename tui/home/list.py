@@ -14,8 +14,8 @@ from gpuwatch.tui.commands import Entry, Listed, Study
 from gpuwatch.tui.home.filter import matches
 
 GOING_ON = frozenset(state.value for state in (State.QUEUED, State.STARTING, State.RUNNING))
-_STOPPABLE = GOING_ON | {State.LOST.value}
-BAD = ("failed", "killed", "lost", "unreadable")
+_STOPPABLE = GOING_ON | {State.LOST.value, State.UNKNOWN.value}
+BAD = ("failed", "killed", "lost", State.IN_PART.value, "unreadable")
 """States of a run that did not end well."""
 
 
@@ -56,6 +56,8 @@ class Item:
     @property
     def ran(self) -> str:
         """What ran; of a study with several commands their labels, or workloads."""
+        if self.entry is None and self.study is not None and not self.every:
+            return ", ".join(self.study.commands)
         commands = dict.fromkeys(run.ran for run in self.sessions)
         if len(commands) == 1:
             return next(iter(commands))
@@ -79,6 +81,8 @@ class Item:
         if self.entry is not None:
             return self.entry.status, self.entry.status
         assert self.study is not None
+        if self.study.waits:
+            return self.study.waits, self.study.waits
         many, planned = len(self.every), self.study.runs or len(self.every)
         ends = Counter(run.status for run in self.every)
         bad = [state for state in BAD if ends[state]]
@@ -168,6 +172,12 @@ class ListOptions:
         return ORDERS[self.order].falling != self.reverse
 
 
+def _without_run(study: Study) -> Entry:
+    """What is known of the runs of a study that waits for its first one."""
+    ran, where = ", ".join(study.commands), ", ".join(study.environments)
+    return Entry(study.path, study.waits, ran, where, "", None, None, None, study.study)
+
+
 def arranged(listed: Listed, how: ListOptions) -> tuple[Item, ...]:
     """The rows: what goes on first, then studies and sessions that are alone, in the order asked
     for; below a study that is open its runs, in the plan's order unless another one was chosen."""
@@ -189,11 +199,16 @@ def arranged(listed: Listed, how: ListOptions) -> tuple[Item, ...]:
         Item(None, studies[path], tuple(runs), tuple(every[path]), opened=path in how.opened)
         for path, runs in grouped.items()
     ]
+    items += [
+        Item(None, study)
+        for study in listed.studies
+        if study.path not in every and matches(how.query, _without_run(study), study)
+    ]
     items = sorted_items(items, how)
     found = []
     for item in sorted(items, key=lambda item: not item.goes_on):
         found.append(item)
-        if item.entry is None and item.opened:
+        if item.entry is None and item.opened and item.runs:
             found += _below(item, how)
     return tuple(found)
 

@@ -50,15 +50,17 @@ class ProcessTable(Canvas, can_focus=True):
         super().__init__(ascii=ascii)
         self._selection = Selection()
         self._order = 0
-        self._query = ""
+        self._query, self._where = "", "the GPUs"
         self._marked: frozenset[tuple[int, int | None]] = frozenset()
         """PIDs and starts; those that end fall out."""
         self._signals = False
         """Whether the selected process can be sent a signal from here."""
 
-    def update(self, processes: Sequence[ProcessNow], query: str = "") -> None:
-        """Show these processes, which ``query`` has narrowed."""
+    def update(self, processes: Sequence[ProcessNow], query: str = "", whose: str = "") -> None:
+        """Show these processes, which ``query`` has narrowed; ``whose``: the machine that they are
+        of, empty for this one."""
         self._query = query
+        self._where = f"the GPUs of {whose}" if whose else "the GPUs"
         self._selection.processes = in_order(processes, self._order)
         self._marked &= {(process.pid, process.start) for process in processes}
         self.draw()
@@ -75,16 +77,16 @@ class ProcessTable(Canvas, can_focus=True):
         selection, count = self._selection, len(self._selection.processes)
         if not count:
             found = f"no process matches {self._query}: Esc shows all"
-            self.show([rule(found if self._query else "no process on the GPUs", width)])
+            self.show([rule(found if self._query else f"no process on {self._where}", width)])
             return
         if height == 1:
             word = "process" if count == 1 else "processes"
-            self.show([rule(f"{count} {word} on the GPUs: press p", width)])
+            self.show([rule(f"{count} {word} on {self._where}: press p", width)])
             return
         room = max(1, height - 2)
         selection.scroll(room)
         first, last = selection.first, min(count, selection.first + room)
-        title = f"processes on the GPUs  {ORDERS[self._order].title}"
+        title = f"processes on {self._where}  {ORDERS[self._order].title}"
         title += f"  /{self._query}" if self._query else ""
         title += f"  {len(self._marked)} marked" if self._marked else ""
         if room < count:
@@ -119,7 +121,8 @@ class ProcessTable(Canvas, can_focus=True):
 
     def action_order(self) -> None:
         self._order = next_order(self._selection.processes, self._order)
-        self.update(self._selection.processes, self._query)
+        self._selection.processes = in_order(self._selection.processes, self._order)
+        self.draw()
 
     def action_mark(self) -> None:
         """Mark the selected process or take it back, and go on to the next."""

@@ -4,23 +4,14 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Sequence
 from dataclasses import replace
-from typing import ClassVar
-
-from textual import events
-from textual.app import ComposeResult
-from textual.binding import BindingType
-from textual.css.scalar import Scalar
-from textual.widget import Widget
-from textual.widgets import DataTable, Footer, Input
 
 from gpuwatch.tui.feed.delivery import Delivery, News
 from gpuwatch.tui.feed.hardware.devices_now import DevicesNow, not_recorded
 from gpuwatch.tui.feed.machine_recorder import MachineRecorder
-from gpuwatch.tui.feed.processes import ProcessNow
 from gpuwatch.tui.feed.snapshot import Snapshot, Unreadable
 from gpuwatch.tui.feed.view import View
+from gpuwatch.tui.home.base import LEAST_LISTED, ROOMY, Home
 from gpuwatch.tui.home.devices import (
     alert_rows,
     device_rows,
@@ -29,43 +20,20 @@ from gpuwatch.tui.home.devices import (
     history_columns,
     panel_columns,
 )
-from gpuwatch.tui.home.keys import BINDINGS
-from gpuwatch.tui.home.line_edit import LINE_END, Edit
-from gpuwatch.tui.home.list import GOING_ON, ORDERS, lost, stoppable
-from gpuwatch.tui.home.processes import ProcessTable, on_gpus, wanted_rows
-from gpuwatch.tui.home.rows import empty_rows, foot_rows, heading, waiting_rows
-from gpuwatch.tui.home.session_table import SessionTable
-from gpuwatch.tui.home.sessions import HomeSessions
+from gpuwatch.tui.home.list import GOING_ON
+from gpuwatch.tui.home.rows import waiting_rows
 from gpuwatch.tui.live.gauge_rows import graph_columns
-from gpuwatch.tui.live.snapshot_page import SnapshotPage, numbers_page
+from gpuwatch.tui.live.snapshot_page import SnapshotPage
 from gpuwatch.tui.processes.page import ProcessScreen
-from gpuwatch.tui.widgets.canvas import Canvas, too_small
-from gpuwatch.tui.widgets.field import Field
 from gpuwatch.tui.widgets.line import Line
 
-REFRESH_SECONDS = 10.0
 _MOST_DEATHS, _DEATHS_SECONDS = 3, 10.0
 """After so many recorders of the devices that died within so long no other one is started."""
 _YOUNG_NS = 3_000_000_000
-_LEAST_LISTED = 8
-"""Rows of the list that devices and processes leave to it."""
-_OF_DEVICES = frozenset({"numbers", "processes"})
-_OF_SESSIONS = frozenset(
-    ("mark", "compare", "filter", "log", "sort", "reverse", "delete", "export", "label")
-)
-"""Actions for what there may be none of."""
-_LEAST_SAID = 4
-"""Rows that they leave to what is said in the place of an empty list."""
-_LEAST_BELOW = 6
-"""Rows below the devices from which on one is for the processes, however many there are."""
-_ROOMY = 30
-"""Rows of the screen from which on several alerts have a place."""
 
 
-class HomeScreen(HomeSessions):
-    """The devices, the processes on them, and the sessions."""
-
-    BINDINGS: ClassVar[list[BindingType]] = BINDINGS
+class HomeScreen(Home):
+    """The devices here, the processes on them, and the sessions."""
 
     def __init__(self, *, refresh: float = 1.0, recorder: MachineRecorder | None = None) -> None:
         """``refresh``: seconds between two pictures of the devices.
@@ -79,29 +47,6 @@ class HomeScreen(HomeSessions):
         self._looks_at: View | None = None
         self._deaths: list[float] = []
         """When recorders of the devices died."""
-        self._left: Widget | None = None
-        """What had the focus before a line was written."""
-        self._keys_that_apply: tuple[bool | None, ...] = ()
-
-    def compose(self) -> ComposeResult:
-        ascii = self.gpuwatch.look.ascii
-        self._top = Canvas(ascii=ascii, id="top")
-        self._processes = ProcessTable(ascii=ascii)
-        self._middle = Canvas(ascii=ascii, id="middle")
-        self._table = SessionTable(ascii=ascii)
-        self._foot = Canvas(ascii=ascii, id="foot")
-        yield self._top
-        yield self._processes
-        yield self._middle
-        yield self._table
-        yield self._foot
-        yield self.field
-        yield Footer(compact=True)
-
-    def on_mount(self) -> None:
-        self.state = replace(self.state, read_only=self.gpuwatch.look.read_only)
-        self.set_interval(REFRESH_SECONDS, self.look_for_news)
-        self.app.theme_changed_signal.subscribe(self, lambda _: self._table.redraw())
 
     def on_unmount(self) -> None:
         devices, self._devices = self._devices, None
@@ -170,70 +115,19 @@ class HomeScreen(HomeSessions):
         self.look_around()
         self.paint()
 
-    def paint(self) -> None:
-        width, height = self.room
-        small = too_small(self.app.size)
-        for each in (self._processes, self._middle, self._table, self._foot):
-            each.display = not small
-        if small:
-            _fit(self._top, height)
-            return
-        foot = foot_rows(self.state, width, height)
-        top = self._top_rows(width, height)
-        self._look_at(width)
-        _place(self._top, top)
-        self._paint_processes(height - len(top) - len(foot))
-        self._paint_list(width, height - len(top) - len(foot))
-        _place(self._foot, foot)
-        self._refresh_keys()
-        if self.state.edit is not None:
-            label = len(f" {self.state.edit.what}: ")
-            self.field.stand(label, height - 1, width - label)
-
-    def _top_rows(self, width: int, height: int) -> list[Line]:
+    def top_rows(self, width: int, height: int) -> list[Line]:
         devices = self.state.devices
         if devices is None:
             return waiting_rows(self.state, width)
         running = sum(entry.status in GOING_ON for entry in self.state.entries or ())
         rows = [head_row(devices, running, width)]
-        rows += alert_rows(devices, width, 3 if height >= _ROOMY else 1)
+        alerts = [each.text for each in devices.alerts]
+        rows += alert_rows(alerts, width, 3 if height >= ROOMY else 1)
         if self.state.grid and devices.panels:
-            return rows + grid_rows(devices, width, height - len(rows) - _LEAST_LISTED)
-        # A list that is short leaves its room to the devices.
-        least = height // 2 if self.state.items else height - 12
-        return rows + device_rows(devices, width, max(3, least - len(rows)))
+            return rows + grid_rows(devices, width, height - len(rows) - LEAST_LISTED)
+        return rows + device_rows(devices, width, max(3, self.top_height - len(rows)))
 
-    def _paint_processes(self, space: int) -> None:
-        """The processes in what the list leaves of so many rows, or how many there are."""
-        devices, query = self.state.devices, self.state.process_query
-        shown = on_gpus(devices.processes, query) if devices else []
-        wanted = wanted_rows(shown) if devices is not None and devices.gpus else 0
-        listed = min(len(self.state.items), _LEAST_LISTED) or _LEAST_SAID
-        rows = min(wanted, max(0, space - listed - 3))
-        short = rows < min(wanted, 3)
-        if short:
-            rows = 1 if space >= _LEAST_BELOW else 0
-            if self._processes.has_focus:
-                self._table.focus()
-        self._processes.can_focus = not short and self.state.edit is None
-        self._processes.display = rows > 0
-        _fit(self._processes, rows)
-        self._processes.update(shown, query)
-
-    def _paint_list(self, width: int, space: int) -> None:
-        filled = bool(self.state.items)
-        self._table.display = filled
-        rows = [heading(self.state, width)]
-        if filled:
-            self._table.update(self.state.items, self.state.marked, self.state.cursor)
-            if self.focused is None:
-                self._table.focus()
-        else:
-            rows += empty_rows(self.state, width, space - 1)
-        _fit(self._middle, 1 if filled else None)
-        self._middle.show(rows)
-
-    def _look_at(self, width: int) -> None:
+    def look_at(self, width: int) -> None:
         """Ask for what is drawn: histories of all GPUs, or gauges of a single one."""
         devices = self.state.devices
         if devices is None or self._devices is None:
@@ -247,211 +141,10 @@ class HomeScreen(HomeSessions):
             self._looks_at = view
             self._devices.look_at(view)
 
-    # Keys and mouse.
-
-    def on_key(self, event: events.Key) -> None:
-        if event.key != "q":
-            self.stays()
-
-    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """A run can be stopped while it goes on, and resumed once its recorder died; what is for
-        sessions or devices needs some."""
-        current, devices = self.state.current, self.state.devices
-        if action == "stop":
-            return current is not None and stoppable(current)
-        if action == "take_up":
-            return current is not None and lost(current)
-        if action == "grid":
-            return devices is not None and len(devices.gpus) > 1
-        if action in _OF_DEVICES:
-            return devices is not None
-        if action == "filter" and (self.state.edit is not None or self._processes.has_focus):
-            return self.state.edit is None
-        return action not in _OF_SESSIONS or bool(self.state.entries)
-
-    def _refresh_keys(self) -> None:
-        actions = ("stop", "take_up", "grid", "numbers", "filter", "mark")
-        apply = tuple(self.check_action(action, ()) for action in actions)
-        if apply != self._keys_that_apply:
-            self._keys_that_apply = apply
-            self.refresh_bindings()
-
-    def write(self, edit: Edit) -> None:
-        self._left = self.focused
-        # A click on the list must not take the keys from the line that is written.
-        self._table.can_focus = self._processes.can_focus = False
-        self.state = replace(self.state, edit=edit, message="")
-        line_end = LINE_END if edit.what == "note" else " "
-        text = edit.text.replace("\n", LINE_END)
-        self.field.write(text, longest=edit.longest, line_end=line_end)
-        self.paint()
-
-    def on_input_changed(self, message: Input.Changed) -> None:
-        edit = self.state.edit
-        if edit is not None:
-            text = message.value.replace(LINE_END, "\n")
-            self.state = replace(self.state, edit=replace(edit, text=text, trouble=""))
-            self._filter(text)
-
-    def on_input_submitted(self) -> None:
-        edit = self.state.edit
-        if edit is None:
-            return
-        why = edit.refused()
-        if why:
-            self.state = replace(self.state, edit=replace(edit, trouble=why))
-        else:
-            self._written()
-            self.labelled(edit)
-        self.paint()
-
-    def on_field_cut(self, message: Field.Cut) -> None:
-        if self.state.edit is not None:
-            self.state = replace(self.state, edit=replace(self.state.edit, trouble=message.why))
-            self.paint()
-
-    def on_field_left(self) -> None:
-        """Esc: it stays as it was before."""
-        self._filter("")
-        self._written()
-        self.paint()
-
-    def _filter(self, query: str) -> None:
-        what = self.state.edit.what if self.state.edit is not None else ""
-        if what == "find":
-            self.put_in_order(replace(self.state.how, query=query))
-        elif what == "find processes":
-            self.state = replace(self.state, process_query=query)
-        self.paint()
-
-    def _written(self) -> None:
-        self.state = replace(self.state, edit=None)
-        self.field.hide()
-        self._table.can_focus = self._processes.can_focus = True
-        back = self._processes if self._left == self._processes else self._table
-        if back.display:
-            back.focus()
-
-    def action_filter(self) -> None:
-        """Narrow the list that has the focus."""
-        if self._processes.has_focus:
-            self.write(Edit("find processes", self.state.process_query))
-        else:
-            self.write(Edit("find", self.state.how.query))
-
-    def action_sort(self) -> None:
-        order = (self.state.how.order + 1) % len(ORDERS)
-        self.put_in_order(replace(self.state.how, order=order, reverse=False))
-
-    def action_reverse(self) -> None:
-        self.put_in_order(replace(self.state.how, reverse=not self.state.how.reverse))
-
-    def on_data_table_row_highlighted(self) -> None:
-        """The cursor is on another row; not while something is written for the one before."""
-        if self.state.edit is not None and self.state.edit.target is not None:
-            return
-        cursor = self._table.cursor_row
-        if cursor != self.state.cursor:
-            self._wanted = None  # a person's own move counts, however late the list comes
-            self.state = replace(self.state, cursor=cursor, message="")
-            self.paint()
-
-    def on_data_table_row_selected(self) -> None:
-        self.action_open()
-
-    def on_data_table_header_selected(self, message: DataTable.HeaderSelected) -> None:
-        """A click on a column's title sorts by it, a second one the other way round."""
-        names = [order.name for order in ORDERS]
-        name = {"step": "step time", "command": "name"}.get(str(message.column_key.value))
-        name = name or str(message.column_key.value)
-        if name not in names:
-            return
-        order, how = names.index(name), self.state.how
-        again = order == how.order
-        self.put_in_order(replace(how, order=order, reverse=again and not how.reverse))
-
     def action_grid(self) -> None:
         """All GPUs as panels, and back."""
         self.state = replace(self.state, grid=not self.state.grid)
         self.paint()
-
-    def action_numbers(self) -> None:
-        """Every number of the devices, with its method and source."""
-        if self.state.devices is not None:
-            self.app.push_screen(numbers_page(self.state.devices, lambda: self.state.devices))
-
-    def action_processes(self) -> None:
-        """The processes on a page of their own."""
-        self.app.push_screen(
-            ProcessScreen(lambda: self.state.devices, lambda: self.state.devices_trouble)
-        )
-
-    def on_process_table_wanted(self, message: ProcessTable.Wanted) -> None:
-        if message.what == "signal":
-            self.signal(message.processes)
-        else:
-            self.details(message.processes[0])
-
-    def on_process_table_refused(self, message: ProcessTable.Refused) -> None:
-        self.say(message.why)
-
-    def processes_now(self) -> Sequence[ProcessNow]:
-        return () if self.state.devices is None else self.state.devices.processes
-
-    def action_mark(self) -> None:
-        current = self.state.current
-        if current is None:
-            return
-        marked = self.state.marked
-        if current.path in marked:
-            marked = tuple(path for path in marked if path != current.path)
-        else:
-            marked = (*marked, current.path)
-        self._lent = tuple(path for path in self._lent if path != current.path)
-        cursor = min(len(self.state.items) - 1, self.state.cursor + 1)
-        self.state = replace(self.state, marked=marked, cursor=cursor, message="")
-        self.paint()
-
-    def action_back(self) -> None:
-        """One level back: the marks, then the filter."""
-        if self.state.marked:
-            self.state = replace(self.state, marked=())
-        elif self.state.process_query:
-            self.state = replace(self.state, process_query="")
-        elif self.state.how.query:
-            self.put_in_order(replace(self.state.how, query=""))
-        self.say("")
-
-    def action_unfold(self, show: bool) -> None:
-        current = self.state.current
-        if current is None or current.study is None:
-            return
-        folder, how = current.study.path, self.state.how
-        self.put_in_order(
-            replace(how, opened=how.opened | {folder} if show else how.opened - {folder})
-        )
-
-    def action_open(self) -> None:
-        current = self.state.current
-        if current is None:
-            self.action_new()
-        elif current.entry is None:
-            self.action_unfold(not current.opened)
-        else:
-            self.gpuwatch.open_session(current.path)
-
-
-def _place(canvas: Canvas, lines: list[Line]) -> None:
-    """Show rows on a canvas that is as high as they are many."""
-    _fit(canvas, len(lines))
-    canvas.show(lines)
-
-
-def _fit(widget: Widget, rows: int | None) -> None:
-    """Give a widget so many rows; ``None``: what the others leave."""
-    height: int | str = "1fr" if rows is None else rows
-    if widget.styles.height != Scalar.parse(str(height)):
-        widget.styles.height = height
 
 
 def _begins(news: Snapshot) -> bool:

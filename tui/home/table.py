@@ -22,7 +22,7 @@ from gpuwatch.tui.widgets.line import Line
 
 _ROOMY = 130
 """Columns from which a name and what ran stand side by side, and tags have a column."""
-_FIGURES = {"step": 9, "samples/s": 10, "MFU": 7, "peak mem": 10}
+_FIGURES = {"step": 9, "samples/s": 10, "MFU": 7, "peak mem": 11}
 """Columns of numbers, and their widths; a row with a sentence has it in their place."""
 _DROPPED = (*("started", "samples/s", "peak mem", "MFU"), *("environment", "elapsed", "step"))
 """Columns that go first where there is no room."""
@@ -80,7 +80,7 @@ def columns(items: Sequence[Item], width: int) -> list[Column]:
         Column("command", min(_COMMAND, needs["command"]), title=title),
         Column("environment", _WIDTHS["environment"][0], title="env"),
         *(Column(name, _FIGURES[name], right=True) for name in known),
-        Column("result", 0, title=" result"),
+        Column("result", 0, title=" result" if known else "result"),
         Column("elapsed", needs["elapsed"], right=True),
         Column("started", needs["started"], right=True),
     ]
@@ -172,7 +172,7 @@ def _texts(item: Item, *, named: bool) -> dict[str, str]:
         "samples/s": samples_rate(entry.samples_per_second) if entry else "",
         "MFU": percent(entry.mfu) if entry else "",
         "peak mem": _peak_memory(entry) if entry else "",
-        "result": verdict(item) or "; ".join(_few_words(item)),
+        "result": _placement(item) or verdict(item) or "; ".join(_few_words(item)),
         "elapsed": UNKNOWN if seconds is None else clock_time(seconds),
         "started": _when(first_start(item) or ""),
         "tags": " ".join(of.tags),
@@ -197,6 +197,11 @@ def _environment(item: Item) -> str:
         return item.entry.environment
     first, *others = (item.study.environments if item.study is not None else ()) or ("",)
     return f"{first} +{len(others)}" if others else first
+
+
+def _placement(item: Item) -> str:
+    """Of a study at a place that is not over: where, and why it waits."""
+    return item.study.placement if item.entry is None and item.study is not None else ""
 
 
 def _peak_memory(entry: Entry) -> str:

@@ -229,8 +229,10 @@ def _block(gauge: Gauge, height: int, width: int) -> list[Line]:
         return rows
     rows[0].add(gauge.title, "text")
     for row in range(3):
-        for character in number:
-            rows[1 + row].add(DIGITS.get(character, ("", "", character))[row], gauge.key)
+        for before, character in zip(" " + number, number, strict=False):
+            gap = " " if before.isdigit() and character.isdigit() else ""
+            drawn = DIGITS.get(character, ("", "", character))[row]
+            rows[1 + row].add(gap + drawn, gauge.key)
     rows[3].add(f" {unit}", "strong")
     _share(gauge, rows[4], width)
     rows[5].add(badge(gauge, width), _badge_role(gauge))

@@ -112,13 +112,13 @@ def _panel(panel: Panel, selected: bool, grid: Layout, mark_used: bool) -> list[
     head.add((" run" if panel.device.row.used else "    ") if mark_used else "", "muted")
     head.add(" !" if panel.problem else "", "warn")
     if height < 4:
-        value = f"{percent(_utilization(panel)):>7}"
+        value = f"{percent(_utilization(panel)):>{14 if height == 3 else 7}}"
         value += f" {_memory(panel):>14}" if height == 1 and width > 48 else ""
         _bar(head.to(13), _utilization(panel), value, "utilization")
         if height == 3:
-            _memory_bar(rows[1].add("   memory").to(13), panel)
+            _memory_bar(rows[1].add(" memory").to(13), panel)
         if height > 1:
-            rows[-1].add("   ").join(_values(panel, width - 3, memory=height == 2))
+            rows[-1].add(" ").join(_values(panel, width - 1, memory=height == 2))
         return rows
     name = panel.problem or clean(panel.device.row.name)
     head.add(f" {fit(name, head.left - 1)}", "text" if panel.problem else "muted")

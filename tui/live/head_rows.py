@@ -28,6 +28,8 @@ MARKS = {
     State.KILLED: ("✗", "bad"),
     State.STOPPED: ("■", "warn"),
     State.LOST: ("?", "warn"),
+    State.IN_PART: ("?", "warn"),
+    State.UNKNOWN: ("?", "warn"),
 }
 """A mark and a colour role for each state."""
 
@@ -36,12 +38,14 @@ def title_row(snapshot: Snapshot, width: int, *, paused: bool) -> Line:
     """Workload, environment, position in the study, state and time."""
     mark, role = MARKS[snapshot.status.state]
     row = Line(width)
-    if snapshot.machine_only:
+    if snapshot.machine_only and not snapshot.elsewhere:
         row.add("this machine", "strong")
     else:
         row.add(clean(snapshot.name), "strong")
-        if snapshot.environment:
+        if snapshot.environment and not snapshot.machine_only:
             row.add(" in ", "muted").add(clean(snapshot.environment), "strong")
+        if snapshot.elsewhere:
+            row.add(" on ", "muted").add(clean(snapshot.elsewhere), "strong")
     right: list[tuple[str, str]] = []
     if snapshot.replay is not None:
         right.append((f"◀ {age_text(snapshot)}  ", "warn"))
@@ -140,7 +144,9 @@ def warning_rows(snapshot: Snapshot, width: int) -> list[Line]:
     first = snapshot.warnings[0]
     whole = not more and cell_len(first) <= row.left
     return [
-        row.add(fit(first, row.left - (0 if whole else len(rest)))).add(rest * (not whole), "muted")
+        row.add(fit(first, row.left - (0 if whole else len(rest) + 1))).add(
+            rest * (not whole), "muted"
+        )
     ]
 
 

@@ -7,6 +7,7 @@ from textual.binding import Binding, BindingType
 BINDINGS: list[BindingType] = [
     Binding("q", "leave", "leave", tooltip="leave; a run goes on"),
     Binding("s", "stop", "stop", tooltip="stop the run, after asking"),
+    Binding("escape", "gauges", "back", tooltip="back to the gauges"),
     Binding("enter", "over", "sessions", tooltip="to the sessions, after the run"),
     Binding("enter", "open_gpu", "open", tooltip="open the selected GPU"),
     Binding("c", "compare", "compare", tooltip="compare the study, so far while it goes on"),

@@ -12,7 +12,7 @@ from gpuwatch.tui.widgets.page import Row
 
 SHADES = (("·", "faint"), ("░", "warn"), ("▒", "warn"), ("▓", "bad"), ("█", "bad"))
 """Pattern and colour role of each level: the patterns alone tell them apart."""
-_CAPTION = " own time beside the median rank's; the text and the table cover the last 5 minutes"
+_CAPTION = " own time beside the median rank's; text and table: the last 5 minutes"
 _LABEL = 10
 """Columns of a rank's name before its row of the map."""
 _AFTER = 19
@@ -27,12 +27,10 @@ def rank_rows(snapshot: Snapshot, width: int) -> list[Row]:
     ranks = snapshot.ranks
     if ranks is None:
         return [((" the run has no ranks that report their steps", "muted"),)]
-    role = "warn" if ranks.straggler else "text"
+    mark = "!" if ranks.straggler else " "
     rows: list[Row] = []
     for sentence in ranks.sentences:
-        rows += wrapped(
-            clean(sentence, 1000), width, mark="!" if ranks.straggler else " ", role=role
-        )
+        rows += wrapped(clean(sentence, 1000), width, mark=mark, role="text")
     rows += [
         (("", "text"),),
         ((_CAPTION, "muted"),),
@@ -103,7 +101,7 @@ def _table(ranks: RanksNow, width: int) -> list[Row]:
     for rank, cells in zip(ranks.ranks, texts, strict=True):
         device = fit(clean(rank.device or UNKNOWN), _DEVICE - 1)
         figures = "".join(cells[at].rjust(_COLUMNS[at][1]) for at in shown)
-        role = "warn" if rank.slower is not None else "text"
+        role = "strong" if rank.slower is not None else "text"
         mark = "▸" if rank.slower is not None else " "
         rows.append(
             (

@@ -27,7 +27,10 @@ from gpuwatch.tui.live.time_travel import TimeTravel
 from gpuwatch.tui.live.views import Views
 from gpuwatch.tui.widgets.line import Line
 
-_CONDITIONAL = ("over", "open_gpu", "compare", "stop", "pause", "play", "to_now", "grid", "ranks")
+_CONDITIONAL = (
+    "over", "open_gpu", "compare", "stop", "pause", "play", "to_now", "grid", "ranks",
+    "gauges", "back",
+)  # fmt: skip
 """Actions that apply at times."""
 
 
@@ -124,7 +127,8 @@ class LiveScreen(TimeTravel, Views, Stopping):
             self.options = replace(self.options, message="")
         elif runs.pending is not None:
             pending = runs.pending
-            message = f"next: {clean(pending.label)}, run {pending.place} of {pending.total} …"
+            message = f"next: {clean(pending.label)}, run {pending.place} of {pending.total}"
+            message += f", {runs.waits}" if runs.waits else " …"
             self.options = replace(self.options, message=message)
         elif runs.newest is not None and not self.options.paused and self.on_top:
             self._waits_for_next = False
@@ -168,6 +172,8 @@ class LiveScreen(TimeTravel, Views, Stopping):
         over = snapshot is not None and not goes_on
         if action == "over":
             return over and not self._view.grid
+        if action in ("gauges", "back"):
+            return (action == "gauges") == self._view.roofline
         if action == "open_gpu":
             return self._view.grid
         if action == "compare":

@@ -112,11 +112,13 @@ class Views(CanvasScreen):
             self._ask(roofline=not self._view.roofline)
             self.paint()
 
+    def action_gauges(self) -> None:
+        """Close the roofline."""
+        self.action_roofline()
+
     def _close_view(self) -> bool:
-        """Close the roofline, grid or metric; returns whether one was open."""
-        if self._view.roofline:
-            self.action_roofline()
-        elif self._view.grid:
+        """Close the grid or metric; returns whether one was open."""
+        if self._view.grid:
             self._ask_columns(grid=False)
         elif self._view.metric is not None:
             self._ask(metric=None)

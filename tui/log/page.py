@@ -278,6 +278,10 @@ class LogScreen(WritingScreen):
 
     # Searching.
 
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """While a search is written its key is a letter of it."""
+        return action != "search" or not self.field.display
+
     def action_search(self) -> None:
         self._message = ""
         self.field.write("")

@@ -46,6 +46,8 @@ class Form:
     """Environments from the list."""
     other: str = ""
     """Further environments as ``--env`` takes them, with blanks between."""
+    on: str = ""
+    """The place that records it, as ``--on`` takes it; empty: this machine."""
     pull: bool = False
     gpus: tuple[str, ...] | None = None
     """By index or UUID; ``None``: all, ``()``: none."""
@@ -106,6 +108,7 @@ def arguments(form: Form) -> tuple[str, ...]:
     found = [] if form.own else [form.case, *parameters.flags(_values(form)[0])]
     if form.environments != ("bare",):
         found += [part for text in form.environments for part in ("--env", text)]
+    found += ["--on", form.on.strip()] if form.on.strip() else []
     found += ["--pull"] * form.pull
     if form.gpus is not None:
         found += ["--gpus", ",".join(form.gpus) or "none"]
@@ -140,7 +143,7 @@ def _workload_problems(form: Form) -> dict[str, str]:
     elif form.workload == OF_TORCHVISION and len(form.model.split()) > 1:
         found["model"] = "a model's name is one word"
     values, invalid = _values(form)
-    conflict = None if invalid else parameters.conflict(values)
+    conflict = None if invalid else parameters.conflict(values, form.case)
     return {**found, **invalid, **(dict([conflict]) if conflict else {})}
 
 

@@ -39,6 +39,8 @@ class Answers:
 def field_problems(form: Form, machine: Machine | None) -> dict[str, str]:
     """What is wrong with the fields, in themselves or on this machine, by the field's name."""
     found = problems(form)
+    if form.on.strip():
+        return found
     no_gpu = "no GPU is chosen" if form.gpus == () else machine.no_gpu if machine else ""
     if form.own or not no_gpu or {"dtype", "device"} & found.keys():
         return found
@@ -49,11 +51,14 @@ def field_problems(form: Form, machine: Machine | None) -> dict[str, str]:
 
 
 def refusal(form: Form, answers: Answers, text: str) -> Refusal | None:
-    """Why nothing can run in the environment ``text``; ``None``: it can, or that is not known.
+    """Why nothing can run in the environment ``text``; ``None``: it can, or that is not known, as
+    at another place.
 
     The plan has the last word on a chosen environment, but does not know whether the torch of bare
     runs can use the GPUs.
     """
+    if form.on.strip():
+        return None
     known, plan = answers.environment(form, text), answers.plan_for(form)
     torch = _torch_refusal(form, answers.machine) if text == "bare" else None
     if plan is not None and not plan.complaint and text in form.environments:

@@ -6,6 +6,7 @@ import argparse
 import re
 from collections.abc import Callable, Mapping
 from functools import lru_cache
+from typing import Any
 
 from gpuwatch.core.lazy_dataclass import dataclass
 from gpuwatch.workloads import names, options
@@ -21,6 +22,7 @@ _LABELS = {
     "nproc": "ranks",
     "profile": "profiled steps",
     "counters": "ncu counters",
+    "compile": "torch.compile",
 }
 _CHOICES = {"device": ("auto", "cpu", "cuda")}
 _HELP = {"device": "auto: a GPU where there is one", "lr": "step size of the optimizer"}
@@ -82,8 +84,14 @@ class Parameter:
 def parameters() -> tuple[Parameter, ...]:
     """Every flag of workloads, those of :data:`FIRST` first."""
     parser = argparse.ArgumentParser(add_help=False)
-    options.add_arguments(parser)
-    found = {each.dest: _parameter(each) for each in parser._actions}
+    found: dict[str, Parameter] = {}
+
+    def add(*names: str, **settings: Any) -> argparse.Action:
+        action = parser.add_argument(*names, **settings)
+        found[action.dest] = _parameter(action)
+        return action
+
+    options.add_arguments(add)
     rest = [name for name in options.FLAGS if name not in FIRST]
     return tuple(found[name] for name in (*FIRST, *rest))
 
@@ -109,9 +117,15 @@ def parameters_of(workload: str) -> tuple[Parameter, ...]:
     own = names.defaults(workload)
     refused = set()
     if own.batch_size is None:
-        refused |= {"batch_size", "workers", "nproc"}
+        refused |= {"batch_size", "workers", "nproc", "accumulate"}
     if own.image_size is None:
         refused.add("image_size")
+    if not own.sizes:
+        refused.add("size")
+    if not own.checkpointing:
+        refused.add("checkpointing")
+    if own.sparse:
+        refused.add("compile")
     return tuple(each for each in parameters() if each.name not in refused)
 
 
@@ -126,19 +140,26 @@ def default(parameter: Parameter, workload: str) -> str:
         "lr": own.lr,
         "workers": own.workers,
         "image_size": own.image_size,
+        "size": next(iter(own.sizes), None),
     }
     value = by_workload.get(parameter.name)
     return (parameter.default or "none") if value is None else str(value)
 
 
-def conflict(values: Mapping[str, object]) -> tuple[str, str] | None:
-    """The field and the message where valid values contradict each other."""
+_NAMED = ("download", "nproc", "lr", "checkpointing", "accumulate", "size", "compile")
+"""Fields that messages on conflicts name by their flag, those to change first."""
+
+
+def conflict(values: Mapping[str, object], workload: str = "") -> tuple[str, str] | None:
+    """The field and the message where valid values contradict each other, or ``workload``."""
     namespace = argparse.Namespace(**{name: values.get(name) for name in options.FLAGS})
     found = options.conflict(namespace)
+    if found is None and workload:
+        found = options.unsupported(workload, namespace)
     if found is None:
         return None
-    named = (name for name in ("download", "nproc") if f"--{name}" in found[0])
-    return next(named, "dtype"), "; ".join(found)
+    text = "; ".join(found)
+    return next((name for name in _NAMED if f"--{name}" in text), "dtype"), text
 
 
 def flags(values: Mapping[str, object]) -> list[str]:

@@ -75,7 +75,8 @@ class NewRunScreen(Screen[None]):
         Binding("shift+tab", "app.focus_previous", "field before", show=False),
     ]
 
-    def __init__(self) -> None:
+    def __init__(self, *, on: str = "") -> None:
+        """``on``: the place that is filled in at first."""
         super().__init__()
         self.answers = Answers()
         self._order_seed = secrets.randbelow(_LARGEST_SEED) + 1
@@ -91,7 +92,10 @@ class NewRunScreen(Screen[None]):
             tooltip="what to run, as in a shell",
             wide=True,
         )
-        workloads = {name: f"{name.rstrip(':'):<13}  {text}" for name, text in WORKLOADS.items()}
+        names = max(map(len, WORKLOADS))
+        workloads = {
+            name: f"{name.rstrip(':'):<{names}}  {text}" for name, text in WORKLOADS.items()
+        }
         self._workload = FieldRow(
             "workload",
             select_of(workloads, id="workload"),
@@ -117,6 +121,12 @@ class NewRunScreen(Screen[None]):
             "other images",
             Input(placeholder="docker=IMAGE, apptainer=FILE.sif ...", compact=True, id="other"),
             tooltip="as --env takes them: KIND=IMAGE[,python=PATH][,mount=SRC:DST] ...",
+            wide=True,
+        )
+        self._on = FieldRow(
+            "on",
+            Input(on, placeholder="this machine", compact=True, id="on"),
+            tooltip="where it runs, as --on takes it: ssh=HOST, or slurm,partition=gpu ...",
             wide=True,
         )
         self._pull = FieldRow("pull", PlainCheckbox(compact=True, id="pull"), tooltip="--pull")
@@ -153,6 +163,7 @@ class NewRunScreen(Screen[None]):
                 yield self._looking
                 yield self._other
                 yield self._pull
+                yield self._on
                 yield self._gpu_section
                 yield self._no_gpu
                 yield self._repeat
@@ -183,6 +194,7 @@ class NewRunScreen(Screen[None]):
             model=self._model.text,
             ticked=tuple(name for name, row in self._environments.items() if row.checkbox.value),
             other=self._other.text,
+            on=self._on.text,
             pull=bool(self._pull.text),
             gpus=None if len(chosen) == len(self._gpus) else chosen,
             repeat=self._repeat.text,
@@ -274,7 +286,7 @@ class NewRunScreen(Screen[None]):
         self.answers = replace(self.answers, machine=machine, program=program)
         if self._environment_list.is_attached:  # widgets go before their screen does
             await self._add_environments(machine)
-            await self._add_gpus(machine)
+            self._add_gpus(machine)
         self._show()
 
     async def _add_environments(self, machine: Machine) -> None:
@@ -294,15 +306,18 @@ class NewRunScreen(Screen[None]):
                     row.checkbox.value = name == usable
             self._ask_later()
 
-    async def _add_gpus(self, machine: Machine) -> None:
-        """Add a checkbox for each GPU, the first time that they are known."""
+    def _add_gpus(self, machine: Machine) -> None:
+        """Add a checkbox for each GPU, the first time that they are known.
+
+        In one piece: the question about the next program ends this one wherever it waits.
+        """
         if self._gpus:
             return
         for gpu in machine.gpus:
             memory = f"  {binary(gpu.memory_bytes)}" if gpu.memory_bytes else ""
             label = Content(f"{gpu.choice}  {gpu.name}{memory}")
             self._gpus[gpu.choice] = PlainCheckbox(label, True, compact=True)
-        await self._gpu_list.mount(*self._gpus.values())
+        self._gpu_list.mount(*self._gpus.values())
         self._gpu_section.display = bool(self._gpus)
         if machine.no_gpu:
             self._no_gpu.display = True
@@ -359,9 +374,12 @@ class NewRunScreen(Screen[None]):
         path = commands.session_path(outcome)
         if self._left:
             self._tell_home(outcome)
+        elif outcome.good and self.form.on.strip():
+            self.dismiss(None)
+            self._tell_home(outcome)
         elif outcome.good and path is not None:
             self.dismiss(None)
-            self.gpuwatch.open_session(path)
+            self.gpuwatch.open_session(path, follow=True)
         elif outcome.code == commands.NO_ANSWER:
             self._say(f"✗ {outcome.complaint}; it may still start: Esc, and look in the list")
         else:

@@ -128,7 +128,7 @@ def table_rows(
 
 
 def unknown_rows(processes: Sequence[ProcessNow]) -> list[str]:
-    """Why something in the table is a dash: each reason once, with whose it is."""
+    """Why something in the table is a dash: each reason once, with the processes it holds for."""
     whose: dict[str, list[int]] = {}
     for process in processes:
         for reason in dict.fromkeys((process.reason, *(on.reason for on in process.gpus))):

@@ -15,10 +15,8 @@ _GLYPHS = {
     "─": "-",
     # Unknown differs from empty.
     **dict.fromkeys("┄╌", "."),
-    **dict.fromkeys("│┃║╎┆┊╏┇", "|"),
+    **dict.fromkeys("│┃║╎┆┊╏┇╻╹", "|"),
     **dict.fromkeys("┏┓┗┛┣┫┳┻╋┌┐└┘├┤┬┴┼╪╫╭╮╰╯", "+"),
-    "╻": ",",
-    "╹": "'",
     "╱": "/",
     "╲": "\\",
     **dict.fromkeys("▀▔", '"'),

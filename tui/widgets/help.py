@@ -33,13 +33,13 @@ class HelpScreen(ModalScreen[None]):
             table.add_row(Text(key, style="bold", no_wrap=True), Text(text))
         with VerticalScroll():
             yield Static(table)
-            yield Static("Esc closes, arrows scroll", classes="muted")
+        yield Static("Esc closes, arrows scroll", classes="muted")
 
     def on_mount(self) -> None:
         self.query_one(VerticalScroll).focus()
 
 
-_UNUSED = frozenset({"screen.copy_text"})
+UNUSED = frozenset({"screen.copy_text"})
 """Actions of Textual for which no screen has a use."""
 _FOCUS = frozenset({"app.focus_next", "app.focus_previous"})
 
@@ -68,7 +68,7 @@ def keys_of(
     without a description are left out; those without a tooltip, such as the editing keys of an
     input, come last.
     """
-    unused = _UNUSED if focus else _UNUSED | _FOCUS
+    unused = UNUSED if focus else UNUSED | _FOCUS
     actions: dict[str, tuple[list[str], str]] = {}
     for _, binding, _, _ in sorted(bindings, key=lambda each: not each.binding.tooltip):
         text = text_of(binding)

@@ -17,7 +17,7 @@ from gpuwatch.tui.display_options import THEMES
 if TYPE_CHECKING:
     from textual.theme import Theme
 
-DARK, LIGHT, TERMINAL = "gpuwatch-dark", "gpuwatch-light", "ansi-dark"
+DARK, LIGHT, TERMINAL = "gpuwatch-dark", "gpuwatch-light", "gpuwatch-terminal"
 ORDER = (DARK, LIGHT, TERMINAL)
 BY_NAME = dict(zip(THEMES, ORDER, strict=True))
 """The theme for each name that ``--theme`` takes."""
@@ -122,9 +122,41 @@ def theme_for(
     return LIGHT if background in ("7", "15") else DARK
 
 
-def themes() -> tuple[Theme, Theme]:
-    """The dark and the light theme for Textual's own widgets."""
-    return _theme(DARK, _DARK, dark=True), _theme(LIGHT, _LIGHT, dark=False)
+def themes() -> tuple[Theme, Theme, Theme]:
+    """Our themes for Textual's own widgets."""
+    return _theme(DARK, _DARK, dark=True), _theme(LIGHT, _LIGHT, dark=False), _terminal_theme()
+
+
+def _terminal_theme() -> Theme:
+    """Nothing in it needs to know whether the terminal is dark or light."""
+    from textual.theme import Theme
+
+    default = (
+        "ansi-foreground", "ansi-background", "border-blurred",
+        "scrollbar-background", "scrollbar-background-hover", "scrollbar-background-active",
+    )  # fmt: skip
+    return Theme(
+        name=TERMINAL,
+        primary="ansi_cyan",
+        secondary="ansi_blue",
+        accent="ansi_cyan",
+        warning="ansi_yellow",
+        error="ansi_red",
+        success="ansi_green",
+        foreground="ansi_default",
+        background="ansi_default",
+        surface="ansi_default",
+        panel="ansi_default",
+        ansi=True,
+        variables={
+            **dict.fromkeys(default, "ansi_default"),
+            "block-cursor-foreground": "ansi_black",
+            "block-cursor-background": "ansi_cyan",
+            "border": "ansi_cyan",
+            "footer-key-foreground": "ansi_cyan",
+            **dict.fromkeys(("scrollbar", "scrollbar-hover", "scrollbar-active"), "ansi_cyan"),
+        },
+    )
 
 
 def _theme(name: str, colours: Mapping[str, str], dark: bool) -> Theme:

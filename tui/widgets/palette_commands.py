@@ -8,7 +8,7 @@ from typing import Any
 
 from textual.command import DiscoveryHit, Hit, Hits, Provider
 
-from gpuwatch.tui.widgets.help import text_of
+from gpuwatch.tui.widgets.help import UNUSED, text_of
 
 _MOVES = frozenset({"up", "down", "left", "right", "pageup", "pagedown", "home", "end", "tab"})
 """Keys that nobody looks for by words, nor the other keys of what they do."""
@@ -21,11 +21,12 @@ class Commands(Provider):
         """What it does, the key, and the action; each action once."""
         active = self.screen.active_bindings.values()
         bindings = [each.binding for each in active]
-        seen = {each.action for each in bindings if each.key.rpartition("+")[2] in _MOVES}
+        moves = {each.action for each in bindings if each.key.rpartition("+")[2] in _MOVES}
+        seen = UNUSED | moves
         for node, binding, enabled, _ in active:
             text = text_of(binding)
             if enabled and text and binding.action not in seen:
-                seen.add(binding.action)
+                seen |= {binding.action}
                 act = partial(self.app.run_action, binding.action, node)
                 yield text, self.app.get_key_display(binding), act
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from types import TracebackType
 from typing import Any
 
 import torch
@@ -81,6 +83,7 @@ class Batches:
             pin_memory=device.type == "cuda",
             persistent_workers=workers > 0,
             generator=generator,
+            worker_init_fn=end_quietly,
         )
         self.per_epoch = len(self._loader)
 
@@ -96,7 +99,8 @@ class Batches:
         return iter(loader)
 
     def example(self, samples: int) -> tuple[Inputs, torch.Tensor]:
-        """A full batch like the loader's, made without the loader or its random numbers."""
+        """A full batch like the loader's, inputs and target of (samples, ...), made without
+        the loader or its random numbers."""
         if self._fixed is not None:
             return self._fixed
         assert self._loader is not None
@@ -158,3 +162,16 @@ class Batches:
         self._iterator = iter(())
         if self._loader is not None:
             self._loader._iterator = None
+
+
+def end_quietly(worker: int) -> None:
+    """Print no traceback in a worker whose trainer has ended: the worker hands it its tensors in a
+    thread, which tells an error that way."""
+    sys.excepthook = _tell_unless_cut_off
+
+
+def _tell_unless_cut_off(
+    kind: type[BaseException], error: BaseException, trace: TracebackType | None
+) -> None:
+    if not issubclass(kind, (EOFError, ConnectionError)):
+        sys.__excepthook__(kind, error, trace)

@@ -39,7 +39,7 @@ def read_mnist(folder: Path, count: int) -> tuple[Tensor, Tensor]:
 
 
 def read_idx(path: Path, count: int) -> Tensor:
-    """The first ``count`` items of an IDX file of unsigned bytes, plain or gzip.
+    """The first ``count`` items of an IDX file of unsigned bytes, plain or gzip: (count, ...).
 
     Raises:
         UsageFailure: the file has another format, or ends early.

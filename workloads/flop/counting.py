@@ -35,7 +35,9 @@ class StepWork:
     flop_forward_per_step: int
     flop_backward_per_step: int
     flop_per_step: int
-    """FLOP of forward and backward, without the optimizer's update."""
+    """FLOP of forward and backward, without the optimizer's update and what is recomputed."""
+    flop_recomputed_per_step: int
+    """FLOP that activation checkpointing computes again in the backward pass."""
     bytes_per_step: int
     """Algorithmic bytes of forward, backward and the optimizer's update."""
     operators: list[dict[str, Any]]
@@ -43,6 +45,24 @@ class StepWork:
     uncounted_operators: list[str]
     """Arithmetic operators without a formula, with their calls; includes all of the update's."""
     method: str
+
+
+class BackwardCounter(OperatorCounter):  # type: ignore[no-untyped-call]
+    """Work of a backward pass; what runs with gradients enabled goes to ``again``.
+
+    Only checkpointing's second forward pass does.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.backward = self.work
+        self.again = Work()
+
+    def __torch_dispatch__(
+        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Any = None
+    ) -> Any:
+        self.work = self.again if torch.is_grad_enabled() else self.backward
+        return super().__torch_dispatch__(func, types, args, kwargs)
 
 
 def _tensors(tree: Any) -> list[torch.Tensor]:
@@ -120,7 +140,7 @@ def count_step(
     inputs, target = tree_map_only(torch.Tensor, phantom.convert, (inputs, target))
     samples = _tensors(inputs)[0].shape[0]
     optimizer = make_optimizer(copied.parameters())
-    forward, backward, update = OperatorCounter(), OperatorCounter(), OperatorCounter(flop=False)
+    forward, backward, update = OperatorCounter(), BackwardCounter(), OperatorCounter(flop=False)
     with phantom.running():
         with forward, phantom.casting():
             loss, _, _ = objective(copied, inputs, target)
@@ -128,23 +148,81 @@ def count_step(
             loss.backward()  # type: ignore[no-untyped-call]
         with update:
             optimizer.step()
-    step = together((forward.work, backward.work, update.work))
-    where = "copies on the CPU" if real else "shapes alone"
+    step = together((forward.work, backward.backward, update.work))
     data_type = "float32" if autocast is None else f"autocast {autocast}".replace("torch.", "")
     return StepWork(
         flop_forward_per_sample=forward.work.flop / samples,
         flop_forward_per_step=forward.work.flop,
-        flop_backward_per_step=backward.work.flop,
+        flop_backward_per_step=backward.backward.flop,
         flop_per_step=step.flop,
+        flop_recomputed_per_step=backward.again.flop,
         bytes_per_step=step.bytes,
         operators=step.table(),
         uncounted_operators=step.uncounted_operators(),
         method=(
-            f"formulas per ATen operator, one full batch, {data_type}, counted on {where}; bytes "
-            "are inputs and outputs of every operator, caches and fusion ignored; the optimizer's "
-            "update is in the bytes, not in the FLOP"
+            f"{_method(data_type, real)}; the optimizer's update is in the bytes, not in the FLOP"
         ),
     )
+
+
+def _method(data_type: str, real: bool) -> str:
+    where = "copies on the CPU" if real else "shapes alone"
+    return (
+        f"formulas per ATen operator, one full batch, {data_type}, counted on {where}; bytes are "
+        "inputs and outputs of every operator, caches and fusion ignored"
+    )
+
+
+class InferenceCounter:
+    """Counts parts of a step of inference on a copy of the model, in evaluation mode.
+
+    ``dtype`` is that of the weights and inputs, or None for their own; ``real`` is as in
+    `count_step`. ``run`` is called with the copied model and inputs, and with a function that ends
+    a part; the work of each part is in ``parts``.
+    """
+
+    def __init__(
+        self,
+        model: nn.Module,
+        inputs: Any,
+        run: Callable[[nn.Module, Any, Callable[[], None]], Any],
+        dtype: torch.dtype | None = None,
+        real: bool = False,
+    ) -> None:
+        def convert(tensor: torch.Tensor) -> torch.Tensor:
+            converted = phantom.convert(tensor)
+            return converted.to(dtype) if converted.is_floating_point() else converted
+
+        phantom = _Phantom(None, real)
+        copied = copy_model(model, convert).eval()
+        inputs = tree_map_only(torch.Tensor, convert, inputs)
+        self.parts: list[Work] = []
+        self._samples = _tensors(inputs)[0].shape[0]
+        self._data_type = "float32" if dtype is None else str(dtype).replace("torch.", "")
+        self._real = real
+        counter = OperatorCounter()
+
+        def end() -> None:
+            self.parts.append(counter.work)
+            counter.work = Work()
+
+        with phantom.running(), torch.no_grad(), counter:
+            self.result = run(copied, inputs, end)
+
+    def work(self) -> StepWork:
+        """The work of the whole step, which has no backward pass."""
+        step = together(self.parts)
+        return StepWork(
+            flop_forward_per_sample=step.flop / self._samples,
+            flop_forward_per_step=step.flop,
+            flop_backward_per_step=0,
+            flop_per_step=step.flop,
+            flop_recomputed_per_step=0,
+            bytes_per_step=step.bytes,
+            operators=step.table(),
+            uncounted_operators=step.uncounted_operators(),
+            method=_method(self._data_type, self._real),
+        )
 
 
 def count_forward(model: nn.Module, *inputs: torch.Tensor) -> Work:

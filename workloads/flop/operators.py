@@ -76,6 +76,15 @@ class Work:
         """Algorithmic bytes of all operators."""
         return sum(cost.bytes for cost in self.operators.values())
 
+    def times(self, factor: int, divisor: int) -> Work:
+        """``factor / divisor`` times this work, where that is whole."""
+        return Work(
+            {
+                name: Cost(*(value * factor // divisor for value in vars(cost).values()))
+                for name, cost in self.operators.items()
+            }
+        )
+
     def uncounted_operators(self) -> list[str]:
         """``"aten.native_batch_norm x20"``, by name."""
         return [

@@ -27,6 +27,9 @@ _TENSOR_OPS = re.compile(
     r"(?:_dst_(?P<dst>[a-z]+\d+))?(?:_sparsity_(?P<sparsity>on|off))?"
 )
 _TENSOR_INSTRUCTIONS = re.compile(r"sm__inst_executed_pipe_tensor(_(op|subpipe)_\w+)?")
+_PACKED_HALVES = "sm__inst_executed_pipe_tensor_op_hmma_type_hfma2"
+"""HFMA2.MMA of A100 and Hopper runs on the tensor pipe, and is no matrix product. Compilers load
+constants with it, so that most kernels have some; what it computes is in the scalar counts."""
 _NAME = re.compile(r"^([a-z]+__\w+)\s", re.MULTILINE)
 _UNIT = re.compile(r"(?P<prefix>[KMGTP]?)(?P<unit>byte|B|inst|op)s?", re.IGNORECASE)
 _TIMES = {"ns": 1.0, "us": 1e3, "ms": 1e6, "s": 1e9}
@@ -74,7 +77,7 @@ def metrics(query: str) -> list[str]:
     ]
     counts = sorted(name for name in names if _TENSOR_INSTRUCTIONS.fullmatch(name))
     if "sm__inst_executed_pipe_tensor" in counts:
-        counts = ["sm__inst_executed_pipe_tensor"]
+        counts = [n for n in counts if n in ("sm__inst_executed_pipe_tensor", _PACKED_HALVES)]
     tensor = [*_tensor_operations(names), *counts]
     return [*_WEIGHTS, *dram, _DURATION, *(f"{name}.sum" for name in tensor)]
 
@@ -169,24 +172,48 @@ def _flop(values: Mapping[str, float | None]) -> float | None:
 def _tensor_flop(values: Mapping[str, float | None]) -> float | None:
     """Operations of the tensor cores; None if the instructions include more than is counted."""
     operations = [v for k, v in values.items() if _TENSOR_OPS.fullmatch(k.removesuffix(".sum"))]
-    instructions = [
-        v for k, v in values.items() if _TENSOR_INSTRUCTIONS.fullmatch(k.removesuffix(".sum"))
-    ]
-    executed = _total(instructions) if instructions else None
+    executed = _products(values)
     if executed == 0:
         return 0.0
     flop = _total(operations) if operations else None
     return None if flop == 0 and executed is not None else flop
 
 
+def _products(values: Mapping[str, float | None]) -> float | None:
+    """Matrix instructions of the tensor cores; None if unknown."""
+    packed = f"{_PACKED_HALVES}.sum"
+    listed = [
+        value
+        for name, value in values.items()
+        if _TENSOR_INSTRUCTIONS.fullmatch(name.removesuffix(".sum")) and name != packed
+    ]
+    total, halves = _total(listed) if listed else None, values.get(packed, 0)
+    return None if total is None or halves is None else total - halves
+
+
 def _why_unknown(launches: Sequence[_Launch], lacking: Sequence[str]) -> str:
-    known = {name for _, values in launches for name, value in values.items() if value is not None}
-    if not any(_TENSOR_OPS.fullmatch(name.removesuffix(".sum")) for name in known):
-        why = "ncu has no count of the tensor cores' operations on this GPU"
+    """Names the kernels, and the counters of the first one that say so."""
+    values = next(
+        values
+        for name, values in launches
+        if name[:LONGEST_NAME] == lacking[0] and _flop(values) is None
+    )
+    unread = [name for name, value in values.items() if value is None and _is_work(name)]
+    executed = _products(values)
+    if unread:
+        why = f"ncu gave no {unread[0]}"
+    elif executed and any(_TENSOR_OPS.fullmatch(name.removesuffix(".sum")) for name in values):
+        why = (
+            f"ncu counted {executed:,.0f} instructions of tensor cores, and no operation of theirs"
+        )
     else:
-        why = "ncu gave no count for some kernels"
+        why = "ncu has no count of the tensor cores' operations on this GPU"
     shown = ", ".join(name[:80] for name in lacking[:3])
     return f"executed FLOP are unknown, not the sum of what is known: {why} ({shown})"
+
+
+def _is_work(name: str) -> bool:
+    return name in _WEIGHTS or "_tensor" in name
 
 
 def _wide(head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[_Launch]:

@@ -35,7 +35,7 @@ def network() -> nn.Sequential:
 
 
 def objective(model: nn.Module, inputs: tuple[Tensor, ...], target: Tensor) -> Scored:
-    """Cross entropy."""
+    """Cross entropy of (N, 10) scores with int64 (N,) classes."""
     scores = model(*inputs)
     return cross_entropy(scores, target), scores, target
 

@@ -42,7 +42,8 @@ class GraphConvolution(nn.Module):
 
 
 class GCN(nn.Module):
-    """Two graph convolutions with dropout 0.5 between: (nodes, features) to log-odds."""
+    """Two graph convolutions with dropout 0.5 between: (nodes, features) to (nodes, classes)
+    log-odds."""
 
     def __init__(self, features: int, classes: int) -> None:
         super().__init__()
@@ -68,7 +69,8 @@ def normalised_adjacency(edges: Tensor, nodes: int) -> Tensor:
 
 
 def labelled(labels: Tensor) -> Tensor:
-    """The labels of the first 20 nodes of each class; all others are -100, which is ignored."""
+    """``labels``, int64 (nodes,), of the first 20 nodes of each class; all others are -100, which
+    is ignored."""
     kept = torch.full_like(labels, UNLABELLED)
     for label in range(int(labels.max()) + 1):
         nodes = (labels == label).nonzero().flatten()[:LABELLED_PER_CLASS]
@@ -76,18 +78,18 @@ def labelled(labels: Tensor) -> Tensor:
     return kept
 
 
-class Objective:
+def objective(model: nn.Module, inputs: tuple[Tensor, ...], target: Tensor) -> Scored:
     """Negative log-likelihood on the labelled nodes, which are the same in every step."""
+    x, adjacency, nodes = inputs
+    own, labels = model(x, adjacency)[nodes], target[nodes]
+    return nll_loss(own, labels), own, labels
 
-    def __init__(self, target: Tensor) -> None:
-        self._nodes = (target != UNLABELLED).nonzero().flatten()
 
-    def __call__(self, model: nn.Module, inputs: tuple[Tensor, ...], target: Tensor) -> Scored:
-        scores = model(*inputs)
-        if self._nodes.device != target.device:
-            self._nodes = self._nodes.to(target.device)
-        own, labels = scores[self._nodes], target[self._nodes]
-        return nll_loss(own, labels), own, labels
+def predict(model: nn.Module, inputs: tuple[Tensor, ...]) -> Tensor:
+    """The log-odds of all nodes, (nodes, classes)."""
+    x, adjacency, _ = inputs
+    scores: Tensor = model(x, adjacency)
+    return scores
 
 
 def data(settings: Settings) -> Data:
@@ -101,13 +103,14 @@ def data(settings: Settings) -> Data:
     kind = "synthetic" if settings.data is None else "real"
     source = "a graph of Cora's shape" if settings.data is None else "Cora"
     target = labelled(labels)
+    nodes = (target != UNLABELLED).nonzero().flatten()
     text = (
         f"{source}: {len(x)} nodes, {edges.shape[1]} citations, {x.shape[1]} features, "
-        f"{int(labels.max()) + 1} classes, {int((target != UNLABELLED).sum())} labelled nodes"
+        f"{int(labels.max()) + 1} classes, {len(nodes)} labelled nodes"
     )
     x = x / x.sum(1, keepdim=True).clamp(min=1)
     adjacency = normalised_adjacency(edges, len(x))
-    batch = (x, adjacency), target
+    batch = (x, adjacency, nodes), target
     return Data(kind, text, len(x), batch=batch, path=settings.data)
 
 
@@ -115,16 +118,17 @@ def make(settings: Settings) -> Task:
     """The task with these settings."""
     samples = data(settings)
     assert samples.batch is not None
-    (x, _), target = samples.batch
+    (x, _, _), target = samples.batch
     classes = int(target.max()) + 1
     return Task(
         model=GCN(x.shape[1], classes),
         text=f"2 graph convolutions ({x.shape[1]} to {HIDDEN} to {classes}), sparse adjacency",
         data=samples,
-        objective=Objective(target),
+        objective=objective,
         optimizer=lambda parameters: torch.optim.Adam(
             parameters, lr=settings.lr, weight_decay=5e-4
         ),
+        predict=predict,
         sparse=True,
     )
 

@@ -36,21 +36,22 @@ class SentimentRNN(nn.Module):
 
 
 def objective(model: nn.Module, inputs: tuple[Tensor, ...], target: Tensor) -> Scored:
-    """Binary cross entropy of the logits."""
+    """Binary cross entropy of (N,) logits with (N,) sentiments, 0 or 1."""
     logits = model(*inputs)
     return binary_cross_entropy_with_logits(logits, target), logits, target
 
 
-def data(settings: Settings) -> Data:
-    """1,000 reviews of 100 tokens, half of them positive."""
+def reviews(settings: Settings, vocabulary: int, length: int) -> Data:
+    """1,000 reviews, half of them positive: their first ``length`` words, int64 (length,)."""
     if settings.download:
         raise no_download("IMDB's reviews", "ai.stanford.edu/~amaas/data/sentiment")
+    shape = f"{length} tokens, vocabulary {vocabulary} + {FIRST_WORD}"
     if settings.data is None:
-        tokens, sentiments = synthetic.reviews(SAMPLES, LENGTH, VOCABULARY)
-        kind, text = "synthetic", f"{SAMPLES} reviews of {LENGTH} tokens, vocabulary 200 + 2"
+        tokens, sentiments = synthetic.reviews(SAMPLES, length, vocabulary)
+        kind, text = "synthetic", f"{SAMPLES} reviews of {shape}"
     else:
-        tokens, sentiments = read_reviews(settings.data, SAMPLES, VOCABULARY, LENGTH)
-        kind, text = "real", f"{SAMPLES} reviews of IMDB, {LENGTH} tokens, vocabulary 200 + 2"
+        tokens, sentiments = read_reviews(settings.data, SAMPLES, vocabulary, length)
+        kind, text = "real", f"{SAMPLES} reviews of IMDB, {shape}"
     dataset = synthetic.Repeated(tokens, sentiments)
     return Data(kind, text, SAMPLES, dataset, path=settings.data)
 
@@ -60,7 +61,7 @@ def make(settings: Settings) -> Task:
     return Task(
         model=SentimentRNN(),
         text="embedding 202 to 20, RNN 20 to 40 over 100 tokens, fully connected 40 to 1",
-        data=data(settings),
+        data=reviews(settings, VOCABULARY, LENGTH),
         objective=objective,
         optimizer=lambda parameters: torch.optim.SGD(parameters, lr=settings.lr),
     )

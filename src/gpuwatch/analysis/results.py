@@ -82,7 +82,7 @@ class Verdict:
     estimate: float | None = None
     """The relative change itself, from one pair on, even without an interval."""
     lacking: bool = False
-    """Too many runs gave no value: the comparison was not tested."""
+    """Too many runs gave no value, or pairs were of two GPUs: the comparison was not tested."""
     typical: Kind | None = None
     """The verdict on the typical step alone, whose figures are those above; ``None`` where only one
     value is judged."""
@@ -132,6 +132,20 @@ class MissingValues:
 
 
 @dataclass(frozen=True)
+class Cost:
+    """What samples cost, in EUR."""
+
+    per_hour: float
+    """The machine's price, as given."""
+    per_million: float | None
+    """Of a million samples: the trimmed geometric mean over the runs; ``None``: unknown."""
+    low: float | None
+    """The ends of its 95 % interval; ``None`` for fewer than three runs."""
+    high: float | None
+    runs: int
+
+
+@dataclass(frozen=True)
 class Cell:
     """The runs of one case in one environment."""
 
@@ -147,6 +161,8 @@ class Cell:
     not_run: tuple[NotRun, ...] = ()
     lack: MissingValues | None = None
     """``None``: every finished judged run gave a value."""
+    cost: Cost | None = None
+    """If the price of an hour was given."""
     setting: int | None = None
     """Equal for cells of a plan that differ only in their label; ``None``: not known."""
 

@@ -42,7 +42,9 @@ def _run(arguments: list[str]) -> int:
     from gpuwatch.cli.say import give_up_output
     from gpuwatch.core import resource_check
     from gpuwatch.core.errors import NO_THREAD, REFUSED, ExitCode, GpuwatchError
+    from gpuwatch.core.installation import DISTRIBUTION, install_command
     from gpuwatch.core.text import clean
+    from gpuwatch.own_command import CAPSULE
 
     if sys.stdout is None:  # closed by the parent process: following a run would never end
         hint = "send it to a file, or to /dev/null"
@@ -66,6 +68,15 @@ def _run(arguments: list[str]) -> int:
     except BrokenPipeError:
         give_up_output()  # the reader closed the pipe
         return ExitCode.DONE
+    except ModuleNotFoundError as error:
+        if CAPSULE is None or not str(error.name).startswith("gpuwatch."):
+            raise
+        print(
+            "gpuwatch: error: this copy was sent here to record, and has no screens or reports; "
+            f"install gpuwatch for them: {install_command(DISTRIBUTION)}",
+            file=sys.stderr,
+        )
+        return ExitCode.USAGE
     except MemoryError:
         return _refused("there is no memory left", errno.ENOMEM)
     except RuntimeError as error:

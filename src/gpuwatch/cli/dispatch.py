@@ -5,16 +5,17 @@ from __future__ import annotations
 import argparse
 from collections.abc import Sequence
 from importlib import import_module
-from typing import NoReturn, Protocol
+from typing import Protocol
 
 from gpuwatch.cli.options.global_options import command_at
+from gpuwatch.cli.parser import Parser
 from gpuwatch.core.errors import UsageError
 
 
 class Command(Protocol):
     """A module of ``gpuwatch.cli.commands``: its docstring is the command's help text."""
 
-    def add_arguments(self, parser: argparse.ArgumentParser) -> None: ...
+    def add_arguments(self, parser: Parser) -> None: ...
 
     def run(self, arguments: argparse.Namespace, command: tuple[str, ...]) -> int:
         """Run the command; ``command`` holds the words after ``--``."""
@@ -78,6 +79,15 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "manual": ("gpuwatch.cli.commands.manual", "the manual page, for man"),
 }
 
+HIDDEN: dict[str, str] = {
+    "follow": "gpuwatch.cli.commands.follow",
+    "in-part": "gpuwatch.cli.commands.in_part",
+    "relay": "gpuwatch.cli.commands.relay",
+    "start-plan": "gpuwatch.cli.commands.start_plan",
+    "watch-machine": "gpuwatch.cli.commands.watch_machine",
+}
+"""Commands that only gpuwatch itself starts, here or at another place."""
+
 PROGRAMS = frozenset({"run", "--record", "noise"})
 """Commands that run a program of the user's own; ``--`` before it may be left out."""
 
@@ -100,13 +110,6 @@ EXIT_CODES: tuple[tuple[int, str], ...] = (
 )
 
 
-class Parser(argparse.ArgumentParser):
-    """Parser whose errors are one line with a hint."""
-
-    def error(self, message: str) -> NoReturn:
-        raise UsageError(message, f"see `{self.prog} --help`")
-
-
 def dispatch(arguments: Sequence[str]) -> int:
     """Find the command in ``arguments`` and run it.
 
@@ -116,7 +119,10 @@ def dispatch(arguments: Sequence[str]) -> int:
     """
     own, command = _split(arguments)
     at = command_at(own)
-    if own[at : at + 1] and own[at] in COMMANDS:
+    if "--record" in own[:at]:  # before a word that may be an option's value
+        name = "--record"
+        own.remove(name)
+    elif own[at : at + 1] and (own[at] in COMMANDS or own[at] in HIDDEN):
         name = own.pop(at)
     elif "--record" in own:
         name = "--record"
@@ -147,7 +153,11 @@ def _program(
 
 def module_of(name: str) -> Command:
     """The module of a command; for :data:`HOME` that of the home screen."""
-    module: Command = import_module(COMMANDS[name][0] if name else "gpuwatch.cli.commands.home")
+    if name in HIDDEN:
+        path = HIDDEN[name]
+    else:
+        path = COMMANDS[name][0] if name else "gpuwatch.cli.commands.home"
+    module: Command = import_module(path)
     return module
 
 
@@ -160,7 +170,7 @@ def parser_of(name: str) -> Parser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     module.add_arguments(parser)
-    if any("SESSION" in str(action.metavar) for action in parser._actions):
+    if any("SESSION" in str(action.metavar) for action in parser.arguments):
         parser.epilog = SESSION
     return parser
 

@@ -15,7 +15,19 @@ DISTRIBUTION = "gpuwatch-tui"
 
 def install_command(*packages: str) -> str:
     """Install packages for the interpreter that runs this."""
-    return " ".join(map(shell, (sys.executable, "-m", "pip", "install", *packages)))
+    return _pip("install", *packages)
+
+
+def broken_package_hint(package: str) -> str:
+    """How to update or remove a package of which a part cannot be loaded."""
+    if package == DISTRIBUTION:
+        return f"update gpuwatch: {update_command()}"
+    update, remove = install_command("--upgrade", package), _pip("uninstall", package)
+    return f"update or remove the package: {update}, or {remove}"
+
+
+def _pip(*words: str) -> str:
+    return " ".join(map(shell, (sys.executable, "-m", "pip", *words)))
 
 
 def update_command() -> str:
@@ -25,6 +37,8 @@ def update_command() -> str:
     if "vcs_info" in origin:
         vcs = mapping(origin["vcs_info"]).get("vcs")
         return install_command("--force-reinstall", f"{DISTRIBUTION} @ {vcs}+{url}")
+    if "archive_info" in origin:
+        return install_command("--force-reinstall", url)
     if "dir_info" in origin:
         folder = unquote(urlsplit(url).path)
         pull = f"git -C {shell(folder)} pull"

@@ -67,7 +67,7 @@ _ALL = (
     _gauge("hw.gpu.power.average", "W", "board power draw, the driver's own running mean"),
     _counter("hw.gpu.energy", "J", "board energy since the driver was loaded"),
     _gauge("hw.gpu.temperature", "Cel", "GPU core temperature"),
-    _gauge("hw.gpu.fan.speed_ratio", "1", "speed that the fans are told to run at, of their top"),
+    _gauge("hw.gpu.fan.speed_ratio", "1", "requested speed of the fans, relative to their maximum"),
     _gauge("hw.gpu.clock.sm", "Hz", "clock of the streaming multiprocessors"),
     _gauge("hw.gpu.clock.memory", "Hz", "clock of the device memory"),
     _gauge("hw.gpu.performance.state", "{state}", "performance state, from 0, the fastest, to 15"),

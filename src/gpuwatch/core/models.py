@@ -56,6 +56,13 @@ class Workload:
     """The given flags by name, as far as they are known before the start."""
     label: str | None = None
     """Name of a command that is compared with others: ``--command LABEL=COMMAND``."""
+    program: str | None = None
+    """A workload that is not built in: its file and the name in it, ``/home/me/mine.py:Task``."""
+
+    @property
+    def word(self) -> str:
+        """The name of a workload in a command line."""
+        return self.program or self.name
 
 
 @dataclass(frozen=True)
@@ -133,6 +140,9 @@ class Hook:
     options: tuple[str, ...] = ()
     """Of :data:`HOOK_OPTIONS`."""
 
+
+JOINED_JOB = "slurm_job"
+"""Parameter of a recording of the machine: the Slurm job whose processes and GPUs it shows."""
 
 HOOK_OPTIONS = ("count", "loss")
 """What the hook does only if it is asked to: run one step of a compiled program uncompiled to count

@@ -1,9 +1,10 @@
 """Adapters to frameworks: modules of one file that travel in the hook.
 
 An adapter is named by the module that it waits for. Other packages add theirs by an entry point of
-the group ``gpuwatch.hook_adapters``, whose name is that module and whose value is the adapter. It
-has a function ``watch``, called with that module once it is loaded, and may import the standard
-library, ``gpuwatch_hook`` and the framework. What it raises ends the hook, not the program.
+the group ``gpuwatch.hook_adapters``, whose name is that module and whose value is the adapter:
+``module``, or ``module:watch``. It has a function ``watch``, called with the awaited module once it
+is loaded, and may import the standard library, ``gpuwatch_hook`` and the framework. What it raises
+ends the hook, not the program.
 """
 
 from __future__ import annotations
@@ -48,7 +49,7 @@ def _others() -> list[tuple[str, str]]:
         return []  # loading importlib.metadata takes 60 ms, which every run would pay
     from importlib.metadata import entry_points
 
-    return [(entry.name, entry.value) for entry in entry_points(group=GROUP)]
+    return [(entry.name, entry.module) for entry in entry_points(group=GROUP)]
 
 
 def _has_group(file: Path) -> bool:

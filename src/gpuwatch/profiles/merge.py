@@ -321,7 +321,9 @@ def _from_rates(kernel: Kernel, notes: list[str]) -> Kernel:
         if rate is None or direction in parts:
             continue
         if duration is None:
-            note = f"DRAM {direction} throughput is left out: a rate is no total without the time"
+            note = (
+                f"DRAM {direction} throughput is left out: without the time a rate gives no total"
+            )
         else:
             parts[direction] = rate * duration * 1e-9
             note = f"DRAM {direction} bytes are mean throughput times time"

@@ -118,7 +118,7 @@ def read(text: Text) -> Report | None:
     if not seen:
         return None
     if not tables:
-        raise text.error(0, "none of its reports is one that is read", _TOOL)
+        raise text.error(0, "it has none of the reports that gpuwatch reads", _TOOL)
     return Report(_TOOL, version, tables, notes=tuple(notes))
 
 

@@ -9,6 +9,7 @@ from gpuwatch.core.errors import NotAvailable
 from gpuwatch.core.models import Allocation, Limits
 from gpuwatch.recorder.sources import Sources
 from gpuwatch.telemetry.host import affinity, cgroup
+from gpuwatch.telemetry.host.job import POD
 from gpuwatch.telemetry.nvml.errors import Unavailable
 from gpuwatch.telemetry.nvml.visible_devices import VARIABLE, cards, visible
 
@@ -36,6 +37,24 @@ def resolve(requested: Sequence[str] | None, variables: Mapping[str, str]) -> Al
             f"choose from these, or first: unset {VARIABLE}",
         )
     return Allocation(chosen, True, limits())
+
+
+def joined_gpus(variables: Mapping[str, str]) -> tuple[str, ...] | None:
+    """The GPUs of the Slurm job in which this process runs, by NVML's index or UUID; ``None``:
+    Slurm names none, or no GPU can be seen. Slurm counts GPUs as NVML does, by their address."""
+    named = tuple(filter(None, map(str.strip, variables.get(VARIABLE, "").split(","))))
+    return named if named and Sources.gpu_uuids(None) else None
+
+
+def pod_gpus(variables: Mapping[str, str]) -> tuple[str, ...] | None:
+    """The GPUs of the pod in which this process runs, by UUID: of one that is split by MIG the
+    parts, which are all that a pod can use of it. ``None``: no pod, none is split, or its image
+    chooses by itself."""
+    gpus = cards() if POD in variables and VARIABLE not in variables else ()
+    if isinstance(gpus, Unavailable) or not any(card.parts for card in gpus):
+        return None
+    devices = [device for card in gpus for device in card.parts or (card.gpu,)]
+    return tuple(device.uuid for device in devices if device.uuid is not None)
 
 
 def limits() -> Limits:

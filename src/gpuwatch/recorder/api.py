@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import contextlib
-import os
 from pathlib import Path
 
 from gpuwatch.core import paths
 from gpuwatch.core.errors import ExitCode, GpuwatchError
+from gpuwatch.core.processes import start_time
 from gpuwatch.recorder.observer import Observer
 from gpuwatch.recorder.request import Request
 from gpuwatch.recorder.resolved_plan import resolve_plan
@@ -43,7 +43,7 @@ def record(request: Request, observer: Observer) -> ExitCode:
     observer.study_created(folder)
     with study_folder.held(folder):
         code = StudyRun(resolved, folder, observer).execute()
-    if request.while_pid is not None and not os.path.exists(f"/proc/{request.while_pid}"):
+    if request.while_pid is not None and start_time(request.while_pid) is None:  # or a zombie
         _throw_away(folder)
     return code
 

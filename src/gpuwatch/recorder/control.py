@@ -18,11 +18,11 @@ from gpuwatch.core.lazy_dataclass import dataclass
 from gpuwatch.core.models import JSON
 from gpuwatch.core.processes import identify, when_ended
 from gpuwatch.core.text import to_paste
-from gpuwatch.own_command import OWN_COMMAND
+from gpuwatch.own_command import CAPSULE, OWN_COMMAND
 from gpuwatch.recorder.recording import Outcome, Recording
 from gpuwatch.session.reading.status import signal_name
 from gpuwatch.session.study.outcomes import TIME_LIMIT
-from gpuwatch.session.writing.write_hints import room
+from gpuwatch.session.writing.write_hints import write_hint
 
 ONE_REQUEST_SECONDS = 1.0
 """Signals that follow the first one within this time count as the same request."""
@@ -143,7 +143,7 @@ def conclude(outcome: Outcome, say: Callable[[str], None]) -> ExitCode:
     """Tell the user how a recording ended; returns its exit code."""
     if outcome.unsaved:
         again = (
-            f"; {room(outcome.path)}, then `{to_paste('attach --record', outcome.path)}` "
+            f"; {write_hint(outcome.path)}, then `{to_paste('attach --record', outcome.path)}` "
             "writes the rest"
         )
         recovery = "" if _is_gone(outcome.path) else again
@@ -186,8 +186,11 @@ def _is_gone(path: Path) -> bool:
 def summarise(folder: Path, say: Callable[[str], None]) -> str:
     """Rewrite the study's summary in a separate process, as it imports more than a recorder.
 
-    Returns its short form, as wide as the terminal; empty if it could not be written.
+    Returns its short form, as wide as the terminal; empty if it could not be written, or is written
+    elsewhere because this is a capsule.
     """
+    if CAPSULE is not None:
+        return ""
     short = ""
     width = str(shutil.get_terminal_size((80, 24)).columns)
     try:

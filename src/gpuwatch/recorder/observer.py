@@ -34,5 +34,8 @@ class Observer:
     def session_created(self, path: Path) -> None:
         """A run has started, and its session exists."""
 
+    def reached(self, text: str) -> None:
+        """Every minute of a run: how far it is."""
+
     def summary_written(self, text: str) -> None:
         """The summary was rewritten; ``text`` is its short form."""

@@ -38,8 +38,12 @@ def with_programs(plan: Plan, build_archive: Callable[[Path], str] | None) -> Pl
     for run in plan.runs:
         if run.workload.kind == "command":
             digests_by_name |= digests(run.workload.arguments, Path.cwd())
-        elif run.workload.kind == "workload" and ARCHIVE not in digests_by_name:
-            digests_by_name[ARCHIVE] = _archive(build_archive)
+        elif run.workload.kind == "workload":
+            if ARCHIVE not in digests_by_name:
+                digests_by_name[ARCHIVE] = _archive(build_archive)
+            if run.workload.program is not None:
+                path = run.workload.program.rpartition(":")[0]
+                digests_by_name |= digests(("", path), Path.cwd())
     return replace(plan, settings={**plan.settings, "programs": digests_by_name})
 
 

@@ -18,6 +18,8 @@ from gpuwatch.core.errors import GpuwatchError, StorageError
 from gpuwatch.core.lazy_dataclass import dataclass
 from gpuwatch.core.models import JSON, LaunchSpec, Prepared, Result, RunState, mapping
 from gpuwatch.core.processes import boot_id, identify, when_ended
+from gpuwatch.core.units import clock_time
+from gpuwatch.own_command import CAPSULE
 from gpuwatch.recorder import run_folder
 from gpuwatch.recorder.ceilings import RunCeilings
 from gpuwatch.recorder.clocks import Clocks
@@ -35,7 +37,7 @@ from gpuwatch.session import schema
 from gpuwatch.session.reading.status import process_id
 from gpuwatch.session.writing.statements import Row, event, fact, meta
 from gpuwatch.session.writing.store import Durability, SessionStore
-from gpuwatch.session.writing.write_hints import room
+from gpuwatch.session.writing.write_hints import write_hint
 from gpuwatch.session.writing.writer import COMMIT_SECONDS, MACHINE_COMMIT_SECONDS, SessionWriter
 
 CATCH_UP_SECONDS = 0.3
@@ -134,6 +136,16 @@ class Recording:
             holder = process_id(run.handle().get("holder"))
             if holder is None or not when_ended(holder, self._end):
                 self._often = True
+
+    @property
+    def reached(self) -> str:
+        """How far it is: ``2:00, step 120 of 500``."""
+        seconds = (time.monotonic_ns() - self._base_ns) / 1e9
+        text, step = clock_time(seconds), self._intake.last_step
+        planned = self._intake.planned_steps
+        if step is not None:
+            text += f", step {step:,}" + (f" of {planned:,}" if planned else "")
+        return text
 
     def stop(self, why: str, *, at_once: bool = False) -> None:
         """End the workload, and with it the recording. Safe in a signal handler.
@@ -296,6 +308,12 @@ class Recording:
             self._writer.retier(t, values)
 
 
+def _version() -> dict[str, JSON]:
+    """This gpuwatch: its version, and the capsule that it runs from, if it does."""
+    capsule: dict[str, JSON] = {} if CAPSULE is None else {"capsule": CAPSULE}
+    return {"gpuwatch": __version__, **capsule}
+
+
 def begin(
     path: Path,
     header: Header,
@@ -317,7 +335,7 @@ def begin(
     """
     base_ns = time.monotonic_ns()
     rows: list[Row] = [
-        meta("session", {**header.session, "schema": schema.VERSION, "gpuwatch": __version__}),
+        meta("session", {**header.session, "schema": schema.VERSION, **_version()}),
         meta(
             "clock",
             {"monotonic_ns": base_ns, "unix_ns": time.time_ns(), "boot_id": boot_id()},
@@ -421,7 +439,7 @@ def resume(
         store.add_channels(len(columns), described(new))
     except sqlite3.Error as error:
         store.close(whole=False)
-        raise StorageError(f"cannot write {path}: {error}", room(path, error)) from error
+        raise StorageError(f"cannot write {path}: {error}", write_hint(path, error)) from error
     text = "another recorder took over the run after the first one died"
     intake = Intake(base_ns, known, KeptLog(store.log_lengths(), store.last("log")))
     channel = Path(str(run.handle()["folder"]), HOOK_CHANNEL)

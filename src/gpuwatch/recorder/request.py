@@ -40,10 +40,17 @@ class Request:
     preset: str | None = None
     afterwards: str | None = None
     """A message for the end of all runs."""
+    on: str | None = None
+    """The place that records it, as ``--on`` names it; ``None``: this machine."""
     resume: Path | None = None
     """Folder of a study to resume, whose plan is the rest of this request."""
     trusted: bool = False
     """Resume it even if somebody else started it."""
+    only: frozenset[int] | None = None
+    """The runs of the study that is resumed that are missing, by index; ``None``: as its folder
+    says, which at a place may lack what was recorded before."""
+    one_block: bool = False
+    """Execute only the next block of the study that is resumed."""
 
     def plan(self) -> Plan:
         """The plan of the request; the study's folder gives it its name."""

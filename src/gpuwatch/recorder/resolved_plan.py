@@ -17,7 +17,7 @@ from gpuwatch.recorder.recording import HOOK_CHANNEL
 from gpuwatch.recorder.request import Request
 from gpuwatch.recorder.sources import Sources
 from gpuwatch.session.study.estimate import cell
-from gpuwatch.session.study.outcomes import missing
+from gpuwatch.session.study.outcomes import first_block, missing
 from gpuwatch.session.study.plan import Plan, PlannedRun, read
 
 
@@ -40,16 +40,24 @@ class ResolvedPlan:
 def planned(request: Request) -> tuple[Plan, tuple[PlannedRun, ...]]:
     """The plan of ``request`` and the runs that are still to be done, in order."""
     if request.resume is not None and (plan := read(request.resume)) is not None:
-        return plan, missing(request.resume, plan)
+        rest = missing(request.resume, plan)
+        if request.only is not None:
+            rest = tuple(run for run in rest if run.index in request.only)
+        if request.one_block:
+            rest = first_block(rest)
+        return plan, rest
     plan = request.plan()
     return plan, plan.runs
 
 
 def resolve_plan(request: Request) -> ResolvedPlan:
-    """Decide everything for ``request``, here and now; changes nothing."""
+    """Decide everything for ``request``, here and now; changes nothing. How runs are launched at
+    another place is decided there."""
     plan, todo = planned(request)
     if request.resume is None:
         plan = with_programs(plan, request.build_archive)
+    if request.on is not None:
+        return ResolvedPlan(request, plan, todo, {}, {})
     runs = [run for run in todo if run.workload.kind != "machine"]
     try:
         allocation = _allocation(request)

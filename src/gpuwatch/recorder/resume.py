@@ -21,7 +21,7 @@ from gpuwatch.session.study.outcomes import done, end_of, given_up, interrupted,
 from gpuwatch.session.study.plan import Plan, read
 from gpuwatch.session.study.progress import recorder_of
 from gpuwatch.session.study.signature import is_own
-from gpuwatch.session.writing.write_hints import room
+from gpuwatch.session.writing.write_hints import write_hint
 
 
 def resumable(folder: Path, build_archive: Callable[[Path], str] | None, *, trusted: bool) -> Plan:
@@ -118,7 +118,7 @@ def _anew(plan: Plan) -> str:
     if part.blocks is not None:
         design += ["--blocks", str(part.blocks)]
     (case,) = part.workloads
-    work = [case.name, *case.arguments] if case.kind == "workload" else ["--", *case.arguments]
+    work = [case.word, *case.arguments] if case.kind == "workload" else ["--", *case.arguments]
     return " ".join(["gpuwatch run", *map(shell, [*design, *work])])
 
 
@@ -136,16 +136,22 @@ def run_missing(request: Request, folder: Path, observer: Observer) -> ExitCode:
         plan = resumable(folder, request.build_archive, trusted=request.trusted)
         if request.dcgm is not None:
             request.dcgm.check()
-        observer.study_created(folder)
-        for run in missing(folder, plan):
-            if (folder / run.file).exists():
-                _settle(folder / run.file, observer)
-        resolved = resolve_plan(request)
-        if resolved.refused is not None:
-            raise resolved.refused
-        problems = resolved.problems
-        study_folder.note(folder, {run.index: problems.get(run.index, ()) for run in plan.runs})
-        return StudyRun(resolved, folder, observer).execute()
+        return execute_missing(request, folder, plan, observer)
+
+
+def execute_missing(request: Request, folder: Path, plan: Plan, observer: Observer) -> ExitCode:
+    """Execute the missing runs of a study whose lock is held; see :func:`run_missing`."""
+    observer.study_created(folder)
+    for run in missing(folder, plan):
+        if (folder / run.file).exists():
+            _settle(folder / run.file, observer)
+    resolved = resolve_plan(request)
+    if resolved.refused is not None:
+        raise resolved.refused
+    problems = resolved.problems
+    ours = [run for run in plan.runs if request.only is None or run.index in request.only]
+    study_folder.note(folder, {run.index: problems.get(run.index, ()) for run in ours})
+    return StudyRun(resolved, folder, observer).execute()
 
 
 def _settle(path: Path, observer: Observer) -> None:
@@ -154,7 +160,7 @@ def _settle(path: Path, observer: Observer) -> None:
     Raises:
         StorageError: the rest of its run exists, but cannot be saved.
     """
-    again = f"{room(path)}, then {to_paste('resume', path.parent.name)}"
+    again = f"{write_hint(path)}, then {to_paste('resume', path.parent.name)}"
     try:
         _, stop = record_rest(path, Observer(observer.message))
     except StorageError as error:
@@ -170,4 +176,6 @@ def _settle(path: Path, observer: Observer) -> None:
         how = "was stopped" if interrupted(meta_of(path) or {}) else "was cut short"
         observer.message(f"{path.name} {how}; it is kept as {study_folder.set_aside(path).name}")
     except OSError as error:
-        raise StorageError(f"cannot rename {path}: {error.strerror}", room(path, error)) from error
+        raise StorageError(
+            f"cannot rename {path}: {error.strerror}", write_hint(path, error)
+        ) from error

@@ -23,7 +23,7 @@ from gpuwatch.core.models import JSON, mapping
 from gpuwatch.core.processes import ProcessId, identify
 from gpuwatch.session.reading.reader import SessionReader
 from gpuwatch.session.reading.status import process_id
-from gpuwatch.session.writing.write_hints import room
+from gpuwatch.session.writing.write_hints import write_hint
 
 _LOCK, _HANDLE, _SETTINGS, _STOP = "recorder.lock", "handle.json", "settings.json", "stop"
 _LAUNCHED = "started.json"
@@ -57,7 +57,7 @@ def held(folder: Path) -> Iterator[None]:
         fd = os.open(folder / _LOCK, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
     except OSError as error:
         raise StorageError(
-            f"cannot write to {folder}: {error.strerror}", room(folder, error)
+            f"cannot write to {folder}: {error.strerror}", write_hint(folder, error)
         ) from error
     try:
         try:

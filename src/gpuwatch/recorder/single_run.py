@@ -5,28 +5,32 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
+import threading
 import uuid
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
 from gpuwatch import runners
 from gpuwatch.core import paths, resource_check
 from gpuwatch.core.errors import REFUSED, ExitCode, GpuwatchError, StorageError
-from gpuwatch.core.models import JSON, Hook, Workload
+from gpuwatch.core.models import JOINED_JOB, JSON, Hook, Workload
 from gpuwatch.recorder import programs, run_folder
+from gpuwatch.recorder.allocation import joined_gpus
 from gpuwatch.recorder.control import Stop, conclude, run_to_end
 from gpuwatch.recorder.observer import Observer
-from gpuwatch.recorder.recording import Header, begin
+from gpuwatch.recorder.recording import Header, Recording, begin
 from gpuwatch.recorder.request import Request
 from gpuwatch.recorder.resolved_plan import ResolvedPlan, hook_of
 from gpuwatch.recorder.sources import DCGM_HOST, Sources
 from gpuwatch.session.study.plan import PlannedRun
 from gpuwatch.session.writing.store import Durability
-from gpuwatch.session.writing.write_hints import room
+from gpuwatch.session.writing.write_hints import write_hint
 
 _NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EIO)
-_SPARE_THREADS = 4
-"""Threads for the writer, and for driver calls that hang."""
+_SPARE_THREADS = 5
+"""Threads for the writer, for what is told meanwhile, and for driver calls that hang."""
+_TELL_SECONDS = 60.0
 
 
 def record_one(
@@ -63,12 +67,14 @@ def record_one(
             launch = replace(resolved.launches[planned.index], archive=archive, hook=hook)
             with stop.preparing(), runners.guarded(planned.environment.kind):
                 prepared = runner.prepare(launch, observer.message_once)
+        job = planned.workload.parameters.get(JOINED_JOB)
         sources = Sources.open(
-            request.gpus or None,
+            request.gpus or (None if job is None else joined_gpus(os.environ)),
             workload=not machine,
             contained=bool(runner and runner.contained),
             interval=request.interval,
             dcgm=request.dcgm,
+            job=None if job is None else str(job),
         )
         resource_check.files()
         resource_check.threads(_SPARE_THREADS)
@@ -139,8 +145,25 @@ def record_one(
         raise
     with run_lock:
         observer.session_created(path)
-        outcome = run_to_end(recording, stop, request.duration, request.while_pid)
+        with _telling(recording, observer):
+            outcome = run_to_end(recording, stop, request.duration, request.while_pid)
         return conclude(outcome, observer.message)
+
+
+@contextlib.contextmanager
+def _telling(recording: Recording, observer: Observer) -> Iterator[None]:
+    """Tell every minute how far the run is, within the block."""
+    over = threading.Event()
+
+    def tell() -> None:
+        while not over.wait(_TELL_SECONDS):
+            observer.reached(recording.reached)
+
+    threading.Thread(target=tell, name="gpuwatch-tell", daemon=True).start()
+    try:
+        yield
+    finally:
+        over.set()
 
 
 def refused(error: OSError, folder: Path | None) -> GpuwatchError:
@@ -148,7 +171,7 @@ def refused(error: OSError, folder: Path | None) -> GpuwatchError:
     if error.errno in _NO_ROOM and folder is not None:
         return StorageError(
             f"cannot write to {folder.parent}: {error.strerror}",
-            f"{room(folder.parent)}, or set XDG_STATE_HOME to another folder",
+            f"{write_hint(folder.parent)}, or set XDG_STATE_HOME to another folder",
         )
     file_note = "" if error.filename is None else f": {os.fsdecode(error.filename)}"
     hint = None if error.errno is None else REFUSED.get(error.errno)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import platform
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, TypeVar
@@ -16,9 +17,11 @@ from gpuwatch.session.writing.statements import Row, device_row, device_used
 from gpuwatch.telemetry.base import Channel, Device, Source
 from gpuwatch.telemetry.host.cpu import CpuSource
 from gpuwatch.telemetry.host.fingerprint import fingerprint_host, fingerprint_process
+from gpuwatch.telemetry.host.job import fingerprint_job
 from gpuwatch.telemetry.nvml.errors import NO_LIBRARY
 from gpuwatch.telemetry.nvml.source import NvmlSource, Unavailable, open_nvml
 from gpuwatch.telemetry.nvml.start import gpu_uuids
+from gpuwatch.telemetry.process.job import JobSource
 from gpuwatch.telemetry.process.workload import WorkloadSource
 from gpuwatch.telemetry.process.workload_pid import innermost
 
@@ -60,6 +63,7 @@ class Sources:
         workload: bool,
         contained: bool = False,
         dcgm: Dcgm | None = None,
+        job: str | None = None,
     ) -> None:
         self._nvml = nvml if isinstance(nvml, NvmlSource) else None
         self._no_gpu = nvml if isinstance(nvml, Unavailable) else None
@@ -73,12 +77,14 @@ class Sources:
             gpus = with_dcgm = _with_dcgm(self._nvml, dcgm)
             self.notice = f"--dcgm: {with_dcgm.notice}"
         self.all: list[Source] = [CpuSource()] if gpus is None else [gpus, CpuSource()]
-        if workload:
-            if isinstance(nvml, Unavailable):
-                self._tree = WorkloadSource(nvml, contained=contained)
-            else:
-                shares = nvml.process_shares
-                self._tree = WorkloadSource(nvml.processes, contained=contained, gpu_shares=shares)
+        listed, shares = (
+            (nvml, dict) if isinstance(nvml, Unavailable) else (nvml.processes, nvml.process_shares)
+        )
+        if job is not None:
+            self._tree = JobSource(job, listed, gpu_shares=shares)
+        elif workload:
+            self._tree = WorkloadSource(listed, contained=contained, gpu_shares=shares)
+        if self._tree is not None:
             self.all.append(self._tree)
         self._processes = ProcessWatch(self._nvml, self._tree)
         self._used: dict[str, bool | None] = {}
@@ -93,11 +99,13 @@ class Sources:
         contained: bool = False,
         interval: float = 0.5,
         dcgm: Dcgm | None = None,
+        job: str | None = None,
     ) -> Sources:
         """Open the available sources, to be sampled every ``interval`` seconds.
 
         ``gpus``: only these, by index or UUID. ``contained``: the workload has its own control
-        group. ``dcgm``: fill from DCGM what NVML cannot measure.
+        group. ``dcgm``: fill from DCGM what NVML cannot measure. ``job``: the Slurm job whose
+        processes are the workload.
 
         Raises:
             NotAvailable: requested GPUs or DCGM are missing.
@@ -105,7 +113,7 @@ class Sources:
         opened = _requested(gpus, lambda: open_nvml(gpus, interval_s=interval))
         if isinstance(opened, Unavailable) and dcgm is not None:
             raise NotAvailable(f"--dcgm: {opened.reason}", opened.hint)
-        return cls(opened, workload=workload, contained=contained, dcgm=dcgm)
+        return cls(opened, workload=workload, contained=contained, dcgm=dcgm, job=job)
 
     @staticmethod
     def gpu_uuids(gpus: Sequence[str] | None) -> tuple[str, ...]:
@@ -140,7 +148,10 @@ class Sources:
     def host_facts(self) -> dict[str, JSON]:
         """The fingerprint of this machine; ``gpu.unavailable`` says why there is no GPU, and
         ``gpu.hint`` how to fix that if one is expected."""
-        facts: dict[str, JSON] = dict(fingerprint_host(self._gpus()))
+        facts: dict[str, JSON] = {
+            **fingerprint_host(self._gpus()),
+            **fingerprint_job(os.environ),
+        }
         facts["gpuwatch.version"] = __version__
         facts["python.recorder"] = platform.python_version()
         if self.no_gpu is not None:

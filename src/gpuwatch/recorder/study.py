@@ -21,7 +21,7 @@ from gpuwatch.session.study.estimate import Timing, about, timing
 from gpuwatch.session.study.outcomes import End, end_of, given_up
 from gpuwatch.session.study.plan import PlannedRun, labels
 from gpuwatch.session.study.progress import place_words, seconds_to_go
-from gpuwatch.session.writing.write_hints import room
+from gpuwatch.session.writing.write_hints import write_hint
 
 SLOW_SUMMARY = 3.0
 """Seconds: if a summary took longer, the next one waits for the end of the block. Each one reads
@@ -137,7 +137,7 @@ class StudyRun:
 
     def _summarise(self) -> None:
         """Rewrite the summary if it is outdated."""
-        if not self._summary_is_old or self._plan.runs[0].workload.kind == "machine":
+        if not self._summary_is_old or self._plan.of_machine:
             return
         begun = time.monotonic()
         self._observer.summary_written(summarise(self._folder, self._observer.message))
@@ -200,7 +200,7 @@ class StudyRun:
             text = f"the study was ended before its turn ({self._stop.why or self._no_room})"
             hint = to_paste("resume", self._folder.name)
             if self._no_room is not None:
-                hint = f"{room(self._folder)}, then {hint}"
+                hint = f"{write_hint(self._folder)}, then {hint}"
                 self._observer.message(f"{self._no_room}: the study ends here; {hint}")
             study_folder.note_rest(self._folder, Problem(study_folder.STUDY_ENDED, text, hint))
             self._summary_is_old = True

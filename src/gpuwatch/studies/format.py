@@ -30,6 +30,7 @@ _OF_A_STUDY = (
     "margin",
     "cool_down",
     "order_seed",
+    "on",
     "part",
 )
 
@@ -65,6 +66,7 @@ def study_of(text: str, name: str) -> Study:
         margin=table.quantity("margin", 'margin = "1%"'),
         cool_down=table.quantity("cool_down", 'cool_down = "2s"'),
         order_seed=table.integer("order_seed", 0, LARGEST_SEED),
+        on=table.texts("on", 'on = ["ssh=a100", "ssh=l4"]'),
     )
     table.done(_OF_A_PART, "it belongs in a [[part]]")
     if not parts:
@@ -92,7 +94,7 @@ def _part(table: Table, place: int, common: Mapping[str, JSON]) -> StudyPart:
     if commands and (workloads or command):
         other = "workloads" if workloads else "command"
         raise table.refuse(
-            f"commands are compared with each other, and {other} is no label",
+            f"commands are compared with each other, and {other} cannot be a label",
             f"write a [[part]] of its own with {other}",
         )
     if not workloads and not command and not commands:
@@ -147,7 +149,7 @@ def _commands(table: Table) -> dict[str, tuple[str, ...]]:
     for label, value in table.items("commands").items():
         if not LABEL.fullmatch(label):
             raise table.refuse(
-                f"{label!r} in commands is no label",
+                f"invalid label {label!r} in commands",
                 "begin with a small letter; then small letters, digits and . _ - may follow",
             )
         if not isinstance(value, str):

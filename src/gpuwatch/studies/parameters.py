@@ -31,7 +31,7 @@ class _Parser(argparse.ArgumentParser):
 
 def _parser() -> _Parser:
     parser = _Parser(add_help=False, allow_abbrev=False)
-    options.add_arguments(parser)
+    options.add_arguments(parser.add_argument)
     return parser
 
 
@@ -95,9 +95,11 @@ def workload(name: str, given: Mapping[str, JSON], where: str) -> Workload:
         raise UsageError(f"{where}: {error}", 'a program of your own is command = "..."') from None
     kept = {key: given[key] for key in options.FLAGS if given.get(key) not in (None, False)}
     argv = options.parameters_to_argv(kept)
-    if clash := options.conflict(_PARSER.parse_args(argv)):
+    flags = _PARSER.parse_args(argv)
+    if clash := options.conflict(flags) or options.unsupported(name, flags):
         raise UsageError(f"{where}: {clash[0]}", clash[1])
-    return Workload(name, "workload", tuple(argv), kept)
+    program = names.program(name)
+    return Workload(names.short(name), "workload", tuple(argv), kept, program=program)
 
 
 def cases(
@@ -136,7 +138,7 @@ def refuse_twins(workloads: Sequence[Workload], where: str) -> None:
     """Raise UsageError if two cases are the same."""
     seen = set()
     for workload_ in workloads:
-        case = (workload_.name, workload_.arguments)
+        case = (workload_.program or workload_.name, workload_.arguments)
         if case in seen:
             flags = f" {' '.join(workload_.arguments)}" if workload_.arguments else ""
             raise UsageError(

@@ -55,6 +55,8 @@ class Study:
     cool_down: str | None = None
     """Value for ``--cool-down``."""
     order_seed: int | None = None
+    on: tuple[str, ...] = ()
+    """The places that record it, as ``--on`` takes them; empty: this machine."""
 
 
 def with_parameters(study: Study, given: Mapping[str, JSON]) -> Study:
@@ -85,7 +87,7 @@ def with_parameters(study: Study, given: Mapping[str, JSON]) -> Study:
 def _changed(part: StudyPart, given: Mapping[str, JSON], where: str) -> StudyPart:
     place = f"{where}, part {part.name!r}"
     workloads = tuple(
-        parameters.workload(workload.name, {**workload.parameters, **given}, place)
+        parameters.workload(workload.word, {**workload.parameters, **given}, place)
         for workload in part.workloads
     )
     parameters.refuse_twins(workloads, place)

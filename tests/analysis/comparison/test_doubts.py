@@ -100,7 +100,14 @@ def test_steps_that_cover_a_part_of_the_window_are_told_with_both_times(tmp_path
     ]
     found = summary(tmp_path / "a.gpuwatch", steps=steps)
     (note,) = [each for each in found.notes if "own times" in each]
-    assert "2.00 s of the 9.60 s" in note and "throughput are over the former" in note
+    assert "2.00 s of the 9.60 s" in note
+    assert "the step time is over the former, throughput, FLOP/s" in note
+    assert found.steps.samples_per_second == pytest.approx(STEPS * BATCH / 9.6)
+    arrived = {"step_ends": "arrived"}
+    other = summary(tmp_path / "arrived.gpuwatch", steps=steps, extra=arrived)
+    (note,) = [each for each in other.notes if "own times" in each]
+    assert "step time and throughput are over the former, FLOP/s" in note
+    assert other.steps.samples_per_second == pytest.approx(STEPS * BATCH / 2.0)
     assert not [each for each in summary(tmp_path / "b.gpuwatch").notes if "own times" in each]
     # 2 TFLOP a step over the window, as executed FLOP are: neither over the steps' own time.
     assert found.efficiency.flop_rate.value == pytest.approx(STEPS * 2e12 / 9.6)

@@ -9,7 +9,12 @@ from typing import Any
 import pytest
 
 from gpuwatch.analysis.comparison.cells import STEP_TIME, Group, Placed, cell_of
-from gpuwatch.analysis.comparison.validity import device_differences, invalid_reasons, remarks
+from gpuwatch.analysis.comparison.validity import (
+    device_differences,
+    invalid_reasons,
+    remarks,
+    sister_gpus,
+)
 from gpuwatch.analysis.results import Cell
 from gpuwatch.analysis.study.read import read
 from tests.analysis import sessions
@@ -129,8 +134,8 @@ def test_the_same_on_the_same_is_comparable(tmp_path: Path) -> None:
             "different accelerators: Tesla V100-SXM2-16GB against NVIDIA A100-SXM4-40GB",
         ),
         (
-            {},
-            {"devices": (sessions.OTHER_GPU, sessions.CPU)},
+            {"host": {"host.name": "one"}},
+            {"host": {"host.name": "two"}, "devices": (sessions.OTHER_GPU, sessions.CPU)},
             "another GPU: GPU-1 against GPU-2",
         ),
         (
@@ -167,6 +172,11 @@ def test_the_same_on_the_same_is_comparable(tmp_path: Path) -> None:
             {"extra": {"environment": {"gpus": ["GPU-1"]}}},
             {"extra": {"environment": {"gpus": ["GPU-1", "GPU-2"]}}},
             "different GPUs given: GPU-1 against GPU-1 + GPU-2",
+        ),
+        (
+            {"host": {"gpu0.power.limit": 700.0}},
+            {"host": {"gpu0.power.limit": 450.0}},
+            "different power cap: 700 W against 450 W",
         ),
     ],
 )
@@ -297,11 +307,60 @@ def test_other_devices_are_a_note_where_they_are_asked_for(tmp_path: Path) -> No
     ]
 
 
+def on_gpu(device: Any, node: str, pod: str) -> Options:
+    """A run in a pod, which was given this GPU."""
+    return {
+        "devices": (device, sessions.CPU),
+        "host": {"host.name": pod, "job.node": node},
+    }
+
+
 def test_runs_that_changed_gpu_between_blocks_are_found(tmp_path: Path) -> None:
-    other = {"devices": (sessions.OTHER_GPU, sessions.CPU)}
-    assert reasons(tmp_path, [{}, other], [other, {}]) == (
+    one, two = (
+        on_gpu(gpu, node, "pod") for gpu, node in ((sessions.GPU, "n1"), (sessions.OTHER_GPU, "n2"))
+    )
+    cells = pair(tmp_path, [one, two], [two, one])
+    assert invalid_reasons(*cells, across_devices=False) == (
         "another GPU in block 1: GPU-1 against GPU-2",
     )
+    assert sister_gpus(*cells) == ()
+
+
+def test_pods_of_one_node_without_a_gpu_are_comparable(tmp_path: Path) -> None:
+    one, two, elsewhere = (
+        {"devices": (sessions.CPU,), "host": {"host.name": pod, "job.node": node}}
+        for pod, node in (("pod-1", "n1"), ("pod-2", "n1"), ("pod-3", "n2"))
+    )
+    assert device_differences(*pair(tmp_path / "alike", [one], [two])) == []
+    cells = pair(tmp_path / "apart", [one], [elsewhere])
+    assert device_differences(*cells) == ["another host: n1 against n2"]
+
+
+def test_two_gpus_of_one_node_are_no_verdict_and_named(tmp_path: Path) -> None:
+    first, second = (
+        on_gpu(gpu, "n1", pod)
+        for gpu, pod in ((sessions.GPU, "pod-1"), (sessions.OTHER_GPU, "pod-2"))
+    )
+    cells = pair(tmp_path, [first, first, second], [first, second, first])
+    assert invalid_reasons(*cells, across_devices=False) == ()
+    assert sister_gpus(*cells) == (
+        "another GPU of the same machine in block 2: GPU-1 against GPU-2",
+        "so in 2 blocks",
+    )
+    for pod, mend in (("a", "a node with one GPU"), ("b", "one pod for both (without jobs=image)")):
+        one, two = (
+            {**gpu, "host": {"job.node": "n1", "job.scheduler": "kubernetes", "job.id": name}}
+            for gpu, name in ((first, "a"), (second, pod))
+        )
+        told, hint = sister_gpus(*pair(tmp_path / pod, [one], [two]))
+        assert "GPU-1 against GPU-2" in told and hint.startswith(mend)
+    cells = pair(tmp_path / "same", [first, second], [first, second])
+    assert sister_gpus(*cells) == ()
+    better = on_gpu(V100, "n1", "pod-3")
+    cells = pair(tmp_path / "models", [first], [better])
+    assert sister_gpus(*cells) == ()
+    (said,) = invalid_reasons(*cells, across_devices=False)
+    assert said.startswith("different accelerators")
 
 
 def test_a_foreign_process_on_one_side_is_a_reason(tmp_path: Path) -> None:
@@ -312,6 +371,34 @@ def test_a_foreign_process_on_one_side_is_a_reason(tmp_path: Path) -> None:
     alike = pair(tmp_path / "alike", [shared, {}], [{}, shared])
     assert invalid_reasons(*alike, across_devices=False) == ()
     assert remarks(*alike) == ["other processes were on the GPU in runs of bare and docker"]
+
+
+def by_pods(how: str) -> Options:
+    return {"host": {"job.gpu.shared": how}}
+
+
+def test_pods_that_share_the_gpu_of_one_side_are_a_reason(tmp_path: Path) -> None:
+    sliced = by_pods("time-slicing, up to 4 pods on a GPU")
+    assert reasons(tmp_path, by_pods("no"), sliced) == (
+        "different sharing of the GPU by pods: no against time-slicing, up to 4 pods on a GPU",
+    )
+    assert reasons(tmp_path / "untold", {}, sliced) == ()  # of the one side nobody said
+    alike = pair(tmp_path / "alike", sliced, sliced)
+    assert invalid_reasons(*alike, across_devices=False) == ()
+    assert remarks(*alike) == [
+        "pods share the GPUs of bare and docker (time-slicing, up to 4 pods on a GPU): their time "
+        "is other pods' too"
+    ]
+    assert remarks(*pair(tmp_path / "own", by_pods("no"), by_pods("no"))) == []
+
+
+def test_parts_of_a_gpu_are_told(tmp_path: Path) -> None:
+    part = {"host": {"gpu0.mig.parent": "GPU-1"}}
+    assert remarks(*pair(tmp_path, part, part)) == [
+        "bare and docker ran on a MIG device, a part of a GPU whose other parts share its clocks "
+        "and power"
+    ]
+    assert remarks(*pair(tmp_path / "one", part, {})) == []
 
 
 def held(share: float) -> Options:

@@ -340,7 +340,7 @@ def test_under_three_values_there_is_no_interval() -> None:
     assert difference([0.1]) is difference([0.1, 0.2]) is None
 
 
-MANY = settings(max_examples=60, deadline=None)
+MANY = settings(max_examples=60)
 whole = st.integers(-3000, 3000).map(lambda value: value / 1e5)
 several = st.integers(5, 9).flatmap(
     lambda count: st.lists(st.lists(whole, min_size=count, max_size=count), min_size=1, max_size=3)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from gpuwatch.analysis.hardware.profile import KERNELS, OPERATORS, counters_of, profile_of, why_none
@@ -99,7 +99,6 @@ JSONS = st.recursive(
 KEYS = st.sampled_from(["tables", "columns", "rows", "kernels", "notes", "steps", "tool", KERNELS])
 
 
-@settings(deadline=None)
 @given(st.recursive(JSONS, lambda inner: st.dictionaries(KEYS, inner), max_leaves=12))
 def test_any_json_is_read_without_an_error(value: Any) -> None:
     profile_of({"profile": value})

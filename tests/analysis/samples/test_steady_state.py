@@ -247,14 +247,16 @@ def test_a_steady_part_of_half_the_steps_or_more_is_no_news() -> None:
 
 def test_a_hundred_thousand_steps_take_no_time() -> None:
     times = list(STEP * noise(100_000, 0.05))
-    steady_state(times)
-    start = time.process_time()
-    found = steady_state(times)
-    assert time.process_time() - start < 0.2
+    took = []
+    for _ in range(4):
+        start = time.process_time()
+        found = steady_state(times)
+        took.append(time.process_time() - start)
+    assert min(took) < 0.2
     assert (found.first, found.count) == (0, 100_000)
 
 
-@settings(deadline=None, derandomize=True)
+@settings(derandomize=True)
 @given(
     st.lists(st.floats(1e-6, 1e3), max_size=80),
     st.floats(1e-3, 1e3),

@@ -75,6 +75,17 @@ def test_one_rank_of_the_same_run_has_every_figure(tmp_path: Path) -> None:
     assert found.efficiency.energy.gpu_per_step.value == pytest.approx(250, rel=0.02)
 
 
+def test_steps_that_took_longer_than_their_run_are_told(tmp_path: Path) -> None:
+    def told(factor: float) -> list[str]:
+        (tmp_path / str(factor)).mkdir()
+        steps = [line(n, seconds=0.5 * factor) for n in range(1, 21)]
+        return [note for note in summary(tmp_path / str(factor), steps).notes if "tell" in note]
+
+    assert told(1) == []
+    (note,) = told(1000)
+    assert note.startswith("the step lines tell 10,000 s of steps, though the last one ended ")
+
+
 def test_a_list_of_runs_says_nothing_of_mixed_steps(tmp_path: Path) -> None:
     with SessionReader(sessions.record(tmp_path / "a.gpuwatch", steps=RANKS)) as reader:
         entry = listing(reader)

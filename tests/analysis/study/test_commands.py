@@ -8,6 +8,8 @@ from typing import Any
 
 import pytest
 
+from gpuwatch.analysis.comparison import difference_text
+from gpuwatch.analysis.comparison.difference_text import of_question
 from gpuwatch.analysis.results import Kind, Question, StudyResult
 from gpuwatch.analysis.study.read import read_sessions, read_study
 from gpuwatch.core.models import Environment, Workload
@@ -208,7 +210,8 @@ def test_variables_and_interpreter_of_an_environment_are_listed(tmp_path: Path) 
     old = Environment("bare", "old", python="/old/python")
     new = Environment("bare", "new", python="/new/python", variables={"OMP_NUM_THREADS": "1"})
     folder = study(tmp_path / "s", old, new, commands=COMMANDS[:1])
-    (contrast,) = only(read_study(folder)).contrasts
+    question = only(read_study(folder))
+    (contrast,) = question.contrasts
     assert contrast.verdict.kind is Kind.SAME
     assert contrast.by_design == (
         "variables: none against OMP_NUM_THREADS=1",
@@ -218,6 +221,8 @@ def test_variables_and_interpreter_of_an_environment_are_listed(tmp_path: Path) 
         "variables.OMP_NUM_THREADS",
         "python",
     }
+    shown = {difference_text.name(each): each.values for each in of_question(question)}
+    assert shown["variables.OMP_NUM_THREADS"] == (None, "1")
 
 
 def test_a_session_of_another_command_is_left_out(tmp_path: Path) -> None:

@@ -78,6 +78,16 @@ def test_a_loader_that_stalls_every_tenth_step_is_slower(tmp_path: Path) -> None
     assert "1 step in 10 is slower (x3)" in found.sentence
 
 
+def test_steps_that_a_busy_machine_delays_a_little_are_not_counted_with_those_that_stall(
+    tmp_path: Path,
+) -> None:
+    def busy(step: int) -> float:
+        return every(10, 3.0)(step) + (0.03 if step % 10 in (2, 5, 8) else 0)
+
+    found = contrast(tmp_path, every(1, 1.0), busy)
+    assert "1 step in 10 is slower (x3)" in found.sentence
+
+
 def test_stalls_that_only_the_baseline_has_make_the_other_faster(tmp_path: Path) -> None:
     found = contrast(tmp_path, every(10, 3.0), every(1, 1.0))
     assert found.verdict.kind is Kind.FASTER and found.verdict.by_total

@@ -86,7 +86,7 @@ def test_the_cpu_is_measured_stored_and_given_to_the_next_run(cli: Cli, tmp_path
     assert all(each["value"] > 0 for each in document["ceilings"].values())
 
     flags = ("--python", sys.executable, "--device", "cpu", "--steps", "3", "--profile", "0")
-    cli("--record", "mnist-cnn", *flags, "--quiet", "--out", tmp_path / "out")
+    cli("--record", "gcn", *flags, "--quiet", "--out", tmp_path / "out")
     with SessionReader(sessions(tmp_path / "out")[-1]) as reader:
         assert reader.meta()["ceilings"] == document
     assert "measured copy" in cli("roofline", sessions(tmp_path / "out")[-1]).stdout

@@ -21,7 +21,7 @@ def say(event, **keys): print(":::GPUWATCH", json.dumps({"event": event, **keys}
 say("count", flop_per_step=4e9, bytes_per_step=1e8)
 say("step", step=1, seconds=0.1, samples=1, monotonic_ns=time.monotonic_ns())
 say("end", steps=1)
-time.sleep(1.5)
+time.sleep(4)
 common = dict(tool="torch.profiler", version="2.15.0", device="cuda", steps=4, step_seconds=0.02,
               reason=None, notes=[], real_seconds=1.5, user_seconds=0.0, sys_seconds=0.0)
 columns = ["Time (%)", "Total Time (ns)", "Instances", "Name"]
@@ -82,8 +82,8 @@ def test_the_kernels_are_shown_in_every_form_and_the_run_keeps_its_times(
     ]
 
     timing = json.loads(cli("show", recorded, "--format", "json").stdout)["timing"]
-    assert timing["ending_seconds"] < 1, "the 1.5 s behind the end are the profile's"
-    assert timing["real_seconds"] < 1.4
+    assert timing["ending_seconds"] < 3.5, "the 4 s behind the end are the profile's"
+    assert timing["real_seconds"] < 3.9
 
 
 def test_a_negative_number_of_rows_is_refused(cli: Cli, tmp_path: Path) -> None:
@@ -121,7 +121,7 @@ import json, time
 for step in range(1, 5):
     line = {"event": "step", "step": step, "samples": 8, "monotonic_ns": time.monotonic_ns()}
     print(":::GPUWATCH", json.dumps(line), flush=True)
-    time.sleep(0.05)
+    time.sleep(0.25)
 """
     out = tmp_path / "out"
     cli("--record", "--quiet", "--out", out, "--", sys.executable, "-c", program)
@@ -129,8 +129,8 @@ for step in range(1, 5):
     shown = json.loads(cli("show", path, "--format", "json").stdout)["step"]
     (listed,) = json.loads(cli("sessions", out, "--format", "json").stdout)["sessions"]
     assert listed["step_median_seconds"] == shown["median_seconds"]
-    assert listed["step_median_seconds"] == pytest.approx(0.05, rel=0.5)
-    assert listed["samples_per_second"] == pytest.approx(8 / 0.05, rel=0.5)
+    assert listed["step_median_seconds"] == pytest.approx(0.25, rel=0.5)
+    assert listed["samples_per_second"] == pytest.approx(8 / 0.25, rel=0.5)
 
     (one,) = cli("sessions", "--paths", out).stdout.splitlines()[1:]
     assert one.endswith(str(path.resolve()))

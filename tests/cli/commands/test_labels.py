@@ -125,7 +125,7 @@ def test_every_command_that_takes_a_session_says_what_names_one() -> None:
     taking = [
         name
         for name in COMMANDS
-        if any("SESSION" in str(action.metavar) for action in parser_of(name)._actions)
+        if any("SESSION" in str(action.metavar) for action in parser_of(name).arguments)
     ]
     assert {"show", "log", "compare", "export", "stop", "delete", "serve", "attach"} <= {*taking}
     for name in taking:

@@ -15,7 +15,7 @@ from gpuwatch.recorder.request import Request
 from gpuwatch.session.study import plan
 from tests.conftest import Cli
 
-from ..asked import request_of
+from ..parsed_request import request_of
 from .test_record import STEPS, sessions
 
 

@@ -23,7 +23,7 @@ from gpuwatch.session.study.plan import PLAN, Part, Plan, read
 from tests.conftest import Cli
 from tests.runners.packages import installed
 
-from .test_record import STEPS, sessions, until
+from .test_record import sessions, until
 
 AA = ("--env", "bare", "--env", "bare")
 BLOCK = ("--blocks", 1, "--order-seed", 3)
@@ -50,16 +50,35 @@ def steps(path: Path) -> list[int]:
         return [row.step for row in reader.steps()]
 
 
+WORK = """
+import json, os, sys, time
+begun, go, held = sys.argv[1], sys.argv[2], int(sys.argv[3])
+with open(begun, "a") as file:
+    file.write("x")
+number = os.path.getsize(begun)
+for step in range(1, 61):
+    line = {"event": "step", "step": step, "samples": 64, "seconds": 0.01}
+    print(":::GPUWATCH", json.dumps(line), flush=True)
+    time.sleep(0.01)
+    while step == 10 and number == held and not os.path.exists(go):
+        time.sleep(0.01)
+"""
+"""Makes 60 steps; the run of one number makes the last 50 only once there is a file."""
+
+
 def kill_in_run(cli: Cli, out: Path, number: int, *flags: object) -> None:
     """Start a study and kill its recorder with SIGKILL in the middle of a run of it."""
-    recorder = cli.start("--record", "--quiet", *flags, "--out", out, *work(out))
+    recorder = cli.start("--record", "--quiet", *flags, "--out", out, *work(out, number))
     until(lambda: len(sessions(out)) == number and steps(sessions(out)[-1]), 60)
     os.kill(recorder.pid, signal.SIGKILL)
     recorder.wait()
+    (out.parent / "go").touch()
 
 
-def work(out: Path) -> tuple[object, ...]:
-    return ("--", sys.executable, STEPS, 60, 0.01)
+def work(out: Path, held: int = 0) -> tuple[object, ...]:
+    program = out.parent / "work.py"
+    program.write_text(WORK)
+    return ("--", sys.executable, program, out.parent / "begun", out.parent / "go", held)
 
 
 def workload_over(path: Path) -> None:
@@ -154,7 +173,7 @@ def test_a_run_that_was_stopped_is_done_again_and_its_session_kept(
     recorder = cli.start("--record", "--quiet", *AA, "--out", out, "--", "sh", "-c", script)
     until(lambda: sessions(out) and holder(sessions(out)[0]), 60)
     os.kill(recorder.pid, number)
-    recorder.wait(20)
+    recorder.wait(60)
     (stopped,) = sessions(out)
     assert meta(stopped)["result"]["stopped"] == number.name
     folder = only(out)
@@ -179,7 +198,7 @@ def test_a_run_that_its_time_limit_ended_is_complete(cli: Cli, tmp_path: Path) -
 def test_a_study_killed_between_two_runs_goes_on_in_the_background(
     cli: Cli, tmp_path: Path
 ) -> None:
-    recorder = cli.start("--record", "--quiet", *AA, "--cool-down", "10m", *work(tmp_path))
+    recorder = cli.start("--record", "--quiet", *AA, "--cool-down", "10m", *work(tmp_path / "out"))
     data = cli.home / ".local/share/gpuwatch/studies"
     until(lambda: list(data.glob("*/summary.json")), 60)
     os.kill(recorder.pid, signal.SIGKILL)

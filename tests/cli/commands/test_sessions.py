@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import json
+import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from gpuwatch.cli import main
+from gpuwatch.session.in_part import InPart, RunInPart
+from gpuwatch.session.placement import JobState, Placement, read, write
 from tests.analysis.sessions import record
 
 KEPT = Path(__file__).parents[2] / "data" / "kept-0.1.0"
@@ -144,3 +148,73 @@ def test_entries_of_an_older_cache_are_read_anew(
                 row.pop(key, None)
         cache.write_text(json.dumps(stored))
     assert said(recorded, "--format", "json") == first
+
+
+@pytest.fixture
+def waiting(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A study that was sent to a place and has no session yet, in the default folder."""
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
+    folder = tmp_path / "data/gpuwatch/studies/waiting"
+    folder.mkdir(parents=True)
+    (folder / "plan.json").write_bytes((KEPT / "study/plan.json").read_bytes())
+    now = Placement("slurm,partition=gpu", "0" * 16, JobState.QUEUED, written=time.time())
+    write(folder, replace(now, reason="Resources"))
+    return folder
+
+
+def test_a_study_that_was_fetched_in_part_is_listed_with_its_figures(said, waiting: Path) -> None:
+    known = read(waiting)
+    assert known is not None
+    runs = [RunInPart(run, "finished", 9.0, 50, 0.001, None, None) for run in (1, 2)]
+    for told, words in (
+        (runs[:1], "finished after 0:09, 50 steps, median 1.00 ms"),
+        (runs, "2 finished, as last reported"),
+    ):
+        part = InPart(tuple(told))
+        write(waiting, replace(known, state=JobState.IN_PART, fetched=True, in_part=part))
+        _, line = said()
+        assert " fetched in part " in line and words in line
+    (study,) = json.loads("\n".join(said("--format", "json")))["studies"]
+    assert [run["steps"] for run in study["placement"]["in_part"]] == [50, 50]
+
+
+def test_a_study_that_waits_is_listed_with_its_reason(said, waiting: Path) -> None:
+    _, line = said()
+    assert line.startswith("waiting ") and " queued " in line
+    assert "bare#1, bare#2" in line
+    assert "queued on slurm,partition=gpu: Resources" in line
+    found = json.loads("\n".join(said("--format", "json")))
+    (study,) = found["studies"]
+    assert (study["sessions"], study["going_on"], found["sessions"]) == (0, True, [])
+    assert study["placement"] == {
+        "place": "slurm,partition=gpu",
+        "state": "queued",
+        "text": "queued on slurm,partition=gpu: Resources",
+        "hint": None,
+        "starts": None,
+        "in_part": None,
+    }
+
+
+def test_one_that_never_ran_is_listed_with_what_became_of_it(said, waiting: Path) -> None:
+    write(waiting, Placement("ssh=gpu1", "0" * 16, JobState.CANCELLED, fetched=True))
+    _, line = said(columns=80)
+    assert line.startswith("waiting") and " cancelled " in line
+
+
+def test_a_study_that_its_scheduler_ended_is_listed_with_how(said, waiting: Path) -> None:
+    (session,) = (KEPT / "study").glob("01-*.gpuwatch")
+    (waiting / session.name).write_bytes(session.read_bytes())
+    write(waiting, Placement("slurm", "0" * 16, JobState.PREEMPTED, fetched=True))
+    _, line = said()
+    assert "preempted: 1 finished of 4" in line
+
+
+def test_the_last_run_of_a_study_is_listed_with_where_it_runs(said, waiting: Path) -> None:
+    for number in range(1, 5):
+        extra = {"result": None} if number == 4 else {}
+        record(waiting / f"{number:02}-bare.gpuwatch", extra=extra)
+    now = Placement("ssh=gpu1", "0" * 16, JobState.UNKNOWN, "timed out", written=time.time())
+    write(waiting, now)
+    _, line = said()
+    assert "ssh=gpu1 does not answer: timed out" in line

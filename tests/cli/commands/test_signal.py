@@ -51,7 +51,7 @@ class Question:
         self.until("[y/N] ")
 
     def until(self, what: str) -> None:
-        end = time.monotonic() + 30
+        end = time.monotonic() + 60
         while what not in self.text and time.monotonic() < end:
             if select.select([self._terminal], [], [], 0.2)[0]:
                 try:
@@ -62,7 +62,7 @@ class Question:
 
     def answer(self, text: str) -> int:
         os.write(self._terminal, f"{text}\n".encode())
-        code = self.process.wait(30)
+        code = self.process.wait(60)
         while select.select([self._terminal], [], [], 0.5)[0]:
             try:
                 self.text += os.read(self._terminal, 4096).decode()
@@ -79,7 +79,7 @@ def test_the_question_names_user_and_command_and_yes_sends_the_signal(
     assert f"process {sleeper.pid} of " in question.text and "sleep 300" in question.text
     assert sleeper.poll() is None
     assert question.answer("y") == 0 and "sent SIGTERM" in question.text
-    assert sleeper.wait(10) == -signal.SIGTERM
+    assert sleeper.wait(60) == -signal.SIGTERM
 
 
 @pytest.mark.parametrize("answer", ["", "n", "yo", "Y es"])
@@ -95,7 +95,7 @@ def test_the_signal_is_the_one_that_was_asked_for(
     cli: Cli, sleeper: subprocess.Popen[bytes]
 ) -> None:
     cli("signal", name(sleeper), "--signal", "INT", "--boot", boot_id(), "--yes")
-    assert sleeper.wait(10) == -signal.SIGINT
+    assert sleeper.wait(60) == -signal.SIGINT
 
 
 def test_several_are_named_and_signalled_together_or_none_at_all(
@@ -111,7 +111,7 @@ def test_several_are_named_and_signalled_together_or_none_at_all(
         question = Question(cli, name(sleeper), name(other))
         assert "sleep 300" in question.text and "sleep 301" in question.text
         assert question.answer("y") == 0
-        assert sleeper.wait(10) == other.wait(10) == -signal.SIGTERM
+        assert sleeper.wait(60) == other.wait(60) == -signal.SIGTERM
     finally:
         other.kill()
         other.wait()
@@ -128,7 +128,7 @@ def test_of_several_one_that_ends_meanwhile_keeps_no_other_from_its_signal(
     assert (
         f"process {ended.pid} ended meanwhile" in question.text and "nothing" not in question.text
     )
-    assert sleeper.wait(10) == -signal.SIGTERM
+    assert sleeper.wait(60) == -signal.SIGTERM
 
 
 @pytest.mark.parametrize(

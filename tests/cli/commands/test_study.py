@@ -17,7 +17,7 @@ from gpuwatch.recorder.request import Request
 from gpuwatch.session.study import plan
 from tests.conftest import Cli
 
-from ..asked import request_of
+from ..parsed_request import request_of
 from .test_record import STEPS, sessions
 
 FILE = f"""
@@ -90,6 +90,7 @@ def test_the_list_has_every_preset_with_its_runs_and_its_question(cli: Cli) -> N
     assert tuple(rows) == studies.presets()
     assert rows["imagenet-15"].split() == ["imagenet-15", "bare,", "docker", "66"]
     assert rows["multi-environment"].endswith("126") and rows["accelerators"].endswith("33")
+    assert rows["accelerator"].endswith("30") and rows["precision"].endswith("64")
     assert all(line.startswith("  ") and line.endswith("?") for line in lines[2::2])
 
 

@@ -18,7 +18,7 @@ from gpuwatch.session.study import plan
 from gpuwatch.workloads.options import parameters_to_argv
 from tests.conftest import Cli
 
-from ..asked import request_of
+from ..parsed_request import request_of
 from .test_record import sessions
 
 
@@ -88,12 +88,24 @@ def test_what_is_no_sweep_is_one_error(argv: list[str], said: str) -> None:
     assert said in str(caught.value)
 
 
+TELLS_ITS_BATCH_SIZE = f"""\
+#!/bin/sh
+[ "$1" = -c ] && exec {sys.executable} "$@"
+while [ "$1" != --batch-size ]; do shift; done
+echo ":::GPUWATCH {{\\"event\\": \\"run\\", \\"batch_size\\": $2}}"
+echo ':::GPUWATCH {{"event": "step", "step": 1, "samples": 1, "seconds": 0.1}}'
+"""
+"""An interpreter that tells what the workload was given, in place of training it."""
+
+
 @pytest.mark.torch
 def test_a_sweep_runs_each_value_in_each_block(cli: Cli, tmp_path: Path) -> None:
+    python = cli.home / "python"
+    python.write_text(TELLS_ITS_BATCH_SIZE)
+    python.chmod(0o755)
     cli(
-        "sweep", "sentiment-rnn", "--batch-size", "32,64", "--steps", 12, "--profile", 0,
-        "--device", "cpu", "--blocks", 1, "--cool-down", 0, "--python", sys.executable,
-        "--out", tmp_path, "--quiet",
+        "sweep", "sentiment-rnn", "--batch-size", "32,64", "--device", "cpu", "--blocks", 1,
+        "--cool-down", 0, "--python", python, "--out", tmp_path, "--quiet",
     )  # fmt: skip
     found = plan.read(next(tmp_path.glob("sentiment-rnn-*")))
     assert found is not None and found.parts[0].sweep == {"batch_size": (32, 64)}

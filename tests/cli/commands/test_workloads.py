@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 import sys
 from pathlib import Path
@@ -25,18 +23,18 @@ def record(cli: Cli, out: Path, *arguments: object, code: int = 0) -> dict[str, 
 
 
 def test_mnist_is_recorded_whole(cli: Cli, tmp_path: Path) -> None:
-    found = record(cli, tmp_path, "mnist-cnn", "--steps", "40", "--interval", "0.1")
+    found = record(cli, tmp_path, "mnist-cnn", "--steps", "12", "--interval", "0.1")
     assert found["session"]["status"] == "finished"
     assert found["workload"]["name"] == "mnist-cnn"
-    assert found["workload"]["parameters"]["steps"] == 40
+    assert found["workload"]["parameters"]["steps"] == 12
     assert found["workload"]["data"]["kind"] == "synthetic"
-    assert found["step"]["count"] == 40 and found["step"]["warmup_count"] > 0
+    assert found["step"]["count"] == 12 and found["step"]["warmup_count"] > 0
     assert found["timing"].pop("cpu_is_bound") is False
     for name, value in found["timing"].items():
         assert value is not None and value > 0, name
     start_up = ("launch_seconds", "import_seconds", "model_seconds", "first_step_seconds")
     assert sum(found["timing"][name] for name in start_up) < found["timing"]["real_seconds"]
-    assert found["step"]["median_seconds"] * 40 < found["timing"]["real_seconds"]
+    assert found["step"]["median_seconds"] * 12 < found["timing"]["real_seconds"]
     # conv 1->32 3x3 on 28x28, conv 32->64 3x3 on 26x26, 9216->128, 128->10: 2 x multiply-adds.
     forward = 2 * (26**2 * 32 * 9 + 24**2 * 64 * 32 * 9 + 9216 * 128 + 128 * 10)
     assert found["flop"]["forward_per_sample"] == pytest.approx(forward, rel=1e-6)
@@ -56,26 +54,6 @@ def test_mnist_is_recorded_whole(cli: Cli, tmp_path: Path) -> None:
     assert len(found["fingerprint"]["host"]["gpuwatch.workloads.sha256"]) == 64
 
 
-def test_several_workloads_make_one_study_side_by_side(cli: Cli, tmp_path: Path) -> None:
-    record(cli, tmp_path, "sentiment-rnn", "gcn", "--steps", "5")
-    first, second = sessions(tmp_path)
-    compared = json.loads(cli("compare", first, second, "--format", "json").stdout)
-    assert [s["workload"]["name"] for s in compared["sessions"]] == ["sentiment-rnn", "gcn"]
-    assert any("different workloads" in note for note in compared["notes"])
-    assert "step time, median" in cli("compare", first, second, "--format", "md").stdout
-    rows = list(csv.DictReader(io.StringIO(cli("export", first).stdout)))
-    assert len(rows) > 2 and "cpu hw.cpu.utilization [1]" in rows[0]
-
-
-def test_an_imagenet_model_stops_after_its_steps(cli: Cli, tmp_path: Path) -> None:
-    found = record(
-        cli, tmp_path, "resnet18", "--steps", "3", "--warmup", "1", "--batch-size", "4",
-        "--image-size", "64", "--workers", "0",
-    )  # fmt: skip
-    assert found["step"]["count"] == 3
-    assert found["session"]["exit_code"] == 0
-
-
 def test_a_data_folder_of_the_wrong_shape_says_what_was_expected(cli: Cli, tmp_path: Path) -> None:
     (tmp_path / "data").mkdir()
     done = cli(
@@ -85,19 +63,3 @@ def test_a_data_folder_of_the_wrong_shape_says_what_was_expected(cli: Cli, tmp_p
     assert "train-images-idx3-ubyte" in done.stderr
     found = json.loads(cli("show", sessions(tmp_path / "out")[0], "--format", "json").stdout)
     assert found["error"]["kind"] == "usage" and found["session"]["status"] == "failed"
-
-
-def test_an_unknown_torchvision_model_is_suggested(cli: Cli, tmp_path: Path) -> None:
-    done = cli(
-        "--record", "torchvision:resnet19", "--python", sys.executable, "--out", tmp_path,
-        "--quiet", code=2,
-    )  # fmt: skip
-    assert "resnet18" in done.stderr
-
-
-def test_a_batch_larger_than_the_data_is_refused(cli: Cli, tmp_path: Path) -> None:
-    done = cli(
-        "--record", "mnist-cnn", "--batch-size", "100000", "--python", sys.executable,
-        "--out", tmp_path, code=2,
-    )  # fmt: skip
-    assert "512" in done.stderr and done.stdout == ""

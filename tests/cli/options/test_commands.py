@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
 import sys
 from pathlib import Path
@@ -38,7 +39,7 @@ def meta(path: Path) -> dict[str, Any]:
     ("arguments", "says"),
     [
         (["X=1 python train.py"], "--env bare,set=X=1, or --command 'a=env X=1 python train.py'"),
-        (["Amp=python train.py"], "Amp= before a command is no label (small letters)"),
+        (["Amp=python train.py"], "Amp= before a command is not a label (small letters)"),
         (["python train.py"], "has no label; write --command 'a=python train.py'"),
         (["python train.py --lr=1"], "has no label; write --command 'a=python train.py --lr=1'"),
         (["a=true", "a=false"], "two commands are labelled a; label them differently"),
@@ -114,22 +115,33 @@ def test_commands_are_compared_with_the_first_and_what_differs_is_listed(
 
 
 def test_a_study_of_commands_that_was_interrupted_is_completed(cli: Cli, tmp_path: Path) -> None:
-    blocks = ("--blocks", 1, "--cool-down", 0, "--order-seed", 3)
     environments = ("--env", "bare", "--env", "bare,label=own,set=GREETING=hello")
-    recorder = cli.start("--record", *TWO, *environments, *blocks, "--out", tmp_path / "out")
-    until(lambda: len(sessions(tmp_path / "out")) == 3, 60)
+    recorder = cli.start("--record", *TWO, *environments, "--out", tmp_path / "out")
+    until(lambda: len(sessions(tmp_path / "out")) == 2, 60)
     recorder.send_signal(signal.SIGINT)
     assert recorder.wait(60) == 130
     plan = plan_in(tmp_path / "out")
     (folder,) = (tmp_path / "out").iterdir()
     done = cli("resume", folder, timeout=120)
-    assert "of 8 runs are done" in done.stderr and "a, slow in bare, own" in done.stderr
+    assert "of 4 runs are done" in done.stderr and "a, slow in bare, own" in done.stderr
     assert [path.name for path in sessions(tmp_path / "out")] == [run.file for run in plan.runs]
     for path, planned in zip(sessions(tmp_path / "out"), plan.runs, strict=True):
         known = meta(path)
         assert known["workload"]["label"] == planned.workload.label
         assert known["environment"].get("variables", {}) == planned.environment.variables
     assert "is complete" in cli("resume", folder, code=2).stderr
+
+
+@pytest.mark.torch
+def test_a_dry_run_says_once_which_interpreter_all_runs_have(cli: Cli, tmp_path: Path) -> None:
+    """Python's own finds no torch in an empty folder of packages; gpuwatch's has it."""
+    python = tmp_path / "bin" / "python3"
+    python.parent.mkdir()
+    python.write_text(f'#!/bin/sh\nexec {sys.executable} -S -I "$@"\n')
+    python.chmod(0o755)
+    cli.variables["PATH"] = f"{python.parent}:{os.environ['PATH']}"
+    told = cli("study", "accelerators", "--dry-run", "--env", "bare").stderr
+    assert told.count("the workload runs with") == 1
 
 
 def test_a_dry_run_shows_each_command_with_its_variables(cli: Cli) -> None:

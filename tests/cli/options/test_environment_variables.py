@@ -50,7 +50,7 @@ def test_the_same_environment_twice_is_numbered_with_a_label_too() -> None:
     [
         (["bare,label=a", "bare,label=a,set=X=1"], "two different environments", "its own label="),
         (["docker=x,label=bare", "bare"], "are labelled bare", "its own label="),
-        (["bare,label=Old"], "label=Old in --env is no label", "small letter"),
+        (["bare,label=Old"], "invalid label=Old in --env", "small letter"),
         (["bare,set=X"], "set=X in --env sets no variable", "set=NAME=VALUE"),
         (["bare,set=1X=2"], "sets no variable", "set=NAME=VALUE"),
         (["bare,set=X=1,set=X=2"], "--env sets X twice", "once"),

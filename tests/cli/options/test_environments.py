@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import json
 import sys
 from pathlib import Path
@@ -173,10 +175,11 @@ def test_two_workloads_in_two_environments_run_workload_by_workload(
 ) -> None:
     cli.variables["DOCKER_HOST"] = NO_DAEMON
     done = cli(
-        "--record", "gcn", "sentiment-rnn", "--steps", "3", "--env", "bare", "--env", "docker",
-        "--python", sys.executable, "--out", tmp_path, code=3,
+        "--record", "gcn", "sentiment-rnn", "--steps", "3", "--warmup", "0", "--profile", "0",
+        "--env", "bare", "--env", "docker", "--python", sys.executable, "--out", tmp_path, code=3,
     )  # fmt: skip
-    assert [path.name for path in sessions(tmp_path)] == ["01-bare.gpuwatch", "03-bare.gpuwatch"]
+    first, second = sessions(tmp_path)
+    assert [first.name, second.name] == ["01-bare.gpuwatch", "03-bare.gpuwatch"]
     found, _ = summary(tmp_path)
     assert [session["workload"]["name"] for session in found["sessions"]] == [
         "gcn",
@@ -188,6 +191,12 @@ def test_two_workloads_in_two_environments_run_workload_by_workload(
     ]
     told = [line for line in done.stderr.splitlines() if "no Docker daemon" in line]
     assert [line.split(": ")[1] for line in told] == ["gcn in docker", "sentiment-rnn in docker"]
+
+    compared = json.loads(cli("compare", first, second, "--format", "json").stdout)
+    assert any("different workloads" in note for note in compared["notes"])
+    assert "step time, median" in cli("compare", first, second, "--format", "md").stdout
+    rows = list(csv.DictReader(io.StringIO(cli("export", first).stdout)))
+    assert len(rows) > 2 and "cpu hw.cpu.utilization [1]" in rows[0]
 
 
 def test_in_the_background_the_first_session_that_there_is_is_named(

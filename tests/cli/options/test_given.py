@@ -188,7 +188,7 @@ def test_a_container_has_the_processor_time_and_memory_that_its_caller_has(
 ) -> None:
     out = tmp_path / "out"
     environments = ("--env", "bare", "--env", f"docker={small_image}")
-    command = ("--", "sh", "-c", f"echo '{STARTED}'; sleep 2")
+    command = ("--", "sh", "-c", f"echo '{STARTED}'; sleep 5")
     cli("--record", "--out", out, *environments, *command, folder=project, through=group.through)
     for path in sessions(out):
         found = facts(path, "process")
@@ -207,7 +207,7 @@ def test_a_container_of_apptainers_with_a_limit_of_its_own_keeps_the_callers(
     out = tmp_path / "out"
     through = (*group.through, *ONE_CORE)
     environment = ("--env", f"apptainer={small_root},memory=256m")
-    command = ("--", "sh", "-c", f"echo '{STARTED}'; sleep 2")
+    command = ("--", "sh", "-c", f"echo '{STARTED}'; sleep 5")
     cli("--record", "--out", out, *environment, *command, folder=project, through=through)
     found = facts(sessions(out)[0], "process")
     assert found["process.cpu.affinity"] == "0"

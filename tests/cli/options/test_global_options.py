@@ -23,7 +23,7 @@ def test_the_command_is_found_behind_options_and_their_values() -> None:
 def test_the_options_with_a_value_are_those_of_the_home_screen() -> None:
     taking = {
         flag
-        for action in parser_of(HOME)._actions
+        for action in parser_of(HOME).arguments
         if action.nargs != 0
         for flag in action.option_strings
     }

@@ -16,7 +16,7 @@ import pytest
 
 from gpuwatch.cli import main
 from gpuwatch.cli.commands.completions import SHELLS, script
-from gpuwatch.cli.dispatch import COMMANDS
+from gpuwatch.cli.dispatch import COMMANDS, HOME, parser_of
 from gpuwatch.cli.selection.session_names import OPTION
 from gpuwatch.cli.shell.completion_scripts import BASH, FISH, ZSH
 from gpuwatch.cli.shell.completion_table import rows
@@ -163,13 +163,20 @@ def fish(path: Path, folder: Path, env: dict[str, str]) -> Ask:
             text=True,
             cwd=folder,
             env=env,
-            timeout=30,
+            timeout=60,
             check=True,
         )
         assert done.stderr == ""
         return [each.partition("\t")[0] for each in done.stdout.splitlines()]
 
     return complete
+
+
+@pytest.mark.parametrize("name", [HOME, *COMMANDS])
+def test_every_flag_of_the_usage_is_in_the_table(name: str) -> None:
+    in_usage = set(re.findall(r"--[a-z][a-z0-9-]*", parser_of(name).format_usage()))
+    in_table = {row.flag for row in rows() if row.command == name}
+    assert in_usage - {name} <= in_table | {"--help"}
 
 
 def test_commands_are_completed(ask: Ask) -> None:
@@ -187,7 +194,7 @@ def test_flags_of_a_command_are_completed(ask: Ask) -> None:
 
 
 def test_choices_are_completed_also_behind_an_equals_sign(ask: Ask) -> None:
-    dtypes = ["bfloat16", "float16", "float32", "tf32"]
+    dtypes = ["bfloat16", "float16", "float32", "fp8", "tf32"]
     assert sorted(ask("run mnist-cnn --dtype ")) == dtypes
     assert ask("run --dtype=bf") == ["--dtype=bfloat16"]
     assert sorted(ask("build ")) == ["apptainer", "docker"]
@@ -197,7 +204,7 @@ def test_choices_are_completed_also_behind_an_equals_sign(ask: Ask) -> None:
 def test_workloads_presets_and_environments_are_completed(ask: Ask) -> None:
     assert {*BUILT_IN} <= {*ask("run ")}
     assert {*BUILT_IN} <= {*ask("--record --steps 5 --quick ")}
-    assert ask("run sentim") == ["sentiment-rnn"]
+    assert ask("run sentiment-r") == ["sentiment-rnn"]
     assert "multi-environment" in ask("study ") and "mine.toml" in ask("study ")
     assert {"bare", "docker=", "apptainer"} <= {*ask("run mnist-cnn --env ")}
     assert ask("run mnist-cnn --env apptainer=im") == ["apptainer=image.sif"]

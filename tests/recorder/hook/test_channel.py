@@ -75,7 +75,7 @@ def test_a_folder_that_is_a_link_is_not_read(tmp_path: Path, folder: Path) -> No
     "broken",
     [
         *(b"\xff\xfe\n", b"[]\n", b"nonsense\n", b'{"event": 3}\n', b"[" * 60_000 + b"\n"),
-        b'{"event": "run", "deep": ' + b"[" * 900 + b"]" * 900 + b"}\n",
+        b'{"event": "run", "deep": ' + b"[" * 30_000 + b"]" * 30_000 + b"}\n",
         b'{"event": "step", "step": 99999999, "count": 1000000}\n',
         *(b'{"event": "step"}\n', b'{"event": "step", "step": 1, "tokens": -1}\n'),
     ],

@@ -110,6 +110,6 @@ def test_an_interrupt_is_a_stop(cli: Cli, small_root: Path) -> None:
     )
     until(lambda: "up" in cli("log", "last", code=None).stdout)
     recorder.send_signal(signal.SIGINT)
-    recorder.communicate(timeout=30)
+    recorder.communicate(timeout=60)
     assert recorder.returncode == 130
     assert not processes("sleep", "4713.75")

@@ -148,7 +148,7 @@ def test_a_stop_before_the_workload_is_there_ends_the_launcher(
     spec = specification("apptainer", small_sif, "sleep", "4711.75", where=tmp_path)
     run = start(ApptainerRunner(), spec, paths.runs_home() / "run")
     run.stop()
-    assert not finish(run, 15).result.launcher_failed
+    assert not finish(run).result.launcher_failed
     until(lambda: not processes("sleep", "4711.75"))
 
 

@@ -25,7 +25,7 @@ from tests.conftest import Cli
 STEPS = Path(__file__).parents[2] / "cli" / "steps.py"
 
 
-def until(condition: Callable[[], object], seconds: float = 30) -> None:
+def until(condition: Callable[[], object], seconds: float = 60) -> None:
     deadline = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < deadline, "it did not happen"
@@ -160,7 +160,7 @@ class Launched:
         self.outputs.extend(self.run.read())
         return self.data(stream)
 
-    def to_end(self, seconds: float = 60) -> Result:
+    def to_end(self, seconds: float = 120) -> Result:
         deadline = time.monotonic() + seconds
         while True:
             result = self.run.result()

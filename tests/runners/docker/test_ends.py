@@ -35,7 +35,7 @@ def test_exit_codes_and_signals_come_through(
     seen = lab.record("sh", "-c", command, code=0 if code == 0 else 1)
     assert (seen.status.state, seen.status.exit_code) == (state, code)
     assert seen.result["launcher_failed"] is False and seen.result["out_of_memory"] is False
-    assert 0 < seen.result["real_seconds"] < 10
+    assert 0 < seen.result["real_seconds"] < 60
     assert lab.run_folders == []
 
 
@@ -90,31 +90,34 @@ def test_a_stop_asks_the_whole_tree(launch: Callable[..., Launched]) -> None:
 def test_a_workload_that_ignores_sigterm_is_killed_after_the_grace(
     launch: Callable[..., Launched], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("gpuwatch.runners.docker.stopping.GRACE_SECONDS", 1.0)
+    monkeypatch.setattr("gpuwatch.runners.docker.stopping.GRACE_SECONDS", 3.0)
     launched = launch("sh", "-c", "trap '' TERM; echo ready; while :; do sleep 0.05; done")
     until(lambda: launched.so_far("stdout"))
     asked = time.monotonic()
     launched.run.stop()
-    assert time.monotonic() - asked < 0.5, "it does not wait"
+    assert time.monotonic() - asked < 2.0, "it does not wait"
     assert launched.to_end().code == 137
-    assert 1.0 <= time.monotonic() - asked < 5.0
+    assert 3.0 <= time.monotonic() - asked < 15.0
     launched.run.stop()
 
 
-def test_a_second_stop_kills_at_once(launch: Callable[..., Launched]) -> None:
+def test_a_second_stop_kills_at_once(
+    launch: Callable[..., Launched], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("gpuwatch.runners.docker.stopping.GRACE_SECONDS", 60.0)
     launched = launch("sh", "-c", "trap '' TERM; echo ready; while :; do sleep 0.05; done")
     until(lambda: launched.so_far("stdout"))
     asked = time.monotonic()
     launched.run.stop()
     launched.run.stop()
-    assert launched.to_end().code == 137 and time.monotonic() - asked < 5.0
+    assert launched.to_end().code == 137 and time.monotonic() - asked < 50
 
 
 def test_an_interrupt_of_the_recorder_stops_the_container(lab: Lab) -> None:
     recorder = lab.cli.start(*lab.arguments("python3", "steps.py", 10_000, 0.01))
     lab.until_step()
     recorder.send_signal(signal.SIGINT)
-    assert recorder.wait(30) == 130
+    assert recorder.wait(60) == 130
     seen = lab.seen()
     assert seen.status.state is State.STOPPED and seen.result["code"] == 143
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import contextlib
 import os
 import socket
+import subprocess
+import sys
 import tempfile
 from collections.abc import Iterator
 from dataclasses import replace
@@ -22,6 +24,8 @@ from gpuwatch.runners.docker.runner import DockerRunner
 from tests.engines.daemon import DockerDaemon
 
 from .conftest import Lab, containers, launch_spec
+
+ROOT = Path(__file__).parents[3]
 
 UUID = "GPU-00000000-1111-2222-3333-444444444444"
 
@@ -261,6 +265,17 @@ def test_a_dead_socket_is_no_daemon(monkeypatch: pytest.MonkeyPatch, silent_sock
     assert codes(problems("image")) == ["docker-absent"]
 
 
+_AS_ANOTHER_USER = """
+import os
+from tests.runners.docker.test_preflight import problems
+os.setgroups([])
+os.setgid(65534)
+os.setuid(65534)
+for problem in problems("image"):
+    print(problem.code, problem.hint)
+"""
+
+
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user")
 def test_a_socket_that_is_not_yours_names_the_group_to_join(
     monkeypatch: pytest.MonkeyPatch,
@@ -272,18 +287,11 @@ def test_a_socket_that_is_not_yours_names_the_group_to_join(
         with socket.socket(socket.AF_UNIX) as bound:
             bound.bind(str(path))
             path.chmod(0o660)
-            read, write = os.pipe()
-            if (child := os.fork()) == 0:
-                try:  # whatever happens, it must not go on as pytest
-                    os.setgroups([])
-                    os.setgid(65534)
-                    os.setuid(65534)
-                    (problem,) = problems("image")
-                    os.write(write, f"{problem.code} {problem.hint}".encode())
-                finally:
-                    os._exit(0)
-            os.waitpid(child, 0)
-            told = os.read(read, 1000).decode()
-            os.close(read)
-            os.close(write)
-    assert told == "docker-forbidden sudo usermod -aG docker $USER, then log in again"
+            told = subprocess.run(
+                [sys.executable, "-c", _AS_ANOTHER_USER],
+                cwd=ROOT,
+                stdout=subprocess.PIPE,
+                text=True,
+                check=True,
+            ).stdout
+    assert told == "docker-forbidden sudo usermod -aG docker $USER, then log in again\n"

@@ -88,7 +88,7 @@ def test_a_session_with_a_journal_is_copied_and_followed(
             (copy,) = private.iterdir()
             assert copy.stat().st_mode & 0o777 == 0o700
             store.write([event(1, "x", "first")])
-            deadline = time.monotonic() + 30
+            deadline = time.monotonic() + 60
             while not (read := reader.events()) and time.monotonic() < deadline:
                 time.sleep(0.05)
             assert [row.text for row in read] == ["first"]

@@ -1,9 +1,12 @@
 from __future__ import annotations
 
 import os
+import sys
 import time
+from collections.abc import Mapping
 from pathlib import Path
 
+import psutil
 import pytest
 
 from gpuwatch.core.metrics import Method
@@ -184,3 +187,59 @@ def test_a_nominal_frequency_is_not_called_measured(
         assert value == 2596.12e6
     else:
         assert value is None and "nominal" in str(channel.reason)
+
+
+@pytest.fixture
+def without_psutil(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As in a capsule."""
+    monkeypatch.setitem(sys.modules, "psutil", None)
+
+
+def test_without_psutil_the_facts_are_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    with_it = _described(Path("/"))
+    assert with_it["memory.total"] == psutil.virtual_memory().total
+    monkeypatch.setitem(sys.modules, "psutil", None)
+    assert _described(Path("/")) == with_it
+
+
+@pytest.mark.usefixtures("without_psutil")
+def test_cores_are_counted_by_their_threads_or_by_socket_and_are_unknown_otherwise(
+    tmp_path: Path,
+) -> None:
+    socket = "physical id\t: {}\ncpu cores\t: 4\nflags\t\t: fpu\n"
+    root = _root(tmp_path, cpuinfo="\n".join(socket.format(number) for number in (0, 0, 1)))
+    assert _described(root)["core.physical.count"] == 8
+    for number, threads in enumerate(("0,2", "1,3", "0,2", "1,3")):
+        _write(
+            root / f"sys/devices/system/cpu/cpu{number}/topology/thread_siblings_list",
+            f"{threads}\n",
+        )
+    assert _described(root)["core.physical.count"] == 2
+    assert _described(_root(tmp_path / "other", cpuinfo="flags\t: fpu\n")) == {
+        **_described(root),
+        "core.physical.count": None,
+    }
+
+
+@pytest.mark.usefixtures("without_psutil")
+def test_the_highest_frequency_is_the_mean_of_all_policies(tmp_path: Path) -> None:
+    root = _root(tmp_path, cpuinfo="flags\t: fpu\n")
+    assert _described(root)["frequency.max"] is None
+    for policy, kilohertz in enumerate((3_000_000, 2_000_000)):
+        folder = root / f"sys/devices/system/cpu/cpufreq/policy{policy}"
+        _write(folder / "scaling_max_freq", f"{kilohertz}\n")
+    assert _described(root)["frequency.max"] == 2.5e9
+
+
+def _root(root: Path, *, cpuinfo: str) -> Path:
+    """A root folder with what a CPU source must find."""
+    _write(root / "proc/stat", Path("/proc/stat").read_text())
+    _write(root / "proc/meminfo", "MemTotal: 1000 kB\n")
+    _write(root / "proc/cpuinfo", cpuinfo)
+    return root
+
+
+def _described(root: Path) -> Mapping[str, object]:
+    source = CpuSource(root)
+    source.close()
+    return source.devices[0].attributes

@@ -9,7 +9,7 @@ from pathlib import Path
 import pynvml
 import pytest
 
-from gpuwatch.telemetry.nvml.driver_samples import DriverSamples
+from gpuwatch.telemetry.nvml.driver_samples import LONGEST_APART_S, DriverSamples
 from tests.fake_nvml import NO_PERMISSION, NOT_FOUND, NOT_SUPPORTED, FakeDriver
 from tests.telemetry.conftest import Remote
 
@@ -105,10 +105,12 @@ class Buffer:
 
     def __init__(self, *kept: tuple[int, int]) -> None:
         self.kept = kept
+        self.calls = 0
 
     def nvmlDeviceGetSamples(
         self, handle: object, kind: int, since: int
     ) -> tuple[int, list[pynvml.c_nvmlSample_t]]:
+        self.calls += 1
         found = []
         for stamp, value in self.kept:
             if stamp > since:
@@ -121,10 +123,35 @@ class Buffer:
 
 def test_each_sample_counts_once_and_those_from_before_the_first_reading_never() -> None:
     samples = DriverSamples(pynvml.NVML_GPU_UTILIZATION_SAMPLES)
-    driver = Buffer((0, 77), (30, 40), (10, 100), (20, 100))  # an empty place, and no order
+    driver = Buffer((0, 77), (3, 40), (1, 100), (2, 100))  # an empty place, and no order
     assert samples.read(driver, None) == 0.4, "the newest alone"
-    driver.kept += ((40, 10), (50, 20))
+    driver.kept += ((4, 10), (5, 20))
     assert samples.read(driver, None) == pytest.approx(0.15)
     assert samples.read(driver, None) == pytest.approx(0.15), "no new one"
-    driver.kept += ((60, 90),)
+    driver.kept += ((6, 90),)
     assert samples.read(driver, None) == pytest.approx(0.9)
+
+
+def test_the_driver_is_not_asked_before_it_can_have_a_new_sample() -> None:
+    samples = DriverSamples(pynvml.NVML_GPU_UTILIZATION_SAMPLES)
+    driver = Buffer((1, 40))
+    samples.read(driver, None)
+    driver.kept += ((200_001, 50),)
+    begin = time.monotonic()
+    for _ in range(50):
+        assert samples.read(driver, None) == 0.5
+    assert driver.calls <= 2 + (time.monotonic() - begin) / 0.2
+    driver.kept += ((400_001, 60),)
+    time.sleep(0.2)
+    assert samples.read(driver, None) == 0.6
+
+
+def test_a_pause_of_the_driver_is_not_its_pace() -> None:
+    samples = DriverSamples(pynvml.NVML_GPU_UTILIZATION_SAMPLES)
+    driver = Buffer((1, 40))
+    samples.read(driver, None)
+    driver.kept += ((3_600_000_001, 50),)
+    samples.read(driver, None)
+    driver.kept += ((3_600_200_001, 60),)
+    time.sleep(LONGEST_APART_S)
+    assert samples.read(driver, None) == 0.6

@@ -121,7 +121,7 @@ def test_the_drivers_own_mean_of_the_power_stands_beside_the_instant_one(
 
 
 def _until_shares(source: Any, claim: Callable[[dict[str, Any]], bool]) -> dict[str, Any]:
-    end = time.monotonic() + 10
+    end = time.monotonic() + 60
     while not claim(shares := source.ask("shares")):
         assert time.monotonic() < end, shares
         time.sleep(0.02)
@@ -212,7 +212,7 @@ def test_a_session_tells_what_befell_its_gpu_and_its_share_of_the_gpus_time(
 
     until(told)
     (cli.home / "enough").touch()
-    assert recorder.wait(timeout=30) == 0
+    assert recorder.wait(timeout=60) == 0
     with SessionReader(sessions(out)[0]) as reader:
         events = {event.kind: (event.device, event.text) for event in reader.events()}
         (share,) = (c for c in reader.channels() if c.metric == "process.gpu.utilization")

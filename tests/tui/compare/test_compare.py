@@ -377,7 +377,7 @@ async def test_names_states_and_first_medians_stand_before_the_verdict_and_keys_
 
     class Held(CompareScreen):
         def _answer(self, post: Post) -> Answer:
-            go_on.wait(20)
+            go_on.wait(60)
             return super()._answer(post)
 
     paths = [*many(session, 2), session("03", meta=finished(1), alive=False)]
@@ -402,14 +402,14 @@ async def test_leaving_a_comparison_that_is_not_done_ends_it(session: Make) -> N
     class Held(CompareScreen):
         def _answer(self, post: Post) -> Answer:
             started.append(self)
-            go_on.wait(20)
+            go_on.wait(60)
             return super()._answer(post)
 
     async with running(lambda: Held(many(session, 2))) as (_, pilot):
         await until(pilot, lambda: bool(started))
-        threading.Timer(0.1, go_on.set).start()
         await pilot.press("q")
-    started[0]._reading._thread.join(5)
+        go_on.set()
+    started[0]._reading._thread.join(60)
     assert not started[0]._reading._thread.is_alive() and started[0].result is None
 
 

@@ -63,15 +63,15 @@ def test_kernels_stand_by_their_time_per_step_with_the_difference_and_launches()
 
 def test_what_ran_in_one_alone_has_its_side_and_no_launches_in_the_other() -> None:
     text = rows(BARE, DOCKER)
-    assert row_of(text, "winograd")[2:] == ["—", "◂", "only", "10", "→", "0", "winograd"]
+    assert row_of(text, "winograd")[2:] == ["—", "◂", "only", "10", "to", "0", "winograd"]
     assert row_of(text, "implicit_gemm")[:3] == ["—", "2.25", "ms"]
-    assert row_of(text, "implicit_gemm")[3:] == ["only", "▸", "0", "→", "1", "implicit_gemm"]
+    assert row_of(text, "implicit_gemm")[3:] == ["only", "▸", "0", "to", "1", "implicit_gemm"]
 
 
 def test_what_a_shortened_table_lacks_is_not_said_to_have_run_in_one_alone() -> None:
     text = rows(BARE, profile((5e6, 8, "gemm"), left_out=7))
     assert "only" not in "".join(text)
-    assert row_of(text, "winograd")[2:6] == ["—", "—", "10", "→"]
+    assert row_of(text, "winograd")[2:6] == ["—", "—", "10", "to"]
     assert any("docker: 7 more were not kept" in row for row in text)
 
 
@@ -104,7 +104,7 @@ def test_without_times_kernels_stand_by_their_launches_and_derived_times_say_so(
     )
     names = [row.split()[-1] for row in text[-3:]]
     assert names == ["winograd", "implicit_gemm", "gemm"]
-    assert row_of(text, "winograd")[2:] == ["◂", "only", "24", "→", "0", "winograd"]
+    assert row_of(text, "winograd")[2:] == ["◂", "only", "24", "to", "0", "winograd"]
     assert "kernel times counted, derived from DRAM" in " ".join(" ".join(text).split())
 
 

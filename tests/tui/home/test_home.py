@@ -24,7 +24,7 @@ from gpuwatch.tui.home.screen import HomeScreen
 from gpuwatch.tui.live.screen import LiveScreen
 from gpuwatch.tui.new_run.screen import NewRunScreen
 
-from ..conftest import ROOT, Fake, entry
+from ..conftest import ROOT, Fake, entry, environment
 from ..harness import drawn, live, running, screen_text, shows, until
 from ..sessions import finished, plan
 
@@ -55,6 +55,13 @@ async def test_first_contact_says_what_is_there_and_the_next_key(
         assert "n  starts the first one" in screen_text(app)
         await pilot.press("enter")
         await until(pilot, lambda: isinstance(app.screen, NewRunScreen))
+
+
+async def test_the_arrow_before_a_hint_is_no_key_in_ascii(fake: Fake) -> None:
+    fake.finds(environment("docker", "no daemon"))
+    async with running(HomeScreen, (80, 40), DisplayOptions(ascii=True)) as (app, pilot):
+        await shows(pilot, "→ fix docker")
+        assert "Right" not in screen_text(app)
 
 
 async def test_devices_now_come_from_a_recorder_that_ends_with_the_screen(fake: Fake) -> None:
@@ -263,7 +270,7 @@ def killed_with_its_recorder() -> Path:
     for pid in (recorder.pid, holder.pid, *map(int, children)):
         with contextlib.suppress(ProcessLookupError):
             os.kill(pid, signal.SIGKILL)
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + 60
     while recorder.alive() or holder.alive():
         assert time.monotonic() < deadline
         time.sleep(0.02)

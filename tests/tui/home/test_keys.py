@@ -36,6 +36,8 @@ from ..conftest import Fake, entry
 from ..harness import running, screen_text, shows, until
 from ..sessions import Script, finished, plan, write
 
+pytestmark = pytest.mark.usefixtures("programs")
+
 
 @pytest.fixture
 def studies(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:

@@ -29,11 +29,11 @@ def test_what_can_be_no_label_says_why() -> None:
 
 def test_a_word_before_a_colon_that_is_no_field_is_told() -> None:
     fields = "status env workload name tag note study"
-    assert no_field("docker Nope:x") == f"nope: is no field: {fields}"
+    assert no_field("docker Nope:x") == f"nope: is not a field: {fields}"
     assert no_field("docker tag:x") == ""
     state = HomeState(entries=(ENTRY,), how=ListOptions(query="nope:x"))
     shown = text(empty_rows(state, 80, 23))
-    assert "nothing matches nope:x" in shown and f"nope: is no field: {fields}" in shown
+    assert "nothing matches nope:x" in shown and f"nope: is not a field: {fields}" in shown
 
 
 def test_labels_that_cannot_be_read_are_told_of_their_row() -> None:

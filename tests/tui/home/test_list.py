@@ -102,6 +102,26 @@ def test_of_a_study_the_filter_shows_only_the_runs_it_finds() -> None:
     assert rows(how) == ["pair", "pair/02"]
 
 
+def test_a_study_that_waits_at_a_place_is_a_row_of_its_own() -> None:
+    waiting = Study(
+        STUDY,
+        "pair",
+        commands=("train.py",),
+        environments=("bare",),
+        runs=1,
+        going_on=True,
+        waits="queued",
+        placement="queued on slurm: Resources",
+    )
+    (row,) = arranged(Listed((), (waiting,)), ListOptions(opened=frozenset({STUDY})))
+    assert row.goes_on and row.state == ("queued", "queued") and row.ran == "train.py"
+    shown = columns([row], 120)
+    line = "".join(text for text, _ in cells(row, shown, ()))
+    assert "… queued" in line and "queued on slurm: Resources" in line
+    for query, found in (("train", 1), ("status:queued env:bare", 1), ("status:running", 0)):
+        assert len(arranged(Listed((), (waiting,)), ListOptions(query=query))) == found
+
+
 def study(*states: str, going_on: bool = False, runs: int | None = None) -> Item:
     every = tuple(entry(f"pair/{n}", status=state) for n, state in enumerate(states))
     listed = Study(STUDY, "pair", runs=runs or len(states), going_on=going_on)
@@ -144,6 +164,25 @@ def test_a_studys_row_ends_with_its_verdict() -> None:
     assert "bare +1" in row and "docker costs nothing measu" in row
     several = replace(LISTED.studies[0], says=(*SAYS, ("slower", "a"), ("slower", "b")))
     assert verdict(Item(study=several)) == "1 same, 2 slower"
+
+
+def test_a_result_stands_below_its_title_where_no_row_has_a_number() -> None:
+    failed = entry(
+        "x/1",
+        status="failed",
+        step_seconds=None,
+        samples_per_second=None,
+        failure="CUDA out of memory",
+    )
+    head, row = text(Listed((failed,), ()), 100)
+    assert head.index("result") == row.index("CUDA")
+
+
+def test_a_bound_of_the_memory_stands_apart_from_its_neighbour_in_ascii_too() -> None:
+    row = text(
+        Listed((entry("x/1", mfu=0.4, peak_memory=66.1 * GIB, peak_memory_is_bound=True),), ()), 80
+    )[1]
+    assert "40 %  ≤66.1 GiB" in row
 
 
 def test_a_name_takes_the_workloads_place_where_there_is_little_room() -> None:
@@ -200,9 +239,9 @@ def test_figures_stand_in_their_columns_and_what_no_row_has_takes_none() -> None
     head, *rows = text(RUNS, 120)
     assert head.index("step") < head.index("samples/s") < head.index("MFU") < head.index("peak mem")
     row = next(row for row in rows if "--bs 8" in row)
-    assert "5.00 ms     1,000   17 %  20.0 GiB" in row
+    assert "5.00 ms     1,000   17 %   20.0 GiB" in row
     unknown = next(row for row in rows if "--bs 16" in row)
-    assert "1,000      —         —" in unknown
+    assert "1,000      —          —" in unknown
     head, *_ = text(Listed(RUNS.entries[::2]), 120)
     assert "MFU" not in head and "peak mem" not in head
     bound = replace(FAST, peak_memory_is_bound=True)

@@ -65,6 +65,15 @@ async def test_a_panel_that_is_clicked_is_opened(session: Make) -> None:
         await shows(pilot, "GPU 3  NVIDIA H100 80GB HBM3  4 of 8")
 
 
+def test_a_panel_of_three_rows_has_the_temperature_and_its_numbers_end_alike(session: Make) -> None:
+    rows = texts(
+        panel_rows(snapshot_of(session(gpus=8), GRID).panels, None, 80, 12, mark_used=False)
+    )
+    ends = {len(row.rstrip()) for row in rows}
+    assert len(rows) == 12 and ends == {78}
+    assert sum(row.count("°C") for row in rows) == 8
+
+
 async def test_a_session_of_one_gpu_offers_no_grid(session: Make) -> None:
     async with live(session()) as (app, pilot):
         await pilot.press("g")

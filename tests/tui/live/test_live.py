@@ -376,10 +376,10 @@ async def test_t_changes_the_colours(session: Make) -> None:
     async with live(session()) as (app, pilot):
         dark = colours(app)
         await pilot.press("t")
-        await pilot.pause(0.1)
+        await until(pilot, lambda: not dark & colours(app))
         light = colours(app)
         await pilot.press("t")
-        await pilot.pause(0.1)
+        await until(pilot, lambda: not light & colours(app))
         own = colours(app)
     assert dark and light and not dark & light
     assert own and not any(name.startswith("#") for name in own)
@@ -400,7 +400,7 @@ async def test_a_terminal_of_sixteen_colours_gets_its_own(
     monkeypatch.delenv("COLORTERM")
     monkeypatch.setenv("TERM", "linux")
     async with live(session()) as (app, _):
-        assert app.theme == "ansi-dark"
+        assert app.theme == "gpuwatch-terminal"
         assert not any(name.startswith("#") for name in colours(app))
 
 

@@ -34,6 +34,16 @@ async def test_o_shows_the_last_minute_and_all_timed_steps_under_named_roofs(ses
         await shows(pilot, "GPU utilization")
 
 
+async def test_the_footer_names_the_way_back(session: Make) -> None:
+    async with live(session()) as (app, pilot):
+        assert "back" not in screen_text(app).splitlines()[-1]
+        await pilot.press("o")
+        await shows(pilot, "esc back")
+        await pilot.press("escape")
+        await shows(pilot, "GPU utilization")
+        await until(pilot, lambda: "back" not in screen_text(app).splitlines()[-1])
+
+
 async def test_without_ceilings_it_says_what_is_missing_and_what_mends_it(session: Make) -> None:
     async with live(session()) as (_, pilot):
         await pilot.press("o")

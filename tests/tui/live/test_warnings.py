@@ -69,6 +69,7 @@ async def test_an_xid_stays_on_the_screen_before_everything_else(session: Make) 
     async with live(path) as (app, pilot):
         assert second_row(app).startswith(" ! GPU 0: Xid 79: GPU has fallen off the bus (2 times)")
         assert second_row(app).endswith("; 1 more, press i")
+        assert len(second_row(app)) < 80
         await pilot.press("i")
         await shows(pilot, "throttled (power)")
 

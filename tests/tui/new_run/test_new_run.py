@@ -18,6 +18,7 @@ from gpuwatch.tui.app import GpuwatchApp
 from gpuwatch.tui.display_options import DisplayOptions
 from gpuwatch.tui.home.screen import HomeScreen
 from gpuwatch.tui.live.screen import LiveScreen
+from gpuwatch.tui.new_run.form import WORKLOADS
 from gpuwatch.tui.new_run.screen import NewRunScreen
 from gpuwatch.tui.new_run.widgets import EnvironmentRow
 from gpuwatch.tui.widgets.help import HelpScreen
@@ -76,6 +77,19 @@ async def choose(app: GpuwatchApp, pilot: Pilot[int], field: str, value: str) ->
     await focus(app, pilot, field)
     await pilot.press("enter", *value, "enter")
     assert app.screen.query_one(f"#{field}", Select).value == value
+
+
+async def test_the_descriptions_in_the_list_of_workloads_are_one_column(fake: Fake) -> None:
+    async with running(NewRunScreen) as (app, pilot):
+        await focus(app, pilot, "workload")
+        await pilot.press("enter")
+        await shows(pilot, "unet-diffusion")
+        rows = screen_text(app).splitlines()
+        names = ("mnist-cnn", "sentiment-lstm", "unet-diffusion")
+        starts = {
+            next(row for row in rows if name in row).index(WORKLOADS[name][:10]) for name in names
+        }
+        assert len(starts) == 1
 
 
 async def test_a_command_is_typed_and_started_with_enter(session: Make, fake: Fake) -> None:
@@ -304,6 +318,24 @@ async def test_gpus_are_chosen_and_decide_what_can_run(fake: Fake) -> None:
         await shows(pilot, "GPUs: 2 of 2")
 
 
+async def test_gpus_are_shown_if_another_program_is_typed_just_as_they_are_known(
+    fake: Fake,
+) -> None:
+    fake.finds(environment("bare"), gpus=2)
+    async with running(NewRunScreen, (80, 40)) as (app, pilot):
+
+        async def interrupted() -> None:
+            while not app.screen.query("#gpus Checkbox"):
+                await asyncio.sleep(0)
+            # As the question about the next program does, while the checkboxes are being added.
+            app.workers.cancel_group(app.screen, "machine")
+
+        await asyncio.wait_for(interrupted(), 15)
+        await pilot.press(*"ls")
+        await until(pilot, lambda: [*DOCTOR, "--", "ls"] in fake.asked)
+        await shows(pilot, "GPUs: 2 of 2")
+
+
 async def test_a_command_is_not_held_to_what_the_workloads_need(fake: Fake) -> None:
     why = "torch is built for CUDA 13"
     fake.finds(
@@ -458,7 +490,7 @@ async def test_help_names_the_keys_and_letters_are_typed_in_fields(fake: Fake) -
 
 
 @pytest.mark.usefixtures("every_size")
-@pytest.mark.parametrize("size", [(60, 15), (80, 24), (120, 40), (160, 50), (200, 60)], ids=str)
+@pytest.mark.parametrize("size", [(60, 15), (80, 24), (160, 50)], ids=str)
 async def test_every_field_can_be_reached_and_no_text_is_cut(
     fake: Fake, size: tuple[int, int]
 ) -> None:

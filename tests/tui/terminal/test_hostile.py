@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 import time
 from collections.abc import Callable
@@ -99,11 +100,11 @@ async def test_a_hostile_file_name_is_shown_as_text(tmp_path: Path) -> None:
 
 async def test_a_line_of_ten_megabytes_is_shown_at_once(session: Make) -> None:
     path = session(**{**fields("usual", LONGEST), "meta": {}, "alive": True})
-    before = time.monotonic()
+    before = time.process_time()
     async with live(path, (100, 50)) as (app, _):
         assert "yyyyyyyyyyyyyyyyyyyy" in screen_text(app)
         check_screen(app)
-    assert time.monotonic() - before < 5
+    assert time.process_time() - before < 5
 
 
 @pytest.mark.parametrize("option", [[], ["--ascii"]], ids=["utf-8", "ascii"])
@@ -117,14 +118,14 @@ def test_a_terminal_gets_only_the_sequences_that_screens_use(
         for page in ("i", "o", "K", "?"):
             for key in (page, "\x1b"):
                 screen.type(key)
-                assert screen.read(10)
+                assert screen.read(60)
                 screen.quiet()
         screen.type("q")
         assert screen.end() == 0
     finally:
         screen.close()
     text = KNOWN.sub("", screen.text())
-    assert not not_shown(text)
+    assert not not_shown(text), re.findall(r".{0,40}\x1b.{0,40}", text)
     assert screen.text().isascii() or not option
 
 

@@ -97,7 +97,14 @@ def test_a_screen_can_be_left_for_the_shell_and_come_back_to(terminal: Callable[
 def test_a_click_on_a_key_presses_it(terminal: Callable[..., Pty]) -> None:
     screen = terminal()
     screen.taken_over("stop")  # the session is read: "? help  q leave  s stop"
-    screen.type("\x1b[<0;12;24M\x1b[<0;12;24m")
+
+    def left() -> bool:  # a footer that is made anew meanwhile takes no click
+        if screen.process.poll() is None:
+            screen.type("\x1b[<0;12;24M\x1b[<0;12;24m")
+            screen.quiet()
+        return screen.process.poll() is not None
+
+    until(left)
     assert screen.end() == 0
     assert b"\x1b[?1000l" in screen.sent
 
@@ -128,7 +135,7 @@ def test_after_the_screen_signals_are_handled_as_before_it(session: Make) -> Non
         screen.close()
 
 
-def until(true: Callable[[], bool], seconds: float = 10.0) -> None:
+def until(true: Callable[[], bool], seconds: float = 60.0) -> None:
     deadline = time.monotonic() + seconds
     while not true():
         assert time.monotonic() < deadline

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from gpuwatch.session.study.progress import tally
+from tests.terminal import Pty, surroundings
 from tests.tmux import Pane
 
 from ..conftest import ROOT
@@ -84,7 +85,8 @@ def test_the_screen_goes_on_with_the_next_environment_and_ends_in_the_summary(
     home = tmp_path / "home"
     home.mkdir()
     steps = Path(__file__).parents[2] / "cli" / "steps.py"
-    program = [sys.executable, str(steps), "60", "0.05"]
+    until_told = "while ! rm go 2>/dev/null; do sleep 0.1; done"
+    program = ["sh", "-c", f"{shlex.join([sys.executable, str(steps)])} 10 0.05; {until_told}"]
     twice = ["--env", "bare", "--env", "bare"]
     command = shlex.join([sys.executable, "-m", "gpuwatch", "run", *twice, "--", *program])
     script = tmp_path / "run.sh"
@@ -93,12 +95,27 @@ def test_the_screen_goes_on_with_the_next_environment_and_ends_in_the_summary(
     try:
         terminal.type(f"clear; sh {script}", "Enter")
         terminal.wait("in bare#1")
-        shown = terminal.wait("in bare#2", 30)
+        (home / "go").touch()  # the run may be over before the screen has read it
+        shown = terminal.wait("in bare#2")
         assert "▶ running" in shown or "starting" in shown
         assert "2 of 2" in shown.splitlines()[0]
-        terminal.wait("finished; 2 runs: 2 finished", 30)
+        (home / "go").touch()
+        terminal.wait("finished; 2 runs: 2 finished")
         terminal.type("q")
         shown = terminal.wait("code 0")
         assert "bare#1" in shown and "bare#2" in shown and "×" in shown
     finally:
         terminal.close()
+
+
+def test_the_screen_goes_on_where_the_first_run_is_over_before_it_is_read(tmp_path: Path) -> None:
+    script = "test -e first && sleep 600; touch first"
+    twice = ("--env", "bare", "--env", "bare")
+    command = [sys.executable, "-m", "gpuwatch", "run", *twice, "--", "sh", "-c", script]
+    screen = Pty(command, environment=surroundings(HOME=str(tmp_path)), folder=tmp_path)
+    try:
+        screen.wait("run 2 of 2\x1b")
+    finally:
+        screen.close()
+        stop = [*command[:3], "stop", "--all"]
+        subprocess.run(stop, env=surroundings(HOME=str(tmp_path)), check=True, timeout=120)

@@ -85,7 +85,7 @@ def test_no_byte_above_127_reaches_the_terminal(
         screen.wait("new run")
         for key in ("n", "\x1b", "?", "\x1b", "\x10"):
             screen.type(key)
-            assert screen.read(10)
+            assert screen.read(60)
             screen.quiet(0.5)
         screen.type("\x03")
         screen.end()

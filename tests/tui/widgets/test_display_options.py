@@ -19,7 +19,17 @@ from gpuwatch.tui.widgets.ascii import to_ascii
 
 from ..compare.test_compare import study
 from ..conftest import Fake, entry
-from ..harness import check_snapshot, drawn, live, running, screen_styles, screen_text, shows
+from ..harness import (
+    check_snapshot,
+    colours,
+    drawn,
+    live,
+    running,
+    screen_styles,
+    screen_text,
+    shows,
+    until,
+)
 from ..test_snapshots import LOG, MEASURED, name_of
 
 pytestmark = pytest.mark.usefixtures("every_size")
@@ -87,3 +97,56 @@ async def test_ascii(show: Callable[[str], Show], screen: str) -> None:
     async with show(screen)(size, DisplayOptions(ascii=True)) as app:
         # The driver converts the output in the same way: see ``test_ascii``.
         check_snapshot(name_of(f"ascii-{screen}", size), to_ascii(screen_text(app)))
+
+
+def style_of(app: GpuwatchApp, text: str) -> str:
+    """The style at ``text`` on the screen, without its colours."""
+    for strip in app.screen._compositor.render_strips():
+        for segment in strip:
+            if text in segment.text and segment.style is not None:
+                return str(segment.style.without_color)
+    raise AssertionError(screen_text(app))
+
+
+@pytest.mark.parametrize("without_colours", [False, True])
+async def test_in_few_colours_the_row_of_the_cursor_is_seen_also_while_a_text_is_written(
+    fake: Fake, monkeypatch: pytest.MonkeyPatch, without_colours: bool
+) -> None:
+    if without_colours:
+        monkeypatch.setenv("NO_COLOR", "1")
+    fake.list(*(entry(Path(f"/x/{name}"), workload=name) for name in ("first", "second")))
+    async with running(HomeScreen, (80, 24), DisplayOptions(theme="terminal")) as (app, pilot):
+        await shows(pilot, "second")
+        await until(pilot, lambda: "reverse" in style_of(app, "first"))
+        assert "reverse" not in style_of(app, "second")
+        await pilot.press("slash")
+        await shows(pilot, "find:")
+        await until(pilot, lambda: "underline" in style_of(app, "first"))
+        assert "underline" not in style_of(app, "second")
+
+
+async def test_a_question_in_the_terminals_colours_has_a_frame_and_leaves_the_rest_to_be_read(
+    fake: Fake,
+) -> None:
+    fake.list(entry(Path("/x/first"), workload="first"))
+    async with running(HomeScreen, (80, 24), DisplayOptions(theme="terminal")) as (app, pilot):
+        await shows(pilot, "H100")
+        await shows(pilot, "first")
+        await pilot.press("d")
+        await shows(pilot, "Arrows choose")
+        text = screen_text(app)
+        assert "NVIDIA H100" in text and "find" in text.splitlines()[-1]
+        assert any("┌──" in row for row in text.splitlines())
+
+
+async def test_the_palette_in_the_terminals_colours_has_a_frame_and_a_selected_row(
+    fake: Fake,
+) -> None:
+    async with running(HomeScreen, (80, 24), DisplayOptions(theme="terminal")) as (app, pilot):
+        await shows(pilot, "H100")
+        before = colours(app)
+        await pilot.press("ctrl+p")
+        await shows(pilot, "┌──")
+        await shows(pilot, "new run")
+        assert "NVIDIA H100" in screen_text(app)
+        await until(pilot, lambda: "color(0)" in colours(app) - before)

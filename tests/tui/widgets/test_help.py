@@ -82,14 +82,17 @@ async def test_the_palette_has_no_key_that_just_moves(fake: Fake, session: Make)
         commands = Commands(app.screen)
         told = [str(hit.text) async for hit in commands.discover()]
     assert "help: all keys of this screen" in told and not {"up", "down"} & {*told}
+    assert not any("copy" in text for text in told), "nothing can be selected"
 
 
 async def test_the_help_of_a_small_screen_scrolls_by_keys(session: Make) -> None:
     async with live(session(), (60, 15)) as (app, pilot):
         await pilot.press("f1")
         await shows(pilot, "all keys of this screen")
+        text = screen_text(app)
+        assert "Esc closes" in text and "palette" not in text
         await pilot.press("end")
-        await shows(pilot, "Esc closes")
+        await shows(pilot, "palette")
         await pilot.press("escape")
         await until(pilot, lambda: not isinstance(app.screen, HelpScreen))
 

@@ -11,6 +11,7 @@ from gpuwatch.analysis.hardware.crosscheck import findings_of
 from gpuwatch.analysis.hardware.profile import Counters, counters_of
 from gpuwatch.analysis.hardware.program import Program
 from gpuwatch.analysis.samples.cpu_time import logical_cores
+from gpuwatch.analysis.summary import gpu_sharing
 from gpuwatch.analysis.summary.notes import out_of_order
 from gpuwatch.core.models import mapping, number
 from gpuwatch.core.units import NS
@@ -63,7 +64,8 @@ class Checks:
         self._findings: tuple[Alert, ...] = ()
         self._checked = -_CHECK_NS
         self._past_sharing: Mapping[str, str] | None = None
-        self._no_gpu = [Alert("no-gpu", "", text) for text in out_of_order(reader.facts())]
+        self._facts = reader.facts()
+        self._no_gpu = [Alert("no-gpu", "", text) for text in out_of_order(self._facts)]
 
     def update(self, meta: Mapping[str, Any], devices: tuple[DeviceRow, ...]) -> None:
         """Use the session's current meta data and devices."""
@@ -103,7 +105,9 @@ class Checks:
         doubts = [Alert("ceiling", str(n), text) for n, text in enumerate(self.ceilings.doubts())]
         omitted = [Alert("left-out", str(n), text) for n, text in enumerate(self._reader.left_out)]
         steps = [Alert("steps", "", self._steps.doubt)] if self._steps.doubt else []
-        findings = (*self._no_gpu, *steps, *self._findings, *doubts, *omitted)
+        told = gpu_sharing.told_of_pods(self._facts, sorted(gpus or ()))
+        pods = [Alert("pods", "", text) for text in told]
+        findings = (*self._no_gpu, *pods, *steps, *self._findings, *doubts, *omitted)
         limit = number(mapping(self._meta.get("environment")).get("memory_limit_bytes"))
         return alerts_of(
             devices,

@@ -59,7 +59,9 @@ class Group:
     placed: tuple[Placed, ...]
     not_run: tuple[NotRun, ...] = ()
     absent: tuple[int | None, ...] = ()
-    """Blocks of the judged runs that did not and will not take place."""
+    """Blocks of the judged runs that did not and will not take place, or are not here."""
+    in_part: int = 0
+    """Of those, the runs of which a few figures are here."""
     to_come: tuple[int | None, ...] = ()
     """Blocks of the judged runs that are still to be started."""
     setting: int | None = None
@@ -118,7 +120,7 @@ def cell_of(group: Group, metric: str) -> Cell:
         not_run=group.not_run,
         setting=group.setting,
     )
-    return replace(cell, lack=_lack(cell, len(group.absent), len(group.to_come)))
+    return replace(cell, lack=_lack(cell, group))
 
 
 def lacks_too_much(cell: Cell) -> bool:
@@ -131,9 +133,10 @@ def valued(cell: Cell) -> list[Run]:
     return [run for run in cell.judged if run.value is not None]
 
 
-def _lack(cell: Cell, absent: int, to_come: int) -> MissingValues | None:
-    """The judged runs without a value, including ``absent`` ones, as a share of all, with those
-    ``to_come``. A run that is still going may yet give one."""
+def _lack(cell: Cell, group: Group) -> MissingValues | None:
+    """The judged runs without a value, including absent ones, as a share of all, with those to
+    come. A run that is still going may yet give one."""
+    absent, to_come = len(group.absent), len(group.to_come)
     finished = [run for run in cell.judged if not run.session.status.live]
     lacking = [run for run in finished if run.value is None]
     total = len(cell.judged) + absent + to_come
@@ -142,8 +145,10 @@ def _lack(cell: Cell, absent: int, to_come: int) -> MissingValues | None:
     ways: dict[tuple[str, str], list[str | None]] = {}
     for run in lacking:
         ways.setdefault(_way(run), []).append(run.reason)
-    if absent:
-        ways[_ABSENT] = [None] * absent
+    if in_part := [None] * group.in_part:
+        ways.setdefault(_WAYS[State.IN_PART], []).extend(in_part)
+    if absent > group.in_part:
+        ways[_ABSENT] = [None] * (absent - group.in_part)
     first, *rest = [_clause(way, reasons) for way, reasons in ways.items()]
     count, _, what = first.partition(" ")
     of = f"of {total} {'run' if total == 1 else 'runs'} of {cell.label}"
@@ -166,6 +171,7 @@ _WAYS = {
     State.FAILED: ("failed", "failed"),
     State.KILLED: ("was killed", "were killed"),
     State.LOST: ("was lost", "were lost"),
+    State.IN_PART: ("was fetched in part", "were fetched in part"),
     State.STOPPED: ("was stopped", "were stopped"),
 }
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from gpuwatch.analysis.comparison.side_by_side import environment_facts
 from gpuwatch.analysis.results import Cell, Difference, Question
 from gpuwatch.core import units
 from gpuwatch.core.models import JSON, mapping
@@ -11,7 +12,7 @@ def name(difference: Difference) -> str:
     """The fact's name, without its scope if that is redundant: ``image size``, ``host: kernel``."""
     scope, key = difference.scope, difference.key
     if scope == "environment":
-        return key.replace("_", " ")
+        return key if key.startswith("variables.") else key.replace("_", " ")
     if scope in ("process", "host"):
         return key.removeprefix("process.").removeprefix("env.")
     return f"{scope}: {key}"
@@ -42,7 +43,11 @@ def of_question(question: Question) -> tuple[Difference, ...]:
 def _value(cell: Cell, scope: str, key: str) -> JSON:
     sessions = [run.session for run in cell.judged or cell.runs]
     values = [
-        (each.environment if scope == "environment" else mapping(each.facts.get(scope))).get(key)
+        (
+            environment_facts(each.environment)
+            if scope == "environment"
+            else mapping(each.facts.get(scope))
+        ).get(key)
         for each in sessions
     ]
     if any(value != values[0] for value in values):

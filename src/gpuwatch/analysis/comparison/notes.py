@@ -15,6 +15,10 @@ from gpuwatch.analysis.summary.identity import (
     used_gpus,
 )
 from gpuwatch.analysis.summary.summary import Summary
+from gpuwatch.session.reading.status import State
+
+_NOT_WHOLE = frozenset({State.LOST, State.IN_PART})
+"""States of a run whose session says too little to be compared."""
 
 
 def session_notes(sessions: Sequence[Summary]) -> tuple[str, ...]:
@@ -33,7 +37,7 @@ def session_notes(sessions: Sequence[Summary]) -> tuple[str, ...]:
         notes.append("not on the same GPU: even identical cards differ by several per cent")
     for session in sessions:
         own = [*session.notes, *_profile_notes(session)]
-        if session.status.exit_code not in (0, None) or session.status.state.value == "lost":
+        if session.status.exit_code not in (0, None) or session.status.state in _NOT_WHOLE:
             own.insert(0, session.status.text)
         named = f"{session.label}: " if len(sessions) > 1 else ""
         notes += [f"{named}{note}" for note in own]

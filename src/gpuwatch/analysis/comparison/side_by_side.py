@@ -11,6 +11,7 @@ from dataclasses import replace
 from gpuwatch.analysis.comparison.comparison_row import ComparisonRow as ComparisonRow
 from gpuwatch.analysis.comparison.comparison_row import Value, ceiling_notes, row_of
 from gpuwatch.analysis.comparison.efficiency_rows import efficiency_rows, energy_notes, kernel_rows
+from gpuwatch.analysis.comparison.generation_rows import generation_rows
 from gpuwatch.analysis.comparison.notes import session_notes
 from gpuwatch.analysis.comparison.ratios import with_ratios
 from gpuwatch.analysis.comparison.training_rows import training_rows
@@ -106,6 +107,7 @@ def compare(sessions: Sequence[Summary]) -> Comparison:
         row_of("phases, mean", clean(name, _LONGEST_PHASE), "s", sessions, _phase(name))
         for name in _phase_names(sessions)
     ]
+    rows += generation_rows(sessions)
     rows += [row_of("ranks", name, unit, sessions, value) for name, unit, value in _RANKS]
     rows += [
         row_of("work per step", name, unit, sessions, _counted(key), Method.COUNTED)
@@ -237,7 +239,7 @@ def _of_gpu(session: Summary, gpu: str, name: str) -> Statistic | None:
     return next((d.metrics.get(name) for d in used_gpus(session) if d.id == gpu), None)
 
 
-def _flat(environment: Mapping[str, JSON]) -> dict[str, JSON]:
+def environment_facts(environment: Mapping[str, JSON]) -> dict[str, JSON]:
     """The facts of an environment, each of its variables as one: ``variables.OMP_NUM_THREADS``."""
     variables = mapping(environment.get("variables"))
     return {
@@ -249,7 +251,8 @@ def _flat(environment: Mapping[str, JSON]) -> dict[str, JSON]:
 def differences(sessions: Sequence[Summary]) -> tuple[Difference, ...]:
     """Meaningful differences of fingerprints and environments."""
     fingerprints = [
-        {**session.facts, "environment": _flat(session.environment)} for session in sessions
+        {**session.facts, "environment": environment_facts(session.environment)}
+        for session in sessions
     ]
     keys = {
         (scope, key)

@@ -14,9 +14,10 @@ from gpuwatch.analysis.comparison.same_work import (
     told_by_one,
     work_differences,
 )
-from gpuwatch.analysis.comparison.value_differences import Value, against, differ
+from gpuwatch.analysis.comparison.value_differences import Value, against, differ, listed
 from gpuwatch.analysis.hardware.crosscheck import Finding
 from gpuwatch.analysis.results import Cell, Run
+from gpuwatch.analysis.summary import gpu_sharing
 from gpuwatch.analysis.summary.identity import at_once, unknown_gpus, used_gpus
 from gpuwatch.analysis.summary.summary import Summary
 from gpuwatch.core import units
@@ -46,7 +47,9 @@ def invalid_reasons(
         *work_differences(one, two, across_commands=across_commands),
     ]
     if not across_devices:
-        reasons += device_differences(baseline, other) or _given_differently(baseline, other)
+        alike = bool(sister_gpus(baseline, other))
+        devices = [] if alike else device_differences(baseline, other)
+        reasons += devices or _given_differently(baseline, other, _SHARES if alike else _GIVEN)
     if valued(baseline) and valued(other):
         reasons += [*_sharing(baseline, other), *_clocks(baseline, other)]
     return (*reasons, *_overlap(baseline, other))
@@ -74,9 +77,40 @@ def device_differences(baseline: Cell, other: Cell) -> list[str]:
             return _within_blocks(baseline, other)
         models = against("accelerators", one, two, _models)
         return models or against("GPU", one, two, _named_gpus, another=True)
-    return against("processor", one, two, _processor, another=True) or against(
-        "host", one, two, _host, another=True
+    # A pod has a host name of its own, a job on a node that of the node.
+    hosts = against("host", one, two, _host, another=True)
+    return against("processor", one, two, _processor, another=True) or (
+        hosts and against("host", one, two, _machine, another=True)
     )
+
+
+def sister_gpus(baseline: Cell, other: Cell) -> tuple[str, ...]:
+    """Why there is no verdict though nothing else is in the way: paired runs used different GPUs of
+    one model in one machine, so that their ratio is also that of the two GPUs."""
+    found, hint, first = [], "", {run.block: run.session for run in valued(baseline)}
+    for run in valued(other):
+        one, two = None if run.block is None else first.get(run.block), run.session
+        if one is None:
+            continue
+        machines, models = {_machine(one), _machine(two)}, {_models(one), _models(two)}
+        if None in machines | models or len(machines) > 1 or len(models) > 1:
+            return ()
+        if differ([one], [two], _gpus):
+            gpus = f"{_named_gpus(one)} against {_named_gpus(two)}"
+            found.append(f"another GPU of the same machine in block {run.block}: {gpus}")
+            hint = _same_gpu(one, two)
+    many = f"so in {len(found)} blocks" if len(found) > 1 else ""
+    return tuple(text for text in (*found[:1], many, hint) if text)
+
+
+def _same_gpu(one: Summary, two: Summary) -> str:
+    """What gives two runs in a cluster the same GPU; empty: they were not in one."""
+    jobs = [mapping(session.facts.get("host")) for session in (one, two)]
+    if any(job.get("job.scheduler") != "kubernetes" for job in jobs):
+        return ""
+    apart = jobs[0].get("job.id") != jobs[1].get("job.id")
+    pod = "one pod for both (without jobs=image) or " if apart else ""
+    return f"{pod}a node with one GPU (node=LABEL:VALUE) gives both the same"
 
 
 def remarks(baseline: Cell, other: Cell) -> list[str]:
@@ -89,7 +123,33 @@ def remarks(baseline: Cell, other: Cell) -> list[str]:
         found.append(
             f"other processes were on the GPU in runs of {baseline.label} and {other.label}"
         )
+    return found + _shared_alike(baseline, other)
+
+
+def _shared_alike(baseline: Cell, other: Cell) -> list[str]:
+    """Of both sides: that pods share their GPU, that it is a part of one."""
+    both, named = [_sessions(baseline), _sessions(other)], f"{baseline.label} and {other.label}"
+    how = [[text for each in side if (text := _by_pods(each))] for side in both]
+    found = []
+    if all(any(text != gpu_sharing.NOT_SHARED for text in side) for side in how):
+        found.append(
+            f"pods share the GPUs of {named} ({listed([*how[0], *how[1]])}): their time is other "
+            "pods' too"
+        )
+    if all(any(gpu_sharing.parts(each.facts, _ids(each)) for each in side) for side in both):
+        found.append(
+            f"{named} ran on a MIG device, a part of a GPU whose other parts share its clocks and "
+            "power"
+        )
     return found
+
+
+def _ids(session: Summary) -> list[str]:
+    return [gpu.id for gpu in used_gpus(session)]
+
+
+def _by_pods(session: Summary) -> str | None:
+    return gpu_sharing.by_pods(session.facts, _ids(session))
 
 
 def _within_blocks(baseline: Cell, other: Cell) -> list[str]:
@@ -105,10 +165,12 @@ def _within_blocks(baseline: Cell, other: Cell) -> list[str]:
     return []
 
 
-def _given_differently(baseline: Cell, other: Cell) -> list[str]:
-    """Clauses on different shares of the machine; in a resumed study also within single blocks."""
+def _given_differently(
+    baseline: Cell, other: Cell, given: Sequence[tuple[str, Value]]
+) -> list[str]:
+    """Clauses on what of ``given`` differs; in a resumed study also within single blocks."""
     one, two = _sessions(baseline), _sessions(other)
-    found = [reason for what, value in _GIVEN for reason in against(what, one, two, value)]
+    found = [reason for what, value in given for reason in against(what, one, two, value)]
     if found:
         return found
     first = {run.block: run.session for run in valued(baseline) if run.block is not None}
@@ -116,7 +178,7 @@ def _given_differently(baseline: Cell, other: Cell) -> list[str]:
         f"{reason} in block {run.block}"
         for run in valued(other)
         if run.block in first
-        for what, value in _GIVEN
+        for what, value in given
         for reason in against(what, [first[run.block]], [run.session], value)
     ][:1]
 
@@ -145,14 +207,25 @@ def _given_gpus(session: Summary) -> str | None:
     return None if not isinstance(uuids, list) else " + ".join(map(str, uuids)) or "none"
 
 
-_GIVEN: tuple[tuple[str, Value], ...] = (
-    ("GPUs given", _given_gpus),
+def _power_cap(session: Summary) -> str | None:
+    """The enforced power limits of the used GPUs; ``None``: one is not known."""
+    if unknown_gpus(session) or not used_gpus(session):
+        return None
+    host = mapping(session.facts.get("host"))
+    caps = [number(host.get(f"{gpu.id}.power.limit")) for gpu in used_gpus(session)]
+    return " + ".join(f"{cap:.0f} W" for cap in caps if cap is not None) if all(caps) else None
+
+
+_SHARES: tuple[tuple[str, Value], ...] = (
     ("usable CPUs", _of_process("process.cpu.affinity")),
     ("memory nodes", _of_process("process.memory.nodes")),
     ("CPU quota", _processor_time),
     ("memory limit", _memory),
+    ("power cap", _power_cap),
+    ("sharing of the GPU by pods", _by_pods),
 )
-"""Resources that may be limited to less than the machine has."""
+"""Resources that may be limited to less than the machine has, but for its GPUs."""
+_GIVEN = (("GPUs given", _given_gpus), *_SHARES)
 
 
 def _sessions(cell: Cell) -> list[Summary]:
@@ -180,6 +253,12 @@ def _named_gpus(session: Summary) -> str | None:
 
 def _processor(session: Summary) -> str | None:
     return next((each.name for each in session.devices if each.kind == "cpu"), None)
+
+
+def _machine(session: Summary) -> str | None:
+    """The node of a scheduler's job, else the host: a pod has a host name of its own."""
+    node = mapping(session.facts.get("host")).get("job.node")
+    return _host(session) if node is None else str(node)
 
 
 def _host(session: Summary) -> str | None:

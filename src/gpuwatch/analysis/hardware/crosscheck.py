@@ -71,8 +71,9 @@ def rate_by_pipes(
     """Upper bound of the FLOP/s executed by the pipes of all GPUs, with its source or the reason.
 
     The sum over the kinds of pipe of activity times peak at the actual clock. Tensor pipes count
-    with the peak of ``data_type`` (also float64), or of TF32 for other types such as float32. It is
-    an upper bound, since an active pipe need not be full.
+    with the peak of ``data_type`` (also float64), or of TF32 for other types such as float32; if
+    they were active and the type is unknown, so is the bound. It is an upper bound, since an active
+    pipe need not be full.
     """
     total, source = 0.0, "share of cycles the pipes were active x their peak at the present clock"
     for gpu in gpus:
@@ -81,6 +82,8 @@ def rate_by_pipes(
         maximum = number(gpu.attributes.get("clock.sm.max"))
         if _TENSOR not in activity or _FP32 not in activity:
             return None, f"the activity of the pipes of {gpu.id} was not measured"
+        if data_type is None and activity[_TENSOR] > 0:
+            return None, f"the data type of the tensor pipes of {gpu.id} is not known"
         tensor_type = data_type if data_type in _TENSOR_TYPES else "tf32"
         fp32, tensor = at_maximum.get("float32"), at_maximum.get(tensor_type)
         if fp32 is None or not maximum or (tensor is None and activity[_TENSOR] > 0):

@@ -33,10 +33,12 @@ def _which(of: Sequence[NotRun], plan: Plan | None) -> str:
     known = {} if plan is None else {run.index: run for run in plan.runs}
     runs = [known[each.index] for each in of if each.index in known]
     labels = Counter(each.label for each in of)
+    one = "was" if len(of) == 1 else "were"
+    verb = f"{one} fetched in part" if of[0].in_part else "did not run"
     all_planned = () if plan is None else planned(plan.runs)
     if plan is None or len(runs) < len(of) or all(all_planned.count(e) == 1 for e in labels):
-        return f"{_counted(labels)} did not run"
-    count = f"{len(of)} of {_runs(len(plan.runs))} did not run"
+        return f"{_counted(labels)} {verb}"
+    count = f"{len(of)} of {_runs(len(plan.runs))} {verb}"
     named = (
         "" if len(labels) > 1 and labels.keys() >= set(all_planned) else f"{', '.join(labels)}: "
     )

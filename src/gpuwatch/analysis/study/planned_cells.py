@@ -142,13 +142,15 @@ def _group(
     without = [run for run in runs if run.file not in by_file]
     absent = [run for run in without if run.index in missing]
     tried = [run for run in absent if not had_no_turn(missing[run.index])]
+    judged = [run for run in tried if run.block != WARM_UP]
     later = [run for run in without if run.index not in missing]
     return Group(
         label=label,
         environment=environment,
         placed=tuple(Placed(by_file[run.file], run.block) for run in runs if run.file in by_file),
         not_run=tuple(missing[run.index] for run in absent),
-        absent=tuple(run.block for run in tried if run.block != WARM_UP),
+        absent=tuple(run.block for run in judged),
+        in_part=sum(missing[run.index].in_part for run in judged),
         to_come=tuple(run.block for run in later if goes_on and run.block != WARM_UP),
     )
 

@@ -22,6 +22,7 @@ from gpuwatch.analysis.comparison.validity import (
     device_differences,
     invalid_reasons,
     remarks,
+    sister_gpus,
 )
 from gpuwatch.analysis.comparison.verdict import FEWEST, invalid, paired, unpaired
 from gpuwatch.analysis.comparison.wording import Side, counted, sentence
@@ -121,6 +122,8 @@ def _verdicts(
             across_commands=case.compares_commands,
         )
         lacks = _lacks(case, baseline, other)
+        if not across_devices and case.blocks is not None:
+            lacks += sister_gpus(baseline.cell, other.cell)
         if reasons:
             found[at] = invalid(
                 reasons, case.margin, case.blocks is not None, _pairs(case, baseline, other)

@@ -6,7 +6,7 @@ import itertools
 from collections.abc import Sequence
 
 from gpuwatch.analysis.summary.summary import DeviceSummary, Summary
-from gpuwatch.core.models import JSON, mapping
+from gpuwatch.core.models import JOINED_JOB, JSON, mapping
 from gpuwatch.core.text import clean
 from gpuwatch.session.reading.status import State
 
@@ -48,8 +48,11 @@ def sound(session: Summary) -> bool:
 
 
 def session_title(session: Summary) -> str:
-    """The session's label; a recording of the devices alone is ``this machine``."""
-    return "this machine" if session.workload.get("kind") == "machine" else session.label
+    """The session's label; of a recording of the devices alone, the name of the machine."""
+    workload = session.workload
+    if workload.get("kind") != "machine" or JOINED_JOB in mapping(workload.get("parameters")):
+        return session.label
+    return clean(str(mapping(session.facts.get("host")).get("host.name") or "a machine"))
 
 
 def work_name(session: Summary) -> str:

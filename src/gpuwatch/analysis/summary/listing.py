@@ -25,7 +25,7 @@ from gpuwatch.core.text import clean
 from gpuwatch.session.reading.reader import SessionReader
 from gpuwatch.session.reading.status import status
 from gpuwatch.session.rows import DeviceRow, StepRow
-from gpuwatch.session.study.plan import read
+from gpuwatch.session.study.plan import PlannedRun, read
 
 FIRST_STEP_LINES = 2000
 """Step lines that the speed is computed from; later lines do not change it."""
@@ -109,13 +109,24 @@ def _finite(value: float | None) -> float | None:
     return value if value is not None and math.isfinite(value) else None
 
 
+NO_PLAN: dict[str, JSON] = {
+    "title": None,
+    "question": None,
+    "commands": [],
+    "environments": [],
+    "runs": None,
+    "places": {},
+}
+"""What :func:`planned` tells without a plan."""
+
+
 def planned(folder: Path) -> dict[str, JSON]:
-    """The plan of a study: ``title``, ``question``, labels of its ``environments``, baseline first,
-    number of ``runs`` (``None`` without a plan) and, for several, their ``places``:
-    ``[run, block]`` by file name."""
+    """The plan of a study: ``title``, ``question``, its ``commands``, labels of its
+    ``environments``, baseline first, number of ``runs`` (``None`` without a plan) and, for several,
+    their ``places``: ``[run, block]`` by file name."""
     plan = read(folder)
     if plan is None:
-        return {"title": None, "question": None, "environments": [], "runs": None, "places": {}}
+        return dict(NO_PLAN)
     environments = (
         clean(environment.label) for part in plan.parts for environment in part.environments
     )
@@ -123,7 +134,14 @@ def planned(folder: Path) -> dict[str, JSON]:
     return {
         "title": None if plan.title is None else clean(plan.title),
         "question": None if plan.question is None else clean(plan.question),
+        "commands": list(dict.fromkeys(map(_command, plan.runs))),
         "environments": list(dict.fromkeys(environments)),
         "runs": len(plan.runs),
         "places": {run.file: [run.index, run.block] for run in plan.runs} if several else {},
     }
+
+
+def _command(run: PlannedRun) -> str:
+    case = run.workload
+    words = {"kind": case.kind, "name": case.name, "arguments": list(case.arguments)}
+    return clean(case.label) if case.label else command_of(words)

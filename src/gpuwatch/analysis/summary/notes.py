@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from gpuwatch.analysis.samples.rates import StepLine, intervals, taken
+from gpuwatch.analysis.samples.rates import StepLine, intervals, leaps, taken
+from gpuwatch.analysis.samples.step_lines import ends_told, several_writers
 from gpuwatch.analysis.samples.window import Window
+from gpuwatch.analysis.summary import gpu_sharing
 from gpuwatch.core import units
 from gpuwatch.core.models import JSON, mapping
 from gpuwatch.session.reading.reader import SessionReader
@@ -52,6 +54,9 @@ _COUNTER_HINTS = {
 """Hints by whether the run used the CPU."""
 COVERED = 0.9
 """Share of the window below which the steps' own times get a note."""
+_IMPOSSIBLE = 1.5
+"""Times the age of the run beyond which the steps' own times get one: well above any clock's error,
+well below a thousand, for milliseconds."""
 
 
 def out_of_order(facts: Mapping[str, Mapping[str, JSON]]) -> list[str]:
@@ -63,13 +68,18 @@ def out_of_order(facts: Mapping[str, Mapping[str, JSON]]) -> list[str]:
 
 def notes(reader: SessionReader, window: Window, steps: Sequence[StepLine]) -> tuple[str, ...]:
     """Notes on gaps, losses, lost devices, and what the figures cover."""
-    texts = out_of_order(reader.facts())
+    texts = out_of_order(reader.facts()) + _outside_of_job(reader)
+    gpus = [each.id for each in reader.devices() if each.kind == "gpu" and each.used is not False]
+    texts += gpu_sharing.told_of_pods(reader.facts(), gpus)
+    texts += gpu_sharing.told_of_parts(reader.facts(), gpus)
     if window.kind == "whole run" and steps:
         texts.append(
             "the timed steps were too short to be sampled: sampled figures are of the whole run, "
             "start-up included"
         )
-    texts += _denominators(steps)
+    texts += _denominators(steps, told=ends_told(reader.meta()))
+    if several_writers(reader.meta()) is None:
+        texts += _impossible(steps)
     texts += _no_counters(reader.meta())
     by_kind: dict[str, list[EventRow]] = {}
     others = {device.id for device in reader.devices() if device.used is False}
@@ -89,8 +99,20 @@ def notes(reader: SessionReader, window: Window, steps: Sequence[StepLine]) -> t
     return tuple(texts)
 
 
-def _denominators(steps: Sequence[StepLine]) -> list[str]:
-    """A note where FLOP/s and throughput use clearly different times."""
+def _outside_of_job(reader: SessionReader) -> list[str]:
+    """A note on a container of a daemon's, which a job's limits do not hold for."""
+    job = mapping(reader.facts().get("host")).get("job.id")
+    if job is None or mapping(reader.meta().get("environment")).get("kind") != "docker":
+        return []
+    return [
+        f"the container ran outside of Slurm's job {job}: the job's memory limit and accounting "
+        "did not hold for it"
+    ]
+
+
+def _denominators(steps: Sequence[StepLine], *, told: bool) -> list[str]:
+    """A note where the step time and FLOP/s use clearly different times; ``told``: as for
+    :func:`duration`."""
     spans = [(start, end, row) for start, end, row in intervals(steps) if not row.warmup]
     times = [taken(row) for _, _, row in spans]
     if not times or None in times:
@@ -99,10 +121,28 @@ def _denominators(steps: Sequence[StepLine]) -> list[str]:
     own = sum(value or 0.0 for value in times)
     if own >= COVERED * window:
         return []
+    over = (
+        "the step time is over the former, throughput, FLOP/s and bytes/s are over the latter"
+        if told and not leaps([row for _, _, row in spans])
+        else "step time and throughput are over the former, FLOP/s and bytes/s over the latter"
+    )
     return [
         f"the steps' own times are {units.milliseconds(own)} of the {units.milliseconds(window)} "
-        "from the start of the first timed step to the end of the last: step time and throughput "
-        "are over the former, FLOP/s and bytes/s over the latter"
+        f"from the start of the first timed step to the end of the last: {over}"
+    ]
+
+
+def _impossible(steps: Sequence[StepLine]) -> list[str]:
+    """A note where the steps took longer than the run."""
+    own = sum(taken(row) or 0.0 for row in steps if not row.warmup)
+    age = steps[-1].t / 1e9 if steps else 0.0
+    if own <= _IMPOSSIBLE * age:
+        return []
+    return [
+        f"the step lines tell {units.milliseconds(own)} of steps, though the last one ended "
+        f"{units.milliseconds(age)} after the start of the run: what they print as `seconds` is "
+        "not seconds, so no time of a step, "
+        "throughput or FLOP/s is right (docs/step-lines.md)"
     ]
 
 

@@ -29,6 +29,7 @@ from gpuwatch.analysis.samples.step_lines import (
 from gpuwatch.analysis.samples.step_series import StepTimes, series_of
 from gpuwatch.analysis.samples.window import Window, span_of, timed_window
 from gpuwatch.analysis.statistics.description import Statistic
+from gpuwatch.analysis.summary.generation import Generation, generation_of
 from gpuwatch.analysis.summary.iteration import Iteration, iteration_of
 from gpuwatch.analysis.summary.metrics import partly_sampled, statistics_of
 from gpuwatch.analysis.summary.notes import notes
@@ -139,6 +140,8 @@ class Summary:
     counters: Counters | None
     iteration: Iteration | None = None
     """Of a command that reports no steps; ``None`` where no period of its samples is plain."""
+    generation: Generation | None = None
+    """Of a language model that generates."""
     several_writers: str | None = None
     """Why the step lines are not those of one process: no figure of steps is known."""
     hooked: bool | None = None
@@ -201,17 +204,18 @@ def summarise_from(
         id_: with_energy(metrics_, samples, [id_], window) for id_, metrics_ in of_device.items()
     }
     rank_rows, rank_steps = reader.ranks(), reader.all_rank_steps()
+    program = Program(
+        label,
+        str(workload.get("kind")),
+        bool(steps),
+        bool(timed),
+        count,
+        missing_of(meta, rows),
+        doubt,
+        no_steps(meta),
+    )
     efficiency = efficiency_of(
-        Program(
-            label,
-            str(workload.get("kind")),
-            bool(steps),
-            bool(timed),
-            count,
-            missing_of(meta, rows),
-            doubt,
-            no_steps(meta),
-        ),
+        program,
         meta,
         facts,
         rows,
@@ -261,6 +265,14 @@ def summarise_from(
         profile=profile_of(meta),
         counters=counters,
         iteration=iteration,
+        generation=generation_of(
+            meta,
+            described.phases,
+            program,
+            efficiency.roofline.ceilings,
+            efficiency.data_type,
+            on_gpu=run.get("device") == "cuda",
+        ),
         several_writers=writers,
         hooked=hooked(meta),
         given=labels.read(reader.path.parent).get(reader.path.name, NONE),

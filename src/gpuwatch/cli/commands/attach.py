@@ -1,5 +1,7 @@
 """Watch a run that is going on. Without SESSION: the newest one, or a study between two runs.
 
+With --on slurm,job=ID: record a job of yours from within, its processes and GPUs, and watch it.
+
 With --record: become the recorder of a run whose recorder died, until the run ends. A hang-up has
 no effect on it; Ctrl-C stops the run. With --detach too, it continues in the background.
 """
@@ -10,13 +12,17 @@ import argparse
 import time
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from gpuwatch.cli.options import screen_options
 from gpuwatch.cli.say import say
 from gpuwatch.cli.screen import terminal
 from gpuwatch.cli.selection import session_lookup
 from gpuwatch.core.errors import UsageError
-from gpuwatch.core.text import to_paste
+from gpuwatch.core.text import shell, to_paste
+
+if TYPE_CHECKING:
+    from gpuwatch.places.placements import Placed
 
 _LOOK_SECONDS = 0.2
 """Polling interval in s for the first session of a study."""
@@ -24,6 +30,11 @@ _LOOK_SECONDS = 0.2
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("session", nargs="?", metavar="SESSION")
+    parser.add_argument(
+        "--on",
+        metavar="slurm,job=ID",
+        help="record a job of yours that runs or waits in Slurm, and watch it, until it ends",
+    )
     parser.add_argument("--record", action="store_true", help="record a run whose recorder died")
     parser.add_argument("--detach", action="store_true", help="with --record: in the background")
     terminal.add_arguments(parser)
@@ -31,6 +42,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace, command: tuple[str, ...]) -> int:
+    if arguments.on is not None and (arguments.record or arguments.session):
+        raise UsageError(
+            "--on joins a job, and takes neither SESSION nor --record",
+            f"write: {to_paste('attach --on', arguments.on)}",
+        )
     if not arguments.record:
         return _watch(arguments, terminal.refresh(arguments))
     path = session_lookup.session(arguments.session) if arguments.session else _running()
@@ -50,17 +66,80 @@ def run(arguments: argparse.Namespace, command: tuple[str, ...]) -> int:
 
 def _watch(arguments: argparse.Namespace, refresh: float) -> int:
     session: str | None = arguments.session
-    path = session_lookup.session(session) if session else _running() or _between_runs()
+    placed = _at_a_place(session) if arguments.on is None else _joined(arguments)
+    if placed is not None:
+        from gpuwatch.cli.place import watching
+
+        if not arguments.plain and watching.waits(placed):
+            terminal.require(to_paste("attach --plain", Path(placed.study).name))
+            return watching.on_screen(placed, screen_options.look(arguments), refresh)
+        path = watching.first_session(placed)
+        if path is None:
+            raise _nothing()
+    else:
+        path = session_lookup.session(session) if session else _running() or _between_runs()
+        if session is not None:
+            _have_followed(path)
+    follow = session is None and arguments.on is None
     if arguments.plain:
         from gpuwatch.tui.plain import plain
 
         interval = plain.INTERVAL_SECONDS if arguments.interval is None else refresh
-        return plain.watch(path, interval, follow=session is None)
+        return plain.watch(path, interval, follow=follow)
     terminal.require(to_paste("attach --plain", path))
-    look = screen_options.look(arguments)
     from gpuwatch.tui.app import run_live
 
-    return run_live(path, follow=session is None, refresh=refresh, look=look)
+    return run_live(path, follow=follow, refresh=refresh, look=screen_options.look(arguments))
+
+
+def _joined(arguments: argparse.Namespace) -> Placed:
+    """The recording of a job that is there already, which begins now.
+
+    Raises:
+        UsageError: its number is none, or the place is another one.
+        NotAvailable: it cannot be joined.
+    """
+    if not arguments.plain:
+        terminal.require(f"gpuwatch attach --plain --on {shell(arguments.on)}")
+    from gpuwatch.cli.options import joining
+    from gpuwatch.cli.place import sending
+
+    (placed,) = sending.send([joining.request(arguments.on)])
+    return placed
+
+
+def _at_a_place(session: str | None) -> Placed | None:
+    """The study to watch that goes on at a place, which is followed from now on; ``None``: no such
+    study is meant.
+
+    Raises:
+        NotAvailable: the place cannot be reached.
+    """
+    from gpuwatch.cli.place import watching
+    from gpuwatch.places import placements
+
+    if session is None:
+        placed = None if _running() is not None else placements.newest()
+    else:
+        placed = placements.named(session)
+    if placed is None or placed.done:
+        return None
+    watching.have_followed(placed)
+    return placed
+
+
+def _have_followed(path: Path) -> None:
+    """Have somebody follow the study of the session ``path``, if it goes on at a place.
+
+    Raises:
+        NotAvailable: the place cannot be reached.
+    """
+    from gpuwatch.cli.place import watching
+    from gpuwatch.places import placements
+
+    placed = placements.of_study(path.parent)
+    if placed is not None and not placed.done:
+        watching.have_followed(placed)
 
 
 def _nothing() -> UsageError:

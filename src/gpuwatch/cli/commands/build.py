@@ -5,6 +5,7 @@ is missing, and compile its modules. Any image with torch also works unbuilt: --
 
   gpuwatch build docker --pull                     from the recipe's base, fetched if missing
   gpuwatch build docker --base IMAGE               from an image that Docker has
+  gpuwatch build docker --push ghcr.io/me/torch    and push it, for --on kubernetes,image=...
   gpuwatch build apptainer --base docker-daemon:gpuwatch-workloads:latest
   gpuwatch build apptainer --base FILE.sif --out workloads.sif
 """
@@ -41,6 +42,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--pull", action="store_true", help="fetch the base if it is missing")
     parser.add_argument("--tag", metavar="NAME", help="docker: the image's name")
     parser.add_argument("--no-cache", action="store_true", help="docker: repeat every step")
+    parser.add_argument(
+        "--push", metavar="REGISTRY/NAME", help="docker: push it to a registry, under this name"
+    )
     parser.add_argument("--out", type=Path, metavar="FILE", help="apptainer: the SIF file")
     parser.add_argument(
         "--compress",
@@ -52,7 +56,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace, command: tuple[str, ...]) -> int:
     docker = arguments.engine == "docker"
-    foreign = ("out", "compress") if docker else ("tag", "no_cache")
+    foreign = ("out", "compress") if docker else ("tag", "no_cache", "push")
     for name in foreign:
         if getattr(arguments, name):
             raise UsageError(
@@ -82,6 +86,7 @@ def _docker(arguments: argparse.Namespace, progress: PlainProgress) -> BuiltImag
         progress,
         pull=arguments.pull,
         cache=not arguments.no_cache,
+        push=arguments.push,
     )
 
 
@@ -114,6 +119,8 @@ def _report(arguments: argparse.Namespace, built: BuiltImage) -> None:
     if built.layers is not None:
         facts.append(f"{built.layers} layers")
     print("  ".join([*facts, binary(built.bytes)]))
+    if built.pushed:
+        print(f"pushed {built.pushed}")
 
 
 @contextmanager

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import re
 import sys
 from pathlib import Path
 
@@ -22,7 +23,7 @@ from gpuwatch.core.errors import StorageError, UsageError
 from gpuwatch.core.text import to_paste
 from gpuwatch.session.reading.reader import SessionReader
 from gpuwatch.session.study import study_folder
-from gpuwatch.session.writing.write_hints import room
+from gpuwatch.session.writing.write_hints import write_hint
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -43,6 +44,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="PERCENT",
         help="largest change of the step time that does not matter, such as 0.5%% (default: the "
         "study's, or 1%%)",
+    )
+    parser.add_argument(
+        "--price",
+        action="append",
+        type=_price,
+        default=[],
+        metavar="SESSION=EUR",
+        help="what an hour costs of the machine that these sessions ran on, repeatable: adds the "
+        "cost of a million samples (with --format)",
     )
     parser.add_argument(
         "--exact",
@@ -76,6 +86,8 @@ def run(arguments: argparse.Namespace, command: tuple[str, ...]) -> int:
         raise UsageError("--out needs --format", "add --format html")
     if out is not None and os.path.lexists(out):
         raise _taken(out)
+    if arguments.price and arguments.format is None:
+        raise UsageError("--price needs --format", "add --format table")
     options = {
         "across_devices": arguments.across_devices,
         "across_commands": arguments.across_commands,
@@ -97,12 +109,31 @@ def run(arguments: argparse.Namespace, command: tuple[str, ...]) -> int:
             result = read_sessions(sessions, **options)
         else:
             result = read_study(folder, **options)
+    if arguments.price:
+        from gpuwatch.analysis.study.cost import Price, with_costs
+
+        prices = [Price(name, value, _paths(name)) for name, value in arguments.price]
+        result = with_costs(result, prices)
     text = render(result, arguments.format or "table", columns=terminal.columns())
     if out is None:
         sys.stdout.write(text)
     else:
         _write(out, text)
     return 0
+
+
+def _price(text: str) -> tuple[str, float]:
+    """``STUDY=3.20``: sessions as everywhere, and EUR an hour."""
+    name, _, value = text.rpartition("=")
+    if not name or not re.fullmatch(r"\d+(\.\d+)?", value) or not float(value):
+        raise argparse.ArgumentTypeError(
+            f"invalid price {text!r}: write SESSION=EUR, such as last=3.20"
+        )
+    return name, float(value)
+
+
+def _paths(name: str) -> frozenset[str]:
+    return frozenset(map(str, session_lookup.resolved(session_lookup.sessions(name))))
 
 
 def _write(out: Path, text: str) -> None:
@@ -117,7 +148,9 @@ def _write(out: Path, text: str) -> None:
         reason = f"{out.parent} is not a folder"
         raise StorageError(f"cannot write {out}: {reason}", "choose another --out") from error
     except OSError as error:
-        raise StorageError(f"cannot write {out}: {error.strerror}", room(out, error)) from error
+        raise StorageError(
+            f"cannot write {out}: {error.strerror}", write_hint(out, error)
+        ) from error
 
 
 def _taken(out: Path) -> UsageError:

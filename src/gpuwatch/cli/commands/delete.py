@@ -12,11 +12,13 @@ import socket
 import sys
 from pathlib import Path
 
+from gpuwatch.cli.place.lookup import sent
 from gpuwatch.cli.say import say
 from gpuwatch.cli.selection import session_lookup
 from gpuwatch.core import units
 from gpuwatch.core.errors import GpuwatchError, UsageError
 from gpuwatch.core.text import clean, shell, to_paste
+from gpuwatch.places import load, placements, spec
 from gpuwatch.session.study import labels
 from gpuwatch.session.study.label import NONE
 from gpuwatch.session.study.plan import read
@@ -58,6 +60,10 @@ def run(arguments: argparse.Namespace, command: tuple[str, ...]) -> int:
     for removal_, text in zip(removals, descriptions, strict=True):
         remove(removal_)
         say(f"deleted {text}")
+        if removal_.whole and (sent_ := placements.of_study(removal_.folder)) is not None:
+            if not load(spec.parse(sent_.place), sent_.capsule).shares_files:
+                say(f"its copy on {sent_.place} stays there")
+            placements.forget(sent_)
         if not removal_.whole and removal_.ours:
             say(f"its summary is not updated; rewrite it: {to_paste('report', removal_.folder)}")
     return 0
@@ -117,6 +123,12 @@ def _check(what: Removal) -> None:
     if is_held(what.folder):
         stop = f"stop it first: {to_paste('stop', what.folder)}"
         raise UsageError(f"{what.folder} is still running", stop)
+    placed = sent(what.folder)
+    if placed is not None and not placed.done:
+        raise UsageError(
+            f"{what.folder} is not over on {placed.place}",
+            f"stop it first: {to_paste('stop', what.folder)}",
+        )
     plan = read(what.folder)
     host = None if plan is None else plan.settings.get("host")
     if plan is not None and host not in (None, socket.gethostname()):

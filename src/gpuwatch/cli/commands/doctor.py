@@ -23,7 +23,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from gpuwatch import __version__, runners
-from gpuwatch.cli.doctor import torch_builds
+from gpuwatch.cli.doctor import clock, torch_builds
 from gpuwatch.cli.doctor.counters import executed_flop, tiers
 from gpuwatch.cli.doctor.images import images
 from gpuwatch.cli.options import launch
@@ -74,10 +74,21 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--quick", action="store_true", help="do not import torch, only read its files"
     )
     parser.add_argument("--gpus", metavar="INDEX|UUID,...", help="the GPUs to check, or none")
+    parser.add_argument(
+        "--on", metavar="PLACE", help="check there: ssh=HOST, slurm,OPTION=VALUE, kubernetes"
+    )
     parser.add_argument("--format", choices=("table", "json"), default="table")
+    parser.add_argument("--clock", action="store_true", help=argparse.SUPPRESS)
 
 
 def run(arguments: argparse.Namespace, command: tuple[str, ...]) -> int:
+    if arguments.on is not None:
+        from gpuwatch.cli.place.checking import doctor
+
+        words = _words(arguments, command)
+        return doctor(arguments.on, words, as_json=arguments.format == "json")
+    if arguments.clock:
+        clock.tell()
     launch.need_linux()
     texts = arguments.env or sorted(runners.kinds(aliases=False), key=lambda kind: kind != "bare")
     gpus = launch.gpus(arguments.gpus)
@@ -97,6 +108,16 @@ def run(arguments: argparse.Namespace, command: tuple[str, ...]) -> int:
     else:
         out.write(report.terminal(result))
     return ExitCode.DONE if ready else ExitCode.NOT_AVAILABLE
+
+
+def _words(arguments: argparse.Namespace, command: tuple[str, ...]) -> list[str]:
+    """The command line without ``--on``."""
+    words = [word for text in arguments.env or () for word in ("--env", text)]
+    words += ["--images"] if arguments.images else []
+    words += ["--quick"] if arguments.quick else []
+    words += ["--gpus", arguments.gpus] if arguments.gpus is not None else []
+    words += ["--format", arguments.format]
+    return [*words, *(("--", *command) if command else ())]
 
 
 def _workload(command: tuple[str, ...]) -> Workload:

@@ -7,9 +7,17 @@ from contextlib import closing
 
 from gpuwatch.cli.options import screen_options
 from gpuwatch.cli.screen import machine_recorder, terminal
+from gpuwatch.core.errors import UsageError
+from gpuwatch.core.text import shell, to_paste
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--on",
+        action="append",
+        metavar="PLACE",
+        help="show this machine instead: ssh=HOST, or slurm,job=ID; may be repeated",
+    )
     terminal.add_arguments(parser)
     screen_options.add_arguments(parser)
 
@@ -21,6 +29,8 @@ def run(arguments: argparse.Namespace, command: tuple[str, ...]) -> int:
         UsageError: there is no terminal to show it on.
     """
     refresh = terminal.refresh(arguments)
+    if arguments.on:
+        return _elsewhere(arguments, refresh)
     if arguments.plain:
         from gpuwatch.tui.plain import plain
 
@@ -31,3 +41,22 @@ def run(arguments: argparse.Namespace, command: tuple[str, ...]) -> int:
         from gpuwatch.tui.app import run_home
 
         return run_home(look, refresh=refresh, recorder=recorder)
+
+
+def _elsewhere(arguments: argparse.Namespace, refresh: float) -> int:
+    """Show machines elsewhere.
+
+    Raises:
+        UsageError: a place is misspelt, or there is no terminal.
+    """
+    first, *others = arguments.on
+    instead = to_paste("--record --on", first) + "".join(f" --on {shell(each)}" for each in others)
+    if arguments.plain:
+        raise UsageError("--plain shows this machine alone", instead)
+    terminal.require(instead)
+    from gpuwatch.cli.place.watched_machines import watched
+
+    with watched(arguments.on) as machines:
+        from gpuwatch.tui.app import run_fleet
+
+        return run_fleet(machines.now, screen_options.look(arguments), refresh=refresh)

@@ -14,6 +14,7 @@ from functools import partial
 
 from gpuwatch import __version__
 from gpuwatch.cli.dispatch import COMMANDS, EXAMPLES, EXIT_CODES, HOME, SESSION, parser_of
+from gpuwatch.cli.parser import Parser
 from gpuwatch.cli.shell.completion_table import help_of
 
 _WIDTH = 76
@@ -84,7 +85,7 @@ def page() -> str:
         ),
         *_options(parser_of(HOME), HOME, ()),
     ]
-    shared = [_line(action) for action in parser_of("run")._actions]
+    shared = [_line(action) for action in parser_of("run").arguments]
     for name in COMMANDS:
         lines += _command(name, () if name == "run" else shared)
     lines += [
@@ -120,12 +121,12 @@ def _command(name: str, shared: Iterable[str]) -> Iterator[str]:
     yield from _options(parser, name, shared)
 
 
-def _options(parser: argparse.ArgumentParser, command: str, shared: Iterable[str]) -> Iterator[str]:
+def _options(parser: Parser, command: str, shared: Iterable[str]) -> Iterator[str]:
     """The options with their help; those in ``shared``, of ``gpuwatch run``, by name only."""
     known = {*shared}
     actions = [
         action
-        for action in parser._actions
+        for action in parser.arguments
         if action.help is not argparse.SUPPRESS and "--help" not in action.option_strings
     ]
     explained = [action for action in actions if action.help and _line(action) not in known]

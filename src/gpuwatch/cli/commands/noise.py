@@ -16,12 +16,13 @@ import argparse
 from gpuwatch.cli.commands import record, study_parts
 from gpuwatch.cli.options import launch
 from gpuwatch.cli.options.cases import workloads
+from gpuwatch.cli.parser import Parser
 from gpuwatch.core.errors import UsageError
 
 BLOCKS = 10
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
+def add_arguments(parser: Parser) -> None:
     launch.add_workload_arguments(parser)
     study_parts.add_arguments(parser)
     parser.set_defaults(blocks=BLOCKS)

@@ -12,29 +12,36 @@ import os
 import subprocess
 import sys
 from collections import deque
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from gpuwatch.cli.options import launch
+from gpuwatch.cli.options import joining, launch
+from gpuwatch.cli.parser import Parser
 from gpuwatch.cli.plan import plan_preview
 from gpuwatch.cli.say import give_up_output, put, say
 from gpuwatch.core.errors import ExitCode, UsageError
 from gpuwatch.core.models import mapping
 from gpuwatch.core.text import shell, to_paste
-from gpuwatch.own_command import OWN_COMMAND
+from gpuwatch.own_command import CAPSULE, OWN_COMMAND
 from gpuwatch.recorder.api import Request, record
 from gpuwatch.recorder.control import exit_code_of
 from gpuwatch.recorder.observer import Observer
+
+if TYPE_CHECKING:
+    from gpuwatch.places.placements import Placed
 
 _LAST_WORDS = 8
 _READ_ONLY = os.strerror(errno.EROFS)
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
+def add_arguments(parser: Parser) -> None:
     launch.add_arguments(parser)
     add_start_arguments(parser)
     parser.add_argument("--while-pid", type=int, metavar="PID", help=argparse.SUPPRESS)
+    parser.add_argument("--joined-job", metavar="ID", help=argparse.SUPPRESS)
 
 
 def add_start_arguments(parser: argparse.ArgumentParser) -> None:
@@ -47,6 +54,9 @@ def add_start_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace, command: tuple[str, ...]) -> int:
     request = replace(launch.request(arguments, command), while_pid=arguments.while_pid)
+    if arguments.joined_job is not None:
+        parts = tuple(joining.part_of(arguments.joined_job, part) for part in request.parts)
+        request = replace(request, parts=parts)
     return start(request, arguments)
 
 
@@ -61,6 +71,14 @@ def start(request: Request, arguments: argparse.Namespace) -> int:
     if not arguments.quiet:
         plan_preview.announce(request)
     if arguments.detach:
+        check_ends(request)
+    if request.on is not None:
+        from gpuwatch.cli.place.sending import send
+
+        places = plan_preview.places_of(request, arguments)
+        sent = send([replace(request, on=place) for place in places])
+        return wait_for(sent, request, arguments)
+    if arguments.detach:
         return report_start(*start_detached(request))
     if not arguments.quiet:
         report_orphans()
@@ -74,6 +92,28 @@ def start(request: Request, arguments: argparse.Namespace) -> int:
     if not arguments.quiet and not refused and terminal.study is not None:
         print_summary(terminal.study, terminal.summary)
     if request.afterwards and code is not ExitCode.INTERRUPTED and not arguments.quiet:
+        say(request.afterwards.strip())
+    return code
+
+
+def wait_for(sent: Sequence[Placed], request: Request, arguments: argparse.Namespace) -> int:
+    """Wait for the end of studies that were sent to places, unless ``--detach`` is given; returns
+    their exit code."""
+    from gpuwatch.cli.place.watching import until_over
+
+    folders = [Path(placed.study) for placed in sent]
+    if arguments.detach:
+        for folder in folders:
+            put(str(folder))
+        return ExitCode.DONE
+    code = until_over(sent)
+    if arguments.quiet:
+        return code
+    for folder in folders:
+        print_summary(folder)
+    if len(folders) > 1:
+        say(f"side by side: {to_paste('compare --across-devices', *folders)}")
+    if request.afterwards and code is not ExitCode.INTERRUPTED:
         say(request.afterwards.strip())
     return code
 
@@ -93,6 +133,10 @@ class _Terminal(Observer):
         self.study = folder
 
     def next_run(self, text: str) -> None:
+        if not self._quiet:
+            self.message(text)
+
+    def reached(self, text: str) -> None:
         if not self._quiet:
             self.message(text)
 
@@ -140,14 +184,19 @@ def report_orphans() -> None:
         )
 
 
-def start_detached(request: Request) -> tuple[ExitCode, str]:
-    """Start a recorder in the background; returns the first session's path, or the error."""
-    from gpuwatch.recorder.detach import detach
-
-    if request.parts[0].workloads[0].kind == "machine" and request.duration is None:
+def check_ends(request: Request) -> None:
+    """Raises ``UsageError`` if it would go on in the background for ever."""
+    places = [] if request.on is None else [request.on]
+    endless = request.duration is None and joining.job_of(places) is None
+    if endless and request.plan().of_machine:
         raise UsageError(
             "a recording of the machine in the background would never end", "add --duration TIME"
         )
+
+
+def start_detached(request: Request) -> tuple[ExitCode, str]:
+    """Start a recorder in the background; returns the first session's path, or the error."""
+    from gpuwatch.recorder.detach import detach
 
     return detach(partial(record, request), say)
 
@@ -164,8 +213,10 @@ def report_start(code: ExitCode, text: str) -> int:
 def print_summary(folder: Path, summary: str = "") -> None:
     """Print a study's short summary on stdout, and on stderr the command that shows the rest.
 
-    ``summary`` is the text if it is known already.
+    ``summary`` is the text if it is known already. A capsule has neither.
     """
+    if CAPSULE is not None:
+        return
     from gpuwatch.session.study.plan import read
     from gpuwatch.session.study.study_folder import sessions_in
 

@@ -17,7 +17,7 @@ from gpuwatch.core import output
 from gpuwatch.core.errors import StorageError, UsageError
 from gpuwatch.core.text import shell, to_paste
 from gpuwatch.session.study import study_folder
-from gpuwatch.session.writing.write_hints import room
+from gpuwatch.session.writing.write_hints import write_hint
 
 if TYPE_CHECKING:
     from gpuwatch.analysis.results import StudyResult
@@ -67,7 +67,7 @@ def run(arguments: argparse.Namespace, command: tuple[str, ...]) -> int:
     except OSError as error:
         raise StorageError(
             f"cannot write the summary to {folder}: {error.strerror}",
-            f"{room(folder, error)}, then: {to_paste('report', folder)}",
+            f"{write_hint(folder, error)}, then: {to_paste('report', folder)}",
         ) from error
     return 0
 

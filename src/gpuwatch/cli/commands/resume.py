@@ -13,20 +13,24 @@ from __future__ import annotations
 import argparse
 import os
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from gpuwatch.cli.commands import record
 from gpuwatch.cli.options import launch
+from gpuwatch.cli.plan import plan_preview
 from gpuwatch.cli.say import say
 from gpuwatch.cli.selection import session_lookup
-from gpuwatch.core.errors import UsageError
-from gpuwatch.core.text import shell
-from gpuwatch.hook import archive as hook_archive
-from gpuwatch.recorder.api import Request
+from gpuwatch.core.errors import ExitCode, UsageError
+from gpuwatch.core.text import shell, to_paste
 from gpuwatch.recorder.resume import NotOwn, resumable
-from gpuwatch.recorder.sources import Dcgm
-from gpuwatch.session.study.plan import PLAN, Plan, unique
+from gpuwatch.session.study.outcomes import missing
+from gpuwatch.session.study.plan import PLAN, Plan, read, unique
 from gpuwatch.workloads import archive
+
+if TYPE_CHECKING:
+    from gpuwatch.places.placements import Placed
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -39,8 +43,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace, command: tuple[str, ...]) -> int:
-    launch.need_linux()
     folder = _folder(arguments.study)
+    from gpuwatch.cli.place.lookup import sent
+
+    placed = sent(folder)
+    if placed is not None:
+        return _at_its_place(placed, arguments)
+    launch.need_linux()
     try:
         plan = resumable(folder, archive.build, trusted=arguments.trust)
     except NotOwn as error:
@@ -50,15 +59,39 @@ def run(arguments: argparse.Namespace, command: tuple[str, ...]) -> int:
     if not (arguments.plan or arguments.dry_run or plan.settings.get("programs")):
         say("the study has no record of the program's files: changes since then go unnoticed")
     os.chdir(str(plan.settings["working_directory"]))
-    request = _request(plan, folder, trusted=arguments.trust)
+    request = launch.request_of_plan(plan, folder, trusted=arguments.trust)
     return record.start(request, arguments)
+
+
+def _at_its_place(placed: Placed, arguments: argparse.Namespace) -> int:
+    """Submit a further attempt at the place that the study was sent to.
+
+    Raises:
+        UsageError: it goes on there, or nothing is missing.
+    """
+    from gpuwatch.cli.place import sending
+
+    folder = Path(placed.study)
+    plan = read(folder)
+    if not placed.done:
+        raise UsageError(
+            f"{folder} is not over on {placed.place}", f"watch it: {to_paste('attach', folder)}"
+        )
+    if plan is not None and plan.of_machine:
+        raise UsageError(f"{folder} is not a study of a workload", "start it again")
+    if plan is None or not missing(folder, plan):
+        raise UsageError(f"{folder} is complete", f"its summary: {to_paste('report', folder)}")
+    request = launch.request_of_plan(plan, folder, trusted=True)
+    if plan_preview.shown(replace(request, on=placed.place), arguments):
+        return ExitCode.DONE
+    return record.wait_for([sending.again(placed)], request, arguments)
 
 
 def _commands(plan: Plan) -> Iterator[str]:
     """The commands that ``plan`` would run, once for each environment."""
     yield f"in the folder {plan.settings.get('working_directory')} it would run:"
     for workload, environment in unique((run.workload, run.environment) for run in plan.runs):
-        own = () if workload.kind == "command" else (workload.name,)
+        own = () if workload.kind == "command" else (workload.word,)
         where = [environment.kind, environment.image, environment.python]
         where += [f"mount {mount}" for mount in environment.mounts]
         where += [f"set {name}={value}" for name, value in environment.variables.items()]
@@ -81,33 +114,3 @@ def _folder(text: str) -> Path:
     if len(folders) > 1:
         raise UsageError(f"{text} holds {len(folders)} studies", f"name one: {folders[0]}")
     return folders[0]
-
-
-def _request(plan: Plan, folder: Path, *, trusted: bool) -> Request:
-    interval, gpus = plan.settings.get("interval_seconds"), plan.settings.get("gpus")
-    host = plan.settings.get("dcgm")
-    interval = 0.5 if interval is None else float(interval)
-    return Request(
-        parts=plan.parts,
-        out=folder.parent,
-        interval=interval,
-        gpus=None if gpus is None else tuple(gpus),
-        duration=plan.settings.get("duration_seconds"),
-        build_archive=archive.build,
-        build_hook=hook_archive.build,
-        hook=_hook(plan),
-        dcgm=Dcgm(host, interval) if host else None,
-        seed=plan.seed,
-        title=plan.title,
-        question=plan.question,
-        preset=plan.preset,
-        afterwards=plan.settings.get("afterwards"),
-        resume=folder,
-        trusted=trusted,
-    )
-
-
-def _hook(plan: Plan) -> tuple[str, ...] | None:
-    """As in the request; a plan of before the hook is completed without it."""
-    options = plan.settings.get("hook")
-    return tuple(options) if isinstance(options, list) else None

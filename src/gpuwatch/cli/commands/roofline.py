@@ -55,7 +55,10 @@ def render(paths: list[Path], form: str) -> str:
     rooflines = []
     for path in paths:
         with SessionReader(path) as reader:
-            rooflines.append(summarise(reader).efficiency.roofline)
+            session = summarise(reader)
+            rooflines.append(session.efficiency.roofline)
+            if session.generation is not None:
+                rooflines += session.generation.rooflines
     if form == "text":
         return roofline_text.text(rooflines)
     if form == "json":

@@ -8,17 +8,22 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from gpuwatch.cli.commands import record
 from gpuwatch.cli.options import launch, screen_options
+from gpuwatch.cli.parser import Parser
 from gpuwatch.cli.plan import plan_preview
 from gpuwatch.cli.screen import terminal
+from gpuwatch.cli.study_result import exit_code
 from gpuwatch.core.errors import ExitCode, UsageError
-from gpuwatch.core.models import mapping
-from gpuwatch.recorder.control import exit_code_of
+from gpuwatch.recorder.api import Request
+
+if TYPE_CHECKING:
+    from gpuwatch.places.placements import Placed
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
+def add_arguments(parser: Parser) -> None:
     launch.add_arguments(parser)
     screen_options.add_arguments(parser)
 
@@ -29,18 +34,25 @@ def run(arguments: argparse.Namespace, command: tuple[str, ...]) -> int:
             "nothing to run",
             "name a workload, or a program of your own; or just: gpuwatch",
         )
-    if not (arguments.plain or terminal.usable()):
-        arguments.detach, arguments.quiet, arguments.while_pid = False, False, None
+    if not (arguments.plain or terminal.usable()) or len(arguments.on or ()) > 1:
+        arguments.detach = arguments.quiet = False
+        arguments.while_pid = arguments.joined_job = None
         return record.run(arguments, command)
     request = launch.request(arguments, command)
     if plan_preview.shown(request, arguments):
         return ExitCode.DONE
     plan_preview.announce(request)
-    record.report_orphans()
-    code, text = record.start_detached(request)
-    if code is not ExitCode.DONE:
-        return record.report_start(code, text)
-    path = Path(text)
+    if request.on is not None:
+        from gpuwatch.cli.place import sending
+
+        (placed,) = sending.send([request])
+        if not arguments.plain:
+            return _shown_there(placed, arguments)
+        path, code = _first_there(placed)
+    else:
+        path, code = _here(request)
+    if path is None:
+        return code
     if arguments.plain:
         from gpuwatch.tui.plain import plain
 
@@ -49,29 +61,43 @@ def run(arguments: argparse.Namespace, command: tuple[str, ...]) -> int:
         from gpuwatch.tui.app import run_live
 
         refresh = max(terminal.REFRESH_SECONDS, arguments.interval)
-        shown = run_live(path, refresh=refresh, look=screen_options.look(arguments))
-    return _ended(path.parent) if shown == ExitCode.DONE else shown
+        shown = run_live(path, follow=True, refresh=refresh, look=screen_options.look(arguments))
+    return _ended(path.parent, shown)
 
 
-def _ended(folder: Path) -> int:
-    """After the screen: print the summary of a finished study, and return its exit code."""
-    from gpuwatch.session.reading.reader import SessionReader
-    from gpuwatch.session.reading.status import State, status
-    from gpuwatch.session.study.outcomes import GIVEN_UP
+def _ended(study: Path, shown: int) -> int:
+    """Print the summary of a study that is over; returns the exit code, of what showed it while the
+    study goes on."""
     from gpuwatch.session.study.progress import recorder_alive
-    from gpuwatch.session.study.study_folder import STUDY_ENDED, not_run, sessions_in
 
-    if recorder_alive(folder):
-        return ExitCode.DONE
-    known = {STUDY_ENDED, *GIVEN_UP}
-    missing = [run_ for run_ in not_run(folder) if run_.problems[0].code not in known]
-    code = ExitCode.NOT_AVAILABLE if missing else ExitCode.DONE
-    for path in sessions_in(folder):
-        with SessionReader(path) as reader:
-            meta = reader.meta()
-        if status(meta, path).state not in (State.FINISHED, State.STOPPED):
-            failed = mapping(meta.get("result")).get("launcher_failed")
-            reason = ExitCode.NOT_AVAILABLE if failed else exit_code_of(mapping(meta.get("error")))
-            code = max(code, reason)
-    record.print_summary(folder)
-    return code
+    if shown != ExitCode.DONE or recorder_alive(study):
+        return shown
+    record.print_summary(study)
+    return exit_code(study)
+
+
+def _here(request: Request) -> tuple[Path | None, int]:
+    """Start a recorder in the background; the first session, or ``None`` and the exit code."""
+    record.report_orphans()
+    code, text = record.start_detached(request)
+    if code is ExitCode.DONE:
+        return Path(text), code
+    return None, record.report_start(code, text)
+
+
+def _first_there(placed: Placed) -> tuple[Path | None, int]:
+    """Wait for the first session at a place; as :func:`_here`."""
+    from gpuwatch.cli.place.watching import first_session
+
+    path = first_session(placed)
+    return path, exit_code(Path(placed.study)) if path is None else ExitCode.DONE
+
+
+def _shown_there(placed: Placed, arguments: argparse.Namespace) -> int:
+    """Show what becomes of a study at a place; returns the exit code."""
+    from gpuwatch.cli.place.watching import on_screen
+    from gpuwatch.session.study.study_folder import sessions_in
+
+    study, refresh = Path(placed.study), max(terminal.REFRESH_SECONDS, arguments.interval)
+    shown = on_screen(placed, screen_options.look(arguments), refresh)
+    return _ended(study, shown) if sessions_in(study) else exit_code(study)

@@ -23,6 +23,7 @@ from gpuwatch.core.json_schema import JSON_SCHEMA
 from gpuwatch.core.metrics import Method
 from gpuwatch.core.models import JSON
 from gpuwatch.core.text import clean, document
+from gpuwatch.session.in_part import RunInPart
 
 _UNBOUNDED = 10_000
 """Width in columns for a file or a pipe, where nothing is cut."""
@@ -45,11 +46,11 @@ def run(arguments: argparse.Namespace, command: tuple[str, ...]) -> int:
         ]
         listing = listed(session_lookup.resolved(paths))
     else:
-        listing = listed(session_lookup.known_sessions())
+        listing = listed(session_lookup.known_sessions(), session_lookup.waiting_studies())
     if arguments.format == "json":
         sys.stdout.write(_json(listing))
         return 0
-    if not listing.sessions:
+    if not (listing.sessions or listing.studies):
         print("no session was recorded yet; start one: gpuwatch run mnist-cnn", file=sys.stderr)
         return 0
     columns = shutil.get_terminal_size((_UNBOUNDED, 24)).columns
@@ -78,9 +79,10 @@ def _table(listing: Listed, columns: int, *, runs: bool, paths: bool) -> str:
     from gpuwatch.core.text import shell
     from gpuwatch.report.tables.plain import table
 
+    waiting = [row for row in listing.studies if not row["sessions"]]
     planned = [] if runs else [row for row in listing.studies if row["runs"]]
-    studies = {row["path"]: row for row in planned}
-    sessions: dict[str, list[dict[str, JSON]]] = {}
+    studies = {row["path"]: row for row in [*waiting, *planned]}
+    sessions: dict[str, list[dict[str, JSON]]] = {row["path"]: [] for row in waiting}
     for row in listing.sessions:  # newest first, and so are the studies
         folder = os.path.dirname(row["path"])
         sessions.setdefault(folder if folder in studies else row["path"], []).append(row)
@@ -118,6 +120,8 @@ _LONGEST = 28
 """Columns of a cell."""
 _RESULT = 12
 """Columns that the last cell needs at least."""
+_OPEN = frozenset({"queued", "starting", "running", "unknown"})
+"""Statuses of runs that are not over."""
 
 
 def _session_line(row: dict[str, JSON]) -> dict[str, str]:
@@ -134,10 +138,26 @@ def _session_line(row: dict[str, JSON]) -> dict[str, str]:
 def _study_line(study: dict[str, JSON], rows: list[dict[str, JSON]]) -> dict[str, str]:
     counts = Counter(row["status"] for row in rows)
     states = ", ".join(f"{count} {status}" for status, count in counts.items())
-    if study["runs"] > len(rows):
-        states = f"{'running' if study['going_on'] else 'ended'}: {states} of {study['runs']}"
-    sentences = " ".join(entry["text"] for entry in study["says"])
-    return _line(study, study["study"], states, rows[::-1], sentences or study["title"] or "")
+    placement = study["placement"]
+    if placement is not None and not rows:
+        states = placement["state"]
+    elif study["runs"] > len(rows):
+        over = "ended" if placement is None else placement["state"]
+        states = f"{'running' if study['going_on'] else over}: {states} of {study['runs']}"
+    sentences = " ".join(entry["text"] for entry in study["says"]) or study["title"] or ""
+    if placement is not None and (study["going_on"] or not _OPEN.isdisjoint(counts)):
+        sentences = placement["text"]
+    elif placement is not None and placement["in_part"] and not study["says"]:
+        sentences = _in_part(placement["in_part"])
+    return _line(study, study["study"], states, rows[::-1], sentences)
+
+
+def _in_part(rows: list[dict[str, JSON]]) -> str:
+    """What is known of runs whose sessions were not fetched."""
+    if len(rows) == 1:
+        return RunInPart(**rows[0]).text
+    counts = Counter(row["status"] for row in rows)
+    return ", ".join(f"{count} {status}" for status, count in counts.items()) + ", as last reported"
 
 
 def _line(
@@ -146,19 +166,24 @@ def _line(
     """The cells of a line for ``rows``, in the order of their starts; ``labels`` has the tags, and
     the name that was given with ``gpuwatch rename``."""
     seconds = [row["seconds"] for row in rows if row["seconds"] is not None]
-    commands = _several(rows, "command")
-    labels_ = list(dict.fromkeys(row["command_label"] or row["workload"] for row in rows))
     cells = {
         "session": labels["name"] or name,
         "status": status,
-        "command": _command(rows[0]) if len(commands) == 1 else ", ".join(filter(None, labels_)),
-        "env": ", ".join(_several(rows, "environment")),
+        "command": _commands(rows) if rows else ", ".join(labels["commands"]),
+        "env": ", ".join(_several(rows, "environment") if rows else labels["environments"]),
         "tags": " ".join(labels["tags"]),
-        "started": _started(rows[0]["started"]),
+        "started": _started(rows[0]["started"]) if rows else "",
         "elapsed": units.clock_time(sum(seconds)) if seconds else "",
     }
     cut = {key: _cut(clean(cell), _LONGEST) for key, cell in cells.items()}
     return {**cut, "MFU": "", "peak mem": "", "result": clean(result, 200)}
+
+
+def _commands(rows: list[dict[str, JSON]]) -> str:
+    if len(_several(rows, "command")) == 1:
+        return _command(rows[0])
+    labels = dict.fromkeys(row["command_label"] or row["workload"] for row in rows)
+    return ", ".join(filter(None, labels))
 
 
 def _command(row: dict[str, JSON]) -> str:

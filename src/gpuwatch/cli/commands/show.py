@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import argparse
 import sys
+from pathlib import Path
 
 from gpuwatch.cli.screen import terminal
 from gpuwatch.cli.selection import session_lookup
+from gpuwatch.core.errors import UsageError
+from gpuwatch.core.text import clean, to_paste
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -20,6 +23,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace, command: tuple[str, ...]) -> int:
+    if (folder := session_lookup.fetched_in_part(arguments.session)) is not None:
+        sys.stdout.write(_in_part(folder, arguments.format))
+        return 0
     path = session_lookup.session(arguments.session)
     from gpuwatch.analysis.comparison.side_by_side import compare
     from gpuwatch.analysis.summary.summary import summarise
@@ -45,3 +51,42 @@ def run(arguments: argparse.Namespace, command: tuple[str, ...]) -> int:
     else:
         sys.stdout.write(side_by_side.terminal(compared, notices, columns=terminal.columns()))
     return 0
+
+
+def _in_part(folder: Path, format_: str) -> str:
+    """What is known of a study of which no session was fetched.
+
+    Raises:
+        UsageError: the format is one of sessions.
+    """
+    import json
+    from dataclasses import asdict
+
+    from gpuwatch.core.json_schema import JSON_SCHEMA
+    from gpuwatch.session.placement import read
+    from gpuwatch.session.study.plan import labels
+    from gpuwatch.session.study.plan import read as read_plan
+
+    placement, plan = read(folder), read_plan(folder)
+    assert placement is not None
+    assert placement.in_part is not None
+    runs, more = placement.in_part.runs, placement.in_part.more
+    if format_ == "json":
+        found = {"schema": JSON_SCHEMA, "study": folder.name, "state": placement.state.value}
+        return json.dumps({**found, "in_part": [asdict(run) for run in runs], "more": more}) + "\n"
+    if format_ != "table":
+        raise UsageError(
+            f"--format {format_} shows a session, and none of {folder.name} was fetched",
+            f"what is known: {to_paste('show', folder.name)}",
+        )
+    names = () if plan is None else labels(plan.runs)
+    lines = [f"{folder.name}: {placement.text}"]
+    lines += [
+        f"  run {told.run} ({clean(names[told.run - 1])}): {told.text}"
+        for told in runs
+        if told.run <= len(names)
+    ]
+    if more:
+        lines.append(f"  {more} more, of which nothing is known")
+    lines.append("Samples, steps and output are gone: there are no further figures and no verdict.")
+    return "\n".join([*lines, f"Repeat it: {to_paste('resume', folder.name)}", ""])

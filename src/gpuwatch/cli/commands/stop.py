@@ -1,7 +1,7 @@
 """Stop a run: SIGTERM to its whole process tree, SIGKILL after ten seconds.
 
-This also ends its study. --all stops all your runs on this machine, and every study that is
-between two runs.
+This also ends its study. --all stops all your runs on this machine, every study that is between
+two runs, and what is left of yours in Kubernetes that nothing here follows any more.
 """
 
 from __future__ import annotations
@@ -12,13 +12,21 @@ import os
 import signal
 import time
 from collections.abc import Callable, Mapping, Sequence
+from itertools import chain
 from pathlib import Path
+from typing import TYPE_CHECKING, TypeVar
 
 from gpuwatch.cli.say import say
 from gpuwatch.cli.selection import session_lookup
 from gpuwatch.core.errors import GpuwatchError, UsageError
 from gpuwatch.core.models import JSON, mapping
 from gpuwatch.core.text import to_paste
+
+if TYPE_CHECKING:
+    from gpuwatch.places.placements import Placed
+
+Target = TypeVar("Target")
+Result = TypeVar("Result")
 
 _GRACE, _PATIENCE = 12.0, 60.0
 """Time limits in s: a workload without recorder or shim is killed after the first; stopping fails
@@ -37,6 +45,12 @@ def run(arguments: argparse.Namespace, command: tuple[str, ...]) -> int:
 
 
 def _stop_named(text: str) -> int:
+    placed = _at_a_place(text)
+    if placed is not None:
+        from gpuwatch.cli.place.stopping import stop as stop_there
+
+        say(stop_there(placed) or f"{placed.study} is not running")
+        return 0
     alone = _without_session(text)
     targets = [] if alone else _named(text)
     ended, troubles = _apply(stop, targets)
@@ -58,13 +72,28 @@ def _stop_all() -> int:
     between = [folder for folder in session_lookup.studies_going_on() if _of_several_runs(folder)]
     ended_studies, study_troubles = _apply(_stop_between_runs, between)
     ended += [*ended_studies, *_remove_leftovers()]
+    in_clusters, cluster_troubles = _in_clusters()
+    ended += in_clusters
     for error in elsewhere:
         say(error.message)
     local = [error for error in troubles if error not in elsewhere]
-    _report(ended, local + study_troubles, alone=False)
+    _report(ended, local + study_troubles + cluster_troubles, alone=False)
     if not ended:
         say("nothing was running")
     return 0
+
+
+def _in_clusters() -> tuple[list[str], list[GpuwatchError]]:
+    """End what was sent to clusters and nobody follows, where anything was sent to one."""
+    from gpuwatch.places.kubernetes import own_jobs
+
+    if not own_jobs.namespaces():
+        return [], []
+    from gpuwatch.cli.place.leftover_jobs import end, found
+
+    jobs, unreachable = _apply(found, own_jobs.namespaces())
+    ended, troubles = _apply(end, list(chain.from_iterable(jobs)))
+    return ended, unreachable + troubles
 
 
 def _report(ended: Sequence[str], troubles: Sequence[GpuwatchError], *, alone: bool) -> None:
@@ -80,17 +109,19 @@ def _report(ended: Sequence[str], troubles: Sequence[GpuwatchError], *, alone: b
 
 
 def _apply(
-    stop_target: Callable[[Path], str | None], targets: Sequence[Path]
-) -> tuple[list[str], list[GpuwatchError]]:
-    """Apply ``stop_target`` to all targets despite errors; returns its messages and the errors."""
-    done, troubles = [], []
+    function: Callable[[Target], Result | None], targets: Sequence[Target]
+) -> tuple[list[Result], list[GpuwatchError]]:
+    """Apply ``function`` to all targets despite errors; returns what it returned, and the
+    errors."""
+    done: list[Result] = []
+    troubles: list[GpuwatchError] = []
     for target in targets:
         try:
-            line = stop_target(target)
+            result = function(target)
         except GpuwatchError as error:
             troubles.append(error)
         else:
-            done += [line] if line else []
+            done += [] if result is None else [result]
     return done, troubles
 
 
@@ -118,6 +149,23 @@ def _named(text: str) -> list[Path]:
         if not gone:
             raise
         return gone
+
+
+def _at_a_place(text: str) -> Placed | None:
+    """What this user sent to a place, of which ``text`` names the study or one of its sessions.
+
+    Raises:
+        UsageError: it runs at a place, but was not sent there from here.
+    """
+    from gpuwatch.cli.place.lookup import sent
+    from gpuwatch.places import placements
+
+    if (placed := placements.named(text)) is not None:
+        return placed
+    folders: list[Path] = []
+    with contextlib.suppress(GpuwatchError):
+        folders = _folders(session_lookup.sessions(text))
+    return next((placed for folder in folders if (placed := sent(folder)) is not None), None)
 
 
 def _without_session(text: str) -> Path | None:

@@ -19,9 +19,9 @@ from dataclasses import replace
 
 from gpuwatch import studies
 from gpuwatch.cli.commands import record, study_parts
-from gpuwatch.cli.dispatch import Parser
 from gpuwatch.cli.options import launch
 from gpuwatch.cli.options.cases import command_name
+from gpuwatch.cli.parser import Parser
 from gpuwatch.core.errors import ExitCode, UsageError
 from gpuwatch.core.interpreter import takes_interpreter
 from gpuwatch.core.models import JSON, Workload
@@ -31,12 +31,12 @@ from gpuwatch.studies import Study, StudyPart, parameters
 from gpuwatch.workloads import options
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
+def add_arguments(parser: Parser) -> None:
     parser.add_argument("study", nargs="?", metavar="NAME|FILE.toml")
     parser.add_argument("--list", action="store_true", help="list the presets")
     parser.add_argument("--show", metavar="NAME", help="print the file of a preset")
     study_parts.add_arguments(parser)
-    options.add_arguments(parser)
+    options.add_arguments(parser.listed(parser.add_argument_group("workload").add_argument))
 
 
 def run(arguments: argparse.Namespace, command: tuple[str, ...]) -> int:
@@ -55,6 +55,8 @@ def run(arguments: argparse.Namespace, command: tuple[str, ...]) -> int:
     made = parts(study, arguments)
     if arguments.order_seed is None:
         arguments.order_seed = study.order_seed
+    if arguments.on is None and study.on:
+        arguments.on = list(study.on)
     request = launch.request_of(
         arguments,
         made,

@@ -8,11 +8,12 @@ from collections.abc import Mapping, Sequence
 from gpuwatch.cli.commands import record
 from gpuwatch.cli.options import launch
 from gpuwatch.cli.options.environments import environments
+from gpuwatch.cli.parser import Parser
 from gpuwatch.core.models import JSON, Workload
 from gpuwatch.session.study.plan import Part
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
+def add_arguments(parser: Parser) -> None:
     """The options for running and recording the study."""
     launch.add_recording_arguments(parser)
     launch.add_design_arguments(parser)

@@ -16,6 +16,7 @@ import argparse
 
 from gpuwatch.cli.commands import record, study_parts
 from gpuwatch.cli.options import launch
+from gpuwatch.cli.parser import Parser
 from gpuwatch.core.errors import UsageError
 from gpuwatch.core.models import JSON
 from gpuwatch.studies import parameters
@@ -25,7 +26,7 @@ BLOCKS = 3
 _EXAMPLE = "gpuwatch sweep mnist-cnn --batch-size 16,32,64"
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
+def add_arguments(parser: Parser) -> None:
     parser.add_argument(
         "workload",
         nargs="*",
@@ -34,7 +35,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     study_parts.add_arguments(parser)
     parser.set_defaults(blocks=BLOCKS)
-    add = parser.add_argument_group("workload", "flags as for `gpuwatch run`").add_argument
+    flags = parser.add_argument_group("workload", "flags as for `gpuwatch run`")
+    add = parser.listed(flags.add_argument)
     for name in options.FLAGS:
         if name in parameters.SWITCHES:
             add(parameters.flag(name), action="store_true")

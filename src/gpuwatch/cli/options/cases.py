@@ -16,7 +16,7 @@ from gpuwatch.core.text import shell
 from gpuwatch.workloads import names, options
 
 _STEPS = 100
-_LONG_ENOUGH = ("imagenet", "gcn")
+_LONG_ENOUGH = ("imagenet", "gcn", "transformer_lm", "bert", "unet_diffusion")
 """Workload modules whose default length (15 batches, 200 epochs) reaches a steady state."""
 
 _RUNNERS = re.compile(
@@ -98,7 +98,7 @@ def _labelled(text: str) -> Workload:
     if not equals or not LABEL.fullmatch(label):
         if equals and label.isidentifier():
             raise UsageError(
-                f"{label}= before a command is no label (small letters), and sets no variable",
+                f"{label}= before a command is not a label (small letters), and sets no variable",
                 f"write --env bare,set={text.partition(' ')[0]}, or {_option('a', f'env {text}')}",
             )
         raise UsageError(f"--command {shell(text)} has no label", f"write {_option('a', text)}")
@@ -151,8 +151,13 @@ def workloads(arguments: argparse.Namespace, command: tuple[str, ...]) -> tuple[
             after = " ".join(map(shell, arguments.workload))
             hint = f"a program of your own goes after --: -- {after}"
             raise UsageError(str(error), hint) from None
+        if clash := options.unsupported(name, arguments):
+            raise UsageError(*clash)
     flags = tuple(options.to_argv(arguments))
-    return tuple(Workload(name, "workload", flags, given) for name in checked)
+    return tuple(
+        Workload(names.short(name), "workload", flags, given, program=names.program(name))
+        for name in checked
+    )
 
 
 def _given(arguments: argparse.Namespace) -> dict[str, JSON]:

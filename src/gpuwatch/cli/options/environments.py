@@ -11,6 +11,7 @@ from dataclasses import replace
 from gpuwatch import runners
 from gpuwatch.cli.options.environment_labels import labels
 from gpuwatch.core.errors import UsageError
+from gpuwatch.core.key_values import parse as key_values
 from gpuwatch.core.models import LABEL, Environment, Mount
 
 _FORM = (
@@ -69,23 +70,22 @@ def _refuse_shared(labels_: Sequence[str], parsed: Sequence[Environment]) -> Non
 
 
 def _environment(text: str, python: str | None, pull: bool) -> Environment:
-    head, *rest = text.split(",")
-    kind, equals, image = head.partition("=")
+    head, *rest = key_values(text)
+    kind, image = head.key, head.value
     if not runners.known(kind):
         choices = ", ".join(runners.kinds())
         raise UsageError(f"unknown environment {kind!r}", f"choose from: {choices}")
-    if equals and not image:
+    if image == "":
         raise UsageError(f"--env {text} names no image", f"write {kind}=IMAGE, or {kind} alone")
     values: dict[str, list[str]] = {name: [] for name in _OPTIONS}
     for option in rest:
-        name, equals, value = option.partition("=")
-        if name not in values or not equals or not value:
-            before = next((each for each in rest if each.startswith("set=")), None)
-            hint = f"a comma ends {before}: write env VAR=VALUE before the command instead"
+        if option.key not in values or not option.value:
+            before = next((each.text for each in rest if each.key == "set"), None)
+            hint = f'a comma ends {before}: put its value in quotes, set=NAME="VALUE"'
             raise UsageError(
-                f"unknown option {option!r} in --env {text}", _FORM if before is None else hint
+                f"unknown option {option.text!r} in --env {text}", _FORM if before is None else hint
             )
-        values[name].append(value)
+        values[option.key].append(option.value)
     last = {name: given[-1] if given else None for name, given in values.items()}
     if last["network"] not in (None, *_NETWORKS):
         raise UsageError(
@@ -94,7 +94,7 @@ def _environment(text: str, python: str | None, pull: bool) -> Environment:
     return Environment(
         kind=kind,
         label=_label(last["label"]),
-        image=image or None,
+        image=image,
         python=last["python"] or (python if kind == "bare" else None),
         mounts=tuple(_mount(mount) for mount in values["mount"]),
         shm_bytes=_size(last["shm"]),
@@ -109,7 +109,7 @@ def _label(name: str | None) -> str:
     """``label=``, checked; empty without one."""
     if name is not None and not LABEL.fullmatch(name):
         raise UsageError(
-            f"label={name} in --env is no label",
+            f"invalid label={name} in --env",
             "begin with a small letter; then small letters, digits and . _ - may follow",
         )
     return name or ""

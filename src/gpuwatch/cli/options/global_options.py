@@ -6,7 +6,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-VALUED = ("--interval", "--theme")
+VALUED = ("--interval", "--on", "--theme")
 """Home-screen options that take a value."""
 
 

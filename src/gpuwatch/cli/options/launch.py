@@ -6,12 +6,14 @@ import argparse
 import random
 import re
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from gpuwatch.cli.options import joining
 from gpuwatch.cli.options.cases import labelled, long_enough, workloads
 from gpuwatch.cli.options.environments import environments
+from gpuwatch.cli.parser import Add, Parser
 from gpuwatch.core import paths
 from gpuwatch.core.errors import NotAvailable, UsageError
 from gpuwatch.core.interpreter import takes_interpreter
@@ -21,7 +23,7 @@ from gpuwatch.core.text import shell
 from gpuwatch.hook import archive as hook_archive
 from gpuwatch.recorder.api import Request
 from gpuwatch.recorder.sources import Dcgm
-from gpuwatch.session.study.plan import MARGIN, Part, unique
+from gpuwatch.session.study.plan import MARGIN, Part, Plan, unique
 from gpuwatch.session.study.plan_file import LARGEST_MARGIN, MOST_BLOCKS, SMALLEST_MARGIN
 from gpuwatch.workloads import archive, names, options
 
@@ -44,7 +46,7 @@ class Design:
     cool_down: float
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
+def add_arguments(parser: Parser) -> None:
     """All arguments of ``run`` and ``--record``."""
     add_workload_arguments(parser)
     parser.add_argument(
@@ -59,7 +61,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_design_arguments(parser)
 
 
-def add_workload_arguments(parser: argparse.ArgumentParser) -> None:
+def add_workload_arguments(parser: Parser) -> None:
     """What to run: names of workloads, and their flags."""
     parser.add_argument(
         "workload",
@@ -67,12 +69,12 @@ def add_workload_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="WORKLOAD",
         help=f"{', '.join(names.known())}, torchvision:MODEL; or a program of your own",
     )
-    options.add_arguments(parser)
+    options.add_arguments(parser.listed(parser.add_argument_group("workload").add_argument))
 
 
-def add_recording_arguments(parser: argparse.ArgumentParser) -> None:
+def add_recording_arguments(parser: Parser) -> None:
     """Where to run it, what to watch, and where the study goes."""
-    add = parser.add_argument_group("recording").add_argument
+    add = parser.listed(parser.add_argument_group("recording").add_argument)
     add("--out", type=_folder, metavar="DIR", help="where the study goes (default: XDG data home)")
     add(
         "--interval",
@@ -117,47 +119,55 @@ def add_recording_arguments(parser: argparse.ArgumentParser) -> None:
         "count: run one step of a compiled program uncompiled, to count it; loss: read the loss",
     )
     add("--python", metavar="PATH", help="interpreter of the bare environment")
+    add(
+        "--on",
+        action="append",
+        metavar="PLACE",
+        help="record it elsewhere: ssh=HOST[,python=PATH][,folder=DIR], or slurm[,OPTION=VALUE...] "
+        "with sbatch's options, slurm,job=ID for a job that runs, or "
+        "kubernetes,image=IMAGE[,gpu=RESOURCE:N][,KEY=VALUE...] (default: this machine); "
+        "repeatable: a study at each place",
+    )
     add("--pull", action="store_true", help="fetch images that are not here")
 
 
-def add_design_arguments(parser: argparse.ArgumentParser) -> None:
+def add_design_arguments(parser: Parser) -> None:
     """Blocks, their order, and the rest between runs."""
     group = parser.add_argument_group("study")
-    blocks = group.add_mutually_exclusive_group()
-    blocks.add_argument(
+    add = parser.listed(group.add_argument)
+    add_blocks = parser.listed(group.add_mutually_exclusive_group().add_argument)
+    add_blocks(
         "--blocks",
         type=_blocks,
         metavar="N",
-        help="repeat everything in N blocks, in random order, after a warm-up block (7 are enough "
-        "for most questions; default: each once, no verdict); small workloads then take 100 steps "
-        "unless --steps or --epochs is given",
+        help="repeat everything in N blocks, in random order, after a warm-up block (10 bear one "
+        "disturbed run, fewer do not; default: each once, no verdict); small workloads then take "
+        "100 steps unless --steps or --epochs is given",
     )
-    blocks.add_argument(
-        "--quick", action="store_true", help=f"{QUICK} blocks: a description, no verdict"
-    )
-    blocks.add_argument("--rigorous", action="store_true", help=f"{RIGOROUS} blocks")
-    group.add_argument(
+    add_blocks("--quick", action="store_true", help=f"{QUICK} blocks: a description, no verdict")
+    add_blocks("--rigorous", action="store_true", help=f"{RIGOROUS} blocks")
+    add(
         "--margin",
         type=margin,
         metavar="PERCENT",
         help="largest change of the step time that does not matter, such as 0.5%% (default: 1%%)",
     )
-    group.add_argument(
+    add(
         "--order-seed",
         type=options.seed_value,
         metavar="N",
         help="seed of the order within the blocks (default: random, and recorded)",
     )
-    group.add_argument(
+    add(
         "--cool-down",
         type=_rest,
         metavar="TIME",
         help="rest before every run except the first (default: 2s with blocks, else none)",
     )
-    add_preview_arguments(group.add_argument)
+    add_preview_arguments(add)
 
 
-def add_preview_arguments(add: Callable[..., object]) -> None:
+def add_preview_arguments(add: Add) -> None:
     """The options of ``plan_preview.shown``; ``add`` is a parser's ``add_argument``."""
     add("--plan", action="store_true", help="print the order of the runs, and run nothing")
     add(
@@ -261,7 +271,6 @@ def request(arguments: argparse.Namespace, command: tuple[str, ...]) -> Request:
         UsageError: an argument is unknown or contradicts another.
         NotAvailable: this is not Linux.
     """
-    need_linux()
     design_ = design(arguments)
     if arguments.commands:
         cases = labelled(arguments.commands, arguments, command)
@@ -299,7 +308,11 @@ def request_of(
         UsageError: something is out of range or contradicts itself.
         NotAvailable: this is not Linux.
     """
-    need_linux()
+    on = checked_places(arguments.on or ())
+    if not on:
+        need_linux()
+    if (job := joining.job_of(on)) is not None:
+        parts = [joining.part_of(job, part) for part in parts]
     if not SHORTEST_INTERVAL <= arguments.interval <= LONGEST_INTERVAL:
         raise UsageError(
             f"--interval {arguments.interval:g} is out of range",
@@ -337,6 +350,7 @@ def request_of(
         title=title,
         question=question,
         preset=preset,
+        on=on[0] if on else None,
     )
     count = sum(
         len(part.workloads) * len(part.environments) * ((part.blocks or 1) + part.warmup_blocks)
@@ -345,6 +359,60 @@ def request_of(
     if count > MOST_RUNS:
         raise UsageError(f"that would be {count} runs", f"ask for at most {MOST_RUNS}")
     return request_
+
+
+def request_of_plan(plan: Plan, folder: Path, *, trusted: bool) -> Request:
+    """The request to execute the missing runs of the study in ``folder``, whose plan is ``plan``.
+
+    ``trusted``: even if somebody else started it.
+    """
+    interval, gpus = plan.settings.get("interval_seconds"), plan.settings.get("gpus")
+    host = plan.settings.get("dcgm")
+    interval = 0.5 if interval is None else float(interval)
+    return Request(
+        parts=plan.parts,
+        out=folder.parent,
+        interval=interval,
+        gpus=None if gpus is None else tuple(gpus),
+        duration=plan.settings.get("duration_seconds"),
+        build_archive=archive.build,
+        build_hook=hook_archive.build,
+        hook=_hook_of(plan),
+        dcgm=Dcgm(host, interval) if host else None,
+        seed=plan.seed,
+        title=plan.title,
+        question=plan.question,
+        preset=plan.preset,
+        afterwards=plan.settings.get("afterwards"),
+        resume=folder,
+        trusted=trusted,
+    )
+
+
+def _hook_of(plan: Plan) -> tuple[str, ...] | None:
+    """As in the request; a plan of before the hook is completed without it."""
+    options = plan.settings.get("hook")
+    return tuple(options) if isinstance(options, list) else None
+
+
+def checked_places(texts: Sequence[str]) -> tuple[str, ...]:
+    """The places that ``--on`` names, whose spelling is checked.
+
+    Raises:
+        UsageError: one is misspelt, or given twice.
+    """
+    if not texts:
+        return ()
+    from gpuwatch import places
+    from gpuwatch.places import spec
+
+    for text in texts:
+        kind = spec.parse(text).kind
+        if kind not in places.kinds():
+            raise UsageError(f"unknown place {kind!r}", f"choose from: {', '.join(places.kinds())}")
+    if len(set(texts)) < len(texts):
+        raise UsageError("--on names a place twice", "name each once")
+    return tuple(texts)
 
 
 def check_interpreter(part: Part) -> Part:

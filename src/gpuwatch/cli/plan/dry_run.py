@@ -35,7 +35,17 @@ class Launch:
 
 
 def launches(resolved: ResolvedPlan, say: Callable[[str], None]) -> list[Launch]:
-    """The launches of the missing runs, each once; fetches no image and starts nothing."""
+    """The launches of the missing runs, each once; fetches no image and starts nothing.
+
+    What several of them would ``say`` is said once.
+    """
+    said: set[str] = set()
+
+    def say_once(text: str) -> None:
+        if text not in said:
+            said.add(text)
+            say(text)
+
     names = labels(resolved.plan.runs)
     indexes: dict[str, list[int]] = {}
     for run in resolved.todo:
@@ -48,7 +58,7 @@ def launches(resolved: ResolvedPlan, say: Callable[[str], None]) -> list[Launch]
             resolved.launches[runs[0]],
             resolved.problems.get(runs[0], ()),
             resolved.request,
-            say,
+            say_once,
         )
         for label, runs in indexes.items()
     ]

@@ -48,6 +48,8 @@ def shown(request: Request, arguments: argparse.Namespace) -> bool:
         if arguments.format is not None:
             raise UsageError("--format applies only to --plan and --dry-run", "add --dry-run")
         return False
+    from gpuwatch.cli.place.outlook import outlook
+
     resolved = resolve_plan(request)
     launches = dry_run.launches(resolved, say) if arguments.dry_run else None
     if arguments.format == "json":
@@ -57,9 +59,28 @@ def shown(request: Request, arguments: argparse.Namespace) -> bool:
         print(document(json.dumps(value, indent=2, ensure_ascii=False)))
     else:
         print(order(resolved, drawn=getattr(arguments, "order_seed", 0) is None))
+        for place in places_of(request, arguments):
+            for line in outlook(place, request.parts, whole=arguments.dry_run):
+                print(line if line.startswith(("{", " ", "}")) else _whole_words(line))
         for launch in launches or ():
             print("", *dry_run.lines(launch, terminal.columns()), sep="\n")
     return True
+
+
+def _whole_words(text: str) -> str:
+    """``text`` in lines that break no path or option."""
+    return fill(
+        text,
+        terminal.columns(),
+        subsequent_indent="  ",
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
+
+
+def places_of(request: Request, arguments: argparse.Namespace) -> Sequence[str]:
+    """The places that the command names, or that the study was sent to."""
+    return getattr(arguments, "on", None) or ([] if request.on is None else [request.on])
 
 
 def order(resolved: ResolvedPlan, *, drawn: bool) -> str:

@@ -61,7 +61,9 @@ def _close() -> None:
 def _home(arguments: Sequence[str]) -> bool:
     """Whether the arguments ask for the home screen, and the terminal can show it."""
     named = command_at(arguments) < len(arguments)
-    return not named and not _ELSEWHERE.intersection(arguments) and terminal.usable()
+    places = any(word.startswith("--o") for word in arguments)
+    elsewhere = places or bool(_ELSEWHERE.intersection(arguments))
+    return not named and not elsewhere and terminal.usable()
 
 
 def _interval(arguments: Sequence[str]) -> float | None:

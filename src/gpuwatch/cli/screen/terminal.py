@@ -49,9 +49,12 @@ def in_range(seconds: float) -> bool:
 
 
 def usable() -> bool:
-    """Whether stdin and stdout are a terminal that can position text, or a browser draws."""
+    """Whether stdin and stdout are a terminal that can position text, or a browser draws. A cell
+    of a notebook pretends to be one."""
     if os.environ.get("TEXTUAL_DRIVER"):
         return True
+    if "JPY_PARENT_PID" in os.environ:  # Jupyter's kernels
+        return False
     capable = os.environ.get("TERM", "") not in ("", "dumb", "unknown")
     return sys.stdin.isatty() and sys.stdout.isatty() and capable
 

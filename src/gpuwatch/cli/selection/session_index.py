@@ -10,6 +10,7 @@ import json
 import os
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import asdict
 from pathlib import Path
 
 from gpuwatch import __version__
@@ -18,6 +19,8 @@ from gpuwatch.core.errors import GpuwatchError, StorageError
 from gpuwatch.core.lazy_dataclass import dataclass
 from gpuwatch.core.metrics import Method
 from gpuwatch.core.models import JSON
+from gpuwatch.session.placement import Placement
+from gpuwatch.session.placement import read as read_placement
 from gpuwatch.session.study.label import NONE, Label
 from gpuwatch.session.study.labels import LABELS, read_with_problem
 from gpuwatch.session.study.plan import PLAN
@@ -35,7 +38,7 @@ _NUMBERS = (
     *("seconds", "steps", "step_median_seconds", "samples_per_second"),
     *("mfu", "mfu_at_maximum_clock", "peak_gpu_memory_bytes"),
 )
-_VERSION = [3, __version__]
+_VERSION = [4, __version__]
 
 
 @dataclass(frozen=True)
@@ -52,8 +55,9 @@ class Listed:
         return sorted(dict.fromkeys(filter(None, problems)))
 
 
-def listed(paths: Sequence[Path]) -> Listed:
-    """List the sessions at the absolute paths ``found`` with their labels, and their studies."""
+def listed(paths: Sequence[Path], waiting: Sequence[Path] = ()) -> Listed:
+    """List the sessions at the absolute ``paths`` with their labels, and their studies; ``waiting``
+    are the folders of studies that have no session yet."""
     cache = _Cache()
     rows = []
     saved = time.monotonic()
@@ -62,7 +66,7 @@ def listed(paths: Sequence[Path]) -> Listed:
         if time.monotonic() > saved + _SAVE_SECONDS:  # progress survives an interrupt
             cache.save()
             saved = time.monotonic()
-    folders: dict[Path, list[dict[str, JSON]]] = {}
+    folders: dict[Path, list[dict[str, JSON]]] = {folder: [] for folder in waiting}
     for path, row in zip(paths, rows, strict=True):
         folders.setdefault(path.parent, []).append(row)
     studies = []
@@ -72,7 +76,7 @@ def listed(paths: Sequence[Path]) -> Listed:
             name = os.path.basename(row["path"])
             place = facts["places"].get(name, (None, None))
             row.update(_label(labels.get(name, NONE), problem), run=place[0], block=place[1])
-        if len(folder_rows) > 1 or (facts["runs"] or 0) > 1:
+        if len(folder_rows) != 1 or (facts["runs"] or 0) > 1:
             label = _label(labels.get("", NONE), problem)
             studies.append(_study(folder, folder_rows, facts, label, cache.sayings(folder)))
     cache.save()
@@ -101,18 +105,34 @@ def _study(
     sayings: list[JSON],
 ) -> dict[str, JSON]:
     to_come = (facts["runs"] or 0) - len(rows)
+    placement = read_placement(folder)
+    going_on = is_held(folder) if placement is None else placement.going_on
     return {
         "path": str(folder),
         "study": folder.name,
         **label,
         "title": facts["title"],
         "question": facts["question"],
+        "commands": facts["commands"],
         "environments": facts["environments"]
         or list(dict.fromkeys(row["environment"] for row in reversed(rows))),
         "runs": facts["runs"],
         "sessions": len(rows),
-        "going_on": to_come > 0 and is_held(folder),
+        "going_on": to_come > 0 and going_on,
+        "placement": None if placement is None else _placement(placement),
         "says": sayings,
+    }
+
+
+def _placement(placement: Placement) -> dict[str, JSON]:
+    part = placement.in_part
+    return {
+        "place": placement.place,
+        "state": placement.state.value,
+        "text": placement.text,
+        "hint": placement.hint,
+        "starts": placement.starts,
+        "in_part": None if part is None else [asdict(run) for run in part.runs],
     }
 
 
@@ -159,7 +179,7 @@ class _Cache:
     def plan(self, folder: Path) -> dict[str, JSON]:
         """The result of :func:`gpuwatch.analysis.summary.listing.planned`."""
         plan = self._of_file(folder / PLAN, _is_plan, _planned)
-        return plan if plan is not None else dict(_NO_PLAN)
+        return plan if plan is not None else _planned(folder)
 
     def sayings(self, folder: Path) -> list[JSON]:
         """The result of :func:`gpuwatch.session.study.summary.sayings`."""
@@ -211,15 +231,6 @@ class _Cache:
             self._changed = False
 
 
-_NO_PLAN: dict[str, JSON] = {
-    "title": None,
-    "question": None,
-    "environments": [],
-    "runs": None,
-    "places": {},
-}
-
-
 def _planned(folder: Path) -> dict[str, JSON]:
     from gpuwatch.analysis.summary.listing import planned
 
@@ -250,12 +261,14 @@ def _is_row(row: dict[str, JSON]) -> bool:
 
 
 def _is_plan(plan: dict[str, JSON]) -> bool:
+    from gpuwatch.analysis.summary.listing import NO_PLAN
+
     places = plan.get("places")
     return (
-        plan.keys() == _NO_PLAN.keys()
+        plan.keys() == NO_PLAN.keys()
         and all(plan[key] is None or isinstance(plan[key], str) for key in ("title", "question"))
         and (plan["runs"] is None or isinstance(plan["runs"], int))
-        and isinstance(plan["environments"], list)
+        and all(isinstance(plan[key], list) for key in ("commands", "environments"))
         and isinstance(places, dict)
         and all(isinstance(place, list) and len(place) == 2 for place in places.values())
     )

@@ -10,6 +10,7 @@ from pathlib import Path
 from gpuwatch.core import paths
 from gpuwatch.core.errors import StorageError, UsageError
 from gpuwatch.core.models import mapping
+from gpuwatch.core.text import to_paste
 from gpuwatch.session.schema import SUFFIX
 from gpuwatch.session.study.label import Label
 from gpuwatch.session.study.labels import read
@@ -82,6 +83,19 @@ def studies_going_on() -> list[Path]:
     return sorted(dict.fromkeys(held), key=lambda folder: folder.stat().st_ctime)
 
 
+def waiting_studies() -> list[Path]:
+    """The folders of studies at places that have no session yet, or never got one."""
+    from gpuwatch.session.placement import PLACEMENT
+
+    folders = [*paths.studies_elsewhere()]
+    folders += [Path(entry.path) for entry in _entries(paths.data_home()) if _is_folder(entry)]
+    return [
+        folder.resolve()
+        for folder in folders
+        if os.path.exists(folder / PLACEMENT) and not sessions_under(folder)
+    ]
+
+
 def orphans() -> list[tuple[str, str]]:
     """Runs still going here whose recorder died: (label, session id or path)."""
     from gpuwatch.core.errors import GpuwatchError
@@ -128,7 +142,7 @@ def sessions(text: str) -> list[Path]:
     if os.path.isdir(path):
         sessions_ = sessions_under(path)
         if not sessions_:
-            raise UsageError(f"no session in {path}", "see `gpuwatch sessions`")
+            raise _nothing(text, f"no session in {path}")
         return sessions_
     if os.path.exists(path) or path.suffix == SUFFIX or "/" in text:
         try:
@@ -149,7 +163,7 @@ def sessions(text: str) -> list[Path]:
     if not sessions_:
         tagged = _labelled(f"tag:{text}", known)
         also = f"; did you mean tag:{text}?" if tagged else ""
-        raise UsageError(f"no session {text!r}{also}", "see `gpuwatch sessions`")
+        raise _nothing(text, f"no session {text!r}{also}")
     return sessions_
 
 
@@ -166,6 +180,34 @@ def _labelled(text: str, known: Iterable[Path]) -> list[Path]:
                 matches.append(path)
                 break
     return matches
+
+
+def fetched_in_part(text: str) -> Path | None:
+    """The folder of the study that ``text`` names, if a few figures of its runs are all that was
+    fetched of it."""
+    from gpuwatch.session.placement import read as read_placement
+
+    if os.path.isdir(text):
+        named = [Path(text)]
+    else:
+        waiting = waiting_studies()
+        named = [each for each in waiting if each.name == text or _is_named(each, text)]
+    for folder in named:
+        placement = None if sessions_under(folder) else read_placement(folder)
+        if placement is not None and placement.in_part is not None and not placement.going_on:
+            return folder
+    return None
+
+
+def _nothing(text: str, message: str) -> UsageError:
+    """The error for a study or name without a session."""
+    if (folder := fetched_in_part(text)) is None:
+        return UsageError(message, "see `gpuwatch sessions`")
+    return UsageError(
+        f"{folder.name} was fetched in part: its samples are gone, and no verdict is made without",
+        f"what is known: {to_paste('show', folder.name)}; "
+        f"repeat it: {to_paste('resume', folder.name)}",
+    )
 
 
 def is_study(folder: Path) -> bool:

@@ -49,7 +49,7 @@ def rows() -> Iterator[Row]:
         yield Row(name, "", "", "", _plain(what))
     yield Row(HOME, "--version", "none", "", "print the version")
     for name in (HOME, *COMMANDS):
-        actions = [a for a in parser_of(name)._actions if a.help is not argparse.SUPPRESS]
+        actions = [a for a in parser_of(name).arguments if a.help is not argparse.SUPPRESS]
         for action in actions:
             for flag in [option for option in action.option_strings if option.startswith("--")]:
                 yield Row(name, flag, *_value(name, action), _plain(help_of(action, name)))

@@ -85,6 +85,8 @@ class Intake:
         """The error that the workload reported, if any."""
         self.started = "started" in known
         """Whether the workload has sent a report or a step."""
+        self.last_step: int | None = None
+        """The last step that was reported to this recorder."""
 
     @property
     def state(self) -> dict[str, JSON]:
@@ -99,6 +101,12 @@ class Intake:
             "hooked": self.hooked,
             "progress": self._progress.state,
         }
+
+    @property
+    def planned_steps(self) -> int | None:
+        """How many steps the run is going to take, if it told."""
+        total = self._run.get("total_steps")
+        return total if isinstance(total, int) else None
 
     @property
     def device_uuids(self) -> Sequence[str]:
@@ -258,6 +266,7 @@ class Intake:
     def _step(self, t: int, step: Step) -> list[Row]:
         t, seconds, rows = self._ended(t, step)
         self.started = True
+        self.last_step = step.step
         if step.total_steps is not None and step.total_steps != self._run.get("total_steps"):
             self._run = {**self._run, "total_steps": step.total_steps}
             rows.append(meta("run", self._run))

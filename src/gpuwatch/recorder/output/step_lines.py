@@ -30,6 +30,16 @@ _AMOUNTS = {
         "samples",
         "seconds",
     ),
+    "generation": (
+        "sequences",
+        "prompt_tokens",
+        "new_tokens",
+        "kv_cache_bytes",
+        "flop_prefill",
+        "bytes_prefill",
+        "flop_decode",
+        "bytes_decode",
+    ),
     "counters": (
         "steps",
         "flop_per_step",
@@ -39,7 +49,7 @@ _AMOUNTS = {
     "end": ("steps", "real_seconds", "user_seconds", "sys_seconds", "seconds_reporting"),
 }
 """By event: the keys with non-negative amounts."""
-_KEPT = {"started", "run", "startup", "count", "counters", "end", "error"}
+_KEPT = {"started", "run", "startup", "count", "generation", "counters", "end", "error"}
 """Events stored unchanged, under their own name, in the session's meta table."""
 _MERGED = {"versions", "epoch", "profile"}
 """Events that are converted, or combined with others."""

@@ -9,6 +9,7 @@ from importlib import resources
 
 from gpuwatch.analysis.results import Question, StudyResult
 from gpuwatch.analysis.samples.gauges import RunSeries
+from gpuwatch.analysis.study.cost import cost_text
 from gpuwatch.analysis.study.letters import LegendEntry, with_letters
 from gpuwatch.analysis.study.notes import warnings
 from gpuwatch.report.html.curves import curves
@@ -16,6 +17,7 @@ from gpuwatch.report.html.figures import figures
 from gpuwatch.report.html.header import header
 from gpuwatch.report.html.hero import letters
 from gpuwatch.report.html.intervals import numbers
+from gpuwatch.report.html.items import tables
 from gpuwatch.report.html.marks import shapes
 from gpuwatch.report.html.markup import bullets, folded, section, text
 from gpuwatch.report.html.ranks import ranks
@@ -24,6 +26,7 @@ from gpuwatch.report.html.rooflines import roofline
 from gpuwatch.report.html.runs import methods, not_run, runs
 from gpuwatch.report.html.sweeps import noise, sweep
 from gpuwatch.report.html.values import values
+from gpuwatch.report.study.devices import devices
 
 _Section = tuple[str, str, str]
 """Anchor, title, body."""
@@ -91,6 +94,8 @@ def _hash(content: str) -> str:
 
 def _findings(result: StudyResult) -> list[_Section]:
     sections = []
+    if (of_devices := devices(result)).items:
+        sections.append(("devices", "Devices", tables(of_devices)))
     if compared := numbers(result.questions):
         sections.append(("comparisons", "Comparisons", compared))
     for at, each in enumerate(result.sweeps):
@@ -118,6 +123,9 @@ def _details(
 
 def _question(question: Question, series: Mapping[str, RunSeries], anchor: str, many: bool) -> str:
     parts = [bullets([text(note) for note in question.notes], "notes")] if question.notes else []
+    if priced := [cell for cell in question.cells if cell.cost is not None]:
+        costs = [text(f"{cell.label}: {cost_text(cell.cost)}", 300) for cell in priced if cell.cost]
+        parts.append(section(f"{anchor}-cost", 3, "Cost", bullets(costs)))
     parts.append(section(f"{anchor}-runs", 3, "Every run", values(question)))
     parts.append(section(f"{anchor}-gauges", 3, "Gauges", curves(question, series, anchor)))
     if question.contrasts:

@@ -8,6 +8,7 @@ from dataclasses import asdict
 
 from gpuwatch.analysis.comparison import side_by_side as comparing
 from gpuwatch.analysis.statistics.description import Statistic
+from gpuwatch.analysis.summary.generation import Generation
 from gpuwatch.analysis.summary.load import load_notes
 from gpuwatch.analysis.summary.summary import Summary
 from gpuwatch.analysis.summary.training import Reported
@@ -91,6 +92,7 @@ def summary(session: Summary) -> dict[str, JSON]:
             "step": _reported(session.training.step),
             "epoch": _reported(session.training.epoch),
         },
+        "generation": _generation(session.generation),
         "throughput": {
             "samples_per_second": throughput,
             "tokens_per_second": session.tokens_per_second,
@@ -130,6 +132,18 @@ def summary(session: Summary) -> dict[str, JSON]:
         ],
         "fingerprint": {scope: dict(facts) for scope, facts in session.facts.items()},
         "error": dict(session.error) or None,
+    }
+
+
+def _generation(of: Generation | None) -> dict[str, JSON] | None:
+    if of is None:
+        return None
+    return {
+        "time_to_first_token": efficiency_json.figure(of.time_to_first_token),
+        "prompt_tokens_per_second": efficiency_json.figure(of.prompt_rate),
+        "generated_tokens_per_second": efficiency_json.figure(of.token_rate),
+        "kv_cache_bytes": efficiency_json.figure(of.kv_cache),
+        "rooflines": [efficiency_json.roofline(each) for each in of.rooflines],
     }
 
 

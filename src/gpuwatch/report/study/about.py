@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from gpuwatch.analysis.results import NoiseFloor, Question, StudyResult, Sweep
 from gpuwatch.analysis.statistics.power import POWER
 from gpuwatch.analysis.study import notes as study_notes
+from gpuwatch.analysis.study.cost import cost_text
 from gpuwatch.analysis.study.interval_plot import percent
 from gpuwatch.analysis.study.sweep_table import SweepRow, sweep_table, training_names
 from gpuwatch.analysis.summary.missing import missing_notes
@@ -41,6 +42,16 @@ def _points(sweep: Sweep, rows: Sequence[SweepRow]) -> Grid:
         for row in rows
     )
     return Grid((*head, *training_names(sweep)), tuple(cells))
+
+
+def costs(question: Question) -> Section:
+    """What samples cost in each cell whose price was given."""
+    items = (
+        LabelledSentence(cell.label, cost_text(cell.cost))
+        for cell in question.cells
+        if cell.cost is not None
+    )
+    return Section("cost", tuple(items))
 
 
 def noise(result: StudyResult) -> Section:

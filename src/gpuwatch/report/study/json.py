@@ -1,4 +1,4 @@
-"""A study as JSON; ``docs/json.md`` documents schema 1."""
+"""A study as JSON; ``docs/json.md`` documents it."""
 
 from __future__ import annotations
 

@@ -17,6 +17,7 @@ from gpuwatch.report.session import side_by_side
 from gpuwatch.report.study import (
     about,
     bars,
+    devices,
     facts,
     ranks,
     tables,
@@ -54,7 +55,13 @@ def as_markdown(result: StudyResult, *, roofline: str | None = None) -> str:
             compared(result),
             top.title,
             [*result.notices, *conditions(result.questions)],
-            answer=[*_legend(legend), *_hero(top), *answer, *([""] if answer else [])],
+            answer=[
+                *_legend(legend),
+                *_hero(top),
+                *answer,
+                *([""] if answer else []),
+                *(_items(of_devices) if (of_devices := devices.devices(result)).items else []),
+            ],
             roofline=roofline,
         )
     parts = ["\n".join(_beginning(result, top, legend, roofline))]
@@ -86,6 +93,8 @@ def _beginning(
     for question in result.questions:
         yield from [f"### {markdown(question.label)}\n"] if len(result.questions) > 1 else []
         yield f"{_short_table(question)}\n"
+    if (of_devices := devices.devices(result)).items:
+        yield "\n".join(_items(of_devices)) + "\n"
     if roofline:
         yield f"Roofline of the runs: {roofline}, beside this file.\n"
 
@@ -168,6 +177,7 @@ def _details(result: StudyResult) -> Iterator[tuple[str, str]]:
     order = tables.orders(result.plan)
     for question in result.questions:
         for section in (
+            about.costs(question),
             why.evidence(question),
             why.kernels(question),
             ranks.ranks(question),

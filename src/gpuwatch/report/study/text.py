@@ -14,6 +14,7 @@ from gpuwatch.report.session import side_by_side
 from gpuwatch.report.study import (
     about,
     answer,
+    devices,
     facts,
     origin,
     ranks,
@@ -42,6 +43,8 @@ def terminal(result: StudyResult, *, columns: int = 80, short: bool = False) -> 
     result, legend = lettered(result)
     if one_run_each(result):
         lines = _items(answer.answer(result), columns)
+        lines += [line for each in result.questions for line in _items(about.costs(each), columns)]
+        lines += [] if short else _items(devices.devices(result), columns)
         if short:
             beside = side_by_side.brief(compared(result), columns=columns)
             beside += _doubts(result, columns)
@@ -87,10 +90,12 @@ def _answers(result: StudyResult) -> Iterator[Section | Heading]:
 
 def _sections(result: StudyResult) -> Iterator[Section | Heading]:
     yield from _answers(result)
+    yield devices.devices(result)
     order = tables.orders(result.plan)
     for question in result.questions:
         if len(result.questions) > 1:
             yield Heading(question.label)
+        yield about.costs(question)
         yield why.evidence(question)
         yield why.kernels(question)
         yield ranks.ranks(question)

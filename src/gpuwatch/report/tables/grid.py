@@ -85,7 +85,7 @@ def paired_columns(groups: Sequence[QuantityGroup]) -> frozenset[int]:
 def _change(cell: QuantityCell) -> str:
     """The estimate above its interval."""
     estimate, _, ends = cell.change.removesuffix(")").partition(" (")
-    return "\n".join(filter(None, (estimate, _breakable(ends))))
+    return "\n".join(filter(None, (estimate, breakable(ends))))
 
 
 def _badged(row: QuantityRow) -> str:
@@ -95,10 +95,10 @@ def _badged(row: QuantityRow) -> str:
 
 def _quantity(cell: QuantityCell) -> str:
     first = "\t".join(filter(None, (cell.value, cell.ratio)))
-    return "\n".join(filter(None, (first, _breakable(cell.span), cell.runs)))
+    return "\n".join(filter(None, (first, breakable(cell.span), cell.runs)))
 
 
-def _breakable(span: str) -> str:
+def breakable(span: str) -> str:
     """A range that may be broken before its upper end."""
     return span.replace(" to ", "\tto ")
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import signal
 import time
 from collections.abc import Mapping
+from dataclasses import replace
 from enum import Enum
 from pathlib import Path
 
@@ -15,6 +16,9 @@ from gpuwatch.core.lazy_dataclass import dataclass
 from gpuwatch.core.models import JSON, mapping
 from gpuwatch.core.processes import ProcessId
 from gpuwatch.core.text import to_paste
+from gpuwatch.session import in_part
+from gpuwatch.session.placement import JobState, Placement
+from gpuwatch.session.placement import read as read_placement
 from gpuwatch.session.reading.bounded_connection import BoundedConnection
 from gpuwatch.session.reading.parsed import json_of
 
@@ -31,6 +35,10 @@ class State(str, Enum):
     KILLED = "killed"
     STOPPED = "stopped"
     LOST = "lost"
+    IN_PART = "fetched in part"
+    """Recorded elsewhere to its end, of which a few figures are here."""
+    UNKNOWN = "unknown"
+    """It runs elsewhere, and whether it still does cannot be told from here."""
 
 
 @dataclass(frozen=True)
@@ -67,6 +75,9 @@ def status(meta: Mapping[str, JSON], path: Path) -> Status:
         return Status(State.FINISHED, "recorded the machine until stopped", 0)
     if mapping(meta.get("workload")).get("kind") == "import" and "closed" in meta:
         return Status(State.FINISHED, "imported profile", None)
+    placement = read_placement(path.parent)
+    if placement is not None:
+        return _placed(meta, path, placement)
     name = str(mapping(meta.get("session")).get("id") or path)
     recorder = process_id(meta.get("recorder"))
     alive = recorder.alive() if recorder else False
@@ -90,6 +101,28 @@ def status(meta: Mapping[str, JSON], path: Path) -> Status:
             None,
         )
     return Status(State.LOST, "the recorder died", None)
+
+
+def _placed(meta: Mapping[str, JSON], path: Path, placement: Placement) -> Status:
+    """The state of a run without a result that takes place elsewhere."""
+    hint = f"; {placement.hint}" if placement.hint else ""
+    if not placement.going_on and (told := in_part.of_session(path, placement.in_part)):
+        text = f"fetched in part; what was left of it says: {told.text}{hint}"
+        return Status(State.IN_PART, text, None)
+    if not placement.going_on:
+        text = f"its end was not seen: {placement.text}{hint}"
+        return Status(State.LOST, text, None)
+    if not placement.followed:
+        again = to_paste("attach", path.parent.name)
+        text = f"nobody here follows it on {placement.place}: `{again}` does"
+        return Status(State.UNKNOWN, text, None)
+    if placement.state is JobState.UNKNOWN:
+        return Status(State.UNKNOWN, f"{placement.text}{hint}", None, live=True)
+    text = f"running on {placement.where or placement.place}"
+    state = _LIVE.get(str(mapping(meta.get("run_state")).get("state")))
+    if state is not None:
+        return replace(state, text=f"{state.text} ({text})")
+    return Status(State.RUNNING, text, None, live=True)
 
 
 def process_id(value: JSON) -> ProcessId | None:

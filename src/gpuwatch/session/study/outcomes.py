@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from enum import Enum
 from pathlib import Path
 
@@ -64,6 +64,11 @@ def interrupted(meta: Mapping[str, JSON]) -> bool:
 def missing(folder: Path, plan: Plan) -> tuple[PlannedRun, ...]:
     """The runs of ``plan`` without a session that ended by itself or by its time limit."""
     return tuple(run for run in plan.runs if not done(folder / run.file))
+
+
+def first_block(runs: Sequence[PlannedRun]) -> tuple[PlannedRun, ...]:
+    """Those of ``runs`` that are of the same block as the first."""
+    return tuple(run for run in runs if (run.part, run.block) == (runs[0].part, runs[0].block))
 
 
 def done(path: Path) -> bool:

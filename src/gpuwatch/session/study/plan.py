@@ -89,6 +89,11 @@ class Plan:
     signature: str | None = None
     """Proves who started the study, see :mod:`gpuwatch.session.study.signature`."""
 
+    @property
+    def of_machine(self) -> bool:
+        """Whether it records the machine alone, so that there is nothing to resume or compare."""
+        return any(run.workload.kind == "machine" for run in self.runs)
+
 
 def case_label(case: Workload, cases: Iterable[Workload]) -> str:
     """A label that tells ``case`` from the others: ``mnist-cnn``, ``mnist-cnn, batch size 64``.

@@ -75,8 +75,9 @@ def document(plan: Plan) -> dict[str, JSON]:
 def _workload_document(workload: Workload) -> dict[str, JSON]:
     # A key that is not needed is left out: the signature of an older plan covers no such key.
     document = asdict(workload)
-    if workload.label is None:
-        del document["label"]
+    for key in ("label", "program"):
+        if document[key] is None:
+            del document[key]
     return document
 
 
@@ -214,6 +215,7 @@ def _workload(value: JSON) -> Workload:
         arguments=tuple(_text(item) for item in _typed(workload.get("arguments", []), list)),
         parameters={name: _plain(item) for name, item in parameters.items()},
         label=_words(workload.get("label")),
+        program=_words(workload.get("program")),
     )
 
 

@@ -12,15 +12,16 @@ from gpuwatch.core.errors import GpuwatchError
 from gpuwatch.core.lazy_dataclass import dataclass
 from gpuwatch.core.models import JSON, mapping, number
 from gpuwatch.core.processes import ProcessId
+from gpuwatch.session.placement import read as read_placement
 from gpuwatch.session.reading.reader import SessionReader
 from gpuwatch.session.reading.status import State, process_id, status
 from gpuwatch.session.study.estimate import Timing, cell, times_of_study, timing_of_meta
 from gpuwatch.session.study.plan import WARM_UP, Plan, PlannedRun, read
-from gpuwatch.session.study.study_folder import is_held, sessions_in
+from gpuwatch.session.study.study_folder import is_held, not_run, sessions_in
 
 _UNREADABLE, _DID_NOT_RUN = "unreadable", "did not run"
 _ENDS = (*(state.value for state in State), _UNREADABLE, _DID_NOT_RUN)
-_BAD = frozenset({"failed", "killed", "lost", _UNREADABLE})
+_BAD = frozenset({"failed", "killed", "lost", State.IN_PART.value, _UNREADABLE})
 
 
 @dataclass(frozen=True)
@@ -135,7 +136,11 @@ def following(path: Path) -> Following | None:
 
 
 def recorder_alive(folder: Path) -> bool:
-    """Whether a recorder of the study still runs here, also before its first session."""
+    """Whether a recorder of the study still runs, also before its first session: here, or at its
+    place as somebody here notes."""
+    placement = read_placement(folder)
+    if placement is not None:
+        return placement.going_on and placement.followed
     return recorder_of(folder) is not None or is_held(folder)
 
 
@@ -179,8 +184,11 @@ def _ends(
 ) -> Counter[str]:
     """Count the ends of ``runs``, according to their sessions."""
     ends: Counter[str] = Counter()
+    in_part = {each.index for each in not_run(folder) if each.in_part}
     for run in runs:
-        if run.file not in metas:
+        if run.file not in metas and run.index in in_part:
+            ends[State.IN_PART.value] += 1
+        elif run.file not in metas:
             ends[_DID_NOT_RUN] += 1
         elif (meta := metas[run.file]) is None:
             ends[_UNREADABLE] += 1

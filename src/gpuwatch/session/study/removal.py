@@ -11,7 +11,9 @@ from pathlib import Path
 
 from gpuwatch.core.errors import StorageError
 from gpuwatch.core.lazy_dataclass import dataclass
+from gpuwatch.session.placement import FILES_OF_A_JOB, PLACEMENT
 from gpuwatch.session.study import labels
+from gpuwatch.session.study.attempts import ATTEMPTS
 from gpuwatch.session.study.plan import PLAN, read
 from gpuwatch.session.study.study_folder import ROOFLINE, SUMMARY_JSON, SUMMARY_MARKDOWN, held
 
@@ -24,6 +26,9 @@ OF_A_STUDY = frozenset(
         "summary.html",
         ROOFLINE,
         "recorder.log",
+        PLACEMENT,
+        ATTEMPTS,
+        *FILES_OF_A_JOB,
     }
 )
 """Files that gpuwatch writes beside the sessions of a planned study."""

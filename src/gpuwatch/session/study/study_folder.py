@@ -17,12 +17,14 @@ from gpuwatch.core.errors import StorageError, UsageError
 from gpuwatch.core.lazy_dataclass import dataclass
 from gpuwatch.core.models import Problem
 from gpuwatch.core.processes import ProcessId, identify
+from gpuwatch.core.text import to_paste
+from gpuwatch.session.placement import read as read_placement
 from gpuwatch.session.reading.open import roll_back
 from gpuwatch.session.schema import SUFFIX
 from gpuwatch.session.study.plan import LARGEST, PLAN, Plan, labels, read
 from gpuwatch.session.study.plan_file import document
 from gpuwatch.session.study.signature import sign
-from gpuwatch.session.writing.write_hints import room
+from gpuwatch.session.writing.write_hints import write_hint
 
 SUMMARY_JSON = "summary.json"
 SUMMARY_MARKDOWN = "summary.md"
@@ -56,14 +58,14 @@ def create(out: Path, plan: Plan) -> Path:
     except OSError as error:
         raise StorageError(
             f"cannot write to {out}: {error.strerror}",
-            f"choose another folder with --out, or {room(out, error)}",
+            f"choose another folder with --out, or {write_hint(out, error)}",
         ) from error
     return folder
 
 
 def _signed(plan: Plan) -> str | None:
     """The signature of a plan that can be resumed; ``None`` for a recording of the machine."""
-    return None if plan.runs[0].workload.kind == "machine" else sign(plan)
+    return None if plan.of_machine else sign(plan)
 
 
 def write(folder: Path, plan: Plan) -> None:
@@ -124,6 +126,9 @@ _A_LOOK = 0.5
 """Seconds to retry the lock: a brief :func:`is_held` elsewhere must not block a recorder."""
 STUDY_ENDED = "study-ended"
 """Problem code of a run that never had its turn."""
+_NO_VERDICT = "no verdict counts it: that needs its samples, which are gone"
+FETCHED_IN_PART = "fetched-in-part"
+"""Problem code of a run of which only a few figures are here."""
 
 
 @dataclass(frozen=True)
@@ -136,9 +141,15 @@ class NotRun:
     """Its position in the plan, from 1."""
 
     @property
+    def in_part(self) -> bool:
+        """Whether it ran elsewhere, and only a few figures of it are here."""
+        return self.problems[0].code == FETCHED_IN_PART
+
+    @property
     def why(self) -> str:
         """The first problem."""
-        return f"{self.label} did not run: {self.problems[0].text}"
+        verb = "was fetched in part" if self.in_part else "did not run"
+        return f"{self.label} {verb}: {self.problems[0].text}"
 
     @property
     def hint(self) -> str | None:
@@ -154,12 +165,25 @@ class NotRun:
 def not_run(folder: Path) -> list[NotRun]:
     """The runs of the plan that did not take place; empty if the plan cannot be read."""
     plan = read(folder)
-    if plan is None or not plan.problems:
+    if plan is None:
         return []
     run_labels = labels(plan.runs)
-    return [
-        NotRun(run_labels[index - 1], problems, index) for index, problems in plan.problems.items()
-    ]
+    problems = {**plan.problems, **_in_part(folder, plan)}
+    return [NotRun(run_labels[index - 1], problems[index], index) for index in sorted(problems)]
+
+
+def _in_part(folder: Path, plan: Plan) -> dict[int, tuple[Problem, ...]]:
+    """The runs without a session here of which a few figures are, by index."""
+    placement = read_placement(folder)
+    if placement is None or placement.in_part is None or placement.going_on:
+        return {}
+    files = {run.index: run.file for run in plan.runs}
+    hint = f"repeat it: {to_paste('resume', folder.name)}"
+    return {
+        told.run: (Problem(FETCHED_IN_PART, f"{told.text}; {_NO_VERDICT}", hint),)
+        for told in placement.in_part.runs
+        if told.run in files and not os.path.exists(folder / files[told.run])
+    }
 
 
 @contextlib.contextmanager

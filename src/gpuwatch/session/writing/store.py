@@ -15,7 +15,7 @@ from gpuwatch.core.errors import StorageError
 from gpuwatch.session import schema
 from gpuwatch.session.rows import NOT_KNOWN
 from gpuwatch.session.writing.statements import Row
-from gpuwatch.session.writing.write_hints import room
+from gpuwatch.session.writing.write_hints import write_hint
 from gpuwatch.telemetry.base import Channel
 
 _CACHE_KIB = 512
@@ -95,7 +95,7 @@ class SessionStore:
                     leftover.unlink()
             raise StorageError(
                 f"cannot write {path}: {getattr(error, 'strerror', None) or error}",
-                f"{room(path, error)} or choose another --out",
+                f"{write_hint(path, error)} or choose another --out",
             ) from error
         return cls.reopen(path, safety)
 
@@ -112,7 +112,7 @@ class SessionStore:
                 store.write([(sql, ()) for sql in schema.UPGRADES[version]])
             return store
         except sqlite3.Error as error:
-            raise StorageError(f"cannot write {path}: {error}", room(path, error)) from error
+            raise StorageError(f"cannot write {path}: {error}", write_hint(path, error)) from error
 
     def channels(self) -> list[tuple[str, str]]:
         """``(device, metric)`` of every column, in order."""

@@ -19,7 +19,7 @@ _LONGEST = 511 - len("-journal")
 """Longest path, in bytes, that leaves SQLite room for the name of the journal."""
 
 
-def room(path: Path, error: Exception | None = None) -> str:
+def write_hint(path: Path, error: Exception | None = None) -> str:
     """A hint: ``make FOLDER writable``, ``free some space`` if it is writable, or a fix for the
     cause that ``error`` gives, such as a path that is too long.
 

@@ -162,32 +162,67 @@ class CpuSource:
         return self._channel(name, "/proc/cpuinfo cpu MHz, by APERF and MPERF")
 
     def _describe(self, root: Path) -> Device:
-        import psutil
-
-        frequency = psutil.cpu_freq()
         name = platform.machine()
         for line in os.pread(self._cpuinfo, 16384, 0).decode("utf-8", "replace").splitlines():
             if line.startswith("model name"):
                 name = line.split(":", 1)[1].strip()
                 break
+        memory = self._memory_bytes()
+        try:
+            import psutil
+        except (
+            ImportError
+        ):  # where gpuwatch is not installed: it was sent without compiled packages
+            cores, highest = _physical_cores(root), _highest_frequency(root)
+        else:
+            frequency = psutil.cpu_freq()
+            cores = psutil.cpu_count(logical=False)
+            highest = frequency.max * 1e6 if frequency and frequency.max else None
         return Device(
             "cpu",
             "cpu",
             name,
             attributes={
                 "core.logical.count": os.cpu_count(),
-                "core.physical.count": psutil.cpu_count(logical=False),
+                "core.physical.count": cores,
                 "core.affinity.count": len(os.sched_getaffinity(0)),
                 "cgroup.cpu.limit": limits("self", root).cpus,
-                "frequency.max": frequency.max * 1e6 if frequency and frequency.max else None,
-                "memory.total": psutil.virtual_memory().total,
-                "swap.total": self._memory_bytes().get(b"SwapTotal"),
+                "frequency.max": highest,
+                "memory.total": memory.get(b"MemTotal"),
+                "swap.total": memory.get(b"SwapTotal"),
             },
         )
 
 
 def _difference(memory: dict[bytes, int], total: bytes, free: bytes) -> Value:
     return memory[total] - memory[free] if total in memory and free in memory else None
+
+
+def _physical_cores(root: Path) -> int | None:
+    """Number of cores of all sockets, however many threads each runs; ``None`` if the kernel does
+    not say."""
+    cpus = root / "sys/devices/system/cpu"
+    # Kernels before 5.0 have only the second file.
+    for name in ("core_cpus_list", "thread_siblings_list"):
+        siblings = {read_text(path) for path in cpus.glob(f"cpu[0-9]*/topology/{name}")}
+        if siblings:
+            return len(siblings)
+    # Without a topology in /sys, /proc/cpuinfo may name the cores of each socket.
+    sockets: dict[str, int] = {}
+    for processor in (read_text(root / "proc/cpuinfo") or "").split("\n\n"):
+        pairs = (line.partition(":") for line in processor.splitlines())
+        fields = {key.strip(): value.strip() for key, _, value in pairs}
+        if "physical id" in fields and "cpu cores" in fields:
+            sockets[fields["physical id"]] = int(fields["cpu cores"])
+    return sum(sockets.values()) or None
+
+
+def _highest_frequency(root: Path) -> float | None:
+    """The mean over all frequency policies of the highest frequency each allows, in hertz; ``None``
+    without cpufreq, as in most virtual machines."""
+    policies = (root / "sys/devices/system/cpu/cpufreq").glob("policy[0-9]*/scaling_max_freq")
+    highest = [int(text) * 1e3 for path in policies if (text := read_text(path))]
+    return sum(highest) / len(highest) if highest else None
 
 
 def read_text(path: Path) -> str | None:

@@ -28,11 +28,16 @@ _PER_UNIT = {_POWER: 1000, _GPU_UTILIZATION: 100, _MEMORY_UTILIZATION: 100}
 STALE_S = 3.0
 """Seconds without a new sample after which the driver is taken to have stopped."""
 
+LONGEST_APART_S = 1.0
+"""Products take a utilization sample every sixth of a second to a second (``nvml.h``)."""
+
 
 class DriverSamples:
     """One kind of samples of one GPU.
 
-    Time stamps are compared with each other only: ``nvml.h`` does not say of which clock they are.
+    Time stamps are microseconds, and compared with each other only: ``nvml.h`` does not say of
+    which clock they are. A call takes milliseconds on a data-centre card (docs/validation.md), so
+    there is none before the driver can have a new sample.
     """
 
     def __init__(self, kind: int) -> None:
@@ -42,6 +47,8 @@ class DriverSamples:
         self._mean = math.nan
         self._at = -math.inf
         """When a new sample was last found, in monotonic seconds."""
+        self._apart = 0.0
+        """Seconds between two samples of the driver."""
 
     def read(self, nvml: Any, handle: Any) -> float:
         """Mean of the samples since the last read; of the first read, the newest sample.
@@ -49,6 +56,8 @@ class DriverSamples:
         Where the driver has no new one, the last mean again. Raises ``NVMLError``, also after
         ``STALE_S`` seconds without a new sample.
         """
+        if time.monotonic() - self._at < self._apart:
+            return self._mean
         try:
             kind, found = call(nvml, FUNCTION, handle, self._kind, self._newest)
         except nvml.NVMLError as error:
@@ -57,9 +66,12 @@ class DriverSamples:
             kind, found = 0, ()
         new = [sample for sample in found if sample.timeStamp > self._newest]
         if new:
-            newest = max(new, key=lambda sample: sample.timeStamp)
-            counted = new if self._newest else [newest]
-            self._newest, self._at = newest.timeStamp, time.monotonic()
+            new.sort(key=lambda sample: sample.timeStamp)
+            counted = new if self._newest else new[-1:]
+            if self._newest:
+                apart_s = (new[-1].timeStamp - self._newest) / len(new) / 1e6
+                self._apart = min(apart_s, LONGEST_APART_S)
+            self._newest, self._at = new[-1].timeStamp, time.monotonic()
             total = sum(number_of(sample.sampleValue, kind) for sample in counted)
             self._mean = total / len(counted) / _PER_UNIT[self._kind]
         elif time.monotonic() - self._at > STALE_S:

@@ -24,6 +24,7 @@ LOST = frozenset({1, 9, 15, 16, 28})
 """Codes that affect the whole GPU: uninitialized, driver not loaded, lost, reset required, not
 found."""
 
+INVALID_ARGUMENT = 2
 NOT_SUPPORTED = 3
 NO_PERMISSION = 4
 NOT_FOUND = 6

@@ -20,6 +20,8 @@ from gpuwatch.telemetry.nvml.gpm_metrics import (
     FRESH_S,
     HASTE_S,
     METRICS,
+    NO_NVLINK,
+    NVLINK,
     SHORTEST_S,
     WANTED,
     Reading,
@@ -209,6 +211,8 @@ class Gpm:
             self._peak,
             self._no_peak,
         )
+        if not self._pairs.linked:
+            readings |= dict.fromkeys(NVLINK, NO_NVLINK)
         self._keep(epoch, readings, seconds, pair.end)
         reasons = {metric: reading.reason for metric, reading in readings.items()}
         if self._told != (epoch, reasons):

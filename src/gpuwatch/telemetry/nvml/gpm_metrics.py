@@ -31,6 +31,7 @@ not form a pair."""
 BANDWIDTH = "hw.gpu.memory.bandwidth"
 DRAM_ACTIVITY = "hw.gpu.dram.activity"
 PCIE = ("hw.gpu.pcie.transmit", "hw.gpu.pcie.receive")
+NVLINK = ("hw.gpu.nvlink.transmit", "hw.gpu.nvlink.receive")
 
 _PERCENT, _MIB = 0.01, 2.0**20
 _OVER_PERCENT = 101.0
@@ -74,12 +75,15 @@ WANTED = (
     GpmMetric(13, "FP16_UTIL", "hw.gpu.fp16.activity", _PERCENT),
     GpmMetric(20, "PCIE_TX_PER_SEC", PCIE[0], _MIB),
     GpmMetric(21, "PCIE_RX_PER_SEC", PCIE[1], _MIB),
-    GpmMetric(61, "NVLINK_TOTAL_TX_PER_SEC", "hw.gpu.nvlink.transmit", _MIB),
-    GpmMetric(60, "NVLINK_TOTAL_RX_PER_SEC", "hw.gpu.nvlink.receive", _MIB),
+    GpmMetric(61, "NVLINK_TOTAL_TX_PER_SEC", NVLINK[0], _MIB),
+    GpmMetric(60, "NVLINK_TOTAL_RX_PER_SEC", NVLINK[1], _MIB),
 )
 METRICS = (*(metric.metric for metric in WANTED), BANDWIDTH)
 """Every metric that GPM can provide."""
 _SOURCES = {metric.metric: metric.source for metric in WANTED}
+
+NO_NVLINK = Reading(None, "no NVLink of this GPU is up")
+"""GPM answers 0 B/s for links that a GPU does not have (seen on an H200)."""
 
 
 def source_of(metric: str, peak: Peak) -> str:

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 from gpuwatch.core.lazy_dataclass import dataclass
-from gpuwatch.telemetry.nvml.errors import FUNCTION_NOT_FOUND
+from gpuwatch.telemetry.nvml.errors import FUNCTION_NOT_FOUND, INVALID_ARGUMENT, NOT_SUPPORTED
 from gpuwatch.telemetry.nvml.fields import call
 from gpuwatch.telemetry.nvml.gpm_metrics import WANTED
 
@@ -39,6 +39,8 @@ class GpmSamples:
     """
 
     def __init__(self, nvml: Any, watched: Watched, mig: bool) -> None:
+        self.linked = True
+        """Whether an NVLink of the GPU is up; also where nobody can say, or of a MIG device."""
         self._nvml = nvml
         self._watched = watched
         self._mig = mig
@@ -77,6 +79,7 @@ class GpmSamples:
         while len(self._samples) < 2:
             self._samples.append(self._call("nvmlGpmSampleAlloc"))
         self._request = self._new_request()
+        self.linked = self._mig or self._has_nvlink(target)
         self._instance = instance
         self._target = target
 
@@ -110,6 +113,18 @@ class GpmSamples:
                 self._call("nvmlGpmSampleFree", self._samples.pop())
             except self._nvml.NVMLError:
                 continue
+
+    def _has_nvlink(self, target: Any) -> bool:
+        for link in range(self._nvml.NVML_NVLINK_MAX_LINKS):
+            try:
+                if self._call("nvmlDeviceGetNvLinkState", target, link):
+                    return True
+            except self._nvml.NVMLError as error:
+                if error.value == FUNCTION_NOT_FOUND:
+                    return True
+                if error.value not in (NOT_SUPPORTED, INVALID_ARGUMENT):
+                    raise
+        return False
 
     def _new_request(self) -> Any:
         try:

@@ -111,8 +111,11 @@ class Worker(Generic[Item]):
     def finish(self) -> None:
         """Wait until each item of the round is done or abandoned."""
         while self._running and (worker := self._worker) is not None:
+            begun = time.monotonic()
             if worker.finished(self._patience_s):
                 self._running = False
+            elif time.monotonic() - begun > 2 * self._patience_s:
+                continue  # this thread stood still, and so did the call: it is given more time
             elif (remaining := worker.leave_behind(self._patience_s)) is not None:
                 self._worker = None
                 self._running = bool(remaining)

@@ -98,8 +98,13 @@ class ProcessTree:
         self._members = {}
         self._gone, self._gone_io, self._io_reason = 0, Io(0, 0), None
         self._last_pid, self._scan_due = b"", 0.0
+        self.add_roots(roots)
+
+    def add_roots(self, roots: Iterable[int]) -> None:
+        """Watch these processes too. Those that are gone or watched already are left out."""
         for pid in roots:
-            self._add(pid, None)
+            if pid not in self._members:
+                self._add(pid, None)
 
     def sample(self) -> TreeSample:
         """Read every process of the tree and look for new ones."""
@@ -233,9 +238,10 @@ class ProcessTree:
             now = time.monotonic()
             if now < self._scan_due:
                 return
+            began = time.thread_time()
             self._scan()
-            took = time.monotonic() - now
-            self._scan_due = now + max(SCAN_EVERY_S, took / SCAN_SHARE)
+            used = time.thread_time() - began
+            self._scan_due = now + max(SCAN_EVERY_S, used / SCAN_SHARE)
         self._last_pid = last_pid
 
     def _walk(self) -> None:

@@ -25,7 +25,8 @@ _GROUP = 6
 _NO_GROUP = "no control group of the container was found"
 
 OTHER_PIDS = (
-    "gpuwatch runs in its own PID namespace, but NVML lists host PIDs: run gpuwatch on the host"
+    "gpuwatch runs in a PID namespace of its own, as in a pod, and NVML lists PIDs of the host: "
+    "only gpuwatch on the host can tell whose they are"
 )
 _FIRST_PID_NAMESPACE = "pid:[4026531836]"
 """The host's own PID namespace: ``PROC_PID_INIT_INO`` in the kernel's proc_ns.h."""
@@ -94,6 +95,10 @@ class WorkloadSource:
             self._group = GroupUsage(listed[0])
             for place, source in enumerate(self._group.sources, _GROUP):
                 self._now[place] = replace(self._now[place], source=source)
+
+    def add_roots(self, roots: Iterable[int]) -> None:
+        """Watch these processes too; the totals go on."""
+        self._tree.add_roots(roots)
 
     @property
     def roots(self) -> tuple[int, ...]:

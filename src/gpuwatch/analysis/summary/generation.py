@@ -1,0 +1,105 @@
+"""What a language model that generates reached: prefill and decode apart.
+
+The workload tells tokens, cache and work of a step once (``generation``), and the seconds of each
+phase with its steps.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from gpuwatch.analysis.hardware.ceilings import Ceiling
+from gpuwatch.analysis.hardware.points import Rates
+from gpuwatch.analysis.hardware.program import Program
+from gpuwatch.analysis.hardware.roofline import Roofline, roofline_of
+from gpuwatch.analysis.measured_value import MeasuredValue, unknown
+from gpuwatch.core.lazy_dataclass import dataclass
+from gpuwatch.core.metrics import Method
+from gpuwatch.core.models import JSON, mapping, number
+
+PREFILL, DECODE = "prefill", "decode"
+_TIMED = "mean of the phase over the timed steps"
+_SHAPE = "shape of the cache's tensor"
+
+
+@dataclass(frozen=True)
+class Generation:
+    """Figures of the generating steps, and a roofline of each phase."""
+
+    time_to_first_token: MeasuredValue
+    """Seconds of the prefill of a batch of prompts."""
+    prompt_rate: MeasuredValue
+    """Tokens of prompts per second of prefill, of all sequences."""
+    token_rate: MeasuredValue
+    """Generated tokens per second of decode, of all sequences."""
+    kv_cache: MeasuredValue
+    """Bytes of the cache of keys and values."""
+    rooflines: tuple[Roofline, ...]
+    """Of prefill and decode."""
+
+    @property
+    def figures(self) -> Mapping[str, MeasuredValue]:
+        """The figures by their names for people."""
+        return {
+            "time to first token": self.time_to_first_token,
+            "prompt tokens/s": self.prompt_rate,
+            "generated tokens/s": self.token_rate,
+            "KV cache": self.kv_cache,
+        }
+
+
+def generation_of(
+    meta: Mapping[str, JSON],
+    phases: Mapping[str, float],
+    program: Program,
+    ceilings: Mapping[str, Ceiling],
+    data_type: str | None,
+    *,
+    on_gpu: bool,
+) -> Generation | None:
+    """The figures of a run that generates; None for any other.
+
+    ``phases`` are mean seconds of a step's phases; the rest is as for `roofline_of`.
+    """
+    told = mapping(meta.get("generation"))
+    if not told:
+        return None
+    sequences, prompt, new, cache = (
+        number(told.get(key))
+        for key in ("sequences", "prompt_tokens", "new_tokens", "kv_cache_bytes")
+    )
+    prefill, decode = phases.get(PREFILL), phases.get(DECODE)
+    decoded = None if new is None else new - 1  # the prefill gives the first one
+    rooflines = []
+    for name, seconds in ((PREFILL, prefill), (DECODE, decode)):
+        rates = Rates(
+            flop=_over(number(told.get(f"flop_{name}")), seconds),
+            bytes=_over(number(told.get(f"bytes_{name}")), seconds),
+            on_gpu=on_gpu,
+        )
+        part = replace(program, label=f"{program.label} {name}")
+        rooflines.append(roofline_of(part, rates, ceilings, data_type))
+    return Generation(
+        _measured(prefill, "s"),
+        _measured(_over(_times(sequences, prompt), prefill), "{token}/s"),
+        _measured(_over(_times(sequences, decoded), decode), "{token}/s"),
+        unknown("By", "the workload did not report it")
+        if cache is None
+        else MeasuredValue(cache, "By", Method.COUNTED, _SHAPE),
+        tuple(rooflines),
+    )
+
+
+def _measured(value: float | None, unit: str) -> MeasuredValue:
+    if value is None:
+        return unknown(unit, "no timed step reported the seconds of its phases")
+    return MeasuredValue(value, unit, Method.MEASURED, _TIMED)
+
+
+def _times(one: float | None, other: float | None) -> float | None:
+    return None if one is None or other is None else one * other
+
+
+def _over(amount: float | None, seconds: float | None) -> float | None:
+    return None if amount is None or not seconds else amount / seconds

@@ -1,0 +1,52 @@
+"""Record what is missing of a study that was sent here; started by gpuwatch at another host."""
+
+from __future__ import annotations
+
+import argparse
+import os
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+
+from gpuwatch.cli.commands import record
+from gpuwatch.cli.options import launch
+from gpuwatch.cli.say import say
+from gpuwatch.core.errors import UsageError
+from gpuwatch.recorder.allocation import pod_gpus
+from gpuwatch.recorder.attempt import run_attempt
+from gpuwatch.recorder.observer import Observer
+from gpuwatch.session.study.attempts import ATTEMPT
+from gpuwatch.session.study.plan import read
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("folder", type=Path, metavar="FOLDER")
+    parser.add_argument("--attempt", required=True, metavar="ID")
+    parser.add_argument("--runs", metavar="INDEX,...")
+    parser.add_argument("--one-block", action="store_true")
+    parser.add_argument("--detach", action="store_true")
+
+
+def _only(text: str | None) -> frozenset[int] | None:
+    try:
+        return None if text is None else frozenset(map(int, text.split(",")))
+    except ValueError:
+        raise UsageError(f"--runs {text} names no runs", "gpuwatch starts it by itself") from None
+
+
+def run(arguments: argparse.Namespace, command: tuple[str, ...]) -> int:
+    launch.need_linux()
+    folder = arguments.folder.absolute()
+    plan = read(folder)
+    if plan is None or not ATTEMPT.fullmatch(arguments.attempt):
+        raise UsageError(f"{folder} has no plan that can be read", "start the study again")
+    request = launch.request_of_plan(plan, folder, trusted=True)
+    request = replace(request, only=_only(arguments.runs), one_block=arguments.one_block)
+    if request.gpus is None:
+        request = replace(request, gpus=pod_gpus(os.environ))
+    if arguments.detach:
+        from gpuwatch.recorder.detach import detach
+
+        start = partial(run_attempt, request, folder, arguments.attempt)
+        return record.report_start(*detach(start, say))
+    return run_attempt(request, folder, arguments.attempt, Observer(say))

@@ -1,0 +1,37 @@
+"""The argument parser of the commands."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable
+from typing import Any, NoReturn
+
+from gpuwatch.core.errors import UsageError
+
+Add = Callable[..., argparse.Action]
+"""The ``add_argument`` of a parser or of a group."""
+
+
+class Parser(argparse.ArgumentParser):
+    """Parser that lists its arguments, and whose errors are one line with a hint."""
+
+    def __init__(self, **settings: Any) -> None:
+        self.arguments: list[argparse.Action] = []
+        """The arguments, ``--help`` first, in the order in which they were added."""
+        super().__init__(**settings)
+
+    def add_argument(self, *names: str, **settings: Any) -> argparse.Action:
+        return self.listed(super().add_argument)(*names, **settings)
+
+    def listed(self, add: Add) -> Add:
+        """``add``, which belongs to one of this parser's groups, and what it adds is listed."""
+
+        def add_listed(*names: str, **settings: Any) -> argparse.Action:
+            action = add(*names, **settings)
+            self.arguments.append(action)
+            return action
+
+        return add_listed
+
+    def error(self, message: str) -> NoReturn:
+        raise UsageError(message, f"see `{self.prog} --help`")

@@ -1,0 +1,1 @@
+"""Runs at other places: ``--on``."""

@@ -1,0 +1,75 @@
+"""What can run at a place: ``gpuwatch doctor --on``."""
+
+from __future__ import annotations
+
+import json
+import secrets
+import tempfile
+import time
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+
+from gpuwatch.cli.doctor.clock import compared
+from gpuwatch.cli.place.sending import connected, only_here
+from gpuwatch.cli.say import say
+from gpuwatch.core.errors import ExitCode, NotAvailable
+from gpuwatch.core.models import Problem
+from gpuwatch.core.text import clean, document
+from gpuwatch.places import capsule
+from gpuwatch.places.base import Description, Job
+
+JSON_SCHEMA = 1
+"""Of what is told of a place itself."""
+
+
+def doctor(text: str, words: Sequence[str], *, as_json: bool) -> int:
+    """Run ``gpuwatch doctor WORDS`` at the place ``text`` and print what it prints; returns its
+    exit code. ``as_json``: what is told of the place itself is printed as JSON.
+
+    Raises:
+        NotAvailable: the place cannot be reached, or gpuwatch cannot run there.
+    """
+    with tempfile.TemporaryDirectory(prefix="gpuwatch-") as temporary:
+        archive = Path(temporary) / "gpuwatch.pyz"
+        place = connected(text, archive)
+        capsule.build(archive)
+        described = place.describe()
+        if described is not None and as_json:
+            problems = place.preflight()
+            print(_document(described, problems, only_here(described.images)))
+            return ExitCode.NOT_AVAILABLE if problems else ExitCode.DONE
+        if described is not None:
+            for told in described.lines:
+                print(told)
+            for warning in only_here(described.images):
+                print(f"image       {warning.text}; {warning.hint}")
+        for problem in place.preflight():
+            raise NotAvailable(problem.text, problem.hint)
+        if described is not None:
+            return ExitCode.DONE
+        job = Job(secrets.token_hex(8), "doctor", Path(temporary))
+        began = time.time()
+        with place.open(job, ["doctor", "--clock", *words]) as process:
+            assert process.stdout is not None
+            first = process.stdout.readline(200).decode(errors="replace")
+            if not first:
+                raise NotAvailable(f"{text} did not start gpuwatch", "run doctor there by hand")
+            say(f"on {text}: {compared(first, began)}")
+            for line in process.stdout:
+                print(clean(line.decode(errors="replace"), 10_000))
+        return process.returncode
+
+
+def _document(
+    described: Description, problems: Sequence[Problem], warnings: Sequence[Problem]
+) -> str:
+    """Schema 1 of the place in ``docs/json.md``."""
+    found = {
+        "schema": JSON_SCHEMA,
+        "ready": not problems,
+        "problems": [asdict(problem) for problem in problems],
+        "warnings": [asdict(warning) for warning in warnings],
+        **described.document,
+    }
+    return document(json.dumps(found, indent=2, ensure_ascii=False))

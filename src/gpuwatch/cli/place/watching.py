@@ -1,0 +1,212 @@
+"""Waits for a study at a place: for its first session, or for its end."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from gpuwatch.cli.place import sending, stopping
+from gpuwatch.cli.say import say
+from gpuwatch.cli.study_result import exit_code
+from gpuwatch.core.errors import ExitCode, NotAvailable
+from gpuwatch.core.text import to_paste
+from gpuwatch.places import placements
+from gpuwatch.places.placements import Placed
+from gpuwatch.session import placement
+from gpuwatch.session.placement import JobState, Placement
+from gpuwatch.session.study.study_folder import not_run, sessions_in
+
+if TYPE_CHECKING:
+    from gpuwatch.tui.display_options import DisplayOptions
+
+_LOOK_SECONDS = 0.2
+_NOBODY_SECONDS = 15.0
+"""How long a study may be without anybody who follows it."""
+
+
+def have_followed(placed: Placed) -> None:
+    """Start somebody who follows it, if nobody does.
+
+    Raises:
+        NotAvailable: the place cannot be reached.
+    """
+    if placements.follower(placed) is None:
+        sending.opened(placed)  # asks for what is needed, with the user here
+        sending.follow(placed)
+
+
+def waits(placed: Placed) -> bool:
+    """Whether no run of this attempt has begun, and one may."""
+    known = placement.read(Path(placed.study))
+    if known is None or not known.going_on:
+        return False
+    return not sessions_in(Path(placed.study)) or _is_anew(placed)
+
+
+def on_screen(placed: Placed, look: DisplayOptions, refresh: float) -> int:
+    """Show how it waits for its first run, and that run; returns the exit code.
+
+    Raises:
+        NotAvailable: its job could not start.
+    """
+    from gpuwatch.tui.app import run_waiting
+
+    folder = Path(placed.study)
+    before = sessions_in(folder) if _is_anew(placed) else []
+    code = run_waiting(folder, before, look=look, refresh=refresh)
+    known = placement.read(folder)
+    if known is not None and not known.going_on and sessions_in(folder) == before:
+        if known.state is JobState.CANCELLED:
+            say(known.text)
+        _tell_end(folder, known)
+    return code
+
+
+def first_session(placed: Placed) -> Path | None:
+    """Wait for the latest session of this attempt and tell the states before it; ``None`` if the
+    study is over without any.
+
+    Raises:
+        NotAvailable: its job could not start.
+    """
+    folder = Path(placed.study)
+    before = set(sessions_in(folder)) if _is_anew(placed) else set()
+    watched = Watched(placed)
+    try:
+        while watched.look():
+            if new := [path for path in sessions_in(folder) if path not in before]:
+                return new[-1]
+            time.sleep(_LOOK_SECONDS)
+    except KeyboardInterrupt:
+        attach, stop = (to_paste(word, folder.name) for word in ("attach", "stop"))
+        say(f"it goes on: `{attach}` comes back, `{stop}` ends it")
+        raise
+    if new := [path for path in sessions_in(folder) if path not in before]:
+        return new[-1]
+    _tell_end(folder, watched.known)
+    return None
+
+
+def _is_anew(placed: Placed) -> bool:
+    """Whether the attempt has just begun, so that all sessions are of earlier ones."""
+    known = placement.read(Path(placed.study))
+    waiting = (JobState.QUEUED, JobState.STARTING)
+    return known is not None and known.attempt == placed.attempt and known.state in waiting
+
+
+def until_over(sent: Sequence[Placed]) -> int:
+    """Wait until all of these studies is here; returns the highest exit code. Ctrl-C or SIGTERM end
+    them there; when the terminal is lost, they go on.
+
+    Raises:
+        NotAvailable: the job of the only one could not start, or one cannot be ended.
+    """
+    watched, stopped = [Watched(placed) for placed in sent], False
+    with _asked_to_stop() as asked:
+        while going_on := [each for each in watched if each.look()]:
+            if asked and not stopped:
+                stopped = True
+                _stop([each.placed for each in going_on])
+            time.sleep(_LOOK_SECONDS)
+    code = 0
+    for each in watched:
+        if not sessions_in(each.folder) and not stopped:
+            try:
+                _tell_end(each.folder, each.known)
+            except NotAvailable as error:
+                if len(watched) == 1:
+                    raise
+                say(f"error: {error}")
+                code = max(code, error.exit_code)
+        code = max(code, exit_code(each.folder))
+    return ExitCode.INTERRUPTED if signal.SIGINT in asked else code
+
+
+def _stop(going_on: Sequence[Placed]) -> None:
+    """End each study, also if another one cannot be ended.
+
+    Raises:
+        NotAvailable: one of them cannot be ended.
+    """
+    problems: list[NotAvailable] = []
+    for placed in going_on:
+        say(f"stopping it on {placed.place}")
+        try:
+            stopping.stop(placed)
+        except NotAvailable as error:
+            problems.append(error)
+    for problem in problems[1:]:
+        say(f"error: {problem}")
+    if problems:
+        raise problems[0]
+
+
+@contextmanager
+def _asked_to_stop() -> Iterator[list[int]]:
+    """The signals that asked for an end, within the block; the second one ends this process."""
+    asked: list[int] = []
+
+    def on_signal(number: int, _: object) -> None:
+        if asked:
+            signal.signal(number, signal.SIG_DFL)
+            os.kill(os.getpid(), number)
+        asked.append(number)
+
+    before = {
+        number: signal.signal(number, on_signal) for number in (signal.SIGINT, signal.SIGTERM)
+    }
+    try:
+        yield asked
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _tell_end(folder: Path, known: Placement | None) -> None:
+    """Tell why nothing ran.
+
+    Raises:
+        NotAvailable: the job could not start.
+    """
+    reasons = not_run(folder)
+    if known is not None and not reasons and known.state is not JobState.CANCELLED:
+        reason = known.reason or known.state.value
+        raise NotAvailable(f"nothing ran on {known.place}: {reason}", known.hint)
+    for each in reasons:
+        say(each.text)
+
+
+class Watched:
+    """A study at a place, whose changes are told and which somebody follows all the while."""
+
+    def __init__(self, placed: Placed) -> None:
+        self.placed, self.folder = placed, Path(placed.study)
+        self.known: Placement | None = None
+        """Its placement, once it is of this attempt."""
+        self._told = ""
+        self._alone = time.monotonic()
+
+    def look(self) -> bool:
+        """Look at it once; returns whether it goes on."""
+        known = placement.read(self.folder)
+        self.placed = placements.read(self.placed.id) or self.placed  # it may be at its next job
+        if known is not None and known.attempt == self.placed.attempt:
+            self.known = known
+            if known.text != self._told and known.state is not JobState.ENDED:
+                self._told = known.text
+                say(known.text)
+                if known.hint:
+                    say(known.hint)
+            if not known.going_on:
+                return False
+        if placements.follower(self.placed) is not None:
+            self._alone = time.monotonic()
+        elif time.monotonic() - self._alone > _NOBODY_SECONDS:
+            have_followed(self.placed)
+            self._alone = time.monotonic()
+        return True

@@ -1,0 +1,29 @@
+"""How a study ended, as an exit code."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from gpuwatch.core.errors import ExitCode
+from gpuwatch.core.models import mapping
+from gpuwatch.recorder.control import exit_code_of
+
+
+def exit_code(folder: Path) -> int:
+    """The exit code of a study that is over: the highest of its runs."""
+    from gpuwatch.session.reading.reader import SessionReader
+    from gpuwatch.session.reading.status import State, status
+    from gpuwatch.session.study.outcomes import GIVEN_UP
+    from gpuwatch.session.study.study_folder import STUDY_ENDED, not_run, sessions_in
+
+    known = {STUDY_ENDED, *GIVEN_UP}
+    missing = [run_ for run_ in not_run(folder) if run_.problems[0].code not in known]
+    code = ExitCode.NOT_AVAILABLE if missing else ExitCode.DONE
+    for path in sessions_in(folder):
+        with SessionReader(path) as reader:
+            meta = reader.meta()
+        if status(meta, path).state not in (State.FINISHED, State.STOPPED):
+            failed = mapping(meta.get("result")).get("launcher_failed")
+            reason = ExitCode.NOT_AVAILABLE if failed else exit_code_of(mapping(meta.get("error")))
+            code = max(code, reason)
+    return code

@@ -1,0 +1,1 @@
+"""A Job of Kubernetes, through the user's own kubectl."""

@@ -1,0 +1,115 @@
+"""This user's own Jobs in the namespaces where something was sent, also those that nothing here
+knows of any more."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import time
+from hashlib import sha256
+from pathlib import Path
+from urllib.parse import quote
+
+from gpuwatch.core import output
+from gpuwatch.core.errors import NotAvailable, StorageError, UsageError
+from gpuwatch.core.lazy_dataclass import dataclass
+from gpuwatch.core.models import mapping
+from gpuwatch.places.kubernetes import manifest, options, states
+from gpuwatch.places.kubernetes.kubectl import Kubectl
+from gpuwatch.places.kubernetes.owner import home, owner, was_used
+from gpuwatch.places.spec import parse
+from gpuwatch.session.study.attempts import ATTEMPT
+
+_NOTES = "namespace-*.json"
+_LATELY = 3600.0
+"""Seconds after the last submission for which a namespace is looked into, although it is empty."""
+
+
+@dataclass(frozen=True)
+class OwnJob:
+    """A Job that bears the name of this user's state folder."""
+
+    kubectl: Kubectl
+    attempt: str
+    uid: str
+
+    @property
+    def where(self) -> str:
+        """Its name, namespace and context."""
+        name, of = manifest.name_of(self.attempt), self.kubectl
+        return f"{name} in the namespace {of.namespace} (context {of.context})"
+
+    def delete(self) -> None:
+        """Delete it and all that it owns; one that is gone, or is another by now, is left alone.
+
+        Raises:
+            NotAvailable: the cluster cannot be asked, or refuses.
+        """
+        path = f"{_path(self.kubectl)}/{manifest.name_of(self.attempt)}"
+        self.kubectl.delete(path, manifest.deletion(self.uid))
+
+
+def note(kubectl: Kubectl) -> None:
+    """Note that something is sent to this context and namespace.
+
+    Raises:
+        StorageError: it cannot be written.
+    """
+    where = json.dumps([kubectl.context, kubectl.namespace])
+    path = home() / _NOTES.replace("*", sha256(where.encode()).hexdigest()[:16])
+    try:
+        output.write_text(path, where)
+    except OSError as error:
+        raise StorageError(
+            f"cannot write to {path.parent}: {error.strerror}",
+            "free some space, or set XDG_STATE_HOME to another folder",
+        ) from error
+
+
+def namespaces() -> list[Path]:
+    """The notes of where something was sent."""
+    return sorted(home().glob(_NOTES)) if was_used() else []
+
+
+def is_of(noted: Path, place: str) -> bool:
+    """Whether a place, as on the command line, is where ``noted`` says."""
+    try:
+        spec, there = parse(place), _kubectl(noted)
+        chosen = options.parse(spec) if spec.kind == "kubernetes" else None
+    except (NotAvailable, UsageError):
+        return False
+    return chosen is not None and Kubectl(chosen.context, chosen.namespace) == there
+
+
+def found(noted: Path) -> list[OwnJob]:
+    """This user's Jobs in the namespace of a note, which is forgotten when it has none any more.
+
+    Raises:
+        NotAvailable: the cluster cannot be asked, or refuses.
+    """
+    kubectl = _kubectl(noted)
+    items = kubectl.get(f"{_path(kubectl)}?labelSelector={quote(manifest.of_owner(owner()))}")
+    listed = items.get("items")
+    jobs = [mapping(item) for item in listed] if isinstance(listed, list) else []
+    with contextlib.suppress(OSError):
+        if not jobs and time.time() - noted.stat().st_mtime > _LATELY:
+            noted.unlink()
+    attempts = [(manifest.attempt_of(job), states.uid_of(job)) for job in jobs]
+    return [OwnJob(kubectl, *each) for each in attempts if ATTEMPT.fullmatch(each[0])]
+
+
+def _kubectl(noted: Path) -> Kubectl:
+    """
+    Raises:
+        NotAvailable: the note holds no context and namespace.
+    """
+    try:
+        context, namespace = json.loads(noted.read_text())
+        chosen = options.parse(parse(f"kubernetes,context={context},namespace={namespace}"))
+    except (OSError, ValueError, TypeError, UsageError):
+        raise NotAvailable(f"{noted} names no namespace", f"remove it: rm {noted}") from None
+    return Kubectl(chosen.context, chosen.namespace)
+
+
+def _path(kubectl: Kubectl) -> str:
+    return f"/apis/batch/v1/namespaces/{kubectl.namespace}/jobs"

@@ -1,0 +1,267 @@
+"""``--on slurm[,OPTION=VALUE...]``: one job of Slurm, submitted from here.
+
+The study's folder must be on a file system that the nodes share: the job writes its sessions there.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import signal
+import subprocess
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import IO
+
+from gpuwatch.core.errors import NotAvailable
+from gpuwatch.core.models import Problem
+from gpuwatch.core.text import to_paste
+from gpuwatch.places import job_notes
+from gpuwatch.places.base import Job, JobState, JobStatus, Place, PlaceSpec, Refused
+from gpuwatch.places.slurm import commands, options, script, states, study_files
+from gpuwatch.places.slurm.states import Seen
+from gpuwatch.session.placement import JOB_LOG
+from gpuwatch.session.study import study_folder
+from gpuwatch.session.study.attempts import attempts
+from gpuwatch.session.study.outcomes import missing
+from gpuwatch.session.study.plan import Part
+from gpuwatch.session.study.plan import read as read_plan
+
+_ID = re.compile(r"\b(\d+)\b")
+_MEMORY = re.compile(r"^slurmstepd\S*: .*(exceeded memory limit|oom[-_]kill)", re.IGNORECASE | re.M)
+"""In a job's log: Slurm killed it, or the kernel did."""
+_HELP = "see sbatch --help for its options, and sinfo for the partitions"
+_LOGIN = "start it on a host that has Slurm's commands, such as the cluster's login node"
+
+
+class SlurmPlace(Place):
+    """A cluster whose commands run here, and whose nodes share the study's folder."""
+
+    shares_files = True
+    takes_folder = False
+    kinds_outside = frozenset({"docker"})
+    names_machine = False
+
+    def __init__(self, spec: PlaceSpec, capsule: Path) -> None:
+        """``capsule``: gpuwatch as one file.
+
+        Raises:
+            UsageError: an option is reserved or misspelt.
+        """
+        self._options = options.parse(spec)
+        self._clusters = commands.clusters(self._options.clusters)
+        self._capsule = capsule
+
+    def connect(self, *, person: bool) -> None:
+        """See that Slurm's commands are here.
+
+        Raises:
+            NotAvailable: one is missing.
+        """
+        missing = [name for name in commands.NEEDED if shutil.which(name) is None]
+        if missing:
+            raise NotAvailable(f"{', '.join(missing)} is not here", _LOGIN)
+
+    def job_per_block(self, parts: Sequence[Part]) -> bool:
+        """As the options say."""
+        return self._options.job_per_block
+
+    def preflight(self) -> list[Problem]:
+        """Whether Slurm answers, and would take a job with these options."""
+        try:
+            self.connect(person=False)
+            ping = commands.run(["scontrol", "ping"])
+            if ping.code != 0:
+                hint = "wait until it is back, or ask an administrator"
+                text = f"Slurm's controller does not answer: {ping.problem}"
+                return [Problem("slurm-away", text, hint)]
+            answer = self._tried()
+        except NotAvailable as error:
+            return [Problem("slurm", error.message, error.hint)]
+        if answer.code == 0:
+            return []
+        return [Problem("slurm-options", f"Slurm refuses such a job: {answer.problem}", _HELP)]
+
+    def _tried(self) -> commands.Answer:
+        """What sbatch says of such a job, without a submission."""
+        return commands.run(["sbatch", "--test-only", *self._options.words], "#!/bin/sh\n")
+
+    def expected_start(self) -> float | None:
+        """As Slurm's scheduler expects it."""
+        return states.parse_start(self._tried().errors)
+
+    def send_folder(self, job: Job, archive: Path) -> None:
+        """Nothing: the job runs in the folder itself."""
+
+    def find(self, job: Job) -> str | None:
+        """The id of this user's job of that name, as far as Slurm remembers it."""
+        found = self._find(job)
+        return None if found is None else found.id
+
+    def submit(self, job: Job) -> str:
+        """Submit the job, unless there is one of its name.
+
+        Raises:
+            Refused: Slurm does not take it.
+            NotAvailable: Slurm cannot be asked.
+        """
+        if (found := self._find(job)) is not None:
+            return found.id
+        if "\\" in str(job.folder):
+            raise Refused(
+                f"Slurm cannot write to a path with a backslash: {job.folder}",
+                "choose another folder: --out DIR",
+            )
+        study_files.copy_capsule(self._capsule, job.folder)
+        command = script.arguments(self._options, job.folder, job.attempt)
+        text = script.batch(self._options, job.folder, _working(job), job.attempt)
+        try:
+            answer = commands.run(command, text)
+        except NotAvailable:
+            # The answer was lost, perhaps not the job.
+            if (found := self._find(job)) is not None:
+                return found.id
+            raise
+        if answer.code != 0:
+            raise Refused(f"Slurm does not take the job: {answer.problem}", _HELP)
+        # A site's own sbatch may print more: `ID[;CLUSTER]` is in its last line.
+        ids = _ID.findall((answer.output.strip().splitlines() or [""])[-1])
+        if not ids:
+            if (found := self._find(job)) is not None:
+                return found.id
+            raise Refused(f"sbatch printed no job id: {answer.problem}", "try sbatch by hand")
+        return str(ids[0])
+
+    def _find(self, job: Job, native: str | None = None) -> Seen | None:
+        """This user's job of that name, and of the id ``native``, as far as Slurm remembers it."""
+        answer = commands.run(
+            [
+                *("squeue", "--noheader", "--states=all", *self._clusters),
+                *(f"--name={job.attempt}", f"--user={os.geteuid()}", f"--format={states.FORMAT}"),
+            ]
+        )
+        if answer.code != 0:
+            raise NotAvailable(f"squeue: {answer.problem}", commands.HINT_AWAY)
+        jobs = [seen for seen in states.parse_queue(answer.output) if native in (None, seen.id)]
+        return jobs[0] if jobs else None
+
+    def state(self, job: Job, native: str) -> JobStatus:
+        """What Slurm says of the job; once it has forgotten it, what its recorder left."""
+        status = self._state(job, native)
+        if status.hint == states.RESUME:
+            return replace(status, hint=f"{states.RESUME}: {to_paste('resume', job.folder.name)}")
+        return status
+
+    def _state(self, job: Job, native: str) -> JobStatus:
+        try:
+            seen = self._find(job, native)
+            begun = job.attempt in attempts(job.folder)
+            if seen is None:
+                return self._forgotten(job, native, begun=begun)
+            status = states.status(seen, begun=begun)
+            if status.state is JobState.ENDED:
+                return self._ended(job, native, status)
+        except NotAvailable as error:
+            return JobStatus(JobState.UNKNOWN, error.message, hint=error.hint)
+        if status.state is JobState.FAILED and not self.log(job, native):
+            hint = f"see that {job.folder} is on a file system that the nodes share"
+            reason = status.reason or "the job ended before it could write its log"
+            return JobStatus(JobState.FAILED, reason, hint=hint, where=status.where)
+        return status
+
+    def _ended(self, job: Job, native: str, status: JobStatus) -> JobStatus:
+        """How a recorder ended that began: Slurm does not tell when it was asked to."""
+        if job_notes.was_cancelled(job):
+            return JobStatus(JobState.CANCELLED, where=status.where)
+        shown = ["scontrol", "show", "job", "--oneliner", *self._clusters, native]
+        ended = states.parse_ended(commands.run(shown).output)
+        if ended is not None and ended.signal == signal.SIGKILL:
+            if _MEMORY.search(self.log(job, native)):
+                return states.status(Seen(native, "OUT_OF_MEMORY", node=status.where), begun=True)
+            return JobStatus(
+                JobState.LOST, "its recorder was killed", hint=states.RESUME, where=status.where
+            )
+        at_limit = ended is not None and states.at_its_limit(ended, self._options.notice)
+        if at_limit and _incomplete(job.folder):
+            return states.status(Seen(native, "TIMEOUT", node=status.where), begun=True)
+        return status
+
+    def _forgotten(self, job: Job, native: str, *, begun: bool) -> JobStatus:
+        if job_notes.was_cancelled(job):
+            return JobStatus(JobState.CANCELLED)
+        word = self._accounted(native)
+        if word is not None:
+            return states.status(Seen(native, word), begun=begun)
+        if begun and study_folder.is_held(job.folder):
+            return JobStatus(JobState.RUNNING)
+        if begun and not study_files.unfinished(job.folder):
+            return JobStatus(JobState.ENDED)
+        return JobStatus(
+            JobState.LOST,
+            f"Slurm has forgotten the job {native}",
+            hint=states.RESUME,
+        )
+
+    def _accounted(self, native: str) -> str | None:
+        """Slurm's accounting of the job, where a site has one."""
+        if shutil.which("sacct") is None:
+            return None
+        asked = ["sacct", "--noheader", "--parsable2", "--allocations", "--format=State"]
+        try:
+            answer = commands.run([*asked, *self._clusters, f"--jobs={native}"])
+        except NotAvailable:
+            return None
+        return states.parse_accounting(answer.output) if answer.code == 0 else None
+
+    def open(self, job: Job, arguments: Sequence[str]) -> subprocess.Popen[bytes]:
+        """Start gpuwatch here: the study's folder is the same."""
+        return study_files.start(self._capsule, job, arguments)
+
+    def watch(self, arguments: Sequence[str], errors: IO[bytes]) -> subprocess.Popen[bytes]:
+        """Nothing: a cluster is no machine.
+
+        Raises:
+            Refused
+        """
+        raise Refused("slurm without a job names no machine", "write --on slurm,job=ID")
+
+    def cancel(self, job: Job, native: str) -> None:
+        """Take a job that waits from the queue; tell a recorder to end, and so to close its
+        sessions. Only a job of this user with the attempt's name is touched.
+
+        Raises:
+            NotAvailable: Slurm cannot be asked.
+        """
+        seen = self._find(job, native)
+        if seen is None:
+            return
+        status = states.status(seen, begun=True)
+        if status.state.over:
+            return
+        told: list[str] = []
+        if status.state is JobState.RUNNING:
+            told = ["--batch", "--signal=TERM"]
+        job_notes.note_cancelled(job)
+        only = [f"--name={job.attempt}", f"--user={os.geteuid()}"]
+        answer = commands.run(["scancel", *told, *self._clusters, *only, seen.id])
+        if answer.code != 0 and "already comple" not in answer.errors:
+            raise NotAvailable(f"scancel: {answer.problem}", f"try it by hand: scancel {seen.id}")
+
+    def log(self, job: Job, native: str) -> str:
+        """The end of what the job printed."""
+        return study_files.end_of(job.folder / JOB_LOG)
+
+
+def _working(job: Job) -> Path:
+    """The folder in which the study was started, as its plan tells."""
+    plan = read_plan(job.folder)
+    told = plan.settings.get("working_directory") if plan is not None else None
+    return Path(told) if isinstance(told, str) and told else job.folder
+
+
+def _incomplete(folder: Path) -> bool:
+    """Whether runs of the study are missing; one of the machine ends whenever it is told."""
+    plan = read_plan(folder)
+    return plan is None or (not plan.of_machine and bool(missing(folder, plan)))

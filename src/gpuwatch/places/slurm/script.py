@@ -1,0 +1,70 @@
+"""The batch script of a job."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Sequence
+from pathlib import Path
+
+from gpuwatch.places import shell
+from gpuwatch.places.slurm.options import Options
+from gpuwatch.session.placement import CAPSULE, JOB_LOG
+
+
+def batch(options: Options, folder: Path, working: Path, attempt: str) -> str:
+    """The script that becomes the recorder of the study in ``folder``; it runs in ``working``.
+    Slurm itself runs a job in ``/tmp`` if its folder is not there.
+
+    It ends with ``exec``: Slurm's signals then reach the recorder itself, which closes its sessions
+    and lets workloads save.
+    """
+    study = shlex.quote(str(folder))
+    one_block = " --one-block" if options.job_per_block else ""
+    return f"""\
+#!/bin/bash
+umask 077
+{_setup(options.setup) if options.setup is not None else ""}
+cd -- {shlex.quote(str(working))} || exit
+{shell.python(options.python)}
+exec "$py" {study}/{CAPSULE} start-plan {study} --attempt {attempt}{one_block}
+"""
+
+
+def watching(options: Options, capsule: Path, arguments: Sequence[str]) -> str:
+    """The script of a step that runs gpuwatch for as long as somebody holds its standard input,
+    which is for gpuwatch alone."""
+    return f"""\
+umask 077
+exec 3<&0 </dev/null
+{_setup(options.setup) if options.setup is not None else ""}
+cd / || exit
+{shell.python(options.python)}
+exec "$py" {shlex.quote(str(capsule))} {shlex.join(arguments)} <&3 3<&-
+"""
+
+
+def logged(text: str, folder: Path) -> str:
+    """The script ``text``, which writes what it prints to the log itself: so it goes on when the
+    ``srun`` that started it is gone."""
+    return f"exec >>{shlex.quote(str(folder / JOB_LOG))} 2>&1\n{text}"
+
+
+def _setup(path: Path) -> str:
+    """Reads the user's file, and tells the recorder its SHA-256."""
+    name = shlex.quote(str(path))
+    return f"""\
+GPUWATCH_SETUP="$(sha256sum <{name})" || exit
+export GPUWATCH_SETUP="${{GPUWATCH_SETUP%% *}}"
+. {name}"""
+
+
+def arguments(options: Options, folder: Path, attempt: str) -> list[str]:
+    """The command that submits it, with the script on standard input."""
+    return [
+        *("sbatch", "--parsable", "--no-requeue", "--export=ALL"),
+        f"--signal=B:TERM@{options.notice}",
+        f"--job-name={attempt}",
+        # Slurm would replace `%j` by the job's id.
+        *("--open-mode=append", "--output=" + str(folder / JOB_LOG).replace("%", "%%")),
+        *options.words,
+    ]

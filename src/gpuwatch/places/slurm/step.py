@@ -1,0 +1,288 @@
+"""``--on slurm,job=ID``: a step that records inside a job of the user's that is there already.
+
+The step overlaps with the job's own: it takes nothing away, and the job neither waits for it nor
+ends with it. It is named after the attempt, as a job of ours is. ``srun`` itself runs here, beyond
+the end of whoever started it.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import shutil
+import subprocess
+from collections.abc import Sequence
+from pathlib import Path
+from typing import IO
+
+from gpuwatch.core import output
+from gpuwatch.core.errors import NotAvailable
+from gpuwatch.core.models import Problem
+from gpuwatch.core.text import clean
+from gpuwatch.places import job_notes
+from gpuwatch.places.base import Job, JobState, JobStatus, Place, PlaceSpec, Refused
+from gpuwatch.places.slurm import commands, options, script, states, study_files
+from gpuwatch.places.slurm.states import Seen
+from gpuwatch.session.placement import JOB_LOG, START_LOG, STARTING, STEP_SCRIPT
+from gpuwatch.session.study.attempts import attempts
+
+_NEEDED = ("srun", "squeue", "scancel")
+_LOGIN = "start it on a host that has Slurm's commands, such as the cluster's login node"
+_MINE = "list yours: squeue --me"
+_GONE = "Invalid job id"
+_FROM_FILE = 'exec /bin/bash "$0"'
+
+
+class SlurmStep(Place):
+    """A job of this user's, on whose first node one step records."""
+
+    shares_files = True
+    takes_folder = False
+    kinds_outside = frozenset[str]()
+    names_machine = True
+
+    def __init__(self, spec: PlaceSpec, capsule: Path) -> None:
+        """``capsule``: gpuwatch as one file.
+
+        Raises:
+            UsageError: the job's number is none, or another option cannot stand beside it.
+        """
+        self._options = options.parse(spec)
+        assert self._options.job is not None
+        self._id = self._options.job
+        self._clusters = commands.clusters(self._options.clusters)
+        self._capsule = capsule
+
+    def connect(self, *, person: bool) -> None:
+        """See that Slurm's commands are here.
+
+        Raises:
+            NotAvailable: one is missing.
+        """
+        missing = [name for name in _NEEDED if shutil.which(name) is None]
+        if missing:
+            raise NotAvailable(f"{', '.join(missing)} is not here", _LOGIN)
+
+    def preflight(self) -> list[Problem]:
+        """Whether there is such a job, it is this user's, and it is not over."""
+        try:
+            self._waiting_or_running()
+        except NotAvailable as error:
+            return [Problem("slurm-job", error.message, error.hint)]
+        return []
+
+    def expected_start(self) -> float | None:
+        """When the job itself starts; ``None``: it runs already.
+
+        Raises:
+            Refused, NotAvailable: as :meth:`preflight` says.
+        """
+        return states.status(self._waiting_or_running(), begun=True).starts
+
+    def _waiting_or_running(self) -> Seen:
+        """The job as Slurm sees it now.
+
+        Raises:
+            Refused: it is over, unknown, or another user's.
+            NotAvailable: Slurm cannot be asked.
+        """
+        seen = self._job()
+        if seen is None:
+            raise Refused(f"Slurm knows no job {self._id}, or has forgotten it", _MINE)
+        if seen.state == "COMPLETING" or states.status(seen, begun=True).state.over:
+            raise Refused(f"the job {self._id} is over: {seen.state}", _MINE)
+        return seen
+
+    def _job(self) -> Seen | None:
+        """The job; ``None``: Slurm knows no such job.
+
+        Raises:
+            Refused: it is another user's.
+            NotAvailable: Slurm cannot be asked.
+        """
+        asked = ["squeue", "--noheader", "--states=all", *self._clusters, f"--jobs={self._id}"]
+        answer = commands.run([*asked, f"--format={states.FORMAT_WITH_USER}"])
+        if answer.code != 0 and _GONE not in answer.errors:
+            raise NotAvailable(f"squeue: {answer.problem}", commands.HINT_AWAY)
+        for user, seen in states.parse_queue_with_user(answer.output):
+            if seen.id == self._id:
+                if user != os.geteuid():
+                    raise Refused(f"the job {self._id} is another user's", _MINE)
+                return seen
+        return None
+
+    def _step(self, job: Job) -> str | None:
+        """The id of the step of that name, while it is there."""
+        asked = ["squeue", "--noheader", "--steps", *self._clusters, f"--jobs={self._id}"]
+        answer = commands.run([*asked, f"--format={states.STEP_FORMAT}"])
+        if answer.code != 0 and _GONE not in answer.errors:
+            raise NotAvailable(f"squeue: {answer.problem}", commands.HINT_AWAY)
+        return states.parse_steps(answer.output).get(job.attempt)
+
+    def send_folder(self, job: Job, archive: Path) -> None:
+        """Nothing: only the machine is recorded."""
+
+    def find(self, job: Job) -> str | None:
+        """The job's id, once the step was started."""
+        started = job.attempt in attempts(job.folder) or (job.folder / START_LOG).exists()
+        return self._id if started else None
+
+    def submit(self, job: Job) -> str:
+        """Prepare the step; :meth:`state` starts it once the job runs.
+
+        Raises:
+            Refused: the job is over, unknown, or another user's.
+            NotAvailable: Slurm cannot be asked, or the study's folder not be written.
+        """
+        self._waiting_or_running()
+        study_files.copy_capsule(self._capsule, job.folder)
+        return self._id
+
+    def state(self, job: Job, native: str) -> JobStatus:
+        """What became of the step. A step that waited for its job is started, once."""
+        try:
+            step = self._step(job)
+            begun = job.attempt in attempts(job.folder)
+            if step is None and begun:
+                return _ended(job)
+            if step is None and not _srun_is_here(job.folder):
+                return self._started(job)
+            if job_notes.was_cancelled(job) and step is not None:
+                self._end(step)  # perhaps it did not listen yet
+            seen = self._job()
+        except Refused as error:
+            return JobStatus(JobState.FAILED, error.message, hint=error.hint)
+        except NotAvailable as error:
+            return JobStatus(JobState.UNKNOWN, error.message, hint=error.hint)
+        if step is None or seen is None:
+            return JobStatus(JobState.STARTING, where=None if seen is None else seen.node)
+        return states.status(seen, begun=begun)
+
+    def _started(self, job: Job) -> JobStatus:
+        """Start the step if its job runs, unless that was done before.
+
+        Raises:
+            Refused: the job is over, unknown, or another user's.
+            NotAvailable: Slurm cannot be asked, or the study's folder not be written.
+        """
+        if job_notes.was_cancelled(job):
+            return JobStatus(JobState.CANCELLED)
+        if (job.folder / START_LOG).exists():
+            last = (self.log(job, self._id).strip().splitlines() or ["srun did not say why"])[-1]
+            return JobStatus(JobState.FAILED, f"the step did not begin: {clean(last)}")
+        seen = self._waiting_or_running()
+        status = states.status(seen, begun=False)
+        if status.state is not JobState.STARTING:
+            return status
+        self._srun(job)
+        return status
+
+    def _srun(self, job: Job) -> None:
+        """Start ``srun`` here, in the background; while it lives, it holds a lock."""
+        text = script.batch(self._options, job.folder, job.folder, job.attempt)
+        command = [
+            *self._overlapping(job.attempt),
+            "--input=none",
+            *("/bin/sh", "-c", _FROM_FILE, str(job.folder / STEP_SCRIPT)),
+        ]
+        flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND
+        try:
+            output.write_text(job.folder / STEP_SCRIPT, script.logged(text, job.folder))
+            with (
+                os.fdopen(output.private_file(str(job.folder / STARTING), flags)) as lock,
+                os.fdopen(output.private_file(str(job.folder / START_LOG), flags), "wb") as log,
+            ):
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                subprocess.Popen(
+                    command,
+                    env=commands.environment(os.environ),
+                    stdin=subprocess.DEVNULL,
+                    stdout=log,
+                    stderr=log,
+                    pass_fds=(lock.fileno(),),
+                    start_new_session=True,
+                    cwd="/",
+                )
+        except OSError as error:
+            raise NotAvailable(f"srun cannot be started: {error.strerror}", _LOGIN) from error
+
+    def open(self, job: Job, arguments: Sequence[str]) -> subprocess.Popen[bytes]:
+        """Start gpuwatch here: the study's folder is the same."""
+        return study_files.start(self._capsule, job, arguments)
+
+    def watch(self, arguments: Sequence[str], errors: IO[bytes]) -> subprocess.Popen[bytes]:
+        """Start gpuwatch in a step of the job, which ends with its standard input.
+
+        Raises:
+            Refused: the job is over, unknown, or another user's.
+            NotAvailable: Slurm cannot be asked, the job waits, or the cache cannot be written.
+        """
+        status = states.status(self._waiting_or_running(), begun=True)
+        if status.state is JobState.QUEUED:
+            raise NotAvailable(f"the job {self._id} waits: {status.reason or 'no reason given'}")
+        words = [*arguments, "--joined-job", self._id]
+        capsule = study_files.kept(self._capsule.read_bytes(), ".pyz")
+        text = script.watching(self._options, capsule, words)
+        file = study_files.kept(text.encode(), ".sh")
+        try:
+            return subprocess.Popen(
+                [*self._overlapping("gpuwatch"), "/bin/sh", "-c", _FROM_FILE, str(file)],
+                env=commands.environment(os.environ),
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=errors,
+                start_new_session=True,
+                cwd="/",
+            )
+        except OSError as error:
+            raise NotAvailable(f"srun cannot be started: {error.strerror}", _LOGIN) from error
+
+    def _overlapping(self, name: str) -> list[str]:
+        """The words that start a step of that name beside the job's own."""
+        return [
+            *("srun", *self._clusters, f"--jobid={self._id}", f"--job-name={name}"),
+            *("--overlap", "--nodes=1", "--ntasks=1", "--export=ALL"),
+        ]
+
+    def cancel(self, job: Job, native: str) -> None:
+        """Tell the step to end, or no longer wait for the job. The job itself is never touched.
+
+        Raises:
+            NotAvailable: Slurm cannot be asked.
+        """
+        step = self._step(job)
+        if step is None and job.attempt in attempts(job.folder):
+            return
+        job_notes.note_cancelled(job)
+        if step is not None:
+            self._end(step)
+
+    def _end(self, step: str) -> None:
+        answer = commands.run(["scancel", "--signal=TERM", *self._clusters, step])
+        if answer.code != 0 and "already comple" not in answer.errors:
+            raise NotAvailable(f"scancel: {answer.problem}", f"try it by hand: scancel {step}")
+
+    def log(self, job: Job, native: str) -> str:
+        """The end of what srun and the step printed."""
+        return "".join(study_files.end_of(job.folder / name) for name in (START_LOG, JOB_LOG))
+
+
+def _ended(job: Job) -> JobStatus:
+    """How a step ended that had begun: with its job, or because it was told to."""
+    if job_notes.was_cancelled(job):
+        return JobStatus(JobState.CANCELLED)
+    if study_files.unfinished(job.folder):
+        return JobStatus(JobState.LOST, "its recorder was killed")
+    return JobStatus(JobState.ENDED)
+
+
+def _srun_is_here(folder: Path) -> bool:
+    """Whether the ``srun`` of the study still lives, on this host."""
+    try:
+        with (folder / STARTING).open() as file:
+            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    except OSError:
+        pass
+    return False

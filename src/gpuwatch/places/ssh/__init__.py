@@ -1,0 +1,1 @@
+"""A host that is reached by the user's own OpenSSH."""

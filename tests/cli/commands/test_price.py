@@ -1,0 +1,78 @@
+"""``gpuwatch compare --price``: what samples cost, of real sessions with known step times."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import Cli
+
+SECONDS = (0.100, 0.102, 0.098, 0.101, 0.099)
+"""Of a step, in each of the runs."""
+SAMPLES, PER_HOUR = 32, 3.6
+PER_MILLION = [PER_HOUR / 3600 * 1e6 * seconds / SAMPLES for seconds in SECONDS]
+
+
+def _record(cli: Cli, name: str, runs: tuple[float, ...]) -> Path:
+    """A study of so many runs, each with steps of a time of its own."""
+    counter = cli.home / f"{name}.count"
+    script = cli.home / f"{name}.py"
+    script.write_text(
+        "import json, pathlib, sys\n"
+        f"counter = pathlib.Path({str(counter)!r})\n"
+        "at = int(counter.read_text()) if counter.exists() else 0\n"
+        "counter.write_text(str(at + 1))\n"
+        f"seconds = {(9.0, *runs)!r}[at]\n"  # the first is the warm-up
+        "for step in range(40):\n"
+        f"    line = dict(event='step', step=step, seconds=seconds, samples={SAMPLES})\n"
+        "    print(':::GPUWATCH', json.dumps(line), flush=True)\n"
+    )
+    design = ("--hook", "off", "--cool-down", "0", "--blocks", len(runs))
+    cli("--record", "--out", cli.home / name, *design, "python3", script)
+    (study,) = (cli.home / name).iterdir()
+    return study
+
+
+@pytest.fixture
+def studies(cli: Cli) -> tuple[Path, Path]:
+    return _record(cli, "one", SECONDS), _record(cli, "two", SECONDS[:2])
+
+
+def test_a_million_samples_cost_what_the_hours_do(cli: Cli, studies: tuple[Path, Path]) -> None:
+    one, two = studies
+    price = ("--price", f"{one}={PER_HOUR}", "--price", f"{two.name}=7.2")
+    found = json.loads(cli("compare", one, two, "--format", "json", *price, code=0).stdout)
+    costs = {
+        cell["cost"]["runs"]: cell["cost"]
+        for question in found["questions"]
+        for cell in question["cells"]
+    }
+    mean = math.exp(sum(map(math.log, PER_MILLION)) / len(PER_MILLION))
+    assert costs[5]["per_million"] == pytest.approx(mean, rel=1e-6)
+    assert min(PER_MILLION) < costs[5]["low"] < mean < costs[5]["high"] < max(PER_MILLION)
+    assert costs[2]["per_hour"] == 7.2 and costs[2]["low"] is None
+    for form in ("table", "md", "html"):
+        text = " ".join(cli("compare", one, two, "--format", form, *price).stdout.split())
+        assert "EUR per million samples" in text and "95 % interval of 5 runs" in text
+        assert "2 runs; an interval takes 3" in text
+
+
+def test_what_has_no_price_has_no_cost(cli: Cli, studies: tuple[Path, Path]) -> None:
+    one, two = studies
+    words = ("compare", one, two, "--format")
+    assert "EUR" not in cli(*words, "table").stdout
+    assert "EUR" in cli(*words, "table", "--price", f"{one}=1").stdout
+
+
+@pytest.mark.parametrize("price", ["x", "last", "last=", "last=-1", "last=0", "=3", "last=1e9999"])
+def test_what_is_no_price_is_refused(cli: Cli, price: str) -> None:
+    done = cli("compare", "last", "last", "--format", "table", "--price", price, code=2)
+    assert "SESSION=EUR" in done.stderr
+
+
+def test_a_price_needs_a_format(cli: Cli, studies: tuple[Path, Path]) -> None:
+    one, two = studies
+    assert "--format" in cli("compare", one, two, "--price", f"{one}=1", code=2).stderr

@@ -1,0 +1,33 @@
+"""What a command line asks for, without running any of it."""
+
+from __future__ import annotations
+
+from types import ModuleType
+
+import pytest
+
+from gpuwatch.cli.commands import record
+from gpuwatch.cli.parser import Parser
+from gpuwatch.recorder.request import Request
+
+
+def request_of(
+    module: ModuleType,
+    monkeypatch: pytest.MonkeyPatch,
+    *argv: object,
+    command: tuple[str, ...] = (),
+) -> Request:
+    """The request that a command of ``gpuwatch.cli`` would start."""
+    started: list[Request] = []
+
+    def start(request: Request, arguments: object) -> int:
+        started.append(request)
+        return 0
+
+    parser = Parser(prog="gpuwatch")
+    module.add_arguments(parser)
+    with monkeypatch.context() as patched:
+        patched.setattr(record, "start", start)
+        module.run(parser.parse_intermixed_args(list(map(str, argv))), command)
+    (request,) = started
+    return request

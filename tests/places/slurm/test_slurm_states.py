@@ -1,0 +1,211 @@
+"""Slurm's words and options, without Slurm."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import pytest
+
+from gpuwatch.core.errors import UsageError
+from gpuwatch.places.base import JobState, PlaceSpec
+from gpuwatch.places.slurm import options, states
+from gpuwatch.places.slurm.commands import environment
+from gpuwatch.places.slurm.states import Seen
+
+AT = "2026-11-25T10:28:49"
+
+SEEN = [
+    # what squeue printed, whether the recorder began, the state, its reason
+    (f"1|PENDING|{AT}|n/a|Resources", False, JobState.QUEUED, "Resources"),
+    ("1|PENDING|N/A|n/a|PartitionDown", False, JobState.QUEUED, "PartitionDown"),
+    (
+        "1|PENDING|N/A|n/a|ReqNodeNotAvail, UnavailableNodes:n1|n2",
+        False,
+        JobState.QUEUED,
+        "ReqNodeNotAvail, UnavailableNodes:n1|n2",
+    ),
+    (f"1|CONFIGURING|{AT}|n1|None", False, JobState.QUEUED, "CONFIGURING"),
+    ("1|REQUEUED|N/A|n/a|None", True, JobState.QUEUED, "REQUEUED"),
+    ("1|REQUEUE_HOLD|N/A|n/a|None", True, JobState.QUEUED, "REQUEUE_HOLD"),
+    (f"1|RUNNING|{AT}|n1|None", False, JobState.STARTING, None),
+    (f"1|RUNNING|{AT}|n1|None", True, JobState.RUNNING, None),
+    (f"1|COMPLETING|{AT}|n1|None", True, JobState.RUNNING, "COMPLETING"),
+    (f"1|SUSPENDED|{AT}|n1|None", True, JobState.PAUSED, None),
+    (f"1|COMPLETED|{AT}|n1|None", True, JobState.ENDED, None),
+    (f"1|FAILED|{AT}|n1|NonZeroExitCode", True, JobState.ENDED, None),
+    (f"1|FAILED|{AT}|n1|NonZeroExitCode", False, JobState.FAILED, None),
+    (f"1|TIMEOUT|{AT}|n1|TimeLimit", True, JobState.TIMED_OUT, "TIMEOUT"),
+    (f"1|DEADLINE|{AT}|n1|DeadLine", False, JobState.TIMED_OUT, "DEADLINE"),
+    (f"1|CANCELLED|{AT}|n/a|PartitionDown", False, JobState.CANCELLED, None),
+    (f"1|CANCELLED by 1000|{AT}|n1|None", True, JobState.CANCELLED, None),
+    (f"1|PREEMPTED|{AT}|n1|None", True, JobState.PREEMPTED, "PREEMPTED"),
+    (f"1|NODE_FAIL|{AT}|n1|NodeDown", True, JobState.LOST, "NODE_FAIL"),
+    (f"1|BOOT_FAIL|{AT}|n1|None", False, JobState.LOST, "BOOT_FAIL"),
+    (f"1|OUT_OF_MEMORY|{AT}|n1|OutOfMemory", True, JobState.OUT_OF_MEMORY, "OutOfMemory"),
+    (f"1|NEW_WORD|{AT}|n1|None", True, JobState.UNKNOWN, "Slurm calls it NEW_WORD"),
+]
+
+
+@pytest.mark.parametrize(("line", "begun", "state", "reason"), SEEN)
+def test_slurms_word_for_a_state(
+    line: str, begun: bool, state: JobState, reason: str | None
+) -> None:
+    (seen,) = states.parse_queue(f"{line}\n")
+    status = states.status(seen, begun=begun)
+    assert (status.state, status.reason) == (state, reason)
+
+
+def test_the_expected_start_of_a_queued_job_is_in_local_time() -> None:
+    (seen,) = states.parse_queue(f"7|PENDING|{AT}|n/a|Priority")
+    starts = states.status(seen, begun=False).starts
+    assert starts is not None
+    assert time.strftime("%Y-%m-%dT%H:%M:%S", time.localtime(starts)) == AT
+
+
+def test_other_lines_of_squeue_are_left_out() -> None:
+    text = f"CLUSTER: lab\nWelcome to this site|really|now|and|here\n7|RUNNING|{AT}|n1|None\n"
+    assert [seen.id for seen in states.parse_queue(text)] == ["7"]
+
+
+HINTS = [
+    ("Resources", None),
+    ("Priority", None),
+    ("PartitionDown", "sinfo lists the others"),
+    ("PartitionTimeLimit", "will never start"),
+    ("QOSMaxJobsPerUserLimit", "a limit of your account"),
+    ("AssocGrpGRES", "a limit of your account"),
+    ("QOSMaxGRESPerJob", "will never start"),
+    ("ReqNodeNotAvail, UnavailableNodes:n1", "sinfo -R"),
+    ("BadConstraints", "will never start"),
+    ("InvalidQOS", "account=NAME,qos=NAME"),
+    ("JobHeldUser", "scontrol release 7"),
+    ("launch failed requeued held", "ask an administrator"),
+]
+
+
+@pytest.mark.parametrize(("reason", "hint"), HINTS)
+def test_a_reason_that_may_never_pass_has_a_hint(reason: str, hint: str | None) -> None:
+    status = states.status(Seen("7", "PENDING", reason=reason), begun=False)
+    assert hint in (status.hint or "") if hint else status.hint is None
+
+
+def test_a_job_that_ended_after_slurms_notice_reached_its_limit() -> None:
+    shown = "JobState=FAILED ExitCode=1:0 RunTime=00:{} TimeLimit=00:30:00 Comment=ExitCode=0:0"
+    for ran, reached in (("29:01", True), ("28:05", True), ("27:30", False), ("00:10", False)):
+        ended = states.parse_ended(shown.format(ran))
+        assert ended is not None and ended.limit == 1800
+        assert states.at_its_limit(ended, 60) is reached
+    killed = states.parse_ended("ExitCode=0:9 RunTime=00:29:30 TimeLimit=00:30:00")
+    assert killed is not None and killed.signal == 9
+    endless = states.parse_ended("ExitCode=1:0 RunTime=2-00:29:30 TimeLimit=UNLIMITED")
+    assert endless is not None and endless.ran == 174_570 and not states.at_its_limit(endless, 60)
+
+
+@pytest.mark.parametrize(
+    ("text", "word"),
+    [
+        ("", None),
+        ("RUNNING\n", None),
+        ("CANCELLED by 1000\n", "CANCELLED"),
+        ("PREEMPTED\nTIMEOUT\n", "TIMEOUT"),
+    ],
+)
+def test_accounting_tells_final_states_only(text: str, word: str | None) -> None:
+    assert states.parse_accounting(text) == word
+
+
+def parsed(**given: str) -> options.Options:
+    return options.parse(
+        PlaceSpec("slurm", None, {k.replace("_", "-"): v for k, v in given.items()})
+    )
+
+
+def test_options_are_sbatchs_own() -> None:
+    words = parsed(partition="gpu", gres="gpu:a100:2", nodelist="n[1,3-5]", exclusive="").words
+    assert words == (
+        "--partition=gpu",
+        "--gres=gpu:a100:2",
+        "--nodelist=n[1,3-5]",
+        "--exclusive",
+    )
+
+
+RESERVED = (
+    "job-name output error open-mode requeue no-requeue signal array wrap export export-file chdir "
+    "input wait parsable test-only uid gid outpu exp arr job-n wra help version"
+)
+
+
+@pytest.mark.parametrize("key", RESERVED.split())
+def test_what_gpuwatch_sets_itself_is_refused_with_the_reason_also_abbreviated(key: str) -> None:
+    with pytest.raises(UsageError, match=f"'{key}' cannot be given in --on slurm: ") as error:
+        options.parse(PlaceSpec("slurm", None, {key: "x"}))
+    assert error.value.hint == "leave it out"
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("-partition", "gpu"),
+        ("p", "gpu"),
+        ("Partition", "gpu"),
+        ("partition gpu", ""),
+        ("partition", "--wrap=x"),
+        ("partition", "gpu\nx"),
+        ("comment", "\x1b[31m"),
+        ("setup", "/nowhere/setup.sh"),
+        ("jobs", "\n"),
+    ],
+)
+def test_misspelt_options_are_refused(key: str, value: str) -> None:
+    with pytest.raises(UsageError):
+        options.parse(PlaceSpec("slurm", None, {key: value}))
+
+
+def test_slurm_has_no_name() -> None:
+    with pytest.raises(UsageError, match="takes options, not the name 'gpu1'"):
+        options.parse(PlaceSpec("slurm", "gpu1"))
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"),
+    [
+        ("30", 1800),
+        ("1:30", 90),
+        ("2:00:00", 7200),
+        ("1-2", 93_600),
+        ("1-2:30", 95_400),
+        ("1-0:0:5", 86_405),
+        ("UNLIMITED", None),
+        ("", None),
+    ],
+)
+def test_time_limits(text: str, seconds: int | None) -> None:
+    assert options.seconds(text) == seconds
+
+
+def test_a_short_job_is_told_later_of_its_limit() -> None:
+    assert [parsed(time=text).notice for text in ("30", "2", "1", "0:10")] == [60, 30, 15, 2]
+    assert parsed().notice == 60
+
+
+def test_a_setup_file_is_known_by_its_whole_path(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "modules.sh").write_text("true\n")
+    monkeypatch.chdir(tmp_path)
+    assert parsed(setup="modules.sh") == options.Options(setup=tmp_path / "modules.sh")
+
+
+def test_variables_of_another_job_are_left_out() -> None:
+    ours = {
+        "PATH": "/bin",
+        "SLURM_CPU_BIND": "quiet",
+        "SLURM_JOB_ID": "1",
+        "SBATCH_PARTITION": "x",
+        "SQUEUE_FORMAT": "%i",
+        "PMIX_RANK": "0",
+        "SLURM_CONF": "/etc/x",
+    }
+    assert environment(ours) == {"PATH": "/bin", "SLURM_CONF": "/etc/x"}

@@ -1,0 +1,295 @@
+"""A study in a job of a real Slurm of two nodes (``.ci/slurm``), from its submission on."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import signal
+import subprocess
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from gpuwatch.analysis.summary.summary import summarise
+from gpuwatch.core.models import JSON, mapping
+from gpuwatch.session.placement import PLACEMENT
+from gpuwatch.session.reading.reader import SessionReader
+from tests.cli.test_four_environments import environments
+from tests.conftest import Cli
+from tests.terminal import Pty
+
+# A test may wait for those of other workers to leave the nodes.
+pytestmark = [pytest.mark.slurm, pytest.mark.timeout(600)]
+
+SAVES = "trap 'echo saved >>saved; exit 0' TERM; touch begun; sleep 600 & wait"
+"""A workload that saves when it is told to end."""
+PATIENCE = 180.0
+
+
+@pytest.fixture
+def here(cli: Cli) -> Iterator[Cli]:
+    """The command line, in whose home all jobs end with the test."""
+    yield cli
+    for record in (cli.home / ".local/state/gpuwatch/placements").glob("*/record.json"):
+        name = json.loads(record.read_text())["attempt"]
+        subprocess.run(["scancel", f"--name={name}"], check=False)
+
+
+def send(here: Cli, options: str, *words: str) -> Path:
+    """Submit a study in the background; returns its folder."""
+    place = f"slurm,{options}" if options else "slurm"
+    return Path(here("--record", "--detach", "--on", place, *words).stdout.strip())
+
+
+def placement(folder: Path) -> dict[str, object]:
+    found: dict[str, object] = json.loads((folder / PLACEMENT).read_text())
+    return found
+
+
+def wait_for(folder: Path, *states: str, seconds: float = PATIENCE) -> dict[str, object]:
+    until = time.monotonic() + seconds
+    while (known := placement(folder))["state"] not in states:
+        assert time.monotonic() < until, known
+        time.sleep(0.1)
+    return known
+
+
+def wait_for_file(path: Path) -> None:
+    until = time.monotonic() + PATIENCE
+    while not path.exists():
+        assert time.monotonic() < until, path
+        time.sleep(0.1)
+
+
+def sessions(folder: Path) -> list[Path]:
+    return sorted(folder.glob("0*.gpuwatch"))
+
+
+def facts(session: Path) -> dict[str, JSON]:
+    with SessionReader(session) as reader:
+        return {key: value for scope in reader.facts().values() for key, value in scope.items()}
+
+
+def status(here: Cli) -> list[str]:
+    listed = json.loads(here("sessions", "--format", "json").stdout)
+    return [row["status"] for row in listed["sessions"]]
+
+
+def test_two_environments_of_two_blocks_run_in_one_job_on_one_node(here: Cli) -> None:
+    commands = ("--command", "a=sleep 0.2", "--command", "b=sleep 0.2")
+    where = "slurm,gres=gpu:2,cpus-per-task=1"
+    here("--record", "--on", where, "--blocks", "2", "--cool-down", "0", *commands)
+    (folder,) = (path.parent for path in here.home.rglob("plan.json"))
+    told = [facts(session) for session in sessions(folder)]
+    assert len(told) == 6
+    assert len({(each["job.id"], each["job.node"]) for each in told}) == 1
+    assert {each["job.gpus.on.node"] for each in told} == {"2"}
+    assert {each["job.partition"] for each in told} == {"gpu"}
+    assert (folder / "summary.md").exists()
+    assert placement(folder)["state"] == "ended"
+
+
+def test_a_job_has_the_cores_that_it_asked_for(here: Cli) -> None:
+    folder = send(here, "cpus-per-task=1", "--", "sh", "-c", "nproc >cores")
+    wait_for(folder, "ended")
+    assert (here.home / "cores").read_text() == "1\n"
+
+
+def test_a_queued_study_tells_why_and_is_cancelled(here: Cli) -> None:
+    folder = send(here, "partition=down", "--", "true")
+    known = wait_for(folder, "queued")
+    assert known["reason"] == "PartitionDown"
+    assert "PartitionDown" in here("sessions").stdout
+    assert "not over" in here("delete", "--yes", folder, code=2).stderr
+    assert "not over" in here("resume", folder, code=2).stderr
+    here("stop", folder)
+    wait_for(folder, "cancelled")
+    assert sessions(folder) == []
+    here("delete", "--yes", folder)
+    assert not folder.exists()
+
+
+def test_the_screen_shows_what_waits_and_then_the_run(here: Cli) -> None:
+    command = here.argv("run", "--on", "slurm,begin=now+1hour", "--", "sleep", "600")
+    screen = Pty(command, environment=here.env, folder=here.home)
+    try:
+        screen.wait("BeginTime", PATIENCE)
+        screen.wait("job ", PATIENCE)
+        (folder,) = (path.parent for path in here.home.rglob("plan.json"))
+        job = str(placement(folder)["native"])
+        subprocess.run(["scontrol", "update", f"JobId={job}", "StartTime=now"], check=True)
+        screen.wait("nothing printed yet", PATIENCE)
+        screen.type("q")
+        assert screen.end() == 0
+        assert "gpuwatch attach" in screen.text()
+    finally:
+        screen.close()
+    here("stop", folder)
+
+
+def test_a_running_study_that_is_stopped_saves_and_is_resumed(here: Cli) -> None:
+    folder = send(here, "", "--", "sh", "-c", f"[ ! -e go ] || exit 0; {SAVES}")
+    wait_for_file(here.home / "begun")
+    wait_for(folder, "running")
+    here("delete", "--yes", folder, code=2)
+    assert "not over" in here("resume", folder, code=2).stderr
+    here("stop", folder)
+    wait_for(folder, "cancelled")
+    assert (here.home / "saved").read_text() == "saved\n"
+    assert status(here) == ["stopped"]
+    (here.home / "go").touch()
+    here("resume", folder)
+    wait_for(folder, "ended")
+    assert "finished" in status(here)
+
+
+@pytest.mark.slow
+def test_a_time_limit_lets_the_workload_save(here: Cli) -> None:
+    folder = send(here, "time=1", "--", "sh", "-c", SAVES)
+    known = wait_for(folder, "timed out", seconds=2 * PATIENCE)
+    assert (known["reason"], known["hint"]) == (
+        "TIMEOUT",
+        f"start the runs that are missing: gpuwatch resume {folder.name}",
+    )
+    assert (here.home / "saved").read_text() == "saved\n"
+    assert status(here) == ["stopped"]
+
+
+def test_a_recorder_that_is_killed_is_told(here: Cli) -> None:
+    folder = send(here, "nodelist=n1", "--", "sh", "-c", SAVES)
+    wait_for(folder, "running")
+    wait_for_file(here.home / "begun")
+    native = str(placement(folder)["native"])
+    subprocess.run(["scancel", "--batch", "--signal=KILL", native], check=True)
+    assert wait_for(folder, "lost")["reason"] == "its recorder was killed"
+
+
+def test_a_study_goes_on_when_its_follower_is_killed(here: Cli) -> None:
+    folder = send(
+        here, "", "--", "sh", "-c", "while [ ! -e go ]; do sleep 0.1; done; echo done >done"
+    )
+    wait_for(folder, "running")
+    (follower,) = followers(here)
+    os.kill(follower, signal.SIGKILL)
+    (here.home / "go").touch()
+    here("attach", "--plain", folder.name)
+    assert (here.home / "done").exists()
+    wait_for(folder, "ended")
+
+
+def followers(here: Cli) -> list[int]:
+    """The processes that follow studies of this home."""
+    leases = (here.home / ".local/state/gpuwatch/placements").glob("*/lease.json")
+    return [json.loads(lease.read_text())["holder"]["pid"] for lease in leases]
+
+
+def test_a_kill_between_submission_and_its_note_leaves_exactly_one_job(here: Cli) -> None:
+    """A wrapper as a site has one kills whoever submits, before or after."""
+    folder, draw = here.home / "bin", random.Random(23)
+    folder.mkdir()
+    program = folder / "sbatch"
+    path = os.environ["PATH"]
+    for number in range(20):
+        first, then = '/usr/bin/sbatch "$@"', "kill -9 $PPID"
+        if draw.random() < 0.3:
+            first, then = then, "exit 1"
+        program.write_text(
+            "#!/bin/sh\n"
+            f'case "$*" in *--test-only*) exec /usr/bin/sbatch "$@" ;; esac\n{first}\n{then}\n'
+        )
+        program.chmod(0o755)
+        here.variables["PATH"] = f"{folder}:{path}"
+        script = f"echo x >>ran-{number}"
+        here("--record", "--detach", "--on", "slurm", "--", "sh", "-c", script, code=-9)
+    here.variables["PATH"] = path
+    studies = sorted(path.parent for path in here.home.rglob("plan.json"))
+    assert len(studies) == 20
+    several = [here.start("attach", "--plain", study.name) for study in studies for _ in range(2)]
+    for each in several:
+        each.communicate(timeout=PATIENCE)
+    for study in studies:
+        wait_for(study, "ended")
+    assert [path.read_text() for path in here.home.glob("ran-*")] == ["x\n"] * 20
+
+
+@pytest.mark.parametrize(
+    ("place", "words", "code"),
+    [
+        ("slurm=gpu1", "takes options", 2),
+        ("slurm,output=x", "'output' cannot be given", 2),
+        ("slurm,partition=--wrap=x", "no value", 2),
+        ("slurm,setup=/nowhere", "there is no file /nowhere", 2),
+        ("slurm,partition=nope", "invalid partition specified: nope", 3),
+        ("slurm,gres=gpu:9", "Requested node configuration is not available", 3),
+        ("slurm,colour=red", "unrecognized option", 3),
+    ],
+)
+def test_what_slurm_or_gpuwatch_refuses_leaves_nothing(
+    here: Cli, place: str, words: str, code: int
+) -> None:
+    done = here("--record", "--on", place, "--", "true", code=code)
+    assert words in done.stderr
+    assert not list(here.home.rglob("plan.json"))
+    assert not list((here.home / ".local/state/gpuwatch/placements").glob("*"))
+
+
+def test_a_setup_file_is_in_the_session(here: Cli) -> None:
+    (here.home / "setup.sh").write_text("export FROM_SETUP=yes\n")
+    words = ("sh", "-c", "echo $FROM_SETUP >told")
+    folder = send(here, f"setup={here.home}/setup.sh", "--", *words)
+    wait_for(folder, "ended")
+    assert (here.home / "told").read_text() == "yes\n"
+    (session,) = sessions(folder)
+    assert len(str(facts(session)["job.setup.sha256"])) == 64
+
+
+def test_a_secret_is_in_no_file(here: Cli) -> None:
+    here.variables["HF_TOKEN"] = secret = "hf_" + "s3cr3t" * 5
+    wait_for(send(here, "", "--", "sh", "-c", "sleep 0.1"), "ended")
+    found = subprocess.run(["grep", "-rlaF", secret, here.home], capture_output=True, check=False)
+    assert found.stdout == b""
+
+
+def test_each_block_may_be_a_job_of_its_own(here: Cli) -> None:
+    commands = ("--command", "a=sleep 0.2", "--command", "b=sleep 0.2")
+    here(*("--record", "--on", "slurm,jobs=block", "--blocks", "2", "--cool-down", "0"), *commands)
+    (folder,) = (path.parent for path in here.home.rglob("plan.json"))
+    told = [facts(session)["job.id"] for session in sessions(folder)]
+    assert len(told) == 6 and len(set(told)) == 3
+    assert told[0] == told[1] and told[2] == told[3] and told[4] == told[5]
+    assert len((folder / "attempts").read_text().split()) == 3
+    assert placement(folder)["state"] == "ended"
+
+
+def test_a_block_that_cannot_run_is_not_tried_for_ever(here: Cli) -> None:
+    where = ("--record", "--on", "slurm,jobs=block", "--blocks", "3", "--cool-down", "0")
+    done = here(*where, "--env", "charliecloud=/nowhere", "--", "true", code=3)
+    assert "/nowhere" in done.stderr
+    (folder,) = (path.parent for path in here.home.rglob("plan.json"))
+    assert len((folder / "attempts").read_text().split()) == 1
+    done = here("--record", "--on", "slurm,jobs=many", "--", "true", code=2)
+    assert "jobs=block" in done.stderr
+
+
+@pytest.mark.docker
+@pytest.mark.apptainer
+@pytest.mark.charliecloud
+def test_containers_run_inside_a_job_but_those_of_a_daemon(
+    here: Cli, small_image: str, small_root: Path
+) -> None:
+    kinds = environments(small_image, small_root)
+    done = here("--record", "--on", "slurm,cpus-per-task=1", *kinds, "--", "nproc")
+    assert "docker containers run outside of the job" in done.stderr
+    (folder,) = (path.parent for path in here.home.rglob("plan.json"))
+    cores, outside = {}, set()
+    for session in sessions(folder):
+        with SessionReader(session) as reader:
+            kind = str(mapping(reader.meta()["environment"])["kind"])
+            cores[kind] = int(reader.log()[-1].text)
+            if "outside of Slurm's job" in " ".join(summarise(reader).notes):
+                outside.add(kind)
+    assert cores == {"bare": 1, "docker": 1, "apptainer": 1, "charliecloud": 1}
+    assert outside == {"docker"}

@@ -1,0 +1,155 @@
+"""This user's record of what was sent to places: the only authority on what may be done there."""
+
+from __future__ import annotations
+
+import json
+import multiprocessing
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from gpuwatch.core.errors import UsageError
+from gpuwatch.places import placements
+from gpuwatch.places.placements import Placed
+
+
+@pytest.fixture
+def placed(tmp_path: Path) -> Placed:
+    (tmp_path / "capsule").write_bytes(b"capsule")
+    (tmp_path / "study").mkdir()
+    return placements.create("ssh=gpu1", tmp_path / "study", tmp_path / "capsule")
+
+
+def _folder(placed: Placed) -> Path:
+    return placed.capsule.parent
+
+
+def test_what_is_noted_is_read_again(placed: Placed) -> None:
+    assert placements.read(placed.id) == placed
+    assert placements.of_study(Path(placed.study)) == placed
+    assert placements.named("study") == placed
+    assert placements.newest() == placed
+    assert placed.capsule.read_bytes() == b"capsule"
+    assert placed.job.study == f"study-{placed.id[:8]}"
+    again = placements.new_attempt(placements.update(placed, native="7", done=True))
+    assert (again.attempt != placed.attempt, again.native, again.done) == (True, None, False)
+    placements.forget(again)
+    assert placements.all_placed() == []
+
+
+def test_a_study_that_was_moved_or_copied_is_not_the_one_that_was_sent(placed: Placed) -> None:
+    Path(placed.study).rename(Path(placed.study).with_name("other"))
+    assert placements.of_study(Path(placed.study).with_name("other")) is None
+
+
+def test_only_a_private_folder_counts(placed: Placed) -> None:
+    _folder(placed).chmod(0o750)
+    assert placements.read(placed.id) is None
+    _folder(placed).chmod(0o700)
+    assert placements.read(placed.id) == placed
+    if os.geteuid() == 0:
+        os.chown(_folder(placed), 12345, 12345)
+        assert placements.read(placed.id) is None
+        os.chown(_folder(placed), 0, 0)
+    real = _folder(placed).with_name("elsewhere")
+    _folder(placed).rename(real)
+    _folder(placed).symlink_to(real)
+    assert placements.read(placed.id) is None
+
+
+@pytest.mark.parametrize("id_", ["", "..", "../x", "0" * 15, "0" * 17, "A" * 16, "-" * 16])
+def test_an_id_is_a_name_of_sixteen_digits(id_: str) -> None:
+    assert placements.read(id_) is None
+
+
+@pytest.mark.parametrize("text", ["", "[]", "{}", '{"id": 1}', "{" * 100000, '"x"'])
+def test_a_damaged_record_is_none(placed: Placed, text: str) -> None:
+    (_folder(placed) / "record.json").write_text(text)
+    assert placements.read(placed.id) is None
+
+
+def test_one_follows_at_a_time(placed: Placed) -> None:
+    with placements.lease(placed) as lease:
+        assert lease.renew()
+        holder = placements.follower(placed)
+        assert holder is not None and holder.pid == os.getpid()
+        with pytest.raises(UsageError, match="followed already"), placements.lease(placed):
+            pass
+    assert placements.follower(placed) is None
+    with placements.lease(placed):
+        pass
+
+
+_HOLD = """
+import sys, time
+from gpuwatch.places import placements
+with placements.lease(placements.read(sys.argv[1])):
+    print("held", flush=True)
+    time.sleep(100)
+"""
+
+
+def test_the_lease_of_a_killed_follower_is_taken_at_once(placed: Placed, programs: None) -> None:
+    holder = subprocess.Popen(
+        [sys.executable, "-c", _HOLD, placed.id], stdout=subprocess.PIPE, text=True
+    )
+    assert holder.stdout is not None and holder.stdout.readline() == "held\n"
+    with pytest.raises(UsageError), placements.lease(placed):
+        pass
+    holder.send_signal(signal.SIGKILL)
+    holder.wait()
+    assert placements.follower(placed) is None
+    with placements.lease(placed):
+        pass
+
+
+def test_the_lease_of_another_host_runs_out(placed: Placed) -> None:
+    with placements.lease(placed) as lease:
+        path = _folder(placed) / "lease.json"
+        content = json.loads(path.read_text())
+        content["holder"] |= {"host": "elsewhere", "boot_id": "x", "machine": "y"}
+        path.write_text(json.dumps(content))
+        assert placements.follower(placed) is not None
+        with pytest.raises(UsageError, match="elsewhere"), placements.lease(placed):
+            pass
+        old = time.time() - placements.LEASE_SECONDS - 1
+        os.utime(path, (old, old))
+        with placements.lease(placed) as taken:
+            assert taken.renew()
+            lease._due = 0.0
+            assert not lease.renew()
+
+
+def _try(id_: str, gate: object, over: object, results: multiprocessing.Queue[int]) -> None:
+    placed = placements.read(id_)
+    assert placed is not None
+    gate.wait()  # type: ignore[attr-defined]
+    try:
+        with placements.lease(placed):
+            results.put(1)
+            over.wait()  # type: ignore[attr-defined]
+    except UsageError:
+        results.put(0)
+        over.wait()  # type: ignore[attr-defined]
+
+
+def test_of_many_at_once_one_gets_it(placed: Placed, programs: None) -> None:
+    path = _folder(placed) / "lease.json"
+    context = multiprocessing.get_context("fork")
+    for _ in range(10):
+        gone = subprocess.Popen(["true"])
+        gone.wait()
+        holder = {"host": os.uname().nodename, "boot_id": "", "pid": gone.pid, "start_time": 1}
+        path.write_text(json.dumps({"holder": holder}))
+        given = (placed.id, context.Barrier(6), context.Barrier(6), results := context.Queue())
+        tries = [context.Process(target=_try, args=given) for _ in range(6)]
+        for each in tries:
+            each.start()
+        for each in tries:
+            each.join()
+        assert sum(results.get() for _ in tries) == 1

@@ -1,0 +1,142 @@
+"""What a command says when a run is over: a few lines, and where the rest is."""
+
+from __future__ import annotations
+
+import html
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gpuwatch.analysis.comparison.side_by_side import compare
+from gpuwatch.analysis.study.read import read_study
+from gpuwatch.analysis.summary.summary import summarise
+from gpuwatch.report.html.page import page
+from gpuwatch.report.session import json as as_json
+from gpuwatch.report.session import side_by_side
+from gpuwatch.report.study import json, markdown
+from gpuwatch.report.study import text as study_text
+from gpuwatch.session.reading.reader import SessionReader
+from gpuwatch.session.study.plan import Part
+from tests.analysis.recorded_studies import (
+    BARE,
+    DOCKER,
+    RESNET,
+    START,
+    blocks_of,
+    recorded,
+    run,
+)
+from tests.analysis.sessions import CPU, GPU
+
+from ...tui.sessions import Script, finished, write
+
+EFFECTS = {BARE.label: 1.0, DOCKER.label: 1.0}
+
+
+def test_a_single_run_is_said_in_a_dozen_lines(tmp_path: Path) -> None:
+    write(tmp_path / "01-bare.gpuwatch", Script(meta=finished(), alive=False))
+    lines = study_text.terminal(read_study(tmp_path), short=True).splitlines()
+    assert lines[0] == "01-bare: finished" and len(lines) <= 12
+    assert any(line.startswith("step time, median") for line in lines)
+
+
+def test_two_single_runs_stand_beside_each_other_under_the_answer(tmp_path: Path) -> None:
+    for at, name in enumerate(("bare", "docker"), 1):
+        script = Script(environment=name, meta=finished(), alive=False)
+        write(tmp_path / f"0{at}-{name}.gpuwatch", script)
+    lines = study_text.terminal(read_study(tmp_path), short=True).splitlines()
+    assert lines[0].startswith("NO VERDICT (1 run of each, needs 5)") and len(lines) <= 16
+    assert any("×1.000" in line for line in lines)
+
+
+def test_a_failed_run_without_figures_says_how_it_ended(tmp_path: Path) -> None:
+    script = Script(meta=finished(1), alive=False, steps=False, gpus=0)
+    write(tmp_path / "01-bare.gpuwatch", script)
+    assert "exit code 1" in study_text.terminal(read_study(tmp_path), short=True)
+
+
+def loaded(own: float, **more: Any) -> dict[str, Any]:
+    """Options of a run on eight cores that are always busy, of which it uses ``own``."""
+    return {
+        "gauges": {("cpu", "hw.cpu.utilization"): 1.0},
+        "counters": {("workload", "process.cpu.time"): own},
+        "devices": (GPU, CPU, ("workload", "workload", "workload", None, {})),
+        "host": {"cpu.core.logical.count": 8},
+        **more,
+    }
+
+
+def said(folder: Path, *, short: bool = True) -> str:
+    """On one line, as where lines are broken is of no matter."""
+    return " ".join(study_text.terminal(read_study(folder), short=short).split())
+
+
+def test_the_load_of_other_programs_is_said_at_the_end_of_a_study_and_in_its_summary(
+    tmp_path: Path,
+) -> None:
+    options = {at: loaded(1.6 if at % 2 else 2.4) for at in range(1, 15)}
+    recorded(tmp_path, [blocks_of(6, BARE, DOCKER)], EFFECTS, options=options)
+    note = "other programs used 70 to 80 % of the CPU's time in 12 of 12 runs"
+    result = read_study(tmp_path)
+    for text in (
+        said(tmp_path),
+        said(tmp_path, short=False),
+        markdown.as_markdown(result),
+        html.unescape(page(result, ())),
+        "\n".join(json.study(result)["notes"]),
+    ):
+        assert note in text
+
+
+def test_the_load_of_other_programs_is_said_of_a_run_alone(tmp_path: Path) -> None:
+    path = run(tmp_path / "01-bare.gpuwatch", **loaded(1.6))
+    note = "other programs used 80 % of the CPU's time"
+    assert note in said(tmp_path)
+    with SessionReader(path) as reader:
+        found = summarise(reader)
+    assert note in as_json.summary(found)["session"]["notes"]
+    assert note in side_by_side.terminal(compare([found]))
+
+
+def test_load_that_two_environments_had_apart_is_said_though_it_is_little(tmp_path: Path) -> None:
+    for at, (environment, own) in enumerate((("bare", 7.84), ("docker", 7.2)), 1):
+        run(tmp_path / f"0{at}.gpuwatch", label=environment, start=START + 1000 * at, **loaded(own))
+    note = "other programs used 2.0 % of the CPU's time in bare, 10 % in docker"
+    assert note in said(tmp_path) and note in said(tmp_path, short=False)
+
+
+def test_a_machine_of_ones_own_ends_without_a_note(tmp_path: Path) -> None:
+    recorded(tmp_path, [blocks_of(5, BARE, DOCKER)], EFFECTS)
+    assert "note:" not in said(tmp_path)
+
+
+@pytest.mark.parametrize("blocks", [None, 5])
+def test_who_else_was_on_the_gpu_and_what_was_lost_is_said_at_the_end(
+    tmp_path: Path, blocks: int | None
+) -> None:
+    options = {
+        "processes": [("gpu0", 7, "other.py", False, 1 << 30)],
+        "events": [("gpu-lost", "fallen off the bus")],
+    }
+    part = Part(name="", workloads=(RESNET,), environments=(BARE, DOCKER), blocks=blocks)
+    recorded(tmp_path, [part], EFFECTS, options=dict.fromkeys(range(1, 11), options))
+    for short in (True, False):
+        text = said(tmp_path, short=short)
+        assert "was on the run's GPUs: other.py (PID 7" in text
+        assert "gpu0: fallen off the bus" in text
+
+
+def test_a_study_that_was_broken_off_says_so_at_its_end(tmp_path: Path) -> None:
+    recorded(tmp_path, [blocks_of(5, BARE, DOCKER)], EFFECTS, left_out=(11, 12))
+    assert "ended early: 2 of 12 runs were never started; `gpuwatch resume" in said(tmp_path)
+
+
+def test_the_notes_at_the_end_are_few(tmp_path: Path) -> None:
+    lost = [
+        (kind, f"{kind} was told") for kind in ("gpu-lost", "xid", "ecc", "nvml-lost", "gpm-lost")
+    ]
+    run(tmp_path / "01.gpuwatch", **loaded(1.6, events=[*lost, ("throttle", "held down")]))
+    lines = study_text.terminal(read_study(tmp_path), short=True).splitlines()
+    notes = [line for line in lines if line.startswith("note: ")]
+    assert len(notes) == 6 and notes[-1] == "note: 2 more notes: summary.md has all of them"

@@ -1,0 +1,78 @@
+"""The report for a pull request: verdict first, folded details, small, and harmless."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from pathlib import Path
+
+from gpuwatch.analysis.results import StudyResult
+from gpuwatch.report.study.markdown import LONGEST, as_markdown
+
+from .. import results
+
+
+def test_the_verdict_and_a_small_table_stand_before_the_details(result: StudyResult) -> None:
+    before, _, details = as_markdown(result).partition("<details>")
+    assert before.startswith("# docker and apptainer against bare\n")
+    assert "**docker and bare differ by less than 1 %** (+0.2 %, -0.1 to +0.5 %)" in before
+    assert "**apptainer is 3.1 % slower than bare** (2.7 to 3.5 %)" in before
+    assert "**SAME** docker costs nothing measurable here" in before
+    assert (
+        "| docker | SAME | 503 ms | ×1.002 | +0.2 %, -0.1 to +0.5 % at 95 % | 0.3 % | 7 |" in before
+    )
+    assert details.count("<details>") + 1 == details.count("</details>")
+    assert "<summary>runs</summary>" in details
+
+
+def test_the_origin_stands_below_the_verdict_and_above_the_table(result: StudyResult) -> None:
+    after = as_markdown(result).partition("**SAME**")[2].partition("\n|")[0]
+    when, what = after.strip().split("\n")[-2:]
+    assert when.startswith("2026-09-21 14:14 UTC, ") and "NVIDIA H100" in when
+    assert what == "resnet50 --batch-size 64; 7 of 7 blocks done, margin 1 %"
+
+
+def test_three_environments_and_seven_blocks_fit_a_pull_request(two_cases: StudyResult) -> None:
+    assert len(as_markdown(two_cases).encode()) < LONGEST / 2
+
+
+def test_what_has_no_room_is_named_and_the_rest_is_whole(result: StudyResult) -> None:
+    notes = tuple(f"note {n}: {'x' * 900}" for n in range(200))
+    question = result.questions[0]
+    many = tuple(replace(question, label=f"case {n}") for n in range(20))
+    text = as_markdown(replace(result, questions=many, notes=notes))
+    assert len(text.encode()) <= LONGEST
+    assert text.count("<details>") == text.count("</details>")
+    last = text.strip().split("\n")[-1]
+    assert last.startswith("Left out for its length: ") and "summary.json" in last
+
+
+def test_text_from_outside_is_no_markup(hostile: StudyResult) -> None:
+    text = as_markdown(hostile)
+    assert "\x1b" not in text and "\u202e" not in text
+    fences = re.findall(r"```text\n(.*?)```", text, re.DOTALL)
+    assert len(fences) == 1 and "`" not in fences[0]
+    outside = re.sub(r"```text\n.*?```", "", text, flags=re.DOTALL)
+    for tag in re.findall(r"(?<!\\)<[^>]*>", outside):
+        assert tag in ("<details>", "</details>", "<summary>", "</summary>", "<br>"), tag
+    assert "(javascript:b)" not in outside.replace("\\[a\\](javascript:b)", "")
+    rows = [line for line in outside.split("\n") if line.startswith("| resnet50")]
+    assert all(len(re.findall(r"(?<!\\)\|", row)) == 8 for row in rows)
+
+
+def test_the_roofline_is_named_and_not_embedded(result: StudyResult) -> None:
+    told = as_markdown(result, roofline="roofline.svg")
+    assert "Roofline of the runs: roofline.svg, beside this file." in told and "![" not in told
+    assert "Roofline" not in as_markdown(result)
+
+
+def test_one_run_each_has_the_verdict_before_the_table(pair: StudyResult) -> None:
+    text = as_markdown(pair, roofline="roofline.svg")
+    assert text.index("**NO VERDICT (1 run of each, needs 5)**") < text.index("step time, median")
+    assert "In roofline.svg, beside this file." in text
+
+
+def test_a_hostile_single_run_is_no_markup(tmp_path: Path) -> None:
+    one = results.one_run_each(tmp_path, ("bare",))
+    text = as_markdown(replace(one, title=results.HOSTILE))
+    assert "<script" not in text.replace("\\<script", "")

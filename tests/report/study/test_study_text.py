@@ -1,0 +1,271 @@
+"""The report for a terminal: the answer on the first screen, everything that it rests on below."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from gpuwatch.analysis.results import Cell, Difference, Kind, StudyResult
+from gpuwatch.analysis.study.table import table_of
+from gpuwatch.core.models import Problem
+from gpuwatch.report.study.markdown import as_markdown
+from gpuwatch.report.study.text import terminal
+from gpuwatch.session.study.study_folder import NotRun
+
+from .. import results
+
+
+def with_cell(result: StudyResult, at: int, cell: Cell) -> StudyResult:
+    """``result`` with another cell in its first question."""
+    question = result.questions[0]
+    cells = (*question.cells[:at], cell, *question.cells[at + 1 :])
+    return replace(result, questions=(replace(question, cells=cells), *result.questions[1:]))
+
+
+def section(text: str, title: str) -> str:
+    """What stands below ``title``."""
+    lines = text.split("\n")
+    at = lines.index(title) + 1
+    end = next(
+        (n for n in range(at, len(lines)) if lines[n] and not lines[n].startswith(" ")), len(lines)
+    )
+    return "\n".join(lines[at:end])
+
+
+def test_the_first_screen_answers_the_question(result: StudyResult) -> None:
+    screen = terminal(result).split("\n")[:24]
+    told = " ".join(" ".join(screen).split())
+    for contrast in result.questions[0].contrasts:
+        assert contrast.sentence in told
+    assert "What do containers cost?" in told
+    assert any(line.startswith("SAME ") for line in screen)
+    assert any(line.startswith("SLOWER ") for line in screen)
+    (plot,) = [line for line in screen if line.startswith("apptainer") and "*" in line]
+    assert "|" in plot and ":" in plot and plot.endswith("+3.1 % (+2.7 to +3.5)")
+
+
+@pytest.mark.parametrize("columns", [60, 80, 132])
+def test_no_line_is_wider_than_the_terminal(two_cases: StudyResult, columns: int) -> None:
+    assert max(map(len, terminal(two_cases, columns=columns).split("\n"))) <= columns
+
+
+def test_it_reads_without_colour_and_hostile_names_stay_harmless(hostile: StudyResult) -> None:
+    text = terminal(hostile)
+    assert "\x1b" not in text and "\u202e" not in text
+    lines = [line for line in text.split("\n") if "Fix:" not in line]
+    assert max(map(len, lines)) <= 80
+
+
+def test_medians_have_their_range_below_them_and_their_ratio_beside(result: StudyResult) -> None:
+    lines = section(terminal(result), "what was measured").split("\n")
+    at = next(n for n, line in enumerate(lines) if "step time, median" in line)
+    assert lines[at].split("median")[1].split() == [
+        "502", "ms", "503", "ms", "×1.002", "518", "ms", "×1.032",
+    ]  # fmt: skip
+    assert lines[at + 1].split() == ["499", "to", "506", "501", "to", "506", "515", "to", "521"]
+    throughput = next(line for line in lines if "throughput" in line)
+    assert throughput.split()[:2] == ["throughput", "(c)"]
+
+
+def test_every_run_is_told_with_its_block_its_place_and_its_ratio(result: StudyResult) -> None:
+    lines = section(terminal(result), "runs").split("\n")
+    (warm_up,) = [line for line in lines if "warm-up" in line]
+    assert "not judged" in warm_up and "x" not in warm_up.split("judged")[1]
+    (third,) = [line for line in lines if line.startswith("  block 3")]
+    cells = ("10: 500 ms", "11: 501 ms ×1.003", "12: 518 ms ×1.036")
+    assert third.split()[2:] == " ".join(cells).split()
+
+
+def test_a_run_without_a_value_says_why_and_an_outlier_is_marked(result: StudyResult) -> None:
+    cell = result.questions[0].cells[1]
+    first, second, third, *rest = cell.runs
+    lost = replace(second, value=None, reason="the recorder died")
+    far = replace(third, outlier=True)
+    text = terminal(with_cell(result, 1, replace(cell, runs=(first, lost, far, *rest))))
+    runs = section(text, "runs")
+    assert "4: none" in runs and "docker, run 4: no step time: the recorder died" in runs
+    assert "9: 503 ms*" in runs and "* outlier" in runs
+
+
+def test_an_invalid_contrast_has_no_ratio_anywhere(result: StudyResult) -> None:
+    question = result.questions[0]
+    contrast = question.contrasts[0]
+    verdict = replace(
+        contrast.verdict,
+        kind=Kind.INVALID,
+        change=None,
+        equivalence=None,
+        reasons=("not the same",),
+    )
+    invalid = replace(contrast, verdict=verdict, sentence="not comparable: V100 against A100")
+    contrasts = (invalid, *question.contrasts[1:])
+    table, _ = table_of(question.cells, contrasts, question.metric, paired=True)
+    changed = replace(result, questions=(replace(question, contrasts=contrasts, table=table),))
+    text = terminal(changed)
+    assert "INVALID  not comparable: V100 against A100" in text
+    table = section(text, "what was measured")
+    median = next(line for line in table.split("\n") if "step time, steady" in line)
+    assert median.count("×1") == 1 and "503 ms    " in median
+
+
+def test_a_study_with_two_cases_says_which_is_meant(two_cases: StudyResult) -> None:
+    text = terminal(two_cases)
+    assert "\nresnet50:\n" in text and "\nmnist-cnn:\n" in text
+    assert "overall " in text and text.count("\nruns\n") == 2
+    assert "\nmnist-cnn\n---------\n" in text
+
+
+def test_cases_of_one_workload_are_told_by_what_differs(two_cases: StudyResult) -> None:
+    questions = tuple(
+        replace(question, label=f"resnet50, batch size {size}", contrasts=question.contrasts[1:])
+        for question, size in zip(two_cases.questions, (32, 64), strict=True)
+    )
+    text = terminal(replace(two_cases, questions=questions))
+    assert "SLOWER   batch size 32: apptainer is slower" in text
+    assert any(line.startswith("batch size 64  ") and "*" in line for line in text.split("\n"))
+
+
+def test_each_of_several_sweeps_names_its_environment(result: StudyResult) -> None:
+    (sweep,) = result.sweeps
+    other = replace(sweep, label="resnet50 in docker: batch size", environment="docker")
+    text = " ".join(terminal(replace(result, sweeps=(sweep, other))).split())
+    assert "resnet50 in bare: batch size 64 is best" in text
+    assert "resnet50 in docker: batch size 64 is best" in text
+
+
+def test_what_did_not_run_has_its_mend_on_a_line_of_its_own_and_what_comes_is_counted(
+    result: StudyResult,
+) -> None:
+    command = "gpuwatch build apptainer --base docker://" + "x" * 90
+    missing = NotRun("apptainer", (Problem("image-missing", "there is no image", command),))
+    text = terminal(replace(result, not_run=(missing,), to_come=3))
+    assert "\napptainer did not run: there is no image\n    Fix: " + command + "\n" in text
+    assert "3 runs are still to come" in text.split("\n\n")[3]
+
+
+def test_versions_kernels_and_sources_are_named(result: StudyResult) -> None:
+    text = terminal(result)
+    differs = section(text, "what differs around the runs")
+    assert "bare | docker | apptainer:" in differs
+    assert "workload: torch  2.6.0 | 2.7.1 | 2.7.1" in differs
+    wide = terminal(result, columns=160).split("\n")
+    (kernel,) = [line for line in wide if "winograd_nonfused" in line]
+    assert kernel.split() == ["·", "winograd_nonfused", "8", "launches,", "-", "-"]
+    assert wide[wide.index(kernel) + 1].strip() == "4.00 GFLOP, 60 %"
+    assert "host wait 250 ms against 265 ms" in section(text, "associated changes")
+    assert "GPU power" in section(text, "how each number was obtained")
+
+
+def with_facts(cell: Cell, **facts: object) -> Cell:
+    """``cell`` with facts of its runs' processes, for ``_`` a full stop in their names."""
+    told = {f"process.{name.replace('_', '.')}": value for name, value in facts.items()}
+    runs = tuple(
+        replace(run, session=replace(run.session, facts={**run.session.facts, "process": told}))
+        for run in cell.runs
+    )
+    return replace(cell, runs=runs)
+
+
+def test_every_environment_has_its_own_value_where_two_of_them_differ(result: StudyResult) -> None:
+    question = result.questions[0]
+    seccomp = Difference("process", "process.seccomp", ("off", "filter"))
+    namespace = Difference("process", "process.namespace.net", ("shared", "own"))
+    first, second = question.contrasts
+    explained = replace(first.explanation, differences=(seccomp, namespace))
+    bare, docker, apptainer = question.cells
+    cells = (
+        with_facts(bare, seccomp="off", namespace_net="shared"),
+        with_facts(docker, seccomp="filter", namespace_net="own"),
+        with_facts(apptainer, seccomp="off", namespace_net="shared"),
+    )
+    contrasts = (replace(first, explanation=explained), second)
+    changed = replace(result, questions=(replace(question, cells=cells, contrasts=contrasts),))
+    differs = section(terminal(changed), "what differs around the runs")
+    assert "seccomp          off | filter | off" in differs
+    assert "namespace.net" not in differs and "1 more (1 of namespaces)" in differs
+    details = as_markdown(changed)
+    assert "| namespace.net | shared | own | shared |" in details
+
+
+def test_what_did_not_run_for_one_reason_is_one_line_with_its_share_and_blocks(
+    result: StudyResult,
+) -> None:
+    assert result.plan is not None
+    ended = (Problem("study-ended", "the study was ended", "gpuwatch resume S"),)
+    last = [run for run in result.plan.runs if run.block in (6, 7)]
+    gone = tuple(NotRun(run.environment.label, ended, run.index) for run in last)
+    told = terminal(replace(result, not_run=gone))
+    line = "\n6 of 24 runs did not run (blocks 6 to 7): the study was ended\n    Fix: "
+    assert told.count("did not run") == 1 and f"{line}gpuwatch resume S\n" in told
+    docker = tuple(each for each in gone if each.label == "docker")
+    assert "\ndocker: 2 of 24 runs did not run (blocks 6 to 7)" in terminal(
+        replace(result, not_run=docker)
+    )
+
+
+def test_the_word_of_a_verdict_is_not_said_twice(result: StudyResult) -> None:
+    question = result.questions[0]
+    first, second = question.contrasts
+    verdict = replace(first.verdict, kind=Kind.CANT_TELL)
+    told = "docker: can't tell: +1.0 % (-1.0 to +3.0) against bare."
+    unsure = replace(first, verdict=verdict, sentence=told)
+    contrasts = (unsure, second)
+    text = terminal(replace(result, questions=(replace(question, contrasts=contrasts),)))
+    assert "CAN'T TELL  docker: +1.0 % (-1.0 to +3.0) against bare." in text
+
+
+def test_a_bound_says_its_direction_and_a_part_of_the_runs_how_many(result: StudyResult) -> None:
+    question = result.questions[0]
+    row = next(row for row in question.table if row.name == "step time, median")
+    bounded = replace(
+        row,
+        bounds=("at least", "at most", None),
+        known=(7, 7, 2),
+        runs=(7, 7, 7),
+        lows=(None, None, None),
+        ratios=(None, None, None),
+    )
+    text = terminal(replace(result, questions=(replace(question, table=(bounded,)),)))
+    lines = section(text, "what was measured").split("\n")
+    at = next(n for n, line in enumerate(lines) if "step time" in line)
+    assert "≥502 ms" in lines[at] and "≤503 ms" in lines[at]
+    assert lines[at + 1].split() == ["2", "of", "7", "runs"]
+
+
+def test_the_ratios_of_the_table_say_what_they_are(result: StudyResult) -> None:
+    told = " ".join(section(terminal(result), "what was measured").split())
+    assert "×: the median over that of bare" in told and "paired change" not in told
+
+
+def test_one_run_each_is_told_side_by_side_behind_the_verdict(pair: StudyResult) -> None:
+    text = terminal(pair)
+    assert text.split("\n")[0].startswith("NO VERDICT (1 run of each, needs 5): docker")
+    head = next(line for line in text.split("\n") if line.endswith("method"))
+    assert head.split() == ["bare", "docker", "method"]
+    median = next(line for line in text.split("\n") if "step time, median" in line)
+    assert "ms ×1.007  measured" in median
+
+
+def test_single_runs_of_different_cases_have_no_ratio(pair: StudyResult) -> None:
+    question = pair.questions[0]
+    apart = tuple(
+        replace(question, label=cell.label, cells=(cell,), contrasts=()) for cell in question.cells
+    )
+    text = terminal(replace(pair, questions=apart, notes=("nothing to compare",)))
+    assert text.startswith("nothing to compare\n") and " ratio " not in text
+    assert "×1." not in text and "ratios (×…)" not in text and "step time, median" in text
+
+
+def test_many_single_runs_stay_within_the_terminal(tmp_path: Path) -> None:
+    many = results.one_run_each(tmp_path, results.ENVIRONMENTS * 2)
+    text = terminal(many)
+    paths = [session.path for session in many.sessions]
+    lines = [line for line in text.split("\n") if not any(path in line for path in paths)]
+    assert max(map(len, lines)) <= 80 and text.count("step time, median") > 1
+
+
+def test_nothing_but_what_did_not_run_is_still_a_report(result: StudyResult) -> None:
+    empty = replace(result, questions=(), sweeps=(), noise=(), sessions=(), notes=())
+    assert "charliecloud did not run" in terminal(empty)

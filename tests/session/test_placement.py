@@ -1,0 +1,100 @@
+"""``placement.json``: tells where a study runs, and decides nothing."""
+
+from __future__ import annotations
+
+import json
+import time
+from pathlib import Path
+
+import pytest
+
+from gpuwatch.session.placement import PLACEMENT, JobState, Placement, read, write
+from gpuwatch.session.reading.status import State, status
+
+BASE = Placement("slurm,partition=gpu", "0" * 16, JobState.QUEUED)
+
+
+def _now(**changes: object) -> Placement:
+    return Placement(**{**vars(BASE), "written": time.time(), **changes})  # type: ignore[arg-type]
+
+
+def test_what_is_written_is_read_again(tmp_path: Path) -> None:
+    placement = _now(
+        reason="Resources",
+        hint="wait",
+        native="17",
+        where="n1",
+        starts=1.5e9,
+        changes=(("queued", 1.0), ("running", 2.0)),
+    )
+    write(tmp_path, placement)
+    assert read(tmp_path) == placement
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "[]",
+        "{}",
+        "null",
+        "[" * 100_000,
+        '{"place": "x", "attempt": "y", "state": "no state"}',
+        '{"place": 1, "attempt": "y", "state": "queued"}',
+        '{"place": "x", "attempt": "y", "state": "queued", "changes": [[1]]}',
+        '{"place": "x", "attempt": "y", "state": ["queued"]}',
+        '{"place": "x", "attempt": "y", "state": "queued", "x": "' + "a" * 300_000 + '"}',
+    ],
+)
+def test_nonsense_is_none(tmp_path: Path, text: str) -> None:
+    (tmp_path / PLACEMENT).write_text(text)
+    assert read(tmp_path) is None
+
+
+def test_texts_are_cleaned_and_cut(tmp_path: Path) -> None:
+    hostile = {
+        "place": "\x1b[31mssh\n=x",
+        "attempt": "a" * 9999,
+        "state": "queued",
+        "starts": 1e300,
+    }
+    (tmp_path / PLACEMENT).write_text(json.dumps(hostile))
+    placement = read(tmp_path)
+    assert placement is not None
+    assert "\x1b" not in placement.text and "\n" not in placement.text
+    assert len(placement.attempt) <= 300
+
+
+def test_words() -> None:
+    assert _now(reason="Resources").text == "queued on slurm,partition=gpu: Resources"
+    assert "expected to start at " in _now(starts=time.time() + 60).text
+    assert _now(state=JobState.RUNNING, where="n1").text == "running on n1"
+    assert _now(state=JobState.UNKNOWN).text == "slurm,partition=gpu does not answer"
+    assert _now(state=JobState.TIMED_OUT).text == "timed out on slurm,partition=gpu"
+
+
+@pytest.mark.parametrize("state", JobState)
+def test_a_run_without_a_result_is_told_by_the_state_of_its_job(
+    tmp_path: Path, state: JobState
+) -> None:
+    write(tmp_path, _now(state=state, fetched=state.over))
+    told = status({"session": {"id": "x"}}, tmp_path / "01-bare.gpuwatch")
+    if state is JobState.UNKNOWN:
+        assert (told.state, told.live) == (State.UNKNOWN, True)
+    elif state.over:
+        assert (told.state, told.live) == (State.LOST, False)
+    else:
+        assert (told.state, told.live) == (State.RUNNING, True)
+
+
+def test_nobody_follows_it(tmp_path: Path) -> None:
+    write(tmp_path, _now(state=JobState.RUNNING, written=time.time() - 60))
+    told = status({"session": {"id": "x"}}, tmp_path / "01-bare.gpuwatch")
+    assert (told.state, told.live) == (State.UNKNOWN, False)
+    assert "gpuwatch attach" in told.text
+
+
+def test_a_result_is_believed_first(tmp_path: Path) -> None:
+    write(tmp_path, _now(state=JobState.LOST))
+    told = status({"result": {"code": 0}}, tmp_path / "01-bare.gpuwatch")
+    assert told.state is State.FINISHED

@@ -1,0 +1,141 @@
+"""A study at a place before its first run, and between two of its jobs."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from gpuwatch.session import placement
+from gpuwatch.session.placement import JobState, Placement
+from gpuwatch.tui.display_options import DisplayOptions
+from gpuwatch.tui.home.screen import HomeScreen
+from gpuwatch.tui.live.screen import LiveScreen
+from gpuwatch.tui.live.waiting import WaitingScreen
+
+from ..conftest import Fake
+from ..harness import live, running, screen_text, shows, until
+from ..sessions import finished, plan
+from .test_follow import end
+
+Make = Callable[..., Path]
+RUNS = ("01-bare", "02-docker")
+
+
+def queued(**changes: object) -> Placement:
+    now = time.time()
+    known = Placement(
+        place="slurm,gres=gpu:8",
+        attempt="0123456789abcdef",
+        state=JobState.QUEUED,
+        reason="Resources",
+        native="4711",
+        starts=time.mktime((2026, 11, 25, 23, 45, 0, 0, 0, -1)),
+        written=now,
+        changes=(("starting", now - 80.0), ("queued", now - 75.0)),
+    )
+    return replace(known, **changes)  # type: ignore[arg-type]
+
+
+@pytest.fixture
+def study(tmp_path: Path) -> Path:
+    folder = tmp_path / "study"
+    folder.mkdir()
+    plan(folder, *RUNS)
+    placement.write(folder, queued())
+    return folder
+
+
+async def test_it_says_why_it_waits_and_gives_way_to_the_first_run(
+    study: Path, session: Make
+) -> None:
+    before = session("01-bare", meta=finished())
+    async with running(lambda: WaitingScreen(study, [study / before.name])) as (app, pilot):
+        await shows(pilot, "queued on slurm,gres=gpu:8, expected to start at 23:45: Resources")
+        for word in ("job 4711", "2 runs: bare, docker"):
+            assert word in screen_text(app)
+        assert re.search(r"\(1:[1-5]\d\)", screen_text(app))  # 75 s ago, and what drawing took
+        placement.write(study, queued(state=JobState.STARTING, reason=None, where="n1"))
+        await shows(pilot, "starting on n1")
+        (study / before.name).write_bytes(before.read_bytes())  # of an earlier attempt
+        await pilot.pause(1.2)
+        assert isinstance(app.screen, WaitingScreen)
+        (study / "02-docker.gpuwatch").write_bytes(before.read_bytes())
+        await until(pilot, lambda: isinstance(app.screen, LiveScreen))
+        assert isinstance(app.screen, LiveScreen) and app.screen.path.name == "02-docker.gpuwatch"
+
+
+async def test_a_first_run_that_is_over_when_it_is_read_gives_way_to_the_next(
+    study: Path, session: Make, tmp_path: Path
+) -> None:
+    first = session("01-bare", meta=finished())
+    whole = first.rename(tmp_path / "whole")
+    placement.write(study, queued(state=JobState.RUNNING, reason=None, where="n1"))
+    async with running(lambda: WaitingScreen(study)) as (app, pilot):
+        whole.rename(first)
+        await until(pilot, lambda: isinstance(app.screen, LiveScreen))
+        assert isinstance(app.screen, LiveScreen)
+        live_screen = app.screen
+        await until(pilot, lambda: live_screen.snapshot is not None)
+        second = session("02-docker")
+        await until(pilot, lambda: getattr(app.screen, "path", study) == second)
+
+
+async def test_q_leaves_it_to_go_on_and_says_how_to_come_back(study: Path) -> None:
+    async with running(lambda: WaitingScreen(study)) as (app, pilot):
+        await shows(pilot, "queued")
+        await pilot.press("q")
+    assert app.farewell[1] == "come back: gpuwatch attach study"
+
+
+async def test_s_stops_it_after_a_question(study: Path, fake: Fake) -> None:
+    async with running(lambda: WaitingScreen(study)) as (app, pilot):
+        await pilot.press("s", "enter")
+        assert fake.asked == []
+        await pilot.press("s", "right", "enter")
+        await until(pilot, lambda: fake.asked == [["stop", str(study)]])
+        over = queued(state=JobState.CANCELLED, reason=None, starts=None, fetched=True)
+        placement.write(study, over)
+        await shows(pilot, "cancelled on slurm,gres=gpu:8")
+        await pilot.press("s")
+        await shows(pilot, "it is over already")
+        await pilot.press("q")
+    assert app.farewell == []
+
+
+async def test_where_nothing_may_be_stopped_s_does_nothing(study: Path, fake: Fake) -> None:
+    look = DisplayOptions(read_only=True)
+    async with running(lambda: WaitingScreen(study), look=look) as (_, pilot):
+        await pilot.press("s", "right", "enter")
+        await shows(pilot, "read-only")
+    assert fake.asked == []
+
+
+async def test_hostile_words_of_a_scheduler_stay_words(study: Path) -> None:
+    placement.write(
+        study, queued(reason="\x1b]0;x\x07[red]\x9b31m", hint="\x1b[2J", native="\n\n7")
+    )
+    async with running(lambda: WaitingScreen(study), size=(40, 10)) as (app, pilot):
+        await shows(pilot, "[red]")
+        assert "\x1b" not in screen_text(app) and "\x9b" not in screen_text(app)
+
+
+async def test_escape_goes_to_the_sessions(study: Path) -> None:
+    async with running(lambda: WaitingScreen(study)) as (app, pilot):
+        await pilot.press("escape")
+        await until(pilot, lambda: isinstance(app.screen, HomeScreen))
+
+
+async def test_between_two_jobs_the_live_screen_says_what_the_next_run_waits_for(
+    session: Make,
+) -> None:
+    path = session(RUNS[0])
+    plan(path.parent, *RUNS)
+    placement.write(path.parent, queued(starts=None))
+    async with live(path, size=(120, 30)) as (_, pilot):
+        end(path)
+        await shows(pilot, "run 2 of 2, queued on slurm,gres=gpu:8: Resources")

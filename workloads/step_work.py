@@ -1,0 +1,88 @@
+"""The work of a run's step: the events ``generation`` and ``count``."""
+
+from __future__ import annotations
+
+import time
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+from torch import nn
+
+from .data.batches import Batches
+from .failures import Failure
+from .flop.counting import InferenceCounter, StepWork, count_step
+from .task import Settings, Task
+from .ways import HALF, generate_ends
+
+
+def count(task: Task, batches: Batches, settings: Settings) -> dict[str, dict[str, Any]]:
+    """Keys of the event ``count``, and of ``generation`` before it if the step generates.
+
+    A count that fails does not fail the run: it says why.
+    """
+    start = time.perf_counter()
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            work, generation = _work(task, batches, settings)
+    except Failure:
+        raise
+    except Exception as error:
+        reason = str(error).strip().partition("\n")[0]
+        told: dict[str, Any] = {
+            "flop_forward_per_sample": None,
+            "flop_forward_per_step": None,
+            "flop_backward_per_step": None,
+            "flop_per_step": None,
+            "bytes_per_step": None,
+            "operators": [],
+            "uncounted_operators": [],
+            "method": f"not counted: {type(error).__name__}: {reason}",
+        }
+        return {"count": told | {"seconds": time.perf_counter() - start}}
+    told = vars(work) | {"samples": batches.batch_size, "seconds": time.perf_counter() - start}
+    if not work.flop_recomputed_per_step:
+        del told["flop_recomputed_per_step"]
+    return ({"generation": generation} if generation else {}) | {"count": told}
+
+
+def _work(
+    task: Task, batches: Batches, settings: Settings
+) -> tuple[StepWork, dict[str, Any] | None]:
+    """The work of a step; of one that generates, also that of its parts."""
+    inputs, target = batches.example(batches.batch_size)
+    half = HALF.get(settings.dtype)
+    if settings.mode == "train":
+        work = count_step(
+            task.model, inputs, target, task.objective, task.optimizer, half, task.sparse
+        )
+        return work, None
+    if (generation := task.generation) is None:
+
+        def predict(model: nn.Module, inputs: Any, end: Callable[[], None]) -> None:
+            task.predict(model, inputs)
+            end()
+
+        return InferenceCounter(task.model, inputs, predict, half, task.sparse).work(), None
+
+    def run(model: nn.Module, inputs: Any, end: Callable[[], None]) -> Any:
+        return generate_ends(model, inputs[0], generation, end)
+
+    counted = InferenceCounter(task.model, inputs, run, half)
+    prefill, ends = counted.parts
+    decode = ends.times(generation.new - 1, 2)
+    counted.parts = [prefill, decode]
+    parts = {
+        "sequences": batches.batch_size,
+        "prompt_tokens": generation.prompt,
+        "new_tokens": generation.new,
+        "kv_cache_bytes": counted.result.tensor.nbytes,
+        "flop_prefill": prefill.flop,
+        "bytes_prefill": prefill.bytes,
+        "flop_decode": decode.flop,
+        "bytes_decode": decode.bytes,
+        "method": "the cache by the shape of its tensor, FLOP and bytes as in the count; decode "
+        "from its first and last token, between which the work grows evenly",
+    }
+    return counted.work(), parts

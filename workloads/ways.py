@@ -1,0 +1,238 @@
+"""Ways to take a step: train, infer, or generate tokens; each marks its own phases."""
+
+from __future__ import annotations
+
+import contextlib
+import shutil
+from collections.abc import Callable
+from importlib.util import find_spec
+from typing import Any, Protocol
+
+import torch
+from torch import Tensor, nn
+
+from .distributed import replicate
+from .failures import EnvironmentFailure
+from .float8 import with_float8
+from .ranks import Rank
+from .scores import Result
+from .task import Generation, Settings, Task
+
+HALF = {"bfloat16": torch.bfloat16, "float16": torch.float16, "fp8": torch.bfloat16}
+"""Types of autocast in training, and of the weights in inference."""
+
+Mark = Callable[[], None]
+
+
+class Way(Protocol):
+    """Takes steps with a model on its device."""
+
+    phases: tuple[str, ...]
+    """The phases that `step` marks the ends of, in order; a name may come more than once."""
+
+    def step(self, inputs: tuple[Tensor, ...], target: Tensor, mark: Mark) -> Result:
+        """Take a step on a batch on the device."""
+
+    def end_epoch(self) -> None:
+        """Change what changes after each epoch."""
+
+
+def way_of(task: Task, settings: Settings, device: torch.device, rank: Rank) -> Way:
+    """The way that the settings ask for, with the model on the device."""
+    if settings.mode == "train":
+        return Train(task, settings, device, rank)
+    model = as_inferred(task.model, settings).to(device)
+    if task.generation is not None:
+        return Generate(model, task.generation, settings)
+    return Infer(_compiled(model, settings), task, settings)
+
+
+class Train:
+    """Forward, backward, and an update of the weights; with accumulation several of the former."""
+
+    def __init__(self, task: Task, settings: Settings, device: torch.device, rank: Rank) -> None:
+        self.phases = (*("forward", "backward") * settings.accumulate, "optimizer")
+        self._parts = settings.accumulate
+        self._objective = task.objective
+        model = with_float8(task.model) if settings.dtype == "fp8" else task.model
+        self._replicated = replicate(rank, model.to(device).train(), device)
+        self._model = _compiled(self._replicated, settings)
+        self._optimizer = task.optimizer(self._replicated.parameters())
+        self._scheduler = task.scheduler(self._optimizer) if task.scheduler else None
+        self._device = device
+        self._autocast = HALF.get(settings.dtype)
+        self._scaler = torch.amp.GradScaler() if settings.dtype == "float16" else None
+
+    def step(self, inputs: tuple[Tensor, ...], target: Tensor, mark: Mark) -> Result:
+        result = self._gradients(inputs, target, mark)
+        if self._scaler is None:
+            self._optimizer.step()
+        else:
+            self._scaler.step(self._optimizer)
+            self._scaler.update()
+        self._optimizer.zero_grad(set_to_none=True)
+        mark()
+        return result
+
+    def end_epoch(self) -> None:
+        if self._scheduler is not None:
+            self._scheduler.step()
+
+    def _gradients(self, inputs: tuple[Tensor, ...], target: Tensor, mark: Mark) -> Result:
+        if self._parts == 1:
+            return self._pass(inputs, target, 1.0, mark)
+        samples = target.shape[0]
+        split = zip(*(t.tensor_split(self._parts) for t in (*inputs, target)), strict=True)
+        results = []
+        for number, (*part, wanted) in enumerate(split, 1):
+            if not wanted.shape[0]:  # of an epoch's last batch
+                mark()
+                mark()
+                continue
+            with self._alone(last=number == self._parts):
+                share = wanted.shape[0] / samples
+                results.append(self._pass(tuple(part), wanted, share, mark))
+        return _sum(results)
+
+    def _pass(self, inputs: tuple[Tensor, ...], target: Tensor, share: float, mark: Mark) -> Result:
+        """Add the gradients of a part of the batch; the loss of the result is its share."""
+        with self._casting():
+            loss, scores, labels = self._objective(self._model, inputs, target)
+            loss = loss if share == 1 else loss * share
+        mark()
+        scaled = loss if self._scaler is None else self._scaler.scale(loss)
+        scaled.backward()  # type: ignore[no-untyped-call]
+        mark()
+        return Result(loss.detach(), None if scores is None else scores.detach(), labels)
+
+    def _alone(self, last: bool) -> contextlib.AbstractContextManager[Any]:
+        """Average gradients over the ranks after the last part only."""
+        if last or not isinstance(self._replicated, nn.parallel.DistributedDataParallel):
+            return contextlib.nullcontext()
+        return self._replicated.no_sync()
+
+    def _casting(self) -> contextlib.AbstractContextManager[Any]:
+        if self._autocast is None:
+            return contextlib.nullcontext()
+        return torch.autocast(self._device.type, self._autocast)
+
+
+class Infer:
+    """The forward pass in evaluation mode, without loss or gradients."""
+
+    phases: tuple[str, ...] = ("forward",)
+
+    def __init__(self, model: nn.Module, task: Task, settings: Settings) -> None:
+        self._model = model
+        self._predict = task.predict
+        self._dtype = HALF.get(settings.dtype)
+
+    def step(self, inputs: tuple[Tensor, ...], target: Tensor, mark: Mark) -> Result:
+        with torch.inference_mode():
+            self._predict(self._model, cast(inputs, self._dtype))
+        mark()
+        return Result(None, None, None)
+
+    def end_epoch(self) -> None:
+        """Nothing changes."""
+
+
+class Generate:
+    """Prompts in one pass (prefill), then one token of every sequence at a time (decode)."""
+
+    phases: tuple[str, ...] = ("prefill", "decode")
+
+    def __init__(self, model: nn.Module, generation: Generation, settings: Settings) -> None:
+        self._model = model
+        self._generation = generation
+
+    def step(self, inputs: tuple[Tensor, ...], target: Tensor, mark: Mark) -> Result:
+        generate(self._model, inputs[0], self._generation, mark)
+        return Result(None, None, None)
+
+    def end_epoch(self) -> None:
+        """Nothing changes."""
+
+
+def generate(model: Any, prompts: Tensor, generation: Generation, mark: Mark) -> Any:
+    """Generate the likeliest tokens after the prompts, int64 (N, prompt); returns the cache.
+
+    Marks the end of the prompts, which gives the first token, and of the last token.
+    """
+    with torch.inference_mode():
+        cache = model.cache(prompts.shape[0], generation.prompt + generation.new)
+        token = model(prompts, cache).argmax(-1)
+        mark()
+        for _ in range(generation.new - 1):
+            token = model(token, cache).argmax(-1)
+        mark()
+    return cache
+
+
+def generate_ends(model: Any, prompts: Tensor, generation: Generation, mark: Mark) -> Any:
+    """As `generate`, but of the tokens after the first only two: the next one and the last.
+
+    The work of a token grows evenly with the cache, so all of them have the mean of these two.
+    """
+    with torch.inference_mode():
+        cache = model.cache(prompts.shape[0], generation.prompt + generation.new)
+        token = model(prompts, cache).argmax(-1)
+        mark()
+        token = model(token, cache).argmax(-1)
+        cache.used = generation.prompt + generation.new - 2
+        model(token, cache).argmax(-1)
+        mark()
+    return cache
+
+
+def as_inferred(model: nn.Module, settings: Settings) -> nn.Module:
+    """The model in evaluation mode, its weights in the data type of the run."""
+    return model.eval().requires_grad_(False).to(HALF.get(settings.dtype))
+
+
+def cast(tensors: tuple[Tensor, ...], dtype: torch.dtype | None) -> tuple[Tensor, ...]:
+    """The tensors, those of floating point in ``dtype``, unless that is None."""
+    if dtype is None:
+        return tensors
+    return tuple(t.to(dtype) if t.is_floating_point() else t for t in tensors)
+
+
+def check_compiler(device: torch.device) -> None:
+    """Refuse ``--compile`` where torch.compile lacks what it needs.
+
+    Raises:
+        EnvironmentFailure: there is no compiler, or no Triton for a GPU.
+    """
+    missing = None
+    if not any(shutil.which(name) for name in ("g++", "clang++", "c++")):
+        missing, fix = "a C++ compiler", "install g++"
+    elif device.type == "cuda" and find_spec("triton") is None:
+        missing, fix = "Triton", "PYTHON -m pip install triton"
+    if missing is not None:
+        raise EnvironmentFailure(
+            f"--compile needs {missing}, and there is none", f"{fix}, or leave --compile out"
+        )
+
+
+def set_precision(dtype: str) -> None:
+    """Allow TF32 in float32 products only for ``tf32``, on every machine."""
+    allowed = dtype == "tf32"
+    torch.backends.cuda.matmul.allow_tf32 = allowed
+    torch.backends.cudnn.allow_tf32 = allowed
+
+
+def _compiled(model: nn.Module, settings: Settings) -> nn.Module:
+    if not settings.compile:
+        return model
+    model.compile()
+    return model
+
+
+def _sum(results: list[Result]) -> Result:
+    """The result of a batch from those of its parts."""
+    losses = torch.stack([result.loss for result in results if result.loss is not None])
+    scores = [result.scores for result in results if result.scores is not None]
+    labels = [result.labels for result in results if result.labels is not None]
+    if not scores or not labels:
+        return Result(losses.sum(), None, None)
+    return Result(losses.sum(), torch.cat(scores), torch.cat(labels))
