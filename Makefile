@@ -1,8 +1,10 @@
 # make run    set up, record mnist-cnn and show it
 # make test   what needs nothing but Python: rules, screens, one run from end to end; some minutes
-# make test-all  that and real engines, faults, a browser, samples of fuzz and simulations; what CI runs
-# make deep   fuzz by the ten thousand, every fault as often as documented, the soak, the simulations,
-#      and make versions: hours
+# make test-landing  of each promise to users the tests that would notice its loss, with real engines,
+#      terminals and a browser; what CI runs beside make test
+# make test-all  both and all the rest: every fault, size, program and place; an hour
+# make nightly   that, fuzz by the ten thousand, every fault as often as documented, the soak, the simulations,
+#      make sbom and make versions: hours
 # make lint   ruff, mypy --strict                         make bench  what reporting costs a workload
 # make bench-tui  what the screens cost beside nvitop, nvtop and gpustat; bench-recorder, the recorder;
 #      bench-overhead, a workload's slowdown; bench-scale, a day's session and 1,000 of them
@@ -19,25 +21,35 @@ BIN    := $(VENV)/bin
 WORKERS ?= 4
 FAST_WORKERS ?= $(shell expr $$(nproc) + 3)
 SOAK_MINUTES ?= 30
+# In the gate (.ci/run) tests that failed are tried once more at its end; anything else ends it at once.
+later = $(if $(GATE),|| { test $$? -eq 1 && mkdir -p build && echo $@ >>build/failed-tiers; })
 # Tests start hundreds of Pythons: without bytecode files each compiles all modules anew.
 export PYTHONDONTWRITEBYTECODE :=
 
 has_torch = -c "import importlib.util as u, sys; sys.exit(any(u.find_spec(n) is None for n in ('torch', 'torchvision')))"
 
-.PHONY: run test test-all deep lint format bench bench-tui bench-recorder bench-overhead bench-scale faults fuzz simulations soak versions sbom screenshots clean
+.PHONY: run test test-landing test-again test-all nightly lint format bench bench-tui bench-recorder bench-overhead bench-scale faults fuzz simulations soak versions sbom screenshots clean
 
 run: $(VENV)/.run
 	$(BIN)/gpuwatch run mnist-cnn --steps 500 $$($(PYTHON) $(has_torch) && echo --python $(PYTHON))
 
 test: $(VENV)/.test
-	$(BIN)/python -m pytest -n $(FAST_WORKERS) --dist loadfile -m "not system"
+	$(BIN)/python -m pytest -n $(FAST_WORKERS) --dist loadfile -m "not system" $(later)
+
+test-landing: $(VENV)/.test
+	@# By name, so that nothing else is collected.
+	mkdir -p build && $(BIN)/python -m tests.landing >build/landing.txt
+	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder @build/landing.txt $(later)
+
+test-again: $(VENV)/.test
+	$(BIN)/python .ci/again.py
 
 test-all: $(VENV)/.test
 	@# First: one process compiles all test modules, which else each of the others would do.
 	$(BIN)/python -m pytest -m alone
 	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder -m "not alone"
 
-deep: fuzz faults soak simulations versions
+nightly: test-all sbom fuzz faults soak simulations versions
 	$(BIN)/python -m tests.fuzz.traced
 
 simulations: $(VENV)/.test
