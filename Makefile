@@ -45,9 +45,7 @@ test-again: $(VENV)/.test
 	$(BIN)/python .ci/again.py
 
 test-all: $(VENV)/.test
-	@# First: one process compiles all test modules, which else each of the others would do.
-	$(BIN)/python -m pytest -m alone
-	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder -m "not alone"
+	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 
 nightly: test-all sbom fuzz faults soak simulations versions
 	$(BIN)/python -m tests.fuzz.traced

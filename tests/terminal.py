@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import fcntl
 import os
 import pty
@@ -89,20 +88,6 @@ class Pty:
         before, but who it came from handles no signal and reads no key yet."""
         self.wait(TAKEN_OVER, seconds)
         self.wait(text, seconds, start=self.sent.index(TAKEN_OVER.encode()))
-
-    def quiet(self, seconds: float = 0.4) -> None:
-        """Read until nothing comes for so long from a program that waits: one that computes has
-        only not got a processor."""
-        while self.read(seconds) or self._computes():
-            pass
-
-    def _computes(self) -> bool:
-        """Whether a thread of the program runs, or is about to."""
-        for stat in Path(f"/proc/{self.process.pid}/task").glob("*/stat"):
-            with contextlib.suppress(OSError):
-                if stat.read_text().rpartition(") ")[2][0] in "RD":
-                    return True
-        return False
 
     def read(self, seconds: float) -> bool:
         """Read once; whether something came in time."""

@@ -20,7 +20,7 @@ def test_a_run_is_recorded_shown_compared_and_deleted(end_to_end: Cli) -> None:
     assert [each["status"] for each in listed] == ["finished", "finished"]
     shown = json.loads(cli("show", "last", "--format", "json").stdout)
     assert shown["step"]["count"] == 20
-    assert 0.019 < shown["step"]["median_seconds"] < 0.1
+    assert shown["step"]["median_seconds"] >= 0.02
     study = Path(listed[0]["path"]).parent
     assert "bare#2" in cli("compare", study).stdout
     cli("delete", "--yes", study)

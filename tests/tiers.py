@@ -26,7 +26,7 @@ FIXTURES = {
     "long_recording": "a recording of hours, or many thousand lines of output",
     "simulations": "hundreds of simulated studies",
 }
-MARKS = {"torch", "docker", "apptainer", "charliecloud", "ssh", "slurm", "kubernetes", "alone"}
+MARKS = {"torch", "docker", "apptainer", "charliecloud", "ssh", "slurm", "kubernetes"}
 
 
 def is_system(item: pytest.Item) -> bool:

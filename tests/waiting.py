@@ -12,7 +12,7 @@ Found = TypeVar("Found")
 def until(
     condition: Callable[[], Found], what: str = "it did not happen", seconds: float = 60
 ) -> Found:
-    """Wait until ``condition`` is true, and return what it gave; fail with ``what`` after ``seconds``.
+    """Wait until ``condition`` is true, and return what it gave; fail with ``what`` after that.
 
     A minute is for a machine that does much else. It costs nothing where the condition comes true.
     """

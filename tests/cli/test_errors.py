@@ -14,8 +14,9 @@ import pytest
 from gpuwatch.session import schema
 from gpuwatch.session.reading.reader import SessionReader
 from tests.conftest import Cli
+from tests.waiting import until
 
-from .commands.test_record import STEPS, sessions, until
+from .commands.test_record import STEPS, sessions
 
 
 def one_line(text: str) -> str:

@@ -55,7 +55,7 @@ def test_the_same_seed_gives_the_same_losses_everywhere(
 
     assert [kind for kind in KINDS if kind in done.stdout] == list(KINDS)
     (summary,) = out.glob("*/summary.json")
-    compared = cli("compare", summary.parent).stdout
+    compared = cli.read("compare", summary.parent).stdout
     for row in ("launch", "import", "first step", "throughput", "user", "sys", "size"):
         assert row in compared, row
     keys = {each["key"] for each in json.loads(summary.read_text())["differences"]}

@@ -16,8 +16,9 @@ import pytest
 from gpuwatch.core import paths
 from gpuwatch.core.errors import StorageError
 from tests.conftest import Cli
+from tests.waiting import until
 
-from .commands.test_record import STEPS, sessions, until
+from .commands.test_record import STEPS, sessions
 
 OTHERS = 0o077
 RECORDED = Path(__file__).parents[1] / "data" / "sessions" / "schema-2.gpuwatch"

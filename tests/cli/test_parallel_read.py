@@ -17,8 +17,7 @@ from gpuwatch.cli import parallel_read
 from gpuwatch.cli.parallel_read import read_in_parallel
 from gpuwatch.core.errors import NotASession
 from gpuwatch.core.processes import start_time
-
-from .commands.test_record import until
+from tests.waiting import until
 
 OLD = Path(__file__).parents[1] / "data" / "sessions" / "schema-2.gpuwatch"
 

@@ -33,7 +33,7 @@ def record(cli: Cli, out: Path, **variables: str) -> Path:
 
 
 def contrast(cli: Cli, *files: Path) -> dict[str, Any]:
-    document = json.loads(cli("compare", *files, "--format", "json").stdout)
+    document = json.loads(cli.read("compare", *files, "--format", "json").stdout)
     ((found,),) = [question["contrasts"] for question in document["questions"]]
     assert isinstance(found, dict)
     return found

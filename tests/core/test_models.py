@@ -32,5 +32,5 @@ def test_a_workload_may_write_either_word(cli: Cli, tmp_path: Path, word: str) -
     told = cli("--record", "--out", tmp_path / "out", "--", "sh", "-c", program, code=1).stderr
     assert "error: out of memory; smaller batch" in told
     (session,) = (tmp_path / "out").rglob("*.gpuwatch")
-    shown = json.loads(cli("show", "--format", "json", session).stdout)
+    shown = json.loads(cli.read("show", "--format", "json", session).stdout)
     assert shown["error"]["hint"] == "smaller batch"

@@ -5,8 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import sys
-import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,18 +15,11 @@ from gpuwatch.session.reading.reader import SessionReader
 from gpuwatch.session.reading.status import Status, status
 from gpuwatch.session.study.removal import OF_A_STUDY
 from tests.conftest import Cli
+from tests.waiting import until
 
 STEPS = Path(__file__).parents[1] / "cli" / "steps.py"
 PATIENCE = 60.0
 """Seconds until what must happen is given up on; nothing here waits for it to pass."""
-
-
-def until(condition: Callable[[], object], seconds: float = PATIENCE) -> None:
-    """Wait for an event that tells nobody."""
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, "it did not happen"
-        time.sleep(0.05)
 
 
 def sessions(out: Path) -> list[Path]:

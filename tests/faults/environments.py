@@ -11,8 +11,9 @@ import docker
 import pytest
 
 from tests.conftest import Cli
-from tests.faults.aftermath import Kept, complete, events, kept, log, nothing_left, sessions, until
+from tests.faults.aftermath import Kept, complete, events, kept, log, nothing_left, sessions
 from tests.runners.docker.conftest import containers
+from tests.waiting import until
 
 KINDS = [
     "bare",

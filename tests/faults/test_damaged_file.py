@@ -14,8 +14,9 @@ from gpuwatch.analysis.summary.summary import summarise
 from gpuwatch.core.errors import GpuwatchError
 from gpuwatch.session.reading.reader import SessionReader
 from tests.conftest import Cli
+from tests.tui.sessions import Script, finished, write
 
-from .aftermath import kept, sessions, workload
+from .aftermath import kept
 from .table import Row
 
 PAGE = 4096
@@ -41,8 +42,9 @@ def test_a_damaged_file_is_read_or_refused_in_one_line(
     how: str,
 ) -> None:
     tried = times(20, 200)
-    cli("--record", "--quiet", "--interval", "0.05", "--out", tmp_path / "out", *workload(60, 0.01))
-    (path,) = sessions(tmp_path / "out")
+    lines = [("stdout", f"log line {n}") for n in range(1, 61)]
+    script = Script(seconds=60.0, alive=False, meta=finished(seconds=60.0), log=lines)
+    path = write(tmp_path / "whole.gpuwatch", script)
     whole = kept(path)
     pages = path.stat().st_size // PAGE
     ends: Counter[str] = Counter()
@@ -65,7 +67,7 @@ def test_a_damaged_file_is_read_or_refused_in_one_line(
             if number < 2:
                 # It reads no log: where that alone is damaged it has nothing to refuse.
                 refused = _refused(copy)
-                line = cli("show", copy, code=2 if refused else 0).stderr
+                line = cli.read("show", copy, code=2 if refused else 0).stderr
                 assert line.count("\n") == refused
                 assert line.startswith("gpuwatch: error: " if refused else "")
             said.add(error.message.replace(str(copy), "SESSION"))

@@ -17,8 +17,18 @@ from gpuwatch.core.errors import REFUSED
 from gpuwatch.session.reading.reader import SessionReader
 from gpuwatch.session.reading.status import State
 from tests.conftest import Cli
+from tests.waiting import until
 
-from .aftermath import complete, kept, left_behind, nothing_left, running, sessions, until, workload
+from .aftermath import (
+    complete,
+    kept,
+    left_behind,
+    nothing_left,
+    running,
+    sessions,
+    stepping,
+    workload,
+)
 from .table import Row
 
 STEPS = 5
@@ -26,10 +36,13 @@ ENOUGH = 60
 """Descriptors with which a run on the machine alone is recorded for certain."""
 
 
+def most_open(most: int) -> tuple[str, ...]:
+    """A command whose program may have so many files open at once."""
+    return ("sh", "-c", 'ulimit -n "$0" && exec "$@"', str(most))
+
+
 def limited(cli: Cli, most: int, *arguments: object) -> subprocess.CompletedProcess[str]:
-    """gpuwatch, which may have so many files open at once."""
-    through = ("sh", "-c", 'ulimit -n "$0" && exec "$@"', str(most))
-    return cli(*arguments, code=None, through=through)
+    return cli(*arguments, code=None, through=most_open(most))
 
 
 def test_with_few_descriptors_a_run_is_recorded_or_refused(
@@ -76,7 +89,8 @@ for _ in range(count):
 while count:
     count -= len(os.read(burnt, count))
 print(':::GPUWATCH {"event": "step", "step": 1, "seconds": 0.1}', flush=True)
-time.sleep(3)  # two scans of /proc, where the kernel lists no children
+while not os.path.exists("seen"):
+    time.sleep(0.05)
 """
 LEAST_SEEN = 0.03
 """Seconds of each: the kernel tells user and system time in whole hundredths."""
@@ -88,14 +102,22 @@ def test_a_workload_of_more_processes_than_descriptors_is_recorded_whole(
     count, most, out = times(60, 400), times(128, 1024), tmp_path / "out"
     crowd = tmp_path / "crowd.py"
     crowd.write_text(CROWD)
-    command = ("--", sys.executable, crowd, count)
-    done = limited(cli, most, "--record", "--quiet", "--interval", "0.1", "--out", out, *command)
-    assert (done.returncode, done.stderr) == (0, "")
-    (path,) = sessions(out)
+    recorder = cli.start(
+        *("--record", "--quiet", "--interval", "0.1", "--out", out),
+        *("--", sys.executable, crowd, count),
+        through=most_open(most),
+    )
+    path = stepping(out)
+
+    def seen() -> float:
+        with SessionReader(path) as reader:
+            return summarise(reader).metrics["process.cpu.time"].max or 0.0
+
+    until(lambda: seen() >= count * LEAST_SEEN, "the processor time of all was not seen")
+    (cli.home / "seen").touch()
+    said = recorder.communicate()[1]
+    assert (recorder.returncode, said) == (0, "")
     assert len(kept(path).steps) == 1 and kept(path).status.state is State.FINISHED
-    with SessionReader(path) as reader:
-        used = summarise(reader).metrics["process.cpu.time"]
-    assert used.max is not None and used.max >= count * LEAST_SEEN
     what = f"a workload of {count} processes, {most} open files allowed"
     note_fault(Row("workload", what, 1, "nothing", nothing_left(cli, out), "-"))
 

@@ -7,7 +7,6 @@ import errno
 import os
 import shutil
 import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -19,20 +18,21 @@ from gpuwatch.session.reading.status import State
 from gpuwatch.session.study.plan import read
 from gpuwatch.session.writing.write_hints import write_hint
 from tests.conftest import Cli
+from tests.waiting import until
 
 from .aftermath import (
-    STEPS,
     complete,
     kept,
     left_behind,
     nothing_left,
     sessions,
     stepping,
-    until,
     workload,
 )
+from .environments import goes_on, whole
 from .preload import Preload
 from .table import Row
+from .test_taken_up import until_told
 
 
 @pytest.fixture
@@ -67,12 +67,13 @@ def steps(path: Path) -> list[int]:
 
 
 def test_a_study_whose_disk_is_full_ends_and_is_completed_once_there_is_room(
-    cli: Cli, disk: Path
+    cli: Cli, disk: Path, tmp_path: Path
 ) -> None:
-    work = ("--", sys.executable, STEPS, 60, 0.02)
+    work = ("--", *until_told("disk", tmp_path, 60))
     study = cli.start("--record", "--env", "bare", "--env", "bare", "--out", disk, *work)
     until(lambda: sessions(disk) and steps(sessions(disk)[0]))
     filler = fill(disk)
+    (tmp_path / "go").touch()
     _, output = study.communicate(timeout=60)
     (path,) = sessions(disk)
     folder = path.parent
@@ -137,24 +138,27 @@ def test_what_could_not_be_written_for_a_while_is_written_then(
     times: Callable[[int, int], int],
     note_fault: Callable[[Row], None],
 ) -> None:
-    tried, steps = times(1, 5), 400
+    tried, go = times(1, 5), tmp_path / "go"
     for fault, number in list(FAULTS.items())[: times(2, 4)]:
         preload = Preload(cli, tmp_path)
         for time_ in range(tried):
             out = (disk if number is None else tmp_path) / f"out-{number}-{time_}"
             recorder = cli.start(
-                "--record", "--interval", "0.1", "--out", out, *workload(steps, 0.01)
+                *("--record", "--interval", "0.1", "--out", out),
+                *("--", *goes_on("disk", tmp_path, 100)),
             )
             path = stepping(out)
             assert recorder.stderr is not None
             with _fault(disk, preload, number):
                 said = next(line for line in recorder.stderr if "cannot write" in line).strip()
                 assert str(path) in said
+            go.touch()
             _, rest = recorder.communicate(timeout=120)
             assert recorder.returncode == 0, rest
             nothing_left(cli, out)
+            go.unlink()
             found = kept(path)
-            complete(found, steps)
+            whole(found, 100)
             (text,) = [text for kind, text in found.events if kind == "storage"]
             assert "could not be written for" in text
             assert (path.parent / "summary.md").exists()
@@ -181,17 +185,18 @@ def _fault(disk: Path, preload: Preload, number: int | None) -> Iterator[None]:
 def test_a_folder_that_may_not_be_entered_any_more_costs_the_summary_alone(
     cli: Cli, tmp_path: Path, note_fault: Callable[[Row], None]
 ) -> None:
-    out, steps = tmp_path / "out", 400
-    recorder = _without_overriding(cli, "--record", "--out", out, *workload(steps, 0.01))
+    out, work = tmp_path / "out", goes_on("disk", tmp_path, 100)
+    recorder = _without_overriding(cli, "--record", "--out", out, "--", *work)
     path = stepping(out)
     path.parent.chmod(0)
+    (tmp_path / "go").touch()
     _, said = recorder.communicate(timeout=120)
     path.parent.chmod(0o700)
     assert recorder.returncode == 0 and "Traceback" not in said
     why = f"cannot read {path.parent}: Permission denied; chmod u+rwx {path.parent}"
     assert f"the summary could not be written: gpuwatch: error: {why}" in said
     found = kept(path)
-    complete(found, steps)
+    whole(found, 100)
     assert (found.status.state, found.status.exit_code) == (State.FINISHED, 0)
     assert left_behind(cli, out) == [f"file {path.name}-journal"]
     assert f"write it later: gpuwatch report {path.parent}\n" in said

@@ -13,8 +13,9 @@ import pytest
 from gpuwatch.core.processes import start_time
 from gpuwatch.session.reading.status import State
 from tests.conftest import Cli
+from tests.waiting import until
 
-from .aftermath import PATIENCE, in_order, until
+from .aftermath import PATIENCE, in_order
 from .environments import Place, marked, python, stepping_program, words
 from .table import Row
 

@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import os
-import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
-from gpuwatch.session.reading.reader import SessionReader
 from gpuwatch.session.reading.status import State
 from tests.conftest import Cli
 from tests.fake_nvml import FakeDriver
+from tests.waiting import until
 
-from .aftermath import complete, kept, nothing_left, sessions, workload
+from .aftermath import complete, kept, log, nothing_left, sessions, stepping, workload
 from .table import Row
 
 STEPS = 5
@@ -29,8 +28,12 @@ import os, signal, sys, time
 children = []
 def say(step):
     print(':::GPUWATCH {"event": "step", "step": %d, "seconds": 0.1}' % step, flush=True)
+def told(what):
+    time.sleep(0.05)
+    return os.path.exists(what)
 say(1)
-time.sleep(1.5)
+while not told("begin"):
+    pass
 try:
     while True:
         pid = os.fork()
@@ -39,8 +42,9 @@ try:
         children.append(pid)
 except OSError:
     print("no more processes", flush=True)
-for step in range(2, 22):
-    time.sleep(0.1)
+step = 1
+while not told("over"):
+    step += 1
     say(step)
 for pid in children:
     os.kill(pid, signal.SIGKILL)
@@ -55,11 +59,10 @@ class Limit:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
 
-    def run(self, cli: Cli, most: int, *arguments: object) -> subprocess.CompletedProcess[str]:
-        """gpuwatch in it, with all that it starts."""
+    def through(self, most: int) -> tuple[str, ...]:
+        """A command that runs its program in it, with all that it starts."""
         (self.folder / "pids.max").write_text(str(most))
-        through = ("sh", "-c", INTO, str(self.folder / "cgroup.procs"))
-        return cli(*arguments, code=None, through=through)
+        return ("sh", "-c", INTO, str(self.folder / "cgroup.procs"))
 
 
 @pytest.fixture
@@ -90,7 +93,8 @@ def test_with_few_processes_and_threads_a_run_is_recorded_or_refused(
     recorded = []
     for most in limits:
         out = tmp_path / f"out-{most}"
-        done = limit.run(cli, most, "--record", "--quiet", "--out", out, *workload(STEPS, 0.01))
+        command = ("--record", "--quiet", "--out", out, *workload(STEPS, 0.01))
+        done = cli(*command, code=None, through=limit.through(most))
         if done.returncode == 0:
             recorded.append(most)
             (path,) = sessions(out)
@@ -113,15 +117,24 @@ def test_a_workload_that_leaves_no_process_to_anybody_is_recorded_whole(
     out, hog = tmp_path / "out", tmp_path / "hog.py"
     hog.write_text(HOG)
     command = ("--interval", "0.1", "--out", out, "--", sys.executable, hog)
-    done = limit.run(cli, 60, "--record", "--quiet", *command)
-    assert (done.returncode, done.stderr) == (0, "")
-    (path,) = sessions(out)
+    recorder = cli.start("--record", "--quiet", *command, through=limit.through(60))
+    path = stepping(out)
+    sampled(path)
+    (cli.home / "begin").touch()
+    until(lambda: "no more processes" in log(path))
+    sampled(path)
+    (cli.home / "over").touch()
+    said = recorder.communicate()[1]
+    assert (recorder.returncode, said) == (0, "")
     found = kept(path)
-    assert found.steps == list(range(1, 22)) and found.status.state is State.FINISHED
+    assert found.steps == list(range(1, len(found.steps) + 1))
+    assert found.status.state is State.FINISHED
     assert found.log == ["no more processes", "as before"]
-    with SessionReader(path) as reader:
-        times = [row.t for row in reader.all_steps()]
-    meanwhile = [t for _, t in found.ticks if times[1] < t < times[-1]]
-    assert len(meanwhile) > len(times) / 2, "sampling goes on, as often as there are steps"
-    what = "a workload that takes every process and thread of its control group for 2 s"
+    what = "a workload that takes every process and thread of its control group"
     note_fault(Row("workload", what, 1, "nothing", nothing_left(cli, out), "-"))
+
+
+def sampled(path: Path) -> None:
+    """Wait for a few samples more."""
+    before = len(kept(path).ticks)
+    until(lambda: len(kept(path).ticks) > before + 3, "it is not sampled")

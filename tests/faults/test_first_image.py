@@ -10,8 +10,9 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from tests.conftest import Cli
+from tests.waiting import until
 
-from .aftermath import PATIENCE, run_folders, running, until
+from .aftermath import PATIENCE, run_folders, running
 from .environments import marked, words
 from .table import Row
 

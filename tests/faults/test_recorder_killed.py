@@ -15,6 +15,7 @@ from pathlib import Path
 
 from gpuwatch.session.reading.status import State
 from tests.conftest import Cli
+from tests.waiting import until
 
 from .aftermath import (
     complete,
@@ -26,7 +27,6 @@ from .aftermath import (
     sessions,
     started,
     stepping,
-    until,
     workload,
 )
 from .table import Row
@@ -38,15 +38,18 @@ _HALF = re.compile(
 """What is there for a moment while a file is begun, replaced or closed."""
 
 
-def test_a_recorder_killed_at_any_moment_loses_under_a_second(
+def test_a_recorder_killed_at_any_moment_loses_no_step_and_no_line(
     cli: Cli,
     tmp_path: Path,
     times: Callable[[int, int], int],
     dice: random.Random,
     note_fault: Callable[[Row], None],
 ) -> None:
-    run = workload(STEPS, PERIOD, CODE)
+    go = tmp_path / "go"
+    script = f'"$@"; until [ -e {go} ]; do sleep 0.05; done; exit {CODE}'
+    run = ["--", "sh", "-c", script, "sh", *workload(STEPS, PERIOD)[1:]]
     command = ("--record", "--quiet", "--interval", "0.05", "--out")
+    go.touch()
     begun = time.monotonic()
     cli(*command, tmp_path / "whole", *run, code=1)
     whole = time.monotonic() - begun
@@ -54,8 +57,10 @@ def test_a_recorder_killed_at_any_moment_loses_under_a_second(
     moments: Counter[str] = Counter()
     lost, said = 0.0, set()
     for number in range(tried):
-        # The first while steps come, whatever the machine; the others from the launch to the end.
+        # The first before the end, whatever the machine; the others from the launch to the end.
         out = tmp_path / f"out-{number}"
+        if number == 0:
+            go.unlink()
         recorder = cli.start(*command, out, *run)
         if number == 0:
             stepping(out)
@@ -63,6 +68,7 @@ def test_a_recorder_killed_at_any_moment_loses_under_a_second(
             _wait(recorder, dice.uniform(0.0, whole))
         killed = time.monotonic()
         _kill(recorder)
+        go.touch()
         if not sessions(out):
             moments["before the launch"] += 1
             continue
@@ -86,7 +92,6 @@ def test_a_recorder_killed_at_any_moment_loses_under_a_second(
             assert "resumed" in found.kinds
         assert (found.status.state, found.status.exit_code) == (State.FAILED, CODE)
         complete(found, STEPS)
-    assert lost < times(5, 1), "a machine at work may be five times slower"
     assert moments["during the run"]
     assert any("attach --record ID" in text for text in said)
     # What a recorder left that was killed before its run had begun, or once it was over.
@@ -116,10 +121,10 @@ def test_the_end_is_found_even_when_nobody_recorded_it(cli: Cli, tmp_path: Path)
     (cli.home / "go").touch()
     (path,) = sessions(out)
     until(lambda: not running(cli))
-    found = json.loads(cli("show", path, "--format", "json").stdout)
+    found = json.loads(cli.read("show", path, "--format", "json").stdout)
     assert found["session"]["status"] == "lost" and found["session"]["exit_code"] is None
     cli("attach", "--record", path, code=1)
-    found = json.loads(cli("show", path, "--format", "json").stdout)
+    found = json.loads(cli.read("show", path, "--format", "json").stdout)
     assert (found["session"]["status"], found["session"]["exit_code"]) == ("failed", 9)
 
 

@@ -7,7 +7,7 @@ import random
 import signal
 import subprocess
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -26,19 +26,17 @@ NoteFault = Callable[[Row], None]
 Times = Callable[[int, int], int]
 
 SAVE_SECONDS = 3.0
-LONG_SAVE_SECONDS = 8.0
-"""Of a save in whose middle something is to happen."""
 AT_ONCE = 5
 """Runs beside each other; a save only waits."""
 
 
-def saving(seconds: float) -> str:
-    """A program that saves for so long when it is asked to end."""
+def saving(save: str) -> str:
+    """A program that saves so when it is asked to end."""
     return f"""
 import signal
 def save(*_):
     print("saving", flush=True)
-    time.sleep({seconds})
+    {save}
     print("saved", flush=True)
     sys.exit(0)
 signal.signal(signal.SIGTERM, save)
@@ -48,7 +46,7 @@ for n in range(1, 10**6):
 """
 
 
-SAVES = saving(SAVE_SECONDS)
+SAVES = saving(f"time.sleep({SAVE_SECONDS})")
 
 APPTAINER = pytest.param("apptainer", marks=pytest.mark.apptainer)
 CHARLIECLOUD = pytest.param("charliecloud", marks=pytest.mark.charliecloud)
@@ -82,13 +80,13 @@ def begin(cli: Cli, kind: tuple[str, str], out: Path, program: Sequence[str]) ->
 
 def recorder_and_shim(each: Try) -> list[int]:
     found = [each.recorder.pid, holder(each.place)]
-    return random.sample(found, 2)
+    return random.Random(each.place.out.name).sample(found, 2)
 
 
-def recorder_twice(each: Try) -> Iterator[int]:
-    yield each.recorder.pid
-    time.sleep(0.2 * ONE_REQUEST_SECONDS)  # or the kernel makes one signal of the two
-    yield each.recorder.pid
+def recorder_twice(each: Try) -> list[int]:
+    # Another signal: of two that are alike the kernel makes one.
+    os.kill(each.recorder.pid, signal.SIGHUP)
+    return [each.recorder.pid]
 
 
 def control_group(each: Try) -> list[int]:
@@ -176,14 +174,18 @@ def test_a_time_limit_is_no_second_request(
     cli: Cli, tmp_path: Path, kind: tuple[str, str], mark: str
 ) -> None:
     place = Place(cli, *kind, tmp_path / "out")
-    head, *rest = place.arguments(*python(mark, saving(LONG_SAVE_SECONDS)))
-    limit = 15.0
+    go = cli.home / "go"
+    save = f"while not os.path.exists({str(go)!r}): time.sleep(0.02)"
+    head, *rest = place.arguments(*python(mark, saving(save)))
+    limit = 20.0
     recorder = cli.start(head, "--duration", f"{limit:g}s", *rest)
     place.wait_for_line("log line 3")
-    # So that the limit falls into the middle of the save.
-    asked = place.kept().meta["clock"]["monotonic_ns"] / 1e9 + limit - LONG_SAVE_SECONDS / 2
-    time.sleep(max(0.0, asked - time.monotonic()))
+    # So that the limit falls into the save, which may take ten seconds.
+    passed = place.kept().meta["clock"]["monotonic_ns"] / 1e9 + limit
+    time.sleep(max(0.0, passed - 3 - time.monotonic()))
     recorder.send_signal(signal.SIGTERM)
+    time.sleep(max(0.0, passed + 1 - time.monotonic()))
+    go.touch()
     recorder.communicate(timeout=PATIENCE)
     found = place.kept()
     assert found.status.text == "stopped by SIGTERM" and "saved" in found.log
@@ -197,7 +199,9 @@ def test_a_second_request_later_than_a_second_kills_at_once(
 ) -> None:
     tried = times(1, 5)
     for number in range(tried):
-        started = begin(cli, kind, tmp_path / f"out-{number}", python(mark, saving(600)))
+        started = begin(
+            cli, kind, tmp_path / f"out-{number}", python(mark, saving("time.sleep(600)"))
+        )
         started.place.wait_for_line("log line 3")
         started.recorder.send_signal(signal.SIGTERM)
         started.place.wait_for_line("saving")

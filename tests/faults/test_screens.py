@@ -8,11 +8,13 @@ from pathlib import Path
 from gpuwatch.session.reading.status import State
 from tests.conftest import Cli
 from tests.terminal import Pty
+from tests.waiting import until
 
-from .aftermath import complete, kept, kill, nothing_left, sessions, stepping, until, workload
+from .aftermath import kept, kill, nothing_left, sessions, stepping
+from .environments import goes_on, whole
 from .table import Row
 
-STEPS, PERIOD = 300, 0.02
+STEPS = 100
 
 
 def test_the_recording_outlives_its_terminal_and_attach_shows_it(
@@ -56,7 +58,7 @@ def test_the_recording_outlives_a_screen_that_is_killed(
 
 def test_stopping_from_the_screen_asks_first(cli: Cli, tmp_path: Path) -> None:
     out = tmp_path / "out"
-    terminal = _screen(cli, out, steps=5000)
+    terminal = _screen(cli, out)
     terminal.type("s")
     terminal.wait("Stop it")
     terminal.type("\x1b[C\r")
@@ -67,8 +69,9 @@ def test_stopping_from_the_screen_asks_first(cli: Cli, tmp_path: Path) -> None:
     assert terminal.end() == 0
 
 
-def _screen(cli: Cli, out: Path, steps: int = STEPS) -> Pty:
-    command = cli.argv("run", "--out", out, *workload(steps, PERIOD))
+def _screen(cli: Cli, out: Path) -> Pty:
+    (cli.home / "go").unlink(missing_ok=True)
+    command = cli.argv("run", "--out", out, "--", *goes_on("screen", cli.home, STEPS))
     terminal = Pty(command, environment=cli.env)
     terminal.wait("running")
     return terminal
@@ -85,10 +88,11 @@ def _attach_and_leave(cli: Cli, path: Path) -> None:
 def _ended(cli: Cli, out: Path) -> str:
     """Wait for the run's own end; what it is called, with all of the run in its session."""
     (path,) = sessions(out)
+    (cli.home / "go").touch()
     until(lambda: not kept(path).status.live)
     nothing_left(cli, out)
     found = kept(path)
-    complete(found, STEPS)
+    whole(found, STEPS)
     assert (found.status.state, found.status.exit_code) == (State.FINISHED, 0)
     assert (path.parent / "summary.md").exists()
     assert set(found.kinds) <= {"interval-missed"}, "a busy machine may leave a sample out"

@@ -18,8 +18,9 @@ from gpuwatch.session.reading.status import State
 from tests.conftest import Cli
 from tests.engines.daemon import DockerDaemon
 from tests.fake_nvml import FakeDriver
+from tests.waiting import until
 
-from .aftermath import PATIENCE, complete, events, stepping, until, workload
+from .aftermath import PATIENCE, complete, events, stepping, workload
 from .environments import Place, goes_on, python, whole
 from .table import Row
 from .test_engines_docker import the_container

@@ -10,6 +10,7 @@ import pytest
 
 from gpuwatch.session.reading.status import State
 from tests.conftest import Cli
+from tests.waiting import until
 
 from .aftermath import (
     PATIENCE,
@@ -19,7 +20,6 @@ from .aftermath import (
     running,
     sessions,
     stepping,
-    until,
     workload,
 )
 from .environments import python, words
@@ -131,11 +131,12 @@ def test_a_study_that_is_resumed_twice_at_once_is_done_once(
     out = tmp_path / "out"
     recorder = cli.start(
         "--record", "--quiet", "--out", out, "--env", "bare", "--env", "bare", "--env", "bare",
-        *workload(30, 0.01),
+        "--", *until_told("resumed", tmp_path, 30),
     )  # fmt: skip
     first = stepping(out)
     recorder.kill()
     recorder.communicate()
+    (tmp_path / "go").touch()
     until(lambda: not running(cli))  # while the workload goes on, all three would be refused
     codes = ended(*(cli.start("resume", "--quiet", first.parent) for _ in range(3)))
     refused = [said for code, said in codes if code]

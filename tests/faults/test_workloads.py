@@ -11,6 +11,7 @@ import pytest
 
 from gpuwatch.recorder.control import ONE_REQUEST_SECONDS
 from gpuwatch.session.reading.status import State
+from tests.waiting import until
 
 from .aftermath import PATIENCE, Kept, complete, in_order
 from .environments import STEP, Place, marked, python, text_of
@@ -18,7 +19,6 @@ from .table import Row
 
 NoteFault = Callable[[Row], None]
 Times = Callable[[int, int], int]
-SECOND_NS = 1_000_000_000
 MOST_MEMORY, MOST_FILE = 128 << 20, 48 << 20
 """Bytes: of the recorder, whatever it is given; of a session full of log."""
 
@@ -43,7 +43,6 @@ def test_a_workload_that_never_ends_is_ended_by_a_limit_or_a_stop(
         recorder.communicate()
     found = place.kept()
     in_order(found)
-    assert len(found.steps) >= 3
     assert found.status.state is State.STOPPED
     note_fault(row(f"never ends; {how}", found, place.nothing_left(mark)))
 
@@ -70,7 +69,7 @@ for n in range(1, 4):
 def test_what_daemonised_is_told_of_and_ends_with_its_run(
     place: Place, mark: str, note_fault: NoteFault
 ) -> None:
-    place.cli(*place.arguments(*python(mark, DAEMONISES + "time.sleep(0.3)\n")))
+    place.cli(*place.arguments(*python(mark, DAEMONISES)))
     found = place.kept()
     complete(found, 3)
     assert found.status.state is State.FINISHED
@@ -157,14 +156,27 @@ def high_water(pid: int) -> int:
 def test_a_workload_that_closes_its_output_is_recorded_to_its_end(
     place: Place, mark: str, note_fault: NoteFault
 ) -> None:
-    body = "step(1)\nos.close(1)\nos.close(2)\ntime.sleep(4)\nos._exit(6)\n"
-    place.cli(*place.arguments(*python(mark, body)), code=1)
+    closed, go = place.cli.home / "closed", place.cli.home / "go"
+    body = f"""
+step(1)
+os.close(1)
+os.close(2)
+open({str(closed)!r}, "w").close()
+while not os.path.exists({str(go)!r}):
+    time.sleep(0.02)
+os._exit(6)
+"""
+    recorder = place.cli.start(*place.arguments(*python(mark, body)))
+    until(closed.exists)
+    sampled = len(place.kept().ticks)
+    until(lambda: len(place.kept().ticks) > sampled + 3, "it is not sampled any more")
+    assert recorder.poll() is None
+    go.touch()
+    assert recorder.wait(PATIENCE) == 1
+    recorder.communicate()
     found = place.kept()
     complete(found, 1)
     assert (found.status.state, found.status.exit_code) == (State.FAILED, 6)
-    assert found.meta["result"]["real_seconds"] > 4
-    # Sampled to the end: the shim neither waits for output nor spins over closed pipes.
-    assert found.ticks[-1][1] > found.meta["result"]["t"] - 3 * SECOND_NS
     note_fault(row("closes its output", found, place.nothing_left(mark)))
 
 
@@ -172,7 +184,7 @@ def test_a_workload_that_closes_its_output_is_recorded_to_its_end(
 def test_a_workload_that_becomes_another_program_is_the_same_run(
     place: Place, mark: str, note_fault: NoteFault
 ) -> None:
-    after = f"# {mark}\n{STEP}step(2)\nstep(3)\ntime.sleep(0.5)\nsys.exit(5)\n"
+    after = f"# {mark}\n{STEP}step(2)\nstep(3)\nsys.exit(5)\n"
     body = f"step(1)\nos.execvp('python3', ['python3', '-c', {after!r}])\n"
     place.cli(*place.arguments(*python(mark, body)), code=1)
     found = place.kept()

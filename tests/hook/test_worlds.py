@@ -6,13 +6,13 @@ import os
 import shutil
 import signal
 import subprocess
-import time
 from pathlib import Path
 
 import pytest
 
 from tests.forks import Forks
 from tests.hook.hooked import Hooked
+from tests.waiting import until
 
 pytestmark = pytest.mark.torch
 PLAIN = "from training import train\nprint(train())"
@@ -227,12 +227,9 @@ def test_a_program_that_is_ended_in_a_step_has_told_those_before(
     hooked: Hooked, number: signal.Signals
 ) -> None:
     process = hooked.start(
-        "import time\nfrom training import train\ntrain(2000, after=lambda step: time.sleep(0.02))"
+        "import time\nfrom training import train\ntrain(10**5, after=lambda step: time.sleep(0.02))"
     )
-    limit = time.monotonic() + 120
-    while hooked.steps < 10:
-        assert process.poll() is None and time.monotonic() < limit
-        time.sleep(0.1)
+    until(lambda: hooked.steps >= 10, "no steps", 120)
     process.send_signal(number)
     process.communicate(timeout=60)
     assert process.returncode == -number

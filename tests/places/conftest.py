@@ -8,7 +8,6 @@ import shutil
 import subprocess
 import sys
 import tempfile
-import time
 import uuid
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -24,6 +23,7 @@ from tests.engines import available
 from tests.fake_nvml import FakeDriver
 from tests.places.kubernetes.cluster import IMAGE, OTHER, USERS, cluster, kubectl, wait_until_empty
 from tests.places.sshd import Sshd
+from tests.waiting import until
 
 PROGRAM = """
 import json, pathlib, sys, time
@@ -37,6 +37,12 @@ while not stop.exists():
 """
 
 
+def steps_of(session: Path) -> int:
+    """How many step lines it has."""
+    with SessionReader(session) as reader:
+        return len(reader.steps(limit=10**6))
+
+
 @dataclass
 class Study:
     """A study that is recorded until :meth:`stop`."""
@@ -48,24 +54,12 @@ class Study:
     @property
     def folder(self) -> Path:
         """Its folder, once it is there."""
-        deadline = time.monotonic() + 60
-        while not (found := [path.parent for path in self.out.glob("*/01-*.gpuwatch")]):
-            assert time.monotonic() < deadline and self.recorder.poll() is None
-            time.sleep(0.02)
-        return found[0]
+        return until(lambda: list(self.out.glob("*/01-*.gpuwatch")))[0].parent
 
     def wait_for_steps(self, steps: int) -> None:
         """Wait until its first session has so many step lines."""
         (session,) = self.folder.glob("01-*.gpuwatch")
-        deadline = time.monotonic() + 120
-        while self._steps(session) < steps:
-            assert time.monotonic() < deadline and self.recorder.poll() is None
-            time.sleep(0.1)
-
-    @staticmethod
-    def _steps(session: Path) -> int:
-        with SessionReader(session) as reader:
-            return len(reader.steps(limit=10**6))
+        until(lambda: steps_of(session) >= steps, f"{steps} steps")
 
     def stop(self) -> None:
         """Let its programs end; returns when its recorder has ended."""

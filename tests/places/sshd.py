@@ -12,15 +12,14 @@ import signal
 import socket
 import subprocess
 import tempfile
-import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from tests.ports import free_port
+from tests.waiting import until
 
 SSHD, SSH = "/usr/sbin/sshd", "/usr/bin/ssh"
-_PATIENCE = 60.0
 
 
 @dataclass(frozen=True)
@@ -112,10 +111,12 @@ exec {SSH} -F {self.config} "$@"
                 stdout=log,
                 stderr=log,
             )
-        until = time.monotonic() + _PATIENCE
-        while not _answers(self.port):
-            assert self._process.poll() is None and time.monotonic() < until, self.log
-            time.sleep(0.02)
+
+        def answers() -> bool:
+            assert self._process is not None and self._process.poll() is None, self.log
+            return _answers(self.port)
+
+        until(answers, "the server answers")
 
     @property
     def log(self) -> str:
@@ -234,13 +235,14 @@ Host {host}
 
 
 def _kill_all(uid: int) -> None:
-    until = time.monotonic() + _PATIENCE
-    while pids := [pid for pid in _pids() if _owner(pid) == uid and _program(pid)]:
-        assert time.monotonic() < until, pids
+    def gone() -> bool:
+        pids = [pid for pid in _pids() if _owner(pid) == uid and _program(pid)]
         for pid in pids:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
-        time.sleep(0.02)
+        return not pids
+
+    until(gone, f"processes of {uid} are left")
 
 
 def _pids() -> Iterator[int]:

@@ -10,7 +10,6 @@ import shutil
 import signal
 import subprocess
 import sys
-import time
 import venv
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -25,6 +24,7 @@ from gpuwatch.places import capsule, capsule_main
 from gpuwatch.session.reading.reader import SessionReader
 from gpuwatch.session.reading.status import State, status
 from gpuwatch.telemetry.host.fingerprint import fingerprint_host
+from tests.waiting import until
 
 pytestmark = pytest.mark.usefixtures("programs")
 
@@ -210,9 +210,7 @@ def test_a_run_is_stopped_and_taken_over_there(place: Place, tmp_path: Path) -> 
         recorder = identify(reader.meta()["recorder"]["pid"])
     assert recorder is not None
     os.kill(recorder.pid, signal.SIGKILL)
-    until = time.monotonic() + 60
-    while recorder.alive() and time.monotonic() < until:
-        time.sleep(0.02)
+    until(lambda: not recorder.alive())
     taken_over = place.start("attach", "--record", path)
     assert taken_over.stderr is not None
     assert taken_over.stderr.readline() == f"gpuwatch: took over {path}\n"

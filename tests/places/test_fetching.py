@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -22,6 +21,7 @@ from gpuwatch.session.writing.statements import event
 from gpuwatch.session.writing.store import SessionStore
 from tests.places.conftest import Study
 from tests.places.relaying import assert_same, files_of, prepare
+from tests.waiting import until
 
 Record = Callable[..., Study]
 
@@ -73,11 +73,12 @@ def job(here: Path) -> Job:
     return Job("0123456789abcdef", here.name, here)
 
 
-def take_until(fetching: Fetching, done: Callable[[], bool], seconds: float = 120) -> None:
-    deadline = time.monotonic() + seconds
-    while not done():
-        assert time.monotonic() < deadline
+def take_until(fetching: Fetching, done: Callable[[], bool]) -> None:
+    def taken() -> bool:
         fetching.take(0.2)
+        return done()
+
+    until(taken)
 
 
 def test_a_study_is_fetched_whole_and_its_problems_are_noted(

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import signal
 import subprocess
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -16,6 +15,7 @@ from gpuwatch.session.placement import PLACEMENT
 from gpuwatch.session.reading.reader import SessionReader
 from tests.conftest import Cli
 from tests.places.sshd import Sshd, User
+from tests.waiting import until
 
 PATIENCE = 180.0
 
@@ -43,11 +43,8 @@ def with_slurm(cli: Cli) -> Iterator[Cli]:
 
 def study_of(cli: Cli) -> Path:
     """The study, once there is one."""
-    until = time.monotonic() + PATIENCE
-    while not (found := list((cli.home / ".local/share/gpuwatch").rglob("placement.json"))):
-        assert time.monotonic() < until
-        time.sleep(0.05)
-    return found[0].parent
+    studies = cli.home / ".local/share/gpuwatch"
+    return until(lambda: list(studies.rglob(PLACEMENT)), "a study", PATIENCE)[0].parent
 
 
 def state(folder: Path) -> object:
@@ -56,13 +53,11 @@ def state(folder: Path) -> object:
 
 def wait_for_ticks(folder: Path, count: int) -> Path:
     """The session, once it has so many samples."""
-    until = time.monotonic() + PATIENCE
-    while True:
-        assert time.monotonic() < until
-        time.sleep(0.1)
-        for session in folder.glob("01-*.gpuwatch"):
-            if ticks(session) >= count:
-                return session
+
+    def long_enough() -> list[Path]:
+        return [each for each in folder.glob("01-*.gpuwatch") if ticks(each) >= count]
+
+    return until(long_enough, f"{count} samples", PATIENCE)[0]
 
 
 def ticks(session: Path) -> int:
@@ -80,9 +75,9 @@ class TestOverSsh:
         (session,) = folder.glob("01-*.gpuwatch")
         (there,) = set((gpu1.home / ".local/share/gpuwatch/studies").glob("*")) - before
         assert digest_of(session) == digest_of(there / session.name)
-        assert ticks(session) >= 2
+        assert ticks(session) >= 1
         assert state(folder) == "ended"
-        listed = json.loads(here("sessions", "--format", "json").stdout)["sessions"]
+        listed = json.loads(here.read("sessions", "--format", "json").stdout)["sessions"]
         assert [row["status"] for row in listed] == ["finished"]
         assert not list(folder.glob("summary*"))
 
@@ -128,7 +123,7 @@ class TestInSlurm:
         with SessionReader(session) as reader:
             host = reader.facts()["host"]
         assert str(host["job.node"]).startswith("n")
-        assert ticks(session) >= 2
+        assert ticks(session) >= 1
         assert state(folder) == "ended"
         assert "not a study of a workload" in with_slurm("resume", folder, code=2).stderr
         assert not list(folder.glob("summary*"))

@@ -8,7 +8,6 @@ import signal
 import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import IO, cast
@@ -22,18 +21,12 @@ from tests.conftest import Cli
 from tests.fake_nvml import FakeDriver
 from tests.places.sshd import Sshd, User
 from tests.terminal import Pty
+from tests.waiting import until
 
 from .slurm.test_joined_job import Submit, running, submit
 
 __all__ = ["submit"]
 PATIENCE = 180.0
-
-
-def wait_until(true: Callable[[], object]) -> None:
-    until = time.monotonic() + PATIENCE
-    while not true():
-        assert time.monotonic() < until
-        time.sleep(0.1)
 
 
 def processes_of(user: User) -> list[str]:
@@ -122,7 +115,7 @@ class TestOverSsh:
         shown.type("q")
         assert shown.end() == 0
         for user, those in zip(hosts, before, strict=True):
-            wait_until(lambda user=user: not processes_of(user))
+            until(lambda user=user: not processes_of(user))
             assert not list(user.home.rglob("*.gpuwatch")) and folders_of(user) <= those
         assert not list(sshd.runtime.glob("gpuwatch-[!s]*"))
 
@@ -134,9 +127,9 @@ class TestOverSsh:
         shown.wait("no GPU", PATIENCE)
         shown.process.send_signal(signal.SIGKILL)
         for user, those in zip(hosts, before, strict=True):
-            wait_until(lambda user=user: not processes_of(user))
+            until(lambda user=user: not processes_of(user))
             assert folders_of(user) <= those
-        wait_until(lambda: not list(sshd.runtime.glob("gpuwatch-[!s]*")))
+        until(lambda: not list(sshd.runtime.glob("gpuwatch-[!s]*")))
         assert not list(here.home.rglob("*.gpuwatch"))
 
     def test_both_are_recorded_without_a_screen(self, hosts: tuple[User, User], here: Cli) -> None:
@@ -160,8 +153,8 @@ def test_a_job_is_one_of_them(cli: Cli, submit: Submit, tmp_path: Path) -> None:
         assert list(tmp_path.glob("gpuwatch-now-*"))
         shown.type("q")
         assert shown.end() == 0
-        wait_until(lambda: not list(tmp_path.glob("gpuwatch-*")))
-        wait_until(
+        until(lambda: not list(tmp_path.glob("gpuwatch-*")))
+        until(
             lambda: (
                 "gpuwatch"
                 not in subprocess.run(steps, capture_output=True, text=True, check=True).stdout
@@ -215,7 +208,7 @@ GREETED = "import sys; print('gpuwatch-relay', sys.argv[3], flush=True); "
 
 
 def test_what_one_tells_never_harms_another() -> None:
-    good = GREETED + 'import time; print(\'{"n":1,"beat":true}\', flush=True); time.sleep(60)'
+    good = GREETED + 'print(\'{"n":1,"beat":true}\', flush=True); sys.stdin.read()'
     hostile = (
         GREETED + 'print(\'{"n":1,"file":"../../x"}\', flush=True)',
         GREETED + "sys.stdout.buffer.write(bytes(range(256)) * 999); sys.stdout.flush()",
@@ -226,8 +219,8 @@ def test_what_one_tells_never_harms_another() -> None:
     with temporary_folder() as folder:
         pairs = [(name, cast(Place, place)) for name, place in zip(names, places, strict=True)]
         with Machines(pairs, folder) as machines:
-            wait_until(lambda: all(each.trouble for each in machines.now()[1:]))
-            wait_until(lambda: machines.now()[0].heard)
+            until(lambda: all(each.trouble for each in machines.now()[1:]))
+            until(lambda: machines.now()[0].heard)
             first, *others = machines.now()
             assert first.trouble is None and first.session is None
             assert "cannot be read" in str(others[0].trouble)
@@ -248,7 +241,7 @@ def test_the_folder_of_one_that_is_killed_is_removed() -> None:
         [sys.executable, "-c", script], stdout=subprocess.PIPE, text=True, check=False
     )
     assert done.returncode == -signal.SIGKILL
-    wait_until(lambda: not os.path.exists(done.stdout.strip()))
+    until(lambda: not os.path.exists(done.stdout.strip()))
 
 
 def test_a_cluster_without_a_job_is_refused_at_once(cli: Cli) -> None:

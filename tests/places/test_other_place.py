@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-import time
 from pathlib import Path
 
 import pytest
 
 from gpuwatch.session.mirror.content import digest_of
 from tests.conftest import Cli
+from tests.waiting import until
 
 PLACE = '''
 import os, shutil, subprocess, sys, tarfile
@@ -139,12 +139,9 @@ def test_a_study_is_recorded_there_and_mirrored_here(cli: Cli, other: Path) -> N
     (here,) = cli.home.rglob("01-bare.gpuwatch")
     (there,) = other.rglob("01-bare.gpuwatch")
     assert digest_of(here) == digest_of(there)
-    assert "in " in cli("log", here).stdout
+    assert "in " in cli.read("log", here).stdout
     assert json.loads((here.parent / "placement.json").read_text())["place"] == f"folder={other}"
-    until = time.monotonic() + 60
-    while not (there.parent / "let go").exists():
-        assert time.monotonic() < until
-        time.sleep(0.1)
+    until((there.parent / "let go").exists)
 
 
 def test_its_own_words_are_told(cli: Cli, other: Path) -> None:

@@ -86,17 +86,18 @@ def test_one_follows_at_a_time(placed: Placed) -> None:
 
 
 _HOLD = """
-import sys, time
+import sys
 from gpuwatch.places import placements
 with placements.lease(placements.read(sys.argv[1])):
     print("held", flush=True)
-    time.sleep(100)
+    sys.stdin.read()
 """
 
 
 def test_the_lease_of_a_killed_follower_is_taken_at_once(placed: Placed, programs: None) -> None:
+    pipe = subprocess.PIPE
     holder = subprocess.Popen(
-        [sys.executable, "-c", _HOLD, placed.id], stdout=subprocess.PIPE, text=True
+        [sys.executable, "-c", _HOLD, placed.id], stdin=pipe, stdout=pipe, text=True
     )
     assert holder.stdout is not None and holder.stdout.readline() == "held\n"
     with pytest.raises(UsageError), placements.lease(placed):

@@ -107,7 +107,7 @@ def test_an_interrupted_build_leaves_nothing(
 ) -> None:
     root = tmp_path / "root"
     subprocess.run(["cp", "-a", str(nominal_root), str(root)], check=True)
-    put_package(root, "torch", "import time; print('preparing', flush=True); time.sleep(61.25)\n")
+    put_package(root, "torch", "import time; print('preparing', flush=True); time.sleep(3600)\n")
     files = temporary()
     out = builder.home / "w.sif"
     started = builder.start("build", "apptainer", "--base", root, "--out", out)

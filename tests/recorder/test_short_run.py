@@ -59,7 +59,7 @@ def test_one_program_writes_the_summary_and_prints_it(
     done = cli("--record", "--out", tmp_path / "out", "--", "true")
     assert len(programs.summaries) == 1
     folder = sessions(tmp_path / "out")[0].parent
-    assert done.stdout == cli("report", folder, "--format", "table", "--short").stdout
+    assert done.stdout == cli.read("report", folder, "--format", "table", "--short").stdout
     assert {"summary.json", "summary.md", "summary.csv", "summary.html"} <= {
         path.name for path in folder.iterdir()
     }

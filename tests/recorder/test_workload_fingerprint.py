@@ -6,8 +6,9 @@ import sys
 from pathlib import Path
 
 from gpuwatch.session.reading.reader import SessionReader
-from tests.cli.commands.test_record import sessions, until
+from tests.cli.commands.test_record import sessions
 from tests.conftest import Cli
+from tests.waiting import until
 
 BECOMES = """
 import json, os, resource, sys, time

@@ -4,22 +4,14 @@ from __future__ import annotations
 
 import json
 import os
-import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from gpuwatch.core.models import Environment, LaunchSpec, Result, Workload
 from gpuwatch.runners.base import Run, Runner
-
-
-def until(condition: Callable[[], object], seconds: float = 60) -> None:
-    """Wait for something that will happen."""
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, "it did not happen"
-        time.sleep(0.01)
+from tests.waiting import until
 
 
 def specification(
@@ -62,7 +54,7 @@ def start(runner: Runner, spec: LaunchSpec, folder: Path) -> Run:
     return runner.start(spec, runner.prepare(spec, lambda line: None), folder)
 
 
-def finish(run: Run, seconds: float = 60) -> Ended:
+def finish(run: Run) -> Ended:
     """Everything until the end, which must come."""
     streams = {"stdout": bytearray(), "stderr": bytearray()}
 
@@ -73,7 +65,7 @@ def finish(run: Run, seconds: float = 60) -> Ended:
                 streams[output.stream] += output.data
         return ended
 
-    until(over, seconds)
+    until(over)
     result = run.result()
     assert result is not None
     return Ended(result, bytes(streams["stdout"]), bytes(streams["stderr"]))

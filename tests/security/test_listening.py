@@ -12,9 +12,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.commands.test_record import STEPS, until
+from tests.cli.commands.test_record import STEPS
 from tests.conftest import Cli
 from tests.terminal import Pty
+from tests.waiting import until
 from tests.web.conftest import Serve, serve  # noqa: F401 (a fixture of these tests too)
 from tests.web.test_socket import a_socket
 
@@ -116,7 +117,7 @@ def test_nothing_listens_under_the_home_screen(cli: Cli) -> None:
                 seen.add(pid)
             return len(seen) >= 2
 
-        until(both, 60)
+        until(both)
         screen.type("q")
         screen.end()
     finally:

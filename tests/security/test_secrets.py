@@ -18,9 +18,10 @@ from pathlib import Path
 import pytest
 
 from gpuwatch.session.reading.reader import SessionReader
-from tests.cli.commands.test_record import STEPS, sessions, until
+from tests.cli.commands.test_record import STEPS, sessions
 from tests.conftest import Cli
 from tests.fake_nvml import FakeDriver, uuid
+from tests.waiting import until
 
 SITES = """
     HF GH GITHUB GITLAB WANDB OPENAI ANTHROPIC AZURE GOOGLE KAGGLE COMET NEPTUNE SLACK SENTRY MLFLOW
@@ -39,7 +40,13 @@ OTHERS = """
     SINGULARITYENV_TOKEN A
 """
 NAMES = [f"{site}_{kind}" for site in SITES.split() for kind in KINDS.split()] + OTHERS.split()
-NAMES_IT_HAS = "import os\nprint(*os.environ)\n"
+NAMES_IT_HAS = """\
+import os, time
+print(*os.environ, flush=True)
+while not os.path.exists("seen"):
+    time.sleep(0.05)
+"""
+"""And runs on until what is written meanwhile was looked into."""
 NEVER_ENDS = "import time, sys; print(flush=True); time.sleep(600)"
 
 
@@ -95,12 +102,16 @@ class Search:
         self.found |= {(name, each) for each in self._pattern.findall(data)}
 
 
-def recorded(cli: Cli, search: Search, *arguments: object) -> None:
-    """Record to the end, looking into every file that there is meanwhile."""
+def recorded(
+    cli: Cli, search: Search, *arguments: object, meanwhile: frozenset[str] = frozenset()
+) -> None:
+    """Record to the end, looking into every file that there is ``meanwhile``."""
     (cli.home / "steps.py").write_text(f"{NAMES_IT_HAS}{STEPS.read_text()}")
     process = cli.start("--record", *arguments, "--", "python3", "steps.py", 40, 0.05)
     while process.poll() is None:
         search.look()
+        if meanwhile <= search.seen:
+            (cli.home / "seen").touch()
         with contextlib.suppress(subprocess.TimeoutExpired):
             process.wait(0.1)
     out, err = process.communicate()
@@ -145,13 +156,14 @@ def test_no_variable_is_in_anything_that_is_written_of_a_bare_run(
     out = tmp_path / "out"
     search = Search(cli.home, out)
     assert len(hidden) > 200
-    recorded(cli, search, "--out", out)
+    meanwhile = frozenset(("started.json", "shim.log"))
+    recorded(cli, search, "--out", out, meanwhile=meanwhile)
     (session,) = sessions(out)
     shown(cli, search, session)
     search.look()
     assert search.found == set()
     wanted = {session.name, "plan.json", "summary.json", "summary.html", "summary.csv"}
-    wanted |= {"started.json", "shim.log", "export --what log --format json"}
+    wanted |= {*meanwhile, "export --what log --format json"}
     assert wanted <= search.seen
     facts = facts_of(session)
     assert facts["process.env.CUDA_VISIBLE_DEVICES"] == uuid(0)
@@ -172,7 +184,7 @@ def test_the_log_of_a_detached_recorder_holds_no_variable(
         search.look()
         return bool(list(out.glob("*/summary.html")))
 
-    until(written, 120)
+    until(written, "no summary", 120)
     search.look()
     assert "recorder.log" in search.seen
     assert search.found == set()

@@ -87,7 +87,7 @@ def test_the_figures_are_those_of_the_list(cli: Cli) -> None:
     step = ':::GPUWATCH {"event": "step", "step": 1, "seconds": 0.25, "samples": 8}'
     script = f"echo '{step}'; exit 3"
     cli("--record", "--", "sh", "-c", script, code=1)
-    (listed,) = json.loads(cli("sessions", "--format", "json").stdout)["sessions"]
+    (listed,) = json.loads(cli.read("sessions", "--format", "json").stdout)["sessions"]
     (run,) = parse(cli("in-part", Path(listed["path"]).parent).stdout).runs
     assert (run.run, run.status, run.steps, run.step_median_seconds) == (1, "failed", 1, 0.25)
     assert run.samples_per_second == listed["samples_per_second"] == 32

@@ -46,18 +46,18 @@ def test_a_past_schema_is_read_by_every_command_and_not_changed(
         assert db.execute("PRAGMA user_version").fetchone() == (version,)
         (steps,) = db.execute("SELECT sum(count) FROM step WHERE NOT warmup").fetchone()
         ticks = [tick for (tick,) in db.execute("SELECT t FROM tick ORDER BY n")]
-    shown = json.loads(cli("show", path, "--format", "json").stdout)
+    shown = json.loads(cli.read("show", path, "--format", "json").stdout)
     assert shown["session"]["status"] == "finished"
     assert shown["step"]["count"] == steps > 0
-    exported = cli("export", path, "--what", "steps").stdout.splitlines()
+    exported = cli.read("export", path, "--what", "steps").stdout.splitlines()
     assert len(exported) > 1
     for words in (("log",), ("show",), ("roofline",), ("export",)):
-        assert cli(*words, path).stdout
+        assert cli.read(*words, path).stdout
     other = tmp_path / "other" / path.name
     other.parent.mkdir()
     shutil.copyfile(path, other)
-    assert "throughput" in cli("compare", path, other).stdout
-    assert "finished" in cli("sessions", tmp_path).stdout
+    assert "throughput" in cli.read("compare", path, other).stdout
+    assert "finished" in cli.read("sessions", tmp_path).stdout
     with SessionReader(path) as reader:
         assert [row[1] for row in reader.all_ticks([])] == ticks
     assert path.read_bytes() == before and [each.name for each in tmp_path.glob("*.gpuwatch*")] == [
@@ -102,9 +102,9 @@ def test_a_study_whose_first_run_is_of_a_past_schema_is_resumed(cli: Cli, versio
     shutil.copyfile(kept(version), first)
     cli("resume", "--trust", "--quiet", folder)
     assert first.read_bytes() == kept(version).read_bytes()
-    second = json.loads(cli("show", "--format", "json", folder / "02-bare.gpuwatch").stdout)
+    second = json.loads(cli.read("show", "--format", "json", folder / "02-bare.gpuwatch").stdout)
     assert second["session"]["status"] == "finished"
-    assert "2 finished" in cli("sessions", folder).stdout
+    assert "2 finished" in cli.read("sessions", folder).stdout
 
 
 def test_a_newer_gpuwatchs_file_is_refused_with_the_command_that_upgrades(

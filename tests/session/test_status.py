@@ -14,6 +14,7 @@ import pytest
 
 from gpuwatch.core.processes import ProcessId, boot_id, identify
 from gpuwatch.session.reading.status import State, status
+from tests.waiting import until
 
 PATH = Path("x.gpuwatch")
 
@@ -87,9 +88,7 @@ def test_the_number_of_a_dead_process_given_to_another_is_not_mistaken() -> None
 
 def test_a_zombie_is_dead() -> None:
     process = subprocess.Popen(["true"])
-    while (name := identify(process.pid)) is not None:
-        time.sleep(0.01)
-    assert name is None
+    until(lambda: identify(process.pid) is None)
     process.wait()
 
 

@@ -17,9 +17,10 @@ import aiohttp
 
 from gpuwatch.recorder.run_folder import recorder_of
 from gpuwatch.session.reading.reader import SessionReader
-from tests.soak.ground import Ground, first_line, until
+from tests.soak.ground import Ground, first_line
 from tests.soak.staying import Staying
 from tests.terminal import Pty
+from tests.waiting import until
 
 _LONG = 10**6
 """Steps of a run that something else ends."""
@@ -32,6 +33,7 @@ class Churn:
     def __init__(self, ground: Ground, staying: Staying, dice: random.Random) -> None:
         self._ground, self._staying, self._dice = ground, staying, dice
         self._kept: list[Path] = []
+        self._go = ground.project / "go"
         self.acts: dict[str, Callable[[], None]] = {
             f"run to its end, {kind}": (lambda kind=kind: self._to_its_end(kind))
             for kind in ground.environments
@@ -61,13 +63,19 @@ class Churn:
         if not self._can_mount():
             del self.acts["disk full under a study, which is resumed"]
 
-    def _new(self, *arguments: object, environment: str = "bare", steps: int = 20) -> Path:
+    def _new(
+        self,
+        *arguments: object,
+        environment: str = "bare",
+        steps: int = 20,
+        words: tuple[object, ...] = (),
+    ) -> Path:
         """A recording in the background; its session, once steps arrive."""
         # No engine can give the GPUs of a driver that is not the machine's.
         done = self._ground.churn(
             "--record", "--detach", "--env", self._ground.environments[environment], *arguments,
             *(() if environment == "bare" else ("--gpus", "none")),
-            *self._words(environment, steps), folder=self._ground.project,
+            *(words or self._words(environment, steps)), folder=self._ground.project,
         )  # fmt: skip
         path = Path(done.stdout.strip())
         until(lambda: _steps(path) > 1, f"steps of a run in {environment}")
@@ -103,7 +111,9 @@ class Churn:
         self._over(path, "stopped")
 
     def _killed(self) -> Path:
-        path = self._new("--interval", "0.1", steps=self._dice.randint(100, 200))
+        """The session of a run whose recorder was killed before its end."""
+        held = self._ground.held(self._dice.randint(5, 40), self._go)
+        path = self._new("--interval", "0.1", words=held)
         (folder,) = self._ground.folders_of(path)
         recorder = recorder_of(folder)
         assert recorder is not None
@@ -114,14 +124,16 @@ class Churn:
 
     def _taken_up(self) -> None:
         path = self._killed()
+        self._go.touch()
         self._ground.churn("attach", "--record", path)
+        self._go.unlink()
         self._over(path, "finished")
 
     def _recorder_killed(self) -> None:
         path = self._killed()
         self._ground.churn("stop", path, code=None)
         until(lambda: not self._ground.folders_of(path), "the end of a run")
-        assert self._status(path) in ("stopped", "finished"), self._status(path)
+        assert self._status(path) == "stopped", self._status(path)
 
     def _interrupted(self) -> None:
         path = self._new(steps=_LONG)
@@ -230,13 +242,16 @@ class Churn:
     def _disk_full(self) -> None:
         disk, cli = self._ground.disk, self._ground.churn
         with self._small_disk():
-            study = cli.start("--record", "--quiet", "--out", disk, *self._ground.work(60))
+            work = self._ground.held(60, self._go)
+            study = cli.start("--record", "--quiet", "--out", disk, *work)
             until(lambda: any(_steps(path) for path in disk.glob("*/*.gpuwatch")), "a run on it")
             (path,) = disk.glob("*/*.gpuwatch")
             with (disk / "filler").open("wb", buffering=0) as file, contextlib.suppress(OSError):
                 while True:
                     file.write(b"x" * 4096)
+            self._go.touch()
             study.communicate(timeout=60)
+            self._go.unlink()
             assert study.returncode == 1, "a session that is not complete is said"
             (disk / "filler").unlink()
             cli("attach", "--record", path)

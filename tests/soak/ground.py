@@ -6,8 +6,6 @@ import select
 import shutil
 import subprocess
 import sys
-import time
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -21,14 +19,6 @@ from tests.terminal import Pty
 
 STEPS = Path(__file__).parents[1] / "cli" / "steps.py"
 GPUS = 2
-
-
-def until(condition: Callable[[], object], what: str, seconds: float = 60) -> None:
-    """Wait for what will happen."""
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, f"{what} did not happen"
-        time.sleep(0.05)
 
 
 def first_line(process: subprocess.Popen[str], seconds: float = 60) -> str:
@@ -99,6 +89,11 @@ class Ground:
     def work(self, steps: int, seconds: float = 0.02) -> tuple[object, ...]:
         """The words of a workload that ends after so many steps."""
         return ("--", sys.executable, self.project / STEPS.name, steps, seconds)
+
+    def held(self, steps: int, go: Path) -> tuple[object, ...]:
+        """The same, which ends once there is a file ``go``, too."""
+        script = '"$@"; until [ -e "$0" ]; do sleep 0.05; done'
+        return ("--", "sh", "-c", script, go, *self.work(steps)[1:])
 
     def screen(self, cli: Cli, *arguments: object) -> Pty:
         """A command on a terminal of its own."""

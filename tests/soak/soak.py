@@ -17,7 +17,7 @@ from tests.soak.growth import MIB, Growth, growth
 from tests.soak.staying import Staying
 from tests.soak.traces import Traces
 
-_PATIENCE_SECONDS = 30.0
+_PATIENCE_SECONDS = 60.0
 """Time that what is on its way out gets at a checkpoint."""
 _CHECKPOINTS = 6
 

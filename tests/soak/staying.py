@@ -13,9 +13,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from gpuwatch.session.reading.reader import SessionReader
-from tests.soak.ground import Ground, first_line, until
+from tests.soak.ground import Ground, first_line
 from tests.soak.growth import Sample, look
 from tests.terminal import Pty
+from tests.waiting import until
 
 LOOK_SECONDS = 2.0
 _NEVER = 10**8

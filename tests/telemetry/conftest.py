@@ -4,7 +4,6 @@ import json
 import os
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -16,6 +15,7 @@ if str(_ROOT) not in sys.path:
     sys.path.insert(0, str(_ROOT))
 
 from tests.fake_nvml import FakeDriver
+from tests.waiting import until
 
 
 class Remote:
@@ -36,7 +36,6 @@ class Remote:
         self.changes: list[dict[str, Any]] = []
         """All so far, also those that the next one took back before anybody looked."""
         self.events: list[dict[str, Any]] = []
-        self.took = 0.0
 
     def _line(self) -> Any:
         assert self._program.stdout
@@ -50,7 +49,7 @@ class Remote:
 
     def sample(self) -> dict[tuple[str, str], float | None]:
         """Sample and note changes and events; the values by device and metric."""
-        values, self.took = self.ask("sample")
+        values = self.ask("sample")
         sampled = {
             (c["device"], c["metric"]): v
             for c, v in zip(self.first["channels"], values, strict=True)
@@ -63,18 +62,12 @@ class Remote:
         return sampled
 
     def until(self, claim: Callable[[dict[tuple[str, str], float | None]], bool]) -> None:
-        """Sample until the claim holds; fails after two minutes."""
-        end = time.monotonic() + 120
-        while not claim(sampled := self.sample()):
-            assert time.monotonic() < end, (sampled, self.channels, self.events)
-            time.sleep(0.02)
+        """Sample until the claim holds."""
+        until(lambda: claim(self.sample()))
 
     def registered(self) -> None:
         """Come back once Xid errors are waited for: one from before is not told."""
-        end = time.monotonic() + 120
-        while not self.ask("waiting"):
-            assert time.monotonic() < end
-            time.sleep(0.005)
+        until(lambda: self.ask("waiting"))
 
     def stop(self) -> None:
         self._program.kill()

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from gpuwatch.tui import commands
+from tests.waiting import until
 
 from .sessions import Script, write
 
@@ -93,11 +94,8 @@ class Fake:
 
     def done(self, command: str, times: int) -> None:
         """Wait until ``times`` blocked commands that begin with ``command`` have ended."""
-        deadline = time.monotonic() + 60
         file = self.folder / "done.txt"
-        while sum(each.startswith(command) for each in _lines(file)) < times:
-            assert time.monotonic() < deadline, _lines(file)
-            time.sleep(0.02)
+        until(lambda: sum(each.startswith(command) for each in _lines(file)) >= times)
 
     @property
     def asked(self) -> list[list[str]]:

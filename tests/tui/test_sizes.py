@@ -23,6 +23,7 @@ from .conftest import Fake, entry
 from .harness import live, running, screen_text, shows
 from .hostile import check_screen
 from .sessions import START_UNIX_NS, finished
+from .terminal.test_hostile import PAGES
 from .vision import contrast
 
 pytestmark = pytest.mark.usefixtures("every_size")
@@ -30,7 +31,6 @@ pytestmark = pytest.mark.usefixtures("every_size")
 Make = Callable[..., Path]
 SIZES = ((200, 60), (10, 3), (1, 1), (60, 16), (300, 2), (40, 8), (80, 24))
 LOG = [("stdout", "epoch 1"), ("stderr", "a warning")]
-PAGES = ("", "i", "o", "l", "p", "g", "ctrl+p")
 
 
 async def through_all_sizes(app: GpuwatchApp, pilot: Pilot[int]) -> None:
@@ -41,7 +41,7 @@ async def through_all_sizes(app: GpuwatchApp, pilot: Pilot[int]) -> None:
     assert "too small" not in screen_text(app)
 
 
-@pytest.mark.parametrize("page", PAGES)
+@pytest.mark.parametrize("page", ["", "i", "o", "l", "p", "g", "ctrl+p"])
 async def test_the_live_screen_and_its_pages_follow_every_size(session: Make, page: str) -> None:
     async with live(session(gpus=8, pipes=True, log=LOG, bandwidth_measured=True)) as (app, pilot):
         if page:
@@ -87,7 +87,7 @@ async def test_every_word_that_is_shown_can_be_read(session: Make, theme: str, p
         app.theme = theme
         if page:
             await pilot.press(page)
-        await pilot.pause(0.1)
+        await shows(pilot, PAGES[page])
         for strip in app.screen._compositor.render_strips():
             for segment in strip:
                 style = segment.style

@@ -9,12 +9,12 @@ from contextlib import closing
 from dataclasses import dataclass
 from http.client import HTTPConnection
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
 import pytest
 
 from tests.conftest import Cli
-from tests.report.html.conftest import browser  # noqa: F401 (a fixture of these tests too)
+from tests.report.html.conftest import browser as chromium  # noqa: F401 (a fixture here too)
 
 
 @dataclass
@@ -61,6 +61,15 @@ def serve(cli: Cli) -> Iterator[Serve]:
     for each in started:
         each.process.terminate()
         each.process.communicate(timeout=60)
+
+
+@pytest.fixture
+def browser(chromium: Any) -> Iterator[Any]:  # noqa: F811
+    """A context of the test's own in Chromium, which waits two minutes for whatever is asked."""
+    context = chromium.new_context(viewport={"width": 1000, "height": 600})
+    context.set_default_timeout(120_000)
+    yield context
+    context.close()
 
 
 @pytest.fixture(autouse=True)

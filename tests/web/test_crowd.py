@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import resource
 import socket
-import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from typing import Any
 
 import pytest
+
+from tests.waiting import until
 
 from .conftest import Serve, Served
 
@@ -60,7 +61,7 @@ def test_a_browser_gets_its_screen_beside_1100_idle_connections(
             held.enter_context(_connected(served)).sendall(beginning)
         page = browser.new_page()
         page.goto(served.address)
-        page.wait_for_selector("body.-first-byte", timeout=120_000)
+        page.wait_for_selector("body.-first-byte")
         assert len(served.screens()) == 1
         page.close()
     told = _told(served)
@@ -73,7 +74,7 @@ def test_a_page_that_is_open_is_not_closed_for_those_that_come(serve: Serve, bro
     served = serve()
     page = browser.new_page()
     page.goto(served.address)
-    page.wait_for_selector("body.-first-byte", timeout=120_000)
+    page.wait_for_selector("body.-first-byte")
     page.wait_for_selector(".xterm-helper-textarea:focus", state="attached")
     with ExitStack() as held, many_files(800):
         for _ in range(500):
@@ -89,7 +90,5 @@ def test_a_connection_that_asks_for_nothing_is_closed(serve: Serve) -> None:
     with _connected(served) as idle, _connected(served) as slow, _connected(served) as kept:
         slow.sendall(b"GET / HTTP/1.1\r\n")
         kept.sendall(b"GET /page.js HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n")
-        deadline = time.monotonic() + 60
-        while any(_is_open(each) for each in (idle, slow, kept)):
-            assert time.monotonic() < deadline, [_is_open(each) for each in (idle, slow, kept)]
-            time.sleep(0.1)
+        for name, each in (("idle", idle), ("slow", slow), ("kept", kept)):
+            until(lambda: not _is_open(each), f"{name} is closed")  # noqa: B023

@@ -8,7 +8,7 @@ import signal
 import socket
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -16,24 +16,18 @@ from typing import Any
 import pytest
 
 from tests.conftest import Cli
+from tests.waiting import until
 
 from .conftest import Serve
 
 STEPS = Path(__file__).parent.parent / "cli" / "steps.py"
 
 
-def until(true: Callable[[], Any], seconds: float = 120) -> None:
-    deadline = time.monotonic() + seconds
-    while not true():
-        assert time.monotonic() < deadline, "it never happened"
-        time.sleep(0.05)
-
-
 class Shown:
     """A page, and the text that its socket brought."""
 
     def __init__(self, browser: Any, address: str) -> None:
-        self.page = browser.new_page(viewport={"width": 1000, "height": 600})
+        self.page = browser.new_page()
         self.text = ""
         self.requests: list[str] = []
         self.errors: list[str] = []
@@ -84,7 +78,7 @@ def test_a_run_is_watched_in_a_browser_and_goes_on_when_its_page_is_closed(
     browser: Any,
     cli: Cli,
 ) -> None:
-    started = cli("--record", "--detach", "--", "python3", STEPS, "4000", "0.05")
+    started = cli("--record", "--detach", "--", "python3", STEPS, "100000", "0.05")
     session = Path(started.stdout.strip())
     try:
         served = serve(session)
@@ -93,7 +87,7 @@ def test_a_run_is_watched_in_a_browser_and_goes_on_when_its_page_is_closed(
         assert len(served.screens()) == 1
         shown.page.close()
         until(lambda: not served.screens())
-        assert "running" in cli("sessions").stdout
+        assert "running" in cli.read("sessions").stdout
     finally:
         cli("stop", session)
 
@@ -149,10 +143,9 @@ def test_a_page_of_another_origin_gets_nothing(
     browser: Any,
 ) -> None:
     served = serve()
-    context = browser.new_context()
-    good = context.new_page()
+    good = browser.new_page()
     good.goto(served.address)
-    good.wait_for_selector("body.-first-byte", timeout=120_000)
+    good.wait_for_selector("body.-first-byte")
     (mine,) = served.screens()
     script = f"""
     <script>
@@ -171,7 +164,7 @@ def test_a_page_of_another_origin_gets_nothing(
     <iframe src="http://127.0.0.1:{served.port}/"></iframe>
     """
     with another_site(script) as address:
-        bad = context.new_page()
+        bad = browser.new_page()
         bad.goto(address)
         bad.wait_for_function("told.length >= 3")
         told = bad.evaluate("told")

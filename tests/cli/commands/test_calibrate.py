@@ -90,7 +90,7 @@ def test_the_cpu_is_measured_stored_and_given_to_the_next_run(cli: Cli, tmp_path
     with SessionReader(sessions(tmp_path / "out")[-1]) as reader:
         assert reader.meta()["ceilings"] == document
     assert "measured copy" in cli("roofline", sessions(tmp_path / "out")[-1]).stdout
-    assert "in a hurry" in cli("show", sessions(tmp_path / "out")[-1]).stdout
+    assert "in a hurry" in cli.read("show", sessions(tmp_path / "out")[-1]).stdout
 
 
 def test_a_gpu_is_measured_by_its_uuid_and_held_against_its_peaks(

@@ -44,7 +44,7 @@ def studies(cli: Cli) -> tuple[Path, Path]:
 def test_a_million_samples_cost_what_the_hours_do(cli: Cli, studies: tuple[Path, Path]) -> None:
     one, two = studies
     price = ("--price", f"{one}={PER_HOUR}", "--price", f"{two.name}=7.2")
-    found = json.loads(cli("compare", one, two, "--format", "json", *price, code=0).stdout)
+    found = json.loads(cli.read("compare", one, two, "--format", "json", *price, code=0).stdout)
     costs = {
         cell["cost"]["runs"]: cell["cost"]
         for question in found["questions"]
@@ -55,7 +55,7 @@ def test_a_million_samples_cost_what_the_hours_do(cli: Cli, studies: tuple[Path,
     assert min(PER_MILLION) < costs[5]["low"] < mean < costs[5]["high"] < max(PER_MILLION)
     assert costs[2]["per_hour"] == 7.2 and costs[2]["low"] is None
     for form in ("table", "md", "html"):
-        text = " ".join(cli("compare", one, two, "--format", form, *price).stdout.split())
+        text = " ".join(cli.read("compare", one, two, "--format", form, *price).stdout.split())
         assert "EUR per million samples" in text and "95 % interval of 5 runs" in text
         assert "2 runs; an interval takes 3" in text
 
@@ -69,10 +69,10 @@ def test_what_has_no_price_has_no_cost(cli: Cli, studies: tuple[Path, Path]) -> 
 
 @pytest.mark.parametrize("price", ["x", "last", "last=", "last=-1", "last=0", "=3", "last=1e9999"])
 def test_what_is_no_price_is_refused(cli: Cli, price: str) -> None:
-    done = cli("compare", "last", "last", "--format", "table", "--price", price, code=2)
+    done = cli.read("compare", "last", "last", "--format", "table", "--price", price, code=2)
     assert "SESSION=EUR" in done.stderr
 
 
 def test_a_price_needs_a_format(cli: Cli, studies: tuple[Path, Path]) -> None:
     one, two = studies
-    assert "--format" in cli("compare", one, two, "--price", f"{one}=1", code=2).stderr
+    assert "--format" in cli.read("compare", one, two, "--price", f"{one}=1", code=2).stderr

@@ -22,8 +22,9 @@ from gpuwatch.session.study import study_folder
 from gpuwatch.session.study.plan import PLAN, Part, Plan, read
 from tests.conftest import Cli
 from tests.runners.packages import installed
+from tests.waiting import until
 
-from .test_record import sessions, until
+from .test_record import sessions
 
 AA = ("--env", "bare", "--env", "bare")
 BLOCK = ("--blocks", 1, "--order-seed", 3)
@@ -69,7 +70,7 @@ for step in range(1, 61):
 def kill_in_run(cli: Cli, out: Path, number: int, *flags: object) -> None:
     """Start a study and kill its recorder with SIGKILL in the middle of a run of it."""
     recorder = cli.start("--record", "--quiet", *flags, "--out", out, *work(out, number))
-    until(lambda: len(sessions(out)) == number and steps(sessions(out)[-1]), 60)
+    until(lambda: len(sessions(out)) == number and steps(sessions(out)[-1]))
     os.kill(recorder.pid, signal.SIGKILL)
     recorder.wait()
     (out.parent / "go").touch()
@@ -171,7 +172,7 @@ def test_a_run_that_was_stopped_is_done_again_and_its_session_kept(
     out, short = tmp_path / "out", tmp_path / "short"
     script = f"test -e {short} && exit 0; exec sleep 300"
     recorder = cli.start("--record", "--quiet", *AA, "--out", out, "--", "sh", "-c", script)
-    until(lambda: sessions(out) and holder(sessions(out)[0]), 60)
+    until(lambda: sessions(out) and holder(sessions(out)[0]))
     os.kill(recorder.pid, number)
     recorder.wait(60)
     (stopped,) = sessions(out)
@@ -200,7 +201,7 @@ def test_a_study_killed_between_two_runs_goes_on_in_the_background(
 ) -> None:
     recorder = cli.start("--record", "--quiet", *AA, "--cool-down", "10m", *work(tmp_path / "out"))
     data = cli.home / ".local/share/gpuwatch/studies"
-    until(lambda: list(data.glob("*/summary.json")), 60)
+    until(lambda: list(data.glob("*/summary.json")))
     os.kill(recorder.pid, signal.SIGKILL)
     recorder.wait()
     folder = only(data)

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import os
-import pty
 import re
-import select
 import signal
 import subprocess
 import threading
@@ -20,6 +18,7 @@ from gpuwatch.cli.dispatch import dispatch
 from gpuwatch.core.errors import UsageError
 from gpuwatch.core.processes import boot_id, start_time
 from tests.conftest import Cli
+from tests.terminal import Pty
 
 from ..test_errors import one_line
 
@@ -38,37 +37,17 @@ def name(process: subprocess.Popen[bytes]) -> str:
     return f"{process.pid}@{start_time(process.pid)}"
 
 
-class Question:
+class Question(Pty):
     """``gpuwatch signal`` at a terminal, waiting for an answer."""
 
     def __init__(self, cli: Cli, *words: str) -> None:
-        self._terminal, end = pty.openpty()
-        self.process = subprocess.Popen(
-            cli.argv("signal", *words), stdin=end, stdout=end, stderr=end, env=cli.env
-        )
-        os.close(end)
-        self.text = ""
-        self.until("[y/N] ")
-
-    def until(self, what: str) -> None:
-        end = time.monotonic() + 60
-        while what not in self.text and time.monotonic() < end:
-            if select.select([self._terminal], [], [], 0.2)[0]:
-                try:
-                    self.text += os.read(self._terminal, 4096).decode()
-                except OSError:
-                    break
-        assert what in self.text, self.text
+        super().__init__(cli.argv("signal", *words), environment=cli.env)
+        self.wait("[y/N] ")
 
     def answer(self, text: str) -> int:
-        os.write(self._terminal, f"{text}\n".encode())
-        code = self.process.wait(60)
-        while select.select([self._terminal], [], [], 0.5)[0]:
-            try:
-                self.text += os.read(self._terminal, 4096).decode()
-            except OSError:
-                break
-        os.close(self._terminal)
+        self.type(f"{text}\n")
+        code = self.end()
+        self.close()
         return code
 
 
@@ -76,9 +55,9 @@ def test_the_question_names_user_and_command_and_yes_sends_the_signal(
     cli: Cli, sleeper: subprocess.Popen[bytes]
 ) -> None:
     question = Question(cli, name(sleeper))
-    assert f"process {sleeper.pid} of " in question.text and "sleep 300" in question.text
+    assert f"process {sleeper.pid} of " in question.text() and "sleep 300" in question.text()
     assert sleeper.poll() is None
-    assert question.answer("y") == 0 and "sent SIGTERM" in question.text
+    assert question.answer("y") == 0 and "sent SIGTERM" in question.text()
     assert sleeper.wait(60) == -signal.SIGTERM
 
 
@@ -87,7 +66,7 @@ def test_any_other_answer_sends_none(
     cli: Cli, sleeper: subprocess.Popen[bytes], answer: str
 ) -> None:
     question = Question(cli, name(sleeper))
-    assert question.answer(answer) == 0 and "no signal was sent" in question.text
+    assert question.answer(answer) == 0 and "no signal was sent" in question.text()
     assert sleeper.poll() is None
 
 
@@ -109,7 +88,7 @@ def test_several_are_named_and_signalled_together_or_none_at_all(
         )
         assert sleeper.poll() is None
         question = Question(cli, name(sleeper), name(other))
-        assert "sleep 300" in question.text and "sleep 301" in question.text
+        assert "sleep 300" in question.text() and "sleep 301" in question.text()
         assert question.answer("y") == 0
         assert sleeper.wait(60) == other.wait(60) == -signal.SIGTERM
     finally:
@@ -125,9 +104,8 @@ def test_of_several_one_that_ends_meanwhile_keeps_no_other_from_its_signal(
     ended.kill()
     ended.wait()
     assert question.answer("y") == 2
-    assert (
-        f"process {ended.pid} ended meanwhile" in question.text and "nothing" not in question.text
-    )
+    said = question.text()
+    assert f"process {ended.pid} ended meanwhile" in said and "nothing" not in said
     assert sleeper.wait(60) == -signal.SIGTERM
 
 
@@ -177,10 +155,10 @@ def test_a_pid_that_was_reused_is_left_alone(
         sleeper.kill()
         sleeper.wait()
         other = reused(sleeper.pid)
-        assert question.answer("y") == 2 and "ended meanwhile" in question.text
+        assert question.answer("y") == 2 and "ended meanwhile" in question.text()
     try:
-        time.sleep(0.2)
-        assert other.poll() is None
+        other.send_signal(signal.SIGINT)
+        assert other.wait(60) == -signal.SIGINT, "no other signal came before"
     finally:
         other.kill()
         other.wait()

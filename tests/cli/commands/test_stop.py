@@ -17,8 +17,7 @@ from gpuwatch.recorder.run_folder import recorder_of
 from gpuwatch.session.reading.reader import SessionReader
 from gpuwatch.session.reading.status import process_id
 from tests.conftest import Cli
-
-from .test_record import until
+from tests.waiting import until
 
 
 def _started(cli: Cli, out: Path) -> tuple[Path, int]:
@@ -39,13 +38,13 @@ def _damage(path: Path) -> None:
 def test_a_stop_by_the_command_is_told_from_a_signal(cli: Cli, tmp_path: Path) -> None:
     path, _ = _started(cli, tmp_path / "a")
     cli("stop", path)
-    assert "stopped by `gpuwatch stop`" in cli("show", path).stdout
+    assert "stopped by `gpuwatch stop`" in cli.read("show", path).stdout
     other, _ = _started(cli, tmp_path / "b")
     recorder = recorder_of(_folder(cli, other))
     assert recorder is not None
     os.kill(recorder.pid, signal.SIGTERM)
     until(lambda: recorder.alive() is False)
-    assert "stopped by SIGTERM" in cli("show", other).stdout
+    assert "stopped by SIGTERM" in cli.read("show", other).stdout
 
 
 def test_a_damaged_session_holds_up_the_stop_of_no_other(cli: Cli, tmp_path: Path) -> None:

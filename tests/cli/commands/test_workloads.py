@@ -18,8 +18,7 @@ pytestmark = pytest.mark.torch
 
 def record(cli: Cli, out: Path, *arguments: object, code: int = 0) -> dict[str, Any]:
     cli("--record", "--quiet", "--python", sys.executable, "--out", out, *arguments, code=code)
-    found: dict[str, Any] = json.loads(cli("show", sessions(out)[-1], "--format", "json").stdout)
-    return found
+    return dict(json.loads(cli.read("show", sessions(out)[-1], "--format", "json").stdout))
 
 
 def test_mnist_is_recorded_whole(cli: Cli, tmp_path: Path) -> None:
@@ -42,13 +41,10 @@ def test_mnist_is_recorded_whole(cli: Cli, tmp_path: Path) -> None:
     assert found["flop"]["uncounted_operators"]
     rate = found["metrics"]["gpuwatch.flop.rate"]
     assert rate["method"] == "counted"
-    assert rate["mean"] == pytest.approx(
-        found["flop"]["per_step"] / found["step"]["mean_seconds"], rel=0.25
-    )
+    mean = found["step"]["mean_seconds"]
+    assert 0 < rate["mean"] <= 1.01 * found["flop"]["per_step"] / mean
     assert set(found["step"]["phases"]) == {"data", "copy", "forward", "backward", "optimizer"}
-    assert sum(found["step"]["phases"].values()) == pytest.approx(
-        found["step"]["mean_seconds"], rel=0.1
-    )
+    assert 0 < sum(found["step"]["phases"].values()) <= 1.01 * mean
     assert {"torch", "torchvision", "python"} <= set(found["fingerprint"]["workload"])
     assert "process.seccomp" in found["fingerprint"]["process"]
     assert len(found["fingerprint"]["host"]["gpuwatch.workloads.sha256"]) == 64
@@ -61,5 +57,5 @@ def test_a_data_folder_of_the_wrong_shape_says_what_was_expected(cli: Cli, tmp_p
         "--out", tmp_path / "out", "--quiet", code=2,
     )  # fmt: skip
     assert "train-images-idx3-ubyte" in done.stderr
-    found = json.loads(cli("show", sessions(tmp_path / "out")[0], "--format", "json").stdout)
+    found = json.loads(cli.read("show", sessions(tmp_path / "out")[0], "--format", "json").stdout)
     assert found["error"]["kind"] == "usage" and found["session"]["status"] == "failed"

@@ -23,8 +23,9 @@ from gpuwatch.session.reading.reader import SessionReader
 from gpuwatch.session.study.plan import Part, Plan, read
 from tests.conftest import Cli
 from tests.runners.packages import installed
+from tests.waiting import until
 
-from ..commands.test_record import STEPS, sessions, until
+from ..commands.test_record import STEPS, sessions
 
 AA = ("--env", "bare", "--env", "bare")
 WORK = ("--", sys.executable, STEPS, 12, 0.002)
@@ -219,7 +220,7 @@ def test_a_stop_ends_the_rest_between_runs_at_once(cli: Cli, tmp_path: Path) -> 
     )
     until(lambda: list(out.glob("*/summary.json")))
     (folder,) = out.iterdir()
-    assert f"stopped {folder}" in cli("stop", folder, timeout=60).stderr
+    assert f"stopped {folder}" in cli("stop", folder).stderr
     assert recorder.wait(60) == 0
     plan = plan_in(out)
     assert len(sessions(out)) == 1 and list(plan.problems) == [2, 3, 4, 5, 6]
@@ -232,7 +233,7 @@ def test_stop_all_ends_a_study_between_two_runs(cli: Cli, tmp_path: Path) -> Non
     out = tmp_path / "out"
     rest = ("--cool-down", "10m")
     recorder = cli.start("--record", "--quiet", *AA, *rest, "--out", out, "--", "true")
-    until(lambda: list(out.glob("*/summary.md")), 60)
+    until(lambda: list(out.glob("*/summary.md")))
     told = cli("stop", "--all").stderr
     recorder.wait(timeout=60)
     (folder,) = out.iterdir()

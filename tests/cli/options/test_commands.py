@@ -14,13 +14,25 @@ import pytest
 from gpuwatch.session.reading.reader import SessionReader
 from gpuwatch.session.study.plan import Plan, read
 from tests.conftest import Cli
+from tests.waiting import until
 
-from ..commands.test_record import STEPS, sessions, until
+from ..commands.test_record import STEPS, sessions
 from ..test_errors import one_line
 
 FAST = f"a={sys.executable} {STEPS} 20 0.005"
 SLOW = f"slow={sys.executable} {STEPS} 20 0.02"
 TWO = ("--command", FAST, "--command", SLOW)
+
+
+TOLD = """
+import json, pathlib, sys
+ran = len(list(pathlib.Path().iterdir()))
+pathlib.Path(str(ran)).touch()
+for step in range(20):
+    line = {"event": "step", "step": step, "seconds": float(sys.argv[1]) * (1 + ran % 3 / 1000)}
+    print(":::GPUWATCH", json.dumps(line), flush=True)
+"""
+"""Its steps take as long as it is told, and a little more in some runs."""
 
 
 def plan_in(out: Path) -> Plan:
@@ -79,9 +91,13 @@ def test_nothing_else_is_named_beside_commands(cli: Cli, arguments: list[str], s
 def test_commands_are_compared_with_the_first_and_what_differs_is_listed(
     cli: Cli, tmp_path: Path
 ) -> None:
-    out = tmp_path / "out"
+    out, program, folder = tmp_path / "out", tmp_path / "steps.py", tmp_path / "ran"
+    program.write_text(TOLD)
+    folder.mkdir()
     blocks = ("--blocks", 5, "--cool-down", 0, "--order-seed", 3)
-    done = cli("--record", *TWO, *blocks, "--out", out, timeout=120)
+    fast, slow = (f"{sys.executable} {program} {seconds}" for seconds in (0.005, 0.02))
+    both = ("--command", f"a={fast}", "--command", f"slow={slow}")
+    done = cli("--record", *both, *blocks, "--out", out, folder=folder)
     assert "a, slow in bare; margin 1 %" in done.stderr and "a in bare" in done.stderr
     plan = plan_in(out)
     (part,) = plan.parts
@@ -94,35 +110,35 @@ def test_commands_are_compared_with_the_first_and_what_differs_is_listed(
     said = " ".join(done.stdout.split())
     assert "SLOWER slow is slower than a: step time +" in said
     assert "differs by design: command: " in said and " 0.005 against " in said
-    (folder,) = out.iterdir()
-    found = json.loads((folder / "summary.json").read_text())
+    (study,) = out.iterdir()
+    found = json.loads((study / "summary.json").read_text())
     (question,) = found["questions"]
     assert question["label"] == "commands in bare"
     assert question["contrasts"][0]["verdict"]["kind"] == "slower"
     assert question["contrasts"][0]["by_design"][0].startswith("command: ")
     for page in ("summary.md", "summary.html"):
-        assert "differs by design: command: " in (folder / page).read_text()
+        assert "differs by design: command: " in (study / page).read_text()
     assert {
-        row.rpartition(",")[2] for row in (folder / "summary.csv").read_text().splitlines()[1:]
+        row.rpartition(",")[2] for row in (study / "summary.csv").read_text().splitlines()[1:]
     } == {
         "a",
         "slow",
     }
-    listed = cli("sessions", out).stdout
+    listed = cli.read("sessions", out).stdout
     assert "a, slow" in listed
-    listed = cli("sessions", out, "--runs").stdout
+    listed = cli.read("sessions", out, "--runs").stdout
     assert "a: steps.py" in listed and "slow: steps.py" in listed
 
 
 def test_a_study_of_commands_that_was_interrupted_is_completed(cli: Cli, tmp_path: Path) -> None:
     environments = ("--env", "bare", "--env", "bare,label=own,set=GREETING=hello")
     recorder = cli.start("--record", *TWO, *environments, "--out", tmp_path / "out")
-    until(lambda: len(sessions(tmp_path / "out")) == 2, 60)
+    until(lambda: len(sessions(tmp_path / "out")) == 2)
     recorder.send_signal(signal.SIGINT)
     assert recorder.wait(60) == 130
     plan = plan_in(tmp_path / "out")
     (folder,) = (tmp_path / "out").iterdir()
-    done = cli("resume", folder, timeout=120)
+    done = cli("resume", folder)
     assert "of 4 runs are done" in done.stderr and "a, slow in bare, own" in done.stderr
     assert [path.name for path in sessions(tmp_path / "out")] == [run.file for run in plan.runs]
     for path, planned in zip(sessions(tmp_path / "out"), plan.runs, strict=True):
@@ -165,7 +181,7 @@ def test_a_plan_of_others_is_shown_with_the_variables_it_would_set(
     recorder = cli.start(
         "--record", *TWO, "--env", "bare,set=LD_PRELOAD=/x.so", "--out", tmp_path / "out"
     )
-    until(lambda: sessions(tmp_path / "out"), 60)
+    until(lambda: sessions(tmp_path / "out"))
     recorder.send_signal(signal.SIGINT)
     recorder.wait(60)
     (path,) = (tmp_path / "out").glob("*/plan.json")

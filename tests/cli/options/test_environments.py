@@ -102,7 +102,7 @@ def test_where_none_can_run_the_summary_is_written_all_the_same(cli: Cli, tmp_pa
         assert label in markdown
     assert "docker=x, docker=y did not run: " in done.stdout
     (plan,) = tmp_path.glob("*/plan.json")
-    assert cli("report", plan.parent, "--format", "table").stdout == done.stdout
+    assert cli.read("report", plan.parent, "--format", "table").stdout == done.stdout
 
 
 def test_one_alone_that_cannot_run_is_an_error_and_nothing_is_made(
@@ -192,10 +192,10 @@ def test_two_workloads_in_two_environments_run_workload_by_workload(
     told = [line for line in done.stderr.splitlines() if "no Docker daemon" in line]
     assert [line.split(": ")[1] for line in told] == ["gcn in docker", "sentiment-rnn in docker"]
 
-    compared = json.loads(cli("compare", first, second, "--format", "json").stdout)
+    compared = json.loads(cli.read("compare", first, second, "--format", "json").stdout)
     assert any("different workloads" in note for note in compared["notes"])
-    assert "step time, median" in cli("compare", first, second, "--format", "md").stdout
-    rows = list(csv.DictReader(io.StringIO(cli("export", first).stdout)))
+    assert "step time, median" in cli.read("compare", first, second, "--format", "md").stdout
+    rows = list(csv.DictReader(io.StringIO(cli.read("export", first).stdout)))
     assert len(rows) > 2 and "cpu hw.cpu.utilization [1]" in rows[0]
 
 

@@ -13,6 +13,7 @@ import pytest
 from gpuwatch.session.reading.reader import SessionReader
 from tests.conftest import Cli
 from tests.fake_nvml import FakeDriver, uuid
+from tests.waiting import until
 
 from ..commands.test_record import sessions
 from ..test_four_environments import KINDS, environments
@@ -22,10 +23,13 @@ STARTED = ":::GPUWATCH " + json.dumps({"event": "started"})
 """After which a recorder looks a last time at what a process is limited to."""
 CORES = (
     "import os, time\n"
+    "before = os.listdir('.')\n"
     f"print({STARTED!r})\n"
     "print(sorted(os.sched_getaffinity(0)), flush=True)\n"
-    "time.sleep(2)"
+    "while os.listdir('.') == before: time.sleep(0.1)"
 )
+SHELL = f'before="$(ls)"; echo \'{STARTED}\'; while [ "$(ls)" = "$before" ]; do sleep 0.1; done'
+"""These run until a file is made in their folder."""
 
 
 @pytest.fixture
@@ -42,9 +46,26 @@ def said(path: Path) -> list[str]:
         return [row.text for row in reader.log(limit=100)]
 
 
-def facts(path: Path, scope: str) -> dict[str, Any]:
+def limits(path: Path) -> dict[str, Any]:
     with SessionReader(path) as reader:
-        return dict(reader.facts().get(scope, {}))
+        return dict(reader.facts().get("process", {}))
+
+
+def record_each(
+    cli: Cli, out: Path, folder: Path, limited: dict[str, Any], *words: object, **more: Any
+) -> list[Path]:
+    """Record a study, each run of which goes on until it is known to be limited like this."""
+    recorder = cli.start("--record", "--out", out, *words, folder=folder, **more)
+    for number in range(words.count("--env")):
+        until(
+            lambda at=number: (
+                len(sessions(out)) > at and limits(sessions(out)[at]).items() >= limited.items()
+            )
+        )
+        (folder / str(number)).touch()
+    _, told = recorder.communicate()
+    assert recorder.returncode == 0, told
+    return sessions(out)
 
 
 @pytest.mark.docker
@@ -53,14 +74,10 @@ def facts(path: Path, scope: str) -> dict[str, Any]:
 def test_all_environments_have_the_cores_that_their_caller_has(
     cli: Cli, tmp_path: Path, project: Path, small_root: Path, small_image: str
 ) -> None:
-    out = tmp_path / "out"
-    cli(
-        "--record", "--out", out, *environments(small_image, small_root),
-        "--", "python3", "-c", CORES, folder=project, through=ONE_CORE,
-    )  # fmt: skip
-    paths = sessions(out)
+    words = (*environments(small_image, small_root), "--", "python3", "-c", CORES)
+    known = {"process.cpu.affinity": "0"}
+    paths = record_each(cli, tmp_path / "out", project, known, *words, through=ONE_CORE)
     assert [said(path) for path in paths] == [["[0]"]] * len(KINDS)
-    assert [facts(path, "process")["process.cpu.affinity"] for path in paths] == ["0"] * len(KINDS)
 
 
 @pytest.mark.charliecloud
@@ -186,14 +203,11 @@ def group(tmp_path: Path) -> Iterator[Group]:
 def test_a_container_has_the_processor_time_and_memory_that_its_caller_has(
     cli: Cli, tmp_path: Path, project: Path, small_image: str, group: Group
 ) -> None:
-    out = tmp_path / "out"
     environments = ("--env", "bare", "--env", f"docker={small_image}")
-    command = ("--", "sh", "-c", f"echo '{STARTED}'; sleep 5")
-    cli("--record", "--out", out, *environments, *command, folder=project, through=group.through)
-    for path in sessions(out):
-        found = facts(path, "process")
-        limits = found["process.cgroup.cpu.limit"], found["process.cgroup.memory.limit"]
-        assert limits == (group.CPU, group.MEMORY), path
+    command = ("--", "sh", "-c", SHELL)
+    known = {"process.cgroup.cpu.limit": group.CPU, "process.cgroup.memory.limit": group.MEMORY}
+    words = (*environments, *command)
+    record_each(cli, tmp_path / "out", project, known, *words, through=group.through)
     asked = ("--env", f"docker={small_image},memory=1g")
     told = cli("--record", *asked, *command, folder=project, through=group.through, code=3).stderr
     assert "may itself use 512 MiB" in told and f"memory={group.MEMORY}" in told
@@ -204,15 +218,16 @@ def test_a_container_of_apptainers_with_a_limit_of_its_own_keeps_the_callers(
     cli: Cli, tmp_path: Path, project: Path, small_root: Path, group: Group
 ) -> None:
     """For ``memory=`` the engine makes a control group, which is not below the caller's."""
-    out = tmp_path / "out"
     through = (*group.through, *ONE_CORE)
     environment = ("--env", f"apptainer={small_root},memory=256m")
-    command = ("--", "sh", "-c", f"echo '{STARTED}'; sleep 5")
-    cli("--record", "--out", out, *environment, *command, folder=project, through=through)
-    found = facts(sessions(out)[0], "process")
-    assert found["process.cpu.affinity"] == "0"
-    assert found["process.cgroup.cpu.limit"] == group.CPU
-    assert found["process.cgroup.memory.limit"] == 256 << 20
+    command = ("--", "sh", "-c", SHELL)
+    known = {
+        "process.cpu.affinity": "0",
+        "process.cgroup.cpu.limit": group.CPU,
+        "process.cgroup.memory.limit": 256 << 20,
+    }
+    words = (*environment, *command)
+    record_each(cli, tmp_path / "out", project, known, *words, through=through)
     environment = ("--env", f"apptainer={small_root},memory=1g")
     told = cli("--record", *environment, *command, folder=project, through=through, code=3).stderr
     assert "may itself use 512 MiB" in told

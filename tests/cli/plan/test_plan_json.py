@@ -49,7 +49,7 @@ def test_a_time_that_is_not_known_is_null_with_its_reason_and_then_known(cli: Cl
     assert found["reason"] == "no earlier run of true in bare that finished"
     cli("--record", "--", "true")
     found = asked(cli, "--", "true")
-    assert 0 < found["seconds"] < 60 and found["reason"] is None
+    assert found["seconds"] > 0 and found["reason"] is None
 
 
 def test_a_format_without_a_plan_is_refused(cli: Cli) -> None:

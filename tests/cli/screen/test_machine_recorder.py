@@ -11,8 +11,9 @@ import pytest
 from gpuwatch.cli.screen import machine_recorder
 from gpuwatch.tui.feed.machine_recorder import MachineRecorder
 from tests.conftest import Cli
-from tests.faults.aftermath import running, until
+from tests.faults.aftermath import running
 from tests.terminal import Pty
+from tests.waiting import until
 
 
 class Recorder:

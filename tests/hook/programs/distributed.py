@@ -1,5 +1,6 @@
 """Data-parallel or sharded training on two processes, under torchrun or started by itself."""
 
+import gc
 import os
 import sys
 
@@ -39,5 +40,6 @@ def train(rank: int, ranks: int, init_method: str) -> None:
 if __name__ == "__main__":
     if "RANK" in os.environ:
         train(int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"]), "env://")
+        gc.collect()  # else gloo's threads may outlive the interpreter, and abort
     else:
         mp.spawn(train, (2, f"file://{os.path.abspath('store')}"), nprocs=2)

@@ -6,7 +6,6 @@ import json
 import os
 import signal
 import subprocess
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -17,6 +16,7 @@ from gpuwatch.session.reading.reader import SessionReader
 from gpuwatch.session.rows import Processes
 from tests.conftest import Cli
 from tests.fake_nvml import FakeDriver
+from tests.waiting import until
 
 # A test may wait for those of other workers to leave the nodes.
 pytestmark = [pytest.mark.slurm, pytest.mark.timeout(600)]
@@ -61,14 +61,7 @@ def state_of(job: str) -> str:
 
 
 def running(job: str) -> None:
-    wait_until(lambda: state_of(job) == "RUNNING")
-
-
-def wait_until(there: Callable[[], object], seconds: float = PATIENCE) -> None:
-    until = time.monotonic() + seconds
-    while not there():
-        assert time.monotonic() < until
-        time.sleep(0.1)
+    until(lambda: state_of(job) == "RUNNING", "the job runs", PATIENCE)
 
 
 def join(cli: Cli, job: str) -> Path:
@@ -94,7 +87,7 @@ def session_of(folder: Path, ticks: int) -> Path:
                 return len(reader.ticks([])) >= ticks
         return False
 
-    wait_until(enough)
+    until(enough)
     return folder / "01-bare.gpuwatch"
 
 
@@ -118,7 +111,7 @@ def test_a_job_is_seen_and_goes_on_when_the_recording_is_stopped(cli: Cli, submi
     running(job)
     folder = join(cli, job)
     session = session_of(folder, 8)
-    wait_until(lambda: sees(session, "busy.py"))
+    until(lambda: sees(session, "busy.py"))
     assert not any("gpuwatch" in str(each.name) for each in processes(session).all)
     with SessionReader(session) as reader:
         facts, channels = reader.facts()["host"], reader.channels()
@@ -130,7 +123,7 @@ def test_a_job_is_seen_and_goes_on_when_the_recording_is_stopped(cli: Cli, submi
     assert placement(folder)["state"] == "cancelled"
     assert is_closed(session)
     assert state_of(job) == "RUNNING"
-    assert f"slurm-job-{job}" in cli("sessions").stdout
+    assert f"slurm-job-{job}" in cli.read("sessions").stdout
     assert "not a study of a workload" in cli("resume", folder, code=2).stderr
     cli("delete", "--yes", folder)
 
@@ -140,13 +133,13 @@ def test_it_ends_with_its_job(cli: Cli, submit: Submit) -> None:
     running(job)
     attached = cli.start("attach", "--plain", "--on", f"slurm,job={job}")
     studies = cli.home / ".local/share"
-    wait_until(lambda: [*studies.rglob("plan.json")])
+    until(lambda: [*studies.rglob("plan.json")])
     (folder,) = (path.parent for path in studies.rglob("plan.json"))
     session_of(folder, 2)
     (cli.home / "over").touch()
     _, errors = attached.communicate(timeout=PATIENCE)
     assert (attached.returncode, "starting on n" in errors) == (0, True), errors
-    wait_until(lambda: is_over(folder))
+    until(lambda: is_over(folder))
     assert placement(folder)["state"] == "ended"
     assert is_closed(folder / "01-bare.gpuwatch")
 
@@ -154,9 +147,9 @@ def test_it_ends_with_its_job(cli: Cli, submit: Submit) -> None:
 def test_one_that_waits_is_told_and_joined_when_it_runs(cli: Cli, submit: Submit) -> None:
     job = submit("--hold")
     folder = join(cli, job)
-    wait_until(lambda: placement(folder)["state"] == "queued")
+    until(lambda: placement(folder)["state"] == "queued")
     assert placement(folder)["reason"] == "JobHeldUser"
-    assert "JobHeldUser" in cli("sessions").stdout
+    assert "JobHeldUser" in cli.read("sessions").stdout
     subprocess.run(["scontrol", "release", job], check=True)
     session_of(folder, 2)
 
@@ -164,7 +157,7 @@ def test_one_that_waits_is_told_and_joined_when_it_runs(cli: Cli, submit: Submit
 def test_one_that_waits_need_not_be_waited_for(cli: Cli, submit: Submit) -> None:
     job = submit("--hold")
     folder = join(cli, job)
-    wait_until(lambda: placement(folder)["state"] == "queued")
+    until(lambda: placement(folder)["state"] == "queued")
     cli("stop", folder)
     assert placement(folder)["state"] == "cancelled"
     assert state_of(job) == "PENDING"
@@ -173,7 +166,7 @@ def test_one_that_waits_need_not_be_waited_for(cli: Cli, submit: Submit) -> None
 def test_one_that_is_cancelled_while_it_waits_is_told(cli: Cli, submit: Submit) -> None:
     job = submit("--hold")
     watching = cli.start("--record", "--on", f"slurm,job={job}")
-    wait_until(lambda: [*(cli.home / ".local/share").rglob(PLACEMENT)])
+    until(lambda: [*(cli.home / ".local/share").rglob(PLACEMENT)])
     subprocess.run(["scancel", job], check=True)
     _, errors = watching.communicate(timeout=PATIENCE)
     assert watching.returncode == 3
@@ -185,7 +178,7 @@ def test_ctrl_c_ends_the_recording_alone(cli: Cli, submit: Submit) -> None:
     running(job)
     recorder = cli.start("--record", "--on", f"slurm,job={job}")
     studies = cli.home / ".local/share/gpuwatch"
-    wait_until(lambda: [*studies.rglob("01-bare.gpuwatch")])
+    until(lambda: [*studies.rglob("01-bare.gpuwatch")])
     (session,) = studies.rglob("01-bare.gpuwatch")
     recorder.send_signal(signal.SIGINT)
     recorder.communicate(timeout=PATIENCE)
@@ -282,7 +275,7 @@ def test_what_cannot_be_joined_leaves_nothing(cli: Cli, place: str, words: str, 
 def test_a_job_that_is_over_or_another_users_is_refused(cli: Cli, submit: Submit) -> None:
     job = submit("--hold")
     subprocess.run(["scancel", job], check=True)
-    wait_until(lambda: state_of(job) == "CANCELLED")
+    until(lambda: state_of(job) == "CANCELLED")
     done = cli("--record", "--on", f"slurm,job={job}", code=3)
     assert f"the job {job} is over: CANCELLED" in done.stderr
     foreign = submit("--hold", "--uid=65534", "--gid=65534", "--chdir=/")

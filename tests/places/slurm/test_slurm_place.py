@@ -18,6 +18,7 @@ from gpuwatch.places.slurm.place import SlurmPlace
 from gpuwatch.session.study.plan import Plan
 from gpuwatch.session.study.plan_file import document
 from tests.places import stand_in
+from tests.waiting import until
 
 # A test may wait for those of other workers to leave the nodes.
 pytestmark = [pytest.mark.slurm, pytest.mark.timeout(600)]
@@ -46,11 +47,9 @@ class Study:
         return self.place.state(self.job, self.native)
 
     def wait_for(self, *states: JobState) -> JobStatus:
-        until = time.monotonic() + PATIENCE
-        while (status := self.status).state not in states:
-            assert time.monotonic() < until, status
-            time.sleep(0.2)
-        return status
+        return until(
+            lambda: [each for each in (self.status,) if each.state in states], f"{states}", PATIENCE
+        )[0]
 
     def cancel(self) -> None:
         self.place.cancel(self.job, self.native)
@@ -58,10 +57,7 @@ class Study:
     @property
     def process(self) -> dict[str, object]:
         """What the recorder noted of itself."""
-        until = time.monotonic() + PATIENCE
-        while not (self.folder / "process.json").exists():
-            assert time.monotonic() < until, self.status
-            time.sleep(0.05)
+        until((self.folder / "process.json").exists, "it begins", PATIENCE)
         noted: dict[str, object] = json.loads((self.folder / "process.json").read_text())
         return noted
 
@@ -145,17 +141,15 @@ def test_a_job_waits_in_the_queue_with_slurms_reason_and_is_cancelled_there(stud
 
 def test_a_job_that_waits_for_its_turn_has_an_expected_start(study: Studies) -> None:
     first = study({"seconds": 600}, nodelist="n1", exclusive="", time="20")
+    begun = time.time()
     first.submit()
     first.wait_for(JobState.RUNNING)
     second = study(nodelist="n1", exclusive="", time="20")
     second.submit()
-    until = time.monotonic() + PATIENCE
-    while second.status.starts is None:
-        assert time.monotonic() < until, second.status
-        time.sleep(0.2)
+    until(lambda: second.status.starts is not None, "an expected start", PATIENCE)
     status = second.status
     assert status.state is JobState.QUEUED and status.reason in ("Resources", "Priority")
-    assert status.starts is not None and 1000 < status.starts - time.time() < 1300
+    assert status.starts is not None and begun + 1100 < status.starts < time.time() + 1300
     first.cancel()
     second.wait_for(JobState.RUNNING)
 
@@ -212,8 +206,9 @@ def test_another_job_is_never_cancelled(study: Studies) -> None:
     mine.place.cancel(mine.job, other.native)
     mine.submit()
     mine.place.cancel(mine.job, other.native)
-    time.sleep(1)
-    assert other.status.state is JobState.RUNNING and not other.saved
+    (other.folder / "go").touch()
+    other.wait_for(JobState.ENDED)
+    assert not other.saved
 
 
 REFUSED = [
@@ -336,11 +331,8 @@ def test_a_job_that_slurm_has_forgotten(study: Studies) -> None:
     cancelled.wait_for(JobState.RUNNING)
     cancelled.cancel()
     cancelled.wait_for(JobState.CANCELLED)
-    until = time.monotonic() + PATIENCE  # MinJobAge is 40 s, looked at twice a minute
-    for each in (ended, failed, cancelled):
-        while jobs(each.job.attempt):
-            assert time.monotonic() < until
-            time.sleep(0.5)
+    for each in (ended, failed, cancelled):  # MinJobAge is 40 s, looked at twice a minute
+        until(lambda each=each: not jobs(each.job.attempt), "it is forgotten", PATIENCE)
     assert ended.status == JobStatus(JobState.ENDED)
     assert cancelled.status == JobStatus(JobState.CANCELLED)
     assert failed.status.state is JobState.LOST
@@ -366,10 +358,7 @@ def test_a_recorder_that_does_not_end_at_its_limit_is_killed(study: Studies) -> 
     one = study({"stubborn": True}, time="1")
     one.submit()
     one.wait_for(JobState.RUNNING)
-    until = time.monotonic() + 150
-    while not one.status.state.over:
-        assert time.monotonic() < until
-        time.sleep(1)
+    until(lambda: one.status.state.over, "its end", PATIENCE)
     assert one.status.state is JobState.TIMED_OUT
 
 
@@ -418,11 +407,9 @@ def test_a_controller_that_is_away_and_comes_back(study: Studies) -> None:
 
 
 def wait_for_nodes() -> None:
-    until = time.monotonic() + PATIENCE
-    while True:
+    def up() -> bool:
         asked = ["sinfo", "--noheader", "-N", "-p", "gpu", "--format=%t"]
         states = subprocess.run(asked, capture_output=True, text=True, check=True).stdout.split()
-        if len(states) == 2 and set(states) <= {"idle", "mix", "alloc"}:
-            return
-        assert time.monotonic() < until, states
-        time.sleep(0.2)
+        return len(states) == 2 and set(states) <= {"idle", "mix", "alloc"}
+
+    until(up, "both nodes are up", PATIENCE)

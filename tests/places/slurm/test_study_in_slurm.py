@@ -7,7 +7,6 @@ import os
 import random
 import signal
 import subprocess
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -20,6 +19,7 @@ from gpuwatch.session.reading.reader import SessionReader
 from tests.cli.test_four_environments import environments
 from tests.conftest import Cli
 from tests.terminal import Pty
+from tests.waiting import until
 
 # A test may wait for those of other workers to leave the nodes.
 pytestmark = [pytest.mark.slurm, pytest.mark.timeout(600)]
@@ -50,18 +50,8 @@ def placement(folder: Path) -> dict[str, object]:
 
 
 def wait_for(folder: Path, *states: str, seconds: float = PATIENCE) -> dict[str, object]:
-    until = time.monotonic() + seconds
-    while (known := placement(folder))["state"] not in states:
-        assert time.monotonic() < until, known
-        time.sleep(0.1)
-    return known
-
-
-def wait_for_file(path: Path) -> None:
-    until = time.monotonic() + PATIENCE
-    while not path.exists():
-        assert time.monotonic() < until, path
-        time.sleep(0.1)
+    until(lambda: placement(folder)["state"] in states, f"{folder} is {states}", seconds)
+    return placement(folder)
 
 
 def sessions(folder: Path) -> list[Path]:
@@ -74,7 +64,7 @@ def facts(session: Path) -> dict[str, JSON]:
 
 
 def status(here: Cli) -> list[str]:
-    listed = json.loads(here("sessions", "--format", "json").stdout)
+    listed = json.loads(here.read("sessions", "--format", "json").stdout)
     return [row["status"] for row in listed["sessions"]]
 
 
@@ -102,7 +92,7 @@ def test_a_queued_study_tells_why_and_is_cancelled(here: Cli) -> None:
     folder = send(here, "partition=down", "--", "true")
     known = wait_for(folder, "queued")
     assert known["reason"] == "PartitionDown"
-    assert "PartitionDown" in here("sessions").stdout
+    assert "PartitionDown" in here.read("sessions").stdout
     assert "not over" in here("delete", "--yes", folder, code=2).stderr
     assert "not over" in here("resume", folder, code=2).stderr
     here("stop", folder)
@@ -132,7 +122,7 @@ def test_the_screen_shows_what_waits_and_then_the_run(here: Cli) -> None:
 
 def test_a_running_study_that_is_stopped_saves_and_is_resumed(here: Cli) -> None:
     folder = send(here, "", "--", "sh", "-c", f"[ ! -e go ] || exit 0; {SAVES}")
-    wait_for_file(here.home / "begun")
+    until((here.home / "begun").exists, "it begins", PATIENCE)
     wait_for(folder, "running")
     here("delete", "--yes", folder, code=2)
     assert "not over" in here("resume", folder, code=2).stderr
@@ -161,7 +151,7 @@ def test_a_time_limit_lets_the_workload_save(here: Cli) -> None:
 def test_a_recorder_that_is_killed_is_told(here: Cli) -> None:
     folder = send(here, "nodelist=n1", "--", "sh", "-c", SAVES)
     wait_for(folder, "running")
-    wait_for_file(here.home / "begun")
+    until((here.home / "begun").exists, "it begins", PATIENCE)
     native = str(placement(folder)["native"])
     subprocess.run(["scancel", "--batch", "--signal=KILL", native], check=True)
     assert wait_for(folder, "lost")["reason"] == "its recorder was killed"

@@ -3,6 +3,7 @@ the recorder there."""
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import re
@@ -12,7 +13,6 @@ import subprocess
 import tarfile
 import tempfile
 import threading
-import time
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -26,10 +26,9 @@ from gpuwatch.places.ssh.connection import Connection
 from gpuwatch.places.ssh.place import SshPlace
 from tests.places import stand_in
 from tests.places.sshd import Sshd, User
+from tests.waiting import until
 
 pytestmark = [pytest.mark.ssh, pytest.mark.usefixtures("sshd")]
-
-PATIENCE = 120.0
 
 
 @pytest.fixture(scope="module")
@@ -51,17 +50,11 @@ class Study:
         self.place.connect(person=False)
 
     def wait_for(self, state: JobState) -> None:
-        until = time.monotonic() + PATIENCE
-        while (status := self.place.state(self.job, self.job.study)).state is not state:
-            assert time.monotonic() < until, status
-            time.sleep(0.1)
+        until(lambda: self.place.state(self.job, self.job.study).state is state, state.value)
 
     @property
     def process(self) -> dict[str, object]:
-        until = time.monotonic() + PATIENCE
-        while not (self.there / "process.json").exists():
-            assert time.monotonic() < until, self.place.log(self.job, "")
-            time.sleep(0.05)
+        until((self.there / "process.json").exists)
         noted: dict[str, object] = json.loads((self.there / "process.json").read_text())
         return noted
 
@@ -168,28 +161,28 @@ def test_nothing_starts_there_without_the_folder_that_was_to_be_sent(study: Stud
 def test_a_connection_that_is_lost_while_a_folder_is_sent_is_no_refusal(
     sshd: Sshd, gpu2: User, study: Study, tmp_path: Path
 ) -> None:
-    data = tmp_path / "data"
-    data.write_bytes(os.urandom(100_000_000))
-    archive = tmp_path / "work.tar"
+    long, archive, data = tmp_path / "long.tar", tmp_path / "work.tar", os.urandom(1_000_000)
+    with long.open("wb") as file:
+        file.truncate(500_000_000)  # which takes seconds to send
     with tarfile.open(archive, "w") as packed:
-        packed.add(data, "data")
+        whole = tarfile.TarInfo("data")
+        whole.size = len(data)
+        packed.addfile(whole, io.BytesIO(data))
 
     def cut() -> None:
-        until = time.monotonic() + PATIENCE
-        while not list(study.there.glob(".work.*.tar")) and time.monotonic() < until:
-            time.sleep(0.01)
+        until(lambda: list(study.there.glob(".work.*.tar")))
         sshd.cut(gpu2)
 
     cutting = threading.Thread(target=cut)
     cutting.start()
     with pytest.raises(NotAvailable, match="the connection to gpu2 was lost") as error:
-        study.place.send_folder(study.job, archive)
+        study.place.send_folder(study.job, long)
     cutting.join()
     assert not isinstance(error.value, Refused)
     assert not (study.there / "work").exists()
     study.place.connect(person=False)
     study.place.send_folder(study.job, archive)
-    assert (study.there / "work/data").read_bytes() == data.read_bytes()
+    assert (study.there / "work/data").read_bytes() == data
 
 
 def test_a_part_of_a_folder_is_not_taken_for_all_of_it(

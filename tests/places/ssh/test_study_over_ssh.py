@@ -16,8 +16,10 @@ import pytest
 
 from gpuwatch.session.mirror.content import digest_of
 from gpuwatch.session.placement import PLACEMENT
+from gpuwatch.session.reading.reader import SessionReader
 from tests.conftest import Cli
 from tests.places.sshd import Sshd, User
+from tests.waiting import until
 
 pytestmark = [pytest.mark.ssh, pytest.mark.usefixtures("sshd"), pytest.mark.timeout(600)]
 
@@ -61,11 +63,22 @@ def placement(folder: Path) -> dict[str, object]:
     return found
 
 
-def wait_for(path: Path, text: str = "", seconds: float = 120) -> None:
-    until = time.monotonic() + seconds
-    while not (path.exists() and text in path.read_text(errors="replace")):
-        assert time.monotonic() < until, f"{path} has no {text!r}"
-        time.sleep(0.05)
+def wait_for(path: Path, text: str) -> None:
+    until(lambda: path.exists() and text in path.read_text(errors="replace"), text)
+
+
+def lines(folder: Path) -> int:
+    """How much of the output is here."""
+    count = 0
+    for session in folder.glob("0*.gpuwatch"):
+        with SessionReader(session) as reader:
+            count += len(reader.log(limit=10**6))
+    return count
+
+
+def calls(sshd: Sshd) -> int:
+    """How often ssh was started."""
+    return len(sshd.arguments.read_text().splitlines())
 
 
 def followers(here: Cli) -> list[int]:
@@ -106,8 +119,8 @@ def test_a_command_is_recorded_there_as_here(here: Cli, gpu1: User) -> None:
     folder = study_of(here)
     same(folder, gpu1)
     (session,) = folder.glob("*.gpuwatch")
-    shown = json.loads(here("show", "--format", "json", session).stdout)
-    assert (here("log", session).stdout.count("line "), json.dumps(shown)[:1]) == (20, "{")
+    shown = json.loads(here.read("show", "--format", "json", session).stdout)
+    assert (here.read("log", session).stdout.count("line "), json.dumps(shown)[:1]) == (20, "{")
     known = placement(folder)
     assert (known["state"], known["fetched"], known["place"]) == ("ended", True, "ssh=gpu1")
     assert [state for state, _ in known["changes"]] == ["starting", "running", "ended"]  # type: ignore[attr-defined]
@@ -148,7 +161,7 @@ def test_the_working_folder_goes_along_without_what_git_ignores(here: Cli, gpu1:
     subprocess.run(["git", "init", "-q", project], check=True)
     here("run", "--on", "ssh=gpu1", "python3", "train.py", folder=project)
     (session,) = study_of(here).glob("*.gpuwatch")
-    assert "value 42" in here("log", session).stdout
+    assert "value 42" in here.read("log", session).stdout
     (copy,) = (each for each in there(gpu1) if each.name.startswith(study_of(here).name))
     sent = sorted(path.name for path in (copy / "work").iterdir())
     assert sent == [".gitignore", "__pycache__", "helper.py", "train.py"]
@@ -169,7 +182,7 @@ def test_a_large_folder_is_not_sent_unasked_and_the_home_folder_never(
     assert len(there(gpu1)) == len(before) + 1
     done = here("--record", "--on", "ssh=gpu1", "--", "pwd")
     assert "home folder is not sent" in done.stderr
-    assert str(gpu1.home) in here("log", "last").stdout
+    assert str(gpu1.home) in here.read("log", "last").stdout
 
 
 @pytest.mark.parametrize(
@@ -223,25 +236,23 @@ def test_other_login_shells(here: Cli, sshd: Sshd, shell: str) -> None:
 
 def test_cut_connections_lose_nothing(here: Cli, gpu1: User, sshd: Sshd) -> None:
     over = gpu1.home / "cut-enough"
-    script = STEPS.format(count=60) + "; " + UNTIL.format(name=over.name) + "echo the last"
+    script = f"while [ ! -e {over.name} ]; do echo a line; sleep 0.05; done; echo the last"
     words = ("--record", "--detach", "--on", "ssh=gpu1", "--", "sh", "-c", script)
     folder = Path(here(*words).stdout.strip())
-    draw, cuts, was_away = random.Random(23), 0, False
-    until = time.monotonic() + 120
-    while cuts <= 8:
-        assert time.monotonic() < until, cuts
-        time.sleep(draw.uniform(0.2, 1.5))
-        cuts += sshd.cut(gpu1)
-        if cuts >= 5 and not was_away:  # and for longer
+    draw = random.Random(23)
+    for number in range(9):
+        more = lines(folder) + draw.randrange(30)
+        until(lambda more=more: lines(folder) > more)
+        assert sshd.cut(gpu1)
+        if number == 5:  # and for longer
             sshd.stop()
-            time.sleep(3)
+            before = calls(sshd)
+            until(lambda before=before: calls(sshd) > before + 1, "it is tried again")
             sshd.start()
-            was_away = True
-    assert was_away
     over.touch()
     here("attach", "--plain", folder.name)
     same(folder, gpu1)
-    assert "the last" in here("log", folder).stdout
+    assert "the last" in here.read("log", folder).stdout
 
 
 def test_a_follower_that_is_killed_is_replaced(here: Cli, gpu1: User) -> None:
@@ -272,7 +283,7 @@ def test_stop_resume_and_delete(here: Cli, gpu1: User) -> None:
     assert "not over" in here("resume", folder, code=2).stderr
     assert "stopped" in here("stop", folder).stderr
     assert "is not running" in here("stop", folder).stderr
-    listed = json.loads(here("sessions", "--format", "json").stdout)
+    listed = json.loads(here.read("sessions", "--format", "json").stdout)
     assert [row["status"] for row in listed["sessions"]] == ["stopped"]
     go.touch()
     here("resume", folder)
@@ -290,10 +301,7 @@ def test_stop_resume_and_delete(here: Cli, gpu1: User) -> None:
 
 def test_an_interrupt_here_ends_it_there(here: Cli, gpu1: User) -> None:
     running = here.start("--record", "--on", "ssh=gpu1", "--", "sleep", "100")
-    until = time.monotonic() + 120
-    while not list((here.home / ".local/share/gpuwatch").rglob("*.gpuwatch")):
-        assert time.monotonic() < until
-        time.sleep(0.1)
+    until(lambda: list((here.home / ".local/share/gpuwatch").rglob("*.gpuwatch")))
     running.send_signal(signal.SIGINT)
     out, err = running.communicate(timeout=120)
     assert running.returncode == 130, (out, err)
@@ -303,18 +311,19 @@ def test_an_interrupt_here_ends_it_there(here: Cli, gpu1: User) -> None:
 
 
 @pytest.mark.timeout(1800)
-def test_a_kill_at_any_moment_leaves_exactly_one_job(here: Cli, gpu1: User) -> None:
+def test_a_kill_at_any_moment_leaves_exactly_one_job(here: Cli, gpu1: User, sshd: Sshd) -> None:
     ran = gpu1.home / "ran"
     ran.mkdir(mode=0o777)
     os.chown(ran, gpu1.number, gpu1.number)
     detached = ("--record", "--detach", "--on", "ssh=gpu1", "--", "sh", "-c")
-    began = time.monotonic()
+    before = calls(sshd)
     here(*detached, f"echo x >>{ran}/undisturbed")
-    takes = time.monotonic() - began
+    needed = calls(sshd) - before
     draw = random.Random(7)
     for number in range(20):
+        last = calls(sshd) + draw.randrange(needed + 1)
         sending = here.start(*detached, f"echo x >>{ran}/{number}")
-        time.sleep(takes * draw.uniform(0.3, 1.2))
+        until(lambda at=last, it=sending: calls(sshd) > at or it.poll() is not None)
         sending.kill()
         sending.communicate()
     noted = list((here.home / ".local/state/gpuwatch/placements").glob("*/record.json"))
@@ -383,23 +392,13 @@ def test_secrets_of_here_stay_here(here: Cli, gpu1: User) -> None:
     here.variables["HF_TOKEN"] = secret = "hf_" + "s3cr3t" * 5
     here("--record", "--on", "ssh=gpu1", "--", "sh", "-c", "echo token is ${HF_TOKEN:-none}")
     (session,) = study_of(here).glob("*.gpuwatch")
-    assert "token is none" in here("log", session).stdout
+    assert "token is none" in here.read("log", session).stdout
     for home in (here.home, gpu1.home):
         found = subprocess.run(["grep", "-rlaF", secret, home], capture_output=True, check=False)
         assert found.stdout == b""
 
 
-def test_the_first_figure_comes_soon(
-    here: Cli, gpu1: User, record_property: pytest.RecordProperty
-) -> None:
-    here("--record", "--on", "ssh=gpu1", "--", "true")  # the capsule is there from now on
-    began = time.monotonic()
-    here("--record", "--on", "ssh=gpu1", "--", "true")
-    whole = time.monotonic() - began
-    began = time.monotonic()
-    subprocess.run(["ssh", "gpu1", "true"], env=here.env, check=True)
-    plain = time.monotonic() - began
-    began = time.monotonic()
+def test_figures_come_while_the_run_goes_on(here: Cli, gpu1: User) -> None:
     go = gpu1.home / "shown"
     script = STEPS.format(count=60) + "; " + UNTIL.format(name=go.name)
     running = here.start("run", "--plain", "--on", "ssh=gpu1", "--", "sh", "-c", script)
@@ -407,11 +406,9 @@ def test_the_first_figure_comes_soon(
     for line in running.stdout:
         if re.search(r"\bstep", line):
             break
-    took = time.monotonic() - began
+    assert running.poll() is None
     go.touch()
     running.communicate(timeout=120)
-    record_property("told", f"first figure after {took:.1f} s; ssh HOST true takes {plain:.2f} s")
-    assert took < 5 * whole, "as long as a few short studies"
 
 
 def test_a_study_at_each_of_two_places(here: Cli, gpu1: User, sshd: Sshd) -> None:
@@ -451,16 +448,13 @@ def test_doctor_tells_what_is_there_before_any_study_was_sent(here: Cli, ssh_ser
 
 
 def test_a_study_whose_folder_was_removed_here_can_be_stopped(here: Cli, gpu1: User) -> None:
-    here("--record", "--detach", "--on", "ssh=gpu1", *steps(2000))
+    here("--record", "--detach", "--on", "ssh=gpu1", *steps(1_000_000))
     folder = study_of(here)
     wait_for(folder / PLACEMENT, "running")
     shutil.rmtree(folder)
     stopped = here("stop", folder.name)
     assert "its folder is not here any more" in stopped.stderr + stopped.stdout
-    until = time.monotonic() + 60
-    while followers(here):
-        assert time.monotonic() < until
-        time.sleep(0.2)
+    until(lambda: not followers(here))
     (original,) = (each for each in there(gpu1) if each.name.startswith(folder.name))
     assert not list(original.glob("*-journal"))
 
@@ -468,7 +462,7 @@ def test_a_study_whose_folder_was_removed_here_can_be_stopped(here: Cli, gpu1: U
 def test_a_study_on_a_host_that_is_away_is_said_to_go_on(
     here: Cli, ssh_server: Sshd, gpu1: User
 ) -> None:
-    here("--record", "--detach", "--on", "ssh=gpu1", *steps(2000))
+    here("--record", "--detach", "--on", "ssh=gpu1", *steps(1_000_000))
     folder = study_of(here)
     wait_for(folder / PLACEMENT, "running")
     ssh_server.stop()
@@ -488,17 +482,12 @@ def test_a_command_whose_files_were_not_sent_to_the_end_never_runs(
     (work / "data").write_bytes(os.urandom(90_000_000))
     command = here.argv("--record", "--on", "ssh=gpu1", "--", "touch", "went")
     sender = subprocess.Popen(command, env=here.env, cwd=work, stderr=subprocess.DEVNULL)
-    until = time.monotonic() + 60
-    while not (parts := list(gpu1.home.glob(".local/share/gpuwatch/studies/*/.work.*.tar"))):
-        assert time.monotonic() < until
-        time.sleep(0.01)
+    (part,) = until(lambda: [*gpu1.home.glob(".local/share/gpuwatch/studies/*/.work.*.tar")])
     sender.kill()
     sender.wait()
-    while parts[0].exists():
-        assert time.monotonic() < until
-        time.sleep(0.1)
+    until(lambda: not part.exists())
     folder = study_of(here)
-    assert "starting" in here("sessions").stdout
+    assert "starting" in here.read("sessions").stdout
     here("attach", "--plain", folder, code=3)
     known = placement(folder)
     assert (known["state"], known["hint"]) == ("failed", "start the study anew")

@@ -6,7 +6,6 @@ import json
 import shutil
 import signal
 import subprocess
-import time
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +13,7 @@ import pytest
 
 from gpuwatch.session.reading.reader import SessionReader
 from tests.conftest import Cli
+from tests.waiting import until
 
 REPORTER = Path(__file__).with_name("reporter.py")
 INSIDE = {"docker": "/gpuwatch", "apptainer": "/gpuwatch", "charliecloud": "/tmp/gpuwatch"}
@@ -51,7 +51,7 @@ def test_a_bare_program_finds_the_hook_before_its_own_path(cli: Cli, tmp_path: P
     assert [row.step for row in run["steps"]] == [1, 2, 3, 4, 5, 6]
     assert run["meta"]["count"]["flop_per_step"] == 1000
     assert run["meta"]["step_ends"] == "told" and run["events"] == []
-    shown = cli("show", run["path"]).stdout
+    shown = cli.read("show", run["path"]).stdout
     assert "throughput" in shown and "model FLOP" in shown
 
 
@@ -80,14 +80,14 @@ def test_why_there_are_no_steps_is_shown(cli: Cli, tmp_path: Path) -> None:
     cli("--record", "--quiet", "--out", out, "--", "true")
     (path,) = out.glob("*/*.gpuwatch")
     assert "no Python program of the run imported torch" in " ".join(
-        cli("show", path).stdout.split()
+        cli.read("show", path).stdout.split()
     )
 
 
 def test_runs_of_which_only_one_was_hooked_are_not_compared(cli: Cli, tmp_path: Path) -> None:
     one = ran(cli, tmp_path / "one" / "out")
     two = ran(cli, tmp_path / "two" / "out", "--hook", "off")
-    said = " ".join(cli("compare", one["path"], two["path"]).stdout.split())
+    said = " ".join(cli.read("compare", one["path"], two["path"]).stdout.split())
     assert "different measurement: by the hook against without the hook" in said
 
 
@@ -108,14 +108,11 @@ def test_a_recorder_that_takes_over_goes_on_with_the_steps(cli: Cli, tmp_path: P
                 return max((row.step for row in reader.steps()), default=0)
         return 0
 
-    deadline = time.monotonic() + 60
-    while not reached():
-        assert time.monotonic() < deadline
-        time.sleep(0.1)
+    until(reached)
     recorder.send_signal(signal.SIGKILL)
     recorder.wait()
     (path,) = out.glob("*/*.gpuwatch")
-    cli("attach", "--record", path, timeout=60)
+    cli("attach", "--record", path)
     with SessionReader(path) as reader:
         assert [row.step for row in reader.steps()] == list(range(1, 401))
         assert reader.meta()["hook"]["processes"] == 1
@@ -183,7 +180,7 @@ def test_a_dry_run_shows_the_hook_and_a_resumed_study_has_it(cli: Cli, tmp_path:
     cli("--record", "--quiet", *words, folder=where)
     (path,) = out.glob("*/*.gpuwatch")
     path.unlink()
-    cli("resume", path.parent, timeout=60)
+    cli("resume", path.parent)
     with SessionReader(path) as reader:
         assert reader.meta()["hook"]["options"] == ["count"]
         assert max(row.step for row in reader.steps()) == 6

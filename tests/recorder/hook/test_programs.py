@@ -33,7 +33,7 @@ def ran(cli: Cli, out: Path, *command: object, options: tuple[object, ...] = ())
         log = [row.text for row in reader.log() if row.text.startswith("loss")]
         ranks = [row.rank for row in reader.ranks()]
         hook = reader.meta()["hook"]
-    shown = json.loads(cli("show", path, "--format", "json").stdout)
+    shown = json.loads(cli.read("show", path, "--format", "json").stdout)
     return {"shown": shown, "loss": log, "ranks": ranks, "hook": hook, "path": path}
 
 
@@ -124,6 +124,6 @@ def test_ranks_of_our_own_workloads_are_one_run_everywhere(
         with SessionReader(path) as reader:
             assert [row.rank for row in reader.ranks()] == [0, 1]
             assert "several_writers" not in reader.meta()
-        shown = json.loads(cli("show", path, "--format", "json").stdout)
+        shown = json.loads(cli.read("show", path, "--format", "json").stdout)
         assert (shown["step"]["count"], shown["step"]["samples_per_step"]) == (8, 32)
         assert shown["session"]["status"] == "finished"

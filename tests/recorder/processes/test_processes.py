@@ -21,10 +21,11 @@ from gpuwatch.session.writing.statements import Row
 from gpuwatch.telemetry.nvml.errors import Unavailable
 from gpuwatch.telemetry.process.users import USERS
 from gpuwatch.telemetry.process.workload import WorkloadSource
-from tests.cli.commands.test_record import sessions, until
+from tests.cli.commands.test_record import sessions
 from tests.conftest import Cli
 from tests.fake_nvml import NOT_SUPPORTED, FakeDriver
 from tests.runners.docker.conftest import api, containers
+from tests.waiting import until
 
 __all__ = ["api"]
 
@@ -174,17 +175,17 @@ def test_the_processes_of_the_runs_container_are_its_own_and_those_of_another_ar
 ) -> None:
     engine = request.getfixturevalue("api")
     out = tmp_path / "out"
-    other = engine.create_container(small_image, ["sleep", "60"])
+    other = engine.create_container(small_image, ["sleep", "600"])
     engine.start(other)
     process = cli.start(
         *("--record", "--quiet", "--out", out, "--gpus", "none", "--env", f"docker={small_image}"),
-        *("--", "sh", "-c", "sleep 61 & (sleep 62 &) ; wait; sleep 60"),
+        *("--", "sh", "-c", "sleep 601 & (sleep 602 &) ; wait; sleep 600"),
     )
     try:
         until(lambda: len(by_pid(out)) >= 3)
         (mine,) = containers(engine, tmp_path)
         inside = [int(row[1]) for row in engine.top(mine)["Processes"]]
-        late = engine.exec_create(mine, ["sleep", "63"])["Id"]
+        late = engine.exec_create(mine, ["sleep", "603"])["Id"]
         engine.exec_start(late, detach=True)
         until(lambda: engine.exec_inspect(late)["Pid"])
         inside.append(engine.exec_inspect(late)["Pid"])
@@ -240,6 +241,7 @@ def test_a_steady_process_is_written_once_and_not_every_time(
     until(is_told)
     assert told == ["process", "process_use"], "a process is told once it is a second old"
     assert look(LISTS_SECONDS / 2) == []
+    assert about_child(look(RESTATED_SECONDS)) == ["process", "process_use"]
     more = [about_child(look(EVERY_SECONDS)) for _ in range(10)]
     assert [table for each in more for table in each] in ([], ["process_use"]), (
         "its cores: known from the second look on"
@@ -254,7 +256,7 @@ def test_a_users_name_that_comes_late_is_written_when_it_is_there(
     directory = threading.Event()
 
     def look_up(uid: int) -> str:
-        assert directory.wait(30)
+        directory.wait()
         return "told late"
 
     monkeypatch.setattr(USERS, "_look_up", look_up)
@@ -287,7 +289,7 @@ def test_a_users_name_that_comes_late_is_written_when_it_is_there(
 
 
 def test_no_more_than_the_most_processes_are_watched() -> None:
-    script = f"for i in $(seq {MOST_PROCESSES + 6}); do sleep 60 & done; wait"
+    script = f"for i in $(seq {MOST_PROCESSES + 6}); do sleep 600 & done; wait"
     program = subprocess.Popen(["sh", "-c", script], start_new_session=True)
     tree = WorkloadSource(NO_GPU, [program.pid])
     try:

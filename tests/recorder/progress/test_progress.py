@@ -160,12 +160,13 @@ def test_a_recording_shows_the_steps_and_says_where_they_are_from(cli: Cli, tmp_
     (tmp_path / "main.py").write_text(PRINTS)
     cli("--record", "--out", tmp_path / "out", "--", sys.executable, tmp_path / "main.py")
     (session,) = sessions(tmp_path / "out")
-    shown = " ".join(cli("show", session).stdout.split())
+    timing = json.loads(cli.read("show", session, "--format", "json").stdout)["timing"]
+    shown = " ".join(cli.read("show", session).stdout.split())
     assert "timed steps 19 counted" in shown
     assert "loss, last step 1.09 measured" in shown
     assert "steps are from the progress lines of pytorch/examples' ImageNet script" in shown
     median = float(shown.partition("step time, median ")[2].partition(" ms")[0])
-    assert 12 <= median < 100, "ten of them are 120"
+    assert median >= 12 and 95 * median <= 1000 * timing["real_seconds"], "half of them are shorter"
     assert "throughput: the workload reported no samples" in shown
 
 

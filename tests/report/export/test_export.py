@@ -290,7 +290,7 @@ def test_the_ending_of_the_file_says_the_format(path: Path, cli: Cli, tmp_path: 
     out = tmp_path / "out"
     out.mkdir()
     for name in ("a.csv", "a.jsonl", "a.parquet"):
-        cli("export", path, "--what", "steps", "--output", out / name)
+        cli.read("export", path, "--what", "steps", "--output", out / name)
     assert (out / "a.csv").read_text().startswith("seconds,step,")
     assert json.loads((out / "a.jsonl").read_text().splitlines()[0])["schema"] == 2
     assert arrow.read_table(out / "a.parquet").num_rows == STEPS
@@ -299,7 +299,7 @@ def test_the_ending_of_the_file_says_the_format(path: Path, cli: Cli, tmp_path: 
 
 def test_a_study_is_exported_by_its_folder(cli: Cli, tmp_path: Path) -> None:
     two(tmp_path / "study")
-    done = cli("export", tmp_path / "study", "--what", "steps")
+    done = cli.read("export", tmp_path / "study", "--what", "steps")
     head, *lines = csv.reader(io.StringIO(done.stdout))
     assert head[:5] == ["study", "environment", "block", "session", "seconds"]
     assert len(lines) == 2 * STEPS
@@ -312,7 +312,7 @@ def test_parquet_is_not_written_to_a_terminal(path: Path, cli: Cli) -> None:
 
 def test_a_session_is_not_overwritten_with_itself(path: Path, cli: Cli) -> None:
     before = path.read_bytes()
-    done = cli("export", path, "--output", path, code=2)
+    done = cli.read("export", path, "--output", path, code=2)
     assert "choose another --output" in done.stderr and path.read_bytes() == before
 
 
@@ -330,9 +330,9 @@ def test_an_export_that_breaks_off_leaves_what_was_there_and_nothing_else(
         file.write(b"\xff" * size)
     folder = path.parent
     output = folder / "all.csv"
-    done = cli("export", folder, "--what", "log", "--output", output)
+    done = cli.read("export", folder, "--what", "log", "--output", output)
     before = output.read_text()
-    done = cli("export", folder, "--what", "steps", "--output", output, code=2)
+    done = cli.read("export", folder, "--what", "steps", "--output", output, code=2)
     assert "02-docker.gpuwatch is damaged" in done.stderr
     assert output.read_text() == before and not list(folder.glob(".all*"))
 
@@ -340,7 +340,7 @@ def test_an_export_that_breaks_off_leaves_what_was_there_and_nothing_else(
 def test_a_place_that_cannot_be_written_to_is_one_clear_error(
     path: Path, cli: Cli, tmp_path: Path
 ) -> None:
-    done = cli("export", path, "--output", tmp_path / "none" / "x.csv", code=2)
+    done = cli.read("export", path, "--output", tmp_path / "none" / "x.csv", code=2)
     assert "cannot write" in done.stderr and "choose another --output" in done.stderr
 
 
@@ -352,7 +352,7 @@ def test_a_file_system_that_is_read_only_is_one_clear_error(
     if subprocess.run(["mount", "-t", "tmpfs", "-o", "ro", "none", folder], check=False).returncode:
         pytest.skip("mounting a tmpfs is not permitted here")
     try:
-        done = cli("export", path, "--output", folder / "x.csv", code=2)
+        done = cli.read("export", path, "--output", folder / "x.csv", code=2)
     finally:
         subprocess.run(["umount", "-l", folder], check=True)
     (line,) = done.stderr.splitlines()

@@ -69,7 +69,7 @@ def open_page(browser: Any, tmp_path: Path) -> Iterator[Open]:
         file.write_text(html, encoding="utf-8")
         context = browser.new_context(**{"viewport": {"width": 1100, "height": 900}, **options})
         contexts.append(context)
-        context.set_default_timeout(5000)
+        context.set_default_timeout(60_000)
         opened = Opened(context.new_page())
         opened.page.on("console", lambda message: opened.errors.append(message.text))
         opened.page.on("pageerror", lambda error: opened.errors.append(str(error)))

@@ -10,8 +10,9 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import Cli
+from tests.waiting import until
 
-from ..recorded import processes, shown, until
+from ..recorded import processes, shown
 
 pytestmark = pytest.mark.apptainer
 
@@ -24,7 +25,7 @@ def test_a_session_says_where_its_workload_ran(cli: Cli, small_sif: Path) -> Non
         *("--record", "--env", f"apptainer={small_sif}"),
         *("--", "python3", "steps.py", "5", "0.01"),
     )
-    session = shown(cli("show", "last", "--format", "json").stdout)
+    session = shown(cli.read("show", "last", "--format", "json").stdout)
     assert session["session"]["status"] == "finished"
     environment = session["environment"]
     assert environment["kind"] == "apptainer"
@@ -34,12 +35,12 @@ def test_a_session_says_where_its_workload_ran(cli: Cli, small_sif: Path) -> Non
     assert environment["engine"].split()[0] in ("Apptainer", "Singularity", "SingularityCE")
     assert environment["network"] == "host"
     assert session["step"]["count"] == 5
-    assert "log line 5" in cli("log", "last").stdout
+    assert "log line 5" in cli.read("log", "last").stdout
 
 
 def test_the_other_name_of_the_product_is_the_same_environment(cli: Cli, small_root: Path) -> None:
     cli("--record", "--env", f"singularity={small_root}", "--", "echo", "here", code=0)
-    assert cli("log", "last").stdout == "here\n"
+    assert cli.read("log", "last").stdout == "here\n"
 
 
 def test_our_workloads_travel_into_the_image(cli: Cli, small_root: Path) -> None:
@@ -61,7 +62,7 @@ def test_a_workload_that_ends_255_is_a_failed_workload(cli: Cli, small_root: Pat
         code=1,
     )
     assert "could not be started" not in done.stderr
-    assert shown(cli("show", "last", "--format", "json").stdout)["session"]["exit_code"] == 255
+    assert shown(cli.read("show", "last", "--format", "json").stdout)["session"]["exit_code"] == 255
 
 
 @pytest.mark.parametrize("image", ["gone.sif", "docker://example.org/a/b:1", None])
@@ -78,28 +79,28 @@ def test_a_killed_recorders_run_is_taken_up_to_its_end(cli: Cli, small_root: Pat
         *("--record", "--env", f"apptainer={small_root}"),
         *("--", "sh", "-c", f"{script}; exit 7"),
     )
-    until(lambda: "line 3" in cli("log", "last", code=None).stdout)
+    until(lambda: "line 3" in cli.read("log", "last", code=None).stdout)
     recorder.kill()
     recorder.communicate()
-    assert shown(cli("show", "last", "--format", "json").stdout)["session"]["status"] == "lost"
+    assert shown(cli.read("show", "last", "--format", "json").stdout)["session"]["status"] == "lost"
     second = cli.start("attach", "--record", "last")
     (cli.home / "go").touch()
     second.communicate(timeout=60)
-    session = shown(cli("show", "last", "--format", "json").stdout)["session"]
+    session = shown(cli.read("show", "last", "--format", "json").stdout)["session"]
     assert session["exit_code"] == 7
-    assert cli("log", "last").stdout == "line 1\nline 2\nline 3\nend\n"
+    assert cli.read("log", "last").stdout == "line 1\nline 2\nline 3\nend\n"
 
 
 def test_stop_all_leaves_no_process(cli: Cli, small_root: Path) -> None:
     script = "setsid sleep 4713.5 & echo up; sleep 4713.5"
     cli("--record", "--detach", "--env", f"apptainer={small_root}", "--", "sh", "-c", script)
-    until(lambda: "up" in cli("log", "last", code=None).stdout)
+    until(lambda: "up" in cli.read("log", "last", code=None).stdout)
     shims = processes("namespace", str(small_root))
     assert shims
     cli("stop", "--all")
     until(lambda: not processes("sleep", "4713.5"))
     until(lambda: not any(os.path.exists(f"/proc/{pid}/exe") for pid in shims))
-    session = shown(cli("show", "last", "--format", "json").stdout)["session"]
+    session = shown(cli.read("show", "last", "--format", "json").stdout)["session"]
     assert session["status"] == "stopped"
     assert not list((cli.home / ".local/state/gpuwatch/runs").iterdir())
 
@@ -108,7 +109,7 @@ def test_an_interrupt_is_a_stop(cli: Cli, small_root: Path) -> None:
     recorder = cli.start(
         "--record", "--env", f"apptainer={small_root}", "--", "sh", "-c", "echo up; sleep 4713.75"
     )
-    until(lambda: "up" in cli("log", "last", code=None).stdout)
+    until(lambda: "up" in cli.read("log", "last", code=None).stdout)
     recorder.send_signal(signal.SIGINT)
     recorder.communicate(timeout=60)
     assert recorder.returncode == 130

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import os
 import signal
-import time
 from pathlib import Path
 
 import pytest
 
 from gpuwatch.core import paths
 from gpuwatch.core.models import RunState
+from gpuwatch.runners import local
 from gpuwatch.runners.apptainer.runner import ApptainerRunner, blame, limited
 from gpuwatch.runners.local import Ending
+from tests.waiting import until
 
-from ..recorded import Ended, finish, processes, reads, specification, start, until
+from ..recorded import Ended, finish, processes, reads, specification, start
 
 pytestmark = pytest.mark.apptainer
 
@@ -129,16 +130,20 @@ def test_a_stop_asks_the_workload_once_and_leaves_its_files_alone(
     assert ended.result.code == 9
 
 
-def test_a_second_stop_kills_what_ignores_the_first(tmp_path: Path, small_root: Path) -> None:
-    script = "trap '' TERM; setsid sleep 4711.5 & echo up; while :; do sleep 0.1; done"
+def test_a_second_stop_kills_what_ignores_the_first(
+    tmp_path: Path, small_root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(local, "GRACE_SECONDS", 3600.0)
+    script = "trap '' TERM; setsid sleep 4711.5 & trap 'echo asked' TERM; echo up; "
+    script += "while :; do sleep 0.1; done"
     spec = specification("apptainer", small_root, "sh", "-c", script, where=tmp_path)
     run = start(ApptainerRunner(), spec, paths.runs_home() / "run")
     reads(run, b"up\n")
     run.stop()
-    time.sleep(0.3)  # nothing is to happen
+    reads(run, b"asked\n")
     assert run.result() is None
     run.stop()
-    assert finish(run, 5).result.code in (None, 137)
+    assert finish(run).result.code in (None, 137)
     until(lambda: not processes("sleep", "4711.5"))
 
 
@@ -154,7 +159,7 @@ def test_a_stop_before_the_workload_is_there_ends_the_launcher(
 
 def test_a_run_is_found_again_by_its_handle(tmp_path: Path, small_root: Path) -> None:
     runner = ApptainerRunner()
-    spec = specification("apptainer", small_root, "sh", "-c", "echo up; sleep 60", where=tmp_path)
+    spec = specification("apptainer", small_root, "sh", "-c", "echo up; sleep 600", where=tmp_path)
     run = start(runner, spec, paths.runs_home() / "run")
     reads(run, b"up\n")
     again = runner.attach(run.handle(), run.cursor())

@@ -16,8 +16,9 @@ from gpuwatch.core.models import Mount, Problem, RunState
 from gpuwatch.runners.charliecloud import CharliecloudRunner, blame
 from gpuwatch.runners.local import Ending
 from tests.conftest import Cli
+from tests.waiting import until
 
-from ..recorded import Ended, finish, processes, reads, shown, specification, start, until
+from ..recorded import Ended, finish, processes, reads, shown, specification, start
 
 pytestmark = pytest.mark.charliecloud
 
@@ -195,7 +196,7 @@ def test_through_the_command_line(cli: Cli, small_root: Path) -> None:
     cli.variables["USER"] = ""
     done = cli("--record", "--env", f"charliecloud={small_root}", "mnist-cnn", code=3)
     assert "no torch" in done.stderr  # the image's: our workload travelled into it
-    session = shown(cli("show", "last", "--format", "json").stdout)
+    session = shown(cli.read("show", "last", "--format", "json").stdout)
     assert session["environment"]["engine"].startswith("Charliecloud ")
     done = cli("--record", "--env", "charliecloud", "mnist-cnn", code=3)
     assert "needs an image" in done.stderr

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import os
 import shutil
-import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,15 +20,9 @@ from gpuwatch.runners.docker.runner import DockerRunner
 from gpuwatch.session.reading.reader import SessionReader
 from gpuwatch.session.reading.status import Status, status
 from tests.conftest import Cli
+from tests.waiting import until
 
 STEPS = Path(__file__).parents[2] / "cli" / "steps.py"
-
-
-def until(condition: Callable[[], object], seconds: float = 60) -> None:
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, "it did not happen"
-        time.sleep(0.01)
 
 
 @dataclass(frozen=True)
@@ -160,16 +153,16 @@ class Launched:
         self.outputs.extend(self.run.read())
         return self.data(stream)
 
-    def to_end(self, seconds: float = 120) -> Result:
-        deadline = time.monotonic() + seconds
-        while True:
+    def to_end(self) -> Result:
+        def over() -> Result | None:
             result = self.run.result()
             found = self.run.read()
             self.outputs.extend(found)
-            if result is not None and not found:
-                return result
-            assert time.monotonic() < deadline, "the run does not end"
-            time.sleep(0.01)
+            return None if found else result
+
+        found = until(over, "the run does not end", 120)
+        assert found is not None
+        return found
 
     def data(self, stream: str) -> bytes:
         return b"".join(each.data for each in self.outputs if each.stream == stream)

@@ -7,7 +7,6 @@ import random
 import shutil
 import signal
 import subprocess
-import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -23,10 +22,14 @@ from gpuwatch.runners.docker.run import DockerRun
 from gpuwatch.runners.docker.runner import DockerRunner
 from gpuwatch.session.reading.status import State
 from tests.engines.daemon import DockerDaemon
+from tests.waiting import until
 
-from .conftest import Lab, Launched, containers, launch_spec, until
+from .conftest import Lab, Launched, containers, launch_spec
 
 pytestmark = pytest.mark.docker
+
+TOLD = "until [ -e go ]; do sleep 0.05; done; exit"
+"""Lives on until there is a file in the home."""
 
 
 def kill(process: subprocess.Popen[str]) -> None:
@@ -37,12 +40,12 @@ def kill(process: subprocess.Popen[str]) -> None:
 @pytest.mark.parametrize("seed", range(3))
 def test_a_killed_recorder_harms_nothing_and_another_takes_the_run_up(lab: Lab, seed: int) -> None:
     total = 300
-    recorder = lab.cli.start(*lab.arguments("python3", "steps.py", total, 0.01, 7))
-    lab.until_step()
-    time.sleep(random.Random(seed).uniform(0, 1))
+    recorder = lab.cli.start(*lab.arguments("sh", "-c", f"python3 steps.py {total} 0.01; {TOLD} 7"))
+    lab.until_step(random.Random(seed).randint(1, total // 3))
     kill(recorder)
     lost = lab.seen()
     assert lost.status.state is State.LOST and "attach --record" in lost.status.text
+    (lab.cli.home / "go").touch()
     lab.cli("attach", "--record", lab.path, code=1)
     seen = lab.seen()
     assert (seen.status.state, seen.status.exit_code) == (State.FAILED, 7)
@@ -53,9 +56,10 @@ def test_a_killed_recorder_harms_nothing_and_another_takes_the_run_up(lab: Lab, 
 
 
 def test_an_end_that_nobody_recorded_is_found(lab: Lab, api: docker.APIClient) -> None:
-    recorder = lab.cli.start(*lab.arguments("python3", "steps.py", 200, 0.02, 9))
+    recorder = lab.cli.start(*lab.arguments("sh", "-c", f"python3 steps.py 200 0.02; {TOLD} 9"))
     lab.until_step()
     kill(recorder)
+    (lab.cli.home / "go").touch()
     (name,) = containers(api, lab.cli.home)
     api.wait(name)
     lab.cli("attach", "--record", lab.path, code=1)
@@ -76,19 +80,21 @@ def test_stop_all_ends_a_container_whose_recorder_is_dead(lab: Lab, api: docker.
 
 
 def test_a_handle_with_the_folder_alone_finds_the_run(launch: Callable[..., Launched]) -> None:
-    launched = launch("sh", "-c", "echo here; sleep 1; exit 4")
+    launched = launch("sh", "-c", "trap 'exit 4' TERM; echo here; while :; do sleep 0.05; done")
+    until(lambda: launched.so_far("stdout"))
     whole = launched.run.handle()
     handle = {"kind": "docker", "folder": whole["folder"], "holder": None}
     run = DockerRunner().attach(handle, None)
     assert run.handle() == whole and run.pids() == launched.run.pids()
     again = Launched(run)  # type: ignore[arg-type]
+    run.stop()
     assert again.to_end().code == 4 and again.data("stdout") == b"here\n"
 
 
 def test_a_container_that_is_gone_is_a_lost_run(
     launch: Callable[..., Launched], api: docker.APIClient
 ) -> None:
-    launched = launch("sleep", "60")
+    launched = launch("sleep", "600")
     handle = launched.run.handle()
     api.remove_container(handle["name"], force=True)
     result = launched.to_end()
@@ -133,7 +139,7 @@ def test_a_run_that_ended_while_its_daemon_stays_away_is_given_up(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv("DOCKER_HOST", docker_daemon.host)
-    monkeypatch.setattr(docker_run, "GIVE_UP_SECONDS", 1.0)
+    monkeypatch.setattr(docker_run, "GIVE_UP_SECONDS", 0.0)
     spec = launch_spec(docker_daemon.import_root(small_root), "sh", "-c", "echo said; sleep 300")
     folder = tmp_path / "run"
     folder.mkdir()
@@ -143,7 +149,6 @@ def test_a_run_that_ended_while_its_daemon_stays_away_is_given_up(
     until(lambda: launched.so_far("stdout"))
     docker_daemon.kill()
     until(lambda: run.result() or run.state() is RunState.LOST)
-    time.sleep(1.5)
     assert run.result() is None, "its process lives: it may come back"
     os.kill(run.pids()[0], signal.SIGKILL)
     result = launched.to_end()

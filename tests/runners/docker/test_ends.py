@@ -12,8 +12,9 @@ from pathlib import Path
 import pytest
 
 from gpuwatch.session.reading.status import State
+from tests.waiting import until
 
-from .conftest import Lab, Launched, until
+from .conftest import Lab, Launched
 
 pytestmark = pytest.mark.docker
 
@@ -35,7 +36,7 @@ def test_exit_codes_and_signals_come_through(
     seen = lab.record("sh", "-c", command, code=0 if code == 0 else 1)
     assert (seen.status.state, seen.status.exit_code) == (state, code)
     assert seen.result["launcher_failed"] is False and seen.result["out_of_memory"] is False
-    assert 0 < seen.result["real_seconds"] < 60
+    assert seen.result["real_seconds"] > 0
     assert lab.run_folders == []
 
 
@@ -44,7 +45,7 @@ def test_steps_and_times_of_a_run_are_recorded(lab: Lab) -> None:
     assert seen.steps == list(range(1, 61))
     assert seen.log == [("stdout", f"log line {step}") for step in range(1, 61)]
     assert seen.result["cpu_is_bound"] is True
-    assert 0 < seen.result["user_seconds"] + seen.result["sys_seconds"] < 5
+    assert seen.result["user_seconds"] + seen.result["sys_seconds"] > 0
     environment = seen.meta["environment"]
     assert environment["engine"].startswith("Docker ")
     assert environment["image"] == lab.image and environment["image_id"].startswith("sha256:")
@@ -72,8 +73,9 @@ def test_a_program_that_is_not_in_the_image_was_never_started(lab: Lab) -> None:
 
 def test_what_a_workload_detaches_ends_with_it(lab: Lab) -> None:
     mark = f"3{os.getpid()}"
-    lab.record("sh", "-c", f"setsid sleep {mark} & sleep 0.3; exit 0")
-    assert not running(f"sleep {mark}")
+    begun = "until grep -qa ^sleep /proc/$!/cmdline; do sleep 0.05; done"
+    lab.record("sh", "-c", f"setsid sleep {mark} & {begun}; exit 0")
+    assert not lives(f"sleep {mark}")
 
 
 def test_a_stop_asks_the_whole_tree(launch: Callable[..., Launched]) -> None:
@@ -95,22 +97,20 @@ def test_a_workload_that_ignores_sigterm_is_killed_after_the_grace(
     until(lambda: launched.so_far("stdout"))
     asked = time.monotonic()
     launched.run.stop()
-    assert time.monotonic() - asked < 2.0, "it does not wait"
     assert launched.to_end().code == 137
-    assert 3.0 <= time.monotonic() - asked < 15.0
+    assert time.monotonic() - asked >= 3.0
     launched.run.stop()
 
 
 def test_a_second_stop_kills_at_once(
     launch: Callable[..., Launched], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("gpuwatch.runners.docker.stopping.GRACE_SECONDS", 60.0)
+    monkeypatch.setattr("gpuwatch.runners.docker.stopping.GRACE_SECONDS", 3600.0)
     launched = launch("sh", "-c", "trap '' TERM; echo ready; while :; do sleep 0.05; done")
     until(lambda: launched.so_far("stdout"))
-    asked = time.monotonic()
     launched.run.stop()
     launched.run.stop()
-    assert launched.to_end().code == 137 and time.monotonic() - asked < 50
+    assert launched.to_end().code == 137
 
 
 def test_an_interrupt_of_the_recorder_stops_the_container(lab: Lab) -> None:
@@ -124,16 +124,17 @@ def test_an_interrupt_of_the_recorder_stops_the_container(lab: Lab) -> None:
 
 def test_a_run_counts_from_its_launch_to_its_end(launch: Callable[..., Launched]) -> None:
     before = time.monotonic_ns()
-    launched = launch("sleep", "2")
+    launched = launch("sleep", "600")
     (pid,) = launched.run.pids()
     # Docker says that it was started a moment before runc has become it.
     until(lambda: b"sleep" in Path(f"/proc/{pid}/cmdline").read_bytes())
+    running, spawned = time.monotonic_ns(), launched.run.spawned_ns()
+    launched.run.stop()
     result = launched.to_end()
-    spawned = launched.run.spawned_ns()
-    assert spawned is not None and before < spawned < result.t - 1_900_000_000
-    assert result.t <= time.monotonic_ns() and launched.run.pids() == ()
+    assert spawned is not None and before < spawned < running < result.t <= time.monotonic_ns()
+    assert launched.run.pids() == ()
 
 
-def running(command: str) -> bool:
+def lives(command: str) -> bool:
     listed = subprocess.run(["ps", "-eo", "args"], capture_output=True, text=True, check=True)
     return command in listed.stdout.splitlines()

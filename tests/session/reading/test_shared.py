@@ -7,7 +7,6 @@ import os
 import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -22,6 +21,7 @@ from gpuwatch.session.writing.store import SessionStore
 from tests.fuzz import bases
 from tests.fuzz.swaps import NOBODY
 from tests.session.conftest import create
+from tests.waiting import until
 
 Write = Callable[..., Path]
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files away")
@@ -88,10 +88,7 @@ def test_a_session_with_a_journal_is_copied_and_followed(
             (copy,) = private.iterdir()
             assert copy.stat().st_mode & 0o777 == 0o700
             store.write([event(1, "x", "first")])
-            deadline = time.monotonic() + 60
-            while not (read := reader.events()) and time.monotonic() < deadline:
-                time.sleep(0.05)
-            assert [row.text for row in read] == ["first"]
+            assert [row.text for row in until(reader.events)] == ["first"]
         assert list(private.iterdir()) == []
 
 

@@ -74,17 +74,17 @@ def test_every_command_reads_the_study(cli: Cli, study: Path) -> None:
     before = {path.name: path.read_bytes() for path in study.iterdir()}
     one, other = study / "03-bare-1.gpuwatch", study / "04-bare-2.gpuwatch"
     for words in (("show",), ("log",), ("export",), ("roofline",), ("compare", other)):
-        assert cli(*words, one).stdout
-    compared = json.loads(cli("compare", "--format", "json", study).stdout)
+        assert cli.read(*words, one).stdout
+    compared = json.loads(cli.read("compare", "--format", "json", study).stdout)
     assert [each["session"]["status"] for each in compared["sessions"]] == ["finished"] * 4
     assert before == {name: (study / name).read_bytes() for name in before}
-    assert "NO VERDICT" in cli("report", "--short", study).stdout
+    assert "NO VERDICT" in cli.read("report", "--short", study).stdout
 
 
 def test_its_labels_and_its_summary_are_listed(cli: Cli, study: Path) -> None:
-    listed = json.loads(cli("sessions", "--format", "json", study.parent).stdout)["sessions"]
+    listed = json.loads(cli.read("sessions", "--format", "json", study.parent).stdout)["sessions"]
     assert {tuple(each["tags"]) for each in listed} == {(), ("old",)}
-    assert "train.py-20261123-184454" in cli("compare", "kept study").stdout
+    assert "train.py-20261123-184454" in cli.read("compare", "kept study").stdout
     (saying,) = summary.sayings(study)
     assert saying.kind == "described" and "bare#2" in saying.text
 
@@ -92,11 +92,11 @@ def test_its_labels_and_its_summary_are_listed(cli: Cli, study: Path) -> None:
 def test_the_killed_run_is_taken_up_and_loses_nothing(cli: Cli, killed: Path) -> None:
     _run_folder(cli, killed)
     path = killed / "01-bare-1.gpuwatch"
-    assert "the recorder died" in cli("show", path).stdout
+    assert "the recorder died" in cli.read("show", path).stdout
     cli("attach", "--record", path)
-    shown = json.loads(cli("show", "--format", "json", path).stdout)
+    shown = json.loads(cli.read("show", "--format", "json", path).stdout)
     assert shown["session"]["status"] == "finished"
-    assert "log line 40" in cli("log", path).stdout
+    assert "log line 40" in cli.read("log", path).stdout
     assert not (cli.home / ".local/state/gpuwatch/runs" / RUN).exists()
 
 
@@ -105,5 +105,5 @@ def test_the_rest_of_the_killed_study_is_resumed(cli: Cli, killed: Path) -> None
     refused = cli("resume", killed, code=2)
     assert "train.py 40 0.05" in refused.stderr
     cli("resume", "--trust", "--quiet", killed)
-    result = json.loads(cli("compare", "--format", "json", killed).stdout)
+    result = json.loads(cli.read("compare", "--format", "json", killed).stdout)
     assert [each["session"]["status"] for each in result["sessions"]] == ["finished"] * 4

@@ -8,7 +8,8 @@ import threading
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
-from time import monotonic, sleep
+from time import monotonic_ns
+from types import SimpleNamespace
 
 import pytest
 
@@ -16,9 +17,10 @@ from gpuwatch.session.reading.reader import SessionReader
 from gpuwatch.session.writing.statements import Row, event, meta
 from gpuwatch.session.writing.store import Durability, SessionStore
 from gpuwatch.session.writing.writer import SessionWriter
-from tests.cli.commands.test_record import until
+from tests.waiting import until
 
 SECOND = 1_000_000_000
+WRITER = "gpuwatch.session.writing.writer"
 
 
 class Store(SessionStore):
@@ -27,18 +29,14 @@ class Store(SessionStore):
     def __init__(self, path: Path, connection: sqlite3.Connection) -> None:
         super().__init__(path, connection)
         self.commits: list[list[Row]] = []
-        self.changed = threading.Condition()
 
     def write(self, rows: object) -> None:
         listed = list(rows)  # type: ignore[call-overload]
         super().write(listed)
-        with self.changed:
-            self.commits.append(listed)
-            self.changed.notify_all()
+        self.commits.append(listed)
 
     def until(self, commits: int) -> None:
-        with self.changed:
-            assert self.changed.wait_for(lambda: len(self.commits) >= commits, 60)
+        until(lambda: len(self.commits) >= commits)
 
 
 def made(tmp_path: Path, safety: Durability = Durability.NEARLY) -> Store:
@@ -72,14 +70,18 @@ def test_a_sample_of_the_machine_is_committed_at_once(tmp_path: Path) -> None:
     assert writer.close()
 
 
-def test_samples_in_quick_succession_share_a_commit(tmp_path: Path) -> None:
+def test_samples_in_quick_succession_share_a_commit(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(f"{WRITER}._LONGEST_SECONDS", 1e4)
     store = made(tmp_path)
     writer = SessionWriter(store, 0, base_ns=0, pump_seconds=None)
     writer.start()
     writer.tick(0, 0, [])
     store.until(1)
-    for n in range(1, 20):
+    for n in range(1, 19):
         writer.tick(n, n, [])
+    writer.tick(19, SECOND, [])
     store.until(2)
     assert writer.close()
     assert [len(rows) for rows in store.commits[:2]] == [1, 19]
@@ -90,8 +92,9 @@ def test_samples_in_quick_succession_share_a_commit(tmp_path: Path) -> None:
     ("interval_ms", "first"), [(100, 10), (500, 2), (660, 2), (800, 1), (1000, 1), (3000, 1)]
 )
 def test_a_commit_comes_with_the_sample_that_is_nearest_to_it(
-    tmp_path: Path, interval_ms: int, first: int
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, interval_ms: int, first: int
 ) -> None:
+    monkeypatch.setattr(f"{WRITER}._LONGEST_SECONDS", 1e4)
     store = made(tmp_path)
     writer = SessionWriter(store, 0, base_ns=0, pump_seconds=None, commit_seconds=1.0)
     writer.start()
@@ -247,22 +250,33 @@ def test_what_is_read_at_once_is_not_asked_for_what_it_has_not(tmp_path: Path) -
 def test_a_pump_is_called_often_at_the_start_then_seldom_at_once_when_asked_and_soon_in_a_hurry(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("gpuwatch.session.writing.writer._LIVELY_SECONDS", 1.5)
-    called: list[float] = []
+    waits: list[float] = []
+
+    class Wake(threading.Event):
+        """Short waits pass at once; a long one lasts until the writer is told to look."""
+
+        def wait(self, timeout: float | None = None) -> bool:
+            assert timeout is not None
+            waits.append(timeout)
+            return super().wait(None if timeout > 1 else 0.001)
+
+    clock = SimpleNamespace(monotonic=lambda: sum(waits), monotonic_ns=monotonic_ns)
+    monkeypatch.setattr(f"{WRITER}.time", clock)
+    called: list[int] = []
     writer = SessionWriter(
-        made(tmp_path), 0, base_ns=0, pump_seconds=60.0, pump=lambda: called.append(monotonic())
+        made(tmp_path), 0, base_ns=0, pump_seconds=60.0, pump=lambda: called.append(len(waits))
     )
+    writer._wake = Wake()
     writer.start()
-    sleep(3)
-    lively = len(called)
-    assert 2 <= lively <= 18, "one in each tenth of the first half"
-    asked = monotonic()
+    until(lambda: waits[-1:] == [60])
+    assert waits == [0.05, *[0.1] * (len(waits) - 2), 60]
+    assert sum(waits) - 60 == pytest.approx(2, abs=0.2)
+    assert called == [*range(1, len(waits))]
     writer.look()
-    until(lambda: len(called) > lively)
-    assert called[-1] - asked < 30
+    until(lambda: waits[-2:] == [60, 60])
     writer.hurry = True
     writer.look()
-    until(lambda: len(called) > lively + 4)
+    until(lambda: waits[-2:] == [0.1, 0.1])
     assert writer.close()
 
 

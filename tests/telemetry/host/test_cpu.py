@@ -21,20 +21,16 @@ def _named(source: CpuSource) -> dict[str, Value]:
     return {c.metric: v for c, v in zip(source.channels, sampled, strict=True)}
 
 
-def _busy(seconds: float) -> None:
-    end = time.process_time() + seconds
-    while time.process_time() < end:
-        pass
-
-
-def test_a_busy_core_shows_in_the_utilization_and_the_first_sample_has_none() -> None:
-    source = CpuSource()
+def test_utilization_is_all_but_idle_and_iowait_and_the_first_sample_has_none(
+    tmp_path: Path,
+) -> None:
+    root = _root(tmp_path, cpuinfo="flags\t: fpu\n")
+    _write(root / "proc/stat", "cpu  70 5 5 60 40 8 7 5 90 0\n")
+    source = CpuSource(root)
     assert _named(source)["hw.cpu.utilization"] is None
-    _busy(0.5)
-    used = _named(source)["hw.cpu.utilization"]
+    _write(root / "proc/stat", "cpu  100 10 10 100 50 10 10 10 99 0\n")
+    assert _named(source)["hw.cpu.utilization"] == 0.5
     source.close()
-    assert used is not None
-    assert 0.7 / (os.cpu_count() or 1) < used <= 1
 
 
 def test_memory_in_use_is_between_this_process_and_all_there_is() -> None:
@@ -48,9 +44,10 @@ def test_memory_in_use_is_between_this_process_and_all_there_is() -> None:
 
 def test_the_load_is_the_kernel_s() -> None:
     source = CpuSource()
+    before = os.getloadavg()[0]
     load = _named(source)["system.cpu.load_average.1m"]
     source.close()
-    assert load == pytest.approx(os.getloadavg()[0], abs=0.5)
+    assert load in (before, os.getloadavg()[0])
 
 
 def test_swap_is_what_the_kernel_says_and_unavailable_without_any(tmp_path: Path) -> None:
@@ -78,18 +75,6 @@ def test_what_cannot_be_had_is_none_with_a_reason() -> None:
             assert values[channel.metric] is None
     source.close()
     source.close()
-
-
-def test_a_sample_costs_little() -> None:
-    source = CpuSource()
-    source.sample()
-    costs = []
-    for _ in range(50):
-        start = time.thread_time()
-        source.sample()
-        costs.append(time.thread_time() - start)
-    source.close()
-    assert sorted(costs)[25] < 1e-3
 
 
 def _powercap(root: Path, energies: list[int]) -> list[Path]:

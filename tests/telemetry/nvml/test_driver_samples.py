@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 
 import pynvml
@@ -29,25 +30,16 @@ def driver(tmp_path: Path) -> FakeDriver:
     return driver
 
 
-def in_step(source: Remote, ticks: int = 10) -> list[dict[tuple[str, str], float | None]]:
-    """Samples taken at one and the same moment of each period, after a first one."""
-    source.sample()
-    due, found = time.monotonic(), []
-    for _ in range(ticks):
-        due += PERIOD
-        time.sleep(max(0.0, due - time.monotonic()))
-        found.append(source.sample())
-    return found
-
-
 def test_a_value_is_the_mean_of_the_drivers_samples_since_the_last_one(
     remote: Start, driver: FakeDriver
 ) -> None:
+    driver.load(PERIOD, PERIOD / 2, samples=20)  # it keeps two periods
     source = remote(driver)
-    found = in_step(source)
+    source.sample()
+    time.sleep(2 * PERIOD)
+    values = source.sample()
     for key, mean in ((BUSY, 0.5), (MEMORY, 0.3), (POWER, (60 + 252.5) / 2)):
-        values = [values[key] or 0.0 for values in found]
-        assert sum(values) / len(values) == pytest.approx(mean, rel=0.1), key
+        assert values[key] == pytest.approx(mean, rel=0.1), key
         assert source.channels[key]["method"] == "measured"
         assert "nvmlDeviceGetSamples (mean since the last sample)" in source.channels[key]["source"]
     assert source.events == []
@@ -121,6 +113,22 @@ class Buffer:
         return pynvml.NVML_VALUE_TYPE_UNSIGNED_INT, found
 
 
+@dataclass
+class Clock:
+    now: float = 0.0
+
+    def monotonic(self) -> float:
+        return self.now
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    """The time by which the driver's samples are asked for; it stands still."""
+    clock = Clock()
+    monkeypatch.setattr("gpuwatch.telemetry.nvml.driver_samples.time", clock)
+    return clock
+
+
 def test_each_sample_counts_once_and_those_from_before_the_first_reading_never() -> None:
     samples = DriverSamples(pynvml.NVML_GPU_UTILIZATION_SAMPLES)
     driver = Buffer((0, 77), (3, 40), (1, 100), (2, 100))  # an empty place, and no order
@@ -132,26 +140,25 @@ def test_each_sample_counts_once_and_those_from_before_the_first_reading_never()
     assert samples.read(driver, None) == pytest.approx(0.9)
 
 
-def test_the_driver_is_not_asked_before_it_can_have_a_new_sample() -> None:
+def test_the_driver_is_not_asked_before_it_can_have_a_new_sample(clock: Clock) -> None:
     samples = DriverSamples(pynvml.NVML_GPU_UTILIZATION_SAMPLES)
     driver = Buffer((1, 40))
     samples.read(driver, None)
     driver.kept += ((200_001, 50),)
-    begin = time.monotonic()
     for _ in range(50):
         assert samples.read(driver, None) == 0.5
-    assert driver.calls <= 2 + (time.monotonic() - begin) / 0.2
+    assert driver.calls == 2
     driver.kept += ((400_001, 60),)
-    time.sleep(0.2)
+    clock.now += 0.2
     assert samples.read(driver, None) == 0.6
 
 
-def test_a_pause_of_the_driver_is_not_its_pace() -> None:
+def test_a_pause_of_the_driver_is_not_its_pace(clock: Clock) -> None:
     samples = DriverSamples(pynvml.NVML_GPU_UTILIZATION_SAMPLES)
     driver = Buffer((1, 40))
     samples.read(driver, None)
     driver.kept += ((3_600_000_001, 50),)
     samples.read(driver, None)
     driver.kept += ((3_600_200_001, 60),)
-    time.sleep(LONGEST_APART_S)
+    clock.now += LONGEST_APART_S
     assert samples.read(driver, None) == 0.6

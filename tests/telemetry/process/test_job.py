@@ -13,7 +13,7 @@ from gpuwatch.telemetry.nvml.errors import NO_LIBRARY
 from gpuwatch.telemetry.process.job import JobSource, processes_of
 
 JOB = f"9{os.getpid()}"
-SLEEP = "print(flush=True); import time; time.sleep(60)"
+SLEEP = "print(flush=True); import time; time.sleep(600)"
 
 Start = Callable[[str], int]
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import shutil
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -13,8 +12,9 @@ from pathlib import Path
 import pytest
 
 from gpuwatch.telemetry.process.workload_pid import innermost
+from tests.waiting import until
 
-SLEEP = f"{sys.executable} -c 'import time; time.sleep(60)'"
+SLEEP = f"{sys.executable} -c 'import time; time.sleep(600)'"
 
 
 @contextmanager
@@ -32,25 +32,19 @@ def command_of(pid: int | None) -> str:
     return text.replace(b"\0", b" ").decode()
 
 
-def leads_to(root: int, words: str, *, container: bool = False) -> bool:
-    deadline = time.monotonic() + 60
-    while words not in command_of(innermost([root], container=container)):
-        if time.monotonic() > deadline:
-            return False
-        time.sleep(0.02)
-    return True
+def leads_to(root: int, words: str, *, container: bool = False) -> None:
+    until(lambda: words in command_of(innermost([root], container=container)))
 
 
 def test_a_shell_is_passed_by() -> None:
     with tree("sh", "-c", f"{SLEEP}; true") as root:
-        assert leads_to(root, "time.sleep(60)")
+        leads_to(root, "time.sleep(600)")
 
 
 def test_where_there_are_several_children_their_parent_is_the_workload() -> None:
     with tree("sh", "-c", f"{SLEEP} & {SLEEP} & wait") as root:
-        deadline = time.monotonic() + 60
-        while len(Path(f"/proc/{root}/task/{root}/children").read_text().split()) < 2:
-            assert time.monotonic() < deadline
+        children = Path(f"/proc/{root}/task/{root}/children")
+        until(lambda: len(children.read_text().split()) == 2)
         assert innermost([root], container=False) == root
 
 
@@ -59,13 +53,13 @@ def test_an_engine_is_passed_by_to_what_sees_other_mounts() -> None:
     made = unshare and subprocess.run([unshare, "-m", "-p", "-f", "true"], check=False)
     if not made or made.returncode:
         pytest.skip("no namespaces can be made here")
-    command = f"sleep 59 & unshare -m -p -f {SLEEP}"
+    command = f"sleep 599 & unshare -m -p -f {SLEEP}"
     with tree("sh", "-c", command) as root:
-        assert leads_to(root, "time.sleep(60)", container=True)
+        leads_to(root, "time.sleep(600)", container=True)
 
 
 def test_before_the_container_is_there_nothing_is_taken_for_it() -> None:
-    with tree("sleep", "60") as root:
+    with tree("sleep", "600") as root:
         assert innermost([root], container=True) is None
         assert innermost([root], container=False) == root
     assert innermost([], container=False) is None

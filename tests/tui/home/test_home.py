@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import contextlib
+import math
 import os
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -20,9 +20,11 @@ from gpuwatch.tui.compare.screen import CompareScreen
 from gpuwatch.tui.display_options import DisplayOptions
 from gpuwatch.tui.feed.hardware.devices_now import DevicesNow
 from gpuwatch.tui.feed.snapshot import Trouble, Unreadable
+from gpuwatch.tui.home import screen as home_screen
 from gpuwatch.tui.home.screen import HomeScreen
 from gpuwatch.tui.live.screen import LiveScreen
 from gpuwatch.tui.new_run.screen import NewRunScreen
+from tests import waiting
 
 from ..conftest import ROOT, Fake, entry, environment
 from ..harness import drawn, live, running, screen_text, shows, until
@@ -258,7 +260,7 @@ async def test_a_lost_run_whose_processes_are_gone_is_closed_and_told_so_in_one_
 
 def killed_with_its_recorder() -> Path:
     """A real run of which neither the recorder nor any process is left."""
-    program = [sys.executable, str(ROOT / "tests" / "cli" / "steps.py"), "2000", "0.05"]
+    program = [sys.executable, str(ROOT / "tests" / "cli" / "steps.py"), "100000", "0.05"]
     command = [sys.executable, "-m", "gpuwatch", "--record", "--detach", "--", *program]
     done = subprocess.run(command, check=True, capture_output=True, text=True)
     path = Path(done.stdout.strip())
@@ -270,10 +272,7 @@ def killed_with_its_recorder() -> Path:
     for pid in (recorder.pid, holder.pid, *map(int, children)):
         with contextlib.suppress(ProcessLookupError):
             os.kill(pid, signal.SIGKILL)
-    deadline = time.monotonic() + 60
-    while recorder.alive() or holder.alive():
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
+    waiting.until(lambda: not (recorder.alive() or holder.alive()), "they were killed")
     return path
 
 
@@ -371,6 +370,7 @@ async def test_recorders_that_die_one_after_another_are_given_up_until_r(
     fake: Fake, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(DevicesNow, "last_words", lambda _: "no space left on device")
+    monkeypatch.setattr(home_screen, "_DEATHS_SECONDS", math.inf)
     async with running(HomeScreen, (120, 40)) as (app, pilot):
         home = app.screen
         assert isinstance(home, HomeScreen)

@@ -230,8 +230,7 @@ async def test_a_click_answers_too(studies: Path) -> None:
             await until(pilot, lambda: isinstance(screen.app.screen, Dialog))
             await pilot.click(button)
             await until(pilot, lambda: screen.on_top)
-            await pilot.pause(0.3)  # what "no" must not delete would be gone by now
-            await until(pilot, lambda: path.exists() == left)  # noqa: B023
+            await until(pilot, lambda: not screen._acts and path.exists() == left)  # noqa: B023
 
 
 @pytest.mark.parametrize("key", ["f10", "ctrl+c"])
@@ -243,10 +242,20 @@ async def test_the_program_is_left_from_a_question_too(studies: Path, key: str) 
         await until(pilot, lambda: screen.app.return_value == 0)
 
 
-async def test_a_question_on_its_way_is_not_asked_of_one_who_writes(studies: Path) -> None:
+async def test_a_question_on_its_way_is_not_asked_of_one_who_writes(
+    studies: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    written, run = asyncio.Event(), commands.run
+
+    async def held(*arguments: str) -> commands.Outcome:
+        await written.wait()
+        return await run(*arguments)
+
     async with home() as (screen, pilot):
+        monkeypatch.setattr(commands, "run", held)
         await pilot.press("d", "slash", *"gcn")
-        await pilot.app.workers.wait_for_complete()
+        written.set()
+        await until(pilot, lambda: "ask" not in {each.group for each in pilot.app.workers})
         assert screen.on_top
         await shows(pilot, " find: gcn")
         await pilot.press("enter", "y")

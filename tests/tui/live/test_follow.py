@@ -8,8 +8,10 @@ import shutil
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
+from textual.screen import Screen
 
 from gpuwatch.session.study.study_folder import held
 from gpuwatch.session.writing.statements import meta
@@ -29,6 +31,13 @@ RUNS = ("01-bare", "02-docker", "03-apptainer", "04-bare")
 
 def shown(app: GpuwatchApp) -> Path | None:
     return app.screen.path if isinstance(app.screen, LiveScreen) else None
+
+
+def newest(screen: Screen[Any]) -> Path | None:
+    """The newest run that the screen knows of its study."""
+    assert isinstance(screen, LiveScreen)
+    known = screen._newest.upcoming if screen._newest else None
+    return known.newest if known else None
 
 
 def end(path: Path) -> None:
@@ -59,6 +68,7 @@ async def test_after_a_comparison_the_study_is_followed_again_at_the_run_that_go
 ) -> None:
     (path,) = study(session, RUNS[0])
     async with live(path) as (app, pilot):
+        screen = app.screen
         end(path)
         await shows(pilot, "next: docker")
         await pilot.press("c")
@@ -66,7 +76,7 @@ async def test_after_a_comparison_the_study_is_followed_again_at_the_run_that_go
         for name in RUNS[1:3]:
             session(name, meta=finished())
         last = session(RUNS[3])
-        await pilot.pause(0.7)
+        await until(pilot, lambda: newest(screen) == last)
         assert isinstance(app.screen, CompareScreen), "the next run does not take the screen"
         await pilot.press("escape")
         await until(pilot, lambda: shown(app) == last)
@@ -106,8 +116,7 @@ async def test_c_on_the_first_run_that_goes_on_has_nothing_to_compare(session: M
 
 async def test_a_run_of_before_that_was_opened_stays(session: Make) -> None:
     first, _ = study(session, *RUNS[:2])
-    async with live(first) as (app, pilot):
-        await pilot.pause(0.7)
+    async with live(first) as (app, _):
         assert shown(app) == first and "next:" not in screen_text(app)
 
 

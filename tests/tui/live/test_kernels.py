@@ -199,5 +199,5 @@ async def test_a_hostile_profile_is_no_crash(session: Make, hostile: Any) -> Non
     async with live(session(**over(hostile))) as (app, pilot):
         await pilot.press("K")
         await shows(pilot, "gpuwatch kernels")
-        await pilot.pause(0.1)
+        await pilot.pause()
         assert app.return_code is None

@@ -162,7 +162,9 @@ async def test_space_holds_the_view_and_lets_it_go(session: Make) -> None:
         await shows(pilot, "view paused")
         store = SessionStore.reopen(path)
         store.write([meta("run", {"model": "Later"})])
-        await pilot.pause(0.4)
+        screen = app.screen
+        assert isinstance(screen, LiveScreen)
+        await until(pilot, lambda: "Later" in repr(screen._newest))
         assert "Later" not in screen_text(app)
         await pilot.press("space")
         await shows(pilot, "Later")
@@ -199,7 +201,7 @@ async def test_s_asks_and_the_run_goes_on_unless_stopping_is_chosen(
         await shows(pilot, "Stop this run?")
         await pilot.press("y", "n", "s", "q", answer)
         await until(pilot, lambda: "Stop this run?" not in screen_text(app))
-        await pilot.pause(0.1)
+        await app.workers.wait_for_complete()
     assert fake.asked == []
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sqlite3
-import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -137,9 +136,7 @@ async def test_space_plays_from_the_start_and_stops(over: Path) -> None:
         await until(pilot, lambda: (_replay(app) or Replay(0, 1, True, 1, False)).position_ns > NS)
         await pilot.press("space")
         await shows(pilot, "stopped, speed 8x")
-        here = _screen(app)._view.at
-        await pilot.pause(0.6)
-        assert _screen(app)._view.at == here
+        assert not _screen(app)._view.playing
 
 
 async def test_it_plays_to_the_end_and_shows_the_whole_then(over: Path) -> None:
@@ -311,7 +308,6 @@ def test_a_long_session_is_opened_and_gone_through_by_reading_little(
     path = _long(tmp_path / "a.gpuwatch", 200_000)
     with SessionReader(path) as reader:
         rows = counted(monkeypatch)
-        begin = time.process_time()
         collector = Collector(reader, lambda: START_UNIX_NS)
         collector.update()
         whole = collector.snapshot(View(seconds=None, columns=80))
@@ -325,7 +321,6 @@ def test_a_long_session_is_opened_and_gone_through_by_reading_little(
                 assert then.t == at and then.gauges[0].reading.value == 0.5
                 assert then.gauges[0].history[0] == pytest.approx(0.5)
                 assert rows() < most
-        assert time.process_time() - begin < 3
 
 
 def test_a_history_is_the_same_from_ticks_and_from_the_tier(tmp_path: Path) -> None:

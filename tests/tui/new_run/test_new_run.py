@@ -18,6 +18,7 @@ from gpuwatch.tui.app import GpuwatchApp
 from gpuwatch.tui.display_options import DisplayOptions
 from gpuwatch.tui.home.screen import HomeScreen
 from gpuwatch.tui.live.screen import LiveScreen
+from gpuwatch.tui.new_run import screen as new_run
 from gpuwatch.tui.new_run.form import WORKLOADS
 from gpuwatch.tui.new_run.screen import NewRunScreen
 from gpuwatch.tui.new_run.widgets import EnvironmentRow
@@ -330,7 +331,7 @@ async def test_gpus_are_shown_if_another_program_is_typed_just_as_they_are_known
             # As the question about the next program does, while the checkboxes are being added.
             app.workers.cancel_group(app.screen, "machine")
 
-        await asyncio.wait_for(interrupted(), 15)
+        await asyncio.wait_for(interrupted(), 60)
         await pilot.press(*"ls")
         await until(pilot, lambda: [*DOCTOR, "--", "ls"] in fake.asked)
         await shows(pilot, "GPUs: 2 of 2")
@@ -385,12 +386,17 @@ async def test_what_the_command_line_refuses_is_said_in_the_plan(fake: Fake) -> 
     assert started(fake) == []
 
 
-async def test_the_plan_is_asked_for_once_no_more_changes_come(fake: Fake) -> None:
+async def test_the_plan_is_asked_for_once_no_more_changes_come(
+    fake: Fake, monkeypatch: pytest.MonkeyPatch
+) -> None:
     async with running(NewRunScreen) as (_, pilot):
-        await pilot.press(*"sleep 100")
+        with monkeypatch.context() as patch:
+            patch.setattr(new_run, "PLAN_AFTER_SECONDS", 3600.0)
+            await pilot.press(*"sleep 10")
+        await pilot.press("0")
         await shows(pilot, "✓ 1 run")
-        plans = [call for call in fake.asked if "--plan" in call]
-        assert plans[-1][-2:] == ["sleep", "100"] and len(plans) < 9
+        (plan,) = [call for call in fake.asked if "--plan" in call]
+        assert plan[-2:] == ["sleep", "100"]
         fake.plans(seconds=None, reason="no earlier run of sleep in bare that finished")
         await pilot.press("0")
         await says(pilot, "time unknown: no earlier run of sleep in bare that finished")
@@ -426,7 +432,7 @@ async def test_the_real_commands_answer_and_start_a_command(
         await shows(pilot, "✓ 1 run: true in bare")
         await says(pilot, "time unknown: no earlier run of true in bare that finished")
         await pilot.press("enter")
-        await until(pilot, lambda: isinstance(app.screen, LiveScreen), seconds=60)
+        await until(pilot, lambda: isinstance(app.screen, LiveScreen))
         await shows(pilot, "✓ finished")
 
 
@@ -503,7 +509,7 @@ async def test_every_field_can_be_reached_and_no_text_is_cut(
             await pilot.press("enter")
         await until(pilot, lambda: len(app.screen.query(Checkbox)) > 8)
         seen = set()
-        for _ in range(40):
+        for _ in app.screen.focus_chain:
             await pilot.press("tab")
             check_screen(app)
             focused = app.focused
@@ -553,7 +559,13 @@ async def test_a_start_outlives_the_program(fake: Fake) -> None:
 async def test_a_start_without_an_answer_may_still_come(
     fake: Fake, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setitem(commands.run.__kwdefaults__, "timeout", 0.5)
+    run = commands.run
+
+    async def impatient(*arguments: str, **options: Any) -> commands.Outcome:
+        hasty = {"timeout": 0.1} if "--detach" in arguments else {}
+        return await run(*arguments, **options | hasty)
+
+    monkeypatch.setattr(commands, "run", impatient)
     fake.holds("--record")
     async with running(NewRunScreen, (120, 40)) as (_, pilot):
         await pilot.press(*"ls", "enter")

@@ -151,7 +151,7 @@ def test_all_runs_of_a_study_are_told_one_after_the_other(
 def test_ctrl_c_leaves_the_run_going_and_says_how_to_come_back(
     started: Callable[..., subprocess.Popen[str]], home: dict[str, str]
 ) -> None:
-    process = started("run", "--plain", "--", *STEPS, "2000", "0.05")
+    process = started("run", "--plain", "--", *STEPS, "100000", "0.05")
     lines_until(process, "running")
     process.send_signal(signal.SIGINT)
     out, _ = process.communicate(timeout=60)

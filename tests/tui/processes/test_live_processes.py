@@ -30,6 +30,7 @@ from gpuwatch.tui.processes.details import DetailsScreen, _variable, details
 from gpuwatch.tui.processes.page import ProcessScreen
 from gpuwatch.tui.processes.tree import family
 from gpuwatch.tui.widgets.dialog import Dialog
+from tests import waiting
 from tests.fake_nvml import FakeDriver
 
 from ..conftest import Fake
@@ -321,7 +322,7 @@ async def test_variables_are_not_offered_of_what_does_not_run_or_to_who_only_loo
         await pilot.press("enter")
         await shows(pilot, "threads")
         await pilot.press("e")
-        await pilot.pause(0.2)
+        await pilot.pause()
         assert "variables" not in screen_text(app) and "API_KEY" not in written(app)
 
 
@@ -332,13 +333,11 @@ async def test_variables_are_not_offered_of_what_does_not_run_or_to_who_only_loo
 def parent_and_child() -> Iterator[tuple[subprocess.Popen[bytes], int]]:
     """A shell, and the PID of what it waits for."""
     shell = subprocess.Popen(["sh", "-c", "sleep 601 & wait"])
-    children: list[int] = []
-    deadline = time.monotonic() + 60
-    while not children and time.monotonic() < deadline:
-        children = [pid for pid, parent in parents().items() if parent == shell.pid]
-    yield shell, children[0]
-    for pid in children:
-        os.kill(pid, signal.SIGKILL)
+    (child,) = waiting.until(
+        lambda: [pid for pid, parent in parents().items() if parent == shell.pid]
+    )
+    yield shell, child
+    os.kill(child, signal.SIGKILL)
     shell.wait()
 
 

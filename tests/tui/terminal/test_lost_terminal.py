@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import signal
 import sys
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
 from tests.terminal import Pty
+from tests.waiting import until
 
 pytestmark = pytest.mark.usefixtures("programs")
 
@@ -101,7 +101,7 @@ def test_a_click_on_a_key_presses_it(terminal: Callable[..., Pty]) -> None:
     def left() -> bool:  # a footer that is made anew meanwhile takes no click
         if screen.process.poll() is None:
             screen.type("\x1b[<0;12;24M\x1b[<0;12;24m")
-            screen.quiet()
+            screen.read(0.4)
         return screen.process.poll() is not None
 
     until(left)
@@ -133,10 +133,3 @@ def test_after_the_screen_signals_are_handled_as_before_it(session: Make) -> Non
         assert "after: True" in screen.text() and "Traceback" not in screen.text()
     finally:
         screen.close()
-
-
-def until(true: Callable[[], bool], seconds: float = 60.0) -> None:
-    deadline = time.monotonic() + seconds
-    while not true():
-        assert time.monotonic() < deadline
-        time.sleep(0.02)

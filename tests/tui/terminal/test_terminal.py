@@ -6,7 +6,6 @@ import shlex
 import shutil
 import subprocess
 import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -46,7 +45,7 @@ def test_a_run_is_watched_left_and_found_again(
         assert any("q leave" in row for row in rows[-2:])
         assert "█" in shown and "100%┤" in shown
         terminal.type("z")
-        time.sleep(0.2)
+        terminal.wait("history: 5 min")
         terminal.type("q")
         shown = terminal.wait("code 0")
         assert "come back: gpuwatch attach" in shown
@@ -59,7 +58,7 @@ def test_a_study_that_is_left_is_ended_by_the_command_that_was_printed(tmp_path:
     home = tmp_path / "home"
     home.mkdir()
     steps = Path(__file__).parents[2] / "cli" / "steps.py"
-    program = [sys.executable, str(steps), "2000", "0.05"]
+    program = [sys.executable, str(steps), "100000", "0.05"]
     twice = ["--env", "bare", "--env", "bare"]
     command = shlex.join([sys.executable, "-m", "gpuwatch", "run", *twice, "--", *program])
     script = tmp_path / "run.sh"

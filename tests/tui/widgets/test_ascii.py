@@ -83,10 +83,17 @@ def test_no_byte_above_127_reaches_the_terminal(
     screen = Pty([*GPUWATCH, *option], (100, 30), home)
     try:
         screen.wait("new run")
-        for key in ("n", "\x1b", "?", "\x1b", "\x10"):
+        home = "No run was recorded yet"
+        for key, text in (
+            ("n", "start a run"),
+            ("\x1b", home),
+            ("?", "all keys of this screen"),
+            ("\x1b", home),
+            ("\x10", "Search"),
+        ):
+            start = len(screen.sent)
             screen.type(key)
-            assert screen.read(60)
-            screen.quiet(0.5)
+            screen.wait(text, start=start)
         screen.type("\x03")
         screen.end()
     finally:
@@ -98,8 +105,7 @@ def test_the_compare_screen_is_ascii_too(session: Make) -> None:
     paths = [str(session(f"0{n}", meta=finished(), alive=False, start=100 * n)) for n in (1, 2)]
     screen = Pty([*GPUWATCH, "compare", "--ascii", *paths], (100, 30))
     try:
-        screen.wait("step time, median")
-        screen.quiet()
+        screen.taken_over("step time, median")
         screen.type("q")
         assert screen.end() == 0
     finally:

@@ -7,7 +7,6 @@ import shutil
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -182,11 +181,9 @@ def test_a_signal_during_the_profile_ends_the_run_cleanly(tmp_path: Path) -> Non
         lines.append(line)
         if line == "in the profile\n":
             break
-    start = time.monotonic()
     process.send_signal(signal.SIGTERM)
     rest, stderr = process.communicate(timeout=60)
     assert process.returncode == 143 and stderr == ""
-    assert time.monotonic() - start < 30
     events, _ = parse("".join(lines) + rest)
     assert [event["event"] for event in events][-2:] == ["end", "profile"]
     assert events[-1]["reason"] == "the run was stopped while it was profiled"

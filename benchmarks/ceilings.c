@@ -1,7 +1,7 @@
 /* What a CPU reaches by STREAM's copy and by a call of a BLAS library, timed without Python.
 
-   independent copy BYTES            two arrays of that size, bytes read plus written a second
-   independent sgemm N LIBRARY       n x n matrices by the library's own sgemm_, 2 n^3 FLOP a second
+   ceilings copy BYTES            two arrays of that size, bytes read plus written a second
+   ceilings sgemm N LIBRARY       n x n matrices by the library's own sgemm_, 2 n^3 FLOP a second
 
    Prints the rate by the best median of five repetitions. */
 
