@@ -70,7 +70,7 @@ class GpuwatchApp(App[int]):
         super().__init__(ansi_color=True if "NO_COLOR" in os.environ else None)
         self._first = first
         self.look = look
-        self._pressed: deque[events.Key] = deque()
+        self.pressed: deque[events.Key] = deque()
         """Keys that are still to be handled."""
         self.farewell: list[str] = []
         """Lines for the terminal after the screen is gone."""
@@ -102,19 +102,19 @@ class GpuwatchApp(App[int]):
         if not isinstance(event, events.Key) or event.is_forwarded:
             await super().on_event(event)
             return
-        self._pressed.append(event)
-        if len(self._pressed) == 1:
+        self.pressed.append(event)
+        if len(self.pressed) == 1:
             self.run_worker(self._press(), group="keys")
 
     async def _press(self) -> None:
-        while self._pressed:
+        while self.pressed:
             await _settled(self.screen)
-            await super().on_event(self._pressed[0])
+            await super().on_event(self.pressed[0])
             # A key goes up from the widget to the app, and what comes of it once more.
             for _ in range(2):
                 for node in (self.focused or self.screen).ancestors_with_self:
                     await _settled(node)
-            self._pressed.popleft()
+            self.pressed.popleft()
 
     async def action_quit(self) -> None:
         """Leave as ``q`` does on the screen on top, or on the one below its pages."""

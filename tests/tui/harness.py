@@ -69,6 +69,26 @@ def colours(app: GpuwatchApp) -> set[str]:
     return colours - {"default"}
 
 
+class Keys(Pilot[int]):
+    """Comes back from a press once the app has handled it: it does so in a worker, one key after
+    the other, which a Pilot does not wait for."""
+
+    async def press(self, *keys: str) -> None:
+        await super().press(*keys)
+        app = self.app
+        assert isinstance(app, GpuwatchApp)
+        await until(self, lambda: not app.pressed or not app.is_running)
+
+
+@asynccontextmanager
+async def testing(
+    app: GpuwatchApp, size: tuple[int, int] = (80, 24), **options: bool
+) -> AsyncIterator[Keys]:
+    """Run an app without a terminal."""
+    async with app.run_test(size=size, **options):
+        yield Keys(app)
+
+
 @asynccontextmanager
 async def running(
     make: Callable[[], Screen[Any]],
@@ -76,7 +96,7 @@ async def running(
     look: DisplayOptions = USUAL,
 ) -> AsyncIterator[tuple[GpuwatchApp, Pilot[int]]]:
     app = GpuwatchApp(make, look)
-    async with app.run_test(size=size, notifications=True, tooltips=True) as pilot:
+    async with testing(app, size, notifications=True, tooltips=True) as pilot:
         yield app, pilot
 
 
