@@ -81,7 +81,7 @@ class Keys(Pilot[int]):
 
 
 @asynccontextmanager
-async def testing(
+async def piloted(
     app: GpuwatchApp, size: tuple[int, int] = (80, 24), **options: bool
 ) -> AsyncIterator[Keys]:
     """Run an app without a terminal."""
@@ -96,7 +96,7 @@ async def running(
     look: DisplayOptions = USUAL,
 ) -> AsyncIterator[tuple[GpuwatchApp, Pilot[int]]]:
     app = GpuwatchApp(make, look)
-    async with testing(app, size, notifications=True, tooltips=True) as pilot:
+    async with piloted(app, size, notifications=True, tooltips=True) as pilot:
         yield app, pilot
 
 

@@ -533,7 +533,7 @@ def test_a_runner_that_hangs_is_a_row_and_holds_up_no_other(
     monkeypatch.syspath_prepend(str(installed(tmp_path, "hangs", "gw_hangs:Runner", HANGS)))
     monkeypatch.setattr(doctor, "PATIENCE_SECONDS", 3.0)
     both = ("--env", "hangs", "--env", "bare")
-    main(["doctor", "--format", "json", *both, "--", "true"])
+    assert main(["doctor", "--format", "json", *both, "--", "true"]) == 3
     found = json.loads(capsys.readouterr().out)
     (problem,) = row(found, "hangs")["without_gpu"]["problems"]
     assert problem["code"] == "no-answer" and "3 s" in problem["text"]

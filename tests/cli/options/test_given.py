@@ -28,8 +28,9 @@ CORES = (
     "print(sorted(os.sched_getaffinity(0)), flush=True)\n"
     "while os.listdir('.') == before: time.sleep(0.1)"
 )
-SHELL = f'before="$(ls)"; echo \'{STARTED}\'; while [ "$(ls)" = "$before" ]; do sleep 0.1; done'
-"""These run until a file is made in their folder."""
+WAIT = 'while [ "$(ls)" = "$before" ]; do sleep 0.1; done'
+SHELL = f"before=\"$(ls)\"; echo '{STARTED}'; echo begun; {WAIT}"
+"""These run until a file is made in their folder after they said something."""
 
 
 @pytest.fixture
@@ -59,7 +60,9 @@ def record_each(
     for number in range(words.count("--env")):
         until(
             lambda at=number: (
-                len(sessions(out)) > at and limits(sessions(out)[at]).items() >= limited.items()
+                len(sessions(out)) > at
+                and limits(sessions(out)[at]).items() >= limited.items()
+                and said(sessions(out)[at])
             )
         )
         (folder / str(number)).touch()

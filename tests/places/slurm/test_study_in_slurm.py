@@ -210,7 +210,7 @@ def test_a_kill_between_submission_and_its_note_leaves_exactly_one_job(here: Cli
     [
         ("slurm=gpu1", "takes options", 2),
         ("slurm,output=x", "'output' cannot be given", 2),
-        ("slurm,partition=--wrap=x", "no value", 2),
+        ("slurm,partition=--wrap=x", "invalid value partition", 2),
         ("slurm,setup=/nowhere", "there is no file /nowhere", 2),
         ("slurm,partition=nope", "invalid partition specified: nope", 3),
         ("slurm,gres=gpu:9", "Requested node configuration is not available", 3),

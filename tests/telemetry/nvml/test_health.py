@@ -194,12 +194,17 @@ def test_a_session_tells_what_befell_its_gpu_and_its_share_of_the_gpus_time(
     driver.processes(1, (pid, 2**20, "compute"), (pid + 100_000, 1, "compute"))
     driver.set(gpu=1, process_utilization=f"{pid}:45,{pid + 100_000}:50", clocks_event_reasons=0x20)
 
+    asked = 0
+
     def told() -> bool:
+        nonlocal asked
         with SessionReader(sessions(out)[0]) as reader:
             kinds = {event.kind for event in reader.events()}
-            if "xid" not in kinds:
+            ticks = len(list(reader.all_ticks([])))
+            if "xid" not in kinds and ticks > asked:
                 # Only what comes after the GPU is registered is told; nothing says when that is.
                 driver.xid(1, 31)
+                asked = ticks
             (share,) = (c for c in reader.channels() if c.metric == "process.gpu.utilization")
             known = any(row[2] is not None for row in reader.all_ticks([share.id]))
             known = known or "PID namespace" in (share.reason or "")

@@ -17,7 +17,7 @@ from gpuwatch.tui.display_options import READ_ONLY, DisplayOptions
 from gpuwatch.tui.exporting import Export, _short_path, export_of, export_report
 
 from ..conftest import Fake
-from ..harness import running, screen_text, shows, testing
+from ..harness import piloted, running, screen_text, shows
 from ..sessions import finished
 from .test_compare import in_blocks
 
@@ -159,7 +159,7 @@ async def test_e_on_the_compare_screen_says_where_the_page_is(
 
 async def test_e_where_nothing_may_be_changed_says_so(pair: list[Path], fake: Fake) -> None:
     app = GpuwatchApp(lambda: CompareScreen(pair), DisplayOptions(read_only=True))
-    async with testing(app) as pilot:
+    async with piloted(app) as pilot:
         await pilot.press("e")
         await shows(pilot, READ_ONLY)
     assert not fake.asked

@@ -23,7 +23,7 @@ from gpuwatch.tui.widgets.ascii import to_ascii
 from gpuwatch.tui.widgets.overlay import Overlay
 from tests.report import results
 
-from ..harness import running, screen_text, shows, testing, until
+from ..harness import piloted, running, screen_text, shows, until
 from ..sessions import finished
 from .test_compare import many
 
@@ -256,7 +256,7 @@ async def test_of_a_study_each_cell_is_a_line_and_tab_takes_the_next_case(tmp_pa
 async def test_where_only_ascii_can_be_drawn_nothing_is_lost(session: Make) -> None:
     paths = many(session, 2)
     app = GpuwatchApp(lambda: CompareScreen(paths), DisplayOptions(ascii=True))
-    async with testing(app) as pilot:
+    async with piloted(app) as pilot:
         await shows(pilot, "against")
         verdict = screen_text(app)
         await pilot.press("h")

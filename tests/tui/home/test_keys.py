@@ -33,7 +33,7 @@ from gpuwatch.tui.processes.page import ProcessScreen
 from gpuwatch.tui.widgets.dialog import Dialog
 
 from ..conftest import Fake, entry
-from ..harness import running, screen_text, shows, testing, until
+from ..harness import piloted, running, screen_text, shows, until
 from ..sessions import Script, finished, plan, write
 
 pytestmark = pytest.mark.usefixtures("programs")
@@ -67,7 +67,7 @@ async def home(
 ) -> AsyncIterator[tuple[HomeScreen, Pilot[int]]]:
     """The home screen once it has its list."""
     app = GpuwatchApp(HomeScreen, look)
-    async with testing(app, size) as pilot:
+    async with piloted(app, size) as pilot:
         screen = app.screen
         assert isinstance(screen, HomeScreen)
         await until(pilot, lambda: bool(screen.state.entries))

@@ -14,7 +14,7 @@ from gpuwatch.tui.log.page import LogScreen
 from gpuwatch.tui.processes.page import ProcessScreen
 
 from ..conftest import Fake
-from ..harness import live, screen_text, shows, testing, until
+from ..harness import live, piloted, screen_text, shows, until
 from ..process_sessions import LOADERS, RUN, STRANGER, add
 from ..sessions import finished, plan
 
@@ -71,7 +71,7 @@ async def test_where_the_screen_may_not_act_a_key_says_so_and_does_nothing(
 ) -> None:
     path = session()
     app = GpuwatchApp(lambda: LiveScreen(path, refresh=0.1), DisplayOptions(read_only=True))
-    async with testing(app, (100, 24)) as pilot:
+    async with piloted(app, (100, 24)) as pilot:
         await shows(pilot, "GPU utilization")
         await pilot.press(key)
         await shows(pilot, READ_ONLY)
