@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import ast
 import os
+import subprocess
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
 
 import gpuwatch
+from gpuwatch.places.ssh import scripts
 
 ROOT = Path(gpuwatch.__file__).parents[2]
 ROOMS = ("src", "runners", "tui", "workloads", "recipes")
@@ -90,6 +92,9 @@ def _text(node: ast.expr) -> str | None:
     return node.value if isinstance(node, ast.Constant) and isinstance(node.value, str) else None
 
 
+WORDS = ("relay", "a b", "$HOME", "`id`", ";", "'", "--on=x&y", "")
+
+
 def test_no_shell_is_given_a_text_built_from_input() -> None:
     found = {path.relative_to(ROOT): list(faults(path.read_text("utf-8"))) for path in files()}
     assert {path: told for path, told in found.items() if told} == {}
@@ -137,3 +142,16 @@ def test_what_would_hand_input_to_a_shell_is_found(source: str) -> None:
 )
 def test_an_argument_list_or_a_constant_is_no_fault(source: str) -> None:
     assert list(faults(source)) == []
+
+
+@pytest.mark.parametrize(
+    "script",
+    [scripts.watch(None, "", WORDS), scripts.run(None, "", "study", WORDS)],
+    ids=["watch", "run"],
+)
+def test_a_word_stays_one_word_in_the_shell_of_another_host(script: str) -> None:
+    line = script.splitlines()[-1]
+    done = subprocess.run(
+        ["sh", "-c", f"py=printf capsule='%s\\n'; {line}"], capture_output=True, check=True
+    )
+    assert done.stdout.decode().splitlines() == [*WORDS]
