@@ -49,6 +49,28 @@ def test_an_unmodified_program_tells_its_steps_and_its_work(cli: Cli, tmp_path: 
     assert run["loss"] == printed.splitlines() != []
 
 
+def test_steps_are_the_hooks_and_the_loss_is_what_an_unmodified_program_prints(
+    cli: Cli, tmp_path: Path
+) -> None:
+    text = TRAIN.read_text().replace(
+        "    optimizer.step()\n",
+        "    optimizer.step()\n"
+        '    print(f"iter {optimizer.param_groups[0].setdefault(0, 0)}: "\n'
+        '          f"loss {loss.item():.4f}, time 1.00ms", flush=True)\n'
+        "    optimizer.param_groups[0][0] += 1\n",
+    )
+    (tmp_path / "prints.py").write_text(text)
+    run = ran(cli, tmp_path / "out", sys.executable, tmp_path / "prints.py", STEPS)
+    step = run["shown"]["step"]
+    assert step["count"] + step["warmup_count"] == STEPS
+    assert run["shown"]["throughput"]["samples_per_second"] > 0
+    log = cli.read("log", run["path"]).stdout
+    shown = cli.read("show", run["path"]).stdout
+    assert "loss and accuracy are from the progress lines of nanoGPT" in " ".join(shown.split())
+    loss = run["shown"]["training"]["step"]["loss"]["value"]
+    assert f"loss {loss:.4f}, time" in log
+
+
 PROGRAMS = Path(__file__).parents[2] / "hook" / "programs"
 ACCUMULATED = 4 * (2 * 8 * (64 * 256 + 256 * 10) * 2 + 2 * 8 * 256 * 10)
 CHECKPOINTED = 2 * 16 * (64 * 128 * 2 + 3 * (3 * 128 * 128 + 128 * 10))

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from gpuwatch.analysis.summary.training import training_of
 from gpuwatch.core.models import Output
 from gpuwatch.recorder.hook.channel import Channel
 from gpuwatch.recorder.hook.reports import HELD_NS, PATIENCE_NS, Before, HookReports
@@ -261,16 +262,70 @@ LINE = (
 )
 
 
-def test_progress_lines_count_only_where_the_hook_tells_no_steps(run: Run) -> None:
+SCORED = LINE.replace("\n", "\tAcc@1  25.00 ( 12.00)\tAcc@5  50.00 ( 30.00)\n")
+
+
+def test_steps_are_the_hooks_and_scores_those_that_the_program_prints(run: Run) -> None:
     run.begin("a")
     run.look(1)
-    run.printed(LINE.format(0) + LINE.format(10), 2)
+    run.printed(SCORED.format(0).replace("6.9e+00", "7.5e+00") + SCORED.format(1), 2)
     run.steps("a", 2, 1.0, 1.0)
-    run.look(3)
-    run.printed(LINE.format(20), 4)
+    run.look(2.1)
+    run.steps("a", 3, 1.0)
+    run.printed(SCORED.format(2).replace("6.9e+00", "6.5e+00"), 3.4)
+    run.look(3.5)
+    run.steps("a", 4, 1.0)
+    run.printed(SCORED.format(3), 4.6)  # halfway through the next step, which is not told
+    run.look(4.7)
     with run.end(9) as reader:
-        assert [(row.step, row.samples) for row in reader.steps()] == [(2, 16)]
-        assert events(reader) == [] and len(reader.log()) == 3
+        shown = [(row.step, row.samples, row.loss, row.acc1) for row in reader.steps()]
+        assert shown == [
+            (2, 16, (6.9,), (0.25,)),
+            (3, 8, (6.5,), (0.25,)),
+            (4, 8, None, None),
+        ]
+        texts = [text for kind, text in events(reader) if kind == "progress-lines"]
+        assert texts[0].startswith("loss and accuracy are from the progress lines of pytorch/exam")
+        assert texts[1].startswith("loss or accuracy was printed after the last step")
+        assert len(reader.log()) == 4 and len(texts) == 2
+        assert training_of(reader, None).step.loss.figure.value == 6.5
+
+
+def test_lines_without_a_number_tell_scores_beside_the_hook_alone(run: Run) -> None:
+    printed = "{{'loss': {}, 'grad_norm': 1.5, 'learning_rate': 5e-05, 'epoch': 0.1}}\n"
+    run.printed(printed.format(9.0), 0.5)
+    run.begin("a")
+    run.steps("a", 1, 1.0)
+    run.look(1)
+    run.printed(printed.format(2.25), 2.1)
+    run.steps("a", 2, 1.0)
+    run.look(2.2)
+    with run.end(9) as reader:
+        assert [(row.step, row.loss) for row in reader.steps()] == [(1, None), (2, (2.25,))]
+
+
+def test_scores_that_two_ranks_print_are_not_mixed(run: Run) -> None:
+    for rank, name in enumerate("ab"):
+        run.begin(name, rank, 2)
+        run.steps(name, 1, 1.0)
+    run.look(1)
+    run.printed("".join(LINE.format(number) for number in (1, 1, 2, 2, 3)), 2)
+    for name in "ab":
+        run.steps(name, 2, 1.0)
+    run.look(2)
+    with run.end(9) as reader:
+        assert [row.loss for row in reader.steps()] == [None, None]
+        assert any("several processes print" in text for _, text in events(reader))
+
+
+def test_another_recorder_still_takes_only_scores_from_progress_lines(run: Run) -> None:
+    run.begin("a")
+    run.steps("a", 2, 1.0, 1.0)
+    run.look(2)
+    known = json.loads(json.dumps(run.intake.state))
+    second = Intake(BASE, {"cursor": known})
+    rows = second.take([Output(BASE + 3 * SECOND, "stdout", LINE.format(3).encode())])
+    assert not [sql for sql, _ in rows if "INTO step " in sql]
 
 
 @pytest.mark.parametrize("until", [3, 70])

@@ -13,7 +13,7 @@ import pytest
 
 from gpuwatch.core.models import Output
 from gpuwatch.recorder.output.intake import Intake
-from gpuwatch.recorder.progress import imagenet, torchtitan
+from gpuwatch.recorder.progress import formats, imagenet, nanogpt, torchtitan, transformers
 from gpuwatch.recorder.progress.base import Progress
 from gpuwatch.session.writing.statements import Row
 from tests.cli.commands.test_record import sessions
@@ -84,11 +84,35 @@ def test_a_line_of_torchtitan_tells_number_and_loss_and_no_time(line: str) -> No
         TITAN.format(step=10).replace("step", "validate step"),
         "step: 10  loss: 3.2",
         "next step: 10 loss: low memory: gone tps: none",
+        "step 0: train loss 4.2874, val loss 4.2823",
+        "iter 10: loss low, time 128.45ms, mfu 12.34%",
+        "{'eval_loss': 2.25, 'eval_runtime': 1.5, 'epoch': 1.0}",
+        "{'train_runtime': 9.5, 'train_loss': 2.25, 'epoch': 3.0}",
+        "{'loss': none, 'epoch': 3.0}",
     ],
 )
 def test_other_text_is_no_step(line: str) -> None:
-    assert imagenet.read(line) is None
-    assert torchtitan.read(line) is None
+    assert [name for name, each in formats() if each.read(line) is not None] == []
+
+
+def test_a_line_of_nanogpt_tells_number_and_loss_and_no_time() -> None:
+    line = "iter 10: loss 3.2154, time 128.45ms, mfu 12.34%"
+    assert nanogpt.read(line) == nanogpt.read(f"[rank0]: {line}") == Progress(10, loss=3.2154)
+    rows = rows_of(*(line.replace("10", str(step)) for step in (0, 10, 20)))
+    assert steps(rows) == [(0, 1, 1), (10, 10, 0), (20, 10, 0)]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "{'loss': 2.25, 'grad_norm': 1.5, 'learning_rate': 5e-05, 'epoch': 0.1}",
+        "{'loss': '2.25', 'grad_norm': '1.5', 'learning_rate': '5e-05', 'epoch': '0.1'}",
+        "  3%|3         | 1/30 [00:01<00:30]{'loss': 2.25, 'learning_rate': 0.0, 'epoch': 1}",
+    ],
+)
+def test_a_line_of_transformers_trainer_tells_its_loss_and_no_step(line: str) -> None:
+    assert transformers.read(line) == Progress(loss=2.25)
+    assert steps(rows_of(line, line)) == []
 
 
 def test_a_time_that_cannot_be_leaves_the_line_a_log_line() -> None:

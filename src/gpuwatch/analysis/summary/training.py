@@ -74,8 +74,11 @@ def training_of(reader: SessionReader, reason: str | None, writers: str | None =
         return Training(Reported(**nothing), Reported(**nothing))
     reported = reader.last_reported(tuple(NAMES))
     cut = reader.last_step() >= CHUNK
+    meta = reader.meta()
     never = f"none of the last {CHUNK:,} step lines has it" if cut else "no step line has it"
-    epoch = mapping(reader.meta().get("epoch"))
+    if mapping(meta.get("hook")).get("processes"):
+        never = "the program printed no line with it that is known; --hook loss reads the loss"
+    epoch = mapping(meta.get("epoch"))
     ended = number(epoch.get("epoch"))
     return Training(
         Reported(**{key: _of_step(key, reported.get(key), reason or never) for key in NAMES}),

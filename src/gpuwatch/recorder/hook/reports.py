@@ -155,14 +155,13 @@ class HookReports:
         return [meta("hook", self._given)]
 
     def _step(self, t: int, name: str, process: _Process, step: Step) -> list[Row]:
-        if not self._steps:
-            self._intake.drop_progress()
+        rows = [] if self._steps else self._intake.take_scores()
         self._steps += step.count
         writer = self._writers.setdefault(process.rank, name)
         if writer != name:
             return self._intake.several(t, _two(process.rank))
         self._skipped += step.skipped
-        rows = self._rank_rows(t, process, step)
+        rows += self._rank_rows(t, process, step)
         if not process.several or process.rank is None or self._combined is None:
             known = self._before.steps.get(step.warmup, 0)
             return rows + (self._pass(t, step) if step.step > known else [])

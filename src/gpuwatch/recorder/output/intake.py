@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from gpuwatch.core.lazy_dataclass import dataclass
 from gpuwatch.core.models import JSON, Output, mapping, with_hint
@@ -22,6 +23,12 @@ from gpuwatch.session.writing.step_tier import StepTier
 _MOST_COMPLAINTS = 20
 _MOST_FACTS = 200
 _EPOCH_NS = 1_000_000_000
+_LATE_NS = 100_000_000
+"""How much later than its step a line of progress may be read."""
+_AFTER_THE_LAST = (
+    "loss or accuracy was printed after the last step, and belongs to none: a program that does "
+    "not flush its output prints late (python -u, or PYTHONUNBUFFERED=1)"
+)
 _OF_EPOCH = ("epoch", "loss", "acc1", "acc5")
 
 
@@ -77,8 +84,12 @@ class Intake:
         """Whether the program printed step lines itself."""
         self.hooked = cursor.get("hooked") is True
         """Whether what the hook reports counts, and the program's own step lines are only log."""
-        self._held_progress: list[tuple[int, Step, str | None]] | None = None
-        """Steps of progress lines that wait for the hook's, which are better; ``None``: none do."""
+        self._held_progress: list[tuple[int, Step, bool]] | None = None
+        """Steps of progress lines that wait for the hook's, which are better, and whether each is
+        the first; ``None``: none do."""
+        self._scores: list[tuple[int, Step]] | None = [] if cursor.get("scores") else None
+        """Loss and accuracy of progress lines, for the hook's next step; ``None``: no hook's steps
+        are known."""
         self.versions: Mapping[str, JSON] = {}
         """Versions of torch and other libraries, once the workload has reported them."""
         self.error = with_hint(known.get("error")) or None
@@ -99,6 +110,7 @@ class Intake:
             "writers": self._writers.state,
             "own_steps": self.own_steps,
             "hooked": self.hooked,
+            "scores": self._scores is not None,
             "progress": self._progress.state,
         }
 
@@ -161,6 +173,8 @@ class Intake:
                 rows += [*result.rows, *(self._log.add(t, stream, line) if result.log else ())]
         rows += self._tier.flush()
         rows += self._report_lost(t) if self._lost != self._lost_reported else ()
+        if self._scores:
+            rows.append(event(t, "progress-lines", _AFTER_THE_LAST))
         return [*rows, *self._late_epoch]
 
     def _line(self, t: int, stream: str, line: str) -> _ParsedLine:
@@ -189,39 +203,66 @@ class Intake:
         return self._log_line(t, line)
 
     def _log_line(self, t: int, line: str) -> _ParsedLine:
-        """A line for the log; if it tells a program's progress, its step too."""
-        step, sentence = self._progress.read(line)
+        """A line for the log; if it tells a program's progress, its step or scores too."""
+        step, first = self._progress.read(line, numbered=self._scores is None)
         if step is None:
             return _LOG
         if self._held_progress is not None:
-            self._held_progress.append((t, step, sentence))
+            self._held_progress.append((t, step, first))
             return _LOG
-        return _ParsedLine(self._progress_rows(t, step, sentence), log=True)
+        return _ParsedLine(self._progress_rows(t, step, first=first), log=True)
 
-    def _progress_rows(self, t: int, step: Step, sentence: str | None) -> list[Row]:
+    def _progress_rows(self, t: int, step: Step, *, first: bool) -> list[Row]:
+        if self._scores is not None:
+            return self._score(t, step, first=first)
         rows = [*self._step(t, step), *self._look(t, step, self._progress.writers)]
-        return rows if sentence is None else [*rows, event(t, "progress-lines", sentence)]
+        text = f"steps are {self._progress.source}" if first else ""
+        return [*rows, event(t, "progress-lines", text)] if first else rows
+
+    def _score(self, t: int, step: Step, *, first: bool) -> list[Row]:
+        """Keep what a line tells for the step of the hook during which it was read."""
+        assert self._scores is not None
+        if (reason := self._progress.writers.look(step)) is not None:
+            self._progress.end()
+            self._scores.clear()
+            return [event(t, "progress-lines", f"no further loss or accuracy is read: {reason}")]
+        self._scores.append((t, step))
+        text = f"loss and accuracy are {self._progress.source}; they stand where it was read"
+        return [event(t, "progress-lines", text)] if first else []
 
     def hold_progress(self) -> None:
         """Wait with the steps of progress lines: a hooked process may tell better ones."""
         if self._held_progress is None:
             self._held_progress = []
 
-    def drop_progress(self) -> None:
-        """Read no progress lines: a hooked process tells its steps."""
-        self._progress.end()
-        self._held_progress = None
+    def take_scores(self) -> list[Row]:
+        """Of progress lines only loss and accuracy count: a hooked process tells its steps."""
+        if self._scores is None:
+            self._scores = []
+        return self.release_progress()
 
     def release_progress(self) -> list[Row]:
-        """Rows of the steps that waited: the hook tells none."""
+        """Rows of the steps that waited."""
         held, self._held_progress = self._held_progress or [], None
-        return [row for t, step, text in held for row in self._progress_rows(t, step, text)]
+        return [row for t, step, at in held for row in self._progress_rows(t, step, first=at)]
 
     def reported(self, t: int, line: Step | Report) -> list[Row]:
         """Rows of what a hooked process reports."""
         if isinstance(line, Step):
-            return self._step(t, line)
+            return self._step(t, self._scored(t, line))
         return self._report(t, line) if line.known else []
+
+    def _scored(self, t: int, step: Step) -> Step:
+        """A line of the hook, its last step with the newest scores that were read until halfway
+        through the next one: a program prints after a step, or while the GPU still computes it."""
+        end = t if step.monotonic_ns is None else step.monotonic_ns - self._base_ns
+        end += max(_LATE_NS, int(step.seconds[-1] * 5e8) if step.seconds else 0)
+        due = [printed for at, printed in self._scores or () if at <= end]
+        if self._scores is None or not due:
+            return step
+        del self._scores[: len(due)]
+        last = due[-1]
+        return replace(step, loss=step.loss or last.loss, acc1=last.acc1, acc5=last.acc5)
 
     def several(self, t: int, reason: str) -> list[Row]:
         """Rows that say, once, that the steps are not those of one training loop."""

@@ -1,4 +1,4 @@
-"""Steps from the progress lines of a program that prints no step lines."""
+"""Steps or scores from the progress lines of a program that prints no step lines."""
 
 from __future__ import annotations
 
@@ -44,10 +44,13 @@ class ProgressSteps:
         """Read no more lines: the program reports its steps itself."""
         self._over = True
 
-    def read(self, line: str) -> tuple[Step | None, str | None]:
-        """The step of a line, and a sentence on the format where the line is its first."""
+    def read(self, line: str, *, numbered: bool) -> tuple[Step | None, bool]:
+        """The step of a line, and whether the line is the first of its format.
+
+        ``numbered``: leave out lines that tell no step's number; otherwise they count on.
+        """
         if self._over:
-            return None, None
+            return None, False
         if self._formats is None:
             self._formats = dict(formats())
             if self._name is not None:
@@ -57,21 +60,30 @@ class ProgressSteps:
         for name, each in list(self._formats.items()):
             try:
                 progress = each.read(line)
-                step = self._step(progress) if progress is not None else None
-                text = _sentence(name, each) if step is not None and self._name is None else None
+                if progress is None or (numbered and progress.step is None):
+                    continue
+                step = self._step(progress)
             except Malformed:
-                return None, None
+                return None, False
             except Exception:  # another package's: without it
                 del self._formats[name]
                 continue
-            if step is not None:
-                self._name, self._last, self._formats = name, step.step, {name: each}
-                return step, text
-        return None, None
+            first = self._name is None
+            self._name, self._last, self._formats = name, step.step, {name: each}
+            return step, first
+        return None, False
+
+    @property
+    def source(self) -> str:
+        """Which lines they are, and what a line tells; once one was read."""
+        ((name, found),) = (self._formats or {}).items()
+        program, figures = (clean(text, _LONGEST) for text in (found.program, found.figures))
+        return f"from the progress lines of {program} ({name}): {figures}"
 
     def _step(self, progress: Progress) -> Step:
         """A line is about one step; without a time it counts those since the line before."""
-        last, step = self._last, progress.step
+        last = self._last
+        step = progress.step if progress.step is not None else (last or 0) + 1
         rise = step - last if last is not None and step > last else 1
         body: dict[str, JSON] = {
             "step": step,
@@ -84,8 +96,3 @@ class ProgressSteps:
             "warmup": self._name is None,
         }
         return step_of(body)
-
-
-def _sentence(name: str, found: ProgressLines) -> str:
-    program, figures = (clean(text, _LONGEST) for text in (found.program, found.figures))
-    return f"steps are from the progress lines of {program} ({name}): {figures}"

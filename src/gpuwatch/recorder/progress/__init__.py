@@ -17,6 +17,8 @@ GROUP = "gpuwatch.progress_lines"
 OWN = {
     "pytorch-imagenet": "gpuwatch.recorder.progress.imagenet",
     "torchtitan": "gpuwatch.recorder.progress.torchtitan",
+    "nanogpt": "gpuwatch.recorder.progress.nanogpt",
+    "transformers": "gpuwatch.recorder.progress.transformers",
 }
 """Built-in formats by name. Other packages cannot replace them."""
 

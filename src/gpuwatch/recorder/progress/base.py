@@ -12,12 +12,13 @@ from gpuwatch.core.lazy_dataclass import dataclass
 class Progress:
     """The figures of one line; ``None`` is not told."""
 
-    step: int
-    """Number of the step that the line is about; it rises over the epochs."""
+    step: int | None = None
+    """Number of the step that the line is about; it rises over the epochs. Without it, the line's
+    figures count only where the hook tells the steps."""
     seconds: float | None = None
     """Duration of this one step, iteration to iteration. Never a mean of several."""
     loss: float | None = None
-    """Training loss of this one step."""
+    """Training loss of this one step, or what ``figures`` says."""
     acc1: float | None = None
     """Fraction of correct top-1 predictions of this one step, 0 to 1."""
     acc5: float | None = None
