@@ -13,8 +13,9 @@ if TYPE_CHECKING:  # every Python of the run loads this, and `typing` takes mill
 
 
 def wait_for_torch() -> None:
-    """Put the finder in front of all others; a program without torch pays for nothing else."""
-    sys.meta_path.insert(0, _Finder())
+    """Put the finder before all others, once; a program without torch pays for nothing else."""
+    if not any(isinstance(each, _Finder) for each in sys.meta_path):
+        sys.meta_path.insert(0, _Finder())
 
 
 PATCHES = {

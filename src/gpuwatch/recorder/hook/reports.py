@@ -25,7 +25,8 @@ _LARGEST = 2**31
 _MOST_NODES = 64
 _NO_TORCH = (
     "no Python program of the run imported torch with the hook in place: it runs without torch, "
-    "or Python was started with -S, -E or -I"
+    "Python was started with -S, -E or -I, or a launcher put another PYTHONPATH or sitecustomize "
+    "before the hook's"
 )
 _NO_STEPS = "torch was imported, but no optimizer took a step"
 _OWN = "the program prints step lines itself: they count, and what the hook reports does not"
