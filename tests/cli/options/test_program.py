@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from gpuwatch.cli.dispatch import parser_of
-from gpuwatch.cli.options.cases import program_at
+from gpuwatch.cli.options.cases import command_name, program_at
 from tests.conftest import Cli
 
 from ..test_errors import one_line
@@ -61,3 +61,27 @@ def test_all_that_follows_the_program_is_its_own(cli: Cli) -> None:
 def test_a_word_that_is_neither_workload_nor_program_says_where_programs_go(cli: Cli) -> None:
     said = one_line(cli("--record", "no-such-program", "x", code=2).stderr)
     assert "no workload is named 'no-such-program'" in said and "-- no-such-program x" in said
+
+
+@pytest.mark.parametrize(
+    ("command", "name"),
+    [
+        ("torchrun --nproc-per-node 2 train.py", "train.py"),
+        ("torchrun --nproc_per_node=2 --rdzv-endpoint host:29500 dir/train.py --lr 1", "train.py"),
+        ("torchrun --standalone --nproc-per-node 2 -m pkg.train 3", "pkg.train"),
+        ("torchrun --nproc-per-node 2 --no-python ./program 3", "program"),
+        ("torchrun --nproc-per-node 2", "torchrun"),
+        ("accelerate launch --num_processes 1 --config_file a.yaml train.py", "train.py"),
+        ("accelerate launch train", "train"),
+        ("deepspeed --num_gpus 2 train.py", "train.py"),
+        ("python -m torch.distributed.run --nproc-per-node 2 train.py", "train.py"),
+        ("python -m pkg.train 2", "pkg.train"),
+        ("python3.12 -u -W ignore -X dev dir/train --lr 1 other.py", "train"),
+        ("python -c print(1) a.py", "python"),
+        ("python", "python"),
+        ("bash -o pipefail job.sh", "job.sh"),
+        ("./train --steps 2", "train"),
+    ],
+)
+def test_a_run_is_named_after_the_script_that_its_command_starts(command: str, name: str) -> None:
+    assert command_name(command.split()) == name

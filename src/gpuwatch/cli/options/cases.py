@@ -19,26 +19,47 @@ _STEPS = 100
 _LONG_ENOUGH = ("imagenet", "gcn", "transformer_lm", "bert", "unet_diffusion")
 """Workload modules whose default length (15 batches, 200 epochs) reaches a steady state."""
 
-_RUNNERS = re.compile(
-    r"(python|pypy|ruby|perl|node|bash|dash|zsh|sh)[\d.]*|torchrun|accelerate",
+_INTERPRETERS = re.compile(r"(python|pypy|ruby|perl|node|bash|dash|zsh|sh)[\d.]*")
+_TAKE_VALUE = ("-W", "-X", "-o")
+"""Options of interpreters whose value is the next word."""
+_LAUNCHERS = re.compile(
+    r"torchrun|accelerate|deepspeed|torch\.distributed\.(run|launch)|accelerate\.commands\.launch"
 )
+_TAKE_NONE = ("--standalone", "--no-python", "--no_python", "--multi_gpu", "--cpu", "launch")
+"""Words before a program that a launcher starts; other options of launchers mostly take a value."""
 
 
 def command_name(command: Sequence[str]) -> str:
-    """Short name of a user's command: the script rather than its interpreter."""
+    """Short name of a user's command: the script rather than its interpreter or launcher."""
     name = Path(command[0]).name
-    if not _RUNNERS.fullmatch(name):
+    if _LAUNCHERS.fullmatch(name):
+        return _launched(command[1:]) or name
+    if not _INTERPRETERS.fullmatch(name):
         return name
-    rest = iter(command[1:])
-    for argument in rest:
-        if argument == "-m":
-            return next(rest, name)
-        if argument == "-c":
+    before = ""
+    for at, word in enumerate(command[1:], 2):
+        if before == "-m":
+            return (_LAUNCHERS.fullmatch(word) and _launched(command[at:])) or word
+        if word == "-c":
             return name
-        flag = argument.startswith("-") or "=" in argument
-        if not flag and argument != "launch":
-            return Path(argument).name or name
+        if not (word.startswith("-") or "=" in word or before in _TAKE_VALUE):
+            return Path(word).name or name
+        before = word
     return name
+
+
+def _launched(words: Sequence[str]) -> str | None:
+    """The program that a launcher starts: after ``-m``, or the first Python file; otherwise the
+    first word that is no option and no value of one."""
+    first = None
+    for before, word in zip(("", *words), words, strict=False):
+        if word.startswith("-") or word == "launch":
+            continue
+        if before in ("-m", "--module") or word.endswith(".py"):
+            return Path(word).name
+        if first is None and (not before.startswith("-") or before in _TAKE_NONE):
+            first = Path(word).name
+    return first
 
 
 def program_at(parser: argparse.ArgumentParser, words: Sequence[str]) -> int | None:
