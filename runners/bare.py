@@ -78,6 +78,8 @@ class BareRunner:
             folder=folder,
             working_directory=spec.working_directory,
             variables={**spec.variables, **prepared.variables},
+            keeps_children=spec.keeps_children,
+            takes_input=spec.takes_input,
         )
 
     def attach(self, handle: dict[str, JSON], cursor: str | None) -> Run:

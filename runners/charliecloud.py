@@ -115,6 +115,8 @@ class CharliecloudRunner:
             working_directory=os.sep,
             variables={**spec.variables, **prepared.variables},
             blame=blame,
+            keeps_children=spec.keeps_children,
+            takes_input=spec.takes_input,
         )
 
     def attach(self, handle: dict[str, JSON], cursor: str | None) -> Run:

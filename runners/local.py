@@ -80,8 +80,13 @@ class LocalRun:
         blame: Blame | None = None,
         remark: Remark | None = None,
         pid_namespace: bool = False,
+        keeps_children: bool = False,
+        takes_input: bool = False,
     ) -> LocalRun:
         """Start ``command`` under a shim, in a session of its own.
+
+        ``keeps_children``: what it leaves running goes on. ``takes_input``: it reads this process's
+        standard input.
 
         ``pid_namespace`` means that the command is a launcher that gives the workload a PID
         namespace; stopping then signals only the workload.
@@ -89,13 +94,13 @@ class LocalRun:
         Raises:
             GpuwatchError: the shim itself could not be started.
         """
-        signalled = "namespace" if pid_namespace else "tree"
+        signalled = "namespace" if pid_namespace else "kept" if keeps_children else "tree"
         arguments = [sys.executable, "-I", "-S", shim.__file__, str(folder), str(GRACE_SECONDS)]
         process = subprocess.Popen(
             [*arguments, signalled, *command],
             cwd=working_directory,
             env=dict(variables),
-            stdin=subprocess.DEVNULL,
+            stdin=None if takes_input else subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=(folder / "shim.log").open("wb"),
             start_new_session=True,
@@ -183,6 +188,7 @@ class LocalRun:
             launcher_failed=bool(blamed or note.get("launcher_failed")),
             text=blamed or note.get("text") or remark,
             left_behind=int(note.get("left_behind") or 0),
+            kept=bool(note.get("kept")),
         )
 
     def stop(self) -> None:

@@ -1,6 +1,6 @@
 """The process between a recorder and a local workload: standard library only, run as a script.
 
-    PYTHON -I -S shim.py FOLDER GRACE_SECONDS tree|namespace COMMAND...
+    PYTHON -I -S shim.py FOLDER GRACE_SECONDS tree|namespace|kept COMMAND...
 
 It owns the workload's pipes, so that the workload survives a recorder that dies. In FOLDER it keeps
 
@@ -14,7 +14,8 @@ It owns the workload's pipes, so that the workload survives a recorder that dies
 SIGTERM ends the workload's whole process tree: SIGTERM first, SIGKILL after GRACE_SECONDS. Several
 SIGTERMs, such as a scheduler sends to every process of a job, count as one request; a separate
 signal asks for SIGKILL at once. Processes that outlive a workload that exits by itself are ended
-after two seconds; after a stop request they get the rest of the grace period. ``namespace``: the
+after two seconds; after a stop request they get the rest of the grace period. ``kept``: those that
+outlive a workload that exits by itself go on; what they print is no longer read. ``namespace``: the
 command is a launcher that gives the workload a PID namespace, and SIGTERM goes only to processes
 in it. The launcher would also pass on a SIGTERM of its own, and its helpers that serve the image's
 files would end while the workload still saves its state.
@@ -110,7 +111,7 @@ class Shim:
     def __init__(self, folder: str, grace: float, signalled: str, command: list[str]) -> None:
         self._folder = folder
         self._grace = grace
-        self._namespace = signalled == "namespace"
+        self._namespace, self._keeps = signalled == "namespace", signalled == "kept"
         self._command = command
         os.makedirs(os.path.join(folder, "spool"), mode=0o700, exist_ok=True)
         self._spool = Spool(os.path.join(folder, "spool"))
@@ -172,7 +173,6 @@ class Shim:
         try:
             process = subprocess.Popen(
                 self._command,
-                stdin=subprocess.DEVNULL,
                 stdout=ends[0],
                 stderr=ends[1],
                 start_new_session=True,
@@ -214,8 +214,9 @@ class Shim:
             self._kill_at = time.monotonic() + self._grace
         elif self._status is not None and self._kill_at is None and (left := self._tree()):
             self._left_behind = len(left)
-            self._signal(signal.SIGTERM)
-            self._kill_at = time.monotonic() + LEFTOVER_GRACE
+            if not self._keeps:
+                self._signal(signal.SIGTERM)
+                self._kill_at = time.monotonic() + LEFTOVER_GRACE
         if self._kill_at is not None and (self._at_once or time.monotonic() >= self._kill_at):
             self._signal(signal.SIGKILL)
             self._kill_at = time.monotonic() + 0.2
@@ -267,6 +268,8 @@ class Shim:
         """Whether the workload exited and nothing of it lives, or has resisted SIGKILL for long."""
         if self._status is None:
             return False
+        if self._keeps and not self._stopped:
+            return True
         return not self._tree() or time.monotonic_ns() - self._ended_ns > UNKILLABLE_NS
 
     def _drain(self, pipes: dict[int, int]) -> None:
@@ -293,6 +296,7 @@ class Shim:
                 "user_seconds": usage.ru_utime if usage else None,
                 "sys_seconds": usage.ru_stime if usage else None,
                 "left_behind": self._left_behind,
+                "kept": self._keeps and not self._stopped,
                 "stopped": self._stopped,
                 "stdout_bytes": self._stdout_bytes,
                 "stderr_tail": self._stderr_tail.decode(errors="replace"),

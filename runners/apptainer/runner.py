@@ -75,6 +75,7 @@ class ApptainerRunner:
             blame=blame,
             remark=partial(limited, folder),
             pid_namespace=True,
+            takes_input=spec.takes_input,
         )
 
     def attach(self, handle: dict[str, JSON], cursor: str | None) -> Run:

@@ -21,9 +21,9 @@ pytestmark = pytest.mark.usefixtures("programs")
 PYTHON = sys.executable
 
 
-def start(folder: Path, *command: str) -> LocalRun:
+def start(folder: Path, *command: str, **options: bool) -> LocalRun:
     return LocalRun.start(
-        "bare", command, folder=folder, working_directory="/", variables=os.environ
+        "bare", command, folder=folder, working_directory="/", variables=os.environ, **options
     )
 
 
@@ -78,14 +78,34 @@ def test_a_command_that_cannot_start_is_the_launchers_failure(tmp_path: Path) ->
     assert "No such file" in str(result.text)
 
 
-def test_what_daemonises_ends_with_its_run(tmp_path: Path) -> None:
-    up = tmp_path / "up"
+def daemonising(folder: Path, then: str = "") -> tuple[str, str, str]:
+    up = folder / "up"
     script = f"setsid sh -c 'echo $$; touch {up}; exec sleep 300' & "
-    script += f"while [ ! -e {up} ]; do sleep 0.05; done"
-    result, outputs = finish(start(tmp_path, "sh", "-c", script))
-    assert result.left_behind == 1
+    return "sh", "-c", f"{script} while [ ! -e {up} ]; do sleep 0.05; done; {then}"
+
+
+def test_what_daemonises_ends_with_its_run(tmp_path: Path) -> None:
+    result, outputs = finish(start(tmp_path, *daemonising(tmp_path)))
+    assert result.left_behind == 1 and not result.kept
     pid = int(text(outputs, "stdout"))
     until(lambda: not alive(pid))
+
+
+def test_what_daemonises_goes_on_where_it_is_kept(tmp_path: Path) -> None:
+    result, outputs = finish(start(tmp_path, *daemonising(tmp_path), keeps_children=True))
+    pid = int(text(outputs, "stdout"))
+    assert (result.code, result.left_behind, result.kept) == (0, 1, True)
+    assert alive(pid)
+    os.kill(pid, signal.SIGKILL)
+
+
+def test_a_stop_ends_also_what_would_be_kept(tmp_path: Path) -> None:
+    run = start(tmp_path, *daemonising(tmp_path, "sleep 300"), keeps_children=True)
+    until((tmp_path / "up").exists)
+    run.stop()
+    result, outputs = finish(run)
+    pid = int(text(outputs, "stdout"))
+    assert not result.kept and not alive(pid)
 
 
 LOOKS = """

@@ -168,6 +168,10 @@ class LaunchSpec:
     """The caller's limits: a local process inherits them, anything else needs them set."""
     hook: Hook | None = None
     """``None``: the run reports on its standard output alone."""
+    keeps_children: bool = False
+    """Whether what the workload leaves running goes on, outside containers."""
+    takes_input: bool = False
+    """Whether it reads the recorder's standard input, where the engine can pass that on."""
 
 
 class RunState(str, Enum):
@@ -244,4 +248,6 @@ class Result:
     """``CLOCK_MONOTONIC`` in nanoseconds of the last output kept, if later output is missing;
     ``text`` says why. ``None``: none is missing, or ``Output.lost`` counts it."""
     left_behind: int = 0
-    """Processes that the workload left running; they were ended."""
+    """Processes that the workload left running."""
+    kept: bool = False
+    """They go on; otherwise they were ended."""

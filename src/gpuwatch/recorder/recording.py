@@ -268,7 +268,7 @@ class Recording:
                 event(
                     ended,
                     "left-behind",
-                    _left_behind(result.left_behind),
+                    _left_behind(result.left_behind, kept=result.kept),
                 )
             )
         until = None
@@ -473,10 +473,11 @@ def _stored_state(known: Mapping[str, JSON]) -> RunState | None:
     return next((state for state in RunState if state.value == name), None)
 
 
-def _left_behind(count: int) -> str:
-    if count == 1:
-        return "the workload left a process running; it was ended"
-    return f"the workload left {count} processes running; they were ended"
+def _left_behind(count: int, *, kept: bool) -> str:
+    one = count == 1
+    left = "a process running; it" if one else f"{count} processes running; they"
+    became = ("goes on" if one else "go on") if kept else ("was ended" if one else "were ended")
+    return f"the workload left {left} {became}"
 
 
 def _recorder_rows() -> list[Row]:

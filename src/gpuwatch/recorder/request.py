@@ -31,6 +31,10 @@ class Request:
     """Writes ``hook.pyz`` and returns its SHA-256; ``None``: commands run without the hook."""
     hook: tuple[str, ...] | None = ()
     """Options of the hook in commands, of ``models.HOOK_OPTIONS``; ``None``: without the hook."""
+    keeps_children: bool = False
+    """What a workload leaves running goes on, outside containers."""
+    takes_input: bool = False
+    """The workload of the only run reads this process's standard input."""
     dcgm: Dcgm | None = None
     """Read GPUs through DCGM where GPM cannot; ``None``: without DCGM."""
     seed: int | None = None
@@ -68,6 +72,7 @@ class Request:
                 "gpus": None if self.gpus is None else list(self.gpus),
                 "dcgm": None if self.dcgm is None else self.dcgm.host,
                 "hook": None if self.hook is None else list(self.hook),
+                **({"keep_children": True} if self.keeps_children else {}),
                 "afterwards": self.afterwards,
                 "working_directory": os.getcwd(),
                 "host": socket.gethostname(),

@@ -65,7 +65,7 @@ def resolve_plan(request: Request) -> ResolvedPlan:
         problem = Problem("gpus", error.message, error.hint)
         problems = {run.index: (problem,) for run in todo}
         return ResolvedPlan(request, plan, todo, {}, problems, refused=error)
-    launches = {run.index: _launch(run, allocation) for run in runs}
+    launches = {run.index: _launch(run, allocation, request) for run in runs}
     return ResolvedPlan(request, plan, todo, MappingProxyType(launches), _preflight(runs, launches))
 
 
@@ -85,7 +85,7 @@ def _allocation(request: Request) -> Allocation:
     return resolve(request.gpus, os.environ)
 
 
-def _launch(run: PlannedRun, allocation: Allocation) -> LaunchSpec:
+def _launch(run: PlannedRun, allocation: Allocation, request: Request) -> LaunchSpec:
     return LaunchSpec(
         workload=run.workload,
         environment=run.environment,
@@ -95,6 +95,8 @@ def _launch(run: PlannedRun, allocation: Allocation) -> LaunchSpec:
         gpus=() if _on_cpu(run.workload) else allocation.gpus,
         gpus_chosen=allocation.gpus_chosen,
         limits=allocation.limits,
+        keeps_children=request.keeps_children,
+        takes_input=request.takes_input,
     )
 
 

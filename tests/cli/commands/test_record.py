@@ -367,3 +367,39 @@ def test_a_full_disk_behind_the_output_is_one_line(cli: Cli, tmp_path: Path) -> 
         )  # fmt: skip
     assert done.returncode == 1
     assert done.stderr == "gpuwatch: error: cannot write the output: No space left on device\n"
+
+
+@pytest.mark.parametrize("how", ["run", "--record"])
+def test_what_is_piped_into_a_recording_is_read_by_its_program(
+    cli: Cli, tmp_path: Path, how: str
+) -> None:
+    subprocess.run(
+        cli.argv(how, "--out", tmp_path / "out", "--", "sh", "-c", "read word; echo got $word"),
+        env=cli.env, cwd=cli.home, input="hello\n", text=True, capture_output=True, check=True,
+    )  # fmt: skip
+    (path,) = sessions(tmp_path / "out")
+    assert cli.read("log", path).stdout == "got hello\n"
+
+
+@pytest.mark.parametrize("options", [("--detach",), ("--env", "bare", "--env", "bare")])
+def test_what_is_piped_and_cannot_be_passed_on_is_told(
+    cli: Cli, tmp_path: Path, options: tuple[str, ...]
+) -> None:
+    done = subprocess.run(
+        cli.argv("--record", "--out", tmp_path / "out", *options, "--", "cat"),
+        env=cli.env, cwd=cli.home, input="hello\n", text=True, capture_output=True, check=True,
+    )  # fmt: skip
+    assert "standard input is not passed on" in done.stderr
+    first = sessions(tmp_path / "out")[0]
+    until(lambda: show(cli, first)["session"]["status"] == "finished")
+    assert cli.read("log", first).stdout == ""
+
+
+def test_children_are_kept_only_where_they_can_be(cli: Cli, tmp_path: Path) -> None:
+    keep = ("--record", "--keep-children", "--out", tmp_path / "out")
+    refused = cli(*keep, "--env", "docker=x", "--", "true", code=2)
+    assert "ends with its container" in refused.stderr
+    cli(*keep, "--", "sh", "-c", "setsid sleep 300 >/dev/null 2>&1 & echo $!")
+    (path,) = sessions(tmp_path / "out")
+    os.kill(int(cli.read("log", path).stdout), signal.SIGKILL)
+    assert "a process running; it goes on" in cli.read("show", path).stdout.replace("\n  ", " ")

@@ -64,6 +64,7 @@ FULL = Plan(
         "gpus": ["0"],
         "dcgm": "localhost",
         "hook": ["loss"],
+        "keep_children": True,
         "afterwards": "Copy it.",
         "working_directory": "/home/me",
         "host": "here",

@@ -137,6 +137,14 @@ def test_a_run_is_told_to_its_end_through_a_pipe(
     assert Path(summary.removeprefix("summary: ")).exists()
 
 
+def test_the_interval_of_a_run_is_also_that_of_its_lines(
+    started: Callable[..., subprocess.Popen[str]],
+) -> None:
+    process = started("run", "--plain", "--interval", "1", "--", *STEPS, "100", "0.05")
+    out, _ = process.communicate(timeout=60)
+    assert sum(" running" in line for line in out.splitlines()) > 2, "it takes five seconds"
+
+
 def test_all_runs_of_a_study_are_told_one_after_the_other(
     started: Callable[..., subprocess.Popen[str]],
 ) -> None:

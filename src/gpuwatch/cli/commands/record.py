@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import errno
 import os
+import stat
 import subprocess
 import sys
 from collections import deque
@@ -34,6 +35,8 @@ if TYPE_CHECKING:
     from gpuwatch.places.placements import Placed
 
 _LAST_WORDS = 8
+_TAKE_INPUT = ("bare", "apptainer", "charliecloud")
+"""Environments that pass standard input on."""
 _READ_ONLY = os.strerror(errno.EROFS)
 
 
@@ -72,6 +75,8 @@ def start(request: Request, arguments: argparse.Namespace) -> int:
         plan_preview.announce(request)
     if arguments.detach:
         check_ends(request)
+    if arguments.detach or request.on is not None:
+        takes_input(request, foreground=False)
     if request.on is not None:
         from gpuwatch.cli.place.sending import send
 
@@ -83,6 +88,7 @@ def start(request: Request, arguments: argparse.Namespace) -> int:
     if not arguments.quiet:
         report_orphans()
     alone = len(request.plan().runs) == 1
+    request = replace(request, takes_input=takes_input(request, foreground=True))
     terminal = _Terminal(alone=alone, quiet=arguments.quiet)
     code = record(request, terminal)
     for path in terminal.sessions:
@@ -192,6 +198,26 @@ def check_ends(request: Request) -> None:
         raise UsageError(
             "a recording of the machine in the background would never end", "add --duration TIME"
         )
+
+
+def takes_input(request: Request, *, foreground: bool) -> bool:
+    """Whether the program of ``request`` gets what is piped into this command, which says so where
+    it does not. A terminal is passed on to none: its prompts would not be seen."""
+    runs = request.plan().runs
+    try:
+        mode = os.fstat(0).st_mode
+    except OSError:  # it is closed
+        return False
+    piped = stat.S_ISFIFO(mode) or stat.S_ISREG(mode) or stat.S_ISSOCK(mode)
+    if not piped or all(run.workload.kind != "command" for run in runs):
+        return False
+    if foreground and len(runs) == 1 and runs[0].environment.kind in _TAKE_INPUT:
+        return True
+    say(
+        "standard input is not passed on: --record in the foreground gives it to the program of "
+        f"one run ({', '.join(_TAKE_INPUT)})"
+    )
+    return False
 
 
 def start_detached(request: Request) -> tuple[ExitCode, str]:

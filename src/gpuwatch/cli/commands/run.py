@@ -56,13 +56,19 @@ def run(arguments: argparse.Namespace, command: tuple[str, ...]) -> int:
     if arguments.plain:
         from gpuwatch.tui.plain import plain
 
-        shown = plain.watch(path, max(plain.INTERVAL_SECONDS, arguments.interval))
+        each = plain.INTERVAL_SECONDS if arguments.interval is None else _refresh(arguments)
+        shown = plain.watch(path, each)
     else:
         from gpuwatch.tui.app import run_live
 
-        refresh = max(terminal.REFRESH_SECONDS, arguments.interval)
-        shown = run_live(path, follow=True, refresh=refresh, look=screen_options.look(arguments))
+        look = screen_options.look(arguments)
+        shown = run_live(path, follow=True, refresh=_refresh(arguments), look=look)
     return _ended(path.parent, shown)
+
+
+def _refresh(arguments: argparse.Namespace) -> float:
+    """Seconds between two pictures: there is nothing new between two samples."""
+    return max(terminal.REFRESH_SECONDS, arguments.interval or 0.0)
 
 
 def _ended(study: Path, shown: int) -> int:
@@ -79,6 +85,7 @@ def _ended(study: Path, shown: int) -> int:
 def _here(request: Request) -> tuple[Path | None, int]:
     """Start a recorder in the background; the first session, or ``None`` and the exit code."""
     record.report_orphans()
+    record.takes_input(request, foreground=False)
     code, text = record.start_detached(request)
     if code is ExitCode.DONE:
         return Path(text), code
@@ -98,6 +105,6 @@ def _shown_there(placed: Placed, arguments: argparse.Namespace) -> int:
     from gpuwatch.cli.place.watching import on_screen
     from gpuwatch.session.study.study_folder import sessions_in
 
-    study, refresh = Path(placed.study), max(terminal.REFRESH_SECONDS, arguments.interval)
-    shown = on_screen(placed, screen_options.look(arguments), refresh)
+    study = Path(placed.study)
+    shown = on_screen(placed, screen_options.look(arguments), _refresh(arguments))
     return _ended(study, shown) if sessions_in(study) else exit_code(study)

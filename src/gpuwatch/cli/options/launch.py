@@ -30,9 +30,13 @@ from gpuwatch.workloads import archive, names, options
 _LONGEST_REST = 3600.0
 QUICK, RIGOROUS = 3, 20
 """Blocks of ``--quick`` and ``--rigorous``."""
+INTERVAL = 0.5
+"""Default time between samples in s."""
 COOL_DOWN = 2.0
 """Default rest in s before each run in blocks."""
 MOST_RUNS = 2000
+_KEEP = ("bare", "charliecloud")
+"""Environments without process numbers of their own."""
 _UNITS = {"": 1.0, "ms": 1e-3, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0, "d": 86400.0}
 
 
@@ -79,9 +83,8 @@ def add_recording_arguments(parser: Parser) -> None:
     add(
         "--interval",
         type=seconds,
-        default=0.5,
         metavar="SECONDS",
-        help="time between samples, 0.01 to 60 (default: 0.5)",
+        help=f"time between samples, 0.01 to 60 (default: {INTERVAL:g})",
     )
     add(
         "--duration",
@@ -117,6 +120,11 @@ def add_recording_arguments(parser: Parser) -> None:
         metavar="on|off|OPTION,...",
         help="whether your own programs that use torch report steps, FLOP and ranks (default: on); "
         "count: run one step of a compiled program uncompiled, to count it; loss: read the loss",
+    )
+    add(
+        "--keep-children",
+        action="store_true",
+        help="let what a workload leaves running go on (default: it is ended with the workload)",
     )
     add("--python", metavar="PATH", help="interpreter of the bare environment")
     add(
@@ -313,9 +321,10 @@ def request_of(
         need_linux()
     if (job := joining.job_of(on)) is not None:
         parts = [joining.part_of(job, part) for part in parts]
-    if not SHORTEST_INTERVAL <= arguments.interval <= LONGEST_INTERVAL:
+    interval = INTERVAL if arguments.interval is None else arguments.interval
+    if not SHORTEST_INTERVAL <= interval <= LONGEST_INTERVAL:
         raise UsageError(
-            f"--interval {arguments.interval:g} is out of range",
+            f"--interval {interval:g} is out of range",
             f"choose from {SHORTEST_INTERVAL:g} to {LONGEST_INTERVAL:g} seconds",
         )
     cases = [case for part in parts for case in part.workloads]
@@ -334,18 +343,25 @@ def request_of(
         part if part.blocks is None else replace(part, workloads=long_enough(part.workloads))
         for part in parts
     ]
+    kinds = dict.fromkeys(env.kind for part in parts for env in part.environments)
+    if arguments.keep_children and (ends := [kind for kind in kinds if kind not in _KEEP]):
+        raise UsageError(
+            f"--keep-children, and what runs in {ends[0]} ends with its container",
+            "leave it out, or run it bare",
+        )
     drawn = random.SystemRandom().randrange(options.LARGEST_SEED + 1)
     given = arguments.order_seed
     request_ = Request(
         parts=tuple(parts),
         out=(arguments.out or paths.data_home()).absolute(),
-        interval=arguments.interval,
+        interval=interval,
         gpus=gpus(arguments.gpus),
         duration=arguments.duration,
         build_archive=archive.build,
         build_hook=hook_archive.build,
         hook=arguments.hook,
-        dcgm=Dcgm(arguments.dcgm, arguments.interval) if arguments.dcgm else None,
+        keeps_children=arguments.keep_children,
+        dcgm=Dcgm(arguments.dcgm, interval) if arguments.dcgm else None,
         seed=(drawn if given is None else given) if any(p.blocks for p in parts) else None,
         title=title,
         question=question,
@@ -368,7 +384,7 @@ def request_of_plan(plan: Plan, folder: Path, *, trusted: bool) -> Request:
     """
     interval, gpus = plan.settings.get("interval_seconds"), plan.settings.get("gpus")
     host = plan.settings.get("dcgm")
-    interval = 0.5 if interval is None else float(interval)
+    interval = INTERVAL if interval is None else float(interval)
     return Request(
         parts=plan.parts,
         out=folder.parent,
@@ -378,6 +394,7 @@ def request_of_plan(plan: Plan, folder: Path, *, trusted: bool) -> Request:
         build_archive=archive.build,
         build_hook=hook_archive.build,
         hook=_hook_of(plan),
+        keeps_children=plan.settings.get("keep_children") is True,
         dcgm=Dcgm(host, interval) if host else None,
         seed=plan.seed,
         title=plan.title,

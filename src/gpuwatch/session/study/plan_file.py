@@ -150,6 +150,7 @@ def _settings(plan: Mapping[str, JSON]) -> dict[str, JSON]:
         "duration_seconds": _number(plan.get("duration_seconds")),
         "gpus": None if gpus is None else [_text(gpu) for gpu in gpus],
         "hook": hook,
+        **({"keep_children": True} if plan.get("keep_children") is True else {}),
         "programs": {
             _text(name): _text(digest)
             for name, digest in _typed(plan.get("programs", {}), dict).items()
