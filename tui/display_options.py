@@ -42,11 +42,14 @@ def only_ascii(environment: Mapping[str, str], encoding: str | None) -> bool:
     """Whether a terminal can be trusted with ASCII alone.
 
     ``encoding`` is that of standard output. A locale that names another encoding than UTF-8 counts,
-    one that names none does not: Python takes ``C`` for UTF-8, as terminals of today do.
+    and ``LC_ALL=C``, which somebody chose. ``LANG=C`` or no locale is what small systems come with:
+    Python takes it for UTF-8, as terminals of today do.
     """
     if environment.get("TERM", "").partition("-")[0] in _PLAIN_TERMINALS:
         return True
     if encoding is not None and not _is_utf8(encoding):
+        return True
+    if environment.get("LC_ALL") in ("C", "POSIX"):
         return True
     named = next((environment[n] for n in ("LC_ALL", "LC_CTYPE", "LANG") if environment.get(n)), "")
     codeset = named.partition("@")[0].partition(".")[2]

@@ -14,6 +14,7 @@ import pytest
 from gpuwatch.session import schema
 from gpuwatch.session.reading.reader import SessionReader
 from tests.conftest import Cli
+from tests.terminal import Pty, surroundings
 from tests.waiting import until
 
 from .commands.test_record import STEPS, sessions
@@ -181,3 +182,20 @@ def test_a_full_disk_under_the_state_folder_is_told_as_such(cli: Cli, small_disk
     told = cli("--record", "--quiet", "--out", cli.home / "out", "--", "true", code=2).stderr
     assert f"cannot write to {small_disk}/gpuwatch/runs: No space" in one_line(told)
     assert "XDG_STATE_HOME" in one_line(told)
+
+
+@pytest.mark.parametrize(
+    ("variables", "text"),
+    [({"LC_ALL": "C"}, "x1 u-s~x"), ({"LC_ALL": "", "LANG": "C.UTF-8"}, "x1 µ–s…x")],
+)
+def test_a_terminal_gets_what_its_locale_can_show(variables: dict[str, str], text: str) -> None:
+    terminal = Pty(
+        [sys.executable, "-m", "gpuwatch", "show", "x1 µ–s…x"],
+        environment=surroundings(**variables),
+    )
+    try:
+        terminal.wait(text)
+        assert terminal.sent.isascii() is text.isascii()
+    finally:
+        terminal.hang_up()
+        terminal.process.wait()

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import codecs
 import errno
 import io
+import os
 import sys
 
 from gpuwatch import __version__
@@ -45,14 +47,18 @@ def _run(arguments: list[str]) -> int:
     from gpuwatch.core.installation import DISTRIBUTION, install_command
     from gpuwatch.core.text import clean
     from gpuwatch.own_command import CAPSULE
+    from gpuwatch.tui.display_options import only_ascii
 
     if sys.stdout is None:  # closed by the parent process: following a run would never end
         hint = "send it to a file, or to /dev/null"
         print(f"gpuwatch: error: standard output is closed; {hint}", file=sys.stderr)
         return ExitCode.USAGE
+    codecs.register_error("gpuwatch", _in_ascii)
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="replace")  # for an ASCII-only terminal
+            ascii_ = stream.isatty() and only_ascii(os.environ, stream.encoding)
+            instead = "gpuwatch" if CAPSULE is None else "replace"
+            stream.reconfigure(encoding="ascii" if ascii_ else None, errors=instead)
     if not sys.warnoptions:
         # A session may hold any numbers; results are checked where they are displayed.
         warnings.simplefilter("ignore", RuntimeWarning)
@@ -91,6 +97,14 @@ def _run(arguments: list[str]) -> int:
         give_up_output()
         print(f"gpuwatch: error: cannot write the output: {error.strerror}", file=sys.stderr)
         return ExitCode.RUN_FAILED
+
+
+def _in_ascii(error: UnicodeError) -> tuple[str, int]:
+    """What stands for characters that a stream cannot take."""
+    from gpuwatch.tui.widgets.ascii import to_ascii
+
+    assert isinstance(error, UnicodeEncodeError)
+    return to_ascii(error.object[error.start : error.end]), error.end
 
 
 def _refused(what: str, number: int) -> int:

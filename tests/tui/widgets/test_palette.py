@@ -89,6 +89,8 @@ def test_the_theme_is_the_one_asked_for_else_one_the_terminal_can_show(
         ({"LANG": "en_US.UTF-8"}, "utf-8", False),
         ({}, "utf-8", False),
         ({"LANG": "C"}, "utf-8", False),
+        ({"LC_ALL": "C", "LANG": "en_US.UTF-8"}, "utf-8", True),
+        ({"LC_ALL": "POSIX"}, "utf-8", True),
         ({"LANG": "de_DE.ISO-8859-1"}, "utf-8", True),
         ({"LC_ALL": "de_DE.ISO-8859-15@euro", "LANG": "en_US.UTF-8"}, "iso8859-15", True),
         ({"LC_ALL": "C.UTF-8", "LANG": "de_DE.ISO-8859-1"}, "UTF-8", False),
