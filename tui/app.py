@@ -139,6 +139,12 @@ class GpuwatchApp(App[int]):
         focus = bool(self.screen.focus_chain)
         self.push_screen(HelpScreen(keys_of(bindings, self.get_key_display, focus=focus)))
 
+    def deliver_screenshot(
+        self, filename: str | None = None, path: str | None = None, time_format: str | None = None
+    ) -> str | None:
+        """Save the screen where gpuwatch was started: a server has no folder of downloads."""
+        return super().deliver_screenshot(filename, path or os.getcwd(), time_format)
+
     def get_key_display(self, binding: Binding) -> str:
         """With the name of Enter; in ASCII, arrows are words too."""
         text = super().get_key_display(binding).replace("⏎", "Enter")
