@@ -15,6 +15,10 @@ _FOLDER = os.path.dirname(os.path.abspath(__file__))
 OWN_COMMAND: tuple[str, ...] = (sys.executable, os.path.join(_FOLDER, "__main__.py"))
 
 
+NOW_PREFIX = "gpuwatch-now-"
+"""How the folder's name begins of a recording of the machine that ends with its screen."""
+
+
 def _capsule() -> str | None:
     try:
         with open(os.path.join(_FOLDER, "capsule"), encoding="ascii") as file:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import time
 
-from gpuwatch.own_command import OWN_COMMAND
+from gpuwatch.own_command import NOW_PREFIX, OWN_COMMAND
 from gpuwatch.tui.memfd import nameless_file, text_in
 
 TYPE_CHECKING = False
@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-_PREFIX = "gpuwatch-now-"
 _TERMINATE_SECONDS = 3.0
 _POLL_SECONDS = 0.005
 
@@ -97,7 +96,7 @@ def _new_folder() -> str:
     at devices does not write to a disk."""
     runtime, temporary = (os.environ.get(name, "") for name in ("XDG_RUNTIME_DIR", "TMPDIR"))
     for parent in (runtime, temporary or "/tmp"):  # noqa: S108 - a new folder, for us alone
-        folder = os.path.join(parent, _PREFIX + os.urandom(6).hex())
+        folder = os.path.join(parent, NOW_PREFIX + os.urandom(6).hex())
         if os.path.isabs(folder) and os.access(parent, os.W_OK | os.X_OK):
             try:
                 os.mkdir(folder, 0o700)
@@ -106,4 +105,4 @@ def _new_folder() -> str:
             return folder
     import tempfile
 
-    return tempfile.mkdtemp(prefix=_PREFIX)
+    return tempfile.mkdtemp(prefix=NOW_PREFIX)
