@@ -131,7 +131,8 @@ def test_a_malformed_step_line_is_log_and_an_event_says_so(cli: Cli, tmp_path: P
 
 
 def test_the_machine_alone_is_recorded_for_a_time(cli: Cli, tmp_path: Path) -> None:
-    cli("--record", "--duration", "3s", "--interval", "0.1", "--out", tmp_path / "out")
+    done = cli("--record", "--duration", "3s", "--interval", "0.1", "--out", tmp_path / "out")
+    assert "recorded the machine" in done.stdout and "has no time" not in done.stdout
     found = show(cli, sessions(tmp_path / "out")[0])
     assert found["session"]["status"] == "finished"
     assert found["metrics"]["hw.cpu.utilization"]["count"] >= 1
@@ -302,6 +303,8 @@ def test_a_flood_of_output_costs_log_lines_never_steps(cli: Cli, tmp_path: Path)
     assert log[0] == "a line of log, number 0 of step 1"
     assert log[-1] == "a line of log, number 1999 of step 300"
     assert any("lines left out here" in line for line in log)
+    shown = cli.read("show", sessions(out)[0]).stdout
+    assert "not in the log" in " ".join(shown.split()) or "only its start and end" in shown
     assert "flood.py" in done.stdout
 
 

@@ -135,9 +135,13 @@ def valued(cell: Cell) -> list[Run]:
 
 def _lack(cell: Cell, group: Group) -> MissingValues | None:
     """The judged runs without a value, including absent ones, as a share of all, with those to
-    come. A run that is still going may yet give one."""
+    come. A run that is still going may yet give one; a recording of the machine never does."""
     absent, to_come = len(group.absent), len(group.to_come)
-    finished = [run for run in cell.judged if not run.session.status.live]
+    finished = [
+        run
+        for run in cell.judged
+        if not (run.session.status.live or run.session.workload.get("kind") == "machine")
+    ]
     lacking = [run for run in finished if run.value is None]
     total = len(cell.judged) + absent + to_come
     if not lacking and not absent:

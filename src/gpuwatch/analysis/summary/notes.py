@@ -16,6 +16,7 @@ from gpuwatch.session.rows import EventRow
 _SENTENCES = {
     "output-lost": "output was lost, perhaps with steps in it: the workload wrote too fast",
     "output-missing": None,
+    "log-shortened": None,
     "interval-missed": None,
     "suspended": None,
     "clock-stepped": None,

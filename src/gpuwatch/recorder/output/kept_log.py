@@ -62,7 +62,7 @@ class KeptLog:
             rows = [row for line in (*first, (t, stream, marker), *last) for row in self.add(*line)]
             if not self._flooded:
                 self._flooded = True
-                text = "lines came too fast: some are left out"
+                text = "lines came too fast: some are not in the log"
                 rows.append(event(t, "log-shortened", text))
             return rows
         return [row for line in lines for row in self.add(*line)]
