@@ -247,6 +247,16 @@ def test_steps_of_the_job_need_not_wait_for_it(cli: Cli, submit: Submit) -> None
     assert done.stdout == "2\n"
 
 
+def test_doctor_of_a_job_tells_the_job_and_nothing_of_this_machine(
+    cli: Cli, submit: Submit
+) -> None:
+    job = submit()
+    running(job)
+    told = cli("doctor", "--on", f"slurm,job={job}").stdout.splitlines()
+    assert len(told) == 2 and told[0].startswith(f"job         {job}: running, on ")
+    assert told[1].endswith(f"ask: srun --jobid={job} --overlap gpuwatch doctor")
+
+
 def test_only_the_gpus_of_the_job_are_shown(cli: Cli, driver: FakeDriver, submit: Submit) -> None:
     driver.resize(2)
     job = submit("--gres=gpu:1")

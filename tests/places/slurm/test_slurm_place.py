@@ -17,6 +17,7 @@ from gpuwatch.places.base import Job, JobState, JobStatus, PlaceSpec, Refused
 from gpuwatch.places.slurm.place import SlurmPlace
 from gpuwatch.session.study.plan import Plan
 from gpuwatch.session.study.plan_file import document
+from tests.conftest import Cli
 from tests.places import stand_in
 from tests.waiting import until
 
@@ -413,3 +414,12 @@ def wait_for_nodes() -> None:
         return len(states) == 2 and set(states) <= {"idle", "mix", "alloc"}
 
     until(up, "both nodes are up", PATIENCE)
+
+
+def test_doctor_tells_what_slurm_says_and_nothing_of_this_machine(cli: Cli) -> None:
+    done = cli("doctor", "--on", "slurm,partition=gpu")
+    assert "partition   gpu (default), up" in done.stdout and "gres gpu:4" in done.stdout
+    assert "not known before a job runs; ask: srun --partition=gpu gpuwatch doctor" in done.stdout
+    assert "python3" not in done.stdout and "clock" not in done.stderr
+    found = json.loads(cli("doctor", "--on", "slurm", "--format", "json").stdout)
+    assert found["ready"] and {row["partition"] for row in found["partitions"]} > {"gpu", "low"}

@@ -9,7 +9,7 @@ import pytest
 
 from gpuwatch.core.errors import UsageError
 from gpuwatch.places.base import JobState, PlaceSpec
-from gpuwatch.places.slurm import options, states
+from gpuwatch.places.slurm import nodes, options, states
 from gpuwatch.places.slurm.commands import environment
 from gpuwatch.places.slurm.states import Seen
 
@@ -207,5 +207,25 @@ def test_variables_of_another_job_are_left_out() -> None:
         "SQUEUE_FORMAT": "%i",
         "PMIX_RANK": "0",
         "SLURM_CONF": "/etc/x",
+        "GPUWATCH_LEFT_OUT": "SLURM_MEM_BIND",
     }
-    assert environment(ours) == {"PATH": "/bin", "SLURM_CONF": "/etc/x"}
+    kept = {"PATH": "/bin", "SLURM_CONF": "/etc/x"}
+    assert environment(ours) == {**kept, "GPUWATCH_LEFT_OUT": "SLURM_CPU_BIND"}
+    assert environment({"PATH": "/bin", "SLURM_JOB_ID": "1"}) == {"PATH": "/bin"}
+
+
+def test_what_sinfo_tells_of_partitions() -> None:
+    printed = (
+        "gpu|gpu*|up|1:00:00|2|idle|64|515000|gpu:h100:4\n"
+        "cpu|cpu|inactive|infinite|1|down*|8+|16000+|(null)\n"
+    )
+    first, second = nodes.parse(printed)
+    assert first.line == (
+        "partition   gpu (default), up, time limit 1:00:00: 2 nodes idle, "
+        "each 64 CPUs, 515000 MiB, gres gpu:h100:4"
+    )
+    assert second.line == (
+        "partition   cpu, inactive, time limit infinite: 1 node down*, "
+        "each 8+ CPUs, 16000+ MiB, no gres"
+    )
+    assert (first.document["gres"], second.document["gres"]) == ("gpu:h100:4", None)

@@ -226,14 +226,16 @@ def test_what_slurm_or_gpuwatch_refuses_leaves_nothing(
     assert not list((here.home / ".local/state/gpuwatch/placements").glob("*"))
 
 
-def test_a_setup_file_is_in_the_session(here: Cli) -> None:
+def test_a_setup_file_and_a_binding_that_was_left_out_are_in_the_session(here: Cli) -> None:
     (here.home / "setup.sh").write_text("export FROM_SETUP=yes\n")
+    here.variables["SLURM_CPU_BIND"] = "quiet,mask_cpu:0x1"
     words = ("sh", "-c", "echo $FROM_SETUP >told")
     folder = send(here, f"setup={here.home}/setup.sh", "--", *words)
     wait_for(folder, "ended")
     assert (here.home / "told").read_text() == "yes\n"
     (session,) = sessions(folder)
     assert len(str(facts(session)["job.setup.sha256"])) == 64
+    assert facts(session)["job.left.out"] == "SLURM_CPU_BIND"
 
 
 def test_a_secret_is_in_no_file(here: Cli) -> None:

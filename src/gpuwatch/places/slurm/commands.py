@@ -11,9 +11,15 @@ from gpuwatch.core.lazy_dataclass import dataclass
 from gpuwatch.core.text import clean
 
 NEEDED = ("sbatch", "squeue", "scontrol", "scancel")
-_PREFIXES = ("SLURM_", "SBATCH_", "SQUEUE_", "SCANCEL_", "SACCT_", "PMIX_", "PMI_")
+_LEFT_OUT = "GPUWATCH_LEFT_OUT"
+"""Names to the recorder the bindings that were left out."""
+_PREFIXES = (
+    *("SLURM_", "SBATCH_", "SQUEUE_", "SINFO_", "SCANCEL_", "SACCT_", "PMIX_", "PMI_"),
+    _LEFT_OUT,
+)
 _KEPT = ("SLURM_CONF", "SLURM_CONF_SERVER", "SLURM_CLUSTERS")
 """They tell the commands where Slurm is."""
+_BINDINGS = ("SLURM_CPU_BIND", "SLURM_MEM_BIND")
 _AWAY = (
     "Unable to contact slurm controller",
     "Socket timed out",
@@ -60,13 +66,16 @@ def environment(ours: Mapping[str, str]) -> dict[str, str]:
     A job gets the environment of who submits it, as sbatch does by default: so it has the modules,
     virtual environment and variables with which the same study would run here. A variable that
     Slurm set in the job of a submitting shell would change the new job instead: a leaked
-    ``SLURM_CPU_BIND`` makes runs several times slower.
+    ``SLURM_CPU_BIND`` makes runs several times slower. Bindings that were left out are named to the
+    recorder.
     """
-    return {
+    found = {
         name: value
         for name, value in ours.items()
         if name in _KEPT or not name.startswith(_PREFIXES)
     }
+    bound = [name for name in _BINDINGS if name in ours]
+    return {**found, _LEFT_OUT: ",".join(bound)} if bound else found
 
 
 def clusters(name: str | None) -> list[str]:

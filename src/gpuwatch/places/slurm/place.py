@@ -19,8 +19,8 @@ from gpuwatch.core.errors import NotAvailable
 from gpuwatch.core.models import Problem
 from gpuwatch.core.text import to_paste
 from gpuwatch.places import job_notes
-from gpuwatch.places.base import Job, JobState, JobStatus, Place, PlaceSpec, Refused
-from gpuwatch.places.slurm import commands, options, script, states, study_files
+from gpuwatch.places.base import Description, Job, JobState, JobStatus, Place, PlaceSpec, Refused
+from gpuwatch.places.slurm import commands, nodes, options, script, states, study_files
 from gpuwatch.places.slurm.states import Seen
 from gpuwatch.session.placement import JOB_LOG
 from gpuwatch.session.study import study_folder
@@ -87,6 +87,14 @@ class SlurmPlace(Place):
     def _tried(self) -> commands.Answer:
         """What sbatch says of such a job, without a submission."""
         return commands.run(["sbatch", "--test-only", *self._options.words], "#!/bin/sh\n")
+
+    def describe(self) -> Description:
+        """The cluster's partitions: Slurm gives a node for a job alone.
+
+        Raises:
+            NotAvailable: Slurm cannot be asked.
+        """
+        return nodes.described(self._clusters, ["srun", *self._options.words])
 
     def expected_start(self) -> float | None:
         """As Slurm's scheduler expects it."""

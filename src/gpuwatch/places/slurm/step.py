@@ -20,8 +20,8 @@ from gpuwatch.core.errors import NotAvailable
 from gpuwatch.core.models import Problem
 from gpuwatch.core.text import clean
 from gpuwatch.places import job_notes
-from gpuwatch.places.base import Job, JobState, JobStatus, Place, PlaceSpec, Refused
-from gpuwatch.places.slurm import commands, options, script, states, study_files
+from gpuwatch.places.base import Description, Job, JobState, JobStatus, Place, PlaceSpec, Refused
+from gpuwatch.places.slurm import commands, nodes, options, script, states, study_files
 from gpuwatch.places.slurm.states import Seen
 from gpuwatch.session.placement import JOB_LOG, START_LOG, STARTING, STEP_SCRIPT
 from gpuwatch.session.study.attempts import attempts
@@ -30,6 +30,8 @@ _NEEDED = ("srun", "squeue", "scancel")
 _LOGIN = "start it on a host that has Slurm's commands, such as the cluster's login node"
 _MINE = "list yours: squeue --me"
 _GONE = "Invalid job id"
+_PATIENCE_SECONDS = 30
+"""How long Slurm may take to give the step a place, as during a prolog."""
 _FROM_FILE = 'exec /bin/bash "$0"'
 
 
@@ -70,6 +72,18 @@ class SlurmStep(Place):
         except NotAvailable as error:
             return [Problem("slurm-job", error.message, error.hint)]
         return []
+
+    def describe(self) -> Description:
+        """The job.
+
+        Raises:
+            Refused, NotAvailable: as :meth:`preflight` says.
+        """
+        seen = self._waiting_or_running()
+        text = f"{seen.state.lower()}, on {seen.node}" if seen.node else seen.state.lower()
+        ask = ["srun", *self._clusters, f"--jobid={self._id}", "--overlap"]
+        lines = (f"job         {self._id}: {text}", nodes.unknown(ask))
+        return Description(lines, {"job": self._id, "state": seen.state, "node": seen.node})
 
     def expected_start(self) -> float | None:
         """When the job itself starts; ``None``: it runs already.
@@ -238,10 +252,15 @@ class SlurmStep(Place):
             raise NotAvailable(f"srun cannot be started: {error.strerror}", _LOGIN) from error
 
     def _overlapping(self, name: str) -> list[str]:
-        """The words that start a step of that name beside the job's own."""
+        """The words that start a step of that name beside the job's own.
+
+        ``--overlap`` did not cover memory before Slurm 22.05: ``--mem=0`` takes none away. The
+        job's GPUs (``--gres``) stay the step's: without them it may not see them.
+        """
         return [
             *("srun", *self._clusters, f"--jobid={self._id}", f"--job-name={name}"),
-            *("--overlap", "--nodes=1", "--ntasks=1", "--export=ALL"),
+            *("--overlap", "--mem=0", f"--immediate={_PATIENCE_SECONDS}"),
+            *("--nodes=1", "--ntasks=1", "--export=ALL"),
         ]
 
     def cancel(self, job: Job, native: str) -> None:

@@ -24,6 +24,7 @@ _SLURM = {
     "job.cpu.bind": "SLURM_CPU_BIND",
     "job.restarts": "SLURM_RESTART_COUNT",
     "job.setup.sha256": "GPUWATCH_SETUP",
+    "job.left.out": "GPUWATCH_LEFT_OUT",
 }
 """Facts by the variable that tells them; memory is in MiB."""
 POD = "GPUWATCH_POD"
