@@ -7,6 +7,8 @@ import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import field
 
+from gpuwatch.core.errors import UsageError
+from gpuwatch.core.key_values import parse as key_values
 from gpuwatch.core.lazy_dataclass import dataclass
 from gpuwatch.core.shell_line import operator_in
 from gpuwatch.core.text import shell
@@ -162,8 +164,11 @@ def _split_problem(error: ValueError) -> str:
 
 
 def _is_environment(text: str) -> bool:
-    kind, equals, image = text.split(",")[0].partition("=")
-    return bool(kind) and (bool(image) if equals else kind.isidentifier())
+    try:
+        head, *_ = key_values(text)
+    except UsageError:
+        return False
+    return head.key.isidentifier() if head.value is None else bool(head.key and head.value)
 
 
 def _values(form: Form) -> tuple[dict[str, object], dict[str, str]]:

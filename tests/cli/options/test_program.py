@@ -8,7 +8,9 @@ from pathlib import Path
 import pytest
 
 from gpuwatch.cli.dispatch import parser_of
+from gpuwatch.cli.options import joining, launch
 from gpuwatch.cli.options.cases import command_name, program_at
+from gpuwatch.core.errors import UsageError
 from tests.conftest import Cli
 
 from ..test_errors import one_line
@@ -85,3 +87,12 @@ def test_a_word_that_is_neither_workload_nor_program_says_where_programs_go(cli:
 )
 def test_a_run_is_named_after_the_script_that_its_command_starts(command: str, name: str) -> None:
     assert command_name(command.split()) == name
+
+
+def test_several_places_may_have_a_job_that_is_joined_among_them() -> None:
+    arguments = parser_of("--record").parse_args(["--on", "ssh=a", "--on", "slurm,job=7"])
+    request = launch.request(arguments, ())
+    names = {place: joining.at(request, place).parts[0].workloads[0].name for place in arguments.on}
+    assert names == {"ssh=a": "machine", "slurm,job=7": "slurm-job-7"}
+    with pytest.raises(UsageError, match="job=7 runs already"):
+        launch.request(arguments, ("true",))

@@ -232,6 +232,17 @@ def test_two_watch_one_job(cli: Cli, submit: Submit) -> None:
     cli("stop", second)
 
 
+def test_several_jobs_and_other_places_are_recorded_at_once(cli: Cli, submit: Submit) -> None:
+    jobs = submit(), submit()
+    for job in jobs:
+        running(job)
+    on = [word for job in jobs for word in ("--on", f"slurm,job={job}")]
+    folders = [Path(line) for line in cli("--record", "--detach", *on).stdout.splitlines()]
+    for job, folder in zip(jobs, folders, strict=True):
+        assert session_of(folder, 2).parent.name.startswith(f"slurm-job-{job}")
+        cli("stop", folder)
+
+
 def test_steps_of_the_job_need_not_wait_for_it(cli: Cli, submit: Submit) -> None:
     job = submit("--cpus-per-task=2", "--gres=gpu:4", "--mem=500")
     running(job)

@@ -92,6 +92,7 @@ def test_a_model_of_torchvision_is_part_of_the_workloads_name() -> None:
         (Form(OWN_COMMAND, command="'"), "command"),
         (Form("gcn", ticked=()), "environments"),
         (Form("gcn", other="docker="), "other"),
+        (Form("gcn", other="docker=a,set=X=[1"), "other"),
         (Form("gcn", other="=x"), "other"),
         (Form("gcn", other="pytorch/pytorch"), "other"),
         (Form("gcn", other="'bare"), "other"),

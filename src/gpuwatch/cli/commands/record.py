@@ -73,16 +73,16 @@ def start(request: Request, arguments: argparse.Namespace) -> int:
         return ExitCode.DONE
     if not arguments.quiet:
         plan_preview.announce(request)
+    there = [joining.at(request, place) for place in plan_preview.places_of(request, arguments)]
     if arguments.detach:
-        check_ends(request)
+        for each in there or [request]:
+            check_ends(each)
     if arguments.detach or request.on is not None:
         takes_input(request, foreground=False)
-    if request.on is not None:
+    if there:
         from gpuwatch.cli.place.sending import send
 
-        places = plan_preview.places_of(request, arguments)
-        sent = send([replace(request, on=place) for place in places])
-        return wait_for(sent, request, arguments)
+        return wait_for(send(there), request, arguments)
     if arguments.detach:
         return report_start(*start_detached(request))
     if not arguments.quiet:
@@ -192,9 +192,8 @@ def report_orphans() -> None:
 
 def check_ends(request: Request) -> None:
     """Raises ``UsageError`` if it would go on in the background for ever."""
-    places = [] if request.on is None else [request.on]
-    endless = request.duration is None and joining.job_of(places) is None
-    if endless and request.plan().of_machine:
+    joined = request.on is not None and joining.job_of(request.on) is not None
+    if request.duration is None and not joined and request.plan().of_machine:
         raise UsageError(
             "a recording of the machine in the background would never end", "add --duration TIME"
         )

@@ -24,6 +24,7 @@ from gpuwatch.cli.options.cases import command_name
 from gpuwatch.cli.parser import Parser
 from gpuwatch.core.errors import ExitCode, UsageError
 from gpuwatch.core.interpreter import takes_interpreter
+from gpuwatch.core.key_values import parse as key_values
 from gpuwatch.core.models import JSON, Workload
 from gpuwatch.report.tables.plain import table
 from gpuwatch.session.study.plan import Part
@@ -116,7 +117,7 @@ def _environments(part: StudyPart, given: Sequence[str] | None, most: int) -> Se
 
 
 def _bare(texts: Sequence[str]) -> bool:
-    return any(text.split(",")[0] == "bare" for text in texts)
+    return any(key_values(text)[0].key == "bare" for text in texts)
 
 
 def _cases(part: StudyPart) -> list[Workload]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 
 from gpuwatch.core import paths
@@ -15,17 +14,25 @@ from gpuwatch.recorder.request import Request
 from gpuwatch.session.study.plan import Part
 
 
-def job_of(places: Sequence[str]) -> str | None:
-    """The number of the job that is joined at one of the ``places``; ``None``: none is.
+def job_of(place: str) -> str | None:
+    """The number of the job that is joined at the ``place``; ``None``: none is.
 
     Raises:
-        UsageError: an option is reserved or misspelt, or there are other places, too.
+        UsageError: an option is reserved or misspelt.
     """
-    found = [place for place in map(spec.parse, places) if place.kind == "slurm"]
-    job = next((job for place in found if (job := options.parse(place).job)), None)
-    if job is not None and len(places) > 1:
-        raise UsageError(f"job={job} stands beside other places", "join one job at a time")
-    return job
+    found = spec.parse(place)
+    return options.parse(found).job if found.kind == "slurm" else None
+
+
+def at(request: Request, place: str) -> Request:
+    """``request`` at the ``place``: of a job that is joined there, the machine as the job has it.
+
+    Raises:
+        UsageError: the job would run a workload, or an option is reserved or misspelt.
+    """
+    job = job_of(place)
+    parts = request.parts if job is None else tuple(part_of(job, part) for part in request.parts)
+    return replace(request, on=place, parts=parts)
 
 
 def part_of(job: str, part: Part) -> Part:
@@ -50,11 +57,10 @@ def request(on: str) -> Request:
     Raises:
         UsageError: the place joins no job.
     """
-    job = job_of([on])
-    if job is None:
+    if job_of(on) is None:
         raise UsageError(
             f"attach --on {on} names no job that runs already",
             "write --on slurm,job=ID; to record a machine: gpuwatch --record --on PLACE",
         )
     part = Part("machine", (Workload("machine", "machine"),), (Environment("bare", "bare"),))
-    return Request(parts=(part_of(job, part),), out=paths.data_home().absolute(), on=on)
+    return at(Request(parts=(part,), out=paths.data_home().absolute()), on)

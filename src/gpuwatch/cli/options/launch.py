@@ -319,8 +319,6 @@ def request_of(
     on = checked_places(arguments.on or ())
     if not on:
         need_linux()
-    if (job := joining.job_of(on)) is not None:
-        parts = [joining.part_of(job, part) for part in parts]
     interval = INTERVAL if arguments.interval is None else arguments.interval
     if not SHORTEST_INTERVAL <= interval <= LONGEST_INTERVAL:
         raise UsageError(
@@ -349,6 +347,12 @@ def request_of(
             f"--keep-children, and what runs in {ends[0]} ends with its container",
             "leave it out, or run it bare",
         )
+    count = sum(
+        len(part.workloads) * len(part.environments) * ((part.blocks or 1) + part.warmup_blocks)
+        for part in parts
+    )
+    if count > MOST_RUNS:
+        raise UsageError(f"that would be {count} runs", f"ask for at most {MOST_RUNS}")
     drawn = random.SystemRandom().randrange(options.LARGEST_SEED + 1)
     given = arguments.order_seed
     request_ = Request(
@@ -366,15 +370,11 @@ def request_of(
         title=title,
         question=question,
         preset=preset,
-        on=on[0] if on else None,
     )
-    count = sum(
-        len(part.workloads) * len(part.environments) * ((part.blocks or 1) + part.warmup_blocks)
-        for part in parts
-    )
-    if count > MOST_RUNS:
-        raise UsageError(f"that would be {count} runs", f"ask for at most {MOST_RUNS}")
-    return request_
+    at_each = [joining.at(request_, place) for place in on]
+    if len(at_each) > 1:
+        return replace(request_, on=on[0])
+    return at_each[0] if at_each else request_
 
 
 def request_of_plan(plan: Plan, folder: Path, *, trusted: bool) -> Request:
