@@ -236,6 +236,8 @@ def test_a_setup_file_and_a_binding_that_was_left_out_are_in_the_session(here: C
     (session,) = sessions(folder)
     assert len(str(facts(session)["job.setup.sha256"])) == 64
     assert facts(session)["job.left.out"] == "SLURM_CPU_BIND"
+    shown = " ".join(here("show", session).stdout.split())
+    assert "SLURM_CPU_BIND of the submitting shell was kept from the job" in shown
 
 
 def test_a_secret_is_in_no_file(here: Cli) -> None:

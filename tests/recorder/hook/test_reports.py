@@ -295,13 +295,23 @@ def test_lines_without_a_number_tell_scores_beside_the_hook_alone(run: Run) -> N
     printed = "{{'loss': {}, 'grad_norm': 1.5, 'learning_rate': 5e-05, 'epoch': 0.1}}\n"
     run.printed(printed.format(9.0), 0.5)
     run.begin("a")
+    run.look(0.6)
+    run.printed(printed.format(4.5), 1.0)
     run.steps("a", 1, 1.0)
     run.look(1)
     run.printed(printed.format(2.25), 2.1)
     run.steps("a", 2, 1.0)
     run.look(2.2)
     with run.end(9) as reader:
-        assert [(row.step, row.loss) for row in reader.steps()] == [(1, None), (2, (2.25,))]
+        assert [(row.step, row.loss) for row in reader.steps()] == [(1, (4.5,)), (2, (2.25,))]
+
+
+def test_lines_without_a_number_are_no_steps_where_the_hook_tells_none(run: Run) -> None:
+    run.begin("a")
+    run.look(1)
+    run.printed("{'loss': 2.25, 'learning_rate': 5e-05, 'epoch': 0.1}\n", 2)
+    with run.end(9) as reader:
+        assert reader.steps() == [] and events(reader) == []
 
 
 def test_scores_that_two_ranks_print_are_not_mixed(run: Run) -> None:

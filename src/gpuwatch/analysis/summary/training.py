@@ -76,12 +76,14 @@ def training_of(reader: SessionReader, reason: str | None, writers: str | None =
     cut = reader.last_step() >= CHUNK
     meta = reader.meta()
     never = f"none of the last {CHUNK:,} step lines has it" if cut else "no step line has it"
+    lacks = dict.fromkeys(NAMES, never)
     if mapping(meta.get("hook")).get("processes"):
-        never = "the program printed no line with it that is known; --hook loss reads the loss"
+        lacks = dict.fromkeys(NAMES, "the program printed no line that is known to have it")
+        lacks["loss"] += "; --hook loss reads it"
     epoch = mapping(meta.get("epoch"))
     ended = number(epoch.get("epoch"))
     return Training(
-        Reported(**{key: _of_step(key, reported.get(key), reason or never) for key in NAMES}),
+        Reported(**{key: _of_step(key, reported.get(key), reason or lacks[key]) for key in NAMES}),
         Reported(**{key: _of_epoch(key, epoch, ended) for key in NAMES}),
     )
 

@@ -204,7 +204,8 @@ class Intake:
 
     def _log_line(self, t: int, line: str) -> _ParsedLine:
         """A line for the log; if it tells a program's progress, its step or scores too."""
-        step, first = self._progress.read(line, numbered=self._scores is None)
+        alone = self._scores is None and self._held_progress is None
+        step, first = self._progress.read(line, numbered=alone)
         if step is None:
             return _LOG
         if self._held_progress is not None:
@@ -227,7 +228,7 @@ class Intake:
             self._scores.clear()
             return [event(t, "progress-lines", f"no further loss or accuracy is read: {reason}")]
         self._scores.append((t, step))
-        text = f"loss and accuracy are {self._progress.source}; they stand where it was read"
+        text = f"loss and accuracy are {self._progress.source}; each stands where its line was read"
         return [event(t, "progress-lines", text)] if first else []
 
     def hold_progress(self) -> None:
@@ -244,6 +245,8 @@ class Intake:
     def release_progress(self) -> list[Row]:
         """Rows of the steps that waited."""
         held, self._held_progress = self._held_progress or [], None
+        if self._scores is None and not self._progress.numbered:
+            return []
         return [row for t, step, at in held for row in self._progress_rows(t, step, first=at)]
 
     def reported(self, t: int, line: Step | Report) -> list[Row]:

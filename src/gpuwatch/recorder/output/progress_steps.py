@@ -28,6 +28,8 @@ class ProgressSteps:
         self._last = last if isinstance(last, int) else None
         self._over = known.get("over") is True
         self._formats: dict[str, ProgressLines] | None = None
+        self.numbered = True
+        """Whether the last line that was read tells its step's number."""
         self.writers = Writers(mapping(known.get("writers")), told=told)
 
     @property
@@ -62,7 +64,7 @@ class ProgressSteps:
                 progress = each.read(line)
                 if progress is None or (numbered and progress.step is None):
                     continue
-                step = self._step(progress)
+                step, self.numbered = self._step(progress), progress.step is not None
             except Malformed:
                 return None, False
             except Exception:  # another package's: without it
