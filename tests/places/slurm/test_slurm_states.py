@@ -216,6 +216,7 @@ def test_variables_of_another_job_are_left_out() -> None:
 
 def test_what_sinfo_tells_of_partitions() -> None:
     printed = (
+        "CLUSTER: one\n"
         "gpu|gpu*|up|1:00:00|2|idle|64|515000|gpu:h100:4\n"
         "cpu|cpu|inactive|infinite|1|down*|8+|16000+|(null)\n"
     )
@@ -228,4 +229,4 @@ def test_what_sinfo_tells_of_partitions() -> None:
         "partition   cpu, inactive, time limit infinite: 1 node down*, "
         "each 8+ CPUs, 16000+ MiB, no gres"
     )
-    assert (first.document["gres"], second.document["gres"]) == ("gpu:h100:4", None)
+    assert (first.gres, second.gres) == ("gpu:h100:4", None)

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import asdict
 
 from gpuwatch.core.errors import NotAvailable
 from gpuwatch.core.lazy_dataclass import dataclass
-from gpuwatch.core.models import JSON
 from gpuwatch.core.text import clean, shell
 from gpuwatch.places.base import Description
 from gpuwatch.places.slurm import commands
@@ -21,15 +21,14 @@ class Nodes:
 
     partition: str
     default: bool
-    up: str
-    """``up``, ``down``, ``drain`` or ``inactive``: whether it takes and starts jobs."""
+    availability: str
+    """``up``, ``down``, ``drain`` or ``inactive``: whether the partition takes and starts jobs."""
     time_limit: str
-    count: str
+    nodes: str
     state: str
     """``idle``, ``mixed``, ``down*`` ..."""
     cpus: str
-    memory: str
-    """MiB."""
+    memory_mib: str
     gres: str | None
     """Generic resources of each, such as ``gpu:h100:4``."""
 
@@ -37,25 +36,11 @@ class Nodes:
     def line(self) -> str:
         """For people."""
         name = f"{self.partition} (default)" if self.default else self.partition
+        nodes = f"{self.nodes} {'node' if self.nodes == '1' else 'nodes'} {self.state}"
         gres = f"gres {self.gres}" if self.gres else "no gres"
-        each = f"each {self.cpus} CPUs, {self.memory} MiB, {gres}"
-        nodes = f"{self.count} {'node' if self.count == '1' else 'nodes'} {self.state}"
-        return f"partition   {name}, {self.up}, time limit {self.time_limit}: {nodes}, {each}"
-
-    @property
-    def document(self) -> dict[str, JSON]:
-        """The same by key."""
-        return {
-            "partition": self.partition,
-            "default": self.default,
-            "availability": self.up,
-            "time_limit": self.time_limit,
-            "nodes": self.count,
-            "state": self.state,
-            "cpus": self.cpus,
-            "memory_mib": self.memory,
-            "gres": self.gres,
-        }
+        each = f"each {self.cpus} CPUs, {self.memory_mib} MiB, {gres}"
+        limit = f"time limit {self.time_limit}"
+        return f"partition   {name}, {self.availability}, {limit}: {nodes}, {each}"
 
 
 def described(clusters: Sequence[str], ask: Sequence[str]) -> Description:
@@ -70,7 +55,7 @@ def described(clusters: Sequence[str], ask: Sequence[str]) -> Description:
     found = parse(answer.output)
     version = clean(commands.run(["sinfo", "--version"]).output, _LONGEST)
     lines = [f"cluster     {version}", *(nodes.line for nodes in found), unknown(ask)]
-    partitions = [nodes.document for nodes in found]
+    partitions = [asdict(nodes) for nodes in found]
     return Description(tuple(lines), {"version": version, "partitions": partitions})
 
 
@@ -84,8 +69,9 @@ def parse(output: str) -> list[Nodes]:
     """What sinfo printed."""
     found = []
     for line in output.splitlines():
-        name, marked, up, limit, count, state, cpus, memory, gres = clean(line, _LONGEST).split("|")
-        known = None if gres == "(null)" else gres
-        default = marked.endswith("*")
-        found.append(Nodes(name, default, up, limit, count, state, cpus, memory, known))
+        words = clean(line, _LONGEST).split("|")
+        if len(words) == _FORMAT.count("|") + 1:  # another one names the cluster
+            name, marked, up, limit, count, state, cpus, memory, gres = words
+            known, default = None if gres == "(null)" else gres, marked.endswith("*")
+            found.append(Nodes(name, default, up, limit, count, state, cpus, memory, known))
     return found
