@@ -163,6 +163,30 @@ def test_the_hook_lives_beside_opentelemetrys_sitecustomize(hooked: Hooked, befo
     assert hooked.steps == STEPS
 
 
+CHAINS = """
+import os
+import sys
+from importlib.machinery import PathFinder
+from importlib.util import module_from_spec
+
+print("first")
+here = os.path.dirname(__file__)
+spec = PathFinder.find_spec("sitecustomize", [each for each in sys.path if each != here])
+spec.loader.exec_module(module_from_spec(spec))
+"""
+
+
+def test_a_sitecustomize_that_runs_the_hooks_is_not_run_again(hooked: Hooked) -> None:
+    places = []
+    for name, text in (("first", CHAINS), ("last", "print('last')")):
+        (hooked.folder / name).mkdir()
+        (hooked.folder / name / "sitecustomize.py").write_text(text)
+        places.append(str(hooked.folder / name))
+    hooked.variables["PYTHONPATH"] = os.pathsep.join([places[0], str(hooked.archive), places[1]])
+    assert hooked.run(PLAIN).splitlines()[:2] == ["first", "last"]
+    assert hooked.steps == STEPS
+
+
 def test_an_error_in_the_users_sitecustomize_is_shown_as_without_the_hook(hooked: Hooked) -> None:
     own = hooked.folder / "own"
     own.mkdir()

@@ -17,9 +17,12 @@ def _start():
 
 
 def _run_next():
-    """Run the sitecustomize that this one hides, and leave that one in sys.modules."""
+    """Run the sitecustomize that this one hides, and leave that one in sys.modules.
+
+    One that comes before this one on the path has run: it led here.
+    """
     here = os.path.dirname(__file__)
-    path = [folder for folder in sys.path if folder != here]
+    path = sys.path[sys.path.index(here) + 1 :] if here in sys.path else sys.path
     finders = [each for each in sys.meta_path if getattr(each, "__name__", "") == "PathFinder"]
     if not finders:  # Python 2.7
         try:
