@@ -79,5 +79,5 @@ def test_own_steps_are_the_steps_and_their_calls_are_the_work(hooked: Hooked) ->
     assert count["flop_per_step"] == 3 * 2 * forward and count["samples"] == 2
     (step, *_) = hooked.lines("step")
     assert step["phases"]["passes"] > 0 and step["phases"]["update"] > 0
-    assert step["phases"]["backward"] == 0, "the program's phases are the only ones"
+    assert "backward" not in step["phases"], "the program's phases are the only ones"
     assert hooked.lines("problem") == []

@@ -77,6 +77,8 @@ class StepRow:
     partial: tuple[int, ...]
     flop: float | None
     bytes: float | None
+    evaluation: float = 0.0
+    """Seconds that evaluations took between its steps; not in ``seconds``."""
 
 
 @dataclass(frozen=True)
@@ -109,6 +111,8 @@ class StepBucket:
     phases: Mapping[str, float]
     flop: float | None
     bytes: float | None
+    evaluation: float = 0.0
+    """As in :class:`StepRow`."""
 
 
 @dataclass(frozen=True)

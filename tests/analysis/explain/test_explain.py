@@ -671,6 +671,25 @@ def test_phases_of_any_name_share_the_change_also_those_of_one_side(make: Make) 
     assert second.text.startswith("phases collate, train unchanged")
 
 
+def test_a_phase_that_one_side_could_not_see_is_not_the_cause(make: Make) -> None:
+    """Its time is in ``other`` there: what both tell is compared."""
+    bare = [
+        make(step_seconds=0.5, phases={"data": 0.1, "backward": 0.3, "other": 0.1})
+        for _ in range(2)
+    ]
+    docker = [
+        make(
+            step_seconds=0.6,
+            phases={"backward": 0.3, "other": 0.3},
+            run={"unseen_phases": {"data": "no DataLoader of torch gave a batch"}},
+        )
+        for _ in range(2)
+    ]
+    first, second = explain(cell("bare", bare), cell("docker", docker), MARGIN).evidence
+    assert first.text.startswith("phase other 200 ms a step in bare, 300 ms in docker")
+    assert second.text.startswith("phase backward unchanged")
+
+
 def test_what_is_not_known_on_one_side_is_not_told_as_a_difference(make: Make) -> None:
     found = set_up(
         make, {"process": {"process.seccomp": None}}, {"process": {"process.seccomp": "off"}}

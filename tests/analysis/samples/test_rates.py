@@ -2,11 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpuwatch.analysis.samples.rates import flop_of, intervals, rate_series, samples_of
+from gpuwatch.analysis.samples.rates import (
+    duration,
+    flop_of,
+    intervals,
+    mean_rate,
+    rate_series,
+    samples_of,
+)
 from gpuwatch.analysis.samples.window import timed_window
 from gpuwatch.session.rows import StepRow
 
@@ -51,6 +60,14 @@ def test_what_no_step_reaches_is_unknown_not_zero() -> None:
     edges = [0, SECOND // 2, SECOND, 3 * SECOND, 4 * SECOND, 5 * SECOND]
     rates = rate_series(steps, samples_of, edges)
     assert rates == [None, pytest.approx(128), None, None, pytest.approx(64)]
+
+
+def test_evaluations_are_in_no_rate_of_the_training() -> None:
+    before, after = step(1, 1.0, (0.5,)), step(2, 5.0, (0.5,))
+    lines = [before, replace(after, evaluation=3.0)]
+    assert duration(lines, None, told=True) == pytest.approx(1.5), "with 0.5 s between them"
+    assert duration([lines[1]], before, told=True) == pytest.approx(0.5)
+    assert mean_rate(lines, samples_of) == pytest.approx(128 / 1.5)
 
 
 def test_unknown_work_is_an_unknown_rate() -> None:

@@ -65,6 +65,8 @@ _STEPS = (
     ("step time, median", "s", "median_seconds", Method.MEASURED),
     ("step time, 95th percentile", "s", "p95_seconds", Method.MEASURED),
     ("throughput", "{sample}/s", "samples_per_second", Method.COUNTED),
+    ("throughput with evaluations", "{sample}/s", "samples_per_second_overall", Method.COUNTED),
+    ("evaluations", "s", "evaluation_seconds", Method.MEASURED),
     ("timed steps", "{step}", "count", Method.COUNTED),
 )
 _WORK = (

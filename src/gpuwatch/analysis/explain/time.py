@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 
 from gpuwatch.analysis.explain.sides import LEAST_POINTS, Part, Sides, Split, Value
 from gpuwatch.analysis.hardware.kernels import times_of
 from gpuwatch.analysis.results import Evidence, Run
 from gpuwatch.core import units
 from gpuwatch.core.metrics import Method
+from gpuwatch.core.models import mapping
 from gpuwatch.core.text import clean
 
 _KERNELS, _COPIES, _REST = "GPU kernel time", "copies to the GPU", "host wait"
-_COPY = "copy"
+_COPY, _OTHER = "copy", "other"
 _MOST_PHASES = 12
 _LONGEST_NAME = 30
 _PHASES_SOURCE = "step lines: phases of the timed steps, without a profiler"
@@ -97,23 +98,29 @@ def _rest(step: Value) -> Value:
 
 
 def _phases(sides: Sides) -> Split | None:
-    """The split by the phases that any judged run reports, the longest of many."""
+    """The split by the phases that any judged run reports, the longest of many.
+
+    One that some run could not see is in ``other`` for all, as its time is in that run.
+    """
+    judged = [run.session for cell in sides.cells for run in cell.judged]
+    unseen = {name for session in judged for name in mapping(session.run.get("unseen_phases"))}
     longest: dict[str, float] = {}
-    for cell in sides.cells:
-        for run in cell.judged:
-            for name, seconds in run.session.steps.phases.items():
+    for session in judged:
+        for name, seconds in session.steps.phases.items():
+            if name not in unseen:
                 longest[name] = max(seconds, longest.get(name, 0.0))
     most = sorted(longest, key=lambda name: -longest[name])[:_MOST_PHASES]
-    names = [name for name in longest if name in most]
-    return sides.split({name: _phase(name) for name in names}) if names else None
+    values = {name: _phase(name, unseen) for name in longest if name in most}
+    return sides.split(values) if values else None
 
 
-def _phase(name: str) -> Value:
+def _phase(name: str, unseen: Collection[str]) -> Value:
     """Seconds of a phase per step: 0 in a run that reports others alone, unknown without any."""
 
     def seconds(run: Run) -> float | None:
         phases = run.session.steps.phases
-        return phases.get(name, 0.0) if phases else None
+        more = sum(phases.get(each, 0.0) for each in unseen) if name == _OTHER else 0.0
+        return phases.get(name, 0.0) + more if phases else None
 
     return seconds
 

@@ -87,11 +87,12 @@ def spread(
 
 
 def mean_rate(timed: Sequence[StepLine], work: Callable[[StepLine], float | None]) -> float | None:
-    """Work per second from the start of the first line to the end of the last; ``None`` where no
-    line's work is known."""
-    covered = [(start, end, work(row)) for start, end, row in spans(timed) if end > start]
-    known = [amount for _, _, amount in covered if amount is not None]
+    """Work per second from the start of the first line to the end of the last, without
+    evaluations; ``None`` where no line's work is known."""
+    covered = [(start, end, row) for start, end, row in spans(timed) if end > start]
+    known = [amount for _, _, row in covered if (amount := work(row)) is not None]
     seconds = (covered[-1][1] - covered[0][0]) / 1e9 if covered else 0.0
+    seconds -= sum(row.evaluation for _, _, row in covered[1:])
     return sum(known) / seconds if known and seconds > 0 else None
 
 
@@ -112,7 +113,7 @@ def time_per_step(timed: Sequence[StepLine], first: int, *, told: bool) -> float
 
 
 def duration(lines: Sequence[StepLine], before: StepLine | None, *, told: bool) -> float | None:
-    """Seconds that these lines' steps took, with all that happened between them.
+    """Seconds that these lines' steps took, with all that happened between them but evaluations.
 
     Steps follow each other, so they take at least the sum of their own times: that alone is known
     of lines that arrive without the end of their last step, or tell only some of the steps.
@@ -126,9 +127,10 @@ def duration(lines: Sequence[StepLine], before: StepLine | None, *, told: bool) 
     found = [sum(known)] if known and len(known) == len(own) else []
     if told and lines and not leaps(lines):
         if own[0] is not None:
-            found.append((lines[-1].t - lines[0].t) / 1e9 + own[0])
+            between = sum(row.evaluation for row in lines[1:])
+            found.append((lines[-1].t - lines[0].t) / 1e9 + own[0] - between)
         elif before is not None:
-            found.append((lines[-1].t - before.t) / 1e9)
+            found.append((lines[-1].t - before.t) / 1e9 - sum(row.evaluation for row in lines))
     return max(found, default=None)
 
 

@@ -100,7 +100,8 @@ def median_step(timed: Sequence[StepRow]) -> float | None:
 
 
 def throughput(timed: Sequence[StepLine], *, told: bool) -> float | None:
-    """Samples per second of the time that the lines' steps took; ``told``: :func:`ends_told`."""
+    """Training samples per second of the time that the lines' steps took, without evaluations;
+    ``told``: :func:`ends_told`."""
     lines = timed[1:] if timed and taken(timed[0]) is None else timed
     seconds = duration(lines, timed[0] if len(lines) < len(timed) else None, told=told)
     samples = _sum([row.samples for row in lines])

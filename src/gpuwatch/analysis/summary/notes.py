@@ -7,9 +7,10 @@ from collections.abc import Mapping, Sequence
 from gpuwatch.analysis.samples.rates import StepLine, intervals, leaps, taken
 from gpuwatch.analysis.samples.step_lines import ends_told, several_writers
 from gpuwatch.analysis.samples.window import Window
+from gpuwatch.analysis.statistics.intervals import difference
 from gpuwatch.analysis.summary import gpu_sharing
 from gpuwatch.core import units
-from gpuwatch.core.models import JSON, mapping
+from gpuwatch.core.models import JSON, mapping, number
 from gpuwatch.session.reading.reader import SessionReader
 from gpuwatch.session.rows import EventRow
 
@@ -81,6 +82,7 @@ def notes(reader: SessionReader, window: Window, steps: Sequence[StepLine]) -> t
     texts += _denominators(steps, told=ends_told(reader.meta()))
     if several_writers(reader.meta()) is None:
         texts += _impossible(steps)
+    texts += _as_seen(reader.meta(), steps)
     texts += _no_counters(reader.meta())
     by_kind: dict[str, list[EventRow]] = {}
     others = {device.id for device in reader.devices() if device.used is False}
@@ -98,6 +100,32 @@ def notes(reader: SessionReader, window: Window, steps: Sequence[StepLine]) -> t
         if not sentence and len(rows) > _FEW:
             texts.append(f"and {len(rows) - _FEW} more events of kind {kind}")
     return tuple(texts)
+
+
+def _as_seen(meta: Mapping[str, JSON], steps: Sequence[StepLine]) -> list[str]:
+    """What the hook could not see of the steps, and how much their work varies."""
+    unseen = mapping(mapping(meta.get("run")).get("unseen_phases"))
+    texts = [f"phase {name}: unavailable: {reason}" for name, reason in list(unseen.items())[:_FEW]]
+    count = mapping(meta.get("count"))
+    listed = count.get("counted_flop")
+    counted = [number(each) for each in listed] if isinstance(listed, list) else []
+    flop = [each for each in counted if each is not None]
+    if len(set(flop)) > 1:
+        mean = difference(flop)  # of three or more
+        low, high = (min(flop), max(flop)) if mean is None else (mean.low, mean.high)
+        texts.append(
+            f"the work of a step varies: its FLOP are the mean of {len(flop)} counted steps, "
+            f"{'from' if mean is None else '95 % interval'} {units.span(low, high, 'FLOP')}"
+        )
+    if count.get("at_least") is True:
+        texts.append("FLOP and FLOP/s are at least those told: not every kind of step was counted")
+    if evaluation := sum(row.evaluation for row in steps if not row.warmup):
+        took = units.quantity(evaluation, "s")
+        texts.append(
+            f"evaluations took {took}: they are in no step and no rate of steps, but in what was "
+            "sampled"
+        )
+    return texts
 
 
 def _outside_of_job(reader: SessionReader) -> list[str]:

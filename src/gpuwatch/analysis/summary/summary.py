@@ -76,6 +76,7 @@ class Steps:
     min_seconds: float | None
     max_seconds: float | None
     samples_per_second: float | None
+    """In training: without evaluations."""
     samples_per_step: float | None
     """Of a full step."""
     reason: str | None
@@ -84,6 +85,10 @@ class Steps:
     """Mean seconds of each phase per timed step."""
     first_loss: float | None
     last_loss: float | None
+    evaluation_seconds: float | None = None
+    """Between the timed steps; ``None``: the program told of none."""
+    samples_per_second_overall: float | None = None
+    """Training samples per second of training and evaluations together."""
     known_until_seconds: float | None = None
     """Since the session's start: later output is unknown, and its steps are not counted; ``None``:
     the whole run is known."""
@@ -370,6 +375,12 @@ def steps_of(
         for name, value in row.phases.items():
             phases[name] = phases.get(name, 0.0) + value / max(1, count)
     known = reason is None and times.size > 0
+    evaluation = sum(row.evaluation for row in timed[1:])
+    rate, samples = throughput(timed, told=told), [row.samples for row in timed]
+    overall = None
+    if evaluation and rate:
+        trained = sum(each for each in samples if each is not None) / rate
+        overall = rate * trained / (trained + evaluation)
     median, p95, shortest, longest = times.quantiles(0.5, 0.95, 0, 1) if known else (None,) * 4
     return Steps(
         count=count if rows else None,
@@ -380,12 +391,14 @@ def steps_of(
         p95_seconds=p95,
         min_seconds=shortest,
         max_seconds=longest,
-        samples_per_second=throughput(timed, told=told),
+        samples_per_second=rate,
         samples_per_step=samples_per_step(timed),
         reason=reason,
         phases=phases,
         first_loss=losses[0] if losses else None,
         last_loss=losses[-1] if losses else None,
+        evaluation_seconds=evaluation or None,
+        samples_per_second_overall=overall,
     )
 
 

@@ -11,13 +11,28 @@ _DEEPEST = 4
 _MOST_WAITING = 256
 
 
+Sizes = tuple[tuple[int, ...], ...]
+"""Of tensors, without the number of samples."""
+
+
+class Kind(NamedTuple):
+    """What tells two steps apart, while the same parameters are trained."""
+
+    sizes: Sizes
+    """Of all batches."""
+    passes: int
+    """Backward passes."""
+
+
 class Batch(NamedTuple):
     """``samples``: the first dimension of the first tensor, or as many as were drawn. ``tokens``:
     the size of ``input_ids``. ``sizes``: those of the tensors, without the number of samples."""
 
     samples: int | None
     tokens: int | None
-    sizes: tuple[tuple[int, ...], ...]
+    sizes: Sizes
+    alike: bool = True
+    """Whether all tensors have the same first dimension."""
 
 
 class _Waiting:
@@ -25,6 +40,9 @@ class _Waiting:
 
     def __init__(self) -> None:
         self.batches: list[Batch] = []
+        self.asked = 0
+        """How often the iterator was asked since the last backward pass, or before it."""
+        self.ended = False
         self.ahead: int | None = None
         """How many of them belong to later steps, since the program fetches ahead."""
 
@@ -33,42 +51,64 @@ class Batches:
     """Which of the batches that loaders give each step is trained on.
 
     A backward pass uses the oldest batch of the iterator that was asked last: programs that copy to
-    a GPU fetch the next batch before they use this one. What is left over at the end of a step
-    beyond what was left before (a batch that the program skipped) is used by no one.
+    a GPU fetch the next batch before they use this one. Some train on the batches of two loaders at
+    once: those that were asked as often since the pass before, and have not ended. What is left over at the end of a step beyond what was left
+    before (a batch that the program skipped) is used by no one.
     """
 
     def __init__(self, tensor: type[Any]) -> None:
         """``tensor``: torch's class."""
         self._tensor = tensor
         self._iterators: WeakKeyDictionary[Any, _Waiting] = WeakKeyDictionary()
-        self._last = _Waiting()
+        self._asked: list[_Waiting] = []
+        """Of the iterators that were asked since then, the last one at the end."""
+        self._used = False
+        self.samples_told = False
+        """Whether the newest batch tells its samples."""
         self._unused = 0
         self._least_unused: int | None = None
 
-    def fetched(self, iterator: Any, batch: Any) -> tuple[tuple[int, ...], ...]:
+    def fetched(self, iterator: Any, batch: Any) -> Sizes:
         """An iterator gave a batch, or ``None``: it is at its end. Returns the batch's sizes."""
-        self._last = self._iterators.setdefault(iterator, _Waiting())
+        waiting = self._iterators.setdefault(iterator, _Waiting())
+        if self._used:
+            for each in self._asked:
+                each.asked = 0
+            self._asked, self._used = [], False
+        if waiting in self._asked:
+            self._asked.remove(waiting)
+        self._asked.append(waiting)
+        waiting.asked += 1
+        waiting.ended = batch is None
         if batch is None:
             return ()
         self._unused += 1
         described = _as_drawn(describe(batch, self._tensor), iterator)
-        self._last.batches.append(described)
-        del self._last.batches[:-_MOST_WAITING]
+        self.samples_told = described.samples is not None
+        waiting.batches.append(described)
+        del waiting.batches[:-_MOST_WAITING]
         return described.sizes
 
-    def use(self) -> Batch | None:
-        """The batch that is trained on now; ``None``: the same as before, or no loader's."""
-        if not self._last.batches:
-            return None
-        self._unused -= 1
-        return self._last.batches.pop(0)
+    def use(self) -> list[Batch]:
+        """The batches that are trained on now; empty: the same as before, or no loader's."""
+        last = self._asked[-1] if self._asked else None
+        at_once = (
+            each
+            for each in self._asked
+            if each is last or (last is not None and each.asked == last.asked and not each.ended)
+        )
+        used = [waiting.batches.pop(0) for waiting in at_once if waiting.batches]
+        self._unused -= len(used)
+        self._used = True
+        return used
 
     def end_step(self) -> bool:
         """Whether the step fetched more than it used, compared with the steps before."""
-        last, unused, least = self._last, self._unused, self._least_unused
-        waiting = len(last.batches)
-        last.ahead = waiting if last.ahead is None else min(waiting, last.ahead)
-        del last.batches[: waiting - last.ahead]
+        for each in self._asked:
+            waiting = len(each.batches)
+            each.ahead = waiting if each.ahead is None else min(waiting, each.ahead)
+            del each.batches[: waiting - each.ahead]
+        unused, least = self._unused, self._least_unused
         self._unused = 0
         self._least_unused = unused if least is None else min(unused, least)
         return unused > self._least_unused
@@ -84,29 +124,80 @@ def describe(batch: Any, tensor: type[Any]) -> Batch:
         if isinstance(ids, tensor):
             first, tokens = ids.shape, ids.numel()
     samples = first[0] if first else None
-    return Batch(samples, tokens, tuple([each.shape[1:] for each in found]))
+    alike = all(each.shape[0] == samples for each in found if each.shape)
+    return Batch(samples, tokens, tuple([each.shape[1:] for each in found]), alike)
 
 
 def _as_drawn(batch: Batch, iterator: Any) -> Batch:
     """``batch`` with the samples that torch's own sampler drew for it, if its tensors begin with
-    something else: with time, or with the channels of the first of many images.
+    something else: with time, or with the channels of the first of many images. ``samples`` is
+    ``None`` where nothing tells which of them it is.
 
-    One that drew a single item may have drawn a batch that was made before.
+    A sampler that drew a single item may have drawn a batch that was made before.
     """
+    if not iterator._auto_collation:  # an item of the data set, or such a batch
+        return batch._replace(samples=None)
     sampler = iterator._index_sampler
-    size = getattr(sampler, "batch_size", None)
-    if batch.samples in (None, size) or size == 1 or type(sampler).__name__ != "BatchSampler":
+    size: Any = getattr(sampler, "batch_size", None)
+    if batch.samples in (None, size) or size == 1:
         return batch
-    if iterator._dataset_kind != 0:  # an iterable data set does not tell where it ends
-        return batch
+    if type(sampler).__name__ != "BatchSampler":
+        return batch if batch.alike else batch._replace(samples=None)
+    first, *rest = batch.sizes
     try:
+        if iterator._dataset_kind != 0:  # an iterable data set does not tell where it ends
+            raise TypeError
         drawn = min(size, len(sampler.sampler) - (iterator._num_yielded - 1) * size)
     except (TypeError, NotImplementedError):  # a sampler without a length
-        return batch
+        second = all(each[:1] == (size,) for each in batch.sizes)
+        drawn = size if second else (batch.samples or 0) if batch.alike else 0
+        if not 0 < drawn <= size:
+            return batch._replace(samples=None)
     if drawn <= 0 or drawn == batch.samples:
         return batch
-    first, *rest = batch.sizes
     return batch._replace(samples=drawn, sizes=((batch.samples or 0, *first), *rest))
+
+
+class Given:
+    """What models are given in a step, for programs whose loaders do not tell.
+
+    Batches of several passes add up, but not what an optimizer's closure is given again, nor what
+    the models of several optimizers are given, each before its own step.
+    """
+
+    def __init__(self) -> None:
+        self._before: list[Batch] = []
+        self._closure: list[Batch] = []
+        self._most: list[Batch] = []
+        self.sizes: Sizes = ()
+
+    def add(self, batch: Batch, *, in_optimizer: bool) -> None:
+        """A forward pass begins."""
+        self.sizes += batch.sizes
+        if not in_optimizer:
+            self._before.append(batch)
+        elif not self._closure:
+            self._closure.append(batch)
+
+    def optimizer_ends(self) -> None:
+        given = self._before + self._closure
+        if (_sum(given, "samples") or 0) > (_sum(self._most, "samples") or 0) or not self._most:
+            self._most = given
+        self._before, self._closure = [], []
+
+    def end_step(self) -> Batch | None:
+        """All that the step was given; ``None``: no model was called."""
+        self.optimizer_ends()
+        given, sizes = self._most, self.sizes
+        self._most, self.sizes = [], ()
+        if not given:
+            return None
+        return Batch(_sum(given, "samples"), _sum(given, "tokens"), sizes)
+
+
+def _sum(batches: list[Batch], of: str) -> int | None:
+    values = [getattr(each, of) for each in batches]
+    return None if None in values else sum(values)
 
 
 def _tensors(value: Any, tensor: type[Any], found: list[Any], depth: int) -> None:

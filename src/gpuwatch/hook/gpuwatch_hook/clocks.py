@@ -1,6 +1,7 @@
 """How long phases and steps take: by the processor's clock, or by events in a GPU's stream.
 
-A phase begins where the one before ended, so the phases of a step add up to it. On a GPU the events
+A phase begins where the one before ended, so the phases of a step add up to it; what an evaluation
+took between two steps is kept apart. On a GPU the events
 are read once they are over; nothing waits for them.
 """
 
@@ -10,14 +11,15 @@ import time
 from collections import deque
 from typing import Any, NamedTuple
 
-PHASES = ("data", "forward", "backward", "optimizer", "other")
-DATA, FORWARD, BACKWARD, OPTIMIZER, OTHER = range(len(PHASES))
+PHASES = ("data", "forward", "backward", "optimizer", "other", "evaluation")
+DATA, FORWARD, BACKWARD, OPTIMIZER, OTHER, EVALUATION = range(len(PHASES))
 SLOTS = len(PHASES) + 8
 """Most phases of a program: those, and some that it names itself."""
 
 
 class Timing(NamedTuple):
-    """One step: ns in all and by phase, and when it ended (``CLOCK_MONOTONIC``, ns)."""
+    """One step: ns in all, without the evaluation; ns by phase; when it ended (``CLOCK_MONOTONIC``,
+    ns)."""
 
     ns: float
     phases: list[float]
@@ -58,7 +60,7 @@ class CpuClock:
     def finished(self, wait: bool = False) -> list[Timing]:
         """The steps that are known to be over since the last call, in order."""
         ended, self._ended = self._ended, []
-        return [Timing(sum(taken), taken, end_ns) for taken, end_ns in ended]
+        return [Timing(sum(taken) - taken[EVALUATION], taken, end_ns) for taken, end_ns in ended]
 
 
 class CudaClock:
@@ -110,7 +112,7 @@ class CudaClock:
         ns, now = sum(taken), time.monotonic_ns()
         # The first end is known only as not later than now.
         self._end_ns = min(self._end_ns + round(ns), now) if self._end_ns else now
-        return Timing(ns, taken, self._end_ns)
+        return Timing(ns - taken[EVALUATION], taken, self._end_ns)
 
     def _event(self) -> Any:
         cuda = self._torch.cuda

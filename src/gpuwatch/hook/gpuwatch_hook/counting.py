@@ -3,15 +3,16 @@ the program trains the same parameters."""
 
 from __future__ import annotations
 
+import random
 import sys
 import time
 from importlib import import_module
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 
-Kind = tuple[tuple[int, ...], ...]
-"""Sizes of the tensors of the batches of a step."""
+from .batches import Kind, Sizes
+
 MOST_KINDS = 4
 """Most kinds of step that are counted while the same parameters are trained, each at the cost of
 one slow step."""
@@ -19,6 +20,11 @@ MOST_CHANGES = 16
 """Most changes of what is trained after which steps are counted anew."""
 _MOST_TRIES = 10
 """Most steps that are begun to be counted and turn out not to be a training step alone."""
+_SHARE = 0.003
+"""Most of the time that counting again may take: what a step does may vary where its batches do
+not."""
+_MOST_COUNTS = 100
+"""Most counted steps of a kind."""
 _FREE_MEMORY = 0.05
 """Share of a GPU's memory that must be free to count."""
 _COMPILED = (
@@ -51,19 +57,35 @@ _METHOD = (
 )
 
 
-class Counted(NamedTuple):
-    """Work of one step of a kind."""
+class Counted:
+    """Work of the steps of a kind that were counted, as of one with ``samples``."""
 
-    samples: int | None
-    flop: int
-    bytes: int
+    def __init__(self, samples: int | None) -> None:
+        self.samples = samples
+        self.flops: list[float] = []
+        self._bytes: list[float] = []
+
+    def add(self, samples: int | None, flop: int, size: int) -> None:
+        scale = self.samples / samples if self.samples and samples else 1.0
+        self.flops.append(flop * scale)
+        self._bytes.append(size * scale)
+
+    @property
+    def flop(self) -> float:
+        """The mean."""
+        return sum(self.flops) / len(self.flops)
+
+    @property
+    def bytes(self) -> float:
+        return sum(self._bytes) / len(self._bytes)
 
 
 class Counting:
     """Which steps are counted, and what came out."""
 
-    def __init__(self, uncompiled: bool) -> None:
-        """``uncompiled``: whether a compiled program may run a step uncompiled."""
+    def __init__(self, uncompiled: bool, share: float = _SHARE) -> None:
+        """``uncompiled``: whether a compiled program may run a step uncompiled. ``share``: most of
+        the time that counting again may take."""
         self.counter: Any = None
         """The counter of the step that runs now; None: this step is not counted."""
         self.own: Any = None
@@ -79,14 +101,26 @@ class Counting:
         """Elements of the parameters that are trained, and were for the ``count`` line."""
         self._counted: dict[int | None, dict[Kind, Counted]] = {None: self.kinds}
         """``kinds`` by elements trained."""
+        self.seeking = False
+        """Whether another step like the last one is to be counted."""
+        self.news: dict[str, Any] | None = None
+        """The ``count`` line, where it is to be told, anew."""
         self.dtype: str | None = None
         self.over: str | None = None
         """Why no further step is counted."""
         self._uncompiled = uncompiled
+        self._share = share
+        self._again_at: float | None = None
+        """When a step may be counted again (``time.monotonic``); ``None``: never."""
+        self._told: dict[str, Any] = {}
+        """The ``count`` line."""
         self._left: list[Any] = []
         """Counters that could not leave torch's stack of modes yet."""
         self._wanted = True
         self._tries = 0
+        self._unknown: Kind | None = None
+        """A kind that the program has, which is looked for."""
+        self._random = random.Random()  # noqa: S311
         self._doubtful: Any = None
         """The counter of a step that may hold an evaluation, and its kind."""
         self._began = 0.0
@@ -114,12 +148,13 @@ class Counting:
         self._tries = 0
         return None
 
-    def begin_kind(self, sizes: Kind, on_gpu: bool) -> str | None:
+    def begin_kind(self, sizes: Sizes, on_gpu: bool) -> str | None:
         """The first batch of a step came: count it, if no step with such a batch was counted."""
-        known = self.main is None or any(kind[: len(sizes)] == sizes for kind in self.kinds)
+        known = self.main is None or any(kind.sizes[: len(sizes)] == sizes for kind in self.kinds)
         if known or self.counter is not None or len(self.kinds) == MOST_KINDS:
             return None
         self._wanted = self._tries < _MOST_TRIES
+        self._tries += self._wanted
         return self.begin(on_gpu)
 
     def begin(self, on_gpu: bool) -> str | None:
@@ -129,6 +164,8 @@ class Counting:
             self.recounting = 0
             return _NOT_RECOUNTED
         self.recounting = max(0, self.recounting - 1)
+        if self._again_at is not None and time.monotonic() >= self._again_at:
+            self._again_at, self._wanted = None, True
         if not self._wanted or self.over is not None or (on_gpu and _little_memory()):
             return None
         module: Any = import_module(".counter.step_counter", __package__)
@@ -141,7 +178,7 @@ class Counting:
         if self.over is not None:
             return None
         self._wanted = False
-        self._frames = _frames()
+        self._frames = compiled_functions()
         self._began = time.perf_counter()
         self.counter = module.StepCounter()
         self.counter.__enter__()
@@ -149,7 +186,7 @@ class Counting:
 
     def _prepare(self) -> str | None:
         """Look for compiled code; run the step without it if that was asked for."""
-        if not _frames():
+        if not compiled_functions():
             return None
         if not self._uncompiled:
             self.over = _COMPILED
@@ -206,34 +243,41 @@ class Counting:
             self._stance = None
         return counter
 
-    def end(self, samples: int | None, kind: Kind) -> dict[str, Any] | None:
-        """End the count of the step that ends now; keys of the ``count`` line for the first."""
+    def end(self, samples: int | None, kind: Kind) -> None:
+        """End the count of the step that ends now."""
         by_itself = self.own is not None
-        compiles = not by_itself and _frames() > self._frames
+        compiles = not by_itself and compiled_functions() > self._frames
         counter, self.own = self.own or self._take_off(), None
         if counter.broken is not None or compiles:
             self._try_again(counter.broken or "the program compiled in the steps that were tried")
-            return None
-        if kind in self.kinds:
-            self._try_again("")
-            return None
+            return
+        if (known := self.kinds.get(kind)) is not None:
+            if self._unknown is not None:
+                self._try_again("")
+            self._count_again(known, samples, counter)
+            return
         if self._doubtful is not None and self._doubtful[1] == kind:
             counter = min(self._doubtful[0], counter, key=lambda each: each.step.flop)
         elif self.main is None and counter.without_gradients and not by_itself:
             self._doubtful = counter, kind
             self._try_again("no two steps were alike")
-            return None
+            return
         step, again = counter.step, counter.again
         if not step.flop:
             self.over = "no operator with FLOP was seen: they run where the dispatcher cannot see"
-            return None
-        self.kinds[kind] = Counted(samples, step.flop, step.bytes + again.bytes)
+            return
+        counted = self.kinds[kind] = Counted(samples)
+        counted.add(samples, step.flop, step.bytes + again.bytes)
         self.recounting = 0
+        if self._unknown == kind:
+            self._unknown = None
+        if not by_itself:
+            self._allow_again()
         if self.main is not None:
-            return None
+            return
         self.main, self._main_trained = kind, self._trained
         self.dtype = max(counter.flop_by_type, key=counter.flop_by_type.get)
-        return {
+        self.news = self._told = {
             "flop_forward_per_sample": counter.forward.flop / samples if samples else None,
             "flop_forward_per_step": counter.forward.flop,
             "flop_backward_per_step": counter.backward.flop,
@@ -247,12 +291,37 @@ class Counting:
             "seconds": time.perf_counter() - self._began,
         }
 
+    def _allow_again(self) -> None:
+        """Count again once that is cheap; at a moment drawn at random, since programs have
+        periods. A compiled program would compute otherwise each time."""
+        if not compiled_functions():
+            spent = (time.perf_counter() - self._began) / self._share
+            self._again_at = time.monotonic() + spent * self._random.uniform(0.5, 1.5)
+
+    def _count_again(self, known: Counted, samples: int | None, counter: Any) -> None:
+        """A step of a kind that is known was counted."""
+        step, again = counter.step, counter.again
+        if len(known.flops) == _MOST_COUNTS or not step.flop:
+            return
+        known.add(samples, step.flop, step.bytes + again.bytes)
+        self._allow_again()
+        if self.main is None or self._trained != self._main_trained:
+            return
+        if known is not self.kinds.get(self.main):
+            return
+        self._told |= {"bytes_per_step": known.bytes, "counted_flop": list(known.flops)}
+        if len(set(known.flops)) > 1:
+            parts = ("flop_forward_per_sample", "flop_forward_per_step", "flop_backward_per_step")
+            self._told |= {"flop_per_step": known.flop, **dict.fromkeys(parts)}
+        self.news = self._told
+
     def work_of(self, samples: int | None, kind: Kind) -> tuple[float, float] | None:
         """FLOP and bytes of a step that differs from that of the ``count`` line.
 
         Of a kind that was not counted at least so many: the work grows at least as the size of a
         longer batch, and shrinks at most as its square. ``None``: as ``count`` says.
         """
+        self.seeking = False
         if self.main is None or not self.kinds:
             return None
         if kind == self.main and self._trained == self._main_trained:
@@ -261,14 +330,22 @@ class Counting:
         if known is not None:
             scale = samples / known.samples if samples and known.samples else 1.0
             return known.flop * scale, known.bytes * scale
+        alike = any(each.sizes[:1] == kind.sizes[:1] for each in self.kinds)  # for begin_kind
+        if alike and len(self.kinds) < MOST_KINDS and self._tries < _MOST_TRIES:
+            self._unknown, self._wanted, self.seeking = kind, True, True
+        elif not self._told.get("at_least"):
+            self._told["at_least"] = True
+            self.news = self._told
         least = [self._at_least(counted, of, samples, kind) for of, counted in self.kinds.items()]
         return max(least)
 
     def _at_least(
         self, counted: Counted, of: Kind, samples: int | None, kind: Kind
     ) -> tuple[float, float]:
-        size = _mean_elements(kind) / max(1, _mean_elements(of))
-        scale = len(kind) / max(1, len(of))
+        if kind.passes < of.passes:
+            return 0.0, 0.0
+        size = _mean_elements(kind.sizes) / max(1, _mean_elements(of.sizes))
+        scale = len(kind.sizes) / max(1, len(of.sizes))
         if samples and counted.samples:
             scale = samples / counted.samples
         scale *= size if size >= 1 else size * size
@@ -279,18 +356,18 @@ class Counting:
             self._left.pop()
 
 
-def _mean_elements(kind: Kind) -> float:
+def _mean_elements(sizes: Sizes) -> float:
     """Elements of a sample in each of its tensors; accumulated batches are so many more samples."""
     total = 0
-    for sizes in kind:
+    for each in sizes:
         product = 1
-        for size in sizes:
+        for size in each:
             product *= size
         total += product
-    return total / max(1, len(kind))
+    return total / max(1, len(sizes))
 
 
-def _frames() -> int:
+def compiled_functions() -> int:
     """How many functions torch.compile has compiled; those of ``torch.cond`` are not among them."""
     if "torch._dynamo" not in sys.modules:
         return 0

@@ -25,7 +25,7 @@ def watch_optimizers(optimizer: ModuleType) -> None:
 
     def begins(of: Any, *_: Any) -> None:
         if not torch.compiler.is_compiling():
-            tracker.optimizer_begins()
+            tracker.optimizer_begins(of)
 
     def ends(of: Any, *_: Any) -> None:
         if not torch.compiler.is_compiling():

@@ -14,20 +14,10 @@ import weakref
 from collections.abc import Callable
 from typing import Any, NamedTuple, TypeVar
 
-from .batches import Batches
+from .batches import Batches, Given, Kind, Sizes, describe
 from .channel import Channel, world
-from .clocks import (
-    BACKWARD,
-    DATA,
-    FORWARD,
-    OPTIMIZER,
-    OTHER,
-    PHASES,
-    SLOTS,
-    CpuClock,
-    CudaClock,
-    Timing,
-)
+from .clocks import EVALUATION, CudaClock, Timing
+from .phases import Phases
 
 FOLDER, OPTIONS = "GPUWATCH_HOOK", "GPUWATCH_HOOK_OPTIONS"
 INTERVAL = 0.15
@@ -86,6 +76,8 @@ class _Step(NamedTuple):
     number: int
     warmup: bool
     skipped: bool
+    forward: bool
+    """Whether a model was called, as far as was seen."""
     samples: int | None
     tokens: int | None
     work: tuple[float, float] | None
@@ -110,12 +102,13 @@ class Tracker:
         atexit.register(self.close)
 
     def _begin(self) -> None:
-        self._clock: CpuClock | CudaClock = CpuClock()
+        self._phases = Phases()
+        self._unseen: dict[str, str] = {}
         self._counting: Any = None
         self._on_gpu = False
         self._number = 0
-        self._backward_passes = 0
-        self._in_backward = False
+        self._backward_passes = self._passes = 0
+        """In all, and in this step."""
         self._stepped_in_backward: Any = None
         """The optimizer, and whether it was skipped, whose step ends the step of the training once
         the backward pass is over."""
@@ -125,10 +118,11 @@ class Tracker:
         self._others: set[int] = set()
         """Optimizers that took a step since the leader's last."""
         self._batches: Any = None
+        self._given = Given()
         self._samples: int | None = None
         self._tokens: int | None = None
-        self._kind: tuple[Any, ...] = ()
-        self._trained_on: tuple[int | None, tuple[Any, ...]] = None, ()
+        self._kind: Sizes = ()
+        self._trained_on: tuple[int | None, Sizes] = None, ()
         """Samples and kind of the last step that had a batch, or told its samples."""
         self._loss: Any = None
         self._steps: list[_Step] = []
@@ -136,7 +130,6 @@ class Tracker:
         self._told = time.monotonic()
         self._by_itself = self._in_own_step = False
         """Whether the program says itself where its steps are, and is in one."""
-        self._names = list(PHASES)
 
     def _forked(self) -> None:
         """A child has reported nothing yet, and has a file of its own once it trains."""
@@ -148,35 +141,57 @@ class Tracker:
     # What the program does.
 
     @_guarded
-    def data_begins(self) -> int:
+    def data_begins(self) -> tuple[int, bool]:
         self._tell_if_due()
-        return self._clock.enter(DATA)
+        before = self._phases.data_begins()
+        self._evaluates()
+        return before
 
     @_guarded
-    def data_ends(self, before: int | None, iterator: Any, batch: Any) -> None:
+    def data_ends(self, before: tuple[int, bool] | None, iterator: Any, batch: Any) -> None:
         """A loader's iterator gave a batch, or ``None``: it is at its end."""
         if before is None:
             return
-        self._clock.enter(OTHER if batch is None else FORWARD)
-        torch: Any = sys.modules["torch"]
-        if not torch.is_grad_enabled():
-            if self._counting is not None:
-                self._counting.stop("the steps that were tried held an evaluation")
+        self._phases.data_ends(before)
+        if before[1]:
             return
         if self._batches is None:
-            self._batches = Batches(torch.Tensor)
+            self._batches = Batches(sys.modules["torch"].Tensor)
         sizes = self._batches.fetched(iterator, batch)
-        if sizes and not self._kind and self._counting is not None:
+        if self._batches.samples_told and not self._kind:
+            self._begin_kind(sizes)
+
+    @_guarded
+    def model_called(self, model: Any, args: tuple[Any, ...], keywords: dict[str, Any]) -> None:
+        begins = self._phases.model_called(model)
+        self._evaluates()
+        if not begins or (self._batches is not None and self._batches.samples_told):
+            return
+        batch = describe(args or keywords, sys.modules["torch"].Tensor)
+        if not self._phases.models.takes_samples_first(model):
+            batch = batch._replace(samples=None)
+        if not self._given.sizes:
+            self._begin_kind(batch.sizes)
+        self._given.add(batch, in_optimizer=self._phases.in_optimizer)
+
+    def _evaluates(self) -> None:
+        if self._counting is not None and self._phases.now == EVALUATION:
+            self._counting.stop("the steps that were tried held an evaluation")
+
+    def _begin_kind(self, sizes: Sizes) -> None:
+        """The first batch of the step is known."""
+        if sizes and self._counting is not None:
             self._begin_count(self._counting.begin_kind(sizes, self._on_gpu))
 
     @_guarded
     def backward_begins(
         self, args: tuple[Any, ...], keywords: dict[str, Any]
-    ) -> tuple[int, Any] | None:
-        if self._in_backward:  # of activation checkpointing
+    ) -> tuple[Any, Any] | None:
+        if self._phases.in_backward:  # of activation checkpointing
             return None
-        self._in_backward = True
+        self._phases.backward_begins()
         self._backward_passes += 1
+        self._passes += 1
         self._use_batch()
         if self._wants_loss:
             loss: Any = args[0] if args else keywords.get("tensors")
@@ -187,44 +202,45 @@ class Tracker:
             part, counter.part = counter.part, BACKWARD_PART
             create = keywords.get("create_graph", args[3] if len(args) > 3 else False)
             counter.differentiable = bool(create)
-        return self._clock.enter(BACKWARD), (counter, part)
+        return counter, part
 
     def _use_batch(self) -> None:
-        batch = None if self._batches is None else self._batches.use()
-        if batch is not None:
+        for batch in () if self._batches is None else self._batches.use():
             self._samples = _plus(self._samples, batch.samples)
             self._tokens = _plus(self._tokens, batch.tokens)
             self._kind = (*self._kind, *batch.sizes)
 
     @_guarded
-    def backward_ends(self, before: tuple[int, Any] | None, whole: bool) -> None:
+    def backward_ends(self, before: tuple[Any, Any] | None, whole: bool) -> None:
         """``whole``: it did not end with an exception, after which programs may try it again."""
         if before is None:
             return
-        self._in_backward = False
-        phase, (counter, part) = before
+        self._phases.backward_ends()
+        counter, part = before
         if counter is not None:
             counter.part = part
         if not whole and self._counting is not None:
             self._counting.stop("a backward pass failed in the steps that were tried")
-        self._clock.enter(OPTIMIZER if phase == OPTIMIZER else OTHER)
         if self._stepped_in_backward is not None:
             optimizer, skipped = self._stepped_in_backward
             self._stepped_in_backward = None
             self.end_step(optimizer, skipped)
 
     @_guarded
-    def optimizer_begins(self) -> None:
-        self._clock.enter(OPTIMIZER)
+    def optimizer_begins(self, optimizer: Any) -> None:
+        self._phases.optimizer_begins(optimizer)
         if self._counting is not None and self._counting.counter is not None:
             self._counting.counter.part = OPTIMIZER_PART
 
     @_guarded
     def optimizer_ends(self, optimizer: Any) -> None:
+        if not self._phases.optimizer_ends(optimizer):
+            return
         self.taken += 1
-        self._clock.enter(BACKWARD if self._in_backward else OTHER)
+        self._given.optimizer_ends()
         if self._counting is not None and self._counting.counter is not None:
-            self._counting.counter.part = BACKWARD_PART if self._in_backward else FORWARD_PART
+            part = BACKWARD_PART if self._phases.in_backward else FORWARD_PART
+            self._counting.counter.part = part
         self._after(optimizer, skipped=False)
 
     @_guarded
@@ -249,7 +265,7 @@ class Tracker:
             self._others.add(id(optimizer))
             return
         self._others.clear()
-        if self._in_backward:
+        if self._phases.in_backward:
             self._stepped_in_backward = optimizer, skipped
         else:
             self.end_step(optimizer, skipped)
@@ -265,49 +281,86 @@ class Tracker:
     def end_step(self, optimizer: Any, skipped: bool) -> None:
         """A step of the training ends here."""
         self._number += 1
-        self._clock.end_step()
+        forward, doubtful = self._phases.forward, self._phases.doubtful
+        self._phases.end_step()
         if self._samples is None:
             self._use_batch()  # no backward pass was seen: gradients were taken otherwise
         if self._batches is not None and self._batches.end_step() and self._counting is not None:
             self._counting.stop("the steps that were tried fetched batches that they did not use")
+        if (given := self._given.end_step()) is not None and self._samples is None:
+            self._samples, self._kind = given.samples, given.sizes
+            self._tokens = given.tokens if self._tokens is None else self._tokens
         if self._number == 1:
             self._first_step(optimizer)
         elif self._number == _WARMUP and "trainable_parameters" in self._run:
             self._tell_run(trainable_parameters=sum(self._parameters.values()))
         if self._kind or self._samples is not None:
             self._trained_on = self._samples, self._kind
-        samples, kind = self._trained_on  # without a batch of its own: of the one before
+        samples, sizes = self._trained_on  # without a batch of its own: of the one before
+        kind = Kind(sizes, self._passes)
         counted = self._end_count(samples, kind)
-        warmup = self._number <= _WARMUP or counted
+        warmup = self._number <= _WARMUP or counted or doubtful
         work = None
         if self._counting is not None:
-            warmup = warmup or self._counting.recounting > 0
             work = self._counting.work_of(samples, kind)
-        step = _Step(self._number, warmup, skipped, self._samples, self._tokens, work, self._loss)
-        self._steps.append(step)
+            warmup = warmup or self._counting.recounting > 0 or self._counting.seeking
+            self._tell_count()
+        self._steps.append(
+            _Step(
+                *(self._number, warmup, skipped, forward),
+                *(self._samples, self._tokens, work, self._loss),
+            )
+        )
         if self._number > 1 and self._counting is None:
             self._make_counting()
             self._look_at_trained()
         self._samples = self._tokens = self._loss = None
-        self._kind = ()
+        self._kind, self._passes = (), 0
+        if self._number > _WARMUP:
+            self._tell_unseen(forward)
+        self._look_at_models(forward)
         self._tell_if_due()
         if self._counting is not None:
             self._begin_count(self._counting.begin(self._on_gpu))
+
+    def _look_at_models(self, forward: bool) -> None:
+        """Find the models in the next step, if this one called none that is known."""
+        if "torch" not in sys.modules:
+            return
+        if self._phases.models is None:
+            from .models import Models
+
+            self._phases.models = Models()
+        if forward:
+            self._phases.models.end_look()
+        else:
+            self._phases.models.look()
+
+    def _tell_unseen(self, forward: bool) -> None:
+        """Why a phase has no time."""
+        unseen = self._phases.unseen(forward)
+        if "torch" in sys.modules and unseen != self._unseen:
+            self._unseen = unseen
+            self._tell_run(unseen_phases=unseen)
 
     def _begin_count(self, told: str | None) -> None:
         if told:
             self._problem(told)
 
-    def _end_count(self, samples: int | None, kind: tuple[Any, ...]) -> bool:
-        """Whether the step that ends was counted; tells what came out first."""
+    def _end_count(self, samples: int | None, kind: Any) -> bool:
+        """Whether the step that ends was counted."""
         counting = self._counting
         if counting is None or (counting.counter is None and counting.own is None):
             return False
-        keys = counting.end(samples, kind)
-        if keys is not None:
-            self._tell(event="count", **keys)
-            self._tell_run(dtype=counting.dtype)
+        counting.end(samples, kind)
         return True
+
+    def _tell_count(self) -> None:
+        if (news := self._counting.news) is not None:
+            self._counting.news = None
+            self._tell(event="count", **news)
+            if "dtype" not in self._run:
+                self._tell_run(dtype=self._counting.dtype)
 
     def _first_step(self, optimizer: Any) -> None:
         """Tell what is going to run, now that it is known; choose the clock."""
@@ -332,7 +385,7 @@ class Tracker:
         if device.type == "cuda":
             self._take_timings(wait=False)
             self._on_gpu = True
-            self._clock = CudaClock(torch, device, self._clock)
+            self._phases.clock = CudaClock(torch, device, self._phases.clock)
 
     # Lines.
 
@@ -348,7 +401,7 @@ class Tracker:
         self._tell(event="problem", text=text)
 
     def _take_timings(self, *, wait: bool) -> None:
-        self._timings += self._clock.finished(wait)
+        self._timings += self._phases.clock.finished(wait)
 
     def _tell_if_due(self) -> None:
         now = time.monotonic()
@@ -384,8 +437,8 @@ class Tracker:
             "count": len(steps),
             "seconds": [timing.ns / 1e9 for timing in timings],
             "phases": {
-                name: sum(timing.phases[at] for timing in timings) / 1e9
-                for at, name in enumerate(self._names)
+                self._phases.names[at]: sum(timing.phases[at] for timing in timings) / 1e9
+                for at in self._phases.told(steps[0].forward)
             },
             "monotonic_ns": timings[-1].end_ns,
         }
@@ -432,6 +485,8 @@ class Tracker:
         try:
             if self._counting is not None:
                 self._counting.stop("the hook left the program")
+            if self._phases.models is not None:
+                self._phases.models.end_look()
             reason = f"{type(error).__name__}: {error}".strip()
             self._problem(f"the hook left the program: {reason[:300]}")
         except Exception:  # the channel is gone as well
@@ -442,7 +497,7 @@ class Tracker:
     @_guarded
     def begin_own_step(self) -> None:
         self._by_itself = self._in_own_step = True
-        self._clock.enter(FORWARD)
+        self._phases.own_step()
 
     @_guarded
     def end_own_step(self, samples: int | None, tokens: int | None) -> None:
@@ -451,27 +506,18 @@ class Tracker:
             self._samples = samples
         if tokens is not None:
             self._tokens = tokens
-        self._clock.enter(OTHER)
+        self._phases.own_step()
         self.end_step(None if self._leader is None else self._leader(), False)
 
     @_guarded
     def begin_own_phase(self, name: str) -> tuple[int, bool]:
         """Stay in a phase of this name; returns what it interrupts."""
-        if name not in self._names and len(self._names) < SLOTS:
-            self._names.append(name)
-        held, self._clock.held = self._clock.held, False
-        phase = self._names.index(name) if name in self._names else OTHER
-        before = self._clock.enter(phase), held
-        self._clock.held = True
-        return before
+        return self._phases.begin_own(name)
 
     @_guarded
     def end_own_phase(self, before: tuple[int, bool] | None) -> None:
-        if before is None:
-            return
-        self._clock.held = False
-        self._clock.enter(before[0])
-        self._clock.held = before[1]
+        if before is not None:
+            self._phases.end_own(before)
 
     @_guarded
     def begin_own_count(self) -> Any:
@@ -506,5 +552,5 @@ def _plus(total: int | None, value: int | None) -> int | None:
 
 def _known(step: _Step) -> tuple[bool, ...]:
     """What is known of a step: those of which the same is known fit into one line."""
-    _, warmup, _, samples, tokens, work, loss = step
-    return warmup, samples is None, tokens is None, work is None, loss is None
+    _, warmup, _, forward, samples, tokens, work, loss = step
+    return warmup, forward, samples is None, tokens is None, work is None, loss is None

@@ -135,7 +135,9 @@ def count_of_all(counts: Sequence[Report], ranks: int) -> Report:
     method = str(uncounted.get("method", ""))
     if uncounted is first:
         method += f"; the sum of {ranks} ranks; operators are those of one"
-    return Report("count", {**first, **sums, "method": method})
+    whole = {key: value for key, value in first.items() if key != "counted_flop"}  # of one rank
+    least = any(body.get("at_least") is True for body in bodies)
+    return Report("count", {**whole, **sums, "method": method, "at_least": least})
 
 
 def _share(total: float | None, count: int) -> float | None:

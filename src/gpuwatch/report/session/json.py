@@ -51,7 +51,9 @@ def _written(value: JSON, indent: int) -> str:
 def summary(session: Summary) -> dict[str, JSON]:
     """One session: the output of ``gpuwatch show --format json``."""
     steps = asdict(session.steps)
-    throughput = steps.pop("samples_per_second")
+    throughput, overall = (
+        steps.pop(key) for key in ("samples_per_second", "samples_per_second_overall")
+    )
     return {
         "schema": JSON_SCHEMA,
         "session": {
@@ -95,6 +97,7 @@ def summary(session: Summary) -> dict[str, JSON]:
         "generation": _generation(session.generation),
         "throughput": {
             "samples_per_second": throughput,
+            "samples_per_second_overall": overall,
             "tokens_per_second": session.tokens_per_second,
         },
         "ranks": None if session.ranks is None else ranks_json.ranks(session.ranks),

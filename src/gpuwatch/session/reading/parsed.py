@@ -76,7 +76,7 @@ def channels_of(
 def step_of(row: tuple[JSON, ...]) -> StepRow:
     """Parse a row of ``step``, with the columns in the order of :class:`StepRow`."""
     n, t, step, count, warmup, samples, *lists, phases, partial, flop, size = row
-    phases = phases_of(phases)
+    phases, evaluation = phases_of(phases)
     partial = partial if bytes_of((partial,)) <= limits.OF_A_LINE else None
     seconds, loss, acc1, acc5 = map(floats, lists)
     return StepRow(
@@ -94,6 +94,7 @@ def step_of(row: tuple[JSON, ...]) -> StepRow:
         partial=tuple(part for part in _sequence(json_of(partial)) if isinstance(part, int)),
         flop=number(flop),
         bytes=number(size),
+        evaluation=evaluation,
     )
 
 
@@ -129,17 +130,19 @@ def rank_step_of(row: tuple[JSON, ...]) -> RankStepRow:
         samples=number(samples),
         tokens=number(tokens),
         seconds=number(seconds),
-        phases=phases_of(phases),
+        phases=phases_of(phases)[0],
         flop=number(flop),
     )
 
 
-def phases_of(text: JSON) -> dict[str, float]:
-    """Seconds of phases by name, from a JSON text; empty if it is too long."""
+def phases_of(text: JSON) -> tuple[dict[str, float], float]:
+    """Seconds of phases by name, from a JSON text, and of evaluation, which is no part of a step;
+    empty if it is too long."""
     if text == "{}" or bytes_of((text,)) > limits.OF_PHASES:  # most programs report none
-        return {}
+        return {}, 0.0
     seconds = {str(name): number(value) for name, value in mapping(json_of(text)).items()}
-    return {name: value for name, value in seconds.items() if value is not None}
+    phases = {name: value for name, value in seconds.items() if value is not None}
+    return phases, max(0.0, phases.pop("evaluation", 0.0))
 
 
 class Documents:

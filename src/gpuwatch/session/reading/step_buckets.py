@@ -102,8 +102,11 @@ def _together(group: list[tuple[JSON, ...]]) -> Iterable[StepRow | StepBucket]:
             )
             partial.update(line.partial)
             offset += line.count
+    evaluation = 0.0
     for row in group:
-        for name, value in phases_of(row[10]).items() if row[10] is not None else ():
+        told, evaluated = phases_of(row[10]) if row[10] is not None else ({}, 0.0)
+        evaluation += evaluated
+        for name, value in told.items():
             phases[name] = phases.get(name, 0.0) + value
     losses = [*(floats(first[7]) or ())[:1], *(floats(last[7]) or ())[-1:]]
     bucket = StepBucket(
@@ -123,6 +126,7 @@ def _together(group: list[tuple[JSON, ...]]) -> Iterable[StepRow | StepBucket]:
         phases=phases,
         flop=_sum([number(row[12]) for row in group]),
         bytes=_sum([number(row[13]) for row in group]),
+        evaluation=evaluation,
     )
     return (bucket,)
 
@@ -142,6 +146,7 @@ def _bucket(row: tuple[JSON, ...]) -> StepBucket:
         and (weights is None or _read(weights, step_counts))
         and (weights is None or len(step_counts) == len(step_times))
     )
+    by_phase, evaluation = phases_of(phases)
     return StepBucket(
         n=whole(n),
         lines=whole(lines),
@@ -156,9 +161,10 @@ def _bucket(row: tuple[JSON, ...]) -> StepBucket:
         times=step_times if valid else None,
         weights=step_counts if valid and weights is not None else None,
         loss=floats(loss),
-        phases=phases_of(phases),
+        phases=by_phase,
         flop=number(flop),
         bytes=number(size),
+        evaluation=evaluation,
     )
 
 

@@ -1,0 +1,68 @@
+"""What the hook told of the steps, and what it could not see, in the summary of a session."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.analysis.sessions import SECOND, summary
+
+STEPS = [
+    {
+        "event": "step",
+        "step": number,
+        "samples": 64,
+        "seconds": 0.5,
+        "monotonic_ns": round((5 + number * 0.5 + 4 * (number > 10)) * SECOND),
+        "phases": {"forward": 0.2, "other": 0.3, "evaluation": 4.0 * (number == 11)},
+    }
+    for number in range(1, 21)
+]
+"""Twenty steps, and an evaluation of four seconds between two of them."""
+
+
+def test_an_evaluation_is_in_no_step_and_both_rates_are_told(tmp_path: Path) -> None:
+    told = summary(tmp_path / "a.gpuwatch", steps=STEPS)
+    steps = told.steps
+    assert steps.samples_per_second == pytest.approx(128)
+    assert steps.samples_per_second_overall == pytest.approx(20 * 64 / 14)
+    assert steps.evaluation_seconds == pytest.approx(4)
+    assert dict(steps.phases) == pytest.approx({"forward": 0.2, "other": 0.3})
+    assert told.efficiency.flop_rate.value == pytest.approx(
+        told.count["flop_per_step"] / 0.5, rel=1e-6
+    )
+    assert any(note.startswith("evaluations took 4.00 s") for note in told.notes)
+
+
+def test_without_an_evaluation_there_is_one_rate(tmp_path: Path) -> None:
+    steps = summary(tmp_path / "a.gpuwatch").steps
+    assert steps.samples_per_second_overall is steps.evaluation_seconds is None
+
+
+@pytest.mark.parametrize(
+    ("count", "note"),
+    [
+        (
+            {"flop_per_step": 2e9, "counted_flop": [1e9, 2e9, 3e9]},
+            "the work of a step varies: its FLOP are the mean of 3 counted steps, 95 % interval",
+        ),
+        (
+            {"flop_per_step": 2e9, "counted_flop": [1e9, 3e9]},
+            "the mean of 2 counted steps, from 1.00 to 3.00 GFLOP",
+        ),
+        ({"flop_per_step": 2e9, "at_least": True}, "FLOP and FLOP/s are at least those told"),
+    ],
+)
+def test_work_that_varies_is_not_told_as_if_it_did_not(
+    tmp_path: Path, count: dict[str, object], note: str
+) -> None:
+    told = summary(tmp_path / "a.gpuwatch", count=count)
+    assert any(note in each for each in told.notes)
+    same = summary(tmp_path / "b.gpuwatch", count={"flop_per_step": 2e9, "counted_flop": [2e9] * 9})
+    assert not any("FLOP" in each for each in same.notes)
+
+
+def test_a_phase_that_was_not_seen_has_its_reason(tmp_path: Path) -> None:
+    told = summary(tmp_path / "a.gpuwatch", run={"unseen_phases": {"data": "no loader"}})
+    assert "phase data: unavailable: no loader" in told.notes

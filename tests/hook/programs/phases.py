@@ -1,0 +1,235 @@
+"""Loops whose phases are known; see ``test_phases.py``."""
+
+import sys
+
+import ticking
+import torch
+from ticking import Items, Model, Optimizer, advance
+from torch import nn
+from torch.utils.data import DataLoader
+
+torch.manual_seed(0)
+torch.set_num_threads(1)
+model = Model()
+optimizer = Optimizer(model.parameters(), lr=0.1)
+STEPS = 12
+
+
+def step(inputs, called=model):
+    loss = called(inputs).square().mean()
+    advance(3)  # of the forward pass, too
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+
+
+def no_loader():
+    for _ in range(STEPS):
+        advance(7)
+        step(torch.ones(6, 8))
+
+
+def loader():
+    for inputs in DataLoader(Items(4 * STEPS), 4):
+        advance(1)
+        step(inputs)
+
+
+def accumulation():
+    for number in range(4 * STEPS):
+        (model(torch.ones(6, 8)).mean() / 4).backward()
+        if number % 4 == 3:
+            optimizer.step()
+            optimizer.zero_grad()
+
+
+def closure():
+    def evaluate():
+        optimizer.zero_grad()
+        loss = model(torch.ones(6, 8)).mean()
+        loss.backward()
+        return loss
+
+    for _ in range(STEPS):
+        optimizer.step(evaluate)
+
+
+def prefetch():
+    batches = iter(DataLoader(Items(4 * STEPS), 4))
+    inputs = next(batches)
+    while inputs is not None:
+        loss = model(inputs).mean()
+        inputs = next(batches, None)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+
+
+def evaluation():
+    for _ in range(4):
+        model.train()
+        for inputs in DataLoader(Items(12), 4):
+            step(inputs)
+        model.eval()
+        with torch.no_grad():
+            for inputs in DataLoader(Items(16), 8):
+                model(inputs)
+                advance(4)
+
+
+def evaluation_without_loader():
+    for number in range(STEPS):
+        if number % 4 == 3:
+            model.eval()
+            for _ in range(2):
+                with torch.no_grad():
+                    model(torch.ones(6, 8))
+            model.train()
+        step(torch.ones(6, 8))
+
+
+def careless_evaluation():
+    """With gradients, of which nothing is made."""
+    for _ in range(4):
+        model.train()
+        for inputs in DataLoader(Items(12), 4):
+            step(inputs)
+        model.eval()
+        for inputs in DataLoader(Items(16), 8):
+            model(inputs)
+            advance(4)
+
+
+def trained_in_eval_mode():
+    model.eval()
+    for inputs in DataLoader(Items(4 * STEPS), 4):
+        step(inputs)
+
+
+def teacher():
+    other = Model()
+    for _ in range(STEPS):
+        with torch.no_grad():
+            other(torch.ones(6, 8))
+        step(torch.ones(6, 8))
+
+
+def wrapped():
+    """As Lightning does: what is called is a part of the outermost module."""
+
+    class Task(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.model = model
+
+    task = Task()
+    for _ in range(STEPS):
+        step(torch.ones(6, 8), task.model)
+
+
+def functions():
+    """No module at all."""
+    weight = nn.Parameter(torch.ones(8))
+    optimizer = Optimizer([weight], lr=0.1)
+    for _ in range(STEPS):
+        advance(10)
+        (torch.ones(6, 8) * weight).mean().backward()
+        optimizer.step()
+
+
+def two_loaders():
+    loaders = DataLoader(Items(4 * STEPS), 4), DataLoader(Items(8 * STEPS), 8)
+    for first, second in zip(*loaders, strict=True):
+        step(torch.cat([first, second]))
+
+
+def not_batched():
+    for inputs in DataLoader(Items(STEPS, (6, 8)), batch_size=None):
+        step(inputs)
+
+
+def one_item():
+    for inputs in DataLoader(Items(STEPS), batch_size=None):
+        step(inputs.unsqueeze(0))
+
+
+def time_first():
+    class Stream(torch.utils.data.IterableDataset):
+        def __iter__(self):
+            return iter([torch.ones(30, 8)] * 4 * STEPS)
+
+    def collate(items):
+        return torch.stack(items, 1)
+
+    for inputs in DataLoader(Stream(), 4, collate_fn=collate):
+        step(inputs)
+
+
+def recurrent():
+    global model, optimizer
+    model = Recurrent()
+    optimizer = Optimizer(model.parameters(), lr=0.1)
+    for _ in range(STEPS):
+        step(torch.ones(30, 4, 8), model)
+
+
+class Recurrent(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.cells = nn.GRU(8, 8)
+
+    def forward(self, inputs):
+        advance(10)
+        return self.cells(inputs)[0]
+
+
+def two_optimizers():
+    """Each trains on the same batch, one after the other, as in a GAN."""
+    other = Model()
+    of_other = Optimizer(other.parameters(), lr=0.1)
+    for _ in range(STEPS):
+        inputs = torch.ones(6, 8)
+        step(inputs)
+        other(inputs).mean().backward()
+        of_other.step()
+
+
+def line_search():
+    """Some closures are called once, some twice."""
+    optimizer = Closures(model.parameters(), lr=0.1)
+
+    def evaluate():
+        optimizer.zero_grad()
+        loss = model(torch.ones(6, 8)).mean()
+        loss.backward()
+        return loss
+
+    for _ in range(2 * STEPS):
+        optimizer.step(evaluate)
+
+
+def layer_drop():
+    """Every third step leaves a layer out, and takes so long that each may be counted again."""
+    second = nn.Linear(4, 4)
+    optimizer = Optimizer([*model.parameters(), *second.parameters()], lr=0.1)
+    for number in range(STEPS):
+        hidden = model(torch.ones(6, 8))
+        (second(hidden) if number % 3 else hidden).mean().backward()
+        optimizer.step()
+        advance(1_000_000)
+
+
+class Closures(Optimizer):
+    calls = 0
+
+    def step(self, closure):
+        self.calls += 1
+        for _ in range(1 + self.calls % 2):
+            loss = torch.enable_grad()(closure)()
+        super().step()
+        return loss
+
+
+globals()[sys.argv[1]]()
+print("weight", model.state_dict()[next(iter(model.state_dict()))].sum().item().hex())
+print("clock", ticking.now > 0)

@@ -1,0 +1,141 @@
+"""Phases, samples and evaluations of loops that advance their own clock."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.hook.test_programs import Start, Told, start  # noqa: F401 (a fixture)
+
+pytestmark = [pytest.mark.torch, pytest.mark.timeout(600)]
+
+STEP = {"backward": 20, "optimizer": 5}
+
+
+FORWARD = 2 * 6 * 8 * 4
+"""FLOP of a forward pass of the model; its backward pass has as many."""
+
+
+def timed(told: Told) -> list[dict[str, Any]]:
+    return [line for line in told.of("step") if not line.get("warmup")]
+
+
+def milliseconds(told: Told) -> dict[str, float]:
+    """Of each phase in the timed steps, and of them all (``step``), by step."""
+    lines = timed(told)
+    steps = sum(line["count"] for line in lines)
+    names = {name for line in lines for name in line["phases"]}
+    found = {name: sum(line["phases"].get(name, 0.0) for line in lines) for name in names}
+    found["step"] = sum(sum(line["seconds"]) for line in lines)
+    return {name: round(1e3 * total / steps, 6) for name, total in found.items() if total}
+
+
+def evaluated(told: Told) -> float:
+    """Milliseconds of evaluation in all, in any step."""
+    return 1e3 * sum(line["phases"].get("evaluation", 0.0) for line in told.of("step"))
+
+
+@pytest.mark.parametrize(
+    ("loop", "expected"),
+    [
+        ("no_loader", {"forward": 13, "other": 7, **STEP}),
+        ("loader", {"data": 8, "forward": 13, "other": 1, **STEP}),
+        ("accumulation", {"forward": 40, "backward": 80, "optimizer": 5}),
+        ("closure", {"forward": 10, **STEP}),
+        ("teacher", {"forward": 13, "other": 10, **STEP}),
+        ("wrapped", {"forward": 13, **STEP}),
+        ("trained_in_eval_mode", {"data": 8, "forward": 13, **STEP}),
+        ("recurrent", {"forward": 13, "optimizer": 5}),
+        ("two_optimizers", {"forward": 23, "backward": 40, "optimizer": 10}),
+    ],
+)
+def test_each_phase_has_its_time(
+    start: Start,  # noqa: F811
+    loop: str,
+    expected: dict[str, float],
+) -> None:
+    (told,) = start.unchanged("phases.py", loop).told
+    assert told.of("problem") == []
+    assert milliseconds(told) == {**expected, "step": sum(expected.values())}
+
+
+def test_a_batch_fetched_ahead_does_not_end_the_forward_pass(start: Start) -> None:  # noqa: F811
+    (told,) = start.unchanged("phases.py", "prefetch").told
+    full = [line for line in timed(told) if line["step"] < 12]
+    assert sum(line["phases"]["forward"] for line in full) == pytest.approx(
+        0.010 * sum(line["count"] for line in full)
+    )
+
+
+@pytest.mark.parametrize("loop", ["evaluation", "careless_evaluation"])
+def test_an_evaluation_is_outside_of_the_steps(start: Start, loop: str) -> None:  # noqa: F811
+    (told,) = start.unchanged("phases.py", loop).told
+    assert (told.steps, told.samples) == (12, 48)
+    assert milliseconds(told)["step"] == 8 + 13 + 20 + 5
+    assert milliseconds(told)["forward"] == 13
+    # The last one ends with the program, after the last step.
+    assert evaluated(told) == pytest.approx(3 * 2 * (8 * 2 + 10 + 4))
+
+
+def test_an_evaluation_without_a_loader(start: Start) -> None:  # noqa: F811
+    (told,) = start.unchanged("phases.py", "evaluation_without_loader").told
+    assert milliseconds(told)["step"] == 13 + 20 + 5
+    assert evaluated(told) == pytest.approx(3 * 2 * 10)
+
+
+def test_a_phase_that_was_not_seen_has_a_reason(start: Start) -> None:  # noqa: F811
+    (told,) = start.unchanged("phases.py", "functions").told
+    assert milliseconds(told) == {"optimizer": 5, "other": 10, "step": 15}
+    assert {name for line in timed(told) for name in line["phases"]} == {
+        *("backward", "optimizer", "other")
+    }
+    unseen = told.of("run")[-1]["unseen_phases"]
+    assert sorted(unseen) == ["data", "forward"] and "its time is in other" in unseen["forward"]
+
+
+@pytest.mark.parametrize(
+    ("loop", "samples"),
+    [
+        ("no_loader", 6),
+        ("loader", 4),
+        ("accumulation", 24),
+        ("closure", 6),
+        ("two_loaders", 12),
+        ("not_batched", 6),
+        ("one_item", 1),
+        ("time_first", 4),
+        ("recurrent", None),
+        ("two_optimizers", 6),
+        ("line_search", 6),
+        ("functions", None),
+    ],
+)
+def test_samples_of_a_step(start: Start, loop: str, samples: int | None) -> None:  # noqa: F811
+    (told,) = start.unchanged("phases.py", loop).told
+    lines = timed(told)
+    assert lines
+    assert {
+        None if "samples" not in line else line["samples"] / line["count"] for line in lines
+    } == {samples}
+
+
+def test_steps_of_more_passes_are_more_work(start: Start) -> None:  # noqa: F811
+    (told,) = start.unchanged("phases.py", "line_search").told
+    count = told.of("count")[-1]
+    assert count["flop_per_step"] in (2 * FORWARD, 4 * FORWARD)
+    for line in timed(told):
+        flop = line.get("flop", line["count"] * count["flop_per_step"])
+        numbers = range(line["step"] - line["count"] + 1, line["step"] + 1)
+        assert flop == sum(2 * FORWARD * (1 + number % 2) for number in numbers)
+    assert "at_least" not in count
+
+
+def test_work_that_varies_is_counted_again(start: Start) -> None:  # noqa: F811
+    (told,) = start.unchanged("phases.py", "layer_drop").told
+    count = told.of("count")[-1]
+    second = 3 * 2 * 6 * 4 * 4
+    assert set(count["counted_flop"]) == {2 * FORWARD, 2 * FORWARD + second}
+    counted = count["counted_flop"]
+    assert len(counted) > 3
+    assert count["flop_per_step"] == pytest.approx(sum(counted) / len(counted))
