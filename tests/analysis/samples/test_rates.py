@@ -97,9 +97,9 @@ def test_steps_without_times_cover_the_time_between_their_lines() -> None:
 )
 def test_no_work_is_gained_or_lost(durations: list[float], ticks: list[float]) -> None:
     end, steps = 0.0, []
-    for n, duration in enumerate(durations, 1):
-        end += duration
-        steps.append(step(n, end, (duration,)))
+    for n, seconds in enumerate(durations, 1):
+        end += seconds
+        steps.append(step(n, end, (seconds,)))
     edges = [0]
     for gap in ticks:
         edges.append(edges[-1] + int(gap * SECOND) + 1)

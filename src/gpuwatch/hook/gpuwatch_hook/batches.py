@@ -52,8 +52,9 @@ class Batches:
 
     A backward pass uses the oldest batch of the iterator that was asked last: programs that copy to
     a GPU fetch the next batch before they use this one. Some train on the batches of two loaders at
-    once: those that were asked as often since the pass before, and have not ended. What is left over at the end of a step beyond what was left
-    before (a batch that the program skipped) is used by no one.
+    once: those that were asked as often since the pass before, and have not ended. What is left
+    over at the end of a step beyond what was left before (a batch that the program skipped) is used
+    by no one.
     """
 
     def __init__(self, tensor: type[Any]) -> None:
