@@ -259,5 +259,5 @@ class FakeDriver:
         lines += [f"lost {gpu}" for gpu in sorted(self._lost)]
         assert max(map(len, lines), default=0) < _LONGEST, "longer than the library reads"
         partial = self._state_file.with_suffix(".partial")
-        partial.write_text("\n".join(lines) + "\n", encoding="utf-8")
+        partial.write_text("\n".join(lines) + "\n", encoding="utf-8", errors="surrogateescape")
         partial.replace(self._state_file)

@@ -4,6 +4,7 @@ Nothing is left out of a sample because the machine is slow, unless a test short
 """
 
 import json
+import resource
 import sys
 from dataclasses import asdict
 
@@ -40,6 +41,8 @@ def answer(source: NvmlSource, question: str) -> object:
 
 def main() -> None:
     options = json.loads(sys.argv[1])
+    if (most := options.pop("most_memory", None)) is not None:
+        resource.setrlimit(resource.RLIMIT_AS, (most, most))
     nvml_source.SAMPLE_PATIENCE_S = options.pop("sample_patience_s", _PATIENCE_S)
     nvml_source.HASTE_S = gpm.HASTE_S = options.pop("haste_s", gpm.HASTE_S)
     try:

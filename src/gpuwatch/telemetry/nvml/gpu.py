@@ -8,9 +8,9 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from gpuwatch.core.metrics import CATALOGUE, Method
+from gpuwatch.core.metrics import CATALOGUE, Method, checked
 from gpuwatch.core.peaks import Peak
-from gpuwatch.telemetry.base import Change, Channel, Device, Event, Value
+from gpuwatch.telemetry.base import Change, Channel, Device, Event, Value, same
 from gpuwatch.telemetry.counters import OF_THE_WHOLE_GPU, is_mig
 from gpuwatch.telemetry.nvml.driver_samples import with_driver_samples
 from gpuwatch.telemetry.nvml.errors import LOST, PERMANENT, describe
@@ -257,22 +257,29 @@ class Gpu:
                     continue
                 self._failed(probe, code, epoch)
                 return
+            metrics = probe.reading.metrics
+            possible = [checked(name, value) for name, value in zip(metrics, values, strict=False)]
+            whole = all(reason is None for _, reason in possible)
+            if not whole and (way.gives_way or not probe.worked) and probe.way + 1 < len(ways):
+                probe.way += 1
+                continue
             with self._lock:
                 if epoch != self._epoch:
                     return
-                probe.values = values
+                probe.values = (*(value for value, _ in possible), *values[len(metrics) :])
                 probe.at = time.monotonic()
                 probe.worked = True
                 if probe.reading.every_s > RETRY_S and probe.next_at != math.inf:
                     probe.next_at = probe.at + probe.reading.every_s - RETRY_S / 2
                 if probe.watch is not None:
-                    for kind, text in probe.watch(values, probe.at):
+                    for kind, text in probe.watch(probe.values, probe.at):
                         self.announce(Event(kind, text, self.id))
-                for name in probe.reading.metrics:
+                for name, (_, reason) in zip(metrics, possible, strict=True):
                     channel = self._channels[name]
-                    told = channel.reason is None and channel.source == way.source
+                    told = channel.reason is reason is None and channel.source == way.source
                     if not told and name not in self._by_gpm:
-                        self._set(name, way.source, None)
+                        said = reason and f"{way.source.removeprefix('NVML ')}: {reason}"
+                        self._set(name, way.source, said)
             return
 
     def _failed(self, probe: Probe, code: int, epoch: int) -> None:
@@ -297,8 +304,8 @@ class Gpu:
         if metric in self._of_the_whole:
             reason = OF_THE_WHOLE_GPU
         method = Method.MEASURED if reason is None else Method.UNAVAILABLE
-        channel = Channel(self.id, metric, method, source, reason)
-        if channel != self._channels[metric]:
+        channel, before = Channel(self.id, metric, method, source, reason), self._channels[metric]
+        if not same(before, channel):
             self._channels[metric] = channel
             self._journal.changes.append(Change(channel))
 

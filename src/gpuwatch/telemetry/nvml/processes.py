@@ -8,8 +8,9 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+from gpuwatch.core.metrics import checked
 from gpuwatch.telemetry.nvml.errors import LOST, NOT_FOUND, PERMANENT
-from gpuwatch.telemetry.nvml.fields import GpuProcess, call
+from gpuwatch.telemetry.nvml.fields import GpuProcess
 from gpuwatch.telemetry.nvml.probe import FRESH_S, GpuLost
 from gpuwatch.telemetry.nvml.process_utilization import FUNCTION, ProcessShares, ProcessUtilization
 
@@ -89,8 +90,8 @@ class ProcessLists:
 
     def _list(self, kind: str, handle: Any) -> list[GpuProcess]:
         name = f"nvmlDeviceGet{kind}RunningProcesses"
-        listed = self._watched(name, call, self._nvml, name, handle)
-        return [GpuProcess(p.pid, p.usedGpuMemory, kind.lower()) for p in listed]
+        listed = self._watched(name, getattr(self._nvml, name), handle)
+        return [GpuProcess(p.pid, _used(p.usedGpuMemory), kind.lower()) for p in listed]
 
     def read_shares(self, handle: Any) -> None:
         """Read the shares of GPU time per process since the last call."""
@@ -101,3 +102,8 @@ class ProcessLists:
                 raise GpuLost(error.value) from error
         else:
             self._utilization_at = time.monotonic()
+
+
+def _used(bytes_: int | None) -> int | None:
+    value, _ = (None, "") if bytes_ is None else checked("process.gpu.memory.usage", bytes_)
+    return None if value is None else int(value)

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from gpuwatch.core.lazy_dataclass import dataclass
+from gpuwatch.telemetry.nvml.errors import UNREADABLE
 
 
 @dataclass(frozen=True)
@@ -25,9 +26,16 @@ class NvmlDevice:
     """``MIG-GPU-UUID/INSTANCE/COMPUTE``: a MIG device's name in drivers before R470."""
 
 
+_MOST_GPUS, _MOST_PARTS = 1024, 64
+"""Far more than a machine has GPUs, and a GPU has MIG devices."""
+
+
 def present(nvml: Any) -> list[NvmlDevice]:
     """Every GPU by NVML's index. Raises ``NVMLError`` if even the number of GPUs is unknown."""
-    return [_at(nvml, index) for index in range(nvml.nvmlDeviceGetCount())]
+    count = nvml.nvmlDeviceGetCount()
+    if count > _MOST_GPUS:
+        raise nvml.NVMLError(UNREADABLE)
+    return [_at(nvml, index) for index in range(count)]
 
 
 def select(
@@ -56,7 +64,7 @@ def parts(nvml: Any, gpu: NvmlDevice) -> list[NvmlDevice]:
     except nvml.NVMLError:
         return []
     devices = []
-    for number in range(limit):
+    for number in range(min(limit, _MOST_PARTS)):
         try:
             handle = nvml.nvmlDeviceGetMigDeviceHandleByIndex(gpu.handle, number)
             instance = nvml.nvmlDeviceGetGpuInstanceId(handle)

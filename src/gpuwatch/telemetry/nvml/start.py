@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any
 
+from gpuwatch.telemetry.nvml.binding import Binding
 from gpuwatch.telemetry.nvml.errors import NO_BINDING, Unavailable, describe
 from gpuwatch.telemetry.nvml.selection import NvmlDevice, present, select
 from gpuwatch.telemetry.polling.worker import within
@@ -27,7 +28,7 @@ def begin(
         import pynvml
     except ImportError:
         return NO_BINDING
-    nvml: Any = pynvml
+    nvml = Binding(pynvml)
 
     def start() -> list[NvmlDevice]:
         nvml.nvmlInit()

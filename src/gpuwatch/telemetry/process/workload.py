@@ -197,8 +197,11 @@ def _gpu_time(
         own_shares = [share.kernels for pid, share in shares.by_pid.items() if pid in pids]
         if shares.reason is not None and device in on:
             return None, f"{device}: {shares.reason}"
+        known = [share for share in own_shares if share is not None]
+        if len(known) < len(own_shares):
+            return None, f"{device}: NVML gives no valid sample of a process"
         if own_shares or device in on:
-            per_device.append(min(1.0, sum(own_shares)))
+            per_device.append(min(1.0, sum(known)))
     if not per_device:
         return None, "none of the workload's processes is on a GPU"
     return sum(per_device) / len(per_device), None
