@@ -192,7 +192,12 @@ class Sources:
         """
         gpus = self._gpus() if self._tree is not None else ()
         reported, is_conclusive = set(intake.device_uuids), self._processes.is_conclusive
-        used = {gpu.id for gpu in gpus if gpu.uuid in reported} | self._processes.used_by_tree
+        told = {gpu.id for gpu in gpus if gpu.uuid in reported}
+        if self._tree is not None:
+            self._tree.told_gpus = frozenset(told)
+        used = told | self._processes.used_by_tree
+        if not used and intake.device_type == "cuda":
+            is_conclusive = False
         if not used and intake.device_type != "cpu" and not (over and is_conclusive):
             only = gpus[0].id if len(gpus) == 1 else None
             if only is None or is_conclusive is not False or self._used.get(only) is not None:

@@ -30,6 +30,8 @@ _SENTENCES = {
     "gpm-back": None,
     "dcgm-lost": None,
     "dcgm-back": None,
+    "processes-lost": None,
+    "processes-back": None,
     "resumed": "nothing was sampled between two recorders",
     "storage": None,
     "malformed-step": None,

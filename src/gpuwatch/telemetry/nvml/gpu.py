@@ -24,6 +24,8 @@ from gpuwatch.telemetry.nvml.processes import ProcessLists
 
 RETRY_S = 1.0
 """Delay before a failed call is retried, in seconds."""
+RECENT_S = 2.0
+"""Maximum age of a utilization that says whether the GPU is busy, in seconds."""
 
 
 class Gpu:
@@ -59,7 +61,8 @@ class Gpu:
         self._lock = threading.Lock()
         self._epoch = 0
         self._announced = False
-        self._processes = ProcessLists(nvml, self._watched)
+        self._processes = ProcessLists(nvml, self._watched, self._is_busy)
+        self._untold: str | None = None
         readings = (*with_driver_samples(READINGS), *HEALTH)
         of_the_whole = [reading for reading in readings if is_mig(device) and not reading.of_a_part]
         self._of_the_whole = frozenset(name for reading in of_the_whole for name in reading.metrics)
@@ -100,8 +103,13 @@ class Gpu:
 
     @property
     def processes(self) -> tuple[GpuProcess, ...] | None:
-        """The processes on this GPU; ``None`` if unknown or outdated."""
+        """The processes on this GPU; ``None`` if unknown, outdated or not believed."""
         return self._processes.listed
+
+    @property
+    def processes_doubted(self) -> bool:
+        """Whether a process may be on this GPU though its list is empty."""
+        return self._processes.doubts > 0
 
     @property
     def process_shares(self) -> ProcessShares:
@@ -224,12 +232,32 @@ class Gpu:
             for probe in probes:
                 if probe is None:
                     self._processes.read(self.handle)
+                    self._tell_of_processes(self._processes.untold)
                 elif probe.next_at <= time.monotonic():
                     self._attempt(probe, watched, answers)
         except GpuLost as error:
             self.lose(error.code)
             return False
         return True
+
+    def _tell_of_processes(self, untold: str | None) -> None:
+        """An event whenever the driver begins or ceases to tell which processes are here."""
+        if untold == self._untold:
+            return
+        self._untold = untold
+        if untold is None:
+            self.announce(Event("processes-back", "NVML lists the processes again", self.id))
+        else:
+            text = f"NVML does not tell which processes are on it: {untold}"
+            self.announce(Event("processes-lost", text, self.id))
+
+    def _is_busy(self) -> bool:
+        """Whether kernels ran at the last look, if that was just now."""
+        for probe in self._fast:
+            if probe.reading.metrics[0] == "hw.gpu.utilization":
+                recent = time.monotonic() - probe.at < RECENT_S
+                return recent and bool(probe.values) and bool(probe.values[0])
+        return False
 
     def _attempt(self, probe: Probe, watched: bool, answers: dict[int, Any]) -> None:
         """Make the call; until one has worked, try the alternatives in order."""

@@ -9,11 +9,15 @@ from collections.abc import Callable
 from typing import Any
 
 from gpuwatch.core.metrics import checked
-from gpuwatch.telemetry.nvml.errors import LOST, NOT_FOUND, PERMANENT
+from gpuwatch.telemetry.nvml.errors import LOST, NOT_FOUND, PERMANENT, describe
 from gpuwatch.telemetry.nvml.fields import GpuProcess
 from gpuwatch.telemetry.nvml.probe import FRESH_S, GpuLost
 from gpuwatch.telemetry.nvml.process_utilization import FUNCTION, ProcessShares, ProcessUtilization
 
+DOUBTS = 3
+"""Number of empty lists of a busy GPU after which they are not believed: one may be older than what
+began on the GPU since, or younger than what ended."""
+_NOT_ALL = "its list of processes stays empty while the GPU is busy (seen with WSL)"
 DRAWING_S = 5.0
 """Interval between two listings of graphics processes, in seconds; compute: every round."""
 
@@ -21,12 +25,18 @@ DRAWING_S = 5.0
 class ProcessLists:
     """Process lists, read by the GPU's slow thread and used by others.
 
-    ``watched(name, function, *arguments)`` makes a call. Reading raises ``GpuLost``.
+    ``watched(name, function, *arguments)`` makes a call; ``busy()`` is whether the GPU works just
+    now. Reading raises ``GpuLost``.
     """
 
-    def __init__(self, nvml: Any, watched: Callable[..., Any]) -> None:
+    def __init__(self, nvml: Any, watched: Callable[..., Any], busy: Callable[[], bool]) -> None:
+        self.untold: str | None = None
+        """Why NVML does not tell the processes, as of the last read; ``None``: it does."""
+        self.doubts = 0
+        """How many lists were empty while the GPU was busy, since one that was not."""
         self._nvml = nvml
         self._watched = watched
+        self._busy = busy
         self._lock = threading.Lock()
         self._generation = 0
         self._refused = False
@@ -38,9 +48,9 @@ class ProcessLists:
 
     @property
     def listed(self) -> tuple[GpuProcess, ...] | None:
-        """The processes; ``None`` if unknown or outdated."""
+        """The processes; ``None`` if unknown, outdated or not believed."""
         listing = self._listed
-        if listing is None or time.monotonic() - listing[0] > FRESH_S:
+        if listing is None or self.doubts >= DOUBTS or time.monotonic() - listing[0] > FRESH_S:
             return None
         return listing[1]
 
@@ -58,6 +68,7 @@ class ProcessLists:
             self._generation += 1
             self._refused = False
             self._listed = None
+            self.doubts = 0
             self._drawing, self._drawing_due = [], -math.inf
 
     def read(self, handle: Any) -> None:
@@ -72,6 +83,7 @@ class ProcessLists:
                 raise GpuLost(error.value) from error
             if error.value != NOT_FOUND:
                 self._refused = error.value in PERMANENT
+                self.untold = describe(error.value).reason
                 return
             computing = []
         now = time.monotonic()
@@ -87,6 +99,11 @@ class ProcessLists:
             if generation == self._generation:
                 self._drawing, self._drawing_due = drawing, due
                 self._listed = (time.monotonic(), (*computing, *drawing))
+                if computing or drawing:
+                    self.doubts = 0
+                elif self._busy():
+                    self.doubts += 1
+                self.untold = _NOT_ALL if self.doubts >= DOUBTS else None
 
     def _list(self, kind: str, handle: Any) -> list[GpuProcess]:
         name = f"nvmlDeviceGet{kind}RunningProcesses"

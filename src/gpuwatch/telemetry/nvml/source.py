@@ -172,8 +172,14 @@ class NvmlSource:
         return _taken(self._journal.changes), _taken(self._journal.events)
 
     def processes(self) -> dict[str, tuple[GpuProcess, ...] | None]:
-        """The processes on each GPU by device id, with host PIDs; ``None`` if NVML has no list."""
+        """The processes on each GPU by device id, with host PIDs; ``None`` if NVML does not
+        tell them."""
         return {gpu.id: gpu.processes for gpu in self._gpus}
+
+    @property
+    def processes_doubted(self) -> bool:
+        """Whether a process may be on a GPU though its list is empty."""
+        return any(gpu.processes_doubted for gpu in self._gpus)
 
     def process_shares(self) -> dict[str, ProcessShares]:
         """The shares of each GPU's time per process, by device id."""
