@@ -7,8 +7,9 @@ import json
 import resource
 import sys
 from dataclasses import asdict
+from pathlib import Path
 
-from gpuwatch.telemetry.nvml import gpm
+from gpuwatch.telemetry.nvml import gpm, selection
 from gpuwatch.telemetry.nvml import source as nvml_source
 from gpuwatch.telemetry.nvml.source import NvmlSource, Unavailable, open_nvml
 
@@ -41,6 +42,8 @@ def answer(source: NvmlSource, question: str) -> object:
 
 def main() -> None:
     options = json.loads(sys.argv[1])
+    if (folder := options.pop("kernel_gpus", None)) is not None:
+        selection.KERNEL_GPUS = Path(folder)
     if (most := options.pop("most_memory", None)) is not None:
         resource.setrlimit(resource.RLIMIT_AS, (most, most))
     nvml_source.SAMPLE_PATIENCE_S = options.pop("sample_patience_s", _PATIENCE_S)

@@ -126,6 +126,8 @@ class Allocation:
     """Whether ``--gpus`` or the caller's ``CUDA_VISIBLE_DEVICES`` named them: they may be fewer
     than the machine has."""
     limits: Limits = Limits()
+    notice: str | None = None
+    """What the caller named in vain, if anything."""
 
 
 @dataclass(frozen=True)

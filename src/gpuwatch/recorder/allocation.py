@@ -11,7 +11,7 @@ from gpuwatch.recorder.sources import Sources
 from gpuwatch.telemetry.host import affinity, cgroup
 from gpuwatch.telemetry.host.job import POD
 from gpuwatch.telemetry.nvml.errors import Unavailable
-from gpuwatch.telemetry.nvml.visible_devices import VARIABLE, cards, visible
+from gpuwatch.telemetry.nvml.visible_devices import VARIABLE, cards, shortfall, visible
 
 
 def resolve(requested: Sequence[str] | None, variables: Mapping[str, str]) -> Allocation:
@@ -27,7 +27,8 @@ def resolve(requested: Sequence[str] | None, variables: Mapping[str, str]) -> Al
         return Allocation(Sources.gpu_uuids(requested), requested is not None, limits())
     visible_gpus = visible(variables, gpus)
     if requested is None:
-        return Allocation(visible_gpus, True, limits())
+        notice = shortfall(variables[VARIABLE], visible_gpus)
+        return Allocation(visible_gpus, True, limits(), notice)
     chosen = Sources.gpu_uuids(requested)
     parts = [part.uuid for card in gpus if card.gpu.uuid in visible_gpus for part in card.parts]
     if hidden := [uuid for uuid in chosen if uuid not in (*visible_gpus, *parts)]:

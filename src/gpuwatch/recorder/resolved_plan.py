@@ -35,6 +35,8 @@ class ResolvedPlan:
     """Why runs cannot be started here, by index; those that can are not in it."""
     refused: GpuwatchError | None = None
     """Why none can be started: the requested GPUs are missing, or not the caller's."""
+    notice: str | None = None
+    """As in :class:`Allocation`."""
 
 
 def planned(request: Request) -> tuple[Plan, tuple[PlannedRun, ...]]:
@@ -63,10 +65,12 @@ def resolve_plan(request: Request) -> ResolvedPlan:
         allocation = _allocation(request)
     except GpuwatchError as error:
         problem = Problem("gpus", error.message, error.hint)
-        problems = {run.index: (problem,) for run in todo}
-        return ResolvedPlan(request, plan, todo, {}, problems, refused=error)
+        nowhere = {run.index: (problem,) for run in todo}
+        return ResolvedPlan(request, plan, todo, {}, nowhere, refused=error)
     launches = {run.index: _launch(run, allocation) for run in runs}
-    return ResolvedPlan(request, plan, todo, MappingProxyType(launches), _preflight(runs, launches))
+    problems = _preflight(runs, launches)
+    specs = MappingProxyType(launches)
+    return ResolvedPlan(request, plan, todo, specs, problems, notice=allocation.notice)
 
 
 def _allocation(request: Request) -> Allocation:

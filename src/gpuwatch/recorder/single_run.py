@@ -26,6 +26,7 @@ from gpuwatch.recorder.sources import DCGM_HOST, Sources
 from gpuwatch.session.study.plan import PlannedRun
 from gpuwatch.session.writing.store import Durability
 from gpuwatch.session.writing.write_hints import write_hint
+from gpuwatch.telemetry.nvml.selection import is_part
 
 _NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EIO)
 _SPARE_THREADS = 5
@@ -68,8 +69,11 @@ def record_one(
             with stop.preparing(), runners.guarded(planned.environment.kind):
                 prepared = runner.prepare(launch, observer.message_once)
         job = planned.workload.parameters.get(JOINED_JOB)
+        watched = request.gpus or (None if job is None else joined_gpus(os.environ))
+        if watched is None and launch is not None and any(map(is_part, launch.gpus)):
+            watched = launch.gpus  # the whole GPU's values are not those of the run's part
         sources = Sources.open(
-            request.gpus or (None if job is None else joined_gpus(os.environ)),
+            watched,
             workload=not machine,
             contained=bool(runner and runner.contained),
             interval=request.interval,
@@ -78,8 +82,9 @@ def record_one(
         )
         resource_check.files()
         resource_check.threads(_SPARE_THREADS)
-        if sources.notice is not None and request.gpus != ():
-            observer.message_once(sources.notice)
+        for notice in (sources.notice, resolved.notice):
+            if notice is not None and request.gpus != ():
+                observer.message_once(notice)
         facts = dict(sources.host_facts())
         if request.dcgm is not None:
             facts[DCGM_HOST] = request.dcgm.host

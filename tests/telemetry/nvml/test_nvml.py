@@ -504,3 +504,31 @@ def test_one_field_that_fails_takes_no_other_of_its_call_along(
     driver.work("nvmlDeviceGetFieldValues:185")
     source.until(lambda values: values[average] == 250.5)
     assert source.channels[average]["method"] == "measured"
+
+
+@pytest.mark.parametrize("lost", [0, 1])
+def test_a_gpu_that_is_lost_at_the_start_has_its_model_and_address_from_the_kernel(
+    tmp_path: Path, remote: Start, lost: int
+) -> None:
+    kernel = tmp_path / "gpus"
+    for gpu in range(2):
+        folder = kernel / f"0000:{0x18 + gpu:02x}:00.0"
+        folder.mkdir(parents=True)
+        (folder / "information").write_text(f"Model: \t\t NVIDIA H{gpu}\nIRQ:   \t\t 7\n")
+    driver = FakeDriver(tmp_path, gpus=2)
+    driver.lose(lost)
+    devices = remote(driver, kernel_gpus=str(kernel)).first["devices"]
+    address = f"0000:{0x18 + lost:02x}:00.0"
+    assert devices[lost]["name"] == f"NVIDIA H{lost} at {address}"
+    assert devices[lost]["attributes"]["pci.bus.id"] == address
+    assert devices[lost]["attributes"]["driver.version"] == "575.57.08", "no GPU answers for that"
+    assert devices[1 - lost]["name"] == "NVIDIA H100 80GB HBM3"
+
+
+def test_a_lost_gpu_that_the_kernel_does_not_name_stays_unknown(
+    tmp_path: Path, remote: Start
+) -> None:
+    driver = FakeDriver(tmp_path)
+    driver.lose(0)
+    (device,) = remote(driver, kernel_gpus=str(tmp_path / "none")).first["devices"]
+    assert device["name"] == "unknown GPU" and device["attributes"]["driver.version"]

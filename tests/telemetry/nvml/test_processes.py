@@ -19,7 +19,7 @@ def _listed(source: Any) -> Any:
 
 def _kinds(source: Any) -> list[str]:
     source.sample()
-    return [event["kind"] for event in source.events]
+    return [event["kind"] for event in source.of_processes]
 
 
 def test_a_list_that_stays_empty_while_the_gpu_is_busy_is_not_believed(
@@ -33,7 +33,7 @@ def test_a_list_that_stays_empty_while_the_gpu_is_busy_is_not_believed(
     driver.set(utilization=50)
     until(lambda: _kinds(source) == ["processes-lost"])
     assert _listed(source) is None
-    assert "stays empty while the GPU is busy" in source.events[0]["text"]
+    assert "stays empty while the GPU is busy" in source.of_processes[0]["text"]
     driver.set(utilization=0)
     source.sample()
     assert _listed(source) is None, "who does not tell while it is busy does not tell later"
@@ -47,7 +47,7 @@ def test_a_refused_list_is_told_with_the_reason(tmp_path: Path, remote: Start) -
     driver.fail("nvmlDeviceGetComputeRunningProcesses", NO_PERMISSION)
     source = remote(driver)
     assert _kinds(source) == ["processes-lost"] and _listed(source) is None
-    assert "no permission" in source.events[0]["text"]
+    assert "no permission" in source.of_processes[0]["text"]
     driver.work("nvmlDeviceGetComputeRunningProcesses")
     driver.set(utilization=0)
     until(lambda: _kinds(source) == ["processes-lost", "processes-back"])

@@ -6,7 +6,7 @@ Every function here takes the :class:`Binding` and a device handle, and raises `
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from gpuwatch.core.lazy_dataclass import dataclass
@@ -267,9 +267,12 @@ def _compute_mode(nvml: Any, handle: Any) -> Fact:
     return modes.get(nvml.nvmlDeviceGetComputeMode(handle))
 
 
-FACTS: dict[str, Callable[[Any, Any], Fact]] = {
+_OF_DRIVER: dict[str, Callable[[Any, Any], Fact]] = {
     "driver.version": lambda nvml, handle: str(nvml.nvmlSystemGetDriverVersion()),
     "cuda.driver.version": _cuda_version,
+}
+FACTS: dict[str, Callable[[Any, Any], Fact]] = {
+    **_OF_DRIVER,
     "compute.capability": _capability,
     "core.count": lambda nvml, handle: int(nvml.nvmlDeviceGetNumGpuCores(handle)),
     "memory.total": _memory_total,
@@ -301,11 +304,20 @@ _MOST = {"core.count": 1_000_000, "memory.bus.width": 100_000}
 
 def facts(nvml: Any, handle: Any, mig: bool = False) -> dict[str, Fact]:
     """Every fact of one GPU or MIG device; ``None`` where NVML has no value that can be."""
+    wanted = [name for name in FACTS if not (mig and name in _OF_THE_WHOLE)]
+    return dict.fromkeys(FACTS) | _facts({name: FACTS[name] for name in wanted}, nvml, handle)
+
+
+def facts_of_driver(nvml: Any) -> dict[str, Fact]:
+    """The facts that no GPU has to answer for."""
+    return _facts(_OF_DRIVER, nvml, None)
+
+
+def _facts(
+    wanted: Mapping[str, Callable[[Any, Any], Fact]], nvml: Any, handle: Any
+) -> dict[str, Fact]:
     values: dict[str, Fact] = {}
-    for name, read in FACTS.items():
-        if mig and name in _OF_THE_WHOLE:
-            values[name] = None
-            continue
+    for name, read in wanted.items():
         try:
             value = read(nvml, handle)
         except nvml.NVMLError:

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 from gpuwatch.core.lazy_dataclass import dataclass
@@ -24,8 +28,13 @@ class NvmlDevice:
     """UUID of a MIG device's GPU."""
     old_name: str | None = None
     """``MIG-GPU-UUID/INSTANCE/COMPUTE``: a MIG device's name in drivers before R470."""
+    bus: str | None = None
+    """PCI address of one that cannot be opened, as the kernel names it."""
 
 
+UNKNOWN = "unknown GPU"
+KERNEL_GPUS = Path("/proc/driver/nvidia/gpus")
+"""A folder for each GPU by its PCI address, lost ones included."""
 _MOST_GPUS, _MOST_PARTS = 1024, 64
 """Far more than a machine has GPUs, and a GPU has MIG devices."""
 
@@ -35,7 +44,42 @@ def present(nvml: Any) -> list[NvmlDevice]:
     count = nvml.nvmlDeviceGetCount()
     if count > _MOST_GPUS:
         raise nvml.NVMLError(UNREADABLE)
-    return [_at(nvml, index) for index in range(count)]
+    gpus = [_at(nvml, index) for index in range(count)]
+    lost = [gpu for gpu in gpus if gpu.handle is None]
+    silent = _without_answer(nvml, gpus) if lost else []
+    if len(silent) != len(lost):
+        return gpus
+    # NVML counts GPUs by their address.
+    named = {
+        gpu.id: replace(gpu, name=f"{model} at {bus}", bus=bus)
+        for gpu, (bus, model) in zip(lost, silent, strict=True)
+    }
+    return [named.get(gpu.id, gpu) for gpu in gpus]
+
+
+def _without_answer(nvml: Any, gpus: Sequence[NvmlDevice]) -> list[tuple[str, str]]:
+    """Address and model of the GPUs that the kernel's driver has and NVML cannot open, by address;
+    none if that is not known."""
+    answered = set()
+    for gpu in gpus:
+        if gpu.handle is not None:
+            try:
+                answered.add(_address(nvml.nvmlDeviceGetPciInfo(gpu.handle).busId))
+            except nvml.NVMLError:
+                return []
+    found = []
+    for folder in KERNEL_GPUS.glob("*"):
+        with suppress(OSError):
+            text = (folder / "information").read_text("utf-8", "replace")
+            model = re.search(r"^Model:\s*(\S.*)$", text, re.MULTILINE)
+            found.append((folder.name, model[1].strip() if model else UNKNOWN))
+    return sorted(each for each in found if _address(each[0]) not in answered)
+
+
+def _address(bus: str) -> str:
+    """NVML writes eight digits of the domain where the kernel writes four."""
+    domain, _, rest = bus.lower().partition(":")
+    return f"{domain[-4:]}:{rest}"
 
 
 def select(
@@ -53,6 +97,11 @@ def select(
         gpu = _one(nvml, gpus, str(name).strip())
         chosen.setdefault(gpu.id, gpu)
     return list(chosen.values())
+
+
+def is_part(uuid: str) -> bool:
+    """Whether a UUID is that of a MIG device."""
+    return uuid.upper().startswith("MIG-")
 
 
 def parts(nvml: Any, gpu: NvmlDevice) -> list[NvmlDevice]:
@@ -97,14 +146,14 @@ def _at(nvml: Any, index: int) -> NvmlDevice:
     try:
         handle = nvml.nvmlDeviceGetHandleByIndex(index)
     except nvml.NVMLError:
-        return NvmlDevice(f"gpu{index}", None, "unknown GPU", None, index)
+        return NvmlDevice(f"gpu{index}", None, UNKNOWN, None, index)
     return NvmlDevice(f"gpu{index}", *_identity(nvml, handle), handle, index)
 
 
 def _identity(nvml: Any, handle: Any) -> tuple[str | None, str]:
     """UUID and name, as far as available."""
     uuid: str | None = None
-    name = "unknown GPU"
+    name = UNKNOWN
     try:
         uuid = str(nvml.nvmlDeviceGetUUID(handle))
         name = str(nvml.nvmlDeviceGetName(handle))
@@ -116,7 +165,7 @@ def _identity(nvml: Any, handle: Any) -> tuple[str | None, str]:
 def _one(nvml: Any, gpus: Sequence[NvmlDevice], name: str) -> NvmlDevice:
     if name.isdecimal():
         matches = [gpu for gpu in gpus if gpu.index == int(name)]
-    elif name.upper().startswith("MIG-"):
+    elif is_part(name):
         matches = matching(name, [part for gpu in gpus for part in parts(nvml, gpu)])
     else:
         matches = matching(name if name.upper().startswith("GPU-") else f"GPU-{name}", gpus)

@@ -18,7 +18,7 @@ from typing import Any
 from gpuwatch.core.peaks import dram_peak
 from gpuwatch.telemetry.base import Change, Channel, Device, Event, Value
 from gpuwatch.telemetry.nvml.errors import Unavailable
-from gpuwatch.telemetry.nvml.fields import GpuProcess, facts
+from gpuwatch.telemetry.nvml.fields import GpuProcess, facts, facts_of_driver
 from gpuwatch.telemetry.nvml.gpm import Gpm, wait_for_any
 from gpuwatch.telemetry.nvml.gpm_metrics import HASTE_S
 from gpuwatch.telemetry.nvml.gpu import RETRY_S, Gpu
@@ -67,7 +67,12 @@ def open_nvml(
 
 
 def _all_facts(nvml: Any, chosen: Sequence[NvmlDevice]) -> list[dict[str, Any]]:
-    return [facts(nvml, one.handle, one.parent is not None) if one.handle else {} for one in chosen]
+    return [
+        facts(nvml, one.handle, one.parent is not None)
+        if one.handle
+        else {**facts_of_driver(nvml), "pci.bus.id": one.bus}
+        for one in chosen
+    ]
 
 
 class NvmlSource:

@@ -128,6 +128,20 @@ def listed(text: str, cards: Sequence[Card]) -> tuple[str, ...]:
     return tuple(uuids)
 
 
+def shortfall(text: str, left: Sequence[str]) -> str | None:
+    """What ``text`` names in vain, if ``left`` are fewer GPUs than it names; ``None`` also where it
+    hides GPUs on purpose, as with -1."""
+    names = [name.strip() for name in text.split(",") if name.strip()]
+    if len(left) >= len(names) or not re.match(r"\d|GPU-|MIG-", names[len(left)]):
+        return None
+    if not left and len({*names}) < len(names):
+        why = "names a GPU twice"
+    else:
+        why = f"names {names[len(left)]}, which is no GPU of this machine"
+    gets = "none" if not left else f"only {', '.join(left)}"
+    return f"{VARIABLE}={text} {why}, so CUDA gives the run {gets}"
+
+
 def _by_name(text: str) -> bool:
     return text.lstrip().startswith(("GPU-", "MIG-"))
 
