@@ -68,7 +68,7 @@ class Sources:
         self._nvml = nvml if isinstance(nvml, NvmlSource) else None
         self._no_gpu = nvml if isinstance(nvml, Unavailable) else None
         self._tree: WorkloadSource | None = None
-        self.notice: str | None = None
+        self.notice = self._nvml.notice if self._nvml is not None else None
         """A one-line notice about these sources for the user, if any."""
         if (out_of_order := self._out_of_order) is not None:
             self.notice = f"{out_of_order.text}; {out_of_order.hint}"

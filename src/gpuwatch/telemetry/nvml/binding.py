@@ -16,7 +16,9 @@ class Binding:
     ``UNREADABLE``.
     """
 
-    def __init__(self, module: Any) -> None:
+    def __init__(self, module: Any, notice: str | None = None) -> None:
+        self.notice = notice
+        """What to tell of the library that is loaded, if anything."""
         self._module = module
 
     def __getattr__(self, name: str) -> Any:

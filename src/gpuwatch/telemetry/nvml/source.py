@@ -86,6 +86,8 @@ class NvmlSource:
         deadline: float,
         interval_s: float | None,
     ) -> None:
+        self.notice: str | None = nvml.notice
+        """As of :class:`Binding`."""
         self._nvml = nvml
         self._journal = Journal(deque(), deque())
         self._gpm_wake = threading.Event()

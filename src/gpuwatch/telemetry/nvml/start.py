@@ -8,6 +8,7 @@ from typing import Any
 
 from gpuwatch.telemetry.nvml.binding import Binding
 from gpuwatch.telemetry.nvml.errors import NO_BINDING, Unavailable, describe
+from gpuwatch.telemetry.nvml.library import pass_over_stub
 from gpuwatch.telemetry.nvml.selection import NvmlDevice, present, select
 from gpuwatch.telemetry.polling.worker import within
 
@@ -28,7 +29,10 @@ def begin(
         import pynvml
     except ImportError:
         return NO_BINDING
-    nvml = Binding(pynvml)
+    passed_over = pass_over_stub()
+    if isinstance(passed_over, Unavailable):
+        return passed_over
+    nvml = Binding(pynvml, passed_over)
 
     def start() -> list[NvmlDevice]:
         nvml.nvmlInit()
