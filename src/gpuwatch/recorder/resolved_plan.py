@@ -68,7 +68,7 @@ def resolve_plan(request: Request) -> ResolvedPlan:
         nowhere = {run.index: (problem,) for run in todo}
         return ResolvedPlan(request, plan, todo, {}, nowhere, refused=error)
     launches = {run.index: _launch(run, allocation) for run in runs}
-    problems = _preflight(runs, launches)
+    problems = _preflight(request, runs, launches)
     specs = MappingProxyType(launches)
     return ResolvedPlan(request, plan, todo, specs, problems, notice=allocation.notice)
 
@@ -117,7 +117,7 @@ def hook_of(request: Request, workload: Workload, folder: Path) -> Hook | None:
 
 
 def _preflight(
-    runs: list[PlannedRun], launches: Mapping[int, LaunchSpec]
+    request: Request, runs: list[PlannedRun], launches: Mapping[int, LaunchSpec]
 ) -> dict[int, tuple[Problem, ...]]:
     """The problems of ``runs``; runs of the same in the same environment are checked once."""
     checked: dict[object, tuple[Problem, ...]] = {}
@@ -125,7 +125,10 @@ def _preflight(
     for run in runs:
         key = (cell(run), run.environment)
         if key not in checked:
-            checked[key] = tuple(runners.check(launches[run.index]))
+            spec = launches[run.index]
+            checked[key] = tuple(runners.check(spec))
+            if not checked[key] and request.obstacles is not None:
+                checked[key] = tuple(request.obstacles(spec))
         if checked[key]:
             problems[run.index] = checked[key]
     return problems

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from gpuwatch.cli.doctor import torch_builds
 from gpuwatch.cli.options import joining
 from gpuwatch.cli.options.cases import labelled, long_enough, workloads
 from gpuwatch.cli.options.environments import environments
@@ -344,6 +345,7 @@ def request_of(
         duration=arguments.duration,
         build_archive=archive.build,
         build_hook=hook_archive.build,
+        obstacles=torch_builds.obstacles,
         hook=arguments.hook,
         dcgm=Dcgm(arguments.dcgm, arguments.interval) if arguments.dcgm else None,
         seed=(drawn if given is None else given) if any(p.blocks for p in parts) else None,
@@ -377,6 +379,7 @@ def request_of_plan(plan: Plan, folder: Path, *, trusted: bool) -> Request:
         duration=plan.settings.get("duration_seconds"),
         build_archive=archive.build,
         build_hook=hook_archive.build,
+        obstacles=torch_builds.obstacles,
         hook=_hook_of(plan),
         dcgm=Dcgm(host, interval) if host else None,
         seed=plan.seed,

@@ -8,6 +8,7 @@ from typing import Any
 
 from gpuwatch.telemetry.nvml.binding import Binding
 from gpuwatch.telemetry.nvml.errors import NO_BINDING, Unavailable, describe
+from gpuwatch.telemetry.nvml.fields import Fact, facts
 from gpuwatch.telemetry.nvml.library import pass_over_stub
 from gpuwatch.telemetry.nvml.selection import NvmlDevice, present, select
 from gpuwatch.telemetry.polling.worker import within
@@ -59,6 +60,21 @@ def silent(patience_s: float) -> Unavailable:
         f"NVML did not answer within {patience_s:g} s",
         "see whether nvidia-smi answers, and look for Xid errors in the kernel log",
     )
+
+
+def gpu_facts(gpus: Sequence[str]) -> tuple[dict[str, Fact], ...]:
+    """The facts of these GPUs; empty where NVML cannot be used."""
+    begun = begin(gpus)
+    if isinstance(begun, Unavailable):
+        return ()
+    nvml, chosen = begun
+    try:
+        return within(ANSWER_S, lambda: tuple(facts(nvml, one.handle) for one in chosen))
+    except TimeoutError:
+        return ()
+    finally:
+        with suppress(TimeoutError, nvml.NVMLError):
+            within(1.0, nvml.nvmlShutdown)
 
 
 def gpu_uuids(gpus: Sequence[str | int] | None = None) -> tuple[str, ...] | Unavailable:
