@@ -32,6 +32,7 @@ _SENTENCES = {
     "dcgm-back": None,
     "processes-lost": None,
     "processes-back": None,
+    "memory-contradiction": None,
     "resumed": "nothing was sampled between two recorders",
     "storage": None,
     "malformed-step": None,

@@ -10,6 +10,7 @@ from typing import Any
 
 from gpuwatch.core.metrics import CATALOGUE, Method, checked
 from gpuwatch.core.peaks import Peak
+from gpuwatch.core.units import binary
 from gpuwatch.telemetry.base import Change, Channel, Device, Event, Value, same
 from gpuwatch.telemetry.counters import OF_THE_WHOLE_GPU, is_mig
 from gpuwatch.telemetry.nvml.driver_samples import with_driver_samples
@@ -21,6 +22,7 @@ from gpuwatch.telemetry.nvml.health import HEALTH
 from gpuwatch.telemetry.nvml.probe import GpuLost, Journal, Probe, together
 from gpuwatch.telemetry.nvml.process_utilization import ProcessShares
 from gpuwatch.telemetry.nvml.processes import ProcessLists
+from gpuwatch.telemetry.nvml.unified import LINK, NO_LINK, is_unified, with_host_memory
 
 RETRY_S = 1.0
 """Delay before a failed call is retried, in seconds."""
@@ -64,9 +66,19 @@ class Gpu:
         self._processes = ProcessLists(nvml, self._watched, self._is_busy)
         self._untold: str | None = None
         readings = (*with_driver_samples(READINGS), *HEALTH)
-        of_the_whole = [reading for reading in readings if is_mig(device) and not reading.of_a_part]
-        self._of_the_whole = frozenset(name for reading in of_the_whole for name in reading.metrics)
-        self.probes = tuple(Probe(reading) for reading in readings if reading not in of_the_whole)
+        self._never: dict[str, str] = {}
+        """Why metrics are unavailable on this device, whatever NVML answers."""
+        if is_unified(device.attributes):
+            readings = with_host_memory(readings)
+            self._never = dict.fromkeys(LINK, NO_LINK)
+        if is_mig(device):
+            whole = [name for each in readings if not each.of_a_part for name in each.metrics]
+            self._never |= dict.fromkeys(whole, OF_THE_WHOLE_GPU)
+        self.probes = tuple(
+            Probe(reading) for reading in readings if not self._never.keys() & {*reading.metrics}
+        )
+        self._memory_total = device.attributes.get("memory.total")
+        self._contradicted = False
         self._fast = tuple(probe for probe in self.probes if not probe.reading.slow)
         self._slow = tuple(probe for probe in self.probes if probe.reading.slow)
         self._contested = tuple(probe for probe in self._slow if probe.reading.metrics[0] in PCIE)
@@ -206,6 +218,8 @@ class Gpu:
             if epoch != self._epoch:
                 return
             for name, reason in reasons.items():
+                if name in self._never:
+                    continue
                 if reason is None and name not in self._by_gpm:
                     self._by_gpm = self._by_gpm | {name}
                     for probe in self._contested:
@@ -241,7 +255,17 @@ class Gpu:
         return True
 
     def _tell_of_processes(self, untold: str | None) -> None:
-        """An event whenever the driver begins or ceases to tell which processes are here."""
+        """An event whenever the driver begins or ceases to tell which processes are here, and once
+        if they hold more memory than there is."""
+        held = self._processes.held
+        if isinstance(self._memory_total, int) and held > self._memory_total > 0:
+            if not self._contradicted:
+                text = (
+                    f"by NVML its processes hold {binary(held)}, more than its memory, "
+                    f"{binary(self._memory_total)}: one of the two is wrong"
+                )
+                self.announce(Event("memory-contradiction", text, self.id))
+            self._contradicted = True
         if untold == self._untold:
             return
         self._untold = untold
@@ -326,11 +350,10 @@ class Gpu:
 
     def _reason(self, metric: str) -> str | None:
         """Why a metric is unavailable before the first read."""
-        return OF_THE_WHOLE_GPU if metric in self._of_the_whole else self.lost
+        return self._never.get(metric, self.lost)
 
     def _set(self, metric: str, source: str, reason: str | None) -> None:
-        if metric in self._of_the_whole:
-            reason = OF_THE_WHOLE_GPU
+        reason = self._never.get(metric, reason)
         method = Method.MEASURED if reason is None else Method.UNAVAILABLE
         channel, before = Channel(self.id, metric, method, source, reason), self._channels[metric]
         if not same(before, channel):

@@ -55,6 +55,14 @@ class ProcessLists:
         return listing[1]
 
     @property
+    def held(self) -> int:
+        """Bytes that the processes hold, as far as they are known; each counts once."""
+        used: dict[int, int] = {}
+        for process in self.listed or ():
+            used[process.pid] = max(used.get(process.pid, 0), process.used or 0)
+        return sum(used.values())
+
+    @property
     def shares(self) -> ProcessShares:
         """The shares of the GPU's time that each process used during about the last second."""
         latest = self._utilization.shares

@@ -27,6 +27,7 @@ from gpuwatch.telemetry.nvml.probe import FRESH_S, Journal
 from gpuwatch.telemetry.nvml.process_utilization import ProcessShares
 from gpuwatch.telemetry.nvml.selection import NvmlDevice
 from gpuwatch.telemetry.nvml.start import ANSWER_S, begin, silent
+from gpuwatch.telemetry.nvml.unified import with_host_total
 from gpuwatch.telemetry.nvml.xid import XidWatch
 from gpuwatch.telemetry.polling.poller import PATIENCE_S, EverySecond, Poller
 from gpuwatch.telemetry.polling.worker import within
@@ -68,7 +69,7 @@ def open_nvml(
 
 def _all_facts(nvml: Any, chosen: Sequence[NvmlDevice]) -> list[dict[str, Any]]:
     return [
-        facts(nvml, one.handle, one.parent is not None)
+        with_host_total(facts(nvml, one.handle, one.parent is not None))
         if one.handle
         else {**facts_of_driver(nvml), "pci.bus.id": one.bus}
         for one in chosen
