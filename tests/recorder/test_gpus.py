@@ -215,3 +215,21 @@ def test_in_a_pod_the_parts_of_a_split_gpu_are_watched(driver: FakeDriver) -> No
     assert pod_gpus(driver, **pod) == [uuid(0), "MIG-aaaa", "MIG-bbbb"]
     assert pod_gpus(driver) is None
     assert pod_gpus(driver, **pod, CUDA_VISIBLE_DEVICES="MIG-bbbb") is None
+
+
+def test_with_gpus_off_the_driver_is_never_called(
+    cli: Cli, driver: FakeDriver, tmp_path: Path
+) -> None:
+    calls = tmp_path / "calls"
+    calls.write_bytes(bytes(8))
+    cli.variables["FAKE_NVML_CALLS"] = str(calls)
+    driver.delay("nvmlInit", 3600)
+    script = "echo visible ${CUDA_VISIBLE_DEVICES-all}"
+    found = record(cli, tmp_path / "out", "--gpus", "off", "--", "sh", "-c", script)
+    assert not [device for device in found["devices"] if device["kind"] == "gpu"]
+    assert "--gpus off was given" in found["metrics"]["hw.gpu.utilization"]["reason"]
+    with SessionReader(sessions(tmp_path / "out")[0]) as reader:
+        assert [row.text for row in reader.log()] == ["visible all"], "the run is not restricted"
+        assert "gpu.hint" not in reader.facts()["host"], "nothing is out of order"
+    assert calls.read_bytes() == bytes(8)
+    record(cli, tmp_path / "machine", "--gpus", "off", "--duration", "1s")

@@ -143,6 +143,8 @@ class Hook:
     """Of :data:`HOOK_OPTIONS`."""
 
 
+GPUS_OFF = ("off",)
+"""Value of ``--gpus`` with which NVML is not used at all."""
 JOINED_JOB = "slurm_job"
 """Parameter of a recording of the machine: the Slurm job whose processes and GPUs it shows."""
 

@@ -6,7 +6,7 @@ import os
 from collections.abc import Mapping, Sequence
 
 from gpuwatch.core.errors import NotAvailable
-from gpuwatch.core.models import Allocation, Limits
+from gpuwatch.core.models import GPUS_OFF, Allocation, Limits
 from gpuwatch.recorder.sources import Sources
 from gpuwatch.telemetry.host import affinity, cgroup
 from gpuwatch.telemetry.host.job import POD
@@ -22,6 +22,8 @@ def resolve(requested: Sequence[str] | None, variables: Mapping[str, str]) -> Al
     """
     if requested is not None and not requested:
         return Allocation((), True, limits())
+    if requested == GPUS_OFF:
+        return Allocation(limits=limits())
     gpus = cards() if VARIABLE in variables else None
     if gpus is None or isinstance(gpus, Unavailable):
         return Allocation(Sources.gpu_uuids(requested), requested is not None, limits())

@@ -356,7 +356,9 @@ def begin(
         assert spec is not None and prepared is not None and folder is not None
         handle = {"kind": runner.kind, "folder": str(folder), "holder": None}
         dcgm = header.facts.get(DCGM_HOST)
-        settings = run_folder.Settings(header.interval, None if dcgm is None else str(dcgm))
+        settings = run_folder.Settings(
+            header.interval, None if dcgm is None else str(dcgm), sources.off
+        )
         run_folder.note_settings(folder, settings)
         run_folder.note_handle(folder, handle)
         rows.append(meta("handle", handle))

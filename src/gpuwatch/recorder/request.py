@@ -22,7 +22,7 @@ class Request:
     out: Path
     interval: float = 0.5
     gpus: tuple[str, ...] | None = None
-    """By index or UUID; ``()``: none; ``None``: all."""
+    """By index or UUID; ``()``: none; ``GPUS_OFF``; ``None``: all."""
     duration: float | None = None
     """Seconds after which each run is stopped."""
     while_pid: int | None = None

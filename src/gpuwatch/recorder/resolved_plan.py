@@ -10,7 +10,7 @@ from types import MappingProxyType
 from gpuwatch import runners
 from gpuwatch.core.errors import GpuwatchError
 from gpuwatch.core.lazy_dataclass import dataclass
-from gpuwatch.core.models import Allocation, Hook, LaunchSpec, Problem, Workload
+from gpuwatch.core.models import GPUS_OFF, Allocation, Hook, LaunchSpec, Problem, Workload
 from gpuwatch.recorder.allocation import limits, resolve
 from gpuwatch.recorder.programs import with_programs
 from gpuwatch.recorder.recording import HOOK_CHANNEL
@@ -81,7 +81,7 @@ def _allocation(request: Request) -> Allocation:
     """
     cases = [case for part in request.parts for case in part.workloads]
     if cases and all(case.kind == "machine" for case in cases):
-        if request.gpus:
+        if request.gpus and request.gpus != GPUS_OFF:
             Sources.gpu_uuids(request.gpus)
         return Allocation()
     if request.gpus is None and cases and all(map(_on_cpu, cases)):

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, TypeVar
 from gpuwatch import __version__
 from gpuwatch.core.errors import NotAvailable
 from gpuwatch.core.lazy_dataclass import dataclass
-from gpuwatch.core.models import JSON, LaunchSpec, Problem
+from gpuwatch.core.models import GPUS_OFF, JSON, LaunchSpec, Problem
 from gpuwatch.recorder.output.intake import Intake
 from gpuwatch.recorder.processes.watch import ProcessWatch
 from gpuwatch.session.writing.statements import Row, device_row, device_used
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
 _Opened = TypeVar("_Opened")
 
+_OFF = Unavailable("--gpus off was given", "leave it out")
 DCGM_HOST = "gpuwatch.dcgm.host"
 """Fact of a session: the address at which DCGM was read."""
 
@@ -110,7 +111,9 @@ class Sources:
         Raises:
             NotAvailable: requested GPUs or DCGM are missing.
         """
-        opened = _requested(gpus, lambda: open_nvml(gpus, interval_s=interval))
+        opened: NvmlSource | Unavailable = _OFF
+        if tuple(gpus or ()) != GPUS_OFF:
+            opened = _requested(gpus, lambda: open_nvml(gpus, interval_s=interval))
         if isinstance(opened, Unavailable) and dcgm is not None:
             raise NotAvailable(f"--dcgm: {opened.reason}", opened.hint)
         return cls(opened, workload=workload, contained=contained, dcgm=dcgm, job=job)
@@ -134,6 +137,11 @@ class Sources:
         return tuple(channel for source in self.all for channel in source.channels)
 
     @property
+    def off(self) -> bool:
+        """Whether NVML is not used, as asked for."""
+        return self._no_gpu == _OFF
+
+    @property
     def no_gpu(self) -> Problem | None:
         """Why no GPU is visible, and how to fix it; ``None`` if there is one."""
         if self._no_gpu is None:
@@ -143,7 +151,7 @@ class Sources:
     @property
     def _out_of_order(self) -> Problem | None:
         """As :attr:`no_gpu`, but only if NVIDIA's library exists, so that a GPU is expected."""
-        return None if self._no_gpu == NO_LIBRARY else self.no_gpu
+        return None if self._no_gpu in (NO_LIBRARY, _OFF) else self.no_gpu
 
     def host_facts(self) -> dict[str, JSON]:
         """The fingerprint of this machine; ``gpu.unavailable`` says why there is no GPU, and

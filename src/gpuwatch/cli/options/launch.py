@@ -93,7 +93,8 @@ def add_recording_arguments(parser: Parser) -> None:
     add(
         "--gpus",
         metavar="INDEX|UUID,...",
-        help="the GPUs to watch and use (default: all); none: use none, watch all",
+        help="the GPUs to watch and use (default: all); none: use none, watch all; off: watch "
+        "none, and never call NVIDIA's driver",
     )
     add(
         "--dcgm",
@@ -437,7 +438,8 @@ def check_interpreter(part: Part) -> Part:
 
 
 def gpus(text: str | None) -> tuple[str, ...] | None:
-    """The GPUs that ``--gpus`` names: ``()`` for none, ``None`` if it was not given."""
+    """The GPUs that ``--gpus`` names: ``()`` for none, ``GPUS_OFF``, ``None`` if it was not
+    given."""
     if text is None or text.strip() == "none":
         return None if text is None else ()
     named = tuple(filter(None, text.split(",")))
