@@ -86,7 +86,10 @@ def _allocation(request: Request) -> Allocation:
         return Allocation()
     if request.gpus is None and cases and all(map(_on_cpu, cases)):
         return Allocation(limits=limits())
-    return resolve(request.gpus, os.environ)
+    environments = [each for part in request.parts for each in part.environments]
+    # A container gets its GPUs by UUID; the bare machine has them anyway.
+    patient = any(each.kind != "bare" for each in environments)
+    return resolve(request.gpus, os.environ, patient=patient)
 
 
 def _launch(run: PlannedRun, allocation: Allocation) -> LaunchSpec:

@@ -20,7 +20,7 @@ from gpuwatch.telemetry.host.fingerprint import fingerprint_host, fingerprint_pr
 from gpuwatch.telemetry.host.job import fingerprint_job
 from gpuwatch.telemetry.nvml.errors import NO_LIBRARY
 from gpuwatch.telemetry.nvml.source import NvmlSource, Unavailable, open_nvml
-from gpuwatch.telemetry.nvml.start import gpu_uuids
+from gpuwatch.telemetry.nvml.start import ANSWER_S, gpu_uuids
 from gpuwatch.telemetry.process.job import JobSource
 from gpuwatch.telemetry.process.workload import WorkloadSource
 from gpuwatch.telemetry.process.workload_pid import innermost
@@ -119,13 +119,14 @@ class Sources:
         return cls(opened, workload=workload, contained=contained, dcgm=dcgm, job=job)
 
     @staticmethod
-    def gpu_uuids(gpus: Sequence[str] | None) -> tuple[str, ...]:
-        """The UUIDs of these GPUs, given by index or UUID; ``None``: of all.
+    def gpu_uuids(gpus: Sequence[str] | None, patience_s: float = ANSWER_S) -> tuple[str, ...]:
+        """The UUIDs of these GPUs, given by index or UUID; ``None``: of all that NVML tells within
+        ``patience_s`` seconds.
 
         Raises:
             NotAvailable: requested GPUs are missing.
         """
-        uuids = _requested(gpus, lambda: gpu_uuids(gpus))
+        uuids = _requested(gpus, lambda: gpu_uuids(gpus, patience_s))
         return () if isinstance(uuids, Unavailable) else uuids
 
     @property

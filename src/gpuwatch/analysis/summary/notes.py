@@ -17,6 +17,7 @@ _SENTENCES = {
     "output-lost": "output was lost, perhaps with steps in it: the workload wrote too fast",
     "output-missing": None,
     "interval-missed": None,
+    "sampling-late": None,
     "suspended": None,
     "clock-stepped": None,
     "gpu-lost": None,

@@ -77,9 +77,11 @@ def gpu_facts(gpus: Sequence[str]) -> tuple[dict[str, Fact], ...]:
             within(1.0, nvml.nvmlShutdown)
 
 
-def gpu_uuids(gpus: Sequence[str | int] | None = None) -> tuple[str, ...] | Unavailable:
+def gpu_uuids(
+    gpus: Sequence[str | int] | None = None, patience_s: float = ANSWER_S
+) -> tuple[str, ...] | Unavailable:
     """UUIDs of the GPUs that :func:`begin` would choose; nothing else is read."""
-    begun = begin(gpus)
+    begun = begin(gpus, patience_s)
     if isinstance(begun, Unavailable):
         return begun
     nvml, chosen = begun

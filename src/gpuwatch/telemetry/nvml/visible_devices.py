@@ -54,16 +54,16 @@ class Card:
         return self.gpu, *self.parts
 
 
-def cards() -> tuple[Card, ...] | Unavailable:
+def cards(patience_s: float = ANSWER_S) -> tuple[Card, ...] | Unavailable:
     """Every GPU by PCI address; one that NVML cannot open now has no UUID."""
-    begun = begin(None)
+    begun = begin(None, patience_s)
     if isinstance(begun, Unavailable):
         return begun
     nvml, gpus = begun
     try:
-        cards = within(ANSWER_S, lambda: [_card(nvml, gpu) for gpu in gpus])
+        cards = within(patience_s, lambda: [_card(nvml, gpu) for gpu in gpus])
     except TimeoutError:
-        return silent(ANSWER_S)
+        return silent(patience_s)
     finally:
         with suppress(TimeoutError, nvml.NVMLError):
             within(1.0, nvml.nvmlShutdown)
