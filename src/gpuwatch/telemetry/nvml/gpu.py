@@ -228,13 +228,14 @@ class Gpu:
                 if name in self._by_gpm:
                     self._set(name, self._gpm_sources[name], reason)
 
-    def report_silence(self, slow: bool, reason: str) -> None:
-        """Mark a hanging call's channels as unavailable until a call returns."""
+    def report_silence(self, slow: bool, reason: str, since: float = math.inf) -> None:
+        """Mark a hanging call's channels as unavailable until a call returns, but for what was read
+        since (monotonic seconds)."""
         with self._lock:
             if self.lost is not None:
                 return
             for probe in self._slow if slow else self._fast:
-                if probe.next_at == math.inf:
+                if probe.next_at == math.inf or probe.at >= since:
                     continue
                 for name in probe.reading.metrics:
                     self._set(name, probe.source, reason)

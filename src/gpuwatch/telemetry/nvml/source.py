@@ -22,7 +22,7 @@ from gpuwatch.telemetry.nvml.fields import GpuProcess, facts, facts_of_driver
 from gpuwatch.telemetry.nvml.gpm import Gpm, wait_for_any
 from gpuwatch.telemetry.nvml.gpm_metrics import HASTE_S
 from gpuwatch.telemetry.nvml.gpu import RETRY_S, Gpu
-from gpuwatch.telemetry.nvml.hung_calls import Call, HungCalls, Place, unanswered
+from gpuwatch.telemetry.nvml.hung_calls import Call, HungCalls, Place, left_out, unanswered
 from gpuwatch.telemetry.nvml.probe import FRESH_S, Journal
 from gpuwatch.telemetry.nvml.process_utilization import ProcessShares
 from gpuwatch.telemetry.nvml.selection import NvmlDevice
@@ -166,7 +166,7 @@ class NvmlSource:
         self._lane.run(self._gpus)
         self._rounds.relieve()
         self._gpm_rounds.relieve()
-        self._report_silence()
+        self._report_silence(start)
         until = time.monotonic() + HASTE_S
         for gpm in self._gpms:
             gpm.await_hurried(until)
@@ -272,13 +272,17 @@ class NvmlSource:
             return lambda: nvml.nvmlDeviceGetHandleByIndex(one.index)
         return lambda: nvml.nvmlDeviceGetHandleByUUID(one.uuid)
 
-    def _report_silence(self) -> None:
+    def _report_silence(self, since: float) -> None:
+        """Say why values are missing from the sample that began at ``since``."""
         now = time.monotonic()
         stuck = self._lane.stuck
         calls: dict[Place, Call] = {}
         for gpu in self._gpus:
             if gpu in stuck:
                 calls[gpu.id, False] = (gpu.fast_call, stuck[gpu])
+                if now - stuck[gpu] <= FRESH_S:
+                    reason = left_out(gpu.fast_call, SAMPLE_PATIENCE_S)
+                    gpu.report_silence(False, reason, since)
             if (calling := gpu.calling) is not None:
                 calls[gpu.id, True] = calling
             for slow in (False, True):
