@@ -86,12 +86,14 @@ def build(folder: Path) -> Path:
         raise RuntimeError("the fake driver needs a C compiler (gcc)")
     parts = sorted(_SOURCES.glob("*.[ch]"))
     source = b"".join(part.read_bytes() for part in parts)
-    target = folder / f"fake-nvml-{hashlib.sha256(source).hexdigest()[:16]}"
+    # The name by which the loader knows a library that is loaded, as the real one has it.
+    flags = ["-shared", "-fPIC", "-O1", "-Wall", "-Wextra", "-Wl,-soname,libnvidia-ml.so.1"]
+    known_by = hashlib.sha256(source + " ".join(flags).encode()).hexdigest()
+    target = folder / f"fake-nvml-{known_by[:16]}"
     library = target / "libnvidia-ml.so.1"
     if not library.exists():
         target.mkdir(parents=True, exist_ok=True)
         partial = target / f"partial-{os.getpid()}.so"
-        flags = ["-shared", "-fPIC", "-O1", "-Wall", "-Wextra"]
         units = [part for part in parts if part.suffix == ".c"]
         subprocess.run([compiler, *flags, "-o", partial, *units, "-lpthread"], check=True)
         (target / "cuda").mkdir(exist_ok=True)
@@ -259,5 +261,5 @@ class FakeDriver:
         lines += [f"lost {gpu}" for gpu in sorted(self._lost)]
         assert max(map(len, lines), default=0) < _LONGEST, "longer than the library reads"
         partial = self._state_file.with_suffix(".partial")
-        partial.write_text("\n".join(lines) + "\n", encoding="utf-8")
+        partial.write_text("\n".join(lines) + "\n", encoding="utf-8", errors="surrogateescape")
         partial.replace(self._state_file)

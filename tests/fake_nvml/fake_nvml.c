@@ -10,6 +10,9 @@
  *   delay nvmlDeviceGetPowerUsage 20000 0         microseconds that a call takes
  *   lost 0                                        the GPU has fallen off the bus
  *
+ * Absurd answers: gpus_told, and of a GPU mig_told, listed_told (processes) and field_type (an nvmlValueType_t; the
+ * value is a double's text where it is 0) stand for what is true.
+ *
  * A function named without its version suffix means all its versions, with it that one; one field of
  * nvmlDeviceGetFieldValues is nvmlDeviceGetFieldValues:186.
  *
@@ -284,7 +287,8 @@ int nvmlSystemGetCudaDriverVersion(int *out) { return nvmlSystemGetCudaDriverVer
 int nvmlDeviceGetCount_v2(unsigned *out) {
     State *s;
     int code = enter_machine(__func__, &s);
-    if (!code) *out = (unsigned)gpu_count(s);
+    const char *told = text_of(s, MACHINE, "gpus_told");
+    if (!code) *out = told ? (unsigned)number_of(s, MACHINE, "gpus_told") : (unsigned)gpu_count(s);
     return code;
 }
 
@@ -321,6 +325,7 @@ int nvmlDeviceGetHandleByUUID(const char *uuid, Device **out) {
 int nvmlDeviceGetMaxMigDeviceCount(Device *d, unsigned *out) {
     ENTER(d);
     *out = d->mig < 0 && text_of(s, d->gpu, "mig") ? MAX_MIG : 0;
+    if (text_of(s, d->gpu, "mig_told")) *out = (unsigned)NUMBER("mig_told");
     return SUCCESS;
 }
 
@@ -536,6 +541,9 @@ int nvmlDeviceGetFieldValues(Device *d, int count, FieldValue *out) {
         if (out[i].fieldId == 83) out[i].value.ull = energy_of(s, d->gpu);
         else if (out[i].fieldId == 186) out[i].value.ui = (unsigned)loaded(s, d->gpu, key, "power_idle");
         else out[i].value.ui = (unsigned)NUMBER(key);
+        if (!text_of(s, d->gpu, "field_type")) continue;
+        out[i].valueType = (unsigned)NUMBER("field_type");
+        if (out[i].valueType == 0) out[i].value.d = atof(text_of(s, d->gpu, key));
     }
     return SUCCESS;
 }
@@ -551,7 +559,8 @@ static int list_processes(const State *s, const Device *d, int graphics, unsigne
         found++;
     }
     *count = found;
-    return found > room ? INSUFFICIENT_SIZE : SUCCESS;
+    if (text_of(s, d->gpu, "listed_told")) *count = (unsigned)number_of(s, d->gpu, "listed_told");
+    return *count > room ? INSUFFICIENT_SIZE : SUCCESS;
 }
 
 int nvmlDeviceGetComputeRunningProcesses_v3(Device *d, unsigned *count, ProcessInfo *out) {

@@ -4,6 +4,7 @@
  *                                memory_busy, power and power_instant are those of busy time, and power_idle of the rest
  *   gpu 0 sample_us 20000        how often the driver takes a sample; what is read directly is the latest one
  *   gpu 0 samples 120            how many it keeps for nvmlDeviceGetSamples, of each kind; without: not supported
+ *   gpu 0 samples_told 9         how many it tells of, and gpu 0 sample_type 3: their nvmlValueType_t, whatever is true
  *   return nvmlDeviceGetSamples:1 3 *    the return code of one kind (0 power, 1 utilization, 2 memory)
  *
  * Without a load the GPU is busy all the time. Time stamps are microseconds of a clock that is neither that of the day nor
@@ -66,7 +67,8 @@ int nvmlDeviceGetSamples(Device *d, unsigned kind, unsigned long long since, uns
     double busy = NUMBER(keys[kind]), idle = kind ? 0 : NUMBER("power_idle");
     for (long long i = first; i <= last && found < room; i++)
         out[found++] = (Sample){i * us + CLOCK, {.ui = (unsigned)(mean(s, d->gpu, i * us, us, busy, idle) + 0.5)}};
-    *type = UNSIGNED_INT;
+    *type = text_of(s, d->gpu, "sample_type") ? (unsigned)NUMBER("sample_type") : UNSIGNED_INT;
     *count = out ? found : (unsigned)(last - first + 1);
+    if (text_of(s, d->gpu, "samples_told")) *count = (unsigned)NUMBER("samples_told");
     return SUCCESS;
 }

@@ -41,8 +41,10 @@ def used(path: Path, gpu: str) -> list[tuple[float, float | None]]:
 
 
 def happened(path: Path, gpu: str) -> list[EventRow]:
+    """But that the stand-in, which is busy, lists no processes."""
     with SessionReader(path) as reader:
-        return [row for row in reader.events() if row.device == gpu]
+        rows = [row for row in reader.events() if row.device == gpu]
+    return [row for row in rows if not row.kind.startswith("processes-")]
 
 
 def kinds(path: Path, gpu: str) -> list[str]:

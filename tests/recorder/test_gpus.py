@@ -215,3 +215,52 @@ def test_in_a_pod_the_parts_of_a_split_gpu_are_watched(driver: FakeDriver) -> No
     assert pod_gpus(driver, **pod) == [uuid(0), "MIG-aaaa", "MIG-bbbb"]
     assert pod_gpus(driver) is None
     assert pod_gpus(driver, **pod, CUDA_VISIBLE_DEVICES="MIG-bbbb") is None
+
+
+def test_with_gpus_off_the_driver_is_never_called(
+    cli: Cli, driver: FakeDriver, tmp_path: Path
+) -> None:
+    calls = tmp_path / "calls"
+    calls.write_bytes(bytes(8))
+    cli.variables["FAKE_NVML_CALLS"] = str(calls)
+    driver.delay("nvmlInit", 3600)
+    script = "echo visible ${CUDA_VISIBLE_DEVICES-all}"
+    found = record(cli, tmp_path / "out", "--gpus", "off", "--", "sh", "-c", script)
+    assert not [device for device in found["devices"] if device["kind"] == "gpu"]
+    assert "--gpus off was given" in found["metrics"]["hw.gpu.utilization"]["reason"]
+    with SessionReader(sessions(tmp_path / "out")[0]) as reader:
+        assert [row.text for row in reader.log()] == ["visible all"], "the run is not restricted"
+        assert "gpu.hint" not in reader.facts()["host"], "nothing is out of order"
+    assert calls.read_bytes() == bytes(8)
+    record(cli, tmp_path / "machine", "--gpus", "off", "--duration", "1s")
+
+
+@pytest.mark.parametrize("visible", [None, "0"])
+def test_a_workload_does_not_wait_for_a_driver_that_hangs_at_the_start(
+    cli: Cli, driver: FakeDriver, tmp_path: Path, visible: str | None
+) -> None:
+    if visible is not None:
+        cli.variables["CUDA_VISIBLE_DEVICES"] = visible
+    driver.delay("nvmlInit", 3600)
+    begun, end = tmp_path / "begun", tmp_path / "end"
+    waits = f"touch {begun}; until test -e {end}; do sleep 0.1; done"
+    script = f"echo visible ${{CUDA_VISIBLE_DEVICES-all}}; {waits}"
+    out = tmp_path / "out"
+    recorder = cli.start("--record", "--interval", "0.2", "--out", out, "--", "sh", "-c", script)
+    until(begun.exists)
+    driver.work("nvmlInit")
+
+    def sampled() -> bool:
+        with SessionReader(sessions(out)[0]) as reader:
+            return reader.last_tick() is not None
+
+    until(sampled)
+    end.touch()
+    assert recorder.wait(60) == 0
+    with SessionReader(sessions(out)[0]) as reader:
+        assert [each.id for each in reader.devices() if each.kind == "gpu"] == ["gpu0"]
+        assert [row.text for row in reader.log()] == [f"visible {visible or 'all'}"]
+        (late,) = [row.text for row in reader.events() if row.kind == "sampling-late"]
+    assert "the driver was slow to answer" in late
+    told = cli.read("show", sessions(out)[0]).stdout
+    assert "nothing was sampled in the first" in " ".join(told.split())

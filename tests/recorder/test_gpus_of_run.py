@@ -213,6 +213,35 @@ def test_a_gpu_that_is_watched_alone_is_the_runs_where_nothing_tells(
     run.finish()
 
 
+def test_an_empty_list_of_a_busy_gpu_says_nothing(
+    cli: Cli, driver: FakeDriver, tmp_path: Path
+) -> None:
+    """As with WSL: the driver lists no process, whatever runs."""
+    driver.set(utilization=0)
+    run = start(cli, tmp_path)
+    until(lambda: run.screen().processes)
+    driver.set(utilization=70)
+    until(lambda: run.used() == {"gpu0"})
+    screen = until(lambda: (found := run.screen()).untold and found)
+    assert "stays empty while the GPU is busy" in screen.untold
+    run.finish()
+    assert run.used() == {"gpu0"}
+    metrics = run.shown()["metrics"]
+    assert metrics["hw.gpu.utilization"]["mean"] > 0
+    told = cli.read("show", run.path).stdout
+    assert "none of the workload's processes" not in told
+
+
+def test_a_run_that_says_cuda_used_the_only_gpu_whatever_the_lists_say(
+    cli: Cli, driver: FakeDriver, tmp_path: Path
+) -> None:
+    driver.set(utilization=0)
+    run = start(cli, tmp_path, device="cuda")
+    until(lambda: run.used() == {"gpu0"})
+    run.finish()
+    assert run.used() == {"gpu0"}
+
+
 def test_another_recorder_of_a_run_knows_the_gpus_that_the_first_one_saw(
     cli: Cli, eight: FakeDriver, tmp_path: Path
 ) -> None:

@@ -36,6 +36,8 @@ class Remote:
         self.changes: list[dict[str, Any]] = []
         """All so far, also those that the next one took back before anybody looked."""
         self.events: list[dict[str, Any]] = []
+        self.of_processes: list[dict[str, Any]] = []
+        """Events about lists of processes: the stand-in is busy and lists none."""
 
     def _line(self) -> Any:
         assert self._program.stdout
@@ -58,7 +60,9 @@ class Remote:
         for channel in changes:
             self.channels[channel["device"], channel["metric"]] = channel
         self.changes += changes
-        self.events += events
+        for event in events:
+            told = self.of_processes if event["kind"].startswith("processes-") else self.events
+            told.append(event)
         return sampled
 
     def until(self, claim: Callable[[dict[tuple[str, str], float | None]], bool]) -> None:

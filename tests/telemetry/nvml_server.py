@@ -4,10 +4,12 @@ Nothing is left out of a sample because the machine is slow, unless a test short
 """
 
 import json
+import resource
 import sys
 from dataclasses import asdict
+from pathlib import Path
 
-from gpuwatch.telemetry.nvml import gpm
+from gpuwatch.telemetry.nvml import gpm, selection, unified
 from gpuwatch.telemetry.nvml import source as nvml_source
 from gpuwatch.telemetry.nvml.source import NvmlSource, Unavailable, open_nvml
 
@@ -40,6 +42,12 @@ def answer(source: NvmlSource, question: str) -> object:
 
 def main() -> None:
     options = json.loads(sys.argv[1])
+    if (folder := options.pop("kernel_gpus", None)) is not None:
+        selection.KERNEL_GPUS = Path(folder)
+    if (file := options.pop("meminfo", None)) is not None:
+        unified.MEMINFO = Path(file)
+    if (most := options.pop("most_memory", None)) is not None:
+        resource.setrlimit(resource.RLIMIT_AS, (most, most))
     nvml_source.SAMPLE_PATIENCE_S = options.pop("sample_patience_s", _PATIENCE_S)
     nvml_source.HASTE_S = gpm.HASTE_S = options.pop("haste_s", gpm.HASTE_S)
     try:

@@ -300,6 +300,11 @@ class Snapshot:
     view: View = field(default_factory=View)
 
     @property
+    def untold(self) -> str:
+        """Why the processes on the GPUs are not known; empty: they are."""
+        return next((alert.text for alert in self.alerts if alert.kind == "processes"), "")
+
+    @property
     def warnings(self) -> tuple[str, ...]:
         """The sentences of the alerts."""
         return tuple(alert.text for alert in self.alerts)

@@ -137,7 +137,8 @@ class Home(HomeSessions):
         self._processes.can_focus = not short and self.state.edit is None
         self._processes.display = rows > 0
         _fit(self._processes, rows)
-        self._processes.update(shown, query, self.whose)
+        untold = devices.untold if devices is not None else ""
+        self._processes.update(shown, query, self.whose, untold)
 
     def _paint_list(self, width: int, space: int) -> None:
         filled = bool(self.state.items)

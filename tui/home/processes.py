@@ -50,16 +50,18 @@ class ProcessTable(Canvas, can_focus=True):
         super().__init__(ascii=ascii)
         self._selection = Selection()
         self._order = 0
-        self._query, self._where = "", "the GPUs"
+        self._query, self._where, self._untold = "", "the GPUs", ""
         self._marked: frozenset[tuple[int, int | None]] = frozenset()
         """PIDs and starts; those that end fall out."""
         self._signals = False
         """Whether the selected process can be sent a signal from here."""
 
-    def update(self, processes: Sequence[ProcessNow], query: str = "", whose: str = "") -> None:
+    def update(
+        self, processes: Sequence[ProcessNow], query: str = "", whose: str = "", untold: str = ""
+    ) -> None:
         """Show these processes, which ``query`` has narrowed; ``whose``: the machine that they are
-        of, empty for this one."""
-        self._query = query
+        of, empty for this one; ``untold``: why not all are known."""
+        self._query, self._untold = query, untold
         self._where = f"the GPUs of {whose}" if whose else "the GPUs"
         self._selection.processes = in_order(processes, self._order)
         self._marked &= {(process.pid, process.start) for process in processes}
@@ -76,8 +78,12 @@ class ProcessTable(Canvas, can_focus=True):
         width, height = self.size
         selection, count = self._selection, len(self._selection.processes)
         if not count:
-            found = f"no process matches {self._query}: Esc shows all"
-            self.show([rule(found if self._query else f"no process on {self._where}", width)])
+            none = f"no process on {self._where}"
+            if self._query:
+                none = f"no process matches {self._query}: Esc shows all"
+            elif self._untold:
+                none = f"the processes on {self._where} are not known"
+            self.show([rule(none, width)])
             return
         if height == 1:
             word = "process" if count == 1 else "processes"

@@ -210,7 +210,8 @@ def _summary(snapshot: Snapshot, width: int) -> Line:
     own = sum(1 for each in snapshot.processes if each.owned)
     count = len(snapshot.processes)
     row = Line(width).add(f" {least}{count} process{'es' * (count != 1)}", "strong")
-    row.add(f", {on} on a GPU" if snapshot.gpus else ", no GPU recorded")
+    known = f", {on} on a GPU" if on or not snapshot.untold else ", those on GPUs not known"
+    row.add(known if snapshot.gpus else ", no GPU recorded")
     if not snapshot.machine_only:
         row.add(f", {least}{own} of the run")
     if not snapshot.status.live:
@@ -236,6 +237,8 @@ def _nothing(snapshot: Snapshot, width: int) -> list[Line]:
     """Why the table is empty."""
     if snapshot.no_gpu and snapshot.machine_only:
         why = f"no process to show: {snapshot.no_gpu}"
+    elif snapshot.untold:
+        why = snapshot.untold
     elif snapshot.machine_only:
         why = "no process is on a GPU"
     elif snapshot.status.live:

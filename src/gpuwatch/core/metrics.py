@@ -8,6 +8,7 @@ watts, ``J`` joules, ``Cel`` degrees Celsius, ``Hz`` hertz, ``FLOP/s``, ``By/s``
 
 from __future__ import annotations
 
+import math
 from enum import Enum
 
 from gpuwatch.core.lazy_dataclass import dataclass
@@ -41,14 +42,28 @@ class Metric:
     unit: str
     kind: Kind
     meaning: str
+    least: float
+    most: float
+    """What is below or above cannot be, whatever device gives it."""
 
 
-def _gauge(name: str, unit: str, meaning: str) -> Metric:
-    return Metric(name, unit, Kind.GAUGE, meaning)
+_FULL = 1.01
+"""Most of a share of time. Counters are not read at one instant, so what is full can read slightly
+over 1; :func:`checked` clips that to 1."""
+_MOST = {"1": _FULL, "By": 2.0**50, "By/s": 1e13, "Hz": 1e11, "W": 1e4, "J": 1e13, "{error}": 1e9}
+"""By unit, far above any device of today, and below what drivers give for "unknown": the largest
+numbers of 32 and 64 bits, in their units."""
+
+
+def _gauge(
+    name: str, unit: str, meaning: str, *, least: float = 0.0, most: float | None = None
+) -> Metric:
+    most = _MOST.get(unit, math.inf) if most is None else most
+    return Metric(name, unit, Kind.GAUGE, meaning, least, most)
 
 
 def _counter(name: str, unit: str, meaning: str) -> Metric:
-    return Metric(name, unit, Kind.COUNTER, meaning)
+    return Metric(name, unit, Kind.COUNTER, meaning, 0.0, _MOST.get(unit, math.inf))
 
 
 _ALL = (
@@ -63,22 +78,46 @@ _ALL = (
     _gauge("hw.gpu.fp64.activity", "1", "share of cycles in which the FP64 pipes were active"),
     _gauge("hw.gpu.fp32.activity", "1", "share of cycles in which the FP32 pipes were active"),
     _gauge("hw.gpu.fp16.activity", "1", "share of cycles in which the FP16 pipes were active"),
-    _gauge("hw.gpu.power", "W", "board power draw"),
-    _gauge("hw.gpu.power.average", "W", "board power draw, the driver's own running mean"),
+    _gauge("hw.gpu.power", "W", "board power draw", least=0.001),
+    _gauge(
+        "hw.gpu.power.average", "W", "board power draw, the driver's own running mean", least=0.001
+    ),
     _counter("hw.gpu.energy", "J", "board energy since the driver was loaded"),
-    _gauge("hw.gpu.temperature", "Cel", "GPU core temperature"),
-    _gauge("hw.gpu.fan.speed_ratio", "1", "requested speed of the fans, relative to their maximum"),
+    _gauge("hw.gpu.temperature", "Cel", "GPU core temperature", least=-60.0, most=200.0),
+    _gauge(
+        "hw.gpu.fan.speed_ratio",
+        "1",
+        "requested speed of the fans, relative to their maximum",
+        most=2.0,
+    ),
     _gauge("hw.gpu.clock.sm", "Hz", "clock of the streaming multiprocessors"),
     _gauge("hw.gpu.clock.memory", "Hz", "clock of the device memory"),
-    _gauge("hw.gpu.performance.state", "{state}", "performance state, from 0, the fastest, to 15"),
+    _gauge(
+        "hw.gpu.performance.state",
+        "{state}",
+        "performance state, from 0, the fastest, to 15",
+        most=15.0,
+    ),
     _gauge("hw.gpu.throttle.power", "1", "1 while the clocks are held down by a power limit"),
     _gauge("hw.gpu.throttle.thermal", "1", "1 while the clocks are held down by temperature"),
     _counter("hw.gpu.ecc.corrected", "{error}", "memory errors corrected since driver load"),
     _counter("hw.gpu.ecc.uncorrected", "{error}", "memory errors not corrected since driver load"),
-    _gauge("hw.gpu.pcie.transmit", "By/s", "bytes sent by the GPU over PCIe"),
-    _gauge("hw.gpu.pcie.receive", "By/s", "bytes received by the GPU over PCIe"),
-    _gauge("hw.gpu.pcie.generation", "{generation}", "PCIe generation that the link runs at now"),
-    _gauge("hw.gpu.pcie.width", "{lane}", "PCIe lanes that the link runs with now"),
+    _gauge("hw.gpu.pcie.transmit", "By/s", "bytes sent by the GPU over PCIe", most=1e12),
+    _gauge("hw.gpu.pcie.receive", "By/s", "bytes received by the GPU over PCIe", most=1e12),
+    _gauge(
+        "hw.gpu.pcie.generation",
+        "{generation}",
+        "PCIe generation that the link runs at now",
+        least=1.0,
+        most=15.0,
+    ),
+    _gauge(
+        "hw.gpu.pcie.width",
+        "{lane}",
+        "PCIe lanes that the link runs with now",
+        least=1.0,
+        most=32.0,
+    ),
     _gauge("hw.gpu.nvlink.transmit", "By/s", "bytes sent by the GPU over all its NVLinks"),
     _gauge("hw.gpu.nvlink.receive", "By/s", "bytes received by the GPU over all its NVLinks"),
     _gauge("hw.gpu.encoder.utilization", "1", "share of time in which video was encoded"),
@@ -110,6 +149,22 @@ _ALL = (
 
 CATALOGUE: dict[str, Metric] = {metric.name: metric for metric in _ALL}
 """Every metric by name, in display order."""
+
+IMPOSSIBLE = "which is impossible"
+"""How the reason for a value that cannot be ends."""
+
+
+def checked(name: str, value: float) -> tuple[float | None, str | None]:
+    """A device's value of a metric, in the metric's unit; or ``None``, and the reason with the
+    value that was given."""
+    metric = CATALOGUE[name]
+    # A difference divided by a clock that ran backwards is -0.0.
+    below = value < metric.least or (metric.least == 0 and math.copysign(1.0, value) < 0)
+    if below or not value <= metric.most:  # "not": not a number is neither
+        number, unit = (value * 100, "%") if metric.unit == "1" else (value, metric.unit)
+        return None, f"the driver gave {number:,.10g} {unit.strip('{}')}, {IMPOSSIBLE}"
+    return (min(value, 1.0) if metric.most == _FULL else value), None
+
 
 _WORDS = {
     word: word.upper() for word in ("cpu", "dram", "ecc", "fp16", "fp32", "fp64", "gpu", "sm")

@@ -126,6 +126,8 @@ class Allocation:
     """Whether ``--gpus`` or the caller's ``CUDA_VISIBLE_DEVICES`` named them: they may be fewer
     than the machine has."""
     limits: Limits = Limits()
+    notice: str | None = None
+    """What the caller named in vain, if anything."""
 
 
 @dataclass(frozen=True)
@@ -141,6 +143,8 @@ class Hook:
     """Of :data:`HOOK_OPTIONS`."""
 
 
+GPUS_OFF = ("off",)
+"""Value of ``--gpus`` with which NVML is not used at all."""
 JOINED_JOB = "slurm_job"
 """Parameter of a recording of the machine: the Slurm job whose processes and GPUs it shows."""
 

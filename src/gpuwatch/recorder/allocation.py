@@ -6,28 +6,43 @@ import os
 from collections.abc import Mapping, Sequence
 
 from gpuwatch.core.errors import NotAvailable
-from gpuwatch.core.models import Allocation, Limits
+from gpuwatch.core.models import GPUS_OFF, Allocation, Limits
 from gpuwatch.recorder.sources import Sources
 from gpuwatch.telemetry.host import affinity, cgroup
 from gpuwatch.telemetry.host.job import POD
 from gpuwatch.telemetry.nvml.errors import Unavailable
-from gpuwatch.telemetry.nvml.visible_devices import VARIABLE, cards, visible
+from gpuwatch.telemetry.nvml.start import ANSWER_S
+from gpuwatch.telemetry.nvml.visible_devices import VARIABLE, cards, shortfall, visible
+
+PATIENCE_S = 2.0
+"""How long to wait for the UUIDs of GPUs that nobody chose, where runs start without them, too."""
 
 
-def resolve(requested: Sequence[str] | None, variables: Mapping[str, str]) -> Allocation:
+def resolve(
+    requested: Sequence[str] | None, variables: Mapping[str, str], *, patient: bool = True
+) -> Allocation:
     """The allocation for runs, from ``--gpus`` (``None``: not given) and environment variables.
+
+    Unless ``patient``, a driver that is slow to answer leaves all as it is: no GPU is chosen.
 
     Raises:
         NotAvailable: requested GPUs are missing or not the caller's, or that is unknown.
     """
     if requested is not None and not requested:
         return Allocation((), True, limits())
-    gpus = cards() if VARIABLE in variables else None
+    if requested == GPUS_OFF:
+        return Allocation(limits=limits())
+    patience_s = ANSWER_S if patient or requested is not None else PATIENCE_S
+    gpus = cards(patience_s) if VARIABLE in variables else None
+    if isinstance(gpus, Unavailable) and requested is None:
+        return Allocation(limits=limits())
     if gpus is None or isinstance(gpus, Unavailable):
-        return Allocation(Sources.gpu_uuids(requested), requested is not None, limits())
+        uuids = Sources.gpu_uuids(requested, patience_s)
+        return Allocation(uuids, requested is not None, limits())
     visible_gpus = visible(variables, gpus)
     if requested is None:
-        return Allocation(visible_gpus, True, limits())
+        notice = shortfall(variables[VARIABLE], visible_gpus)
+        return Allocation(visible_gpus, True, limits(), notice)
     chosen = Sources.gpu_uuids(requested)
     parts = [part.uuid for card in gpus if card.gpu.uuid in visible_gpus for part in card.parts]
     if hidden := [uuid for uuid in chosen if uuid not in (*visible_gpus, *parts)]:

@@ -26,6 +26,7 @@ from gpuwatch.recorder.clocks import Clocks
 from gpuwatch.recorder.clocks import read as read_clocks
 from gpuwatch.recorder.hook.channel import Channel
 from gpuwatch.recorder.hook.reports import Before, HookReports
+from gpuwatch.recorder.opening import Opening
 from gpuwatch.recorder.output.intake import Intake
 from gpuwatch.recorder.output.kept_log import KeptLog
 from gpuwatch.recorder.sampling import Sampler, changes, described
@@ -44,6 +45,8 @@ CATCH_UP_SECONDS = 0.3
 """Longest time to read output in one go while more is waiting."""
 HOOK_CHANNEL = "hook"
 """Folder in a run's folder into which its processes report."""
+_AGAIN_SECONDS = 1.0
+"""Time until a write that failed is tried again."""
 _MUCH = 1 << 20
 """Bytes of output after which the next read comes soon."""
 
@@ -314,10 +317,37 @@ def _version() -> dict[str, JSON]:
     return {"gpuwatch": __version__, **capsule}
 
 
+def _telemetry(sources: Sources, spec: LaunchSpec | None) -> list[Row]:
+    """Rows on the devices and the host."""
+    facts = sources.host_facts().items()
+    return [*sources.device_rows(spec), *(fact("host", key, value) for key, value in facts)]
+
+
+def _added_late(
+    store: SessionStore,
+    opening: Opening,
+    spec: LaunchSpec,
+    base_ns: int,
+    say: Callable[[str], None],
+) -> Sources:
+    """Add telemetry that opened only after the workload had started."""
+    sources = opening.result()
+    t = time.monotonic_ns() - base_ns
+    text = f"nothing was sampled in the first {t / 1e9:.1f} s: the driver was slow to answer"
+    while True:
+        try:
+            store.add_channels(0, described(sources.channels))
+            store.write([*_telemetry(sources, spec), event(t, "sampling-late", text)])
+            return sources
+        except sqlite3.Error as error:  # as for any row of a workload that runs
+            say(f"cannot write {store.path}: {error}; {write_hint(store.path, error)}")
+            time.sleep(_AGAIN_SECONDS)
+
+
 def begin(
     path: Path,
     header: Header,
-    sources: Sources,
+    sources: Sources | Opening,
     *,
     runner: Runner | None,
     spec: LaunchSpec | None,
@@ -327,6 +357,8 @@ def begin(
     safety: Durability = Durability.MACHINE,
 ) -> Recording:
     """Create the session file and start the workload; ``safety``: what commits survive.
+
+    Telemetry that is still opening joins after the start.
 
     Raises:
         StorageError: the file cannot be written; nothing was started.
@@ -344,7 +376,7 @@ def begin(
         meta("workload", dict(header.workload)),
         meta("environment", dict(header.environment)),
         *_recorder_rows(),
-        *sources.device_rows(spec),
+        *(_telemetry(sources, spec) if isinstance(sources, Sources) else ()),
         *(fact("host", key, value) for key, value in header.facts.items()),
     ]
     if header.hook is not None:
@@ -356,13 +388,18 @@ def begin(
         assert spec is not None and prepared is not None and folder is not None
         handle = {"kind": runner.kind, "folder": str(folder), "holder": None}
         dcgm = header.facts.get(DCGM_HOST)
-        settings = run_folder.Settings(header.interval, None if dcgm is None else str(dcgm))
+        settings = run_folder.Settings(
+            header.interval,
+            None if dcgm is None else str(dcgm),
+            isinstance(sources, Sources) and sources.off,
+        )
         run_folder.note_settings(folder, settings)
         run_folder.note_handle(folder, handle)
         rows.append(meta("handle", handle))
         rows.append(meta("launch", {"command": list(prepared.command)}))
         rows.append(meta("run_state", {"state": RunState.STARTING.value, "t": 0}))
-    store = SessionStore.create(path, described(sources.channels), rows, safety)
+    channels = described(sources.channels) if isinstance(sources, Sources) else []
+    store = SessionStore.create(path, channels, rows, safety)
     if runner is not None:
         assert spec is not None and prepared is not None and folder is not None
         try:
@@ -390,6 +427,9 @@ def begin(
             meta("launch", launch),
             meta("run_state", {"state": state.value, "t": time.monotonic_ns() - base_ns}),
         ]
+    if isinstance(sources, Opening):
+        assert spec is not None
+        sources = _added_late(store, sources, spec, base_ns, on_trouble)
     intake = Intake(base_ns)
     hook = None
     if spec is not None and spec.hook is not None:

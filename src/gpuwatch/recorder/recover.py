@@ -9,7 +9,7 @@ from pathlib import Path
 
 from gpuwatch.core import paths
 from gpuwatch.core.errors import ExitCode, NotAvailable, UsageError
-from gpuwatch.core.models import JSON, Problem, mapping
+from gpuwatch.core.models import GPUS_OFF, JSON, Problem, mapping
 from gpuwatch.core.processes import boot_id
 from gpuwatch.core.text import to_paste
 from gpuwatch.recorder import run_folder
@@ -121,7 +121,8 @@ def _record_rest(
     open_sources = partial(Sources.open, workload=True, contained=contained, interval=interval)
     dcgm = Dcgm(settings.dcgm, interval) if settings.dcgm else None
     try:
-        sources = open_sources(uuids or None, dcgm=dcgm)
+        watched = GPUS_OFF if settings.gpus_off else uuids or None
+        sources = open_sources(watched, dcgm=dcgm)
     except NotAvailable as error:  # record the devices that are still there
         observer.message(f"{error.message}; continuing without it")
         try:

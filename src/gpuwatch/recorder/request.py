@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import os
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from gpuwatch.core.lazy_dataclass import dataclass
+from gpuwatch.core.models import LaunchSpec, Problem
 from gpuwatch.recorder.sources import Dcgm
 from gpuwatch.session.study.blocks import plan_runs
 from gpuwatch.session.study.plan import Part, Plan
@@ -21,7 +22,7 @@ class Request:
     out: Path
     interval: float = 0.5
     gpus: tuple[str, ...] | None = None
-    """By index or UUID; ``()``: none; ``None``: all."""
+    """By index or UUID; ``()``: none; ``GPUS_OFF``; ``None``: all."""
     duration: float | None = None
     """Seconds after which each run is stopped."""
     while_pid: int | None = None
@@ -29,6 +30,9 @@ class Request:
     """Writes ``workloads.pyz`` and returns its SHA-256; needed for built-in workloads."""
     build_hook: Callable[[Path], str] | None = None
     """Writes ``hook.pyz`` and returns its SHA-256; ``None``: commands run without the hook."""
+    obstacles: Callable[[LaunchSpec], Sequence[Problem]] | None = None
+    """What beside its environment prevents a run on the GPUs that it would get; ``None``: that is
+    not looked at."""
     hook: tuple[str, ...] | None = ()
     """Options of the hook in commands, of ``models.HOOK_OPTIONS``; ``None``: without the hook."""
     keeps_children: bool = False

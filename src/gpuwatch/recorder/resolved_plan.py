@@ -10,7 +10,7 @@ from types import MappingProxyType
 from gpuwatch import runners
 from gpuwatch.core.errors import GpuwatchError
 from gpuwatch.core.lazy_dataclass import dataclass
-from gpuwatch.core.models import Allocation, Hook, LaunchSpec, Problem, Workload
+from gpuwatch.core.models import GPUS_OFF, Allocation, Hook, LaunchSpec, Problem, Workload
 from gpuwatch.recorder.allocation import limits, resolve
 from gpuwatch.recorder.programs import with_programs
 from gpuwatch.recorder.recording import HOOK_CHANNEL
@@ -35,6 +35,8 @@ class ResolvedPlan:
     """Why runs cannot be started here, by index; those that can are not in it."""
     refused: GpuwatchError | None = None
     """Why none can be started: the requested GPUs are missing, or not the caller's."""
+    notice: str | None = None
+    """As in :class:`Allocation`."""
 
 
 def planned(request: Request) -> tuple[Plan, tuple[PlannedRun, ...]]:
@@ -63,10 +65,12 @@ def resolve_plan(request: Request) -> ResolvedPlan:
         allocation = _allocation(request)
     except GpuwatchError as error:
         problem = Problem("gpus", error.message, error.hint)
-        problems = {run.index: (problem,) for run in todo}
-        return ResolvedPlan(request, plan, todo, {}, problems, refused=error)
+        nowhere = {run.index: (problem,) for run in todo}
+        return ResolvedPlan(request, plan, todo, {}, nowhere, refused=error)
     launches = {run.index: _launch(run, allocation, request) for run in runs}
-    return ResolvedPlan(request, plan, todo, MappingProxyType(launches), _preflight(runs, launches))
+    problems = _preflight(request, runs, launches)
+    specs = MappingProxyType(launches)
+    return ResolvedPlan(request, plan, todo, specs, problems, notice=allocation.notice)
 
 
 def _allocation(request: Request) -> Allocation:
@@ -77,12 +81,15 @@ def _allocation(request: Request) -> Allocation:
     """
     cases = [case for part in request.parts for case in part.workloads]
     if cases and all(case.kind == "machine" for case in cases):
-        if request.gpus:
+        if request.gpus and request.gpus != GPUS_OFF:
             Sources.gpu_uuids(request.gpus)
         return Allocation()
     if request.gpus is None and cases and all(map(_on_cpu, cases)):
         return Allocation(limits=limits())
-    return resolve(request.gpus, os.environ)
+    environments = [each for part in request.parts for each in part.environments]
+    # A container gets its GPUs by UUID; the bare machine has them anyway.
+    patient = any(each.kind != "bare" for each in environments)
+    return resolve(request.gpus, os.environ, patient=patient)
 
 
 def _launch(run: PlannedRun, allocation: Allocation, request: Request) -> LaunchSpec:
@@ -115,7 +122,7 @@ def hook_of(request: Request, workload: Workload, folder: Path) -> Hook | None:
 
 
 def _preflight(
-    runs: list[PlannedRun], launches: Mapping[int, LaunchSpec]
+    request: Request, runs: list[PlannedRun], launches: Mapping[int, LaunchSpec]
 ) -> dict[int, tuple[Problem, ...]]:
     """The problems of ``runs``; runs of the same in the same environment are checked once."""
     checked: dict[object, tuple[Problem, ...]] = {}
@@ -123,7 +130,10 @@ def _preflight(
     for run in runs:
         key = (cell(run), run.environment)
         if key not in checked:
-            checked[key] = tuple(runners.check(launches[run.index]))
+            spec = launches[run.index]
+            checked[key] = tuple(runners.check(spec))
+            if not checked[key] and request.obstacles is not None:
+                checked[key] = tuple(request.obstacles(spec))
         if checked[key]:
             problems[run.index] = checked[key]
     return problems

@@ -40,6 +40,8 @@ class Settings:
     """Seconds between two samples."""
     dcgm: str | None = None
     """Address of DCGM's host engine; ``None``: DCGM is not used."""
+    gpus_off: bool = False
+    """Whether NVML is not used."""
 
 
 STOP_COMMAND = "stop"

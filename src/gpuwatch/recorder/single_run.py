@@ -9,6 +9,7 @@ import threading
 import uuid
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 from gpuwatch import runners
@@ -19,6 +20,7 @@ from gpuwatch.recorder import programs, run_folder
 from gpuwatch.recorder.allocation import joined_gpus
 from gpuwatch.recorder.control import Stop, conclude, run_to_end
 from gpuwatch.recorder.observer import Observer
+from gpuwatch.recorder.opening import LAUNCH_S, Opening
 from gpuwatch.recorder.recording import Header, Recording, begin
 from gpuwatch.recorder.request import Request
 from gpuwatch.recorder.resolved_plan import ResolvedPlan, hook_of
@@ -26,10 +28,13 @@ from gpuwatch.recorder.sources import DCGM_HOST, Sources
 from gpuwatch.session.study.plan import PlannedRun
 from gpuwatch.session.writing.store import Durability
 from gpuwatch.session.writing.write_hints import write_hint
+from gpuwatch.telemetry.nvml.selection import is_part
 
 _NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EIO)
 _SPARE_THREADS = 5
 """Threads for the writer, for what is told meanwhile, and for driver calls that hang."""
+_OPENING_THREADS = 2
+"""Threads for telemetry that opens, and for the driver's first call."""
 _TELL_SECONDS = 60.0
 
 
@@ -53,7 +58,7 @@ def record_one(
     runner = None if machine else runners.load(planned.environment.kind)
     run_folder.sweep()
     run_path: Path | None = None
-    sources: Sources | None = None
+    opening: Opening | None = None
     run_lock = contextlib.ExitStack()
     try:
         launch = prepared = hooked = None
@@ -65,22 +70,35 @@ def record_one(
             archive, digest = _archive(request, planned.workload, run_path)
             hook, hooked = _hook(request, planned.workload, run_path)
             launch = replace(resolved.launches[planned.index], archive=archive, hook=hook)
+        job = planned.workload.parameters.get(JOINED_JOB)
+        watched = request.gpus or (None if job is None else joined_gpus(os.environ))
+        if watched is None and launch is not None and any(map(is_part, launch.gpus)):
+            watched = launch.gpus  # the whole GPU's values are not those of the run's part
+        resource_check.threads(_OPENING_THREADS)
+        opening = Opening(
+            partial(
+                Sources.open,
+                watched,
+                workload=not machine,
+                contained=bool(runner and runner.contained),
+                interval=request.interval,
+                dcgm=request.dcgm,
+                job=None if job is None else str(job),
+            )
+        )
+        if runner is not None:
+            assert launch is not None
             with stop.preparing(), runners.guarded(planned.environment.kind):
                 prepared = runner.prepare(launch, observer.message_once)
-        job = planned.workload.parameters.get(JOINED_JOB)
-        sources = Sources.open(
-            request.gpus or (None if job is None else joined_gpus(os.environ)),
-            workload=not machine,
-            contained=bool(runner and runner.contained),
-            interval=request.interval,
-            dcgm=request.dcgm,
-            job=None if job is None else str(job),
-        )
+        # Who asked for GPUs or DCGM is told that they are not there before anything starts.
+        asked_for = machine or watched is not None or request.dcgm is not None
+        sources = opening.result() if asked_for else opening.within(LAUNCH_S)
         resource_check.files()
         resource_check.threads(_SPARE_THREADS)
-        if sources.notice is not None and request.gpus != ():
-            observer.message_once(sources.notice)
-        facts = dict(sources.host_facts())
+        for notice in (None if sources is None else sources.notice, resolved.notice):
+            if notice is not None and request.gpus != ():
+                observer.message_once(notice)
+        facts: dict[str, JSON] = {}
         if request.dcgm is not None:
             facts[DCGM_HOST] = request.dcgm.host
         environment: dict[str, JSON] = {
@@ -126,7 +144,7 @@ def record_one(
         recording = begin(
             path,
             header,
-            sources,
+            sources or opening,
             runner=runner,
             spec=launch,
             prepared=prepared,
@@ -135,8 +153,8 @@ def record_one(
             safety=_safety(machine, throw_away=request.while_pid is not None),
         )
     except BaseException as error:
-        if sources is not None:
-            sources.close()
+        if opening is not None:
+            opening.close()
         if run_path is not None:
             paths.remove_run_folder(run_path)
         run_lock.close()

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, TypeVar
 from gpuwatch import __version__
 from gpuwatch.core.errors import NotAvailable
 from gpuwatch.core.lazy_dataclass import dataclass
-from gpuwatch.core.models import JSON, LaunchSpec, Problem
+from gpuwatch.core.models import GPUS_OFF, JSON, LaunchSpec, Problem
 from gpuwatch.recorder.output.intake import Intake
 from gpuwatch.recorder.processes.watch import ProcessWatch
 from gpuwatch.session.writing.statements import Row, device_row, device_used
@@ -20,7 +20,7 @@ from gpuwatch.telemetry.host.fingerprint import fingerprint_host, fingerprint_pr
 from gpuwatch.telemetry.host.job import fingerprint_job
 from gpuwatch.telemetry.nvml.errors import NO_LIBRARY
 from gpuwatch.telemetry.nvml.source import NvmlSource, Unavailable, open_nvml
-from gpuwatch.telemetry.nvml.start import gpu_uuids
+from gpuwatch.telemetry.nvml.start import ANSWER_S, gpu_uuids
 from gpuwatch.telemetry.process.job import JobSource
 from gpuwatch.telemetry.process.workload import WorkloadSource
 from gpuwatch.telemetry.process.workload_pid import innermost
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
 _Opened = TypeVar("_Opened")
 
+_OFF = Unavailable("--gpus off was given", "leave it out")
 DCGM_HOST = "gpuwatch.dcgm.host"
 """Fact of a session: the address at which DCGM was read."""
 
@@ -68,7 +69,7 @@ class Sources:
         self._nvml = nvml if isinstance(nvml, NvmlSource) else None
         self._no_gpu = nvml if isinstance(nvml, Unavailable) else None
         self._tree: WorkloadSource | None = None
-        self.notice: str | None = None
+        self.notice = self._nvml.notice if self._nvml is not None else None
         """A one-line notice about these sources for the user, if any."""
         if (out_of_order := self._out_of_order) is not None:
             self.notice = f"{out_of_order.text}; {out_of_order.hint}"
@@ -110,19 +111,22 @@ class Sources:
         Raises:
             NotAvailable: requested GPUs or DCGM are missing.
         """
-        opened = _requested(gpus, lambda: open_nvml(gpus, interval_s=interval))
+        opened: NvmlSource | Unavailable = _OFF
+        if tuple(gpus or ()) != GPUS_OFF:
+            opened = _requested(gpus, lambda: open_nvml(gpus, interval_s=interval))
         if isinstance(opened, Unavailable) and dcgm is not None:
             raise NotAvailable(f"--dcgm: {opened.reason}", opened.hint)
         return cls(opened, workload=workload, contained=contained, dcgm=dcgm, job=job)
 
     @staticmethod
-    def gpu_uuids(gpus: Sequence[str] | None) -> tuple[str, ...]:
-        """The UUIDs of these GPUs, given by index or UUID; ``None``: of all.
+    def gpu_uuids(gpus: Sequence[str] | None, patience_s: float = ANSWER_S) -> tuple[str, ...]:
+        """The UUIDs of these GPUs, given by index or UUID; ``None``: of all that NVML tells within
+        ``patience_s`` seconds.
 
         Raises:
             NotAvailable: requested GPUs are missing.
         """
-        uuids = _requested(gpus, lambda: gpu_uuids(gpus))
+        uuids = _requested(gpus, lambda: gpu_uuids(gpus, patience_s))
         return () if isinstance(uuids, Unavailable) else uuids
 
     @property
@@ -134,6 +138,11 @@ class Sources:
         return tuple(channel for source in self.all for channel in source.channels)
 
     @property
+    def off(self) -> bool:
+        """Whether NVML is not used, as asked for."""
+        return self._no_gpu == _OFF
+
+    @property
     def no_gpu(self) -> Problem | None:
         """Why no GPU is visible, and how to fix it; ``None`` if there is one."""
         if self._no_gpu is None:
@@ -143,7 +152,7 @@ class Sources:
     @property
     def _out_of_order(self) -> Problem | None:
         """As :attr:`no_gpu`, but only if NVIDIA's library exists, so that a GPU is expected."""
-        return None if self._no_gpu == NO_LIBRARY else self.no_gpu
+        return None if self._no_gpu in (NO_LIBRARY, _OFF) else self.no_gpu
 
     def host_facts(self) -> dict[str, JSON]:
         """The fingerprint of this machine; ``gpu.unavailable`` says why there is no GPU, and
@@ -192,7 +201,12 @@ class Sources:
         """
         gpus = self._gpus() if self._tree is not None else ()
         reported, is_conclusive = set(intake.device_uuids), self._processes.is_conclusive
-        used = {gpu.id for gpu in gpus if gpu.uuid in reported} | self._processes.used_by_tree
+        told = {gpu.id for gpu in gpus if gpu.uuid in reported}
+        if self._tree is not None:
+            self._tree.told_gpus = frozenset(told)
+        used = told | self._processes.used_by_tree
+        if not used and intake.device_type == "cuda":
+            is_conclusive = False
         if not used and intake.device_type != "cpu" and not (over and is_conclusive):
             only = gpus[0].id if len(gpus) == 1 else None
             if only is None or is_conclusive is not False or self._used.get(only) is not None:

@@ -7,7 +7,7 @@ from dataclasses import field
 from typing import Protocol
 
 from gpuwatch.core.lazy_dataclass import dataclass
-from gpuwatch.core.metrics import Method
+from gpuwatch.core.metrics import IMPOSSIBLE, Method
 
 Value = float | int | None
 """One sampled number in its metric's unit; ``None`` if it is unavailable."""
@@ -36,6 +36,14 @@ class Channel:
     """Origin of the number, as precise as possible: ``NVML nvmlDeviceGetPowerUsage``."""
     reason: str | None = None
     """Why the number is unavailable; ``None`` while it is available."""
+
+
+def same(before: Channel, now: Channel) -> bool:
+    """Whether ``now`` is no news after ``before``; another impossible value is none."""
+    reasons = before.reason or "", now.reason or ""
+    if before.source == now.source and all(reason.endswith(IMPOSSIBLE) for reason in reasons):
+        return True
+    return before == now
 
 
 @dataclass(frozen=True)

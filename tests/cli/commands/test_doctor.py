@@ -184,6 +184,18 @@ def test_a_quick_look_tells_what_torchs_files_tell(
     assert not imported(without_torch)
 
 
+@pytest.mark.parametrize(("cuda", "code"), [(None, "CPU alone"), ("13.2", "needs driver 580")])
+def test_a_run_on_a_gpu_that_its_torch_cannot_use_is_refused_before_it_starts(
+    cli: Cli, driver: FakeDriver, without_torch: Path, tmp_path: Path, cuda: str | None, code: str
+) -> None:
+    bare = with_torch(without_torch, cuda=cuda)
+    known = asked(cli, *bare, "--quick", code=3)["gpus"][0]["torch"]
+    out = tmp_path / "out"
+    told = cli("--record", "--out", out, *bare, "mnist-cnn", code=3).stderr
+    assert code in told and known["text"] in told and known["hint"] in told
+    assert not out.exists() and not imported(without_torch)
+
+
 @pytest.mark.parametrize("text", ["", "cuda = 'never ends", "__version__ = '2'\nhip = '6.2'\n"])
 def test_of_a_torch_whose_files_do_not_tell_the_build_none_is_told(
     cli: Cli, driver: FakeDriver, without_torch: Path, text: str

@@ -125,6 +125,27 @@ def test_gpus_that_are_typed_are_those_of_the_caller_or_refused(
     cli("--record", "--gpus", "1", "--duration", "1s", "--out", tmp_path / "machine")
 
 
+def test_a_run_on_a_part_of_a_gpu_has_the_numbers_of_that_part(
+    cli: Cli, driver: FakeDriver, tmp_path: Path
+) -> None:
+    driver.resize(2)
+    driver.set(gpu=1, mig="MIG-aaaa,MIG-bbbb")
+    cli.variables["CUDA_VISIBLE_DEVICES"] = "MIG-bbbb"
+    cli("--record", "--quiet", "--out", tmp_path / "out", "--", "true")
+    (path,) = (tmp_path / "out").rglob("*.gpuwatch")
+    with SessionReader(path) as reader:
+        gpus = [each for each in reader.devices() if each.kind == "gpu"]
+        assert [each.id for each in gpus] == ["gpu1.mig1"]
+        assert "power.limit" not in gpus[0].attributes or gpus[0].attributes["power.limit"] is None
+
+
+def test_a_number_that_is_no_gpu_is_told(cli: Cli, driver: FakeDriver, tmp_path: Path) -> None:
+    driver.resize(2)
+    cli.variables["CUDA_VISIBLE_DEVICES"] = "7"
+    told = cli("--record", "--out", tmp_path / "out", "--", "true").stderr
+    assert "CUDA_VISIBLE_DEVICES=7 names 7, which is no GPU of this machine" in told
+
+
 def test_numbers_in_an_unknown_order_are_refused_with_the_uuids(
     cli: Cli, driver: FakeDriver, tmp_path: Path
 ) -> None:

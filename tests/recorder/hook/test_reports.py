@@ -76,6 +76,14 @@ def run(tmp_path: Path) -> Run:
     return Run(tmp_path)
 
 
+def test_the_gpus_that_a_process_used_are_the_run_s_without_a_step_too(run: Run) -> None:
+    run.begin("a")
+    run.tell("a", event="gpus", device_uuid=["GPU-1", 7, "GPU-2"])
+    run.tell("a", event="gpus", device_uuid="GPU-3")
+    run.end(1.0).close()
+    assert sorted(run.intake.device_uuids) == ["GPU-1", "GPU-2"]
+
+
 def events(reader: SessionReader) -> list[tuple[str, str]]:
     return [(row.kind, row.text) for row in reader.events()]
 

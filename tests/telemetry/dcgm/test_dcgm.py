@@ -76,7 +76,7 @@ def test_gpus_are_found_by_uuid_in_what_discovery_prints() -> None:
         ("GPU 4     0.571        0.250        N/A", (4, {1002: 0.571, 1003: 0.25, 1009: None})),
         ("    GPU 11  0.0  1.000  99", (11, {1002: 0.0, 1003: 1.0, 1009: 99.0})),
         ("GPU 4     0.571        0.250      123...", (4, {1002: 0.571, 1003: 0.25, 1009: None})),
-        ("GPU 4     0.571        -1           nan", (4, {1002: 0.571, 1003: None, 1009: None})),
+        ("GPU 4     0.571        -1           9e20", (4, {1002: 0.571, 1003: -1.0, 1009: 9e20})),
         ("GPU 4     0.571        0.250", None),
         ("#Entity   SMACT        SMOCC        PCITX", None),
         ("ID", None),
@@ -253,6 +253,23 @@ def test_a_value_that_dcgm_does_not_have_is_unknown(dcgm: FakeDcgm, watch: Watch
     dcgm.set(uuid(0), f1012=7)
     seen.until(lambda values: values[nvlink] == 7)
     assert seen.channels[nvlink].reason is None
+
+
+def test_a_share_that_cannot_be_is_unknown_and_so_is_the_bandwidth(
+    dcgm: FakeDcgm, watch: Watch
+) -> None:
+    seen = watch(_Gpus())
+    dcgm.set(uuid(0), f1002=6.3, f1005=920_000, f1003=1.004)
+    seen.until(lambda values: values["gpu0", DRAM] is None)
+    seen.until(lambda values: values["gpu0", "hw.gpu.sm.occupancy"] == 1.0)
+    values = seen.sample()
+    assert values["gpu0", "hw.gpu.sm.activity"] is None and values["gpu0", BANDWIDTH] is None
+    assert seen.channels["gpu0", "hw.gpu.sm.activity"].reason == (
+        "DCGM field 1002: the driver gave 630 %, which is impossible"
+    )
+    for key in (DRAM, BANDWIDTH):
+        assert "gave 92,000,000 %" in (seen.channels["gpu0", key].reason or "")
+        assert seen.channels["gpu0", key].method is Method.UNAVAILABLE
 
 
 def test_a_gpu_whose_peak_is_unknown_has_activity_but_no_bandwidth(

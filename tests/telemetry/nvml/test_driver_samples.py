@@ -130,7 +130,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
 
 
 def test_each_sample_counts_once_and_those_from_before_the_first_reading_never() -> None:
-    samples = DriverSamples(pynvml.NVML_GPU_UTILIZATION_SAMPLES)
+    samples = DriverSamples("hw.gpu.utilization", pynvml.NVML_GPU_UTILIZATION_SAMPLES)
     driver = Buffer((0, 77), (3, 40), (1, 100), (2, 100))  # an empty place, and no order
     assert samples.read(driver, None) == 0.4, "the newest alone"
     driver.kept += ((4, 10), (5, 20))
@@ -141,7 +141,7 @@ def test_each_sample_counts_once_and_those_from_before_the_first_reading_never()
 
 
 def test_the_driver_is_not_asked_before_it_can_have_a_new_sample(clock: Clock) -> None:
-    samples = DriverSamples(pynvml.NVML_GPU_UTILIZATION_SAMPLES)
+    samples = DriverSamples("hw.gpu.utilization", pynvml.NVML_GPU_UTILIZATION_SAMPLES)
     driver = Buffer((1, 40))
     samples.read(driver, None)
     driver.kept += ((200_001, 50),)
@@ -154,7 +154,7 @@ def test_the_driver_is_not_asked_before_it_can_have_a_new_sample(clock: Clock) -
 
 
 def test_a_pause_of_the_driver_is_not_its_pace(clock: Clock) -> None:
-    samples = DriverSamples(pynvml.NVML_GPU_UTILIZATION_SAMPLES)
+    samples = DriverSamples("hw.gpu.utilization", pynvml.NVML_GPU_UTILIZATION_SAMPLES)
     driver = Buffer((1, 40))
     samples.read(driver, None)
     driver.kept += ((3_600_000_001, 50),)

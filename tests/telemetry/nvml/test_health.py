@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
@@ -128,7 +129,7 @@ def test_processes_have_their_share_of_time_without_garbage_and_without_a_stale_
     tmp_path: Path, remote: Start
 ) -> None:
     driver = FakeDriver(tmp_path, gpus=3)
-    driver.set(gpu=0, process_utilization="4711:35/15,4712:20/101,0:50/50,4713:3735928559")
+    driver.set(gpu=0, process_utilization="4711:35/15,4712:20/102,0:50/50,4713:3735928559")
     driver.fail("nvmlDeviceGetProcessUtilization", NOT_SUPPORTED, gpu=1)
     driver.fail("nvmlDeviceGetProcessUtilization", NO_PERMISSION, gpu=2)
     source = remote(driver)
@@ -144,6 +145,7 @@ def test_processes_have_their_share_of_time_without_garbage_and_without_a_stale_
         "by_pid": {
             "4711": {"kernels": 0.35, "memory": 0.15},
             "4712": {"kernels": 0.2, "memory": None},
+            "4713": {"kernels": None, "memory": 0.0},
         },
         "reason": None,
     }
@@ -157,8 +159,9 @@ def test_processes_have_their_share_of_time_without_garbage_and_without_a_stale_
 
 def test_only_samples_newer_than_the_last_seen_count() -> None:
     asked: list[int] = []
-    first = [(7, 2_000_000_000_000_000_000, 10, 4), (7, 2_000_000_000_000_000_000, 30, 999)]
-    answers = [first, [(7, 2_000_000_000_000_000_001, 30, 6)]]
+    now = time.time_ns() // 1000 + 60_000_000
+    first = [(7, now, 10, 4), (7, now, 30, 999), (8, 2**64 - 2, 50, 50)]
+    answers = [first, [(7, now + 1, 30, 6)]]
 
     def samples(handle: object, since: int) -> list[SimpleNamespace]:
         asked.append(since)
@@ -175,8 +178,14 @@ def test_only_samples_newer_than_the_last_seen_count() -> None:
     for _ in range(4):
         one.read(nvml, None)
         shares.append(dict(one.shares.by_pid))
-    assert asked[0] > 0 and asked[2] == 2_000_000_000_000_000_000
-    assert shares == [{}, {7: TimeShare(0.2, 0.04)}, {7: TimeShare(0.3, 0.06)}, {}]
+    assert asked[0] > 0 and asked[2] == now
+    of_no_time = TimeShare(None, None)
+    assert shares == [
+        {},
+        {7: TimeShare(0.2, 0.04), 8: of_no_time},
+        {7: TimeShare(0.3, 0.06)},
+        {},
+    ]
 
 
 def test_a_session_tells_what_befell_its_gpu_and_its_share_of_the_gpus_time(

@@ -189,7 +189,7 @@ def test_fans_engines_link_and_performance_state_are_what_the_driver_says(
     assert {name: values["gpu0", f"hw.gpu.{name}"] for name in NOW} == NOW
     assert "asked for" in source.channels["gpu0", FAN]["source"], "no sensor turns with the fan"
     state = ("gpu1", "hw.gpu.performance.state")
-    assert values[state] is None and "not found" in source.channels[state]["reason"]
+    assert values[state] is None and "gave 32 state, which is" in source.channels[state]["reason"]
     driver.set(gpu=0, fan=105, encoder=0)
     driver.set(gpu=1, performance=2)
     source.until(
@@ -371,11 +371,12 @@ def test_a_fast_call_that_hangs_holds_up_one_sample(tmp_path: Path, remote: Star
     power = ("gpu1", "hw.gpu.power")
     # One that had no processor is left out too, and comes back.
     source.until(lambda values: [gpu for gpu in GPUS if values[gpu, power[1]] is None] == ["gpu1"])
+    late = "nvmlDeviceGetUtilizationRates had not answered within 0.25 s, or its thread"
+    assert source.channels[power]["reason"].startswith(late), "a gap has a reason from the start"
     source.ask("be patient")  # so a sample that waited for the call again would take an hour
     values = source.sample()
     assert values["gpu0", "hw.gpu.power"] == values["gpu2", "hw.gpu.power"] == 252.5
-    source.until(lambda values: source.channels[power]["method"] == "unavailable")
-    assert source.channels[power]["reason"].startswith("nvmlDeviceGetUtilizationRates has not")
+    source.until(lambda values: "has not answered for over" in source.channels[power]["reason"])
     driver.work("nvmlDeviceGetUtilizationRates", gpu=1)
     source.until(lambda values: values[power] == 252.5)
     told_of_hanging(source, "gpu1", "nvmlDeviceGetUtilizationRates")
@@ -504,3 +505,31 @@ def test_one_field_that_fails_takes_no_other_of_its_call_along(
     driver.work("nvmlDeviceGetFieldValues:185")
     source.until(lambda values: values[average] == 250.5)
     assert source.channels[average]["method"] == "measured"
+
+
+@pytest.mark.parametrize("lost", [0, 1])
+def test_a_gpu_that_is_lost_at_the_start_has_its_model_and_address_from_the_kernel(
+    tmp_path: Path, remote: Start, lost: int
+) -> None:
+    kernel = tmp_path / "gpus"
+    for gpu in range(2):
+        folder = kernel / f"0000:{0x18 + gpu:02x}:00.0"
+        folder.mkdir(parents=True)
+        (folder / "information").write_text(f"Model: \t\t NVIDIA H{gpu}\nIRQ:   \t\t 7\n")
+    driver = FakeDriver(tmp_path, gpus=2)
+    driver.lose(lost)
+    devices = remote(driver, kernel_gpus=str(kernel)).first["devices"]
+    address = f"0000:{0x18 + lost:02x}:00.0"
+    assert devices[lost]["name"] == f"NVIDIA H{lost} at {address}"
+    assert devices[lost]["attributes"]["pci.bus.id"] == address
+    assert devices[lost]["attributes"]["driver.version"] == "575.57.08", "no GPU answers for that"
+    assert devices[1 - lost]["name"] == "NVIDIA H100 80GB HBM3"
+
+
+def test_a_lost_gpu_that_the_kernel_does_not_name_stays_unknown(
+    tmp_path: Path, remote: Start
+) -> None:
+    driver = FakeDriver(tmp_path)
+    driver.lose(0)
+    (device,) = remote(driver, kernel_gpus=str(tmp_path / "none")).first["devices"]
+    assert device["name"] == "unknown GPU" and device["attributes"]["driver.version"]

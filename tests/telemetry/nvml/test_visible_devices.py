@@ -9,7 +9,7 @@ import pytest
 
 from gpuwatch.core.errors import NotAvailable
 from gpuwatch.telemetry.nvml.selection import NvmlDevice
-from gpuwatch.telemetry.nvml.visible_devices import Card, visible
+from gpuwatch.telemetry.nvml.visible_devices import Card, shortfall, visible
 from tests.fake_nvml import FakeDriver, uuid
 
 A, B, C = "GPU-aaaa0000-1", "GPU-aabb0000-2", "GPU-cccc0000-3"
@@ -57,6 +57,27 @@ SPLIT = (card(0, A), card(2, C, parts=(NvmlDevice("gpu2.mig0", MIG, "1g", None, 
 def test_uuids_are_taken_as_cuda_takes_them(text: str, left: tuple[str, ...]) -> None:
     there = (*ALIKE[:2], SPLIT[1])
     assert visible({"CUDA_VISIBLE_DEVICES": text}, there) == left
+
+
+@pytest.mark.parametrize(
+    ("text", "left", "says"),
+    [
+        ("7", (), "names 7, which is no GPU of this machine, so CUDA gives the run none"),
+        ("0,7", (A,), f"names 7, which is no GPU of this machine, so CUDA gives the run only {A}"),
+        ("GPU-gone", (), "names GPU-gone, which is no GPU"),
+        ("0,0", (), "names a GPU twice, so CUDA gives the run none"),
+        ("0,1", (A, B), None),
+        ("", (), None),
+        ("-1", (), None),
+        ("0,-1,1", (A,), None),
+        ("NoDevFiles", (), None),
+    ],
+)
+def test_a_gpu_that_is_named_in_vain_is_told(
+    text: str, left: tuple[str, ...], says: str | None
+) -> None:
+    told = shortfall(text, left)
+    assert told is None if says is None else says in (told or "")
 
 
 @pytest.mark.parametrize(

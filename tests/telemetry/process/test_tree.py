@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from gpuwatch.core.metrics import Method
+from gpuwatch.telemetry.base import Value
 from gpuwatch.telemetry.nvml.errors import Unavailable
 from gpuwatch.telemetry.nvml.fields import GpuProcess
 from gpuwatch.telemetry.nvml.process_utilization import ProcessShares, TimeShare
@@ -305,4 +306,30 @@ def test_gpu_time_is_the_tree_s_sum_on_each_gpu_and_the_mean_over_those_it_uses(
             assert told[-1] == "none of the workload's processes is on a GPU"
     source.sample()
     assert source.drain()[0] == [], "what held to the end holds after it"
+    source.close()
+
+
+def test_not_told_is_not_none_and_a_gpu_that_the_workload_says_it_uses_is_no_unused_one() -> None:
+    with _program("say(); wait()") as program:
+        _ready(program)
+        on = [GpuProcess(program.pid, 9, "compute")]
+        listed: dict[str, list[GpuProcess] | None] = {"gpu0": None}
+        source = WorkloadSource(lambda: listed)
+        source.set_roots([program.pid])
+        if source.channels[5].reason is not None:
+            pytest.skip("PIDs of the host are not seen here")
+
+        def told() -> tuple[list[Value], set[str | None]]:
+            values = list(source.sample()[4:6])
+            return values, {change.channel.reason for change in source.drain()[0]}
+
+        assert told() == ([None, None], {"NVML does not list the processes of gpu0"})
+        listed["gpu0"], source.told_gpus = [], frozenset({"gpu0"})
+        values, reasons = told()
+        assert values == [None, None]
+        assert reasons == {"NVML lists no process of the workload on gpu0, which it says it uses"}
+        listed["gpu0"] = on
+        assert told()[0][0] == 9
+        listed["gpu0"] = []
+        assert told()[0][0] == 0, "it was there, and is gone"
     source.close()

@@ -17,7 +17,7 @@ from gpuwatch.tui.feed.snapshot import Alert, DeviceNow
 _THROTTLE_CAUSES = {"hw.gpu.throttle.power": "power", "hw.gpu.throttle.thermal": "temperature"}
 _MIN_SHARE = 0.01
 """Least share of a finished run for a throttling warning."""
-_COUNTER_SOURCES = ("nvml", "gpm", "dcgm")
+_COUNTER_SOURCES = ("nvml", "gpm", "dcgm", "processes")
 
 
 @dataclass
@@ -34,6 +34,7 @@ LatestEvents = Mapping[tuple[str, str | None], LatestEvent]
 ALERT_EVENTS = (
     *("throttle", "ecc", "xid", "gpu-lost", "gpu-back"),
     *("nvml-lost", "nvml-back", "gpm-lost", "gpm-back", "dcgm-lost", "dcgm-back"),
+    *("processes-lost", "processes-back"),
 )
 """Kinds of events that warnings are made from."""
 

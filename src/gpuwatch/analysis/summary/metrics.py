@@ -138,19 +138,22 @@ def _describe(channels: Sequence[ChannelRow], columns: Sequence[Column]) -> Stat
 
 
 def partly_sampled(metrics: Mapping[str, Statistic], window: Window) -> list[str]:
-    """Notes on GPU metrics whose samples do not cover all of the timed steps."""
-    if window.kind != "timed steps":
-        return []
+    """Notes on metrics whose samples do not cover all of the window.
+
+    The ends of a whole run are covered by no sample of any metric, which needs no note.
+    """
+    covered = {
+        name: statistic.coverage
+        for name, statistic in metrics.items()
+        if statistic.coverage is not None
+    }
+    whole = 1.0 if window.kind == "timed steps" else max(covered.values(), default=1.0)
     by_share: dict[str, list[str]] = {}
-    for name, statistic in metrics.items():
-        if (
-            name.startswith("hw.gpu.")
-            and statistic.coverage is not None
-            and statistic.coverage < FULL
-        ):
-            by_share.setdefault(units.percent(statistic.coverage), []).append(name)
+    for name, coverage in covered.items():
+        if coverage < FULL * whole:
+            by_share.setdefault(units.percent(coverage), []).append(name)
     return [
-        f"sampled over only {share} of the timed steps, and statistics cover only that part: "
+        f"sampled over only {share} of the {window.kind}, and statistics cover only that part: "
         + ", ".join(names[:_MOST_NAMED])
         + (f" and {len(names) - _MOST_NAMED} more" if len(names) > _MOST_NAMED else "")
         for share, names in by_share.items()

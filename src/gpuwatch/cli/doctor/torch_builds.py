@@ -9,8 +9,10 @@ import subprocess
 from pathlib import Path
 
 from gpuwatch.core.lazy_dataclass import dataclass
-from gpuwatch.core.models import Problem
+from gpuwatch.core.models import LaunchSpec, Problem
 from gpuwatch.core.text import clean, shell
+from gpuwatch.runners.interpreter import choose
+from gpuwatch.telemetry.nvml.start import gpu_facts
 from gpuwatch.workloads.architectures import build_for, is_too_old, oldest_driver, runs_on
 
 PATIENCE_SECONDS = 60.0
@@ -26,6 +28,8 @@ except Exception as error:
 print(json.dumps([torch.__version__, torch.version.cuda, torch.cuda.get_arch_list(), reason]))
 """
 
+
+_PLACE = "import importlib.util as u; s = u.find_spec('torch'); print(s and s.origin or '')"
 
 _ASSIGNMENT = re.compile(r"^(\w+)[^=\n]*= *(?:None|['\"]([^'\"\n]*)['\"])", re.MULTILINE)
 """A line of ``version.py``: ``cuda: Optional[str] = '13.2'``."""
@@ -55,6 +59,33 @@ def read(package: Path) -> TorchBuild | None:
     if not facts.get("__version__") or "cuda" not in facts or facts.get("hip") or facts.get("xpu"):
         return None
     return TorchBuild(facts["__version__"], facts["cuda"] or None, (), None)
+
+
+def obstacles(spec: LaunchSpec) -> list[Problem]:
+    """Why torch cannot use the GPUs of a bare run of one of gpuwatch's own workloads, as far as its
+    files tell. Torch is not imported."""
+    bare = spec.environment.kind == "bare" and spec.workload.kind == "workload"
+    if not bare or not spec.gpus:
+        return []
+    python = choose(spec.environment.python, {**spec.variables, **spec.environment.variables}).path
+    try:
+        place = subprocess.run(
+            [python, "-c", _PLACE], capture_output=True, text=True, timeout=30, cwd=os.sep
+        ).stdout.strip()
+    except (OSError, subprocess.SubprocessError):
+        return []
+    build = read(Path(place).parent) if place else None
+    if build is None:
+        return []
+    found = [
+        verdict(build, _text(gpu["compute.capability"]), _text(gpu["driver.version"]), python)
+        for gpu in gpu_facts(spec.gpus)
+    ]
+    return list(dict.fromkeys(problem for problem in found if problem is not None))
+
+
+def _text(value: object) -> str | None:
+    return None if value is None else str(value)
 
 
 def probe(python: str) -> TorchBuild | None:

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from gpuwatch.cli.doctor import torch_builds
 from gpuwatch.cli.options import joining
 from gpuwatch.cli.options.cases import labelled, long_enough, workloads
 from gpuwatch.cli.options.environments import environments
@@ -95,7 +96,8 @@ def add_recording_arguments(parser: Parser) -> None:
     add(
         "--gpus",
         metavar="INDEX|UUID,...",
-        help="the GPUs to watch and use (default: all); none: use none, watch all",
+        help="the GPUs to watch and use (default: all); none: use none, watch all; off: watch "
+        "none, and never call NVIDIA's driver",
     )
     add(
         "--dcgm",
@@ -363,6 +365,7 @@ def request_of(
         duration=arguments.duration,
         build_archive=archive.build,
         build_hook=hook_archive.build,
+        obstacles=torch_builds.obstacles,
         hook=arguments.hook,
         keeps_children=arguments.keep_children,
         dcgm=Dcgm(arguments.dcgm, interval) if arguments.dcgm else None,
@@ -393,6 +396,7 @@ def request_of_plan(plan: Plan, folder: Path, *, trusted: bool) -> Request:
         duration=plan.settings.get("duration_seconds"),
         build_archive=archive.build,
         build_hook=hook_archive.build,
+        obstacles=torch_builds.obstacles,
         hook=_hook_of(plan),
         keeps_children=plan.settings.get("keep_children") is True,
         dcgm=Dcgm(host, interval) if host else None,
@@ -451,7 +455,8 @@ def check_interpreter(part: Part) -> Part:
 
 
 def gpus(text: str | None) -> tuple[str, ...] | None:
-    """The GPUs that ``--gpus`` names: ``()`` for none, ``None`` if it was not given."""
+    """The GPUs that ``--gpus`` names: ``()`` for none, ``GPUS_OFF``, ``None`` if it was not
+    given."""
     if text is None or text.strip() == "none":
         return None if text is None else ()
     named = tuple(filter(None, text.split(",")))

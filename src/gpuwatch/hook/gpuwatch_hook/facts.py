@@ -27,6 +27,15 @@ def of_device(device: Any) -> dict[str, Any]:
     return keys
 
 
+def gpus() -> list[str]:
+    """UUIDs of the GPUs on which this process allocated memory through torch."""
+    used = [
+        each for each in range(torch.cuda.device_count()) if torch.cuda.max_memory_reserved(each)
+    ]
+    found = (of_device(torch.device("cuda", each)) for each in used)
+    return [uuid for keys in found for uuid in keys.get("device_uuid", ())]
+
+
 def _cpu_nodes() -> list[int]:
     """NUMA nodes of the CPUs that this process may use; empty where the kernel does not tell."""
     usable = {f"cpu{number}" for number in os.sched_getaffinity(0)}

@@ -7,7 +7,9 @@ changes with every step, and would be compiled anew with each.
 
 from __future__ import annotations
 
+import atexit
 import functools
+from contextlib import suppress
 from types import ModuleType
 from typing import Any
 
@@ -22,6 +24,7 @@ def watch_optimizers(optimizer: ModuleType) -> None:
     tracker = tracking.tracker
     if tracker is None:
         return
+    atexit.register(_tell_gpus, tracker)  # runs before the tracker is closed
 
     def begins(of: Any, *_: Any) -> None:
         if not torch.compiler.is_compiling():
@@ -33,6 +36,16 @@ def watch_optimizers(optimizer: ModuleType) -> None:
 
     optimizer.register_optimizer_step_pre_hook(begins)
     optimizer.register_optimizer_step_post_hook(ends)
+
+
+def _tell_gpus(tracker: tracking.Tracker) -> None:
+    """Tell which GPUs the process used, also without a step: where the driver lists no processes,
+    nothing else does."""
+    from . import facts
+
+    with suppress(Exception):
+        if found := facts.gpus():
+            tracker._tell(event="gpus", device_uuid=found)
 
 
 def watch_backward(autograd: ModuleType) -> None:

@@ -135,6 +135,9 @@ class HookReports:
             return self._step(t, reported.process, process, line)
         if line.event == "problem":
             return self._event(t, _of(process, str(line.body.get("text", ""))[:500]))
+        if line.event == "gpus":
+            self._intake.hooked_gpus(line.body.get("device_uuid"))
+            return []
         if not process.several or process.rank is None:
             return self._pass(t, line)
         return self._report(t, process.rank, line)

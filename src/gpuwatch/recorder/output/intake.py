@@ -22,6 +22,7 @@ from gpuwatch.session.writing.step_tier import StepTier
 
 _MOST_COMPLAINTS = 20
 _MOST_FACTS = 200
+_LONGEST_UUID = 80
 _EPOCH_NS = 1_000_000_000
 _LATE_NS = 100_000_000
 """How much later than its step a line of progress may be read."""
@@ -94,6 +95,7 @@ class Intake:
         """Versions of torch and other libraries, once the workload has reported them."""
         self.error = with_hint(known.get("error")) or None
         """The error that the workload reported, if any."""
+        self._hooked_gpus: set[str] = set()
         self.started = "started" in known
         """Whether the workload has sent a report or a step."""
         self.last_step: int | None = None
@@ -122,9 +124,16 @@ class Intake:
 
     @property
     def device_uuids(self) -> Sequence[str]:
-        """UUIDs of the GPUs that the workload reports to use."""
+        """UUIDs of the GPUs that the workload, or the hook in one of its processes, reports."""
         listed = self._run.get("device_uuid")
-        return [str(uuid) for uuid in listed] if isinstance(listed, list) else []
+        told = [str(uuid) for uuid in listed] if isinstance(listed, list) else []
+        return [*told, *(uuid for uuid in self._hooked_gpus if uuid not in told)]
+
+    def hooked_gpus(self, uuids: JSON) -> None:
+        """Take the UUIDs of GPUs on which the hook found work of its process."""
+        for uuid in uuids if isinstance(uuids, list) else ():
+            if isinstance(uuid, str) and len(self._hooked_gpus) < _MOST_FACTS:
+                self._hooked_gpus.add(uuid[:_LONGEST_UUID])
 
     @property
     def device_type(self) -> str | None:

@@ -16,6 +16,7 @@ Key = tuple[str, int]
 _SHARE = 0.02
 """Smallest change of one of a process's shares of GPU time that is worth a row."""
 _NO_BYTES = "NVML does not say how much memory it holds"
+_NO_SHARE = "GPU time: NVML gives no valid sample"
 _NO_MEMORY_SHARE = "time that it used device memory: NVML gives no valid sample"
 _IDLE = TimeShare(0.0, 0.0)
 
@@ -97,6 +98,8 @@ def _with_shares(usage: GpuUsage, shares: ProcessShares | None, pid: int) -> Gpu
     if shares is not None and shares.reason is None:
         share = shares.by_pid.get(pid, _IDLE)
         usage = replace(usage, share=share.kernels, memory_share=share.memory)
+        if share.kernels is None:
+            missing.append(_NO_SHARE)
         if share.memory is None:
             missing.append(_NO_MEMORY_SHARE)
     elif shares is not None:

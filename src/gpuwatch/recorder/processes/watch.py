@@ -102,6 +102,8 @@ class ProcessWatch:
         early to tell."""
         if not self._same_pids or self._served:
             return False
+        if self._nvml is not None and self._nvml.processes_doubted:
+            return False
         if self._complete >= _FEW_LOOKS:
             return True
         return None if self._complete or self._looks < _MANY_LOOKS else False

@@ -6,7 +6,6 @@ those of ``dcgmi`` 2 to 4.
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
 
@@ -58,7 +57,7 @@ def row(line: str, fields: Sequence[int]) -> tuple[int, dict[int, float | None]]
     """DCGM's number of the GPU and the value of each field; ``None`` if the line is not a row.
 
     ``fields`` are the requested fields, in order. A value is ``None`` if DCGM has none (``N/A``) or
-    if it does not fit its column.
+    if it does not fit its column; others may be impossible.
     """
     cells = _ROW.match(line)
     if cells is None:
@@ -106,7 +105,6 @@ def hint(error: str) -> str:
 
 def _number(text: str) -> float | None:
     try:
-        value = float(text)
+        return float(text)
     except ValueError:
         return None
-    return value if math.isfinite(value) and value >= 0 else None

@@ -11,9 +11,9 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from gpuwatch.core.metrics import Method
+from gpuwatch.core.metrics import Method, checked
 from gpuwatch.core.peaks import Peak, dram_peak
-from gpuwatch.telemetry.base import Change, Channel, Device, Event, Source, Value
+from gpuwatch.telemetry.base import Change, Channel, Device, Event, Source, Value, same
 from gpuwatch.telemetry.counters import no_bandwidth
 from gpuwatch.telemetry.dcgm.fields import BASIC, DRAM_ACTIVE, FIELDS, gpu_ids, hint, trouble
 from gpuwatch.telemetry.dcgm.stream import DcgmStream, Reading
@@ -147,7 +147,7 @@ class DcgmSource:
             best = better(self._own.get(key), offer)
             if best is offer:
                 values[key] = value
-            if best != self._now[key]:
+            if not same(self._now[key], best):
                 self._now[key] = best
                 self._changes.append(Change(best))
         return [values[key] for key in self._order]
@@ -193,8 +193,12 @@ class DcgmSource:
         elif time.monotonic() - reading.at > self._fresh_s:
             reason = f"DCGM has given no value for over {self._fresh_s:g} s"
         else:
-            value = reading.values.get(field)
-            reason = None if value is not None else f"DCGM has no value of field {field} here (N/A)"
+            given = reading.values.get(field)
+            if given is None:
+                reason = f"DCGM has no value of field {field} here (N/A)"
+            else:
+                value, reason = checked(metric, given)
+                reason = reason and f"{source}: {reason}"
         method = Method.MEASURED if reason is None else Method.UNAVAILABLE
         return Channel(device, metric, method, source, reason), value
 

@@ -12,8 +12,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
+from gpuwatch.core.metrics import checked
 from gpuwatch.telemetry.nvml.errors import NOT_FOUND
-from gpuwatch.telemetry.nvml.fields import Numbers, NvmlCall, Reading, call, number_of
+from gpuwatch.telemetry.nvml.fields import Numbers, NvmlCall, Reading, number_of
 
 FUNCTION = "nvmlDeviceGetSamples"
 _POWER, _GPU_UTILIZATION, _MEMORY_UTILIZATION = 0, 1, 2
@@ -40,7 +41,8 @@ class DriverSamples:
     there is none before the driver can have a new sample.
     """
 
-    def __init__(self, kind: int) -> None:
+    def __init__(self, metric: str, kind: int) -> None:
+        self._metric = metric
         self._kind = kind
         self._newest = 0
         """Time stamp of the newest sample that was read; 0: none was."""
@@ -53,13 +55,14 @@ class DriverSamples:
     def read(self, nvml: Any, handle: Any) -> float:
         """Mean of the samples since the last read; of the first read, the newest sample.
 
-        Where the driver has no new one, the last mean again. Raises ``NVMLError``, also after
+        Where the driver has no new one, the last mean again. A sample that cannot be stands for
+        all. Raises ``NVMLError``, also after
         ``STALE_S`` seconds without a new sample.
         """
         if time.monotonic() - self._at < self._apart:
             return self._mean
         try:
-            kind, found = call(nvml, FUNCTION, handle, self._kind, self._newest)
+            kind, found = nvml.nvmlDeviceGetSamples(handle, self._kind, self._newest)
         except nvml.NVMLError as error:
             if error.value != NOT_FOUND:
                 raise
@@ -72,8 +75,10 @@ class DriverSamples:
                 apart_s = (new[-1].timeStamp - self._newest) / len(new) / 1e6
                 self._apart = min(apart_s, LONGEST_APART_S)
             self._newest, self._at = new[-1].timeStamp, time.monotonic()
-            total = sum(number_of(sample.sampleValue, kind) for sample in counted)
-            self._mean = total / len(counted) / _PER_UNIT[self._kind]
+            per_unit = _PER_UNIT[self._kind]
+            values = [number_of(sample.sampleValue, kind) / per_unit for sample in counted]
+            wrong = (value for value in values if checked(self._metric, value)[0] is None)
+            self._mean = next(wrong, sum(values) / len(values))
         elif time.monotonic() - self._at > STALE_S:
             raise nvml.NVMLError(NOT_FOUND)
         return self._mean
@@ -82,15 +87,17 @@ class DriverSamples:
 def with_driver_samples(readings: Sequence[Reading]) -> tuple[Reading, ...]:
     """``readings`` for one GPU: those of power and utilization by the driver's samples first."""
     return tuple(
-        replace(reading, ways=(_way(_KINDS[reading.metrics]), *reading.ways))
+        replace(reading, ways=(_way(reading.metrics), *reading.ways))
         if reading.metrics in _KINDS
         else reading
         for reading in readings
     )
 
 
-def _way(kinds: Sequence[int]) -> NvmlCall:
-    samples = [DriverSamples(kind) for kind in kinds]
+def _way(metrics: tuple[str, ...]) -> NvmlCall:
+    samples = [
+        DriverSamples(metric, kind) for metric, kind in zip(metrics, _KINDS[metrics], strict=True)
+    ]
 
     def read(nvml: Any, handle: Any) -> Numbers:
         return tuple(each.read(nvml, handle) for each in samples)

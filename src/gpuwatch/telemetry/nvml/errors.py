@@ -29,6 +29,8 @@ NOT_SUPPORTED = 3
 NO_PERMISSION = 4
 NOT_FOUND = 6
 FUNCTION_NOT_FOUND = 13
+UNREADABLE = -1
+"""Not NVML's: the binding cannot read the answer, or no answer of that kind exists."""
 
 NO_BINDING = Unavailable(
     "the Python package nvidia-ml-py is not installed",
@@ -43,6 +45,9 @@ NO_LIBRARY = Unavailable(
 _RELOAD = "reboot, or unload and reload the NVIDIA kernel modules"
 
 _MEANING = {
+    UNREADABLE: Unavailable(
+        "the driver gave an answer that cannot be read", "update the NVIDIA driver and nvidia-ml-py"
+    ),
     1: Unavailable("NVML was shut down", "start the recording again"),
     2: Unavailable("not offered for this GPU (invalid argument)", "no fix: a limit of the GPU"),
     3: Unavailable("not supported by this GPU and driver", "no fix: a limit of the GPU or driver"),

@@ -1,18 +1,20 @@
 """Which NVML calls provide which metric, in which unit, best first.
 
-Every function here takes the ``pynvml`` module and a device handle, and raises ``NVMLError``.
+Every function here takes the :class:`Binding` and a device handle, and raises ``NVMLError``.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from gpuwatch.core.lazy_dataclass import dataclass
-from gpuwatch.telemetry.nvml.errors import FUNCTION_NOT_FOUND, NOT_FOUND
+from gpuwatch.core.metrics import checked
+from gpuwatch.telemetry.base import Value
 
 Numbers = tuple[float | int, ...]
-Watch = Callable[[Numbers, float], list[tuple[str, str]]]
+Watch = Callable[[Sequence[Value], float], list[tuple[str, str]]]
 """Maps a reading's values and their time (monotonic seconds) to events as (kind, text)."""
 Fact = str | int | float | bool | None
 
@@ -59,16 +61,11 @@ class Reading:
     """Creates the per-GPU check that turns values into events."""
 
 
-def call(nvml: Any, function: str, *arguments: Any) -> Any:
-    """Call a function of the binding; a missing one fails like one missing in the driver."""
-    method = getattr(nvml, function, None)
-    if method is None:
-        raise nvml.NVMLError(FUNCTION_NOT_FOUND)
-    return method(*arguments)
-
-
 def number_of(value: Any, kind: int) -> float | int:
-    """The number in an ``nvmlValue_t`` whose ``nvmlValueType_t`` is ``kind``."""
+    """The number in an ``nvmlValue_t`` whose ``nvmlValueType_t`` is ``kind``; NaN for a kind that
+    does not exist."""
+    if not 0 <= kind < len(_MEMBERS):
+        return math.nan
     number: float | int = getattr(value, _MEMBERS[kind])
     return number
 
@@ -116,7 +113,7 @@ def _temperature(nvml: Any, handle: Any) -> Numbers:
 
 
 def _temperature_v(nvml: Any, handle: Any) -> Numbers:
-    return (call(nvml, "nvmlDeviceGetTemperatureV", handle, 0),)
+    return (nvml.nvmlDeviceGetTemperatureV(handle, 0),)
 
 
 def _pcie(counter: int) -> Callable[[Any, Any], Numbers]:
@@ -131,10 +128,7 @@ def _fan(nvml: Any, handle: Any) -> Numbers:
 
 
 def _performance_state(nvml: Any, handle: Any) -> Numbers:
-    state = int(nvml.nvmlDeviceGetPerformanceState(handle))
-    if state > _SLOWEST:
-        raise nvml.NVMLError(NOT_FOUND)
-    return (state,)
+    return (nvml.nvmlDeviceGetPerformanceState(handle),)
 
 
 def _pcie_generation(nvml: Any, handle: Any) -> Numbers:
@@ -157,8 +151,6 @@ _MEMBERS = ("dVal", "uiVal", "ulVal", "ullVal", "sllVal", "siVal", "usVal")
 """Members of ``nvmlValue_t`` in the order of ``nvmlValueType_t``."""
 _SM, _MEMORY = 1, 2
 """``nvmlClockType_t``."""
-_SLOWEST = 15
-"""``NVML_PSTATE_15``; the driver answers 32 for a performance state that it does not know."""
 
 STEADY_S = 2.0
 """Read interval, in seconds, of slowly changing values (temperature and fans; the performance
@@ -243,7 +235,13 @@ READINGS = (
 
 def _cuda_version(nvml: Any, handle: Any) -> Fact:
     version = nvml.nvmlSystemGetCudaDriverVersion()
-    return f"{version // 1000}.{version % 1000 // 10}"
+    possible = 1000 <= version < 100_000
+    return f"{version // 1000}.{version % 1000 // 10}" if possible else None
+
+
+def _is_on(mode: int) -> Fact:
+    """``nvmlEnableState_t``."""
+    return {0: False, 1: True}.get(mode)
 
 
 def _max_clock(kind: int) -> Callable[[Any, Any], Fact]:
@@ -259,7 +257,8 @@ _XID = 8
 
 
 def _capability(nvml: Any, handle: Any) -> Fact:
-    return "{}.{}".format(*nvml.nvmlDeviceGetCudaComputeCapability(handle))
+    major, minor = nvml.nvmlDeviceGetCudaComputeCapability(handle)
+    return f"{major}.{minor}" if 1 <= major < 100 and 0 <= minor < 100 else None
 
 
 def _compute_mode(nvml: Any, handle: Any) -> Fact:
@@ -268,21 +267,24 @@ def _compute_mode(nvml: Any, handle: Any) -> Fact:
     return modes.get(nvml.nvmlDeviceGetComputeMode(handle))
 
 
-FACTS: dict[str, Callable[[Any, Any], Fact]] = {
+_OF_DRIVER: dict[str, Callable[[Any, Any], Fact]] = {
     "driver.version": lambda nvml, handle: str(nvml.nvmlSystemGetDriverVersion()),
     "cuda.driver.version": _cuda_version,
+}
+FACTS: dict[str, Callable[[Any, Any], Fact]] = {
+    **_OF_DRIVER,
     "compute.capability": _capability,
-    "core.count": lambda nvml, handle: int(call(nvml, "nvmlDeviceGetNumGpuCores", handle)),
+    "core.count": lambda nvml, handle: int(nvml.nvmlDeviceGetNumGpuCores(handle)),
     "memory.total": _memory_total,
-    "memory.bus.width": lambda nvml, handle: int(call(nvml, "nvmlDeviceGetMemoryBusWidth", handle)),
+    "memory.bus.width": lambda nvml, handle: int(nvml.nvmlDeviceGetMemoryBusWidth(handle)),
     "clock.sm.max": _max_clock(_SM),
     "clock.memory.max": _max_clock(_MEMORY),
     "power.limit": lambda nvml, handle: nvml.nvmlDeviceGetEnforcedPowerLimit(handle) / 1000,
     "pci.bus.id": lambda nvml, handle: str(nvml.nvmlDeviceGetPciInfo(handle).busId),
-    "mig.enabled": lambda nvml, handle: bool(nvml.nvmlDeviceGetMigMode(handle)[0]),
-    "ecc.enabled": lambda nvml, handle: bool(nvml.nvmlDeviceGetEccMode(handle)[0]),
+    "mig.enabled": lambda nvml, handle: _is_on(nvml.nvmlDeviceGetMigMode(handle)[0]),
+    "ecc.enabled": lambda nvml, handle: _is_on(nvml.nvmlDeviceGetEccMode(handle)[0]),
     "compute.mode": _compute_mode,
-    "persistence.enabled": lambda nvml, handle: bool(nvml.nvmlDeviceGetPersistenceMode(handle)),
+    "persistence.enabled": lambda nvml, handle: _is_on(nvml.nvmlDeviceGetPersistenceMode(handle)),
     "xid.told": lambda nvml, handle: bool(nvml.nvmlDeviceGetSupportedEventTypes(handle) & _XID),
 }
 """Facts that stay constant during a run, in bytes, watts, hertz; the bus width in bits."""
@@ -290,19 +292,41 @@ FACTS: dict[str, Callable[[Any, Any], Fact]] = {
 
 _OF_THE_WHOLE = ("core.count", "memory.bus.width", "power.limit")
 """Facts of which a MIG device has a share that NVML does not report."""
+_LIKE = {
+    "memory.total": "hw.gpu.memory.usage",
+    "clock.sm.max": "hw.gpu.clock.sm",
+    "clock.memory.max": "hw.gpu.clock.memory",
+    "power.limit": "hw.gpu.power",
+}
+"""The metrics whose limits hold for a fact, which is not 0 either."""
+_MOST = {"core.count": 1_000_000, "memory.bus.width": 100_000}
 
 
 def facts(nvml: Any, handle: Any, mig: bool = False) -> dict[str, Fact]:
-    """Every fact of one GPU or MIG device; ``None`` where NVML has no value."""
+    """Every fact of one GPU or MIG device; ``None`` where NVML has no value that can be."""
+    wanted = [name for name in FACTS if not (mig and name in _OF_THE_WHOLE)]
+    return dict.fromkeys(FACTS) | _facts({name: FACTS[name] for name in wanted}, nvml, handle)
+
+
+def facts_of_driver(nvml: Any) -> dict[str, Fact]:
+    """The facts that no GPU has to answer for."""
+    return _facts(_OF_DRIVER, nvml, None)
+
+
+def _facts(
+    wanted: Mapping[str, Callable[[Any, Any], Fact]], nvml: Any, handle: Any
+) -> dict[str, Fact]:
     values: dict[str, Fact] = {}
-    for name, read in FACTS.items():
-        if mig and name in _OF_THE_WHOLE:
-            values[name] = None
-            continue
+    for name, read in wanted.items():
         try:
-            values[name] = read(nvml, handle)
+            value = read(nvml, handle)
         except nvml.NVMLError:
-            values[name] = None
+            value = None
+        if name in _LIKE and isinstance(value, (int, float)):
+            value = checked(_LIKE[name], value)[0] or None
+        elif name in _MOST and not 0 < int(value or 0) <= _MOST[name]:
+            value = None
+        values[name] = value
     return values
 
 

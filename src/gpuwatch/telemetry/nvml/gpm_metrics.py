@@ -9,6 +9,7 @@ import math
 from collections.abc import Mapping
 
 from gpuwatch.core.lazy_dataclass import dataclass
+from gpuwatch.core.metrics import checked
 from gpuwatch.core.peaks import Peak
 from gpuwatch.telemetry.base import Value
 from gpuwatch.telemetry.counters import OF_THE_WHOLE_GPU
@@ -34,11 +35,6 @@ PCIE = ("hw.gpu.pcie.transmit", "hw.gpu.pcie.receive")
 NVLINK = ("hw.gpu.nvlink.transmit", "hw.gpu.nvlink.receive")
 
 _PERCENT, _MIB = 0.01, 2.0**20
-_OVER_PERCENT = 101.0
-"""The two samples are not taken at one instant across the GPU, so a full pipe can read slightly
-over 100; it is clipped to 100."""
-_MOST_MIB = 1e13 / _MIB
-"""10 TB/s, more than any GPU's links: a higher value is a wrapped counter, not a rate."""
 
 
 @dataclass(frozen=True)
@@ -101,19 +97,12 @@ def reading_of(metric: GpmMetric, code: int, raw: float, mig: bool = False) -> R
 
     PCIe and NVLink are never a MIG device's own: ``nvml.h`` calls them the traffic of the GPU.
     """
-    percent = metric.scale == _PERCENT
-    if mig and not percent:
+    if mig and metric.metric in (*PCIE, *NVLINK):
         return Reading(None, OF_THE_WHOLE_GPU)
     if code:
         return Reading(None, f"{metric.source}: {describe(code).reason}")
-    if math.isnan(raw):
-        return Reading(None, f"{metric.source}: the driver gave no number")
-    if math.copysign(1.0, raw) < 0 or raw > (_OVER_PERCENT if percent else _MOST_MIB):
-        unit = "%" if percent else "MiB/s"
-        return Reading(
-            None, f"{metric.source}: the driver gave {raw:.4g} {unit}, which is impossible"
-        )
-    return Reading(min(raw, 100.0) * metric.scale if percent else raw * metric.scale)
+    value, reason = checked(metric.metric, raw * metric.scale)
+    return Reading(value, reason and f"{metric.source}: {reason}")
 
 
 def with_bandwidth(readings: Mapping[str, Reading], peak: Peak, no_peak: str) -> dict[str, Reading]:

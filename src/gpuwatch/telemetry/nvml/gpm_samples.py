@@ -11,7 +11,6 @@ from typing import Any
 
 from gpuwatch.core.lazy_dataclass import dataclass
 from gpuwatch.telemetry.nvml.errors import FUNCTION_NOT_FOUND, INVALID_ARGUMENT, NOT_SUPPORTED
-from gpuwatch.telemetry.nvml.fields import call
 from gpuwatch.telemetry.nvml.gpm_metrics import WANTED
 
 Watched = Callable[..., Any]
@@ -138,4 +137,4 @@ class GpmSamples:
         return request
 
     def _call(self, function: str, *arguments: Any) -> Any:
-        return self._watched(function, call, self._nvml, function, *arguments)
+        return self._watched(function, getattr(self._nvml, function), *arguments)

@@ -8,9 +8,10 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from gpuwatch.core.metrics import CATALOGUE, Method
+from gpuwatch.core.metrics import CATALOGUE, Method, checked
 from gpuwatch.core.peaks import Peak
-from gpuwatch.telemetry.base import Change, Channel, Device, Event, Value
+from gpuwatch.core.units import binary
+from gpuwatch.telemetry.base import Change, Channel, Device, Event, Value, same
 from gpuwatch.telemetry.counters import OF_THE_WHOLE_GPU, is_mig
 from gpuwatch.telemetry.nvml.driver_samples import with_driver_samples
 from gpuwatch.telemetry.nvml.errors import LOST, PERMANENT, describe
@@ -21,9 +22,12 @@ from gpuwatch.telemetry.nvml.health import HEALTH
 from gpuwatch.telemetry.nvml.probe import GpuLost, Journal, Probe, together
 from gpuwatch.telemetry.nvml.process_utilization import ProcessShares
 from gpuwatch.telemetry.nvml.processes import ProcessLists
+from gpuwatch.telemetry.nvml.unified import LINK, NO_LINK, is_unified, with_host_memory
 
 RETRY_S = 1.0
 """Delay before a failed call is retried, in seconds."""
+RECENT_S = 2.0
+"""Maximum age of a utilization that says whether the GPU is busy, in seconds."""
 
 
 class Gpu:
@@ -59,11 +63,22 @@ class Gpu:
         self._lock = threading.Lock()
         self._epoch = 0
         self._announced = False
-        self._processes = ProcessLists(nvml, self._watched)
+        self._processes = ProcessLists(nvml, self._watched, self._is_busy)
+        self._untold: str | None = None
         readings = (*with_driver_samples(READINGS), *HEALTH)
-        of_the_whole = [reading for reading in readings if is_mig(device) and not reading.of_a_part]
-        self._of_the_whole = frozenset(name for reading in of_the_whole for name in reading.metrics)
-        self.probes = tuple(Probe(reading) for reading in readings if reading not in of_the_whole)
+        self._never: dict[str, str] = {}
+        """Why metrics are unavailable on this device, whatever NVML answers."""
+        if is_unified(device.attributes):
+            readings = with_host_memory(readings)
+            self._never = dict.fromkeys(LINK, NO_LINK)
+        if is_mig(device):
+            whole = [name for each in readings if not each.of_a_part for name in each.metrics]
+            self._never |= dict.fromkeys(whole, OF_THE_WHOLE_GPU)
+        self.probes = tuple(
+            Probe(reading) for reading in readings if not self._never.keys() & {*reading.metrics}
+        )
+        self._memory_total = device.attributes.get("memory.total")
+        self._contradicted = False
         self._fast = tuple(probe for probe in self.probes if not probe.reading.slow)
         self._slow = tuple(probe for probe in self.probes if probe.reading.slow)
         self._contested = tuple(probe for probe in self._slow if probe.reading.metrics[0] in PCIE)
@@ -100,8 +115,13 @@ class Gpu:
 
     @property
     def processes(self) -> tuple[GpuProcess, ...] | None:
-        """The processes on this GPU; ``None`` if unknown or outdated."""
+        """The processes on this GPU; ``None`` if unknown, outdated or not believed."""
         return self._processes.listed
+
+    @property
+    def processes_doubted(self) -> bool:
+        """Whether a process may be on this GPU though its list is empty."""
+        return self._processes.doubts > 0
 
     @property
     def process_shares(self) -> ProcessShares:
@@ -198,6 +218,8 @@ class Gpu:
             if epoch != self._epoch:
                 return
             for name, reason in reasons.items():
+                if name in self._never:
+                    continue
                 if reason is None and name not in self._by_gpm:
                     self._by_gpm = self._by_gpm | {name}
                     for probe in self._contested:
@@ -206,13 +228,14 @@ class Gpu:
                 if name in self._by_gpm:
                     self._set(name, self._gpm_sources[name], reason)
 
-    def report_silence(self, slow: bool, reason: str) -> None:
-        """Mark a hanging call's channels as unavailable until a call returns."""
+    def report_silence(self, slow: bool, reason: str, since: float = math.inf) -> None:
+        """Mark a hanging call's channels as unavailable until a call returns, but for what was read
+        since (monotonic seconds)."""
         with self._lock:
             if self.lost is not None:
                 return
             for probe in self._slow if slow else self._fast:
-                if probe.next_at == math.inf:
+                if probe.next_at == math.inf or probe.at >= since:
                     continue
                 for name in probe.reading.metrics:
                     self._set(name, probe.source, reason)
@@ -224,12 +247,42 @@ class Gpu:
             for probe in probes:
                 if probe is None:
                     self._processes.read(self.handle)
+                    self._tell_of_processes(self._processes.untold)
                 elif probe.next_at <= time.monotonic():
                     self._attempt(probe, watched, answers)
         except GpuLost as error:
             self.lose(error.code)
             return False
         return True
+
+    def _tell_of_processes(self, untold: str | None) -> None:
+        """An event whenever the driver begins or ceases to tell which processes are here, and once
+        if they hold more memory than there is."""
+        held = self._processes.held
+        if isinstance(self._memory_total, int) and held > self._memory_total > 0:
+            if not self._contradicted:
+                text = (
+                    f"by NVML its processes hold {binary(held)}, more than its memory, "
+                    f"{binary(self._memory_total)}: one of the two is wrong"
+                )
+                self.announce(Event("memory-contradiction", text, self.id))
+            self._contradicted = True
+        if untold == self._untold:
+            return
+        self._untold = untold
+        if untold is None:
+            self.announce(Event("processes-back", "NVML lists the processes again", self.id))
+        else:
+            text = f"NVML does not tell which processes are on it: {untold}"
+            self.announce(Event("processes-lost", text, self.id))
+
+    def _is_busy(self) -> bool:
+        """Whether kernels ran at the last look, if that was just now."""
+        for probe in self._fast:
+            if probe.reading.metrics[0] == "hw.gpu.utilization":
+                recent = time.monotonic() - probe.at < RECENT_S
+                return recent and bool(probe.values) and bool(probe.values[0])
+        return False
 
     def _attempt(self, probe: Probe, watched: bool, answers: dict[int, Any]) -> None:
         """Make the call; until one has worked, try the alternatives in order."""
@@ -257,22 +310,29 @@ class Gpu:
                     continue
                 self._failed(probe, code, epoch)
                 return
+            metrics = probe.reading.metrics
+            possible = [checked(name, value) for name, value in zip(metrics, values, strict=False)]
+            whole = all(reason is None for _, reason in possible)
+            if not whole and (way.gives_way or not probe.worked) and probe.way + 1 < len(ways):
+                probe.way += 1
+                continue
             with self._lock:
                 if epoch != self._epoch:
                     return
-                probe.values = values
+                probe.values = (*(value for value, _ in possible), *values[len(metrics) :])
                 probe.at = time.monotonic()
                 probe.worked = True
                 if probe.reading.every_s > RETRY_S and probe.next_at != math.inf:
                     probe.next_at = probe.at + probe.reading.every_s - RETRY_S / 2
                 if probe.watch is not None:
-                    for kind, text in probe.watch(values, probe.at):
+                    for kind, text in probe.watch(probe.values, probe.at):
                         self.announce(Event(kind, text, self.id))
-                for name in probe.reading.metrics:
+                for name, (_, reason) in zip(metrics, possible, strict=True):
                     channel = self._channels[name]
-                    told = channel.reason is None and channel.source == way.source
+                    told = channel.reason is reason is None and channel.source == way.source
                     if not told and name not in self._by_gpm:
-                        self._set(name, way.source, None)
+                        said = reason and f"{way.source.removeprefix('NVML ')}: {reason}"
+                        self._set(name, way.source, said)
             return
 
     def _failed(self, probe: Probe, code: int, epoch: int) -> None:
@@ -291,14 +351,13 @@ class Gpu:
 
     def _reason(self, metric: str) -> str | None:
         """Why a metric is unavailable before the first read."""
-        return OF_THE_WHOLE_GPU if metric in self._of_the_whole else self.lost
+        return self._never.get(metric, self.lost)
 
     def _set(self, metric: str, source: str, reason: str | None) -> None:
-        if metric in self._of_the_whole:
-            reason = OF_THE_WHOLE_GPU
+        reason = self._never.get(metric, reason)
         method = Method.MEASURED if reason is None else Method.UNAVAILABLE
-        channel = Channel(self.id, metric, method, source, reason)
-        if channel != self._channels[metric]:
+        channel, before = Channel(self.id, metric, method, source, reason), self._channels[metric]
+        if not same(before, channel):
             self._channels[metric] = channel
             self._journal.changes.append(Change(channel))
 

@@ -6,9 +6,12 @@ Bits and their meanings are those of ``nvmlClocksEventReason*`` in NVIDIA's ``nv
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
-from gpuwatch.telemetry.nvml.fields import Numbers, NvmlCall, Reading, call, field_way
+from gpuwatch.telemetry.base import Value
+from gpuwatch.telemetry.nvml.errors import UNREADABLE
+from gpuwatch.telemetry.nvml.fields import Numbers, NvmlCall, Reading, field_way
 
 QUIET_S = 5.0
 """Minimum seconds between two events about one GPU's clocks."""
@@ -30,6 +33,8 @@ HARMFUL = {
 }
 """Reasons that hold the clocks down against the user's will. Excludes an idle GPU (1) and clocks
 that the user set (2, 0x100)."""
+_BITS = 20
+"""More than there are reasons: a higher bit is set in what drivers give for "unknown"."""
 
 _CORRECTED, _UNCORRECTED, _VOLATILE = 0, 1, 0
 
@@ -56,9 +61,9 @@ class ClockWatch:
         self._told = 0
         self._told_at = -math.inf
 
-    def __call__(self, values: Numbers, now: float) -> list[tuple[str, str]]:
+    def __call__(self, values: Sequence[Value], now: float) -> list[tuple[str, str]]:
         """Events as (kind, text); ``values[2]`` is the bitmask, ``now`` is monotonic seconds."""
-        reasons = int(values[2]) & sum(HARMFUL)
+        reasons = int(values[2] or 0) & sum(HARMFUL)
         if reasons == self._told or now - self._told_at < QUIET_S:
             return []
         self._told, self._told_at = reasons, now
@@ -73,8 +78,10 @@ class ErrorWatch:
     def __init__(self) -> None:
         self._known: int | None = None
 
-    def __call__(self, values: Numbers, now: float) -> list[tuple[str, str]]:
+    def __call__(self, values: Sequence[Value], now: float) -> list[tuple[str, str]]:
         """Events as (kind, text). ``values[1]`` counts the uncorrected errors."""
+        if values[1] is None:
+            return []
         count = int(values[1])
         before, self._known = self._known, count
         if before is None or count <= before:
@@ -90,7 +97,9 @@ class ErrorWatch:
 
 def _reasons(function: str) -> NvmlCall:
     def read(nvml: Any, handle: Any) -> Numbers:
-        reasons = int(call(nvml, function, handle))
+        reasons = int(getattr(nvml, function)(handle))
+        if reasons >> _BITS:
+            raise nvml.NVMLError(UNREADABLE)
         return int(by_power(reasons)), int(by_heat(reasons)), reasons
 
     return NvmlCall(f"NVML {function}", read)

@@ -18,6 +18,11 @@ def unanswered(name: str) -> str:
     return f"{name} has not answered for over {FRESH_S:g} s"
 
 
+def left_out(name: str, patience_s: float) -> str:
+    """Reason for the values missing from a sample that does not wait longer."""
+    return f"{name} had not answered within {patience_s:g} s, or its thread had no processor"
+
+
 class HungCalls:
     """Turns calls in progress into events: one when a call hangs, one when it returns."""
 

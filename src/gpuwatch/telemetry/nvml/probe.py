@@ -9,9 +9,9 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from gpuwatch.core.lazy_dataclass import dataclass
-from gpuwatch.telemetry.base import Change, Event
+from gpuwatch.telemetry.base import Change, Event, Value
 from gpuwatch.telemetry.nvml.errors import LOST, describe
-from gpuwatch.telemetry.nvml.fields import Numbers, Reading
+from gpuwatch.telemetry.nvml.fields import Reading
 
 FRESH_S = 3.0
 """Maximum age, in seconds, of a value that is read once a second; also the silence after which a
@@ -42,7 +42,7 @@ class Probe:
         self.watch = reading.watch() if reading.watch is not None else None
         self.fresh_s = FRESH_S + max(0.0, reading.every_s - 1.0) if reading.slow else 0.0
         """Maximum age in seconds of a slow value; 0 for one that is read at every sample."""
-        self.values: Numbers = ()
+        self.values: tuple[Value, ...] = ()
         self.at = -math.inf
         self.reset()
 

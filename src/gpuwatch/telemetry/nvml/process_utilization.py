@@ -8,22 +8,24 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from gpuwatch.core.lazy_dataclass import dataclass
+from gpuwatch.core.metrics import checked
 from gpuwatch.telemetry.nvml.errors import NOT_FOUND, PERMANENT, describe
-from gpuwatch.telemetry.nvml.fields import call
 
 FUNCTION = "nvmlDeviceGetProcessUtilization"
 SOURCE = f"NVML {FUNCTION} smUtil, host PIDs"
 
 _SUCCESS = 0
 _BEGUN = "not read yet"
+_AHEAD_US = 3_600_000_000
+"""A sample from later than this after now is none."""
 
 
 @dataclass(frozen=True)
 class TimeShare:
     """Shares of time, from 0 to 1, of one process on one GPU."""
 
-    kernels: float
-    """In which its kernels ran."""
+    kernels: float | None
+    """In which its kernels ran; ``None``: NVML's samples are invalid."""
     memory: float | None
     """In which it read or wrote device memory; ``None``: NVML's samples are invalid."""
 
@@ -61,7 +63,7 @@ class ProcessUtilization:
         if first:
             self._since_us = time.time_ns() // 1000
         try:
-            samples = call(nvml, FUNCTION, handle, self._since_us)
+            samples = nvml.nvmlDeviceGetProcessUtilization(handle, self._since_us)
         except nvml.NVMLError as error:
             # The binding raises "success" if there are no samples.
             if error.value in (NOT_FOUND, _SUCCESS):
@@ -76,16 +78,25 @@ class ProcessUtilization:
         if first:
             return
         by_pid: dict[int, list[Any]] = defaultdict(list)
-        newest = self._since_us
+        newest, latest = self._since_us, time.time_ns() // 1000 + _AHEAD_US
         for sample in samples:
-            if sample.pid and sample.smUtil <= 100 and sample.timeStamp > self._since_us:
+            if sample.pid and sample.timeStamp > self._since_us:
                 by_pid[sample.pid].append(sample)
-                newest = max(newest, sample.timeStamp)
+                if sample.timeStamp < latest:
+                    newest = max(newest, sample.timeStamp)
         self._since_us = newest
-        self.shares = ProcessShares({pid: _mean(samples) for pid, samples in by_pid.items()})
+        self.shares = ProcessShares(
+            {
+                pid: TimeShare(
+                    _mean([sample.smUtil for sample in samples if sample.timeStamp < latest]),
+                    _mean([sample.memUtil for sample in samples if sample.timeStamp < latest]),
+                )
+                for pid, samples in by_pid.items()
+            }
+        )
 
 
-def _mean(samples: Sequence[Any]) -> TimeShare:
-    kernels = [sample.smUtil / 100 for sample in samples]
-    memory = [sample.memUtil / 100 for sample in samples if sample.memUtil <= 100]
-    return TimeShare(sum(kernels) / len(kernels), sum(memory) / len(memory) if memory else None)
+def _mean(percents: Sequence[int]) -> float | None:
+    shares = [checked("process.gpu.utilization", percent / 100)[0] for percent in percents]
+    valid = [share for share in shares if share is not None]
+    return sum(valid) / len(valid) if valid else None

@@ -8,11 +8,16 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from gpuwatch.telemetry.nvml.errors import LOST, NOT_FOUND, PERMANENT
-from gpuwatch.telemetry.nvml.fields import GpuProcess, call
+from gpuwatch.core.metrics import checked
+from gpuwatch.telemetry.nvml.errors import LOST, NOT_FOUND, PERMANENT, describe
+from gpuwatch.telemetry.nvml.fields import GpuProcess
 from gpuwatch.telemetry.nvml.probe import FRESH_S, GpuLost
 from gpuwatch.telemetry.nvml.process_utilization import FUNCTION, ProcessShares, ProcessUtilization
 
+DOUBTS = 3
+"""Number of empty lists of a busy GPU after which they are not believed: one may be older than what
+began on the GPU since, or younger than what ended."""
+_NOT_ALL = "its list of processes stays empty while the GPU is busy (seen with WSL)"
 DRAWING_S = 5.0
 """Interval between two listings of graphics processes, in seconds; compute: every round."""
 
@@ -20,12 +25,18 @@ DRAWING_S = 5.0
 class ProcessLists:
     """Process lists, read by the GPU's slow thread and used by others.
 
-    ``watched(name, function, *arguments)`` makes a call. Reading raises ``GpuLost``.
+    ``watched(name, function, *arguments)`` makes a call; ``busy()`` is whether the GPU works just
+    now. Reading raises ``GpuLost``.
     """
 
-    def __init__(self, nvml: Any, watched: Callable[..., Any]) -> None:
+    def __init__(self, nvml: Any, watched: Callable[..., Any], busy: Callable[[], bool]) -> None:
+        self.untold: str | None = None
+        """Why NVML does not tell the processes, as of the last read; ``None``: it does."""
+        self.doubts = 0
+        """How many lists were empty while the GPU was busy, since one that was not."""
         self._nvml = nvml
         self._watched = watched
+        self._busy = busy
         self._lock = threading.Lock()
         self._generation = 0
         self._refused = False
@@ -37,11 +48,19 @@ class ProcessLists:
 
     @property
     def listed(self) -> tuple[GpuProcess, ...] | None:
-        """The processes; ``None`` if unknown or outdated."""
+        """The processes; ``None`` if unknown, outdated or not believed."""
         listing = self._listed
-        if listing is None or time.monotonic() - listing[0] > FRESH_S:
+        if listing is None or self.doubts >= DOUBTS or time.monotonic() - listing[0] > FRESH_S:
             return None
         return listing[1]
+
+    @property
+    def held(self) -> int:
+        """Bytes that the processes hold, as far as they are known; each counts once."""
+        used: dict[int, int] = {}
+        for process in self.listed or ():
+            used[process.pid] = max(used.get(process.pid, 0), process.used or 0)
+        return sum(used.values())
 
     @property
     def shares(self) -> ProcessShares:
@@ -57,6 +76,7 @@ class ProcessLists:
             self._generation += 1
             self._refused = False
             self._listed = None
+            self.doubts = 0
             self._drawing, self._drawing_due = [], -math.inf
 
     def read(self, handle: Any) -> None:
@@ -71,6 +91,7 @@ class ProcessLists:
                 raise GpuLost(error.value) from error
             if error.value != NOT_FOUND:
                 self._refused = error.value in PERMANENT
+                self.untold = describe(error.value).reason
                 return
             computing = []
         now = time.monotonic()
@@ -86,11 +107,16 @@ class ProcessLists:
             if generation == self._generation:
                 self._drawing, self._drawing_due = drawing, due
                 self._listed = (time.monotonic(), (*computing, *drawing))
+                if computing or drawing:
+                    self.doubts = 0
+                elif self._busy():
+                    self.doubts += 1
+                self.untold = _NOT_ALL if self.doubts >= DOUBTS else None
 
     def _list(self, kind: str, handle: Any) -> list[GpuProcess]:
         name = f"nvmlDeviceGet{kind}RunningProcesses"
-        listed = self._watched(name, call, self._nvml, name, handle)
-        return [GpuProcess(p.pid, p.usedGpuMemory, kind.lower()) for p in listed]
+        listed = self._watched(name, getattr(self._nvml, name), handle)
+        return [GpuProcess(p.pid, _used(p.usedGpuMemory), kind.lower()) for p in listed]
 
     def read_shares(self, handle: Any) -> None:
         """Read the shares of GPU time per process since the last call."""
@@ -101,3 +127,8 @@ class ProcessLists:
                 raise GpuLost(error.value) from error
         else:
             self._utilization_at = time.monotonic()
+
+
+def _used(bytes_: int | None) -> int | None:
+    value, _ = (None, "") if bytes_ is None else checked("process.gpu.memory.usage", bytes_)
+    return None if value is None else int(value)

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 from gpuwatch.core.lazy_dataclass import dataclass
+from gpuwatch.telemetry.nvml.errors import UNREADABLE
 
 
 @dataclass(frozen=True)
@@ -23,11 +28,58 @@ class NvmlDevice:
     """UUID of a MIG device's GPU."""
     old_name: str | None = None
     """``MIG-GPU-UUID/INSTANCE/COMPUTE``: a MIG device's name in drivers before R470."""
+    bus: str | None = None
+    """PCI address of one that cannot be opened, as the kernel names it."""
+
+
+UNKNOWN = "unknown GPU"
+KERNEL_GPUS = Path("/proc/driver/nvidia/gpus")
+"""A folder for each GPU by its PCI address, lost ones included."""
+_MOST_GPUS, _MOST_PARTS = 1024, 64
+"""Far more than a machine has GPUs, and a GPU has MIG devices."""
 
 
 def present(nvml: Any) -> list[NvmlDevice]:
     """Every GPU by NVML's index. Raises ``NVMLError`` if even the number of GPUs is unknown."""
-    return [_at(nvml, index) for index in range(nvml.nvmlDeviceGetCount())]
+    count = nvml.nvmlDeviceGetCount()
+    if count > _MOST_GPUS:
+        raise nvml.NVMLError(UNREADABLE)
+    gpus = [_at(nvml, index) for index in range(count)]
+    lost = [gpu for gpu in gpus if gpu.handle is None]
+    silent = _without_answer(nvml, gpus) if lost else []
+    if len(silent) != len(lost):
+        return gpus
+    # NVML counts GPUs by their address.
+    named = {
+        gpu.id: replace(gpu, name=f"{model} at {bus}", bus=bus)
+        for gpu, (bus, model) in zip(lost, silent, strict=True)
+    }
+    return [named.get(gpu.id, gpu) for gpu in gpus]
+
+
+def _without_answer(nvml: Any, gpus: Sequence[NvmlDevice]) -> list[tuple[str, str]]:
+    """Address and model of the GPUs that the kernel's driver has and NVML cannot open, by address;
+    none if that is not known."""
+    answered = set()
+    for gpu in gpus:
+        if gpu.handle is not None:
+            try:
+                answered.add(_address(nvml.nvmlDeviceGetPciInfo(gpu.handle).busId))
+            except nvml.NVMLError:
+                return []
+    found = []
+    for folder in KERNEL_GPUS.glob("*"):
+        with suppress(OSError):
+            text = (folder / "information").read_text("utf-8", "replace")
+            model = re.search(r"^Model:\s*(\S.*)$", text, re.MULTILINE)
+            found.append((folder.name, model[1].strip() if model else UNKNOWN))
+    return sorted(each for each in found if _address(each[0]) not in answered)
+
+
+def _address(bus: str) -> str:
+    """NVML writes eight digits of the domain where the kernel writes four."""
+    domain, _, rest = bus.lower().partition(":")
+    return f"{domain[-4:]}:{rest}"
 
 
 def select(
@@ -47,6 +99,11 @@ def select(
     return list(chosen.values())
 
 
+def is_part(uuid: str) -> bool:
+    """Whether a UUID is that of a MIG device."""
+    return uuid.upper().startswith("MIG-")
+
+
 def parts(nvml: Any, gpu: NvmlDevice) -> list[NvmlDevice]:
     """The MIG devices of a GPU; none without MIG."""
     try:
@@ -56,7 +113,7 @@ def parts(nvml: Any, gpu: NvmlDevice) -> list[NvmlDevice]:
     except nvml.NVMLError:
         return []
     devices = []
-    for number in range(limit):
+    for number in range(min(limit, _MOST_PARTS)):
         try:
             handle = nvml.nvmlDeviceGetMigDeviceHandleByIndex(gpu.handle, number)
             instance = nvml.nvmlDeviceGetGpuInstanceId(handle)
@@ -89,14 +146,14 @@ def _at(nvml: Any, index: int) -> NvmlDevice:
     try:
         handle = nvml.nvmlDeviceGetHandleByIndex(index)
     except nvml.NVMLError:
-        return NvmlDevice(f"gpu{index}", None, "unknown GPU", None, index)
+        return NvmlDevice(f"gpu{index}", None, UNKNOWN, None, index)
     return NvmlDevice(f"gpu{index}", *_identity(nvml, handle), handle, index)
 
 
 def _identity(nvml: Any, handle: Any) -> tuple[str | None, str]:
     """UUID and name, as far as available."""
     uuid: str | None = None
-    name = "unknown GPU"
+    name = UNKNOWN
     try:
         uuid = str(nvml.nvmlDeviceGetUUID(handle))
         name = str(nvml.nvmlDeviceGetName(handle))
@@ -108,7 +165,7 @@ def _identity(nvml: Any, handle: Any) -> tuple[str | None, str]:
 def _one(nvml: Any, gpus: Sequence[NvmlDevice], name: str) -> NvmlDevice:
     if name.isdecimal():
         matches = [gpu for gpu in gpus if gpu.index == int(name)]
-    elif name.upper().startswith("MIG-"):
+    elif is_part(name):
         matches = matching(name, [part for gpu in gpus for part in parts(nvml, gpu)])
     else:
         matches = matching(name if name.upper().startswith("GPU-") else f"GPU-{name}", gpus)

@@ -18,15 +18,16 @@ from typing import Any
 from gpuwatch.core.peaks import dram_peak
 from gpuwatch.telemetry.base import Change, Channel, Device, Event, Value
 from gpuwatch.telemetry.nvml.errors import Unavailable
-from gpuwatch.telemetry.nvml.fields import GpuProcess, facts
+from gpuwatch.telemetry.nvml.fields import GpuProcess, facts, facts_of_driver
 from gpuwatch.telemetry.nvml.gpm import Gpm, wait_for_any
 from gpuwatch.telemetry.nvml.gpm_metrics import HASTE_S
 from gpuwatch.telemetry.nvml.gpu import RETRY_S, Gpu
-from gpuwatch.telemetry.nvml.hung_calls import Call, HungCalls, Place, unanswered
+from gpuwatch.telemetry.nvml.hung_calls import Call, HungCalls, Place, left_out, unanswered
 from gpuwatch.telemetry.nvml.probe import FRESH_S, Journal
 from gpuwatch.telemetry.nvml.process_utilization import ProcessShares
 from gpuwatch.telemetry.nvml.selection import NvmlDevice
 from gpuwatch.telemetry.nvml.start import ANSWER_S, begin, silent
+from gpuwatch.telemetry.nvml.unified import with_host_total
 from gpuwatch.telemetry.nvml.xid import XidWatch
 from gpuwatch.telemetry.polling.poller import PATIENCE_S, EverySecond, Poller
 from gpuwatch.telemetry.polling.worker import within
@@ -67,7 +68,12 @@ def open_nvml(
 
 
 def _all_facts(nvml: Any, chosen: Sequence[NvmlDevice]) -> list[dict[str, Any]]:
-    return [facts(nvml, one.handle, one.parent is not None) if one.handle else {} for one in chosen]
+    return [
+        with_host_total(facts(nvml, one.handle, one.parent is not None))
+        if one.handle
+        else {**facts_of_driver(nvml), "pci.bus.id": one.bus}
+        for one in chosen
+    ]
 
 
 class NvmlSource:
@@ -81,6 +87,8 @@ class NvmlSource:
         deadline: float,
         interval_s: float | None,
     ) -> None:
+        self.notice: str | None = nvml.notice
+        """As of :class:`Binding`."""
         self._nvml = nvml
         self._journal = Journal(deque(), deque())
         self._gpm_wake = threading.Event()
@@ -158,7 +166,7 @@ class NvmlSource:
         self._lane.run(self._gpus)
         self._rounds.relieve()
         self._gpm_rounds.relieve()
-        self._report_silence()
+        self._report_silence(start)
         until = time.monotonic() + HASTE_S
         for gpm in self._gpms:
             gpm.await_hurried(until)
@@ -172,8 +180,14 @@ class NvmlSource:
         return _taken(self._journal.changes), _taken(self._journal.events)
 
     def processes(self) -> dict[str, tuple[GpuProcess, ...] | None]:
-        """The processes on each GPU by device id, with host PIDs; ``None`` if NVML has no list."""
+        """The processes on each GPU by device id, with host PIDs; ``None`` if NVML does not
+        tell them."""
         return {gpu.id: gpu.processes for gpu in self._gpus}
+
+    @property
+    def processes_doubted(self) -> bool:
+        """Whether a process may be on a GPU though its list is empty."""
+        return any(gpu.processes_doubted for gpu in self._gpus)
 
     def process_shares(self) -> dict[str, ProcessShares]:
         """The shares of each GPU's time per process, by device id."""
@@ -258,13 +272,17 @@ class NvmlSource:
             return lambda: nvml.nvmlDeviceGetHandleByIndex(one.index)
         return lambda: nvml.nvmlDeviceGetHandleByUUID(one.uuid)
 
-    def _report_silence(self) -> None:
+    def _report_silence(self, since: float) -> None:
+        """Say why values are missing from the sample that began at ``since``."""
         now = time.monotonic()
         stuck = self._lane.stuck
         calls: dict[Place, Call] = {}
         for gpu in self._gpus:
             if gpu in stuck:
                 calls[gpu.id, False] = (gpu.fast_call, stuck[gpu])
+                if now - stuck[gpu] <= FRESH_S:
+                    reason = left_out(gpu.fast_call, SAMPLE_PATIENCE_S)
+                    gpu.report_silence(False, reason, since)
             if (calling := gpu.calling) is not None:
                 calls[gpu.id, True] = calling
             for slow in (False, True):

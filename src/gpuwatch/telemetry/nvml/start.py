@@ -6,7 +6,10 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any
 
+from gpuwatch.telemetry.nvml.binding import Binding
 from gpuwatch.telemetry.nvml.errors import NO_BINDING, Unavailable, describe
+from gpuwatch.telemetry.nvml.fields import Fact, facts
+from gpuwatch.telemetry.nvml.library import pass_over_stub
 from gpuwatch.telemetry.nvml.selection import NvmlDevice, present, select
 from gpuwatch.telemetry.polling.worker import within
 
@@ -27,7 +30,10 @@ def begin(
         import pynvml
     except ImportError:
         return NO_BINDING
-    nvml: Any = pynvml
+    passed_over = pass_over_stub()
+    if isinstance(passed_over, Unavailable):
+        return passed_over
+    nvml = Binding(pynvml, passed_over)
 
     def start() -> list[NvmlDevice]:
         nvml.nvmlInit()
@@ -56,9 +62,26 @@ def silent(patience_s: float) -> Unavailable:
     )
 
 
-def gpu_uuids(gpus: Sequence[str | int] | None = None) -> tuple[str, ...] | Unavailable:
-    """UUIDs of the GPUs that :func:`begin` would choose; nothing else is read."""
+def gpu_facts(gpus: Sequence[str]) -> tuple[dict[str, Fact], ...]:
+    """The facts of these GPUs; empty where NVML cannot be used."""
     begun = begin(gpus)
+    if isinstance(begun, Unavailable):
+        return ()
+    nvml, chosen = begun
+    try:
+        return within(ANSWER_S, lambda: tuple(facts(nvml, one.handle) for one in chosen))
+    except TimeoutError:
+        return ()
+    finally:
+        with suppress(TimeoutError, nvml.NVMLError):
+            within(1.0, nvml.nvmlShutdown)
+
+
+def gpu_uuids(
+    gpus: Sequence[str | int] | None = None, patience_s: float = ANSWER_S
+) -> tuple[str, ...] | Unavailable:
+    """UUIDs of the GPUs that :func:`begin` would choose; nothing else is read."""
+    begun = begin(gpus, patience_s)
     if isinstance(begun, Unavailable):
         return begun
     nvml, chosen = begun

@@ -54,16 +54,16 @@ class Card:
         return self.gpu, *self.parts
 
 
-def cards() -> tuple[Card, ...] | Unavailable:
+def cards(patience_s: float = ANSWER_S) -> tuple[Card, ...] | Unavailable:
     """Every GPU by PCI address; one that NVML cannot open now has no UUID."""
-    begun = begin(None)
+    begun = begin(None, patience_s)
     if isinstance(begun, Unavailable):
         return begun
     nvml, gpus = begun
     try:
-        cards = within(ANSWER_S, lambda: [_card(nvml, gpu) for gpu in gpus])
+        cards = within(patience_s, lambda: [_card(nvml, gpu) for gpu in gpus])
     except TimeoutError:
-        return silent(ANSWER_S)
+        return silent(patience_s)
     finally:
         with suppress(TimeoutError, nvml.NVMLError):
             within(1.0, nvml.nvmlShutdown)
@@ -126,6 +126,20 @@ def listed(text: str, cards: Sequence[Card]) -> tuple[str, ...]:
             return ()
         uuids.append(uuid)
     return tuple(uuids)
+
+
+def shortfall(text: str, left: Sequence[str]) -> str | None:
+    """What ``text`` names in vain, if ``left`` are fewer GPUs than it names; ``None`` also where it
+    hides GPUs on purpose, as with -1."""
+    names = [name.strip() for name in text.split(",") if name.strip()]
+    if len(left) >= len(names) or not re.match(r"\d|GPU-|MIG-", names[len(left)]):
+        return None
+    if not left and len({*names}) < len(names):
+        why = "names a GPU twice"
+    else:
+        why = f"names {names[len(left)]}, which is no GPU of this machine"
+    gets = "none" if not left else f"only {', '.join(left)}"
+    return f"{VARIABLE}={text} {why}, so CUDA gives the run {gets}"
 
 
 def _by_name(text: str) -> bool:

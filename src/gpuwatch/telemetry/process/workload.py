@@ -52,6 +52,9 @@ class WorkloadSource:
         self._group: GroupUsage | None = None
         self._gpu_processes = gpu_processes
         self._gpu_shares = gpu_shares
+        self.told_gpus: frozenset[str] = frozenset()
+        """Device ids of the GPUs that the workload says it uses."""
+        self._seen_on: set[str] = set()
         reason = None
         if isinstance(gpu_processes, Unavailable):
             reason = gpu_processes.reason
@@ -123,8 +126,12 @@ class WorkloadSource:
         reason = self._gpu_reason_at_start
         if tree.processes and reason is None and not isinstance(self._gpu_processes, Unavailable):
             pids, listed = self._tree.pids, self._gpu_processes()
-            used, reason = _device_memory(pids, listed)
-            share, why_no_share = _gpu_time(pids, listed, self._gpu_shares())
+            self._seen_on |= _on(pids, listed)
+            reason = _not_told(listed, self.told_gpus - self._seen_on)
+            why_no_share = reason
+            if reason is None:
+                used, reason = _device_memory(pids, listed)
+                share, why_no_share = _gpu_time(pids, listed, self._gpu_shares())
             self._say(5, why_no_share)
         self._say(2, tree.io_reason)
         self._say(3, tree.io_reason)
@@ -159,16 +166,37 @@ class WorkloadSource:
             self._changes.append(Change(self._now[place]))
 
 
+def _on(pids: Set[int], listed: Mapping[str, Sequence[GpuProcess] | None]) -> set[str]:
+    """The devices with one of these processes."""
+    return {
+        device
+        for device, processes in listed.items()
+        for process in processes or ()
+        if process.pid in pids
+    }
+
+
+def _not_told(
+    listed: Mapping[str, Sequence[GpuProcess] | None], never_listed: Set[str]
+) -> str | None:
+    """Why the lists do not say what the workload uses. ``never_listed``: GPUs that it says it uses,
+    and on which NVML never listed it."""
+    for device, processes in listed.items():
+        if processes is None:
+            return f"NVML does not list the processes of {device}"
+        if device in never_listed:
+            return f"NVML lists no process of the workload on {device}, which it says it uses"
+    return None
+
+
 def _device_memory(
     pids: Set[int], listed: Mapping[str, Sequence[GpuProcess] | None]
 ) -> tuple[int | None, str | None]:
     """Bytes, or the reason. A process listed for both compute and graphics counts once per GPU."""
     total = 0
     for device, processes in listed.items():
-        if processes is None:
-            return None, f"NVML does not list the processes of {device}"
         used: dict[int, int] = {}
-        for process in processes:
+        for process in processes or ():
             if process.pid not in pids:
                 continue
             if process.used is None:
@@ -184,12 +212,7 @@ def _gpu_time(
     by_device: Mapping[str, ProcessShares],
 ) -> tuple[float | None, str | None]:
     """The tree's share of GPU time, mean over the GPUs that it uses; or the reason."""
-    on = {
-        device
-        for device, processes in listed.items()
-        for process in processes or ()
-        if process.pid in pids
-    }
+    on = _on(pids, listed)
     per_device: list[float] = []
     for device in on - by_device.keys():
         return None, f"{device}: NVML does not say how its time was shared"
@@ -197,8 +220,11 @@ def _gpu_time(
         own_shares = [share.kernels for pid, share in shares.by_pid.items() if pid in pids]
         if shares.reason is not None and device in on:
             return None, f"{device}: {shares.reason}"
+        known = [share for share in own_shares if share is not None]
+        if len(known) < len(own_shares):
+            return None, f"{device}: NVML gives no valid sample of a process"
         if own_shares or device in on:
-            per_device.append(min(1.0, sum(own_shares)))
+            per_device.append(min(1.0, sum(known)))
     if not per_device:
         return None, "none of the workload's processes is on a GPU"
     return sum(per_device) / len(per_device), None

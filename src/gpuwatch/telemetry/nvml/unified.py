@@ -1,0 +1,60 @@
+"""GPUs that share the host's memory (Jetson, GB10): their memory is the host's, and no PCIe link
+leads to them, whatever NVML says."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from gpuwatch.core.peak_tables import UNIFIED
+from gpuwatch.telemetry.nvml.errors import NOT_FOUND
+from gpuwatch.telemetry.nvml.fields import Fact, Numbers, NvmlCall, Reading
+
+MEMINFO = Path("/proc/meminfo")
+NO_LINK = "this GPU shares the host's memory: no PCIe link leads to it"
+LINK = (
+    *("hw.gpu.pcie.transmit", "hw.gpu.pcie.receive"),
+    *("hw.gpu.pcie.generation", "hw.gpu.pcie.width"),
+)
+"""Metrics of a PCIe link."""
+
+
+def is_unified(attributes: Mapping[str, Any]) -> bool:
+    """Whether a GPU with these attributes shares the host's memory."""
+    return str(attributes.get("compute.capability")) in UNIFIED
+
+
+def with_host_memory(readings: Sequence[Reading]) -> tuple[Reading, ...]:
+    """``readings`` of a GPU that shares the host's memory."""
+    return tuple(
+        replace(reading, ways=(_HOST,)) if reading.metrics == ("hw.gpu.memory.usage",) else reading
+        for reading in readings
+    )
+
+
+def with_host_total(facts: Mapping[str, Fact]) -> dict[str, Fact]:
+    """``facts`` of a GPU, whose memory is that of the host where it shares that."""
+    total = _meminfo().get("MemTotal")
+    return {**facts, "memory.total": total} if is_unified(facts) else dict(facts)
+
+
+def _used(nvml: Any, handle: Any) -> Numbers:
+    memory = _meminfo()
+    if not {"MemTotal", "MemAvailable"} <= memory.keys():
+        raise nvml.NVMLError(NOT_FOUND)
+    return (memory["MemTotal"] - memory["MemAvailable"],)
+
+
+def _meminfo() -> dict[str, int]:
+    """The fields of ``/proc/meminfo`` in bytes; empty if it cannot be read."""
+    try:
+        lines = MEMINFO.read_text("utf-8", "replace").splitlines()
+    except OSError:
+        return {}
+    pairs = (line.split()[:2] for line in lines if line.endswith(" kB"))
+    return {name.rstrip(":"): int(kib) * 1024 for name, kib in pairs}
+
+
+_HOST = NvmlCall("/proc/meminfo MemTotal - MemAvailable (this GPU shares the host's memory)", _used)
