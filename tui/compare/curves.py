@@ -13,9 +13,10 @@ from itertools import pairwise
 from pathlib import Path
 
 from gpuwatch.analysis.hardware.program import uncounted
-from gpuwatch.analysis.samples.gauges import POINTS, first_timed, run_series
+from gpuwatch.analysis.samples.gauges import POINTS, run_series
 from gpuwatch.analysis.samples.rates import bytes_of, full_times, intervals
 from gpuwatch.analysis.samples.step_lines import no_rates, several_writers
+from gpuwatch.analysis.samples.window import first_timed
 from gpuwatch.core.lazy_dataclass import dataclass
 from gpuwatch.core.metrics import label
 from gpuwatch.core.models import mapping

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from gpuwatch.analysis.summary.listing import listing
+from gpuwatch.analysis.summary.summary import summarise
 from gpuwatch.session.reading.reader import SessionReader
 from tests.analysis.sessions import CPU, GPU, OTHER_GPU, record, summary
 
@@ -47,13 +48,24 @@ def test_peak_memory_is_what_the_runs_processes_held_at_most(tmp_path: Path) -> 
     assert found["peak_gpu_memory_method"] == "measured"
 
 
-def test_peak_memory_of_a_long_session_is_read_from_its_tier(tmp_path: Path) -> None:
-    held = [9.0 * GIB, *[1.0 * GIB] * 9999]
-    path = record(tmp_path / "a.gpuwatch", gauges={("workload", OWN): held}, interval=0.005)
+@pytest.mark.parametrize("interval", [0.5, 0.02])
+def test_peak_memory_is_that_of_the_timed_steps_as_in_show(tmp_path: Path, interval: float) -> None:
+    """Neither what the start held nor a profile after the steps; read in part from the tier."""
+    outside, at_most = [0, 46], {6: 2.0, 25: 5.0, 44: 3.0}
+    held = [GIB * at_most.get(n, 1.0) for n in range(47)]
+    for second in outside:
+        held[second] = 9.0 * GIB
+    each = [value for value in held for _ in range(round(1 / interval))]
+    path = record(
+        tmp_path / "a.gpuwatch",
+        gauges={("workload", OWN): each},
+        interval=interval,
+        step_seconds=2.0,
+        devices=(GPU, CPU, ("workload", "workload", "workload", None, {})),
+    )
     with SessionReader(path) as reader:
-        last = reader.last_tick()
-        assert last is not None and last[0] > 2000
-    assert listed(path)["peak_gpu_memory_bytes"] == 9 * GIB
+        assert summarise(reader).metrics[OWN].max == 5 * GIB
+    assert listed(path)["peak_gpu_memory_bytes"] == 5 * GIB
 
 
 @pytest.mark.parametrize("own", [None, 0.0])

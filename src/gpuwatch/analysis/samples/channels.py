@@ -88,16 +88,26 @@ def integral(values: Sequence[tuple[int, float]], window: Window) -> Integral:
     """Integrate a rate over ``window``.
 
     A value is the mean since the previous one, as GPM, DCGM, RAPL and the driver's own samples
-    report it; at the edges of the window only the part of that time counts which lies in it. It
-    covers at most twice the median distance between values, or its ``reach`` in :class:`Means`:
-    anything further back is a gap.
+    report it; of the time before the window none counts. It covers at most twice the median
+    distance between values, or its ``reach`` in :class:`Means`: anything further back is a gap.
+    The last value of the window also stands for the rest of it, if the next one is no further
+    away: the next one may be of what follows the steps, such as a profile.
     """
     import numpy as np
 
     if window.end <= window.start or len(values) < 2:
         return Integral(0.0, 0.0)
     t, rates = arrays(values)
-    reach = values.reach[1:] if isinstance(values, Means) else 2 * middle(np.diff(t))
+    reach: np.ndarray | float
+    if isinstance(values, Means):
+        reach = values.reach[1:]
+    else:
+        reach = 2 * middle(np.diff(t))
+        last = int(np.searchsorted(t, window.end, "right")) - 1
+        if last < 0 or t[last] < window.start:
+            return Integral(0.0, 0.0)
+        t = t[: last + 2]
+        rates = np.append(rates[: last + 1], rates[last])[: t.size]
     start = np.maximum(np.maximum(window.start, t[:-1]), t[1:] - reach)
     covered = np.maximum(0.0, np.minimum(window.end, t[1:]) - start)
     total, length = float(np.sum(rates[1:] * covered)), float(covered.sum())

@@ -17,6 +17,7 @@ from gpuwatch.analysis.samples.step_lines import (
     several_writers,
     throughput,
 )
+from gpuwatch.analysis.samples.window import window_in
 from gpuwatch.analysis.summary.command import command_of
 from gpuwatch.analysis.summary.failure import in_few_words, reason_of
 from gpuwatch.core.metrics import Method
@@ -91,15 +92,18 @@ def _flop_rate(meta: Mapping[str, JSON], timed: Sequence[StepRow]) -> MeasuredVa
 def _peak_gpu_memory(
     reader: SessionReader, workload: Mapping[str, JSON], devices: Sequence[DeviceRow]
 ) -> MeasuredValue:
-    """What the run's processes held at most, on all its GPUs together; where the driver does not
-    tell, at most what was in use there by anyone."""
+    """What the run's processes held at most in the timed steps (without any, in the whole run), on
+    all its GPUs together; where the driver does not tell, at most what was in use there by
+    anyone."""
     gpus = [device.id for device in devices if device.kind == "gpu" and device.used]
     if not gpus or workload.get("kind") == "machine":
         return unknown("By", "no run used a GPU")
-    own = reader.highest("process.gpu.memory.usage", ["workload"]).get("workload")
+    window = window_in(reader)
+    within = window.start, window.end
+    own = reader.highest("process.gpu.memory.usage", ["workload"], *within).get("workload")
     if own:
         return MeasuredValue(own, "By", Method.MEASURED, "NVML's process lists")
-    used = reader.highest("hw.gpu.memory.usage", gpus)
+    used = reader.highest("hw.gpu.memory.usage", gpus, *within)
     if len(used) < len(gpus):
         return unknown("By", "the memory of a GPU of the run was not sampled")
     return MeasuredValue(sum(used.values()), "By", Method.BOUND, "memory in use on its GPUs")
