@@ -403,22 +403,23 @@ def test_a_mean_of_few_blocks_says_how_many_a_verdict_needs(tmp_path: Path) -> N
     assert three_cases(tmp_path / "b", {}, blocks=2).overall == ()
 
 
-def test_a_block_on_two_gpus_of_one_node_leaves_the_estimate_without_a_verdict(
-    tmp_path: Path,
-) -> None:
+def test_a_block_on_two_gpus_of_one_node_is_invalid_and_never_a_pair(tmp_path: Path) -> None:
     """As after a block that was resumed: its second pod was given the node's other GPU."""
     pods = {
         index: {"host": {"host.name": f"pod-{index}", "job.node": "n1"}} for index in range(1, 17)
     }
     moved = {**pods[6], "devices": (sessions.OTHER_GPU, sessions.CPU)}
     recorded(tmp_path / "one", [PAIR], EFFECTS, options=pods)
-    assert contrast(read_study(tmp_path / "one")).verdict.kind is Kind.SLOWER
+    alone = contrast(read_study(tmp_path / "one", across_devices=True))
+    assert alone.verdict.kind is Kind.SLOWER and alone.verdict.paired
     recorded(tmp_path / "two", [PAIR], EFFECTS, options={**pods, 6: moved})
     found = contrast(read_study(tmp_path / "two"))
-    assert found.verdict.kind is Kind.CANT_TELL and found.verdict.estimate is not None
-    assert found.verdict.estimate == pytest.approx(0.03, abs=0.01)
-    said = "another GPU of the same machine in block 2: GPU-1 against GPU-2"
-    assert found.verdict.reasons == (said,) and said[1:] in found.sentence
+    said = "another GPU in block 2: GPU-1 against GPU-2"
+    assert found.verdict.kind is Kind.INVALID and found.verdict.reasons == (said,)
+    across = read_study(tmp_path / "two", across_devices=True)
+    found = contrast(across)
+    assert not found.verdict.paired and found.ratios == ()
+    assert "not paired" in found.sentence and said in across.questions[0].notes
 
 
 def sizes(*values: int) -> Part:
