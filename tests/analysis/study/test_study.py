@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from gpuwatch.analysis.comparison.wording import signed, throughput
 from gpuwatch.analysis.results import Contrast, Kind, Question, StudyResult
 from gpuwatch.analysis.study.not_run import not_run
 from gpuwatch.analysis.study.read import read_study
@@ -303,7 +304,7 @@ def test_swapping_the_baseline_inverts_the_ratio_and_the_verdict(tmp_path: Path)
     assert (there.verdict.kind, back.verdict.kind) == (Kind.SLOWER, Kind.FASTER)
 
 
-def test_the_table_has_medians_their_ranges_and_quotient_and_the_paired_change(
+def test_the_table_has_medians_their_ranges_and_the_change_that_is_judged(
     tmp_path: Path,
 ) -> None:
     plan = recorded(tmp_path, [PAIR], EFFECTS)
@@ -318,12 +319,16 @@ def test_the_table_has_medians_their_ranges_and_quotient_and_the_paired_change(
         assert row.values[place] == pytest.approx(statistics.median(seconds))
         assert row.lows[place] == pytest.approx(min(seconds))
         assert row.highs[place] == pytest.approx(max(seconds))
-    change = question.contrasts[0].verdict.change
-    assert change is not None
-    assert row.values[0] is not None and row.values[1] is not None
-    assert row.ratios == (1.0, row.values[1] / row.values[0])
-    assert row.changes == (None, change)
+    verdict = question.contrasts[0].verdict
+    assert verdict.change is not None and verdict.total is not None
+    assert row.ratios == (1.0, 1 + verdict.change.estimate)
+    assert row.changes == (None, verdict.change)
     assert row.values[0] == question.cells[0].median
+    (paid,) = [row for row in question.table if row.name == "throughput"]
+    told = throughput(verdict.total)
+    assert paid.changes == (None, told.change)
+    assert paid.ratios[1] == pytest.approx(1 + (told.estimate or 0))
+    assert f"throughput {signed(told.estimate or 0, 2)} %" in question.contrasts[0].sentence
 
 
 def test_a_run_that_failed_is_in_no_median(tmp_path: Path) -> None:
