@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gpuwatch.analysis.comparison.side_by_side import compare
-from gpuwatch.analysis.samples.channels import added, integral
+from gpuwatch.analysis.samples.channels import added, integral, mean_between
 from gpuwatch.analysis.samples.window import Window
 from gpuwatch.analysis.summary.summary import summarise
 from gpuwatch.core.metrics import Method
@@ -235,6 +235,9 @@ def test_an_integral_is_of_the_samples_of_its_window(
     if part.mean is not None:
         assert min(inside) * (1 - 1e-9) <= part.mean <= max(inside) * (1 + 1e-9)
         assert part.total == pytest.approx(part.mean * part.coverage * (end - start) / SECOND)
+    # A screen, which does without numpy, finds the same.
+    drawn = mean_between(*zip(*values, strict=True), start, end)
+    assert drawn == (None if part.mean is None else pytest.approx((part.mean, part.coverage)))
 
 
 PIPES = {

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from gpuwatch.analysis.summary.listing import listing
+from gpuwatch.analysis.summary.listing import elapsed, listing
 from gpuwatch.analysis.summary.summary import summarise
 from gpuwatch.session.reading.reader import SessionReader
 from tests.analysis.sessions import CPU, GPU, OTHER_GPU, record, summary
@@ -90,3 +90,9 @@ def test_peak_memory_is_unknown_without_a_gpu_or_a_sample(tmp_path: Path) -> Non
         found = listed(path)
         assert found["peak_gpu_memory_bytes"] is None
         assert found["peak_gpu_memory_method"] == "unavailable"
+
+
+def test_a_study_takes_from_its_first_start_to_its_last_end() -> None:
+    runs = [("2026-01-01T00:00:00+00:00", 60.0), ("2026-01-01T00:04:00+00:00", 81.0), ("", 5.0)]
+    assert elapsed(runs) == 321
+    assert elapsed([("2026-01-01T00:00:00+00:00", None)]) is None

@@ -86,10 +86,14 @@ def spread(
     ]
 
 
-def mean_rate(timed: Sequence[StepLine], work: Callable[[StepLine], float | None]) -> float | None:
-    """Work per second from the start of the first line to the end of the last; ``None`` where no
-    line's work is known."""
-    covered = [(start, end, work(row)) for start, end, row in spans(timed) if end > start]
+def mean_rate(steps: Iterable[StepLine], work: Callable[[StepLine], float | None]) -> float | None:
+    """Work per second from the start of the first timed step to the end of the last; ``None`` where
+    no line's work is known."""
+    covered = [
+        (start, end, work(row))
+        for start, end, row in spans(steps)
+        if end > start and not row.warmup
+    ]
     known = [amount for _, _, amount in covered if amount is not None]
     seconds = (covered[-1][1] - covered[0][0]) / 1e9 if covered else 0.0
     return sum(known) / seconds if known and seconds > 0 else None

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from gpuwatch.analysis.samples.rates import StepLine, intervals
 from gpuwatch.core.lazy_dataclass import dataclass
 from gpuwatch.session.reading.reader import SessionReader
-from gpuwatch.session.rows import StepRow
 
 _FEWEST_TICKS = 2
 
@@ -67,10 +66,8 @@ def window_in(reader: SessionReader) -> Window:
 
 def first_timed(reader: SessionReader) -> tuple[int, int] | None:
     """Start of the first timed step in nanoseconds, and its number."""
-    before: list[StepRow] = []
-    for row in reader.all_steps():
-        if not row.warmup:
-            start = intervals([*before, row])[-1][0]
-            return start, row.step - row.count + 1
-        before = [row]
-    return None
+    n = reader.first_timed_step()
+    if n is None:
+        return None
+    rows = [row for row in reader.steps(n - 2, 2) if row.n <= n]
+    return intervals(rows)[-1][0], rows[-1].step - rows[-1].count + 1

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timezone
 from pathlib import Path
 
@@ -48,7 +48,7 @@ def listing(reader: SessionReader, *, speed: bool = True) -> dict[str, JSON]:
     rates = [] if no_rates(meta, timed) else timed
     devices, workload = reader.devices(), mapping(meta.get("workload"))
     peak = _peak_gpu_memory(reader, workload, devices)
-    flop = _flop_rate(meta, rates)
+    flop = _flop_rate(meta, rows if rates else [])
     mfu, mfu_at_maximum_clock = (each.mfu(flop) for each in mfu_peaks(meta, devices))
     reason = reason_of(reader, meta, state)
     out_of_memory = mapping(meta.get("result")).get("out_of_memory") is True
@@ -82,8 +82,8 @@ def listing(reader: SessionReader, *, speed: bool = True) -> dict[str, JSON]:
     }
 
 
-def _flop_rate(meta: Mapping[str, JSON], timed: Sequence[StepRow]) -> MeasuredValue:
-    rate = mean_rate(timed, flop_of(mapping(meta.get("count"))))
+def _flop_rate(meta: Mapping[str, JSON], steps: Sequence[StepRow]) -> MeasuredValue:
+    rate = mean_rate(steps, flop_of(mapping(meta.get("count"))))
     if rate is None:
         return unknown("FLOP/s", "no FLOP of steps are known")
     return MeasuredValue(rate, "FLOP/s", Method.COUNTED, "step lines")
@@ -111,6 +111,25 @@ def _peak_gpu_memory(
 
 def _finite(value: float | None) -> float | None:
     return value if value is not None and math.isfinite(value) else None
+
+
+def elapsed(runs: Iterable[tuple[str, float | None]]) -> float | None:
+    """Seconds from the start of the first of these runs to the last end; ``None``: not known.
+
+    ``runs``: when each started (ISO 8601), and its seconds.
+    """
+    starts = [(moment(started), seconds) for started, seconds in runs]
+    known = [(at.timestamp(), seconds) for at, seconds in starts if at is not None]
+    ends = [at + seconds for at, seconds in known if seconds is not None]
+    return max(ends) - min(at for at, _ in known) if ends else None
+
+
+def moment(started: str) -> datetime | None:
+    """Of a text such as ``2026-01-02T03:04:05+00:00``; ``None``: it is none."""
+    try:
+        return datetime.fromisoformat(started.replace("Z", "+00:00"))
+    except ValueError:
+        return None
 
 
 NO_PLAN: dict[str, JSON] = {
