@@ -105,7 +105,8 @@ class ProcessTree:
         self._last_pid = b""
         self._scan_due = 0.0
         self._shared_due = 0.0
-        self._proportional: int | None = None
+        self._twice: int | None = None
+        """Bytes that several processes share, as often as they count too often."""
         self._loadavg = os.open(proc / "loadavg", os.O_RDONLY | os.O_CLOEXEC)
         self.set_roots(roots)
 
@@ -154,22 +155,23 @@ class ProcessTree:
     def _memory(self, living: Sequence[_Member]) -> tuple[int | None, bool]:
         """Bytes of these processes, and whether that is only an upper bound.
 
-        Pages that they share are looked for as rarely as the time that it takes asks for; where
-        they can be but few, not at all.
+        What is counted twice is looked for as rarely as the time that it takes asks for, and holds
+        until then; where it can be but little, not at all.
         """
         sizes = [member.stat.resident * PAGE_BYTES for member in living]
-        resident = sum(sizes)
-        if resident - max(sizes, default=0) <= _FEW_SHARED * resident:
+        resident, largest = sum(sizes), max(sizes, default=0)
+        if resident - largest <= _FEW_SHARED * resident:
             return (resident if living else None), False
         now = time.monotonic()
         if now >= self._shared_due:
             began = time.thread_time()
-            self._proportional = _proportional(living)
+            once = _proportional(living)
+            self._twice = None if once is None else resident - once
             used = time.thread_time() - began
             self._shared_due = now + max(SHARED_EVERY_S, used / SHARED_SHARE)
-        if self._proportional is None:
+        if self._twice is None:
             return resident, True
-        return min(resident, self._proportional), False
+        return max(largest, resident - self._twice), False
 
     def rows(self) -> list[ProcessRow]:
         """The living processes as of the last sample, by PID. Safe in another thread."""
