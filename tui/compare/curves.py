@@ -5,17 +5,18 @@ Imports numpy through the analysis; used in a thread of the compare screen.
 
 from __future__ import annotations
 
-import math
 from bisect import bisect_right
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import field
+from dataclasses import field, replace
 from itertools import pairwise
 from pathlib import Path
 
 from gpuwatch.analysis.hardware.program import uncounted
-from gpuwatch.analysis.samples.gauges import POINTS, first_timed, run_series
+from gpuwatch.analysis.samples.gauges import POINTS, run_series
 from gpuwatch.analysis.samples.rates import bytes_of, full_times, intervals
 from gpuwatch.analysis.samples.step_lines import no_rates, several_writers
+from gpuwatch.analysis.samples.window import first_timed
+from gpuwatch.analysis.summary.summary import Summary, summarise
 from gpuwatch.core.lazy_dataclass import dataclass
 from gpuwatch.core.metrics import label
 from gpuwatch.core.models import mapping
@@ -72,6 +73,8 @@ class Curve:
     """``measured``, ``counted``, ``bound``."""
     gpus: int = 1
     """Number of GPUs the values are the mean of."""
+    figure: float | None = None
+    """As in ``gpuwatch show``: the mean over the timed steps, or the last loss."""
 
 
 @dataclass(frozen=True)
@@ -88,8 +91,6 @@ class Curves:
     warmup_seconds: float = 0.0
     """From the start of the first step to the start of the first timed step."""
     warmup_steps: int = 0
-    timed_seconds: float = math.inf
-    """Length of the timed steps; the run's figures are over these, without what follows."""
     why: str | None = field(default=None)
     """Why the session could not be read."""
 
@@ -104,6 +105,7 @@ def read_curves(path: Path, points: int = POINTS) -> Curves:
     """
     with SessionReader(path) as reader:
         sampled = run_series(reader, points)
+        figures = _figures(summarise(reader))
         meta = reader.meta()
         lines = _lines(reader, points)
         first = first_timed(reader)
@@ -136,16 +138,24 @@ def read_curves(path: Path, points: int = POINTS) -> Curves:
     missing = {name: why for name, why in missing.items() if name not in curves}
     spans = intervals(lines[:1])
     warm = bool(lines) and lines[0].warmup and first is not None
-    ended = max((row.t for row in lines if not row.warmup), default=None)
     return Curves(
         path,
-        curves,
+        {name: replace(curve, figure=figures.get(name)) for name, curve in curves.items()},
         missing,
         first is not None,
         max(0.0, (start - spans[0][0]) / NS) if warm else 0.0,
         max(0, (number or 0) - (lines[0].step - lines[0].count + 1)) if warm else 0,
-        math.inf if ended is None else (ended - start) / NS,
     )
+
+
+def _figures(summary: Summary) -> dict[str, float | None]:
+    steps = summary.steps
+    return {
+        **{name: statistic.mean for name, statistic in summary.metrics.items()},
+        STEP_TIME: steps.mean_seconds,
+        "gpuwatch.throughput": steps.samples_per_second,
+        LOSS: steps.last_loss,
+    }
 
 
 def _lines(reader: SessionReader, points: int) -> list[StepRow]:

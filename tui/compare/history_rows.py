@@ -26,7 +26,7 @@ LETTERS = string.ascii_letters
 ROLES = ("strong", "flops", "bandwidth", "picked", "utilization", "warn", "bad", "muted")
 MOST = len(ROLES)
 """Most series in one graph: each needs a colour of its own."""
-_SCALE = 11
+_SCALE = 13
 """Width of the scale's labels."""
 _ENDS = 3
 """Columns at the right for the letters of lines that end close together."""
@@ -95,7 +95,7 @@ def history_rows(
     before = int(-start / max(1e-12, end - start) * columns)
     rows = max(3, height - len(legend) - 3)
     rows -= 1 - rows % 2  # a row in the middle, for half the scale
-    lines = [_title(placed, view, cut_off, before > 0, width)]
+    lines = [_title(placed, view, low, cut_off, before > 0, width)]
     lines += _picture(placed, view, (low, high), (start, end), columns, rows, width)
     lines += axis_rows(start, end, columns, view.by_step, width, _SCALE)
     return [*lines, *legend][:height]
@@ -137,21 +137,8 @@ def _place(at: int, series: Series, view: View, stretch: tuple[float, float], do
     curves = _curves(series, view)
     by_run = [_by_column(_along(curve, view), curve.values, stretch, dots) for curve in curves]
     values = tuple(_median([means[dot] for means in by_run]) for dot in range(dots))
-    timed = tuple(
-        _timed(run.curves[view.metric.key], run.timed_seconds, last=view.metric.key == LOSS)
-        for run in series.runs
-        if view.metric.key in run.curves
-    )
+    timed = tuple(curve.figure for curve in curves)
     return _Placed(_in_turn(LETTERS, at), _in_turn(ROLES, at), series, len(curves), values, timed)
-
-
-def _timed(curve: Curve, end: float, *, last: bool) -> float | None:
-    known = [
-        value
-        for second, value in zip(curve.seconds, curve.values, strict=True)
-        if value is not None and 0 < second <= end
-    ]
-    return (known[-1] if last else sum(known) / len(known)) if known else None
 
 
 def _in_turn(names: Sequence[str], place: int) -> str:
@@ -214,7 +201,9 @@ def _scale(values: Sequence[float], view: View) -> tuple[float, float, bool]:
     return low, nice(top), cut_off
 
 
-def _title(placed: Sequence[_Placed], view: View, cut_off: bool, warmup: bool, width: int) -> Line:
+def _title(
+    placed: Sequence[_Placed], view: View, low: float, cut_off: bool, warmup: bool, width: int
+) -> Line:
     methods = dict.fromkeys(curve.method for each in placed for curve in _curves(each.series, view))
     row = Line(width).add(f" {view.metric.title}", "strong")
     row.add(f"  {'/'.join(methods)}" if methods else "", "muted")
@@ -222,7 +211,7 @@ def _title(placed: Sequence[_Placed], view: View, cut_off: bool, warmup: bool, w
     if max(gpus, default=1) > 1:
         devices = f"{max(gpus)} GPUs" if len(gpus) == 1 else "the GPUs of each run"
         row.add(f"  mean of {devices}", "muted")
-    row.add("  scale not from zero" if view.close_up else "", "warn")
+    row.add("  scale not from zero" if low > 0 else "", "warn")
     row.add("  peaks cut off" if cut_off else "", "warn")
     along = "timed steps" if view.by_step else "time since the first timed step"
     return row.add(f"  by {along}{', ╌ before it' * warmup}", "muted")
@@ -273,7 +262,7 @@ def _legend(placed: _Placed, view: View, label: int, width: int) -> Line:
     means = [value for value in placed.timed if value is not None]
     if means:
         row.add("last " if view.metric.key == LOSS else "mean ", "muted").add(
-            f"{quantity(median(means), view.metric.unit):<11}", "strong"
+            f"{quantity(median(means), view.metric.unit):<12} ", "strong"
         )
         if series.count > 1:
             row.add(f"median of {placed.known} runs", "muted")

@@ -8,6 +8,7 @@ from pathlib import Path
 from gpuwatch.analysis.comparison.side_by_side import Comparison, compare
 from gpuwatch.analysis.explain.kernels import nearest_profiled
 from gpuwatch.analysis.results import Cell, Contrast, Question, StudyResult
+from gpuwatch.analysis.study.judged import with_judged
 from gpuwatch.analysis.study.letters import LegendEntry, with_letters
 from gpuwatch.analysis.study.notes import warnings
 from gpuwatch.analysis.summary.summary import Summary
@@ -49,13 +50,14 @@ def _side_by_side(study: StudyResult) -> Comparison:
     """Each session by itself; the baseline is that of the verdicts."""
     comparison = compare(study.sessions)
     with_contrasts = [each for each in study.questions if each.contrasts]
-    if len(with_contrasts) != 1 or comparison.baseline is None:
-        return comparison
-    (question,) = with_contrasts
-    base = {run.session.path for run in question.cells[question.baseline].runs}
-    if comparison.sessions[comparison.baseline].path in base:
-        return comparison
-    return compare(sorted(study.sessions, key=lambda each: each.path not in base))
+    if len(with_contrasts) == 1 and comparison.baseline is not None:
+        (question,) = with_contrasts
+        base = {run.session.path for run in question.cells[question.baseline].runs}
+        if comparison.sessions[comparison.baseline].path not in base:
+            comparison = compare(sorted(study.sessions, key=lambda each: each.path not in base))
+    first = comparison.baseline
+    bases = {} if first is None else dict.fromkeys(range(len(comparison.sessions)), first)
+    return with_judged(comparison, study.questions, bases)
 
 
 def sections(answer: Answer, width: int, column: int) -> list[Section]:

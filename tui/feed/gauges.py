@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, MutableMapping
 from dataclasses import replace
 
-from gpuwatch.analysis.hardware.ceilings import BANDWIDTH, Ceiling
-from gpuwatch.analysis.hardware.mfu import MfuPeak
+from gpuwatch.analysis.hardware.ceilings import BANDWIDTH, MEASURED, Ceiling
+from gpuwatch.analysis.hardware.mfu import MFU, MfuPeak
 from gpuwatch.analysis.measured_value import MeasuredValue
 from gpuwatch.analysis.samples.step_lines import NO_STEPS_YET
 from gpuwatch.core.lazy_dataclass import dataclass
@@ -180,7 +180,11 @@ def _flops(sources: Sources, window: Window) -> Gauge:
         "flops", "Estimated FLOP/s", "FLOP/s", sources.steps.flop, sources, window, reason
     )
     gauge = replace(gauge, mfus=tuple(_mfu(peak, gauge.reading) for peak in sources.mfu_peaks))
-    return _with_ceiling(gauge, sources.run_ceilings.get(sources.data_type or ""))
+    ceiling = sources.run_ceilings.get(sources.data_type or "")
+    sheet = next((peak.ceiling for peak in sources.mfu_peaks if peak.name == MFU), None)
+    # Without a measured product the share is the MFU of lists and tables.
+    mfu = ceiling is None or ceiling.kind != MEASURED
+    return _with_ceiling(gauge, sheet if sheet is not None and mfu else ceiling)
 
 
 def _mfu(peak: MfuPeak, flop: Reading) -> tuple[str, Reading]:

@@ -22,6 +22,8 @@ APART = 1.25
 MOST_RECENT = 120_000
 """Most single ticks that are kept, however short the sampling interval."""
 _MOST_STEP_ROWS = 5_000
+_PARTS = 20
+"""Parts of a time of which most must have a value."""
 
 
 class Sums:
@@ -76,9 +78,17 @@ class Series:
         """Whether any value is known."""
         return bool(self._sums)
 
-    def mean(self, start: int, end: int, interval: float) -> float | None:
-        """Mean from ``start`` to ``end`` in nanoseconds; ``None``: unknown."""
-        return self.columns(Window(start, end, 1), interval)[0]
+    def mean(self, start: int, end: int, interval: float, least: float = 0.0) -> float | None:
+        """Mean from ``start`` to ``end`` in nanoseconds.
+
+        ``None``: it is unknown, or is known of less than the share ``least`` of this time.
+        """
+        known = [
+            value
+            for value in self.columns(Window(start, end, _PARTS if least else 1), interval)
+            if value is not None
+        ]
+        return sum(known) / len(known) if known and len(known) >= least * _PARTS else None
 
     def add(self, t: int, value: float | None) -> None:
         self._times.append(t)

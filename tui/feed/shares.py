@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from rich.cells import cell_len
 
-from gpuwatch.analysis.hardware.ceilings import MEASURED
+from gpuwatch.analysis.hardware.ceilings import MEASURED, PEAK, SHEET
 from gpuwatch.core.metrics import Method
 from gpuwatch.core.units import percent, si
 from gpuwatch.tui.feed.snapshot import Gauge
@@ -16,7 +16,8 @@ _CACHE_REUSE = 1.05
 the error of a measured ceiling."""
 _BENCHMARKS = {True: "copy", False: "product"}
 """What a measured ceiling timed: for the bandwidth a copy, else a matrix product."""
-_PLURAL = {"copy": "copies", "product": "products", "peak": "peaks"}
+_WORDS = {PEAK: "peak", SHEET: "sheet peak"}
+_PLURAL = {"copy": "copies", "product": "products", "peak": "peaks", "sheet peak": "sheet peaks"}
 
 
 def share_texts(gauge: Gauge) -> tuple[str, ...]:
@@ -29,7 +30,9 @@ def share_texts(gauge: Gauge) -> tuple[str, ...]:
     full, _, extent = ceiling.text.partition(", ")
     all_of = f", {extent}" if extent else ""
     sum_of = "sum of " if extent else ""
-    word = ceiling.kind if ceiling.kind != MEASURED else _BENCHMARKS[gauge.key == "bandwidth"]
+    word = (
+        _BENCHMARKS[gauge.key == "bandwidth"] if ceiling.kind == MEASURED else _WORDS[ceiling.kind]
+    )
     count = extent.removeprefix("sum over ").removesuffix(" GPUs")
     short_of = f"{count} {_PLURAL.get(word, word)}" if extent else word
     short = full.removesuffix(" at maximum clock")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from math import isfinite
 from statistics import median
 from typing import Any
@@ -13,9 +13,13 @@ from gpuwatch.analysis.samples.step_lines import (
     NO_STEPS_YET,
     UNTIMED,
     arrived,
+    ends_told,
     no_steps,
     several_writers,
+    throughput,
+    times_of,
 )
+from gpuwatch.analysis.samples.window import first_timed
 from gpuwatch.core.metrics import Method
 from gpuwatch.core.models import mapping
 from gpuwatch.core.units import NS
@@ -180,9 +184,8 @@ class Steps:
             self._find_start()
 
     def _find_start(self) -> None:
-        n = self._reader.first_timed_step()
-        for row in () if n is None else self._reader.steps(n - 1, 1):
-            self.timed_start = max(0, row.t - int(sum(row.seconds or ()) * NS))
+        first = first_timed(self._reader)
+        self.timed_start = None if first is None else max(0, first[0])
 
     def per_second(self) -> float | None:
         """Steps per second of the newest timed steps."""
@@ -266,6 +269,9 @@ class Steps:
         eta = None
         if live and last is not None and not last.warmup and silence is None:
             eta = self._eta(step, total)
+        durations: Sequence[float] = self._durations
+        if not live and not self._writers:
+            durations = times_of([row for row in self.recent if not row.warmup])[0]
         return Work(
             name=name,
             environment=environment,
@@ -275,27 +281,26 @@ class Steps:
             step=step,
             total=total,
             eta_seconds=eta,
-            throughput=self._throughput(live)
+            throughput=self._throughput(meta, live)
             if silence is None
             else Reading(None, Method.COUNTED, silence, "step lines"),
-            step_seconds=median(self._durations) if self._durations else None,
-            step_count=len(self._durations),
+            step_seconds=median(durations) if durations else None,
+            step_count=len(durations),
             loss=self._loss,
             model=_text(run.get("model")),
             batch_size=_int(run.get("batch_size")),
             dtype=_text(run.get("dtype")),
         )
 
-    def _throughput(self, live: bool) -> Reading:
+    def _throughput(self, meta: Mapping[str, Any], live: bool) -> Reading:
         """Samples per second: over the last seconds, or the timed steps of a finished run."""
         if not self.recent:
             return Reading(None, Method.UNAVAILABLE, NO_STEPS_YET)
         if self.doubt:
             return Reading(None, Method.UNAVAILABLE, self.doubt)
-        timed = [row for row in self.recent if not row.warmup and row.samples and row.seconds]
+        timed = [row for row in self.recent if not row.warmup]
         if not live and timed:
-            seconds = sum(sum(row.seconds or ()) for row in timed)
-            value = sum(row.samples or 0 for row in timed) / seconds if seconds else None
+            value = throughput(timed, told=ends_told(meta))
         else:
             value = StepHistory(samples_of).last(self.recent)
         if value is None:

@@ -10,6 +10,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
 
+from gpuwatch.analysis.samples.channels import mean_between
 from gpuwatch.core.units import NS
 from gpuwatch.session.reading.bulk import NAN
 from gpuwatch.session.reading.reader import SessionReader
@@ -236,6 +237,13 @@ class TickSeries(Series):
             self._seen = any(value == value for value in values) or any(self._bucket_columns()[2])
         return self._seen
 
+    def mean(self, start: int, end: int, interval: float, least: float = 0.0) -> float | None:
+        """As ``gpuwatch show`` does, but of times before the single ticks from buckets."""
+        if not self._ticks.covers(start):
+            return super().mean(start, end, interval, least)
+        found = mean_between(*self._ticks.recent(self._channel, start - _TAIL_NS), start, end)
+        return found[0] if found is not None and found[1] >= least else None
+
     def columns(self, view: Window, interval: float) -> list[float | None]:
         if self._ticks.covers(view.start):
             times, values = self._ticks.recent(self._channel, view.start)
@@ -266,6 +274,9 @@ class TickSeries(Series):
 
 class RateSeries(TickSeries):
     """The increase per second of a counter."""
+
+    def mean(self, start: int, end: int, interval: float, least: float = 0.0) -> float | None:
+        return Series.mean(self, start, end, interval, least)
 
     def columns(self, view: Window, interval: float) -> list[float | None]:
         if self._ticks.covers(view.start):

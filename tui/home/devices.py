@@ -34,7 +34,7 @@ _HISTORY_FROM = 100
 _OWNER_FROM = 110
 """Columns from which on every GPU names its user and program."""
 _BANDWIDTH_FROM = 100
-_ID, _USE, _MEMORY, _BANDWIDTH, _POWER, _TEMPERATURE = 5, 7, 15, 12, 11, 7
+_ID, _USE, _MEMORY, _BANDWIDTH, _POWER, _TEMPERATURE = 5, 7, 15, 12, 12, 7
 """Columns of each field of a GPU's row."""
 
 

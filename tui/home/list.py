@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import field, replace
-from datetime import datetime
 from pathlib import Path
 
+from gpuwatch.analysis.summary import listing
 from gpuwatch.core.lazy_dataclass import dataclass
 from gpuwatch.session.reading.status import State
 from gpuwatch.tui.commands import Entry, Listed, Study
@@ -125,17 +125,7 @@ def elapsed(item: Item) -> float | None:
     """Seconds, of a study from the start of its first run to the last end; ``None``: not known."""
     if item.entry is not None:
         return item.entry.seconds
-    starts = {run: at.timestamp() for run in item.every if (at := moment(run.started))}
-    ends = [at + run.seconds for run, at in starts.items() if run.seconds is not None]
-    return max(ends) - min(starts.values()) if ends else None
-
-
-def moment(started: str) -> datetime | None:
-    """Of a text such as ``2026-01-02T03:04:05+00:00``; ``None``: it is none."""
-    try:
-        return datetime.fromisoformat(started.replace("Z", "+00:00"))
-    except ValueError:
-        return None
+    return listing.elapsed((run.started, run.seconds) for run in item.every)
 
 
 def _of_one(value: Callable[[Entry], float | None]) -> Callable[[Item], float | None]:

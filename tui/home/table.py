@@ -9,12 +9,13 @@ from pathlib import Path
 
 from rich.cells import cell_len
 
+from gpuwatch.analysis.summary.listing import moment
 from gpuwatch.core.lazy_dataclass import dataclass
 from gpuwatch.core.text import clean
 from gpuwatch.core.units import UNKNOWN, binary, bounded, clock_time, milliseconds, percent
 from gpuwatch.session.reading.status import State
 from gpuwatch.tui.commands import Entry, Study
-from gpuwatch.tui.home.list import BAD, Item, elapsed, first_start, moment, place
+from gpuwatch.tui.home.list import BAD, Item, elapsed, first_start, place
 from gpuwatch.tui.live.head_rows import MARKS
 from gpuwatch.tui.live.rows import samples_rate
 from gpuwatch.tui.widgets.cells import fit, pad, wrap

@@ -47,6 +47,8 @@ def scale_end(value: float, unit: str, columns: int) -> str:
         number, prefixed = binary_parts(value)
         return f"{float(number.replace(',', '')):g}{prefixed.removesuffix('B')}"[: columns - 1]
     if unit == "s" and 0 < value < 1:
-        return f"{value * 1e3:g}ms" if value >= 1e-3 else f"{value * 1e6:g}µs"
+        size, name = (value * 1e3, "ms") if value >= 1e-3 else (value * 1e6, "µs")
+        exact = f"{size:g}{name}"
+        return exact if len(exact) < columns else f"{size:.0f}{name}"
     label = scale_label(value, unit)
     return label if len(label) < columns else "".join(si_parts(value, "")).replace(" ", "")

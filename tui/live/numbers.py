@@ -119,12 +119,16 @@ def _wrapped(text: str, indent: int, width: int, role: str) -> list[Row]:
     return [((" " * indent + line, role),) for line in lines]
 
 
+_RATES = {"J": "power by {}", "s": "{}, cores"}
+"""Names of the rates of counters, by unit: a joule a second is a watt."""
+
+
 def _number(name: str, reading: Reading, width: int, unit: str | None = None) -> list[Row]:
     if unit is None:
         metric = CATALOGUE.get(name)
         name, unit = label(name), metric.unit if metric else ""
         if metric and metric.kind.value == "counter":  # its reading is a rate
-            name, unit = f"{name}/s", f"{unit}/s"
+            name, unit = _RATES.get(metric.unit, "{}/s").format(name), f"{unit}/s"
     unavailable = reading.method is Method.UNAVAILABLE
     bound = reading.method is Method.BOUND and reading.value is not None
     value = bounded(quantity(reading.value, unit), "at most" if bound else None)

@@ -101,7 +101,7 @@ def progress_row(snapshot: Snapshot, work: Work, width: int) -> Line:
     name = "warm-up step " if work.warmup else "step "
     row.add(name, "muted").add(f"{work.step:,}", "strong")
     if work.total is None:
-        return row.add(" of an unknown number", "muted")
+        return row
     row.add(f"/{work.total:,}  ", "text")
     share = min(1.0, work.step / work.total)
     tail = Line(width).add(f" {percent(share):>6}", "strong")

@@ -149,7 +149,7 @@ def _columns(processes: Sequence[ProcessNow], width: int) -> list[_Column]:
         _Column("user", 0, 0, _user),
         _Column("GPU mem", size, 0, lambda each: _gpu_memory(each, tight), "strong"),
         _Column("SM %", 6, 0, lambda each: _on_gpu(each, each.gpu_share)),
-        _Column("BW %", 6, 90, lambda each: _on_gpu(each, each.memory_share)),
+        _Column("mem %", 6, 90, lambda each: _on_gpu(each, each.memory_share)),
         _Column("CPU %", 6, 70, lambda each: _cpu(each.cores)),
         _Column("memory", size, 76, lambda each: _size(each.resident, tight)),
         _Column("age", 9, _SPACIOUS, _age),
@@ -158,7 +158,7 @@ def _columns(processes: Sequence[ProcessNow], width: int) -> list[_Column]:
     shown = [
         column
         for column in columns
-        if width >= column.from_width and (told or column.title != "BW %")
+        if width >= column.from_width and (told or column.title != "mem %")
     ]
     room = width - _MARK - sum(abs(column.width) + 1 for column in shown) - 1
     user = _user_width(processes, room)
@@ -226,10 +226,9 @@ def _gpus(process: ProcessNow) -> str:
 
 
 def _user(process: ProcessNow) -> str:
-    """The environment of the run's own; of others the user, and the container or job."""
-    if process.owned:
-        return clean(process.place or "")
-    told = [clean(each) for each in (process.user, process.place) if each]
+    """User, and container or job; of the run's own alone its environment where that is all."""
+    place = None if process.owned and process.user else process.place
+    told = [clean(each) for each in (process.user, place) if each]
     return ", ".join(told) or UNKNOWN
 
 

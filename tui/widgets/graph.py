@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from functools import lru_cache
 
 from gpuwatch.core.lazy_dataclass import dataclass
-from gpuwatch.core.units import NS, clock_time
+from gpuwatch.core.units import NS, duration
 
 _BLOCKS = " ▁▂▃▄▅▆▇█"
 
@@ -128,14 +128,14 @@ def readable_duration(seconds: float) -> int:
 
 
 def axis(view: Window, gap: int = 11) -> tuple[str, str]:
-    """The time axis: a line with ticks, and their labels in session time."""
+    """The time axis: a line with ticks, and their labels, lengths of session time."""
     line, labels = ["─"] * view.columns, [" "] * view.columns
     step = next((s for s in _DURATIONS if s * NS / view.column_ns >= gap), _DURATIONS[-1])
     at = -(-view.start // (step * NS)) * step
     free = 0
     while at * NS <= view.end:
         column = int((at * NS - view.start) / view.column_ns)
-        label = clock_time(at)
+        label = duration(at)
         if column < view.columns:
             line[column] = "┬"
             if column >= free and column + len(label) <= view.columns:

@@ -82,7 +82,7 @@ class Verdict:
     estimate: float | None = None
     """The relative change itself, from one pair on, even without an interval."""
     lacking: bool = False
-    """Too many runs gave no value, or pairs were of two GPUs: the comparison was not tested."""
+    """Too many runs gave no value: the comparison was not tested."""
     typical: Kind | None = None
     """The verdict on the typical step alone, whose figures are those above; ``None`` where only one
     value is judged."""

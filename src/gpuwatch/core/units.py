@@ -125,6 +125,15 @@ def clock_time(seconds: float) -> str:
     return f"{hours}:{minutes:02d}:{remaining:02d}" if hours else f"{minutes}:{remaining:02d}"
 
 
+def duration(seconds: int) -> str:
+    """A length of time that no clock shows: ``30s``, ``1m30s``, ``2h``, ``1d12h``."""
+    parts, rest = [], max(0, seconds)
+    for size, unit in ((86400, "d"), (3600, "h"), (60, "m"), (1, "s")):
+        count, rest = divmod(rest, size)
+        parts += [f"{count}{unit}"] if count else []
+    return "".join(parts[:2]) or "0s"
+
+
 def milliseconds(seconds: float | None) -> str:
     """A step time: ``5.12 ms``, ``1.32 s``, ``812 µs``."""
     if seconds is None:

@@ -13,13 +13,13 @@ from gpuwatch.analysis.comparison.validity import (
     device_differences,
     invalid_reasons,
     remarks,
-    sister_gpus,
 )
 from gpuwatch.analysis.results import Cell
 from gpuwatch.analysis.study.read import read
 from tests.analysis import sessions
 from tests.analysis.recorded_studies import FAILED, START, run
 
+MARGIN = 0.01
 PARAMETERS = {"batch_size": 64, "steps": 20, "lr": 0.1}
 V100 = ("gpu0", "gpu", "Tesla V100-SXM2-16GB", "GPU-9", {})
 A100 = ("gpu0", "gpu", "NVIDIA A100-SXM4-40GB", "GPU-8", {})
@@ -70,7 +70,7 @@ def pair(
 def reasons(
     tmp_path: Path, bare: Options | Sequence[Options], docker: Options | Sequence[Options]
 ) -> tuple[str, ...]:
-    return invalid_reasons(*pair(tmp_path, bare, docker), across_devices=False)
+    return invalid_reasons(*pair(tmp_path, bare, docker), MARGIN, across_devices=False)
 
 
 def test_the_same_on_the_same_is_comparable(tmp_path: Path) -> None:
@@ -136,7 +136,7 @@ def test_the_same_on_the_same_is_comparable(tmp_path: Path) -> None:
         (
             {"host": {"host.name": "one"}},
             {"host": {"host.name": "two"}, "devices": (sessions.OTHER_GPU, sessions.CPU)},
-            "another GPU: GPU-1 against GPU-2",
+            "another GPU in block 1: GPU-1 against GPU-2",
         ),
         (
             ON_CPU,
@@ -203,7 +203,7 @@ def test_a_quota_that_rounds_otherwise_is_the_same(tmp_path: Path) -> None:
 def test_other_machines_on_purpose_have_other_processors(tmp_path: Path) -> None:
     bare, docker = ({"process": {"process.cpu.affinity": cpus}} for cpus in ("0-15", "0-63"))
     sides = pair(tmp_path, bare, docker)
-    assert invalid_reasons(*sides, across_devices=True) == ()
+    assert invalid_reasons(*sides, MARGIN, across_devices=True) == ()
 
 
 def test_limits_that_changed_between_the_runs_of_a_block_are_found(tmp_path: Path) -> None:
@@ -247,12 +247,12 @@ def test_what_one_side_alone_tells_is_a_note(tmp_path: Path) -> None:
         "parameters": {},
     }
     cells = pair(tmp_path, silent, told)
-    assert invalid_reasons(*cells, across_devices=False) == ()
-    assert remarks(*cells) == [
+    assert invalid_reasons(*cells, MARGIN, across_devices=False) == ()
+    assert remarks(*cells, MARGIN) == [
         "known of docker alone: data type (bfloat16), model (resnet50), device (CPU); whether bare "
         "had the same is not known"
     ]
-    assert remarks(*pair(tmp_path / "alike", told, told)) == []
+    assert remarks(*pair(tmp_path / "alike", told, told), MARGIN) == []
 
 
 def test_other_commands_are_other_work(tmp_path: Path) -> None:
@@ -301,7 +301,7 @@ def test_of_long_values_that_is_shown_in_which_they_differ_and_every_cut_has_a_m
 
 def test_other_devices_are_a_note_where_they_are_asked_for(tmp_path: Path) -> None:
     cells = pair(tmp_path, {"devices": (V100, sessions.CPU)}, {"devices": (A100, sessions.CPU)})
-    assert invalid_reasons(*cells, across_devices=True) == ()
+    assert invalid_reasons(*cells, MARGIN, across_devices=True) == ()
     assert device_differences(*cells) == [
         "different accelerators: Tesla V100-SXM2-16GB against NVIDIA A100-SXM4-40GB"
     ]
@@ -320,10 +320,10 @@ def test_runs_that_changed_gpu_between_blocks_are_found(tmp_path: Path) -> None:
         on_gpu(gpu, node, "pod") for gpu, node in ((sessions.GPU, "n1"), (sessions.OTHER_GPU, "n2"))
     )
     cells = pair(tmp_path, [one, two], [two, one])
-    assert invalid_reasons(*cells, across_devices=False) == (
+    assert invalid_reasons(*cells, MARGIN, across_devices=False) == (
         "another GPU in block 1: GPU-1 against GPU-2",
+        "so in 2 blocks",
     )
-    assert sister_gpus(*cells) == ()
 
 
 def test_pods_of_one_node_without_a_gpu_are_comparable(tmp_path: Path) -> None:
@@ -336,15 +336,17 @@ def test_pods_of_one_node_without_a_gpu_are_comparable(tmp_path: Path) -> None:
     assert device_differences(*cells) == ["another host: n1 against n2"]
 
 
-def test_two_gpus_of_one_node_are_no_verdict_and_named(tmp_path: Path) -> None:
+@pytest.mark.parametrize("uuids", [("GPU-1", "GPU-2"), ("MIG-1", "MIG-2")])
+def test_two_gpus_of_one_node_or_two_parts_of_one_gpu_are_no_pair(
+    tmp_path: Path, uuids: tuple[str, str]
+) -> None:
     first, second = (
-        on_gpu(gpu, "n1", pod)
-        for gpu, pod in ((sessions.GPU, "pod-1"), (sessions.OTHER_GPU, "pod-2"))
+        on_gpu((*sessions.GPU[:3], uuid, sessions.H100), "n1", f"pod-{uuid}") for uuid in uuids
     )
+    named = f"{uuids[0]} against {uuids[1]}"
     cells = pair(tmp_path, [first, first, second], [first, second, first])
-    assert invalid_reasons(*cells, across_devices=False) == ()
-    assert sister_gpus(*cells) == (
-        "another GPU of the same machine in block 2: GPU-1 against GPU-2",
+    assert invalid_reasons(*cells, MARGIN, across_devices=False) == (
+        f"another GPU in block 2: {named}",
         "so in 2 blocks",
     )
     for pod, mend in (("a", "a node with one GPU"), ("b", "one pod for both (without jobs=image)")):
@@ -352,14 +354,11 @@ def test_two_gpus_of_one_node_are_no_verdict_and_named(tmp_path: Path) -> None:
             {**gpu, "host": {"job.node": "n1", "job.scheduler": "kubernetes", "job.id": name}}
             for gpu, name in ((first, "a"), (second, pod))
         )
-        told, hint = sister_gpus(*pair(tmp_path / pod, [one], [two]))
-        assert "GPU-1 against GPU-2" in told and hint.startswith(mend)
-    cells = pair(tmp_path / "same", [first, second], [first, second])
-    assert sister_gpus(*cells) == ()
+        told, hint = reasons(tmp_path / pod, [one], [two])
+        assert named in told and hint.startswith(mend)
+    assert reasons(tmp_path / "same", [first, second], [first, second]) == ()
     better = on_gpu(V100, "n1", "pod-3")
-    cells = pair(tmp_path / "models", [first], [better])
-    assert sister_gpus(*cells) == ()
-    (said,) = invalid_reasons(*cells, across_devices=False)
+    (said,) = reasons(tmp_path / "models", [first], [better])
     assert said.startswith("different accelerators")
 
 
@@ -369,8 +368,8 @@ def test_a_foreign_process_on_one_side_is_a_reason(tmp_path: Path) -> None:
         "another process was on the GPU in 1 of 2 runs of docker, in none of bare",
     )
     alike = pair(tmp_path / "alike", [shared, {}], [{}, shared])
-    assert invalid_reasons(*alike, across_devices=False) == ()
-    assert remarks(*alike) == ["other processes were on the GPU in runs of bare and docker"]
+    assert invalid_reasons(*alike, MARGIN, across_devices=False) == ()
+    assert remarks(*alike, MARGIN) == ["other processes were on the GPU in runs of bare and docker"]
 
 
 def by_pods(how: str) -> Options:
@@ -384,26 +383,26 @@ def test_pods_that_share_the_gpu_of_one_side_are_a_reason(tmp_path: Path) -> Non
     )
     assert reasons(tmp_path / "untold", {}, sliced) == ()  # of the one side nobody said
     alike = pair(tmp_path / "alike", sliced, sliced)
-    assert invalid_reasons(*alike, across_devices=False) == ()
-    assert remarks(*alike) == [
+    assert invalid_reasons(*alike, MARGIN, across_devices=False) == ()
+    assert remarks(*alike, MARGIN) == [
         "pods share the GPUs of bare and docker (time-slicing, up to 4 pods on a GPU): their time "
         "is other pods' too"
     ]
-    assert remarks(*pair(tmp_path / "own", by_pods("no"), by_pods("no"))) == []
+    assert remarks(*pair(tmp_path / "own", by_pods("no"), by_pods("no")), MARGIN) == []
 
 
 def test_parts_of_a_gpu_are_told(tmp_path: Path) -> None:
     part = {"host": {"gpu0.mig.parent": "GPU-1"}}
-    assert remarks(*pair(tmp_path, part, part)) == [
+    assert remarks(*pair(tmp_path, part, part), MARGIN) == [
         "bare and docker ran on a MIG device, a part of a GPU whose other parts share its clocks "
         "and power"
     ]
-    assert remarks(*pair(tmp_path / "one", part, {})) == []
+    assert remarks(*pair(tmp_path / "one", part, {}), MARGIN) == []
 
 
-def held(share: float) -> Options:
+def held(share: float, clock: float | None) -> Options:
     return {
-        "gauges": {("gpu0", "hw.gpu.throttle.power"): share, ("gpu0", "hw.gpu.clock.sm"): 1.5e9}
+        "gauges": {("gpu0", "hw.gpu.throttle.power"): share, ("gpu0", "hw.gpu.clock.sm"): clock}
     }
 
 
@@ -411,17 +410,26 @@ def held(share: float) -> Options:
     ("bare", "docker", "said"),
     [
         (0.0, 0.3, "clocks were held down 0 % of the time in bare against 30 % in docker"),
-        (0.2, 0.3, "clocks were held down 20 % of the time in bare against 30 % in docker"),
+        (0.87, 0.97, "clocks were held down 87 % of the time in bare against 97 % in docker"),
         (0.27, 0.3, None),
         (0.3, 0.3, None),
         # The finding starts at 5 %: two sides of it may be as good as equal.
         (0.045, 0.051, None),
     ],
 )
-def test_clocks_held_down_on_one_side_or_clearly_more_are_a_reason(
+def test_clocks_held_down_for_more_of_the_time_are_a_reason_if_they_were_lower(
     tmp_path: Path, bare: float, docker: float, said: str | None
 ) -> None:
-    assert reasons(tmp_path, held(bare), held(docker)) == ((said,) if said else ())
+    lower = pair(tmp_path / "lower", held(bare, 1.89e9), held(docker, 1.85e9))
+    found = (f"{said} (mean 1.89 GHz against 1.85 GHz)",) if said else ()
+    assert invalid_reasons(*lower, MARGIN, across_devices=False) == found
+    assert remarks(*lower, MARGIN) == []
+    assert invalid_reasons(*lower, 0.05, across_devices=False) == ()
+    alike = pair(tmp_path / "alike", held(bare, 1.891e9), held(docker, 1.887e9))
+    assert invalid_reasons(*alike, MARGIN, across_devices=False) == ()
+    assert remarks(*alike, MARGIN) == ([f"{said} (mean 1.89 GHz against 1.89 GHz)"] if said else [])
+    unknown = pair(tmp_path / "unknown", held(bare, None), held(docker, 1.887e9))
+    assert invalid_reasons(*unknown, MARGIN, across_devices=False) == ((said,) if said else ())
 
 
 def test_runs_at_the_same_time_disturbed_each_other(tmp_path: Path) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gpuwatch.analysis.comparison.side_by_side import compare
-from gpuwatch.analysis.samples.channels import added, integral
+from gpuwatch.analysis.samples.channels import added, integral, mean_between
 from gpuwatch.analysis.samples.window import Window
 from gpuwatch.analysis.summary.summary import summarise
 from gpuwatch.core.metrics import Method
@@ -194,12 +193,14 @@ def test_under_a_second_no_energy_is_told(tmp_path: Path) -> None:
 
 def test_a_sample_at_the_edge_of_the_window_counts_by_its_part_of_it(tmp_path: Path) -> None:
     busy = ("gpu0", "hw.gpu.utilization")
-    # The window is 5 to 15 s; the samples at 5.1 and 15.3 s are of 3.4 to 5.1 and 13.6 to 15.3 s.
-    values = [1.0 if n in (3, 9) else 0.0 for n in range(10)]
+    # The window is 5 to 15 s. The sample at 5.1 s is of 3.4 to 5.1 s, the one at 13.6 s is the last
+    # and stands for the rest, and the one at 15.3 s is of what follows the steps, too.
+    values = [{3: 1.0, 8: 2.0, 9: 50.0}.get(n, 0.0) for n in range(10)]
     statistic = summary(tmp_path / "a.gpuwatch", interval=1.7, gauges={busy: values}).metrics[
         busy[1]
     ]
-    assert statistic.mean == pytest.approx((0.1 + 1.4) / 10)
+    assert statistic.mean == pytest.approx((0.1 * 1.0 + (1.7 + 1.4) * 2.0) / 10)
+    assert statistic.max == 2.0
     assert statistic.coverage == pytest.approx(1)
 
 
@@ -215,21 +216,28 @@ def test_a_counter_that_was_reset_says_nothing() -> None:
     assert added(values, Window("timed steps", SECOND, 8 * SECOND)).coverage == 0
 
 
-@given(st.lists(st.tuples(st.floats(0.05, 1.0), st.floats(0, 1e13)), min_size=3, max_size=40))
-def test_an_integral_gains_and_loses_nothing(parts: list[tuple[float, float]]) -> None:
-    # Gaps of less than twice the median are no gaps: these are made so.
-    t, values = 0, [(0, 0.0)]
-    for _, rate in parts:
-        t += SECOND // 2
-        values.append((t, rate))
-    found = integral(values, Window("timed steps", 0, t))
-    assert found.total == pytest.approx(sum(rate for _, rate in parts) / 2)
-    assert found.coverage == pytest.approx(1)
-    halves = [
-        integral(values, Window("timed steps", a, b)).total
-        for a, b in pairwise((0, t // 3, 2 * t // 3, t))
-    ]
-    assert sum(halves) == pytest.approx(found.total)
+@given(
+    st.lists(st.floats(0, 1e13), min_size=3, max_size=40),
+    st.floats(0, 1),
+    st.floats(0, 1),
+)
+def test_an_integral_is_of_the_samples_of_its_window(
+    rates: list[float], one: float, other: float
+) -> None:
+    values = [(n * SECOND // 2, rate) for n, rate in enumerate([0.0, *rates])]
+    end = values[-1][0]
+    whole = integral(values, Window("timed steps", 0, end))
+    assert whole.total == pytest.approx(sum(rates) / 2)
+    assert whole.coverage == pytest.approx(1)
+    start, end = sorted((int(one * end), int(other * end)))
+    part = integral(values, Window("timed steps", start, end))
+    inside = [rate for t, rate in values if start <= t <= end]
+    if part.mean is not None:
+        assert min(inside) * (1 - 1e-9) <= part.mean <= max(inside) * (1 + 1e-9)
+        assert part.total == pytest.approx(part.mean * part.coverage * (end - start) / SECOND)
+    # A screen, which does without numpy, finds the same.
+    drawn = mean_between(*zip(*values, strict=True), start, end)
+    assert drawn == (None if part.mean is None else pytest.approx((part.mean, part.coverage)))
 
 
 PIPES = {

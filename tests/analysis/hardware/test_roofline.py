@@ -67,7 +67,7 @@ def test_far_below_both_is_host_bound_where_idle_time_shows_it() -> None:
 def test_far_below_both_without_idle_time_is_not_called_host_bound() -> None:
     assert of(flop=1e12, measured_bytes=1e10, busy=0.99).verdict.bound == "neither"
     small = of(flop=1e12, measured_bytes=1e10, busy=0.99, sm_activity=0.1).verdict
-    assert small.bound == "neither" and "too small to fill the GPU" in small.text
+    assert small.bound == "neither" and "kernels that do not fill the GPU" in small.text
     assert "the idle time is unknown" in of(flop=1e12, measured_bytes=1e10).verdict.text
 
 

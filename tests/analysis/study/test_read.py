@@ -15,6 +15,7 @@ from gpuwatch.analysis.study.read import read, read_sessions, read_study
 from gpuwatch.core.errors import NewerSchema, NotASession, StorageError
 from gpuwatch.core.models import Environment, Problem
 from gpuwatch.core.processes import identify
+from gpuwatch.report.study.compared import compared
 from gpuwatch.session.study import study_folder
 from gpuwatch.session.study.plan import Part, Plan, PlannedRun
 from gpuwatch.session.study.study_folder import sessions_in
@@ -390,3 +391,43 @@ def test_a_value_of_the_last_steps_alone_is_told(tmp_path: Path) -> None:
     assert (
         "5 of 5 runs of docker=image: the steady part is the last 12 of 100 steps" in question.notes
     )
+
+
+def test_single_runs_stand_beside_each_other_with_what_their_verdict_judges(
+    tmp_path: Path,
+) -> None:
+    """Half of one run's steps come before its steady state: its medians alone say other ratios."""
+
+    def steps(*parts: tuple[int, float]) -> list[dict[str, object]]:
+        seconds = [each for count, each in parts for _ in range(count)]
+        ends = [5 + sum(seconds[: at + 1]) for at in range(len(seconds))]
+        return [
+            {
+                "event": "step",
+                "step": at,
+                "samples": 64,
+                "seconds": each * WOBBLE[at % len(WOBBLE)],
+                "monotonic_ns": round(end * 1e9),
+            }
+            for at, (each, end) in enumerate(zip(seconds, ends, strict=True), 1)
+        ]
+
+    paths = [
+        run(tmp_path / "a.gpuwatch", steps=steps((40, 0.5))),
+        run(
+            tmp_path / "b.gpuwatch",
+            steps=steps((22, 0.4), (18, 0.6)),
+            label="docker",
+            start=START + 9000,
+        ),
+    ]
+    result = read_sessions(paths)
+    verdict = only(result).contrasts[0].verdict
+    assert verdict.estimate is not None and verdict.total is not None
+    assert verdict.estimate == pytest.approx(0.2, abs=0.01)
+    rows = {row.name: row for row in compared(result).rows if row.group == "steps"}
+    assert rows["step time, median"].ratios[1] == pytest.approx(0.8, abs=0.01)
+    assert rows["step time, steady"].ratios == (1.0, pytest.approx(1 + verdict.estimate))
+    judged = 1 + (verdict.total.estimate or 0)
+    assert rows["step time, all steps"].ratios == (1.0, pytest.approx(judged))
+    assert rows["throughput"].ratios == (1.0, pytest.approx(1 / judged))

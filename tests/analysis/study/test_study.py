@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from gpuwatch.analysis.comparison.wording import signed, throughput
 from gpuwatch.analysis.results import Contrast, Kind, Question, StudyResult
 from gpuwatch.analysis.study.not_run import not_run
 from gpuwatch.analysis.study.read import read_study
@@ -303,7 +304,7 @@ def test_swapping_the_baseline_inverts_the_ratio_and_the_verdict(tmp_path: Path)
     assert (there.verdict.kind, back.verdict.kind) == (Kind.SLOWER, Kind.FASTER)
 
 
-def test_the_table_has_medians_their_ranges_and_quotient_and_the_paired_change(
+def test_the_table_has_medians_their_ranges_and_the_change_that_is_judged(
     tmp_path: Path,
 ) -> None:
     plan = recorded(tmp_path, [PAIR], EFFECTS)
@@ -318,12 +319,16 @@ def test_the_table_has_medians_their_ranges_and_quotient_and_the_paired_change(
         assert row.values[place] == pytest.approx(statistics.median(seconds))
         assert row.lows[place] == pytest.approx(min(seconds))
         assert row.highs[place] == pytest.approx(max(seconds))
-    change = question.contrasts[0].verdict.change
-    assert change is not None
-    assert row.values[0] is not None and row.values[1] is not None
-    assert row.ratios == (1.0, row.values[1] / row.values[0])
-    assert row.changes == (None, change)
+    verdict = question.contrasts[0].verdict
+    assert verdict.change is not None and verdict.total is not None
+    assert row.ratios == (1.0, 1 + verdict.change.estimate)
+    assert row.changes == (None, verdict.change)
     assert row.values[0] == question.cells[0].median
+    (paid,) = [row for row in question.table if row.name == "throughput"]
+    told = throughput(verdict.total)
+    assert paid.changes == (None, told.change)
+    assert paid.ratios[1] == pytest.approx(1 + (told.estimate or 0))
+    assert f"throughput {signed(told.estimate or 0, 2)} %" in question.contrasts[0].sentence
 
 
 def test_a_run_that_failed_is_in_no_median(tmp_path: Path) -> None:
@@ -403,22 +408,23 @@ def test_a_mean_of_few_blocks_says_how_many_a_verdict_needs(tmp_path: Path) -> N
     assert three_cases(tmp_path / "b", {}, blocks=2).overall == ()
 
 
-def test_a_block_on_two_gpus_of_one_node_leaves_the_estimate_without_a_verdict(
-    tmp_path: Path,
-) -> None:
+def test_a_block_on_two_gpus_of_one_node_is_invalid_and_never_a_pair(tmp_path: Path) -> None:
     """As after a block that was resumed: its second pod was given the node's other GPU."""
     pods = {
         index: {"host": {"host.name": f"pod-{index}", "job.node": "n1"}} for index in range(1, 17)
     }
     moved = {**pods[6], "devices": (sessions.OTHER_GPU, sessions.CPU)}
     recorded(tmp_path / "one", [PAIR], EFFECTS, options=pods)
-    assert contrast(read_study(tmp_path / "one")).verdict.kind is Kind.SLOWER
+    alone = contrast(read_study(tmp_path / "one", across_devices=True))
+    assert alone.verdict.kind is Kind.SLOWER and alone.verdict.paired
     recorded(tmp_path / "two", [PAIR], EFFECTS, options={**pods, 6: moved})
     found = contrast(read_study(tmp_path / "two"))
-    assert found.verdict.kind is Kind.CANT_TELL and found.verdict.estimate is not None
-    assert found.verdict.estimate == pytest.approx(0.03, abs=0.01)
-    said = "another GPU of the same machine in block 2: GPU-1 against GPU-2"
-    assert found.verdict.reasons == (said,) and said[1:] in found.sentence
+    said = "another GPU in block 2: GPU-1 against GPU-2"
+    assert found.verdict.kind is Kind.INVALID and found.verdict.reasons == (said,)
+    across = read_study(tmp_path / "two", across_devices=True)
+    found = contrast(across)
+    assert not found.verdict.paired and found.ratios == ()
+    assert "not paired" in found.sentence and said in across.questions[0].notes
 
 
 def sizes(*values: int) -> Part:

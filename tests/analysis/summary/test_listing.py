@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from gpuwatch.analysis.summary.listing import listing
+from gpuwatch.analysis.summary.listing import elapsed, listing
+from gpuwatch.analysis.summary.summary import summarise
 from gpuwatch.session.reading.reader import SessionReader
 from tests.analysis.sessions import CPU, GPU, OTHER_GPU, record, summary
 
@@ -47,13 +48,24 @@ def test_peak_memory_is_what_the_runs_processes_held_at_most(tmp_path: Path) -> 
     assert found["peak_gpu_memory_method"] == "measured"
 
 
-def test_peak_memory_of_a_long_session_is_read_from_its_tier(tmp_path: Path) -> None:
-    held = [9.0 * GIB, *[1.0 * GIB] * 9999]
-    path = record(tmp_path / "a.gpuwatch", gauges={("workload", OWN): held}, interval=0.005)
+@pytest.mark.parametrize("interval", [0.5, 0.02])
+def test_peak_memory_is_that_of_the_timed_steps_as_in_show(tmp_path: Path, interval: float) -> None:
+    """Neither what the start held nor a profile after the steps; read in part from the tier."""
+    outside, at_most = [0, 46], {6: 2.0, 25: 5.0, 44: 3.0}
+    held = [GIB * at_most.get(n, 1.0) for n in range(47)]
+    for second in outside:
+        held[second] = 9.0 * GIB
+    each = [value for value in held for _ in range(round(1 / interval))]
+    path = record(
+        tmp_path / "a.gpuwatch",
+        gauges={("workload", OWN): each},
+        interval=interval,
+        step_seconds=2.0,
+        devices=(GPU, CPU, ("workload", "workload", "workload", None, {})),
+    )
     with SessionReader(path) as reader:
-        last = reader.last_tick()
-        assert last is not None and last[0] > 2000
-    assert listed(path)["peak_gpu_memory_bytes"] == 9 * GIB
+        assert summarise(reader).metrics[OWN].max == 5 * GIB
+    assert listed(path)["peak_gpu_memory_bytes"] == 5 * GIB
 
 
 @pytest.mark.parametrize("own", [None, 0.0])
@@ -78,3 +90,9 @@ def test_peak_memory_is_unknown_without_a_gpu_or_a_sample(tmp_path: Path) -> Non
         found = listed(path)
         assert found["peak_gpu_memory_bytes"] is None
         assert found["peak_gpu_memory_method"] == "unavailable"
+
+
+def test_a_study_takes_from_its_first_start_to_its_last_end() -> None:
+    runs = [("2026-01-01T00:00:00+00:00", 60.0), ("2026-01-01T00:04:00+00:00", 81.0), ("", 5.0)]
+    assert elapsed(runs) == 321
+    assert elapsed([("2026-01-01T00:00:00+00:00", None)]) is None

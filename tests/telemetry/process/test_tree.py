@@ -157,6 +157,51 @@ def test_resident_memory_is_that_of_the_tree() -> None:
     assert (row.pid, row.ppid) == (program.pid, os.getpid())
 
 
+SHARING = """
+import mmap
+held = mmap.mmap(-1, 256 << 20)  # shared with the children
+held.write(b"x" * (256 << 20))
+for _ in range(3):
+    if os.fork() == 0:
+        sum(held[at] for at in range(0, len(held), 4096))
+        os.write(1, b"ready\\n")
+        wait()
+        os._exit(0)
+wait()
+"""
+HELD = 256 << 20
+
+
+def test_memory_that_processes_share_counts_once() -> None:
+    with _program(SHARING) as program:
+        for _ in range(3):
+            _ready(program)
+        source = WorkloadSource(Unavailable("no NVML", ""), [program.pid])
+        memory = source.sample()[1]
+        each = [row.resident for row in source.rows()]
+        assert len(each) == 4 and memory is not None and sum(each) > 4 * HELD
+        assert HELD < memory < 2 * HELD
+        source.close()
+
+
+def test_where_the_kernel_does_not_tell_what_is_shared_memory_is_a_bound(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def denied(_: ProcFiles) -> int:
+        raise PermissionError("another user's process")
+
+    monkeypatch.setattr(ProcFiles, "proportional", denied)
+    with _program(SHARING) as program:
+        for _ in range(3):
+            _ready(program)
+        source = WorkloadSource(Unavailable("no NVML", ""), [program.pid])
+        assert (source.sample()[1] or 0) > 4 * HELD
+        changed = [change.channel for change in source.drain()[0]]
+        (memory,) = [each for each in changed if each.metric == "process.memory.usage"]
+        assert memory.method is Method.BOUND and "shared pages once a process" in memory.source
+        source.close()
+
+
 def test_bytes_written_to_storage_are_counted(tmp_path: Path) -> None:
     body = (
         f"wait()\nf = open({str(tmp_path / 'x')!r}, 'wb')\n"
@@ -202,6 +247,9 @@ def test_a_name_with_brackets_and_spaces_is_parsed() -> None:
         33,
     )
     assert (stat.threads, stat.started, stat.resident) == (20, 22, 24)
+    assert not stat.ended
+    given_back = numbers.replace(" 24 ", " 0 ")
+    assert parse_stat(f"7 (a) R {given_back}".encode()).ended, "0 B are no memory of a program"
 
 
 def _fake_process(proc: Path, pid: int, parent: int, children: dict[int, str]) -> None:
@@ -299,11 +347,11 @@ def test_gpu_time_is_the_tree_s_sum_on_each_gpu_and_the_mean_over_those_it_uses(
         assert source.sample()[5] is None
         listed.update(gpu0=[], gpu1=[])
         shares.update(gpu0=ProcessShares({}))
-        assert source.sample()[5] is None
+        assert source.sample()[5] == (0.0 if known else None)
         if known:
             told = [change.channel.reason for change in source.drain()[0]]
             assert "gpu1: not supported" in told
-            assert told[-1] == "none of the workload's processes is on a GPU"
+            assert told[-1] is None
     source.sample()
     assert source.drain()[0] == [], "what held to the end holds after it"
     source.close()

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from gpuwatch.tui.feed.snapshot import MISSING, Alert, Snapshot
+from gpuwatch.core.metrics import Method
+from gpuwatch.tui.feed.snapshot import MISSING, Alert, Reading, Snapshot
 from gpuwatch.tui.home.devices import alert_rows, device_rows, head_row
 from gpuwatch.tui.home.processes import on_gpus
 from gpuwatch.tui.home.rows import short_path
@@ -37,6 +38,23 @@ def test_every_gpu_has_a_row_with_utilization_memory_power_and_temperature(
         assert row.startswith(f"  {number}  ") and " %" in row and "GiB" in row
         assert "/700 W" in row and "°C" in row
         assert row.count("━") + row.count("─") + row.count("╸") >= 10
+
+
+@pytest.mark.parametrize("width", [80, 100, 160])
+def test_numbers_of_four_digits_stand_apart(session: Make, width: int) -> None:
+    snapshot = machine(session, gpus=16)
+    watts = Reading(1420.0, Method.MEASURED, None, "test")
+    devices = tuple(
+        replace(
+            each,
+            row=replace(each.row, attributes={**each.row.attributes, "power.limit": 1420.0}),
+            readings={**each.readings, "hw.gpu.power": watts},
+        )
+        for each in snapshot.devices
+    )
+    rows = texts(device_rows(replace(snapshot, devices=devices), width, 40))
+    assert len(rows) == 17
+    assert all(" 1420/1420 W " in row and len(row) <= width for row in rows[1:])
 
 
 def test_a_wide_row_names_user_and_program(session: Make) -> None:

@@ -93,9 +93,9 @@ async def test_a_doubt_of_a_ceiling_that_nothing_is_compared_with_is_no_warning(
 
 async def test_several_gpus_are_compared_with_the_sum_of_theirs(session: Make) -> None:
     async with live(session(gpus=2, known_card=True), (160, 44)) as (app, pilot):
-        assert "204 % of sum of float32 peak" in screen_text(app)
+        assert "204 % of 2 sheet peaks" in screen_text(app)
         await pilot.press("i")
-        await shows(pilot, "of float32 peak at maximum clock 134 TFLOP/s, sum over 2 GPUs")
+        await shows(pilot, "of float32 data-sheet peak 134 TFLOP/s, sum over 2 GPUs")
 
 
 async def test_several_gpus_with_one_unknown_get_no_share(session: Make) -> None:

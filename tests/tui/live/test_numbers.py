@@ -262,8 +262,8 @@ def test_what_a_counter_gains_in_a_second_is_named_so(session: Make) -> None:
     gpu = replace(gpu, readings={"hw.gpu.energy": energy})
     rows = number_lines(replace(snapshot, devices=(gpu, *others)), 160)
     texts = [" ".join("".join(text for text, _ in row).split()) for row in rows]
-    assert any(row.startswith("GPU energy/s 102 W measured") for row in texts)
-    assert any(row.startswith("process CPU time/s 1.70 cores measured") for row in texts)
+    assert any(row.startswith("power by GPU energy 102 W measured") for row in texts)
+    assert any(row.startswith("process CPU time, cores 1.70 cores measured") for row in texts)
     assert any(row.startswith("process memory usage 2.40 GiB measured") for row in texts)
 
 

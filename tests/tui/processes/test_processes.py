@@ -98,7 +98,7 @@ def test_the_biggest_gpu_memory_comes_first_and_the_runs_own_are_marked() -> Non
     heading, first, second, third = text_of(found)
     assert "user" in heading and "GPU mem" in heading
     assert first.startswith("  ·  0") and "alice, docker 3f2a" in first and "5.00 GiB" in first
-    assert second.startswith(" run 0") and "docker=pytorch" in second and " 50 %" in second
+    assert second.startswith(" run 0") and " alice " in second and " 50 %" in second
     assert third.startswith(" run  ") and third.endswith("p3") and "50 %" not in third
 
 
@@ -164,10 +164,10 @@ def test_the_bandwidth_stands_behind_the_sms_where_it_fits_and_is_known(
     width: int, there: bool
 ) -> None:
     (one,) = now(Processes((row(1),), (gpu(1, memory_share=None),)))
-    assert "BW %" not in text_of((one,), width)[0]
+    assert "mem %" not in text_of((one,), width)[0]
     told = replace(one, gpus=(replace(one.gpus[0], memory_share=0.37),))
     heading, line = text_of((told,), width)
-    assert ("  SM %   BW %" in heading) is there and (" 50 %   37 %" in line) is there
+    assert ("  SM %  mem %" in heading) is there and (" 50 %   37 %" in line) is there
 
 
 @pytest.mark.parametrize("place", ["kubernetes 3f2a9c1b4d5e", "slurm job 123456"])

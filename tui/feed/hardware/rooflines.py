@@ -21,8 +21,6 @@ from gpuwatch.tui.feed.steps import Steps
 from gpuwatch.tui.widgets.graph import Window
 
 _MINUTE_NS = 60 * NS
-_INTERVALS = 20
-"""Intervals of a period; its mean needs most of them."""
 
 BANDWIDTH = "hw.gpu.memory.bandwidth"
 CORES = "cores"
@@ -114,9 +112,7 @@ def _mean(record: Record, device: str, metric: str, start: int, end: int) -> flo
     series = record.series.get((device, metric))
     if series is None or end <= start:
         return None
-    values = series.columns(Window(start, end, _INTERVALS), record.interval)
-    known = [value for value in values if value is not None]
-    return sum(known) / len(known) if len(known) >= FULL * _INTERVALS else None
+    return series.mean(start, end, record.interval, FULL)
 
 
 def _cpu_shares(record: Record, start: int, end: int) -> dict[str, Any]:

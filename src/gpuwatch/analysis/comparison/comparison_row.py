@@ -12,6 +12,10 @@ from gpuwatch.core.metrics import Method
 
 Value = Callable[[Summary], float | None]
 
+STEADY = "step time, steady"
+"""Name of the row of the typical step, the primary metric."""
+ALL_STEPS = "step time, all steps"
+"""Name of the row of what users pay: slow steps, and what happens between steps, included."""
 AT_MOST, AT_LEAST = "at most", "at least"
 _TRAFFIC = frozenset({"work per step", "profile, all of it", "efficiency", "over the window"})
 """Groups of rows whose bytes are traffic, not memory use."""

@@ -15,6 +15,20 @@ _SAMPLED = frozenset({"mean", "over the window", "maximum"})
 """Groups of rows that depend on the session's window."""
 
 
+THROUGHPUT = ("steps", "throughput")
+"""Group and name of the row whose change is judged as that of the time of all steps."""
+
+
+def paid_ratios(
+    own: Sequence[float | None], all_steps: Sequence[float | None]
+) -> tuple[float | None, ...]:
+    """Ratios of a throughput: the inverse of those of the time of all steps, where known."""
+    return tuple(
+        1 / judged if ratio is not None and judged else ratio
+        for ratio, judged in zip(own, all_steps, strict=True)
+    )
+
+
 def with_ratios(row: ComparisonRow, sessions: Sequence[Summary]) -> ComparisonRow:
     """``row`` with ratios to the first session that did not fail."""
     base = baseline(sessions)

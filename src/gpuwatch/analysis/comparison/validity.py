@@ -5,6 +5,7 @@ Each reason is a clause with both values, the baseline's first.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 from gpuwatch.analysis.comparison.cells import valued
@@ -37,9 +38,17 @@ _SHORT = 16
 
 
 def invalid_reasons(
-    baseline: Cell, other: Cell, *, across_devices: bool, across_commands: bool = False
+    baseline: Cell,
+    other: Cell,
+    margin: float,
+    *,
+    across_devices: bool,
+    across_commands: bool = False,
 ) -> tuple[str, ...]:
-    """Why ``other`` is not comparable with ``baseline``; empty if it is."""
+    """Why ``other`` is not comparable with ``baseline``; empty if it is.
+
+    ``margin``: relative change that matters.
+    """
     one, two = _sessions(baseline), _sessions(other)
     reasons = [
         *_several_writers(baseline),
@@ -47,11 +56,11 @@ def invalid_reasons(
         *work_differences(one, two, across_commands=across_commands),
     ]
     if not across_devices:
-        alike = bool(sister_gpus(baseline, other))
-        devices = [] if alike else device_differences(baseline, other)
-        reasons += devices or _given_differently(baseline, other, _SHARES if alike else _GIVEN)
+        reasons += device_differences(baseline, other) or _given_differently(baseline, other)
     if valued(baseline) and valued(other):
-        reasons += [*_sharing(baseline, other), *_clocks(baseline, other)]
+        reasons += _sharing(baseline, other)
+        if not _same_clock(baseline, other, margin):
+            reasons += _held_apart(baseline, other)
     return (*reasons, *_overlap(baseline, other))
 
 
@@ -73,10 +82,9 @@ def device_differences(baseline: Cell, other: Cell) -> list[str]:
     if kinds:
         return kinds
     if any(used_gpus(session) for session in [*one, *two]):
-        if not differ(one, two, _gpus):
-            return _within_blocks(baseline, other)
         models = against("accelerators", one, two, _models)
-        return models or against("GPU", one, two, _named_gpus, another=True)
+        within = models or _within_blocks(baseline, other)
+        return within or against("GPU", one, two, _named_gpus, another=True)
     # A pod has a host name of its own, a job on a node that of the node.
     hosts = against("host", one, two, _host, another=True)
     return against("processor", one, two, _processor, another=True) or (
@@ -84,23 +92,18 @@ def device_differences(baseline: Cell, other: Cell) -> list[str]:
     )
 
 
-def sister_gpus(baseline: Cell, other: Cell) -> tuple[str, ...]:
-    """Why there is no verdict though nothing else is in the way: paired runs used different GPUs of
-    one model in one machine, so that their ratio is also that of the two GPUs."""
+def _within_blocks(baseline: Cell, other: Cell) -> list[str]:
+    """Clauses on paired runs that used different GPUs, so that their ratio is also that of the two,
+    even of one model in one machine."""
     found, hint, first = [], "", {run.block: run.session for run in valued(baseline)}
     for run in valued(other):
         one, two = None if run.block is None else first.get(run.block), run.session
-        if one is None:
-            continue
-        machines, models = {_machine(one), _machine(two)}, {_models(one), _models(two)}
-        if None in machines | models or len(machines) > 1 or len(models) > 1:
-            return ()
-        if differ([one], [two], _gpus):
+        if one is not None and differ([one], [two], _gpus):
             gpus = f"{_named_gpus(one)} against {_named_gpus(two)}"
-            found.append(f"another GPU of the same machine in block {run.block}: {gpus}")
+            found.append(f"another GPU in block {run.block}: {gpus}")
             hint = _same_gpu(one, two)
     many = f"so in {len(found)} blocks" if len(found) > 1 else ""
-    return tuple(text for text in (*found[:1], many, hint) if text)
+    return [text for text in (*found[:1], many, hint) if text]
 
 
 def _same_gpu(one: Summary, two: Summary) -> str:
@@ -113,12 +116,16 @@ def _same_gpu(one: Summary, two: Summary) -> str:
     return f"{pod}a node with one GPU (node=LABEL:VALUE) gives both the same"
 
 
-def remarks(baseline: Cell, other: Cell) -> list[str]:
-    """Disturbances of both sides, and facts known of one only: no reasons against a comparison."""
+def remarks(baseline: Cell, other: Cell, margin: float) -> list[str]:
+    """Disturbances of both sides, and facts known of one only: no reasons against a comparison.
+
+    ``margin``: relative change that matters.
+    """
     sides = (baseline, other)
     found = []
     if all(valued(cell) for cell in sides):
         found = told_by_one(_sessions(baseline), _sessions(other), (baseline.label, other.label))
+        found += _held_apart(baseline, other) if _same_clock(baseline, other, margin) else []
     if all(any(_has(run, _SHARING) for run in valued(cell)) for cell in sides):
         found.append(
             f"other processes were on the GPU in runs of {baseline.label} and {other.label}"
@@ -152,25 +159,10 @@ def _by_pods(session: Summary) -> str | None:
     return gpu_sharing.by_pods(session.facts, _ids(session))
 
 
-def _within_blocks(baseline: Cell, other: Cell) -> list[str]:
-    """A clause if paired runs used different GPUs."""
-    first = {run.block: run.session for run in valued(baseline)}
-    for run in valued(other):
-        found = None if run.block is None else first.get(run.block)
-        if found is not None and differ([found], [run.session], _gpus):
-            return [
-                f"another GPU in block {run.block}: {_named_gpus(found)} against "
-                f"{_named_gpus(run.session)}"
-            ]
-    return []
-
-
-def _given_differently(
-    baseline: Cell, other: Cell, given: Sequence[tuple[str, Value]]
-) -> list[str]:
-    """Clauses on what of ``given`` differs; in a resumed study also within single blocks."""
+def _given_differently(baseline: Cell, other: Cell) -> list[str]:
+    """Clauses on what was given that differs; in a resumed study also within single blocks."""
     one, two = _sessions(baseline), _sessions(other)
-    found = [reason for what, value in given for reason in against(what, one, two, value)]
+    found = [reason for what, value in _GIVEN for reason in against(what, one, two, value)]
     if found:
         return found
     first = {run.block: run.session for run in valued(baseline) if run.block is not None}
@@ -178,7 +170,7 @@ def _given_differently(
         f"{reason} in block {run.block}"
         for run in valued(other)
         if run.block in first
-        for what, value in given
+        for what, value in _GIVEN
         for reason in against(what, [first[run.block]], [run.session], value)
     ][:1]
 
@@ -216,7 +208,8 @@ def _power_cap(session: Summary) -> str | None:
     return " + ".join(f"{cap:.0f} W" for cap in caps if cap is not None) if all(caps) else None
 
 
-_SHARES: tuple[tuple[str, Value], ...] = (
+_GIVEN: tuple[tuple[str, Value], ...] = (
+    ("GPUs given", _given_gpus),
     ("usable CPUs", _of_process("process.cpu.affinity")),
     ("memory nodes", _of_process("process.memory.nodes")),
     ("CPU quota", _processor_time),
@@ -224,8 +217,7 @@ _SHARES: tuple[tuple[str, Value], ...] = (
     ("power cap", _power_cap),
     ("sharing of the GPU by pods", _by_pods),
 )
-"""Resources that may be limited to less than the machine has, but for its GPUs."""
-_GIVEN = (("GPUs given", _given_gpus), *_SHARES)
+"""Resources that may be limited to less than the machine has."""
 
 
 def _sessions(cell: Cell) -> list[Summary]:
@@ -284,7 +276,8 @@ def _sharing(baseline: Cell, other: Cell) -> list[str]:
     ]
 
 
-def _clocks(baseline: Cell, other: Cell) -> list[str]:
+def _held_apart(baseline: Cell, other: Cell) -> list[str]:
+    """A clause if the clocks of one side were held down for more of the time."""
     sides = [valued(cell) for cell in (baseline, other)]
     hit = [any(_has(run, _CLOCKS) for run in side) for side in sides]
     if not any(hit):
@@ -294,10 +287,30 @@ def _clocks(baseline: Cell, other: Cell) -> list[str]:
     if apart < (CLEARLY_HELD if all(hit) else BARELY_HELD):
         return []
     texts = [units.percent(share) for share in shares]
+    clocks = [_clock(side) for side in sides]
+    means = " against ".join(units.si(clock, "Hz") for clock in clocks if clock is not None)
     return [
         f"clocks were held down {texts[0]} of the time in {baseline.label} against "
-        f"{texts[1]} in {other.label}"
+        f"{texts[1]} in {other.label}{f' (mean {means})' if None not in clocks else ''}"
     ]
+
+
+def _same_clock(baseline: Cell, other: Cell, margin: float) -> bool:
+    """Whether the mean clocks of both agree within the margin: a card at its power limit all of the
+    time is the usual state of training, and what counts is how fast it ran."""
+    one, two = (_clock(valued(cell)) for cell in (baseline, other))
+    return one is not None and two is not None and abs(math.log(two / one)) <= math.log1p(margin)
+
+
+def _clock(runs: Sequence[Run]) -> float | None:
+    """Mean SM clock of the GPUs of all ``runs`` in hertz; ``None``: not known of all."""
+    found = [
+        None if clock is None else clock.mean
+        for run in runs
+        for clock in (gpu.metrics.get("hw.gpu.clock.sm") for gpu in used_gpus(run.session))
+    ]
+    known = [mean for mean in found if mean is not None and mean > 0]
+    return sum(known) / len(known) if known and len(known) == len(found) else None
 
 
 def _held(runs: Sequence[Run]) -> float:

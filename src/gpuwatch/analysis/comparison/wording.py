@@ -19,6 +19,8 @@ _LEAST_POINTS = 0.003
 """Smallest share of the step time that counts as a change."""
 _NUMBERED = re.compile(r"#\d+$")
 _KERNELS = "GPU kernel time"
+_LOST, _SMALLEST = 3.0, 1e-6
+"""Factor between the ends of an interval from which on a change is lost in noise."""
 _MOST, _TOLD = 2, 1 / 3
 """Most parts of the step that are named, and their smallest share of the largest."""
 
@@ -154,19 +156,19 @@ def counted(number: int, one: str, many: str | None = None) -> str:
 
 def throughput(total: Verdict) -> Verdict:
     """A verdict on the time per step, told of its inverse: steps, so samples, per second."""
-
-    def inverse(change: Interval | None) -> Interval | None:
-        if change is None:
-            return None
-        estimate, low, high = map(_inverse, (change.estimate, change.high, change.low))
-        return Interval(estimate, low, high, change.level)
-
+    change, within = total.change, total.equivalence
     return replace(
         total,
-        change=inverse(total.change),
-        equivalence=inverse(total.equivalence),
+        change=None if change is None else inverse(change),
+        equivalence=None if within is None else inverse(within),
         estimate=None if total.estimate is None else _inverse(total.estimate),
     )
+
+
+def inverse(change: Interval) -> Interval:
+    """A change of a time as that of its inverse, a rate."""
+    estimate, low, high = map(_inverse, (change.estimate, change.high, change.low))
+    return Interval(estimate, low, high, change.level)
 
 
 def _inverse(change: float) -> float:
@@ -370,6 +372,13 @@ def _conditions(
         yield f"{_capital(', '.join(rests))}."
     if not verdict.paired and verdict.pairs and max(baseline.runs, other.runs) > 1:
         yield (f"{counted(other.runs, 'run')} against {baseline.runs}, {UNPAIRED}.")
+    change = verdict.change
+    if verdict.kind in (Kind.DESCRIBED, Kind.CANT_TELL) and change is not None:
+        factor = (1 + change.high) / max(_SMALLEST, 1 + change.low)
+        if factor >= _LOST:
+            by = units.percent(verdict.noise)
+            ends = f"the ends of the interval differ by a factor of {factor:,.0f}"
+            yield f"Too noisy for a figure: one run varies by {by}, and {ends}."
     if metric == WHOLE_RUN and verdict.kind is not Kind.INVALID:
         yield "Start-up included."
 

@@ -217,14 +217,14 @@ def _no_idle_cause(rates: Rates) -> str:
     if not rates.on_gpu:
         if rates.busy is None and rates.own_cores is None:
             return f"{text}; the share of the program itself is unknown"
-        return f"{text}: small operators, or operators that use neither well"
+        return f"{text}: operators that use neither well"
     active = rates.sm_activity
     if rates.busy is not None and active is not None and 1 - active >= IDLE:
         return (
             f"{text}, but {units.percent(1 - active)} of the multiprocessors' time was without "
-            "work: the kernels are too small to fill the GPU"
+            "work: kernels that do not fill the GPU"
         )
-    return f"{text}: small kernels, or kernels that use neither well"
+    return f"{text}: kernels that use neither well"
 
 
 def idle_of(rates: Rates) -> float | None:

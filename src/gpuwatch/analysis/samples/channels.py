@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import math
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
+from itertools import pairwise
+from statistics import median
 from typing import TYPE_CHECKING, Any
 
 from gpuwatch.analysis.samples.window import Window
@@ -88,21 +92,55 @@ def integral(values: Sequence[tuple[int, float]], window: Window) -> Integral:
     """Integrate a rate over ``window``.
 
     A value is the mean since the previous one, as GPM, DCGM, RAPL and the driver's own samples
-    report it; at the edges of the window only the part of that time counts which lies in it. It
-    covers at most twice the median distance between values, or its ``reach`` in :class:`Means`:
-    anything further back is a gap.
+    report it; of the time before the window none counts. It covers at most twice the median
+    distance between values, or its ``reach`` in :class:`Means`: anything further back is a gap.
+    The last value of the window also stands for the rest of it, if the next one is no further
+    away: the next one may be of what follows the steps, such as a profile.
     """
     import numpy as np
 
-    if window.end <= window.start or len(values) < 2:
-        return Integral(0.0, 0.0)
     t, rates = arrays(values)
-    reach = values.reach[1:] if isinstance(values, Means) else 2 * middle(np.diff(t))
+    reach: np.ndarray | float
+    if isinstance(values, Means):
+        reach = values.reach[1:]
+    else:
+        first, behind = np.searchsorted(t, window.start), np.searchsorted(t, window.end, "right")
+        if first == behind:
+            return Integral(0.0, 0.0)
+        near = slice(max(0, int(first) - 1), int(behind) + 1)
+        t = t[near]
+        rates = np.append(rates[near.start : behind], rates[behind - 1])[: t.size]
+        reach = 2 * middle(np.diff(t)) if t.size > 1 else 0.0
+    if window.end <= window.start or t.size < 2:
+        return Integral(0.0, 0.0)
     start = np.maximum(np.maximum(window.start, t[:-1]), t[1:] - reach)
     covered = np.maximum(0.0, np.minimum(window.end, t[1:]) - start)
     total, length = float(np.sum(rates[1:] * covered)), float(covered.sum())
     mean = total / length if length else None
     return Integral(total / 1e9, length / (window.end - window.start), mean)
+
+
+def mean_between(
+    times: Sequence[int], values: Sequence[float], start: int, end: int
+) -> tuple[float, float] | None:
+    """Mean and coverage as in :func:`integral`, for the few samples of a screen and without numpy.
+
+    ``times``: nanoseconds; NaN values are unknown.
+    """
+    known = [(t, value) for t, value in zip(times, values, strict=True) if value == value]
+    first, behind = bisect_left(known, (start,)), bisect_right(known, (end, math.inf))
+    near = known[max(0, first - 1) : behind + 1]
+    if first == behind or len(near) < 2 or end <= start:
+        return None
+    if behind < len(known):
+        near[-1] = near[-1][0], known[behind - 1][1]
+    reach = 2 * median(after[0] - before[0] for before, after in pairwise(near))
+    total = length = 0.0
+    for (before, _), (t, value) in pairwise(near):
+        covered = max(0.0, min(end, t) - max(start, before, t - reach))
+        total += value * covered
+        length += covered
+    return (total / length, length / (end - start)) if length else None
 
 
 def added(values: Sequence[tuple[int, float]], window: Window) -> Integral:

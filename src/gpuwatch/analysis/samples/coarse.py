@@ -32,7 +32,7 @@ from gpuwatch.analysis.samples.long_window import (
     read_window,
 )
 from gpuwatch.analysis.samples.rates import StepLine
-from gpuwatch.analysis.samples.window import Window
+from gpuwatch.analysis.samples.window import Window, few_tick_times
 from gpuwatch.core.lazy_dataclass import dataclass
 from gpuwatch.core.metrics import Kind
 from gpuwatch.session.reading.reader import SessionReader
@@ -119,14 +119,7 @@ class FromTiers:
         return lines + self._reader.steps_folded(after, self._reader.last_step())
 
     def tick_times(self, span: tuple[int, int] | None) -> Sequence[int]:
-        last = self._reader.last_tick()
-        if last is None:
-            return ()
-        times = []
-        if span is not None:
-            rows = self._reader.ticks((), self._reader.row_at("tick", span[0] - 1), 2)
-            times = [t for _, t in rows if t < last[1]]
-        return [*times, last[1]]
+        return few_tick_times(self._reader, span)
 
     def edges(self, start: int, end: int) -> list[int]:
         if not self._many(start, end):

@@ -17,6 +17,10 @@ from gpuwatch.session.reading.limits import EXACT_TICKS, TICKS
 from gpuwatch.session.reading.reader import CHUNK, SessionReader
 from gpuwatch.session.rows import ChannelRow
 
+_NEAR_NS = 10_000_000_000
+"""Before and behind a window every channel has a value within this time, also those that are read
+less often than every tick."""
+
 
 @dataclass(frozen=True)
 class Sums:
@@ -106,10 +110,10 @@ class EverySample:
     def _around(
         self, channels: Sequence[ChannelRow], window: Window
     ) -> tuple[np.ndarray, list[np.ndarray]]:
-        """Times and values of the ticks in the window, and of one more on each side."""
+        """Times and values of the ticks in the window, and of some more on each side."""
         if window not in self._ticks:
-            first, last = within(self._reader, window.start, window.end)
-            self._ticks[window] = around(self._reader, first, last)
+            near = within(self._reader, window.start - _NEAR_NS, window.end + _NEAR_NS)
+            self._ticks[window] = near
         return self._between([channel.id for channel in channels], *self._ticks[window])
 
     def _times(self, after: int, upto: int | None) -> list[int]:

@@ -7,8 +7,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from itertools import islice, pairwise
 
-from gpuwatch.analysis.samples.rates import StepLine, flop_of, intervals, rate_series, samples_of
+from gpuwatch.analysis.samples.rates import StepLine, flop_of, rate_series, samples_of
 from gpuwatch.analysis.samples.step_lines import no_rates, several_writers
+from gpuwatch.analysis.samples.window import first_timed
 from gpuwatch.core.lazy_dataclass import dataclass
 from gpuwatch.core.metrics import CATALOGUE, Kind, Method
 from gpuwatch.core.models import JSON, mapping
@@ -240,17 +241,6 @@ def _standing_for(row: StepRow, count: int) -> StepRow:
         samples=None if row.samples is None else row.samples * share,
         flop=None if row.flop is None else row.flop * share,
     )
-
-
-def first_timed(reader: SessionReader) -> tuple[int, int] | None:
-    """Start of the first timed step in nanoseconds, and its number."""
-    before: list[StepRow] = []
-    for row in reader.all_steps():
-        if not row.warmup:
-            start = intervals([*before, row])[-1][0]
-            return start, row.step - row.count + 1
-        before = [row]
-    return None
 
 
 def _steps_done(

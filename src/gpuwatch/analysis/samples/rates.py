@@ -86,11 +86,15 @@ def spread(
     ]
 
 
-def mean_rate(timed: Sequence[StepLine], work: Callable[[StepLine], float | None]) -> float | None:
-    """Work per second from the start of the first line to the end of the last, without
+def mean_rate(steps: Iterable[StepLine], work: Callable[[StepLine], float | None]) -> float | None:
+    """Work per second from the start of the first timed step to the end of the last, without
     evaluations; ``None`` where no line's work is known."""
-    covered = [(start, end, row) for start, end, row in spans(timed) if end > start]
-    known = [amount for _, _, row in covered if (amount := work(row)) is not None]
+    covered = [each for each in spans(steps) if each[1] > each[0]]
+    timed = [at for at, (_, _, row) in enumerate(covered) if not row.warmup]
+    covered = covered[timed[0] : timed[-1] + 1] if timed else []
+    known = [
+        amount for _, _, row in covered if not row.warmup and (amount := work(row)) is not None
+    ]
     seconds = (covered[-1][1] - covered[0][0]) / 1e9 if covered else 0.0
     seconds -= sum(row.evaluation for _, _, row in covered[1:])
     return sum(known) / seconds if known and seconds > 0 else None

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from gpuwatch.analysis.samples.rates import StepLine, intervals
 from gpuwatch.core.lazy_dataclass import dataclass
+from gpuwatch.session.reading.reader import SessionReader
 
 _FEWEST_TICKS = 2
 
@@ -35,8 +36,38 @@ def timed_window(steps: Sequence[StepLine], tick_times: Sequence[int]) -> Window
 
     ``tick_times``: nanoseconds; the whole run ends with the last tick.
     """
+    return _window(span_of(steps), tick_times)
+
+
+def _window(span: tuple[int, int] | None, tick_times: Sequence[int]) -> Window:
     whole = Window("whole run", 0, tick_times[-1] if tick_times else 0)
-    span = span_of(steps)
     if span is None or sum(span[0] <= t <= span[1] for t in tick_times) < _FEWEST_TICKS:
         return whole
     return Window("timed steps", *span)
+
+
+def few_tick_times(reader: SessionReader, span: tuple[int, int] | None) -> list[int]:
+    """The times of ticks that :func:`timed_window` needs: the first two from the start of ``span``
+    on, and the last one."""
+    last = reader.last_tick()
+    if last is None:
+        return []
+    rows = reader.ticks((), reader.row_at("tick", span[0] - 1), 2) if span is not None else []
+    return [*(t for _, t in rows if t < last[1]), last[1]]
+
+
+def window_in(reader: SessionReader) -> Window:
+    """:func:`timed_window` of a session, read from a few rows."""
+    first, last, span = first_timed(reader), reader.last_step(), None
+    if first is not None:
+        span = first[0], reader.steps(last - 1, 1)[0].t
+    return _window(span, few_tick_times(reader, span))
+
+
+def first_timed(reader: SessionReader) -> tuple[int, int] | None:
+    """Start of the first timed step in nanoseconds, and its number."""
+    n = reader.first_timed_step()
+    if n is None:
+        return None
+    rows = [row for row in reader.steps(n - 2, 2) if row.n <= n]
+    return intervals(rows)[-1][0], rows[-1].step - rows[-1].count + 1

@@ -68,6 +68,8 @@ def _resolution(detectable: Sequence[DetectableChange]) -> str:
     )
     detected = f"{usual.blocks} blocks detect {_least(usual.excludes_zero)}"
     power = f"with {units.percent(POWER)} power"
+    if usual.excludes_zero >= _ABSURD:
+        return f"That is too much noise to compare anything here: {detected} {power}."
     return f"{detected} {power}, and call {_least(usual.beyond_margin)} SLOWER; {same}."
 
 

@@ -22,7 +22,6 @@ from gpuwatch.analysis.comparison.validity import (
     device_differences,
     invalid_reasons,
     remarks,
-    sister_gpus,
 )
 from gpuwatch.analysis.comparison.verdict import FEWEST, invalid, paired, unpaired
 from gpuwatch.analysis.comparison.wording import Side, counted, sentence
@@ -61,10 +60,15 @@ class _Side:
 def question_of(case: Case, *, across_devices: bool) -> Question:
     """The question of ``case``, of which at least one group has a run.
 
-    The baseline is the first group, or the next if the first has no value and will get none.
+    The baseline is the first group, or the next if the first has no value and will get none. Runs
+    on different devices are never paired.
     """
     metric = metric_of(case.groups)
     sides = [_side(group, metric, case.blocks) for group in case.groups]
+    first = sides[0].cell
+    if across_devices and any(device_differences(first, side.cell) for side in sides[1:]):
+        case = replace(case, blocks=None)
+        sides = [_side(group, metric, None) for group in case.groups]
     base = next((at for at, side in enumerate(sides) if side.values or side.pending), 0)
     others = [at for at in range(len(sides)) if at != base]
     verdicts = _verdicts(case, sides[base], [sides[at] for at in others], across_devices)
@@ -118,12 +122,11 @@ def _verdicts(
         reasons = invalid_reasons(
             baseline.cell,
             other.cell,
+            case.margin,
             across_devices=across_devices,
             across_commands=case.compares_commands,
         )
         lacks = _lacks(case, baseline, other)
-        if not across_devices and case.blocks is not None:
-            lacks += sister_gpus(baseline.cell, other.cell)
         if reasons:
             found[at] = invalid(
                 reasons, case.margin, case.blocks is not None, _pairs(case, baseline, other)
@@ -354,5 +357,5 @@ def _notes(
         if at != base:
             cells = (sides[base].cell, side.cell)
             notes += device_differences(*cells) if across_devices else []
-            notes += remarks(*cells)
+            notes += remarks(*cells, case.margin)
     return list(dict.fromkeys(notes))

@@ -9,28 +9,28 @@ from __future__ import annotations
 import math
 import statistics
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 
 from gpuwatch.analysis.comparison.cells import STEP_TIME, ended_as_asked, valued
 from gpuwatch.analysis.comparison.comparison_row import (
+    ALL_STEPS,
     AT_LEAST,
     AT_MOST,
+    STEADY,
     ComparisonRow,
     ceiling_notes,
 )
 from gpuwatch.analysis.comparison.efficiency_rows import energy_notes
-from gpuwatch.analysis.comparison.ratios import ratio
+from gpuwatch.analysis.comparison.ratios import THROUGHPUT, paid_ratios, ratio
 from gpuwatch.analysis.comparison.side_by_side import compare
-from gpuwatch.analysis.results import Cell, Contrast, Kind, Run, TableRow
+from gpuwatch.analysis.comparison.wording import inverse
+from gpuwatch.analysis.results import Cell, Contrast, Kind, Run, TableRow, Verdict
 from gpuwatch.analysis.statistics.intervals import Interval, interval
 from gpuwatch.analysis.summary.identity import sound
 from gpuwatch.analysis.summary.summary import Summary
 from gpuwatch.core.lazy_dataclass import dataclass
 from gpuwatch.core.metrics import Method
 
-STEADY = "step time, steady"
-"""Name of the primary metric's row."""
-ALL_STEPS = "step time, all steps"
-"""Name of the row of what users pay: slow steps, and what happens between steps, included."""
 _MEDIAN = "step time, median"
 """The row that ``STEADY`` replaces."""
 _EQUAL = 1e-9
@@ -47,7 +47,7 @@ def table_of(
     not fail, else from all. Ratios and changes are to the baseline of the cell's contrast, and only
     of runs that ended as planned: the quotient of the two medians, and, with ``paired``, the mean
     change within the blocks with its 95 % interval. There are none where :func:`compare` gives
-    none, or the cells are not comparable. The row of the primary metric has the verdicts' changes.
+    none, or the cells are not comparable. Step times and throughput have those of the verdicts.
 
     If a run's value is an upper (lower) bound, so is the cell's median, which then has no ratio.
     """
@@ -66,7 +66,11 @@ def table_of(
     ]
     if has_primary:
         first = _first_of_steps(made)
-        made[first:first] = [_steady(cells, valid), _all_steps(cells, valid)]
+        judged = {each.other: each.verdict for each in valid}
+        totals = {at: of.total for at, of in judged.items() if of.total is not None}
+        all_steps = _primary(ALL_STEPS, cells, against, totals, lambda run: run.total)
+        made = [_paid(row, all_steps) for row in made]
+        made[first:first] = [_primary(STEADY, cells, against, judged, _typical), all_steps]
     return tuple(made), [*ceiling_notes(rows), *energy_notes(sessions)]
 
 
@@ -129,39 +133,46 @@ def _row(
     )
 
 
-def _steady(cells: Sequence[Cell], contrasts: Sequence[Contrast]) -> TableRow:
-    """The row of the typical step."""
-    changes = {each.other: each.verdict.change for each in contrasts if each.verdict.paired}
-    return _primary(STEADY, cells, contrasts, lambda run: run.value, changes)
-
-
-def _all_steps(cells: Sequence[Cell], contrasts: Sequence[Contrast]) -> TableRow:
-    """The row of the time per step over all steps."""
-    totals = {each.other: each.verdict.total for each in contrasts if each.verdict.paired}
-    changes = {at: None if total is None else total.change for at, total in totals.items()}
-    return _primary(ALL_STEPS, cells, contrasts, lambda run: run.total, changes)
+def _typical(run: Run) -> float | None:
+    return run.value
 
 
 def _primary(
     name: str,
     cells: Sequence[Cell],
-    contrasts: Sequence[Contrast],
+    against: Mapping[int, int],
+    verdicts: Mapping[int, Verdict],
     value: Callable[[Run], float | None],
-    changes: Mapping[int, Interval | None],
 ) -> TableRow:
-    """The row of a value that the verdicts are about."""
+    """The row of a value that the verdicts are about, with their estimates as ratios."""
     cells_values = [
         [_Value(run, 0, known) for run in valued(cell) if (known := value(run)) is not None]
         for cell in cells
     ]
-    return _made(
+    changes = {at: of.change for at, of in verdicts.items() if of.paired}
+    row = _made(
         ("steps", name, "s"),
         cells_values,
         [len(_shown(cell)) for cell in cells],
-        {each.other: each.baseline for each in contrasts},
+        against,
         lambda one, other: other.value / one.value,
         tuple(map(changes.get, range(len(cells)))),
     )
+    estimates = {at: of.estimate for at, of in verdicts.items()}
+    ratios = tuple(
+        ratio if (estimate := estimates.get(at)) is None else 1 + estimate
+        for at, ratio in enumerate(row.ratios)
+    )
+    return replace(row, ratios=ratios)
+
+
+def _paid(row: TableRow, all_steps: TableRow) -> TableRow:
+    """The row of the throughput with the change that is judged; any other row as it is."""
+    if (row.group, row.name) != THROUGHPUT:
+        return row
+    judged = [None if change is None else inverse(change) for change in all_steps.changes]
+    changes = tuple(new or old for new, old in zip(judged, row.changes, strict=True))
+    return replace(row, ratios=paid_ratios(row.ratios, all_steps.ratios), changes=changes)
 
 
 _Over = Callable[[_Value, _Value], float | None]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timezone
 from pathlib import Path
 
@@ -17,6 +17,7 @@ from gpuwatch.analysis.samples.step_lines import (
     several_writers,
     throughput,
 )
+from gpuwatch.analysis.samples.window import window_in
 from gpuwatch.analysis.summary.command import command_of
 from gpuwatch.analysis.summary.failure import in_few_words, reason_of
 from gpuwatch.core.metrics import Method
@@ -47,7 +48,7 @@ def listing(reader: SessionReader, *, speed: bool = True) -> dict[str, JSON]:
     rates = [] if no_rates(meta, timed) else timed
     devices, workload = reader.devices(), mapping(meta.get("workload"))
     peak = _peak_gpu_memory(reader, workload, devices)
-    flop = _flop_rate(meta, rates)
+    flop = _flop_rate(meta, rows if rates else [])
     mfu, mfu_at_maximum_clock = (each.mfu(flop) for each in mfu_peaks(meta, devices))
     reason = reason_of(reader, meta, state)
     out_of_memory = mapping(meta.get("result")).get("out_of_memory") is True
@@ -81,8 +82,8 @@ def listing(reader: SessionReader, *, speed: bool = True) -> dict[str, JSON]:
     }
 
 
-def _flop_rate(meta: Mapping[str, JSON], timed: Sequence[StepRow]) -> MeasuredValue:
-    rate = mean_rate(timed, flop_of(mapping(meta.get("count"))))
+def _flop_rate(meta: Mapping[str, JSON], steps: Sequence[StepRow]) -> MeasuredValue:
+    rate = mean_rate(steps, flop_of(mapping(meta.get("count"))))
     if rate is None:
         return unknown("FLOP/s", "no FLOP of steps are known")
     return MeasuredValue(rate, "FLOP/s", Method.COUNTED, "step lines")
@@ -91,15 +92,18 @@ def _flop_rate(meta: Mapping[str, JSON], timed: Sequence[StepRow]) -> MeasuredVa
 def _peak_gpu_memory(
     reader: SessionReader, workload: Mapping[str, JSON], devices: Sequence[DeviceRow]
 ) -> MeasuredValue:
-    """What the run's processes held at most, on all its GPUs together; where the driver does not
-    tell, at most what was in use there by anyone."""
+    """What the run's processes held at most in the timed steps (without any, in the whole run), on
+    all its GPUs together; where the driver does not tell, at most what was in use there by
+    anyone."""
     gpus = [device.id for device in devices if device.kind == "gpu" and device.used]
     if not gpus or workload.get("kind") == "machine":
         return unknown("By", "no run used a GPU")
-    own = reader.highest("process.gpu.memory.usage", ["workload"]).get("workload")
+    window = window_in(reader)
+    within = window.start, window.end
+    own = reader.highest("process.gpu.memory.usage", ["workload"], *within).get("workload")
     if own:
         return MeasuredValue(own, "By", Method.MEASURED, "NVML's process lists")
-    used = reader.highest("hw.gpu.memory.usage", gpus)
+    used = reader.highest("hw.gpu.memory.usage", gpus, *within)
     if len(used) < len(gpus):
         return unknown("By", "the memory of a GPU of the run was not sampled")
     return MeasuredValue(sum(used.values()), "By", Method.BOUND, "memory in use on its GPUs")
@@ -107,6 +111,25 @@ def _peak_gpu_memory(
 
 def _finite(value: float | None) -> float | None:
     return value if value is not None and math.isfinite(value) else None
+
+
+def elapsed(runs: Iterable[tuple[str, float | None]]) -> float | None:
+    """Seconds from the start of the first of these runs to the last end; ``None``: not known.
+
+    ``runs``: when each started (ISO 8601), and its seconds.
+    """
+    starts = [(moment(started), seconds) for started, seconds in runs]
+    known = [(at.timestamp(), seconds) for at, seconds in starts if at is not None]
+    ends = [at + seconds for at, seconds in known if seconds is not None]
+    return max(ends) - min(at for at, _ in known) if ends else None
+
+
+def moment(started: str) -> datetime | None:
+    """Of a text such as ``2026-01-02T03:04:05+00:00``; ``None``: it is none."""
+    try:
+        return datetime.fromisoformat(started.replace("Z", "+00:00"))
+    except ValueError:
+        return None
 
 
 NO_PLAN: dict[str, JSON] = {

@@ -170,7 +170,8 @@ def _timed(source: Source, steps: Sequence[StepLine]) -> _Timed:
 
     Step rates need no samples, so their window is that of the steps even if none lies in it.
     """
-    spans = intervals([row for row in steps if not row.warmup] or steps)
+    every = intervals(steps)
+    spans = [span for span in every if not span[2].warmup] or every
     start, end = (spans[0][0], spans[-1][1]) if spans else (0, 0)
     return _Timed(spans, [start, *source.edges(start, end), end] if end > start else [])
 

@@ -14,6 +14,7 @@ from collections import Counter
 from datetime import datetime
 from pathlib import Path
 
+from gpuwatch.analysis.summary.listing import elapsed
 from gpuwatch.cli.say import say
 from gpuwatch.cli.selection import session_lookup
 from gpuwatch.cli.selection.session_index import Listed, listed
@@ -165,7 +166,7 @@ def _line(
 ) -> dict[str, str]:
     """The cells of a line for ``rows``, in the order of their starts; ``labels`` has the tags, and
     the name that was given with ``gpuwatch rename``."""
-    seconds = [row["seconds"] for row in rows if row["seconds"] is not None]
+    seconds = elapsed((row["started"], row["seconds"]) for row in rows)
     cells = {
         "session": labels["name"] or name,
         "status": status,
@@ -173,7 +174,7 @@ def _line(
         "env": ", ".join(_several(rows, "environment") if rows else labels["environments"]),
         "tags": " ".join(labels["tags"]),
         "started": _started(rows[0]["started"]) if rows else "",
-        "elapsed": units.clock_time(sum(seconds)) if seconds else "",
+        "elapsed": "" if seconds is None else units.clock_time(seconds),
     }
     cut = {key: _cut(clean(cell), _LONGEST) for key, cell in cells.items()}
     return {**cut, "MFU": "", "peak mem": "", "result": clean(result, 200)}

@@ -13,6 +13,7 @@ from gpuwatch.report.html.marks import colour, legend, mark
 from gpuwatch.report.html.markup import Row, folded, table, text
 
 _HEIGHT, _TOP, _BOTTOM = 210, 10, 190
+_NOT_FROM_0 = " The axis does not start at 0."
 
 
 def values(question: Question) -> str:
@@ -99,7 +100,7 @@ def _picture(question: Question, places: Sequence[str], axis: Axis) -> str:
         f'<div class="plot"><svg class="up" aria-hidden="true" width="74" height="{_HEIGHT}">'
         f'{scale}</svg><svg role="img" width="100%" height="{_HEIGHT}">{"".join(parts)}</svg>'
         f"</div>\n<figcaption>{text(question.metric.capitalize())} of every run, the "
-        "thin lines the medians of the judged ones. The axis does not start at 0.</figcaption>"
+        f"thin lines the medians of the judged ones.{_NOT_FROM_0 * (axis.low > 0)}</figcaption>"
         "\n</figure>"
     )
 

@@ -8,6 +8,7 @@ import textwrap
 from collections.abc import Sequence
 from dataclasses import replace
 
+from gpuwatch.analysis.comparison.comparison_row import STEADY
 from gpuwatch.analysis.comparison.quantity_table import quantity_table
 from gpuwatch.analysis.comparison.side_by_side import Comparison, headings, used_gpus
 from gpuwatch.analysis.comparison.training_rows import GROUP, STEP, name_of
@@ -32,9 +33,11 @@ from gpuwatch.report.tables.grid import (
 
 _COLUMNS, _NAMES = (40, 100), 20
 """Least and greatest width of sentences in a terminal; greatest width of the names before them."""
+_MEDIAN = ("steps", "step time, median")
 _FIRST = (
     ("start-up and time", "real"),
-    ("steps", "step time, median"),
+    ("steps", STEADY),
+    _MEDIAN,
     ("steps", "throughput"),
     *((GROUP, name_of(key, STEP)) for key in NAMES),
     ("mean", "gpuwatch.flop.rate"),
@@ -43,7 +46,7 @@ _FIRST = (
     ("mean", "hw.gpu.power"),
     ("mean", "hw.cpu.utilization"),
 )
-"""Groups and names of the rows of the brief table."""
+"""Groups and names of the rows of the brief table; the median only without a steady step time."""
 
 
 def terminal(
@@ -90,6 +93,8 @@ def brief(compared: Comparison, *, columns: int = 80) -> str:
         for name, session in zip(_named(compared), compared.sessions, strict=True)
     ]
     by_name = {(row.group, row.name): row for row in compared.rows}
+    if ("steps", STEADY) in by_name:
+        by_name.pop(_MEDIAN, None)
     first = tuple(by_name[at] for at in _FIRST if at in by_name)
     grid = _quantities(replace(compared, rows=first), named=False)
     table = [grid_text(grid, columns)] if first else []

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from gpuwatch.analysis.comparison.ratios import ratio
 from gpuwatch.analysis.comparison.side_by_side import Comparison, compare, headings
 from gpuwatch.analysis.results import Kind, StudyResult
+from gpuwatch.analysis.study.judged import with_judged
 from gpuwatch.analysis.study.letters import LegendEntry, with_letters
 from gpuwatch.analysis.study.notes import notes
 from gpuwatch.analysis.summary.identity import sound
@@ -37,18 +37,8 @@ def compared(result: StudyResult) -> Comparison:
     Ratios are relative to the first sound run of the question's baseline. They are given only where
     the study compares two cells: not between questions, and not if a verdict is invalid.
     """
-    comparison = compare(result.sessions)
     bases = _bases(result)
-    rows = tuple(
-        replace(
-            row,
-            ratios=tuple(
-                ratio(row, result.sessions, bases[at], at) if at in bases else None
-                for at in range(len(result.sessions))
-            ),
-        )
-        for row in comparison.rows
-    )
+    comparison = with_judged(compare(result.sessions), result.questions, bases)
     notes_ = notes(result)
     against = sorted({base for at, base in bases.items() if at != base})
     if against:
@@ -56,7 +46,7 @@ def compared(result: StudyResult) -> Comparison:
         named = ", ".join(names[base] for base in against)
         notes_.append(f"ratios (×…) are against {named}; none from or to a run that failed")
     baseline = against[0] if against else comparison.baseline
-    return replace(comparison, rows=rows, baseline=baseline, notes=tuple(notes_))
+    return replace(comparison, baseline=baseline, notes=tuple(notes_))
 
 
 def _bases(result: StudyResult) -> dict[int, int]:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from gpuwatch.analysis.comparison.wording import heading
-from gpuwatch.analysis.results import Kind, Question, StudyResult, Verdict
+from gpuwatch.analysis.results import Question, StudyResult, Verdict
 from gpuwatch.analysis.study import interval_plot
 from gpuwatch.analysis.study.letters import LegendEntry
 from gpuwatch.analysis.study.notes import conditions
@@ -134,21 +134,19 @@ def _without_plot(section: Section) -> Section:
 
 
 def _short_table(question: Question) -> str:
-    """One row per cell: its median, the quotient with the baseline's, and the verdict's change."""
+    """One row per cell: its median, the verdict's estimate as a ratio, and its change."""
     of = {each.other: each for each in question.contrasts}
-    base = question.cells[question.baseline].median
     rows = []
     for at, cell in enumerate(question.cells):
         contrast = of.get(at)
         verdict = None if contrast is None else contrast.verdict
-        comparable = verdict is not None and verdict.kind is not Kind.INVALID
-        ratio = cell.median / base if comparable and cell.median is not None and base else None
+        estimate = None if verdict is None else verdict.estimate
         rows.append(
             [
                 markdown(cell.label),
                 "" if verdict is None else heading(verdict),
                 units.quantity(cell.median, "s"),
-                units.ratio(ratio),
+                units.ratio(None if estimate is None else 1 + estimate),
                 "" if verdict is None else markdown(_change(verdict)),
                 units.UNKNOWN if cell.spread is None else units.percent(cell.spread),
                 str(len([run for run in cell.judged if run.value is not None])),

@@ -48,7 +48,9 @@ def cells(question: Question) -> Section:
 def ratio_legend(question: Question) -> str:
     """The legend for the table's ratios and changes."""
     base = question.cells[question.baseline].label
-    legend = f"×: the median over that of {base}"
+    legend = (
+        f"×: the median over that of {base}; of step time and throughput the verdict's estimate"
+    )
     if any(any(row.changes) for row in question.table):
         legend += (
             f"; {PAIRED}: mean of the changes within the blocks, with its 95 % interval (of the "

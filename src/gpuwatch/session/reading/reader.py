@@ -45,7 +45,7 @@ from gpuwatch.session.rows import (
     StepRow,
     columns_of,
 )
-from gpuwatch.session.schema import TIER_STATS
+from gpuwatch.session.schema import TIER_SECONDS, TIER_STATS
 
 CHUNK = 5000
 """Rows per read, so that a reader never blocks the writer for long."""
@@ -55,8 +55,6 @@ _GROWING = ("step", "log", "event", "change", *_OF_PROCESSES)
 """Tables with numbered rows that never change; the last two exist since schema 2."""
 
 _LONGEST_TEXT = 64 * 1024
-_NEWEST_TICKS = 2000
-"""More than a bucket of the tier has at 100 Hz."""
 
 
 class SessionReader(BulkReads):
@@ -270,10 +268,13 @@ class SessionReader(BulkReads):
             )
         ]
 
-    def highest(self, metric: str, devices: Sequence[str]) -> dict[str, float]:
+    def highest(
+        self, metric: str, devices: Sequence[str], start: int, end: int
+    ) -> dict[str, float]:
         """The highest value of ``metric`` by device, of those of ``devices`` where one is known.
 
-        From the tier and from the newest ticks, which the tier may lack.
+        From ``start`` to ``end`` in nanoseconds: from whole ten-second buckets of the tier, and
+        from the ticks before and behind these.
         """
         marks = ", ".join("?" for _ in devices)
         found = self._rows(
@@ -282,13 +283,19 @@ class SessionReader(BulkReads):
         )
         if not found:
             return {}
+        bucket_ns = TIER_SECONDS * 1_000_000_000
+        ((newest,),) = self._rows("SELECT max(n) FROM tier")
+        first = -(-start // bucket_ns)
+        behind = max(first, min((end + 1) // bucket_ns, whole(newest or 0)))
         maxima = ", ".join(f"max(c{int(id_)})" for _, id_ in found)
-        of_tier = f"SELECT {maxima} FROM tier WHERE stat = ?"  # noqa: S608
-        of_ticks = f"SELECT {maxima} FROM tick WHERE n > (SELECT max(n) FROM tick) - ?"  # noqa: S608
-        (stored,) = self._rows(of_tier, (TIER_STATS.index("max"),))
-        (newest,) = self._rows(of_ticks, (_NEWEST_TICKS,))
+        of_tier = f"SELECT {maxima} FROM tier WHERE stat = ? AND n >= ? AND n < ?"  # noqa: S608
+        read = self._rows(of_tier, (TIER_STATS.index("max"), first, behind))
+        of_ticks = f"SELECT {maxima} FROM tick WHERE n > ? AND n <= ?"  # noqa: S608
+        for low, high in ((start, first * bucket_ns - 1), (behind * bucket_ns, end)):
+            ticks = self.row_at("tick", low - 1), self.row_at("tick", min(high, end))
+            read += self._rows(of_ticks, ticks)
         known: dict[str, float] = {}
-        for (device, _), *values in zip(found, stored, newest, strict=True):
+        for (device, _), *values in zip(found, *read, strict=True):
             numbers = [value for each in values if (value := number(each)) is not None]
             if numbers:
                 known[str(device)] = max(numbers)

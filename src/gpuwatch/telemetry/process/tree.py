@@ -5,7 +5,8 @@ from __future__ import annotations
 import errno
 import os
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from gpuwatch.core.lazy_dataclass import dataclass
@@ -16,6 +17,10 @@ SCAN_EVERY_S = 1.0
 """Minimum seconds between two scans of ``/proc`` if the kernel lists no children."""
 SCAN_SHARE = 0.02
 """Maximum share of one core's time for the scans."""
+SHARED_EVERY_S, SHARED_SHARE = 2.0, 0.005
+"""The same for looks at what processes share of their memory."""
+_FEW_SHARED = 0.02
+"""Share of the memory that may be counted twice."""
 
 
 @dataclass(frozen=True)
@@ -26,13 +31,16 @@ class TreeSample:
     cpu_s: float | None
     """User and system seconds since the roots started, including ended descendants."""
     resident: int | None
-    """Bytes; a page shared by several processes counts once per process."""
+    """Bytes of memory."""
+    at_most: bool
+    """Whether a page that several processes share counts in ``resident`` once for each."""
     io_read: int | None
     io_written: int | None
     io_reason: str | None
     """Why the bytes read and written are unknown."""
 
 
+_NO_PROCESS = TreeSample(0, None, None, False, None, None, None)
 _NO_DESCRIPTOR = (errno.EMFILE, errno.ENFILE)
 
 
@@ -66,6 +74,19 @@ class _Member:
         return self.read[1]
 
 
+def _proportional(living: Sequence[_Member]) -> int | None:
+    """Bytes of these processes, each page once; ``None``: the kernel does not tell it of all."""
+    total = 0
+    for member in living:
+        try:
+            total += member.files.proportional()
+        except ProcessLookupError:
+            continue  # it has just ended
+        except (OSError, ValueError, IndexError):
+            return None
+    return total
+
+
 class ProcessTree:
     """The processes ``roots`` and all their descendants, rediscovered as they come and go.
 
@@ -83,6 +104,9 @@ class ProcessTree:
         self._lists_children: bool | None = None
         self._last_pid = b""
         self._scan_due = 0.0
+        self._shared_due = 0.0
+        self._twice: int | None = None
+        """Bytes that several processes share, as often as they count too often."""
         self._loadavg = os.open(proc / "loadavg", os.O_RDONLY | os.O_CLOEXEC)
         self.set_roots(roots)
 
@@ -97,7 +121,7 @@ class ProcessTree:
             member.files.close()
         self._members = {}
         self._gone, self._gone_io, self._io_reason = 0, Io(0, 0), None
-        self._last_pid, self._scan_due = b"", 0.0
+        self._last_pid, self._scan_due, self._shared_due = b"", 0.0, 0.0
         self.add_roots(roots)
 
     def add_roots(self, roots: Iterable[int]) -> None:
@@ -109,24 +133,45 @@ class ProcessTree:
     def sample(self) -> TreeSample:
         """Read every process of the tree and look for new ones."""
         if not self._members:
-            return TreeSample(0, None, None, None, None, self._io_reason)
+            return replace(_NO_PROCESS, io_reason=self._io_reason)
         self._refresh()
         self._find_new()
-        living = [m.stat for m in self._members.values() if m.stat.state not in "ZX"]
+        living = [m for m in self._members.values() if not m.stat.ended]
         if not self._members:
-            return TreeSample(0, None, None, None, None, self._io_reason)
+            return replace(_NO_PROCESS, io_reason=self._io_reason)
         ticks = self._gone + sum(m.stat.own + m.stat.waited for m in self._members.values())
         known = self._io_reason is None
         return TreeSample(
             len(living),
             ticks / TICKS_PER_S,
-            sum(stat.resident for stat in living) * PAGE_BYTES if living else None,
+            *self._memory(living),
             self._gone_io.read + sum(m.io.read for m in self._members.values()) if known else None,
             self._gone_io.written + sum(m.io.written for m in self._members.values())
             if known
             else None,
             self._io_reason,
         )
+
+    def _memory(self, living: Sequence[_Member]) -> tuple[int | None, bool]:
+        """Bytes of these processes, and whether that is only an upper bound.
+
+        What is counted twice is looked for as rarely as the time that it takes asks for, and holds
+        until then; where it can be but little, not at all.
+        """
+        sizes = [member.stat.resident * PAGE_BYTES for member in living]
+        resident, largest = sum(sizes), max(sizes, default=0)
+        if resident - largest <= _FEW_SHARED * resident:
+            return (resident if living else None), False
+        now = time.monotonic()
+        if now >= self._shared_due:
+            began = time.thread_time()
+            once = _proportional(living)
+            self._twice = None if once is None else resident - once
+            used = time.thread_time() - began
+            self._shared_due = now + max(SHARED_EVERY_S, used / SHARED_SHARE)
+        if self._twice is None:
+            return resident, True
+        return max(largest, resident - self._twice), False
 
     def rows(self) -> list[ProcessRow]:
         """The living processes as of the last sample, by PID. Safe in another thread."""
@@ -142,7 +187,7 @@ class ProcessTree:
                 at,
             )
             for pid, at, stat in reads
-            if stat.state not in "ZX"
+            if not stat.ended
         ]
 
     def close(self) -> None:
@@ -171,7 +216,7 @@ class ProcessTree:
         return True
 
     def _read_io(self, member: _Member) -> None:
-        if self._io_reason is not None or member.stat.state in "ZX":
+        if self._io_reason is not None or member.stat.ended:
             return
         try:
             member.io = member.files.io()

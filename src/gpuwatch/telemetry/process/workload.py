@@ -22,6 +22,8 @@ GpuShares = Callable[[], Mapping[str, ProcessShares]]
 
 _GROUP = 6
 """Index of the control group's first channel."""
+_MEMORY = "/proc/PID/stat rss; of several processes /proc/PID/smaps_rollup Pss"
+_MEMORY_AT_MOST = "/proc/PID/stat rss: shared pages once a process (smaps_rollup denied)"
 _NO_GROUP = "no control group of the container was found"
 
 OTHER_PIDS = (
@@ -63,7 +65,7 @@ class WorkloadSource:
         self._gpu_reason_at_start = reason
         self._channels: tuple[Channel, ...] = (
             _channel("process.cpu.time", "/proc/PID/stat utime, stime, cutime, cstime"),
-            _channel("process.memory.usage", "/proc/PID/stat rss (shared pages once a process)"),
+            _channel("process.memory.usage", _MEMORY),
             _channel("process.io.read", "/proc/PID/io read_bytes"),
             _channel("process.io.write", "/proc/PID/io write_bytes"),
             _channel("process.gpu.memory.usage", "NVML running processes, host PIDs", reason),
@@ -133,6 +135,12 @@ class WorkloadSource:
                 used, reason = _device_memory(pids, listed)
                 share, why_no_share = _gpu_time(pids, listed, self._gpu_shares())
             self._say(5, why_no_share)
+        if (self._now[1].method is Method.BOUND) is not tree.at_most:
+            method, source = Method.MEASURED, _MEMORY
+            if tree.at_most:
+                method, source = Method.BOUND, _MEMORY_AT_MOST
+            self._now[1] = replace(self._now[1], method=method, source=source)
+            self._changes.append(Change(self._now[1]))
         self._say(2, tree.io_reason)
         self._say(3, tree.io_reason)
         self._say(4, reason)
@@ -211,7 +219,10 @@ def _gpu_time(
     listed: Mapping[str, Sequence[GpuProcess] | None],
     by_device: Mapping[str, ProcessShares],
 ) -> tuple[float | None, str | None]:
-    """The tree's share of GPU time, mean over the GPUs that it uses; or the reason."""
+    """The tree's share of GPU time, mean over the GPUs that it uses; or the reason.
+
+    0 while NVML lists it on none: its mean is over the same time as that of the GPU's utilization.
+    """
     on = _on(pids, listed)
     per_device: list[float] = []
     for device in on - by_device.keys():
@@ -226,7 +237,7 @@ def _gpu_time(
         if own_shares or device in on:
             per_device.append(min(1.0, sum(known)))
     if not per_device:
-        return None, "none of the workload's processes is on a GPU"
+        return (0.0, None) if listed else (None, "NVML does not list the processes of any GPU")
     return sum(per_device) / len(per_device), None
 
 
