@@ -289,6 +289,18 @@ def test_a_compiled_program_is_not_counted_unless_asked(start: Start) -> None:
     assert asked.stderr == plain.stderr
 
 
+def test_what_is_made_of_a_trained_model_is_as_without_the_hook(start: Start) -> None:
+    """Saved, scripted, traced, exported, compiled: nothing of the hook is in it."""
+    (told,) = start.unchanged("objects.py").told
+    assert told.steps == 11 and told.of("problem") == []
+
+
+def test_blocks_that_are_compiled_as_a_whole_are_not_counted(start: Start) -> None:
+    (told,) = start.unchanged("compiled_blocks.py").told
+    assert told.count["flop_per_step"] is None and "a compiled program" in told.count["method"]
+    assert all(line["phases"]["forward"] for line in told.of("step") if not line.get("warmup"))
+
+
 def test_a_compiled_optimizer_is_compiled_as_without_the_hook(start: Start) -> None:
     plain = start("compiled_optimizer.py", hooked=False)
     hooked = start("compiled_optimizer.py")

@@ -372,7 +372,10 @@ def compiled_functions() -> int:
     if "torch._dynamo" not in sys.modules:
         return 0
     counters: Any = import_module("torch._dynamo.utils").counters
-    return int(counters["frames"]["ok"])
+    frames, graphs = counters.get("frames", {}), counters.get("stats", {})
+    # With fullgraph=True no frame is counted, and torch.cond is such a graph.
+    whole = 0 if _control_flow() else graphs.get("unique_graphs", 0)
+    return int(frames.get("ok", 0) + whole)
 
 
 def _control_flow() -> str | None:
