@@ -64,6 +64,7 @@ _LEFT_OUT = (
     "cli/place",
     "cli/shell",
     "notebook",
+    "places/ssh",
     "profiles",
     "recipes",
     "report",

@@ -281,22 +281,27 @@ def test_steps_are_the_hooks_and_scores_those_that_the_program_prints(run: Run) 
     run.look(2.1)
     run.steps("a", 3, 1.0)
     run.printed(SCORED.format(2).replace("6.9e+00", "6.5e+00"), 3.4)
-    run.look(3.5)
+    run.printed(SCORED.format(3).replace("6.9e+00", "6.2e+00"), 3.7)  # in the middle of step 4
+    run.look(3.8)
     run.steps("a", 4, 1.0)
-    run.printed(SCORED.format(3), 4.6)  # halfway through the next step, which is not told
-    run.look(4.7)
+    run.look(4)
+    run.steps("a", 5, 1.0)
+    run.printed(SCORED.format(5).replace("6.9e+00", "6.1e+00"), 6.9)  # late, but no later step is
+    run.look(7.2)
+    run.printed(SCORED.format(6), 8.5)
     with run.end(9) as reader:
         shown = [(row.step, row.samples, row.loss, row.acc1) for row in reader.steps()]
         assert shown == [
             (2, 16, (6.9,), (0.25,)),
             (3, 8, (6.5,), (0.25,)),
-            (4, 8, None, None),
+            (4, 8, (6.2,), (0.25,)),
+            (5, 8, (6.1,), (0.25,)),
         ]
         texts = [text for kind, text in events(reader) if kind == "progress-lines"]
         assert texts[0].startswith("loss and accuracy are from the progress lines of pytorch/exam")
         assert texts[1].startswith("loss or accuracy was printed after the last step")
-        assert len(reader.log()) == 4 and len(texts) == 2
-        assert training_of(reader, None).step.loss.figure.value == 6.5
+        assert len(reader.log()) == 6 and len(texts) == 2
+        assert training_of(reader, None).step.loss.figure.value == 6.1
 
 
 def test_lines_without_a_number_tell_scores_beside_the_hook_alone(run: Run) -> None:

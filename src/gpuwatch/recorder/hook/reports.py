@@ -89,6 +89,8 @@ class HookReports:
         self._held: list[tuple[int, Step | Report]] = []
         self._held_since: int | None = None
         self._skipped = self._steps = 0
+        self._over = False
+        """Whether the run is over: the last lines are held until all of them are read."""
         self._loaded: int | None = None
         """When the first process loaded the hook."""
 
@@ -106,6 +108,7 @@ class HookReports:
     def finish(self, t: int) -> list[Row]:
         """The last rows, once the run is over."""
         rows: list[Row] = []
+        self._over = True
         while reported := self._channel.read():
             for each in reported:
                 rows += self._take(t, each)
@@ -243,7 +246,7 @@ class HookReports:
         """Hand a line to the intake, or hold it for the first seconds of steps."""
         if self._intake.own_steps and not self._intake.hooked:
             return self._event(t, _OWN)
-        if self._intake.hooked:
+        if self._intake.hooked and not self._over:
             return self._intake.reported(t, line)
         if isinstance(line, Step) and self._held_since is None:
             self._held_since = t
@@ -252,18 +255,21 @@ class HookReports:
 
     def _release(self, t: int, *, over: bool) -> list[Row]:
         """The held lines, once no step line of the program itself came for long enough."""
-        intake = self._intake
-        if intake.hooked:
-            return self._event(t, _OWN_TOO_LATE) if intake.own_steps else []
-        if intake.own_steps:
+        intake, rows = self._intake, list[Row]()
+        if intake.hooked and intake.own_steps:
+            rows = self._event(t, _OWN_TOO_LATE)
+        elif intake.own_steps:
             held, self._held = self._held, []
             return self._event(t, _OWN) if held else []
         waited = self._held_since is not None and t - self._held_since >= HELD_NS
         if not self._held or not (over or waited or self._before.steps):
-            return []
-        intake.hooked = self._held_since is not None
+            return rows
+        intake.hooked = intake.hooked or self._held_since is not None
         held, self._held = self._held, []
-        return [row for arrived, line in held for row in intake.reported(arrived, line)]
+        last = next((line for _, line in reversed(held) if isinstance(line, Step)), None)
+        for arrived, line in held:
+            rows += intake.reported(arrived, line, newest=line is last)
+        return rows
 
     def _problems(self, t: int) -> list[Row]:
         problems, self._channel.problems = self._channel.problems, []
