@@ -119,7 +119,7 @@ def _known_process(
         environment if row.owned else row.place,
         _gpu_uses(gpus),
         row.cores,
-        row.resident,
+        row.resident or None,  # 0: it had given its memory back, to end
         row.started,
         row.running,
         t if row.running else row.t,

@@ -247,9 +247,6 @@ def test_a_name_with_brackets_and_spaces_is_parsed() -> None:
         33,
     )
     assert (stat.threads, stat.started, stat.resident) == (20, 22, 24)
-    assert not stat.ended
-    given_back = numbers.replace(" 24 ", " 0 ")
-    assert parse_stat(f"7 (a) R {given_back}".encode()).ended, "0 B are no memory of a program"
 
 
 def _fake_process(proc: Path, pid: int, parent: int, children: dict[int, str]) -> None:

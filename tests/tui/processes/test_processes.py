@@ -102,6 +102,11 @@ def test_the_biggest_gpu_memory_comes_first_and_the_runs_own_are_marked() -> Non
     assert third.startswith(" run  ") and third.endswith("p3") and "50 %" not in third
 
 
+def test_memory_that_an_ending_process_gave_back_is_unknown_and_not_0() -> None:
+    (ended,) = now(Processes((row(1, resident=0),), (gpu(1),)))
+    assert ended.resident is None
+
+
 def test_a_process_on_two_gpus_is_one_row_with_their_sum() -> None:
     found = now(Processes((row(1),), (gpu(1), gpu(1, "gpu3", share=0.7))))
     (line,) = text_of(found)[1:]

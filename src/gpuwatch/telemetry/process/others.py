@@ -45,7 +45,7 @@ class OtherProcesses:
 
 def _row(pid: int, files: ProcFiles) -> ProcessRow | None:
     at, stat = time.monotonic(), files.stat()
-    if stat.ended:
+    if stat.state in "ZX":
         return None
     cpu_s, resident = stat.own / TICKS_PER_S, stat.resident * PAGE_BYTES
     return ProcessRow(pid, stat.parent, stat.name, cpu_s, resident, stat.started, at)

@@ -38,11 +38,6 @@ class Stat:
     session: int
     """The leader of the process's session."""
 
-    @property
-    def ended(self) -> bool:
-        """Whether it has ended, or given back its memory to end: 0 bytes are no usage."""
-        return self.state in "ZX" or self.resident == 0
-
 
 @dataclass(frozen=True)
 class Io:

@@ -136,7 +136,7 @@ class ProcessTree:
             return replace(_NO_PROCESS, io_reason=self._io_reason)
         self._refresh()
         self._find_new()
-        living = [m for m in self._members.values() if not m.stat.ended]
+        living = [m for m in self._members.values() if m.stat.state not in "ZX"]
         if not self._members:
             return replace(_NO_PROCESS, io_reason=self._io_reason)
         ticks = self._gone + sum(m.stat.own + m.stat.waited for m in self._members.values())
@@ -161,7 +161,7 @@ class ProcessTree:
         sizes = [member.stat.resident * PAGE_BYTES for member in living]
         resident, largest = sum(sizes), max(sizes, default=0)
         if resident - largest <= _FEW_SHARED * resident:
-            return (resident if living else None), False
+            return resident or None, False  # 0: it has given its memory back, to end
         now = time.monotonic()
         if now >= self._shared_due:
             began = time.thread_time()
@@ -187,7 +187,7 @@ class ProcessTree:
                 at,
             )
             for pid, at, stat in reads
-            if not stat.ended
+            if stat.state not in "ZX"
         ]
 
     def close(self) -> None:
@@ -216,7 +216,7 @@ class ProcessTree:
         return True
 
     def _read_io(self, member: _Member) -> None:
-        if self._io_reason is not None or member.stat.ended:
+        if self._io_reason is not None or member.stat.state in "ZX":
             return
         try:
             member.io = member.files.io()
