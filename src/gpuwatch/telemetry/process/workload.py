@@ -128,10 +128,9 @@ class WorkloadSource:
             pids, listed = self._tree.pids, self._gpu_processes()
             self._seen_on |= _on(pids, listed)
             reason = _not_told(listed, self.told_gpus - self._seen_on)
-            why_no_share = reason
+            share, why_no_share = _gpu_time(pids, listed, self._gpu_shares(), reason)
             if reason is None:
                 used, reason = _device_memory(pids, listed)
-                share, why_no_share = _gpu_time(pids, listed, self._gpu_shares())
             self._say(5, why_no_share)
         self._say(2, tree.io_reason)
         self._say(3, tree.io_reason)
@@ -210,8 +209,10 @@ def _gpu_time(
     pids: Set[int],
     listed: Mapping[str, Sequence[GpuProcess] | None],
     by_device: Mapping[str, ProcessShares],
+    not_told: str | None,
 ) -> tuple[float | None, str | None]:
-    """The tree's share of GPU time, mean over the GPUs that it uses; or the reason."""
+    """The tree's share of GPU time, mean over the GPUs that it uses; or the reason: ``not_told``
+    where it may be on some that do not list it."""
     on = _on(pids, listed)
     per_device: list[float] = []
     for device in on - by_device.keys():
@@ -226,7 +227,7 @@ def _gpu_time(
         if own_shares or device in on:
             per_device.append(min(1.0, sum(known)))
     if not per_device:
-        return None, "none of the workload's processes is on a GPU"
+        return None, not_told or "none of the workload's processes is on a GPU"
     return sum(per_device) / len(per_device), None
 
 
