@@ -15,8 +15,10 @@ COMMON = {
     "gpuwatch.core.metrics",
     "gpuwatch.core.models",
     "gpuwatch.core.peaks",
+    "gpuwatch.core.peak_tables",
     "gpuwatch.core.processes",
     "gpuwatch.core.parent_death",
+    "gpuwatch.core.units",
 }
 
 

@@ -26,7 +26,7 @@ from gpuwatch.recorder.clocks import Clocks
 from gpuwatch.recorder.clocks import read as read_clocks
 from gpuwatch.recorder.hook.channel import Channel
 from gpuwatch.recorder.hook.reports import Before, HookReports
-from gpuwatch.recorder.opening import Opening
+from gpuwatch.recorder.opening import Opening, added_late, telemetry_rows
 from gpuwatch.recorder.output.intake import Intake
 from gpuwatch.recorder.output.kept_log import KeptLog
 from gpuwatch.recorder.sampling import Sampler, changes, described
@@ -45,8 +45,6 @@ CATCH_UP_SECONDS = 0.3
 """Longest time to read output in one go while more is waiting."""
 HOOK_CHANNEL = "hook"
 """Folder in a run's folder into which its processes report."""
-_AGAIN_SECONDS = 1.0
-"""Time until a write that failed is tried again."""
 _MUCH = 1 << 20
 """Bytes of output after which the next read comes soon."""
 
@@ -317,33 +315,6 @@ def _version() -> dict[str, JSON]:
     return {"gpuwatch": __version__, **capsule}
 
 
-def _telemetry(sources: Sources, spec: LaunchSpec | None) -> list[Row]:
-    """Rows on the devices and the host."""
-    facts = sources.host_facts().items()
-    return [*sources.device_rows(spec), *(fact("host", key, value) for key, value in facts)]
-
-
-def _added_late(
-    store: SessionStore,
-    opening: Opening,
-    spec: LaunchSpec,
-    base_ns: int,
-    say: Callable[[str], None],
-) -> Sources:
-    """Add telemetry that opened only after the workload had started."""
-    sources = opening.result()
-    t = time.monotonic_ns() - base_ns
-    text = f"nothing was sampled in the first {t / 1e9:.1f} s: the driver was slow to answer"
-    while True:
-        try:
-            store.add_channels(0, described(sources.channels))
-            store.write([*_telemetry(sources, spec), event(t, "sampling-late", text)])
-            return sources
-        except sqlite3.Error as error:  # as for any row of a workload that runs
-            say(f"cannot write {store.path}: {error}; {write_hint(store.path, error)}")
-            time.sleep(_AGAIN_SECONDS)
-
-
 def begin(
     path: Path,
     header: Header,
@@ -376,7 +347,7 @@ def begin(
         meta("workload", dict(header.workload)),
         meta("environment", dict(header.environment)),
         *_recorder_rows(),
-        *(_telemetry(sources, spec) if isinstance(sources, Sources) else ()),
+        *(telemetry_rows(sources, spec) if isinstance(sources, Sources) else ()),
         *(fact("host", key, value) for key, value in header.facts.items()),
     ]
     if header.hook is not None:
@@ -429,7 +400,8 @@ def begin(
         ]
     if isinstance(sources, Opening):
         assert spec is not None
-        sources = _added_late(store, sources, spec, base_ns, on_trouble)
+        sources, late = added_late(store, sources, spec, base_ns, on_trouble)
+        started.append(late)
     intake = Intake(base_ns)
     hook = None
     if spec is not None and spec.hook is not None:

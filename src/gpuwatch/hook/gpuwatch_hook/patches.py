@@ -41,9 +41,9 @@ def watch_optimizers(optimizer: ModuleType) -> None:
 def _tell_gpus(tracker: tracking.Tracker) -> None:
     """Tell which GPUs the process used, also without a step: where the driver lists no processes,
     nothing else does."""
-    from . import facts
-
     with suppress(Exception):
+        from . import facts
+
         if found := facts.gpus():
             tracker._tell(event="gpus", device_uuid=found)
 

@@ -130,10 +130,9 @@ class WorkloadSource:
             pids, listed = self._tree.pids, self._gpu_processes()
             self._seen_on |= _on(pids, listed)
             reason = _not_told(listed, self.told_gpus - self._seen_on)
-            why_no_share = reason
+            share, why_no_share = _gpu_time(pids, listed, self._gpu_shares(), reason)
             if reason is None:
                 used, reason = _device_memory(pids, listed)
-                share, why_no_share = _gpu_time(pids, listed, self._gpu_shares())
             self._say(5, why_no_share)
         if (self._now[1].method is Method.BOUND) is not tree.at_most:
             method, source = Method.MEASURED, _MEMORY
@@ -218,10 +217,12 @@ def _gpu_time(
     pids: Set[int],
     listed: Mapping[str, Sequence[GpuProcess] | None],
     by_device: Mapping[str, ProcessShares],
+    not_told: str | None,
 ) -> tuple[float | None, str | None]:
-    """The tree's share of GPU time, mean over the GPUs that it uses; or the reason.
+    """The tree's share of GPU time, mean over the GPUs that it uses; or the reason: ``not_told``
+    where it may be on some that do not list it.
 
-    0 while NVML lists it on none: its mean is over the same time as that of the GPU's utilization.
+    0 while it is on none: its mean is over the same time as that of the GPU's utilization.
     """
     on = _on(pids, listed)
     per_device: list[float] = []
@@ -237,7 +238,9 @@ def _gpu_time(
         if own_shares or device in on:
             per_device.append(min(1.0, sum(known)))
     if not per_device:
-        return (0.0, None) if listed else (None, "NVML does not list the processes of any GPU")
+        if not listed:
+            not_told = "NVML does not list the processes of any GPU"
+        return (None, not_told) if not_told else (0.0, None)
     return sum(per_device) / len(per_device), None
 
 
