@@ -28,7 +28,8 @@ from tests.waiting import until
 
 pytestmark = pytest.mark.usefixtures("programs")
 
-MOST_BYTES = 900_000
+MOST_BYTES = 950_000
+"""A ConfigMap has at most 1 MiB."""
 STEPS = "\n".join(
     f':::GPUWATCH {{"event":"step","step":{step},"samples":8,"loss":0.5}}' for step in range(3)
 )
