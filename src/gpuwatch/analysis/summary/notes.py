@@ -7,7 +7,6 @@ from collections.abc import Mapping, Sequence
 from gpuwatch.analysis.samples.rates import StepLine, intervals, leaps, taken
 from gpuwatch.analysis.samples.step_lines import ends_told, several_writers
 from gpuwatch.analysis.samples.window import Window
-from gpuwatch.analysis.statistics.intervals import difference
 from gpuwatch.analysis.summary import gpu_sharing
 from gpuwatch.core import units
 from gpuwatch.core.models import JSON, mapping, number
@@ -115,6 +114,8 @@ def _as_seen(meta: Mapping[str, JSON], steps: Sequence[StepLine]) -> list[str]:
     counted = [number(each) for each in listed] if isinstance(listed, list) else []
     flop = [each for each in counted if each is not None]
     if len(set(flop)) > 1:
+        from gpuwatch.analysis.statistics.intervals import difference  # loads numpy
+
         mean = difference(flop)  # of three or more
         low, high = (min(flop), max(flop)) if mean is None else (mean.low, mean.high)
         texts.append(
