@@ -109,6 +109,8 @@ def test_a_phase_that_was_not_seen_has_a_reason(start: Start) -> None:  # noqa: 
         ("two_optimizers", 6),
         ("line_search", 6),
         ("functions", None),
+        ("episodes", None),
+        ("two_views", None),
     ],
 )
 def test_samples_of_a_step(start: Start, loop: str, samples: int | None) -> None:  # noqa: F811
@@ -128,6 +130,16 @@ def test_steps_of_more_passes_are_more_work(start: Start) -> None:  # noqa: F811
         flop = line.get("flop", line["count"] * count["flop_per_step"])
         numbers = range(line["step"] - line["count"] + 1, line["step"] + 1)
         assert flop == sum(2 * FORWARD * (1 + number % 2) for number in numbers)
+    assert "at_least" not in count
+
+
+def test_steps_of_more_calls_are_more_work(start: Start) -> None:  # noqa: F811
+    (told,) = start.unchanged("phases.py", "episodes").told
+    count, once = told.of("count")[-1], 2 * FORWARD / 6
+    for line in timed(told):
+        flop = line.get("flop", line["count"] * count["flop_per_step"])
+        numbers = range(line["step"] - line["count"], line["step"])
+        assert flop == sum(once * (2 + number % 2) for number in numbers)
     assert "at_least" not in count
 
 

@@ -210,13 +210,42 @@ def line_search():
 
 def layer_drop():
     """Every third step leaves a layer out, and takes so long that each may be counted again."""
-    second = nn.Linear(4, 4)
-    optimizer = Optimizer([*model.parameters(), *second.parameters()], lr=0.1)
-    for number in range(STEPS):
-        hidden = model(torch.ones(6, 8))
-        (second(hidden) if number % 3 else hidden).mean().backward()
+    model = Dropping()
+    optimizer = Optimizer(model.parameters(), lr=0.1)
+    for _ in range(STEPS):
+        model(torch.ones(6, 8)).mean().backward()
         optimizer.step()
         advance(1_000_000)
+
+
+def episodes():
+    """As in reinforcement learning: a model is called for each of some states, then trained."""
+    for number in range(2 * STEPS):
+        values = [model(torch.ones(8)) for _ in range(2 + number % 2)]
+        torch.stack(values).mean().backward()
+        optimizer.step()
+        optimizer.zero_grad()
+
+
+def two_views():
+    for _ in range(STEPS):
+        (model(torch.ones(6, 8)) - model(torch.zeros(6, 8))).square().mean().backward()
+        optimizer.step()
+        optimizer.zero_grad()
+
+
+class Dropping(nn.Module):
+    calls = 0
+
+    def __init__(self):
+        super().__init__()
+        self.first = Model()
+        self.second = nn.Linear(4, 4)
+
+    def forward(self, inputs):
+        self.calls += 1
+        hidden = self.first(inputs)
+        return self.second(hidden) if self.calls % 3 else hidden
 
 
 class Closures(Optimizer):

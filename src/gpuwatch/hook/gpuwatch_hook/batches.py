@@ -20,6 +20,8 @@ class Kind(NamedTuple):
 
     sizes: Sizes
     """Of all batches."""
+    calls: int
+    """Of models, of which gradients were taken."""
     passes: int
     """Backward passes."""
 
@@ -163,7 +165,8 @@ class Given:
     """What models are given in a step, for programs whose loaders do not tell.
 
     Batches of several passes add up, but not what an optimizer's closure is given again, nor what
-    the models of several optimizers are given, each before its own step.
+    the models of several optimizers are given, each before its own step. A model that is called
+    again in a pass is given one batch in parts, or another view of it: then nothing tells.
     """
 
     def __init__(self) -> None:
@@ -171,14 +174,24 @@ class Given:
         self._closure: list[Batch] = []
         self._most: list[Batch] = []
         self.sizes: Sizes = ()
+        self._called: set[int] = set()
+        """``id`` of the models of this pass."""
 
-    def add(self, batch: Batch, *, in_optimizer: bool) -> None:
+    def add(self, model: int, batch: Batch, *, in_optimizer: bool) -> None:
         """A forward pass begins."""
+        self._called = {model}
         self.sizes += batch.sizes
         if not in_optimizer:
             self._before.append(batch)
         elif not self._closure:
             self._closure.append(batch)
+
+    def call(self, model: int) -> None:
+        """A model is called within a forward pass."""
+        if model in self._called:
+            for given in (self._before, self._closure):
+                given[-1:] = [each._replace(samples=None) for each in given[-1:]]
+        self._called.add(model)
 
     def optimizer_ends(self) -> None:
         given = self._before + self._closure

@@ -342,7 +342,7 @@ class Counting:
     def _at_least(
         self, counted: Counted, of: Kind, samples: int | None, kind: Kind
     ) -> tuple[float, float]:
-        if kind.passes < of.passes:
+        if kind.passes < of.passes or kind.calls < of.calls:
             return 0.0, 0.0
         size = _mean_elements(kind.sizes) / max(1, _mean_elements(of.sizes))
         scale = len(kind.sizes) / max(1, len(of.sizes))

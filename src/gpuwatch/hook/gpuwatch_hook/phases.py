@@ -86,17 +86,20 @@ class Phases:
         if not evaluates:  # after an evaluation the training goes on
             self._enter(OTHER if phase == EVALUATION else phase)
 
-    def model_called(self, model: Any) -> bool:
-        """The program calls a model. Returns whether a forward pass begins."""
+    def model_called(self, model: Any) -> bool | None:
+        """The program calls a model. Returns whether a forward pass begins; ``None``: the call is
+        no part of one."""
         if self.in_backward or model not in self.models:  # in it checkpointing computes again
-            return False
+            return None
         gradients = _gradients()
         if gradients:
             self.models.last = ref(model)
         if not model.training and (self._mode_tells or not gradients):
             self._enter(EVALUATION)
-            return False
-        if not gradients or self.now == FORWARD:
+            return None
+        if not gradients:
+            return None
+        if self.now == FORWARD:
             return False
         self.forward = True
         self._enter(FORWARD)

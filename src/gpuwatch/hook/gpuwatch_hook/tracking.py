@@ -109,6 +109,8 @@ class Tracker:
         self._number = 0
         self._backward_passes = self._passes = 0
         """In all, and in this step."""
+        self._calls = self._new_calls = 0
+        """Calls of models in this step that a backward pass followed, and those since."""
         self._stepped_in_backward: Any = None
         """The optimizer, and whether it was skipped, whose step ends the step of the training once
         the backward pass is over."""
@@ -143,6 +145,7 @@ class Tracker:
     @_guarded
     def data_begins(self) -> tuple[int, bool]:
         self._tell_if_due()
+        self._new_calls = 0  # of an evaluation with gradients, of which nothing was made
         before = self._phases.data_begins()
         self._evaluates()
         return before
@@ -165,14 +168,21 @@ class Tracker:
     def model_called(self, model: Any, args: tuple[Any, ...], keywords: dict[str, Any]) -> None:
         begins = self._phases.model_called(model)
         self._evaluates()
-        if not begins or (self._batches is not None and self._batches.samples_told):
+        if begins is None:
+            return
+        self._new_calls += 1
+        if self._batches is not None and self._batches.samples_told:
+            return
+        if not begins:
+            self._given.call(id(model))
             return
         batch = describe(args or keywords, sys.modules["torch"].Tensor)
-        if not self._phases.models.takes_samples_first(model):
+        of_one = batch.sizes[:1] in ((), ((),))  # a vector may be a single sample
+        if of_one or not self._phases.models.takes_samples_first(model):
             batch = batch._replace(samples=None)
         if not self._given.sizes:
             self._begin_kind(batch.sizes)
-        self._given.add(batch, in_optimizer=self._phases.in_optimizer)
+        self._given.add(id(model), batch, in_optimizer=self._phases.in_optimizer)
 
     def _evaluates(self) -> None:
         if self._counting is not None and self._phases.now == EVALUATION:
@@ -192,6 +202,7 @@ class Tracker:
         self._phases.backward_begins()
         self._backward_passes += 1
         self._passes += 1
+        self._calls, self._new_calls = self._calls + self._new_calls, 0
         self._use_batch()
         if self._wants_loss:
             loss: Any = args[0] if args else keywords.get("tensors")
@@ -297,7 +308,7 @@ class Tracker:
         if self._kind or self._samples is not None:
             self._trained_on = self._samples, self._kind
         samples, sizes = self._trained_on  # without a batch of its own: of the one before
-        kind = Kind(sizes, self._passes)
+        kind = Kind(sizes, self._calls if self._passes else self._new_calls, self._passes)
         counted = self._end_count(samples, kind)
         warmup = self._number <= _WARMUP or counted or doubtful
         work = None
@@ -315,7 +326,7 @@ class Tracker:
             self._make_counting()
             self._look_at_trained()
         self._samples = self._tokens = self._loss = None
-        self._kind, self._passes = (), 0
+        self._kind, self._calls, self._new_calls, self._passes = (), 0, 0, 0
         if self._number > _WARMUP:
             self._tell_unseen(forward)
         self._look_at_models(forward)
