@@ -101,6 +101,7 @@ def test_a_phase_that_was_not_seen_has_a_reason(start: Start) -> None:  # noqa: 
         ("loader", 4),
         ("accumulation", 24),
         ("closure", 6),
+        ("mode_is_set_late", 4),
         ("two_loaders", 12),
         ("not_batched", 6),
         ("one_item", 1),

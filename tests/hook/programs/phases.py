@@ -100,6 +100,18 @@ def careless_evaluation():
             advance(4)
 
 
+def mode_is_set_late():
+    """As transformers' Trainer does: the batches of an epoch are fetched before ``train()``."""
+    for _ in range(4):
+        for inputs in DataLoader(Items(12), 4):
+            model.train()
+            step(inputs)
+        model.eval()
+        for inputs in DataLoader(Items(16), 8):
+            with torch.no_grad():
+                model(inputs)
+
+
 def trained_in_eval_mode():
     model.eval()
     for inputs in DataLoader(Items(4 * STEPS), 4):

@@ -77,7 +77,7 @@ class Phases:
     def data_begins(self) -> tuple[int, bool]:
         """A loader is asked for a batch. Returns the phase before, and whether the batch is for an
         evaluation."""
-        if not _gradients() or (self._mode_tells and self._model_evaluates()):
+        if not gradients() or (self._mode_tells and self._model_evaluates()):
             return self._enter(EVALUATION), True
         return self._enter(DATA), False
 
@@ -91,13 +91,13 @@ class Phases:
         no part of one."""
         if self.in_backward or model not in self.models:  # in it checkpointing computes again
             return None
-        gradients = _gradients()
-        if gradients:
+        trains = gradients()
+        if trains:
             self.models.last = ref(model)
-        if not model.training and (self._mode_tells or not gradients):
+        if not model.training and (self._mode_tells or not trains):
             self._enter(EVALUATION)
             return None
-        if not gradients:
+        if not trains:
             return None
         if self.now == FORWARD:
             return False
@@ -186,6 +186,7 @@ class Phases:
         return model is not None and not model.training
 
 
-def _gradients() -> bool:
+def gradients() -> bool:
+    """Whether torch records what is computed for a backward pass."""
     torch: Any = sys.modules["torch"]
     return bool(torch.is_grad_enabled())

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple, TypeVar
 from .batches import Batches, Given, Kind, Sizes, describe
 from .channel import Channel, world
 from .clocks import EVALUATION, CudaClock, Timing
-from .phases import Phases
+from .phases import Phases, gradients
 
 FOLDER, OPTIONS = "GPUWATCH_HOOK", "GPUWATCH_HOOK_OPTIONS"
 INTERVAL = 0.15
@@ -156,12 +156,13 @@ class Tracker:
         if before is None:
             return
         self._phases.data_ends(before)
-        if before[1]:
+        if not gradients():
             return
         if self._batches is None:
             self._batches = Batches(sys.modules["torch"].Tensor)
         sizes = self._batches.fetched(iterator, batch)
-        if self._batches.samples_told and not self._kind:
+        evaluates = before[1]  # or the training, which puts its model into training mode later
+        if self._batches.samples_told and not self._kind and not evaluates:
             self._begin_kind(sizes)
 
     @_guarded
