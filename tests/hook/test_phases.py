@@ -78,6 +78,21 @@ def test_an_evaluation_is_outside_of_the_steps(start: Start, loop: str) -> None:
     assert evaluated(told) == pytest.approx(3 * 2 * (8 * 2 + 10 + 4))
 
 
+@pytest.mark.parametrize(
+    ("loop", "expected"),
+    [("taught", 10 + 13 + 20 + 5), ("fetched_without_gradients", 8 + 13 + 20 + 5)],
+)
+def test_what_every_step_does_is_a_part_of_it(
+    start: Start,  # noqa: F811
+    loop: str,
+    expected: int,
+) -> None:
+    (told,) = start.unchanged("phases.py", loop).told
+    last = timed(told)[-1]
+    assert last["seconds"] == pytest.approx([expected / 1e3] * last["count"])
+    assert last["samples"] == (6 if loop == "taught" else 4) * last["count"]
+
+
 def test_an_evaluation_without_a_loader(start: Start) -> None:  # noqa: F811
     (told,) = start.unchanged("phases.py", "evaluation_without_loader").told
     assert milliseconds(told)["step"] == 13 + 20 + 5

@@ -63,6 +63,15 @@ def test_work_that_varies_is_not_told_as_if_it_did_not(
     assert not any("FLOP" in each for each in same.notes)
 
 
+def test_samples_of_some_steps_alone_are_no_rate(tmp_path: Path) -> None:
+    steps = [{**step, "samples": 64 if step["step"] % 2 else None} for step in STEPS]
+    told = summary(tmp_path / "a.gpuwatch", steps=steps)
+    assert told.steps.samples_per_second is None
+    rate = told.metrics["gpuwatch.throughput"]
+    assert (rate.mean, rate.reason) == (None, "10 of 20 steps do not tell it")
+    assert "throughput: unavailable: 10 of 20 steps do not tell their samples" in told.notes
+
+
 def test_a_phase_that_was_not_seen_has_its_reason(tmp_path: Path) -> None:
     told = summary(tmp_path / "a.gpuwatch", run={"unseen_phases": {"data": "no loader"}})
     assert "phase data: unavailable: no loader" in told.notes

@@ -112,6 +112,28 @@ def mode_is_set_late():
                 model(inputs)
 
 
+def taught():
+    """A teacher that was trained before, in the mode for evaluation, in each step."""
+    teacher = Model()
+    of_teacher = Optimizer(teacher.parameters(), lr=0.1)
+    for _ in range(4):
+        teacher(torch.ones(6, 8)).mean().backward()
+        of_teacher.step()
+    teacher.eval()
+    for _ in range(4 * STEPS):
+        with torch.no_grad():
+            teacher(torch.ones(6, 8))
+        step(torch.ones(6, 8))
+
+
+def fetched_without_gradients():
+    batches = iter(DataLoader(Items(4 * STEPS), 4))
+    for _ in range(STEPS):
+        with torch.no_grad():
+            inputs = next(batches)
+        step(inputs)
+
+
 def trained_in_eval_mode():
     model.eval()
     for inputs in DataLoader(Items(4 * STEPS), 4):

@@ -186,6 +186,10 @@ def _derived(
         return unavailable(unit, source, silent)
     if doubt and any(work(row) is not None for _, _, row in timed.spans):
         return unavailable(unit, source, doubt)
+    every = sum(row.count for _, _, row in timed.spans)
+    silent_steps = sum(row.count for _, _, row in timed.spans if work(row) is None)
+    if 0 < silent_steps < every:
+        return unavailable(unit, source, f"{silent_steps:,} of {every:,} steps do not tell it")
     edges = timed.edges
     if not edges:
         return unavailable(unit, source, "the steps' times are not known")

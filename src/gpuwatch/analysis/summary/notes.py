@@ -49,6 +49,7 @@ _SENTENCES = {
 """Kinds of events that matter, with a sentence where the event's own text is not enough."""
 
 _FEW = 3
+_LEFT = "the hook left the program"
 _MOST_EVENTS = 100_000
 _HINTED = ("install ", "NVreg_RestrictProfilingToAdminUsers")
 """Words of reasons that already include a hint."""
@@ -95,6 +96,7 @@ def notes(reader: SessionReader, window: Window, steps: Sequence[StepLine]) -> t
     for row in events:
         if row.kind in _SENTENCES and row.device not in others:
             by_kind.setdefault(row.kind, []).append(row)
+    texts += [row.text for row in events if row.kind == "hook" and _LEFT in row.text][:_FEW]
     for kind, rows in by_kind.items():
         if kind == "interval-missed":
             rows = rows[-1:]  # each event counts all missed so far
@@ -124,6 +126,13 @@ def _as_seen(meta: Mapping[str, JSON], steps: Sequence[StepLine]) -> list[str]:
         )
     if count.get("at_least") is True:
         texts.append("FLOP and FLOP/s are at least those told: not every kind of step was counted")
+    timed = [row for row in steps if not row.warmup]
+    every = sum(row.count for row in timed)
+    silent = sum(row.count for row in timed if row.samples is None)
+    if 0 < silent < every:
+        texts.append(
+            f"throughput: unavailable: {silent:,} of {every:,} steps do not tell their samples"
+        )
     if evaluation := sum(row.evaluation for row in steps if not row.warmup):
         took = units.quantity(evaluation, "s")
         texts.append(

@@ -216,7 +216,8 @@ def _sum(batches: list[Batch], of: str) -> int | None:
 
 def _tensors(value: Any, tensor: type[Any], found: list[Any], depth: int) -> None:
     if isinstance(value, tensor):
-        found.append(value)
+        if not value.is_nested:  # its sizes are not numbers
+            found.append(value)
         return
     if isinstance(value, (str, bytes)) or depth > _DEEPEST:
         return

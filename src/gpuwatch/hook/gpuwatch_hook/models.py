@@ -22,7 +22,7 @@ from torch import nn
 from . import tracking
 from .counting import compiled_functions
 
-_MOST_LOOKS = 8
+_MOST_LOOKS = 50
 """Most steps of which every call of a module is looked at."""
 
 
@@ -85,7 +85,10 @@ class Models:
 
     def _add(self, module: nn.Module) -> None:
         self.last = ref(module)
-        first = not any(getattr(each, "batch_first", True) is False for each in module.modules())
+        first = not any(
+            getattr(each, "batch_first", True) is False or isinstance(each, nn.RNNCellBase)
+            for each in module.modules()
+        )
         self._known[id(module)] = self.last, first
         _follow(type(module))
 

@@ -59,6 +59,10 @@ class Phases:
         """Whether a part of this step was taken for an evaluation."""
         self._mode_tells = True
         """Whether a model in the mode for evaluation is not trained, even with gradients."""
+        self._apart = True
+        """Whether what looks like an evaluation is one: not if two steps in a row have it."""
+        self._evaluated = self._evaluated_before = False
+        """Whether this step and the one before had one."""
 
     def _enter(self, phase: int) -> int:
         """Begin a phase; returns the one that it ends."""
@@ -67,6 +71,15 @@ class Phases:
             return before
         self._seen.add(phase)
         return self.clock.enter(phase)
+
+    def _evaluates(self) -> bool:
+        """Begin an evaluation, unless it is a part of every step."""
+        if self._evaluated_before:
+            self._apart = False
+        if self._apart:
+            self._evaluated = True
+            self._enter(EVALUATION)
+        return self._apart
 
     @property
     def now(self) -> int:
@@ -77,8 +90,10 @@ class Phases:
     def data_begins(self) -> tuple[int, bool]:
         """A loader is asked for a batch. Returns the phase before, and whether the batch is for an
         evaluation."""
-        if not gradients() or (self._mode_tells and self._model_evaluates()):
-            return self._enter(EVALUATION), True
+        before = self.now
+        looks_so = not gradients() or (self._mode_tells and self._model_evaluates())
+        if self._apart and looks_so and self._evaluates():
+            return before, True
         return self._enter(DATA), False
 
     def data_ends(self, before: tuple[int, bool]) -> None:
@@ -94,8 +109,8 @@ class Phases:
         trains = gradients()
         if trains:
             self.models.last = ref(model)
-        if not model.training and (self._mode_tells or not trains):
-            self._enter(EVALUATION)
+        looks_so = not model.training and (self._mode_tells or not trains)
+        if self._apart and looks_so and self._evaluates():
             return None
         if not trains:
             return None
@@ -142,6 +157,7 @@ class Phases:
         self._optimizers.clear()
         self.forward = self.now == FORWARD
         self.doubtful = False
+        self._evaluated_before, self._evaluated = self._evaluated, False
 
     def own_step(self) -> None:
         """A step of the program's own begins or ends."""

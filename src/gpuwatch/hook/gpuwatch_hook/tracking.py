@@ -156,7 +156,7 @@ class Tracker:
         if before is None:
             return
         self._phases.data_ends(before)
-        if not gradients():
+        if before[1] and not gradients():
             return
         if self._batches is None:
             self._batches = Batches(sys.modules["torch"].Tensor)
@@ -167,6 +167,8 @@ class Tracker:
 
     @_guarded
     def model_called(self, model: Any, args: tuple[Any, ...], keywords: dict[str, Any]) -> None:
+        if sys.modules["torch"].jit.is_tracing():
+            return
         begins = self._phases.model_called(model)
         self._evaluates()
         if begins is None:
@@ -179,7 +181,7 @@ class Tracker:
             return
         batch = describe(args or keywords, sys.modules["torch"].Tensor)
         of_one = batch.sizes[:1] in ((), ((),))  # a vector may be a single sample
-        if of_one or not self._phases.models.takes_samples_first(model):
+        if of_one or not batch.alike or not self._phases.models.takes_samples_first(model):
             batch = batch._replace(samples=None)
         if not self._given.sizes:
             self._begin_kind(batch.sizes)
