@@ -35,6 +35,15 @@ def test_an_evaluation_is_in_no_step_and_both_rates_are_told(tmp_path: Path) -> 
     assert any(note.startswith("evaluations took 4.00 s") for note in told.notes)
 
 
+def test_an_evaluation_in_the_first_line_is_told_alike(tmp_path: Path) -> None:
+    first = {**STEPS[0], "phases": {"other": 0.5, "evaluation": 2.0}}
+    told = summary(tmp_path / "a.gpuwatch", steps=[first, *STEPS[1:]])
+    assert told.steps.evaluation_seconds == pytest.approx(6)
+    assert told.steps.samples_per_second == pytest.approx(128)
+    assert told.steps.samples_per_second_overall == pytest.approx(20 * 64 / 16)
+    assert any(note.startswith("evaluations took 6.00 s") for note in told.notes)
+
+
 def test_without_an_evaluation_there_is_one_rate(tmp_path: Path) -> None:
     steps = summary(tmp_path / "a.gpuwatch").steps
     assert steps.samples_per_second_overall is steps.evaluation_seconds is None

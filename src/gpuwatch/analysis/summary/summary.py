@@ -375,7 +375,7 @@ def steps_of(
         for name, value in row.phases.items():
             phases[name] = phases.get(name, 0.0) + value / max(1, count)
     known = reason is None and times.size > 0
-    evaluation = sum(row.evaluation for row in timed[1:])
+    evaluation = sum(row.evaluation for row in timed)
     rate, samples = throughput(timed, told=told), [row.samples for row in timed]
     overall = None
     if evaluation and rate:
