@@ -13,6 +13,7 @@ from .names import Defaults, defaults, program
 
 DTYPES = ("float32", "tf32", "bfloat16", "float16", "fp8")
 MODES = ("train", "infer")
+MEMORY_FORMATS = ("auto", "contiguous", "channels_last")
 LARGEST_SEED = 2**32 - 1
 MOST_RANKS = 256
 
@@ -103,6 +104,12 @@ def add_arguments(add: Callable[..., argparse.Action]) -> None:
         metavar="DEVICE",
         help="auto, cpu, cuda or cuda:N (default: auto, a GPU where there is one)",
     )
+    add(
+        "--memory-format",
+        choices=MEMORY_FORMATS,
+        help="order of the numbers of images in memory (default: auto, channels_last for "
+        "convolutions in half precision on a GPU)",
+    )
     add("--compile", action="store_true", help="compile the model with torch.compile")
     add(
         "--checkpointing",
@@ -154,6 +161,7 @@ TRAINING_FLAGS = (
     "size",
     "mode",
     "dtype",
+    "memory_format",
     "compile",
     "checkpointing",
     "accumulate",

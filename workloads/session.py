@@ -25,12 +25,13 @@ from .stopping import Stop, Stopped, leave
 from .task import Definition, Settings, Task
 from .training import Plan, Training, plan
 from .versions import versions
-from .ways import check_compiler, set_precision
+from .ways import check_compiler, memory_format, set_precision
 
 _LEFT_OUT = {
     "nproc": 1,
     "size": None,
     "mode": "train",
+    "memory_format": "contiguous",
     "compile": False,
     "checkpointing": False,
     "accumulate": 1,
@@ -68,6 +69,7 @@ def run(
     if device.type == "cuda":
         set_precision(dtype)
     task = _make(definition, settings, rank)
+    settings = replace(settings, memory_format=memory_format(task.model, settings, device))
     batches = Batches(task.data, settings.batch_size, settings.workers, settings.seed, device, rank)
     batches.check_shared_memory()
     training = Training(task, batches, settings, device, stop, rank)
@@ -178,6 +180,7 @@ def settings_of(flags: argparse.Namespace, definition: Definition) -> Settings:
         nproc=flags.nproc or 1,
         size=flags.size or next(iter(defaults.sizes), None),
         mode=flags.mode or "train",
+        memory_format=flags.memory_format or "auto",
         compile=flags.compile,
         checkpointing=flags.checkpointing,
         accumulate=flags.accumulate or 1,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -44,6 +44,7 @@ class Settings:
     compile: bool = False
     checkpointing: bool = False
     accumulate: int = 1
+    memory_format: str = "contiguous"
 
 
 @dataclass(frozen=True)
@@ -89,7 +90,8 @@ class Task:
     """One-line description of the model."""
     data: Data
     objective: Callable[[nn.Module, tuple[Tensor, ...], Tensor], Scored]
-    optimizer: Callable[[Iterable[nn.Parameter]], Optimizer]
+    optimizer: Callable[..., Optimizer]
+    """Of the parameters; with ``fused=True`` on a GPU, where it takes that."""
     scheduler: Callable[[Optimizer], LRScheduler] | None = None
     """Creates the scheduler that changes the learning rate after each epoch."""
     predict: Callable[[nn.Module, tuple[Tensor, ...]], Any] = predict

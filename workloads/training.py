@@ -18,7 +18,7 @@ from .reporter import Reporter, Step
 from .scores import Result, ScoreReader
 from .stopping import Stop
 from .task import Settings, Task
-from .ways import way_of
+from .ways import FORMATS, way_of
 
 BRACKET = "GPUWATCH_WORKLOAD_BRACKET"
 """Environment variable; if set, the timed steps on a GPU are enclosed by ``cudaProfilerStart`` and
@@ -64,6 +64,7 @@ class Training:
         self._numbers_go_on = rank.size > 1
         self._stop = stop
         self._way = way_of(task, settings, device, rank)
+        self._format = FORMATS[settings.memory_format]
         self._clock = clock_for(device, ("data", "copy", *self._way.phases))
         self._reader = ScoreReader(device)
         self._reporters: list[Reporter] = []
@@ -139,7 +140,8 @@ class Training:
         return self._way.step(inputs, target, mark)
 
     def _to_device(self, tensor: torch.Tensor) -> torch.Tensor:
-        return tensor.to(self._device, non_blocking=True)
+        moved = tensor.to(self._device, non_blocking=True)
+        return moved.contiguous(memory_format=self._format) if moved.dim() == 4 else moved
 
     def _report(self, batch: Batch, result: Result) -> None:
         if batch.epoch is not None and not self._warmup:

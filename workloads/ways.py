@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import inspect
 import shutil
 from collections.abc import Callable
 from importlib.util import find_spec
@@ -12,7 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from .distributed import replicate
-from .failures import EnvironmentFailure
+from .failures import EnvironmentFailure, UsageFailure
 from .float8 import with_float8
 from .ranks import Rank
 from .scores import Result
@@ -20,6 +21,7 @@ from .task import Generation, Settings, Task
 
 HALF = {"bfloat16": torch.bfloat16, "float16": torch.float16, "fp8": torch.bfloat16}
 """Types of autocast in training, and of the weights in inference."""
+FORMATS = {"contiguous": torch.contiguous_format, "channels_last": torch.channels_last}
 
 Mark = Callable[[], None]
 
@@ -41,7 +43,8 @@ def way_of(task: Task, settings: Settings, device: torch.device, rank: Rank) -> 
     """The way that the settings ask for, with the model on the device."""
     if settings.mode == "train":
         return Train(task, settings, device, rank)
-    model = as_inferred(task.model, settings).to(device)
+    model = as_inferred(task.model, settings)
+    model = model.to(device).to(memory_format=FORMATS[settings.memory_format])
     if task.generation is not None:
         return Generate(model, task.generation, settings)
     return Infer(_compiled(model, settings), task, settings)
@@ -55,9 +58,12 @@ class Train:
         self._parts = settings.accumulate
         self._objective = task.objective
         model = with_float8(task.model) if settings.dtype == "fp8" else task.model
-        self._replicated = replicate(rank, model.to(device).train(), device)
+        model = model.to(device).to(memory_format=FORMATS[settings.memory_format])
+        self._replicated = replicate(rank, model.train(), device)
         self._model = _compiled(self._replicated, settings)
-        self._optimizer = task.optimizer(self._replicated.parameters())
+        takes = inspect.signature(task.optimizer).parameters
+        fused = {"fused": True} if device.type == "cuda" and "fused" in takes else {}
+        self._optimizer = task.optimizer(self._replicated.parameters(), **fused)
         self._scheduler = task.scheduler(self._optimizer) if task.scheduler else None
         self._device = device
         self._autocast = HALF.get(settings.dtype)
@@ -195,6 +201,25 @@ def cast(tensors: tuple[Tensor, ...], dtype: torch.dtype | None) -> tuple[Tensor
     if dtype is None:
         return tensors
     return tuple(t.to(dtype) if t.is_floating_point() else t for t in tensors)
+
+
+def memory_format(model: nn.Module, settings: Settings, device: torch.device) -> str:
+    """The memory format of weights and images; of ``auto`` the one that cuDNN's convolutions in
+    half precision are written for, where the model has such.
+
+    Raises:
+        UsageFailure: ``channels_last`` is asked for, and the model convolves no images.
+    """
+    convolves = any(isinstance(each, nn.Conv2d) for each in model.modules())
+    if settings.memory_format == "channels_last" and not convolves:
+        raise UsageFailure(
+            f"{settings.workload} convolves no images, which channels_last is for",
+            "leave --memory-format out",
+        )
+    if settings.memory_format != "auto":
+        return settings.memory_format
+    fast = convolves and device.type == "cuda" and settings.dtype in HALF
+    return "channels_last" if fast else "contiguous"
 
 
 def check_compiler(device: torch.device) -> None:

@@ -49,6 +49,15 @@ def test_a_workload_with_its_defaults_is_the_studys(
     assert done.all("epoch")[-1]["epoch"] == run["parameters"]["epochs"]
 
 
+def test_images_with_their_channels_last_give_the_same_losses(fork_workload: Run) -> None:
+    plain = fork_workload("cifar10-cnn", "--steps", 4)
+    other = fork_workload("cifar10-cnn", "--steps", 4, "--memory-format", "channels_last")
+    assert "memory_format" not in plain.one("run")["parameters"]
+    assert other.one("run")["parameters"]["memory_format"] == "channels_last"
+    assert other.losses() == pytest.approx(plain.losses(), rel=1e-5)
+    assert other.one("count")["flop_per_step"] == plain.one("count")["flop_per_step"]
+
+
 def test_a_graph_networks_loss_falls(fork_workload: Run) -> None:
     losses = fork_workload("gcn", "--steps", 100).losses()
     assert losses[-1] < losses[0] / 2

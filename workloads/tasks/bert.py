@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import torch
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy, gelu
@@ -101,7 +103,7 @@ def make(settings: Settings) -> Task:
         text=f"BERT {size}: {layers} layers of {width}, {LENGTH} tokens, 15 % of them to predict",
         data=text_data(settings, LENGTH, FIRST_BYTE),
         objective=objective,
-        optimizer=lambda parameters: torch.optim.AdamW(parameters, lr=settings.lr),
+        optimizer=partial(torch.optim.AdamW, lr=settings.lr),
     )
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import torch
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
@@ -62,7 +64,7 @@ def make(settings: Settings) -> Task:
         text="2 convolutions (6, 16) with pooling, 3 fully connected (120, 84, 10)",
         data=data(settings),
         objective=objective,
-        optimizer=lambda parameters: torch.optim.SGD(parameters, lr=settings.lr, momentum=0.9),
+        optimizer=partial(torch.optim.SGD, lr=settings.lr, momentum=0.9),
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 
 import torch
 from torch import Tensor, nn
@@ -125,9 +126,7 @@ def make(settings: Settings) -> Task:
         text=f"2 graph convolutions ({x.shape[1]} to {HIDDEN} to {classes}), sparse adjacency",
         data=samples,
         objective=objective,
-        optimizer=lambda parameters: torch.optim.Adam(
-            parameters, lr=settings.lr, weight_decay=5e-4
-        ),
+        optimizer=partial(torch.optim.Adam, lr=settings.lr, weight_decay=5e-4),
         predict=predict,
         sparse=True,
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import torch
@@ -130,9 +131,7 @@ def definition(name: str) -> Definition:
             text=f"torchvision's {model}, {CLASSES} classes, images of {size} x {size}",
             data=data(settings, size),
             objective=Objective(AUXILIARY_WEIGHTS.get(model, 0.0)),
-            optimizer=lambda parameters: torch.optim.SGD(
-                parameters, lr=settings.lr, momentum=0.9, weight_decay=1e-4
-            ),
+            optimizer=partial(torch.optim.SGD, lr=settings.lr, momentum=0.9, weight_decay=1e-4),
             scheduler=lambda optimizer: torch.optim.lr_scheduler.StepLR(optimizer, 30, gamma=0.1),
         )
 

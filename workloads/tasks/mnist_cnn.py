@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import torch
 from torch import Tensor, nn
 from torch.nn.functional import nll_loss
@@ -62,7 +64,7 @@ def make(settings: Settings) -> Task:
         text="2 convolutions (32, 64), 2 dropouts, 2 fully connected (128, 10), log-softmax",
         data=data(settings),
         objective=objective,
-        optimizer=lambda parameters: torch.optim.Adadelta(parameters, lr=settings.lr),
+        optimizer=partial(torch.optim.Adadelta, lr=settings.lr),
         scheduler=lambda optimizer: torch.optim.lr_scheduler.StepLR(optimizer, 1, gamma=0.7),
     )
 

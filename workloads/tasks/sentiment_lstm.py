@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import torch
 from torch import Tensor, nn
 
@@ -37,7 +39,7 @@ def task(settings: Settings, kind: str, recurrent: nn.Module) -> Task:
         text=f"embedding 20000 to 128, {kind} 128 over {LENGTH} tokens, fully connected 128 to 1",
         data=reviews(settings, VOCABULARY - 2, LENGTH),
         objective=objective,
-        optimizer=lambda parameters: torch.optim.Adam(parameters, lr=settings.lr),
+        optimizer=partial(torch.optim.Adam, lr=settings.lr),
     )
 
 

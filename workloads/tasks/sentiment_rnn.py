@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import torch
 from torch import Tensor, nn
 from torch.nn.functional import binary_cross_entropy_with_logits
@@ -63,7 +65,7 @@ def make(settings: Settings) -> Task:
         text="embedding 202 to 20, RNN 20 to 40 over 100 tokens, fully connected 40 to 1",
         data=reviews(settings, VOCABULARY, LENGTH),
         objective=objective,
-        optimizer=lambda parameters: torch.optim.SGD(parameters, lr=settings.lr),
+        optimizer=partial(torch.optim.SGD, lr=settings.lr),
     )
 
 

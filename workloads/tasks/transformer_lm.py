@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 
 import torch
 from torch import Tensor, nn
@@ -187,7 +188,7 @@ def make(settings: Settings) -> Task:
         ),
         data=text_data(settings, length, 0),
         objective=objective,
-        optimizer=lambda parameters: torch.optim.AdamW(parameters, lr=settings.lr),
+        optimizer=partial(torch.optim.AdamW, lr=settings.lr),
         generation=Generation(PROMPT, NEW) if inferring else None,
     )
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 from itertools import pairwise
 
 import torch
@@ -198,7 +199,7 @@ def make(settings: Settings) -> Task:
         text=f"DDPM's U-Net for 32 x 32 pixels, {width} channels at the first of 4 levels",
         data=data(settings),
         objective=objective,
-        optimizer=lambda parameters: torch.optim.Adam(parameters, lr=settings.lr),
+        optimizer=partial(torch.optim.Adam, lr=settings.lr),
         predict=predict,
     )
 

@@ -30,7 +30,7 @@ from gpuwatch.workloads.tasks import (
     transformer_lm,
     unet_diffusion,
 )
-from gpuwatch.workloads.ways import Train, generate, generate_ends
+from gpuwatch.workloads.ways import Train, generate, generate_ends, memory_format
 
 pytestmark = pytest.mark.torch
 
@@ -389,6 +389,31 @@ def test_parts_of_a_batch_and_compiled_models_give_the_same_weights(how: dict[st
     other, other_weight = trained(**how)
     assert other == pytest.approx(plain, rel=1e-5)
     assert torch.allclose(other_weight, weight, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("device", "dtype", "asked", "format_"),
+    [
+        ("cuda", "bfloat16", "auto", "channels_last"),
+        ("cuda", "float16", "auto", "channels_last"),
+        ("cuda", "bfloat16", "contiguous", "contiguous"),
+        ("cuda", "tf32", "auto", "contiguous"),
+        ("cpu", "bfloat16", "auto", "contiguous"),
+        ("cpu", "float32", "channels_last", "channels_last"),
+    ],
+)
+def test_convolutions_in_half_precision_on_a_gpu_have_their_channels_last(
+    device: str, dtype: str, asked: str, format_: str
+) -> None:
+    given = settings("mnist-cnn", dtype=dtype, memory_format=asked)
+    model = torch.nn.Sequential(torch.nn.Conv2d(3, 4, 3))
+    assert memory_format(model, given, torch.device(device)) == format_
+    linear = torch.nn.Linear(2, 2)
+    if asked == "channels_last":
+        with pytest.raises(UsageFailure, match="convolves no images"):
+            memory_format(linear, given, torch.device(device))
+    else:
+        assert memory_format(linear, given, torch.device(device)) == "contiguous"
 
 
 def test_what_checkpointing_computes_again_is_told_apart() -> None:
