@@ -46,6 +46,7 @@ def one_line(text: str) -> str:
         (["--record", "--steps", "5", "--", "sleep", "1"], "after --"),
         (["--record", "--"], "no command after --"),
         (["--record", "--gpus", ","], "names no GPU"),
+        (["--record", "--gpus", "0,banana"], "'banana' is no name of a GPU"),
         (["run"], "nothing to run"),
         (["mnist-cnn"], "gpuwatch run mnist-cnn"),
         (["resnet34"], "gpuwatch run torchvision:resnet34"),

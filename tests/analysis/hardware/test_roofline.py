@@ -180,6 +180,11 @@ def test_a_run_without_a_point_says_why_and_what_mends_it(
     assert found.verdict.hint is None if hint is None else hint in (found.verdict.hint or "")
 
 
+def test_a_copy_has_no_point_for_its_steps_have_no_flop() -> None:
+    found = roofline_of(Program("copy"), Rates(flop=0.0, bytes=4e12), measured(), None)
+    assert "its steps have no FLOP" in (found.reason or "")
+
+
 def test_cores_that_other_programs_hold_are_not_called_idle() -> None:
     found = of(flop=1e12, bytes=1e10, on_gpu=False, busy=0.4, cores_busy=0.98).verdict
     assert found.bound == "host" and "idle" not in found.text

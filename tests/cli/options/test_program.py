@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from pathlib import Path
 
 import pytest
@@ -73,6 +74,13 @@ def test_a_word_that_is_neither_workload_nor_program_says_where_programs_go(cli:
         ("torchrun --standalone --nproc-per-node 2 -m pkg.train 3", "pkg.train"),
         ("torchrun --nproc-per-node 2 --no-python ./program 3", "program"),
         ("torchrun --nproc-per-node 2", "torchrun"),
+        ("env -u NAME CUDA_VISIBLE_DEVICES=0 python train.py", "train.py"),
+        ("nice -n 5 timeout -s INT 30m python -u dir/train.py", "train.py"),
+        ("taskset -c 0-3 torchrun --nproc-per-node 2 train.py", "train.py"),
+        ("nohup ./program 3", "program"),
+        ("timeout 5", "timeout"),
+        ("bash -c 'cd dir && python train.py --lr 1'", "train.py"),
+        ("bash -c 'sleep 1'", "bash"),
         ("accelerate launch --num_processes 1 --config_file a.yaml train.py", "train.py"),
         ("accelerate launch train", "train"),
         ("deepspeed --num_gpus 2 train.py", "train.py"),
@@ -86,7 +94,7 @@ def test_a_word_that_is_neither_workload_nor_program_says_where_programs_go(cli:
     ],
 )
 def test_a_run_is_named_after_the_script_that_its_command_starts(command: str, name: str) -> None:
-    assert command_name(command.split()) == name
+    assert command_name(shlex.split(command)) == name
 
 
 def test_several_places_may_have_a_job_that_is_joined_among_them() -> None:

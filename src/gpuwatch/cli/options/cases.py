@@ -22,6 +22,11 @@ _LONG_ENOUGH = ("imagenet", "gcn", "transformer_lm", "bert", "unet_diffusion")
 _INTERPRETERS = re.compile(r"(python|pypy|ruby|perl|node|bash|dash|zsh|sh)[\d.]*")
 _TAKE_VALUE = ("-W", "-X", "-o")
 """Options of interpreters whose value is the next word."""
+_WRAPPERS = re.compile(r"env|nice|ionice|nohup|numactl|setsid|stdbuf|taskset|time|timeout")
+_NO_PROGRAM = re.compile(r"-.*|.*=.*|[\d.,-]+[smhd]?")
+"""Words between a wrapper and its program: options, variables, numbers, times."""
+_OF_WRAPPERS = ("-u", "-C", "-s")
+"""Options of wrappers whose value is the next word, where it is no number."""
 _LAUNCHERS = re.compile(
     r"torchrun|accelerate|deepspeed|torch\.distributed\.(run|launch)|accelerate\.commands\.launch"
 )
@@ -32,16 +37,20 @@ _TAKE_NONE = ("--standalone", "--no-python", "--no_python", "--multi_gpu", "--cp
 def command_name(command: Sequence[str]) -> str:
     """Short name of a user's command: the script rather than its interpreter or launcher."""
     name = Path(command[0]).name
+    if _WRAPPERS.fullmatch(name):
+        for at, word in enumerate(command[1:], 1):
+            if not (_NO_PROGRAM.fullmatch(word) or command[at - 1] in _OF_WRAPPERS):
+                return command_name(command[at:])
     if _LAUNCHERS.fullmatch(name):
         return _launched(command[1:]) or name
     if not _INTERPRETERS.fullmatch(name):
         return name
     before = ""
     for at, word in enumerate(command[1:], 2):
+        if before == "-c":
+            return next((Path(each).name for each in word.split() if each.endswith(".py")), name)
         if before == "-m":
             return (_LAUNCHERS.fullmatch(word) and _launched(command[at:])) or word
-        if word == "-c":
-            return name
         if not (word.startswith("-") or "=" in word or before in _TAKE_VALUE):
             return Path(word).name or name
         before = word

@@ -19,7 +19,7 @@ from gpuwatch.core import paths
 from gpuwatch.core.errors import NotAvailable, UsageError
 from gpuwatch.core.interpreter import takes_interpreter
 from gpuwatch.core.lazy_dataclass import dataclass
-from gpuwatch.core.models import HOOK_OPTIONS, LONGEST_INTERVAL, SHORTEST_INTERVAL
+from gpuwatch.core.models import GPUS_OFF, HOOK_OPTIONS, LONGEST_INTERVAL, SHORTEST_INTERVAL
 from gpuwatch.core.text import shell
 from gpuwatch.hook import archive as hook_archive
 from gpuwatch.recorder.api import Request
@@ -461,5 +461,12 @@ def gpus(text: str | None) -> tuple[str, ...] | None:
         return None if text is None else ()
     named = tuple(filter(None, text.split(",")))
     if not named:
-        raise UsageError("--gpus names no GPU", "give an index or a UUID, see nvidia-smi -L")
+        raise UsageError("--gpus names no GPU", _NAMES)
+    for name in named:
+        if name != GPUS_OFF[0] and not _GPU.fullmatch(name.strip()):
+            raise UsageError(f"--gpus: {name!r} is no name of a GPU", _NAMES)
     return named
+
+
+_GPU = re.compile(r"(mig-)?(gpu-)?[\da-f][\da-f/-]*", re.IGNORECASE)
+_NAMES = "give an index or a UUID, see nvidia-smi -L"

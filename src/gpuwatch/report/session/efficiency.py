@@ -37,6 +37,8 @@ def efficiency_rows(session: Summary) -> list[tuple[str, str]]:
 def heading(session: Summary) -> str:
     """The heading: devices and time span that the lines cover."""
     covers = ", ".join(session.efficiency.covers) or "devices that are not known"
+    if session.steps.count is None:
+        return f"efficiency of {covers} over the whole run"
     sampled = ", what was sampled over the whole run" if session.window.kind == "whole run" else ""
     return f"efficiency of {covers} over the timed steps{sampled}"
 
