@@ -45,7 +45,7 @@ MAY: dict[str, tuple[set[str], set[str]]] = {
         ENGINE
         | {"session", "analysis", "report", "runners", "recorder", "telemetry", "tui", "workloads"}
         | {"hook", "places", "profiles", "studies", "web"},
-        set(),
+        {"argcomplete"},
     ),
 }
 

@@ -71,7 +71,6 @@ def _commands(place: Place) -> Iterator[tuple[list[str], Check]]:
         yield ["export", path, "--what", what, "--format", "json"], output.of_json
     yield ["export", path, "--output", str(place.out / "a.parquet")], output.of_text
     yield ["report", folder], output.of_text
-    yield ["--complete-sessions"], output.of_text
 
 
 def _of_folder(place: Place) -> Iterator[tuple[list[str], Check]]:

@@ -21,11 +21,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     if arguments == ["--version"]:
         print(f"gpuwatch {__version__}")
         return 0
-    if arguments == ["--complete-sessions"]:
-        from gpuwatch.cli.selection import session_names
+    if "_ARGCOMPLETE" in os.environ:
+        from gpuwatch.cli.completion import complete
 
-        session_names.show()
-        return 0
+        complete()
     try:
         from gpuwatch.cli.screen import machine_recorder
 

@@ -76,7 +76,6 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "serve": ("gpuwatch.cli.commands.serve", "show the screens in a browser on this machine"),
     "report": ("gpuwatch.cli.commands.report", "rewrite the summary of a study"),
     "completions": ("gpuwatch.cli.commands.completions", "Tab completion for bash, zsh or fish"),
-    "manual": ("gpuwatch.cli.commands.manual", "the manual page, for man"),
 }
 
 HIDDEN: dict[str, str] = {

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
@@ -15,16 +14,14 @@ from gpuwatch.core.text import clean
 from gpuwatch.session.study.label import Label
 from gpuwatch.session.study.labels import LABELS, read
 
-OPTION = "--complete-sessions"
-"""Hidden option of ``gpuwatch``, used by the completion scripts only."""
 _LARGEST_CACHE = 8 << 20
 """Size in bytes above which the cache is too slow to read; then no ids are offered."""
 
 
-def show() -> None:
-    """Print one per line: names, tags, ``last``, study folders, and the ids of finished sessions
-    that were listed before."""
-    sys.stdout.write("".join(f"{name}\n" for name in dict.fromkeys(_names()) if name))
+def session_names() -> list[str]:
+    """Names, tags, ``last``, study folders, and the ids of finished sessions that were listed
+    before."""
+    return [name for name in dict.fromkeys(_names()) if name]
 
 
 def _names() -> Iterator[str]:

@@ -1,0 +1,105 @@
+"""What a shell is told when Tab is pressed: argcomplete asks the parsers of ``--help``.
+
+The shell starts gpuwatch with the line typed so far. argcomplete escapes what it answers, for names
+of sessions may come from elsewhere.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
+
+from argcomplete import autocomplete
+from argcomplete.completers import ChoicesCompleter, DirectoriesCompleter, FilesCompleter
+from argcomplete.lexers import split_line
+
+from gpuwatch.cli.dispatch import COMMANDS, HOME, parser_of
+from gpuwatch.cli.selection.session_names import session_names
+from gpuwatch.core.models import HOOK_OPTIONS
+from gpuwatch.workloads import names
+
+ASKED = "_ARGCOMPLETE"
+"""Variable that a shell sets: which word of the line, from 1, is the program's name."""
+_WORDS = {
+    "device": ("auto", "cpu", "cuda"),
+    "gpus": ("none", "off"),
+    "hook": HOOK_OPTIONS,
+    "margin": ("0.5%", "1%", "2%"),
+}
+"""Destination -> values that the parser does not tell."""
+
+
+def complete() -> None:
+    """Answer the shell, and end the process."""
+    point = int(os.environ["COMP_POINT"])
+    typed = split_line(os.environ["COMP_LINE"], point)[3]
+    first, parser = 0, argparse.ArgumentParser()
+    named = next((at for at, word in enumerate(typed) if word in COMMANDS), None)
+    if "--" in typed:
+        first = typed.index("--")
+        words: Any = parser.add_argument("words", nargs="*")
+        words.completer = FilesCompleter() if typed[first + 1 :] else _programs
+    elif named is not None:
+        first, parser = named, _asking(typed[named])
+    else:
+        parser = _asking(HOME)
+        parser.add_argument("--version", action="store_true")
+        parser.add_argument("--record", action="store_true")
+        command: Any = parser.add_argument("command", nargs="?")
+        command.completer = ChoicesCompleter({name: what for name, (_, what) in COMMANDS.items()})
+    os.environ[ASKED] = str(first + 1)
+    autocomplete(parser, always_complete_options=False)
+
+
+def _asking(command: str) -> argparse.ArgumentParser:
+    """The parser of a command, its arguments with what completes them."""
+    parser = parser_of(command)
+    argument: Any
+    for argument in parser.arguments:
+        if argument.choices is None and argument.nargs != 0:
+            argument.completer = _completer(command, argument)
+    return parser
+
+
+def _completer(command: str, argument: argparse.Action) -> Callable[..., Iterable[str]]:
+    named = argument.metavar if isinstance(argument.metavar, str) else ""
+    if command == "study" and argument.dest in ("study", "show"):
+        from gpuwatch.studies import presets
+
+        return _or(presets, FilesCompleter("toml"))
+    if argument.dest == "workload":
+        return ChoicesCompleter({**names.known(), names.TORCHVISION: "a model of torchvision"})
+    if argument.dest == "env":
+        return _environments
+    if argument.dest in _WORDS:
+        return ChoicesCompleter(dict.fromkeys(_WORDS[argument.dest], ""))
+    if re.search("SESSION|STUDY", named):
+        return _or(session_names, FilesCompleter("gpuwatch"))
+    return DirectoriesCompleter() if named == "DIR" else FilesCompleter()
+
+
+def _or(known: Callable[[], Iterable[str]], files: FilesCompleter) -> Callable[..., Iterable[str]]:
+    """What ``known`` names, and files; behind a slash files alone."""
+
+    def complete(prefix: str, **_: Any) -> list[str]:
+        return [*(() if "/" in prefix else known()), *files(prefix=prefix)]
+
+    return complete
+
+
+def _environments(prefix: str, **_: Any) -> list[str]:
+    """The kinds of environment, and a file as the image."""
+    from gpuwatch.runners import kinds
+
+    kind, given, image = prefix.partition("=")
+    if given:
+        return [f"{kind}={file}" for file in FilesCompleter()(prefix=image)]
+    return [*kinds(), *(f"{each}=" for each in kinds() if each != "bare")]
+
+
+def _programs(prefix: str, **_: Any) -> list[str]:
+    return [file.name for path in os.get_exec_path() for file in Path(path).glob(f"{prefix}*")]

@@ -1,1 +1,0 @@
-"""Completions for bash, zsh and fish."""
