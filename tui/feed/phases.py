@@ -25,15 +25,21 @@ class PhaseTimes:
         self._seconds = 0.0
 
     def add(self, row: StepRow) -> None:
-        """Add a timed step line; one without phases or durations is ignored."""
+        """Add a timed step line; one without phases or durations is ignored.
+
+        Where only some steps have phases, these add up to the time of those steps."""
         if not row.phases or not row.seconds:
             return
         phases = {name: max(0.0, seconds) for name, seconds in row.phases.items()}
-        seconds = max(sum(row.seconds), sum(phases.values()))
-        if not 0 < seconds < inf:
+        steps, seconds = len(row.seconds), sum(phases.values())
+        if row.sampled is None:
+            seconds = max(sum(row.seconds), seconds)
+        else:
+            steps = round(row.sampled)
+        if not steps or not 0 < seconds < inf:
             return
-        self._count(len(row.seconds), seconds, phases, 1)
-        self._rows.append((len(row.seconds), seconds, phases))
+        self._count(steps, seconds, phases, 1)
+        self._rows.append((steps, seconds, phases))
         while self._steps - self._rows[0][0] >= _MAX_STEPS:
             self._count(*self._rows.popleft(), -1)
 
