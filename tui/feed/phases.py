@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Mapping
 from math import inf
+from typing import Any
 
+from gpuwatch.core.models import mapping, number
 from gpuwatch.session.rows import StepRow
 from gpuwatch.tui.feed.snapshot import StepShares
 
@@ -50,11 +52,13 @@ class PhaseTimes:
             if name in self._sums or len(self._sums) < _MAX_PHASES:
                 self._sums[name] = self._sums.get(name, 0.0) + sign * part
 
-    def shares(self) -> StepShares | None:
-        """The shares of the phases; ``None``: no step line named any."""
+    def shares(self, meta: Mapping[str, Any]) -> StepShares | None:
+        """The shares of the phases, and of the hook by the session's ``meta``; ``None``: no step
+        line named any."""
         if self._steps == 0 or self._seconds <= 0:
             return None
         parts = tuple(
             (name, min(1.0, part / self._seconds)) for name, part in self._sums.items() if part > 0
         )
-        return StepShares(parts, self._steps, self._seconds / self._steps)
+        hook = number(mapping(meta.get("timing")).get("cost"))
+        return StepShares(parts, self._steps, self._seconds / self._steps, hook)

@@ -160,8 +160,8 @@ def _as_timed(timing: Mapping[str, JSON], every: int, sampled: int) -> list[str]
             texts.append(f"the time of {steps:,.0f} of {total:,.0f} steps is {text}")
     if (cost := number(timing.get("cost"))) is not None:
         texts.append(
-            f"hook {cost:.1%} of the step, as it measured itself; on a GPU a part of it may have "
-            "cost no time"
+            f"hook {100 * cost:.1f} % of the time, as it measured itself; where the program waits "
+            "for a GPU anyway, it cost less"
         )
     return texts
 

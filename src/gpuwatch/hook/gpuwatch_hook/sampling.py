@@ -57,7 +57,8 @@ class Sampling:
         self._steps += 1
         self._drawn += self.sampled
         self.sampled = self._share == 1 or self._draw() < self._share
-        self.timed = self.sampled or self._draw() < _TIMED
+        unknown = len(self._of_others) < _FEWEST
+        self.timed = self.sampled or unknown or self._draw() < _TIMED
         return self.sampled
 
     def choose(self, clock: CpuClock | CudaClock, ns: float, reading: int, telling: int) -> None:
