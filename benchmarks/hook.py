@@ -1,11 +1,13 @@
 """What the hook costs a training step, `import torch` and a program without torch.
 
-    python -m benchmarks.hook [--steps 10000] [--starts 40]
+    python -m benchmarks.hook [--steps 10000] [--pairs 20] [--starts 40] [--only shares]
 
 Steps: in one process the hook is taken out and put back, block by block, in pairs whose order is
 turned each time; a pair's difference is the cost. The programs are the worst there can be: steps
-of well under a millisecond, of one module or 200, with and without a DataLoader. Starts: a process
-with the hook and one without, by turns. Both in processor time, which other programs on the
+of well under a millisecond, of one module or 200, with and without a DataLoader. Shares: the same
+for steps of 0.3 to 300 ms, with the phases timed by events: on a GPU, where there is one, by the
+wall clock; else by a stand-in of which each call takes 20 us. Starts: a process with the hook and
+one without, by turns. All but shares on a GPU in processor time, which other programs on the
 machine disturb less, with 95 % intervals of the mean. Then a compiled program runs with the hook
 and without: it must compile as often. Exit code 1 where an upper bound is above its target.
 """
@@ -29,6 +31,13 @@ BLOCK = 10
 """Steps between two switches."""
 STEP_TARGET, START_TARGET, IMPORT_TARGET = 20e-6, 5e-3, 0.01
 """Seconds a step; seconds of a program without torch; share of ``import torch``."""
+LENGTHS, SHARE_TARGET = (0.3e-3, 2e-3, 30e-3, 300e-3), 0.005
+"""Seconds of a step, and the share of it that the hook may take."""
+SHORTEST_SLEEP = 1e-3
+EVENT_CALL = 20e-6
+"""Seconds of a call of the stand-in for events."""
+LONGEST_BLOCK = 0.5
+"""Seconds of a block of short steps: the hook chooses anew several times within it."""
 _ROOT = Path(__file__).resolve().parents[1]
 _T_975 = 1.98
 """Student's t of 95 % with a hundred pairs; with 40 it is 2.02."""
@@ -67,6 +76,9 @@ class Switch:
         from torch import autograd
         from torch.utils.data import dataloader
 
+        self._tracking = import_module("gpuwatch_hook.tracking")
+        self.tracker = self._tracking.tracker
+        self._off_since = time.monotonic()
         hooks = import_module("torch.optim.optimizer")
         self._hooks = [
             (each, dict(each))
@@ -79,6 +91,10 @@ class Switch:
         assert all(given for _, given in self._hooks), "the hook is not in this process"
 
     def set(self, on: bool) -> None:
+        if on and self._tracking.tracker is None:  # it took no time while it was out
+            self.tracker._told += time.monotonic() - self._off_since
+        self._off_since = time.monotonic()
+        self._tracking.tracker = self.tracker if on else None
         for hooks, given in self._hooks:
             hooks.clear()
             hooks.update(given if on else {})
@@ -86,7 +102,7 @@ class Switch:
             setattr(owner, name, patched if on else patched.__wrapped__)
 
 
-def training(modules: int, loader: bool) -> Any:
+def training(modules: int, loader: bool, device: str = "cpu") -> Any:
     """A function that takes one step of a model of so many modules."""
     import torch
     from torch import nn
@@ -97,8 +113,8 @@ def training(modules: int, loader: bool) -> Any:
                 yield batch
 
     torch.set_num_threads(1)
-    batch = torch.randn(8, 8), torch.randn(8, 8)
-    model = nn.Sequential(nn.Linear(8, 8), *(nn.Tanh() for _ in range(modules - 1)))
+    batch = torch.randn(8, 8, device=device), torch.randn(8, 8, device=device)
+    model = nn.Sequential(nn.Linear(8, 8), *(nn.Tanh() for _ in range(modules - 1))).to(device)
     optimizer = torch.optim.SGD(model.parameters(), lr=1e-3)
     batches = iter(torch.utils.data.DataLoader(Endless(), batch_size=None)) if loader else None
 
@@ -111,24 +127,121 @@ def training(modules: int, loader: bool) -> Any:
     return step
 
 
-def step_costs(step: Any, set_hook: Any, steps: int) -> list[float]:
+def step_costs(
+    step: Any, set_hook: Any, steps: int, block: int = BLOCK, clock: Any = time.process_time
+) -> list[float]:
     """Seconds a step that the hook costs, by pair of blocks, of ``steps`` steps with it."""
     for on in (False, True):
         set_hook(on)
-        for _ in range(BLOCK):
+        for _ in range(block):
             step()
     costs = []
-    for pair in range(steps // BLOCK):
+    for pair in range(steps // block):
         taken = {}
         for on in (True, False) if pair % 2 else (False, True):
             set_hook(on)
-            begin = time.process_time()
-            for _ in range(BLOCK):
+            begin = clock()
+            for _ in range(block):
                 step()
-            taken[on] = (time.process_time() - begin) / BLOCK
+            taken[on] = (clock() - begin) / block
         costs.append(taken[True] - taken[False])
     set_hook(True)
     return costs
+
+
+def spin(seconds: float) -> None:
+    until = time.perf_counter() + seconds
+    while time.perf_counter() < until:
+        pass
+
+
+class StandIn:
+    """Takes the place of ``torch.cuda`` for the hook's clock; all work is done when it returns."""
+
+    def __init__(self) -> None:
+        spin(EVENT_CALL)
+        self.at = 0.0
+
+    current_stream = staticmethod(lambda device: spin(EVENT_CALL))
+    is_current_stream_capturing = staticmethod(lambda: False)
+    Event = staticmethod(lambda enable_timing: StandIn())
+
+    def record(self, stream: Any) -> None:
+        spin(EVENT_CALL)
+        self.at = time.perf_counter()
+
+    def query(self) -> bool:
+        spin(EVENT_CALL)
+        return True
+
+    def elapsed_time(self, later: StandIn) -> float:
+        spin(EVENT_CALL)
+        return (later.at - self.at) * 1e3
+
+
+def wall_clock() -> float:
+    """Seconds, once the GPU has done what it was given."""
+    import torch
+
+    torch.cuda.synchronize()
+    return time.perf_counter()
+
+
+def share(seconds: float, pairs: int) -> dict[str, Any]:
+    """What the hook costs steps of about ``seconds``: the step without it, the cost by pair, what
+    the hook says of itself, and the steps that it sampled."""
+    from importlib import import_module
+
+    import torch
+
+    gpu = torch.cuda.is_available()
+    clock = wall_clock if gpu else time.process_time
+    train = training(8, True, "cuda" if gpu else "cpu")
+    for _ in range(50):  # past the warm-up and what is counted
+        train()
+    switch = Switch()
+    if not gpu:
+        clocks = import_module("gpuwatch_hook.clocks")
+        phases = switch.tracker._phases
+        phases.clock = clocks.CudaClock(StandIn(), None, phases.clock)
+    square = torch.randn(2048, 2048, device="cuda") if gpu else None
+
+    def mean(step: Any, steps: int) -> float:
+        begin = clock()
+        for _ in range(steps):
+            step()
+        return (clock() - begin) / steps
+
+    switch.set(False)
+    left = max(0.0, seconds - mean(train, 200))
+    wait = spin if left < SHORTEST_SLEEP else time.sleep
+    repeats = 0 if square is None else round(left / mean(lambda: square @ square, 200))
+
+    def step() -> None:
+        train()
+        if square is None:
+            wait(left)
+        for _ in range(repeats):
+            square @ square
+
+    block = max(BLOCK, round(LONGEST_BLOCK / seconds))
+    begin = time.perf_counter()
+    mean(step, block)
+    without = (time.perf_counter() - begin) / block
+    switch.set(True)
+    for _ in range(3 * block):  # the hook learns what it costs
+        step()
+    sampling = switch.tracker.sampling
+    before = sampling._cost, sampling._ns
+    costs = step_costs(step, switch.set, pairs * block, block, clock)
+    told = (sampling._cost - before[0]) / (sampling._ns - before[1])
+    return {
+        "without": without,
+        "costs": costs,
+        "told": told,
+        "sampled": sampling._share,
+        "events": switch.tracker._phases.clock.ends,
+    }
 
 
 def compilations() -> dict[str, int]:
@@ -198,11 +311,30 @@ def start_costs(program: str, archive: Path, folder: Path, pairs: int) -> tuple[
     return interval(costs), statistics.median(plain)
 
 
+def print_shares(hooked: dict[str, str], pairs: int) -> bool:
+    """Print what the hook costs steps of several lengths; whether one is above the target."""
+    missed = False
+    print("| step, ms | cost, % of it | as the hook says | sampled | event at each end |")
+    print("| --- | --- | --- | --- | --- |")
+    for seconds in LENGTHS:
+        found = inside(f"hook.share({seconds}, {pairs})", hooked)
+        cost = interval(found["costs"]).times(1 / found["without"])
+        missed |= cost.high > SHARE_TARGET
+        print(
+            f"| {found['without'] * 1e3:.2f} | {cost.times(100)} | {found['told']:.2%} "
+            f"| {found['sampled']:.2%} | {'yes' if found['events'] else 'no'} |",
+            flush=True,
+        )
+    return missed
+
+
 def main() -> int:
     """Measure, print the tables, compare with the targets."""
     parser = argparse.ArgumentParser(description="What the hook costs.")
     parser.add_argument("--steps", type=int, default=10_000, help="steps with the hook, by program")
+    parser.add_argument("--pairs", type=int, default=20, help="pairs of blocks, by length of step")
     parser.add_argument("--starts", type=int, default=40, help="pairs of processes")
+    parser.add_argument("--only", choices=("shares",), help="leave the other tables out")
     given = parser.parse_args()
     from gpuwatch.hook.archive import build
 
@@ -213,7 +345,10 @@ def main() -> int:
         archive = Path(name) / "hook.pyz"
         build(archive)
         hooked = variables(archive, folder)
-        print("| program | cost of a step, us |\n| --- | --- |")
+        missed |= print_shares(hooked, given.pairs)
+        if given.only:
+            return int(missed)
+        print("\n| program | cost of a step, us |\n| --- | --- |")
         for modules in (1, 200):
             for loader in (False, True):
                 step = f"hook.training({modules}, {loader})"

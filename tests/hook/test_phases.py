@@ -60,6 +60,25 @@ def test_each_phase_has_its_time(
     assert milliseconds(told) == {**expected, "step": sum(expected.values())}
 
 
+def test_where_the_hook_costs_much_some_steps_are_sampled_and_all_are_timed(
+    start: Start,  # noqa: F811
+) -> None:
+    (told,) = start.unchanged("phases.py", "costly_hook").told
+    lines = timed(told)
+    steps = sum(line["count"] for line in lines)
+    sampled = sum(line.get("sampled", line["count"]) for line in lines)
+    assert (told.steps, told.samples) == (1200, 4800)
+    assert 0 < sampled < steps
+    each = {"data": 0.008, "forward": 0.013, "backward": 0.02, "optimizer": 0.005}
+    for name, seconds in each.items():
+        total = sum(line["phases"].get(name, 0) for line in lines)
+        assert total == pytest.approx(sampled * seconds)
+    assert {round(one, 9) for line in lines for one in line["seconds"]} == {0.046}
+    timing = told.of("timing")[-1]
+    assert timing["steps_by"] == {"host": 1200}
+    assert timing["cost"] > 7 / 46, "seven callbacks"
+
+
 def test_a_batch_fetched_ahead_does_not_end_the_forward_pass(start: Start) -> None:  # noqa: F811
     (told,) = start.unchanged("phases.py", "prefetch").told
     full = [line for line in timed(told) if line["step"] < 12]

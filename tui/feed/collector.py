@@ -243,7 +243,7 @@ class Collector:
             if view.metric is None
             else picked_of(view.metric, devices, sources, shown, self._scales),
             metrics=metrics,
-            shares=self._steps.phases.shares(),
+            shares=self._steps.phases.shares(self.meta),
             ranks=self._ranks.now(
                 shown, t, Sampled(self._devices, self._series, self._processes, self._interval)
             ),

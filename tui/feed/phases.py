@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Mapping
 from math import inf
+from typing import Any
 
+from gpuwatch.core.models import mapping, number
 from gpuwatch.session.rows import StepRow
 from gpuwatch.tui.feed.snapshot import StepShares
 
@@ -25,15 +27,21 @@ class PhaseTimes:
         self._seconds = 0.0
 
     def add(self, row: StepRow) -> None:
-        """Add a timed step line; one without phases or durations is ignored."""
+        """Add a timed step line; one without phases or durations is ignored.
+
+        Where only some steps have phases, these add up to the time of those steps."""
         if not row.phases or not row.seconds:
             return
         phases = {name: max(0.0, seconds) for name, seconds in row.phases.items()}
-        seconds = max(sum(row.seconds), sum(phases.values()))
-        if not 0 < seconds < inf:
+        steps, seconds = len(row.seconds), sum(phases.values())
+        if row.sampled is None:
+            seconds = max(sum(row.seconds), seconds)
+        else:
+            steps = round(row.sampled)
+        if not steps or not 0 < seconds < inf:
             return
-        self._count(len(row.seconds), seconds, phases, 1)
-        self._rows.append((len(row.seconds), seconds, phases))
+        self._count(steps, seconds, phases, 1)
+        self._rows.append((steps, seconds, phases))
         while self._steps - self._rows[0][0] >= _MAX_STEPS:
             self._count(*self._rows.popleft(), -1)
 
@@ -44,11 +52,13 @@ class PhaseTimes:
             if name in self._sums or len(self._sums) < _MAX_PHASES:
                 self._sums[name] = self._sums.get(name, 0.0) + sign * part
 
-    def shares(self) -> StepShares | None:
-        """The shares of the phases; ``None``: no step line named any."""
+    def shares(self, meta: Mapping[str, Any]) -> StepShares | None:
+        """The shares of the phases, and of the hook by the session's ``meta``; ``None``: no step
+        line named any."""
         if self._steps == 0 or self._seconds <= 0:
             return None
         parts = tuple(
             (name, min(1.0, part / self._seconds)) for name, part in self._sums.items() if part > 0
         )
-        return StepShares(parts, self._steps, self._seconds / self._steps)
+        hook = number(mapping(meta.get("timing")).get("cost"))
+        return StepShares(parts, self._steps, self._seconds / self._steps, hook)

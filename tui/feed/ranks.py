@@ -159,7 +159,7 @@ class RankFeed:
     def _add(row: RankStepRow, to: OwnTimes) -> None:
         from gpuwatch.analysis.ranks.own_time import own_seconds, seconds_of
 
-        own, seconds = own_seconds(row.phases), seconds_of(row)
+        own, seconds = own_seconds(row), seconds_of(row)
         if not row.warmup and own is not None and seconds is not None and 0 <= own <= 2 * seconds:
             to.add(row, own, seconds)
 

@@ -148,6 +148,8 @@ class StepShares:
     """Number of these steps."""
     seconds: float
     """Their mean duration."""
+    hook: float | None = None
+    """Share of the time that the hook took, by itself; ``None``: no hook, or not known yet."""
 
     @property
     def other(self) -> float:

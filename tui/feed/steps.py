@@ -24,7 +24,7 @@ from gpuwatch.core.metrics import Method
 from gpuwatch.core.models import mapping
 from gpuwatch.core.units import NS
 from gpuwatch.session.reading.reader import SessionReader
-from gpuwatch.session.rows import StepRow
+from gpuwatch.session.rows import StepRow, with_phases
 from gpuwatch.tui.feed.phases import PhaseTimes
 from gpuwatch.tui.feed.series import RECENT_NS, Series, StepHistory, recent_steps
 from gpuwatch.tui.feed.snapshot import Reading, Work
@@ -177,8 +177,9 @@ class Steps:
                 self._loss = row.loss[-1]
             if row.seconds and not row.warmup:
                 self._durations.extend(row.seconds)
-                if "data" in row.phases:
-                    self._data.extend((row.phases["data"] / row.count,) * len(row.seconds))
+                sampled = with_phases([row])
+                if "data" in row.phases and sampled:
+                    self._data.extend((row.phases["data"] / sampled,) * len(row.seconds))
                 self.phases.add(row)
         if self.timed_start is None:
             self._find_start()

@@ -37,7 +37,8 @@ def phase_rows(shares: StepShares, width: int, max_rows: int) -> list[Line]:
     if max_rows > 1:
         bar = _bar(Line(width).add(" "), parts, width - 2)
         names = Line(width).add(" ").join(_legend(parts, width - 1, 0))
-        note = f"of {milliseconds(shares.seconds)}, mean of {shares.steps:,} steps "
+        hook = "" if shares.hook is None else f", hook {100 * shares.hook:.1f} % of the time"
+        note = f"of {milliseconds(shares.seconds)}, mean of {shares.steps:,} steps{hook} "
         return [bar, names.end(note, "muted") if names.left > len(note) + 2 else names]
     return [Line(width).add(" ").join(_legend(parts, width - 2, width))]
 

@@ -7,12 +7,15 @@ is unknown.
 from __future__ import annotations
 
 from array import array
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Protocol
 
 from gpuwatch.core.lazy_dataclass import dataclass
 from gpuwatch.core.metrics import Method
 from gpuwatch.core.models import JSON
 
+SAMPLED = "sampled steps"
+"""In the column ``phases``: of how many steps they are, where not of all."""
 NOT_KNOWN = -1
 """Unknown, in the column ``used`` of ``device``."""
 
@@ -79,6 +82,8 @@ class StepRow:
     bytes: float | None
     evaluation: float = 0.0
     """Seconds that evaluations took between its steps; not in ``seconds``."""
+    sampled: float | None = None
+    """Of how many of its steps ``phases`` are, drawn at random; ``None``: of all."""
 
 
 @dataclass(frozen=True)
@@ -112,7 +117,8 @@ class StepBucket:
     flop: float | None
     bytes: float | None
     evaluation: float = 0.0
-    """As in :class:`StepRow`."""
+    sampled: float | None = None
+    """Both as in :class:`StepRow`."""
 
 
 @dataclass(frozen=True)
@@ -151,6 +157,20 @@ class RankStepRow:
     seconds: float | None
     phases: Mapping[str, float]
     flop: float | None
+    sampled: float | None = None
+    """As in :class:`StepRow`."""
+
+
+class _Steps(Protocol):
+    @property
+    def count(self) -> int: ...
+    @property
+    def sampled(self) -> float | None: ...
+
+
+def with_phases(rows: Iterable[_Steps]) -> float:
+    """Of how many steps the phases of the rows are."""
+    return sum(row.count if row.sampled is None else row.sampled for row in rows)
 
 
 @dataclass(frozen=True)

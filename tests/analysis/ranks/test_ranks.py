@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from gpuwatch.analysis.ranks.own_time import cells_of
 from gpuwatch.analysis.ranks.ranks import (
     NO_PHASES,
     NO_STEPS,
@@ -66,6 +67,24 @@ def test_figures_of_a_rank_leave_its_warm_up_out() -> None:
     assert first.data_share == pytest.approx(DATA / (OWN + BACKWARD), rel=0.05)
     assert first.samples_per_second == pytest.approx(32 / first.step_seconds)
     assert tokens_per_second((first, second)) == pytest.approx(2 * 512 / first.step_seconds)
+
+
+def test_own_time_of_the_sampled_steps_stands_for_that_of_the_others(tmp_path: Path) -> None:
+    whole = rank_steps(2, noise=0.0, slow=1, by=0.2)
+    some = [
+        replace(row, phases={name: each / 4 for name, each in row.phases.items()}, sampled=5)
+        if number % 6 > 1
+        else replace(row, phases={}, sampled=0)
+        for number, row in enumerate(whole)
+    ]
+    for first, second in zip(
+        figures_of(rank_rows(2), whole), figures_of(rank_rows(2), some), strict=True
+    ):
+        assert second.own_seconds == pytest.approx(first.own_seconds, rel=0.02)
+        assert second.phases == pytest.approx(first.phases, rel=0.02)
+    cells, of_whole = cells_of(some), cells_of(whole)
+    assert cells is not None and of_whole is not None
+    assert cells.per_step.mean(axis=1) == pytest.approx(of_whole.per_step.mean(axis=1), rel=0.02)
 
 
 def test_a_run_of_one_rank_has_figures_and_no_comparison() -> None:

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from gpuwatch.analysis.samples import coarse
 from tests.analysis.sessions import SECOND, summary
 
 STEPS = [
@@ -47,6 +48,42 @@ def test_an_evaluation_in_the_first_line_is_told_alike(tmp_path: Path) -> None:
 def test_without_an_evaluation_there_is_one_rate(tmp_path: Path) -> None:
     steps = summary(tmp_path / "a.gpuwatch").steps
     assert steps.samples_per_second_overall is steps.evaluation_seconds is None
+
+
+SAMPLED = [
+    {
+        "event": "step",
+        "step": number * 10,
+        "count": 10,
+        "seconds": [0.05] * 10,
+        "monotonic_ns": round((5 + number * 0.5) * SECOND),
+        "phases": {"forward": 0.02 * of, "other": 0.04 * of} if of else {},
+        "sampled": of,
+    }
+    for number, of in enumerate((2, 0, 4, 1) * 5, 1)
+]
+"""200 steps, of which 35 have phases: each of 60 ms, since it takes time to sample it."""
+
+
+@pytest.mark.parametrize("most_lines", [1, 50_000])
+def test_phases_are_means_of_the_sampled_steps(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, most_lines: int
+) -> None:
+    monkeypatch.setattr(coarse, "MOST_LINES", most_lines)
+    told = summary(tmp_path / "a.gpuwatch", steps=SAMPLED)
+    assert (told.steps.count, told.steps.sampled_count) == (200, 35)
+    assert dict(told.steps.phases) == pytest.approx({"forward": 0.02, "other": 0.04})
+    assert told.steps.mean_seconds == pytest.approx(0.05)
+    assert "phases are means of 35 of 200 steps, drawn at random" in told.notes
+
+
+def test_what_the_hook_took_is_told_and_how_it_timed_the_steps(tmp_path: Path) -> None:
+    timing = {"cost": 0.0021, "steps_by": {"events": 1000, "host": 0, "mean": 4000}}
+    told = summary(tmp_path / "a.gpuwatch", extra={"timing": timing})
+    (cost,) = (note for note in told.notes if note.startswith("hook "))
+    assert "0.2 % of the time" in cost
+    assert any("time of 4,000 of 5,000 steps is the mean of those" in each for each in told.notes)
+    assert not any("host's clock" in each for each in told.notes)
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ import sys
 
 import ticking
 import torch
-from ticking import Items, Model, Optimizer, advance
+from ticking import MS, Items, Model, Optimizer, advance
 from torch import nn
 from torch.utils.data import DataLoader
 
@@ -32,6 +32,13 @@ def no_loader():
 def loader():
     for inputs in DataLoader(Items(4 * STEPS), 4):
         advance(1)
+        step(inputs)
+
+
+def costly_hook():
+    """A millisecond for each of its callbacks."""
+    ticking.costs = MS
+    for inputs in DataLoader(Items(4 * 100 * STEPS), 4):
         step(inputs)
 
 

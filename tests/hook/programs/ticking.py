@@ -9,6 +9,17 @@ MS = 1_000_000
 now = time.monotonic_ns()
 time.monotonic_ns = lambda: now
 time.monotonic = lambda: now / 1e9
+measured = costs = 0
+"""How often the hook looked at what it takes, and ns that it takes between two looks."""
+
+
+def look():
+    global measured
+    measured += 1
+    return now + measured * costs
+
+
+time.perf_counter_ns = look
 
 
 def advance(ms):

@@ -110,6 +110,31 @@ def test_one_process_is_recorded_as_a_program_that_prints_step_lines(run: Run) -
         assert reader.ranks() == [] and events(reader) == []
 
 
+def test_phases_of_some_steps_are_kept_with_their_number(run: Run) -> None:
+    run.begin("a")
+    run.steps("a", 3, 1.0, 1.0, 1.0, phases={"forward": 0.5}, sampled=1, tokens=9)
+    run.steps("a", 5, 1.0, 1.0, phases={}, sampled=0, tokens=9)
+    with run.end(6) as reader:
+        assert [(row.phases, row.sampled) for row in reader.steps()] == [
+            ({"forward": 0.5}, 1),
+            ({}, 0),
+        ]
+        (bucket,) = reader.step_tier()
+        (rank,) = reader.all_rank_steps()
+        for row in (bucket, rank):
+            assert (row.count, row.phases, row.sampled) == (5, {"forward": 0.5}, 1)
+
+
+def test_of_several_ranks_the_sampled_steps_of_the_slowest_count(run: Run) -> None:
+    for rank, name in enumerate(("a", "b")):
+        run.begin(name, rank, 2)
+    run.steps("a", 4, *[0.5] * 4, phases={"forward": 0.8}, sampled=2)
+    run.steps("b", 4, *[0.4] * 4, phases={"forward": 9.0}, sampled=1)
+    with run.end(9) as reader:
+        (row,) = reader.steps()
+        assert (row.count, dict(row.phases), row.sampled) == (4, {"forward": 0.8}, 2)
+
+
 def test_tokens_of_one_process_are_those_of_rank_0(run: Run) -> None:
     run.begin("a")
     run.steps("a", 2, 1.0, 1.0, tokens=4096)

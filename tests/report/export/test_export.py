@@ -124,6 +124,13 @@ def test_a_line_of_several_steps_becomes_a_row_for_each(tmp_path: Path) -> None:
     assert [row["phase_data_seconds"] for row in found] == pytest.approx([0.1] * 3)
 
 
+def test_phases_of_a_line_are_means_over_its_sampled_steps(tmp_path: Path) -> None:
+    line = {"event": "step", "step": 4, "count": 4, "seconds": 0.5, "phases": {"data": 0.3}}
+    path = record(tmp_path / "x.gpuwatch", steps=[{**line, "sampled": 2}])
+    with SessionReader(path) as reader:
+        assert {row["phase_data_seconds"] for row in rows_of(steps(reader))} == {0.15}
+
+
 def test_steps_without_times_of_their_own_have_none(tmp_path: Path) -> None:
     line = {"event": "step", "step": 2, "count": 2, "monotonic_ns": 10_000_000_000}
     path = record(tmp_path / "x.gpuwatch", steps=[line], count={})

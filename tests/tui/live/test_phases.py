@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -29,7 +30,7 @@ def shares_of(*lines: StepRow) -> StepShares | None:
     times = PhaseTimes()
     for line in lines:
         times.add(line)
-    return times.shares()
+    return times.shares({})
 
 
 @pytest.mark.parametrize("size", [(80, 24), (120, 40), (200, 60)])
@@ -52,6 +53,18 @@ def test_shares_are_of_the_newest_thousand_timed_steps(session: Make) -> None:
     assert shares is not None and 1000 <= shares.steps < 1020
     assert dict(shares.parts) == pytest.approx(USUAL)
     assert shares.other == pytest.approx(0.02) and shares.seconds == pytest.approx(0.0055, rel=0.1)
+
+
+def test_shares_of_sampled_steps_are_of_their_own_time() -> None:
+    row = replace(line({"data": 0.3, "forward": 0.9}, (0.5,) * 10), sampled=2)
+    shares = shares_of(row, replace(row, phases={}, sampled=0))
+    assert shares is not None and (shares.steps, shares.seconds) == (2, pytest.approx(0.6))
+    assert dict(shares.parts) == pytest.approx({"data": 0.25, "forward": 0.75})
+
+
+def test_what_the_hook_takes_is_shown() -> None:
+    shares = StepShares(tuple(USUAL.items()), 1000, 0.005, hook=0.0021)
+    assert "hook 0.2 % of the time" in texts(phase_rows(shares, 160, 2))[1]
 
 
 def test_old_steps_go_when_new_ones_come() -> None:

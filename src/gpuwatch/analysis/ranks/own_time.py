@@ -7,7 +7,7 @@ edges, two seconds apart or as far as their rows are.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -47,11 +47,16 @@ class Cells:
         return per_step
 
 
-def own_seconds(phases: Mapping[str, float]) -> float | None:
-    """The own time in ``phases``; ``None`` if nothing tells where the rank waited."""
-    if not any(name in phases for name in WAITING):
+def own_seconds(row: RankStepRow) -> float | None:
+    """The own time of all steps of a row, where those with phases stand for the others; ``None`` if
+    nothing tells where the rank waited."""
+    if not any(name in row.phases for name in WAITING):
         return None
-    return sum(seconds for name, seconds in phases.items() if name not in WAITING)
+    own = sum(seconds for name, seconds in row.phases.items() if name not in WAITING)
+    if not row.sampled:
+        return own
+    scaled, seconds = own * row.count / row.sampled, seconds_of(row)
+    return scaled if seconds is None else min(scaled, seconds)
 
 
 def seconds_of(row: RankStepRow) -> float | None:
@@ -106,9 +111,9 @@ def _series(rows: Sequence[RankStepRow]) -> dict[int, _Series] | None:
         if before is not None and row.t <= before:
             continue  # rows of a file from elsewhere may be in any order
         previous[row.rank] = row.t
-        if row.warmup:
+        if row.warmup or row.sampled == 0:
             continue
-        own = own_seconds(row.phases)
+        own = own_seconds(row)
         taken = seconds_of(row)
         if own is None or taken is None or not 0 <= own <= taken * _ROUNDED:
             return None

@@ -10,7 +10,7 @@ from gpuwatch.analysis.ranks.own_time import Cells, cells_of, own_seconds, secon
 from gpuwatch.analysis.ranks.reasons import Measured, Reason, reasons
 from gpuwatch.analysis.ranks.stragglers import FEWEST_BLOCKS, Excess, Judged, judge
 from gpuwatch.core.lazy_dataclass import dataclass
-from gpuwatch.session.rows import RankRow, RankStepRow
+from gpuwatch.session.rows import RankRow, RankStepRow, with_phases
 
 NO_PHASES = "the ranks' own time is unknown: they report no phases"
 SHARDED = "their parameters are sharded, so that ranks wait for each other in forward, too"
@@ -197,11 +197,13 @@ def _figures(row: RankRow, steps: Sequence[RankStepRow]) -> RankFigures:
     count = sum(step.count for step in steps)
     taken = _sum([seconds_of(step) for step in steps])
     samples, tokens = _sum([step.samples for step in steps]), _sum([step.tokens for step in steps])
-    own = None if row.sharded else _sum([own_seconds(step.phases) for step in steps])
+    known = [step for step in steps if step.sampled != 0]
+    own = None if row.sharded else _sum([own_seconds(step) for step in known])
+    sampled = with_phases(steps)
     phases: dict[str, float] = {}
     for step in steps:
         for name, seconds in step.phases.items():
-            phases[name] = phases.get(name, 0.0) + seconds / count
+            phases[name] = phases.get(name, 0.0) + seconds / (sampled or 1)
     return RankFigures(
         rank=row.rank,
         local_rank=row.local_rank,
@@ -209,7 +211,7 @@ def _figures(row: RankRow, steps: Sequence[RankStepRow]) -> RankFigures:
         device=row.device,
         steps=count,
         step_seconds=None if taken is None else taken / count,
-        own_seconds=None if own is None else own / count,
+        own_seconds=None if own is None else own / sum(step.count for step in known),
         phases=phases,
         samples=samples,
         tokens=tokens,

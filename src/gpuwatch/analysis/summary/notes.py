@@ -11,7 +11,7 @@ from gpuwatch.analysis.summary import gpu_sharing
 from gpuwatch.core import units
 from gpuwatch.core.models import JSON, mapping, number
 from gpuwatch.session.reading.reader import SessionReader
-from gpuwatch.session.rows import EventRow
+from gpuwatch.session.rows import EventRow, with_phases
 
 _SENTENCES = {
     "output-lost": "output was lost, perhaps with steps in it: the workload wrote too fast",
@@ -48,6 +48,11 @@ _SENTENCES = {
 }
 """Kinds of events that matter, with a sentence where the event's own text is not enough."""
 
+_TIMED_BY = {
+    "host": "by the host's clock, scaled so that it adds up to that of the GPU's events",
+    "mean": "the mean of those between two events of the GPU: a median or percentile is of means",
+}
+"""What gave the time of a step, beside events at its ends."""
 _FEW = 3
 _LEFT = "the hook left the program"
 _MOST_EVENTS = 100_000
@@ -111,6 +116,9 @@ def _as_seen(meta: Mapping[str, JSON], steps: Sequence[StepLine]) -> list[str]:
     """What the hook could not see of the steps, and how much their work varies."""
     unseen = mapping(mapping(meta.get("run")).get("unseen_phases"))
     texts = [f"phase {name}: unavailable: {reason}" for name, reason in list(unseen.items())[:_FEW]]
+    timed = [row for row in steps if not row.warmup]
+    every = sum(row.count for row in timed)
+    texts += _as_timed(mapping(meta.get("timing")), every, round(with_phases(timed)))
     count = mapping(meta.get("count"))
     listed = count.get("counted_flop")
     counted = [number(each) for each in listed] if isinstance(listed, list) else []
@@ -126,8 +134,6 @@ def _as_seen(meta: Mapping[str, JSON], steps: Sequence[StepLine]) -> list[str]:
         )
     if count.get("at_least") is True:
         texts.append("FLOP and FLOP/s are at least those told: not every kind of step was counted")
-    timed = [row for row in steps if not row.warmup]
-    every = sum(row.count for row in timed)
     silent = sum(row.count for row in timed if row.samples is None)
     if 0 < silent < every:
         texts.append(
@@ -138,6 +144,24 @@ def _as_seen(meta: Mapping[str, JSON], steps: Sequence[StepLine]) -> list[str]:
         texts.append(
             f"evaluations took {took}: they are in no step and no rate of steps, but in what was "
             "sampled"
+        )
+    return texts
+
+
+def _as_timed(timing: Mapping[str, JSON], every: int, sampled: int) -> list[str]:
+    """How the hook timed the steps, and what it took itself."""
+    texts = []
+    if sampled < every:
+        texts.append(f"phases are means of {sampled:,} of {every:,} steps, drawn at random")
+    by = {name: number(each) for name, each in mapping(timing.get("steps_by")).items()}
+    total = sum(each for each in by.values() if each is not None)
+    for name, text in _TIMED_BY.items():
+        if (steps := by.get(name)) and by.get("events"):
+            texts.append(f"the time of {steps:,.0f} of {total:,.0f} steps is {text}")
+    if (cost := number(timing.get("cost"))) is not None:
+        texts.append(
+            f"hook {100 * cost:.1f} % of the time, as it measured itself; where the program waits "
+            "for a GPU anyway, it cost less"
         )
     return texts
 

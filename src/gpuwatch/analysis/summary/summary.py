@@ -39,7 +39,7 @@ from gpuwatch.core.lazy_dataclass import dataclass
 from gpuwatch.core.models import JSON, mapping, number, with_hint
 from gpuwatch.session.reading.reader import SessionReader
 from gpuwatch.session.reading.status import Status, status
-from gpuwatch.session.rows import StepBucket, StepRow
+from gpuwatch.session.rows import StepBucket, StepRow, with_phases
 from gpuwatch.session.study import labels
 from gpuwatch.session.study.label import NONE, Label
 
@@ -82,13 +82,15 @@ class Steps:
     reason: str | None
     """Why there is no median."""
     phases: Mapping[str, float]
-    """Mean seconds of each phase per timed step."""
+    """Mean seconds of each phase per timed step, of those that were sampled."""
     first_loss: float | None
     last_loss: float | None
     evaluation_seconds: float | None = None
     """Between the timed steps; ``None``: the program told of none."""
     samples_per_second_overall: float | None = None
     """Training samples per second of training and evaluations together."""
+    sampled_count: int | None = None
+    """Timed steps with phases, drawn at random; ``None``: all."""
     known_until_seconds: float | None = None
     """Since the session's start: later output is unknown, and its steps are not counted; ``None``:
     the whole run is known."""
@@ -371,9 +373,10 @@ def steps_of(
     times, reason = series or series_of(timed)
     losses = [value for row in rows for value in row.loss or ()]
     phases: dict[str, float] = {}
+    sampled = with_phases(timed)
     for row in timed:
         for name, value in row.phases.items():
-            phases[name] = phases.get(name, 0.0) + value / max(1, count)
+            phases[name] = phases.get(name, 0.0) + value / (sampled or 1)
     known = reason is None and times.size > 0
     evaluation = sum(row.evaluation for row in timed)
     rate, samples = throughput(timed, told=told), [row.samples for row in timed]
@@ -399,6 +402,7 @@ def steps_of(
         last_loss=losses[-1] if losses else None,
         evaluation_seconds=evaluation or None,
         samples_per_second_overall=overall,
+        sampled_count=round(sampled) if sampled < count else None,
     )
 
 

@@ -47,6 +47,9 @@ class _Waiting:
         self.ended = False
         self.ahead: int | None = None
         """How many of them belong to later steps, since the program fetches ahead."""
+        self.shapes: list[Any] | None = None
+        """Of the newest batch, if it is a list or tuple of tensors; and what it was found to be."""
+        self.found: Batch | None = None
 
 
 class Batches:
@@ -73,7 +76,9 @@ class Batches:
 
     def fetched(self, iterator: Any, batch: Any) -> Sizes:
         """An iterator gave a batch, or ``None``: it is at its end. Returns the batch's sizes."""
-        waiting = self._iterators.setdefault(iterator, _Waiting())
+        waiting = self._iterators.get(iterator)
+        if waiting is None:
+            waiting = self._iterators[iterator] = _Waiting()
         if self._used:
             for each in self._asked:
                 each.asked = 0
@@ -86,11 +91,24 @@ class Batches:
         if batch is None:
             return ()
         self._unused += 1
-        described = _as_drawn(describe(batch, self._tensor), iterator)
+        shapes = self._shapes(batch)
+        if shapes is None or shapes != waiting.shapes or waiting.found is None:
+            waiting.shapes, waiting.found = shapes, describe(batch, self._tensor)
+        described = _as_drawn(waiting.found, iterator)
         self.samples_told = described.samples is not None
         waiting.batches.append(described)
         del waiting.batches[:-_MOST_WAITING]
         return described.sizes
+
+    def _shapes(self, batch: Any) -> list[Any] | None:
+        if type(batch) not in (list, tuple):
+            return None
+        shapes = []
+        for each in batch:
+            if type(each) is not self._tensor or each.is_nested:
+                return None
+            shapes.append(each.shape)
+        return shapes
 
     def use(self) -> list[Batch]:
         """The batches that are trained on now; empty: the same as before, or no loader's."""
@@ -195,6 +213,8 @@ class Given:
 
     def optimizer_ends(self) -> None:
         given = self._before + self._closure
+        if not given:
+            return
         if (_sum(given, "samples") or 0) > (_sum(self._most, "samples") or 0) or not self._most:
             self._most = given
         self._before, self._closure = [], []

@@ -1,121 +1,218 @@
 """How long phases and steps take: by the processor's clock, or by events in a GPU's stream.
 
 A phase begins where the one before ended, so the phases of a step add up to it; what an evaluation
-took between two steps is kept apart. On a GPU the events
-are read once they are over; nothing waits for them.
+took between two steps is kept apart. Phases are timed in the steps that are sampled
+(``sampling.py``). On a GPU the events are read once they are over; nothing waits for them.
 """
 
 from __future__ import annotations
 
 import time
 from collections import deque
+from collections.abc import Iterable
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 PHASES = ("data", "forward", "backward", "optimizer", "other", "evaluation")
 DATA, FORWARD, BACKWARD, OPTIMIZER, OTHER, EVALUATION = range(len(PHASES))
 SLOTS = len(PHASES) + 8
 """Most phases of a program: those, and some that it names itself."""
+EVENTS, HOST, MEAN = "events", "host", "mean"
+"""What gave the time of a step: events at both of its ends, the processor's clock, or two events
+with several steps between them, of which it has the mean."""
+_LOOKED_AT, _FEWEST = 25, 3
+"""Most and fewest steps in which the processor's clock is compared with a GPU's."""
+_AGREES = 0.05
+"""Share of a step's time up to which they agree."""
 
 
 class Timing(NamedTuple):
-    """One step: ns in all, without the evaluation; ns by phase; when it ended (``CLOCK_MONOTONIC``,
-    ns)."""
+    """One step: ns in all, without the evaluation; ns by phase, which are those of its phases only
+    if it is ``sampled``; when it ended (``CLOCK_MONOTONIC``, ns); what gave ``ns``."""
 
     ns: float
     phases: list[float]
     end_ns: int
+    sampled: bool
+    by: str
 
 
-class CpuClock:
-    """For work that is done when its call returns; the first step begins with its first phase."""
+class _Clock:
+    """Which phase the program is in. Of steps that are not ``sampled`` only their ends are timed,
+    and their evaluations."""
 
-    def __init__(self) -> None:
-        self.phase = OTHER
-        self.held = False
+    def __init__(self, phase: int, held: bool, sampled: bool) -> None:
+        self.phase = phase
+        self.held = held
         """Whether the phase stays until it is let go."""
-        self._since: int | None = None
-        self._taken: list[float] = [0] * SLOTS
-        self._ended: list[tuple[list[float], int]] = []
+        self.sampled = sampled
+        """Whether the step that runs now is."""
+        self.ends = True
+        """Whether an event ends each step, sampled or not; a CPU's ends are timed anyway."""
+        self.marks = 0
+        """How often the time was taken, but for ends of steps that are not sampled."""
 
     def enter(self, phase: int) -> int:
         """Begin a phase; returns the one that it ends."""
         before = self.phase
-        if self.held:
-            return before
-        now = time.monotonic_ns()
-        if self._since is not None:
-            self._taken[before] += now - self._since
-        self.phase, self._since = phase, now
+        if not self.held:
+            self.phase = phase
+            if self.sampled or phase == EVALUATION or before == EVALUATION:
+                self.marks += 1
+                self._mark(before)
         return before
 
-    def end_step(self) -> None:
-        """End a step here; the phase goes on."""
+    def _mark(self, phase: int) -> None:
+        """``phase`` ends here."""
+        raise NotImplementedError
+
+
+class CpuClock(_Clock):
+    """For work that is done when its call returns; the first step begins with its first phase."""
+
+    def __init__(self) -> None:
+        super().__init__(OTHER, held=False, sampled=True)
+        self._since: int | None = None
+        self._taken: list[float] = [0] * SLOTS
+        self._ended: list[Timing] = []
+
+    def _mark(self, phase: int) -> None:
         now = time.monotonic_ns()
         if self._since is not None:
-            self._taken[self.phase] += now - self._since
+            self._taken[phase] += now - self._since
         self._since = now
-        self._ended.append((self._taken, now))
+
+    def end_step(self, sample: bool) -> None:
+        """End a step here, and sample the next one or not; the phase goes on."""
+        self._mark(self.phase)
+        taken, end_ns = self._taken, self._since or 0
+        ns = sum(taken) - taken[EVALUATION]
+        self._ended.append(Timing(ns, taken, end_ns, self.sampled, HOST))
         self._taken = [0] * SLOTS
+        self.marks += self.sampled
+        self.sampled = sample
 
     def finished(self, wait: bool = False) -> list[Timing]:
         """The steps that are known to be over since the last call, in order."""
         ended, self._ended = self._ended, []
-        return [Timing(sum(taken) - taken[EVALUATION], taken, end_ns) for taken, end_ns in ended]
+        return ended
 
 
-class CudaClock:
-    """For work in the current stream of a CUDA device, as :class:`CpuClock`."""
+class CudaClock(_Clock):
+    """For work in the current stream of a CUDA device, as :class:`CpuClock`.
 
-    def __init__(self, torch: Any, device: Any, before: CpuClock | CudaClock) -> None:
-        """Goes on in the phase of ``before``."""
-        self._torch = torch
+    The host runs ahead of the device, so that its clock tells when a step was launched. Steps
+    between two events took as long together as the device says; each of them took its part by the
+    host's clock where that agrees with the device's in the steps that have both, else the mean.
+    """
+
+    def __init__(self, cuda: Any, device: Any, before: CpuClock | CudaClock) -> None:
+        """Goes on in the phase of ``before``. ``cuda``: torch's module."""
+        super().__init__(before.phase, before.held, before.sampled)
+        self._cuda = cuda
         self._device = device
         self._spare: list[Any] = []
-        self.phase: int = before.phase
-        self.held: bool = before.held
-        self._marks: deque[tuple[Any, int, bool]] = deque()
-        """Events, the phase that each ends, and whether it ends a step."""
+        self._marked: deque[tuple[Any, int, int, bool, bool]] = deque()
+        """Events (``None``: a step ended without one), the host's time, the phase that ends,
+        whether the step does, and whether it is sampled."""
+        self._between: list[int] = []
+        """The host's time of the ends since ``_first``, which have no event."""
+        self._disagree: deque[float] = deque(maxlen=_LOOKED_AT)
+        """By which share of its time each of the last sampled steps took another time by the host's
+        clock."""
+        self._stream = cuda.current_stream(device)
         self._first = self._event()
+        self._first_ns = self._began_ns = time.monotonic_ns()
+        """The host's time of ``_first``, and of the last end of a step."""
         self._taken = [0.0] * SLOTS
-        self._end_ns = 0
+        self._by = EVENTS
+        self._end_ns = self._first_ns
 
-    def enter(self, phase: int) -> int:
-        before = self.phase
-        if self.held:
-            return before
-        self._marks.append((self._event(), before, False))
-        self.phase = phase
-        return before
+    def _mark(self, phase: int) -> None:
+        if self._captures():
+            self.sampled = False
+        else:
+            now = time.monotonic_ns()
+            self._marked.append((self._event(), now, phase, False, self.sampled))
 
-    def end_step(self) -> None:
-        self._marks.append((self._event(), self.phase, True))
+    def end_step(self, sample: bool) -> None:
+        now, event = time.monotonic_ns(), None
+        if (self.ends or self.sampled or sample) and not self._captures():
+            self.marks += 1
+            self._stream = self._cuda.current_stream(self._device)
+            event = self._event()
+        sampled = self.sampled and event is not None
+        self._marked.append((event, now, self.phase, True, sampled))
+        self.sampled = sample and event is not None
 
     def finished(self, wait: bool = False) -> list[Timing]:
         ended: list[Timing] = []
-        marks = self._marks
-        while marks:
-            event, phase, ends = marks[0]
+        marked = deque() if self._captures() else self._marked  # to ask for an event would break it
+        while marked:
+            event, now, phase, ends, sampled = marked[0]
+            if event is None:
+                self._between.append(now)
+                marked.popleft()
+                continue
             if wait:
                 event.synchronize()
             elif not event.query():
                 break
-            marks.popleft()
-            self._taken[phase] += self._first.elapsed_time(event) * 1e6
+            marked.popleft()
+            ns = self._first.elapsed_time(event) * 1e6
             self._spare.append(self._first)
-            self._first = event
+            if self._between:
+                ended += self._settle(ns, now, ends)
+            else:
+                self._taken[phase] += ns
+            self._first, self._first_ns = event, now
             if ends:
-                ended.append(self._timing())
+                if sampled and (device := sum(self._taken)):
+                    self._disagree.append(abs(now - self._began_ns - device) / device)
+                ended.append(self._timing(now, sampled))
+        for end in self._between if wait else ():
+            self._taken[OTHER] += end - self._began_ns
+            self._by = HOST
+            ended.append(self._timing(end, False))
         return ended
 
-    def _timing(self) -> Timing:
+    def _settle(self, ns: float, now: int, ends: bool) -> list[Timing]:
+        """The steps that ended since the last event, ``ns`` ago by the device. A part of them is
+        left for the step that ends here, or goes on."""
+        ends_ns = [self._first_ns, *self._between, now]
+        by, parts = HOST, [after - before for before, after in pairwise(ends_ns)]
+        if len(self._disagree) < _FEWEST or median(self._disagree) > _AGREES:
+            by, parts = MEAN, [1] * len(self._between) + [int(ends)]
+        scale = ns / sum(parts)
+        ended = []
+        for part, end in zip(parts, self._between, strict=False):
+            self._taken[OTHER] += part * scale
+            self._by = by
+            ended.append(self._timing(end, False))
+        self._taken[OTHER] += parts[-1] * scale
+        self._by = by
+        self._between.clear()
+        return ended
+
+    def _timing(self, end: int, sampled: bool) -> Timing:
+        """Of the step that ended, at ``end`` by the host's clock; by the device's not before."""
         taken, self._taken = self._taken, [0.0] * SLOTS
-        ns, now = sum(taken), time.monotonic_ns()
-        # The first end is known only as not later than now.
-        self._end_ns = min(self._end_ns + round(ns), now) if self._end_ns else now
-        return Timing(ns - taken[EVALUATION], taken, self._end_ns)
+        by, self._by, self._began_ns = self._by, EVENTS, end
+        ns = sum(taken)
+        self._end_ns = min(max(self._end_ns + round(ns), end), time.monotonic_ns())
+        return Timing(ns - taken[EVALUATION], taken, self._end_ns, sampled, by)
+
+    def _captures(self) -> bool:
+        """Whether a CUDA graph is recorded: an event would become a part of it."""
+        return bool(self._cuda.is_current_stream_capturing())
 
     def _event(self) -> Any:
-        cuda = self._torch.cuda
-        event = self._spare.pop() if self._spare else cuda.Event(enable_timing=True)
-        event.record(cuda.current_stream(self._device))
+        event = self._spare.pop() if self._spare else self._cuda.Event(enable_timing=True)
+        event.record(self._stream)
         return event
+
+
+def median(values: Iterable[float]) -> float:
+    """The middle one of some values, the upper of two; ``statistics`` takes long to load."""
+    ordered = sorted(values)
+    return ordered[len(ordered) // 2]

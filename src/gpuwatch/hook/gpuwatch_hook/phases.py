@@ -151,9 +151,9 @@ class Phases:
         """Whether an optimizer is at work, which may call the program's closure."""
         return bool(self._optimizers)
 
-    def end_step(self) -> None:
-        """A step ends here; the phase goes on."""
-        self.clock.end_step()
+    def end_step(self, sample: bool) -> None:
+        """A step ends here, and the next one is sampled or not; the phase goes on."""
+        self.clock.end_step(sample)
         self._optimizers.clear()
         self.forward = self.now == FORWARD
         self.doubtful = False

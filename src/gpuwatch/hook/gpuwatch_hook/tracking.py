@@ -11,17 +11,21 @@ import os
 import sys
 import time
 import weakref
+from collections import Counter
 from collections.abc import Callable
 from typing import Any, NamedTuple, TypeVar
 
 from .batches import Batches, Given, Kind, Sizes, describe
 from .channel import Channel, world
-from .clocks import EVALUATION, CudaClock, Timing
+from .clocks import EVALUATION, PHASES, CudaClock, Timing
 from .phases import Phases, gradients
+from .sampling import Sampling
 
 FOLDER, OPTIONS = "GPUWATCH_HOOK", "GPUWATCH_HOOK_OPTIONS"
 INTERVAL = 0.15
 """Seconds between two lines; slow steps are told at once."""
+_COST_INTERVAL = 5.0
+"""Seconds after which the cost of the hook is told again."""
 _WARMUP = 2
 """Steps before the first one that is counted: like that one they are in no statistic."""
 _MOST_STEPS = 1000
@@ -63,7 +67,13 @@ def _guarded(method: _Method) -> _Method:
         if self.off:
             return None
         try:
-            return method(self, *values)
+            sampling = self.sampling
+            if not sampling.timed:
+                return method(self, *values)
+            begin = time.perf_counter_ns()
+            result = method(self, *values)
+            sampling.spent += time.perf_counter_ns() - begin
+            return result
         except Exception as error:
             leave(error)
             self.off = True
@@ -103,6 +113,9 @@ class Tracker:
 
     def _begin(self) -> None:
         self._phases = Phases()
+        self.sampling = Sampling()
+        self._timed_by: Counter[str] = Counter()
+        """Steps by what gave their time."""
         self._unseen: dict[str, str] = {}
         self._counting: Any = None
         self._on_gpu = False
@@ -129,7 +142,7 @@ class Tracker:
         self._loss: Any = None
         self._steps: list[_Step] = []
         self._timings: list[Timing] = []
-        self._told = time.monotonic()
+        self._told = self._told_cost = time.monotonic()
         self._by_itself = self._in_own_step = False
         """Whether the program says itself where its steps are, and is in one."""
 
@@ -219,7 +232,9 @@ class Tracker:
         return counter, part
 
     def _use_batch(self) -> None:
-        for batch in () if self._batches is None else self._batches.use():
+        if self._batches is None:
+            return
+        for batch in self._batches.use():
             self._samples = _plus(self._samples, batch.samples)
             self._tokens = _plus(self._tokens, batch.tokens)
             self._kind = (*self._kind, *batch.sizes)
@@ -296,7 +311,7 @@ class Tracker:
         """A step of the training ends here."""
         self._number += 1
         forward, doubtful = self._phases.forward, self._phases.doubtful
-        self._phases.end_step()
+        self._phases.end_step(self.sampling.next(self._phases.clock))
         if self._samples is None:
             self._use_batch()  # no backward pass was seen: gradients were taken otherwise
         if self._batches is not None and self._batches.end_step() and self._counting is not None:
@@ -321,8 +336,14 @@ class Tracker:
             self._tell_count()
         self._steps.append(
             _Step(
-                *(self._number, warmup, skipped, forward),
-                *(self._samples, self._tokens, work, self._loss),
+                self._number,
+                warmup,
+                skipped,
+                forward,
+                self._samples,
+                self._tokens,
+                work,
+                self._loss,
             )
         )
         if self._number > 1 and self._counting is None:
@@ -330,8 +351,6 @@ class Tracker:
             self._look_at_trained()
         self._samples = self._tokens = self._loss = None
         self._kind, self._calls, self._new_calls, self._passes = (), 0, 0, 0
-        if self._number > _WARMUP:
-            self._tell_unseen(forward)
         self._look_at_models(forward)
         self._tell_if_due()
         if self._counting is not None:
@@ -350,10 +369,11 @@ class Tracker:
         else:
             self._phases.models.look()
 
-    def _tell_unseen(self, forward: bool) -> None:
-        """Why a phase has no time."""
-        unseen = self._phases.unseen(forward)
-        if "torch" in sys.modules and unseen != self._unseen:
+    def _tell_unseen(self) -> None:
+        """Why a phase has no time, in the last of the steps that are told."""
+        last = self._steps[-1]
+        unseen = self._phases.unseen(last.forward)
+        if last.number > _WARMUP and "torch" in sys.modules and unseen != self._unseen:
             self._unseen = unseen
             self._tell_run(unseen_phases=unseen)
 
@@ -399,7 +419,7 @@ class Tracker:
         if device.type == "cuda":
             self._take_timings(wait=False)
             self._on_gpu = True
-            self._phases.clock = CudaClock(torch, device, self._phases.clock)
+            self._phases.clock = CudaClock(torch.cuda, device, self._phases.clock)
 
     # Lines.
 
@@ -415,15 +435,31 @@ class Tracker:
         self._tell(event="problem", text=text)
 
     def _take_timings(self, *, wait: bool) -> None:
-        self._timings += self._phases.clock.finished(wait)
+        ended = self._phases.clock.finished(wait)
+        self._timed_by.update(timing.by for timing in ended)
+        self._timings += ended
 
     def _tell_if_due(self) -> None:
         now = time.monotonic()
         if self._steps and now - self._told >= INTERVAL:
-            self._told = now
+            begin = time.perf_counter_ns()
             self._take_timings(wait=False)
+            read = time.perf_counter_ns()
+            self._tell_unseen()
             self._tell_steps()
             self._look_at_trained()
+            if now - self._told_cost >= _COST_INTERVAL:
+                self._told_cost = now
+                self._tell_cost()
+            told = time.perf_counter_ns()
+            passed = (now - self._told) * 1e9
+            self.sampling.choose(self._phases.clock, passed, read - begin, told - read)
+            if self.sampling.timed:
+                self.sampling.spent -= told - begin
+            self._told = now
+
+    def _tell_cost(self) -> None:
+        self._tell(event="timing", cost=self.sampling.cost, steps_by=self._timed_by)
 
     def _look_at_trained(self) -> None:
         """Notice layers that are unfrozen, and another model."""
@@ -450,12 +486,17 @@ class Tracker:
             "step": steps[-1].number,
             "count": len(steps),
             "seconds": [timing.ns / 1e9 for timing in timings],
-            "phases": {
-                self._phases.names[at]: sum(timing.phases[at] for timing in timings) / 1e9
-                for at in self._phases.told(steps[0].forward)
-            },
             "monotonic_ns": timings[-1].end_ns,
         }
+        sampled = [timing.phases for timing in timings if timing.sampled]
+        keys["phases"] = phases = {
+            self._phases.names[at]: sum(each[at] for each in sampled) / 1e9
+            for at in (self._phases.told(steps[0].forward) if sampled else ())
+        }
+        if evaluation := sum(timing.phases[EVALUATION] for timing in timings):
+            phases[PHASES[EVALUATION]] = evaluation / 1e9
+        if len(sampled) < len(steps):
+            keys["sampled"] = len(sampled)
         if self.total_steps is not None:
             keys["total_steps"] = self.total_steps
         if steps[0].samples is not None:
@@ -490,7 +531,10 @@ class Tracker:
             if reason is not None and self._counting.main is None:
                 self._tell(event="count", flop_per_step=None, bytes_per_step=None, method=reason)
         self._take_timings(wait=True)
+        if self._steps:
+            self._tell_unseen()
         self._tell_steps()
+        self._tell_cost()
         self._tell(event="end", steps=self._number)
 
     def leave(self, error: BaseException) -> None:

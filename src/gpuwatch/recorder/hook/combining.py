@@ -13,6 +13,7 @@ from collections.abc import Mapping, Sequence
 from gpuwatch.core.lazy_dataclass import dataclass
 from gpuwatch.core.models import JSON, number
 from gpuwatch.recorder.output.step_lines import Report, Step
+from gpuwatch.session.rows import with_phases
 
 MOST_WAITING = 100_000
 """Most steps that wait for a rank that does not tell them."""
@@ -37,6 +38,8 @@ class _One:
     bytes: float | None
     loss: float | None
     phases: Mapping[str, float]
+    sampled: float
+    """Its share of the line's steps that have phases."""
 
 
 class Combined:
@@ -59,6 +62,7 @@ class Combined:
         if len(losses) != line.count:
             losses = (losses[-1],) * line.count
         phases = {name: total / line.count for name, total in line.phases.items()}
+        sampled = with_phases([line]) / line.count
         for back in range(line.count):
             taken = seconds[-1 - back]
             ones.append(
@@ -73,6 +77,7 @@ class Combined:
                     _share(line.bytes, line.count),
                     losses[-1 - back],
                     phases,
+                    sampled,
                 )
             )
             end = None if end is None or taken is None else end - round(taken * 1e9)
@@ -156,11 +161,13 @@ def _line(steps: Sequence[tuple[_One, ...]], total_steps: int | None) -> Step:
     seconds: list[float] = []
     phases: dict[str, float] = {}
     losses: list[float] = []
+    sampled = 0.0
     for ranks in steps:
         times = [one.seconds for one in ranks if one.seconds is not None]
         if len(times) == len(ranks):
             seconds.append(max(times))
         slowest = max(ranks, key=lambda one: one.seconds or 0.0)
+        sampled += slowest.sampled
         for name, taken in slowest.phases.items():
             phases[name] = phases.get(name, 0.0) + taken
         known = [one.loss for one in ranks if one.loss is not None]
@@ -184,6 +191,7 @@ def _line(steps: Sequence[tuple[_One, ...]], total_steps: int | None) -> Step:
         total_steps=total_steps,
         monotonic_ns=max(ends) if len(ends) == len(last) else None,
         writer=None,
+        sampled=round(sampled, 6),
     )
 
 

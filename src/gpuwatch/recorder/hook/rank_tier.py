@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import json
 import math
 
 from gpuwatch.recorder.output.step_lines import Step
+from gpuwatch.session.rows import with_phases
 from gpuwatch.session.writing import statements
 from gpuwatch.session.writing.statements import Row
 
@@ -35,6 +35,7 @@ class RankTier:
         if not lines:
             return []
         steps = [step for _, step in lines]
+        count = sum(step.count for step in steps)
         phases: dict[str, float] = {}
         for step in steps:
             for name, seconds in step.phases.items():
@@ -43,12 +44,12 @@ class RankTier:
             lines[-1][0],
             self._rank,
             steps[-1].step,
-            sum(step.count for step in steps),
+            count,
             int(steps[-1].warmup),
             _sum([step.samples for step in steps]),
             _sum([step.tokens for step in steps]),
             _sum([None if step.seconds is None else math.fsum(step.seconds) for step in steps]),
-            json.dumps(phases) if phases else None,
+            statements.phases_text(phases, count, with_phases(steps)),
             _sum([step.flop for step in steps]),
         )
         return [row]

@@ -15,7 +15,7 @@ from gpuwatch.recorder.output.profile_parts import add_part
 from gpuwatch.recorder.output.progress_steps import ProgressSteps
 from gpuwatch.recorder.output.step_lines import PREFIX, Malformed, Report, Step, pack, parse
 from gpuwatch.recorder.output.writers import Writers
-from gpuwatch.session.rows import StepRow
+from gpuwatch.session.rows import StepRow, with_phases
 from gpuwatch.session.writing import statements
 from gpuwatch.session.writing.statements import Row, event, fact, meta
 from gpuwatch.session.writing.step_tier import StepTier
@@ -331,7 +331,7 @@ class Intake:
             int(step.warmup),
             step.samples,
             *map(pack, (seconds, step.loss, step.acc1, step.acc5)),
-            json.dumps(dict(step.phases)) if step.phases else None,
+            statements.phases_text(step.phases, step.count, with_phases([step])),
             json.dumps(step.partial) if step.partial else None,
             step.flop,
             step.bytes,
@@ -352,6 +352,7 @@ class Intake:
                 partial=step.partial,
                 flop=step.flop,
                 bytes=step.bytes,
+                sampled=step.sampled,
             )
         )
         rows.append(statements.step(*values))

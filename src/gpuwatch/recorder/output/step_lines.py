@@ -46,10 +46,13 @@ _AMOUNTS = {
         "dram_read_bytes_per_step",
         "dram_write_bytes_per_step",
     ),
+    "timing": ("cost",),
     "end": ("steps", "real_seconds", "user_seconds", "sys_seconds", "seconds_reporting"),
 }
 """By event: the keys with non-negative amounts."""
-_KEPT = {"started", "run", "startup", "count", "generation", "counters", "end", "error"}
+_KEPT = {
+    *("started", "run", "startup", "count", "generation", "timing", "counters", "end", "error"),
+}
 """Events stored unchanged, under their own name, in the session's meta table."""
 _MERGED = {"versions", "epoch", "profile"}
 """Events that are converted, or combined with others."""
@@ -83,6 +86,8 @@ class Step:
     """Tokens that all steps of the line processed together."""
     skipped: int = 0
     """Steps without an update, because ``GradScaler`` found infinite gradients."""
+    sampled: float | None = None
+    """Of how many of its steps ``phases`` are, drawn at random; ``None``: of all."""
 
 
 @dataclass(frozen=True)
@@ -227,6 +232,7 @@ def step_of(body: Mapping[str, JSON]) -> Step:
         writer=_writer(body),
         tokens=_amount(body, "tokens"),
         skipped=len(skipped) if isinstance(skipped := body.get("skipped"), list) else 0,
+        sampled=_amount(body, "sampled"),
     )
 
 

@@ -10,7 +10,7 @@ from gpuwatch.core.models import mapping
 from gpuwatch.report.export.series import SECONDS, series
 from gpuwatch.report.export.table import Column, Export, Row
 from gpuwatch.session.reading.reader import CHUNK, SessionReader
-from gpuwatch.session.rows import StepRow
+from gpuwatch.session.rows import StepRow, with_phases
 
 _PHASES = ("data", "copy", "forward", "backward", "optimizer")
 _MOST_PHASES = 50
@@ -23,7 +23,8 @@ def steps(reader: SessionReader) -> Export:
     """One row per step: end time, duration, loss, accuracies, phases.
 
     For a line with several steps (``line_steps``), samples, phases, FLOP and bytes are means over
-    its steps, and a single loss or accuracy belongs to the last step.
+    its steps (phases: over those that were sampled), and a single loss or accuracy belongs to the
+    last step.
     """
     phases = _phases(reader)
     columns = (
@@ -115,8 +116,10 @@ def _steps(
     seconds = _each(line.seconds, line.count)
     loss, acc1, acc5 = (_each(values, line.count) for values in (line.loss, line.acc1, line.acc5))
     partial = set(line.partial)
-    totals = [line.samples, *(work(line) for work in works), *map(line.phases.get, phases)]
+    totals = [line.samples, *(work(line) for work in works)]
     samples, *rest = (None if total is None else total / line.count for total in totals)
+    taken, sampled = map(line.phases.get, phases), with_phases([line])
+    rest += (None if total is None or not sampled else total / sampled for total in taken)
     rows: list[Row] = []
     end: float | None = line.t / 1e9
     for at in reversed(range(line.count)):

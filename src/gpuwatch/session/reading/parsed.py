@@ -15,6 +15,7 @@ from gpuwatch.session.reading.bulk import floats
 from gpuwatch.session.reading.validation import whole
 from gpuwatch.session.rows import (
     NOT_KNOWN,
+    SAMPLED,
     ChannelRow,
     DeviceRow,
     RankRow,
@@ -76,7 +77,7 @@ def channels_of(
 def step_of(row: tuple[JSON, ...]) -> StepRow:
     """Parse a row of ``step``, with the columns in the order of :class:`StepRow`."""
     n, t, step, count, warmup, samples, *lists, phases, partial, flop, size = row
-    phases, evaluation = phases_of(phases)
+    phases, evaluation, sampled = phases_of(phases)
     partial = partial if bytes_of((partial,)) <= limits.OF_A_LINE else None
     seconds, loss, acc1, acc5 = map(floats, lists)
     return StepRow(
@@ -95,6 +96,7 @@ def step_of(row: tuple[JSON, ...]) -> StepRow:
         flop=number(flop),
         bytes=number(size),
         evaluation=evaluation,
+        sampled=sampled,
     )
 
 
@@ -119,7 +121,8 @@ def _integer(value: JSON) -> int | None:
 
 def rank_step_of(row: tuple[JSON, ...]) -> RankStepRow:
     """Parse a row of ``rank_step``, with the columns in the order of :class:`RankStepRow`."""
-    n, t, rank, step, count, warmup, samples, tokens, seconds, phases, flop = row
+    n, t, rank, step, count, warmup, samples, tokens, seconds, text, flop = row
+    phases, _, sampled = phases_of(text)
     return RankStepRow(
         n=whole(n),
         t=whole(t),
@@ -130,19 +133,22 @@ def rank_step_of(row: tuple[JSON, ...]) -> RankStepRow:
         samples=number(samples),
         tokens=number(tokens),
         seconds=number(seconds),
-        phases=phases_of(phases)[0],
+        phases=phases,
         flop=number(flop),
+        sampled=sampled,
     )
 
 
-def phases_of(text: JSON) -> tuple[dict[str, float], float]:
-    """Seconds of phases by name, from a JSON text, and of evaluation, which is no part of a step;
-    empty if it is too long."""
+def phases_of(text: JSON) -> tuple[dict[str, float], float, float | None]:
+    """Seconds of phases by name, from a JSON text, and of evaluation, which is no part of a step,
+    and of how many steps the phases are, if not of all; empty if it is too long."""
     if text == "{}" or bytes_of((text,)) > limits.OF_PHASES:  # most programs report none
-        return {}, 0.0
+        return {}, 0.0, None
     seconds = {str(name): number(value) for name, value in mapping(json_of(text)).items()}
     phases = {name: value for name, value in seconds.items() if value is not None}
-    return phases, max(0.0, phases.pop("evaluation", 0.0))
+    sampled = phases.pop(SAMPLED, None)
+    evaluation = max(0.0, phases.pop("evaluation", 0.0))
+    return phases, evaluation, None if sampled is None else max(0.0, sampled)
 
 
 class Documents:

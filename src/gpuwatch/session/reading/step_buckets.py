@@ -102,10 +102,11 @@ def _together(group: list[tuple[JSON, ...]]) -> Iterable[StepRow | StepBucket]:
             )
             partial.update(line.partial)
             offset += line.count
-    evaluation = 0.0
+    evaluation, sampled, count = 0.0, 0.0, sum(row[3] for row in group)
     for row in group:
-        told, evaluated = phases_of(row[10]) if row[10] is not None else ({}, 0.0)
+        told, evaluated, of = phases_of(row[10]) if row[10] is not None else ({}, 0.0, None)
         evaluation += evaluated
+        sampled += row[3] if of is None else of
         for name, value in told.items():
             phases[name] = phases.get(name, 0.0) + value
     losses = [*(floats(first[7]) or ())[:1], *(floats(last[7]) or ())[-1:]]
@@ -115,7 +116,7 @@ def _together(group: list[tuple[JSON, ...]]) -> Iterable[StepRow | StepBucket]:
         t=whole(last[1]),
         start=min(whole(first[1]) - int(sum(times[: first[3]]) * 1e9), whole(last[1])),
         step=whole(last[2]),
-        count=sum(row[3] for row in group),
+        count=count,
         warmup=bool(first[4]),
         partial=len(partial),
         samples=_sum([number(row[5]) for row in group]),
@@ -127,6 +128,7 @@ def _together(group: list[tuple[JSON, ...]]) -> Iterable[StepRow | StepBucket]:
         flop=_sum([number(row[12]) for row in group]),
         bytes=_sum([number(row[13]) for row in group]),
         evaluation=evaluation,
+        sampled=sampled if sampled < count else None,
     )
     return (bucket,)
 
@@ -146,7 +148,7 @@ def _bucket(row: tuple[JSON, ...]) -> StepBucket:
         and (weights is None or _read(weights, step_counts))
         and (weights is None or len(step_counts) == len(step_times))
     )
-    by_phase, evaluation = phases_of(phases)
+    by_phase, evaluation, sampled = phases_of(phases)
     return StepBucket(
         n=whole(n),
         lines=whole(lines),
@@ -165,6 +167,7 @@ def _bucket(row: tuple[JSON, ...]) -> StepBucket:
         flop=number(flop),
         bytes=number(size),
         evaluation=evaluation,
+        sampled=sampled,
     )
 
 

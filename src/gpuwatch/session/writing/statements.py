@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 
 from gpuwatch.core.models import JSON
-from gpuwatch.session.rows import NOT_KNOWN, RankRow
+from gpuwatch.session.rows import NOT_KNOWN, SAMPLED, RankRow
 from gpuwatch.telemetry.base import Device
 
 Row = tuple[str, tuple[object, ...]]
@@ -66,6 +67,12 @@ def change(t: int, channel: int, method: str, source: str, reason: str | None) -
     """How a channel is obtained from ``t`` on."""
     values = (t, channel, method, source, reason)
     return "INSERT INTO change (t, channel, method, source, reason) VALUES (?, ?, ?, ?, ?)", values
+
+
+def phases_text(phases: Mapping[str, float], count: int, sampled: float) -> str | None:
+    """The column ``phases`` of ``count`` steps, if it is that of ``sampled`` of them."""
+    of = {SAMPLED: sampled} if sampled < count else {}
+    return json.dumps({**phases, **of}) if phases or of else None
 
 
 def step(*values: object) -> Row:

@@ -7,15 +7,15 @@ shortest and the longest time stay exact.
 
 from __future__ import annotations
 
-import json
 import math
 import sys
 from array import array
 from dataclasses import field
 
 from gpuwatch.core.lazy_dataclass import dataclass
-from gpuwatch.session.rows import StepRow
+from gpuwatch.session.rows import StepRow, with_phases
 from gpuwatch.session.schema import TIER_SECONDS
+from gpuwatch.session.writing.statements import phases_text
 
 MOST_SINGLE = 256
 """Most times of a bucket that are kept one by one."""
@@ -55,11 +55,14 @@ class _Bucket:
     shortest: float = math.inf
     longest: float = 0.0
     phases: dict[str, float] = field(default_factory=dict)
+    sampled: float = 0
+    """Steps with phases."""
 
     def add(self, line: StepRow) -> None:
         self.last = line
         self.lines += 1
         self.count += line.count
+        self.sampled += with_phases([line])
         self.partial.update(line.partial)
         self.samples = _plus(self.samples, line.samples)
         self.flop = _plus(self.flop, line.flop)
@@ -131,7 +134,7 @@ class _Bucket:
             times,
             weights,
             _bytes(array("d", losses)) if losses else None,
-            json.dumps(self.phases) if self.phases else None,
+            phases_text(self.phases, self.count, self.sampled),
             self.flop,
             self.bytes,
         )
