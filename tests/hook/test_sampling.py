@@ -15,8 +15,9 @@ class Run:
     """Steps whose callbacks take 4 us, and 10 us more for each of ten events."""
 
     def __init__(self, step_us: float, other_us: float = 4) -> None:
-        self.sampling, self.clock = Sampling(), CpuClock()
-        self.spent = self.events = self.sampled = 0.0
+        self.sampling, self.clock = Sampling("a run"), CpuClock()
+        self.spent = self.events = 0.0
+        self.drawn: set[int] = set()
         until = 0.0
         for number in range(STEPS):
             sampled = self.sampling.sampled
@@ -28,13 +29,13 @@ class Run:
             self.sampling.next(self.clock)
             if number >= STEPS // 2:  # it has learnt what they cost
                 self.spent += took
-                self.sampled += sampled
+                self.drawn |= {number} if sampled else set()
                 self.events += events
             until += step_us
             if until >= 150_000:
                 self.sampling.choose(self.clock, until * US, 0, 0)
                 until = 0
-        self.share = self.sampled / (STEPS // 2)
+        self.sampled = len(self.drawn)
         self.cost = self.spent / (STEPS // 2 * step_us * US)
 
 
@@ -56,6 +57,11 @@ def test_in_short_steps_their_ends_are_sampled_too(step_us: float = 3_000) -> No
     run = Run(step_us)
     assert not run.clock.ends and run.events == 10 * run.sampled > 0
     assert run.cost == pytest.approx(BUDGET, rel=0.3)
+
+
+def test_ranks_sample_the_same_steps_although_one_samples_fewer() -> None:
+    more, fewer = Run(10_000), Run(9_000)
+    assert 0 < fewer.sampled < more.sampled and fewer.drawn < more.drawn
 
 
 def test_some_steps_are_sampled_although_the_rest_is_over_the_budget() -> None:

@@ -1,7 +1,8 @@
 """Which steps are sampled: as many as the cost of the hook, which it measures, leaves room for.
 
-They are drawn at random, since programs have periods. A callback is timed in the steps that are
-sampled, and in some of the others; what is told after each interval is timed always.
+They are drawn at random, since programs have periods; in all ranks the same, since each would
+hold up the others. A callback is timed in the steps that are sampled, and in some of the others;
+what is told after each interval is timed always.
 """
 
 from __future__ import annotations
@@ -24,7 +25,8 @@ _TIMED = 1 / 16
 class Sampling:
     """Draws the steps that are sampled, and keeps account of what the hook takes."""
 
-    def __init__(self) -> None:
+    def __init__(self, seed: str) -> None:
+        """``seed``: the same in all processes of a run."""
         self.sampled = self.timed = True
         """Whether the step that runs now is sampled, and whether its callbacks are timed."""
         self.spent = 0
@@ -40,7 +42,7 @@ class Sampling:
         self._of_others: deque[tuple[int, int]] = deque(maxlen=_KEPT)
         self._reading: deque[float] = deque(maxlen=_KEPT)
         """Nanoseconds to read what was marked once."""
-        self._draw = random.Random().random  # noqa: S311
+        self._draw = random.Random(seed).random  # noqa: S311
 
     @property
     def cost(self) -> float | None:
@@ -56,9 +58,9 @@ class Sampling:
         clock.marks = 0
         self._steps += 1
         self._drawn += self.sampled
-        self.sampled = self._share == 1 or self._draw() < self._share
-        unknown = len(self._of_others) < _FEWEST
-        self.timed = self.sampled or unknown or self._draw() < _TIMED
+        drawn = self._draw()  # once a step, so that ranks stay together
+        self.sampled = drawn < self._share
+        self.timed = self.sampled or drawn > 1 - _TIMED or len(self._of_others) < _FEWEST
         return self.sampled
 
     def choose(self, clock: CpuClock | CudaClock, ns: float, reading: int, telling: int) -> None:

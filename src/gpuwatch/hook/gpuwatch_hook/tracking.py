@@ -113,7 +113,7 @@ class Tracker:
 
     def _begin(self) -> None:
         self._phases = Phases()
-        self.sampling = Sampling()
+        self.sampling = Sampling(self._folder)
         self._timed_by: Counter[str] = Counter()
         """Steps by what gave their time."""
         self._unseen: dict[str, str] = {}
