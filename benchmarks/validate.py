@@ -3,8 +3,9 @@
     python benchmarks/validate.py [--seconds 10] [--python PYTHON]
 
 Records a large copy and a large matrix product (``known_work.py``) and holds the figures of the
-sessions against the known bytes and FLOP; the energy counter against the integral of power; and,
-where ``ncu`` may count, its DRAM bytes and FLOP of one call. A row without a figure says why.
+sessions against the known bytes and FLOP; the energy counter against the integral of power, over
+the same steps; and, where ``ncu`` may count, its DRAM bytes and FLOP of one call. A row without a
+figure says why.
 """
 
 from __future__ import annotations
@@ -18,7 +19,6 @@ import subprocess
 import sys
 import tempfile
 from datetime import datetime, timezone
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -56,33 +56,6 @@ def known_rate(session: Path, what: str) -> float:
     return sum(getattr(row, what) or 0 for row in steps) / sum(
         sum(row.seconds or ()) for row in steps
     )
-
-
-def energy_rows(session: Path) -> list[tuple[str, float | None, float | None, str]]:
-    """Energy by the counter against power integrated by trapezoids, of each GPU, J."""
-    rows = []
-    with SessionReader(session) as reader:
-        channels = {(c.device, c.metric): c.id for c in reader.channels()}
-        for device in sorted({device for device, _ in channels}):
-            pair = [channels.get((device, f"hw.gpu.{name}")) for name in ("energy", "power")]
-            if None in pair:
-                continue
-            ticks = [
-                row[1:] for row in reader.all_ticks([each for each in pair if each is not None])
-            ]
-            known = [
-                (t / 1e9, joule, watt) for t, joule, watt in ticks if None not in (joule, watt)
-            ]
-            # The counter is read once a second: from its first change on, and to its last.
-            moved = [at for at in range(1, len(known)) if known[at][1] != known[at - 1][1]]
-            known = known[moved[0] : moved[-1] + 1] if moved else []
-            if len(known) < 10:
-                rows.append((f"energy of {device}", None, None, "not given by the driver"))
-                continue
-            counted = known[-1][1] - known[0][1]
-            integral = sum((a[2] + b[2]) / 2 * (b[0] - a[0]) for a, b in pairwise(known))
-            rows.append((f"energy of {device}, J", counted, integral, "counter, integral of power"))
-    return rows
 
 
 def by_ncu(python: str, work: str) -> tuple[float | None, str]:
@@ -125,9 +98,11 @@ def main() -> int:
             statistic = shown[path]["metrics"][metric]
             told = statistic["reason"] or f"{statistic['method']}: {statistic['source']}"
             row(name, statistic["mean"], known_rate(path, what), told)
-        for each in energy_rows(copy):
-            row(*each)
         for path, work in ((copy, "copy"), (product, "product")):
+            energy = shown[path]["efficiency"]["energy"]
+            ways = energy["gpu_by_counter"], energy["gpu_by_power"]
+            told = "; ".join(way["source"] or way["reason"] for way in ways)
+            row(f"energy of a {work}, J", *(way["value"] for way in ways), told)
             per_call, told = by_ncu(flags.python, work)
             bandwidth = shown[path]["metrics"]["hw.gpu.memory.bandwidth"]["mean"]
             shares = bandwidth / known_rate(path, "samples") if bandwidth else None

@@ -8,10 +8,8 @@ from typing import Any
 import pytest
 
 from gpuwatch.analysis.comparison.side_by_side import compare
-from gpuwatch.analysis.summary.summary import DeviceSummary, Summary
-from gpuwatch.core.metrics import Method
 from gpuwatch.report.session.efficiency import efficiency_rows
-from tests.analysis.sessions import COUNT, CPU, GPU, H100, OTHER_GPU, calibration, summary
+from tests.analysis.sessions import COUNT, CPU, GPU, H100, calibration, summary
 
 FLOAT32 = 132 * 256 * 1.98e9
 """FLOP/s of the H100: multiprocessors x FLOP per clock x maximum clock."""
@@ -183,121 +181,6 @@ def test_the_verdict_says_why_there_are_no_measured_bytes(tmp_path: Path) -> Non
     assert "samples cover only 65 % of the window" in hint and "Hopper" not in hint
 
 
-def stair(watts: float, late: int = 0) -> list[float]:
-    """A counter that is renewed every second, sampled every half a second."""
-    return [1000 + watts * ((n - late) // 2) for n in range(64)]
-
-
-ENERGY, POWER = ("gpu0", "hw.gpu.energy"), ("gpu0", "hw.gpu.power")
-
-
-def of_gpu(found: Summary, name: str) -> DeviceSummary:
-    return next(device for device in found.devices if device.id == name)
-
-
-def test_energy_is_one_figure_everywhere(tmp_path: Path) -> None:
-    gauges = {ENERGY: stair(600, late=1), POWER: 590.0}
-    found = summary(tmp_path / "a.gpuwatch", gauges=gauges)
-    total = found.efficiency.energy.gpu
-    assert total.value == pytest.approx(6000) and "energy counter" in total.source
-    for statistic in (found.metrics[ENERGY[1]], of_gpu(found, "gpu0").metrics[ENERGY[1]]):
-        assert (statistic.max, statistic.source) == (total.value, total.source)
-
-
-def test_the_error_of_the_counters_dates_is_stated(tmp_path: Path) -> None:
-    found = summary(tmp_path / "a.gpuwatch", gauges={ENERGY: stair(600)}).efficiency.energy.gpu
-    # Half a second between samples, in a window of ten.
-    assert "within 5.0 %: readings are dated to 0.5 s" in found.source
-
-
-@pytest.mark.parametrize("seconds", [4.0, 20.0])
-@pytest.mark.parametrize("power", [500.0, 100.0])
-def test_the_stated_error_of_energy_holds_the_counter_and_the_integral(
-    tmp_path: Path, seconds: float, power: float
-) -> None:
-    """Power that was sampled in step with a load is 67 % off, and scatters by nothing."""
-    gauges = {ENERGY: stair(300), POWER: power}
-    found = summary(tmp_path / "a.gpuwatch", step_seconds=seconds / 20, gauges=gauges)
-    total, both = found.efficiency.energy.gpu, found.efficiency.energy.gpus
-    assert both.by_counter.value == pytest.approx(300 * seconds, rel=0.01)
-    assert both.by_power.value == pytest.approx(power * seconds, rel=0.01)
-    assert total.value == (both.by_counter if seconds > 10 else both.by_power).value
-    error = float(total.source.partition("within ")[2].partition(" %")[0]) / 100
-    for figure in (both.by_counter.value, both.by_power.value):
-        assert figure is not None and abs(figure / total.value - 1) <= error + 0.005
-    other = "integral of power over time gives" if seconds > 10 else "energy counter gives"
-    assert other in total.source
-
-
-def test_where_both_agree_the_error_is_the_larger_of_the_two(tmp_path: Path) -> None:
-    found = summary(tmp_path / "a.gpuwatch", gauges={ENERGY: stair(600), POWER: 590.0})
-    source = found.efficiency.energy.gpu.source
-    assert "within 5.0 %: readings are dated to 0.5 s; the integral of power" in source
-    assert source.endswith("gives 5.90 kJ")
-
-
-def test_several_gpus_are_taken_in_one_way(tmp_path: Path) -> None:
-    """One without a counter: both by power, and never a sum of two ways."""
-    gauges = {ENERGY: stair(600), POWER: 500.0, ("gpu1", POWER[1]): 100.0}
-    found = summary(tmp_path / "a.gpuwatch", devices=(GPU, OTHER_GPU, CPU), gauges=gauges)
-    both = found.efficiency.energy.gpus
-    assert both.gpu.value == pytest.approx(6000) and "sum over 2 GPUs" in both.gpu.source
-    assert both.by_counter.value is None
-    assert both.by_counter.reason == "energy counter: gpu1 not sampled"
-
-
-def test_short_runs_take_the_integral_of_power_with_its_scatter(tmp_path: Path) -> None:
-    found = summary(
-        tmp_path / "a.gpuwatch",
-        step_seconds=0.2,
-        gauges={ENERGY: stair(600), POWER: [500.0, 700.0]},
-    )
-    total = found.efficiency.energy.gpu
-    assert "integral of power" in total.source and "by the scatter of" in total.source
-    assert total.value == pytest.approx(2400, rel=0.1) and total.method is Method.MEASURED
-    assert found.metrics[ENERGY[1]].max == total.value
-
-
-def test_a_counter_that_stands_still_is_none_and_power_takes_its_place(tmp_path: Path) -> None:
-    found = summary(tmp_path / "a.gpuwatch", gauges={ENERGY: 1000.0, POWER: 547.0})
-    total = found.efficiency.energy.gpu
-    assert total.value == pytest.approx(5470) and total.method is Method.MEASURED
-    assert total.source.startswith("integral of power over time")
-    assert total.source.endswith("energy counter: did not move in 10 s")
-    table = found.metrics[ENERGY[1]]
-    assert (table.max, table.source, table.mean) == (total.value, total.source, None)
-
-
-@pytest.mark.parametrize(
-    ("gauges", "why"),
-    [
-        ({ENERGY: 1000.0}, "did not move in 10 s; integral of power over time: not sampled"),
-        ({ENERGY: 1000.0, POWER: 0.0}, "integral of power over time: was 0 in 10 s"),
-    ],
-)
-def test_energy_is_never_nothing(
-    tmp_path: Path, gauges: dict[tuple[str, str], float], why: str
-) -> None:
-    found = summary(tmp_path / "a.gpuwatch", gauges=gauges)
-    for figure in (found.efficiency.energy.gpu_per_step, found.metrics[ENERGY[1]]):
-        assert figure.method is Method.UNAVAILABLE
-        assert why in (figure.reason or "")
-
-
-def test_two_gpus_of_one_kind_of_energy_are_added_up_in_the_table_too(tmp_path: Path) -> None:
-    gauges = {ENERGY: stair(600), ("gpu1", ENERGY[1]): stair(300)}
-    found = summary(tmp_path / "a.gpuwatch", devices=(GPU, OTHER_GPU, CPU), gauges=gauges)
-    assert found.metrics[ENERGY[1]].max == found.efficiency.energy.gpu.value
-    assert of_gpu(found, "gpu1").metrics[ENERGY[1]].max == pytest.approx(3000)
-
-
-def test_no_energy_is_told_of_less_than_a_second_in_any_table(tmp_path: Path) -> None:
-    gauges = {ENERGY: stair(600), POWER: 600.0}
-    found = summary(tmp_path / "a.gpuwatch", step_seconds=0.04, interval=0.1, gauges=gauges)
-    assert found.efficiency.energy.gpu.value is None
-    assert found.metrics[ENERGY[1]].max is None and found.metrics[ENERGY[1]].reason
-
-
 def test_mfu_of_different_data_types_has_no_ratio_and_a_note(tmp_path: Path) -> None:
     compared = compare(
         [
@@ -308,17 +191,6 @@ def test_mfu_of_different_data_types_has_no_ratio_and_a_note(tmp_path: Path) -> 
     (row,) = [row for row in compared.rows if row.name == "MFU"]
     assert None not in row.values and row.ratios == (1, None)
     assert any("no ratio of MFU" in note and "float32" in note for note in compared.notes)
-
-
-def test_energies_had_in_different_ways_are_told_beside_their_ratio(tmp_path: Path) -> None:
-    gauges = {ENERGY: stair(600), POWER: 600.0}
-    compared = compare(
-        [
-            summary(tmp_path / "a.gpuwatch", gauges=gauges),
-            summary(tmp_path / "b.gpuwatch", gauges=gauges, step_seconds=0.2),
-        ]
-    )
-    assert any("energy was measured in different ways" in note for note in compared.notes)
 
 
 def test_hostile_rows_of_processes_and_clocks_stop_nothing(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gpuwatch.analysis.comparison.side_by_side import compare
-from gpuwatch.analysis.samples.channels import added, integral, mean_between
+from gpuwatch.analysis.samples.channels import integral, mean_between
 from gpuwatch.analysis.samples.window import Window
 from gpuwatch.analysis.summary.summary import summarise
 from gpuwatch.core.metrics import Method
@@ -161,36 +161,6 @@ def test_without_counters_traffic_is_unavailable_with_the_reason(tmp_path: Path)
     assert found.sectors.reason == found.total.reason
 
 
-def test_energy_per_step_and_sample_come_from_the_counter(tmp_path: Path) -> None:
-    found = summary(
-        tmp_path / "a.gpuwatch",
-        counters={("gpu0", "hw.gpu.energy"): 600.0},
-        gauges={("gpu0", "hw.gpu.power"): 1.0, ("cpu", "hw.cpu.power"): 100.0},
-    ).efficiency.energy
-    assert found.gpu_per_step.value == pytest.approx(300)
-    assert found.gpu_per_sample.value == pytest.approx(300 / 64)
-    assert "energy counter" in found.gpu.source
-    assert found.cpu_per_step.value == pytest.approx(50)
-
-
-def test_without_the_counter_power_is_integrated_and_said_so(tmp_path: Path) -> None:
-    found = summary(tmp_path / "a.gpuwatch", gauges={("gpu0", "hw.gpu.power"): 500.0})
-    assert found.efficiency.energy.gpu_per_step.value == pytest.approx(250)
-    assert "integral of power" in found.efficiency.energy.gpu.source
-
-
-def test_under_a_second_no_energy_is_told(tmp_path: Path) -> None:
-    found = summary(
-        tmp_path / "a.gpuwatch",
-        step_seconds=0.04,
-        interval=0.1,
-        counters={("gpu0", "hw.gpu.energy"): 600.0},
-    )
-    assert found.window.seconds == pytest.approx(0.8)
-    assert found.efficiency.energy.gpu.value is None
-    assert "needs at least a second" in (found.efficiency.energy.gpu.reason or "")
-
-
 def test_a_sample_at_the_edge_of_the_window_counts_by_its_part_of_it(tmp_path: Path) -> None:
     busy = ("gpu0", "hw.gpu.utilization")
     # The window is 5 to 15 s. The sample at 5.1 s is of 3.4 to 5.1 s, the one at 13.6 s is the last
@@ -202,18 +172,6 @@ def test_a_sample_at_the_edge_of_the_window_counts_by_its_part_of_it(tmp_path: P
     assert statistic.mean == pytest.approx((0.1 * 1.0 + (1.7 + 1.4) * 2.0) / 10)
     assert statistic.max == 2.0
     assert statistic.coverage == pytest.approx(1)
-
-
-def test_a_counter_that_is_renewed_seldom_is_read_where_it_was_renewed() -> None:
-    # 100 W, renewed each second, sampled every quarter: a stair.
-    values = [(n * SECOND // 4, 100.0 * (n // 4)) for n in range(80)]
-    found = added(values, Window("timed steps", int(5.6 * SECOND), int(9.1 * SECOND)))
-    assert (found.total, found.coverage) == (pytest.approx(350), pytest.approx(1))
-
-
-def test_a_counter_that_was_reset_says_nothing() -> None:
-    values = [(n * SECOND, float(n if n < 5 else n - 5)) for n in range(10)]
-    assert added(values, Window("timed steps", SECOND, 8 * SECOND)).coverage == 0
 
 
 @given(

@@ -143,9 +143,9 @@ def test_pcie_is_gpm_s_and_nvml_s_own_call_is_not_made(driver: FakeDriver, remot
     driver.delay("nvmlDeviceGetPcieThroughput", HOUR)
     source = remote(driver, interval_s=FAST)
     assert given(source)[PCIE] == pytest.approx(EXPECTED[PCIE], rel=1e-3)
-    for joules in (7000, 8000, 9000):  # the call would hang in one of two slow readings
-        driver.set(energy=1000 * joules)
-        source.until(lambda values, joules=joules: values["gpu0", "hw.gpu.energy"] == joules)
+    for watts in (200, 300, 400):  # the call would hang in one of two slow readings
+        driver.set(power_average=1000 * watts)
+        source.until(lambda values, watts=watts: values["gpu0", "hw.gpu.power.average"] == watts)
 
 
 def test_a_metric_that_fails_alone_costs_no_other(driver: FakeDriver, remote: Start) -> None:

@@ -18,6 +18,7 @@ from tests.fake_nvml import (
     FakeDriver,
     uuid,
 )
+from tests.waiting import until
 
 Start = Callable[..., Any]
 BANDWIDTH = "hw.gpu.memory.bandwidth"
@@ -491,9 +492,16 @@ def test_energy_is_the_same_by_field_and_by_function_and_says_which(
     }
 
 
-def test_one_field_that_fails_takes_no_other_of_its_call_along(
-    tmp_path: Path, remote: Start
-) -> None:
+def test_energy_is_of_the_sample_that_has_it(tmp_path: Path, remote: Start) -> None:
+    """It is not held between readings, so no value is dated by a later sample."""
+    driver = FakeDriver(tmp_path)
+    source = remote(driver)
+    assert source.sample()["gpu0", "hw.gpu.energy"] == 5000.25
+    driver.set(energy=7_000_000)
+    assert until(lambda: source.sample()["gpu0", "hw.gpu.energy"]) == 7000.0
+
+
+def test_one_field_that_fails_takes_no_other_along(tmp_path: Path, remote: Start) -> None:
     driver = FakeDriver(tmp_path)
     source = remote(driver)
     energy, average = ("gpu0", "hw.gpu.energy"), ("gpu0", "hw.gpu.power.average")

@@ -8,6 +8,8 @@ from typing import Any
 
 from gpuwatch.analysis.hardware.ceilings import devices_of_run, missing_of
 from gpuwatch.analysis.hardware.crosscheck import findings_of
+from gpuwatch.analysis.hardware.pipes import METRICS as PIPES
+from gpuwatch.analysis.hardware.pipes import TENSOR
 from gpuwatch.analysis.hardware.profile import Counters, counters_of
 from gpuwatch.analysis.hardware.program import Program
 from gpuwatch.analysis.samples.cpu_time import logical_cores
@@ -27,11 +29,6 @@ from gpuwatch.tui.feed.warnings.alerts import ALERT_EVENTS, LatestEvent, alerts_
 from gpuwatch.tui.feed.warnings.low_memory import low_memory
 from gpuwatch.tui.feed.warnings.neighbours import gpus_of_run, shared_during, shared_now
 
-PIPES = (
-    *("hw.gpu.tensor.activity", "hw.gpu.fp64.activity", "hw.gpu.fp32.activity"),
-    *("hw.gpu.fp16.activity", "hw.gpu.clock.sm"),
-)
-"""Metrics that the cross-check compares with the counted work."""
 THROTTLES = ("hw.gpu.throttle.power", "hw.gpu.throttle.thermal")
 HISTORY = ("hw.gpu.sm.activity", *PIPES, *THROTTLES)
 """Metrics that need a history."""
@@ -84,7 +81,7 @@ class Checks:
                 self._events[row.kind, row.device] = LatestEvent(row, count)
 
     def rooflines(self) -> Rooflines:
-        return rooflines_of(self._record(), self.ceilings.of(None), self.ceilings.data_type)
+        return rooflines_of(self._record(), self.ceilings.of(None))
 
     def warnings(
         self,
@@ -144,12 +141,14 @@ class Checks:
         record = replace(record, gpus=() if absent else record.gpus)
         mean_rates = rates(record, start, end)
         findings = findings_of(
-            [device for device in self._devices if device.id in record.gpus],
-            means(record, PIPES, start, end),
+            record.gpus,
+            means(record, (TENSOR,), start, end),
             self.ceilings.data_type,
             mean_rates.flop,
             mean_rates.bytes,
             mean_rates.measured_bytes,
+            # Of an unknown data type the bound is too far above to be compared with a count.
+            mean_rates.most_executed if self.ceilings.data_type is not None else None,
             mapping(self._meta.get("count")),
             self.counters,
         )
@@ -177,7 +176,8 @@ class Checks:
                 missing_of(self._meta, self._devices),
                 self._steps.doubt,
             ),
-            gpus=tuple(device.id for device in of_run if device.kind == "gpu"),
+            gpus=tuple(device for device in of_run if device.kind == "gpu"),
+            data_type=self.ceilings.data_type,
             series=self._series,
             interval=self._interval,
             steps=self._steps,

@@ -11,13 +11,10 @@ import numpy as np
 from gpuwatch.analysis.measured_value import MeasuredValue, divided, unknown
 from gpuwatch.analysis.samples.channels import (
     FULL,
-    Integral,
     Means,
     Samples,
-    added,
     arrays,
     integral,
-    middle,
 )
 from gpuwatch.analysis.samples.window import Window
 from gpuwatch.analysis.statistics.description import Statistic, unavailable
@@ -30,15 +27,18 @@ SHORTEST = 1.0
 """Shortest window in seconds: power sensors measure only part of the time (a quarter of it on A100
 and H100: Z. Yang et al., arXiv 2312.02741), and energy counters are updated about ten times a
 second."""
-COUNTER_FROM = 10.0
-"""Window in seconds from which on the energy counter is preferred: it is dated by the sample that
-shows it first, up to an interval late. In shorter windows the integral of power is better."""
 
+_UPDATE_NS = 100_000_000
+"""Between two updates of the energy counter: 0.1 s on an H200 (docs/validation.md)."""
+_ROUGH = 0.1
+"""Relative error beyond which the counter gives way to the integral of power."""
+_LEAST_SPAN = 0.5
+"""Share of the window that the counter's readings span at least: the first and the last, late by up
+to an update each, are then off by at most two updates over the window."""
 _ERRORS = 4
 """Standard errors: of independent samples 2 would do, but a load whose period is near that of the
 samples scatters their mean up to twice as much."""
 _NO_GPU = "the run used no GPU"
-_NEGLIGIBLE = 0.001
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,7 @@ class GpuEnergies:
     """Joules of GPUs in two ways."""
 
     gpu: MeasuredValue
-    """In the better way for the length of the window; the source names the other one too."""
+    """By the counter, else by power."""
     by_counter: MeasuredValue
     by_power: MeasuredValue
     """The integral of the sampled power."""
@@ -67,7 +67,7 @@ class Energy:
 
     @property
     def gpu(self) -> MeasuredValue:
-        """That of all GPUs in the better way."""
+        """That of all GPUs together."""
         return self.gpus.gpu
 
 
@@ -152,9 +152,9 @@ def gpu_energy(samples: Sequence[Samples], gpus: Sequence[str], window: Window) 
 def gpu_energies(samples: Sequence[Samples], gpus: Sequence[str], window: Window) -> GpuEnergies:
     """Joules that all ``gpus`` together used in ``window``, in both ways.
 
-    ``gpu`` is the integral of power in windows under :data:`COUNTER_FROM`, else the energy counter.
-    If one is missing or reads 0 (no GPU uses 0 J in a second), it is the other. Its source states
-    the expected error, which is never less than the difference between the two.
+    ``gpu`` is by the energy counter. Where that is missing, stands still (no GPU uses 0 J in a
+    second) or is more than 10 % off, it is the integral of power. The source states the largest
+    error.
     """
     if window.seconds < SHORTEST:
         length = units.milliseconds(window.seconds)
@@ -162,9 +162,15 @@ def gpu_energies(samples: Sequence[Samples], gpus: Sequence[str], window: Window
     if not gpus:
         return _neither(_NO_GPU)
     counter, power = (_total(way, samples, gpus, window) for way in (_BY_COUNTER, _BY_POWER))
-    ways = (counter, power) if window.seconds >= COUNTER_FROM else (power, counter)
-    best = _best(*ways) if ways[0].value is not None else _best(*reversed(ways))
-    return GpuEnergies(best, *(_alone(way) for way in (counter, power)))
+    both = _alone(counter), _alone(power)
+    rough = power.value is not None and counter.error > max(_ROUGH, power.error)
+    if counter.value is not None and not rough:
+        return GpuEnergies(both[0], *both)
+    if power.value is None:
+        return GpuEnergies(unknown("J", f"{both[0].reason}; {both[1].reason}"), *both)
+    why = counter.why if counter.value is None else f"only within {units.percent(counter.error)}"
+    told = f"{both[1].source}; {counter.name}: {why}"
+    return GpuEnergies(replace(both[1], source=told), *both)
 
 
 @dataclass(frozen=True)
@@ -173,11 +179,8 @@ class _Way:
 
     name: str
     metric: str
-    over: Callable[[Sequence[tuple[int, float]], Window], Integral]
-    error: Callable[[Sequence[tuple[int, float]], Window], tuple[float, str]]
-    """Relative error, and where it comes from."""
-    zero: str
-    """What is said of 0 J."""
+    joules: Callable[[Sequence[tuple[int, float]], Window], tuple[float | None, float, str]]
+    """Joules, their relative error, and where it comes from; or ``None``, 0 and the reason."""
 
 
 @dataclass(frozen=True)
@@ -217,70 +220,80 @@ def _of_gpu(way: _Way, samples: Sequence[Samples], gpu: str, window: Window) -> 
     series = next(of_gpu, None)
     if series is None:
         return _Found(way.name, None, "", 0.0, "not sampled")
-    part = way.over(series.values, window)
-    if part.coverage < FULL:
-        why = series.channel.reason or _covers(part.coverage)
-        return _Found(way.name, None, "", 0.0, why)
-    if part.total <= 0:
-        still = f"{way.zero} in {units.number(window.seconds, 's', '.3g')}"
-        return _Found(way.name, None, "", 0.0, still)
-    error, why = way.error(series.values, window)
-    return _Found(way.name, part.total / part.coverage, series.channel.source, error, why)
+    joules, error, why = way.joules(series.values, window)
+    if joules is None:
+        return _Found(way.name, None, "", 0.0, series.channel.reason or why)
+    return _Found(way.name, joules, series.channel.source, error, why)
 
 
 def _alone(found: _Found) -> MeasuredValue:
     """One way by itself."""
     if found.value is None:
         return unknown("J", f"{found.name}: {found.why}")
-    source = f"{found.name} ({found.source}){_within(found.error, found.why)}"
+    source = f"{found.name} ({found.source}), within {units.percent(found.error)}: {found.why}"
     return MeasuredValue(found.value, "J", Method.MEASURED, source)
 
 
-def _best(best: _Found, other: _Found) -> MeasuredValue:
-    """``best`` with the other way beside it."""
-    if best.value is None:
-        ways = sorted((best, other), key=lambda each: each.name)
-        return unknown("J", "; ".join(f"{each.name}: {each.why}" for each in ways))
-    if other.value is None:
-        alone = _alone(best)
-        told = f"; {other.name}: {other.why}" if _STILL in other.why else ""
-        return replace(alone, source=alone.source + told)
-    apart = abs(other.value / best.value - 1)
-    beside = f"the {other.name} gives {units.quantity(other.value, 'J')}"
-    if apart > best.error:
-        text = _within(apart, beside)
-    else:
-        text = f"{_within(best.error, best.why)}; {beside}"
-    source = f"{best.name} ({best.source}){text}"
-    return MeasuredValue(best.value, "J", Method.MEASURED, source)
+def _counted(
+    values: Sequence[tuple[int, float]], window: Window
+) -> tuple[float | None, float, str]:
+    """From the first reading in the window to the last, scaled to all of it.
+
+    Readings outside are not used: before and after the timed steps the load is another. A value
+    that repeats is the same reading, shown again; such a reading was taken some time between two
+    samples, any other with its sample. The error is two updates, and for the ends of the window
+    the largest deviation of the power between two readings that updates do not explain.
+    """
+    t, counts = arrays(values)
+    inside = (t >= window.start) & (t <= window.end)
+    known = np.flatnonzero(inside)
+    at = np.flatnonzero(inside & np.concatenate([[True], np.diff(counts) != 0])[: t.size])
+    length = window.end - window.start
+    if (np.diff(counts[known]) < 0).any():
+        return None, 0.0, "was reset"
+    if known.size > 1 and counts[known[0]] == counts[known[-1]]:
+        return None, 0.0, f"did not move in {_length(window)}"
+    span = int(t[at[-1]] - t[at[0]]) if at.size > 2 else 0
+    if span < _LEAST_SPAN * length:
+        return None, 0.0, f"too few readings in {_length(window)}"
+    rise, apart = np.diff(counts[at]), np.diff(t[at])
+    ends = at[[0, -1]]
+    late = np.max(t[ends] - t[np.maximum(ends - 1, 0)]) if at.size < known.size else 0
+    dated, total = _UPDATE_NS + float(late), float(rise.sum())
+    varied = np.max(np.abs(rise / apart * span / total - 1) - dated / apart)
+    error = (2 * dated + (length - span) * max(0.0, float(varied))) / length
+    return total * length / span, error, f"dated to {dated / 1e9:.2g} s of {_length(window)}"
 
 
-def _within(error: float, why: str) -> str:
-    return "" if error < _NEGLIGIBLE else f", within {units.percent(error)}: {why}"
-
-
-def _dated(values: Sequence[tuple[int, float]], window: Window) -> tuple[float, str]:
-    """From the dates of readings: one interval between samples, over the window."""
-    late = middle(np.diff(arrays(values)[0]))
-    return late / (window.end - window.start), f"readings are dated to {late / 1e9:.3g} s"
-
-
-def _scattered(values: Sequence[tuple[int, float]], window: Window) -> tuple[float, str]:
-    """From the scatter of the samples: :data:`_ERRORS` standard errors of the mean of power."""
+def _integrated(
+    values: Sequence[tuple[int, float]], window: Window
+) -> tuple[float | None, float, str]:
+    """The integral of power. The error is :data:`_ERRORS` standard errors of the mean of the
+    samples, and what the one that begins before the window may be off."""
+    part = integral(values, window)
+    if part.coverage < FULL:
+        return None, 0.0, _covers(part.coverage)
+    joules = part.total / part.coverage
+    if joules <= 0:
+        return None, 0.0, f"was 0 in {_length(window)}"
     t, power = arrays(values)
-    in_window, name = (t >= window.start) & (t <= window.end), "samples"
+    inside, name, edge = (t >= window.start) & (t <= window.end), "samples", None
     if isinstance(values, Means):
-        in_window, name = in_window & values.whole, "ten-second means"
-    inside = power[in_window]
-    if inside.size < 2 or inside.mean() <= 0:
-        return 0.0, ""
-    error = _ERRORS * float(inside.std(ddof=1)) / math.sqrt(inside.size) / float(inside.mean())
-    return error, f"by the scatter of {inside.size} {name}"
+        inside, name = inside & values.whole, "ten-second means"
+    else:
+        edge = int(np.argmax(inside))
+        inside[edge] = False
+    each = power[inside]
+    if each.size < 2:
+        return None, 0.0, f"only {each.size} {name} lie within {_length(window)}"
+    off = _ERRORS * float(each.std(ddof=1)) / math.sqrt(each.size) * window.seconds
+    if edge is not None:
+        off += (int(t[edge]) - window.start) / 1e9 * abs(float(power[edge] - each.mean()))
+    return joules, off / joules, f"by the scatter of {each.size} {name}"
 
 
-_STILL = "did not move"
-_BY_COUNTER = _Way("energy counter", COUNTER, added, _dated, _STILL)
-_BY_POWER = _Way("integral of power over time", POWER, integral, _scattered, "was 0")
+_BY_COUNTER = _Way("energy counter", COUNTER, _counted)
+_BY_POWER = _Way("integral of power over time", POWER, _integrated)
 
 
 def _cpu(samples: Sequence[Samples], window: Window) -> MeasuredValue:
@@ -292,6 +305,10 @@ def _cpu(samples: Sequence[Samples], window: Window) -> MeasuredValue:
         return unknown("J", series.channel.reason or _covers(part.coverage))
     source = f"integral of power over time ({series.channel.source})"
     return MeasuredValue(part.total / part.coverage, "J", Method.MEASURED, source)
+
+
+def _length(window: Window) -> str:
+    return units.number(window.seconds, "s", ".3g")
 
 
 def _covers(coverage: float) -> str:

@@ -141,28 +141,3 @@ def mean_between(
         total += value * covered
         length += covered
     return (total / length, length / (end - start)) if length else None
-
-
-def added(values: Sequence[tuple[int, float]], window: Window) -> Integral:
-    """Increase of a counter over ``window``, interpolated linearly at both ends.
-
-    The driver updates a counter less often than it is read: between updates the samples repeat the
-    old value, so only the first sample of each value counts. A counter that goes backwards was
-    reset, and covers nothing.
-    """
-    import numpy as np
-
-    t, counts = arrays(values)
-    if window.end <= window.start or not t.size:
-        return Integral(0.0, 0.0)
-    updated = np.concatenate([[0], 1 + np.flatnonzero(np.diff(counts))])
-    if updated.size == 1 and t[-1] > t[0]:
-        updated = np.array([0, t.size - 1])  # a counter that never moved
-    t, rise = t[updated], np.diff(counts[updated])
-    if (rise < 0).any():
-        return Integral(0.0, 0.0)
-    span = np.minimum(window.end, t[1:]) - np.maximum(window.start, t[:-1])
-    inside = span > 0
-    span = span[inside]
-    total = float(np.sum(rise[inside] * span / np.diff(t)[inside]))
-    return Integral(total, float(span.sum()) / (window.end - window.start))

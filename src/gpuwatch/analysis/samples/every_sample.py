@@ -178,6 +178,10 @@ def column_of(channel: ChannelRow, t: np.ndarray, values: np.ndarray, window: Wi
     inside = (t >= window.start) & (t <= window.end)
     if channel.kind != Kind.COUNTER.value:
         return Column(values[inside], integral(known(t, values), window))
+    readings = known(t, values)
+    if readings:
+        # Some counters are read with every other sample, or less often.
+        values = np.interp(t, readings.t, readings.values, left=np.nan, right=np.nan)
     ends = [
         _between(t, values, int(np.searchsorted(t, window.start, "left")), window.start),
         _between(t, values, int(np.searchsorted(t, window.end, "right")), window.end),

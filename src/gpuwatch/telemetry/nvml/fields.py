@@ -20,27 +20,11 @@ Fact = str | int | float | bool | None
 
 
 @dataclass(frozen=True)
-class Field:
-    """A field of ``nvmlDeviceGetFieldValues``; ``per_unit`` of its units make one of ours."""
-
-    number: int
-    per_unit: float
-
-    def value_in(self, nvml: Any, answer: Any) -> Numbers:
-        """The value in ``answer``. Raises ``NVMLError`` if the field failed."""
-        if answer.nvmlReturn:
-            raise nvml.NVMLError(answer.nvmlReturn)
-        return (number_of(answer.value, answer.valueType) / self.per_unit,)
-
-
-@dataclass(frozen=True)
 class NvmlCall:
     """One call that returns the values of a reading, in the metrics' units."""
 
     source: str
     read: Callable[[Any, Any], Numbers]
-    field: Field | None = None
-    """The field that the call reads, if it is a single one, which can be batched with others."""
     gives_way: bool = False
     """Whether the next call takes over after any failure, until the GPU is opened again."""
 
@@ -56,7 +40,7 @@ class Reading:
     slow: bool = False
     """Whether a separate thread reads it once a second, instead of at every sample."""
     every_s: float = 1.0
-    """Seconds between two reads, for slow readings."""
+    """Seconds between two reads of a reading that is slow, or rarer than every sample."""
     watch: Callable[[], Watch] | None = None
     """Creates the per-GPU check that turns values into events."""
 
@@ -85,12 +69,14 @@ def _memory_v1(nvml: Any, handle: Any) -> Numbers:
 
 def field_way(source: str, number: int, per_unit: float) -> NvmlCall:
     """A call that reads one NVML field; ``per_unit`` of its units are one of the metric's."""
-    field = Field(number, per_unit)
 
     def read(nvml: Any, handle: Any) -> Numbers:
-        return field.value_in(nvml, nvml.nvmlDeviceGetFieldValues(handle, [number])[0])
+        answer = nvml.nvmlDeviceGetFieldValues(handle, [number])[0]
+        if answer.nvmlReturn:
+            raise nvml.NVMLError(answer.nvmlReturn)
+        return (number_of(answer.value, answer.valueType) / per_unit,)
 
-    return NvmlCall(source, read, field)
+    return NvmlCall(source, read)
 
 
 def _power_usage(nvml: Any, handle: Any) -> Numbers:
@@ -162,6 +148,10 @@ def _steady(metric: str, source: str, read: Callable[[Any, Any], Numbers]) -> Re
     return Reading((metric,), (NvmlCall(f"NVML {source}", read),), slow=True, every_s=STEADY_S)
 
 
+ENERGY_S = 1.25
+"""The energy counter is read with a sample, which thereby is the moment of the value, and not with
+every one: a call takes 3 ms. With the default interval it is every second sample."""
+
 READINGS = (
     Reading(
         ("hw.gpu.utilization", "hw.gpu.memory.busy"),
@@ -210,7 +200,7 @@ READINGS = (
             field_way("NVML field 83 (total energy)", 83, 1000),
             NvmlCall("NVML nvmlDeviceGetTotalEnergyConsumption", _energy),
         ),
-        slow=True,
+        every_s=ENERGY_S,
     ),
     Reading(
         ("hw.gpu.pcie.transmit",),

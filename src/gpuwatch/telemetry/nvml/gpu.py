@@ -19,7 +19,7 @@ from gpuwatch.telemetry.nvml.fields import READINGS, GpuProcess
 from gpuwatch.telemetry.nvml.gpm import PATIENCE_S, Gpm
 from gpuwatch.telemetry.nvml.gpm_metrics import METRICS, PCIE, source_of
 from gpuwatch.telemetry.nvml.health import HEALTH
-from gpuwatch.telemetry.nvml.probe import GpuLost, Journal, Probe, together
+from gpuwatch.telemetry.nvml.probe import GpuLost, Journal, Probe
 from gpuwatch.telemetry.nvml.process_utilization import ProcessShares
 from gpuwatch.telemetry.nvml.processes import ProcessLists
 from gpuwatch.telemetry.nvml.unified import LINK, NO_LINK, is_unified, with_host_memory
@@ -243,13 +243,12 @@ class Gpu:
     def _read(self, probes: Sequence[Probe | None], watched: bool) -> bool:
         """Read every probe (``None`` stands for the processes); whether the GPU is still there."""
         try:
-            answers = together(self._nvml, self.handle, probes, self._watched) if watched else {}
             for probe in probes:
                 if probe is None:
                     self._processes.read(self.handle)
                     self._tell_of_processes(self._processes.untold)
                 elif probe.next_at <= time.monotonic():
-                    self._attempt(probe, watched, answers)
+                    self._attempt(probe, watched)
         except GpuLost as error:
             self.lose(error.code)
             return False
@@ -284,16 +283,14 @@ class Gpu:
                 return recent and bool(probe.values) and bool(probe.values[0])
         return False
 
-    def _attempt(self, probe: Probe, watched: bool, answers: dict[int, Any]) -> None:
+    def _attempt(self, probe: Probe, watched: bool) -> None:
         """Make the call; until one has worked, try the alternatives in order."""
         epoch = self._epoch
         ways = probe.reading.ways
         while True:
             way = ways[probe.way]
             try:
-                if way.field is not None and way.field.number in answers:
-                    values = way.field.value_in(self._nvml, answers[way.field.number])
-                elif watched:
+                if watched:
                     values = self._watched(way.source, way.read, self._nvml, self.handle)
                 else:
                     self.fast_call = way.source.removeprefix("NVML ")
@@ -322,7 +319,9 @@ class Gpu:
                 probe.values = (*(value for value, _ in possible), *values[len(metrics) :])
                 probe.at = time.monotonic()
                 probe.worked = True
-                if probe.reading.every_s > RETRY_S and probe.next_at != math.inf:
+                # Opening a GPU reads all, which is no sample of the fast ones.
+                rarely = probe.reading.every_s > RETRY_S and watched == probe.reading.slow
+                if rarely and probe.next_at != math.inf:
                     probe.next_at = probe.at + probe.reading.every_s - RETRY_S / 2
                 if probe.watch is not None:
                     for kind, text in probe.watch(probe.values, probe.at):

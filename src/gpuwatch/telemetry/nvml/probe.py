@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import math
-import time
 from collections import deque
-from collections.abc import Callable, Sequence
-from typing import Any
 
 from gpuwatch.core.lazy_dataclass import dataclass
 from gpuwatch.telemetry.base import Change, Event, Value
-from gpuwatch.telemetry.nvml.errors import LOST, describe
+from gpuwatch.telemetry.nvml.errors import describe
 from gpuwatch.telemetry.nvml.fields import Reading
 
 FRESH_S = 3.0
@@ -57,26 +54,3 @@ class Probe:
         """The call that works, or the last one tried."""
         ways = self.reading.ways
         return ways[min(self.way, len(ways) - 1)].source
-
-
-def together(
-    nvml: Any, handle: Any, probes: Sequence[Probe | None], watched: Callable[..., Any]
-) -> dict[int, Any]:
-    """NVML's answers by field, if several due fields can be read by one call.
-
-    ``watched(name, function, *arguments)`` makes the call. Raises ``GpuLost``; after any other
-    failure each field is called on its own.
-    """
-    now = time.monotonic()
-    ways = (probe.reading.ways[probe.way] for probe in probes if probe and probe.next_at <= now)
-    numbers = [way.field.number for way in ways if way.field is not None]
-    if len(numbers) < 2:
-        return {}
-    name = f"nvmlDeviceGetFieldValues {', '.join(map(str, numbers))}"
-    try:
-        answers = watched(name, nvml.nvmlDeviceGetFieldValues, handle, numbers)
-    except nvml.NVMLError as error:
-        if error.value in LOST:
-            raise GpuLost(error.value) from error
-        return {}
-    return {int(answer.fieldId): answer for answer in answers}
