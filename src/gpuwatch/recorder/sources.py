@@ -113,7 +113,11 @@ class Sources:
         """
         opened: NvmlSource | Unavailable = _OFF
         if tuple(gpus or ()) != GPUS_OFF:
-            opened = _requested(gpus, lambda: open_nvml(gpus, interval_s=interval))
+            # The energy of a run is that of its window; of a machine nobody asks it by the second.
+            energy_s = 1.0 if workload or job is not None else 5.0
+            opened = _requested(
+                gpus, lambda: open_nvml(gpus, interval_s=interval, energy_s=energy_s)
+            )
         if isinstance(opened, Unavailable) and dcgm is not None:
             raise NotAvailable(f"--dcgm: {opened.reason}", opened.hint)
         return cls(opened, workload=workload, contained=contained, dcgm=dcgm, job=job)
