@@ -1,11 +1,11 @@
 """What gpuwatch's screens cost beside nvitop, nvtop, gpustat and the emptiest Textual app.
 
-    python -m benchmarks.tui [--rounds 5] [--seconds 20] [--gpus 1,8] [--latency-us 0,300]
+    python -m benchmarks.tui [--rounds 5] [--seconds 20] [--gpus 1,8] [--latency-us card]
         [--peers VENV/bin] [--only X]
 
 All run in a terminal of 120x40, refresh once a second, and read the same stand-in driver
-(tests/fake_nvml), whose GPUs change once a second; each of its calls that asks a device sleeps
-``--latency-us``, as a real driver's calls take 20 to 300 us and wake their caller. Each round runs
+(tests/fake_nvml), whose GPUs change once a second; its calls take the processor time that an H200's
+take, or with a number as ``--latency-us`` each that asks a device sleeps so long. Each round runs
 every program once, every other round in reverse order, so that what else the machine does falls on
 all alike. The result is a Markdown table of medians for each number of GPUs and each latency, with
 the range behind them. Programs that are not installed are left out.
@@ -40,7 +40,7 @@ def main() -> int:
     parser.add_argument("--seconds", type=float, default=20.0, help="of steady state in each run")
     parser.add_argument("--settle", type=float, default=6.0, help="seconds of start left out")
     parser.add_argument("--gpus", default="1,8")
-    parser.add_argument("--latency-us", default="0,300", help="of the driver's calls, by commas")
+    parser.add_argument("--latency-us", default="card", help="of the driver's calls, by commas")
     parser.add_argument("--peers", type=Path, default=_PEERS, help="bin of nvitop and gpustat")
     parser.add_argument("--only", help="programs whose name holds one of these, by commas")
     arguments = parser.parse_args()
@@ -53,7 +53,7 @@ def main() -> int:
     print(about(arguments.peers))
     library = build(Path(tempfile.mkdtemp(prefix="gpuwatch-bench-driver-")))
     for gpus in map(int, arguments.gpus.split(",")):
-        for latency_us in map(int, arguments.latency_us.split(",")):
+        for latency_us in arguments.latency_us.split(","):
             print(tables(gpus, latency_us, _rounds(arguments, wanted, library, gpus, latency_us)))
     return 0
 
@@ -63,7 +63,7 @@ def _rounds(
     wanted: list[Program],
     library: Path,
     gpus: int,
-    latency_us: int,
+    latency_us: str,
 ) -> dict[str, list[Measured | None]]:
     """What each program cost in each round; ``None`` for a run that does not count."""
     results: dict[str, list[Measured | None]] = {program.name: [] for program in wanted}
@@ -86,14 +86,14 @@ def _rounds(
 
 
 def _environment(
-    folder: Path, driver: FakeDriver, library: Path, latency_us: int
+    folder: Path, driver: FakeDriver, library: Path, latency_us: str
 ) -> dict[str, str]:
     """The same terminal and an empty home for all."""
     dropped = ("COLUMNS", "LINES", "NO_COLOR", "COLORFGBG")
     kept = {k: v for k, v in driver.env.items() if not k.startswith("XDG_") and k not in dropped}
     return kept | {
         "LD_LIBRARY_PATH": str(library),
-        "FAKE_NVML_LATENCY_US": str(latency_us),
+        "FAKE_NVML_LATENCY_US": latency_us,
         "HOME": str(folder),
         "TERM": "xterm-256color",
         "COLORTERM": "truecolor",

@@ -25,10 +25,12 @@ _COLUMNS: tuple[tuple[str, Callable[[Measured], float | None], str], ...] = (
 _BASE = "nvitop"
 
 
-def tables(gpus: int, latency_us: int, results: Mapping[str, Sequence[Measured | None]]) -> str:
+def tables(gpus: int, latency_us: str, results: Mapping[str, Sequence[Measured | None]]) -> str:
     """One table: a row for each program, and what gpuwatch is of nvitop."""
     rounds = max(map(len, results.values()))
-    takes = f"a call takes {latency_us} us" if latency_us else "calls answer at once"
+    takes = f"a call takes {latency_us} us"
+    if latency_us == "card":
+        takes = "calls take the processor time of an H200's"
     title = f"{gpus} GPU{'s' if gpus > 1 else ''}, {takes}"
     lines = [f"### {title}, median of {rounds} runs (least to most)", ""]
     lines.append("| program | " + " | ".join(name for name, _, _ in _COLUMNS) + " |")

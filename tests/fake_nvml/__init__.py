@@ -200,15 +200,11 @@ class FakeDriver:
         self._delays[function, gpu] = seconds
         self._write()
 
-    def load(self, period: float, busy: float, *, samples: int = 120) -> None:
+    def load(self, period: float, busy: float) -> None:
         """A load that is busy for ``busy`` of every ``period`` seconds, on all GPUs: what was set
         for utilization and power is that of busy time, else they are 0 and 60 W.
-
-        ``samples``: how many of its own the driver keeps, one each 20 ms, for
-        ``nvmlDeviceGetSamples``; 0: not supported.
         """
-        text = f"{round(period * 1e6)} {round(busy * 1e6)}"
-        self.set(load=text, samples=samples, power_idle=60_000)
+        self.set(load=f"{round(period * 1e6)} {round(busy * 1e6)}", power_idle=60_000)
 
     def lose(self, gpu: int) -> None:
         """The GPU falls off the bus: every call on it answers 15."""

@@ -17,7 +17,8 @@
  * nvmlDeviceGetFieldValues is nvmlDeviceGetFieldValues:186.
  *
  * Two more variables are read once, when the library is loaded: FAKE_NVML_LATENCY_US is how long every call sleeps that
- * asks a device, beside what the file says; FAKE_NVML_CALLS names a file of eight bytes in which such calls are counted.
+ * asks a device, beside what the file says, or "card": calls take what an H200's took; FAKE_NVML_CALLS names a file of
+ * eight bytes in which such calls are counted.
  */
 #include "fake_nvml.h"
 #include <fcntl.h>
@@ -39,11 +40,13 @@ long long now_us(void) {
 }
 
 static long latency_us;
+static int as_card;
 static unsigned long long *calls;
 
 __attribute__((constructor)) static void read_environment(void) {
     const char *latency = getenv("FAKE_NVML_LATENCY_US"), *path = getenv("FAKE_NVML_CALLS");
     latency_us = latency ? atol(latency) : 0;
+    as_card = latency && !strcmp(latency, "card");
     int file = path ? open(path, O_RDWR | O_CLOEXEC) : -1;
     if (file < 0) return;
     void *mapped = mmap(NULL, sizeof *calls, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
@@ -55,6 +58,19 @@ __attribute__((constructor)) static void read_environment(void) {
 static void ask(void) {
     if (calls) __sync_fetch_and_add(calls, 1);
     if (latency_us > 0) nanosleep(&(struct timespec){latency_us / 1000000, latency_us % 1000000 * 1000}, NULL);
+}
+
+void card_takes(long us) {
+    struct timespec t = {0, 0};
+    for (clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t); as_card && us > 0;) {
+        struct timespec now;
+        clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+        if ((now.tv_sec - t.tv_sec) * 1000000 + (now.tv_nsec - t.tv_nsec) / 1000 >= us) return;
+    }
+}
+
+void card_waits(long us) {
+    if (as_card) nanosleep(&(struct timespec){us / 1000000, us % 1000000 * 1000}, NULL);
 }
 
 static int gpu_number(const char *text) { return *text == '*' ? ALL : atoi(text); }
@@ -404,12 +420,13 @@ ONE_NUMBER(nvmlDeviceGetCurrPcieLinkWidth, unsigned, "pcie_width")
 
 int nvmlDeviceGetPowerUsage(Device *d, unsigned *out) {
     ENTER_GPU(d);
-    *out = (unsigned)loaded(s, d->gpu, "power", "power_idle");
+    *out = (unsigned)loaded(s, d->gpu, "power", "power_idle", SECOND_US);
     return SUCCESS;
 }
 
 int nvmlDeviceGetTotalEnergyConsumption(Device *d, unsigned long long *out) {
     ENTER_GPU(d);
+    card_takes(ENERGY_TAKES_US);
     *out = energy_of(s, d->gpu);
     return SUCCESS;
 }
@@ -436,8 +453,8 @@ int nvmlDeviceGetEccMode(Device *d, unsigned *now, unsigned *pending) {
 
 int nvmlDeviceGetUtilizationRates(Device *d, unsigned *out) {
     ENTER_GPU(d);
-    out[0] = (unsigned)loaded(s, d->gpu, "utilization", NULL);
-    out[1] = (unsigned)loaded(s, d->gpu, "memory_busy", NULL);
+    out[0] = (unsigned)loaded(s, d->gpu, "utilization", NULL, UTILIZATION_US);
+    out[1] = (unsigned)loaded(s, d->gpu, "memory_busy", NULL, UTILIZATION_US);
     return SUCCESS;
 }
 
@@ -477,7 +494,7 @@ int nvmlDeviceGetFanSpeed(Device *d, unsigned *out) {
     int function(Device *d, unsigned *out, unsigned *period_us) { \
         ENTER_GPU(d);                                             \
         *out = (unsigned)NUMBER(key);                             \
-        *period_us = 167000;                                      \
+        *period_us = 100000;                                      \
         return SUCCESS;                                           \
     }
 VIDEO(nvmlDeviceGetEncoderUtilization, "encoder")
@@ -513,6 +530,7 @@ int nvmlDeviceGetMaxClockInfo(Device *d, unsigned type, unsigned *out) {
 int nvmlDeviceGetPcieThroughput(Device *d, unsigned counter, unsigned *out) {
     ENTER_GPU(d);
     if (counter > 1) return INVALID_ARGUMENT;
+    card_waits(21000); /* the window in which it counts */
     *out = (unsigned)NUMBER(counter ? "pcie_receive" : "pcie_transmit");
     return SUCCESS;
 }
@@ -529,18 +547,22 @@ int nvmlDeviceGetFieldValues(Device *d, int count, FieldValue *out) {
     for (int i = 0; i < count; i++) {
         char name[64];
         snprintf(name, sizeof name, "nvmlDeviceGetFieldValues:%u", out[i].fieldId);
+        int is_energy = out[i].fieldId == 83 || out[i].fieldId == 191, no_such = out[i].fieldId == 274 || out[i].fieldId == 289;
         const char *key = out[i].fieldId == 186   ? "power_instant"
                           : out[i].fieldId == 185 ? "power_average"
-                          : out[i].fieldId == 83  ? "energy"
+                          : is_energy             ? "energy"
                                                   : NULL;
         long code = rule_for(s->ret, s->returns, name, d->gpu, SUCCESS);
-        out[i].nvmlReturn = (unsigned)(code ? code : key ? SUCCESS : INVALID_ARGUMENT);
-        out[i].valueType = out[i].fieldId == 83 ? 3 : 1; /* unsigned long long, unsigned int */
+        out[i].nvmlReturn = (unsigned)(code ? code : key ? SUCCESS : no_such ? INVALID_ARGUMENT : NOT_SUPPORTED);
+        out[i].valueType = is_energy ? 3 : 1; /* unsigned long long, unsigned int */
         out[i].value.ull = 0;
         if (out[i].nvmlReturn) continue;
-        if (out[i].fieldId == 83) out[i].value.ull = energy_of(s, d->gpu);
-        else if (out[i].fieldId == 186) out[i].value.ui = (unsigned)loaded(s, d->gpu, key, "power_idle");
-        else out[i].value.ui = (unsigned)NUMBER(key);
+        if (is_energy) {
+            card_takes(ENERGY_TAKES_US);
+            out[i].value.ull = energy_of(s, d->gpu);
+        } else {
+            out[i].value.ui = (unsigned)loaded(s, d->gpu, key, "power_idle", out[i].fieldId == 186 ? POWER_US : SECOND_US);
+        }
         if (!text_of(s, d->gpu, "field_type")) continue;
         out[i].valueType = (unsigned)NUMBER("field_type");
         if (out[i].valueType == 0) out[i].value.d = atof(text_of(s, d->gpu, key));

@@ -13,6 +13,10 @@
 
 enum { MAX_GPUS = 16, MAX_MIG = 8, MAX_VALUES = 1024, MAX_RULES = 256, MAX_PROCESSES = 256, ALL = -1, MACHINE = -2 };
 enum { GPM_METRICS = 64 };
+/* What an H200 did (driver 580): how often it samples power and utilization, renews the energy counter, and the window of
+ * mean power; the processor time of its slow calls. */
+enum { POWER_US = 20000, UTILIZATION_US = 200000, ENERGY_US = 100000, SECOND_US = 1000000 };
+enum { ENERGY_TAKES_US = 3200, PROCESSES_TAKE_US = 2500, UTILIZATION_SAMPLES_TAKE_US = 2400, POWER_SAMPLES_TAKE_US = 340 };
 enum {
     SUCCESS = 0, UNINITIALIZED = 1, INVALID_ARGUMENT = 2, NOT_SUPPORTED = 3, NOT_FOUND = 6,
     INSUFFICIENT_SIZE = 7, TIMEOUT = 10, GPU_IS_LOST = 15, ARGUMENT_VERSION_MISMATCH = 25
@@ -57,8 +61,11 @@ int enter(const char *symbol, const Device *d, State **s);
 /* Copies a text into a caller's buffer, or gives the return code that says why it does not. */
 int give(char *out, unsigned size, const char *text);
 int gpu_count(const State *s);
-/* The latest sample of a reading under the load of samples.c; millijoules so far. */
-unsigned long long loaded(const State *s, int gpu, const char *key, const char *idle_key);
+/* With "card" as FAKE_NVML_LATENCY_US: the processor time that a call takes, the time that one sleeps; else nothing. */
+void card_takes(long us);
+void card_waits(long us);
+/* The mean of a reading over its latest window under the load of samples.c; millijoules so far. */
+unsigned long long loaded(const State *s, int gpu, const char *key, const char *idle_key, long long us);
 unsigned long long energy_of(const State *s, int gpu);
 /* Takes a line that is about GPM; whether it was one. Then, once for a state: counters go on from the one before. */
 int gpm_line(State *s, const char *line);

@@ -2,7 +2,7 @@
  *
  *   gpu 0 clocks_event_reasons 4         bits of nvmlClocksEventReason*
  *   gpu 0 xids 13,79                     Xid errors so far: those that come after a registration are told
- *   gpu 0 process_utilization 4711:35/20,4712:5   samples of now, separated by commas: pid, per cent of the time with
+ *   gpu 0 process_utilization 4711:35/20,4712:5   the samples since the last, every 0.2 s, separated by commas: pid, per cent of the time with
  *                                        kernels, and with accesses to device memory (0 where it is not said)
  */
 #include "fake_nvml.h"
@@ -113,7 +113,7 @@ int nvmlDeviceGetProcessUtilization(Device *d, ProcessSample *out, unsigned *cou
     ENTER_GPU(d);
     struct timespec t;
     clock_gettime(CLOCK_REALTIME, &t);
-    unsigned long long now = t.tv_sec * 1000000ULL + t.tv_nsec / 1000;
+    unsigned long long now = (t.tv_sec * 1000000ULL + t.tv_nsec / 1000) / UTILIZATION_US * UTILIZATION_US;
     const char *list = text_of(s, d->gpu, "process_utilization");
     unsigned found = 0, pid, percent, memory, room = out ? *count : 0;
     while (memory = 0, list && sscanf(list, "%u:%u/%u", &pid, &percent, &memory) >= 2) {
@@ -126,5 +126,6 @@ int nvmlDeviceGetProcessUtilization(Device *d, ProcessSample *out, unsigned *cou
     }
     *count = found;
     if (!found) return NOT_FOUND;
+    if (out) card_takes(PROCESSES_TAKE_US);
     return found > room ? INSUFFICIENT_SIZE : SUCCESS;
 }

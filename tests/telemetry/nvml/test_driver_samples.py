@@ -30,26 +30,37 @@ def driver(tmp_path: Path) -> FakeDriver:
     return driver
 
 
-def test_a_value_is_the_mean_of_the_drivers_samples_since_the_last_one(
+def test_power_is_the_mean_of_the_drivers_samples_since_the_last_one(
     remote: Start, driver: FakeDriver
 ) -> None:
-    driver.load(PERIOD, PERIOD / 2, samples=20)  # it keeps two periods
+    driver.set(samples=20)  # it keeps two periods
     source = remote(driver)
     source.sample()
     time.sleep(2 * PERIOD)
     values = source.sample()
-    for key, mean in ((BUSY, 0.5), (MEMORY, 0.3), (POWER, (60 + 252.5) / 2)):
-        assert values[key] == pytest.approx(mean, rel=0.1), key
-        assert source.channels[key]["method"] == "measured"
-        assert "nvmlDeviceGetSamples (mean since the last sample)" in source.channels[key]["source"]
+    assert values[POWER] == pytest.approx((60 + 252.5) / 2, rel=0.1)
+    assert source.channels[POWER]["method"] == "measured"
+    assert "nvmlDeviceGetSamples (mean since the last sample)" in source.channels[POWER]["source"]
     assert source.events == []
+
+
+def test_utilization_is_read_by_the_call_that_costs_least(
+    remote: Start, driver: FakeDriver
+) -> None:
+    """A call for the driver's samples of it takes milliseconds of processor time."""
+    driver.fail("nvmlDeviceGetSamples:1", NO_PERMISSION)
+    source = remote(driver)
+    values = source.sample()
+    for key, mean in ((BUSY, 0.5), (MEMORY, 0.3)):
+        assert values[key] == pytest.approx(mean), "the mean of the driver's last 0.2 s"
+        assert source.channels[key]["source"] == "NVML nvmlDeviceGetUtilizationRates"
 
 
 def test_without_a_new_sample_the_last_value_stands(remote: Start, tmp_path: Path) -> None:
     driver = FakeDriver(tmp_path)
     driver.set(samples=10, sample_us=500_000)
     source = remote(driver)
-    assert {source.sample()[BUSY] for _ in range(20)} == {0.4}
+    assert {source.sample()[POWER] for _ in range(20)} == {252.5}
 
 
 @pytest.mark.parametrize("code", [NOT_SUPPORTED, NO_PERMISSION])
@@ -60,17 +71,6 @@ def test_a_driver_that_keeps_none_is_read_directly(
     source = remote(driver)
     assert source.channels[POWER]["source"] == "NVML field 186 (instant power)"
     assert source.sample()[POWER] is not None
-    assert "nvmlDeviceGetSamples" in source.channels[BUSY]["source"], "each kind by itself"
-
-
-def test_one_kind_of_utilization_without_samples_takes_both_to_the_direct_call(
-    remote: Start, driver: FakeDriver
-) -> None:
-    driver.fail("nvmlDeviceGetSamples:2", NOT_SUPPORTED)
-    source = remote(driver)
-    for key in (BUSY, MEMORY):
-        assert source.channels[key]["source"] == "NVML nvmlDeviceGetUtilizationRates"
-        assert source.sample()[key] is not None
 
 
 @pytest.mark.parametrize("code", [NOT_FOUND, NO_PERMISSION])
@@ -78,12 +78,12 @@ def test_a_driver_that_stops_taking_samples_is_read_directly_from_then_on(
     remote: Start, driver: FakeDriver, code: int
 ) -> None:
     source = remote(driver)
-    assert "nvmlDeviceGetSamples" in source.channels[BUSY]["source"]
+    assert "nvmlDeviceGetSamples" in source.channels[POWER]["source"]
     driver.fail("nvmlDeviceGetSamples", code)
     source.until(
         lambda values: (
-            values[BUSY] is not None
-            and source.channels[BUSY]["source"] == "NVML nvmlDeviceGetUtilizationRates"
+            values[POWER] is not None
+            and source.channels[POWER]["source"] == "NVML field 186 (instant power)"
         )
     )
     assert all(change["reason"] is None for change in source.changes), "never unavailable"
@@ -91,7 +91,7 @@ def test_a_driver_that_stops_taking_samples_is_read_directly_from_then_on(
 
 
 class Buffer:
-    """A binding whose driver keeps these samples: (time stamp in microseconds, per cent)."""
+    """A binding whose driver keeps these samples: (time stamp in microseconds, milliwatts)."""
 
     NVMLError = pynvml.NVMLError
 
@@ -130,35 +130,35 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
 
 
 def test_each_sample_counts_once_and_those_from_before_the_first_reading_never() -> None:
-    samples = DriverSamples("hw.gpu.utilization", pynvml.NVML_GPU_UTILIZATION_SAMPLES)
-    driver = Buffer((0, 77), (3, 40), (1, 100), (2, 100))  # an empty place, and no order
-    assert samples.read(driver, None) == 0.4, "the newest alone"
-    driver.kept += ((4, 10), (5, 20))
-    assert samples.read(driver, None) == pytest.approx(0.15)
-    assert samples.read(driver, None) == pytest.approx(0.15), "no new one"
-    driver.kept += ((6, 90),)
-    assert samples.read(driver, None) == pytest.approx(0.9)
+    samples = DriverSamples()
+    driver = Buffer((0, 77_000), (3, 40_000), (1, 99_000), (2, 99_000))  # one is empty; no order
+    assert samples.read(driver, None) == (40,), "the newest alone"
+    driver.kept += ((4, 10_000), (5, 20_000))
+    assert samples.read(driver, None) == (15,)
+    assert samples.read(driver, None) == (15,), "no new one"
+    driver.kept += ((6, 90_000),)
+    assert samples.read(driver, None) == (90,)
 
 
 def test_the_driver_is_not_asked_before_it_can_have_a_new_sample(clock: Clock) -> None:
-    samples = DriverSamples("hw.gpu.utilization", pynvml.NVML_GPU_UTILIZATION_SAMPLES)
-    driver = Buffer((1, 40))
+    samples = DriverSamples()
+    driver = Buffer((1, 40_000))
     samples.read(driver, None)
-    driver.kept += ((200_001, 50),)
+    driver.kept += ((20_001, 50_000),)
     for _ in range(50):
-        assert samples.read(driver, None) == 0.5
+        assert samples.read(driver, None) == (50,)
     assert driver.calls == 2
-    driver.kept += ((400_001, 60),)
-    clock.now += 0.2
-    assert samples.read(driver, None) == 0.6
+    driver.kept += ((40_001, 60_000),)
+    clock.now += 0.02
+    assert samples.read(driver, None) == (60,)
 
 
 def test_a_pause_of_the_driver_is_not_its_pace(clock: Clock) -> None:
-    samples = DriverSamples("hw.gpu.utilization", pynvml.NVML_GPU_UTILIZATION_SAMPLES)
-    driver = Buffer((1, 40))
+    samples = DriverSamples()
+    driver = Buffer((1, 40_000))
     samples.read(driver, None)
-    driver.kept += ((3_600_000_001, 50),)
+    driver.kept += ((3_600_000_001, 50_000),)
     samples.read(driver, None)
-    driver.kept += ((3_600_200_001, 60),)
+    driver.kept += ((3_600_020_001, 60_000),)
     clock.now += LONGEST_APART_S
-    assert samples.read(driver, None) == 0.6
+    assert samples.read(driver, None) == (60,)

@@ -129,6 +129,8 @@ def test_processes_have_their_share_of_time_without_garbage_and_without_a_stale_
     tmp_path: Path, remote: Start
 ) -> None:
     driver = FakeDriver(tmp_path, gpus=3)
+    for gpu in range(3):
+        driver.processes(gpu, (4711, 2**20, "compute"))
     driver.set(gpu=0, process_utilization="4711:35/15,4712:20/102,0:50/50,4713:3735928559")
     driver.fail("nvmlDeviceGetProcessUtilization", NOT_SUPPORTED, gpu=1)
     driver.fail("nvmlDeviceGetProcessUtilization", NO_PERMISSION, gpu=2)
@@ -155,6 +157,19 @@ def test_processes_have_their_share_of_time_without_garbage_and_without_a_stale_
     driver.set(gpu=0, process_utilization="")
     idle = _until_shares(source, lambda shares: not shares["gpu0"]["by_pid"])
     assert idle["gpu0"]["reason"] is None, "not found: known to be idle"
+
+
+def test_nobody_asks_for_shares_of_time_while_no_process_is_listed(
+    tmp_path: Path, remote: Start
+) -> None:
+    driver = FakeDriver(tmp_path)
+    driver.set(utilization=0)
+    driver.fail("nvmlDeviceGetProcessUtilization", NO_PERMISSION)
+    source = remote(driver)
+    shares = _until_shares(source, lambda shares: "not read yet" not in str(shares))
+    assert shares["gpu0"] == {"by_pid": {}, "reason": None}
+    driver.processes(0, (4711, 2**20, "compute"))
+    _until_shares(source, lambda shares: "no permission" in (shares["gpu0"]["reason"] or ""))
 
 
 def test_only_samples_newer_than_the_last_seen_count() -> None:
@@ -215,7 +230,7 @@ def test_a_session_tells_what_befell_its_gpu_and_its_share_of_the_gpus_time(
                 driver.xid(1, 31)
                 asked = ticks
             (share,) = (c for c in reader.channels() if c.metric == "process.gpu.utilization")
-            known = any(row[2] is not None for row in reader.all_ticks([share.id]))
+            known = any(row[2] == 0.45 for row in reader.all_ticks([share.id]))
             known = known or "PID namespace" in (share.reason or "")
         return {"xid", "throttle"} <= kinds and known
 

@@ -215,7 +215,9 @@ def test_a_fact_that_is_not_given_is_none_and_costs_no_channel(
 
 
 def test_the_source_says_which_call_gave_the_power(tmp_path: Path, remote: Start) -> None:
-    driver = FakeDriver(tmp_path, gpus=3)
+    driver = FakeDriver(tmp_path, gpus=4)
+    for gpu in (0, 1, 2):
+        driver.set(gpu, samples=0)
     driver.fail("nvmlDeviceGetFieldValues:186", NOT_SUPPORTED, gpu=1)
     driver.fail("nvmlDeviceGetFieldValues:186", NOT_SUPPORTED, gpu=2)
     driver.fail("nvmlDeviceGetPowerUsage", NOT_SUPPORTED, gpu=2)
@@ -223,12 +225,13 @@ def test_the_source_says_which_call_gave_the_power(tmp_path: Path, remote: Start
     values = source.sample()
     told = [
         (source.channels[gpu, "hw.gpu.power"]["source"].split("(")[0], values[gpu, "hw.gpu.power"])
-        for gpu in ("gpu0", "gpu1", "gpu2")
+        for gpu in ("gpu0", "gpu1", "gpu2", "gpu3")
     ]
     assert told == [
         ("NVML field 186 ", 252.5),
         ("NVML nvmlDeviceGetPowerUsage ", 251.0),
         ("NVML field 185 ", 250.5),
+        ("NVML nvmlDeviceGetSamples ", 252.5),
     ]
 
 
@@ -242,6 +245,7 @@ def test_memory_of_version_1_is_said_to_include_the_reserve(tmp_path: Path, remo
 
 def test_a_call_that_fails_for_a_while_comes_back(tmp_path: Path, remote: Start) -> None:
     driver = FakeDriver(tmp_path)
+    driver.set(samples=0)
     source = remote(driver)
     power = ("gpu0", "hw.gpu.power")
     driver.fail("nvmlDeviceGetFieldValues", UNKNOWN)

@@ -1,14 +1,16 @@
-"""The samples that the driver takes by itself between ours, with ``nvmlDeviceGetSamples``.
+"""The samples of power that the driver takes by itself between ours, with ``nvmlDeviceGetSamples``.
 
 A single reading shows one moment, so a load whose period is that of the readings looks constant.
-The mean of the driver's samples since the last reading does not.
+The mean of the driver's samples since the last reading does not. Its samples of utilization are
+left alone: a call takes milliseconds of processor time, and what ``nvmlDeviceGetUtilizationRates``
+gives for microseconds is a mean already.
 """
 
 from __future__ import annotations
 
 import math
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
@@ -17,33 +19,26 @@ from gpuwatch.telemetry.nvml.errors import NOT_FOUND
 from gpuwatch.telemetry.nvml.fields import Numbers, NvmlCall, Reading, number_of
 
 FUNCTION = "nvmlDeviceGetSamples"
-_POWER, _GPU_UTILIZATION, _MEMORY_UTILIZATION = 0, 1, 2
+_METRIC = "hw.gpu.power"
+_POWER = 0
 """``nvmlSamplingType_t``."""
-_KINDS = {
-    ("hw.gpu.utilization", "hw.gpu.memory.busy"): (_GPU_UTILIZATION, _MEMORY_UTILIZATION),
-    ("hw.gpu.power",): (_POWER,),
-}
-"""By the metrics of the reading that they improve."""
-_PER_UNIT = {_POWER: 1000, _GPU_UTILIZATION: 100, _MEMORY_UTILIZATION: 100}
-"""The driver's units (milliwatts, per cent) in one of ours."""
+_MILLIWATTS = 1000
 STALE_S = 3.0
 """Seconds without a new sample after which the driver is taken to have stopped."""
 
 LONGEST_APART_S = 1.0
-"""Products take a utilization sample every sixth of a second to a second (``nvml.h``)."""
+"""The driver's samples are never further apart, but for a pause."""
 
 
 class DriverSamples:
-    """One kind of samples of one GPU.
+    """The samples of power of one GPU.
 
     Time stamps are microseconds, and compared with each other only: ``nvml.h`` does not say of
-    which clock they are. A call takes milliseconds on a data-centre card (docs/validation.md), so
-    there is none before the driver can have a new sample.
+    which clock they are. A call takes a third of a millisecond on a data-centre card, so there is
+    none before the driver can have a new sample.
     """
 
-    def __init__(self, metric: str, kind: int) -> None:
-        self._metric = metric
-        self._kind = kind
+    def __init__(self) -> None:
         self._newest = 0
         """Time stamp of the newest sample that was read; 0: none was."""
         self._mean = math.nan
@@ -52,17 +47,17 @@ class DriverSamples:
         self._apart = 0.0
         """Seconds between two samples of the driver."""
 
-    def read(self, nvml: Any, handle: Any) -> float:
-        """Mean of the samples since the last read; of the first read, the newest sample.
+    def read(self, nvml: Any, handle: Any) -> Numbers:
+        """Mean of the samples since the last read, in watts; of the first read, the newest sample.
 
         Where the driver has no new one, the last mean again. A sample that cannot be stands for
         all. Raises ``NVMLError``, also after
         ``STALE_S`` seconds without a new sample.
         """
         if time.monotonic() - self._at < self._apart:
-            return self._mean
+            return (self._mean,)
         try:
-            kind, found = nvml.nvmlDeviceGetSamples(handle, self._kind, self._newest)
+            kind, found = nvml.nvmlDeviceGetSamples(handle, _POWER, self._newest)
         except nvml.NVMLError as error:
             if error.value != NOT_FOUND:
                 raise
@@ -75,31 +70,19 @@ class DriverSamples:
                 apart_s = (new[-1].timeStamp - self._newest) / len(new) / 1e6
                 self._apart = min(apart_s, LONGEST_APART_S)
             self._newest, self._at = new[-1].timeStamp, time.monotonic()
-            per_unit = _PER_UNIT[self._kind]
-            values = [number_of(sample.sampleValue, kind) / per_unit for sample in counted]
-            wrong = (value for value in values if checked(self._metric, value)[0] is None)
+            values = [number_of(sample.sampleValue, kind) / _MILLIWATTS for sample in counted]
+            wrong = (value for value in values if checked(_METRIC, value)[0] is None)
             self._mean = next(wrong, sum(values) / len(values))
         elif time.monotonic() - self._at > STALE_S:
             raise nvml.NVMLError(NOT_FOUND)
-        return self._mean
+        return (self._mean,)
 
 
-def with_driver_samples(readings: Sequence[Reading]) -> tuple[Reading, ...]:
-    """``readings`` for one GPU: those of power and utilization by the driver's samples first."""
+def with_driver_samples(readings: Iterable[Reading]) -> tuple[Reading, ...]:
+    """``readings`` for one GPU: that of power by the driver's samples first."""
+    source = f"NVML {FUNCTION} (mean since the last sample)"
+    way = NvmlCall(source, DriverSamples().read, gives_way=True)
     return tuple(
-        replace(reading, ways=(_way(reading.metrics), *reading.ways))
-        if reading.metrics in _KINDS
-        else reading
+        replace(reading, ways=(way, *reading.ways)) if reading.metrics == (_METRIC,) else reading
         for reading in readings
     )
-
-
-def _way(metrics: tuple[str, ...]) -> NvmlCall:
-    samples = [
-        DriverSamples(metric, kind) for metric, kind in zip(metrics, _KINDS[metrics], strict=True)
-    ]
-
-    def read(nvml: Any, handle: Any) -> Numbers:
-        return tuple(each.read(nvml, handle) for each in samples)
-
-    return NvmlCall(f"NVML {FUNCTION} (mean since the last sample)", read, gives_way=True)

@@ -135,6 +135,7 @@ def _decoder(nvml: Any, handle: Any) -> Numbers:
 
 _MEMBERS = ("dVal", "uiVal", "ulVal", "ullVal", "sllVal", "siVal", "usVal")
 """Members of ``nvmlValue_t`` in the order of ``nvmlValueType_t``."""
+ENERGY = ("hw.gpu.energy",)
 _SM, _MEMORY = 1, 2
 """``nvmlClockType_t``."""
 
@@ -195,7 +196,7 @@ READINGS = (
         every_s=STEADY_S,
     ),
     Reading(
-        ("hw.gpu.energy",),
+        ENERGY,
         (
             field_way("NVML field 83 (total energy)", 83, 1000),
             NvmlCall("NVML nvmlDeviceGetTotalEnergyConsumption", _energy),

@@ -6,6 +6,7 @@ import math
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from gpuwatch.core.metrics import CATALOGUE, Method, checked
@@ -15,7 +16,7 @@ from gpuwatch.telemetry.base import Change, Channel, Device, Event, Value, same
 from gpuwatch.telemetry.counters import OF_THE_WHOLE_GPU, is_mig
 from gpuwatch.telemetry.nvml.driver_samples import with_driver_samples
 from gpuwatch.telemetry.nvml.errors import LOST, PERMANENT, describe
-from gpuwatch.telemetry.nvml.fields import READINGS, GpuProcess
+from gpuwatch.telemetry.nvml.fields import ENERGY, READINGS, GpuProcess
 from gpuwatch.telemetry.nvml.gpm import PATIENCE_S, Gpm
 from gpuwatch.telemetry.nvml.gpm_metrics import METRICS, PCIE, source_of
 from gpuwatch.telemetry.nvml.health import HEALTH
@@ -35,7 +36,7 @@ class Gpu:
 
     ``reopen`` returns a new handle, by UUID if that is known; it raises ``NVMLError``. ``peak`` is
     the peak DRAM bandwidth. GPM is sampled for a recording every ``interval_s`` seconds, or not at
-    all for ``None``.
+    all for ``None``; the energy counter is read every ``energy_s`` seconds.
     """
 
     def __init__(
@@ -48,6 +49,7 @@ class Gpu:
         peak: Peak,
         interval_s: float | None,
         gpm_wake: threading.Event,
+        energy_s: float,
     ) -> None:
         self.id = device.id
         self.reopen = reopen
@@ -65,7 +67,13 @@ class Gpu:
         self._announced = False
         self._processes = ProcessLists(nvml, self._watched, self._is_busy)
         self._untold: str | None = None
-        readings = (*with_driver_samples(READINGS), *HEALTH)
+        readings = (
+            *with_driver_samples(
+                replace(reading, every_s=energy_s) if reading.metrics == ENERGY else reading
+                for reading in READINGS
+            ),
+            *HEALTH,
+        )
         self._never: dict[str, str] = {}
         """Why metrics are unavailable on this device, whatever NVML answers."""
         if is_unified(device.attributes):
@@ -125,7 +133,7 @@ class Gpu:
 
     @property
     def process_shares(self) -> ProcessShares:
-        """The shares of this GPU's time that each process used during about the last second."""
+        """The shares of this GPU's time that each process used in about the last two seconds."""
         if self.lost is not None:
             return ProcessShares({}, self.lost)
         return self._processes.shares

@@ -52,6 +52,11 @@ class ProcessUtilization:
         self._for_good: str | None = None
         self.shares = ProcessShares({}, _BEGUN)
 
+    def rest(self) -> None:
+        """No process is on the GPU: the next samples count from the next :meth:`read` on."""
+        self._since_us = 0
+        self.shares = ProcessShares({})
+
     def read(self, nvml: Any, handle: Any) -> None:
         """Take in the samples since the last call.
 
@@ -62,6 +67,7 @@ class ProcessUtilization:
         first = self._since_us == 0
         if first:
             self._since_us = time.time_ns() // 1000
+            self.shares = ProcessShares({}, _BEGUN)
         try:
             samples = nvml.nvmlDeviceGetProcessUtilization(handle, self._since_us)
         except nvml.NVMLError as error:

@@ -18,6 +18,10 @@ DOUBTS = 3
 """Number of empty lists of a busy GPU after which they are not believed: one may be older than what
 began on the GPU since, or younger than what ended."""
 _NOT_ALL = "its list of processes stays empty while the GPU is busy (seen with WSL)"
+SHARES_S = 2.0
+"""Seconds between two reads of the shares of GPU time: as often as they are recorded. A call takes
+milliseconds of processor time; what it gives is the mean since the last one."""
+_SHARES_FRESH_S = FRESH_S + SHARES_S - 1.0
 DRAWING_S = 5.0
 """Interval between two listings of graphics processes, in seconds; compute: every round."""
 
@@ -44,7 +48,7 @@ class ProcessLists:
         self._drawing: list[GpuProcess] = []
         self._drawing_due = -math.inf
         self._utilization = ProcessUtilization()
-        self._utilization_at = -math.inf
+        self._utilization_at = self._shares_due = -math.inf
 
     @property
     def listed(self) -> tuple[GpuProcess, ...] | None:
@@ -64,10 +68,10 @@ class ProcessLists:
 
     @property
     def shares(self) -> ProcessShares:
-        """The shares of the GPU's time that each process used during about the last second."""
+        """The shares of the GPU's time that each process used during about the last two seconds."""
         latest = self._utilization.shares
-        if latest.reason is None and time.monotonic() - self._utilization_at > FRESH_S:
-            return ProcessShares({}, f"{FUNCTION} has not answered for over {FRESH_S:g} s")
+        if latest.reason is None and time.monotonic() - self._utilization_at > _SHARES_FRESH_S:
+            return ProcessShares({}, f"{FUNCTION} has not answered for over {_SHARES_FRESH_S:g} s")
         return latest
 
     def forget(self) -> None:
@@ -119,7 +123,15 @@ class ProcessLists:
         return [GpuProcess(p.pid, _used(p.usedGpuMemory), kind.lower()) for p in listed]
 
     def read_shares(self, handle: Any) -> None:
-        """Read the shares of GPU time per process since the last call."""
+        """Read the shares of GPU time per process since the last call, if there is a process."""
+        now = time.monotonic()
+        if self.listed == () and not self.doubts:
+            self._utilization.rest()
+            self._utilization_at = now
+            return
+        if now < self._shares_due:
+            return
+        self._shares_due = now + SHARES_S - 0.5
         try:
             self._watched(FUNCTION, self._utilization.read, self._nvml, handle)
         except self._nvml.NVMLError as error:
