@@ -28,7 +28,7 @@ export PYTHONDONTWRITEBYTECODE :=
 
 has_torch = -c "import importlib.util as u, sys; sys.exit(any(u.find_spec(n) is None for n in ('torch', 'torchvision')))"
 
-.PHONY: run test test-landing test-again test-all nightly lint format bench bench-tui bench-recorder bench-overhead bench-scale faults fuzz simulations soak versions sbom screenshots clean
+.PHONY: run test test-landing test-again test-all nightly lint format bench bench-tui bench-recorder bench-overhead bench-scale faults fuzz simulations soak versions sbom clean
 
 run: $(VENV)/.run
 	$(BIN)/gpuwatch run mnist-cnn --steps 500 $$($(PYTHON) $(has_torch) && echo --python $(PYTHON))
@@ -89,9 +89,6 @@ bench-tui: $(VENV)/.test
 
 bench-recorder bench-overhead bench-scale: bench-%: $(VENV)/.test
 	$(BIN)/python -m benchmarks.$*
-
-screenshots: $(VENV)/.test
-	$(BIN)/python -m tests.tui.make_pictures
 
 clean:
 	rm -rf $(VENV) build dist src/*.egg-info .mypy_cache .ruff_cache .pytest_cache

@@ -1,16 +1,16 @@
-"""Record real runs on this machine and take the pictures in ``docs/images`` of them.
+"""Take the pictures in ``docs/images`` on this machine: best on one with a GPU.
 
-    python -m tests.tui.make_pictures [SESSION]
+    python -m tests.tui.make_pictures STUDIES STUDY COMMAND...
 
-With SESSION, a saved session (of a machine with a GPU, say), ``live.svg`` and
-``roofline.svg`` show that one.
-The recordings need torch and a machine that does nothing else; they take about five minutes.
+STUDIES is a folder of recorded studies: the home screen shows them, and STUDY, one of them, is
+compared. COMMAND is recorded meanwhile, for the live screen; it should run for a minute.
 """
 
 from __future__ import annotations
 
 import asyncio
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -31,14 +31,6 @@ def gpuwatch(*arguments: str) -> str:
     """Run a command of gpuwatch and return its output."""
     command = [sys.executable, "-m", "gpuwatch", *arguments]
     return subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()
-
-
-def record(*arguments: str) -> list[Path]:
-    """Record to the end; the sessions of the study."""
-    out = Path(tempfile.mkdtemp(prefix="study-", dir=os.environ["HOME"]))
-    flags = ("--python", sys.executable, "--quiet", "--out", str(out))
-    gpuwatch("--record", *arguments, *flags)
-    return sorted(out.rglob("*.gpuwatch"))
 
 
 async def live(path: Path, wait: float) -> None:
@@ -69,22 +61,20 @@ async def compare(paths: list[Path]) -> None:
 
 
 def main(arguments: list[str]) -> int:
+    studies, study, *command = arguments
     os.environ.update(COLORTERM="truecolor", TERM="xterm-256color", TZ="UTC")
     os.environ.pop("NO_COLOR", None)
     with tempfile.TemporaryDirectory(prefix="demo-") as folder:
         os.environ["HOME"] = folder
         for name in ("XDG_DATA_HOME", "XDG_STATE_HOME"):
             os.environ.pop(name, None)
+        data = Path(folder, ".local/share/gpuwatch")
+        shutil.copytree(studies, data / "studies")
         gpuwatch("calibrate", "--python", sys.executable)
-        flags = ("--steps", "200", "--python", sys.executable)
-        gpuwatch("--record", "--quiet", "sentiment-rnn", *flags)
-        environments = ("--env", "bare", "--env", "bare", "--cool-down", "0s")
-        asyncio.run(compare(record("mnist-cnn", "--steps", "150", "--blocks", "5", *environments)))
-        gpuwatch("--record", "--quiet", "mnist-cnn", "--batch-size", "128", *flags)
-        running_ = ("--steps", "3000", "--python", sys.executable)
-        path = Path(gpuwatch("--record", "--detach", "mnist-cnn", *running_).splitlines()[-1])
+        asyncio.run(compare(sorted((data / "studies" / study).rglob("*.gpuwatch"))))
+        path = Path(gpuwatch("--record", "--detach", "--", *command).splitlines()[-1])
         try:
-            asyncio.run(live(Path(arguments[0]) if arguments else path, wait=45))
+            asyncio.run(live(path, wait=20))
             asyncio.run(home())
         finally:
             gpuwatch("stop", str(path))
