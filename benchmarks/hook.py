@@ -33,7 +33,6 @@ STEP_TARGET, START_TARGET, IMPORT_TARGET = 20e-6, 5e-3, 0.01
 """Seconds a step; seconds of a program without torch; share of ``import torch``."""
 LENGTHS, SHARE_TARGET = (0.3e-3, 2e-3, 30e-3, 300e-3), 0.005
 """Seconds of a step, and the share of it that the hook may take."""
-SHORTEST_SLEEP = 1e-3
 EVENT_CALL = 20e-6
 """Seconds of a call of the stand-in for events."""
 LONGEST_BLOCK = 0.5
@@ -150,8 +149,9 @@ def step_costs(
 
 
 def spin(seconds: float) -> None:
-    until = time.perf_counter() + seconds
-    while time.perf_counter() < until:
+    """Take so much processor time, also where other programs take some of the processor."""
+    until = time.thread_time() + seconds
+    while time.thread_time() < until:
         pass
 
 
@@ -214,20 +214,17 @@ def share(seconds: float, pairs: int) -> dict[str, Any]:
 
     switch.set(False)
     left = max(0.0, seconds - mean(train, 200))
-    wait = spin if left < SHORTEST_SLEEP else time.sleep
     repeats = 0 if square is None else round(left / mean(lambda: square @ square, 200))
 
     def step() -> None:
         train()
         if square is None:
-            wait(left)
+            spin(left)
         for _ in range(repeats):
             square @ square
 
     block = max(BLOCK, round(LONGEST_BLOCK / seconds))
-    begin = time.perf_counter()
-    mean(step, block)
-    without = (time.perf_counter() - begin) / block
+    without = mean(step, block)
     switch.set(True)
     for _ in range(3 * block):  # the hook learns what it costs
         step()

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from gpuwatch.analysis.comparison.side_by_side import compare
 from gpuwatch.analysis.samples import coarse
 from tests.analysis.sessions import SECOND, summary
 
@@ -75,6 +76,8 @@ def test_phases_are_means_of_the_sampled_steps(
     assert dict(told.steps.phases) == pytest.approx({"forward": 0.02, "other": 0.04})
     assert told.steps.mean_seconds == pytest.approx(0.05)
     assert "phases are means of 35 of 200 steps, drawn at random" in told.notes
+    (row,) = (row for row in compare([told]).rows if row.name == "sampled steps")
+    assert (row.group, row.values) == ("phases, mean", (35,))
 
 
 def test_what_the_hook_took_is_told_and_how_it_timed_the_steps(tmp_path: Path) -> None:

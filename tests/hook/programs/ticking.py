@@ -19,7 +19,7 @@ def look():
     return now + measured * costs
 
 
-time.perf_counter_ns = look
+time.thread_time_ns = look
 
 
 def advance(ms):

@@ -109,6 +109,10 @@ def compare(sessions: Sequence[Summary]) -> Comparison:
         row_of("phases, mean", clean(name, _LONGEST_PHASE), "s", sessions, _phase(name))
         for name in _phase_names(sessions)
     ]
+    sampled = _steps("sampled_count")
+    rows.append(
+        row_of("phases, mean", "sampled steps", "{step}", sessions, sampled, Method.COUNTED)
+    )
     rows += generation_rows(sessions)
     rows += [row_of("ranks", name, unit, sessions, value) for name, unit, value in _RANKS]
     rows += [

@@ -149,7 +149,10 @@ def _by_phases(sides: Sides) -> list[Weighed]:
             noun = "phase" if len(parts) == 1 else "phases"
             text = f"{noun} {', '.join(map(_name, parts))} {result}: {_widest(parts)}"
             evidence.append((0.0, Evidence("host", text, None, Method.MEASURED, _PHASES_SOURCE)))
-    cause = ": the step time is a median of steady steps, phases are means over all timed steps"
+    cause = (
+        ": the step time is a median of steady steps, phases are means over all timed steps, or "
+        "over those that were sampled"
+    )
     return [*evidence, *_left_over(split, "the phases", cause, _PHASES_SOURCE)]
 
 

@@ -159,10 +159,7 @@ def _as_timed(timing: Mapping[str, JSON], every: int, sampled: int) -> list[str]
         if (steps := by.get(name)) and by.get("events"):
             texts.append(f"the time of {steps:,.0f} of {total:,.0f} steps is {text}")
     if (cost := number(timing.get("cost"))) is not None:
-        texts.append(
-            f"hook {100 * cost:.1f} % of the time, as it measured itself; where the program waits "
-            "for a GPU anyway, it cost less"
-        )
+        texts.append(f"hook {100 * cost:.1f} % of the time, as it measured itself")
     return texts
 
 

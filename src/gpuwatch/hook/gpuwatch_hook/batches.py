@@ -37,6 +37,28 @@ class Batch(NamedTuple):
     """Whether all tensors have the same first dimension."""
 
 
+class Described:
+    """What a batch is made of, of which most are like the one before: lists of tensors of the same
+    shapes."""
+
+    def __init__(self) -> None:
+        self._shapes: list[Any] | None = None
+        self._found = Batch(None, None, ())
+
+    def __call__(self, batch: Any, tensor: type[Any]) -> Batch:
+        """As :func:`describe`."""
+        shapes = []
+        members: Iterable[Any] = batch if type(batch) in (list, tuple) else (None,)
+        for each in members:
+            if type(each) is not tensor or each.is_nested:
+                self._shapes = None
+                return describe(batch, tensor)
+            shapes.append(each.shape)
+        if shapes != self._shapes:
+            self._shapes, self._found = shapes, describe(batch, tensor)
+        return self._found
+
+
 class _Waiting:
     """Batches that an iterator gave and that no backward pass has used yet, oldest first."""
 
@@ -47,9 +69,7 @@ class _Waiting:
         self.ended = False
         self.ahead: int | None = None
         """How many of them belong to later steps, since the program fetches ahead."""
-        self.shapes: list[Any] | None = None
-        """Of the newest batch, if it is a list or tuple of tensors; and what it was found to be."""
-        self.found: Batch | None = None
+        self.described = Described()
 
 
 class Batches:
@@ -91,24 +111,11 @@ class Batches:
         if batch is None:
             return ()
         self._unused += 1
-        shapes = self._shapes(batch)
-        if shapes is None or shapes != waiting.shapes or waiting.found is None:
-            waiting.shapes, waiting.found = shapes, describe(batch, self._tensor)
-        described = _as_drawn(waiting.found, iterator)
+        described = _as_drawn(waiting.described(batch, self._tensor), iterator)
         self.samples_told = described.samples is not None
         waiting.batches.append(described)
         del waiting.batches[:-_MOST_WAITING]
         return described.sizes
-
-    def _shapes(self, batch: Any) -> list[Any] | None:
-        if type(batch) not in (list, tuple):
-            return None
-        shapes = []
-        for each in batch:
-            if type(each) is not self._tensor or each.is_nested:
-                return None
-            shapes.append(each.shape)
-        return shapes
 
     def use(self) -> list[Batch]:
         """The batches that are trained on now; empty: the same as before, or no loader's."""

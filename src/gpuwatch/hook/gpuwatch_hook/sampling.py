@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import random
 from collections import deque
+from collections.abc import Iterable
 
-from .clocks import CpuClock, CudaClock, median
+from .clocks import CpuClock, CudaClock
 
 BUDGET = 0.003
 """Most of the time that the hook may take, where less than all steps can be sampled."""
@@ -18,6 +19,8 @@ _LEAST = 0.001
 """Share of the time that sampling may take even where the rest of the hook is over the budget."""
 _FEWEST, _KEPT = 5, 25
 """Fewest and most steps whose costs are looked at."""
+_FIRST = 5
+"""Steps at the beginning that cost more: models are found, work is counted."""
 _TIMED = 1 / 16
 """Share of the other steps whose callbacks are timed."""
 
@@ -31,6 +34,7 @@ class Sampling:
         """Whether the step that runs now is sampled, and whether its callbacks are timed."""
         self.spent = 0
         """Nanoseconds in callbacks that were timed, since the last step of that kind ended."""
+        self._first = _FIRST
         self._share = 1.0
         """Of the steps that are sampled."""
         self._drawn = self._steps = 0
@@ -53,7 +57,10 @@ class Sampling:
         """A step ends. Returns whether the next one is sampled."""
         if self.timed:
             costs = self._of_sampled if self.sampled else self._of_others
-            costs.append((self.spent, clock.marks))
+            if self._first:
+                self._first -= 1
+            else:
+                costs.append((self.spent, clock.marks))
             self.spent = 0
         clock.marks = 0
         self._steps += 1
@@ -69,12 +76,12 @@ class Sampling:
         steps, drawn, self._steps, self._drawn = self._steps, self._drawn, 0, 0
         if len(self._of_sampled) < _FEWEST or not steps:
             return
-        sampled, marks = _medians(self._of_sampled)
-        other, fewer = _medians(self._of_others or self._of_sampled)
+        sampled, marks = _usual(self._of_sampled)
+        other, fewer = _usual(self._of_others or self._of_sampled)
         self._cost += drawn * sampled + (steps - drawn) * other + reading + telling
         self._ns += ns
         self._reading.append(reading / max(1.0, drawn * marks + (steps - drawn) * fewer))
-        mark, told = median(self._reading), telling / steps
+        mark, told = _mean(self._reading), telling / steps
         room = BUDGET * ns / steps
         if sampled + marks * mark + told <= room:
             self._share, clock.ends = 1.0, True
@@ -90,5 +97,12 @@ class Sampling:
         self._share = min(1.0, left / max(marks * mark, 1e-9))
 
 
-def _medians(costs: deque[tuple[int, int]]) -> tuple[float, float]:
-    return median(cost for cost, _ in costs), median(marks for _, marks in costs)
+def _usual(costs: Iterable[tuple[int, int]]) -> tuple[float, float]:
+    return _mean(cost for cost, _ in costs), _mean(marks for _, marks in costs)
+
+
+def _mean(values: Iterable[float]) -> float:
+    """Without the highest tenth: a step may be counted again, or end an epoch."""
+    ordered = sorted(values)
+    kept = ordered[: len(ordered) - len(ordered) // 10]
+    return sum(kept) / len(kept)

@@ -15,7 +15,7 @@ from collections import Counter
 from collections.abc import Callable
 from typing import Any, NamedTuple, TypeVar
 
-from .batches import Batches, Given, Kind, Sizes, describe
+from .batches import Batches, Described, Given, Kind, Sizes
 from .channel import Channel, world
 from .clocks import EVALUATION, PHASES, CudaClock, Timing
 from .phases import Phases, gradients
@@ -70,9 +70,9 @@ def _guarded(method: _Method) -> _Method:
             sampling = self.sampling
             if not sampling.timed:
                 return method(self, *values)
-            begin = time.perf_counter_ns()
+            begin = time.thread_time_ns()
             result = method(self, *values)
-            sampling.spent += time.perf_counter_ns() - begin
+            sampling.spent += time.thread_time_ns() - begin
             return result
         except Exception as error:
             leave(error)
@@ -134,6 +134,7 @@ class Tracker:
         """Optimizers that took a step since the leader's last."""
         self._batches: Any = None
         self._given = Given()
+        self._described = Described()
         self._samples: int | None = None
         self._tokens: int | None = None
         self._kind: Sizes = ()
@@ -192,7 +193,7 @@ class Tracker:
         if not begins:
             self._given.call(id(model))
             return
-        batch = describe(args or keywords, sys.modules["torch"].Tensor)
+        batch = self._described(args or keywords, sys.modules["torch"].Tensor)
         of_one = batch.sizes[:1] in ((), ((),))  # a vector may be a single sample
         if of_one or not batch.alike or not self._phases.models.takes_samples_first(model):
             batch = batch._replace(samples=None)
@@ -442,16 +443,16 @@ class Tracker:
     def _tell_if_due(self) -> None:
         now = time.monotonic()
         if self._steps and now - self._told >= INTERVAL:
-            begin = time.perf_counter_ns()
+            begin = time.thread_time_ns()
             self._take_timings(wait=False)
-            read = time.perf_counter_ns()
+            read = time.thread_time_ns()
             self._tell_unseen()
             self._tell_steps()
             self._look_at_trained()
             if now - self._told_cost >= _COST_INTERVAL:
                 self._told_cost = now
                 self._tell_cost()
-            told = time.perf_counter_ns()
+            told = time.thread_time_ns()
             passed = (now - self._told) * 1e9
             self.sampling.choose(self._phases.clock, passed, read - begin, told - read)
             if self.sampling.timed:
