@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, MutableMapping
+from collections.abc import Callable, Iterable, Mapping, MutableMapping
 from dataclasses import replace
 
 from gpuwatch.analysis.hardware.ceilings import BANDWIDTH, MEASURED, Ceiling
 from gpuwatch.analysis.hardware.mfu import MFU, MfuPeak
+from gpuwatch.analysis.hardware.pipes import METRICS as PIPES
+from gpuwatch.analysis.hardware.pipes import TENSOR, pipes_of
 from gpuwatch.analysis.measured_value import MeasuredValue
 from gpuwatch.analysis.samples.step_lines import NO_STEPS_YET
 from gpuwatch.core.lazy_dataclass import dataclass
@@ -174,17 +176,49 @@ def algorithmic_bytes(sources: Sources) -> Reading:
 def _flops(sources: Sources, window: Window) -> Gauge:
     if sources.machine_only:
         reason = "no workload: FLOP are counted from its steps"
-        return _counted_gauge("flops", "Estimated FLOP/s", "FLOP/s", None, sources, window, reason)
+        gauge = _counted_gauge("flops", "Estimated FLOP/s", "FLOP/s", None, sources, window, reason)
+        return _flop_bound(sources, window, reason) or gauge
     reason = _no_count_reason(sources, "FLOP")
     gauge = _counted_gauge(
         "flops", "Estimated FLOP/s", "FLOP/s", sources.steps.flop, sources, window, reason
     )
+    counted = gauge.reading.method is Method.COUNTED
+    if not counted and (at_most := _flop_bound(sources, window, reason)) is not None:
+        return at_most
     gauge = replace(gauge, mfus=tuple(_mfu(peak, gauge.reading) for peak in sources.mfu_peaks))
     ceiling = sources.run_ceilings.get(sources.data_type or "")
     sheet = next((peak.ceiling for peak in sources.mfu_peaks if peak.name == MFU), None)
     # Without a measured product the share is the MFU of lists and tables.
     mfu = ceiling is None or ceiling.kind != MEASURED
     return _with_ceiling(gauge, sheet if sheet is not None and mfu else ceiling)
+
+
+def _flop_bound(sources: Sources, window: Window, reason: str) -> Gauge | None:
+    """The gauge of what the device's pipes executed at most; ``None``: it is not measured."""
+    device = sources.device
+    if device is None or not _is_available(sources, TENSOR):
+        return None
+    pipes, tensor = pipes_of(device.row, sources.data_type), device.get(TENSOR)
+    if isinstance(pipes, str):
+        return None
+
+    def rate(values: Iterable[float | None]) -> float | None:
+        known = zip(PIPES, values, strict=True)
+        most: float | None = pipes.rate({name: v for name, v in known if v is not None})
+        return most
+
+    reading = Reading(
+        rate(device.get(name).value for name in PIPES), Method.BOUND, reason, pipes.text
+    )
+    if tensor.method is Method.UNAVAILABLE:
+        reading = Reading(None, Method.UNAVAILABLE, tensor.reason, pipes.text, Method.BOUND)
+    columns = zip(*(history_of(sources, name, window) for name in PIPES), strict=True)
+    history, title = tuple(map(rate, columns)), "Executed FLOP/s"
+    gauge = Gauge("flops", title, "FLOP/s", reading, None, history, 1.0, mean=False)
+    means = [_device_mean(sources, name) for name in PIPES]
+    return summarized(
+        gauge, sources, window, lambda start, end: rate(mean(start, end) for mean in means)
+    )
 
 
 def _mfu(peak: MfuPeak, flop: Reading) -> tuple[str, Reading]:

@@ -191,3 +191,13 @@ async def test_hostile_ceilings_are_no_ceilings(session: Make, hostile: Any) -> 
     async with live(session(meta={"ceilings": hostile})) as (app, _):
         text = screen_text(app)
     assert "273 TFLOP/s" in text and "╪" not in text
+
+
+async def test_without_a_count_the_pipes_give_a_bound_of_what_was_executed(session: Make) -> None:
+    """61 % of the tensor pipes' cycles, 12 % and 3 % of FP32's and FP16's; an unknown type."""
+    path = session(count=False, known_card=True, pipes=True, meta={"run": {"device": "cuda"}})
+    async with live(path) as (app, pilot):
+        text = screen_text(app)
+        assert "Executed FLOP/s" in text and "≤" in text and "bound: at most" in text
+        await pilot.press("i")
+        await shows(pilot, "pipes: of fp8, their fastest, as the run's type is not known")

@@ -7,6 +7,8 @@ from typing import Any
 
 from gpuwatch.analysis.hardware.ceilings import Ceiling
 from gpuwatch.analysis.hardware.crosscheck import Means
+from gpuwatch.analysis.hardware.pipes import METRICS as PIPES
+from gpuwatch.analysis.hardware.pipes import pipes_of
 from gpuwatch.analysis.hardware.points import Rates
 from gpuwatch.analysis.hardware.profile import Counters
 from gpuwatch.analysis.hardware.program import Program
@@ -15,6 +17,7 @@ from gpuwatch.analysis.samples.channels import FULL
 from gpuwatch.analysis.samples.cpu_time import cpu_shares, resolution
 from gpuwatch.core.lazy_dataclass import dataclass
 from gpuwatch.core.units import NS
+from gpuwatch.session.rows import DeviceRow
 from gpuwatch.tui.feed.series import Series
 from gpuwatch.tui.feed.snapshot import Rooflines
 from gpuwatch.tui.feed.steps import Steps
@@ -32,8 +35,10 @@ class Record:
     """The recorded data of a run so far."""
 
     program: Program
-    gpus: tuple[str, ...]
-    """Ids of the run's GPUs; empty: it runs on the CPU."""
+    gpus: tuple[DeviceRow, ...]
+    """The run's GPUs; empty: it runs on the CPU."""
+    data_type: str | None
+    """Of the run's matrix products."""
     series: Mapping[tuple[str, str], Series]
     interval: float
     steps: Steps
@@ -42,31 +47,37 @@ class Record:
     cores: int | None
     """Logical cores of the machine."""
     counters: Counters | None
+    newest: int
+    """Session time of the newest record in nanoseconds."""
 
     @property
     def timed(self) -> tuple[int, int]:
-        """Start and end of the timed steps, in nanoseconds of session time."""
-        return self.steps.timed
+        """Start and end of the timed steps, in nanoseconds of session time; all of a program that
+        reports none."""
+        return self.steps.timed if self.program.steps else (0, self.newest)
 
     @property
     def minute(self) -> tuple[int, int]:
-        """Start and end of the last minute of the timed steps."""
+        """Start and end of the last minute of that."""
         start, end = self.timed
         return max(start, end - _MINUTE_NS), end
 
 
-def rooflines_of(
-    record: Record, ceilings: Mapping[str, Ceiling], data_type: str | None
-) -> Rooflines:
+def rooflines_of(record: Record, ceilings: Mapping[str, Ceiling]) -> Rooflines:
     """The rooflines of the last minute and of all timed steps."""
-    minute = roofline_of(record.program, rates(record, *record.minute), ceilings, data_type)
-    whole = rates(record, *record.timed, counters=record.counters)
-    return Rooflines(minute, roofline_of(record.program, whole, ceilings, data_type))
+    minute, whole = (
+        roofline_of(record.program, each, ceilings, record.data_type)
+        for each in (
+            rates(record, *record.minute),
+            rates(record, *record.timed, counters=record.counters),
+        )
+    )
+    return Rooflines(minute, whole, "timed steps" if record.program.steps else "whole run")
 
 
 def rates(record: Record, start: int, end: int, counters: Counters | None = None) -> Rates:
     """Means from ``start`` to ``end`` in nanoseconds; ``counters``: those of ncu per step."""
-    steps, gpus = record.steps, record.gpus
+    steps, gpus = record.steps, [gpu.id for gpu in record.gpus]
     window = Window(start, end, 1)
     flop = size = None
     if end > start:
@@ -80,10 +91,16 @@ def rates(record: Record, start: int, end: int, counters: Counters | None = None
     if counters is not None and per_second is not None:
         executed = counters.flop_per_step
         read, written = counters.dram_read_bytes_per_step, counters.dram_write_bytes_per_step
+    of_pipes = means(record, PIPES, start, end)
+    most = [
+        None if isinstance(pipes, str) else pipes.rate(of_pipes[gpu.id])
+        for gpu, pipes in ((gpu, pipes_of(gpu, record.data_type)) for gpu in record.gpus)
+    ]
     return Rates(
         flop=_plausible(flop),
         bytes=_plausible(size),
         measured_bytes=_total(moved),
+        most_executed=_total(most),
         executed_flop=None if executed is None else executed * (per_second or 0.0),
         executed_bytes=(
             None if read is None or written is None else (read + written) * (per_second or 0.0)
@@ -98,10 +115,10 @@ def rates(record: Record, start: int, end: int, counters: Counters | None = None
 def means(record: Record, metrics: Sequence[str], start: int, end: int) -> Means:
     """By GPU id and metric, the mean from ``start`` to ``end`` in nanoseconds where known."""
     return {
-        gpu: {
+        gpu.id: {
             metric: mean
             for metric in metrics
-            if (mean := _mean(record, gpu, metric, start, end)) is not None
+            if (mean := _mean(record, gpu.id, metric, start, end)) is not None
         }
         for gpu in record.gpus
     }

@@ -8,6 +8,8 @@ from typing import Any
 
 from gpuwatch.analysis.hardware.ceilings import devices_of_run, missing_of
 from gpuwatch.analysis.hardware.crosscheck import findings_of
+from gpuwatch.analysis.hardware.pipes import METRICS as PIPES
+from gpuwatch.analysis.hardware.pipes import TENSOR
 from gpuwatch.analysis.hardware.profile import Counters, counters_of
 from gpuwatch.analysis.hardware.program import Program
 from gpuwatch.analysis.samples.cpu_time import logical_cores
@@ -27,11 +29,6 @@ from gpuwatch.tui.feed.warnings.alerts import ALERT_EVENTS, LatestEvent, alerts_
 from gpuwatch.tui.feed.warnings.low_memory import low_memory
 from gpuwatch.tui.feed.warnings.neighbours import gpus_of_run, shared_during, shared_now
 
-PIPES = (
-    *("hw.gpu.tensor.activity", "hw.gpu.fp64.activity", "hw.gpu.fp32.activity"),
-    *("hw.gpu.fp16.activity", "hw.gpu.clock.sm"),
-)
-"""Metrics that the cross-check compares with the counted work."""
 THROTTLES = ("hw.gpu.throttle.power", "hw.gpu.throttle.thermal")
 HISTORY = ("hw.gpu.sm.activity", *PIPES, *THROTTLES)
 """Metrics that need a history."""
@@ -83,8 +80,9 @@ class Checks:
                 count = before.count + 1 if before is not None else 1
                 self._events[row.kind, row.device] = LatestEvent(row, count)
 
-    def rooflines(self) -> Rooflines:
-        return rooflines_of(self._record(), self.ceilings.of(None), self.ceilings.data_type)
+    def rooflines(self, t: int) -> Rooflines:
+        """At session time ``t`` in nanoseconds."""
+        return rooflines_of(self._record(t), self.ceilings.of(None))
 
     def warnings(
         self,
@@ -99,7 +97,7 @@ class Checks:
         if mapping(self._meta.get("workload")).get("kind") not in ("machine", "import"):
             gpus = gpus_of_run(self._meta, self._devices)
         if not live or self._steps.newest >= self._checked + _CHECK_NS:
-            self._findings = self._cross_check(live=live)
+            self._findings = self._cross_check(t, live=live)
             self._checked = self._steps.newest
         throttled = {} if live else self._throttled(t)
         doubts = [Alert("ceiling", str(n), text) for n, text in enumerate(self.ceilings.doubts())]
@@ -132,10 +130,10 @@ class Checks:
             self._past_sharing = shared_during(presences, gpus, t - launched)
         return self._past_sharing
 
-    def _cross_check(self, *, live: bool) -> tuple[Alert, ...]:
+    def _cross_check(self, t: int, *, live: bool) -> tuple[Alert, ...]:
         """Compare counted work with the counters of the run's GPUs: over the last minute, or all
         of a finished run. GPUs without memory of the run are left out."""
-        record = self._record()
+        record = self._record(t)
         start, end = record.minute if live else record.timed
         if end - start < _CHECK_NS:
             return ()
@@ -144,12 +142,14 @@ class Checks:
         record = replace(record, gpus=() if absent else record.gpus)
         mean_rates = rates(record, start, end)
         findings = findings_of(
-            [device for device in self._devices if device.id in record.gpus],
-            means(record, PIPES, start, end),
+            record.gpus,
+            means(record, (TENSOR,), start, end),
             self.ceilings.data_type,
             mean_rates.flop,
             mean_rates.bytes,
             mean_rates.measured_bytes,
+            # Of an unknown data type the bound is too far above to be compared with a count.
+            mean_rates.most_executed if self.ceilings.data_type is not None else None,
             mapping(self._meta.get("count")),
             self.counters,
         )
@@ -164,7 +164,7 @@ class Checks:
                 shares[device] = max(share, shares.get(device, 0.0))
         return shares
 
-    def _record(self) -> Record:
+    def _record(self, t: int) -> Record:
         of_run = devices_of_run(self._meta, self._devices)
         workload = mapping(self._meta.get("workload"))
         return Record(
@@ -177,13 +177,15 @@ class Checks:
                 missing_of(self._meta, self._devices),
                 self._steps.doubt,
             ),
-            gpus=tuple(device.id for device in of_run if device.kind == "gpu"),
+            gpus=tuple(device for device in of_run if device.kind == "gpu"),
+            data_type=self.ceilings.data_type,
             series=self._series,
             interval=self._interval,
             steps=self._steps,
             threads=self._thread_count(),
             cores=logical_cores(self._devices),
             counters=self.counters,
+            newest=t,
         )
 
     def _thread_count(self) -> int | None:

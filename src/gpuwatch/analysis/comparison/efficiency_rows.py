@@ -151,7 +151,11 @@ def _mfu_row(
 def _intensity_row(sessions: Sequence[Summary]) -> ComparisonRow:
     """Intensity by the most trustworthy bytes known for every session with a point."""
     points = [
-        {point.bytes_kind: point for point in session.efficiency.roofline.points}
+        {
+            point.bytes_kind: point
+            for point in session.efficiency.roofline.points
+            if point.method is not Method.BOUND
+        }
         for session in sessions
     ]
     kinds = [each for each in points if each]

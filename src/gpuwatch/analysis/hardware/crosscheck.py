@@ -18,8 +18,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from gpuwatch.analysis.hardware.ceilings import Ceiling, peaks_of
+from gpuwatch.analysis.hardware.ceilings import Ceiling
 from gpuwatch.analysis.hardware.limits import is_over, limit_of
+from gpuwatch.analysis.hardware.pipes import TENSOR
 from gpuwatch.analysis.hardware.profile import Counters
 from gpuwatch.core import units
 from gpuwatch.core.lazy_dataclass import dataclass
@@ -31,16 +32,6 @@ BYTES_MORE, BYTES_FEWER = 1.5, 1 / 20
 EXECUTED = (0.25, 2.0)
 UNCOUNTED = 0.3
 
-_TENSOR, _FP32 = "hw.gpu.tensor.activity", "hw.gpu.fp32.activity"
-_FP16, _FP64 = "hw.gpu.fp16.activity", "hw.gpu.fp64.activity"
-_CLOCK = "hw.gpu.clock.sm"
-_TENSOR_TYPES = ("float64", "tf32", "bfloat16", "float16", "fp8")
-_FP64_ON_TENSOR = ("8.0", "9.0")
-"""Compute capabilities whose tensor cores multiply FP64, at twice the speed of the FP64 pipes
-(white papers of A100 and H100); the float64 peak is that of the tensor cores."""
-_FP16_OVER_FP32 = 4.0
-"""Speed of vector FP16 over FP32: 4 on GA100, 2 or 1 elsewhere (NVIDIA's architecture white
-papers). The largest is used, since the result is an upper bound."""
 _SOME_TENSOR = 0.05
 _MOST_NAMED = 5
 
@@ -65,39 +56,6 @@ Means = Mapping[str, Mapping[str, float]]
 """Means over the timed steps, by device id and metric."""
 
 
-def rate_by_pipes(
-    gpus: Sequence[DeviceRow], means: Means, data_type: str | None
-) -> tuple[float | None, str]:
-    """Upper bound of the FLOP/s executed by the pipes of all GPUs, with its source or the reason.
-
-    The sum over the kinds of pipe of activity times peak at the actual clock. Tensor pipes count
-    with the peak of ``data_type`` (also float64), or of TF32 for other types such as float32; if
-    they were active and the type is unknown, so is the bound. It is an upper bound, since an active
-    pipe need not be full.
-    """
-    total, source = 0.0, "share of cycles the pipes were active x their peak at the present clock"
-    for gpu in gpus:
-        activity = means.get(gpu.id, {})
-        at_maximum = {name: peak.value for name, peak in peaks_of(gpu).items()}
-        maximum = number(gpu.attributes.get("clock.sm.max"))
-        if _TENSOR not in activity or _FP32 not in activity:
-            return None, f"the activity of the pipes of {gpu.id} was not measured"
-        if data_type is None and activity[_TENSOR] > 0:
-            return None, f"the data type of the tensor pipes of {gpu.id} is not known"
-        tensor_type = data_type if data_type in _TENSOR_TYPES else "tf32"
-        fp32, tensor = at_maximum.get("float32"), at_maximum.get(tensor_type)
-        if fp32 is None or not maximum or (tensor is None and activity[_TENSOR] > 0):
-            return None, f"the peaks of {gpu.id} are not known"
-        clock = min(1.0, activity[_CLOCK] / maximum) if _CLOCK in activity else 1.0
-        pipes = activity[_FP32] * fp32 + activity[_TENSOR] * (tensor or 0.0)
-        pipes += activity.get(_FP16, 0.0) * fp32 * _FP16_OVER_FP32
-        on_tensor = gpu.attributes.get("compute.capability") in _FP64_ON_TENSOR
-        float64 = (at_maximum.get("float64") or 0.0) * (0.5 if on_tensor else 1.0)
-        pipes += activity.get(_FP64, 0.0) * float64
-        total += clock * pipes
-    return (total, source) if gpus else (None, "the run used no GPU")
-
-
 def findings_of(
     gpus: Sequence[DeviceRow],
     means: Means,
@@ -105,16 +63,18 @@ def findings_of(
     flop_rate: float | None,
     bytes_rate: float | None,
     measured_bytes: float | None,
+    most_executed: float | None,
     count: Mapping[str, JSON],
     counters: Counters | None,
 ) -> tuple[Finding, ...]:
     """All cross-checks, warnings first.
 
-    Rates are FLOP/s and By/s over the timed steps and over all GPUs of the run.
+    Rates are FLOP/s and By/s over the timed steps and over all GPUs of the run; ``most_executed``
+    is that of :mod:`~gpuwatch.analysis.hardware.pipes`.
     """
     candidates = [
         _peak(limit_of(gpus, data_type), data_type, flop_rate),
-        _pipes(gpus, means, data_type, flop_rate),
+        _pipes(flop_rate, most_executed),
         _bytes(bytes_rate, measured_bytes),
         _executed(count, counters),
         _tensor(means, data_type),
@@ -137,10 +97,7 @@ def _peak(limit: Ceiling | None, data_type: str | None, counted: float | None) -
     return Finding("peak", True, text, counted, limit.value, "FLOP/s")
 
 
-def _pipes(
-    gpus: Sequence[DeviceRow], means: Means, data_type: str | None, counted: float | None
-) -> Finding | None:
-    upper, _ = rate_by_pipes(gpus, means, data_type)
+def _pipes(counted: float | None, upper: float | None) -> Finding | None:
     if not counted or upper is None:
         return None
     both = (
@@ -212,7 +169,7 @@ def _executed(count: Mapping[str, JSON], counters: Counters | None) -> Finding |
 
 
 def _tensor(means: Means, data_type: str | None) -> Finding | None:
-    active = [of_gpu[_TENSOR] for of_gpu in means.values() if _TENSOR in of_gpu]
+    active = [of_gpu[TENSOR] for of_gpu in means.values() if TENSOR in of_gpu]
     if data_type != "float32" or not active or max(active) < _SOME_TENSOR:
         return None
     text = (

@@ -18,6 +18,8 @@ from gpuwatch.analysis.hardware.crosscheck import Finding, Means, findings_of
 from gpuwatch.analysis.hardware.energy import COUNTER, CPU_POWER, POWER, Energy, energy_of
 from gpuwatch.analysis.hardware.limits import limit_of
 from gpuwatch.analysis.hardware.mfu import hfu_of, mfu_peaks
+from gpuwatch.analysis.hardware.pipes import METRICS as PIPES
+from gpuwatch.analysis.hardware.pipes import most_executed
 from gpuwatch.analysis.hardware.points import Rates
 from gpuwatch.analysis.hardware.profile import Counters
 from gpuwatch.analysis.hardware.program import Program
@@ -33,7 +35,7 @@ from gpuwatch.core.metrics import Method
 from gpuwatch.core.models import JSON, mapping
 from gpuwatch.session.rows import DeviceRow, GpuProcessRow
 
-SAMPLED = (METRIC, COUNTER, POWER, CPU_POWER)
+SAMPLED = (METRIC, COUNTER, POWER, CPU_POWER, *PIPES)
 """Metrics whose single samples are needed."""
 
 Metrics = Mapping[str, Statistic]
@@ -56,6 +58,10 @@ class Efficiency:
     """Model FLOP/s over the timed steps."""
     flop_shares: tuple[Share, ...]
     """Shares of each compute ceiling of the run's data type: measured, peak, data sheet."""
+    most_executed: MeasuredValue
+    """Executed FLOP/s at most, over the window; a ``bound`` for every program on a GPU whose pipes
+    are measured."""
+    most_executed_shares: tuple[Share, ...]
     mfu: MeasuredValue
     """Model FLOP utilization: forward and backward FLOP per second over the data-sheet peak of the
     data type, summed over the run's GPUs."""
@@ -121,16 +127,24 @@ def efficiency_of(
     every = every_ceiling_of(meta, devices)
     flop, size = _rate(metrics, "gpuwatch.flop.rate"), _rate(metrics, "gpuwatch.bytes.rate")
     traffic = traffic_of(samples, ids, window, steps, metrics[METRIC].reason, program.doubt)
-    moved = traffic.rate.value if steady and traffic.rate.method is Method.MEASURED else None
+    whole = traffic.rate.value if traffic.rate.method is Method.MEASURED else None
+    moved = whole if steady else None
+    # Without a process of the run on the GPUs, their counters measure others' work.
+    own = metrics.get("process.gpu.memory.usage")
+    absent = own is not None and own.method is Method.MEASURED and own.max == 0
+    most = most_executed(gpus, samples, window, data_type)
+    if absent:
+        most = unknown("FLOP/s", "no process of the run held memory of its GPUs")
     means = _means(by_device, ids) if steady else {}
     rate = None if program.doubt else _step_rate(work, window)
     rates = Rates(
         flop=flop.value,
         bytes=size.value,
-        measured_bytes=moved,
+        measured_bytes=whole if flop.value is None else moved,
         unmeasured=traffic.missing,
         clocks=clocks_of(gpus, means),
         limit=limit_of(gpus, data_type),
+        most_executed=most.value,
         executed_flop=_times(None if counters is None else counters.flop_per_step, rate),
         executed_bytes=_times(_dram(counters), rate),
         on_gpu=bool(gpus),
@@ -140,12 +154,13 @@ def efficiency_of(
     )
     mfu, mfu_at_maximum_clock = (peak.mfu(flop) for peak in mfu_peaks(meta, devices))
     roofline = roofline_of(program, rates, ceilings_of(meta, devices), data_type)
-    # Without a process of the run on the GPUs, their counters measure others' work.
-    own = metrics.get("process.gpu.memory.usage")
-    absent = own is not None and own.method is Method.MEASURED and own.max == 0
     seen = ((), {}, None) if absent else (gpus, means, moved)
+    # Of an unknown data type the bound is too far above to be compared with a count.
+    upper = most.value if steady and data_type is not None else None
     findings = [
-        *findings_of(seen[0], seen[1], data_type, flop.value, size.value, seen[2], count, counters),
+        *findings_of(
+            seen[0], seen[1], data_type, flop.value, size.value, seen[2], upper, count, counters
+        ),
         *([held] if (held := held_down(gpus, means)) else []),
         *shared(gpus, processes, window, run, metrics),
     ]
@@ -154,6 +169,8 @@ def efficiency_of(
         data_type=data_type,
         flop_rate=flop,
         flop_shares=_shares(flop.value, every.get(data_type or "", ())),
+        most_executed=most,
+        most_executed_shares=_shares(most.value, every.get(data_type or "", ())),
         mfu=mfu,
         mfu_at_maximum_clock=mfu_at_maximum_clock,
         hfu=hfu_of(mfu, count),

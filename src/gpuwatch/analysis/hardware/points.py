@@ -18,6 +18,7 @@ _BYTES = {
     MEASURED: "measured bytes (DRAM traffic by hardware counters over the steady steps)",
     EXECUTED: "executed FLOP and DRAM bytes by ncu, at the step rate of the timed steps",
 }
+_AT_MOST = "executed FLOP at most, by the activity of the pipes, and measured bytes (DRAM traffic)"
 
 
 @dataclass(frozen=True)
@@ -32,6 +33,8 @@ class Rates:
     """DRAM By/s by hardware counters."""
     executed_flop: float | None = None
     """Executed FLOP per step by ncu, times the step rate."""
+    most_executed: float | None = None
+    """Executed FLOP/s at most, by the activity of the pipes."""
     executed_bytes: float | None = None
     """DRAM bytes read and written per step by ncu, times the step rate, By/s."""
     on_gpu: bool = True
@@ -67,7 +70,8 @@ class Point:
     bytes_kind: str
     """``algorithmic``, ``measured`` or ``executed``."""
     method: Method
-    """``measured`` where ncu counted FLOP and bytes, else ``counted``, like model FLOP."""
+    """``measured`` where ncu counted FLOP and bytes, ``counted`` like model FLOP, or ``bound``
+    where the pipes did at most so much."""
     text: str
     """What the bytes are, in words."""
 
@@ -78,14 +82,17 @@ class Point:
 
 
 def points_of(label: str, rates: Rates) -> tuple[Point, ...]:
-    """One point for each known kind of bytes, the most trustworthy first."""
+    """One point for each known kind of bytes, the most trustworthy first; without a count of FLOP
+    one that the run is at most at."""
+    most = None if rates.flop or rates.executed_flop else rates.most_executed
     candidates = (
-        (EXECUTED, rates.executed_flop, rates.executed_bytes, Method.MEASURED),
-        (MEASURED, rates.flop, rates.measured_bytes, Method.COUNTED),
-        (ALGORITHMIC, rates.flop, rates.bytes, Method.COUNTED),
+        (EXECUTED, rates.executed_flop, rates.executed_bytes, Method.MEASURED, _BYTES[EXECUTED]),
+        (MEASURED, rates.flop, rates.measured_bytes, Method.COUNTED, _BYTES[MEASURED]),
+        (ALGORITHMIC, rates.flop, rates.bytes, Method.COUNTED, _BYTES[ALGORITHMIC]),
+        (MEASURED, most, rates.measured_bytes, Method.BOUND, _AT_MOST),
     )
     return tuple(
-        Point(label, flop / size, flop, kind, method, _BYTES[kind])
-        for kind, flop, size, method in candidates
+        Point(label, flop / size, flop, kind, method, text)
+        for kind, flop, size, method, text in candidates
         if flop and size and flop > 0 and size > 0 and 0 < flop / size < math.inf
     )

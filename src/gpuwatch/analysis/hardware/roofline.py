@@ -20,6 +20,7 @@ from gpuwatch.analysis.hardware.ceilings import (
 from gpuwatch.analysis.hardware.points import Point, Rates, points_of
 from gpuwatch.analysis.hardware.program import Program, no_point
 from gpuwatch.core.lazy_dataclass import dataclass
+from gpuwatch.core.metrics import Method
 
 
 @dataclass(frozen=True)
@@ -35,7 +36,7 @@ class Roofline:
     """The run's data type, which selects its compute ceiling."""
     verdict: Verdict
     reason: str | None
-    """Why there is no point."""
+    """Why there is no point, or only one that the run is at most at."""
     no_ceilings: Missing = NEVER_MEASURED
     """Reason and hint for ceilings that were not measured."""
 
@@ -69,10 +70,10 @@ def roofline_of(
 ) -> Roofline:
     """Points, ceilings and bound of a run, or of its last minute."""
     points = points_of(program.label, rates)
-    if not points:
+    if not points or points[0].method is Method.BOUND:
         reason, hint = no_point(program, rates)
         verdict = Verdict(UNKNOWN, f"cannot tell what bounds the run: {reason}", hint)
-        return Roofline(program.label, (), dict(ceilings), data_type, verdict, reason)
+        return Roofline(program.label, points, dict(ceilings), data_type, verdict, reason)
     verdict = verdict_of(
         points[0],
         rates,

@@ -19,8 +19,10 @@ def efficiency_rows(session: Summary) -> list[tuple[str, str]]:
     if session.workload.get("kind") in ("machine", "import"):
         return []
     of = session.efficiency
+    counted, most = of.flop_rate.value, of.most_executed.value
     rows = [
         ("FLOP/s", _rate(of.flop_rate, of.flop_shares)),
+        *([("executed FLOP/s", _most(of))] if counted is None and most is not None else []),
         (MFU, _mfu(of.mfu, of.flop_shares, SHEET)),
         (MFU_AT_MAXIMUM_CLOCK, _mfu(of.mfu_at_maximum_clock, of.flop_shares, PEAK)),
         *([(HFU, _mfu(of.hfu, of.flop_shares, SHEET))] if of.hfu.value is not None else []),
@@ -61,6 +63,13 @@ def _rate(figure: MeasuredValue, shares: Sequence[Share], *, cached: bool = Fals
     if cached and any(e.value > OVER and e.ceiling.kind == MEASURED for e in shares):
         text += "; over the ceiling: caches served the rest"
     return text
+
+
+def _most(of: Efficiency) -> str:
+    most = of.most_executed
+    shares = ", ".join(f"at most {_share(each)}" for each in of.most_executed_shares)
+    text = f"at most {units.quantity(most.value, most.unit)} {most.method.value}"
+    return f"{text}{f': {shares}' if shares else ''} ({most.source})"
 
 
 def _share(share: Share) -> str:

@@ -21,6 +21,10 @@ def efficiency(of: Efficiency) -> dict[str, JSON]:
         "devices": list(of.covers),
         "data_type": of.data_type,
         "flop_rate": {**figure(of.flop_rate), "shares": _shares(of.flop_shares)},
+        "most_executed_flop_rate": {
+            **figure(of.most_executed),
+            "shares": _shares(of.most_executed_shares),
+        },
         "mfu": figure(of.mfu),
         "mfu_at_maximum_clock": figure(of.mfu_at_maximum_clock),
         "hfu": figure(of.hfu),
