@@ -235,7 +235,7 @@ class Collector:
             algorithmic=algorithmic_bytes(sources),
             alerts=alerts,
             processes=processes,
-            roofline=self._checks.rooflines() if view.roofline and kind != "machine" else None,
+            roofline=self._checks.rooflines(t) if view.roofline and kind != "machine" else None,
             counters=self._checks.counters,
             place=self._place(),
             tally=self._study.tally,

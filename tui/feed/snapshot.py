@@ -136,6 +136,8 @@ class Rooflines:
 
     minute: Roofline
     steady: Roofline
+    period: str
+    """What the second is of: ``timed steps``, or ``whole run`` where none are reported."""
 
 
 @dataclass(frozen=True)

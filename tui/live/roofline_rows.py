@@ -16,6 +16,7 @@ from gpuwatch.analysis.hardware.points import ALGORITHMIC, EXECUTED, MEASURED, P
 from gpuwatch.analysis.hardware.program import IMPORTED, MACHINE
 from gpuwatch.analysis.hardware.roofline import Roofline
 from gpuwatch.core.lazy_dataclass import dataclass
+from gpuwatch.core.metrics import Method
 from gpuwatch.core.text import clean
 from gpuwatch.core.units import percent, quantity, scale_label, si, si_parts
 from gpuwatch.tui.feed.snapshot import Snapshot
@@ -90,7 +91,7 @@ def roofline_rows(snapshot: Snapshot, options: Options, width: int, height: int)
     points = []
     if snapshot.status.live:
         points.append((LIVE, "last minute", minute))
-    points.append((STEADY, "timed steps", steady))
+    points.append((STEADY, snapshot.roofline.period, steady))
     rows += [_legend(mark, name, roofline, width) for mark, name, roofline in points]
     foot = _verdict(main, width)
     space = height - len(rows) - len(foot)
@@ -115,7 +116,9 @@ def _legend(mark: str, name: str, roofline: Roofline, width: int) -> Line:
     if not roofline.points:
         return row.add(fit(clean(roofline.reason or "no point"), row.left), "muted")
     point = roofline.points[0]
-    row.add(f"{quantity(point.intensity, 'FLOP/By')}  {si(point.rate, 'FLOP/s')}", "strong")
+    most = "≤" if point.method is Method.BOUND else ""
+    intensity, rate = quantity(point.intensity, "FLOP/By"), si(point.rate, "FLOP/s")
+    row.add(f"{most}{intensity}  {most}{rate}", "strong")
     details = f"  {point.method.value}, {_BYTES.get(point.bytes_kind, point.bytes_kind)}"
     ceiling = roofline.ceilings.get(roofline.data_type or "")
     share = (

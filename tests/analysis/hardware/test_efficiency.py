@@ -59,9 +59,31 @@ def test_the_share_of_the_peak_at_the_maximum_clock_is_another_number(tmp_path: 
 
 def test_both_are_named_with_their_peak_and_method(tmp_path: Path) -> None:
     told = lines(tmp_path / "a.gpuwatch")
-    assert told["MFU"] == "0.4 % of the bfloat16 data-sheet peak, 989 TFLOP/s (counted)"
-    at_maximum = "0.4 % of the bfloat16 peak at maximum clock, 1.07 PFLOP/s (counted)"
+    which = "(counted: model FLOP, forward and backward, without recomputation)"
+    assert told["MFU"] == f"0.4 % of the dense bfloat16 data-sheet peak, 989 TFLOP/s {which}"
+    at_maximum = f"0.4 % of the dense bfloat16 peak at maximum clock, 1.07 PFLOP/s {which}"
     assert told["MFU at maximum clock"] == at_maximum
+
+
+def test_which_flop_type_and_peak_an_mfu_is_of_is_in_json_and_in_comparisons(
+    tmp_path: Path,
+) -> None:
+    again = {**COUNT, "flop_recomputed_per_step": 6e11}
+    found = summary(tmp_path / "a.gpuwatch", count=again)
+    told = json.loads(as_json.dumps(as_json.summary(found)))["efficiency"]
+    for key, peak in (("mfu", SHEET_BF16), ("mfu_at_maximum_clock", BF16), ("hfu", SHEET_BF16)):
+        convention = told[key]["convention"]
+        assert convention["data_type"] == "bfloat16"
+        assert convention["peak"]["value"] == pytest.approx(peak, rel=1e-3)
+        assert ("computes again" in convention["flop"]) is (key == "hfu")
+    assert told["hfu"]["value"] == pytest.approx(1.3 * told["mfu"]["value"])
+    assert "computes again" in told["hfu"]["source"]
+    note = "MFU: model FLOP, forward and backward, without recomputation, over the dense bfloat16"
+    assert any(each.startswith(note) for each in compare([found, found]).notes)
+    assert not any(each.startswith("MFU") for each in compare([found]).notes)
+    unknown = summary(tmp_path / "b.gpuwatch", run={"dtype": None})
+    told = json.loads(as_json.dumps(as_json.summary(unknown)))["efficiency"]
+    assert told["mfu"]["convention"]["peak"] is None
 
 
 def test_a_card_without_a_data_sheet_has_no_mfu_but_its_share_at_the_maximum_clock(
@@ -381,7 +403,7 @@ def test_the_json_has_every_figure_with_method_source_and_reason(tmp_path: Path)
     found = summary(tmp_path / "a.gpuwatch", extra=profile([[100, 8e8, 4, "gemm"]]))
     told = json.loads(as_json.dumps(as_json.summary(found)))
     for mfu in (told["efficiency"]["mfu"], told["efficiency"]["mfu_at_maximum_clock"]):
-        assert set(mfu) == {"value", "unit", "method", "source", "reason"}
+        assert set(mfu) == {"value", "unit", "method", "source", "reason", "convention"}
     assert set(told["efficiency"]["energy"]) >= {"gpu", "gpu_by_counter", "gpu_by_power"}
     assert told["efficiency"]["traffic"]["bytes"]["value"] is None
     assert told["efficiency"]["traffic"]["bytes"]["reason"]

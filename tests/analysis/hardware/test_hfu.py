@@ -6,17 +6,17 @@ from typing import Any
 
 import pytest
 
-from gpuwatch.analysis.hardware.mfu import hfu_of
+from gpuwatch.analysis.hardware.mfu import EXECUTED_TWICE, MODEL_FLOP, hfu_of
 from gpuwatch.analysis.measured_value import MeasuredValue, unknown
 from gpuwatch.core.metrics import Method
 
-MFU = MeasuredValue(0.3, "1", Method.COUNTED, "model FLOP over the peak")
+MFU = MeasuredValue(0.3, "1", Method.COUNTED, f"{MODEL_FLOP}, over the peak")
 
 
 def test_hfu_has_what_is_computed_again() -> None:
     hfu = hfu_of(MFU, {"flop_per_step": 3e12, "flop_recomputed_per_step": 1e12})
     assert hfu.value == pytest.approx(0.4) and hfu.method is Method.COUNTED
-    assert "recomputed" in hfu.source
+    assert hfu.source == f"{EXECUTED_TWICE}, over the peak"
 
 
 @pytest.mark.parametrize(

@@ -129,3 +129,17 @@ async def test_absurd_work_neither_crashes_nor_hangs(session: Make, odd: dict[st
         await pilot.press("o")
         await shows(pilot, "timed steps")
         assert app.return_code is None
+
+
+@pytest.mark.parametrize("steps", [True, False])
+async def test_what_the_pipes_did_at_most_is_the_point_of_a_run_that_is_not_counted(
+    session: Make, steps: bool
+) -> None:
+    options = {"count": False, "known_card": True, "pipes": True, "bandwidth_measured": True}
+    async with live(session(steps=steps, **options)) as (app, pilot):
+        await pilot.press("o")
+        await shows(pilot, "FLOP/s  bound, measured bytes")
+        text = screen_text(app)
+        assert text.count("≤") == 4, "FLOP per byte and FLOP/s, of the last minute and of all"
+        assert ("timed steps" in text) is steps and ("whole run" in text) is not steps
+        assert "cannot tell what bounds the run" in text

@@ -47,26 +47,32 @@ class Record:
     cores: int | None
     """Logical cores of the machine."""
     counters: Counters | None
+    newest: int
+    """Session time of the newest record in nanoseconds."""
 
     @property
     def timed(self) -> tuple[int, int]:
-        """Start and end of the timed steps, in nanoseconds of session time."""
-        return self.steps.timed
+        """Start and end of the timed steps, in nanoseconds of session time; all of a program that
+        reports none."""
+        return self.steps.timed if self.program.steps else (0, self.newest)
 
     @property
     def minute(self) -> tuple[int, int]:
-        """Start and end of the last minute of the timed steps."""
+        """Start and end of the last minute of that."""
         start, end = self.timed
         return max(start, end - _MINUTE_NS), end
 
 
 def rooflines_of(record: Record, ceilings: Mapping[str, Ceiling]) -> Rooflines:
     """The rooflines of the last minute and of all timed steps."""
-    minute = rates(record, *record.minute)
-    whole = rates(record, *record.timed, counters=record.counters)
-    return Rooflines(
-        *(roofline_of(record.program, each, ceilings, record.data_type) for each in (minute, whole))
+    minute, whole = (
+        roofline_of(record.program, each, ceilings, record.data_type)
+        for each in (
+            rates(record, *record.minute),
+            rates(record, *record.timed, counters=record.counters),
+        )
     )
+    return Rooflines(minute, whole, "timed steps" if record.program.steps else "whole run")
 
 
 def rates(record: Record, start: int, end: int, counters: Counters | None = None) -> Rates:

@@ -80,8 +80,9 @@ class Checks:
                 count = before.count + 1 if before is not None else 1
                 self._events[row.kind, row.device] = LatestEvent(row, count)
 
-    def rooflines(self) -> Rooflines:
-        return rooflines_of(self._record(), self.ceilings.of(None))
+    def rooflines(self, t: int) -> Rooflines:
+        """At session time ``t`` in nanoseconds."""
+        return rooflines_of(self._record(t), self.ceilings.of(None))
 
     def warnings(
         self,
@@ -96,7 +97,7 @@ class Checks:
         if mapping(self._meta.get("workload")).get("kind") not in ("machine", "import"):
             gpus = gpus_of_run(self._meta, self._devices)
         if not live or self._steps.newest >= self._checked + _CHECK_NS:
-            self._findings = self._cross_check(live=live)
+            self._findings = self._cross_check(t, live=live)
             self._checked = self._steps.newest
         throttled = {} if live else self._throttled(t)
         doubts = [Alert("ceiling", str(n), text) for n, text in enumerate(self.ceilings.doubts())]
@@ -129,10 +130,10 @@ class Checks:
             self._past_sharing = shared_during(presences, gpus, t - launched)
         return self._past_sharing
 
-    def _cross_check(self, *, live: bool) -> tuple[Alert, ...]:
+    def _cross_check(self, t: int, *, live: bool) -> tuple[Alert, ...]:
         """Compare counted work with the counters of the run's GPUs: over the last minute, or all
         of a finished run. GPUs without memory of the run are left out."""
-        record = self._record()
+        record = self._record(t)
         start, end = record.minute if live else record.timed
         if end - start < _CHECK_NS:
             return ()
@@ -163,7 +164,7 @@ class Checks:
                 shares[device] = max(share, shares.get(device, 0.0))
         return shares
 
-    def _record(self) -> Record:
+    def _record(self, t: int) -> Record:
         of_run = devices_of_run(self._meta, self._devices)
         workload = mapping(self._meta.get("workload"))
         return Record(
@@ -184,6 +185,7 @@ class Checks:
             threads=self._thread_count(),
             cores=logical_cores(self._devices),
             counters=self.counters,
+            newest=t,
         )
 
     def _thread_count(self) -> int | None:

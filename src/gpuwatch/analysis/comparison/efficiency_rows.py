@@ -9,7 +9,7 @@ from gpuwatch.analysis.comparison.comparison_row import ComparisonRow, Value, ro
 from gpuwatch.analysis.hardware.ceilings import BANDWIDTH, MEASURED, PEAK, SHEET, Ceiling
 from gpuwatch.analysis.hardware.efficiency import Efficiency, Share
 from gpuwatch.analysis.hardware.kernels import times_of
-from gpuwatch.analysis.hardware.mfu import HFU, MFU, MFU_AT_MAXIMUM_CLOCK
+from gpuwatch.analysis.hardware.mfu import HFU, MFU, MFU_AT_MAXIMUM_CLOCK, MODEL_FLOP
 from gpuwatch.analysis.hardware.points import KINDS
 from gpuwatch.analysis.hardware.profile import Counters
 from gpuwatch.analysis.measured_value import MeasuredValue
@@ -84,14 +84,26 @@ def efficiency_rows(sessions: Sequence[Summary]) -> list[ComparisonRow]:
     """MFU, intensity, energy, traffic, and shares of the same kind of ceiling."""
     return [
         _intensity_row(sessions),
-        _mfu_row(MFU, SHEET, sessions, lambda of: of.mfu),
-        _mfu_row(MFU_AT_MAXIMUM_CLOCK, PEAK, sessions, lambda of: of.mfu_at_maximum_clock),
-        _mfu_row(HFU, SHEET, sessions, lambda of: of.hfu),
+        _mfu_row(MFU, 0, sessions, lambda of: of.mfu),
+        _mfu_row(MFU_AT_MAXIMUM_CLOCK, 1, sessions, lambda of: of.mfu_at_maximum_clock),
+        _mfu_row(HFU, 0, sessions, lambda of: of.hfu),
         *(_figure_row(name, unit, sessions, figure) for name, unit, figure in _EFFICIENCY),
         _share_row("FLOP/s", sessions, lambda of: of.flop_shares),
         _share_row("algorithmic bytes/s", sessions, lambda of: of.bytes_shares),
         _share_row("memory bandwidth", sessions, lambda of: of.bandwidth_shares),
     ]
+
+
+def mfu_notes(sessions: Sequence[Summary]) -> list[str]:
+    """Which FLOP, type and peak MFUs of several sessions are of."""
+    peaks = [
+        f"the dense {session.efficiency.mfu_peaks[0].ceiling.text}"
+        for session in sessions
+        if session.efficiency.mfu.value is not None and session.efficiency.mfu_peaks[0].ceiling
+    ]
+    if len(sessions) < 2 or not peaks:
+        return []
+    return [f"MFU: {MODEL_FLOP}, over {' and '.join(dict.fromkeys(peaks))}"]
 
 
 def energy_notes(sessions: Sequence[Summary]) -> list[str]:
@@ -136,14 +148,13 @@ def _figure_row(
 
 def _mfu_row(
     name: str,
-    kind: str,
+    at: int,
     sessions: Sequence[Summary],
     mfu: Callable[[Efficiency], MeasuredValue],
 ) -> ComparisonRow:
-    """MFU with the peaks behind it, which are of this kind."""
+    """MFU with the peaks behind it: each session's ``at``-th."""
     row = _figure_row(name, "1", sessions, mfu)
-    shares = [session.efficiency.flop_shares for session in sessions]
-    peaks = [next((e.ceiling for e in of if e.ceiling.kind == kind), None) for of in shares]
+    peaks = [session.efficiency.mfu_peaks[at].ceiling for session in sessions]
     known = zip(peaks, row.values, strict=True)
     return replace(row, ceilings=tuple(None if value is None else peak for peak, value in known))
 

@@ -10,7 +10,12 @@ from dataclasses import replace
 
 from gpuwatch.analysis.comparison.comparison_row import ComparisonRow as ComparisonRow
 from gpuwatch.analysis.comparison.comparison_row import Value, ceiling_notes, row_of
-from gpuwatch.analysis.comparison.efficiency_rows import efficiency_rows, energy_notes, kernel_rows
+from gpuwatch.analysis.comparison.efficiency_rows import (
+    efficiency_rows,
+    energy_notes,
+    kernel_rows,
+    mfu_notes,
+)
 from gpuwatch.analysis.comparison.generation_rows import generation_rows
 from gpuwatch.analysis.comparison.notes import session_notes
 from gpuwatch.analysis.comparison.ratios import with_ratios
@@ -141,6 +146,7 @@ def compare(sessions: Sequence[Summary]) -> Comparison:
             *load_notes(sessions),
             *ceiling_notes(rows),
             *energy_notes(sessions),
+            *mfu_notes(sessions),
         ),
         kernels=kernels[:MOST],
         families=families,

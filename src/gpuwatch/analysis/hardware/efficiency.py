@@ -17,7 +17,7 @@ from gpuwatch.analysis.hardware.conditions import clocks_of, held_down, shared
 from gpuwatch.analysis.hardware.crosscheck import Finding, Means, findings_of
 from gpuwatch.analysis.hardware.energy import COUNTER, CPU_POWER, POWER, Energy, energy_of
 from gpuwatch.analysis.hardware.limits import limit_of
-from gpuwatch.analysis.hardware.mfu import hfu_of, mfu_peaks
+from gpuwatch.analysis.hardware.mfu import MfuPeak, hfu_of, mfu_peaks
 from gpuwatch.analysis.hardware.pipes import METRICS as PIPES
 from gpuwatch.analysis.hardware.pipes import most_executed
 from gpuwatch.analysis.hardware.points import Rates
@@ -67,6 +67,8 @@ class Efficiency:
     data type, summed over the run's GPUs."""
     mfu_at_maximum_clock: MeasuredValue
     """The same over the peak at the maximum clock that the driver reports."""
+    mfu_peaks: tuple[MfuPeak, MfuPeak]
+    """What the two are over."""
     hfu: MeasuredValue
     """MFU with the FLOP that a program with activation checkpointing computes again."""
     bytes_rate: MeasuredValue
@@ -152,7 +154,8 @@ def efficiency_of(
         sm_activity=_mean(metrics, "hw.gpu.sm.activity") if steady and gpus else None,
         data_share=_data_share(work),
     )
-    mfu, mfu_at_maximum_clock = (peak.mfu(flop) for peak in mfu_peaks(meta, devices))
+    over = mfu_peaks(meta, devices)
+    mfu, mfu_at_maximum_clock = (peak.mfu(flop) for peak in over)
     roofline = roofline_of(program, rates, ceilings_of(meta, devices), data_type)
     seen = ((), {}, None) if absent else (gpus, means, moved)
     # Of an unknown data type the bound is too far above to be compared with a count.
@@ -173,6 +176,7 @@ def efficiency_of(
         most_executed_shares=_shares(most.value, every.get(data_type or "", ())),
         mfu=mfu,
         mfu_at_maximum_clock=mfu_at_maximum_clock,
+        mfu_peaks=over,
         hfu=hfu_of(mfu, count),
         bytes_rate=size,
         bytes_shares=_shares(size.value, every.get(BANDWIDTH, ())),

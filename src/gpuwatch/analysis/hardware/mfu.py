@@ -29,6 +29,12 @@ MFU_AT_MAXIMUM_CLOCK = "MFU at maximum clock"
 HFU = "HFU"
 """Hardware FLOP utilization: MFU with the operations that the program computes twice, by activation
 checkpointing."""
+MODEL_FLOP = "model FLOP, forward and backward, without recomputation"
+"""Which FLOP an MFU counts: a multiply-add is two, of attention all pairs of tokens, as in PaLM's
+6N + 12LHQT a token (arXiv:2204.02311, appendix B), but with the embedding only where it is
+multiplied."""
+EXECUTED_TWICE = "model FLOP, forward and backward, and those that checkpointing computes again"
+"""Which FLOP an HFU counts."""
 
 
 @dataclass(frozen=True)
@@ -48,7 +54,7 @@ class MfuPeak:
         if self.ceiling is None:
             return unknown("1", self.reason or "no peak is known")
         source = (
-            f"model FLOP (forward and backward) per second over the {self.ceiling.text}, "
+            f"{MODEL_FLOP}, per second over the dense {self.ceiling.text}, "
             f"{units.si(self.ceiling.value, self.ceiling.unit)} ({self.ceiling.source})"
         )
         return MeasuredValue(flop.value / self.ceiling.value, "1", Method.COUNTED, source)
@@ -61,7 +67,7 @@ def hfu_of(mfu: MeasuredValue, count: Mapping[str, JSON]) -> MeasuredValue:
         return unknown("1", "the program is not known to recompute anything")
     if mfu.value is None:
         return mfu
-    source = f"{mfu.source}, with the recomputed FLOP"
+    source = mfu.source.replace(MODEL_FLOP, EXECUTED_TWICE)
     return MeasuredValue(mfu.value * (model + again) / model, "1", mfu.method, source)
 
 

@@ -5,9 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from gpuwatch.analysis.hardware.bound import OVER
-from gpuwatch.analysis.hardware.ceilings import MEASURED, PEAK, SHEET, Ceiling
+from gpuwatch.analysis.hardware.ceilings import MEASURED, Ceiling
 from gpuwatch.analysis.hardware.efficiency import Efficiency, Share
-from gpuwatch.analysis.hardware.mfu import HFU, MFU, MFU_AT_MAXIMUM_CLOCK
+from gpuwatch.analysis.hardware.mfu import (
+    EXECUTED_TWICE,
+    HFU,
+    MFU,
+    MFU_AT_MAXIMUM_CLOCK,
+    MODEL_FLOP,
+)
 from gpuwatch.analysis.measured_value import MeasuredValue
 from gpuwatch.analysis.summary.summary import Summary
 from gpuwatch.core import units
@@ -19,13 +25,14 @@ def efficiency_rows(session: Summary) -> list[tuple[str, str]]:
     if session.workload.get("kind") in ("machine", "import"):
         return []
     of = session.efficiency
+    sheet, at_maximum = (peak.ceiling for peak in of.mfu_peaks)
     counted, most = of.flop_rate.value, of.most_executed.value
     rows = [
         ("FLOP/s", _rate(of.flop_rate, of.flop_shares)),
         *([("executed FLOP/s", _most(of))] if counted is None and most is not None else []),
-        (MFU, _mfu(of.mfu, of.flop_shares, SHEET)),
-        (MFU_AT_MAXIMUM_CLOCK, _mfu(of.mfu_at_maximum_clock, of.flop_shares, PEAK)),
-        *([(HFU, _mfu(of.hfu, of.flop_shares, SHEET))] if of.hfu.value is not None else []),
+        (MFU, _mfu(of.mfu, sheet, MODEL_FLOP)),
+        (MFU_AT_MAXIMUM_CLOCK, _mfu(of.mfu_at_maximum_clock, at_maximum, MODEL_FLOP)),
+        *([(HFU, _mfu(of.hfu, sheet, EXECUTED_TWICE))] if of.hfu.value is not None else []),
         ("memory bandwidth", _rate(of.bandwidth, of.bandwidth_shares)),
         ("memory traffic", _traffic(of)),
         ("algorithmic bytes", _rate(of.bytes_rate, of.bytes_shares, cached=True)),
@@ -83,12 +90,11 @@ def _ceiling(ceiling: Ceiling) -> str:
     return f"{ceiling.text}, {units.quantity(ceiling.value, ceiling.unit)}"
 
 
-def _mfu(mfu: MeasuredValue, shares: Sequence[Share], kind: str) -> str:
-    """``kind``: of the ceiling that it is over."""
-    if mfu.value is None:
+def _mfu(mfu: MeasuredValue, peak: Ceiling | None, flop: str) -> str:
+    if mfu.value is None or peak is None:
         return f"unavailable: {mfu.reason}"
-    over = next(_ceiling(each.ceiling) for each in shares if each.ceiling.kind == kind)
-    return f"{units.percent(mfu.value)} of the {over} ({mfu.method.value})"
+    share = f"{units.percent(mfu.value)} of the dense {_ceiling(peak)}"
+    return f"{share} ({mfu.method.value}: {flop})"
 
 
 def _figure(figure: MeasuredValue) -> str:

@@ -8,6 +8,7 @@ from dataclasses import asdict
 from gpuwatch.analysis.hardware.ceilings import Ceiling
 from gpuwatch.analysis.hardware.efficiency import Efficiency, Share
 from gpuwatch.analysis.hardware.kernels import times_of
+from gpuwatch.analysis.hardware.mfu import EXECUTED_TWICE, MODEL_FLOP, MfuPeak
 from gpuwatch.analysis.hardware.profile import Counters, Profile
 from gpuwatch.analysis.hardware.roofline import Roofline
 from gpuwatch.analysis.measured_value import MeasuredValue
@@ -17,6 +18,7 @@ from gpuwatch.core.models import JSON
 def efficiency(of: Efficiency) -> dict[str, JSON]:
     """The key ``efficiency`` of a session."""
     energy, traffic = of.energy, of.traffic
+    sheet, at_maximum = of.mfu_peaks
     return {
         "devices": list(of.covers),
         "data_type": of.data_type,
@@ -25,9 +27,12 @@ def efficiency(of: Efficiency) -> dict[str, JSON]:
             **figure(of.most_executed),
             "shares": _shares(of.most_executed_shares),
         },
-        "mfu": figure(of.mfu),
-        "mfu_at_maximum_clock": figure(of.mfu_at_maximum_clock),
-        "hfu": figure(of.hfu),
+        "mfu": {**figure(of.mfu), "convention": _convention(of, MODEL_FLOP, sheet)},
+        "mfu_at_maximum_clock": {
+            **figure(of.mfu_at_maximum_clock),
+            "convention": _convention(of, MODEL_FLOP, at_maximum),
+        },
+        "hfu": {**figure(of.hfu), "convention": _convention(of, EXECUTED_TWICE, sheet)},
         "bandwidth": {**figure(of.bandwidth), "shares": _shares(of.bandwidth_shares)},
         "bytes_rate": {**figure(of.bytes_rate), "shares": _shares(of.bytes_shares)},
         "intensity": figure(of.intensity),
@@ -113,6 +118,11 @@ def figure(of: MeasuredValue) -> dict[str, JSON]:
 
 def _each(total: float | None, steps: int | None) -> float | None:
     return total / steps if total is not None and steps else None
+
+
+def _convention(of: Efficiency, flop: str, peak: MfuPeak) -> dict[str, JSON]:
+    known = peak.ceiling
+    return {"flop": flop, "data_type": of.data_type, "peak": known and _ceiling(known)}
 
 
 def _shares(shares: Sequence[Share]) -> list[JSON]:
