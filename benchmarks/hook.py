@@ -267,13 +267,13 @@ def compilations() -> dict[str, int]:
 # Outside.
 
 
-def variables(archive: Path | None, folder: Path, options: str = "") -> dict[str, str]:
+def variables(archive: Path | None, folder: Path) -> dict[str, str]:
     """The environment of a process with the hook, or without."""
     kept = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
     path = [str(_ROOT)] if archive is None else [str(archive), str(_ROOT)]
     kept["PYTHONPATH"] = os.pathsep.join(path)
     if archive is not None:
-        kept |= {"GPUWATCH_HOOK": str(folder), "GPUWATCH_HOOK_OPTIONS": options}
+        kept |= {"GPUWATCH_HOOK": str(folder), "GPUWATCH_HOOK_OPTIONS": ""}
     return kept
 
 

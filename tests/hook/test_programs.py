@@ -179,6 +179,8 @@ EXPECTED = {
     "first_dimension.py": Expected(8, 32, 4 * linear(64, 27, 4, 2)),
     "time_first.py": Expected(8, 32, linear(4 * 20, 8, 16, 2)),
     "steps_in_backward.py": Expected(8, 128, classifier(16)),
+    "compiled.py": Expected(8, 128, classifier(16)),
+    "compiled_blocks.py": Expected(8, 7 * 6, linear(6, 8, 16, 2) + linear(6, 16, 16)),
 }
 
 
@@ -274,19 +276,40 @@ def test_each_kind_of_step_is_counted_once(start: Start) -> None:
     assert sum(line["count"] for line in told.of("step") if line.get("warmup")) == 5
 
 
-def test_a_compiled_program_is_not_counted_unless_asked(start: Start) -> None:
-    (told,) = start.unchanged("compiled.py").told
-    assert (told.steps, told.samples, told.of("problem")) == (8, 128, [])
-    assert told.count["flop_per_step"] is None
-    assert "`--hook count` runs one step uncompiled" in told.count["method"]
-    plain = start("compiled.py", hooked=False)
-    asked = start("compiled.py", options="count")
-    (told,) = asked.told
-    assert told.count["flop_per_step"] == classifier(16)
-    assert "one step was run uncompiled" in told.of("problem")[0]["text"]
-    # Dynamo compiled the same graphs, and the stance is the default again.
-    assert asked.stdout.splitlines()[-2:] == plain.stdout.splitlines()[-2:]
-    assert asked.stderr == plain.stderr
+PARTS = linear(32, 64, 32, 2) + 2 * linear(32, 32, 32) + linear(32, 32, 10)
+
+
+@pytest.mark.parametrize(
+    ("how", "flop", "recomputed"),
+    [
+        ("blocks", PARTS, 0),
+        ("around", PARTS + linear(32, 64, 32), linear(32, 64, 32, 1) + linear(32, 32, 32, 1)),
+        ("inside", PARTS, None),  # the compiler chooses what it computes again
+    ],
+)
+def test_compiled_parts_are_counted_with_the_rest(
+    start: Start, how: str, flop: int, recomputed: int | None
+) -> None:
+    """Dynamo compiles as often; losses, random numbers and autocast stay what they are."""
+    (told,) = start.unchanged("compiled_parts.py", how).told
+    assert told.count["flop_per_step"] == flop and told.of("problem") == []
+    assert told.count["flop_recomputed_per_step"] == recomputed
+    assert told.of("run")[-1]["dtype"] == "bfloat16"
+
+
+@pytest.mark.parametrize(
+    ("how", "reason"),
+    [
+        ("cond", "cannot be counted on shapes alone: DataDependentOutputException"),
+        ("custom", "a backend whose backward pass cannot be told from the rest"),
+        ("optimize", "graphs did not all come by torch.compile"),
+    ],
+)
+def test_a_graph_that_cannot_be_counted_makes_flop_unavailable(
+    start: Start, how: str, reason: str
+) -> None:
+    (told,) = start.unchanged("compiled_parts.py", how).told
+    assert told.count["flop_per_step"] is None and reason in told.count["method"]
 
 
 def test_what_is_made_of_a_trained_model_is_as_without_the_hook(start: Start) -> None:
@@ -295,9 +318,8 @@ def test_what_is_made_of_a_trained_model_is_as_without_the_hook(start: Start) ->
     assert told.steps == 11 and told.of("problem") == []
 
 
-def test_blocks_that_are_compiled_as_a_whole_are_not_counted(start: Start) -> None:
-    (told,) = start.unchanged("compiled_blocks.py").told
-    assert told.count["flop_per_step"] is None and "a compiled program" in told.count["method"]
+def test_blocks_that_are_compiled_as_a_whole_have_a_forward_pass(start: Start) -> None:
+    (told,) = start("compiled_blocks.py").told
     assert all(line["phases"]["forward"] for line in told.of("step") if not line.get("warmup"))
 
 

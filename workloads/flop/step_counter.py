@@ -19,7 +19,8 @@ class StepCounter(OperatorCounter):  # type: ignore[no-untyped-call]
 
     ``part`` is set from outside. What runs in a backward pass with gradients enabled is computed
     again, by activation checkpointing, unless the pass itself is to be differentiated
-    (``differentiable``).
+    (``differentiable``). What compiled code runs is ``hidden``: its graph was counted, see
+    :mod:`.graph`.
     """
 
     @classmethod
@@ -32,12 +33,18 @@ class StepCounter(OperatorCounter):  # type: ignore[no-untyped-call]
         """The same for old torch."""
         return True
 
-    def __init__(self) -> None:
+    def __init__(self, shapes_alone: bool = False) -> None:
+        """``shapes_alone``: count operators on tensors without data, which a step's are not."""
         super().__init__()
+        self._shapes_alone = shapes_alone
         _know_higher_order_operators()
         self.part = FORWARD
         self.differentiable = False
         self.active = True
+        self.hidden = False
+        """Whether compiled code of a backward pass runs; what is computed again is not it."""
+        self.recomputes_unseen = False
+        """Whether compiled code chooses what it computes again."""
         self.broken: str | None = None
         """Why the count is not that of a step."""
         self.forward, self.backward, self.again, self.update = (Work() for _ in range(4))
@@ -49,9 +56,9 @@ class StepCounter(OperatorCounter):  # type: ignore[no-untyped-call]
     def __torch_dispatch__(
         self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Any = None
     ) -> Any:
-        if not self.active:
+        if not self.active or (self.hidden and not torch.is_grad_enabled()):
             return func(*args, **(kwargs or {}))
-        if any(issubclass(kind, FakeTensor) for kind in types):
+        if not self._shapes_alone and any(issubclass(kind, FakeTensor) for kind in types):
             return func(*args, **(kwargs or {}))  # the program looks at shapes, without data
         self.work = self._part()
         self.flop = self.work is not self.update
@@ -103,6 +110,18 @@ class StepCounter(OperatorCounter):  # type: ignore[no-untyped-call]
         if added and first is not None:
             kind = str(first.dtype).replace("torch.", "")
             self.flop_by_type[kind] = self.flop_by_type.get(kind, 0) + added
+
+    def add(self, other: StepCounter) -> None:
+        """Add what another one counted."""
+        self.forward = together((self.forward, other.forward))
+        self.backward = together((self.backward, other.backward))
+        self.again = together((self.again, other.again))
+        self.update = together((self.update, other.update))
+        self.without_gradients |= other.without_gradients
+        self.recomputes_unseen |= other.recomputes_unseen
+        self.broken = self.broken or other.broken
+        for kind, flop in other.flop_by_type.items():
+            self.flop_by_type[kind] = self.flop_by_type.get(kind, 0) + flop
 
     @property
     def step(self) -> Work:

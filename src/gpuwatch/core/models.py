@@ -148,9 +148,8 @@ GPUS_OFF = ("off",)
 JOINED_JOB = "slurm_job"
 """Parameter of a recording of the machine: the Slurm job whose processes and GPUs it shows."""
 
-HOOK_OPTIONS = ("count", "loss")
-"""What the hook does only if it is asked to: run one step of a compiled program uncompiled to count
-it, and read the loss."""
+HOOK_OPTIONS = ("loss",)
+"""What the hook does only if it is asked to: read the loss."""
 
 
 @dataclass(frozen=True)

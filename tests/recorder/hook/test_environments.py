@@ -41,12 +41,12 @@ def ran(cli: Cli, out: Path, *options: object, ranks: int = 0, code: int = 0) ->
 
 def test_a_bare_program_finds_the_hook_before_its_own_path(cli: Cli, tmp_path: Path) -> None:
     cli.variables["PYTHONPATH"] = "/callers/own"
-    run = ran(cli, tmp_path / "out", "--hook", "count,loss")
+    run = ran(cli, tmp_path / "out", "--hook", "loss")
     path = run["found"]["path"]
     assert path[1].endswith("/hook.pyz") and path[2] == "/callers/own"
-    assert run["found"]["variables"]["GPUWATCH_HOOK_OPTIONS"] == "count,loss"
+    assert run["found"]["variables"]["GPUWATCH_HOOK_OPTIONS"] == "loss"
     hook = run["meta"]["hook"]
-    assert (hook["given"], hook["options"], hook["processes"]) == (True, ["count", "loss"], 1)
+    assert (hook["given"], hook["options"], hook["processes"]) == (True, ["loss"], 1)
     assert len(hook["sha256"]) == 64 and hook["text"] is None
     assert [row.step for row in run["steps"]] == [1, 2, 3, 4, 5, 6]
     assert run["meta"]["count"]["flop_per_step"] == 1000
@@ -65,7 +65,7 @@ def test_without_the_hook_nothing_of_it_is_there(cli: Cli, tmp_path: Path) -> No
 
 def test_an_option_that_is_not_there_is_refused(cli: Cli, tmp_path: Path) -> None:
     done = cli("--record", "--hook", "flops", "--", "true", code=2)
-    assert "no 'flops': write on, off, or of count, loss, such as --hook count" in done.stderr
+    assert "no 'flops': write on, off or loss" in done.stderr
 
 
 def test_steps_of_several_ranks_are_those_of_one_run(cli: Cli, tmp_path: Path) -> None:
@@ -134,14 +134,14 @@ def test_a_program_in_a_container_finds_and_uses_the_hook(
     run = ran(
         cli,
         tmp_path / "out",
-        *("--env", f"{kind}={image},set=PYTHONPATH=/images/own", "--hook", "count"),
+        *("--env", f"{kind}={image},set=PYTHONPATH=/images/own", "--hook", "loss"),
         ranks=ranks,
     )
     folder = INSIDE[kind]
     assert run["found"]["path"][1:3] == [f"{folder}/hook.pyz", "/images/own"]
     variables = run["found"]["variables"]
     assert variables["GPUWATCH_HOOK"] == f"{folder}/hook"
-    assert variables["GPUWATCH_HOOK_OPTIONS"] == "count"
+    assert variables["GPUWATCH_HOOK_OPTIONS"] == "loss"
     assert sum(row.count for row in run["steps"]) == 6
     assert run["ranks"] == list(range(ranks)) and run["events"] == []
     assert run["meta"]["hook"]["processes"] == max(1, ranks)
@@ -172,9 +172,9 @@ def test_a_dry_run_shows_the_hook_and_a_resumed_study_has_it(cli: Cli, tmp_path:
     out, where = tmp_path / "out", tmp_path / "where"
     where.mkdir()
     shutil.copy(REPORTER, where / "train.py")
-    words = ("--out", out, "--hook", "count", "--", "python3", "train.py")
+    words = ("--out", out, "--hook", "loss", "--", "python3", "train.py")
     shown = cli("--record", "--dry-run", *words, folder=where).stdout
-    assert "runs/RUN/hook.pyz" in shown and "sets GPUWATCH_HOOK_OPTIONS: count" in shown
+    assert "runs/RUN/hook.pyz" in shown and "sets GPUWATCH_HOOK_OPTIONS: loss" in shown
     without = cli("--record", "--dry-run", "--hook", "off", "--", "true").stdout
     assert "hook.pyz" not in without and "GPUWATCH_HOOK" not in without
     cli("--record", "--quiet", *words, folder=where)
@@ -182,5 +182,5 @@ def test_a_dry_run_shows_the_hook_and_a_resumed_study_has_it(cli: Cli, tmp_path:
     path.unlink()
     cli("resume", path.parent)
     with SessionReader(path) as reader:
-        assert reader.meta()["hook"]["options"] == ["count"]
+        assert reader.meta()["hook"]["options"] == ["loss"]
         assert max(row.step for row in reader.steps()) == 6

@@ -255,7 +255,7 @@ def test_why_there_are_no_steps_is_told(run: Run, tell: Callable[[Run], None], s
 def test_problems_are_events_each_once_and_skipped_steps_are_counted(run: Run) -> None:
     run.begin("a")
     for _ in range(3):
-        run.tell("a", event="problem", text="the step was run uncompiled")
+        run.tell("a", event="problem", text="the hook left")
     run.steps("a", 2, 1.0, 1.0, skipped=[1])
     run.tell("nobody", event="step", step=1)
     with run.end(3) as reader:
@@ -263,7 +263,7 @@ def test_problems_are_events_each_once_and_skipped_steps_are_counted(run: Run) -
     assert sorted(texts) == [
         "GradScaler skipped 1 of the steps",
         "a file does not begin with who writes it; it is left out",
-        "the step was run uncompiled",
+        "the hook left",
     ]
 
 

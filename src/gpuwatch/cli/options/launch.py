@@ -119,9 +119,9 @@ def add_recording_arguments(parser: Parser) -> None:
         "--hook",
         type=_hook,
         default=(),
-        metavar="on|off|OPTION,...",
+        metavar="on|off|loss",
         help="whether your own programs that use torch report steps, FLOP and ranks (default: on); "
-        "count: run one step of a compiled program uncompiled, to count it; loss: read the loss",
+        "loss: read the loss, too",
     )
     add(
         "--keep-children",
@@ -252,8 +252,7 @@ def _hook(text: str) -> tuple[str, ...] | None:
         return None if options == ("off",) else ()
     if unknown := [option for option in options if option not in HOOK_OPTIONS]:
         raise argparse.ArgumentTypeError(
-            f"no {unknown[0]!r}: write on, off, or of {', '.join(HOOK_OPTIONS)}, such as "
-            f"--hook {HOOK_OPTIONS[0]}"
+            f"no {unknown[0]!r}: write on, off or {', '.join(HOOK_OPTIONS)}"
         )
     return options
 

@@ -11,6 +11,7 @@ from typing import Any
 
 import torch
 
+from . import compiled
 from .batches import Kind, Sizes
 
 MOST_KINDS = 4
@@ -27,18 +28,11 @@ _MOST_COUNTS = 100
 """Most counted steps of a kind."""
 _FREE_MEMORY = 0.05
 """Share of a GPU's memory that must be free to count."""
-_COMPILED = (
-    "a compiled program: what its kernels compute cannot be seen; `--hook count` runs one step "
-    "uncompiled to count it"
-)
-_UNCOMPILED = (
-    "one step was run uncompiled to count its FLOP: it rounds, draws random numbers and uses "
-    "memory otherwise than a compiled one"
+_UNSEEN = (
+    "a compiled program whose graphs did not all come by torch.compile: what the others compute "
+    "cannot be seen"
 )
 _CONTROL_FLOW = ("associative_scan", "cond", "map", "map_impl", "scan", "while_loop")
-_ONLY_COMPILED = (
-    "a compiled program with torch.{name}: none of its steps can be run uncompiled to count it"
-)
 _TRACED = (
     "a program with torch.{name}: what this torch runs to trace it cannot be told from the work"
 )
@@ -49,11 +43,10 @@ _CHANGES = (
 _NOT_RECOUNTED = (
     "no step could be counted since the program trains other parameters: FLOP are those of before"
 )
-_OLD_TORCH = "a compiled program, and torch before 2.6 cannot run one of its steps uncompiled"
 _METHOD = (
-    "formulas per ATen operator, counted while one full step ran; bytes are inputs and outputs of "
-    "every operator, caches and fusion ignored; the optimizer's update is in the bytes, not in the "
-    "FLOP"
+    "formulas per ATen operator, counted while one full step ran, in compiled code by shapes of "
+    "graphs; bytes are inputs and outputs of every operator, caches and fusion ignored; the "
+    "optimizer's update is in the bytes, not in the FLOP"
 )
 
 
@@ -83,9 +76,8 @@ class Counted:
 class Counting:
     """Which steps are counted, and what came out."""
 
-    def __init__(self, uncompiled: bool, share: float = _SHARE) -> None:
-        """``uncompiled``: whether a compiled program may run a step uncompiled. ``share``: most of
-        the time that counting again may take."""
+    def __init__(self, share: float = _SHARE) -> None:
+        """``share``: most of the time that counting again may take."""
         self.counter: Any = None
         """The counter of the step that runs now; None: this step is not counted."""
         self.own: Any = None
@@ -108,7 +100,6 @@ class Counting:
         self.dtype: str | None = None
         self.over: str | None = None
         """Why no further step is counted."""
-        self._uncompiled = uncompiled
         self._share = share
         self._again_at: float | None = None
         """When a step may be counted again (``time.monotonic``); ``None``: never."""
@@ -124,8 +115,6 @@ class Counting:
         self._doubtful: Any = None
         """The counter of a step that may hold an evaluation, and its kind."""
         self._began = 0.0
-        self._stance: Any = None
-        """What puts the program's own stance of compilation back."""
         self._frames = 0
 
     def trains(self, elements: int) -> str | None:
@@ -174,39 +163,24 @@ class Counting:
         if module.old_torch() and (name := _control_flow()):
             self.over = _TRACED.format(name=name)
             return None
-        told = self._prepare()
-        if self.over is not None:
+        if _graphs() > compiled.graphs:
+            self.over = _UNSEEN
             return None
         self._wanted = False
         self._frames = compiled_functions()
         self._began = time.perf_counter()
         self.counter = module.StepCounter()
         self.counter.__enter__()
-        return told
-
-    def _prepare(self) -> str | None:
-        """Look for compiled code; run the step without it if that was asked for."""
-        if not compiled_functions():
-            return None
-        if not self._uncompiled:
-            self.over = _COMPILED
-        elif not hasattr(torch.compiler, "set_stance"):
-            self.over = _OLD_TORCH
-        elif name := _control_flow():
-            self.over = _ONLY_COMPILED.format(name=name)
-        else:
-            self._stance = torch.compiler.set_stance("force_eager")
-            return _UNCOMPILED
         return None
 
-    def begin_call(self) -> tuple[Any, str | None]:
-        """Count a call that is work of the step, if none was counted; its counter, what to tell."""
+    def begin_call(self) -> Any:
+        """Count a call that is work of the step, if none was counted; its counter."""
         module: Any = import_module(".counter.step_counter", __package__)
         if self.main is not None or self.over is not None or module.other_modes():
-            return None, None
-        told = self._prepare()
-        if self.over is not None:
-            return None, told
+            return None
+        if _graphs() > compiled.graphs:
+            self.over = _UNSEEN
+            return None
         if self.own is None:
             self._wanted = False
             self._began = time.perf_counter()
@@ -214,7 +188,7 @@ class Counting:
         self.counter = self.own
         self.counter.active = True
         self.counter.__enter__()
-        return self.counter, told
+        return self.counter
 
     def end_call(self) -> None:
         """The call of :meth:`begin_call` is over."""
@@ -238,9 +212,6 @@ class Counting:
         counter, self.counter = self.counter, None
         if not counter.leave():
             self._left.append(counter)
-        if self._stance is not None:
-            self._stance.__exit__(None, None, None)
-            self._stance = None
         return counter
 
     def end(self, samples: int | None, kind: Kind) -> None:
@@ -282,7 +253,7 @@ class Counting:
             "flop_forward_per_step": counter.forward.flop,
             "flop_backward_per_step": counter.backward.flop,
             "flop_per_step": step.flop,
-            "flop_recomputed_per_step": again.flop,
+            "flop_recomputed_per_step": None if counter.recomputes_unseen else again.flop,
             "bytes_per_step": step.bytes + again.bytes,
             "operators": step.table(),
             "uncounted_operators": step.uncounted_operators(),
@@ -293,10 +264,9 @@ class Counting:
 
     def _allow_again(self) -> None:
         """Count again once that is cheap; at a moment drawn at random, since programs have
-        periods. A compiled program would compute otherwise each time."""
-        if not compiled_functions():
-            spent = (time.perf_counter() - self._began) / self._share
-            self._again_at = time.monotonic() + spent * self._random.uniform(0.5, 1.5)
+        periods."""
+        spent = (time.perf_counter() - self._began) / self._share
+        self._again_at = time.monotonic() + spent * self._random.uniform(0.5, 1.5)
 
     def _count_again(self, known: Counted, samples: int | None, counter: Any) -> None:
         """A step of a kind that is known was counted."""
@@ -376,6 +346,14 @@ def compiled_functions() -> int:
     # With fullgraph=True no frame is counted, and torch.cond is such a graph.
     whole = 0 if _control_flow() else graphs.get("unique_graphs", 0)
     return int(frames.get("ok", 0) + whole)
+
+
+def _graphs() -> int:
+    """How many graphs torch.compile has made."""
+    if "torch._dynamo" not in sys.modules:
+        return 0
+    counters: Any = import_module("torch._dynamo.utils").counters
+    return int(counters["stats"]["unique_graphs"])
 
 
 def _control_flow() -> str | None:

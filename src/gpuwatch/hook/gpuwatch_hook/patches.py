@@ -90,6 +90,14 @@ def watch_loader(dataloader: ModuleType) -> None:
     iterator.__next__ = following
 
 
+def watch_compiler(_: ModuleType) -> None:
+    """Follow the graphs that torch.compile hands to its backends."""
+    from .compiled import following
+
+    for backend in (torch._TorchCompileInductorWrapper, torch._TorchCompileWrapper):
+        backend.__call__ = following(backend.__call__)  # type: ignore[method-assign]
+
+
 def watch_scaler(grad_scaler: ModuleType) -> None:
     """Notice the steps that a gradient scaler skips."""
     original = grad_scaler.GradScaler.step

@@ -105,7 +105,6 @@ class Tracker:
         """Steps that are planned, where a framework tells."""
         self._folder = folder
         self._wants_loss = "loss" in options
-        self._uncompiled = "count" in options
         self._channel: Channel | None = Channel(folder, world())
         self._begin()
         os.register_at_fork(after_in_child=self._forked)
@@ -584,10 +583,7 @@ class Tracker:
         if not self._in_own_step or "torch" not in sys.modules:
             return None
         self._make_counting()
-        counter, told = self._counting.begin_call()
-        if told:
-            self._problem(told)
-        return counter
+        return self._counting.begin_call()
 
     @_guarded
     def end_own_count(self, counter: Any) -> None:
@@ -598,7 +594,7 @@ class Tracker:
         if self._counting is None and "torch" in sys.modules:
             from .counting import Counting
 
-            self._counting = Counting(self._uncompiled)
+            self._counting = Counting()
 
 
 FORWARD_PART, BACKWARD_PART, OPTIMIZER_PART = range(3)
