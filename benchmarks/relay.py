@@ -110,7 +110,7 @@ def main() -> int:
 def _relayed(gpus: int, seconds: float) -> list[Relayed]:
     """A recording, and two relays of it: one looks as often as it does by itself."""
     with tempfile.TemporaryDirectory(prefix="gpuwatch-bench-") as home:
-        change_each_second(driver := FakeDriver(Path(home), gpus))
+        change_each_second(driver := FakeDriver(Path(home), gpus), gpus)
         words = [
             "--record",
             "--quiet",

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Sequence
 
 import torch
 
 from .data.batches import Batches
 from .lines import emit
 from .profiling import hardware_counters
+from .profiling.kinds import Traced
 from .profiling.torch_profiler import DEFAULT_STEPS, Cost, ProfileResult, profile_steps, report
 from .stopping import Stop, Stopped, leave
 from .training import Training
@@ -16,8 +18,8 @@ from .training import Training
 
 def profile(
     training: Training, batches: Batches, device: torch.device, steps: int | None, stop: Stop
-) -> None:
-    """Profile some steps after the timed ones; a signal ends the process."""
+) -> Sequence[Traced]:
+    """Profile some steps after the timed ones; a signal ends the process. The kernels of one."""
     cost = Cost()
     stop.training = True
     try:
@@ -37,16 +39,22 @@ def profile(
         leave(128 + (stop.signum or 0))
     batches.close()
     report(result, device, cost)
+    return result.launches
 
 
 def count_executed(
-    flags: argparse.Namespace, device: torch.device, step_seconds: float, stop: Stop
+    flags: argparse.Namespace,
+    device: torch.device,
+    step_seconds: float,
+    traced: Sequence[Traced],
+    stop: Stop,
 ) -> None:
-    """Count the operations of some extra steps; a signal ends the process."""
+    """Count the operations of some extra steps, whose kernels are ``traced`` as far as is known; a
+    signal ends the process."""
     cost = Cost()
     stop.training = True
     try:
-        counted = hardware_counters.count_executed(flags, device.type, step_seconds)
+        counted = hardware_counters.count_executed(flags, device.type, step_seconds, traced)
         stop.training = False
     except Stopped:
         stop.shielded = True

@@ -6,9 +6,10 @@ import argparse
 import importlib
 import os
 import time
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 
@@ -26,6 +27,9 @@ from .task import Definition, Settings, Task
 from .training import Plan, Training, plan
 from .versions import versions
 from .ways import check_compiler, memory_format, set_precision
+
+if TYPE_CHECKING:
+    from .profiling.kinds import Traced
 
 _LEFT_OUT = {
     "nproc": 1,
@@ -108,17 +112,18 @@ def run(
     if rank.size > 1:
         part(rank)
         return 0
+    traced: Sequence[Traced] = ()
     if flags.profile != 0:
         from .further_steps import profile
 
-        profile(training, batches, device, flags.profile, stop)
+        traced = profile(training, batches, device, flags.profile, stop)
     if flags.counters:
         from .further_steps import count_executed
 
         step_seconds = training.step_seconds
         # A profiler's child needs the GPU's memory, so it must all be free here.
         del task, training, batches
-        count_executed(flags, device, step_seconds, stop)
+        count_executed(flags, device, step_seconds, traced, stop)
     return 0
 
 

@@ -39,7 +39,7 @@ def place(library: Path, gpus: int, latency_us: int, *, gpm: bool = False) -> It
     driver = FakeDriver(folder, gpus)
     if gpm:
         driver.gpm(GPM)
-    change_each_second(driver)
+    change_each_second(driver, gpus)
     calls = folder / "calls"
     calls.write_bytes(bytes(8))
     env = {key: value for key, value in driver.env.items() if not key.startswith("XDG_")}

@@ -22,6 +22,7 @@ import time
 from pathlib import Path
 
 from benchmarks.compiled import compile_gpuwatch
+from benchmarks.recorder.surroundings import GPM
 from benchmarks.tui.driver import build
 from benchmarks.tui.measure import Measured, measure
 from benchmarks.tui.programs import Program, fill, programs
@@ -70,7 +71,8 @@ def _rounds(
     for round_ in range(arguments.rounds):
         for program in wanted if round_ % 2 == 0 else reversed(wanted):
             folder = Path(tempfile.mkdtemp(prefix="gpuwatch-bench-"))
-            change_each_second(driver := FakeDriver(folder, gpus))
+            change_each_second(driver := FakeDriver(folder, gpus), gpus)
+            driver.gpm(GPM)
             try:
                 env = _environment(folder, driver, library, latency_us)
                 fill(folder)

@@ -188,7 +188,9 @@ class Ticks:
         apart = APART * self._interval * NS
         latest = round(max(start + apart, 2 * apart))
         reach = max(start, self.newest - RECENT_NS)
-        if self.times and self.times[0] > reach and self.newest - RECENT_NS <= latest:
+        # In a session's first minutes all there is has been read.
+        earlier = bool(self.times) and self.times[0] > reach and self._numbers[0] > 0
+        if earlier and self.newest - RECENT_NS <= latest:
             self._read_back(reach)
         return bool(self.times) and self.times[0] <= latest
 

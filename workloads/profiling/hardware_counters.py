@@ -1,7 +1,8 @@
 """Executed FLOP and DRAM traffic by hardware counters: one or two extra steps under ``ncu``.
 
-The run's own command is started again as ncu's child. ncu replays every kernel once per group of
-counters, so its times do not describe the run; its counts do, as the kernels are the same.
+The run's own command is started again as ncu's child. ncu replays a kernel once per group of
+counters, so its times do not describe the run; its counts do, as the kernels are the same. Where a
+trace tells the kernels of a step, ncu sees a few of each kind only.
 """
 
 from __future__ import annotations
@@ -15,17 +16,24 @@ import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+import tempfile
+import time
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from ..lines import PREFIX
 from ..options import FLAGS, parameters_to_argv
 from ..training import BRACKET
+from .kinds import Traced, most_to_see, of_whole_step
 from .ncu import count, metrics, parse
 
-TIMEOUT_SECONDS = 600.0
+LIMIT_SECONDS = 120.0
+"""For all of ncu; what it has counted until then is told."""
+GRACE_SECONDS = 20.0
+"""For the end of a command that is over its limit."""
+PROGRESS_SECONDS = 5.0
 PROBE_SECONDS = 60.0
 SLOW_STEP_SECONDS = 1.0
 """Above this, one step is counted instead of two."""
@@ -53,19 +61,22 @@ class Output:
     stderr: str
 
 
-def count_executed(flags: argparse.Namespace, device: str, step_seconds: float) -> dict[str, Any]:
+def count_executed(
+    flags: argparse.Namespace, device: str, step_seconds: float, traced: Sequence[Traced] = ()
+) -> dict[str, Any]:
     """The keys of a ``counters`` event; a failure becomes its reason.
 
-    ``flags`` are the run's, ``device`` is ``cpu`` or ``cuda``, ``step_seconds`` the mean of a step.
+    ``flags`` are the run's, ``device`` is ``cpu`` or ``cuda``, ``step_seconds`` the mean of a step,
+    ``traced`` the kernels of one, if they are known.
     """
     tool = find(os.environ)
     if (reason := refusal(device, tool)) is not None or tool is None:
         return unavailable(reason or "")
     _free_memory()
-    steps = 1 if step_seconds >= SLOW_STEP_SECONDS else 2
+    steps = 1 if traced or step_seconds >= SLOW_STEP_SECONDS else 2
     program = [sys.executable, sys.argv[0], flags.workload, *arguments(flags, steps)]
     try:
-        return under(tool, program, steps)
+        return under(tool, program, steps, traced)
     except Exception as error:
         return unavailable(f"counting with {tool} failed: {type(error).__name__}: {error}"[:1000])
 
@@ -102,11 +113,13 @@ def arguments(flags: argparse.Namespace, steps: int) -> list[str]:
     return parameters_to_argv({**given, **changed, "steps": steps, "warmup": 1, "profile": 0})
 
 
-def under(tool: str, program: Sequence[str], steps: int) -> dict[str, Any]:
+def under(
+    tool: str, program: Sequence[str], steps: int, traced: Sequence[Traced] = ()
+) -> dict[str, Any]:
     """The keys of a ``counters`` event from ``program`` under ncu.
 
     The program's ``steps`` timed steps are enclosed by ``cudaProfilerStart`` and
-    ``cudaProfilerStop``.
+    ``cudaProfilerStop``. ``traced``: the kernels of one step, if they are known.
 
     Raises:
         OSError: ncu cannot be executed.
@@ -121,21 +134,38 @@ def under(tool: str, program: Sequence[str], steps: int) -> dict[str, Any]:
     optional = [word for option in _OPTIONAL if option[0] in usage for word in option]
     command = [tool, "--csv", "--page", "raw", "--profile-from-start", "off"]
     command += ["--target-processes", "all", *optional]
+    if traced and "per-launch-config" in usage:
+        command += ["--filter-mode", "per-launch-config"]
+        command += ["--launch-count", str(most_to_see(traced))]
     command += ["--metrics", ",".join(metrics(query.stdout)), *program]
-    result = run(command, TIMEOUT_SECONDS, {BRACKET: "1"})
-    counted = count(parse(result.stdout))
-    if (reason := _failure(result, counted.launches)) is not None:
+    result = run(command, LIMIT_SECONDS, {BRACKET: "1"}, _say)
+    launches, lacking = parse(result.stdout), None
+    if (reason := _failure(result, bool(launches), can_be_part=bool(traced))) is not None:
         return unavailable(reason, version)
+    if traced:
+        launches, lacking = of_whole_step(launches, traced)
+    counted = count(launches)
+    notes = [*counted.notes, *([_CACHES] if optional else [])]
+    if lacking is not None:
+        ended = f"ncu was ended after {LIMIT_SECONDS:.0f} s; " if result.code is None else ""
+        notes.insert(0, ended + lacking)
+    whole = lacking is None
     return {
         **unavailable(None, version),
         "steps": steps,
-        "flop_per_step": _per(counted.flop, steps),
-        "dram_read_bytes_per_step": _per(counted.dram_read_bytes, steps),
-        "dram_write_bytes_per_step": _per(counted.dram_write_bytes, steps),
+        "flop_per_step": _per(counted.flop, steps) if whole else None,
+        "dram_read_bytes_per_step": _per(counted.dram_read_bytes, steps) if whole else None,
+        "dram_write_bytes_per_step": _per(counted.dram_write_bytes, steps) if whole else None,
         "kernels": [vars(kernel) for kernel in counted.kernels],
         "launches": counted.launches,
-        "notes": [*counted.notes, *([_CACHES] if optional else [])],
+        "notes": notes,
     }
+
+
+def _say(output: str, seconds: float) -> None:
+    """Progress, into the run's log."""
+    done = output.count("==PROF== Profiling")
+    print(f"counting with ncu: {seconds:.0f} s, {done} kernels so far", flush=True)
 
 
 def unavailable(reason: str | None, version: str | None = None) -> dict[str, Any]:
@@ -155,38 +185,57 @@ def unavailable(reason: str | None, version: str | None = None) -> dict[str, Any
 
 
 def run(
-    command: Sequence[str], timeout: float, variables: Mapping[str, str] | None = None
+    command: Sequence[str],
+    limit: float,
+    variables: Mapping[str, str] | None = None,
+    say: Callable[[str, float], None] = lambda output, seconds: None,
 ) -> Output:
-    """Run a command in its own process group, and leave no process behind.
+    """Run a command in its own process group for at most ``limit`` seconds, and leave no process
+    behind. ``say`` is called every few seconds, with the output and the seconds so far.
 
     Raises:
         OSError: it cannot be executed.
     """
-    process = subprocess.Popen(
-        command,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        errors="replace",
-        env={**os.environ, **(variables or {})},
-        start_new_session=True,
-    )
-    try:
-        stdout, stderr = process.communicate(timeout=timeout)
-        return Output(process.returncode, stdout, stderr)
-    except subprocess.TimeoutExpired:
-        return Output(None, "", "")
-    finally:
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(process.pid, signal.SIGKILL)
-        process.wait()
+    with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
+        begun = time.monotonic()
+        process = subprocess.Popen(
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=out,
+            stderr=err,
+            env={**os.environ, **(variables or {})},
+            start_new_session=True,
+        )
+        code = None
+        try:
+            while code is None and (left := begun + limit - time.monotonic()) > 0:
+                with contextlib.suppress(subprocess.TimeoutExpired):
+                    code = process.wait(min(left, PROGRESS_SECONDS))
+                if code is None:
+                    say(_text(out), time.monotonic() - begun)
+            if code is None:  # ncu prints at its end what it has counted
+                process.send_signal(signal.SIGINT)
+                with contextlib.suppress(subprocess.TimeoutExpired):
+                    process.wait(GRACE_SECONDS)
+            return Output(code, _text(out), _text(err))
+        finally:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
 
 
-def _failure(result: Output, launches: int) -> str | None:
+def _text(file: IO[bytes]) -> str:
+    """What was written so far, without moving the place where the command writes."""
+    size = os.fstat(file.fileno()).st_size
+    return os.pread(file.fileno(), size, 0).decode(errors="replace")
+
+
+def _failure(result: Output, launches: bool, *, can_be_part: bool) -> str | None:
     """Why there are no counts, from the output of ncu and the workload."""
+    if result.code is None and launches and can_be_part:
+        return None
     if result.code is None:
-        return f"ncu had not finished after {TIMEOUT_SECONDS:.0f} s: choose a smaller --batch-size"
+        return f"ncu had not finished after {LIMIT_SECONDS:.0f} s: choose a smaller --batch-size"
     everything = result.stdout + result.stderr
     if "ERR_NVGPUCTRPERM" in everything:
         return PERMISSION

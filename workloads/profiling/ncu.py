@@ -6,7 +6,7 @@ import csv
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 MOST_KERNELS = 60
 LONGEST_NAME = 500
@@ -35,8 +35,21 @@ _UNIT = re.compile(r"(?P<prefix>[KMGTP]?)(?P<unit>byte|B|inst|op)s?", re.IGNOREC
 _TIMES = {"ns": 1.0, "us": 1e3, "ms": 1e6, "s": 1e9}
 _PREFIXES = {"": 1.0, "K": 1e3, "M": 1e6, "G": 1e9, "T": 1e12, "P": 1e15}
 
-_Launch = tuple[str, Mapping[str, float | None]]
-"""A launch: the kernel's name, and its metrics by name in bytes, counts and nanoseconds."""
+
+class Launch(NamedTuple):
+    """A launch, or several alike."""
+
+    name: str
+    values: Mapping[str, float | None]
+    """Metrics by name in bytes, counts and nanoseconds."""
+    config: tuple[int, ...] = ()
+    """Grid and block."""
+    launches: float = 1.0
+
+    def times_more(self, factor: float) -> Launch:
+        """So many launches alike."""
+        values = {k: None if v is None else v * factor for k, v in self.values.items()}
+        return self._replace(values=values, launches=self.launches * factor)
 
 
 @dataclass(frozen=True)
@@ -82,7 +95,7 @@ def metrics(query: str) -> list[str]:
     return [*_WEIGHTS, *dram, _DURATION, *(f"{name}.sum" for name in tensor)]
 
 
-def parse(text: str) -> list[_Launch]:
+def parse(text: str) -> list[Launch]:
     """The launches in ncu's CSV, which may be mixed with other lines.
 
     Reads both forms: one column per metric with a row of units (``--page raw``), and one row per
@@ -99,12 +112,12 @@ def parse(text: str) -> list[_Launch]:
     return _wide(head, rest)
 
 
-def count(launches: Sequence[_Launch]) -> Counted:
+def count(launches: Sequence[Launch]) -> Counted:
     """Sums over the launches; an unknown value in one launch makes the sum unknown."""
-    by_name: dict[str, list[Mapping[str, float | None]]] = {}
-    for name, values in launches:
-        by_name.setdefault(name, []).append(values)
-    kernels = [_kernel(name, values) for name, values in by_name.items()]
+    by_name: dict[str, list[Launch]] = {}
+    for launch in launches:
+        by_name.setdefault(launch.name, []).append(launch)
+    kernels = [_kernel(name, alike) for name, alike in by_name.items()]
     kernels.sort(key=lambda kernel: (-(kernel.duration_ns or 0), kernel.name))
     notes = []
     flop = _total(kernel.flop for kernel in kernels)
@@ -114,7 +127,7 @@ def count(launches: Sequence[_Launch]) -> Counted:
     if len(kernels) > MOST_KERNELS:
         notes.append(f"{len(kernels) - MOST_KERNELS} kernels with little time are not listed")
     return Counted(
-        len(launches),
+        round(sum(launch.launches for launch in launches)),
         flop,
         _total(kernel.dram_read_bytes for kernel in kernels),
         _total(kernel.dram_write_bytes for kernel in kernels),
@@ -149,14 +162,15 @@ def _widest(
     return [entry for entry in entries if entry[1][part] is None or kind(entry[1]) not in covering]
 
 
-def _kernel(name: str, launches: Sequence[Mapping[str, float | None]]) -> Kernel:
+def _kernel(name: str, launches: Sequence[Launch]) -> Kernel:
+    values = [launch.values for launch in launches]
     return Kernel(
         name[:LONGEST_NAME],
-        len(launches),
-        _total(map(_flop, launches)),
-        _total(_first(values, _READ) for values in launches),
-        _total(_first(values, _WRITE) for values in launches),
-        _total(values.get(_DURATION) for values in launches),
+        round(sum(launch.launches for launch in launches)),
+        _total(map(_flop, values)),
+        _total(_first(each, _READ) for each in values),
+        _total(_first(each, _WRITE) for each in values),
+        _total(each.get(_DURATION) for each in values),
     )
 
 
@@ -191,12 +205,12 @@ def _products(values: Mapping[str, float | None]) -> float | None:
     return None if total is None or halves is None else total - halves
 
 
-def _why_unknown(launches: Sequence[_Launch], lacking: Sequence[str]) -> str:
+def _why_unknown(launches: Sequence[Launch], lacking: Sequence[str]) -> str:
     """Names the kernels, and the counters of the first one that say so."""
     values = next(
-        values
-        for name, values in launches
-        if name[:LONGEST_NAME] == lacking[0] and _flop(values) is None
+        launch.values
+        for launch in launches
+        if launch.name[:LONGEST_NAME] == lacking[0] and _flop(launch.values) is None
     )
     unread = [name for name, value in values.items() if value is None and _is_work(name)]
     executed = _products(values)
@@ -216,14 +230,22 @@ def _is_work(name: str) -> bool:
     return name in _WEIGHTS or "_tensor" in name
 
 
-def _wide(head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[_Launch]:
+def _wide(head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[Launch]:
     units, launches = rows[0] if rows else (), rows[1:]
     at = head.index("Kernel Name")
+    sizes = [head.index(name) for name in ("Grid Size", "Block Size") if name in head]
     columns = [i for i, name in enumerate(head) if "__" in name]
-    return [(row[at], {head[i]: _value(row[i], units[i]) for i in columns}) for row in launches]
+    return [
+        Launch(
+            row[at],
+            {head[i]: _value(row[i], units[i]) for i in columns},
+            tuple(int(size) for i in sizes for size in re.findall(r"\d+", row[i])),
+        )
+        for row in launches
+    ]
 
 
-def _long(head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[_Launch]:
+def _long(head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[Launch]:
     columns = ("ID", "Kernel Name", "Metric Name", "Metric Unit", "Metric Value")
     if any(name not in head for name in columns):
         return []
@@ -232,7 +254,7 @@ def _long(head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[_Launch]:
     for row in rows:
         number, kernel, metric, unit, value = (row[at] for at in places)
         launches.setdefault(number, (kernel, {}))[1][metric] = _value(value, unit)
-    return list(launches.values())
+    return [Launch(name, values) for name, values in launches.values()]
 
 
 def _value(text: str, unit: str) -> float | None:

@@ -20,7 +20,8 @@ import torch
 from torch.profiler import ProfilerActivity, profile, schedule
 
 from ..lines import emit, finite
-from .traces import Table, read, tables
+from .kinds import Traced
+from .traces import Table, launches, read, tables
 
 DEFAULT_STEPS = 4
 BUDGET_SECONDS = 10.0
@@ -57,6 +58,8 @@ class ProfileResult:
     tables: Sequence[Table] = ()
     reason: str | None = None
     notes: tuple[str, ...] = ()
+    launches: Sequence[Traced] = ()
+    """The kernels of one step, in order."""
 
 
 class Cost:
@@ -110,7 +113,7 @@ def profile_steps(
         )
     try:
         begin()
-        seconds, tables = _trace(step, device, planned)
+        seconds, tables, launched = _trace(step, device, planned)
     except Exception as error:
         message = str(error).strip().partition("\n")[0]
         return ProfileResult(
@@ -128,7 +131,7 @@ def profile_steps(
             "(end nsys, ncu or DCGM's profiling on this GPU), or this torch was built without it; "
             f"{_KINETO_LOG}=0 shows what it says"
         )
-    return ProfileResult(planned.steps, seconds, tables, reason, tuple(notes))
+    return ProfileResult(planned.steps, seconds, tables, reason, tuple(notes), launched)
 
 
 def report(result: ProfileResult, device: torch.device, cost: Cost) -> None:
@@ -172,8 +175,8 @@ def parts(rows: Sequence[Sequence[Any]], most: int) -> Iterator[Sequence[Sequenc
 
 def _trace(
     step: Callable[[], None], device: torch.device, planned: ProfileExtent
-) -> tuple[float, list[Table]]:
-    """Mean seconds of a profiled step, and the tables of the steps."""
+) -> tuple[float, list[Table], list[Traced]]:
+    """Mean seconds of a profiled step, the tables of the steps, and the kernels of one."""
     os.environ.setdefault(_KINETO_LOG, _QUIET)
     activities = [ProfilerActivity.CPU]
     if device.type == "cuda":
@@ -197,7 +200,9 @@ def _trace(
                     _synchronize(device)
                     end = time.perf_counter()
                 profiler.step()
-        return (end - start) / planned.steps, tables(read(path))
+        events = read(path)
+        seconds = (end - start) / planned.steps
+        return seconds, tables(events), launches(events, planned.steps)
 
 
 def _synchronize(device: torch.device) -> None:

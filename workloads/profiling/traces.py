@@ -10,6 +10,8 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from .kinds import Traced
+
 MOST_ROWS = 300
 LONGEST_NAME = 500
 
@@ -33,6 +35,8 @@ class Event(NamedTuple):
     start: int
     duration: int
     bytes: int | None
+    config: tuple[int, ...] = ()
+    """Of a kernel: grid and block."""
 
 
 @dataclass(frozen=True)
@@ -81,6 +85,14 @@ def tables(events: Iterable[Event]) -> list[Table]:
     return [table for table in result if table.rows]
 
 
+def launches(events: Iterable[Event], steps: int) -> list[Traced]:
+    """The kernels of the last of ``steps`` steps that are alike, in order."""
+    kernels = [event for event in events if event.category == "kernel"]
+    kernels.sort(key=lambda event: event.start)
+    last = kernels[len(kernels) - len(kernels) // steps :]
+    return [Traced(event.name, event.config, event.duration) for event in last]
+
+
 def self_times(events: Iterable[Event]) -> dict[str, list[int]]:
     """Nanoseconds that each call spent in the operator itself, by its name.
 
@@ -104,7 +116,8 @@ def self_times(events: Iterable[Event]) -> dict[str, list[int]]:
 
 
 def _event(entry: Mapping[str, Any]) -> Event:
-    size = (entry.get("args") or {}).get("bytes")
+    arguments = entry.get("args") or {}
+    size = arguments.get("bytes")
     return Event(
         str(entry.get("cat", "")),
         str(entry.get("name", ""))[:LONGEST_NAME],
@@ -112,6 +125,7 @@ def _event(entry: Mapping[str, Any]) -> Event:
         round(entry["ts"] * 1000),
         round(entry.get("dur", 0) * 1000),
         None if size is None else int(size),
+        tuple(int(each) for name in ("grid", "block") for each in arguments.get(name) or ()),
     )
 
 

@@ -19,7 +19,6 @@ from gpuwatch.telemetry.host.cpu import CpuSource
 from gpuwatch.telemetry.host.fingerprint import fingerprint_host, fingerprint_process
 from gpuwatch.telemetry.host.job import fingerprint_job
 from gpuwatch.telemetry.nvml.errors import NO_LIBRARY
-from gpuwatch.telemetry.nvml.fields import ENERGY_S
 from gpuwatch.telemetry.nvml.source import NvmlSource, Unavailable, open_nvml
 from gpuwatch.telemetry.nvml.start import ANSWER_S, gpu_uuids
 from gpuwatch.telemetry.process.job import JobSource
@@ -114,11 +113,8 @@ class Sources:
         """
         opened: NvmlSource | Unavailable = _OFF
         if tuple(gpus or ()) != GPUS_OFF:
-            # The energy of a run is that of its window; of a machine nobody asks it by the second.
-            energy_s = ENERGY_S if workload or job is not None else 5.0
-            opened = _requested(
-                gpus, lambda: open_nvml(gpus, interval_s=interval, energy_s=energy_s)
-            )
+            sparing = not workload and job is None
+            opened = _requested(gpus, lambda: open_nvml(gpus, interval_s=interval, sparing=sparing))
         if isinstance(opened, Unavailable) and dcgm is not None:
             raise NotAvailable(f"--dcgm: {opened.reason}", opened.hint)
         return cls(opened, workload=workload, contained=contained, dcgm=dcgm, job=job)

@@ -16,6 +16,7 @@ pytest.importorskip("torch")
 
 from gpuwatch.workloads.options import add_arguments
 from gpuwatch.workloads.profiling import hardware_counters
+from gpuwatch.workloads.profiling.kinds import Traced, most_to_see
 from tests.waiting import until
 
 from ..conftest import Report
@@ -32,6 +33,7 @@ elif arguments == ["--query-metrics"]:
     print({query!r})
 elif arguments == ["--help"]:
     print("  --cache-control arg (=all)\\n  --print-units arg (=auto)")
+    print("  --filter-mode arg (=global): global, per-gpu, per-launch-config")
 else:
     at = arguments.index(sys.executable)
     own, program = arguments[:at], arguments[at:]
@@ -40,6 +42,9 @@ else:
     assert pairs["--page"] == "raw" and pairs["--profile-from-start"] == "off", own
     assert pairs["--cache-control"] == "none" and pairs["--print-units"] == "base", own
     assert "--clock-control" not in pairs, own
+    if "--filter-mode" in pairs:
+        assert pairs["--filter-mode"] == "per-launch-config", own
+        print("==PROF== up to", pairs["--launch-count"], "of each")
     assert {tensor!r} in pairs["--metrics"].split(","), own
     assert os.environ["GPUWATCH_WORKLOAD_BRACKET"] == "1"
     done = subprocess.run(program)
@@ -85,6 +90,55 @@ def test_the_counts_of_two_steps_are_told_per_step(fake: Callable[..., str]) -> 
     (kernel,) = found["kernels"]
     assert (kernel["name"], kernel["launches"], kernel["flop"]) == ("gemm", 2, 4000)
     assert any("caches" in note for note in found["notes"])
+
+
+GRID = (16384, 1, 1, 256, 1, 1)
+"""Grid and block of all that :func:`wide` tells."""
+
+
+def test_of_each_kind_of_kernel_some_are_counted_for_all(fake: Callable[..., str]) -> None:
+    """Kernels that ncu and torch spell differently are told apart by their order."""
+    add, gemm = {**NONE, **MEMORY, **sass("fadd", "7")}, {**NONE, **MEMORY, **sass("ffma", "500")}
+    none = {HMMA: "0", TENSOR: "0"}
+    seen = wide(UNITS, ("k<1, 0>(int)", add | none), ("gemm", gemm | none), ("k<0, 0>", none | add))
+    step = [
+        *[Traced("void k<true, false>(int)", GRID, 10)] * 3,
+        *[Traced("gemm", GRID, 70)] * 2,
+        Traced("void k<false, false>(int)", GRID, 10),
+    ]
+    found = hardware_counters.under(fake(printing(seen)), [sys.executable, "-c", "pass"], 1, step)
+    assert (found["reason"], found["launches"]) == (None, 6)
+    assert found["flop_per_step"] == 3 * 7 + 2 * 1000 + 7
+    assert {kernel["name"]: kernel["launches"] for kernel in found["kernels"]} == {
+        "gemm": 2, "k<1, 0>(int)": 3, "k<0, 0>": 1,
+    }  # fmt: skip
+    assert most_to_see(step) == 6, "the last kind is the sixth of its grid and block"
+
+
+def test_what_ncu_did_not_see_is_told_and_no_sum_is_made(fake: Callable[..., str]) -> None:
+    values = {**NONE, **MEMORY, HMMA: "0", TENSOR: "0"}
+    step = [Traced("seen", GRID, 60), Traced("other_grid", (1, 1, 1, 64, 1, 1), 40)]
+    found = hardware_counters.under(
+        fake(printing(wide(UNITS, ("seen", values)))), [sys.executable, "-c", "pass"], 1, step
+    )
+    assert found["reason"] is None and found["flop_per_step"] is None
+    assert found["notes"][0].startswith("not counted: kernels with 40.0% of the kernels' time")
+    assert "other_grid" in found["notes"][0]
+
+
+def test_an_ncu_over_its_limit_says_what_it_has_counted(
+    fake: Callable[..., str], monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    values = {**NONE, **MEMORY, HMMA: "0", TENSOR: "0"}
+    behaviour = "import signal, time\n    signal.signal(signal.SIGINT, lambda *_: ("
+    behaviour += f"{printing(wide(UNITS, ('seen', values)))}, sys.exit(1)))\n    time.sleep(300)"
+    monkeypatch.setattr(hardware_counters, "LIMIT_SECONDS", 3.0)
+    monkeypatch.setattr(hardware_counters, "PROGRESS_SECONDS", 0.2)
+    step = [Traced("seen", GRID, 60), Traced("late", GRID, 40)]
+    found = hardware_counters.under(fake(behaviour), [sys.executable, "-c", "pass"], 1, step)
+    assert found["notes"][0].startswith("ncu was ended after 3 s; not counted: kernels with 40.0%")
+    assert [kernel["name"] for kernel in found["kernels"]] == ["seen"]
+    assert "counting with ncu: " in capfd.readouterr().out
 
 
 PERMISSION = (

@@ -7,7 +7,7 @@ import io
 
 import pytest
 
-from gpuwatch.workloads.profiling.ncu import count, metrics, parse
+from gpuwatch.workloads.profiling.ncu import Launch, count, metrics, parse
 
 SASS = [
     f"smsp__sass_thread_inst_executed_op_{precision}{operation}_pred_on.sum"
@@ -133,7 +133,7 @@ def test_the_form_with_a_row_for_each_metric_is_read_as_well() -> None:
     out = io.StringIO()
     csv.writer(out, quoting=csv.QUOTE_ALL).writerows([head, *rows])
     launches = parse(f"==PROF== Profiling\n{out.getvalue()}")
-    assert launches == [("saxpy", {"dram__bytes_read.sum": 1.5e9, "x__y": None})] * 2
+    assert launches == [Launch("saxpy", {"dram__bytes_read.sum": 1.5e9, "x__y": None})] * 2
 
 
 @pytest.mark.parametrize("text", ["", "==ERROR== no", '"Kernel Name"', '"ID","Kernel Name"\n"0"\n'])

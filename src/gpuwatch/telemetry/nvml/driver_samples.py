@@ -16,7 +16,7 @@ from typing import Any
 
 from gpuwatch.core.metrics import checked
 from gpuwatch.telemetry.nvml.errors import NOT_FOUND
-from gpuwatch.telemetry.nvml.fields import Numbers, NvmlCall, Reading, number_of
+from gpuwatch.telemetry.nvml.fields import Numbers, NvmlCall, Reading, field_way, number_of
 
 FUNCTION = "nvmlDeviceGetSamples"
 _METRIC = "hw.gpu.power"
@@ -26,6 +26,8 @@ _MILLIWATTS = 1000
 STALE_S = 3.0
 """Seconds without a new sample after which the driver is taken to have stopped."""
 
+RUNNING_MEAN_S = 1.0
+"""Window of the driver's running mean (Ampere and later)."""
 LONGEST_APART_S = 1.0
 """The driver's samples are never further apart, but for a pause."""
 
@@ -78,10 +80,14 @@ class DriverSamples:
         return (self._mean,)
 
 
-def with_driver_samples(readings: Iterable[Reading]) -> tuple[Reading, ...]:
-    """``readings`` for one GPU: that of power by the driver's samples first."""
-    source = f"NVML {FUNCTION} (mean since the last sample)"
-    way = NvmlCall(source, DriverSamples().read, gives_way=True)
+def power_over(interval_s: float | None, readings: Iterable[Reading]) -> tuple[Reading, ...]:
+    """``readings`` for one GPU that is read every ``interval_s`` seconds: power is its mean since
+    the last reading by the driver's samples, or from a second on by its running mean, whose call
+    takes microseconds."""
+    way = field_way("NVML field 185 (average power of a second)", 185, _MILLIWATTS)
+    if interval_s is None or interval_s < RUNNING_MEAN_S:
+        source = f"NVML {FUNCTION} (mean since the last sample)"
+        way = NvmlCall(source, DriverSamples().read, gives_way=True)
     return tuple(
         replace(reading, ways=(way, *reading.ways)) if reading.metrics == (_METRIC,) else reading
         for reading in readings

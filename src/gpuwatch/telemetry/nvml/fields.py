@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from gpuwatch.core.lazy_dataclass import dataclass
@@ -135,7 +136,6 @@ def _decoder(nvml: Any, handle: Any) -> Numbers:
 
 _MEMBERS = ("dVal", "uiVal", "ulVal", "ullVal", "sllVal", "siVal", "usVal")
 """Members of ``nvmlValue_t`` in the order of ``nvmlValueType_t``."""
-ENERGY = ("hw.gpu.energy",)
 _SM, _MEMORY = 1, 2
 """``nvmlClockType_t``."""
 
@@ -196,7 +196,7 @@ READINGS = (
         every_s=STEADY_S,
     ),
     Reading(
-        ENERGY,
+        ("hw.gpu.energy",),
         (
             field_way("NVML field 83 (total energy)", 83, 1000),
             NvmlCall("NVML nvmlDeviceGetTotalEnergyConsumption", _energy),
@@ -222,6 +222,15 @@ READINGS = (
     _steady("hw.gpu.encoder.utilization", "nvmlDeviceGetEncoderUtilization", _encoder),
     _steady("hw.gpu.decoder.utilization", "nvmlDeviceGetDecoderUtilization", _decoder),
 )
+
+
+def energy_rarely(readings: Sequence[Reading]) -> tuple[Reading, ...]:
+    """``readings`` with the energy counter, whose call takes milliseconds of processor time, read
+    every ten seconds."""
+    return tuple(
+        replace(reading, every_s=10.0) if reading.metrics == ("hw.gpu.energy",) else reading
+        for reading in readings
+    )
 
 
 def _cuda_version(nvml: Any, handle: Any) -> Fact:

@@ -6,7 +6,6 @@ import math
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 from gpuwatch.core.metrics import CATALOGUE, Method, checked
@@ -14,15 +13,15 @@ from gpuwatch.core.peaks import Peak
 from gpuwatch.core.units import binary
 from gpuwatch.telemetry.base import Change, Channel, Device, Event, Value, same
 from gpuwatch.telemetry.counters import OF_THE_WHOLE_GPU, is_mig
-from gpuwatch.telemetry.nvml.driver_samples import with_driver_samples
+from gpuwatch.telemetry.nvml.driver_samples import power_over
 from gpuwatch.telemetry.nvml.errors import LOST, PERMANENT, describe
-from gpuwatch.telemetry.nvml.fields import ENERGY, READINGS, GpuProcess
+from gpuwatch.telemetry.nvml.fields import READINGS, GpuProcess, energy_rarely
 from gpuwatch.telemetry.nvml.gpm import PATIENCE_S, Gpm
 from gpuwatch.telemetry.nvml.gpm_metrics import METRICS, PCIE, source_of
 from gpuwatch.telemetry.nvml.health import HEALTH
 from gpuwatch.telemetry.nvml.probe import GpuLost, Journal, Probe
 from gpuwatch.telemetry.nvml.process_utilization import ProcessShares
-from gpuwatch.telemetry.nvml.processes import ProcessLists
+from gpuwatch.telemetry.nvml.processes import SHARES_RARELY_S, SHARES_S, ProcessLists
 from gpuwatch.telemetry.nvml.unified import LINK, NO_LINK, is_unified, with_host_memory
 
 RETRY_S = 1.0
@@ -36,7 +35,7 @@ class Gpu:
 
     ``reopen`` returns a new handle, by UUID if that is known; it raises ``NVMLError``. ``peak`` is
     the peak DRAM bandwidth. GPM is sampled for a recording every ``interval_s`` seconds, or not at
-    all for ``None``; the energy counter is read every ``energy_s`` seconds.
+    all for ``None``. ``sparing``: what takes milliseconds of processor time is asked rarely.
     """
 
     def __init__(
@@ -49,7 +48,7 @@ class Gpu:
         peak: Peak,
         interval_s: float | None,
         gpm_wake: threading.Event,
-        energy_s: float,
+        sparing: bool,
     ) -> None:
         self.id = device.id
         self.reopen = reopen
@@ -65,15 +64,13 @@ class Gpu:
         self._lock = threading.Lock()
         self._epoch = 0
         self._announced = False
-        self._processes = ProcessLists(nvml, self._watched, self._is_busy)
-        self._untold: str | None = None
-        readings = (
-            *with_driver_samples(
-                replace(reading, every_s=energy_s) if reading.metrics == ENERGY else reading
-                for reading in READINGS
-            ),
-            *HEALTH,
+        self._processes = ProcessLists(
+            nvml, self._watched, self._is_busy, SHARES_RARELY_S if sparing else SHARES_S
         )
+        self._untold: str | None = None
+        readings = (*power_over(interval_s, READINGS), *HEALTH)
+        if sparing:
+            readings = energy_rarely(readings)
         self._never: dict[str, str] = {}
         """Why metrics are unavailable on this device, whatever NVML answers."""
         if is_unified(device.attributes):
@@ -133,7 +130,7 @@ class Gpu:
 
     @property
     def process_shares(self) -> ProcessShares:
-        """The shares of this GPU's time that each process used in about the last two seconds."""
+        """The shares of this GPU's time that each process used in the last seconds."""
         if self.lost is not None:
             return ProcessShares({}, self.lost)
         return self._processes.shares

@@ -18,10 +18,9 @@ DOUBTS = 3
 """Number of empty lists of a busy GPU after which they are not believed: one may be older than what
 began on the GPU since, or younger than what ended."""
 _NOT_ALL = "its list of processes stays empty while the GPU is busy (seen with WSL)"
-SHARES_S = 2.0
-"""Seconds between two reads of the shares of GPU time: as often as they are recorded. A call takes
-milliseconds of processor time; what it gives is the mean since the last one."""
-_SHARES_FRESH_S = FRESH_S + SHARES_S - 1.0
+SHARES_S, SHARES_RARELY_S = 2.0, 4.0
+"""Seconds between two reads of the shares of GPU time. A call takes milliseconds of processor time;
+what it gives is the mean since the last one."""
 DRAWING_S = 5.0
 """Interval between two listings of graphics processes, in seconds; compute: every round."""
 
@@ -30,10 +29,12 @@ class ProcessLists:
     """Process lists, read by the GPU's slow thread and used by others.
 
     ``watched(name, function, *arguments)`` makes a call; ``busy()`` is whether the GPU works just
-    now. Reading raises ``GpuLost``.
+    now; the shares of its time are read every ``shares_s`` seconds. Reading raises ``GpuLost``.
     """
 
-    def __init__(self, nvml: Any, watched: Callable[..., Any], busy: Callable[[], bool]) -> None:
+    def __init__(
+        self, nvml: Any, watched: Callable[..., Any], busy: Callable[[], bool], shares_s: float
+    ) -> None:
         self.untold: str | None = None
         """Why NVML does not tell the processes, as of the last read; ``None``: it does."""
         self.doubts = 0
@@ -41,6 +42,7 @@ class ProcessLists:
         self._nvml = nvml
         self._watched = watched
         self._busy = busy
+        self._shares_s = shares_s
         self._lock = threading.Lock()
         self._generation = 0
         self._refused = False
@@ -68,10 +70,10 @@ class ProcessLists:
 
     @property
     def shares(self) -> ProcessShares:
-        """The shares of the GPU's time that each process used during about the last two seconds."""
-        latest = self._utilization.shares
-        if latest.reason is None and time.monotonic() - self._utilization_at > _SHARES_FRESH_S:
-            return ProcessShares({}, f"{FUNCTION} has not answered for over {_SHARES_FRESH_S:g} s")
+        """The shares of the GPU's time that each process used in the last seconds."""
+        latest, fresh_s = self._utilization.shares, FRESH_S + self._shares_s - 1.0
+        if latest.reason is None and time.monotonic() - self._utilization_at > fresh_s:
+            return ProcessShares({}, f"{FUNCTION} has not answered for over {fresh_s:g} s")
         return latest
 
     def forget(self) -> None:
@@ -131,7 +133,7 @@ class ProcessLists:
             return
         if now < self._shares_due:
             return
-        self._shares_due = now + SHARES_S - 0.5
+        self._shares_due = now + self._shares_s - 0.5
         try:
             self._watched(FUNCTION, self._utilization.read, self._nvml, handle)
         except self._nvml.NVMLError as error:

@@ -18,7 +18,7 @@ from typing import Any
 from gpuwatch.core.peaks import dram_peak
 from gpuwatch.telemetry.base import Change, Channel, Device, Event, Value
 from gpuwatch.telemetry.nvml.errors import Unavailable
-from gpuwatch.telemetry.nvml.fields import ENERGY_S, GpuProcess, facts, facts_of_driver
+from gpuwatch.telemetry.nvml.fields import GpuProcess, facts, facts_of_driver
 from gpuwatch.telemetry.nvml.gpm import Gpm, wait_for_any
 from gpuwatch.telemetry.nvml.gpm_metrics import HASTE_S
 from gpuwatch.telemetry.nvml.gpu import RETRY_S, Gpu
@@ -47,13 +47,13 @@ def open_nvml(
     gpus: Sequence[str | int] | None = None,
     patience_s: float = ANSWER_S,
     interval_s: float | None = 0.5,
-    energy_s: float = ENERGY_S,
+    sparing: bool = False,
 ) -> NvmlSource | Unavailable:
     """Start NVML and probe every reading of the chosen GPUs; ``None`` chooses all.
 
     ``gpus`` are indexes, UUIDs, unique UUID prefixes, or full MIG UUIDs. GPM is sampled for a
-    recording every ``interval_s`` seconds, or not at all for ``None``, and the energy counter read
-    every ``energy_s`` seconds: a call takes milliseconds of processor time. Returns ``Unavailable``
+    recording every ``interval_s`` seconds, or not at all for ``None``; ``sparing``: what takes
+    milliseconds of processor time is asked rarely. Returns ``Unavailable``
     if NVML cannot be used or does not answer within ``patience_s`` seconds. Raises ``ValueError``,
     listing what exists, for a selection that matches no GPU.
     """
@@ -66,7 +66,7 @@ def open_nvml(
         known = within(max(0.0, deadline - time.monotonic()), partial(_all_facts, nvml, chosen))
     except TimeoutError:
         return silent(patience_s)
-    return NvmlSource(nvml, chosen, known, deadline, interval_s, energy_s)
+    return NvmlSource(nvml, chosen, known, deadline, interval_s, sparing)
 
 
 def _all_facts(nvml: Any, chosen: Sequence[NvmlDevice]) -> list[dict[str, Any]]:
@@ -88,7 +88,7 @@ class NvmlSource:
         known: Sequence[Mapping[str, Any]],
         deadline: float,
         interval_s: float | None,
-        energy_s: float,
+        sparing: bool,
     ) -> None:
         self.notice: str | None = nvml.notice
         """As of :class:`Binding`."""
@@ -117,7 +117,7 @@ class NvmlSource:
                 dram_peak(device.attributes, device.name),
                 interval_s,
                 self._gpm_wake,
-                energy_s,
+                sparing,
             )
             for one, device in zip(chosen, self._devices, strict=True)
         ]
