@@ -178,8 +178,19 @@ def test_the_last_steps_without_an_event_are_told_at_the_end(gpu: Gpu, clock: Cu
         gpu.synchronize()
 
     ended = steps(gpu, clock, work, 12, 5)
+    gpu.host(500)
     ended += clock.finished(wait=True)
     assert milliseconds(ended) == [2] * 12
+
+
+def test_the_last_steps_are_waited_for_at_the_end(gpu: Gpu, clock: CudaClock) -> None:
+    clock.ends = False
+    for _ in range(12):
+        clock.enter(FORWARD)
+        gpu.launch(2)
+        clock.end_step(sample=False)
+    gpu.host(0.5)
+    assert milliseconds(clock.finished(wait=True)) == [2] * 12
 
 
 def test_an_evaluation_is_apart_also_where_no_step_is_sampled(gpu: Gpu, clock: CudaClock) -> None:

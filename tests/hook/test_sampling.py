@@ -14,7 +14,7 @@ STEPS = 20_000
 class Run:
     """Steps whose callbacks take 4 us, and 10 us more for each of ten events."""
 
-    def __init__(self, step_us: float, other_us: float = 4) -> None:
+    def __init__(self, step_us: float, other_us: float = 4, read_us: float = 0) -> None:
         self.sampling, self.clock = Sampling("a run"), CpuClock()
         self.spent = self.events = 0.0
         self.drawn: set[int] = set()
@@ -33,7 +33,8 @@ class Run:
                 self.events += events
             until += step_us
             if until >= 150_000:
-                self.sampling.choose(self.clock, until * US, 0, 0)
+                reading = round(until / step_us * read_us * US)
+                self.sampling.choose(self.clock, until * US, reading, 0)
                 until = 0
         self.sampled = len(self.drawn)
         self.cost = self.spent / (STEPS // 2 * step_us * US)
@@ -69,3 +70,8 @@ def test_some_steps_are_sampled_although_the_rest_is_over_the_budget() -> None:
     assert run.sampled > 0
     assert 9 / 300 < run.cost < 9 / 300 + 2 * 0.001
     assert run.sampling.cost == pytest.approx(run.cost, rel=0.5), "it is told as it is"
+
+
+def test_to_read_steps_without_an_event_does_not_count_as_the_price_of_events() -> None:
+    plain, reading = (Run(300, other_us=9, read_us=each) for each in (0, 2))
+    assert reading.sampled > plain.sampled / 2

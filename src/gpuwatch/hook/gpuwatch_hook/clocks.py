@@ -170,7 +170,18 @@ class CudaClock(_Clock):
                 if sampled and (device := sum(self._taken)):
                     self._disagree.append(abs(now - self._began_ns - device) / device)
                 ended.append(self._timing(now, sampled))
-        for end in self._between if wait else ():
+        if wait and self._between:
+            ended += self._last()
+        return ended
+
+    def _last(self) -> list[Timing]:
+        """The steps since the last event, at the end of the process."""
+        event, now = self._event(), time.monotonic_ns()
+        if not event.query():  # the device is at it still
+            event.synchronize()
+            return self._settle(self._first.elapsed_time(event) * 1e6, now, ends=False)
+        ended = []
+        for end in self._between:
             self._taken[OTHER] += end - self._began_ns
             self._by = HOST
             ended.append(self._timing(end, False))

@@ -45,7 +45,7 @@ class Sampling:
         """Nanoseconds of a step's callbacks, and how often they took the time."""
         self._of_others: deque[tuple[int, int]] = deque(maxlen=_KEPT)
         self._reading: deque[float] = deque(maxlen=_KEPT)
-        """Nanoseconds to read what was marked once."""
+        """Nanoseconds to read a mark, or a step."""
         self._draw = random.Random(seed).random  # noqa: S311
 
     @property
@@ -80,8 +80,9 @@ class Sampling:
         other, fewer = _usual(self._of_others or self._of_sampled)
         self._cost += drawn * sampled + (steps - drawn) * other + reading + telling
         self._ns += ns
-        self._reading.append(reading / max(1.0, drawn * marks + (steps - drawn) * fewer))
-        mark, told = _mean(self._reading), telling / steps
+        self._reading.append(reading / (steps + drawn * marks + (steps - drawn) * fewer))
+        mark = _mean(self._reading)
+        told = mark + telling / steps
         room = BUDGET * ns / steps
         if sampled + marks * mark + told <= room:
             self._share, clock.ends = 1.0, True
