@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import field
 
@@ -266,9 +267,11 @@ class HookReports:
             return rows
         intake.hooked = intake.hooked or self._held_since is not None
         held, self._held = self._held, []
-        last = next((line for _, line in reversed(held) if isinstance(line, Step)), None)
-        for arrived, line in held:
-            rows += intake.reported(arrived, line, newest=line is last)
+        for place, (arrived, line) in enumerate(held, 1):
+            steps = (each for _, each in held[place:] if isinstance(each, Step))
+            following = next(steps, None)
+            late_ns = math.inf if following is None else _half(following)
+            rows += intake.reported(arrived, line, late_ns=late_ns)
         return rows
 
     def _problems(self, t: int) -> list[Row]:
@@ -281,6 +284,11 @@ class HookReports:
             return []
         self._told.add(text)
         return [event(t, "hook", text)]
+
+
+def _half(step: Step) -> float:
+    """Half of the first step of a line, ns."""
+    return step.seconds[0] * 5e8 if step.seconds else 0.0
 
 
 def _of(process: _Process, text: str) -> str:

@@ -258,19 +258,19 @@ class Intake:
             return []
         return [row for t, step, at in held for row in self._progress_rows(t, step, first=at)]
 
-    def reported(self, t: int, line: Step | Report, *, newest: bool = False) -> list[Row]:
-        """Rows of what a hooked process reports; ``newest``: no later step is known, although it
-        would be by now."""
+    def reported(self, t: int, line: Step | Report, *, late_ns: float | None = None) -> list[Row]:
+        """Rows of what a hooked process reports; ``late_ns``: how much later than a step what it
+        printed may be read, where that is known."""
         if isinstance(line, Step):
-            return self._step(t, self._scored(t, line, newest=newest))
+            if late_ns is None:  # a program prints after a step, or while the GPU still computes it
+                late_ns = max(_LATE_NS, line.seconds[-1] * 5e8 if line.seconds else 0)
+            return self._step(t, self._scored(t, line, late_ns))
         return self._report(t, line) if line.known else []
 
-    def _scored(self, t: int, step: Step, *, newest: bool) -> Step:
-        """A line of the hook, its last step with the newest scores that were read until halfway
-        through the next one: a program prints after a step, or while the GPU still computes it."""
+    def _scored(self, t: int, step: Step, late_ns: float) -> Step:
+        """A line of the hook, its last step with the newest scores that were read by then."""
         end = t if step.monotonic_ns is None else step.monotonic_ns - self._base_ns
-        end += max(_LATE_NS, int(step.seconds[-1] * 5e8) if step.seconds else 0)
-        due = [printed for at, printed in self._scores or () if newest or at <= end]
+        due = [printed for at, printed in self._scores or () if at <= end + late_ns]
         if self._scores is None or not due:
             return step
         del self._scores[: len(due)]
