@@ -301,8 +301,10 @@ def test_compiled_parts_are_counted_with_the_rest(
     ("how", "reason"),
     [
         ("cond", "cannot be counted on shapes alone: DataDependentOutputException"),
+        ("map", "higher_order.map_impl"),
         ("custom", "a backend whose backward pass cannot be told from the rest"),
         ("optimize", "graphs did not all come by torch.compile"),
+        ("autograd", "compiled autograd"),
     ],
 )
 def test_a_graph_that_cannot_be_counted_makes_flop_unavailable(

@@ -35,11 +35,11 @@ def count_graph(
     forward.part, backward.part = part, BACKWARD
     fake = FakeTensorMode(allow_non_fake_inputs=True)
     gradients, casts = torch.is_grad_enabled(), [_autocast(device) for device in _DEVICES]
-    gpu = torch.cuda.current_device() if torch.cuda.is_initialized() else None  # type: ignore[no-untyped-call]
+    on_gpu = torch.cuda.is_initialized()  # type: ignore[no-untyped-call]
+    stream: Any = torch.cuda.current_stream() if on_gpu else None
 
     def run() -> tuple[list[torch.Tensor], list[torch.Tensor]]:
-        if gpu is not None:
-            torch.cuda.set_device(gpu)
+        torch.cuda.set_stream(stream)  # with the GPU: else torch's engine would join two streams
         leaves = []
 
         def shape_of(arg: Any) -> Any:

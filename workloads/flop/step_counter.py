@@ -104,6 +104,9 @@ class StepCounter(OperatorCounter):  # type: ignore[no-untyped-call]
             work.operators.setdefault(name, Cost()).add(Cost(1, 0, 0, 1))
             return
         added = work.flop_of(name) - before
+        whole = func.namespace == "higher_order" and "triton" not in name
+        if self._shapes_alone and whole and not added:
+            self.broken = f"a compiled program with {name}: what runs inside of it cannot be seen"
         first = next((each for each in args if isinstance(each, torch.Tensor)), None)
         if added and work is self.forward and not torch.is_grad_enabled():
             self.without_gradients = True

@@ -21,6 +21,8 @@ class Block(nn.Module):
         if HOW == "cond":
             with torch.autocast("cpu", enabled=False):
                 x = torch.cond(x.sum() > 0, torch.cos, torch.sin, (x.float(),))
+        if HOW == "map":
+            return torch._higher_order_ops.map(lambda x: x @ x.new_ones(32, 32), x)
         if HOW == "inside":
             return checkpoint(self.layer, x, use_reentrant=False).relu()
         return self.layer(x).relu_()
@@ -33,6 +35,7 @@ def custom(graph, inputs):
 stem, first, second, head = nn.Linear(64, 32), Block(), Block(), nn.Linear(32, 10)
 layers = nn.ModuleList([stem, first, second, head])
 optimizer = torch.optim.SGD(layers.parameters(), lr=0.1)
+torch._dynamo.config.compiled_autograd = HOW == "autograd"
 compiling = torch._dynamo.optimize if HOW == "optimize" else torch.compile
 backend = custom if HOW == "custom" else "aot_eager"
 one, two = (compiling(backend=backend)(each) for each in (first, second))

@@ -10,6 +10,7 @@ from importlib import import_module
 from typing import Any
 
 import torch
+from torch.utils._python_dispatch import TorchDispatchMode
 
 from . import compiled
 from .batches import Kind, Sizes
@@ -32,6 +33,8 @@ _UNSEEN = (
     "a compiled program whose graphs did not all come by torch.compile: what the others compute "
     "cannot be seen"
 )
+_OLD_TORCH = "a compiled program, and this torch would compile it anew for a step that is counted"
+_COMPILED_BACKWARD = "a program with compiled autograd: its backward passes cannot be seen"
 _CONTROL_FLOW = ("associative_scan", "cond", "map", "map_impl", "scan", "while_loop")
 _TRACED = (
     "a program with torch.{name}: what this torch runs to trace it cannot be told from the work"
@@ -163,8 +166,8 @@ class Counting:
         if module.old_torch() and (name := _control_flow()):
             self.over = _TRACED.format(name=name)
             return None
-        if _graphs() > compiled.graphs:
-            self.over = _UNSEEN
+        self.over = _uncountable()
+        if self.over is not None:
             return None
         self._wanted = False
         self._frames = compiled_functions()
@@ -178,8 +181,8 @@ class Counting:
         module: Any = import_module(".counter.step_counter", __package__)
         if self.main is not None or self.over is not None or module.other_modes():
             return None
-        if _graphs() > compiled.graphs:
-            self.over = _UNSEEN
+        self.over = _uncountable()
+        if self.over is not None:
             return None
         if self.own is None:
             self._wanted = False
@@ -348,12 +351,16 @@ def compiled_functions() -> int:
     return int(frames.get("ok", 0) + whole)
 
 
-def _graphs() -> int:
-    """How many graphs torch.compile has made."""
-    if "torch._dynamo" not in sys.modules:
-        return 0
+def _uncountable() -> str | None:
+    """Why a compiled program cannot be counted."""
+    if not compiled_functions():
+        return None
+    if not hasattr(TorchDispatchMode, "ignore_compile_internals"):
+        return _OLD_TORCH
+    if import_module("torch._dynamo.config").compiled_autograd:
+        return _COMPILED_BACKWARD
     counters: Any = import_module("torch._dynamo.utils").counters
-    return int(counters["stats"]["unique_graphs"])
+    return _UNSEEN if counters["stats"]["unique_graphs"] > compiled.graphs else None
 
 
 def _control_flow() -> str | None:
