@@ -220,14 +220,30 @@ def test_a_frozen_program_runs_without_the_hook(hooked: Hooked) -> None:
 # Processes.
 
 
+def test_the_parts_of_the_start_are_told(hooked: Hooked) -> None:
+    """Also where something asked for torch before, as transformers does."""
+    ask = "import importlib.util\nassert importlib.util.find_spec('torch')\n"
+    hooked.run(f"{ask}from training import train\ntrain()")
+    (report,) = hooked.reports
+    waits = [line["what"] for line in report if line["event"] == "waiting"]
+    assert waits == ["import", "first step"]
+    (started,) = (line for line in report if line["event"] == "started")
+    (startup,) = (line for line in report if line["event"] == "startup")
+    parts = [startup[f"{part}_seconds"] for part in ("import", "model", "first_step")]
+    assert all(part > 0 for part in parts)
+    first = next(line for line in report if line["event"] == "step")
+    assert started["monotonic_ns"] + sum(parts) * 1e9 < first["monotonic_ns"]
+
+
 @pytest.mark.parametrize("context", ["fork", "spawn"])
-def test_workers_of_a_loader_report_nothing(hooked: Hooked, context: str) -> None:
+def test_workers_of_a_loader_report_no_run(hooked: Hooked, context: str) -> None:
     program = (
         "from training import train\nif __name__ == '__main__':\n"
         f"    train(workers=2, context='{context}')"
     )
     hooked.run(program)
-    assert [len(report) > 1 for report in hooked.reports].count(True) == 1
+    assert len(hooked.lines("startup")) == 1
+    assert sum(any(each["event"] == "run" for each in report) for report in hooked.reports) == 1
     assert hooked.steps == STEPS
 
 

@@ -6,22 +6,50 @@ from collections.abc import Mapping
 from typing import Any
 
 from gpuwatch.analysis.summary.failure import in_few_words, reason_of
-from gpuwatch.core.models import mapping, with_hint
+from gpuwatch.core.models import mapping, number, with_hint
+from gpuwatch.core.units import NS
 from gpuwatch.session.reading.reader import SessionReader
 from gpuwatch.session.reading.status import Status
 from gpuwatch.tui.feed.snapshot import Trouble
 
+_LONGEST_START_NS = 60 * NS
+"""After this a program that has not imported torch is not expected to."""
 
-def startup_phase(meta: Mapping[str, Any], state: Status, *, stepped: bool) -> str:
-    """What a live run does before its first step, else empty; ``stepped``: it has a step."""
+
+def startup_phase(
+    meta: Mapping[str, Any], state: Status, t: int, *, stepped: bool, on_gpu: bool
+) -> str:
+    """What a live run does at session time ``t`` (ns) before its first step, else empty;
+    ``stepped``: it has a step; ``on_gpu``: it is known to use a GPU."""
     kind = text(meta, "workload", "kind")
     if not state.live or kind == "machine" or stepped or "startup" in meta:
         return ""
     if "launch" in meta and kind == "command":
-        return ""
+        return _of_command(meta, t, on_gpu=on_gpu)
     if "run" in meta:
         return "preparing the first step"
     return "starting" if "launch" in meta else "preparing the environment"
+
+
+def _of_command(meta: Mapping[str, Any], t: int, *, on_gpu: bool) -> str:
+    """What the hook tells, if anything; for a program that imports no torch nobody waits long."""
+    waiting = mapping(meta.get("waiting"))
+    since = number(waiting.get("t"))
+    if since is None:
+        launched, hook = number(mapping(meta.get("launch")).get("t")), mapping(meta.get("hook"))
+        hooked = hook.get("given") is True and launched is not None
+        early = hooked and t - (launched or 0) < _LONGEST_START_NS
+        return f"starting, {_seconds(t, launched or 0)}" if early else ""
+    if waiting.get("for") == "import":
+        return f"importing torch, {_seconds(t, since)}"
+    if waiting.get("for") == "own lines":
+        return "first steps are there, shown in 5 s"
+    before = "the first step" if on_gpu else "CUDA or the first step"
+    return f"waiting for {before}, {_seconds(t, since)}"
+
+
+def _seconds(t: int, since: float) -> str:
+    return f"{max(0.0, t - since) / NS:.0f} s"
 
 
 def no_gpu(reader: SessionReader) -> str | None:

@@ -249,8 +249,8 @@ def _device_title(snapshot: Snapshot, options: Options, width: int) -> Line:
     if device is not None and on_gpu and (snapshot.off_gpus or device.row.used is False):
         row.add("  not used by this run", "warn")
     elif device is not None and device.row.used is None:
-        fits = len(UNKNOWN_GPUS) + 2 <= row.left
-        row.add(f"  {UNKNOWN_GPUS if fits else 'GPUs not known'}", "muted")
+        why = "its GPUs are known once CUDA starts" if snapshot.phase else UNKNOWN_GPUS
+        row.add(f"  {why if len(why) + 2 <= row.left else 'GPUs not known'}", "muted")
     label = "all" if snapshot.view.seconds is None else ZOOMS[options.zoom][1]
     text = f"history: {label}"
     if row.left > len(text) + 1:

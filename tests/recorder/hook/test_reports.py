@@ -135,6 +135,26 @@ def test_of_several_ranks_the_sampled_steps_of_the_slowest_count(run: Run) -> No
         assert (row.count, dict(row.phases), row.sampled) == (4, {"forward": 0.8}, 2)
 
 
+def test_what_is_waited_for_before_the_first_step_is_told_at_once(run: Run) -> None:
+    def waiting() -> Any:
+        with SessionReader(run.path) as reader:
+            return reader.meta().get("waiting")
+
+    run.begin("a")
+    run.tell("a", event="waiting", what="import", monotonic_ns=BASE + SECOND)
+    run.look(2)
+    assert waiting() == {"for": "import", "t": SECOND}
+    run.tell("a", event="waiting", what="first step", monotonic_ns=10**300)
+    run.look(9)
+    assert waiting() == {"for": "first step", "t": 9 * SECOND}, "nothing is later than now"
+    run.tell("a", event="startup", import_seconds=7.0, model_seconds=1.0, first_step_seconds=2.0)
+    run.steps("a", 1, 1.0, warmup=True)
+    run.look(12)
+    assert waiting()["for"] == "own lines", "which would be believed"
+    with run.end(20) as reader:
+        assert reader.meta()["startup"]["import_seconds"] == 7.0
+
+
 def test_tokens_of_one_process_are_those_of_rank_0(run: Run) -> None:
     run.begin("a")
     run.steps("a", 2, 1.0, 1.0, tokens=4096)

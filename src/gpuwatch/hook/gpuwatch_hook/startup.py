@@ -1,6 +1,8 @@
-"""Waits for the parts of torch that the hook needs, and acts once each is loaded."""
+"""Waits for torch and the parts of it that the hook needs, and acts once each is loaded."""
 
+import os
 import sys
+import time
 
 from .waiting import ADAPTERS
 
@@ -10,6 +12,14 @@ if TYPE_CHECKING:  # every Python of the run loads this, and `typing` takes mill
     from importlib.machinery import ModuleSpec
     from types import ModuleType
     from typing import Any
+
+
+BEGUN = time.monotonic_ns()
+"""When this Python ran."""
+imported: "tuple[int, int] | None" = None
+"""When the import of torch began and ended, in monotonic nanoseconds."""
+channel: "Any" = None
+"""The file of this process, from the import of torch on."""
 
 
 def wait_for_torch() -> None:
@@ -32,22 +42,19 @@ class _Finder:
     """Finds the modules that are waited for as the other finders do, and wraps their loaders."""
 
     def __init__(self) -> None:
-        self._left = PATCHES.keys() | ADAPTERS.keys()
+        self.left = {"torch", *PATCHES, *ADAPTERS}
 
     def find_spec(
         self, name: str, path: "Any" = None, target: "ModuleType | None" = None
     ) -> "ModuleSpec | None":
-        if name not in self._left:
+        if name not in self.left:
             return None
-        self._left.discard(name)
-        if not self._left and self in sys.meta_path:
-            sys.meta_path.remove(self)
         for finder in list(sys.meta_path):
             find = getattr(finder, "find_spec", None)
             spec = None if finder is self or find is None else find(name, path, target)
             if spec is not None:
                 if spec.loader is not None:
-                    spec.loader = _Loader(spec.loader, name)
+                    spec.loader = _Loader(spec.loader, name, self)
                 found: ModuleSpec = spec
                 return found
         return None
@@ -56,9 +63,10 @@ class _Finder:
 class _Loader:
     """Loads a module as its own loader does, then lets the hook act."""
 
-    def __init__(self, loader: "Any", name: str) -> None:
+    def __init__(self, loader: "Any", name: str, finder: _Finder) -> None:
         self._loader = loader
         self._name = name
+        self._finder = finder
 
     def __getattr__(self, name: str) -> "Any":
         return getattr(self._loader, name)
@@ -71,11 +79,34 @@ class _Loader:
         if module.__spec__ is not None:
             module.__spec__.loader = self._loader
         module.__loader__ = self._loader
-        self._loader.exec_module(module)
+        # Not before: who only asks whether there is a module finds it, too.
+        self._finder.left.discard(self._name)
+        if not self._finder.left and self._finder in sys.meta_path:
+            sys.meta_path.remove(self._finder)
         from contextlib import suppress
 
+        began = time.monotonic_ns()
+        if self._name == "torch":
+            with suppress(Exception):  # the folder takes no file: who follows the steps tells
+                _waits_for("import")
+        self._loader.exec_module(module)
         with suppress(Exception):  # if the hook cannot even be loaded, there is nobody to tell
-            _act(self._name, module)
+            if self._name == "torch":
+                global imported
+                imported = began, time.monotonic_ns()
+                _waits_for("first step")
+            else:
+                _act(self._name, module)
+
+
+def _waits_for(what: str) -> None:
+    """Tell what the program is at before its first step."""
+    global channel
+    if channel is None:
+        from .channel import Channel, world
+
+        channel = Channel(os.environ["GPUWATCH_HOOK"], world())
+    channel.tell(event="waiting", what=what, monotonic_ns=time.monotonic_ns())
 
 
 def _act(name: str, module: "ModuleType") -> None:

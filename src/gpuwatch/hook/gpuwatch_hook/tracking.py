@@ -15,6 +15,7 @@ from collections import Counter
 from collections.abc import Callable
 from typing import Any, NamedTuple, TypeVar
 
+from . import startup
 from .batches import Batches, Described, Given, Kind, Sizes
 from .channel import Channel, world
 from .clocks import EVALUATION, PHASES, CudaClock, Timing
@@ -105,7 +106,7 @@ class Tracker:
         """Steps that are planned, where a framework tells."""
         self._folder = folder
         self._wants_loss = "loss" in options
-        self._channel: Channel | None = Channel(folder, world())
+        self._channel: Channel | None = startup.channel or Channel(folder, world())
         self._begin()
         os.register_at_fork(after_in_child=self._forked)
         atexit.register(self.close)
@@ -140,6 +141,8 @@ class Tracker:
         self._trained_on: tuple[int | None, Sizes] = None, ()
         """Samples and kind of the last step that had a batch, or told its samples."""
         self._loss: Any = None
+        self._began: int | None = None
+        """When the first batch was asked for, or a model called, in monotonic nanoseconds."""
         self._steps: list[_Step] = []
         self._timings: list[Timing] = []
         self._told = self._told_cost = time.monotonic()
@@ -159,6 +162,7 @@ class Tracker:
     def data_begins(self) -> tuple[int, bool]:
         self._tell_if_due()
         self._new_calls = 0  # of an evaluation with gradients, of which nothing was made
+        self._began = self._began or time.monotonic_ns()
         before = self._phases.data_begins()
         self._evaluates()
         return before
@@ -182,6 +186,7 @@ class Tracker:
     def model_called(self, model: Any, args: tuple[Any, ...], keywords: dict[str, Any]) -> None:
         if sys.modules["torch"].jit.is_tracing():
             return
+        self._began = self._began or time.monotonic_ns()
         begins = self._phases.model_called(model)
         self._evaluates()
         if begins is None:
@@ -402,6 +407,7 @@ class Tracker:
             self._channel = Channel(self._folder, world())
         elif None not in (found := world())[::2]:
             self._channel.introduce(found)
+        self._tell_startup()
         self._run = {"batch_size": self._samples}
         if optimizer is None:  # the program tells its steps itself, and trains without torch
             self._tell_run()
@@ -422,6 +428,20 @@ class Tracker:
             self._phases.clock = CudaClock(torch.cuda, device, self._phases.clock)
 
     # Lines.
+
+    def _tell_startup(self) -> None:
+        """The parts of the start, as the program saw them: without waiting for the GPU."""
+        told = {"python": sys.version.split()[0], "executable": sys.executable}
+        self._tell(event="started", monotonic_ns=startup.BEGUN, **told)
+        if startup.imported is None or self._began is None:
+            return
+        began, ended = startup.imported
+        parts = {
+            "import": ended - began,
+            "model": self._began - ended,
+            "first_step": time.monotonic_ns() - self._began,
+        }
+        self._tell(event="startup", **{f"{part}_seconds": ns / 1e9 for part, ns in parts.items()})
 
     def _tell(self, **keys: Any) -> None:
         if self._channel is not None:

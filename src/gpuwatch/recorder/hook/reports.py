@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import field
 
 from gpuwatch.core.lazy_dataclass import dataclass
-from gpuwatch.core.models import JSON
+from gpuwatch.core.models import JSON, number
 from gpuwatch.recorder.hook.channel import Channel, Reported
 from gpuwatch.recorder.hook.combining import Combined, count_of_all
 from gpuwatch.recorder.hook.rank_tier import RankTier
@@ -142,6 +142,12 @@ class HookReports:
         if line.event == "gpus":
             self._intake.hooked_gpus(line.body.get("device_uuid"))
             return []
+        if line.event == "waiting" and self._steps:
+            return []  # of a loader's worker
+        if line.event == "waiting":
+            told = number(line.body.get("monotonic_ns"))
+            since = t if told is None else max(0, min(t, int(told) - self._base_ns))
+            return [meta("waiting", {"for": str(line.body.get("what"))[:40], "t": since})]
         if not process.several or process.rank is None:
             return self._pass(t, line)
         return self._report(t, process.rank, line)
@@ -249,9 +255,10 @@ class HookReports:
             return self._event(t, _OWN)
         if self._intake.hooked and not self._over:
             return self._intake.reported(t, line)
+        self._held.append((t, line))
         if isinstance(line, Step) and self._held_since is None:
             self._held_since = t
-        self._held.append((t, line))
+            return [meta("waiting", {"for": "own lines", "t": t})]
         return []
 
     def _release(self, t: int, *, over: bool) -> list[Row]:

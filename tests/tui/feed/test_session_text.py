@@ -1,0 +1,43 @@
+"""What a live run does before its first step."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from gpuwatch.core.units import NS
+from gpuwatch.session.reading.status import State, Status
+from gpuwatch.tui.feed.session_text import startup_phase
+
+OWN: dict[str, Any] = {
+    "workload": {"kind": "command"},
+    "launch": {"t": NS},
+    "hook": {"given": True, "processes": 0},
+}
+
+
+def phase(t: float, *, on_gpu: bool = False, stepped: bool = False, **meta: Any) -> str:
+    live = Status(State.RUNNING, "running", None, live=True)
+    return startup_phase(OWN | meta, live, int(t * NS), stepped=stepped, on_gpu=on_gpu)
+
+
+@pytest.mark.parametrize(
+    ("what", "on_gpu", "told"),
+    [
+        ("import", False, "importing torch, 9 s"),
+        ("first step", False, "waiting for CUDA or the first step, 9 s"),
+        ("first step", True, "waiting for the first step, 9 s"),
+        ("own lines", True, "first steps are there, shown in 5 s"),
+    ],
+)
+def test_what_a_program_of_ones_own_waits_for_is_said(what: str, on_gpu: bool, told: str) -> None:
+    waiting = {"for": what, "t": 2 * NS}
+    assert phase(11, on_gpu=on_gpu, waiting=waiting) == told
+    assert phase(11, waiting=waiting, stepped=True) == ""
+
+
+def test_a_program_that_imports_no_torch_is_not_waited_for_long() -> None:
+    assert phase(5) == "starting, 4 s"
+    assert phase(70) == ""
+    assert phase(5, hook={"given": False}) == ""
