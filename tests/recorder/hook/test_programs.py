@@ -44,6 +44,10 @@ def test_an_unmodified_program_tells_its_steps_and_its_work(cli: Cli, tmp_path: 
     assert run["shown"]["flop"]["per_step"] == FLOP
     assert run["shown"]["throughput"]["samples_per_second"] > 0
     assert run["hook"]["processes"] == 1
+    timing = run["shown"]["timing"]
+    assert all(
+        timing[f"{part}_seconds"] > 0 for part in ("launch", "import", "model", "first_step")
+    )
     plain = [sys.executable, TRAIN, str(STEPS)]
     printed = subprocess.run(plain, capture_output=True, text=True, check=True).stdout
     assert run["loss"] == printed.splitlines() != []

@@ -56,6 +56,16 @@ def test_utilization_is_read_by_the_call_that_costs_least(
         assert source.channels[key]["source"] == "NVML nvmlDeviceGetUtilizationRates"
 
 
+def test_from_an_interval_of_a_second_on_power_is_the_drivers_running_mean(
+    remote: Start, driver: FakeDriver
+) -> None:
+    driver.fail("nvmlDeviceGetSamples", NO_PERMISSION)
+    driver.set(power_average=252_000)
+    source = remote(driver, interval_s=1.0)
+    assert source.sample()[POWER] == pytest.approx((60 + 252) / 2)
+    assert source.channels[POWER]["source"] == "NVML field 185 (average power of a second)"
+
+
 def test_without_a_new_sample_the_last_value_stands(remote: Start, tmp_path: Path) -> None:
     driver = FakeDriver(tmp_path)
     driver.set(samples=10, sample_us=500_000)
