@@ -25,6 +25,7 @@ def watch_optimizers(optimizer: ModuleType) -> None:
     if tracker is None:
         return
     atexit.register(_tell_gpus, tracker)  # runs before the tracker is closed
+    tracker.infers()
 
     def begins(of: Any, *_: Any) -> None:
         if not torch.compiler.is_compiling():
@@ -46,6 +47,20 @@ def _tell_gpus(tracker: tracking.Tracker) -> None:
 
         if found := facts.gpus():
             tracker._tell(event="gpus", device_uuid=found)
+
+
+def watch_compiler(dynamo: ModuleType) -> None:
+    """Take torch's global hooks away before it compiles, since it would compile anew without them,
+    and before it calls a compiled module, since it would warn of them."""
+    from . import models
+
+    def compiles(*_: Any) -> None:
+        tracker = tracking.tracker
+        if tracker is not None and tracker.inference is not None:
+            tracker.inference.end_look()
+
+    models.follow(dynamo.OptimizedModule)
+    dynamo.callback.callback_handler.register_start_callback(compiles)
 
 
 def watch_backward(autograd: ModuleType) -> None:

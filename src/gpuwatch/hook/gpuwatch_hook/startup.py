@@ -19,6 +19,7 @@ def wait_for_torch() -> None:
 
 
 PATCHES = {
+    "torch._dynamo": "watch_compiler",
     "torch.autograd": "watch_backward",
     "torch.amp.grad_scaler": "watch_scaler",
     "torch.utils.data.dataloader": "watch_loader",
