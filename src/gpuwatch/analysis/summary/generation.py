@@ -43,7 +43,7 @@ class Generation:
     requests: MeasuredValue | None
     """Requests that ran at once; ``None``: a step has the same number."""
     rooflines: tuple[Roofline, ...]
-    """Of prefill and decode."""
+    """Of prefill and decode, where the work of each is told."""
 
     @property
     def figures(self) -> Mapping[str, MeasuredValue]:
@@ -71,18 +71,20 @@ def generation_of(
     ``phases`` are mean seconds of a step's phases; the rest is as for `roofline_of`.
     """
     told = mapping(meta.get("generation"))
-    if not told:
-        return None
     if (lines := number(told.get("lines"))) is not None:
         return _printed(told, lines)
     sequences, prompt, new, cache = (
         number(told.get(key))
         for key in ("sequences", "prompt_tokens", "new_tokens", "kv_cache_bytes")
     )
+    if sequences is None:
+        return None
     prefill, decode = phases.get(PREFILL), phases.get(DECODE)
     decoded = None if new is None else new - 1  # the prefill gives the first one
     rooflines = []
     for name, seconds in ((PREFILL, prefill), (DECODE, decode)):
+        if f"flop_{name}" not in told:
+            continue
         rates = Rates(
             flop=_over(number(told.get(f"flop_{name}")), seconds),
             bytes=_over(number(told.get(f"bytes_{name}")), seconds),

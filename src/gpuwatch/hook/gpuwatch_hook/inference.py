@@ -10,6 +10,7 @@ classes are followed, as in training. They are gone before torch.compile could s
 
 from __future__ import annotations
 
+import functools
 import gc
 import sys
 import threading
@@ -24,6 +25,8 @@ from .models import Models
 
 _LOOKS = 3
 """Steps of which every call of a module is looked at."""
+_MOST_WITH_GRADIENTS = 1000
+"""Calls of modules with gradients after which the program is believed to train."""
 _PREFILL, _DECODE = "prefill", "decode"
 _METHOD = "sizes of what generate was given and gave, up to the end of each sequence"
 _THREADS = "the steps that were tried ran in several threads"
@@ -84,6 +87,7 @@ class Inference:
         """By timed steps, not told yet."""
         self._sums, self._steps = Generated(0, 0, 0), 0
         """Of those that were told, and how many these are."""
+        self._with_gradients = 0
         self._looks = [
             modules.register_module_forward_pre_hook(_begins),
             modules.register_module_forward_hook(_ends),
@@ -103,7 +107,9 @@ class Inference:
         if threading.get_ident() in self._open or next(module.parameters(), None) is None:
             return
         if torch.is_grad_enabled():
-            self.end_look()  # it trains, it seems
+            self._with_gradients += 1
+            if self._with_gradients == _MOST_WITH_GRADIENTS:
+                self.end_look()
         elif module not in self._models and not _elsewhere():
             self._models.add(module)
             self._begin(module, args, seen=True)
@@ -122,17 +128,14 @@ class Inference:
         is_compiled = kind is not None and isinstance(model, kind)
         if is_compiled:
             self.end_look()  # torch warns of global hooks where it calls such a module
-        if torch.is_grad_enabled() or _elsewhere():
+        if torch.is_grad_enabled() or not (is_compiled or model in self._models) or _elsewhere():
             return None
         outer = self._open.get(threading.get_ident())
-        if is_compiled and outer is None:
-            self._models.add(model)
-        if model not in self._models:
-            return None
         if outer is not None and outer.seen and outer.model is model:
             self.ends(outer, True)  # which nobody saw
             outer = None
         if outer is None:
+            self._models.add(model)
             return self._begin(model, args or keywords)
         return Call(model, within=outer) if outer.phase and outer.model is model else None
 
@@ -165,9 +168,16 @@ class Inference:
         return call
 
     @tracking._guarded
-    def ends(self, call: Call, failed: bool = False, generated: Generated | None = None) -> None:
-        """A call is over; ``failed``: with an exception, and that is no step."""
+    def ends(
+        self,
+        call: Call,
+        failed: bool = False,
+        tokens: Callable[[], Generated | None] | None = None,
+    ) -> None:
+        """A call is over; ``failed``: with an exception, and that is no step. ``tokens``: what it
+        generated."""
         tracker, thread = self._tracker, threading.get_ident()
+        generated = None if tokens is None else tokens()
         with self._lock:
             if call.within is not None:
                 call.within.forwards += 1
@@ -208,7 +218,11 @@ class Inference:
 
     def tell_generation(self) -> None:
         """Tell what a step generates: the mean of the timed ones so far."""
-        if not self._generated or self._overlap:
+        if not self._generated:
+            return
+        if self._overlap:
+            self._tracker._tell(event="generation", sequences=None)
+            self._generated.clear()
             return
         for each in self._generated:
             sums = self._sums
@@ -237,8 +251,8 @@ def generating(
     args: tuple[Any, ...],
     keywords: dict[str, Any],
 ) -> Any:
-    """``original(model, *args, **keywords)``, which is a step; ``tokens``: what it gave, by the
-    same values and its result."""
+    """``original(model, *args, **keywords)``, which is a step; ``tokens`` says what it gave, by
+    the same values and the result."""
     tracker = tracking.tracker
     inference = None if tracker is None else tracker.inference
     call = None if inference is None else inference.generates(model, args, keywords)
@@ -249,7 +263,7 @@ def generating(
     except BaseException:
         inference.ends(call, True)
         raise
-    inference.ends(call, False, tokens(model, args, keywords, result))
+    inference.ends(call, False, functools.partial(tokens, model, args, keywords, result))
     return result
 
 

@@ -60,7 +60,7 @@ def watch_compiler(dynamo: ModuleType) -> None:
             tracker.inference.end_look()
 
     models.follow(dynamo.OptimizedModule)
-    dynamo.callback.callback_handler.register_start_callback(compiles)
+    dynamo.on_compile_start(compiles)
 
 
 def watch_backward(autograd: ModuleType) -> None:

@@ -144,6 +144,7 @@ class Tracker:
         self._channel = None
         self._begin()
         if self.inference is not None:
+            self.inference.off = True  # its calls are the parent's
             self.inference.end_look()
             self.infers()
 
@@ -546,6 +547,9 @@ class Tracker:
                 self._counting.stop("the hook left the program")
             if self._phases.models is not None:
                 self._phases.models.end_look()
+            if self.inference is not None:
+                self.inference.off = True
+                self.inference.end_look()
             reason = f"{type(error).__name__}: {error}".strip()
             self._problem(f"the hook left the program: {reason[:300]}")
         except Exception:  # the channel is gone as well

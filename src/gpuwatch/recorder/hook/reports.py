@@ -31,8 +31,8 @@ _NO_TORCH = (
     "before the hook's"
 )
 _NO_STEPS = (
-    "torch was imported, but no optimizer took a step, and no model was called under "
-    "torch.no_grad() or torch.inference_mode()"
+    "torch was imported, but no optimizer took a step, and no call of a model under "
+    "torch.no_grad() or torch.inference_mode() was seen"
 )
 _OWN = "the program prints step lines itself: they count, and what the hook reports does not"
 _OWN_TOO_LATE = (
