@@ -14,6 +14,13 @@ def model(rows: int) -> int:
     return linear(rows, 64, 256, 1) + linear(rows, 256, 10, 1)
 
 
+def generation_of(prompt: int, new: int) -> int:
+    """FLOP of four sequences: their prompts, then one token at a time against a growing cache."""
+    layers = 2 * linear(4 * (prompt + new - 1), 64, 12 * 64, 1)
+    attention = 2 * 4 * 4 * 64 * (prompt * prompt + sum(range(prompt + 1, prompt + new)))
+    return layers + attention + linear(4 * new, 64, 100, 1)
+
+
 def infers(told: Told) -> bool:
     return bool(told.of("inference")) and not told.of("training")
 
@@ -90,7 +97,7 @@ def test_what_was_told_of_inference_is_withdrawn_when_a_training_begins(
 
 @pytest.mark.skipif(FRAMEWORKS is None, reason="GPUWATCH_FRAMEWORKS names no folder")
 def test_a_call_of_generate_is_a_step_with_its_tokens(start: Start) -> None:  # noqa: F811
-    ran = start.unchanged("generating.py", path=[str(FRAMEWORKS)])
+    ran = start.unchanged("generating.py", "alike", path=[str(FRAMEWORKS)])
     (told,) = ran.told
     assert infers(told) and (told.steps, told.samples) == (8, 32)
     tokens = [int(line.split()[1]) for line in ran.stdout.splitlines()]
@@ -101,8 +108,19 @@ def test_a_call_of_generate_is_a_step_with_its_tokens(start: Start) -> None:  # 
     new = tokens[-sum(line["count"] for line in timed) :]
     assert generation["sequences"] == 4 and generation["prompt_tokens"] == 12
     assert generation["new_tokens"] == pytest.approx(sum(new) / len(new) / 4)
-    # Twelve tokens of each prompt, then one at a time against a growing cache.
     length = told.count["operators"][0]["calls"] // 8
-    layers = 2 * linear(4 * (12 + length - 1), 64, 12 * 64, 1)
-    attention = 2 * 4 * 4 * 64 * (12 * 12 + sum(range(13, 12 + length)))
-    assert told.count["flop_per_step"] == layers + attention + linear(4 * length, 64, 100, 1)
+    assert told.count["flop_per_step"] == generation_of(12, length)
+
+
+@pytest.mark.skipif(FRAMEWORKS is None, reason="GPUWATCH_FRAMEWORKS names no folder")
+def test_longer_prompts_than_those_counted_are_at_least_so_much_work(
+    start: Start,  # noqa: F811
+) -> None:
+    (told,) = start.unchanged("generating.py", "growing", path=[str(FRAMEWORKS)]).told
+    assert told.steps == 24 and told.of("count")[-1]["at_least"] is True
+    timed = [line for line in told.of("step") if not line.get("warmup")]
+    assert timed
+    for line in timed:
+        prompts = (10 + 2 * step for step in range(line["step"] - line["count"], line["step"]))
+        true = sum(generation_of(prompt, 4) for prompt in prompts)
+        assert true / 4 < line["flop"] <= true

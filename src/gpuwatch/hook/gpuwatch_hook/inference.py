@@ -21,6 +21,7 @@ import torch
 from torch.nn.modules import module as modules
 
 from . import tracking
+from .batches import describe
 from .models import Models
 
 _LOOKS = 3
@@ -164,7 +165,11 @@ class Inference:
                 call.phase = tracker._phases.begin_own(_PREFILL)
             self._open[threading.get_ident()] = call
             if call.leads and not (tracker._batches and tracker._batches.samples_told):
-                tracker._give(model, given, self._models)
+                if generates:
+                    batch = describe(given, torch.Tensor)
+                    tracker._given.add(key, batch, in_optimizer=False)
+                else:
+                    tracker._give(model, given, self._models)
         return call
 
     @tracking._guarded
@@ -193,8 +198,11 @@ class Inference:
             if failed:
                 tracker._given.end_step()
             elif call.leads:
-                if self._thread not in (None, thread) and tracker._counting is not None:
-                    tracker._counting.stop(_THREADS)
+                counting = tracker._counting
+                if counting is not None and self._thread not in (None, thread):
+                    counting.stop(_THREADS)
+                if counting is not None and counting.counter is not None:
+                    counting.counter.without_gradients = False  # as it should be
                 self._thread = thread
                 self._end_step(call, generated)
 
@@ -203,9 +211,15 @@ class Inference:
         if not tracker._number:
             tracker._tell(event="inference")
         tracker._use_batch()
-        tracker._new_calls = 1 + call.forwards
+        tracker._new_calls = 1
         if generated is not None:
+            of_all = tracker._given.end_step()
+            if tracker._samples is None and of_all is not None:
+                tracker._samples = of_all.samples
             tracker._tokens = generated.new
+            # Longer prompts are no larger batch: what follows them is as long.
+            tracker._kind, tracker._calls = ((),), 1 + call.forwards
+            tracker._passes = generated.prompt // generated.sequences
         warmup = tracker.end_step(call.model, False)
         if generated is not None and not warmup:
             self._generated.append(generated)
