@@ -26,8 +26,6 @@ from .models import Models
 
 _LOOKS = 3
 """Steps of which every call of a module is looked at."""
-_MOST_WITH_GRADIENTS = 1000
-"""Calls of modules with gradients after which the program is believed to train."""
 _PREFILL, _DECODE = "prefill", "decode"
 _METHOD = "sizes of what generate was given and gave, up to the end of each sequence"
 _THREADS = "the steps that were tried ran in several threads"
@@ -88,7 +86,6 @@ class Inference:
         """By timed steps, not told yet."""
         self._sums, self._steps = Generated(0, 0, 0), 0
         """Of those that were told, and how many these are."""
-        self._with_gradients = 0
         self._looks = [
             modules.register_module_forward_pre_hook(_begins),
             modules.register_module_forward_hook(_ends),
@@ -108,9 +105,7 @@ class Inference:
         if threading.get_ident() in self._open or next(module.parameters(), None) is None:
             return
         if torch.is_grad_enabled():
-            self._with_gradients += 1
-            if self._with_gradients == _MOST_WITH_GRADIENTS:
-                self.end_look()
+            self.end_look()  # it trains, it seems; a checkpoint calls modules without gradients
         elif module not in self._models and not _elsewhere():
             self._models.add(module)
             self._begin(module, args, seen=True)
