@@ -339,11 +339,6 @@ def test_a_program_that_ends_within_the_counted_step_ends_as_it_does(start: Star
     assert (ran.code, told.steps, told.samples) == (3, 2, 32)
 
 
-def test_inference_has_no_steps(start: Start) -> None:
-    (told,) = start.unchanged("inference.py").told
-    assert [line["event"] for line in told.lines] == ["hook"]
-
-
 def usable_nodes() -> list[int]:
     allowed = os.sched_getaffinity(0)
     lines = subprocess.check_output(["lscpu", "--parse=CPU,NODE"], text=True).splitlines()

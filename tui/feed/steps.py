@@ -21,7 +21,7 @@ from gpuwatch.analysis.samples.step_lines import (
 )
 from gpuwatch.analysis.samples.window import first_timed
 from gpuwatch.core.metrics import Method
-from gpuwatch.core.models import mapping
+from gpuwatch.core.models import JSON, mapping
 from gpuwatch.core.units import NS
 from gpuwatch.session.reading.reader import SessionReader
 from gpuwatch.session.rows import StepRow, with_phases
@@ -53,7 +53,12 @@ class Steps:
         """
         self._reader = reader
         self._current = current
-        self._last = _first_row(reader, back_ns)
+        self._back_ns = back_ns
+        self._evaluated_until: JSON = None
+        self._begin()
+
+    def _begin(self) -> None:
+        self._last = _first_row(self._reader, self._back_ns)
         self._first_recent = self._last
         self._backfilled = -1
         """Number of the last row that :meth:`backfill` has read."""
@@ -128,6 +133,9 @@ class Steps:
         return max(0.0, (self.recent[-1].t - self.recent[-1 - pauses].t) / NS / pauses)
 
     def update(self, meta: Mapping[str, Any]) -> None:
+        if meta.get("evaluated_until") != self._evaluated_until:
+            self._evaluated_until = meta["evaluated_until"]
+            self._begin()  # what was read so far was of an evaluation
         self._doubt(meta, arrived=False)
         self._set_counts(meta.get("count"))
         while rows := self._reader.steps(self._last):

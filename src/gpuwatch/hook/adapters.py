@@ -18,6 +18,7 @@ GROUP = "gpuwatch.hook_adapters"
 
 OWN = {
     "transformers.trainer_callback": "transformers",
+    "transformers.generation.utils": "generation",
     "lightning.pytorch.loops.fit_loop": "lightning",
     "pytorch_lightning.loops.fit_loop": "lightning",
 }

@@ -18,6 +18,13 @@ TIER_SECONDS = 10
 TIER_STATS = ("count", "min", "mean", "max")
 """Statistics that the tier keeps for each channel and bucket; ``stat`` is the index."""
 
+WARMUP = (
+    "(warmup OR t <= (SELECT coalesce(max(CAST(value AS INTEGER)), -1) FROM meta "
+    "WHERE key = 'evaluated_until'))"
+)
+"""Whether a row of steps is in no statistic: of the warm-up, or of what was taken for inference
+before a training began."""
+
 TABLES: dict[str, str] = {
     "meta": "CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID",
     "device": (

@@ -73,3 +73,27 @@ def test_what_is_not_told_is_unknown_with_a_reason_and_never_zero(tmp_path: Path
     for figure in generation.figures.values():
         assert figure.value is None and figure.reason
     assert all(not roofline.points for roofline in generation.rooflines)
+
+
+def test_what_vllm_printed_are_rates_without_a_step(tmp_path: Path) -> None:
+    printed = {
+        "lines": 7,
+        "prompt_tokens_per_second": 61.0,
+        "generated_tokens_per_second": 513.0,
+        "running_requests": 8.0,
+    }
+    path = tmp_path / "01-bare.gpuwatch"
+    generation = sessions.summary(path, step_seconds=0.5, extra={"generation": printed}).generation
+    assert generation is not None and generation.rooflines == ()
+    assert generation.token_rate.value == 513.0 and "7 lines" in generation.token_rate.source
+    assert generation.figures["running requests"].value == 8.0
+    assert generation.time_to_first_token.method is Method.UNAVAILABLE
+
+
+def test_without_the_ends_of_sequences_the_rate_of_new_tokens_is_unavailable(
+    tmp_path: Path,
+) -> None:
+    generation = generated(tmp_path, new_tokens=None).generation
+    assert generation is not None and generation.token_rate.method is Method.UNAVAILABLE
+    assert "ended" in (generation.token_rate.reason or "")
+    assert generation.prompt_rate.value is not None

@@ -12,7 +12,13 @@ import pytest
 from gpuwatch.analysis.summary.training import training_of
 from gpuwatch.core.models import Output
 from gpuwatch.recorder.hook.channel import Channel
-from gpuwatch.recorder.hook.reports import HELD_NS, PATIENCE_NS, Before, HookReports
+from gpuwatch.recorder.hook.reports import (
+    EVALUATION_NS,
+    HELD_NS,
+    PATIENCE_NS,
+    Before,
+    HookReports,
+)
 from gpuwatch.recorder.output.intake import Intake
 from gpuwatch.session.reading.reader import SessionReader
 from gpuwatch.session.writing.store import SessionStore
@@ -414,3 +420,64 @@ def test_a_rank_that_fits_no_database_is_none(run: Run) -> None:
     with run.end(3) as reader:
         assert [(row.rank, row.pid) for row in reader.ranks()] == [(0, None)]
         assert sum(row.count for row in reader.steps()) == 2
+
+
+def test_steps_of_inference_wait_for_a_training_that_would_make_them_an_evaluation(
+    run: Run,
+) -> None:
+    run.begin("a")
+    run.tell("a", event="inference")
+    run.steps("a", 4, 1.0, 1.0)
+    run.look(4)
+    run.tell("a", event="training")
+    run.steps("a", 2, 0.5, 0.5)
+    run.look(5)
+    with run.end(6) as reader:
+        assert [(row.step, row.seconds) for row in reader.steps()] == [(2, (0.5, 0.5))]
+        assert "evaluated_until" not in reader.meta()
+
+
+@pytest.mark.parametrize("over", [True, False])
+def test_steps_of_inference_are_the_run_s_once_it_is_over_or_no_training_came(
+    run: Run, over: bool
+) -> None:
+    run.begin("a")
+    run.tell("a", event="inference")
+    run.tell("a", event="generation", sequences=4, prompt_tokens=12, new_tokens=20)
+    run.steps("a", 4, 1.0, 1.0, phases={"prefill": 0.5, "decode": 1.5}, tokens=160)
+    run.look(4)
+    if not over:
+        run.look(4 + EVALUATION_NS / SECOND)
+        assert run.store.last_steps() == {False: 4}
+    with run.end(30) as reader:
+        (row,) = reader.steps()
+        assert (row.step, row.count, row.warmup, row.t) == (4, 2, False, 4 * SECOND)
+        assert reader.meta()["generation"]["new_tokens"] == 20
+
+
+@pytest.mark.parametrize("process", ["a", "another"])
+def test_a_late_training_makes_what_was_told_of_inference_a_warm_up(run: Run, process: str) -> None:
+    """The same process after a long evaluation, or a learner beside those that only act."""
+    run.begin("a")
+    run.tell("a", event="inference")
+    run.tell("a", event="count", flop_per_step=1.0, samples=8)
+    run.steps("a", 4, 1.0, 1.0, tokens=64)
+    run.look(4)
+    run.look(4 + EVALUATION_NS / SECOND)
+    if process == "a":
+        run.tell("a", event="training")
+    else:
+        run.begin("another")
+    run.steps(process, 31, 0.5, warmup=True)
+    run.steps(process, 33, 0.5, 0.5, tokens=32)
+    if process != "a":
+        run.steps("a", 40, 1.0)
+    run.look(34)
+    with run.end(50) as reader:
+        assert [(row.step, row.warmup) for row in reader.steps()] == [
+            *((4, True), (31, True), (33, False))
+        ]
+        assert [row.warmup for row in reader.all_rank_steps()] == [True, False]
+        assert [row.warmup for row in reader.step_tier()] == [True, True, False]
+        assert reader.step_count() == 2
+        assert "count" not in reader.meta() and "several_writers" not in reader.meta()

@@ -10,6 +10,8 @@ import pytest
 from gpuwatch.analysis.samples.step_lines import UNTIMED
 from gpuwatch.core.metrics import Method
 from gpuwatch.session.reading.reader import SessionReader
+from gpuwatch.session.writing.statements import meta
+from gpuwatch.session.writing.store import SessionStore
 from gpuwatch.tui.feed.collector import Collector
 from gpuwatch.tui.feed.snapshot import Gauge, Snapshot
 from gpuwatch.tui.feed.view import View
@@ -82,3 +84,18 @@ def test_of_lines_that_tell_no_time_progress_is_shown_and_no_rate(tmp_path: Path
     assert (work.throughput.value, work.step_seconds) == (None, None)
     assert (gauge.reading.method, gauge.reading.reason) == (Method.UNAVAILABLE, UNTIMED)
     assert [alert.text for alert in found.alerts if alert.kind == "steps"] == [UNTIMED]
+
+
+def test_figures_of_what_turns_out_to_be_an_evaluation_are_forgotten(tmp_path: Path) -> None:
+    path = sessions.record(tmp_path / "a.gpuwatch", steps=told(1))
+    with SessionReader(path) as reader:
+        collector = Collector(reader)
+        collector.update()
+        before = collector.snapshot(View()).work
+        store = SessionStore.reopen(path)
+        store.write([meta("evaluated_until", round((WARM + 6) * SECOND))])
+        store.close()
+        collector.update()
+        after = collector.snapshot(View()).work
+    assert before is not None and after is not None
+    assert (before.step_count, after.step_count) == (20, 8)

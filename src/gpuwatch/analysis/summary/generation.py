@@ -1,7 +1,7 @@
 """What a language model that generates reached: prefill and decode apart.
 
 The workload tells tokens, cache and work of a step once (``generation``), and the seconds of each
-phase with its steps.
+phase with its steps. vLLM prints rates instead.
 """
 
 from __future__ import annotations
@@ -21,6 +21,11 @@ from gpuwatch.core.models import JSON, mapping, number
 PREFILL, DECODE = "prefill", "decode"
 _TIMED = "mean of the phase over the timed steps"
 _SHAPE = "shape of the cache's tensor"
+_PRINTED = (
+    "mean of the {lines:,.0f} lines with tokens that vLLM printed, ten seconds each by default"
+)
+_NOT_PRINTED = "vLLM prints none in its log; its /metrics have it"
+_ENDS = "where each sequence ended could not be seen"
 
 
 @dataclass(frozen=True)
@@ -35,13 +40,16 @@ class Generation:
     """Generated tokens per second of decode, of all sequences."""
     kv_cache: MeasuredValue
     """Bytes of the cache of keys and values."""
+    requests: MeasuredValue | None
+    """Requests that ran at once; ``None``: a step has the same number."""
     rooflines: tuple[Roofline, ...]
-    """Of prefill and decode."""
+    """Of prefill and decode, where the work of each is told."""
 
     @property
     def figures(self) -> Mapping[str, MeasuredValue]:
         """The figures by their names for people."""
-        return {
+        running = {} if self.requests is None else {"running requests": self.requests}
+        return running | {
             "time to first token": self.time_to_first_token,
             "prompt tokens/s": self.prompt_rate,
             "generated tokens/s": self.token_rate,
@@ -63,16 +71,20 @@ def generation_of(
     ``phases`` are mean seconds of a step's phases; the rest is as for `roofline_of`.
     """
     told = mapping(meta.get("generation"))
-    if not told:
-        return None
+    if (lines := number(told.get("lines"))) is not None:
+        return _printed(told, lines)
     sequences, prompt, new, cache = (
         number(told.get(key))
         for key in ("sequences", "prompt_tokens", "new_tokens", "kv_cache_bytes")
     )
+    if sequences is None:
+        return None
     prefill, decode = phases.get(PREFILL), phases.get(DECODE)
     decoded = None if new is None else new - 1  # the prefill gives the first one
     rooflines = []
     for name, seconds in ((PREFILL, prefill), (DECODE, decode)):
+        if f"flop_{name}" not in told:
+            continue
         rates = Rates(
             flop=_over(number(told.get(f"flop_{name}")), seconds),
             bytes=_over(number(told.get(f"bytes_{name}")), seconds),
@@ -83,11 +95,32 @@ def generation_of(
     return Generation(
         _measured(prefill, "s"),
         _measured(_over(_times(sequences, prompt), prefill), "{token}/s"),
-        _measured(_over(_times(sequences, decoded), decode), "{token}/s"),
+        unknown("{token}/s", _ENDS)
+        if new is None
+        else _measured(_over(_times(sequences, decoded), decode), "{token}/s"),
         unknown("By", "the workload did not report it")
         if cache is None
         else MeasuredValue(cache, "By", Method.COUNTED, _SHAPE),
+        None,
         tuple(rooflines),
+    )
+
+
+def _printed(told: Mapping[str, JSON], lines: float) -> Generation:
+    """The figures that vLLM printed."""
+
+    def mean(key: str, unit: str) -> MeasuredValue:
+        return MeasuredValue(
+            number(told.get(key)), unit, Method.MEASURED, _PRINTED.format(lines=lines)
+        )
+
+    return Generation(
+        unknown("s", _NOT_PRINTED),
+        mean("prompt_tokens_per_second", "{token}/s"),
+        mean("generated_tokens_per_second", "{token}/s"),
+        unknown("By", _NOT_PRINTED),
+        mean("running_requests", "{request}"),
+        (),
     )
 
 

@@ -23,7 +23,7 @@ class Kind(NamedTuple):
     calls: int
     """Of models, of which gradients were taken."""
     passes: int
-    """Backward passes."""
+    """Backward passes; of a call of ``generate`` the length of its prompts."""
 
 
 class Batch(NamedTuple):

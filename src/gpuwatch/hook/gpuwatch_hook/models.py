@@ -59,7 +59,7 @@ class Models:
             self._looking = register(self._see)
             return
         for module in _around_compiled():
-            self._add(module)
+            self.add(module)
 
     def end_look(self) -> None:
         """The step is over."""
@@ -78,19 +78,22 @@ class Models:
             self._inside.update(map(id, module.modules()))
             if module in self:
                 return
-            self._add(module)
+            self.add(module)
         except Exception as error:  # a module may be anything
             tracking.leave(error)
         tracker.model_called(module, args, {})
 
-    def _add(self, module: nn.Module) -> None:
+    def add(self, module: nn.Module) -> None:
+        """It is a model."""
+        if module in self:
+            return
         self.last = ref(module)
         first = not any(
             getattr(each, "batch_first", True) is False or isinstance(each, nn.RNNCellBase)
             for each in module.modules()
         )
         self._known[id(module)] = self.last, first
-        _follow(type(module))
+        follow(type(module))
 
 
 def _is_trained(module: nn.Module) -> bool:
@@ -115,21 +118,36 @@ def _around_compiled() -> list[nn.Module]:
 _followed: set[type] = set()
 
 
-def _follow(kind: type) -> None:
+def follow(kind: type) -> None:
     """Tell the tracker of calls of modules of this class."""
     if kind in _followed:
         return
     _followed.add(kind)
     own = kind.__dict__.get("__call__")
 
-    @functools.wraps(kind.__call__)
-    def called(self: Any, *args: Any, **keywords: Any) -> Any:
-        tracker = tracking.tracker
-        if tracker is not None and not torch.compiler.is_compiling():
-            tracker.model_called(self, args, keywords)
+    def call(self: Any, args: Any, keywords: Any) -> Any:
         if own is not None:
             return own(self, *args, **keywords)
         # Looked up at each call: torch.fx replaces it for a while.
         return super(kind, self).__call__(*args, **keywords)  # type: ignore[arg-type]
+
+    @functools.wraps(kind.__call__)
+    def called(self: Any, *args: Any, **keywords: Any) -> Any:
+        tracker = tracking.tracker
+        if tracker is None or torch.compiler.is_compiling():
+            return call(self, args, keywords)
+        inference = tracker.inference
+        if inference is None:
+            tracker.model_called(self, args, keywords)
+            return call(self, args, keywords)
+        if (begun := inference.begins(self, args, keywords)) is None:
+            return call(self, args, keywords)
+        failed = True
+        try:
+            result = call(self, args, keywords)
+            failed = False
+            return result
+        finally:
+            inference.ends(begun, failed)
 
     kind.__call__ = called  # type: ignore[method-assign]

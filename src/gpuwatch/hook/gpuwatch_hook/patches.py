@@ -25,6 +25,7 @@ def watch_optimizers(optimizer: ModuleType) -> None:
     if tracker is None:
         return
     atexit.register(_tell_gpus, tracker)  # runs before the tracker is closed
+    tracker.infers()
 
     def begins(of: Any, *_: Any) -> None:
         if not torch.compiler.is_compiling():
@@ -46,6 +47,25 @@ def _tell_gpus(tracker: tracking.Tracker) -> None:
 
         if found := facts.gpus():
             tracker._tell(event="gpus", device_uuid=found)
+
+
+def watch_compiler(dynamo: ModuleType) -> None:
+    """Follow the graphs that torch.compile hands to its backends. Take torch's global hooks away
+    before it compiles, since it would compile anew without them, and before it calls a compiled
+    module, since it would warn of them."""
+    from . import models
+    from .compiled import following
+
+    for backend in (torch._TorchCompileInductorWrapper, torch._TorchCompileWrapper):
+        backend.__call__ = following(backend.__call__)  # type: ignore[method-assign]
+
+    def compiles(*_: Any) -> None:
+        tracker = tracking.tracker
+        if tracker is not None and tracker.inference is not None:
+            tracker.inference.end_look()
+
+    models.follow(dynamo.OptimizedModule)
+    dynamo.on_compile_start(compiles)
 
 
 def watch_backward(autograd: ModuleType) -> None:
@@ -88,14 +108,6 @@ def watch_loader(dataloader: ModuleType) -> None:
             tracker.data_ends(before, self, batch)
 
     iterator.__next__ = following
-
-
-def watch_compiler(_: ModuleType) -> None:
-    """Follow the graphs that torch.compile hands to its backends."""
-    from .compiled import following
-
-    for backend in (torch._TorchCompileInductorWrapper, torch._TorchCompileWrapper):
-        backend.__call__ = following(backend.__call__)  # type: ignore[method-assign]
 
 
 def watch_scaler(grad_scaler: ModuleType) -> None:

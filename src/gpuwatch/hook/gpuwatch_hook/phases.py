@@ -63,6 +63,8 @@ class Phases:
         """Whether what looks like an evaluation is one: not if two steps in a row have it."""
         self._evaluated = self._evaluated_before = False
         """Whether this step and the one before had one."""
+        self._infers = False
+        """Whether nothing is trained."""
 
     def _enter(self, phase: int) -> int:
         """Begin a phase; returns the one that it ends."""
@@ -119,6 +121,19 @@ class Phases:
         self.forward = True
         self._enter(FORWARD)
         return True
+
+    def infers(self) -> None:
+        """What looks like an evaluation is all that the program does."""
+        self._infers, self._apart = True, False
+        self._seen.discard(EVALUATION)
+
+    def inference_begins(self) -> None:
+        """A model is called for its result."""
+        self.forward = True
+        self._enter(FORWARD)
+
+    def inference_ends(self) -> None:
+        self._enter(OTHER)
 
     def backward_begins(self) -> int:
         if self._mode_tells and self._model_evaluates():  # it is trained in this mode
@@ -193,8 +208,9 @@ class Phases:
 
     def unseen(self, forward: bool) -> dict[str, str]:
         """Why the times of others are not, by name."""
-        told = self.told(forward)
-        return {PHASES[at]: reason for at, reason in _UNSEEN.items() if at not in told}
+        expected = {DATA} if self._infers else _UNSEEN.keys()
+        missing = expected - set(self.told(forward))
+        return {PHASES[at]: _UNSEEN[at] for at in sorted(missing)}
 
     def _model_evaluates(self) -> bool:
         last = None if self.models is None else self.models.last

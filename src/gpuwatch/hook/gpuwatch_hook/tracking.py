@@ -104,6 +104,10 @@ class Tracker:
         """Steps that any optimizer has taken."""
         self.total_steps: int | None = None
         """Steps that are planned, where a framework tells."""
+        self.inference: Any = None
+        """What takes calls of models for steps; ``None``: the process trains, or had no torch."""
+        self._no_steps: str | None = None
+        """Why there may be none."""
         self._folder = folder
         self._wants_loss = "loss" in options
         self._channel: Channel | None = startup.channel or Channel(folder, world())
@@ -155,6 +159,32 @@ class Tracker:
             self._counting.counter.active = False
         self._channel = None
         self._begin()
+        if self.inference is not None:
+            self.inference.off = True  # its calls are the parent's
+            self.inference.end_look()
+            self.infers()
+
+    @_guarded
+    def infers(self) -> None:
+        """Take calls of models for steps, for as long as nothing is trained."""
+        from .inference import Inference
+
+        if not self._by_itself:
+            self.inference = Inference(self)
+
+    @_guarded
+    def trains(self, why: str | None = None) -> None:
+        """What was taken for inference was an evaluation, ``why`` tells by which sign; the next
+        step is the first."""
+        inference, self.inference, self._no_steps = self.inference, None, why
+        inference.end_look()
+        if self._number:
+            if self._counting is not None:
+                self._counting.stop("")
+            self._tell(event="training")
+            batches = self._batches
+            self._begin()
+            self._batches = batches
 
     # What the program does.
 
@@ -184,7 +214,7 @@ class Tracker:
 
     @_guarded
     def model_called(self, model: Any, args: tuple[Any, ...], keywords: dict[str, Any]) -> None:
-        if sys.modules["torch"].jit.is_tracing():
+        if self._phases.models is None or sys.modules["torch"].jit.is_tracing():
             return
         self._began = self._began or time.monotonic_ns()
         begins = self._phases.model_called(model)
@@ -197,9 +227,13 @@ class Tracker:
         if not begins:
             self._given.call(id(model))
             return
-        batch = self._described(args or keywords, sys.modules["torch"].Tensor)
+        self._give(model, args or keywords, self._phases.models)
+
+    def _give(self, model: Any, given: Any, models: Any) -> None:
+        """A model is given the batch of a pass that begins."""
+        batch = self._described(given, sys.modules["torch"].Tensor)
         of_one = batch.sizes[:1] in ((), ((),))  # a vector may be a single sample
-        if of_one or not batch.alike or not self._phases.models.takes_samples_first(model):
+        if of_one or not batch.alike or not models.takes_samples_first(model):
             batch = batch._replace(samples=None)
         if not self._given.sizes:
             self._begin_kind(batch.sizes)
@@ -220,6 +254,8 @@ class Tracker:
     ) -> tuple[Any, Any] | None:
         if self._phases.in_backward:  # of activation checkpointing
             return None
+        if self.inference is not None:
+            self.trains()
         self._phases.backward_begins()
         self._backward_passes += 1
         self._passes += 1
@@ -262,6 +298,8 @@ class Tracker:
 
     @_guarded
     def optimizer_begins(self, optimizer: Any) -> None:
+        if self.inference is not None:
+            self.trains()
         self._phases.optimizer_begins(optimizer)
         if self._counting is not None and self._counting.counter is not None:
             self._counting.counter.part = OPTIMIZER_PART
@@ -312,8 +350,8 @@ class Tracker:
         if isinstance(steps, int) and steps > 0:
             self.total_steps = self._number + steps
 
-    def end_step(self, optimizer: Any, skipped: bool) -> None:
-        """A step of the training ends here."""
+    def end_step(self, of: Any, skipped: bool) -> bool:
+        """A step ends here, ``of`` an optimizer or a model; returns whether it is a warm-up."""
         self._number += 1
         forward, doubtful = self._phases.forward, self._phases.doubtful
         self._phases.end_step(self.sampling.next(self._phases.clock))
@@ -325,7 +363,7 @@ class Tracker:
             self._samples, self._kind = given.samples, given.sizes
             self._tokens = given.tokens if self._tokens is None else self._tokens
         if self._number == 1:
-            self._first_step(optimizer)
+            self._first_step(of)
         elif self._number == _WARMUP and "trainable_parameters" in self._run:
             self._tell_run(trainable_parameters=sum(self._parameters.values()))
         if self._kind or self._samples is not None:
@@ -356,10 +394,12 @@ class Tracker:
             self._look_at_trained()
         self._samples = self._tokens = self._loss = None
         self._kind, self._calls, self._new_calls, self._passes = (), 0, 0, 0
-        self._look_at_models(forward)
+        if self.inference is None:
+            self._look_at_models(forward)
         self._tell_if_due()
         if self._counting is not None:
             self._begin_count(self._counting.begin(self._on_gpu))
+        return warmup
 
     def _look_at_models(self, forward: bool) -> None:
         """Find the models in the next step, if this one called none that is known."""
@@ -401,7 +441,7 @@ class Tracker:
             if "dtype" not in self._run:
                 self._tell_run(dtype=self._counting.dtype)
 
-    def _first_step(self, optimizer: Any) -> None:
+    def _first_step(self, of: Any) -> None:
         """Tell what is going to run, now that it is known; choose the clock."""
         if self._channel is None:
             self._channel = Channel(self._folder, world())
@@ -409,19 +449,22 @@ class Tracker:
             self._channel.introduce(found)
         self._tell_startup()
         self._run = {"batch_size": self._samples}
-        if optimizer is None:  # the program tells its steps itself, and trains without torch
+        if of is None:  # the program tells its steps itself, and trains without torch
             self._tell_run()
             return
         import torch
 
         from . import facts
 
-        parameters = [each for group in optimizer.param_groups for each in group["params"]]
+        inferring = isinstance(of, torch.nn.Module)
+        groups = [{"params": of.parameters()}] if inferring else of.param_groups
+        parameters = [each for group in groups for each in group["params"]]
         device = parameters[0].device if parameters else torch.device("cpu")
         self._run |= facts.of_device(device)
         self._run["sharded"] = any(map(facts.is_sharded, parameters))
         self._tell(event="versions", **facts.versions())
-        self._tell_run(trainable_parameters=sum(self._parameters.values()))
+        of_all = sum(self._parameters.values())
+        self._tell_run(**({} if inferring else {"trainable_parameters": of_all}))
         if device.type == "cuda":
             self._take_timings(wait=False)
             self._on_gpu = True
@@ -461,7 +504,8 @@ class Tracker:
 
     def _tell_if_due(self) -> None:
         now = time.monotonic()
-        if self._steps and now - self._told >= INTERVAL:
+        plain = self.inference is None or self._number > _WARMUP
+        if self._steps and now - self._told >= INTERVAL and plain:
             begin = time.thread_time_ns()
             self._take_timings(wait=False)
             read = time.thread_time_ns()
@@ -493,6 +537,8 @@ class Tracker:
 
     def _tell_steps(self) -> None:
         """The steps that are over, a line for those that are alike."""
+        if self.inference is not None:
+            self.inference.tell_generation()
         while (ready := min(len(self._timings), len(self._steps))) > 0:
             first = self._steps[0]
             alike, known = 1, _known(first)
@@ -541,13 +587,13 @@ class Tracker:
         if self._channel is None:
             return
         if not self._number:
-            if self._backward_passes > 1:
-                self._problem(_NO_STEPS)
+            if reason := _NO_STEPS if self._backward_passes > 1 else self._no_steps:
+                self._problem(reason)
             return
         if self._counting is not None:
             reason = self._counting.over
             if self._counting.main is None and self._number > 2:
-                reason = reason or "the training ended before a step could be counted"
+                reason = reason or "the program ended before a step could be counted"
             if reason is not None and self._counting.main is None:
                 self._tell(event="count", flop_per_step=None, bytes_per_step=None, method=reason)
         self._take_timings(wait=True)
@@ -565,6 +611,9 @@ class Tracker:
                 self._counting.stop("the hook left the program")
             if self._phases.models is not None:
                 self._phases.models.end_look()
+            if self.inference is not None:
+                self.inference.off = True
+                self.inference.end_look()
             reason = f"{type(error).__name__}: {error}".strip()
             self._problem(f"the hook left the program: {reason[:300]}")
         except Exception:  # the channel is gone as well
@@ -574,6 +623,8 @@ class Tracker:
 
     @_guarded
     def begin_own_step(self) -> None:
+        if self.inference is not None:
+            self.trains()
         self._by_itself = self._in_own_step = True
         self._phases.own_step()
 

@@ -19,6 +19,8 @@ from gpuwatch.session.writing.statements import Row, event, meta
 
 HELD_NS = 5_000_000_000
 """How long the first steps wait for step lines of the program itself, which would be believed."""
+EVALUATION_NS = 15_000_000_000
+"""How long steps of inference wait for a training, which would make them an evaluation."""
 PATIENCE_NS = 60_000_000_000
 """How long steps wait: of some ranks for ranks that tell none, and of progress lines for a process
 that loaded the hook."""
@@ -29,7 +31,10 @@ _NO_TORCH = (
     "Python was started with -S, -E or -I, or a launcher put another PYTHONPATH or sitecustomize "
     "before the hook's"
 )
-_NO_STEPS = "torch was imported, but no optimizer took a step"
+_NO_STEPS = (
+    "torch was imported, but no optimizer took a step, and no call of a model under "
+    "torch.no_grad() or torch.inference_mode() was seen"
+)
 _OWN = "the program prints step lines itself: they count, and what the hook reports does not"
 _OWN_TOO_LATE = (
     "the program prints step lines itself, but only after five seconds of steps: the hook's count; "
@@ -94,12 +99,20 @@ class HookReports:
         """Whether the run is over: the last lines are held until all of them are read."""
         self._loaded: int | None = None
         """When the first process loaded the hook."""
+        self._inferring: dict[str, list[tuple[int, Reported]]] = {}
+        """Processes that have not trained, and their lines that wait."""
+        self._inferring_since: int | None = None
+        self._inferred_until: int | None = None
+        """When the last step of inference ended that was told."""
+        self._trains = False
+        """Whether any process does."""
 
     def look(self, t: int) -> list[Row]:
         """Rows of what is new at session time ``t`` (ns)."""
         rows: list[Row] = []
         for reported in self._channel.read():
             rows += self._take(t, reported)
+        rows += self._infer(t, over=False)
         rows += self._of_all(t)
         rows += self._release(t, over=False)
         if not self._steps and self._loaded is not None and t - self._loaded > PATIENCE_NS:
@@ -113,6 +126,7 @@ class HookReports:
         while reported := self._channel.read():
             for each in reported:
                 rows += self._take(t, each)
+        rows += self._infer(t, over=True)
         if self._combined is not None:
             self._combined.give_up()
         rows += self._of_all(t)
@@ -135,19 +149,67 @@ class HookReports:
         process = self._processes.get(reported.process)
         if process is None:
             return self._event(t, "a file does not begin with who writes it; it is left out")
-        if isinstance(line, Step):
-            return self._step(t, reported.process, process, line)
-        if line.event == "problem":
+        if isinstance(line, Report) and line.event == "problem":
             return self._event(t, _of(process, str(line.body.get("text", ""))[:500]))
-        if line.event == "gpus":
+        if isinstance(line, Report) and line.event == "gpus":
             self._intake.hooked_gpus(line.body.get("device_uuid"))
             return []
-        if line.event == "waiting" and self._steps:
-            return []  # of a loader's worker
-        if line.event == "waiting":
+        if isinstance(line, Report) and line.event == "waiting":
+            if self._steps:
+                return []  # of a loader's worker
             told = number(line.body.get("monotonic_ns"))
             since = t if told is None else max(0, min(t, int(told) - self._base_ns))
             return [meta("waiting", {"for": str(line.body.get("what"))[:40], "t": since})]
+        if isinstance(line, Report) and line.event == "inference":
+            self._inferring[reported.process] = []
+            return []
+        if isinstance(line, Report) and line.event == "training":
+            self._inferring.pop(reported.process, None)
+            return self._train()
+        if reported.process in self._inferring:
+            self._inferring[reported.process].append((t, reported))
+            return []
+        rows = [] if self._trains or not isinstance(line, Step) else self._train()
+        return rows + self._count(t, reported.process, process, line)
+
+    def _infer(self, t: int, *, over: bool) -> list[Row]:
+        """Rows of processes that infer, once it is plain that none trains."""
+        waiting = sorted(
+            (each for lines in self._inferring.values() for each in lines), key=lambda each: each[0]
+        )
+        if self._inferring_since is None and waiting:
+            self._inferring_since = waiting[0][0]
+        if self._inferring_since is None or not (
+            over or self._trains or t - self._inferring_since >= EVALUATION_NS
+        ):
+            return []
+        for lines in self._inferring.values():
+            lines.clear()
+        rows: list[Row] = []
+        for arrived, each in waiting if not self._trains else ():
+            process, line = self._processes[each.process], each.line
+            rows += self._count(arrived, each.process, process, line)
+            if isinstance(line, Step) and line.monotonic_ns is not None:
+                self._inferred_until = line.monotonic_ns - self._base_ns
+        return rows
+
+    def _train(self) -> list[Row]:
+        """A process trains: what was told of inference was an evaluation, and is a warm-up."""
+        self._trains = True
+        if self._inferred_until is None:
+            return []
+        self._writers.clear()
+        self._counts.clear()
+        if self._combined is not None:
+            self._combined = Combined(self._combined.ranks)
+        rows = [row for tier in self._tiers.values() for row in tier.flush()]
+        rows.append(meta("evaluated_until", self._inferred_until))
+        return rows + [statements.without_meta(key) for key in ("count", "generation")]
+
+    def _count(self, t: int, name: str, process: _Process, line: Step | Report) -> list[Row]:
+        """A line of a process whose steps are the run's."""
+        if isinstance(line, Step):
+            return self._step(t, name, process, line)
         if not process.several or process.rank is None:
             return self._pass(t, line)
         return self._report(t, process.rank, line)
@@ -218,6 +280,8 @@ class HookReports:
 
     def _report(self, t: int, rank: int, line: Report) -> list[Row]:
         """A report of one of several ranks, as the run's: of all together, or of the first."""
+        if line.event == "generation":
+            return []  # of one rank, which says nothing of all
         if line.event == "count":
             self._counts[rank] = line
             if self._combined is None or len(self._counts) < self._combined.ranks:
@@ -305,8 +369,8 @@ def _of(process: _Process, text: str) -> str:
 def _two(rank: int | None) -> str:
     if rank is None:
         return (
-            "two processes train, each for itself, and their steps do not belong together: record "
-            "each on its own"
+            "two processes train or infer, each for itself, and their steps do not belong "
+            "together: record each on its own"
         )
     return f"rank {rank} was started anew: two processes tell its steps"
 

@@ -13,6 +13,7 @@ from gpuwatch.recorder.output.kept_log import KeptLog, Line
 from gpuwatch.recorder.output.lines import LineAssembler
 from gpuwatch.recorder.output.profile_parts import add_part
 from gpuwatch.recorder.output.progress_steps import ProgressSteps
+from gpuwatch.recorder.output.serving import Serving
 from gpuwatch.recorder.output.step_lines import PREFIX, Malformed, Report, Step, pack, parse
 from gpuwatch.recorder.output.writers import Writers
 from gpuwatch.session.rows import StepRow, with_phases
@@ -79,6 +80,7 @@ class Intake:
         self._progress = ProgressSteps(
             mapping(cursor.get("progress")), told="several_writers" in known
         )
+        self._serving = Serving(mapping(cursor.get("serving")))
         self._step_ends = known.get("step_ends")
         self._before: Step | None = None
         self.own_steps = cursor.get("own_steps") is True
@@ -114,6 +116,7 @@ class Intake:
             "hooked": self.hooked,
             "scores": self._scores is not None,
             "progress": self._progress.state,
+            "serving": self._serving.state,
         }
 
     @property
@@ -213,6 +216,8 @@ class Intake:
 
     def _log_line(self, t: int, line: str) -> _ParsedLine:
         """A line for the log; if it tells a program's progress, its step or scores too."""
+        if rows := self._serving.read(t, line):
+            return _ParsedLine(rows, log=True)
         alone = self._scores is None and self._held_progress is None
         step, first = self._progress.read(line, numbered=alone)
         if step is None:

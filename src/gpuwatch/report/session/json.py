@@ -146,6 +146,7 @@ def _generation(of: Generation | None) -> dict[str, JSON] | None:
         "prompt_tokens_per_second": efficiency_json.figure(of.prompt_rate),
         "generated_tokens_per_second": efficiency_json.figure(of.token_rate),
         "kv_cache_bytes": efficiency_json.figure(of.kv_cache),
+        "running_requests": None if of.requests is None else efficiency_json.figure(of.requests),
         "rooflines": [efficiency_json.roofline(each) for each in of.rooflines],
     }
 

@@ -17,7 +17,7 @@ from gpuwatch.core.models import JSON, number
 from gpuwatch.session.reading import limits
 from gpuwatch.session.reading.validation import Validated, in_order, whole
 from gpuwatch.session.rows import StepRow, columns_of
-from gpuwatch.session.schema import TIER_SECONDS, TIER_STATS
+from gpuwatch.session.schema import TIER_SECONDS, TIER_STATS, WARMUP
 
 NAN = math.nan
 _BUCKET_NS = TIER_SECONDS * 1_000_000_000
@@ -201,9 +201,9 @@ class BulkReads(Validated, ABC):
         """
         # With a single max(), SQLite takes the other columns from the row of the maximum.
         rows = self._rows(
-            "SELECT max(n), t, step, sum(count), warmup, sum(samples), seconds, loss, sum(flop), "
-            "sum(bytes) FROM step WHERE n > ? AND n <= ? "
-            "GROUP BY t / ?, warmup, samples IS NULL, flop IS NULL, bytes IS NULL ORDER BY 1",
+            f"SELECT max(n), t, step, sum(count), {WARMUP} AS warm, sum(samples), seconds, "  # noqa: S608
+            "loss, sum(flop), sum(bytes) FROM step WHERE n > ? AND n <= ? "
+            "GROUP BY t / ?, warm, samples IS NULL, flop IS NULL, bytes IS NULL ORDER BY 1",
             (after, upto, _BUCKET_NS),
         )
         return [
@@ -228,7 +228,7 @@ class BulkReads(Validated, ABC):
 
     def first_timed_step(self) -> int | None:
         """The number ``n`` of the first step line after the warm-up, or ``None``."""
-        rows = self._rows("SELECT n FROM step WHERE warmup = 0 ORDER BY n LIMIT 1")
+        rows = self._rows(f"SELECT n FROM step WHERE NOT {WARMUP} ORDER BY n LIMIT 1")  # noqa: S608
         return int(rows[0][0]) if rows else None
 
 

@@ -45,7 +45,7 @@ from gpuwatch.session.rows import (
     StepRow,
     columns_of,
 )
-from gpuwatch.session.schema import TIER_SECONDS, TIER_STATS
+from gpuwatch.session.schema import TIER_SECONDS, TIER_STATS, WARMUP
 
 CHUNK = 5000
 """Rows per read, so that a reader never blocks the writer for long."""
@@ -309,8 +309,8 @@ class SessionReader(BulkReads):
 
     def _step_rows(self, after: int, limit: int) -> list[tuple[JSON, ...]]:
         rows = self._rows(
-            "SELECT n, t, step, count, warmup, samples, seconds, loss, acc1, acc5, phases, "
-            "partial, flop, bytes FROM step WHERE n > ? ORDER BY n LIMIT ?",
+            f"SELECT n, t, step, count, {WARMUP}, samples, seconds, loss, acc1, "  # noqa: S608
+            "acc5, phases, partial, flop, bytes FROM step WHERE n > ? ORDER BY n LIMIT ?",
             (after, limit),
             cut=True,
             most_bytes=limits.OF_LINES,
@@ -320,7 +320,7 @@ class SessionReader(BulkReads):
 
     def step_count(self) -> int | None:
         """Number of timed steps so far; ``None`` if no step was reported."""
-        rows = self._rows("SELECT count(*), sum(count * (warmup = 0)) FROM step")
+        rows = self._rows(f"SELECT count(*), sum(count * NOT {WARMUP}) FROM step")  # noqa: S608
         return int(rows[0][1]) if rows[0][0] else None
 
     def all_steps(self, after: int = -1) -> Iterator[StepRow]:
@@ -335,7 +335,7 @@ class SessionReader(BulkReads):
         first = self.last_step() - CHUNK
         for key in keys:
             rows = self._rows(
-                f"SELECT step, {key} FROM step WHERE n > ? AND warmup = 0 "  # noqa: S608
+                f"SELECT step, {key} FROM step WHERE n > ? AND NOT {WARMUP} "  # noqa: S608
                 f"AND {key} IS NOT NULL ORDER BY n DESC LIMIT 1",
                 (first,),
             )
@@ -384,8 +384,8 @@ class SessionReader(BulkReads):
         if self._version < 5:
             return []
         rows = self._rows(
-            "SELECT n, t, rank, step, count, warmup, samples, tokens, seconds, phases, flop "
-            "FROM rank_step WHERE n > ? ORDER BY n LIMIT ?",
+            f"SELECT n, t, rank, step, count, {WARMUP}, samples, tokens, seconds, "  # noqa: S608
+            "phases, flop FROM rank_step WHERE n > ? ORDER BY n LIMIT ?",
             (after, limit),
             cut=True,
         )

@@ -18,7 +18,7 @@ from gpuwatch.session.rows import (
     StepBucket,
     StepRow,
 )
-from gpuwatch.session.schema import TIER_SECONDS
+from gpuwatch.session.schema import TIER_SECONDS, WARMUP
 
 _BUCKET_NS = TIER_SECONDS * 1_000_000_000
 _RUNNING = Status(State.RUNNING, "running", None, live=True)
@@ -125,7 +125,7 @@ class PastReader(SessionReader):
 
     def step_count(self) -> int | None:
         rows = self._rows(
-            "SELECT count(*), sum(count * (warmup = 0)) FROM step WHERE n <= ?",
+            f"SELECT count(*), sum(count * NOT {WARMUP}) FROM step WHERE n <= ?",  # noqa: S608
             (self._upto["step"],),
         )
         return int(rows[0][1]) if rows[0][0] else None

@@ -13,7 +13,7 @@ from gpuwatch.session.reading.bulk import floats
 from gpuwatch.session.reading.parsed import bytes_of, phases_of, step_of
 from gpuwatch.session.reading.validation import whole
 from gpuwatch.session.rows import Query, StepBucket, StepRow
-from gpuwatch.session.schema import TIER_SECONDS
+from gpuwatch.session.schema import TIER_SECONDS, WARMUP
 
 _BUCKET_NS = TIER_SECONDS * 1_000_000_000
 _PIECE = 1000
@@ -29,8 +29,9 @@ def buckets(rows: Query, after: int = -1) -> list[StepBucket]:
     result: list[StepBucket] = []
     while len(result) < limits.BUCKETS and (
         batch := rows(
-            "SELECT n, lines, t, start, step, count, warmup, partial, samples, taken, times, "
-            "weights, loss, phases, flop, bytes FROM step_tier WHERE n > ? ORDER BY n LIMIT ?",
+            f"SELECT n, lines, t, start, step, count, {WARMUP}, partial, samples, "  # noqa: S608
+            "taken, times, weights, loss, phases, flop, bytes FROM step_tier WHERE n > ? "
+            "ORDER BY n LIMIT ?",
             (after, _PIECE),
         )
     ):
@@ -55,8 +56,8 @@ def folded(
     group: list[tuple[JSON, ...]] = []
     lines, bytes_left = 0, limits.OF_LINES
     while batch := rows(
-        "SELECT n, t, step, count, warmup, samples, seconds, loss, acc1, acc5, phases, partial, "
-        "flop, bytes FROM step WHERE n > ? AND n <= ? ORDER BY n LIMIT ?",
+        f"SELECT n, t, step, count, {WARMUP}, samples, seconds, loss, acc1, acc5, phases, "  # noqa: S608
+        "partial, flop, bytes FROM step WHERE n > ? AND n <= ? ORDER BY n LIMIT ?",
         (after, upto, _PIECE),
     ):
         for row in batch:

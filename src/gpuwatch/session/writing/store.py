@@ -145,12 +145,12 @@ class SessionStore:
 
     def last_steps(self) -> dict[bool, int]:
         """The number of the last step, of the warm-up (``True``) and after it."""
-        sql = "SELECT warmup, max(step) FROM step GROUP BY warmup"
+        sql = f"SELECT {schema.WARMUP} AS warm, max(step) FROM step GROUP BY warm"  # noqa: S608
         return {bool(warmup): int(step) for warmup, step in self._connection.execute(sql)}
 
     def last_rank_steps(self) -> dict[tuple[int, bool], int]:
         """The same by rank."""
-        sql = "SELECT rank, warmup, max(step) FROM rank_step GROUP BY rank, warmup"
+        sql = f"SELECT rank, {schema.WARMUP} AS warm, max(step) FROM rank_step GROUP BY rank, warm"  # noqa: S608
         rows = self._connection.execute(sql)
         return {(int(rank), bool(warmup)): int(step) for rank, warmup, step in rows}
 
