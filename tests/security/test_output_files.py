@@ -171,6 +171,7 @@ MAY_WRITE = {
     "workloads/archive.py": "may import nothing of gpuwatch; a temporary file, then renamed",
     "workloads/lines.py": "may import nothing of gpuwatch; a new file in the run's private folder",
     "workloads/main.py": "/dev/null",
+    "workloads/profiling/hardware_counters.py": "may import nothing of gpuwatch; no name",
 }
 """Where files are opened for writing, and why not by :mod:`gpuwatch.core.output` alone."""
 

@@ -134,7 +134,7 @@ def efficiency_of(
     # Without a process of the run on the GPUs, their counters measure others' work.
     own = metrics.get("process.gpu.memory.usage")
     absent = own is not None and own.method is Method.MEASURED and own.max == 0
-    most = most_executed(gpus, samples, window, data_type)
+    most = most_executed(gpus, samples, window, data_type, metrics[METRIC].reason)
     if absent:
         most = unknown("FLOP/s", "no process of the run held memory of its GPUs")
     means = _means(by_device, ids) if steady else {}

@@ -99,9 +99,10 @@ def most_executed(
     samples: Sequence[Samples],
     window: Window,
     data_type: str | None,
+    missing: str | None,
 ) -> MeasuredValue:
     """FLOP/s that ``gpus`` together executed at most, mean over ``window``, sample by sample: clock
-    and activity go together."""
+    and activity go together. ``missing`` is the reason for a run without GPUs."""
     total, texts = 0.0, []
     for gpu in gpus:
         pipes = pipes_of(gpu, data_type)
@@ -117,7 +118,7 @@ def most_executed(
         total += part.mean
         texts.append(pipes.text)
     if not gpus:
-        return unknown("FLOP/s", "the run used no GPU")
+        return unknown("FLOP/s", missing or "the run used no GPU")
     source = "; ".join(dict.fromkeys(texts))
     return MeasuredValue(total, "FLOP/s", Method.BOUND, source, NOT_FULL)
 

@@ -25,5 +25,5 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace, command: tuple[str, ...]) -> int:
     from argcomplete.shell_integration import shellcode
 
-    print(shellcode(["gpuwatch"], shell=arguments.shell))
+    print(shellcode(["gpuwatch"], True, arguments.shell))
     return 0

@@ -69,6 +69,7 @@ class Inference:
 
     def __init__(self, tracker: tracking.Tracker) -> None:
         self.off = False
+        self.sampling = tracker.sampling
         self._tracker = tracker
         self._models = Models()
         self._lock = threading.RLock()
