@@ -106,6 +106,7 @@ class Inference:
         if threading.get_ident() in self._open or next(module.parameters(), None) is None:
             return
         if torch.is_grad_enabled():
+            self._tracker.begins()
             self.end_look()  # it trains, it seems; a checkpoint calls modules without gradients
         elif module not in self._models and not _elsewhere():
             self._models.add(module)

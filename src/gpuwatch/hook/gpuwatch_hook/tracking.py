@@ -188,11 +188,15 @@ class Tracker:
 
     # What the program does.
 
+    def begins(self) -> None:
+        """A step may begin."""
+        self._began = self._began or time.monotonic_ns()
+
     @_guarded
     def data_begins(self) -> tuple[int, bool]:
         self._tell_if_due()
         self._new_calls = 0  # of an evaluation with gradients, of which nothing was made
-        self._began = self._began or time.monotonic_ns()
+        self.begins()
         before = self._phases.data_begins()
         self._evaluates()
         return before
@@ -216,7 +220,7 @@ class Tracker:
     def model_called(self, model: Any, args: tuple[Any, ...], keywords: dict[str, Any]) -> None:
         if self._phases.models is None or sys.modules["torch"].jit.is_tracing():
             return
-        self._began = self._began or time.monotonic_ns()
+        self.begins()
         begins = self._phases.model_called(model)
         self._evaluates()
         if begins is None:
@@ -476,14 +480,13 @@ class Tracker:
         """The parts of the start, as the program saw them: without waiting for the GPU."""
         told = {"python": sys.version.split()[0], "executable": sys.executable}
         self._tell(event="started", monotonic_ns=startup.BEGUN, **told)
-        if startup.imported is None or self._began is None:
+        if startup.imported is None:
             return
         began, ended = startup.imported
-        parts = {
-            "import": ended - began,
-            "model": self._began - ended,
-            "first_step": time.monotonic_ns() - self._began,
-        }
+        parts = {"import": ended - began}
+        if self._began is not None:
+            parts["model"] = self._began - ended
+            parts["first_step"] = time.monotonic_ns() - self._began
         self._tell(event="startup", **{f"{part}_seconds": ns / 1e9 for part, ns in parts.items()})
 
     def _tell(self, **keys: Any) -> None:
