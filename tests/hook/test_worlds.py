@@ -220,10 +220,20 @@ def test_a_frozen_program_runs_without_the_hook(hooked: Hooked) -> None:
 # Processes.
 
 
-def test_the_parts_of_the_start_are_told(hooked: Hooked) -> None:
+WITHOUT_A_LOADER = """
+import torch
+model = torch.nn.Linear(8, 4)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for _ in range(6):
+    model(torch.randn(4, 8)).sum().backward()
+    optimizer.step()
+"""
+
+
+@pytest.mark.parametrize("training", ["from training import train\ntrain()", WITHOUT_A_LOADER])
+def test_the_parts_of_the_start_are_told(hooked: Hooked, training: str) -> None:
     """Also where something asked for torch before, as transformers does."""
-    ask = "import importlib.util\nassert importlib.util.find_spec('torch')\n"
-    hooked.run(f"{ask}from training import train\ntrain()")
+    hooked.run(f"import importlib.util\nassert importlib.util.find_spec('torch')\n{training}")
     (report,) = hooked.reports
     waits = [line["what"] for line in report if line["event"] == "waiting"]
     assert waits == ["import", "first step"]
