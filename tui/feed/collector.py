@@ -167,6 +167,7 @@ class Collector:
         state = self._status()
         t = self._now(state)
         devices = tuple(self._device(row) for row in self._devices)
+        used = [device.row.used for device in devices if device.row.kind == "gpu"]
         kind = text(self.meta, "workload", "kind")
         off_gpus = kind != "machine" and uses_no_gpu(self.meta, self._devices)
         selected = _select(devices, view.device, off_gpus=off_gpus)
@@ -233,7 +234,7 @@ class Collector:
                 state,
                 t,
                 stepped=self._steps.any,
-                on_gpu=any(d.row.kind == "gpu" and d.row.used for d in devices),
+                cuda=bool(used) and not any(used),
             ),
             trouble=trouble(self.reader, self.meta, state),
             notice=self.reader.notice,

@@ -17,21 +17,21 @@ _LONGEST_START_NS = 60 * NS
 
 
 def startup_phase(
-    meta: Mapping[str, Any], state: Status, t: int, *, stepped: bool, on_gpu: bool
+    meta: Mapping[str, Any], state: Status, t: int, *, stepped: bool, cuda: bool
 ) -> str:
     """What a live run does at session time ``t`` (ns) before its first step, else empty;
-    ``stepped``: it has a step; ``on_gpu``: it is known to use a GPU."""
+    ``stepped``: it has a step; ``cuda``: there is a GPU, of which it is not known to use any."""
     kind = text(meta, "workload", "kind")
     if not state.live or kind == "machine" or stepped or "startup" in meta:
         return ""
     if "launch" in meta and kind == "command":
-        return _of_command(meta, t, on_gpu=on_gpu)
+        return _of_command(meta, t, cuda=cuda)
     if "run" in meta:
         return "preparing the first step"
     return "starting" if "launch" in meta else "preparing the environment"
 
 
-def _of_command(meta: Mapping[str, Any], t: int, *, on_gpu: bool) -> str:
+def _of_command(meta: Mapping[str, Any], t: int, *, cuda: bool) -> str:
     """What the hook tells, if anything; for a program that imports no torch nobody waits long."""
     waiting = mapping(meta.get("waiting"))
     since = number(waiting.get("t"))
@@ -44,7 +44,7 @@ def _of_command(meta: Mapping[str, Any], t: int, *, on_gpu: bool) -> str:
         return f"importing torch, {_seconds(t, since)}"
     if waiting.get("for") == "own lines":
         return "first steps are there, shown in 5 s"
-    before = "the first step" if on_gpu else "CUDA or the first step"
+    before = "CUDA or the first step" if cuda else "the first step"
     return f"waiting for {before}, {_seconds(t, since)}"
 
 

@@ -17,23 +17,23 @@ OWN: dict[str, Any] = {
 }
 
 
-def phase(t: float, *, on_gpu: bool = False, stepped: bool = False, **meta: Any) -> str:
+def phase(t: float, *, cuda: bool = False, stepped: bool = False, **meta: Any) -> str:
     live = Status(State.RUNNING, "running", None, live=True)
-    return startup_phase(OWN | meta, live, int(t * NS), stepped=stepped, on_gpu=on_gpu)
+    return startup_phase(OWN | meta, live, int(t * NS), stepped=stepped, cuda=cuda)
 
 
 @pytest.mark.parametrize(
-    ("what", "on_gpu", "told"),
+    ("what", "cuda", "told"),
     [
         ("import", False, "importing torch, 9 s"),
-        ("first step", False, "waiting for CUDA or the first step, 9 s"),
-        ("first step", True, "waiting for the first step, 9 s"),
+        ("first step", True, "waiting for CUDA or the first step, 9 s"),
+        ("first step", False, "waiting for the first step, 9 s"),
         ("own lines", True, "first steps are there, shown in 5 s"),
     ],
 )
-def test_what_a_program_of_ones_own_waits_for_is_said(what: str, on_gpu: bool, told: str) -> None:
+def test_what_a_program_of_ones_own_waits_for_is_said(what: str, cuda: bool, told: str) -> None:
     waiting = {"for": what, "t": 2 * NS}
-    assert phase(11, on_gpu=on_gpu, waiting=waiting) == told
+    assert phase(11, cuda=cuda, waiting=waiting) == told
     assert phase(11, waiting=waiting, stepped=True) == ""
 
 
