@@ -234,6 +234,7 @@ def test_folders_and_files_are_completed(ask: Ask) -> None:
 def test_behind_two_dashes_another_program_is_completed(ask: Ask) -> None:
     assert "python3" in ask("run -- python")
     assert "mine.toml" in ask("run --env bare -- cat mi")
+    assert ask("run -- ./mi") == ["./mine.toml"]
 
 
 @pytest.mark.skipif(shutil.which("zsh") is None, reason="zsh is not installed: apt install zsh")

@@ -22,7 +22,7 @@ from gpuwatch.cli.selection.session_names import session_names
 from gpuwatch.core.models import HOOK_OPTIONS
 from gpuwatch.workloads import names
 
-ASKED = "_ARGCOMPLETE"
+_ASKED = "_ARGCOMPLETE"
 """Variable that a shell sets: which word of the line, from 1, is the program's name."""
 _WORDS = {
     "device": ("auto", "cpu", "cuda"),
@@ -42,7 +42,8 @@ def complete() -> None:
     if "--" in typed:
         first = typed.index("--")
         words: Any = parser.add_argument("words", nargs="*")
-        words.completer = FilesCompleter() if typed[first + 1 :] else _programs
+        files = FilesCompleter()
+        words.completer = files if typed[first + 1 :] else _or(_programs, files)
     elif named is not None:
         first, parser = named, _asking(typed[named])
     else:
@@ -51,7 +52,7 @@ def complete() -> None:
         parser.add_argument("--record", action="store_true")
         command: Any = parser.add_argument("command", nargs="?")
         command.completer = ChoicesCompleter({name: what for name, (_, what) in COMMANDS.items()})
-    os.environ[ASKED] = str(first + 1)
+    os.environ[_ASKED] = str(first + 1)
     autocomplete(parser, always_complete_options=False)
 
 
@@ -101,5 +102,5 @@ def _environments(prefix: str, **_: Any) -> list[str]:
     return [*kinds(), *(f"{each}=" for each in kinds() if each != "bare")]
 
 
-def _programs(prefix: str, **_: Any) -> list[str]:
-    return [file.name for path in os.get_exec_path() for file in Path(path).glob(f"{prefix}*")]
+def _programs() -> list[str]:
+    return [file.name for path in os.get_exec_path() for file in Path(path).glob("*")]
