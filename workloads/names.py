@@ -26,7 +26,7 @@ class Defaults:
     default first; empty: it has one. ``checkpointing``: its blocks can be computed again.
     ``sparse``: it has sparse products, which are in float32 alone and not compiled. ``text``:
     ``--data`` is a text, not a folder. ``float8``: its linear layers can be in fp8. ``generates``:
-    with ``--mode infer`` it generates tokens.
+    with ``--mode infer`` it generates tokens. ``convolves``: images, for ``--memory-format``.
     """
 
     batch_size: int | None
@@ -41,6 +41,7 @@ class Defaults:
     text: bool = False
     generates: bool = False
     float8: bool = False
+    convolves: bool = True
 
 
 @dataclass(frozen=True)
@@ -66,7 +67,7 @@ BUILT_IN: dict[str, Entry] = {
     "sentiment-rnn": Entry(
         "sentiment_rnn",
         "recurrent network on 1,000 film reviews",
-        Defaults(batch_size=64, epochs=1, lr=1e-3),
+        Defaults(batch_size=64, epochs=1, lr=1e-3, convolves=False),
     ),
     "cifar10-cnn": Entry(
         "cifar10_cnn",
@@ -76,17 +77,17 @@ BUILT_IN: dict[str, Entry] = {
     "gcn": Entry(
         "gcn",
         "graph convolutional network on the Cora citations, full batch",
-        Defaults(batch_size=None, epochs=200, lr=0.01, sparse=True),
+        Defaults(batch_size=None, epochs=200, lr=0.01, sparse=True, convolves=False),
     ),
     "sentiment-lstm": Entry(
         "sentiment_lstm",
         "LSTM on 1,000 film reviews",
-        Defaults(batch_size=32, epochs=1, lr=1e-3),
+        Defaults(batch_size=32, epochs=1, lr=1e-3, convolves=False),
     ),
     "sentiment-gru": Entry(
         "sentiment_gru",
         "GRU on 1,000 film reviews",
-        Defaults(batch_size=32, epochs=1, lr=1e-3),
+        Defaults(batch_size=32, epochs=1, lr=1e-3, convolves=False),
     ),
     "transformer-lm": Entry(
         "transformer_lm",
@@ -101,6 +102,7 @@ BUILT_IN: dict[str, Entry] = {
             text=True,
             generates=True,
             float8=True,
+            convolves=False,
         ),
     ),
     "bert": Entry(
@@ -114,6 +116,7 @@ BUILT_IN: dict[str, Entry] = {
             sizes=("small", "tiny", "mini", "medium", "base", "large"),
             checkpointing=True,
             text=True,
+            convolves=False,
         ),
     ),
     "unet-diffusion": Entry(

@@ -256,6 +256,8 @@ def lacking(workload: str, defaults: Defaults, flags: argparse.Namespace) -> tup
         return f"{workload} has no size {flags.size!r}", f"choose --size from {sizes}"
     if flags.checkpointing and not defaults.checkpointing:
         return f"{workload} has no blocks to compute again", "leave --checkpointing out"
+    if flags.memory_format == "channels_last" and not defaults.convolves:
+        return f"{workload} convolves no images", "leave --memory-format out"
     if flags.dtype == "fp8" and not defaults.float8:
         return f"{workload} has no layers in fp8: transformer-lm has", "use --dtype bfloat16"
     if flags.compile and defaults.sparse:

@@ -127,6 +127,7 @@ def test_flags_that_contradict_each_other_are_told_with_a_mend(argv: str, word: 
         ("gcn", "--mode infer --dtype bfloat16", "in float32 alone"),
         ("gcn", "--batch-size 8", "one batch"),
         ("gcn", "--accumulate 2", "no parts"),
+        ("bert", "--memory-format channels_last", "convolves no images"),
         ("gcn", "--nproc 2", "ranks cannot share"),
         ("mnist-cnn", "--image-size 64", "no images"),
         ("mnist-cnn", "--accumulate 5", "64 cannot be divided into 5"),

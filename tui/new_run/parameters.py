@@ -126,6 +126,8 @@ def parameters_of(workload: str) -> tuple[Parameter, ...]:
         refused.add("checkpointing")
     if own.sparse:
         refused.add("compile")
+    if not own.convolves:
+        refused.add("memory_format")
     return tuple(each for each in parameters() if each.name not in refused)
 
 

@@ -3,7 +3,7 @@
 import sys
 
 import torch
-from transformers import GPT2Config, GPT2LMHeadModel
+from transformers import GenerationConfig, GPT2Config, GPT2LMHeadModel
 
 torch.manual_seed(0)
 config = GPT2Config(
@@ -15,9 +15,11 @@ for step in range(8 if sys.argv[1] == "alike" else 24):
     of_all = model.generate(
         prompts,
         attention_mask=torch.ones_like(prompts),
-        max_new_tokens=20 if sys.argv[1] == "alike" else 4,
-        min_new_tokens=0 if sys.argv[1] == "alike" else 4,
-        do_sample=True,
+        generation_config=GenerationConfig(
+            max_new_tokens=20 if sys.argv[1] == "alike" else 4,
+            min_new_tokens=0 if sys.argv[1] == "alike" else 4,
+            do_sample=True,
+        ),
     )
     rows = [row[prompts.shape[1] :] for row in of_all.tolist()]
     print("tokens", sum(row.index(7) + 1 if 7 in row else len(row) for row in rows))

@@ -481,3 +481,22 @@ def test_a_late_training_makes_what_was_told_of_inference_a_warm_up(run: Run, pr
         assert [row.warmup for row in reader.step_tier()] == [True, True, False]
         assert reader.step_count() == 2
         assert "count" not in reader.meta() and "several_writers" not in reader.meta()
+
+
+def test_ranks_that_evaluate_long_and_train_then_are_withdrawn_once(run: Run) -> None:
+    for rank, name in enumerate("ab"):
+        run.begin(name, rank, 2)
+        run.tell(name, event="inference")
+        run.steps(name, 4.02 - rank / 50, 1.0, 1.0)
+    run.look(5)
+    run.look(5 + EVALUATION_NS / SECOND)
+    for rank, name in enumerate("ab"):
+        run.tell(name, event="training")
+        run.tell(name, event="count", flop_per_step=2.0, samples=8)
+        run.steps(name, 31 + rank / 50, 0.5, warmup=True)
+        run.steps(name, 33 + rank / 50, 0.5, 0.5)
+    run.look(34)
+    with run.end(50) as reader:
+        steps = [(row.count, row.warmup) for row in reader.steps()]
+        assert steps[-2:] == [(1, True), (2, False)] and all(warm for _, warm in steps[:-1])
+        assert reader.meta()["count"]["flop_per_step"] == 4.0

@@ -19,7 +19,7 @@ from gpuwatch.core.metrics import Method
 from gpuwatch.core.models import JSON, mapping, number
 
 PREFILL, DECODE = "prefill", "decode"
-_TIMED = "mean of the phase over the timed steps"
+_TIMED = "mean of the phase over the timed steps, or over those that were sampled"
 _SHAPE = "shape of the cache's tensor"
 _PRINTED = (
     "mean of the {lines:,.0f} lines with tokens that vLLM printed, ten seconds each by default"

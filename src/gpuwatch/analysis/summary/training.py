@@ -79,7 +79,8 @@ def training_of(reader: SessionReader, reason: str | None, writers: str | None =
     lacks = dict.fromkeys(NAMES, never)
     if mapping(meta.get("hook")).get("processes"):
         lacks = dict.fromkeys(NAMES, "the program printed no line that is known to have it")
-        lacks["loss"] += "; --hook loss reads it"
+        if "trainable_parameters" in mapping(meta.get("run")):  # not in a program that infers
+            lacks["loss"] += "; --hook loss reads it"
     epoch = mapping(meta.get("epoch"))
     ended = number(epoch.get("epoch"))
     return Training(

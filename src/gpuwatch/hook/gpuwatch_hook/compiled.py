@@ -80,17 +80,17 @@ class _Graph:
     def _work(self, counter: Any, args: tuple[Any, ...]) -> tuple[Any, Any] | None:
         shapes = (tuple(each.shape) if isinstance(each, torch.Tensor) else each for each in args)
         key = counter.part, *shapes
-        if key not in self._works:
-            count: Any = import_module(".counter.graph", __package__).count_graph
-            active, counter.active = counter.active, False
-            try:
+        active, counter.active = counter.active, False
+        try:
+            if key not in self._works:
+                count: Any = import_module(".counter.graph", __package__).count_graph
                 self._works[key] = count(self._module, self._graph, counter.part, args)
-            except Exception as error:
-                counter.broken = _UNKNOWN.format(reason=type(error).__name__)
-                return None
-            finally:
-                counter.active = active
-        return self._works[key]
+            return self._works[key]
+        except Exception as error:  # also of an argument that is no key
+            counter.broken = _UNKNOWN.format(reason=type(error).__name__)
+            return None
+        finally:
+            counter.active = active
 
 
 def _follow_backward(counter: Any, work: Any, tensors: Any, before: set[Any]) -> None:

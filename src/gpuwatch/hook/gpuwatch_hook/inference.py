@@ -205,8 +205,6 @@ class Inference:
 
     def _end_step(self, call: Call, generated: Generated | None) -> None:
         tracker = self._tracker
-        if not tracker._number:
-            tracker._tell(event="inference")
         tracker._use_batch()
         tracker._new_calls = 1
         if generated is not None:

@@ -32,6 +32,8 @@ class Sampling:
         """``seed``: the same in all processes of a run."""
         self.sampled = self.timed = True
         """Whether the step that runs now is sampled, and whether its callbacks are timed."""
+        self.timing = False
+        """Whether the callback that runs now is timed."""
         self.spent = 0
         """Nanoseconds in callbacks that were timed, since the last step of that kind ended."""
         self._first = _FIRST
@@ -95,7 +97,8 @@ class Sampling:
         left = room - told - max(0.0, other - fewer * recording)
         clock.ends = 2 * mark <= left
         left = max(left - clock.ends * mark, _LEAST * ns / steps)
-        self._share = min(1.0, left / max(marks * mark, 1e-9))
+        # Others are left to be timed: what they cost may have been learnt in the first, slow steps.
+        self._share = min(1 - _TIMED, left / max(marks * mark, 1e-9))
 
 
 def _usual(costs: Iterable[tuple[int, int]]) -> tuple[float, float]:

@@ -70,7 +70,9 @@ def _guarded(method: _Method) -> _Method:
         try:
             sampling = self.sampling
             if not sampling.timed:
+                sampling.timing = False
                 return method(self, *values)
+            sampling.timing = True
             begin = time.thread_time_ns()
             result = method(self, *values)
             sampling.spent += time.thread_time_ns() - begin
@@ -104,6 +106,8 @@ class Tracker:
         """Steps that any optimizer has taken."""
         self.total_steps: int | None = None
         """Steps that are planned, where a framework tells."""
+        self._planned_at = 0
+        """Steps of inference that they include."""
         self.inference: Any = None
         """What takes calls of models for steps; ``None``: the process trains, or had no torch."""
         self._no_steps: str | None = None
@@ -178,6 +182,9 @@ class Tracker:
         step is the first."""
         inference, self.inference, self._no_steps = self.inference, None, why
         inference.end_look()
+        inference.off = True  # a call in another thread may not be over
+        if self.total_steps is not None:
+            self.total_steps -= self._planned_at
         if self._number:
             if self._counting is not None:
                 self._counting.stop("")
@@ -352,7 +359,7 @@ class Tracker:
     def plan(self, steps: Any) -> None:
         """A framework says how many steps are to come."""
         if isinstance(steps, int) and steps > 0:
-            self.total_steps = self._number + steps
+            self.total_steps, self._planned_at = self._number + steps, self._number
 
     def end_step(self, of: Any, skipped: bool) -> bool:
         """A step ends here, ``of`` an optimizer or a model; returns whether it is a warm-up."""
@@ -451,6 +458,8 @@ class Tracker:
             self._channel = Channel(self._folder, world())
         elif None not in (found := world())[::2]:
             self._channel.introduce(found)
+        if self.inference is not None:
+            self._tell(event="inference")
         self._tell_startup()
         self._run = {"batch_size": self._samples}
         if of is None:  # the program tells its steps itself, and trains without torch
@@ -521,7 +530,7 @@ class Tracker:
             told = time.thread_time_ns()
             passed = (now - self._told) * 1e9
             self.sampling.choose(self._phases.clock, passed, read - begin, told - read)
-            if self.sampling.timed:
+            if self.sampling.timing:
                 self.sampling.spent -= told - begin
             self._told = now
 

@@ -162,7 +162,7 @@ class HookReports:
             return [meta("waiting", {"for": str(line.body.get("what"))[:40], "t": since})]
         if isinstance(line, Report) and line.event == "inference":
             self._inferring[reported.process] = []
-            return []
+            return [] if self._steps else [meta("waiting", {"for": "evaluation", "t": t})]
         if isinstance(line, Report) and line.event == "training":
             self._inferring.pop(reported.process, None)
             return self._train()
@@ -190,14 +190,16 @@ class HookReports:
             process, line = self._processes[each.process], each.line
             rows += self._count(arrived, each.process, process, line)
             if isinstance(line, Step) and line.monotonic_ns is not None:
-                self._inferred_until = line.monotonic_ns - self._base_ns
+                end = line.monotonic_ns - self._base_ns
+                self._inferred_until = max(self._inferred_until or 0, end)
         return rows
 
     def _train(self) -> list[Row]:
         """A process trains: what was told of inference was an evaluation, and is a warm-up."""
-        self._trains = True
-        if self._inferred_until is None:
+        first, self._trains = not self._trains, True
+        if not first or self._inferred_until is None:
             return []
+        self._held = [(t, each) for t, each in self._held if isinstance(each, Step)]
         self._writers.clear()
         self._counts.clear()
         if self._combined is not None:

@@ -31,9 +31,11 @@ class Serving:
     def read(self, t: int, line: str) -> list[Row]:
         """Rows of a line, session time ``t`` (ns); empty for any other text."""
         match = _LINE.search(line) if "Avg prompt throughput: " in line else None
-        if match is None or len(self.state) == _MOST_ENGINES:
+        if match is None:
             return []
         engine, *figures = match.groups(default="")
+        if engine not in self.state and len(self.state) == _MOST_ENGINES:
+            return []
         values = [1.0, *map(float, figures)]
         if not any(values[1:3]):
             return []

@@ -39,12 +39,18 @@ def _tokens(
         decoder = keywords.get("decoder_input_ids")
         before = 1 if decoder is None else decoder.shape[1]
     prompt = count * prompts.shape[1]
-    asked = keywords.get("generation_config") or model.generation_config
     if count == 1:
         return Generated(count, prompt, length - before)
-    if keywords.get("stopping_criteria") or keywords.get("stop_strings", asked.stop_strings):
+    config = args[1] if len(args) > 1 else keywords.get("generation_config")
+
+    def asked(name: str) -> Any:
+        given = keywords, ({} if config is None else vars(config)), vars(model.generation_config)
+        return next((each[name] for each in given if each.get(name) is not None), None)
+
+    if keywords.get("stopping_criteria") or asked("stop_strings"):
         return Generated(count, prompt, None)
-    ends = keywords.get("eos_token_id", asked.eos_token_id)
+    ends = asked("eos_token_id")
+    ends = ends.tolist() if hasattr(ends, "tolist") else ends
     ends = {*ends} if isinstance(ends, (list, tuple)) else {ends}
     rows = sequences[:, before:].tolist()
     new = sum(
