@@ -12,7 +12,7 @@ import pytest
 
 from gpuwatch.session.reading.reader import SessionReader
 from gpuwatch.telemetry.nvml.health import QUIET_S, ClockWatch, ErrorWatch, by_heat, by_power
-from gpuwatch.telemetry.nvml.process_utilization import ProcessUtilization, TimeShare
+from gpuwatch.telemetry.nvml.processes import ProcessUtilization, TimeShare
 from gpuwatch.telemetry.nvml.xid import meaning
 from tests.cli.commands.test_record import sessions
 from tests.conftest import Cli
