@@ -21,7 +21,7 @@ from tests.waiting import until
 from .commands.test_record import STEPS, sessions
 
 OTHERS = 0o077
-RECORDED = Path(__file__).parents[1] / "data" / "sessions" / "schema-2.gpuwatch"
+RECORDED = Path(__file__).parents[1] / "data" / "kept-0.1.0" / "study" / "01-bare-1.gpuwatch"
 
 
 @pytest.fixture(params=[0o000, 0o077], ids="umask {:03o}".format)

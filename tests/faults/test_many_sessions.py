@@ -15,7 +15,7 @@ from tests.terminal import Pty
 
 from .table import Row
 
-_DATA = Path(__file__).parents[1] / "data" / "sessions"
+_DATA = Path(__file__).parents[1] / "data" / "kept-0.1.0" / "study"
 _PER_STUDY = 10
 
 
@@ -82,7 +82,7 @@ def _sessions(home: Path, count: int) -> list[Path]:
 
 def _garbage(folder: Path) -> list[Path]:
     """Empty, text, cut short, of a newer gpuwatch, another database, a pipe."""
-    whole = (_DATA / "schema-2.gpuwatch").read_bytes()
+    whole = (_DATA / "01-bare-1.gpuwatch").read_bytes()
     files = {
         "90-empty": b"",
         "91-text": b"no session at all\n" * 100,
@@ -94,7 +94,7 @@ def _garbage(folder: Path) -> list[Path]:
         found.append(folder / f"{name}.gpuwatch")
         found[-1].write_bytes(data)
     newer, other, pipe = (folder / f"{n}.gpuwatch" for n in ("94-newer", "95-other", "96-pipe"))
-    shutil.copy(_DATA / "schema-2.gpuwatch", newer)
+    shutil.copy(_DATA / "01-bare-1.gpuwatch", newer)
     with sqlite3.connect(newer) as db:
         db.execute(f"PRAGMA user_version={schema.VERSION + 1}")
     with sqlite3.connect(other) as db:

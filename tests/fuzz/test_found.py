@@ -12,7 +12,6 @@ from pathlib import Path
 
 import pytest
 
-from gpuwatch.analysis.samples.every_sample import EverySample
 from gpuwatch.cli.selection.session_lookup import resolved, sessions_under
 from gpuwatch.core.errors import GpuwatchError, NotASession
 from gpuwatch.core.text import document
@@ -116,7 +115,7 @@ def test_pages_that_lead_in_a_circle_end(session: Path) -> None:
                 Collector(reader).update()
                 list(reader.all_steps())
             with contextlib.suppress(GpuwatchError), SessionReader(session) as reader:
-                list(EverySample(reader).tick_times(None))
+                reader.samples(())
 
 
 def test_a_table_that_few_pages_make_endless_is_told(session: Path) -> None:

@@ -18,7 +18,7 @@ from tests.conftest import Cli
 
 from .test_shells import ROOT, files
 
-RECORDED = Path(__file__).parents[1] / "data" / "sessions" / "schema-2.gpuwatch"
+RECORDED = Path(__file__).parents[1] / "data" / "kept-0.1.0" / "study" / "01-bare-1.gpuwatch"
 WRITING = {
     "roofline": ("roofline", RECORDED, "--format", "json", "--out"),
     "export, CSV": ("export", RECORDED, "--output"),
@@ -150,7 +150,6 @@ MAY_WRITE = {
     "src/gpuwatch/session/study/labels.py": "locks the labels, through no link; output writes them",
     "src/gpuwatch/recorder/detach.py": "appends to a log, by output.private_file; /dev/null",
     "src/gpuwatch/recorder/run_folder.py": "a lock and a mark in the run's private folder",
-    "src/gpuwatch/cli/parallel_read.py": "a pipe to a process of its own",
     "src/gpuwatch/cli/calibration_run.py": "in a fresh private folder",
     "src/gpuwatch/cli/say.py": "/dev/null",
     "src/gpuwatch/cli/place/sending.py": "appends to a log in the user's private state folder",

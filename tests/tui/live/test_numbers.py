@@ -13,6 +13,7 @@ import pytest
 
 from gpuwatch.core.metrics import Method
 from gpuwatch.core.units import plain_unit
+from gpuwatch.session.reading.reader import SessionReader
 from gpuwatch.session.writing.store import SessionStore
 from gpuwatch.tui.feed.snapshot import Reading
 from gpuwatch.tui.feed.view import View
@@ -21,6 +22,7 @@ from gpuwatch.tui.live.device_rows import Fields, detail_rows
 from gpuwatch.tui.live.gauge_rows import badge
 from gpuwatch.tui.live.numbers import number_lines
 from gpuwatch.tui.live.screen import LiveScreen
+from tests.session.samples import fill, rows_of
 
 from ..conftest import Fake
 from ..harness import live, running, screen_text, shows, until
@@ -66,10 +68,23 @@ def lost_at(path: Path, t: float, *metrics: str) -> Path:
     """Remove the channels' samples from ``t`` seconds on."""
     for metric in metrics:
         take_away(path, metric)
-        with sqlite3.connect(path) as database:
-            cursor = database.execute("SELECT id FROM channel WHERE metric = ?", (metric,))
-            for (column,) in cursor.fetchall():
-                database.execute(f"UPDATE tick SET c{column} = NULL WHERE t > ?", (int(t * 1e9),))
+    with SessionReader(path) as reader:
+        channels = reader.channels()
+        rows = rows_of(reader, [channel.id for channel in channels])
+    gone = [channel.metric in metrics for channel in channels]
+    fill(
+        path,
+        (
+            (
+                at,
+                [
+                    None if at > t * 1e9 and lost else value
+                    for value, lost in zip(of, gone, strict=True)
+                ],
+            )
+            for at, *of in rows
+        ),
+    )
     return path
 
 

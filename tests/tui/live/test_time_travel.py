@@ -24,6 +24,7 @@ from gpuwatch.tui.live.time_rows import position_row, slider, speed_text
 from gpuwatch.tui.log.page import LogScreen
 from gpuwatch.tui.widgets.graph import Window
 from tests.session.counted import counted
+from tests.session.samples import fill
 
 from ..harness import live, running, screen_text, shows, until
 from ..sessions import NS, START_UNIX_NS, Script, finished, plan, write
@@ -312,7 +313,7 @@ def test_a_long_session_is_opened_and_gone_through_by_reading_little(
         collector.update()
         whole = collector.snapshot(View(seconds=None, columns=80))
         assert sum(value is not None for value in whole.gauges[0].history) == 80
-        # The tier's count and mean of 2,000 buckets, and step lines of six minutes.
+        # Six hours in minutes, and step lines of six minutes.
         assert rows() < 6000
         past = PastView(collector)
         for at in (collector.end // 2, collector.end // 3, collector.end // 3 + 10 * NS):
@@ -323,7 +324,7 @@ def test_a_long_session_is_opened_and_gone_through_by_reading_little(
                 assert rows() < most
 
 
-def test_a_history_is_the_same_from_ticks_and_from_the_tier(tmp_path: Path) -> None:
+def test_a_history_is_the_same_from_samples_and_from_their_means(tmp_path: Path) -> None:
     path = _long(tmp_path / "a.gpuwatch", 20_000)
     with SessionReader(path) as reader:
         collector = Collector(reader, lambda: START_UNIX_NS)
@@ -363,23 +364,15 @@ def _grow(path: Path) -> None:
 
 
 def _long(path: Path, ticks: int) -> Path:
-    """A session of one GPU at 10 Hz with buckets, and a step line every two seconds."""
+    """A session of one GPU at 10 Hz, and a step line every two seconds."""
     seconds = ticks / 10
     script = Script(seconds=0, interval=0.1, steps=False, meta=finished(seconds=seconds))
     write(path, script)
+    with SessionReader(path) as reader:
+        others = len(reader.channels()) - 1
+    fill(path, ((n * NS // 10, (0.5, *[None] * others)) for n in range(ticks)))
     with sqlite3.connect(path) as db:
-        db.execute("DELETE FROM tick")
-        db.execute("DELETE FROM tier")
         counting = "WITH RECURSIVE c(n) AS (SELECT 0 UNION ALL SELECT n + 1 FROM c WHERE n < ?) "
-        db.execute(
-            f"{counting} INSERT INTO tick (n, t, c0) SELECT n, n * 100000000, 0.5 FROM c",
-            (ticks - 1,),
-        )
-        for stat, value in ((0, 100), (1, 0.5), (2, 0.5), (3, 0.5)):
-            db.execute(
-                f"{counting} INSERT INTO tier (n, stat, c0) SELECT n, {stat}, {value} FROM c",
-                (ticks // 100 - 1,),
-            )
         db.execute(
             f"{counting} INSERT INTO step (t, step, count, warmup, samples) "
             "SELECT 2000000000 * (n + 1), 10 * (n + 1), 10, 0, 640 FROM c",

@@ -11,7 +11,6 @@ import numpy as np
 from gpuwatch.analysis.measured_value import MeasuredValue, divided, unknown
 from gpuwatch.analysis.samples.channels import (
     FULL,
-    Means,
     Samples,
     arrays,
     integral,
@@ -277,19 +276,15 @@ def _integrated(
     if joules <= 0:
         return None, 0.0, f"was 0 in {_length(window)}"
     t, power = arrays(values)
-    inside, name, edge = (t >= window.start) & (t <= window.end), "samples", None
-    if isinstance(values, Means):
-        inside, name = inside & values.whole, "ten-second means"
-    else:
-        edge = int(np.argmax(inside))
-        inside[edge] = False
+    inside = (t >= window.start) & (t <= window.end)
+    edge = int(np.argmax(inside))
+    inside[edge] = False
     each = power[inside]
     if each.size < 2:
-        return None, 0.0, f"only {each.size} {name} lie within {_length(window)}"
+        return None, 0.0, f"only {each.size} samples lie within {_length(window)}"
     off = _ERRORS * float(each.std(ddof=1)) / math.sqrt(each.size) * window.seconds
-    if edge is not None:
-        off += (int(t[edge]) - window.start) / 1e9 * abs(float(power[edge] - each.mean()))
-    return joules, off / joules, f"by the scatter of {each.size} {name}"
+    off += (int(t[edge]) - window.start) / 1e9 * abs(float(power[edge] - each.mean()))
+    return joules, off / joules, f"by the scatter of {each.size} samples"
 
 
 _BY_COUNTER = _Way("energy counter", COUNTER, _counted)

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from gpuwatch.analysis.samples.every_sample import select_channels, ticks_between
 from gpuwatch.analysis.samples.rhythm import MOST, period_of
+from gpuwatch.analysis.samples.source import select_channels
 from gpuwatch.core import units
 from gpuwatch.core.lazy_dataclass import dataclass
 from gpuwatch.core.metrics import Kind, Method, label
@@ -47,12 +47,10 @@ def iteration_of(reader: SessionReader, meta: Mapping[str, JSON]) -> Iteration |
     if mapping(meta.get("workload")).get("kind") != "command":
         return None
     channels = [each for metric in _METRICS if (each := _first(reader, metric)) is not None]
-    last = reader.last_tick()
-    if not channels or last is None:
-        return None
-    ids = [channel.id for channel in channels]
-    t, columns = ticks_between(reader, ids, last[0] - MOST, None)
-    for channel, values in zip(channels, columns, strict=True):
+    read = reader.samples([channel.id for channel in channels])
+    t = np.array(read.t[-MOST:])
+    for channel, column in zip(channels, read.values, strict=True):
+        values = np.array(column[-MOST:])
         known = ~np.isnan(values)
         seconds, amounts = t[known] / 1e9, values[known]
         if channel.kind == Kind.COUNTER.value:

@@ -39,9 +39,8 @@ def listing(reader: SessionReader, *, speed: bool = True) -> dict[str, JSON]:
     session, clock = mapping(meta.get("session")), mapping(meta.get("clock"))
     state = status(meta, reader.path)
     ended = number(mapping(meta.get("result")).get("t"))
-    last = reader.last_tick() if ended is None else None
-    if last is not None:
-        ended = last[1]
+    if ended is None:
+        ended = reader.last_sample()
     rows = reader.steps(limit=FIRST_STEP_LINES) if speed else []
     writers = several_writers(meta)
     timed = [row for row in rows if not row.warmup and not writers]

@@ -13,10 +13,8 @@ from gpuwatch.analysis.hardware.profile import Counters, Profile, counters_of, p
 from gpuwatch.analysis.hardware.program import Program
 from gpuwatch.analysis.ranks.ranks import Ranks, figures_of, tokens_per_second
 from gpuwatch.analysis.ranks.recorded import recorded_ranks
-from gpuwatch.analysis.samples.coarse import source_of
-from gpuwatch.analysis.samples.every_sample import Source
-from gpuwatch.analysis.samples.long_window import ParallelRead
 from gpuwatch.analysis.samples.rates import StepLine, samples_per_step
+from gpuwatch.analysis.samples.source import Source
 from gpuwatch.analysis.samples.step_lines import (
     NO_STEPS,
     ends_told,
@@ -161,15 +159,13 @@ class Summary:
     """Over the timed steps of all ranks."""
 
 
-def summarise(
-    reader: SessionReader, *, exact: bool = False, parallel: ParallelRead | None = None
-) -> Summary:
-    """Summarise a session; a long one from its tiers, with a note on what is inexact.
+def summarise(reader: SessionReader, *, exact: bool = False) -> Summary:
+    """Summarise a session; one with very many steps from their tier, with a note on what is
+    inexact.
 
-    ``exact``: use every sample and every step, however long that takes. ``parallel``: reads half of
-    the channels of a long session with many.
+    ``exact``: use every step, however long that takes.
     """
-    return summarise_from(reader, source_of(reader, exact=exact, parallel=parallel))
+    return summarise_from(reader, Source(reader, exact=exact))
 
 
 def summarise_from(
@@ -178,15 +174,15 @@ def summarise_from(
     """Summarise a session read by ``source``; ``series``: its timed steps, if already known."""
     meta = reader.meta()
     steps = source.steps()
-    tick_times = source.tick_times(span_of(steps))
-    window = timed_window(steps, tick_times)
+    sample_times = source.sample_times(span_of(steps))
+    window = timed_window(steps, sample_times)
     timed = [row for row in steps if not row.warmup]
     writers, doubt = several_writers(meta), no_rates(meta, timed)
     session, count = mapping(meta.get("session")), mapping(meta.get("count"))
     run, workload = mapping(meta.get("run")), mapping(meta.get("workload"))
     ended = number(mapping(meta.get("result")).get("t"))
-    if ended is None and tick_times:
-        ended = tick_times[-1]
+    if ended is None and sample_times:
+        ended = sample_times[-1]
     statistics, of_device = statistics_of(reader, source, window, steps, count, doubt)
     label = str(session.get("label", reader.path.stem))
     rows, facts = reader.devices(), reader.facts()

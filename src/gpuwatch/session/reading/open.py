@@ -186,16 +186,21 @@ def _check_header(real: Path, path: Path) -> None:
     version = int.from_bytes(head[60:64], "big")
     if version > schema.VERSION:
         raise NewerSchema(
-            f"{path} has session schema {version}; this gpuwatch reads up to {schema.VERSION}",
+            f"{path} has session schema {version}; this gpuwatch reads {schema.VERSION}",
             f"read it with a newer one: {update_command()}",
+        )
+    if version < schema.VERSION:
+        raise NotASession(
+            f"{path} has session schema {version}, of before the first release; this gpuwatch "
+            f"reads {schema.VERSION}",
+            "record the run again",
         )
 
 
 def _checked(opened: OpenedSession, path: Path) -> OpenedSession:
     """Refuse any table, index, view or trigger that is not in the schema."""
     try:
-        ((version,),) = opened.connection.rows("PRAGMA user_version")
-        expected = len(schema.tables(version)) + 2
+        expected = len(schema.TABLES) + 1
         rows = opened.connection.rows(
             "SELECT type, name, sql FROM sqlite_master LIMIT ?", (expected + 1,)
         )
@@ -205,7 +210,7 @@ def _checked(opened: OpenedSession, path: Path) -> OpenedSession:
     matches = (
         len(rows) == expected
         and all(kind == "table" for kind, _, _ in rows)
-        and all(schema.is_expected(str(name), str(sql), version) for _, name, sql in rows)
+        and all(schema.is_expected(str(name), str(sql)) for _, name, sql in rows)
     )
     if not matches:
         opened.close()

@@ -12,9 +12,9 @@ import traceback
 from collections.abc import Callable, Sequence
 
 from gpuwatch.session.writing.backlog import thinned
+from gpuwatch.session.writing.open_minute import OpenMinute, Value
 from gpuwatch.session.writing.statements import Row, event, insert
 from gpuwatch.session.writing.store import SessionStore
-from gpuwatch.session.writing.tier import Tier, Value
 
 COMMIT_SECONDS = 0.5
 MACHINE_COMMIT_SECONDS = 1.0
@@ -54,9 +54,8 @@ class SessionWriter:
         self._pump_seconds = pump_seconds
         self._commit_seconds = commit_seconds
         self._on_trouble = on_trouble
-        self._tier = Tier(columns)
+        self._minute = OpenMinute(columns)
         self._tick_sql = insert("tick", columns, "n", "t")
-        self._tier_sql = insert("tier", columns, "n", "stat")
         self._lock = threading.Lock()
         self._rows: list[Row] = []
         self._after: Callable[[], None] | None = None
@@ -82,8 +81,10 @@ class SessionWriter:
     def tick(self, n: int, t: int, values: Sequence[Value]) -> None:
         """Put tick ``n`` at session time ``t`` in nanoseconds, with one value per column."""
         with self._lock:
+            if packed := self._minute.add(n, t, values):
+                # Ticks of that minute that still wait for the file are in it.
+                self._rows = [row for row in self._rows if row[0] != self._tick_sql] + packed
             self._rows.append((self._tick_sql, (n, t, *values)))
-            self._rows.extend((self._tier_sql, row) for row in self._tier.add(t, values))
         since, self._last_tick = t - self._last_tick, t
         # Use the tick nearest to the due time: the next one may be too late.
         if self._pump_seconds is None and t + since / 2 >= self._due:
@@ -94,14 +95,14 @@ class SessionWriter:
         """Call the pump now. From any thread."""
         self._wake.set()
 
-    def retier(self, t: int, values: Sequence[Value]) -> None:
-        """Add a tick that is already in the file to the tier. Before :meth:`start`."""
-        self._rows.extend((self._tier_sql, row) for row in self._tier.add(t, values))
+    def restore(self, n: int, t: int, values: Sequence[Value]) -> None:
+        """Take a tick that another recorder left in the file. Before :meth:`start`."""
+        self._rows += self._minute.add(n, t, values)
 
     def close(self, patience: float = 5.0) -> bool:
         """Write the rest, trying for ``patience`` seconds; returns whether everything is saved."""
         with self._lock:
-            self._rows.extend((self._tier_sql, row) for row in self._tier.flush())
+            self._rows += self._minute.close()
         self._stop.set()
         self._wake.set()
         self._thread.join()

@@ -1,4 +1,4 @@
-"""Long sessions from their tiers: what is exact is the same, and what is not is told."""
+"""Very many steps from their tier: what is exact is the same, and what is not is told."""
 
 from __future__ import annotations
 
@@ -12,12 +12,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from gpuwatch.analysis.samples import coarse, long_window
-from gpuwatch.analysis.samples.coarse import source_of
+from gpuwatch.analysis.samples import source
+from gpuwatch.analysis.samples.source import Source
 from gpuwatch.analysis.samples.steady_state import steady_series
 from gpuwatch.analysis.samples.step_series import Single, StepBuckets, series_of
 from gpuwatch.analysis.study.read import Read, read, read_exactly
-from gpuwatch.core.metrics import CATALOGUE, Kind
 from gpuwatch.session.reading.reader import SessionReader
 from gpuwatch.session.rows import StepBucket, StepRow
 from gpuwatch.session.writing.step_tier import MOST_SINGLE, RESOLUTION, StepTier
@@ -29,7 +28,7 @@ SECONDS = 300.0
 
 @pytest.fixture(scope="module")
 def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Five minutes at 10 Hz, with all of its tiers."""
+    """Five minutes at 10 Hz, with the tier of its steps."""
     script = Script(
         seconds=SECONDS,
         interval=0.1,
@@ -42,12 +41,11 @@ def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def both(path: Path) -> tuple[Read, Read]:
-    """The session as it is, and from its tiers."""
+    """The session as it is, and its steps from their tier."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(coarse, "MOST_TICKS", 1000)
-        patch.setattr(coarse, "MOST_LINES", 100)
-        patch.setattr(coarse, "_PARTS", 10)
-        patch.setattr(long_window, "_DRAWN", 500)
+        patch.setattr(source, "MOST_RATES", 1000)
+        patch.setattr(source, "MOST_LINES", 100)
+        patch.setattr(source, "_PARTS", 10)
         return read_exactly(path), read(path)
 
 
@@ -66,109 +64,6 @@ def test_steps_are_those_of_every_line_but_for_what_is_told(both: tuple[Read, Re
     assert any("accurate to 0.049 %" in note for note in fast.summary.notes)
 
 
-def test_counts_means_and_highest_values_are_of_every_sample(both: tuple[Read, Read]) -> None:
-    exact, fast = (each.summary for each in both)
-    compared = 0
-    for of_exact, of_fast in zip(exact.devices, fast.devices, strict=True):
-        for name, each in of_exact.metrics.items():
-            found = of_fast.metrics[name]
-            assert (found.method, found.unit, found.reason) == (each.method, each.unit, each.reason)
-            if each.mean is None:
-                assert found.mean is None
-            elif CATALOGUE[name].kind is Kind.GAUGE:
-                assert found.count == each.count, name
-                assert found.mean == pytest.approx(each.mean, rel=1e-5), name
-                assert found.max == each.max, name
-                assert found.coverage == pytest.approx(each.coverage, abs=1e-3), name
-                compared += 1
-            else:
-                assert found.max == pytest.approx(each.max, rel=1e-9), name
-    assert compared > 10
-    for name in ("gpuwatch.flop.rate", "gpuwatch.throughput"):
-        assert fast.metrics[name].mean == pytest.approx(exact.metrics[name].mean, rel=1e-6)
-
-
-def test_quantiles_are_within_what_is_told_of_their_rank(
-    path: Path, both: tuple[Read, Read]
-) -> None:
-    exact, fast = both
-    told = next(note for note in fast.summary.notes if "percentage points of rank" in note)
-    assert "500 drawn evenly" in told and "within 4.4 and 1.9 percentage points" in told
-    with SessionReader(path) as reader:
-        (power,) = [
-            c for c in reader.channels() if (c.device, c.metric) == ("gpu0", "hw.gpu.power")
-        ]
-        window = exact.summary.window
-        values = np.array(
-            [v for _, t, v in reader.all_ticks([power.id]) if window.start <= t <= window.end]
-        )
-    found = next(each for each in fast.summary.devices if each.id == "gpu0").metrics["hw.gpu.power"]
-    for value, share, most in ((found.p50, 0.5, 0.044), (found.p95, 0.95, 0.019)):
-        assert value is not None
-        low, high = (values < value - 0.5).mean(), (values <= value + 0.5).mean()
-        assert low - most <= share <= high + most
-
-
-def test_energy_and_traffic_are_close(both: tuple[Read, Read]) -> None:
-    exact, fast = (each.summary.efficiency for each in both)
-    assert fast.traffic.total.value == pytest.approx(exact.traffic.total.value, rel=1e-3)
-    assert fast.energy.gpu.value == pytest.approx(exact.energy.gpu.value, rel=1e-4)
-
-
-def test_a_roofline_needs_no_note_its_points_are_those_of_every_sample(
-    both: tuple[Read, Read],
-) -> None:
-    exact, fast = (each.summary.efficiency.roofline.points for each in both)
-    assert exact
-    for of_exact, of_fast in zip(exact, fast, strict=True):
-        assert of_fast.rate == pytest.approx(of_exact.rate, rel=1e-6)
-        assert of_fast.intensity == pytest.approx(of_exact.intensity, rel=1e-3)
-
-
-def test_the_note_tells_gauges_from_counters(both: tuple[Read, Read]) -> None:
-    (told,) = [note for note in both[1].summary.notes if "drawn evenly" in note]
-    assert "means and maxima of gauges use all" in told and "means of counters, use 500" in told
-
-
-def test_the_scatter_of_power_is_that_of_the_means_that_are_read(both: tuple[Read, Read]) -> None:
-    exact, fast = (each.summary.efficiency.energy.gpu.source for each in both)
-    assert " samples; " in exact and "by the scatter of " in exact
-    window = both[1].summary.window
-    whole = window.end // (10 * 10**9) - -(-window.start // (10 * 10**9))
-    assert f"by the scatter of {whole} ten-second means; " in fast
-
-
-@pytest.mark.parametrize("missing", [1, 4, 6, 10])
-def test_what_is_missing_of_ten_seconds_is_not_covered(
-    path: Path, tmp_path: Path, missing: int
-) -> None:
-    """Seconds of every thirty that a channel knows nothing of."""
-    copy = tmp_path / "01-bare.gpuwatch"
-    copy.write_bytes(path.read_bytes())
-    with SessionReader(path) as reader:
-        at = {(each.device, each.metric): each.id for each in reader.channels()}
-    column = f"c{at['gpu0', 'hw.gpu.power']}"
-    of_bucket = f"({column}) FROM tick WHERE tick.t / {10**10} = tier.n)"
-    store = SessionStore.reopen(copy)
-    store.write(
-        [
-            (f"UPDATE tick SET {column} = NULL WHERE t / {10**9} % 30 < {missing}", ()),
-            *(
-                (f"UPDATE tier SET {column} = (SELECT {each}{of_bucket} WHERE stat = ?", (stat,))
-                for stat, each in enumerate(("count", "min", "avg", "max"))
-            ),
-        ]
-    )
-    store.close()
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(coarse, "MOST_TICKS", 1000)
-        fast, exact = read(copy).summary, read_exactly(copy).summary
-    covered = [each.metrics["hw.gpu.power"].coverage for each in (fast, exact)]
-    assert covered[0] == pytest.approx(covered[1], abs=5e-3)
-    told = [[n for n in each.notes if "sampled over only" in n] for each in (fast, exact)]
-    assert len(told[0]) == len(told[1]) == (missing > 3)
-
-
 def test_it_is_said_and_a_short_session_is_read_as_it_is(
     both: tuple[Read, Read], path: Path
 ) -> None:
@@ -179,17 +74,17 @@ def test_it_is_said_and_a_short_session_is_read_as_it_is(
 
 
 def test_lines_in_no_row_of_the_tier_are_read_one_by_one(path: Path, tmp_path: Path) -> None:
-    """As after a recorder that died, or in a file of an older schema."""
+    """As after a recorder that died."""
     copy = tmp_path / "01-bare.gpuwatch"
     copy.write_bytes(path.read_bytes())
     store = SessionStore.reopen(copy)
     store.write([("DELETE FROM step_tier WHERE n BETWEEN 300 AND 900 OR n > 2000", ())])
     store.close()
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(coarse, "MOST_LINES", 100)
-        patch.setattr(coarse, "_PARTS", 10)
+        patch.setattr(source, "MOST_LINES", 100)
+        patch.setattr(source, "_PARTS", 10)
         with SessionReader(path) as whole, SessionReader(copy) as holed:
-            lines = [source_of(each).steps() for each in (whole, holed)]
+            lines = [Source(each).steps() for each in (whole, holed)]
             every = list(whole.all_steps())
     assert [sum(row.count for row in of) for of in lines] == [sum(r.count for r in every)] * 2
     times = [series_of(of)[0].quantiles(0, 0.5, 1) for of in (*lines, every)]
@@ -204,7 +99,7 @@ def test_a_run_in_few_rows_of_the_tier_is_read_by_its_steps(tmp_path: Path, rows
     script = Script(seconds=seconds, alive=False, meta=finished(seconds=seconds))
     path = write(tmp_path / "01-bare.gpuwatch", script)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(coarse, "MOST_LINES", 10)
+        patch.setattr(source, "MOST_LINES", 10)
         fast, exact = read(path), read_exactly(path)
     if exact.steady.total is not None:
         assert fast.steady.total == pytest.approx(exact.steady.total, rel=0.01)
@@ -232,7 +127,7 @@ def test_a_row_of_most_steps_among_many_is_read_by_its_steps(tmp_path: Path) -> 
     store.write([*rows, *tier.flush()])
     store.close()
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(coarse, "MOST_LINES", 10)
+        patch.setattr(source, "MOST_LINES", 10)
         assert read(path).steady == read_exactly(path).steady
 
 
