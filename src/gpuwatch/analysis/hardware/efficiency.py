@@ -130,7 +130,6 @@ def efficiency_of(
     flop, size = _rate(metrics, "gpuwatch.flop.rate"), _rate(metrics, "gpuwatch.bytes.rate")
     traffic = traffic_of(samples, ids, window, steps, metrics[METRIC].reason, program.doubt)
     whole = traffic.rate.value if traffic.rate.method is Method.MEASURED else None
-    moved = whole if steady else None
     # Without a process of the run on the GPUs, their counters measure others' work.
     own = metrics.get("process.gpu.memory.usage")
     absent = own is not None and own.method is Method.MEASURED and own.max == 0
@@ -142,7 +141,7 @@ def efficiency_of(
     rates = Rates(
         flop=flop.value,
         bytes=size.value,
-        measured_bytes=whole if flop.value is None else moved,
+        measured_bytes=whole if steady or flop.value is None else None,
         unmeasured=traffic.missing,
         clocks=clocks_of(gpus, means),
         limit=limit_of(gpus, data_type),
@@ -157,12 +156,13 @@ def efficiency_of(
     over = mfu_peaks(meta, devices)
     mfu, mfu_at_maximum_clock = (peak.mfu(flop) for peak in over)
     roofline = roofline_of(program, rates, ceilings_of(meta, devices), data_type)
-    seen = ((), {}, None) if absent else (gpus, means, moved)
     # Of an unknown data type the bound is too far above to be compared with a count.
     upper = most.value if steady and data_type is not None else None
     findings = [
-        *findings_of(
-            seen[0], seen[1], data_type, flop.value, size.value, seen[2], upper, count, counters
+        *(
+            findings_of((), {}, data_type, flop.value, upper)
+            if absent
+            else findings_of(gpus, means, data_type, flop.value, upper)
         ),
         *([held] if (held := held_down(gpus, means)) else []),
         *shared(gpus, processes, window, run, metrics),
