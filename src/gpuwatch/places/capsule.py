@@ -97,7 +97,6 @@ _KEPT = (
     "tui/display_options.py",
     "tui/feed/__init__.py",
     "tui/feed/machine_recorder.py",
-    "tui/memfd.py",
 )
 """What the commands import of that when they are loaded."""
 
