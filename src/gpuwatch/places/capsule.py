@@ -84,7 +84,6 @@ _KEPT = (
     "analysis/samples/rates.py",
     "analysis/samples/step_lines.py",
     "analysis/summary/__init__.py",
-    "analysis/summary/command.py",
     "analysis/summary/failure.py",
     "analysis/summary/listing.py",
     "cli/place/__init__.py",

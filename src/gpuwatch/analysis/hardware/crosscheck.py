@@ -1,4 +1,7 @@
-"""Counted FLOP/s against what the hardware allows: its peak, and what its pipes executed at most.
+"""What a reader must know of a run's figures: counts beyond what the hardware allows, held clocks,
+other programs on its GPUs.
+
+Counted FLOP/s are checked against the peak, and against what the pipes executed at most.
 
 A counted rate may exceed what the pipes' activity allows by 15 % (activity and clocks are sampled).
 Activity may allow three times what was counted, since an active pipe is seldom full, and additions,
@@ -9,12 +12,67 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from gpuwatch.analysis.hardware.ceilings import Ceiling
-from gpuwatch.analysis.hardware.limits import is_over, limit_of
+from gpuwatch.analysis.hardware.ceilings import PEAK, Ceiling, peaks_of
 from gpuwatch.analysis.hardware.pipes import TENSOR
+from gpuwatch.analysis.samples.window import Window
+from gpuwatch.analysis.statistics.description import Statistic
 from gpuwatch.core import units
 from gpuwatch.core.lazy_dataclass import dataclass
-from gpuwatch.session.rows import DeviceRow
+from gpuwatch.core.metrics import Method
+from gpuwatch.core.models import JSON, number
+from gpuwatch.core.peaks import computed_in
+from gpuwatch.session.rows import MPS_SERVER, DeviceRow, GpuProcessRow
+
+OVER_PEAK = 1.02
+"""Multiple of the peak beyond which errors of the step times cannot explain a rate. (A measured
+product may be exceeded: it is only what one program reached.)"""
+
+
+@dataclass(frozen=True)
+class Clocks:
+    """How far power or temperature held the clocks down."""
+
+    held: float
+    """Share of the time, 0 to 1, on the GPU with the largest."""
+    mean: float | None
+    """Hz: mean clock of the multiprocessors of the GPUs that were held down."""
+    maximum: float | None
+    """Hz: mean maximum clock of the same GPUs."""
+    share: float | None
+    """Mean clock over maximum where all GPUs were held down, 0 to 1; else ``None``."""
+
+
+def limit_of(gpus: Sequence[DeviceRow], data_type: str | None) -> Ceiling | None:
+    """The peak [FLOP/s] of all GPUs together, which no run in ``data_type`` can exceed.
+
+    Where a GPU has no cores for the type, the peak of the type that it computes in. ``None`` where
+    the peak of a GPU is unknown.
+    """
+    if data_type is None or not gpus:
+        return None
+    types = [computed_in(data_type, _plain(gpu), gpu.name) for gpu in gpus]
+    peaks_ = [peaks_of(gpu).get(name) for gpu, name in zip(gpus, types, strict=True)]
+    values = [peak.value for peak in peaks_ if peak is not None and peak.value]
+    if len(values) < len(gpus):
+        return None
+    first = peaks_[0]
+    text = f"{types[0]} peak at maximum clock"
+    if types[0] != data_type:
+        text += f", as the GPU has no cores for {data_type}"
+    if len(gpus) > 1:
+        text += f", sum over {len(gpus)} GPUs"
+    source = "" if first is None else f"{first.basis}; {first.source}"
+    return Ceiling(types[0], sum(values), "FLOP/s", PEAK, text, source)
+
+
+def is_over(limit: Ceiling | None, rate: float | None) -> bool:
+    """Whether ``rate`` [FLOP/s] is more than the hardware can do."""
+    return limit is not None and rate is not None and rate > OVER_PEAK * limit.value
+
+
+def _plain(gpu: DeviceRow) -> dict[str, JSON]:
+    return {k: v for k, v in gpu.attributes.items() if not isinstance(v, (dict, list))}
+
 
 RATE_SLACK, RATE_FAR = 1.15, 3.0
 _SOME_TENSOR = 0.05
@@ -104,3 +162,118 @@ def _tensor(means: Means, data_type: str | None) -> Finding | None:
         "of the cycles: TF32 or a narrower type was in use, so the float32 ceiling is not the run's"
     )
     return Finding("tensor", True, text, None, max(active), "1")
+
+
+HELD = 0.05
+"""Share of the time from which on held-down clocks are reported."""
+_BUSY = 0.05
+"""Utilization from which on a GPU without a process of the run is reported."""
+_MOST_NAMED = 3
+_CAUSES = (("hw.gpu.throttle.power", "power"), ("hw.gpu.throttle.thermal", "temperature"))
+
+
+def clocks_of(gpus: Sequence[DeviceRow], means: Means) -> Clocks | None:
+    """How long and how far the clocks of the GPUs were held down; ``None``: not, or unknown.
+
+    For several GPUs: the largest share of time, and the mean clock of those held down.
+    """
+    held, now, most = [], [], []
+    for gpu in gpus:
+        of_gpu = means.get(gpu.id, {})
+        share = max((of_gpu.get(metric, 0.0) for metric, _ in _CAUSES), default=0.0)
+        if share < HELD:
+            continue
+        held.append(share)
+        clock = of_gpu.get("hw.gpu.clock.sm")
+        maximum = number(gpu.attributes.get("clock.sm.max"))
+        if clock and maximum and maximum > 0:
+            now.append(clock)
+            most.append(maximum)
+    if not held:
+        return None
+    all_held = len(now) == len(gpus)
+    return Clocks(
+        max(held),
+        sum(now) / len(now) if now else None,
+        sum(most) / len(most) if most else None,
+        min(1.0, sum(now) / sum(most)) if all_held else None,
+    )
+
+
+def held_down(gpus: Sequence[DeviceRow], means: Means) -> Finding | None:
+    """The finding on clocks held down by power or temperature."""
+    clocks = clocks_of(gpus, means)
+    if clocks is None:
+        return None
+    causes = []
+    for metric, name in _CAUSES:
+        share = max((means.get(gpu.id, {}).get(metric, 0.0) for gpu in gpus), default=0.0)
+        if share > 0:
+            causes.append(f"by {name} {units.percent(min(1.0, share))} of the time")
+    affected = [
+        gpu.id
+        for gpu in gpus
+        if max(means.get(gpu.id, {}).get(metric, 0.0) for metric, _ in _CAUSES) >= HELD
+    ]
+    text = f"the clocks of {', '.join(affected)} were held down {', '.join(causes)}"
+    if clocks.mean is not None and clocks.maximum is not None:
+        mean, most = units.si(clocks.mean, "Hz"), units.si(clocks.maximum, "Hz")
+        text += (
+            f": on average {mean} of at most {most}, so that peaks at maximum clock were out of "
+            "reach"
+        )
+    return Finding("clocks", True, text, None, clocks.held, "1")
+
+
+def shared(
+    gpus: Sequence[DeviceRow],
+    processes: Sequence[GpuProcessRow],
+    window: Window,
+    run: Mapping[str, JSON],
+    metrics: Mapping[str, Statistic],
+) -> list[Finding]:
+    """Findings on other processes on the run's GPUs, and on a workload that is on none of them."""
+    ids = [gpu.id for gpu in gpus]
+    others = [
+        process
+        for process in processes
+        if process.device in ids
+        and process.owned is False
+        and (process.running or process.t > window.start)
+    ]
+    others.sort(key=lambda process: -(process.bytes or 0))
+    served = any(MPS_SERVER in (process.name or "") for process in others)
+    findings = [_others(others)] if others and not served else []
+    held, busy = metrics.get("process.gpu.memory.usage"), metrics.get("hw.gpu.utilization")
+    absent = held is not None and held.method is Method.MEASURED and held.max == 0
+    share = None if busy is None else busy.mean
+    reports_cuda = str(run.get("device") or "").startswith("cuda")
+    if ids and absent and reports_cuda and not served and share is not None and share >= _BUSY:
+        findings.append(_elsewhere(ids, share))
+    return findings
+
+
+def _others(others: Sequence[GpuProcessRow]) -> Finding:
+    named = [_name(process) for process in others[:_MOST_NAMED]]
+    if len(others) > _MOST_NAMED:
+        named.append(f"{len(others) - _MOST_NAMED} more")
+    was = "another process was" if len(others) == 1 else "other processes were"
+    text = (
+        f"{was} on the run's GPUs: {', '.join(named)}; GPU metrics cover all processes on a GPU, "
+        "which share its time"
+    )
+    return Finding("sharing", True, text, None, float(len(others)), "{process}")
+
+
+def _name(process: GpuProcessRow) -> str:
+    size = "" if process.bytes is None else f", {units.binary(process.bytes)}"
+    return f"{process.name or 'a process'} (PID {process.pid}{size}) on {process.device}"
+
+
+def _elsewhere(ids: Sequence[str], share: float) -> Finding:
+    text = (
+        f"the workload reports cuda, but NVML lists none of its processes on {', '.join(ids)}, "
+        f"busy {units.percent(share)} of the time: the figures may belong to others (is the "
+        "workload on another GPU, or does a server outside its process tree run its kernels?)"
+    )
+    return Finding("sharing", True, text, None, share, "1")
