@@ -84,7 +84,6 @@ _KEPT = (
     "analysis/samples/rates.py",
     "analysis/samples/step_lines.py",
     "analysis/summary/__init__.py",
-    "analysis/summary/command.py",
     "analysis/summary/failure.py",
     "analysis/summary/listing.py",
     "cli/place/__init__.py",
@@ -97,7 +96,6 @@ _KEPT = (
     "tui/display_options.py",
     "tui/feed/__init__.py",
     "tui/feed/machine_recorder.py",
-    "tui/memfd.py",
 )
 """What the commands import of that when they are loaded."""
 

@@ -95,8 +95,8 @@ LOST = "the GPU is lost: it has fallen off the bus; reset the GPU"
 
 
 async def test_a_lost_gpu_is_the_gravest_until_it_is_back(session: Make) -> None:
-    meta = {"count": {"flop_per_step": 1.5e12, "bytes_per_step": 1e6}}
-    path = session(bandwidth_measured=True, gpus=4, meta=meta)
+    meta = {"count": {"flop_per_step": 1.5e13, "bytes_per_step": 1e6}}
+    path = session(known_card=True, gpus=4, meta=meta)
     add_event(path, 4, "xid", "Xid 79: GPU has fallen off the bus", "gpu3")
     add_event(path, 5, "gpu-lost", LOST, "gpu3")
     async with live(path) as (app, _):
@@ -135,12 +135,12 @@ async def test_the_last_event_names_its_gpu_and_is_whole_there_or_on_the_page(
 async def test_counts_that_disagree_with_the_hardware_are_told_with_both_numbers(
     session: Make,
 ) -> None:
-    meta = {"count": {"flop_per_step": 1.5e12, "bytes_per_step": 1e6}}
-    path = session(bandwidth_measured=True, meta=meta)
+    meta = {"count": {"flop_per_step": 1.5e13, "bytes_per_step": 1e6}}
+    path = session(known_card=True, meta=meta)
     async with live(path) as (_, pilot):
-        await shows(pilot, "algorithmic bytes")
+        await shows(pilot, "counted 3.05 PFLOP/s")
         await pilot.press("i")
-        await shows(pilot, "the memory moved")
+        await shows(pilot, "which no run can pass")
 
 
 async def test_a_warning_from_a_file_of_someone_elses_is_harmless(session: Make) -> None:
@@ -156,9 +156,9 @@ async def test_a_warning_from_a_file_of_someone_elses_is_harmless(session: Make)
 async def test_what_a_gpu_does_without_the_run_on_it_is_not_held_against_its_counts(
     session: Make,
 ) -> None:
-    meta = {"count": {"flop_per_step": 1.5e12, "bytes_per_step": 1e6}}
-    path = session(bandwidth_measured=True, meta=meta, off_gpu=True)
+    meta = {"count": {"flop_per_step": 1.5e13, "bytes_per_step": 1e6}}
+    path = session(known_card=True, meta=meta, off_gpu=True)
     async with live(path) as (app, pilot):
         await pilot.press("i")
         await shows(pilot, "Algorithmic bytes/s")
-        assert "the memory moved" not in screen_text(app)
+        assert "no run can pass" not in screen_text(app)

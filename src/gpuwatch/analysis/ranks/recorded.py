@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from gpuwatch.analysis.ranks.ranks import Ranks, Telemetry, ranks_of
-from gpuwatch.analysis.ranks.reasons import METRICS
+from gpuwatch.analysis.ranks.stragglers import METRICS
 from gpuwatch.analysis.samples.source import Column, Source, select_channels
 from gpuwatch.analysis.samples.window import Window
 from gpuwatch.session.reading.reader import SessionReader

@@ -18,8 +18,7 @@ from gpuwatch.analysis.samples.step_lines import (
     throughput,
 )
 from gpuwatch.analysis.samples.window import window_in
-from gpuwatch.analysis.summary.command import command_of
-from gpuwatch.analysis.summary.failure import in_few_words, reason_of
+from gpuwatch.analysis.summary.failure import command_of, in_few_words, reason_of
 from gpuwatch.core.metrics import Method
 from gpuwatch.core.models import JSON, mapping, number
 from gpuwatch.core.text import clean

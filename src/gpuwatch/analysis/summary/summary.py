@@ -28,7 +28,6 @@ from gpuwatch.analysis.samples.step_series import StepTimes, series_of
 from gpuwatch.analysis.samples.window import Window, span_of, timed_window
 from gpuwatch.analysis.statistics.description import Statistic
 from gpuwatch.analysis.summary.generation import Generation, generation_of
-from gpuwatch.analysis.summary.iteration import Iteration, iteration_of
 from gpuwatch.analysis.summary.metrics import partly_sampled, statistics_of
 from gpuwatch.analysis.summary.notes import notes
 from gpuwatch.analysis.summary.training import Training, training_of
@@ -143,8 +142,6 @@ class Summary:
     efficiency: Efficiency
     profile: Profile | None
     counters: Counters | None
-    iteration: Iteration | None = None
-    """Of a command that reports no steps; ``None`` where no period of its samples is plain."""
     generation: Generation | None = None
     """Of a language model that generates."""
     several_writers: str | None = None
@@ -197,7 +194,6 @@ def summarise_from(
         samples_per_second=None if doubt else described.samples_per_second,
         known_until_seconds=None if until is None else until / 1e9,
     )
-    iteration = None if steps else iteration_of(reader, meta)
     training = training_of(reader, None if timed else NO_STEPS, writers)
     counters = counters_of(meta)
     samples = source.samples(SAMPLED, {row.id for row in rows}, window)
@@ -260,14 +256,12 @@ def summarise_from(
             *partly_sampled(statistics, window),
             *source.notes(),
             *training_notes(training),
-            *([iteration.text] if iteration is not None else []),
             *reader.left_out,
         ),
         left_out=tuple(reader.left_out),
         efficiency=efficiency,
         profile=profile_of(meta),
         counters=counters,
-        iteration=iteration,
         generation=generation_of(
             meta,
             described.phases,

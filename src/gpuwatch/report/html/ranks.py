@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from gpuwatch.analysis.ranks.heat import Heat
-from gpuwatch.analysis.ranks.levels import level, names
-from gpuwatch.analysis.ranks.wording import change, sentences
+from gpuwatch.analysis.ranks.ranks import Heat
+from gpuwatch.analysis.ranks.wording import change, level, names, sentences
 from gpuwatch.analysis.results import Cell, Question, Run
 from gpuwatch.core import units
 from gpuwatch.report.html.markup import bullets, table, text

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from gpuwatch.analysis.results import NoiseFloor, Sweep
 from gpuwatch.analysis.study.interval_plot import percent
-from gpuwatch.analysis.study.sweep_table import SweepRow, sweep_table, training_names
+from gpuwatch.analysis.study.sweep import SweepRow, sweep_table, training_names
 from gpuwatch.core import units
 from gpuwatch.report.html.axis import Axis, from_zero, label
 from gpuwatch.report.html.marks import mark

@@ -8,10 +8,9 @@ import textwrap
 from collections.abc import Sequence
 from dataclasses import replace
 
-from gpuwatch.analysis.comparison.comparison_row import STEADY
+from gpuwatch.analysis.comparison.comparison_row import STEADY, STEP, TRAINING, name_of
 from gpuwatch.analysis.comparison.quantity_table import quantity_table
 from gpuwatch.analysis.comparison.side_by_side import Comparison, headings, used_gpus
-from gpuwatch.analysis.comparison.training_rows import GROUP, STEP, name_of
 from gpuwatch.analysis.ranks.wording import sentences
 from gpuwatch.analysis.study.letters import letters
 from gpuwatch.analysis.summary.identity import device_names, session_title
@@ -39,7 +38,7 @@ _FIRST = (
     ("steps", STEADY),
     _MEDIAN,
     ("steps", "throughput"),
-    *((GROUP, name_of(key, STEP)) for key in NAMES),
+    *((TRAINING, name_of(key, STEP)) for key in NAMES),
     ("mean", "gpuwatch.flop.rate"),
     ("mean", "hw.gpu.utilization"),
     ("mean", "hw.gpu.memory.usage"),

@@ -9,7 +9,7 @@ from gpuwatch.analysis.statistics.power import POWER
 from gpuwatch.analysis.study import notes as study_notes
 from gpuwatch.analysis.study.cost import cost_text
 from gpuwatch.analysis.study.interval_plot import percent
-from gpuwatch.analysis.study.sweep_table import SweepRow, sweep_table, training_names
+from gpuwatch.analysis.study.sweep import SweepRow, sweep_table, training_names
 from gpuwatch.analysis.summary.missing import missing_notes
 from gpuwatch.core import units
 from gpuwatch.core.metrics import Method, label

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from gpuwatch.analysis.comparison.side_by_side import Comparison, compare, headings
+from gpuwatch.analysis.comparison.side_by_side import Comparison, compare, headings, with_judged
 from gpuwatch.analysis.results import Kind, StudyResult
-from gpuwatch.analysis.study.judged import with_judged
 from gpuwatch.analysis.study.letters import LegendEntry, with_letters
 from gpuwatch.analysis.study.notes import notes
 from gpuwatch.analysis.summary.identity import sound

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from gpuwatch.analysis.comparison.difference_text import of_question
+from gpuwatch.analysis.comparison.quantity_table import of_question
 from gpuwatch.analysis.results import Question
 from gpuwatch.report.study.document import Heading, Item, LabelledSentence, Section
 from gpuwatch.report.tables.grid import difference_grid

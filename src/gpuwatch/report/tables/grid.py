@@ -5,11 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from gpuwatch.analysis.comparison import difference_text
 from gpuwatch.analysis.comparison.quantity_table import (
     QuantityCell,
     QuantityGroup,
     QuantityRow,
+    difference_name,
+    difference_texts,
 )
 from gpuwatch.analysis.results import Difference
 from gpuwatch.core.lazy_dataclass import dataclass
@@ -106,7 +107,7 @@ def breakable(span: str) -> str:
 def difference_grid(differences: Sequence[Difference], labels: Sequence[str]) -> Grid:
     """One row per fact that differs; long values are cut."""
     longest = max(_SHORTEST, _ROOM // max(1, len(labels)))
-    rows = ((difference_text.name(e), *difference_text.texts(e, longest)) for e in differences)
+    rows = ((difference_name(e), *difference_texts(e, longest)) for e in differences)
     return Grid(("fingerprint", *labels), tuple(rows))
 
 

@@ -78,7 +78,6 @@ class Changes:
             GpuwatchError: the file cannot be read.
             sqlite3.Error: it cannot be read just now, or is damaged.
         """
-        self._opened.renew()
         connection = self._opened.connection
         connection.execute(f"PRAGMA busy_timeout={_LOCK_MILLISECONDS}")
         ((version,),) = connection.rows("PRAGMA data_version")

@@ -100,7 +100,6 @@ class SessionReader(BulkReads):
         most_bytes: int = MOST_BYTES,
     ) -> list[tuple[JSON, ...]]:
         try:
-            self.opened.renew()
             return self.opened.connection.rows(sql, values, cut=cut, most=most_bytes)
         except sqlite3.Error as error:
             if "locked" in str(error):
