@@ -59,9 +59,8 @@ def as_text(of: Document, columns: int) -> str:
     return "\n".join(lines).strip("\n") + "\n"
 
 
-def parts(of: Document, columns: int, page: int | None = None) -> Iterator[Part]:
-    """All parts in order; ``page`` is the one that is shown of each table that is split, else all
-    of them are below each other."""
+def parts(of: Document, columns: int) -> Iterator[Part]:
+    """All parts in order."""
     columns = max(_NARROWEST, columns)
     rows = [row for each in of.asked for row in _wrap("", each, columns, "strong")]
     rows += [((_cut(clean(each), columns), "muted"),) for each in of.origin]
@@ -69,7 +68,7 @@ def parts(of: Document, columns: int, page: int | None = None) -> Iterator[Part]
     chart = [of.chart] if isinstance(of.chart, Intervals) else []
     yield Part((), tuple(rows))
     for items in (legend, of.answer, chart, of.missing):
-        yield from _blocks(items, columns, page)
+        yield from _blocks(items, columns)
     question = ""
     for section in of.sections:
         if TEXT not in section.formats:
@@ -80,7 +79,7 @@ def parts(of: Document, columns: int, page: int | None = None) -> Iterator[Part]
         question = section.of
         if section.title:
             title = ((), *_wrap("", section.title, columns, "strong"))
-            for at, part in enumerate(_blocks(section.items, columns - 2, page)):
+            for at, part in enumerate(_blocks(section.items, columns - 2)):
                 if at == 0:
                     yield Part((), title)
                 skipped = at == 0 and bool(part.heading), at == 0 and not part.heading
@@ -88,14 +87,14 @@ def parts(of: Document, columns: int, page: int | None = None) -> Iterator[Part]
                     _indented(part.heading[skipped[0] :]), _indented(part.body[skipped[1] :])
                 )
         else:
-            yield from _blocks(section.items, columns, page)
+            yield from _blocks(section.items, columns)
 
 
 def _indented(rows: Sequence[Row]) -> tuple[Row, ...]:
     return tuple((("  ", "text"), *row) if row else row for row in rows)
 
 
-def _blocks(items: Sequence[Item], columns: int, page: int | None) -> Iterator[Part]:
+def _blocks(items: Sequence[Item], columns: int) -> Iterator[Part]:
     """The items that can be written, after a blank row; tables and plots stand apart."""
     width = 0
     rows: list[Row] = [()]
@@ -108,7 +107,7 @@ def _blocks(items: Sequence[Item], columns: int, page: int | None) -> Iterator[P
         if isinstance(item, Table):
             if len(rows) > 1:
                 yield Part((), tuple(rows))
-            yield from _table(item, columns, page)
+            yield from _table(item, columns)
             rows = [()]
         elif isinstance(item, Sentence):
             rows += _sentence(item, width, columns)
@@ -179,7 +178,7 @@ def _cut(text: str, width: int, dots: str = "\u2026") -> str:
     return text if len(text) <= width else f"{text[: width - len(dots)]}{dots}"
 
 
-def _table(table: Table, columns: int, page: int | None) -> Iterator[Part]:
+def _table(table: Table, columns: int) -> Iterator[Part]:
     """One table, or several below each other, each at most ``columns`` wide.
 
     All of them have the first column, and with ``repeat_last`` the last one too. A name too long
@@ -195,17 +194,8 @@ def _table(table: Table, columns: int, page: int | None) -> Iterator[Part]:
         split, unbroken = (_split(head, rows, each, columns, last) for each in (narrow, _UNBROKEN))
         layout = unbroken if len(unbroken.pages) <= len(split.pages) else split
     changed = {row for row, _ in table.strong}
-    shown = layout.pages if page is None else layout.pages[page : page + 1] or layout.pages[-1:]
-    for of_page in shown:
+    for of_page in layout.pages:
         yield _page(head, layout, of_page, columns, changed)
-
-
-def table_pages(of: Document, columns: int) -> int:
-    """Into how many tables the widest table of ``of`` is split."""
-    tables = (each for section in of.sections for each in section.items)
-    return max(
-        (len(list(_table(e, columns, None))) for e in tables if isinstance(e, Table)), default=1
-    )
 
 
 def _kept(match: re.Match[str]) -> str:
