@@ -1,4 +1,4 @@
-"""A document for a terminal: rows of spans, which the compare screen colours, and their text."""
+"""A document for a terminal: rows of spans with their roles, and their text."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The blocks of a report, in order and unescaped: what the text, Markdown, page and screen write.
+"""The blocks of a report, in order and unescaped: what the text, Markdown and page write.
 
 A format leaves out what it cannot draw: curves, dots and heat maps are of the page alone.
 """
