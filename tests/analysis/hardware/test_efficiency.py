@@ -15,9 +15,9 @@ from gpuwatch.analysis.samples.channels import integral, mean_between
 from gpuwatch.analysis.samples.window import Window
 from gpuwatch.analysis.summary.summary import summarise
 from gpuwatch.core.metrics import Method
+from gpuwatch.report.document.efficiency import efficiency_rows
 from gpuwatch.report.session import json as as_json
 from gpuwatch.report.session import side_by_side
-from gpuwatch.report.session.efficiency import efficiency_rows
 from gpuwatch.session.reading.reader import SessionReader
 from tests.analysis.sessions import (
     COUNT,

@@ -14,7 +14,7 @@ from gpuwatch.analysis.summary.summary import Summary
 from gpuwatch.core.lazy_dataclass import dataclass
 from gpuwatch.core.metrics import Method
 from gpuwatch.core.text import spreadsheet
-from gpuwatch.report.study.tables import order_of, orders
+from gpuwatch.report.document.quantities import order_of, orders
 
 COLUMNS = (
     "study",

@@ -1,12 +1,20 @@
-"""The top of a study's report: a title, the answer in one sentence, and one chart."""
+"""The top of a report: its title, the answer in a sentence, one chart, and verdicts in words."""
 
 from __future__ import annotations
 
 import math
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 
-from gpuwatch.analysis.comparison.wording import counted, per_cent, size_text, typical_step
+from gpuwatch.analysis.comparison.wording import (
+    after_word,
+    counted,
+    of_cell,
+    per_cent,
+    size_text,
+    typical_step,
+)
 from gpuwatch.analysis.comparison.wording import heading as heading_of
 from gpuwatch.analysis.hardware import bound
 from gpuwatch.analysis.hardware.mfu import MFU, MFU_AT_MAXIMUM_CLOCK
@@ -14,19 +22,28 @@ from gpuwatch.analysis.measured_value import MeasuredValue
 from gpuwatch.analysis.results import Contrast, Kind, Overall, Question, StudyResult, Sweep
 from gpuwatch.analysis.statistics.intervals import ALPHA, Interval
 from gpuwatch.analysis.study.interval_plot import rows_of
+from gpuwatch.analysis.study.not_run import not_run, to_come
 from gpuwatch.analysis.summary.identity import session_title
 from gpuwatch.analysis.summary.summary import Summary
 from gpuwatch.core import units
 from gpuwatch.core.lazy_dataclass import dataclass
 from gpuwatch.report import changes
-from gpuwatch.report.study.document import Plot
-from gpuwatch.report.study.why import middle_runs
+from gpuwatch.report.document.blocks import (
+    Bar,
+    Bars,
+    Change,
+    Figure,
+    Heading,
+    Intervals,
+    Item,
+    Sentence,
+    Statement,
+)
+from gpuwatch.report.document.reasons import middle_runs
 from gpuwatch.session.reading.status import State
 
 _MOST = 3
 """Most comparisons that have a sentence each; more are counted by verdict."""
-_MOST_DRAWN = 16
-"""Most comparisons in the chart."""
 _UNAVAILABLE = "unavailable"
 _BOUNDS = {
     bound.MEMORY: "memory-bound",
@@ -38,82 +55,98 @@ _BOUNDS = {
 
 
 @dataclass(frozen=True)
-class Statement:
-    """A sentence that answers the study's question."""
-
-    claim: str
-    """``B is 12.7 % faster than A``."""
-    detail: str = ""
-    """What follows in parentheses: ``11.0 to 14.3 %``."""
-
-
-@dataclass(frozen=True)
-class Figure:
-    """One of the main figures of a single run."""
-
-    name: str
-    value: str
-    """``unavailable`` if unknown."""
-    note: str
-    """How it was obtained, or why it is unknown."""
-
-
-@dataclass(frozen=True)
-class Bar:
-    name: str
-    value: float
-    text: str
-    """The value as people read it."""
-
-
-@dataclass(frozen=True)
-class Bars:
-    """Values on a common axis from zero."""
-
-    title: str
-    bars: tuple[Bar, ...]
-
-
-@dataclass(frozen=True)
-class Hero:
+class Top:
     title: str
     """``B against A``."""
     statements: tuple[Statement, ...]
     figures: tuple[Figure, ...] = ()
     """Of a single run."""
-    chart: Plot | Bars | None = None
+    chart: Intervals | Bars | None = None
 
 
-def hero(result: StudyResult) -> Hero:
-    """The top of the report of ``result``."""
+def top(result: StudyResult) -> Top:
+    """The title of the report of ``result``, its answer in a sentence or a few, and its chart."""
     contrasts = [each for question in result.questions for each in question.contrasts]
     run = None if contrasts or result.sweeps else _only_run(result)
     if run is not None:
-        return Hero(session_title(run), (_of_run(run),), _figures(run), _phases(run))
+        return Top(session_title(run), (_of_run(run),), _figures(run), _phases(run))
     if contrasts:
-        return Hero(_title(result), _answers(result, contrasts), (), _changes(result))
+        return Top(_title(result), _answers(result, contrasts), (), _changes(result))
     statements = tuple(_of_sweep(each) for each in result.sweeps)
     chart = _throughput(result.sweeps[0]) if len(result.sweeps) == 1 else None
-    return Hero(result.title, statements or (_of_nothing(result),), (), chart)
+    return Top(result.title, statements or (_of_nothing(result),), (), chart)
 
 
-def plot_of(questions: Sequence[Question]) -> Plot | None:
+def verdicts(result: StudyResult) -> tuple[Item, ...]:
+    """Verdicts in words, of each question and over all."""
+    items: list[Item] = []
+    several = len(result.questions) > 1
+    for question, name in zip(result.questions, short_labels(result.questions), strict=True):
+        sentences = _sentences(question, alone=not result.sweeps)
+        if several and len(sentences) == 1:
+            items.append(replace(sentences[0], text=f"{name}: {sentences[0].text}"))
+        else:
+            items += [Heading(name), *sentences] if several and sentences else sentences
+    sweeps = len(result.sweeps) > 1
+    over_all = [
+        *(Sentence("overall", each.sentence) for each in result.overall),
+        *(
+            # The label without the parameter, which starts the sentence: ``mnist-cnn in docker``.
+            Sentence(
+                "sweep",
+                f"{each.label.rpartition(': ')[0] or each.label}: {each.sentence}"
+                if sweeps
+                else each.sentence,
+            )
+            for each in result.sweeps
+        ),
+        *(Sentence("noise", each.sentence) for each in result.noise),
+    ]
+    if over_all and any(isinstance(item, Heading) for item in items):
+        items.append(Heading("over all"))
+    items += over_all
+    if not items and len(result.sessions) > 1:
+        items += [Sentence("", each) for each in result.notes[:1]]
+    return tuple(items)
+
+
+def missing(result: StudyResult) -> tuple[Sentence, ...]:
+    """Runs that did not take place, with hints, and the number of runs still to come."""
+    sentences = [Sentence("", reason, hint) for reason, hint in not_run(result)]
+    return (*sentences, *(Sentence("", each) for each in to_come(result)))
+
+
+def _sentences(question: Question, *, alone: bool) -> list[Sentence]:
+    sentences = []
+    for each in question.contrasts:
+        verdict = each.verdict
+        sentences.append(Sentence(heading_of(verdict), after_word(each), kind=verdict.kind))
+        sentences += [Sentence("", each.design)] if each.design else []
+    if not sentences and alone:
+        cells = [cell for cell in question.cells if len(cell.judged) > 1]
+        sentences = [Sentence("", of_cell(cell, question.metric)) for cell in cells]
+    return sentences
+
+
+def _intervals(questions: Sequence[Question]) -> Intervals | None:
     """All contrasts, labelled by case, environment, or both; ``None`` without any interval."""
     contrasts = [
-        (name, question.cells[each.other].label, each.verdict)
+        (name, question, each)
         for question, name in zip(questions, short_labels(questions), strict=True)
         for each in question.contrasts
     ]
     cases = len({name for name, _, _ in contrasts}) > 1
-    environments = len({label for _, label, _ in contrasts}) > 1
-    drawn = tuple(
-        row
-        for name, label, verdict in contrasts
-        for row in rows_of(
-            f"{name}: {label}" if cases and environments else name if cases else label, verdict
-        )
-    )
-    return Plot(drawn) if any(verdict.change for _, verdict in drawn) else None
+    environments = len({of.cells[each.other].label for _, of, each in contrasts}) > 1
+    changes = []
+    for name, question, contrast in contrasts:
+        label = question.cells[contrast.other].label
+        label = f"{name}: {label}" if cases and environments else name if cases else label
+        for shown, verdict in rows_of(label, contrast.verdict):
+            total = verdict is contrast.verdict.total
+            ratios = contrast.total_ratios if total else contrast.ratios
+            base = question.cells[contrast.baseline].label
+            changes.append(Change(shown, base, verdict, tuple(ratios)))
+    return Intervals(tuple(changes)) if any(each.verdict.change for each in changes) else None
 
 
 def short_labels(questions: Sequence[Question]) -> list[str]:
@@ -200,11 +233,11 @@ def _level(interval: Interval) -> str:
     return "" if usual else f", {100 * interval.level:.3g} % interval"
 
 
-def _changes(result: StudyResult) -> Plot | Bars | None:
+def _changes(result: StudyResult) -> Intervals | Bars | None:
     """The intervals of all changes; without any, the medians of the first question's cells."""
-    plot = plot_of(result.questions)
-    if plot is not None:
-        return plot if len(plot.contrasts) <= _MOST_DRAWN else None
+    intervals = _intervals(result.questions)
+    if intervals is not None:
+        return intervals
     question = next(each for each in result.questions if each.contrasts)
     bars = tuple(
         Bar(cell.label, cell.median, units.quantity(cell.median, "s"))

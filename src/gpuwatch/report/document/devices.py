@@ -15,8 +15,8 @@ from gpuwatch.analysis.summary.identity import device_names, sound
 from gpuwatch.analysis.summary.summary import Summary
 from gpuwatch.core import units
 from gpuwatch.core.metrics import Method
-from gpuwatch.report.study.document import Grid, Heading, Item, LabelledSentence, Section
-from gpuwatch.report.tables.grid import breakable
+from gpuwatch.report.document.blocks import Heading, Item, Section, Sentence, Table
+from gpuwatch.report.document.quantities import breakable
 
 _HEAD = ("case", "step time", "samples/s", "FLOP/s", "MFU", "bandwidth", "J/sample", "bound by")
 _COST = "EUR/million"
@@ -53,14 +53,14 @@ def devices(result: StudyResult) -> Section:
         head = (*_HEAD, _COST) if priced else _HEAD
         several = len({cell.label for _, cell, _ in of}) > 1
         items += [Heading(device)]
-        grid = Grid(head, tuple(_row(*each, several=several, priced=priced) for each in of))
+        grid = Table(head, tuple(_row(*each, several=several, priced=priced) for each in of))
         items += [grid, *_reasons(grid, [(cell.cost, sessions) for _, cell, sessions in of])]
     if items:
-        grids = [item for item in items if isinstance(item, Grid)]
+        grids = [item for item in items if isinstance(item, Table)]
         legend = _LEGEND + (_PRICED if any(_COST in grid.head for grid in grids) else "")
         unknown = any(units.UNKNOWN in row for grid in grids for row in grid.rows)
-        items += [LabelledSentence("", (legend + (_UNKNOWN if unknown else "")).strip())]
-    return Section("devices", tuple(items))
+        items += [Sentence("", (legend + (_UNKNOWN if unknown else "")).strip())]
+    return Section("devices", tuple(items), folded=False)
 
 
 def _row(
@@ -91,8 +91,8 @@ def _row(
 
 
 def _reasons(
-    grid: Grid, of_rows: Sequence[tuple[Cost | None, Sequence[Summary]]]
-) -> list[LabelledSentence]:
+    grid: Table, of_rows: Sequence[tuple[Cost | None, Sequence[Summary]]]
+) -> list[Sentence]:
     """Why figures of the rows are unknown: of each its first run's reason, once, behind the columns
     that it holds for."""
     columns: dict[_Reason, dict[str, None]] = {}
@@ -105,9 +105,7 @@ def _reasons(
             reasons = [each[column] for each in why if each[column][0]]
             if reasons and known[column] in (units.UNKNOWN, UNKNOWN):
                 columns.setdefault(reasons[0], {})[column] = None
-    return [
-        LabelledSentence(", ".join(of), text or "", hint) for (text, hint), of in columns.items()
-    ]
+    return [Sentence(", ".join(of), text or "", hint) for (text, hint), of in columns.items()]
 
 
 _Reason = tuple[str | None, str | None]

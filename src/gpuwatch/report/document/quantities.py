@@ -3,21 +3,31 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from gpuwatch.analysis.comparison.quantity_table import quantity_table
+from gpuwatch.analysis.comparison.quantity_table import (
+    QuantityCell,
+    QuantityGroup,
+    QuantityRow,
+    quantity_table,
+)
 from gpuwatch.analysis.comparison.wording import per_cent
 from gpuwatch.analysis.results import Cell, Question, Run, Verdict
+from gpuwatch.analysis.samples.steady_state import Steady
 from gpuwatch.analysis.statistics.intervals import Interval
 from gpuwatch.analysis.summary.summary import Summary
 from gpuwatch.core import units
+from gpuwatch.core.metrics import Method
 from gpuwatch.report import changes
-from gpuwatch.report.study.document import Grid, Item, LabelledSentence, Section
-from gpuwatch.report.tables.grid import BADGES, PAIRED, quantity_grid
+from gpuwatch.report.document.blocks import Item, Section, Sentence, Table
 from gpuwatch.session.study.plan import Plan
 
 _OUTLIER = "*"
+BADGES = {Method.COUNTED.value: "c", Method.BOUND.value: "b"}
+"""Letters for methods; without one a quantity is measured."""
+PAIRED = "paired change"
+"""Head of the column of changes within blocks."""
 
 
 def orders(plan: Plan | None) -> Mapping[str, int]:
@@ -41,8 +51,8 @@ def cells(question: Question) -> Section:
     methods = {row.method for group in groups for row in group.rows}
     marks = [f"({mark}) {each}" for each, mark in BADGES.items() if each in "/".join(methods)]
     told += f"; {', '.join(marks)}, all else measured" if marks else "; all measured"
-    grid = quantity_grid(groups, [cell.label for cell in question.cells], badges=True)
-    return Section("what was measured", (grid, LabelledSentence("", told)))
+    grid = quantity_table_of(groups, [cell.label for cell in question.cells], badges=True)
+    return Section("what was measured", (grid, Sentence("", told)))
 
 
 def ratio_legend(question: Question) -> str:
@@ -78,19 +88,17 @@ def runs(question: Question, order: Mapping[str, int]) -> Section:
             texts.append(text)
         rows.append((name, *texts))
     items: list[Item] = [
-        Grid(("number: value", *(cell.label for cell in question.cells)), tuple(rows))
+        Table(("number: value", *(cell.label for cell in question.cells)), tuple(rows))
     ]
     items += [
-        LabelledSentence(
-            "", f"{cell.label}, run {_place(run, order)}: no {question.metric}: {run.reason}"
-        )
+        Sentence("", f"{cell.label}, run {_place(run, order)}: no {question.metric}: {run.reason}")
         for cell in question.cells
         for run in cell.runs
         if run.value is None
     ]
     if any(run.outlier for cell in question.cells for run in cell.runs):
         far = "more than ten scaled median absolute deviations from its cell's median"
-        items.append(LabelledSentence("", f"{_OUTLIER} outlier, {far}: shown and kept"))
+        items.append(Sentence("", f"{_OUTLIER} outlier, {far}: shown and kept"))
     return Section("runs", tuple(items))
 
 
@@ -123,6 +131,45 @@ def _place(run: Run, order: Mapping[str, int]) -> str:
     return run.session.id[:6] if index is None else str(index)
 
 
+def steady(question: Question) -> Table:
+    """Every run of each cell with its steady state, or why it has no value."""
+    rows: list[tuple[str, ...]] = []
+    for cell in question.cells:
+        rows.append((cell.label, *[""] * 5))
+        for at, run in enumerate(cell.runs, 1):
+            marks = ["warm-up, not judged"] if run.warm_up else []
+            marks += ["outlier, kept"] if run.outlier else []
+            rows.append(
+                (
+                    str(at),
+                    units.UNKNOWN if run.block is None else str(run.block),
+                    value_of(run),
+                    _steady(run.steady),
+                    units.percent(run.steady.spread),
+                    ", ".join(marks),
+                )
+            )
+    head = ("run", "block", question.metric, "steady state", "spread of its steps", "marks")
+    return Table(head, tuple(rows))
+
+
+def value_of(run: Run) -> str:
+    """The value, or why there is none."""
+    if run.value is None:
+        return f"no value: {run.reason or 'not known'}"
+    return units.quantity(run.value, "s")
+
+
+def _steady(steady: Steady) -> str:
+    if steady.seconds is None:
+        return f"none: {steady.reason or 'not known'}"
+    last = steady.first + steady.count
+    span = f"steps {steady.first + 1} to {last}, median {units.quantity(steady.seconds, 's')}"
+    if not steady.changes:
+        return span
+    return f"{span}; the level changed at {', '.join(str(each + 1) for each in steady.changes)}"
+
+
 def verdicts(question: Question) -> Section:
     """The numbers behind the verdicts: one column per contrast."""
     contrasts = question.contrasts
@@ -133,7 +180,7 @@ def verdicts(question: Question) -> Section:
     found = [_verdict(each.verdict) for each in contrasts]
     names = list(dict.fromkeys(name for of in found for name in of))
     rows = tuple((name, *(of.get(name, units.UNKNOWN) for of in found)) for name in names)
-    return Section("verdicts in numbers", (Grid(head, rows),))
+    return Section("verdicts in numbers", (Table(head, rows),))
 
 
 def _verdict(verdict: Verdict) -> dict[str, str]:
@@ -168,3 +215,56 @@ def _changes(verdict: Verdict, of: str) -> dict[str, str]:
 def interval(of: Interval) -> str:
     """``-0.1 to +0.5 % at 95 %``."""
     return f"{changes.ends(of)} %\nat {100 * of.level:.3g} %"
+
+
+def quantity_table_of(
+    groups: Sequence[QuantityGroup], labels: Sequence[str], *, badges: bool = False
+) -> Table:
+    """Quantities under the names of their groups, if these have names; their methods last.
+
+    A cell with changes within blocks has a second column for them. With ``badges`` the methods are
+    letters behind the names, which :data:`BADGES` explains.
+    """
+    rows_ = [row for group in groups for row in group.rows]
+    paired = {at for row in rows_ for at, cell in enumerate(row.cells) if cell.change}
+    heads = [
+        head
+        for at, label in enumerate(labels)
+        for head in ((label, f"{label}: {PAIRED}") if at in paired else (label,))
+    ]
+    rows: list[tuple[str, ...]] = []
+    strong: set[tuple[int, int]] = set()
+    for group in groups:
+        if group.name:
+            rows.append((f"{group.name}:", *[""] * (len(heads) + (not badges))))
+        for row in group.rows:
+            cells: list[str] = []
+            for at, cell in enumerate(row.cells):
+                cells.append(_quantity(cell))
+                if at in paired:
+                    cells.append(_change(cell))
+                    strong |= {(len(rows), len(cells))} if cell.is_changed else set()
+            rows.append((_badged(row), *cells) if badges else (row.name, *cells, row.method))
+    head = ("", *heads) if badges else ("", *heads, "method")
+    return Table(head, tuple(rows), not badges, frozenset(strong))
+
+
+def _change(cell: QuantityCell) -> str:
+    """The estimate above its interval."""
+    estimate, _, ends = cell.change.removesuffix(")").partition(" (")
+    return "\n".join(filter(None, (estimate, breakable(ends))))
+
+
+def _badged(row: QuantityRow) -> str:
+    letters = "/".join(BADGES[each] for each in row.method.split("/") if each in BADGES)
+    return f"{row.name} ({letters})" if letters else row.name
+
+
+def _quantity(cell: QuantityCell) -> str:
+    first = "\t".join(filter(None, (cell.value, cell.ratio)))
+    return "\n".join(filter(None, (first, breakable(cell.span), cell.runs)))
+
+
+def breakable(span: str) -> str:
+    """A range that may be broken before its upper end."""
+    return span.replace(" to ", "\tto ")

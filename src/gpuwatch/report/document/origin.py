@@ -9,11 +9,15 @@ from gpuwatch.analysis.results import StudyResult
 from gpuwatch.analysis.study.not_run import blocks_done
 from gpuwatch.analysis.summary.identity import device_names
 from gpuwatch.analysis.summary.summary import Summary
+from gpuwatch.core import units
 from gpuwatch.core.models import mapping
 from gpuwatch.core.text import clean, shell
+from gpuwatch.session.study.plan import Part
 
 _MOST = 3
 """Most names of one kind that are listed."""
+_MOST_PARTS = 4
+"""Most parts of the plan that are described."""
 _LONGEST_COMMAND = 120
 
 
@@ -99,3 +103,42 @@ def _named(names: Iterable[str], between: str = ", ") -> str:
     known = list(dict.fromkeys(name for name in names if name))
     rest = f"{between}{len(known) - _MOST} more" if len(known) > _MOST else ""
     return between.join(known[:_MOST]) + rest
+
+
+def facts(result: StudyResult) -> tuple[tuple[str, str], ...]:
+    """Name and value of what is known of how the study was made."""
+    sessions = result.sessions
+    moments = sorted(each.started for each in sessions if each.started)
+    ends = dict.fromkeys(each[:16].replace("T", " ") for each in (moments[:1] + moments[-1:]))
+    when = " to ".join(ends)
+    plan = result.plan
+    known = (
+        ("Study", result.title),
+        ("When", f"{when} UTC" if when else ""),
+        ("Host", hosts(result)),
+        ("Device", devices(result)),
+        ("Command", commands(result)),
+        ("gpuwatch", versions(result)),
+        ("Runs", str(len(sessions))),
+        (
+            "Design",
+            "; ".join(_design(result, at, part) for at, part in enumerate(plan.parts[:_MOST_PARTS]))
+            if plan
+            else "sessions put together by hand"
+            if len(sessions) > 1
+            else "",
+        ),
+        ("Seed of the order", "" if plan is None or plan.seed is None else str(plan.seed)),
+        ("Preset", (plan.preset or "") if plan else ""),
+    )
+    return tuple((name, value) for name, value in known if value)
+
+
+def _design(result: StudyResult, at: int, part: Part) -> str:
+    if part.blocks is None:
+        blocks = "each once, no verdict"
+    else:
+        blocks = f"{blocks_done(result, at)} of {counted(part.blocks, 'judged block')} done"
+        blocks += ", a warm-up block" if part.warmup_blocks else ""
+    rest = f", {units.digits(part.cool_down)} s of rest between runs" if part.cool_down else ""
+    return f"{part.name}: {blocks}, margin {per_cent(part.margin)}{rest}"

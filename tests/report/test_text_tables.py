@@ -5,10 +5,18 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpuwatch.report.tables.fitted import fitted
+from gpuwatch.report.document.blocks import Document, Section, Table
 from gpuwatch.report.tables.plain import table
+from gpuwatch.report.text import as_text
 
 CELL = st.text("abc 1.", max_size=30)
+
+
+def fitted(
+    head: list[str], rows: list[list[str]], columns: int, *, repeat_last: bool = False
+) -> str:
+    made = Table(tuple(head), tuple(map(tuple, rows)), repeat_last)
+    return as_text(Document("", sections=(Section("", (made,)),)), columns).rstrip("\n")
 
 
 def widest(text: str) -> int:
