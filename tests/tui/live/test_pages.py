@@ -10,7 +10,7 @@ import pytest
 from gpuwatch.tui.app import GpuwatchApp
 from gpuwatch.tui.display_options import READ_ONLY, DisplayOptions
 from gpuwatch.tui.live.screen import LiveScreen
-from gpuwatch.tui.log.page import LogScreen
+from gpuwatch.tui.log.screen import LogScreen
 from gpuwatch.tui.processes.page import ProcessScreen
 
 from ..conftest import Fake

@@ -21,7 +21,7 @@ from gpuwatch.tui.feed.view import Replay, View
 from gpuwatch.tui.live.gauge_rows import LABEL, value_width
 from gpuwatch.tui.live.screen import LiveScreen
 from gpuwatch.tui.live.time_rows import position_row, slider, speed_text
-from gpuwatch.tui.log.page import LogScreen
+from gpuwatch.tui.log.screen import LogScreen
 from gpuwatch.tui.widgets.graph import Window
 from tests.session.counted import counted
 
