@@ -132,7 +132,7 @@ def _columns(size: tuple[int, int]) -> int:
     return graph_columns(size[0])
 
 
-async def until(pilot: Pilot[int], true: Callable[[], bool], seconds: float = 10.0) -> None:
+async def until(pilot: Pilot[int], true: Callable[[], bool], seconds: float = 60.0) -> None:
     """Wait until a condition is true."""
     for _ in range(int(seconds / 0.02)):
         if true():
