@@ -11,17 +11,20 @@ normalisation and the optimizer run on the same pipes without being counted.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from gpuwatch.analysis.hardware.ceilings import PEAK, Ceiling, peaks_of
 from gpuwatch.analysis.hardware.pipes import TENSOR
 from gpuwatch.analysis.samples.window import Window
-from gpuwatch.analysis.statistics.description import Statistic
 from gpuwatch.core import units
 from gpuwatch.core.lazy_dataclass import dataclass
 from gpuwatch.core.metrics import Method
 from gpuwatch.core.models import JSON, number
 from gpuwatch.core.peaks import computed_in
 from gpuwatch.session.rows import MPS_SERVER, DeviceRow, GpuProcessRow
+
+if TYPE_CHECKING:  # screens do without numpy
+    from gpuwatch.analysis.statistics.description import Statistic
 
 OVER_PEAK = 1.02
 """Multiple of the peak beyond which errors of the step times cannot explain a rate. (A measured

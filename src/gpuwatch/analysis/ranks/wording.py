@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from itertools import pairwise
+from typing import TYPE_CHECKING
 
-from gpuwatch.analysis.ranks.ranks import Ranks, Straggler
 from gpuwatch.analysis.ranks.stragglers import DATA_WAIT, MARGIN
 from gpuwatch.core import units
+
+if TYPE_CHECKING:  # screens do without numpy
+    from gpuwatch.analysis.ranks.ranks import Ranks, Straggler
 
 LEVELS = (0.02, 0.05, 0.10, 0.20)
 """Lower ends of the shades above the plainest: own time this much longer than the median rank's."""
