@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gpuwatch.analysis.ranks.wording import LEVELS, level
+from gpuwatch.analysis.ranks.levels import LEVELS, level
 from gpuwatch.core.text import clean
 from gpuwatch.core.units import NS, UNKNOWN, clock_time, milliseconds, percent, si
 from gpuwatch.tui.feed.snapshot import RankNow, RanksNow, Snapshot

@@ -8,8 +8,8 @@ import math
 from collections.abc import Sequence
 
 from gpuwatch.analysis.comparison.wording import heading
+from gpuwatch.analysis.ranks.levels import level, names
 from gpuwatch.analysis.ranks.wording import change as change_of
-from gpuwatch.analysis.ranks.wording import level, names
 from gpuwatch.analysis.results import Cell, Question, Run
 from gpuwatch.analysis.statistics.intervals import lower_end
 from gpuwatch.analysis.study.sweep import sweep_table
