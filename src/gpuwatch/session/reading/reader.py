@@ -255,7 +255,7 @@ class SessionReader(BulkReads):
         self, channels: Sequence[int], after: int = -1, upto: int = LATEST
     ) -> Iterator[Samples]:
         """The same in pieces of at most 100 minutes."""
-        return pieces(self._rows, channels, after, upto, self._minutes)
+        yield from pieces(self._rows, channels, after, upto, self._minutes)
 
     def highest(
         self, metric: str, devices: Sequence[str], start: int, end: int

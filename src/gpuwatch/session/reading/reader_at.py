@@ -78,7 +78,7 @@ class PastReader(SessionReader):
     def sample_pieces(
         self, channels: Sequence[int], after: int = -1, upto: int = LATEST
     ) -> Iterator[Samples]:
-        return super().sample_pieces(channels, after, min(upto, self.t_ns))
+        yield from super().sample_pieces(channels, after, min(upto, self.t_ns))
 
     def steps(self, after: int = -1, limit: int = CHUNK) -> list[StepRow]:
         limit = min(limit, self._upto["step"] - after)

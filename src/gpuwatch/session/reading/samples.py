@@ -19,6 +19,7 @@ _AT_ONCE = 100
 """Minutes per statement, so that the writer is never blocked for long."""
 _DOUBLE = 8
 _UNKNOWN = array("d", [math.nan]).tobytes()
+_LARGEST = 1e300
 _MOST_TIMES = 2 * 6_000
 """In a minute: twice as many as at the shortest interval."""
 
@@ -113,21 +114,24 @@ def _packed(rows: Query, channel: int, first: int, times: dict[int, array[int]])
             (MOST_CHANNELS, int(channel), first, max(times)),
         )
     )
-    parts = []
+    values = array("d")
     for minute, moments in times.items():
-        blob = blobs.get(minute, _UNKNOWN)
+        blob = _sound(blobs.get(minute, _UNKNOWN))
         if len(blob) == _DOUBLE:
             blob *= len(moments)
         elif len(blob) != _DOUBLE * len(moments):
             raise ValueError("a minute with more or fewer samples than times")
-        parts.append(blob)
-    packed = b"".join(parts)
-    values, highest_bytes = array("d", packed), packed[_DOUBLE - 1 :: _DOUBLE]
-    if (0x7F in highest_bytes or 0xFF in highest_bytes) and (
-        math.inf in values or -math.inf in values
-    ):
-        return array("d", [value if math.isfinite(value) else math.nan for value in values])
+        values.frombytes(blob)
     return values
+
+
+def _sound(blob: bytes) -> bytes:
+    """The doubles of ``blob``, NaN in place of those that are infinite or beyond every sum."""
+    highest_bytes = blob[_DOUBLE - 1 :: _DOUBLE]
+    if 0x7F not in highest_bytes and 0xFF not in highest_bytes:
+        return blob
+    values = array("d", blob)
+    return array("d", [each if abs(each) < _LARGEST else math.nan for each in values]).tobytes()
 
 
 def _cut(samples: Samples, after: int, upto: int) -> Samples:
@@ -139,4 +143,4 @@ def _cut(samples: Samples, after: int, upto: int) -> Samples:
 
 def _value(value: JSON) -> float:
     known = number(value)
-    return math.nan if known is None else float(known)
+    return math.nan if known is None or abs(known) >= _LARGEST else float(known)
