@@ -83,6 +83,7 @@ _KEPT = (
     "analysis/samples/__init__.py",
     "analysis/samples/rates.py",
     "analysis/samples/step_lines.py",
+    "analysis/samples/window.py",
     "analysis/summary/__init__.py",
     "analysis/summary/failure.py",
     "analysis/summary/listing.py",
