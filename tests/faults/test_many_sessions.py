@@ -38,13 +38,13 @@ def test_a_thousand_sessions_and_garbage_among_them_are_listed_opened_and_compar
 
     screen = Pty(cli.argv(), environment=cli.env)
     try:
-        screen.wait("mnist-cnn", 60)
+        screen.wait("train.py", 60)
         screen.type("q")
         assert screen.end() == 0
     finally:
         screen.close()
 
-    assert "bare: finished" in cli("show", good[-1]).stdout
+    assert ": finished" in cli("show", good[-1]).stdout
     compared = json.loads(cli("compare", good[0], good[-1], "--format", "json").stdout)
     assert len(compared["sessions"]) == 2
     study = home / "study-0000"
@@ -75,7 +75,7 @@ def _sessions(home: Path, count: int) -> list[Path]:
         folder = home / f"study-{n // _PER_STUDY:04d}"
         folder.mkdir(parents=True, exist_ok=True)
         path = folder / f"{n % _PER_STUDY + 1:02d}-bare.gpuwatch"
-        shutil.copy(_DATA / f"schema-{n % 2 + 1}.gpuwatch", path)
+        shutil.copy(_DATA / f"0{n % 2 + 1}-bare-{n % 2 + 1}.gpuwatch", path)
         found.append(path)
     return found
 

@@ -61,6 +61,7 @@ _COMMANDS = frozenset(
 
 _LEFT_OUT = (
     "analysis",
+    "cli/completion.py",
     "cli/place",
     "cli/shell",
     "notebook",
@@ -155,7 +156,7 @@ def _is_needed(path: str) -> bool:
     folder, _, name = path.rpartition("/")
     if folder == "cli/commands":
         return name.removesuffix(".py") in _COMMANDS
-    return not any(f"{folder}/".startswith(f"{each}/") for each in _LEFT_OUT)
+    return not any(f"{path}/".startswith(f"{each}/") for each in _LEFT_OUT)
 
 
 def _package_files(name: str, module: str) -> dict[str, bytes]:
