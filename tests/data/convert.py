@@ -13,8 +13,8 @@ from contextlib import closing
 from pathlib import Path
 
 from gpuwatch.session import schema
-from gpuwatch.session.writing.open_minute import OpenMinute
 from gpuwatch.session.writing.statements import insert
+from gpuwatch.session.writing.writer import OpenMinute
 
 
 def convert(old: Path, new: Path) -> None:

@@ -8,8 +8,8 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from gpuwatch.session.reading.reader import SessionReader
-from gpuwatch.session.writing.open_minute import OpenMinute
 from gpuwatch.session.writing.statements import Row, insert
+from gpuwatch.session.writing.writer import OpenMinute
 
 
 def rows_of(reader: SessionReader, channels: Sequence[int] = ()) -> list[tuple[float | None, ...]]:

@@ -14,8 +14,8 @@ from gpuwatch.core.metrics import CATALOGUE, Method
 from gpuwatch.core.processes import boot_id, identify
 from gpuwatch.session.rows import StepRow
 from gpuwatch.session.writing import statements, store
-from gpuwatch.session.writing.open_minute import OpenMinute
 from gpuwatch.session.writing.step_tier import StepTier
+from gpuwatch.session.writing.writer import OpenMinute
 from gpuwatch.telemetry.base import Channel, Device
 
 NS = 1_000_000_000

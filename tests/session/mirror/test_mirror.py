@@ -24,7 +24,6 @@ from gpuwatch.session.mirror.cursor import cursor_of, parse
 from gpuwatch.session.mirror.tables import BadRows, Batch
 from gpuwatch.session.reading.open import open_session
 from gpuwatch.session.reading.reader import SessionReader
-from gpuwatch.session.writing.open_minute import OpenMinute
 from gpuwatch.session.writing.statements import (
     device_row,
     device_used,
@@ -37,7 +36,7 @@ from gpuwatch.session.writing.statements import (
     without_meta,
 )
 from gpuwatch.session.writing.store import SessionStore
-from gpuwatch.session.writing.writer import SessionWriter
+from gpuwatch.session.writing.writer import OpenMinute, SessionWriter
 from gpuwatch.telemetry.base import Channel, Device
 from tests.session.conftest import CHANNELS, SECOND, create
 from tests.session.samples import rows_of

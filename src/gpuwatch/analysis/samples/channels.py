@@ -100,8 +100,10 @@ def integral(values: Sequence[tuple[int, float]], window: Window) -> Integral:
     reach = 2 * middle(apart[:: apart.size // _TYPICAL + 1]) if apart.size else 0.0
     if window.end <= window.start or t.size < 2:
         return Integral(0.0, 0.0)
-    start = np.maximum(np.maximum(window.start, t[:-1]), t[1:] - reach)
-    covered = np.maximum(0.0, np.minimum(window.end, t[1:]) - start)
+    covered = np.minimum(apart, reach)
+    for at, (before, end) in ((0, t[:2]), (-1, t[-2:])):  # what the ends of the window cut
+        start = max(window.start, before, end - reach)
+        covered[at] = max(0.0, min(window.end, end) - start)
     total, length = float(np.sum(rates[1:] * covered)), float(covered.sum())
     mean = total / length if length else None
     return Integral(total / 1e9, length / (window.end - window.start), mean)

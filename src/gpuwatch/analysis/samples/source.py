@@ -140,24 +140,24 @@ def _around(
 
 def _known(t: np.ndarray, values: np.ndarray) -> Pairs:
     """The ``values`` (n,) that are not NaN, with their times ``t`` (n,)."""
-    is_known = ~np.isnan(values)
-    return Pairs(t[is_known], values[is_known])
+    unknown = np.isnan(values)
+    return Pairs(t[~unknown], values[~unknown]) if unknown.any() else Pairs(t, values)
 
 
 def _column(channel: ChannelRow, t: np.ndarray, values: np.ndarray, window: Window) -> Column:
     """The column of ``values`` (n,) taken at ``t`` (n,), which reach beyond the window."""
-    inside = (t >= window.start) & (t <= window.end)
+    first, behind = np.searchsorted(t, window.start), np.searchsorted(t, window.end, "right")
     if channel.kind != Kind.COUNTER.value:
-        return Column(values[inside], integral(_known(t, values), window))
+        return Column(values[first:behind], integral(_known(t, values), window))
     readings = _known(t, values)
     if readings:
         # Some counters are read with every other sample, or less often.
         values = np.interp(t, readings.t, readings.values, left=np.nan, right=np.nan)
     ends = [
-        _between(t, values, int(np.searchsorted(t, window.start, "left")), window.start),
-        _between(t, values, int(np.searchsorted(t, window.end, "right")), window.end),
+        _between(t, values, int(first), window.start),
+        _between(t, values, int(behind), window.end),
     ]
-    return Column(np.concatenate([ends[:1], values[inside], ends[1:]]), None)
+    return Column(np.concatenate([ends[:1], values[first:behind], ends[1:]]), None)
 
 
 def _between(t: np.ndarray, values: np.ndarray, index: int, moment: int) -> float:

@@ -82,7 +82,10 @@ def statistics_of(
             if not pooled:
                 statistics[name] = unavailable(CATALOGUE[name].unit, "", missing(name))
                 continue
-            described = _describe(pooled, [columns[channel.id] for channel in pooled])
+            if len(pooled) == 1:
+                described = single[pooled[0].device, name]
+            else:
+                described = _describe(pooled, [columns[channel.id] for channel in pooled])
             statistics[name] = _resolved(described) if name == CPU_TIME else described
     if mapping(reader.meta().get("workload")).get("kind") == "import":
         statistics = {

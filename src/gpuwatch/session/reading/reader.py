@@ -15,8 +15,8 @@ from pathlib import Path
 from gpuwatch.core.errors import NotASession, StorageError
 from gpuwatch.core.models import JSON
 from gpuwatch.session.reading import limits
+from gpuwatch.session.reading.base import BaseReader, floats
 from gpuwatch.session.reading.bounded_connection import MOST_BYTES
-from gpuwatch.session.reading.bulk import BulkReads, floats
 from gpuwatch.session.reading.log_lines import END, LogLine, lines
 from gpuwatch.session.reading.open import OpenedSession, open_session
 from gpuwatch.session.reading.parsed import (
@@ -58,7 +58,7 @@ _GROWING = ("step", "log", "event", "change", *_OF_PROCESSES)
 _LONGEST_TEXT = 64 * 1024
 
 
-class SessionReader(BulkReads):
+class SessionReader(BaseReader):
     """A session file open for reading. Not thread-safe.
 
     Raises on opening:

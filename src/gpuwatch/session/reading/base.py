@@ -1,7 +1,4 @@
-"""Reads many rows at once, by column, for histories and very long sessions.
-
-Each call reads a bounded range, so that it never blocks the writer for long.
-"""
+"""What a reader stands on: rows found by their time, step lines in sums, what is left out."""
 
 from __future__ import annotations
 
@@ -21,8 +18,8 @@ _TIMED = ("step", "log", "event", "gpu_process", "process", "process_use", "rank
 """Tables whose rows are in time order."""
 
 
-class BulkReads(Validated, ABC):
-    """The part of the reader that reads by column."""
+class BaseReader(Validated, ABC):
+    """The part of the reader that other parts of it use."""
 
     left_out: dict[str, None]
     """Sentences on what was too much to read."""
