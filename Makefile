@@ -53,7 +53,6 @@ nightly: test-all sbom fuzz faults soak simulations versions
 simulations: $(VENV)/.test
 	$(BIN)/python -m benchmarks.power
 	$(BIN)/python -m benchmarks.disturbances
-	$(BIN)/python -m benchmarks.rhythm
 	$(BIN)/python -m tests.analysis.ranks.simulated
 
 versions: $(VENV)/.audit

@@ -42,7 +42,7 @@ from gpuwatch.session.rows import StepRow
 from gpuwatch.session.schema import VERSION
 from gpuwatch.session.writing import statements, store
 from gpuwatch.session.writing.step_tier import StepTier
-from gpuwatch.session.writing.tier import Tier
+from gpuwatch.session.writing.writer import OpenMinute
 from gpuwatch.telemetry.base import Channel, Device
 from tests.terminal import Pty, surroundings
 
@@ -133,20 +133,15 @@ def write(path: Path, long: Long) -> None:
 
 
 def _ticks(long: Long, channels: list[Channel]) -> Iterator[statements.Row]:
-    tier = Tier(len(channels))
-    tick_sql = statements.insert("tick", len(channels), "n", "t")
-    tier_sql = statements.insert("tier", len(channels), "n", "stat")
+    minute = OpenMinute(len(channels))
     described = [CATALOGUE[channel.metric] for channel in channels]
     scale = [(each.kind.value == "counter", _TYPICAL.get(each.unit, 1.0)) for each in described]
     for n in range(long.ticks):
         t = int(n * long.interval * NS)
         share = round(0.6 + 0.3 * math.sin(n / 4000), 3)
         values = [n * 0.17 if total else share * typical for total, typical in scale]
-        yield tick_sql, (n, t, *values)
-        for row in tier.add(t, values):
-            yield tier_sql, row
-    for row in tier.flush():
-        yield tier_sql, row
+        yield from minute.add(n, t, values)
+    yield from minute.close()
 
 
 def _steps(long: Long) -> Iterator[statements.Row]:

@@ -99,10 +99,10 @@ def main() -> int:
             told = statistic["reason"] or f"{statistic['method']}: {statistic['source']}"
             row(name, statistic["mean"], known_rate(path, what), told)
         for path, work in ((copy, "copy"), (product, "product")):
-            energy = shown[path]["efficiency"]["energy"]
-            ways = energy["gpu_by_counter"], energy["gpu_by_power"]
-            told = "; ".join(way["source"] or way["reason"] for way in ways)
-            row(f"energy of a {work}, J", *(way["value"] for way in ways), told)
+            energy, window = shown[path]["efficiency"]["energy"]["gpu"], shown[path]["window"]
+            power = shown[path]["metrics"]["hw.gpu.power"]["mean"]
+            by_power = None if power is None else power * window["seconds"]
+            row(f"energy of a {work}, J", energy["value"], by_power, energy["source"] or "")
             per_call, told = by_ncu(flags.python, work)
             bandwidth = shown[path]["metrics"]["hw.gpu.memory.bandwidth"]["mean"]
             shares = bandwidth / known_rate(path, "samples") if bandwidth else None

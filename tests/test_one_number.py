@@ -10,10 +10,9 @@ from typing import Any
 import pytest
 
 from gpuwatch.analysis.comparison.side_by_side import compare
-from gpuwatch.analysis.samples.coarse import MOST_TICKS, FromTiers
-from gpuwatch.analysis.samples.every_sample import EverySample
+from gpuwatch.analysis.samples import source
 from gpuwatch.analysis.summary.listing import listing
-from gpuwatch.analysis.summary.summary import Summary, summarise, summarise_from
+from gpuwatch.analysis.summary.summary import Summary, summarise
 from gpuwatch.core.metrics import Method
 from gpuwatch.report.session import json as as_json
 from gpuwatch.session.reading.reader import SessionReader
@@ -161,8 +160,6 @@ def test_no_mean_is_above_its_maximum_and_no_zero_is_made_up(kind: str, tmp_path
     path = KINDS[kind](tmp_path / "a.gpuwatch")
     summaries = [summary_of(path)]
     with SessionReader(path) as reader:
-        every = EverySample(reader)
-        summaries += [summarise_from(reader, FromTiers(reader, every))]
         told = {channel.metric for channel in reader.channels()}
     for summary in summaries:
         for metrics in (summary.metrics, *(device.metrics for device in summary.devices)):
@@ -180,10 +177,12 @@ def test_no_mean_is_above_its_maximum_and_no_zero_is_made_up(kind: str, tmp_path
             assert sum(steps.phases.values()) <= steps.mean_seconds * 1.01
 
 
-def test_a_long_session_has_the_figures_of_all_its_samples(tmp_path: Path) -> None:
-    """Its tier holds sums of them."""
+def test_a_long_session_has_the_figures_of_all_its_samples(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(source, "MOST_RATES", 200)
     busy = {("gpu0", "hw.gpu.utilization"): [0.97, 0.99, 0.88], ("gpu0", "hw.gpu.power"): [4.0, 7]}
-    path = record(tmp_path / "a.gpuwatch", step_seconds=3.0, interval=50 / MOST_TICKS, gauges=busy)
+    path = record(tmp_path / "a.gpuwatch", step_seconds=3.0, interval=0.25, gauges=busy)
     with SessionReader(path) as reader:
         short, exact = summarise(reader), summarise(reader, exact=True)
     assert short.notes != exact.notes

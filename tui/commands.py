@@ -7,6 +7,7 @@ import contextlib
 import json
 from collections.abc import Sequence
 from pathlib import Path
+from tempfile import TemporaryFile
 from typing import Any
 
 from gpuwatch.core import models
@@ -15,7 +16,6 @@ from gpuwatch.core.metrics import Method
 from gpuwatch.core.text import clean
 from gpuwatch.own_command import OWN_COMMAND
 from gpuwatch.session.schema import SUFFIX
-from gpuwatch.tui.memfd import nameless_file, text_in
 
 LIST_COMMAND = ("sessions", "--format", "json")
 TIMEOUT_SECONDS = 120.0
@@ -62,7 +62,7 @@ async def run(*arguments: str, timeout: float = TIMEOUT_SECONDS, outlives: bool 
     goes on where it outlives.
     """
     # Into files: one that outlives this program would write into a pipe that nobody holds.
-    with nameless_file() as out, nameless_file() as err:
+    with TemporaryFile() as out, TemporaryFile() as err:
         starting = asyncio.ensure_future(
             asyncio.get_running_loop().subprocess_exec(
                 _Process,
@@ -86,7 +86,10 @@ async def run(*arguments: str, timeout: float = TIMEOUT_SECONDS, outlives: bool 
         finally:
             await _end(transport, process, outlives=outlives)
         code = transport.get_returncode()
-        return Outcome(NO_ANSWER if code is None else code, text_in(out), text_in(err))
+        for file in (out, err):
+            file.seek(0)
+        told = (file.read().decode("utf-8", "replace") for file in (out, err))
+        return Outcome(NO_ANSWER if code is None else code, *told)
 
 
 class _Process(asyncio.SubprocessProtocol):

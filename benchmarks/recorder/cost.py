@@ -7,17 +7,14 @@ import time
 from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import dataclass
-from itertools import cycle
 from pathlib import Path
 
 from benchmarks.recorder.programs import RECORDER, Program
 from benchmarks.recorder.surroundings import Place
 from benchmarks.tui.terminal import Terminal
 from benchmarks.tui.tree import cpu_seconds, members
-from gpuwatch.session.schema import TIER_SECONDS, TIER_STATS
 
 _MANY = 5_000
-_TIER_ROWS_AN_HOUR = 3600 // TIER_SECONDS * len(TIER_STATS)
 
 
 @dataclass(frozen=True)
@@ -32,10 +29,8 @@ class Cost:
     """Calls of the driver library that ask a device, per second."""
     wakes: float
     """How often a thread that had been waiting ran on, per second."""
-    tick_bytes: float | None
-    """What a tick takes in the session; ``None``: it is no recorder of ours."""
     hour_bytes: float | None
-    """What an hour of ticks takes there, the coarse tier included."""
+    """What an hour of samples takes in the session; ``None``: it is no recorder of ours."""
 
 
 def cost(program: Program, place: Place, interval: float, settle: float, seconds: float) -> Cost:
@@ -53,29 +48,13 @@ def cost(program: Program, place: Place, interval: float, settle: float, seconds
         calls, wakes = place.calls() - calls, _wakes(terminal.pid) - wakes
     finally:
         terminal.close(program.key)
-    tick = hour = None
+    hour = None
     if program.name == RECORDER:
-        session = next(place.folder.glob("out/*/*.gpuwatch"))
-        tick = _row_bytes(session, "tick")
-        hour = tick * 3600 / interval + _row_bytes(session, "tier") * _TIER_ROWS_AN_HOUR
-    return Cost(cpu, memory, calls / took, wakes / took, tick, hour)
-
-
-def _row_bytes(session: Path, table: str) -> float:
-    """What a row like those of the session takes among many, in bytes of the file."""
-    with closing(sqlite3.connect(session)) as source:
-        ((made,),) = source.execute("SELECT sql FROM sqlite_master WHERE name = ?", (table,))
-        rows = source.execute(f"SELECT * FROM {table}").fetchall()
-    with closing(sqlite3.connect(":memory:")) as many:
-        many.execute(made)
-        marks = ", ".join("?" * len(rows[0]))
-        numbered = ((n, *row[1:]) for n, row in zip(range(_MANY), cycle(rows), strict=False))
-        many.executemany(f"INSERT INTO {table} VALUES ({marks})", numbered)
-        ((pages,),), ((size,),) = (
-            many.execute("PRAGMA page_count"),
-            many.execute("PRAGMA page_size"),
-        )
-    return float(pages * size) / _MANY
+        with closing(sqlite3.connect(next(place.folder.glob("out/*/*.gpuwatch")))) as session:
+            ((size,),) = session.execute("SELECT sum(length(samples)) FROM sample")
+            ((minutes,),) = session.execute("SELECT max(n) + 1 FROM minute")
+        hour = size * 60 / minutes
+    return Cost(cpu, memory, calls / took, wakes / took, hour)
 
 
 def _peak_bytes(root: int) -> int:

@@ -37,7 +37,7 @@ def beat(place: Place, interval: float, seconds: float) -> Beat:
     command += ["--duration", f"{seconds + _LEFT_OUT_S:g}s"]
     subprocess.run(command, env=place.env, check=True, stdout=subprocess.DEVNULL)
     with SessionReader(next(out.glob("*/*.gpuwatch"))) as reader:
-        ticks = [(row[0], row[1]) for row in reader.all_ticks([])][:-1]
+        ticks = [(t // round(interval * 1e9), t) for t in reader.samples(()).t[:-1]]
         said = [event.text for event in reader.events() if event.kind == "interval-missed"]
     ticks = [(n, t) for n, t in ticks if t >= _LEFT_OUT_S * 1e9]
     due = ticks[-1][0] - ticks[0][0] + 1
@@ -52,5 +52,5 @@ def first_sample(place: Place) -> float:
     begun = time.monotonic_ns()
     subprocess.run(command, env=place.env, check=True, stdout=subprocess.DEVNULL)
     with SessionReader(next(out.glob("*/*.gpuwatch"))) as reader:
-        first = next(iter(reader.all_ticks([])))[1]
+        first = reader.samples(()).t[0]
         return float(reader.meta()["clock"]["monotonic_ns"] + first - begun) / 1e9

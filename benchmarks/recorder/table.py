@@ -21,7 +21,6 @@ _COLUMNS: tuple[tuple[str, Callable[[Cost], float | None], str], ...] = (
     ("peak memory, MiB", lambda c: c.memory / 2**20, ".1f"),
     ("NVML calls, 1/s", lambda c: c.calls, ".0f"),
     ("wakes, 1/s", lambda c: c.wakes, ".0f"),
-    ("bytes a tick", lambda c: c.tick_bytes, ",.0f"),
     ("MB an hour", lambda c: c.hour_bytes and c.hour_bytes / 1e6, ",.1f"),
 )
 

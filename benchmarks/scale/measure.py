@@ -17,7 +17,14 @@ from tests.analysis.recorded_studies import APPTAINER, BARE, DOCKER, blocks_of, 
 
 LISTED = (10, 100, 1000)
 BLOCKS = (1, 3, 7)
-_OLD = Path(__file__).resolve().parents[2] / "tests" / "data" / "sessions" / "schema-2.gpuwatch"
+_OLD = (
+    Path(__file__).resolve().parents[2]
+    / "tests"
+    / "data"
+    / "kept-0.1.0"
+    / "study"
+    / "01-bare-1.gpuwatch"
+)
 _GPUWATCH = [sys.executable, "-m", "gpuwatch"]
 
 

@@ -21,7 +21,7 @@ from tests.waiting import until
 from .commands.test_record import STEPS, sessions
 
 OTHERS = 0o077
-RECORDED = Path(__file__).parents[1] / "data" / "sessions" / "schema-2.gpuwatch"
+RECORDED = Path(__file__).parents[1] / "data" / "kept-0.1.0" / "study" / "01-bare-1.gpuwatch"
 
 
 @pytest.fixture(params=[0o000, 0o077], ids="umask {:03o}".format)
@@ -84,7 +84,7 @@ def test_a_file_that_nobody_may_write_is_replaced_by_who_may_write_its_folder(
     prefix = ["setpriv", "--bounding-set=-dac_override"] if os.geteuid() == 0 else []
     words = [*prefix, *cli.argv("export", RECORDED, "--output", exported)]
     subprocess.run(words, env=cli.env, cwd=cli.home, check=True, timeout=120)
-    assert exported.read_text().count("\n") > 10 and mode(exported) == 0o444
+    assert exported.read_text().count("\n") > 5 and mode(exported) == 0o444
 
 
 def test_while_a_run_goes_on_its_folder_is_closed_and_the_workload_has_the_callers_umask(

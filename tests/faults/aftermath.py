@@ -15,6 +15,7 @@ from gpuwatch.session.reading.reader import SessionReader
 from gpuwatch.session.reading.status import Status, status
 from gpuwatch.session.study.removal import OF_A_STUDY
 from tests.conftest import Cli
+from tests.session.samples import times_of
 from tests.waiting import until
 
 STEPS = Path(__file__).parents[1] / "cli" / "steps.py"
@@ -41,7 +42,7 @@ class Kept:
     step_seconds: list[float]
     """Of every step that told its time."""
     log: list[str]
-    ticks: list[tuple[int, int]]
+    ticks: list[int]
     """``(n, t)``, in order."""
     events: list[tuple[str, str]]
     """Kind and text, in order."""
@@ -59,10 +60,10 @@ def kept(path: Path) -> Kept:
     with SessionReader(path) as reader:
         meta = reader.meta()
         steps, log = list(reader.all_steps()), reader.log(limit=10**6)
-        ticks = [(int(row[0]), int(row[1])) for row in reader.all_ticks([])]
+        ticks = times_of(reader)
         events = [(row.kind, row.text) for row in reader.events(limit=10**6)]
         summarise(reader)
-        moments = [row.t for row in steps] + [row.t for row in log] + [t for _, t in ticks]
+        moments = [row.t for row in steps] + [row.t for row in log] + ticks
         return Kept(
             meta=meta,
             status=status(meta, path),
@@ -92,7 +93,7 @@ def in_order(found: Kept) -> None:
     """What was kept is the beginning of the run: once, in order, nothing between it missing."""
     assert found.steps == list(range(1, len(found.steps) + 1))
     assert found.log == [f"log line {n}" for n in range(1, len(found.log) + 1)]
-    times = [t for _, t in found.ticks]
+    times = found.ticks
     assert times == sorted(set(times))
 
 

@@ -18,6 +18,7 @@ from gpuwatch.session.reading.status import State
 from gpuwatch.tui.feed.series import Series
 from gpuwatch.tui.widgets.graph import Window
 from tests.conftest import Cli
+from tests.session.samples import rows_of
 from tests.waiting import until
 
 from .aftermath import (
@@ -77,7 +78,7 @@ def test_a_machine_that_slept_is_told_and_no_sample_is_of_that_time(
         assert "clock-stepped" not in found.kinds
         (text,) = [text for kind, text in found.events if kind == "suspended"]
         assert f"for {HOUR / 60:.0f} min" in text
-        assert found.ticks[-1][1] < HOUR * 1e9, "times leave it out"
+        assert found.ticks[-1] < HOUR * 1e9, "times leave it out"
         assert "the machine slept" in " ".join(cli("show", path).stdout.split())
     lost = "nothing: the time of sleep is no time of the run"
     note_fault(Row("clock", "machine suspended for an hour", tried, lost, "nothing", text))
@@ -105,7 +106,7 @@ def test_a_recorder_and_workload_that_stood_still_show_a_gap_as_a_gap(
         found = _stopped(cli, out, path, recorder, "interval-missed")
         base = found.meta["clock"]["monotonic_ns"]
         start, end = int(begun * 1e9) - base, int(ended * 1e9) - base
-        inside = [t for _, t in found.ticks if start < t < end]
+        inside = [t for t in found.ticks if start < t < end]
         assert inside == []
         (told_of,) = [text for kind, text in found.events if kind == "interval-missed"][:1]
         assert _graph(path, start, end) == [None], "no value is drawn there"
@@ -145,9 +146,7 @@ def _stands(pid: int) -> bool:
 
 def _evenly(found: Kept) -> bool:
     """Whether no two samples lie an hour apart, or the wrong way round."""
-    return all(
-        0 < after - before < HOUR / 2 * 1e9 for (_, before), (_, after) in pairwise(found.ticks)
-    )
+    return all(0 < after - before < HOUR / 2 * 1e9 for before, after in pairwise(found.ticks))
 
 
 def _graph(path: Path, start: int, end: int) -> list[float | None]:
@@ -159,6 +158,6 @@ def _graph(path: Path, start: int, end: int) -> list[float | None]:
             for row in reader.channels()
             if (row.device, row.metric) == ("cpu", "hw.cpu.utilization")
         ]
-        for _, t, value in reader.all_ticks([channel]):
+        for t, value in rows_of(reader, [channel]):
             series.add(t, value)
     return series.columns(Window(start + margin, end - margin, 1), INTERVAL)

@@ -16,6 +16,7 @@ from gpuwatch.session.reading.status import State
 from gpuwatch.session.rows import EventRow
 from tests.conftest import Cli
 from tests.fake_nvml import DRIVER_NOT_LOADED, VERSION_MISMATCH, FakeDriver
+from tests.session.samples import rows_of
 from tests.waiting import until
 
 from .aftermath import PATIENCE, in_order, kept, nothing_left, stepping, workload
@@ -37,7 +38,7 @@ def used(path: Path, gpu: str) -> list[tuple[float, float | None]]:
             for each in reader.channels()
             if (each.device, each.metric) == (gpu, "hw.gpu.utilization")
         ]
-        return [(row[1] / 1e9, row[2]) for row in reader.all_ticks([column])][1:]
+        return [(t / 1e9, value) for t, value in rows_of(reader, [column])][1:]
 
 
 def happened(path: Path, gpu: str) -> list[EventRow]:

@@ -15,7 +15,7 @@ from tests.terminal import Pty
 
 from .table import Row
 
-_DATA = Path(__file__).parents[1] / "data" / "sessions"
+_DATA = Path(__file__).parents[1] / "data" / "kept-0.1.0" / "study"
 _PER_STUDY = 10
 
 
@@ -38,13 +38,13 @@ def test_a_thousand_sessions_and_garbage_among_them_are_listed_opened_and_compar
 
     screen = Pty(cli.argv(), environment=cli.env)
     try:
-        screen.wait("mnist-cnn", 60)
+        screen.wait("train.py", 60)
         screen.type("q")
         assert screen.end() == 0
     finally:
         screen.close()
 
-    assert "bare: finished" in cli("show", good[-1]).stdout
+    assert ": finished" in cli("show", good[-1]).stdout
     compared = json.loads(cli("compare", good[0], good[-1], "--format", "json").stdout)
     assert len(compared["sessions"]) == 2
     study = home / "study-0000"
@@ -75,14 +75,14 @@ def _sessions(home: Path, count: int) -> list[Path]:
         folder = home / f"study-{n // _PER_STUDY:04d}"
         folder.mkdir(parents=True, exist_ok=True)
         path = folder / f"{n % _PER_STUDY + 1:02d}-bare.gpuwatch"
-        shutil.copy(_DATA / f"schema-{n % 2 + 1}.gpuwatch", path)
+        shutil.copy(_DATA / f"0{n % 2 + 1}-bare-{n % 2 + 1}.gpuwatch", path)
         found.append(path)
     return found
 
 
 def _garbage(folder: Path) -> list[Path]:
     """Empty, text, cut short, of a newer gpuwatch, another database, a pipe."""
-    whole = (_DATA / "schema-2.gpuwatch").read_bytes()
+    whole = (_DATA / "01-bare-1.gpuwatch").read_bytes()
     files = {
         "90-empty": b"",
         "91-text": b"no session at all\n" * 100,
@@ -94,7 +94,7 @@ def _garbage(folder: Path) -> list[Path]:
         found.append(folder / f"{name}.gpuwatch")
         found[-1].write_bytes(data)
     newer, other, pipe = (folder / f"{n}.gpuwatch" for n in ("94-newer", "95-other", "96-pipe"))
-    shutil.copy(_DATA / "schema-2.gpuwatch", newer)
+    shutil.copy(_DATA / "01-bare-1.gpuwatch", newer)
     with sqlite3.connect(newer) as db:
         db.execute(f"PRAGMA user_version={schema.VERSION + 1}")
     with sqlite3.connect(other) as db:

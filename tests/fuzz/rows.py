@@ -11,7 +11,7 @@ from pathlib import Path
 from tests.fuzz import values
 
 _TABLES = ("meta", "device", "channel", "change", "step", "log", "event", "fact", "gpu_process",
-           "process", "process_use", "tick", "tier")  # fmt: skip
+           "process", "process_use", "tick", "minute", "sample")  # fmt: skip
 _JSON = (("meta", "value"), ("meta", "value"), ("meta", "value"), ("device", "attributes"),
          ("fact", "value"), ("step", "phases"), ("step", "partial"))  # fmt: skip
 _VERBS = ("cells", "column", "json", "json", "json", "gone", "twice", "clock", "many", "texts")

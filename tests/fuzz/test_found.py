@@ -12,12 +12,10 @@ from pathlib import Path
 
 import pytest
 
-from gpuwatch.analysis.samples.every_sample import EverySample
 from gpuwatch.cli.selection.session_lookup import resolved, sessions_under
 from gpuwatch.core.errors import GpuwatchError, NotASession
 from gpuwatch.core.text import document
 from gpuwatch.session.reading.bounded_connection import MOST_BYTES
-from gpuwatch.session.reading.private_copy import copy_file
 from gpuwatch.session.reading.reader import SessionReader
 from gpuwatch.tui.feed.collector import Collector
 from tests.fuzz import bases, raw
@@ -116,7 +114,7 @@ def test_pages_that_lead_in_a_circle_end(session: Path) -> None:
                 Collector(reader).update()
                 list(reader.all_steps())
             with contextlib.suppress(GpuwatchError), SessionReader(session) as reader:
-                list(EverySample(reader).tick_times(None))
+                reader.samples(())
 
 
 def test_a_table_that_few_pages_make_endless_is_told(session: Path) -> None:
@@ -194,16 +192,6 @@ def test_a_link_to_itself_is_listed_and_opened_with_a_word(tmp_path: Path) -> No
     assert resolved(sessions_under(tmp_path)) == [link]
     with pytest.raises(GpuwatchError):
         SessionReader(link)
-
-
-def test_a_copy_of_a_torn_file_keeps_its_holes(tmp_path: Path) -> None:
-    source = tmp_path / "holes"
-    with source.open("w+b") as file:
-        file.write(b"begin")
-        file.truncate(1 << 36)
-        copy_file(file.fileno(), tmp_path / "copy")
-    made = (tmp_path / "copy").stat()
-    assert made.st_size == 1 << 36 and made.st_blocks * 512 < 1 << 22
 
 
 @pytest.mark.parametrize("text", ["\x9b31m", "\x7f", "\u202e", "\u2028", "\ud800", "\U000e0041"])

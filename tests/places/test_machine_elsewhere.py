@@ -15,6 +15,7 @@ from gpuwatch.session.placement import PLACEMENT
 from gpuwatch.session.reading.reader import SessionReader
 from tests.conftest import Cli
 from tests.places.sshd import Sshd, User
+from tests.session.samples import times_of
 from tests.waiting import until
 
 PATIENCE = 180.0
@@ -62,7 +63,7 @@ def wait_for_ticks(folder: Path, count: int) -> Path:
 
 def ticks(session: Path) -> int:
     with SessionReader(session) as reader:
-        return len(reader.ticks([]))
+        return len(times_of(reader))
 
 
 @pytest.mark.ssh

@@ -57,7 +57,7 @@ def test_a_session_holds_the_profile_and_where_it_is_from(
     assert path.parent.parent == tmp_path / "out"
     with SessionReader(path) as reader:
         meta, (device,) = reader.meta(), reader.devices()
-        assert reader.last_tick() is None
+        assert reader.last_sample() is None
         assert reader.last_step() == -1
     assert (device.kind, device.name, device.used) == ("gpu", "Tesla V100-SXM2-16GB", True)
     assert status(meta, path).state is State.FINISHED

@@ -252,7 +252,7 @@ def test_a_workload_does_not_wait_for_a_driver_that_hangs_at_the_start(
 
     def sampled() -> bool:
         with SessionReader(sessions(out)[0]) as reader:
-            return reader.last_tick() is not None
+            return reader.last_sample() is not None
 
     until(sampled)
     end.touch()

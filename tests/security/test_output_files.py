@@ -18,7 +18,7 @@ from tests.conftest import Cli
 
 from .test_shells import ROOT, files
 
-RECORDED = Path(__file__).parents[1] / "data" / "sessions" / "schema-2.gpuwatch"
+RECORDED = Path(__file__).parents[1] / "data" / "kept-0.1.0" / "study" / "01-bare-1.gpuwatch"
 WRITING = {
     "roofline": ("roofline", RECORDED, "--format", "json", "--out"),
     "export, CSV": ("export", RECORDED, "--output"),
@@ -145,12 +145,10 @@ MAY_WRITE = {
     "src/gpuwatch/core/output.py": "the writer",
     "src/gpuwatch/session/writing/store.py": "SQLite writes sessions; made by output.private_file",
     "src/gpuwatch/session/reading/bounded_connection.py": "SQLite reads sessions",
-    "src/gpuwatch/session/reading/open.py": "a private copy; a journal that must be new",
-    "src/gpuwatch/session/reading/private_copy.py": "a copy in a fresh private folder",
+    "src/gpuwatch/session/reading/open.py": "a journal that must be new",
     "src/gpuwatch/session/study/labels.py": "locks the labels, through no link; output writes them",
     "src/gpuwatch/recorder/detach.py": "appends to a log, by output.private_file; /dev/null",
     "src/gpuwatch/recorder/run_folder.py": "a lock and a mark in the run's private folder",
-    "src/gpuwatch/cli/parallel_read.py": "a pipe to a process of its own",
     "src/gpuwatch/cli/calibration_run.py": "in a fresh private folder",
     "src/gpuwatch/cli/say.py": "/dev/null",
     "src/gpuwatch/cli/place/sending.py": "appends to a log in the user's private state folder",
@@ -162,8 +160,8 @@ MAY_WRITE = {
     "src/gpuwatch/places/working_folder.py": "an archive in a fresh private folder",
     "src/gpuwatch/web/screen_process.py": "the shell notes a process's number, in a temporary file",
     "tui/terminal/terminal.py": "/dev/null",
-    "tui/feed/machine_recorder.py": "/dev/null",
-    "tui/memfd.py": "memory that has no name",
+    "tui/commands.py": "files without a name",
+    "tui/feed/machine_recorder.py": "/dev/null; a file without a name",
     "runners/local.py": "the shim's log in the run's private folder",
     "runners/shim.py": "has the standard library alone; in the run's private folder",
     "runners/mount_points.py": "what is mounted on, in the run's private folder",

@@ -25,6 +25,7 @@ from gpuwatch.session.reading.status import State, status
 from gpuwatch.session.writing.statements import event, meta
 from gpuwatch.session.writing.store import SessionStore
 from gpuwatch.session.writing.writer import SessionWriter
+from tests.session.samples import rows_of, times_of
 from tests.waiting import until
 
 from .conftest import SECOND, create
@@ -34,23 +35,38 @@ Write = Callable[..., Path]
 
 def test_what_was_written_is_read(write: Write) -> None:
     with SessionReader(write(25)) as reader:
-        rows = list(reader.all_ticks([0, 1]))
-        assert [row[0] for row in rows] == list(range(25))
-        assert rows[7] == (7, 7 * SECOND, 0.07, None)
+        rows = rows_of(reader, [0, 1])
+        assert [row[0] for row in rows] == [n * SECOND for n in range(25)]
+        assert rows[7] == (7 * SECOND, 0.07, None)
         utilization, power = reader.channels()
         assert (utilization.unit, utilization.method) == ("1", Method.MEASURED)
         assert (power.method, power.reason) == (Method.UNAVAILABLE, "no RAPL here")
         assert status(reader.meta(), reader.path).state is State.FINISHED
 
 
-def test_the_tier_agrees_with_the_ticks(write: Write) -> None:
-    with SessionReader(write(25)) as reader:
-        assert reader.tier([0], 0) == [(0, 10), (1, 10), (2, 5)]
-        assert reader.tier([0], 1) == [(0, 0.0), (1, 0.1), (2, 0.2)]
-        means = [row[1] for row in reader.tier([0], 2)]
-        assert means == pytest.approx([0.045, 0.145, 0.22])
-        assert reader.tier([0], 3) == [(0, 0.09), (1, 0.19), (2, 0.24)]
-        assert reader.tier([1], 3) == [(0, None), (1, None), (2, None)]
+def test_a_minute_that_is_over_is_kept_by_channel(tmp_path: Path) -> None:
+    path = tmp_path / "s.gpuwatch"
+    writer = SessionWriter(create(path), 2, base_ns=0)
+    for n in range(150):
+        writer.tick(n, n * SECOND, [n / 100, None])
+    assert writer.commit()
+    with sqlite3.connect(path) as db:
+        assert db.execute("SELECT n, last FROM minute").fetchall() == [(0, 59), (1, 119)]
+        assert db.execute("SELECT count(*), min(n) FROM tick").fetchall() == [(30, 120)]
+        sizes = dict(db.execute("SELECT n, length(samples) FROM sample"))
+    assert sizes == {0: 480, 1: 8, 2048: 480, 2049: 8}, "a value that stays is written once"
+    everything = [(n * SECOND, n / 100, None) for n in range(150)]
+    with SessionReader(path) as reader:
+        assert rows_of(reader, [0, 1]) == everything
+        for after, upto in ((-1, 0), (59, 60), (30, 90), (119, 149), (149, 500), (70, 70)):
+            read = reader.samples([1, 0], after * SECOND, upto * SECOND)
+            assert list(read.t) == [t for t, *_ in everything if after < t / SECOND <= upto]
+            assert list(read.values[1]) == [t / SECOND / 100 for t in read.t]
+    writer.start()
+    assert writer.close()
+    with SessionReader(path) as reader:
+        assert rows_of(reader, [0, 1]) == everything
+        assert reader.last_sample() == 149 * SECOND
 
 
 def test_a_session_is_for_its_owner_alone(write: Write) -> None:
@@ -111,12 +127,12 @@ def test_an_unexpected_schema_is_refused(write: Write, attack: str) -> None:
 def test_values_of_the_wrong_type_are_unknown_not_believed(write: Write) -> None:
     path = write()
     with sqlite3.connect(path) as db:
-        db.execute("UPDATE tick SET c0 = 'x' WHERE n = 3")
-        db.execute("UPDATE tick SET c0 = 9e999 WHERE n = 4")
+        db.execute("INSERT INTO tick SELECT 25, 61000000000, 'x', 1")
+        db.execute("INSERT INTO tick SELECT 26, 62000000000, 9e999, 1")
+        db.execute("INSERT INTO tick SELECT 27, 63000000000, 0.05, 1")
         db.execute("UPDATE meta SET value = '{' WHERE key = 'session'")
     with SessionReader(path) as reader:
-        rows = reader.ticks([0])
-        assert rows[3][2] is None and rows[4][2] is None and rows[5][2] == 0.05
+        assert [value for _, value in rows_of(reader, [0])[25:]] == [None, None, 0.05]
         assert reader.meta()["session"] is None
 
 
@@ -131,7 +147,7 @@ def test_every_single_damaged_page_is_refused_or_read_without_harm(write: Write)
             file.write(Random(at).randbytes(256))
         try:
             with SessionReader(damaged) as reader:
-                reader.meta(), reader.channels(), list(reader.all_ticks([0])), reader.log()
+                reader.meta(), reader.channels(), rows_of(reader, [0]), reader.log()
         except (NotASession, NewerSchema):
             pass
 
@@ -153,7 +169,7 @@ def test_a_file_whose_commit_takes_seconds_is_waited_for(write: Write) -> None:
     committed.start()
     try:
         with SessionReader(path) as reader:
-            assert len(list(reader.all_ticks([0]))) == 25
+            assert len(times_of(reader)) == 25
             committed.join()
             writer.execute("BEGIN EXCLUSIVE")
             reader.wait_at_most(0.1)
@@ -180,7 +196,7 @@ def test_rows_wait_while_the_file_cannot_be_written(tmp_path: Path) -> None:
         other.close()
     assert writer.close()
     with SessionReader(path) as reader:
-        assert [row[2] for row in reader.ticks([0])] == list(range(5))
+        assert [value for _, value in rows_of(reader, [0])] == list(range(5))
         assert [row.kind for row in reader.events()] == ["storage"]
 
 
@@ -210,7 +226,6 @@ def test_memory_is_bounded_while_the_disk_is_full(
         kinds = {row.kind: row.text for row in reader.events()}
         assert set(kinds) == {"kept", "storage"}
         assert "are lost" in kinds["storage"]
-        assert len(reader.ticks([0])) <= 100
 
 
 WRITE_FOREVER = """
@@ -307,5 +322,4 @@ def test_new_columns_can_be_added_to_a_session(tmp_path: Path) -> None:
     writer.put(meta("result", {"code": 0, "t": 1}))
     assert writer.close()
     with SessionReader(path) as reader:
-        assert reader.ticks([2]) == [(0, 0, 300.0)]
-        assert reader.tier([2], 3) == [(0, 300.0)]
+        assert rows_of(reader, [2]) == [(0, 300.0)]

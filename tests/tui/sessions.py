@@ -15,7 +15,7 @@ from gpuwatch.core.processes import boot_id, identify
 from gpuwatch.session.rows import StepRow
 from gpuwatch.session.writing import statements, store
 from gpuwatch.session.writing.step_tier import StepTier
-from gpuwatch.session.writing.tier import Tier
+from gpuwatch.session.writing.writer import OpenMinute
 from gpuwatch.telemetry.base import Channel, Device
 
 NS = 1_000_000_000
@@ -215,16 +215,14 @@ def _meta(path: Path, script: Script) -> dict[str, Any]:
 
 def _ticks(script: Script, channels: list[Channel]) -> list[statements.Row]:
     rows: list[statements.Row] = []
-    tier = Tier(len(channels))
-    tick_sql = statements.insert("tick", len(channels), "n", "t")
-    tier_sql = statements.insert("tier", len(channels), "n", "stat")
+    minute = OpenMinute(len(channels))
+    sql = statements.insert("tick", len(channels), "n", "t")
     for n in range(int(script.seconds / script.interval) + 1):
         t = int(n * script.interval * NS)
         values = [_value(script, channel, n * script.interval) for channel in channels]
-        rows.append((tick_sql, (n, t, *values)))
-        rows += [(tier_sql, row) for row in tier.add(t, values)]
+        rows += [*minute.add(n, t, values), (sql, (n, t, *values))]
     if not script.alive:
-        rows += [(tier_sql, row) for row in tier.flush()]
+        rows += minute.close()
     return rows
 
 

@@ -1,21 +1,36 @@
-"""A snapshot of a session file, and the text of rows, without an app."""
+"""A snapshot of a session file, and what screens draw of it, without an app."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
+from gpuwatch.analysis.hardware.profile import counters_of, profile_of, why_none
 from gpuwatch.session.reading.reader import SessionReader
 from gpuwatch.tui.feed.collector import Collector
 from gpuwatch.tui.feed.snapshot import Snapshot
 from gpuwatch.tui.feed.view import View
+from gpuwatch.tui.live.gauge_rows import graph_columns
+from gpuwatch.tui.live.kernel_rows import KernelData, kernel_rows
+from gpuwatch.tui.live.numbers import number_lines
+from gpuwatch.tui.live.page import page_of
+from gpuwatch.tui.live.roofline_rows import roofline_rows
+from gpuwatch.tui.live.rows import ZOOMS, Options
 from gpuwatch.tui.widgets.line import Line
+from gpuwatch.tui.widgets.page import Row
+
+from .sessions import NS, START_UNIX_NS
 
 
-def snapshot_of(path: Path, view: View | None = None) -> Snapshot:
-    """The snapshot that a feed of ``path`` would post."""
+def snapshot_of(path: Path, view: View | None = None, seconds: float | None = None) -> Snapshot:
+    """The snapshot that a feed of ``path`` would post, ``seconds`` after the session's start."""
     with SessionReader(path) as reader:
-        collector = Collector(reader)
+        if seconds is None:
+            collector = Collector(reader)
+        else:
+            now = START_UNIX_NS + int(seconds * NS)
+            collector = Collector(reader, lambda: now)
         collector.update()
         while collector.backfill():
             pass
@@ -25,3 +40,53 @@ def snapshot_of(path: Path, view: View | None = None) -> Snapshot:
 def texts(lines: Sequence[Line]) -> list[str]:
     """The text of the rows, without styles."""
     return ["".join(text for text, _ in line.spans()) for line in lines]
+
+
+def page_text(path: Path, size: tuple[int, int] = (80, 24), seconds: float = 90.0) -> str:
+    """The live screen of ``path`` without its footer; of a run that is over with all of it."""
+    width, height = size
+    snapshot = _first(path, width, seconds)
+    options = Options() if snapshot.goes_on else Options(zoom=len(ZOOMS) - 1)
+    return _joined(texts(page_of(snapshot, options, width, height - 1).lines))
+
+
+def _first(path: Path, width: int, seconds: float = 90.0) -> Snapshot:
+    """What the live screen shows at first: a minute, or all of a run that is over."""
+    view = View(columns=graph_columns(width))
+    snapshot = snapshot_of(path, view, seconds)
+    if snapshot.goes_on:
+        return snapshot
+    return snapshot_of(path, replace(view, seconds=None), seconds)
+
+
+def numbers_text(path: Path, width: int = 80) -> str:
+    """The page of all numbers, whole."""
+    return _page(number_lines(_first(path, width), width), width)
+
+
+def kernels_text(path: Path, width: int = 80) -> str:
+    """The page of kernels, whole."""
+    with SessionReader(path) as reader:
+        meta = reader.meta()
+    data = KernelData(profile_of(meta), counters_of(meta), why_none(meta))
+    return _page(kernel_rows(data, width), width)
+
+
+def roofline_text(path: Path, size: tuple[int, int] = (80, 24)) -> str:
+    """The roofline without the footer."""
+    width, height = size
+    view = View(roofline=True, columns=graph_columns(width))
+    snapshot = snapshot_of(path, view, 90.0)
+    return _joined(texts(roofline_rows(snapshot, Options(), width, height - 1)))
+
+
+def _page(rows: Sequence[Row], width: int) -> str:
+    lines = [Line(width) for _ in rows]
+    for line, row in zip(lines, rows, strict=True):
+        for text, role in row:
+            line.add(text, role)
+    return _joined(texts(lines))
+
+
+def _joined(rows: Sequence[str]) -> str:
+    return "\n".join(row.rstrip() for row in rows) + "\n"

@@ -29,7 +29,7 @@ def test_live_and_home_load_nothing_heavy() -> None:
 
 
 def test_no_screen_loads_what_samples_or_launches() -> None:
-    screens = ("live", "home", "new_run", "compare", "processes.page", "log.page")
+    screens = ("live", "home", "new_run", "compare", "processes.page", "log")
     modules = [name if "." in name else f"{name}.screen" for name in screens]
     loaded = loaded_by("gpuwatch.tui.app", *(f"gpuwatch.tui.{name}" for name in modules))
     assert not [name for name in loaded if name.startswith(FORBIDDEN)]

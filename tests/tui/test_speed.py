@@ -59,8 +59,7 @@ def grow(path: Path, seconds: int) -> Iterator[int]:
     store = SessionStore.reopen(path)
     metrics = [metric.rpartition(".")[2] for _, metric in store.channels()]
     sql = insert("tick", len(metrics), "n", "t")
-    last = store.last("tick")
-    *_, (t, _) = store.ticks_since(0)
+    *_, (last, t, _) = store.open_ticks()
     for second in range(1, seconds + 1):
         values = [LOAD.get(metric, 0.5) * dice.uniform(0.75, 1.1) for metric in metrics]
         store.write([(sql, (last + second, t + second * NS, *values))])

@@ -9,8 +9,8 @@ import pytest
 
 from gpuwatch.analysis.study.read import read_study
 from gpuwatch.core import units
-from gpuwatch.report.study.devices import devices
-from gpuwatch.report.study.document import Grid, Heading, LabelledSentence
+from gpuwatch.report.document.blocks import Heading, Sentence, Table
+from gpuwatch.report.document.devices import devices
 from gpuwatch.session.reading.reader import SessionReader
 from tests.conftest import Cli
 from tests.fake_nvml import FakeDriver
@@ -43,7 +43,7 @@ def test_each_of_the_five_has_its_figures_or_a_reason(
     result = read_study(folder)
     assert [session.status.exit_code for session in result.sessions] == [0] * 5
     heading, grid, *sentences = devices(result).items
-    assert isinstance(heading, Heading) and isinstance(grid, Grid)
+    assert isinstance(heading, Heading) and isinstance(grid, Table)
     used = {d.name for d in result.sessions[0].devices if d.kind == "cpu"}
     seen = {d.name for d in result.sessions[0].devices if d.kind == "gpu"}
     assert {heading.text} == used and seen, "the GPU is there, and no figure is its own"
@@ -66,4 +66,4 @@ def test_each_of_the_five_has_its_figures_or_a_reason(
 
 
 def _columns(item: object) -> list[str]:
-    return item.word.split(", ") if isinstance(item, LabelledSentence) else []
+    return item.word.split(", ") if isinstance(item, Sentence) else []

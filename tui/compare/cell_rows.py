@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from gpuwatch.analysis.comparison.difference_text import of_question
+from gpuwatch.analysis.comparison.quantity_table import of_question
 from gpuwatch.analysis.comparison.wording import change_text
 from gpuwatch.analysis.results import Cell, Question, StudyResult
 from gpuwatch.analysis.study.notes import every_note

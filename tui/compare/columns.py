@@ -7,9 +7,13 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from rich.cells import cell_len
 
-from gpuwatch.analysis.comparison import difference_text
 from gpuwatch.analysis.comparison.comparison_row import ComparisonRow
-from gpuwatch.analysis.comparison.quantity_table import QuantityRow, quantity_table
+from gpuwatch.analysis.comparison.quantity_table import (
+    QuantityRow,
+    difference_name,
+    difference_texts,
+    quantity_table,
+)
 from gpuwatch.analysis.results import Difference, TableRow
 from gpuwatch.core.lazy_dataclass import dataclass
 from gpuwatch.core.text import clean
@@ -174,8 +178,8 @@ def difference_rows(
     """
     rows = [rule("what differs around the runs", place.width)]
     for difference in differences:
-        name = clean(difference_text.name(difference))
-        values = difference_text.texts(difference)
+        name = clean(difference_name(difference))
+        values = difference_texts(difference)
         texts = [clean(values[at]) for at in place.order]
         fits = all(
             cell_len(text) <= place.size(at) - 2

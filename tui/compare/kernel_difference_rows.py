@@ -13,8 +13,8 @@ from gpuwatch.analysis.hardware.profile import (
     TABLES,
     Profile,
     Table,
+    source,
 )
-from gpuwatch.analysis.hardware.profile_text import source
 from gpuwatch.core.lazy_dataclass import dataclass
 from gpuwatch.core.text import clean
 from gpuwatch.core.units import UNKNOWN, milliseconds

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from gpuwatch.analysis.comparison.side_by_side import Comparison, compare
+from gpuwatch.analysis.comparison.side_by_side import Comparison, compare, with_judged
 from gpuwatch.analysis.explain.kernels import nearest_profiled
 from gpuwatch.analysis.results import Cell, Contrast, Question, StudyResult
-from gpuwatch.analysis.study.judged import with_judged
 from gpuwatch.analysis.study.letters import LegendEntry, with_letters
 from gpuwatch.analysis.study.notes import warnings
 from gpuwatch.analysis.summary.summary import Summary

@@ -12,7 +12,7 @@ from gpuwatch.analysis.results import Contrast, Kind, Question, StudyResult, Swe
 from gpuwatch.analysis.study.interval_plot import plot, rows_of
 from gpuwatch.analysis.study.letters import LegendEntry
 from gpuwatch.analysis.study.not_run import not_run, to_come
-from gpuwatch.analysis.study.sweep_table import sweep_table
+from gpuwatch.analysis.study.sweep import sweep_table
 from gpuwatch.core.text import clean
 from gpuwatch.core.units import UNKNOWN
 from gpuwatch.tui.compare.columns import sentence_rows

@@ -1,6 +1,6 @@
 """Reads a session incrementally and makes snapshots of it.
 
-A session of a million ticks opens quickly: only its coarse tier and its newest minutes are read.
+A session of a million samples opens quickly: single ones are read of its newest minutes only.
 """
 
 from __future__ import annotations
@@ -94,8 +94,7 @@ class Collector:
         self._checks = checks.Checks(reader, self._series, self._steps, self._interval)
         self._checks.add_events(reader.events_of(ALERT_EVENTS, self._last_event))
         self._read_channels()
-        last = reader.last_tick()
-        if current is None and last is not None and last[1] > RECENT_NS:
+        if current is None and (reader.last_sample() or 0) > RECENT_NS:
             buckets.load(self._first_channels())
 
     def _first_channels(self) -> list[int]:

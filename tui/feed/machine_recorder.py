@@ -9,7 +9,6 @@ import os
 import time
 
 from gpuwatch.own_command import NOW_PREFIX, OWN_COMMAND
-from gpuwatch.tui.memfd import nameless_file, text_in
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -36,8 +35,10 @@ class MachineRecorder:
             OSError: its folder cannot be made, or no process can be started.
         """
         self.interval = interval
+        from tempfile import TemporaryFile
+
         self._folder = _new_folder()
-        self._errors = nameless_file()
+        self._errors = TemporaryFile()  # noqa: SIM115 - :meth:`close` closes it
         arguments = ("--record", "--out", self._folder, "--interval", f"{interval:g}")
         whole = [*command, *arguments, "--while-pid", str(os.getpid()), "--quiet", *more]
         try:
@@ -58,7 +59,8 @@ class MachineRecorder:
         """Its standard error once it has ended; ``None``: it still runs."""
         if not self._has_ended():
             return None
-        return text_in(self._errors).splitlines()
+        self._errors.seek(0)
+        return self._errors.read().decode("utf-8", "replace").splitlines()
 
     def close(self) -> None:
         """End it and remove its folder."""

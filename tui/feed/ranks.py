@@ -210,7 +210,7 @@ class RankFeed:
 
     def _telemetry(self, sampled: Sampled, newest: int) -> Callable[[int | None], Telemetry]:
         from gpuwatch.analysis.ranks.ranks import Telemetry
-        from gpuwatch.analysis.ranks.reasons import METRICS
+        from gpuwatch.analysis.ranks.stragglers import METRICS
 
         uuids = {row.id: row.uuid for row in sampled.devices if row.kind == "gpu" and row.uuid}
 

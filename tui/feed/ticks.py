@@ -1,6 +1,6 @@
-"""The samples of a session: the newest ticks one by one, older ones in ten-second buckets.
+"""The samples of a session: the newest one by one, older ones as means of ten seconds.
 
-Both are read only when needed, so that a session of a million ticks opens at once.
+Both are read only when needed, so that a session of a million samples opens at once.
 """
 
 from __future__ import annotations
@@ -9,10 +9,10 @@ from array import array
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
+from math import nan
 
 from gpuwatch.analysis.samples.channels import mean_between
 from gpuwatch.core.units import NS
-from gpuwatch.session.reading.bulk import NAN
 from gpuwatch.session.reading.reader import SessionReader
 from gpuwatch.session.schema import TIER_SECONDS
 from gpuwatch.tui.feed.series import (
@@ -28,53 +28,71 @@ from gpuwatch.tui.widgets.graph import Window
 
 _BUCKET_NS = TIER_SECONDS * NS
 _MIN_TAIL = 64
-"""Number of newest ticks that are searched for a current value."""
+"""Number of newest samples that are searched for a current value."""
 _TAIL_NS = 21 * NS
-"""Duration of the unfinished bucket and of the last one, which may not be stored yet."""
-_CHUNK = 5000
-_MAX_ROWS = 4
-"""Most new ticks that are read row by row."""
+"""How far back samples are read when a long session is opened: two buckets."""
+_CHUNK_NS = 600 * NS
+"""How much is read at once; of more, older samples are read when a history needs them."""
 
 Filled = tuple["array[float]", "array[float]"]
 """Means and sample counts by bucket."""
 
 
 class Buckets:
-    """The ten-second buckets of a session, read by channel when needed."""
+    """Means of ten seconds of a session, made of its samples channel by channel when needed."""
 
     def __init__(self, reader: SessionReader) -> None:
         self._reader = reader
         self.numbers: array[int] = array("q")
+        """Finished buckets: their time divided by their length."""
         self._columns: dict[int, Filled] = {}
+        self._upto = -1
+        """The end of the last finished bucket, in nanoseconds."""
 
     def load(self, channels: Iterable[int]) -> None:
         """Read the buckets of these channels in one pass, except those read before."""
-        missing = [channel for channel in channels if channel not in self._columns]
-        if not missing:
-            return
         self.update()
-        rows = self._reader.tier_columns(missing)
-        size = len(self.numbers) if self._columns else len(rows.n)
-        if not self._columns:
-            self.numbers = array("q", rows.n)
-        for channel, means, counts in zip(missing, rows.means, rows.counts, strict=True):
-            self._columns[channel] = means[:size], counts[:size]
+        missing = [channel for channel in channels if channel not in self._columns]
+        if missing:
+            self._columns.update({channel: (array("d"), array("d")) for channel in missing})
+            self.numbers = self._read(missing, -1, self._upto)
 
     def of(self, channel: int) -> Filled:
         """Means and sample counts of a channel."""
-        self.load((channel,))
+        if channel not in self._columns:
+            self.load((channel,))
         return self._columns[channel]
 
     def update(self) -> None:
         """Read new buckets of the loaded channels."""
-        ids = list(self._columns)
-        if not ids:
-            return
-        rows = self._reader.tier_columns(ids, self.numbers[-1] if self.numbers else -1)
-        self.numbers.extend(rows.n)
-        for channel, *columns in zip(ids, rows.means, rows.counts, strict=True):
-            for column, values in zip(self._columns[channel], columns, strict=True):
-                column.extend(values)
+        newest = self._reader.last_sample() or 0
+        before, self._upto = self._upto, max(self._upto, newest // _BUCKET_NS * _BUCKET_NS - 1)
+        self.numbers.extend(self._read(list(self._columns), before, self._upto))
+
+    def _read(self, channels: Sequence[int], after: int, upto: int) -> array[int]:
+        """Append the buckets between two times to those of ``channels``; returns their numbers."""
+        numbers = array("q")
+        for piece in self._reader.sample_pieces(channels, after, upto) if after < upto else ():
+            first = 0
+            while first < len(piece.t):
+                number = piece.t[first] // _BUCKET_NS
+                end = bisect_left(piece.t, (number + 1) * _BUCKET_NS, first)
+                numbers.append(number)
+                for channel, values in zip(channels, piece.values, strict=True):
+                    mean, count = _mean(values[first:end])
+                    self._columns[channel][0].append(mean)
+                    self._columns[channel][1].append(count)
+                first = end
+        return numbers
+
+
+def _mean(values: array[float]) -> tuple[float, float]:
+    """Mean of the values that are known, and their number; 0 without any."""
+    total = sum(values)
+    if total == total:
+        return total / len(values), len(values)
+    known = [value for value in values if value == value]
+    return (sum(known) / len(known), len(known)) if known else (0.0, 0.0)
 
 
 class Ticks:
@@ -86,12 +104,12 @@ class Ticks:
         self._interval = interval
         self.buckets = buckets
         self.times: array[int] = array("q")
-        self._numbers: array[int] = array("q")
         self._values: dict[int, array[float]] = {}
         """By channel; all end with the newest tick, some begin later than ``times``."""
         self._used: set[int] = set()
-        self._tail = max(_MIN_TAIL, min(_CHUNK, int(_TAIL_NS / NS / interval) + 1))
-        self._last = -1
+        self._tail = max(_MIN_TAIL, int(_TAIL_NS / NS / interval) + 1)
+        self._earlier = False
+        """Whether there are samples before ``times``."""
 
     @property
     def newest(self) -> int:
@@ -99,50 +117,29 @@ class Ticks:
         return self.times[-1] if self.times else 0
 
     def update(self, channels: Sequence[int]) -> None:
-        """Read new ticks."""
-        last = self._reader.last_tick()
-        if last is not None and last[0] > self._last + _CHUNK:
-            # Too many at once: older ticks are read when a history needs them.
-            self._restart(last[0] - self._tail)
-        if last is not None and last[0] > self._last:
-            read = self._read_rows if last[0] - self._last <= _MAX_ROWS else self._read_columns
-            read(channels, last[0])
+        """Read new samples."""
+        last = self._reader.last_sample()
+        after = self.newest if self.times else -1
+        if last is not None and last > after + _CHUNK_NS:
+            self._values.clear()
+            del self.times[:]
+            after = last - max(_TAIL_NS, round(_MIN_TAIL * self._interval * NS))
+            self._earlier = True
+        if last is not None and last > after:
+            read = self._reader.samples(channels, after)
+            self.times.extend(read.t)
+            for channel, values in zip(channels, read.values, strict=True):
+                self._channel_values(channel).extend(values)
         self._trim()
         done = self.buckets.numbers[-1] if self.buckets.numbers else -1
         if self.newest // _BUCKET_NS > done + 1:
             self.buckets.update()
-
-    def _read_columns(self, channels: Sequence[int], end: int) -> None:
-        ticks = self._reader.tick_columns(channels, self._last, end)
-        self._last = end
-        self._numbers.extend(ticks.n)
-        self.times.extend(ticks.t)
-        for channel, values in zip(channels, ticks.values, strict=True):
-            self._channel_values(channel).extend(values)
-
-    def _read_rows(self, channels: Sequence[int], end: int) -> None:
-        """Read a few ticks: for one tick, columns take ten times as long."""
-        columns = [self._channel_values(channel) for channel in channels]
-        for n, t, *row in self._reader.ticks(channels, self._last, _MAX_ROWS):
-            if n > end:
-                break
-            self._numbers.append(n)
-            self.times.append(t)
-            for values, value in zip(columns, row, strict=True):
-                values.append(NAN if value is None else value)
-        self._last = end
 
     def _channel_values(self, channel: int) -> array[float]:
         values = self._values.get(channel)
         if values is None:
             values = self._values[channel] = array("d")
         return values
-
-    def _restart(self, last: int) -> None:
-        """Drop all ticks and continue after the tick ``last``."""
-        self._last = last
-        self._values.clear()
-        del self.times[:], self._numbers[:]
 
     def _trim(self) -> None:
         """Drop ticks that no history needs."""
@@ -155,7 +152,8 @@ class Ticks:
                 del values[: -self._tail]
 
     def _keep_last(self, size: int) -> None:
-        del self.times[:-size], self._numbers[:-size]
+        del self.times[:-size]
+        self._earlier = True
         for values in self._values.values():
             if len(values) > size:
                 del values[:-size]
@@ -189,7 +187,7 @@ class Ticks:
         latest = round(max(start + apart, 2 * apart))
         reach = max(start, self.newest - RECENT_NS)
         # In a session's first minutes all there is has been read.
-        earlier = bool(self.times) and self.times[0] > reach and self._numbers[0] > 0
+        earlier = self._earlier and bool(self.times) and self.times[0] > reach
         if earlier and self.newest - RECENT_NS <= latest:
             self._read_back(reach)
         return bool(self.times) and self.times[0] <= latest
@@ -205,22 +203,15 @@ class Ticks:
         return (self.times[low:], values[-size:]) if size else (self.times[:0], values[:0])
 
     def _read_back(self, t: int) -> None:
-        """Read the times from the tick before ``t`` on."""
-        first = self._numbers[0]
-        after = max(self._reader.row_at("tick", t) - 1, self._last - MOST_RECENT, -1)
-        if after < first - 1:
-            ticks = self._reader.tick_columns((), after, first - 1)
-            self._numbers = array("q", ticks.n) + self._numbers
-            self.times = array("q", ticks.t) + self.times
+        """Read the times from the sample before ``t`` on."""
+        after = t - round(2 * APART * self._interval * NS)
+        self.times = self._reader.samples((), after, self.times[0] - 1).t + self.times
 
     def _missing_values(self, channel: int, low: int) -> array[float]:
-        """The values of a channel from the tick ``low`` up to the first one read before."""
+        """The values of a channel from the sample ``low`` up to the first one read before."""
         high = len(self.times) - len(self._values[channel])
-        after, end = self._numbers[low] - 1, self._numbers[high - 1]
-        ticks = self._reader.tick_columns((channel,), after, end)
-        if len(ticks.n) != high - low:
-            return array("d", [NAN]) * (high - low)
-        return ticks.values[0]
+        read = self._reader.samples((channel,), self.times[low] - 1, self.times[high - 1])
+        return read.values[0] if len(read.t) == high - low else array("d", [nan]) * (high - low)
 
 
 class TickSeries(Series):
@@ -287,7 +278,7 @@ class RateSeries(TickSeries):
         else:
             numbers, values, weight = self._bucket_columns()
             times = array("q", (number * _BUCKET_NS + _BUCKET_NS // 2 for number in numbers))
-            values = array("d", (v if w else NAN for v, w in zip(values, weight, strict=True)))
+            values = array("d", (v if w else nan for v, w in zip(values, weight, strict=True)))
             longest = view.column_ns + 3 * _BUCKET_NS
         return [
             _rate_between(times, values, start, end, longest)

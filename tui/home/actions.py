@@ -138,7 +138,7 @@ class HomeActs(ProcessActs, WritingScreen):
         if current is None or current.entry is None:
             self.say("→ shows the runs of the study: l is for one of them" if current else "")
             return
-        from gpuwatch.tui.log.page import LogScreen
+        from gpuwatch.tui.log.screen import LogScreen
 
         self.app.push_screen(LogScreen(current.path))
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from gpuwatch.analysis.hardware.profile import Counters
-from gpuwatch.analysis.hardware.profile_text import tool_name
+from gpuwatch.analysis.hardware.profile import Counters, tool_name
 from gpuwatch.core.text import clean
 from gpuwatch.core.units import si
 from gpuwatch.tui.widgets.cells import wrap

@@ -3,8 +3,15 @@
 from __future__ import annotations
 
 from gpuwatch.analysis.hardware.kernels import short_name
-from gpuwatch.analysis.hardware.profile import Cell, Counters, Profile, Table
-from gpuwatch.analysis.hardware.profile_text import all_tables, source, title
+from gpuwatch.analysis.hardware.profile import (
+    Cell,
+    Counters,
+    Profile,
+    Table,
+    all_tables,
+    source,
+    title,
+)
 from gpuwatch.core.lazy_dataclass import dataclass
 from gpuwatch.core.models import number
 from gpuwatch.core.text import clean

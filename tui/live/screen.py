@@ -220,7 +220,7 @@ class LiveScreen(TimeTravel, Views, Stopping):
         self.paint()
 
     def action_log(self) -> None:
-        from gpuwatch.tui.log.page import LogScreen
+        from gpuwatch.tui.log.screen import LogScreen
 
         self.app.push_screen(LogScreen(self.path, upto_ns=self._view.at))
 

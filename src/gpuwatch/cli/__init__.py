@@ -41,7 +41,6 @@ def _run(arguments: list[str]) -> int:
 
     from gpuwatch.cli.dispatch import dispatch
     from gpuwatch.cli.say import give_up_output
-    from gpuwatch.core import resource_check
     from gpuwatch.core.errors import NO_THREAD, REFUSED, ExitCode, GpuwatchError
     from gpuwatch.core.installation import DISTRIBUTION, install_command
     from gpuwatch.core.text import clean
@@ -62,7 +61,6 @@ def _run(arguments: list[str]) -> int:
         # A session may hold any numbers; results are checked where they are displayed.
         warnings.simplefilter("ignore", RuntimeWarning)
     try:
-        resource_check.files()
         code = dispatch(arguments)
         sys.stdout.flush()
         return code

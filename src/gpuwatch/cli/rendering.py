@@ -30,24 +30,24 @@ def render(
 
         return json.dumps(study_json.study(result))
     if form == "md":
-        from gpuwatch.report.study import markdown
+        from gpuwatch.report import markdown
 
         return markdown.as_markdown(result, roofline=roofline)
     if form == "csv":
-        from gpuwatch.report.study import csv
+        from gpuwatch.report import csv
 
         return csv.as_csv(result)
     if form == "html":
         return _page(result)
-    from gpuwatch.report.study import text
+    from gpuwatch.report import text
 
     return text.terminal(result, columns=columns, short=short)
 
 
 def picture(result: StudyResult) -> str | None:
     """The roofline of one run per cell, as SVG; ``None`` if no run has a point."""
+    from gpuwatch.report.document.reasons import middle_runs
     from gpuwatch.report.roofline import svg
-    from gpuwatch.report.study.why import middle_runs
 
     return svg.svg(
         [

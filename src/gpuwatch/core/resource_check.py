@@ -1,22 +1,6 @@
-"""Checks, before work begins, that this process can open enough files and start enough threads."""
+"""Checks, before work begins, that this process can start enough threads."""
 
 from __future__ import annotations
-
-import os
-
-FILES = 16
-"""Descriptors that any command needs: with fewer, a library or engine would look missing."""
-
-
-def files(count: int = FILES) -> None:
-    """Raises ``OSError`` (EMFILE, ENFILE) unless ``count`` more descriptors can be opened."""
-    descriptors: list[int] = []
-    try:
-        while len(descriptors) < count:
-            descriptors += os.pipe()
-    finally:
-        for descriptor in descriptors:
-            os.close(descriptor)
 
 
 def threads(count: int) -> None:

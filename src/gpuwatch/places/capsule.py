@@ -61,6 +61,7 @@ _COMMANDS = frozenset(
 
 _LEFT_OUT = (
     "analysis",
+    "cli/completion.py",
     "cli/place",
     "cli/shell",
     "notebook",
@@ -83,8 +84,8 @@ _KEPT = (
     "analysis/samples/__init__.py",
     "analysis/samples/rates.py",
     "analysis/samples/step_lines.py",
+    "analysis/samples/window.py",
     "analysis/summary/__init__.py",
-    "analysis/summary/command.py",
     "analysis/summary/failure.py",
     "analysis/summary/listing.py",
     "cli/place/__init__.py",
@@ -97,7 +98,6 @@ _KEPT = (
     "tui/display_options.py",
     "tui/feed/__init__.py",
     "tui/feed/machine_recorder.py",
-    "tui/memfd.py",
 )
 """What the commands import of that when they are loaded."""
 
@@ -156,7 +156,7 @@ def _is_needed(path: str) -> bool:
     folder, _, name = path.rpartition("/")
     if folder == "cli/commands":
         return name.removesuffix(".py") in _COMMANDS
-    return not any(f"{folder}/".startswith(f"{each}/") for each in _LEFT_OUT)
+    return not any(f"{path}/".startswith(f"{each}/") for each in _LEFT_OUT)
 
 
 def _package_files(name: str, module: str) -> dict[str, bytes]:

@@ -129,7 +129,8 @@ class Recording:
         )
         self._sampler = Sampler(sources.all, interval, base_ns)
         self._sampler.columns(known)
-        self._rebuild_tier(store)
+        for tick in store.open_ticks():
+            self._writer.restore(*tick)
         self._process_facts = ProcessFacts(sources, container=container)
         self._clocks = Clocks(read_clocks())
         sources.watch(run.pids() if run is not None else ())
@@ -300,13 +301,6 @@ class Recording:
             )
         )
         return rows
-
-    def _rebuild_tier(self, store: SessionStore) -> None:
-        """After a crash: add the ticks in the file that the tier lacks."""
-        bucket = store.last("tier")
-        start = (bucket + 1) * schema.TIER_SECONDS * 1_000_000_000
-        for t, values in store.ticks_since(start):
-            self._writer.retier(t, values)
 
 
 def _version() -> dict[str, JSON]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -9,11 +10,12 @@ from queue import Empty, SimpleQueue
 
 from gpuwatch.core.metrics import CATALOGUE, Method
 from gpuwatch.recorder.beat import Beat
-from gpuwatch.recorder.sched_slice import short_slices
 from gpuwatch.session.writing.statements import Row, change, event
 from gpuwatch.session.writing.writer import SessionWriter
 from gpuwatch.telemetry.base import Channel, Source, Value
 
+_SWITCH_S = 0.0005
+"""Seconds for which a thread that holds the GIL keeps another waiting; a tenth of the default."""
 _NOT_SAMPLED = "the recorder that took over the run could not sample it"
 
 
@@ -34,11 +36,15 @@ class Sampler:
         """Sample until ``over()``, which is asked at once when something is put into ``wake``."""
         tick, into = divmod(time.monotonic_ns() - self._base_ns, self._interval_ns)
         beat = Beat(into / self._interval_ns)
-        with short_slices():
+        usual = sys.getswitchinterval()
+        sys.setswitchinterval(_SWITCH_S)
+        try:
             while not over():
                 tick = self._take(tick, writer)
                 self._wait(tick + beat.next(), wake, over)
             self._take(tick, writer)
+        finally:
+            sys.setswitchinterval(usual)
 
     def columns(self, known: Sequence[tuple[str, str]]) -> None:
         """Map the sources' channels to the columns of the file, given as (device, metric)."""

@@ -93,7 +93,6 @@ def record_one(
         # Who asked for GPUs or DCGM is told that they are not there before anything starts.
         asked_for = machine or watched is not None or request.dcgm is not None
         sources = opening.result() if asked_for else opening.within(LAUNCH_S)
-        resource_check.files()
         resource_check.threads(_SPARE_THREADS)
         for notice in (None if sources is None else sources.notice, resolved.notice):
             if notice is not None and request.gpus != ():

@@ -27,11 +27,6 @@ Query = Callable[[str, Sequence[object]], list[tuple[JSON, ...]]]
 """Runs one statement and returns its rows."""
 
 
-def columns_of(channels: Sequence[int]) -> str:
-    """The columns of these channels in ``tick`` and ``tier``, as SQL with a leading comma."""
-    return "".join(f", c{int(channel)}" for channel in channels)
-
-
 @dataclass(frozen=True)
 class DeviceRow:
     id: str

@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-import re
-
 APPLICATION_ID = 0x67707577
 """``gpuw``: marks the SQLite file as a gpuwatch session."""
 
-VERSION = 5
-"""``user_version``: incremented when a table changes; older versions stay readable."""
+VERSION = 6
+"""``user_version``: incremented when a table changes."""
 
 SUFFIX = ".gpuwatch"
 
+MINUTE_NS = 60_000_000_000
+"""Samples are kept by minute, ``t // MINUTE_NS``."""
+MOST_CHANNELS = 2048
+"""A row of ``sample`` has the number of its minute times this, plus the channel's."""
 TIER_SECONDS = 10
-"""Length of a bucket in the coarse tier."""
-
-TIER_STATS = ("count", "min", "mean", "max")
-"""Statistics that the tier keeps for each channel and bucket; ``stat`` is the index."""
+"""Length of a bucket in the tier of step lines."""
 
 WARMUP = (
     "(warmup OR t <= (SELECT coalesce(max(CAST(value AS INTEGER)), -1) FROM meta "
@@ -40,6 +39,10 @@ TABLES: dict[str, str] = {
         "CREATE TABLE change (n INTEGER PRIMARY KEY, t INTEGER NOT NULL, channel INTEGER NOT NULL, "
         "method TEXT NOT NULL, source TEXT NOT NULL, reason TEXT)"
     ),
+    "minute": (
+        "CREATE TABLE minute (n INTEGER PRIMARY KEY, last INTEGER NOT NULL, times BLOB NOT NULL)"
+    ),
+    "sample": "CREATE TABLE sample (n INTEGER PRIMARY KEY, samples BLOB NOT NULL)",
     "step": (
         "CREATE TABLE step (n INTEGER PRIMARY KEY, t INTEGER NOT NULL, step INTEGER NOT NULL, "
         "count INTEGER NOT NULL, warmup INTEGER NOT NULL, samples REAL, seconds BLOB, loss BLOB, "
@@ -90,41 +93,7 @@ TABLES: dict[str, str] = {
         "flop REAL)"
     ),
 }
-"""Tables whose columns do not depend on the machine."""
-
-_GPU_PROCESS_1 = (
-    "CREATE TABLE gpu_process (n INTEGER PRIMARY KEY, t INTEGER NOT NULL, "
-    "device TEXT NOT NULL, pid INTEGER NOT NULL, name TEXT, owned INTEGER NOT NULL, "
-    "bytes INTEGER, running INTEGER NOT NULL)"
-)
-_GPU_PROCESS_2 = (
-    "CREATE TABLE gpu_process (n INTEGER PRIMARY KEY, t INTEGER NOT NULL, "
-    "device TEXT NOT NULL, pid INTEGER NOT NULL, name TEXT, owned INTEGER, "
-    "bytes INTEGER, running INTEGER NOT NULL, kind TEXT, share REAL, reason TEXT)"
-)
-_SINCE = {"process": 2, "process_use": 2, "step_tier": 3, "rank": 5, "rank_step": 5}
-"""Tables that older schemas lack, with their first version."""
-
-_ADD_MEMORY_SHARE = "ALTER TABLE gpu_process ADD COLUMN memory_share REAL"
-_ADD_RANKS = (TABLES["rank"], TABLES["rank_step"], f"PRAGMA user_version={VERSION}")
-
-UPGRADES: dict[int, tuple[str, ...]] = {
-    1: (
-        "ALTER TABLE gpu_process RENAME TO gpu_process_1",
-        TABLES["gpu_process"],
-        "INSERT INTO gpu_process (n, t, device, pid, name, owned, bytes, running) "
-        "SELECT n, t, device, pid, name, owned, bytes, running FROM gpu_process_1",
-        "DROP TABLE gpu_process_1",
-        TABLES["process"],
-        TABLES["process_use"],
-        TABLES["step_tier"],
-        *_ADD_RANKS,
-    ),
-    2: (TABLES["step_tier"], _ADD_MEMORY_SHARE, *_ADD_RANKS),
-    3: (_ADD_MEMORY_SHARE, *_ADD_RANKS),
-    4: _ADD_RANKS,
-}
-"""By schema version: statements that upgrade a file to the present one, in one transaction."""
+"""Tables whose columns do not depend on the machine: all but ``tick``."""
 
 RESTATED_SECONDS = 60
 """A recorder writes every running process at least this often, so that the rows of one minute show
@@ -132,40 +101,15 @@ all processes at its end."""
 MOST_PROCESSES = 64
 """Most processes that a recorder watches: those on GPUs first, then those with the most memory."""
 
-_WIDE = {
-    "tick": "CREATE TABLE tick (n INTEGER PRIMARY KEY, t INTEGER NOT NULL{columns})",
-    "tier": (
-        "CREATE TABLE tier (n INTEGER NOT NULL, stat INTEGER NOT NULL{columns}, "
-        "PRIMARY KEY (n, stat)) WITHOUT ROWID"
-    ),
-}
 
-# ALTER TABLE ADD COLUMN puts the new column after the table's constraints.
-_WIDE_PATTERNS = {
-    "tick": r"CREATE TABLE tick \(n INTEGER PRIMARY KEY, t INTEGER NOT NULL(, c\d+)*\)",
-    "tier": (
-        r"CREATE TABLE tier \(n INTEGER NOT NULL, stat INTEGER NOT NULL(, c\d+)*, "
-        r"PRIMARY KEY \(n, stat\)(, c\d+)*\) WITHOUT ROWID"
-    ),
-}
+def tick_table(channels: int) -> str:
+    """``CREATE TABLE`` for ``tick``, with a column ``cI`` for channel ``I``."""
+    columns = "".join(f", c{index}" for index in range(channels))
+    return f"CREATE TABLE tick (n INTEGER PRIMARY KEY, t INTEGER NOT NULL{columns})"
 
 
-def wide_table(name: str, channels: int) -> str:
-    """``CREATE TABLE`` for ``tick`` or ``tier``, with a column ``cI`` for channel ``I``."""
-    return _WIDE[name].format(columns="".join(f", c{index}" for index in range(channels)))
-
-
-def tables(version: int) -> dict[str, str]:
-    """:data:`TABLES` as a file of that schema has them."""
-    tables = {name: sql for name, sql in TABLES.items() if version >= _SINCE.get(name, 1)}
-    if version < 4:
-        tables["gpu_process"] = _GPU_PROCESS_2 if version >= 2 else _GPU_PROCESS_1
-    return tables
-
-
-def is_expected(name: str, sql: str, version: int = VERSION) -> bool:
-    """Whether a table of this name and definition belongs to this schema version."""
-    known = tables(version)
-    if name in known:
-        return sql == known[name]
-    return name in _WIDE_PATTERNS and re.fullmatch(_WIDE_PATTERNS[name], sql) is not None
+def is_expected(name: str, sql: str) -> bool:
+    """Whether a session has a table of this name and definition."""
+    if name == "tick":
+        return sql == tick_table(sql.count(", c"))
+    return TABLES.get(name) == sql

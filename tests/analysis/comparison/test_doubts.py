@@ -10,9 +10,9 @@ import pytest
 
 from gpuwatch.analysis.comparison.side_by_side import compare
 from gpuwatch.core.metrics import Method
+from gpuwatch.report.document.efficiency import efficiency_rows
 from gpuwatch.report.session import json as as_json
 from gpuwatch.report.session import side_by_side
-from gpuwatch.report.session.efficiency import efficiency_rows
 from tests.analysis.sessions import BATCH, COUNT, CPU, SECOND, STEPS, calibration, summary
 
 CORES = ("cpu", "cpu", "AMD EPYC", None, {"core.logical.count": 2})

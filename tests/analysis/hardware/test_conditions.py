@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from gpuwatch.analysis.comparison.side_by_side import compare
-from gpuwatch.report.session.efficiency import efficiency_rows
+from gpuwatch.report.document.efficiency import efficiency_rows
 from tests.analysis.sessions import COUNT, CPU, GPU, H100, calibration, summary
 
 FLOAT32 = 132 * 256 * 1.98e9

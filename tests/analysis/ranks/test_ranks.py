@@ -20,7 +20,7 @@ from gpuwatch.analysis.ranks.ranks import (
 )
 from gpuwatch.analysis.ranks.recorded import recorded_ranks
 from gpuwatch.analysis.ranks.wording import sentences, short
-from gpuwatch.analysis.samples.coarse import source_of
+from gpuwatch.analysis.samples.source import Source
 from gpuwatch.session.reading.reader import SessionReader
 from tests.tui import sessions
 
@@ -46,7 +46,7 @@ def recorded(
     )
     with SessionReader(sessions.write(folder / "s.gpuwatch", script)) as reader:
         rows, steps = reader.ranks(), reader.all_rank_steps()
-        found = recorded_ranks(reader, source_of(reader), rows, steps)
+        found = recorded_ranks(reader, Source(reader), rows, steps)
     assert found is not None
     return found
 

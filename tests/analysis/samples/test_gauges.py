@@ -11,6 +11,7 @@ from gpuwatch.analysis.samples.gauges import POINTS, RunSeries, points_for, run_
 from gpuwatch.core.metrics import Method
 from gpuwatch.session.reading.reader import SessionReader
 from tests.analysis.sessions import CPU, GPU, OTHER_GPU, SECOND, STEPS, WARM, record
+from tests.session.samples import fill
 
 UTILIZATION = "hw.gpu.utilization"
 
@@ -114,15 +115,8 @@ def day(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("day") / "day.gpuwatch"
     record(path, step_seconds=0.1, gauges={("gpu0", UTILIZATION): 0.5})
     ticks, lines = 24 * 3600 * 2, 24 * 3600 * 10
+    fill(path, ((n * SECOND // 2, [0.5]) for n in range(ticks)))
     with sqlite3.connect(path) as db:
-        db.execute("DELETE FROM tick")
-        db.execute("DELETE FROM tier")
-        db.executemany(
-            "INSERT INTO tick VALUES (?, ?, ?)", ((n, n * SECOND // 2, 0.5) for n in range(ticks))
-        )
-        db.executemany(
-            "INSERT INTO tier VALUES (?, ?, 0.5)", ((n, s) for n in range(8640) for s in range(4))
-        )
         db.executemany(
             "INSERT INTO step (n, t, step, count, warmup, samples, seconds) "
             "SELECT ?1, ?2, ?1, 1, 0, samples, seconds FROM step WHERE n = 1",

@@ -8,8 +8,7 @@ from typing import Any
 
 import pytest
 
-from gpuwatch.analysis.comparison import difference_text
-from gpuwatch.analysis.comparison.difference_text import of_question
+from gpuwatch.analysis.comparison.quantity_table import difference_name, of_question
 from gpuwatch.analysis.results import Kind, Question, StudyResult
 from gpuwatch.analysis.study.read import read_sessions, read_study
 from gpuwatch.core.models import Environment, Workload
@@ -221,7 +220,7 @@ def test_variables_and_interpreter_of_an_environment_are_listed(tmp_path: Path) 
         "variables.OMP_NUM_THREADS",
         "python",
     }
-    shown = {difference_text.name(each): each.values for each in of_question(question)}
+    shown = {difference_name(each): each.values for each in of_question(question)}
     assert shown["variables.OMP_NUM_THREADS"] == (None, "1")
 
 

@@ -10,7 +10,7 @@ import pytest
 from gpuwatch.analysis.comparison.verdict import invalid, paired, unpaired
 from gpuwatch.analysis.results import Contrast, Explanation, NoiseFloor, Verdict
 from gpuwatch.analysis.statistics.power import resolves
-from gpuwatch.analysis.study.noise import noise_floor
+from gpuwatch.analysis.study.overall import noise_floor
 
 MARGIN = 0.01
 QUIET = [0.004, -0.004, 0.002, -0.002, 0.001, -0.001, 0.0]

@@ -15,7 +15,7 @@ from gpuwatch.analysis.study.read import read, read_sessions, read_study
 from gpuwatch.core.errors import NewerSchema, NotASession, StorageError
 from gpuwatch.core.models import Environment, Problem
 from gpuwatch.core.processes import identify
-from gpuwatch.report.study.compared import compared
+from gpuwatch.report.document.study import compared
 from gpuwatch.session.study import study_folder
 from gpuwatch.session.study.plan import Part, Plan, PlannedRun
 from gpuwatch.session.study.study_folder import sessions_in

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from gpuwatch.analysis.comparison.side_by_side import compare
-from gpuwatch.analysis.samples import coarse
+from gpuwatch.analysis.samples import source
 from tests.analysis.sessions import SECOND, summary
 
 STEPS = [
@@ -70,7 +70,7 @@ SAMPLED = [
 def test_phases_are_means_of_the_sampled_steps(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, most_lines: int
 ) -> None:
-    monkeypatch.setattr(coarse, "MOST_LINES", most_lines)
+    monkeypatch.setattr(source, "MOST_LINES", most_lines)
     told = summary(tmp_path / "a.gpuwatch", steps=SAMPLED)
     assert (told.steps.count, told.steps.sampled_count) == (200, 35)
     assert dict(told.steps.phases) == pytest.approx({"forward": 0.02, "other": 0.04})

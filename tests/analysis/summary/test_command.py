@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from gpuwatch.analysis.summary.command import command_of
+from gpuwatch.analysis.summary.failure import command_of
 
 
 @pytest.mark.parametrize(

@@ -17,21 +17,13 @@ from gpuwatch.analysis.summary.missing import missing
 from gpuwatch.core.metrics import Method
 from gpuwatch.core.models import Workload
 from gpuwatch.core.text import markdown
+from gpuwatch.report import csv as study_csv
+from gpuwatch.report import markdown as study_markdown
+from gpuwatch.report import text as study_text
 from gpuwatch.report.html.page import page
 from gpuwatch.report.session import json as as_json
 from gpuwatch.report.session import side_by_side
-from gpuwatch.report.study import (
-    csv as study_csv,
-)
-from gpuwatch.report.study import (
-    json as study_json,
-)
-from gpuwatch.report.study import (
-    markdown as study_markdown,
-)
-from gpuwatch.report.study import (
-    text as study_text,
-)
+from gpuwatch.report.study import json as study_json
 from gpuwatch.session.reading.reader import CHUNK
 from tests.analysis.recorded_studies import BARE, DOCKER, blocks_of, recorded
 from tests.analysis.sessions import BATCH, SECOND, STEPS, WARM, summary

@@ -15,7 +15,7 @@ from gpuwatch.session.placement import JobState, Placement, read, write
 from tests.analysis.sessions import record
 
 KEPT = Path(__file__).parents[2] / "data" / "kept-0.1.0"
-ALONE = Path(__file__).parents[2] / "data" / "sessions"
+ALONE = Path(__file__).parents[2] / "data" / "h200"
 
 
 @pytest.fixture

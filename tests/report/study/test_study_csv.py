@@ -8,7 +8,7 @@ import statistics
 
 from gpuwatch.analysis.comparison.side_by_side import compare
 from gpuwatch.analysis.results import StudyResult
-from gpuwatch.report.study.csv import COLUMNS, as_csv
+from gpuwatch.report.csv import COLUMNS, as_csv
 
 
 def rows(result: StudyResult) -> list[dict[str, str]]:

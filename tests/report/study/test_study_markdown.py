@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from gpuwatch.analysis.results import StudyResult
-from gpuwatch.report.study.markdown import LONGEST, as_markdown
+from gpuwatch.report.markdown import LONGEST, as_markdown
 
 from .. import results
 
@@ -69,7 +69,7 @@ def test_the_roofline_is_named_and_not_embedded(result: StudyResult) -> None:
 def test_one_run_each_has_the_verdict_before_the_table(pair: StudyResult) -> None:
     text = as_markdown(pair, roofline="roofline.svg")
     assert text.index("**NO VERDICT (1 run of each, needs 5)**") < text.index("step time, median")
-    assert "In roofline.svg, beside this file." in text
+    assert "Roofline of the runs: roofline.svg, beside this file." in text
 
 
 def test_a_hostile_single_run_is_no_markup(tmp_path: Path) -> None:

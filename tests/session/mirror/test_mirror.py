@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from gpuwatch.core.errors import NewerSchema
 from gpuwatch.core.metrics import Method
 from gpuwatch.places.frames import LONGEST_LINE, BatchFrame, encode
 from gpuwatch.recorder.output.kept_log import MOST_LOG_LINES, KeptLog
@@ -35,10 +36,10 @@ from gpuwatch.session.writing.statements import (
     without_meta,
 )
 from gpuwatch.session.writing.store import SessionStore
-from gpuwatch.session.writing.tier import Tier
-from gpuwatch.session.writing.writer import SessionWriter
+from gpuwatch.session.writing.writer import OpenMinute, SessionWriter
 from gpuwatch.telemetry.base import Channel, Device
 from tests.session.conftest import CHANNELS, SECOND, create
+from tests.session.samples import rows_of
 
 TICK = insert("tick", len(CHANNELS), "n", "t")
 
@@ -127,26 +128,41 @@ def test_rows_that_are_replaced_or_removed_are_so_in_the_copy(pair: Pair) -> Non
     pair.assert_same()
 
 
-def test_a_bucket_that_another_recorder_writes_again_is_written_again(pair: Pair) -> None:
+@pytest.mark.parametrize("cut", [False, True])
+def test_a_minute_takes_the_place_of_its_ticks(pair: Pair, cut: bool) -> None:
+    writer = SessionWriter(pair.store, len(CHANNELS), base_ns=0)
+    for n in range(150):
+        writer.tick(n, n * SECOND, [n / 100, None])
+        if n in (20, 70, 110, 149):
+            writer.commit()
+            if n != 110:
+                batches = pair.carry()
+            if cut:
+                pair.cut()
+    assert [row[0] for row in batches[-1].rows["minute"]] == [1]
+    assert [row[0] for row in batches[-1].rows["tick"]] == list(range(120, 150))
+    with SessionReader(pair.here) as here, SessionReader(pair.there) as there:
+        assert rows_of(here, [0, 1]) == rows_of(there, [0, 1])
+    pair.assert_same()
+
+
+def test_a_recorder_that_takes_over_goes_on_in_the_open_minute(pair: Pair) -> None:
     writer = SessionWriter(pair.store, len(CHANNELS), base_ns=0)
     for n in range(12):
         writer.tick(n, n * SECOND, [n / 100, None])
     writer.commit()
-    dying = Tier(len(CHANNELS))
-    dying.add(10 * SECOND, [0.1, None])
-    pair.store.write([(insert("tier", len(CHANNELS), "n", "stat"), row) for row in dying.flush()])
     pair.carry()
     pair.cut()
     again = SessionWriter(pair.store, len(CHANNELS), base_ns=0)
-    for n in range(10, 12):
-        again.retier(n * SECOND, [n / 100, None])
-    for n in range(12, 25):
+    for tick in pair.store.open_ticks():
+        again.restore(*tick)
+    for n in range(12, 65):
         again.tick(n, n * SECOND, [n / 100, None])
     again.commit()
-    (batch,) = pair.carry()
-    assert [row[0] for row in batch.rows["tick"]] == list(range(12, 25))
-    assert {row[0] for row in batch.rows["tier"]} == {1}
+    pair.carry()
     pair.assert_same()
+    with SessionReader(pair.here) as here:
+        assert rows_of(here, [0]) == [(n * SECOND, n / 100) for n in range(65)]
 
 
 def test_a_column_that_comes_later_comes_before_its_values(pair: Pair) -> None:
@@ -209,32 +225,34 @@ def test_long_rows_come_one_by_one(pair: Pair) -> None:
 
 def test_random_histories_with_cuts_end_the_same(pair: Pair) -> None:
     chance = random.Random(7)
-    tick = columns = n = 0
+    tick = columns = 0
+    minute = OpenMinute(2)
     for _ in range(150):
         rows = []
         for _ in range(chance.randrange(4)):
-            kind = chance.randrange(6)
+            kind = chance.randrange(5)
             if kind == 0:
                 values = [chance.choice((None, 1, 0.5)) for _ in range(2 + columns)]
                 tick += chance.randrange(3)
-                rows.append((insert("tick", 2 + columns, "n", "t"), (tick, tick, *values)))
+                rows += minute.add(tick, tick * 9 * SECOND, values)
+                row = tick, tick * 9 * SECOND, *values
+                rows.append((insert("tick", 2 + columns, "n", "t"), row))
             elif kind == 1:
                 rows.append(meta(chance.choice("abcd"), chance.random()))
             elif kind == 2:
                 rows.append(without_meta(chance.choice("abcd")))
             elif kind == 3:
                 rows.append(event(1, "xid", "text\0\n\u4e16"))
-            elif kind == 4:
-                rows.append(fact(chance.choice("xy"), chance.choice("abc"), chance.random()))
             else:
-                values = [chance.random() for _ in range(2 + columns)]
-                rows.append((insert("tier", 2 + columns, "n", "stat"), (n, 0, *values)))
-                n += chance.randrange(2)
+                rows.append(fact(chance.choice("xy"), chance.choice("abc"), chance.random()))
         pair.store.write(rows)
         if chance.random() < 0.1:
             channel = Channel("gpu0", f"late.{columns}", Method.MEASURED, "nvml")
             pair.store.add_channels(2 + columns, [(channel, "1", "gauge")])
             columns += 1
+            minute = OpenMinute(2 + columns)
+            for each in pair.store.open_ticks():
+                minute.add(*each)
         if chance.random() < 0.2:
             pair.cut()
         if chance.random() < 0.6:
@@ -284,11 +302,10 @@ def test_another_session_of_the_same_name_begins_anew(pair: Pair) -> None:
 
 
 def test_a_file_of_another_schema_is_left_alone(pair: Pair) -> None:
-    pair.store.write([(f"PRAGMA user_version={schema.VERSION - 1}", ())])
     pair.changes.close()
-    path = Path(__file__).parents[2] / "data/sessions/schema-4.gpuwatch"
-    pair.changes = Changes(path, None)
-    assert pair.changes.read() is None and not pair.changes.more
+    pair.store.write([(f"PRAGMA user_version={schema.VERSION + 1}", ())])
+    with pytest.raises(NewerSchema):
+        Changes(pair.there, None)
 
 
 def test_a_copy_that_is_no_session_is_set_aside(pair: Pair) -> None:

@@ -12,13 +12,13 @@ from pathlib import Path
 
 import pytest
 
-from gpuwatch.analysis.samples import every_sample
-from gpuwatch.analysis.samples.coarse import source_of
 from gpuwatch.analysis.summary.summary import summarise
 from gpuwatch.cli import main
+from gpuwatch.core.errors import NotASession
 from gpuwatch.session.reading import limits
 from gpuwatch.session.reading.reader import SessionReader
 from tests.fuzz import bases
+from tests.session.samples import fill
 
 S = 10**9
 MANY = "WITH RECURSIVE i(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM i WHERE x < {}) "
@@ -57,9 +57,9 @@ def test_a_day_of_eight_gpus_at_ten_hertz_stays_below_every_limit() -> None:
     seconds, devices, of_one = 86_400, 8, 60
     channels = devices * of_one
     assert channels < limits.CHANNELS and 100 * channels <= limits.CHANGES
-    assert 10 * seconds <= min(limits.LINES, limits.EXACT_TICKS)
+    assert 10 * seconds <= limits.LINES
     assert 10 * seconds * 8 * 4 <= limits.OF_LINES, "one step a line, its time and three scores"
-    assert seconds // 10 <= limits.bucket_rows(channels, 0)
+    assert 10 * seconds * devices <= limits.SAMPLES, "one metric of all GPUs"
     assert devices * 7 + 2 < limits.DEVICES, "every GPU in seven slices"
     assert limits.CELLS >= 20 * 1000 * 11, "the largest profile"
 
@@ -116,17 +116,22 @@ def test_more_channels_than_a_table_has_columns_are_left_out(
     assert "only the first 5 of " in text and " channels are read" in text
 
 
-def test_ticks_in_one_nanosecond_each_are_read_in_part(
-    path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_samples_beyond_the_limit_are_left_out(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    values = [0.0] * 2
+    with SessionReader(path) as reader:
+        values = [0.5] * len(reader.channels())
+    fill(path, ((n * S // 2, values) for n in range(30_000)))
+    monkeypatch.setattr(limits, "SAMPLES", 20_000)
+    monkeypatch.setattr(SessionReader, "_size", lambda _: 0)
+    with SessionReader(path) as reader:
+        assert len(reader.samples(()).t) == 12_000
+        assert list(reader.left_out) == ["only 12,000 samples in a row are read"]
+
+
+def test_more_samples_than_a_minute_has_are_no_session(path: Path) -> None:
     add(path, MANY.format(60_000) + f"INSERT INTO tick (n, t) SELECT x + 999, {12 * S} + x FROM i")
-    monkeypatch.setattr(every_sample, "TICKS", 20_000)
-    with SessionReader(path) as reader:
-        source_of(reader).edges(0, 13 * S)
-        assert list(reader.left_out) == ["only 20,000 samples in a row are read"]
-    with SessionReader(path) as reader:
-        assert len(source_of(reader, exact=True).edges(0, 13 * S)) > 60_000
-        assert not reader.left_out
+    with pytest.raises(NotASession), SessionReader(path) as reader:
+        reader.samples(())
 
 
 def test_values_in_json_are_counted_before_it_is_read(path: Path) -> None:
@@ -166,7 +171,7 @@ def test_what_is_left_out_stands_in_text_and_json(
     add(path, MANY.format(60) + FLOODS["CHANGES"][0])
     said = "only the last 50 changes of channels are read"
     assert main(["show", str(path)]) == 0
-    assert f"note: {said}" in " ".join(capsys.readouterr().out.split())
+    assert said in " ".join(capsys.readouterr().out.split())
     assert main(["show", str(path), "--format", "json"]) == 0
     assert json.loads(capsys.readouterr().out)["session"]["left_out"] == [said]
     assert main(["export", str(path)]) == 0

@@ -2,23 +2,15 @@
 
 from __future__ import annotations
 
-import shutil
 import sqlite3
 from pathlib import Path
 
-import pytest
-
-from gpuwatch.core.errors import NotASession
-from gpuwatch.session import schema
 from gpuwatch.session.reading.reader import SessionReader
 from gpuwatch.session.reading.reader_at import PastReader
-from gpuwatch.session.reading.status import State, status
-from gpuwatch.session.writing.statements import Row, gpu_process
-from gpuwatch.session.writing.store import SessionStore
+from gpuwatch.session.writing.statements import Row
 
 from ..conftest import SECOND, create
 
-OLD = Path(__file__).parents[2] / "data" / "sessions" / "schema-1.gpuwatch"
 GIB = 1024**3
 
 
@@ -48,72 +40,6 @@ def written(path: Path, *rows: Row) -> Path:
     store.write(rows)
     store.close()
     return path
-
-
-def test_a_session_of_schema_1_is_read_with_all_that_it_has(tmp_path: Path) -> None:
-    path = tmp_path / "old.gpuwatch"
-    shutil.copy(OLD, path)
-    before = path.read_bytes()
-    with SessionReader(path) as reader:
-        assert status(reader.meta(), path).state is State.FINISHED
-        assert len(reader.ticks([0])) == 13 and reader.step_count()
-        assert [row.text for row in reader.log()] == ["hello", "a warning"]
-        assert {row.pid: row.owned for row in reader.gpu_processes()} == {4711: True, 815: False}
-        found = reader.processes()
-        assert found.all == () and {row.pid for row in found.on_gpus} == {4711, 815}
-        (other,) = reader.presences(0, 12 * SECOND)
-        assert (other.name, other.ns) == ("Xorg", 8 * SECOND)
-        assert [row.pid for row in reader.processes(3 * SECOND).on_gpus] == [4711]
-    assert path.read_bytes() == before
-
-
-def test_a_run_of_schema_1_that_is_taken_up_becomes_one_of_the_present_schema(
-    tmp_path: Path,
-) -> None:
-    path = tmp_path / "old.gpuwatch"
-    shutil.copy(OLD, path)
-    store = SessionStore.reopen(path)
-    store.write([process(13, 99), use(13, 99, 1.5), on_gpu(13, 99, owned=None)])
-    store.close()
-    with SessionReader(path) as reader:
-        owned = {row.pid: row.owned for row in reader.gpu_processes()}
-        assert owned == {4711: True, 815: False, 99: None}
-        assert [(row.pid, row.cores) for row in reader.processes().all] == [(99, 1.5)]
-        assert len(reader.ticks([0])) == 13
-    with sqlite3.connect(path) as db:
-        assert db.execute("PRAGMA user_version").fetchone() == (schema.VERSION,)
-
-
-@pytest.mark.parametrize("version", [1, 2, 3])
-def test_the_share_of_memory_time_is_written_to_a_past_session_that_is_taken_up(
-    tmp_path: Path, version: int
-) -> None:
-    path = tmp_path / "old.gpuwatch"
-    shutil.copy(OLD.with_name(f"schema-{version}.gpuwatch"), path)
-    with SessionReader(path) as reader:
-        before = reader.processes().on_gpus
-    assert before and {row.memory_share for row in before} == {None}
-    store = SessionStore.reopen(path)
-    row = gpu_process(20 * SECOND, "gpu0", 99, "p", None, GIB, True, "compute", 1, 0.4, "x")
-    store.write([row])
-    store.close()
-    with SessionReader(path) as reader:
-        new, *old = sorted(reader.processes().on_gpus, key=lambda row: row.pid != 99)
-    assert (new.share, new.memory_share, new.reason) == (1, 0.4, "x")
-    assert sorted(old, key=lambda row: row.pid) == sorted(before, key=lambda row: row.pid)
-
-
-@pytest.mark.parametrize("version", [1, schema.VERSION])
-def test_a_file_must_have_the_tables_of_its_own_schema(tmp_path: Path, version: int) -> None:
-    path = tmp_path / "s.gpuwatch"
-    if version == 1:
-        create(path).close()
-    else:
-        shutil.copy(OLD, path)
-    with sqlite3.connect(path) as db:
-        db.execute(f"PRAGMA user_version={version}")
-    with pytest.raises(NotASession, match="tables"):
-        SessionReader(path)
 
 
 def test_the_newest_row_of_a_process_counts_and_one_that_left_is_known_to_have(

@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-import shutil
 from pathlib import Path
 
-import pytest
-
-from gpuwatch.session import schema
 from gpuwatch.session.reading.reader import SessionReader
 from gpuwatch.session.reading.reader_at import PastReader
 from gpuwatch.session.rows import RankRow, RankStepRow
@@ -36,16 +32,3 @@ def test_ranks_and_their_steps_are_read_as_they_were_written(tmp_path: Path) -> 
         assert second == RankStepRow(2, 4 * SECOND, 1, 9, 9, True, None, None, None, {}, None)
         assert reader.rank_steps(after=1) == [second]
         assert PastReader(reader, 3 * SECOND).all_rank_steps() == [first]
-
-
-@pytest.mark.parametrize("version", range(1, schema.VERSION))
-def test_a_past_session_has_no_ranks_until_it_is_taken_up(tmp_path: Path, version: int) -> None:
-    path = tmp_path / "old.gpuwatch"
-    shutil.copy(KEPT / f"schema-{version}.gpuwatch", path)
-    with SessionReader(path) as reader:
-        assert reader.ranks() == [] and reader.all_rank_steps() == []
-    store = SessionStore.reopen(path)
-    store.write([statements.rank(RankRow(3))])
-    store.close()
-    with SessionReader(path) as reader:
-        assert [row.rank for row in reader.ranks()] == [3]

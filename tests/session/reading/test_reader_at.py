@@ -29,11 +29,7 @@ def test_nothing_of_later_is_in_it(path: Path) -> None:
     with SessionReader(path) as reader:
         past = PastReader(reader, 30 * NS)
         channels = [channel.id for channel in reader.channels()]
-        assert past.last_tick() == (60, 30 * NS)
-        assert [row[1] for row in past.ticks(channels)][-1] == 30 * NS
-        assert past.tick_columns(channels, -1, 10**9).t[-1] == 30 * NS
-        assert max(row[0] for row in past.tier(channels, 2)) == 2
-        assert list(past.tier_columns(channels).n) == [0, 1, 2]
+        assert past.last_sample() == past.samples(channels).t[-1] == 30 * NS
         assert past.steps()[-1].t <= 30 * NS < reader.steps(past.last_step())[0].t
         assert past.log()[-1].t <= 30 * NS and past.last_log() == past.log()[-1].n == 30
         assert [event.text for event in past.events()] == [f"event {n}" for n in range(4)]
@@ -86,16 +82,16 @@ def test_a_channel_is_as_it_was_before_it_changed(path: Path) -> None:
 def test_before_the_first_row_there_is_nothing(path: Path) -> None:
     with SessionReader(path) as reader:
         past = PastReader(reader, -1)
-        assert past.last_tick() is None and past.last_step() == past.last_log() == -1
-        assert not any((past.ticks([0]), past.steps(), past.log(), past.events()))
+        assert past.last_sample() is None and past.last_step() == past.last_log() == -1
+        assert not any((past.samples([0]).t, past.steps(), past.log(), past.events()))
         assert past.step_count() is None
 
 
 def test_the_file_stays_open_for_its_reader(path: Path) -> None:
     with SessionReader(path) as reader:
         with PastReader(reader, NS) as past:
-            assert past.last_tick() is not None
-        assert reader.last_tick() is not None
+            assert past.last_sample() is not None
+        assert reader.last_sample() is not None
 
 
 @pytest.mark.parametrize("t", [-1, 0, 1, 3, 4, 7, 100])

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from gpuwatch.analysis.samples import coarse
+from gpuwatch.analysis.samples import source
 from gpuwatch.analysis.study.read import read, read_exactly
 from gpuwatch.core.errors import NotASession
 from gpuwatch.session.reading.reader import SessionReader
@@ -20,18 +20,17 @@ from tests.tui.sessions import NS, Script, finished, write
 
 pytestmark = pytest.mark.usefixtures("programs")
 
-_TABLES = ("device", "channel", "event", "gpu_process", "log", "process", "step", "tick", "tier")
-_LENIENT = ("device", "channel", "gpu_process", "process", "tier")
+_TABLES = ("device", "channel", "event", "gpu_process", "log", "process", "step", "tick", "minute")
+_LENIENT = ("device", "channel", "gpu_process", "process", "tick")
 """Tables of texts, and those whose rows are left out where they make no sense."""
 
 
 def made(path: Path) -> Path:
     script = Script(
-        seconds=10.0,
+        seconds=62.0,
         log=[("stdout", "a"), ("stderr", "b")],
         events=[(5.0, "xid", "Xid 13")],
-        meta=finished(seconds=10.0),
-        alive=False,
+        meta=finished(seconds=62.0),
     )
     return processes.add(write(path, script), processes.RUN, processes.STRANGER, t=8.0)
 
@@ -46,9 +45,9 @@ def show(path: Path) -> None:
         reader.log_lines(0, 100)
     read_exactly(path)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(coarse, "MOST_TICKS", 0)
-        patch.setattr(coarse, "MOST_LINES", 0)
-        patch.setattr(coarse, "_PARTS", 1)
+        patch.setattr(source, "MOST_RATES", 0)
+        patch.setattr(source, "MOST_LINES", 0)
+        patch.setattr(source, "_PARTS", 1)
         read(path)
 
 
@@ -71,7 +70,7 @@ def test_every_reader_tells_wrong_values_by_one_error(tmp_path: Path, table: str
 
 @pytest.mark.parametrize(
     ("table", "column"),
-    [("log", "t"), ("step", "step"), ("step", "t"), ("tick", "t"), ("event", "t")],
+    [("log", "t"), ("step", "step"), ("step", "t"), ("minute", "times"), ("event", "t")],
 )
 def test_a_word_in_place_of_a_number_is_told(tmp_path: Path, table: str, column: str) -> None:
     path = made(tmp_path / "a.gpuwatch")

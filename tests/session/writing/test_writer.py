@@ -17,6 +17,7 @@ from gpuwatch.session.reading.reader import SessionReader
 from gpuwatch.session.writing.statements import Row, event, meta
 from gpuwatch.session.writing.store import Durability, SessionStore
 from gpuwatch.session.writing.writer import SessionWriter
+from tests.session.samples import times_of
 from tests.waiting import until
 
 SECOND = 1_000_000_000
@@ -56,7 +57,7 @@ def unwritable(store: Store) -> Iterator[None]:
 
 def ticks(path: Path) -> list[int]:
     with SessionReader(path) as reader:
-        return [row[0] for row in reader.ticks(())]
+        return times_of(reader)
 
 
 def test_a_sample_of_the_machine_is_committed_at_once(tmp_path: Path) -> None:
@@ -66,7 +67,7 @@ def test_a_sample_of_the_machine_is_committed_at_once(tmp_path: Path) -> None:
     for n in range(2):
         writer.tick(n, n * SECOND, [])
         store.until(n + 1)
-        assert ticks(store.path) == list(range(n + 1))
+        assert ticks(store.path) == [each * SECOND for each in range(n + 1)]
     assert writer.close()
 
 
@@ -85,7 +86,7 @@ def test_samples_in_quick_succession_share_a_commit(
     store.until(2)
     assert writer.close()
     assert [len(rows) for rows in store.commits[:2]] == [1, 19]
-    assert ticks(store.path) == list(range(20))
+    assert ticks(store.path) == [*range(19), SECOND]
 
 
 @pytest.mark.parametrize(
@@ -149,7 +150,7 @@ def test_what_is_replaced_takes_no_room_while_the_file_cannot_be_written(tmp_pat
     assert len(store.commits[0]) == 3
     with SessionReader(store.path) as reader:
         assert reader.meta() == {"cursor": "newest", "run_state": "running"}
-        assert reader.last_tick() == (0, 0)
+        assert reader.last_sample() == 0
     store.close()
 
 
@@ -172,7 +173,7 @@ def test_a_flood_that_cannot_be_written_costs_its_oldest_lines_and_no_sample(
     assert 0.99 * most <= len(numbers) <= most
     assert numbers == list(range(count - len(numbers), count))
     with SessionReader(store.path) as reader:
-        assert reader.last_tick() == (0, 0)
+        assert reader.last_sample() == 0
         (told,) = reader.events()
     assert f"{count - len(numbers)} rows did not fit into memory and are lost" in told.text
 

@@ -26,6 +26,7 @@ from tests.cli.commands.test_record import sessions
 from tests.conftest import Cli
 from tests.fake_dcgm import FakeDcgm
 from tests.fake_nvml import FakeDriver, uuid
+from tests.session.samples import rows_of
 from tests.waiting import until
 
 FIELD_IDS = tuple(FIELDS)
@@ -472,7 +473,7 @@ def test_a_recording_of_an_a100_has_a_measured_bandwidth_that_names_dcgm(
     assert LOCK in told
     with SessionReader(sessions(out)[0]) as reader:
         (bandwidth,) = (c for c in reader.channels() if c.metric == BANDWIDTH)
-        rows = [r[2] for r in reader.all_ticks([bandwidth.id])]
+        rows = [row[1] for row in rows_of(reader, [bandwidth.id])]
         kinds = {event.kind: event.text for event in reader.events()}
     assert bandwidth.method == "measured" and "DCGM field 1005" in bandwidth.source
     assert rows[-1] == pytest.approx(0.5 * PEAK)
@@ -508,7 +509,7 @@ def _measured(path: Path) -> int:
     """The samples of a session that have a bandwidth."""
     with SessionReader(path) as reader:
         (bandwidth,) = (c for c in reader.channels() if c.metric == BANDWIDTH)
-        return sum(row[2] is not None for row in reader.all_ticks([bandwidth.id]))
+        return sum(row[1] is not None for row in rows_of(reader, [bandwidth.id]))
 
 
 @pytest.mark.parametrize(

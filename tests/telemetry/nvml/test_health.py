@@ -17,6 +17,7 @@ from gpuwatch.telemetry.nvml.xid import meaning
 from tests.cli.commands.test_record import sessions
 from tests.conftest import Cli
 from tests.fake_nvml import FUNCTION_NOT_FOUND, NO_PERMISSION, NOT_SUPPORTED, FakeDriver
+from tests.session.samples import rows_of, times_of
 from tests.waiting import until
 
 Start = Callable[..., Any]
@@ -224,13 +225,13 @@ def test_a_session_tells_what_befell_its_gpu_and_its_share_of_the_gpus_time(
         nonlocal asked
         with SessionReader(sessions(out)[0]) as reader:
             kinds = {event.kind for event in reader.events()}
-            ticks = len(list(reader.all_ticks([])))
+            ticks = len(times_of(reader))
             if "xid" not in kinds and ticks > asked:
                 # Only what comes after the GPU is registered is told; nothing says when that is.
                 driver.xid(1, 31)
                 asked = ticks
             (share,) = (c for c in reader.channels() if c.metric == "process.gpu.utilization")
-            known = any(row[2] == 0.45 for row in reader.all_ticks([share.id]))
+            known = any(row[1] == 0.45 for row in rows_of(reader, [share.id]))
             known = known or "PID namespace" in (share.reason or "")
         return {"xid", "throttle"} <= kinds and known
 
@@ -240,7 +241,7 @@ def test_a_session_tells_what_befell_its_gpu_and_its_share_of_the_gpus_time(
     with SessionReader(sessions(out)[0]) as reader:
         events = {event.kind: (event.device, event.text) for event in reader.events()}
         (share,) = (c for c in reader.channels() if c.metric == "process.gpu.utilization")
-        shares = {row[2] for row in reader.all_ticks([share.id])}
+        shares = {row[1] for row in rows_of(reader, [share.id])}
     assert events["xid"] == ("gpu1", meaning(31))
     assert events["throttle"] == ("gpu1", "clocks are held down: software thermal slowdown")
     assert share.device == "workload"

@@ -28,7 +28,7 @@ from gpuwatch.tui.home.screen import HomeScreen
 from gpuwatch.tui.home.session_table import SessionTable
 from gpuwatch.tui.home.watch import fresh
 from gpuwatch.tui.live.screen import LiveScreen
-from gpuwatch.tui.log.page import LogScreen
+from gpuwatch.tui.log.screen import LogScreen
 from gpuwatch.tui.processes.page import ProcessScreen
 from gpuwatch.tui.widgets.dialog import Dialog
 

@@ -16,7 +16,7 @@ from gpuwatch.tui.live.grid_rows import layout, panel_areas, panel_rows
 from gpuwatch.tui.live.screen import LiveScreen
 
 from ..harness import live, screen_text, shows, until
-from ..snapshots_of import snapshot_of, texts
+from ..snapshots_of import page_text, snapshot_of, texts
 
 Make = Callable[..., Path]
 GRID = View(grid=True)
@@ -132,16 +132,14 @@ def test_a_list_of_gpus_that_does_not_fit_says_how_many_are_hidden(
             assert seen == gpus or gpus > 2 * (most - 1)
 
 
-async def test_eight_gpus_are_all_seen_beside_a_warning_or_told_of(session: Make) -> None:
+def test_eight_gpus_are_all_seen_beside_a_warning_or_told_of(session: Make) -> None:
     path = session(gpus=8, throttled=True)
     for height in (24, 22, 20):
-        async with live(path, (80, height)) as (app, _):
-            rows = screen_text(app).splitlines()
+        rows = page_text(path, (80, height)).splitlines()
         assert rows[1].startswith(" ! GPU 0: throttled")
         end = next(at for at, row in enumerate(rows) if "1 of 8, Tab for the next" in row)
         assert sum(row.count(" run ") + row.count("  ·  ") for row in rows[2:end]) == 8
-    async with live(path, (60, 16)) as (app, _):
-        assert screen_text(app).splitlines()[2].rstrip().endswith("… 7 more")
+    assert page_text(path, (60, 16)).splitlines()[2].rstrip().endswith("… 7 more")
 
 
 def test_a_history_that_is_too_long_for_its_panel_keeps_its_newest_end() -> None:

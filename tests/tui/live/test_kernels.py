@@ -11,6 +11,7 @@ import pytest
 
 from ..harness import live, screen_text, shows
 from ..sessions import finished
+from ..snapshots_of import kernels_text, page_text, roofline_text
 
 Make = Callable[..., Path]
 
@@ -54,11 +55,10 @@ def over(profile: Any) -> dict[str, Any]:
     return {"meta": {**finished(), "profile": profile}, "alive": False}
 
 
-async def test_kernels_come_first_sorted_by_time_with_tool_and_steps(session: Make) -> None:
-    async with live(session(**over(PROFILE))) as (app, pilot):
-        await pilot.press("K")
-        await shows(pilot, "4 steps of 21.0 ms under torch.profiler 2.15.0")
-        rows = screen_text(app).splitlines()
+def test_kernels_come_first_sorted_by_time_with_tool_and_steps(session: Make) -> None:
+    shown = kernels_text(session(**over(PROFILE)))
+    assert "4 steps of 21.0 ms under torch.profiler 2.15.0" in shown
+    rows = shown.splitlines()
     at = [
         next(i for i, row in enumerate(rows) if words in row)
         for words in (
@@ -78,11 +78,10 @@ async def test_kernels_come_first_sorted_by_time_with_tool_and_steps(session: Ma
 
 
 @pytest.mark.parametrize("size", [(40, 12), (80, 24), (160, 50)])
-async def test_names_from_outside_are_shown_harmless(session: Make, size: tuple[int, int]) -> None:
-    async with live(session(**over(PROFILE)), size) as (app, pilot):
-        await pilot.press("K")
-        await shows(pilot, "kernels on the")
-        text = screen_text(app)
+def test_names_from_outside_are_shown_harmless(session: Make, size: tuple[int, int]) -> None:
+    shown = kernels_text(session(**over(PROFILE)), size[0])
+    assert "kernels on the" in shown
+    text = shown
     assert not [c for c in text if c != "\n" and not c.isprintable()]
     assert all(len(row) <= size[0] for row in text.splitlines())
 
@@ -100,41 +99,35 @@ async def test_a_long_table_scrolls(session: Make) -> None:
         await shows(pilot, "the run is over")
 
 
-async def test_a_profile_that_could_not_be_made_says_why(session: Make) -> None:
+def test_a_profile_that_could_not_be_made_says_why(session: Make) -> None:
     reason = "CUPTI is in use by another profiler"
-    async with live(session(**over({"tool": "torch.profiler", "reason": reason}))) as (_, pilot):
-        await pilot.press("K")
-        await shows(pilot, reason)
+    assert reason in kernels_text(session(**over({"tool": "torch.profiler", "reason": reason})))
 
 
-async def test_an_import_is_told_as_one(session: Make) -> None:
-    async with live(session(**over({**PROFILE, "tool": "nsys", "steps": None}))) as (app, pilot):
-        await pilot.press("K")
-        await shows(pilot, "profile by nsys 2.15.0, imported")
-        assert "after the timed steps" not in screen_text(app)
+def test_an_import_is_told_as_one(session: Make) -> None:
+    shown = kernels_text(session(**over({**PROFILE, "tool": "nsys", "steps": None})))
+    assert "profile by nsys 2.15.0, imported" in shown
+    assert "after the timed steps" not in shown
 
 
-async def test_the_screen_of_an_import_leads_to_its_kernels(session: Make) -> None:
+def test_the_screen_of_an_import_leads_to_its_kernels(session: Make) -> None:
     path = session(
         **over({**PROFILE, "tool": "nsys", "steps": None}), kind="import", steps=False, gpus=0
     )
-    async with live(path) as (app, pilot):
-        await shows(pilot, "an imported profile: K shows its kernels")
-        assert "an imported profile has no samples" in screen_text(app)
-        await pilot.press("o")
-        await shows(pilot, "an imported profile has no roofline")
+    shown = page_text(path)
+    assert "an imported profile: K shows its kernels" in shown
+    assert "an imported profile has no samples" in shown
+    assert "an imported profile has no roofline" in roofline_text(path)
 
 
-async def test_without_a_profile_it_says_what_would_give_one(session: Make) -> None:
-    async with live(session(meta=finished(), alive=False)) as (_, pilot):
-        await pilot.press("K")
-        await shows(pilot, "the run ended before its last timed step")
+def test_without_a_profile_it_says_what_would_give_one(session: Make) -> None:
+    assert "the run ended before its last timed step" in kernels_text(
+        session(meta=finished(), alive=False)
+    )
 
 
-async def test_of_a_run_that_goes_on_it_says_that_the_profile_is_to_come(session: Make) -> None:
-    async with live(session()) as (_, pilot):
-        await pilot.press("K")
-        await shows(pilot, "the run is still going; its profile follows the timed steps")
+def test_of_a_run_that_goes_on_it_says_that_the_profile_is_to_come(session: Make) -> None:
+    assert "the run is still going; its profile follows the timed steps" in kernels_text(session())
 
 
 async def test_of_a_program_of_ones_own_it_says_how_to_profile_that(session: Make) -> None:
@@ -173,23 +166,21 @@ async def test_what_ncu_counted_of_an_import_stands_with_its_notes(session: Make
     assert ("5.00 µs       2   2.01 M        —        —  [bold]gemm[/]<4>" in text) == (key == "K")
 
 
-async def test_counters_that_could_not_be_read_say_why(session: Make) -> None:
+def test_counters_that_could_not_be_read_say_why(session: Make) -> None:
     reason = "ncu is not installed in this environment"
     meta = {**finished(), "counters": {"tool": "ncu", "steps": 2, "reason": reason}}
-    async with live(session(meta=meta, alive=False)) as (_, pilot):
-        await pilot.press("K")
-        await shows(pilot, f"no hardware counters: {reason}")
+    assert f"no hardware counters: {reason}" in kernels_text(session(meta=meta, alive=False))
 
 
-async def test_the_utilization_of_an_imported_profile_has_the_imports_reason(session: Make) -> None:
+def test_the_utilization_of_an_imported_profile_has_the_imports_reason(session: Make) -> None:
     path = session(
         **over({**PROFILE, "tool": "nsys", "steps": None}), kind="import", steps=False, gpus=0
     )
     with sqlite3.connect(path) as database:
         database.execute("DELETE FROM channel")
-    async with live(path) as (app, pilot):
-        await shows(pilot, "an imported profile: K")
-        assert screen_text(app).count("an imported profile has no samples") == 3
+    shown = page_text(path)
+    assert "an imported profile: K" in shown
+    assert shown.count("an imported profile has no samples") == 3
 
 
 @pytest.mark.parametrize(

@@ -21,13 +21,13 @@ from gpuwatch.tui.widgets.page import PageScreen
 from ..conftest import Fake
 from ..harness import colours, live, screen_text, shows, until
 from ..sessions import finished, plan
+from ..snapshots_of import page_text
 
 Make = Callable[..., Path]
 
 
-async def test_one_gpu_shows_three_gauges_with_their_methods(session: Make) -> None:
-    async with live(session(bandwidth_measured=True)) as (app, _):
-        text = screen_text(app)
+def test_one_gpu_shows_three_gauges_with_their_methods(session: Make) -> None:
+    text = page_text(session(bandwidth_measured=True))
     for words in ("GPU utilization", "Memory bandwidth", "Estimated FLOP/s"):
         assert words in text
     assert "85 %" in text and "1.48 TB/s" in text and "273 TFLOP/s" in text
@@ -37,9 +37,8 @@ async def test_one_gpu_shows_three_gauges_with_their_methods(session: Make) -> N
     assert "5.50 ms" in text and "loss 0.0664" in text
 
 
-async def test_without_a_counter_bandwidth_is_counted_and_says_so(session: Make) -> None:
-    async with live(session()) as (app, _):
-        rows = screen_text(app).splitlines()
+def test_without_a_counter_bandwidth_is_counted_and_says_so(session: Make) -> None:
+    rows = page_text(session()).splitlines()
     at = next(i for i, row in enumerate(rows) if "Algorithmic bytes" in row)
     assert "1.40 TB/s" in rows[at + 1]
     assert "counted" in rows[at + 2]
@@ -60,9 +59,8 @@ async def test_unknown_numbers_are_dashes_with_a_reason_and_never_zero(session: 
         await shows(pilot, "not supported by this board")
 
 
-async def test_gauges_without_a_value_leave_their_room_to_the_others(session: Make) -> None:
-    async with live(session(count=False, gpus=0), (120, 40)) as (app, _):
-        rows = screen_text(app).splitlines()
+def test_gauges_without_a_value_leave_their_room_to_the_others(session: Make) -> None:
+    rows = page_text(session(count=False, gpus=0), (120, 40)).splitlines()
     at = next(i for i, row in enumerate(rows) if "unavailable" in row)
     assert rows[at] == (
         " Memory bandwidth unavailable: the workload counts no bytes;"
@@ -72,9 +70,8 @@ async def test_gauges_without_a_value_leave_their_room_to_the_others(session: Ma
     assert sum("│" in row or "┤" in row for row in rows) == 11
 
 
-async def test_without_a_gpu_the_cpu_is_shown_and_the_absence_told(session: Make) -> None:
-    async with live(session(gpus=0)) as (app, _):
-        text = screen_text(app)
+def test_without_a_gpu_the_cpu_is_shown_and_the_absence_told(session: Make) -> None:
+    text = page_text(session(gpus=0))
     assert "CPU  AMD EPYC 9654, 16 cores  no GPU recorded" in text
     assert "CPU utilization" in text and "41.5/128 GiB" in text and "3.31 GHz" in text
     assert "power —" in text
@@ -101,58 +98,52 @@ async def test_eight_gpus_are_a_grid_and_tab_and_digits_select(session: Make) ->
         assert "▸ 3  ·" in screen_text(app)
 
 
-async def test_a_recording_of_the_machine_has_no_workload_part(session: Make) -> None:
-    async with live(session(kind="machine")) as (app, _):
-        text = screen_text(app)
+def test_a_recording_of_the_machine_has_no_workload_part(session: Make) -> None:
+    text = page_text(session(kind="machine"))
     assert "this machine" in text
     assert "workload" not in text.replace("no workload: FLOP", "") and "── log" not in text
     assert "s stop" not in text
 
 
-async def test_a_failed_run_shows_the_sentence_and_the_mend(session: Make) -> None:
+def test_a_failed_run_shows_the_sentence_and_the_mend(session: Make) -> None:
     error = {"kind": "run", "message": "CUDA out of memory", "hint": "use --batch-size 32"}
-    async with live(session(meta={**finished(1), "error": error}, alive=False)) as (app, _):
-        text = screen_text(app)
+    text = page_text(session(meta={**finished(1), "error": error}, alive=False))
     assert "✗ failed" in text and "✗ CUDA out of memory" in text
     assert "→ use --batch-size 32" in text and "exit code 1" in text
 
 
-async def test_a_failed_run_without_a_reported_error_shows_its_last_words(session: Make) -> None:
+def test_a_failed_run_without_a_reported_error_shows_its_last_words(session: Make) -> None:
     last = "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 20.00 GiB. GPU 0 has"
     log = [("stderr", "Traceback"), ("stderr", last), ("stdout", "bye")]
-    async with live(session(meta=finished(1), alive=False, log=log)) as (app, _):
-        text = screen_text(app)
+    text = page_text(session(meta=finished(1), alive=False, log=log))
     assert " ✗ CUDA out of memory (tried 20.00 GiB)" in text.splitlines()[1]
     assert "✗ failed after 1:30, exit code 1" in text
 
 
-async def test_a_lost_run_says_how_to_take_it_up(session: Make) -> None:
-    async with live(session(alive=False)) as (app, _):
-        assert "? lost" in screen_text(app)
+def test_a_lost_run_says_how_to_take_it_up(session: Make) -> None:
+    assert "? lost" in page_text(session(alive=False))
 
 
-async def test_a_finished_run_shows_means_and_all_of_its_history(session: Make) -> None:
-    async with live(session(meta=finished(), alive=False)) as (app, pilot):
-        await shows(pilot, "history: all")
-        text = screen_text(app)
-        assert "the run is over after 1:30: finished" in text
-        assert "Enter sessions" in text and "c compare" in text
-        assert text.count("measured, timed steps") == 1 and text.count("counted, ") == 2
-        assert text.count(", timed steps") == 3
-        assert "ETA" not in text
+def test_a_finished_run_shows_means_and_all_of_its_history(session: Make) -> None:
+    shown = page_text(session(meta=finished(), alive=False))
+    assert "history: all" in shown
+    text = shown
+    assert "the run is over after 1:30: finished" in text
+    assert "Enter sessions" in text and "c compare" in text
+    assert text.count("measured, timed steps") == 1 and text.count("counted, ") == 2
+    assert text.count(", timed steps") == 3
+    assert "ETA" not in text
 
 
-async def test_a_command_without_step_lines_says_what_is_missing(session: Make) -> None:
+def test_a_command_without_step_lines_says_what_is_missing(session: Make) -> None:
     path = session(kind="command", name="train.py", steps=False, count=False)
-    async with live(path) as (app, _):
-        text = screen_text(app)
+    text = page_text(path)
     assert "train.py" in text and "no steps yet: they come" in text and "▶ running  " in text
     assert "no steps yet" in text
 
 
-async def test_a_run_that_just_starts_says_its_phase(session: Make) -> None:
-    async with live(session(steps=False, seconds=1)) as (app, _):
-        assert "running, starting" in screen_text(app)
+def test_a_run_that_just_starts_says_its_phase(session: Make) -> None:
+    assert "running, starting" in page_text(session(steps=False, seconds=1))
 
 
 async def test_space_holds_the_view_and_lets_it_go(session: Make) -> None:
@@ -186,9 +177,8 @@ async def test_zoom_goes_round_and_up_and_down(session: Make) -> None:
         await shows(pilot, "history: 5 min")
 
 
-async def test_standard_error_is_marked_with_a_word(session: Make) -> None:
-    async with live(session(log=[("stdout", "fine"), ("stderr", "careful")])) as (app, _):
-        text = screen_text(app)
+def test_standard_error_is_marked_with_a_word(session: Make) -> None:
+    text = page_text(session(log=[("stdout", "fine"), ("stderr", "careful")]))
     assert " out fine" in text and " err careful" in text
 
 
@@ -233,30 +223,27 @@ STUDY = ("01-bare", "02-docker", "03-apptainer")
 
 
 @pytest.mark.parametrize("size", [(80, 24), (160, 50)])
-async def test_a_run_of_several_says_its_place_and_what_failed_before(
+def test_a_run_of_several_says_its_place_and_what_failed_before(
     session: Make, size: tuple[int, int]
 ) -> None:
     first = session(meta=finished(1), alive=False)
     plan(first.parent, *STUDY)
-    async with live(session("02-docker", environment="docker=img"), size) as (app, _):
-        title = screen_text(app).splitlines()[0]
+    title = page_text(session("02-docker", environment="docker=img"), size).splitlines()[0]
     assert "mnist-cnn in docker=img" in title
     assert "2 of 3, 1 failed before  ▶ running" in title and len(title) <= size[0]
 
 
-async def test_a_run_that_could_not_start_is_not_told_as_failed(session: Make) -> None:
+def test_a_run_that_could_not_start_is_not_told_as_failed(session: Make) -> None:
     plan(session("02-docker", environment="docker=img").parent, *STUDY, problems={"1": [MISSING]})
-    async with live(session("03-apptainer", environment="apptainer"), (80, 24)) as (app, _):
-        title = screen_text(app).splitlines()[0]
+    title = page_text(session("03-apptainer", environment="apptainer"), (80, 24)).splitlines()[0]
     assert "3 of 3, 1 did not run  ▶ running" in title
 
 
-async def test_the_end_of_a_study_sums_it_up_in_one_line(session: Make) -> None:
+def test_the_end_of_a_study_sums_it_up_in_one_line(session: Make) -> None:
     path = session(meta=finished(), alive=False)
     session("02-docker", meta=finished(1), alive=False)
     plan(path.parent, *STUDY, problems={"3": [MISSING]})
-    async with live(path) as (app, _):
-        rows = [row for row in screen_text(app).splitlines() if "over" in row or "3 runs" in row]
+    rows = [row for row in page_text(path).splitlines() if "over" in row or "3 runs" in row]
     assert rows == [" ✓ finished after 1:30; 3 runs: 1 finished, 1 failed, 1 did not run"]
 
 
@@ -269,8 +256,7 @@ async def test_a_study_that_goes_on_is_not_summed_up(session: Make) -> None:
         await pilot.press("q")
         await pilot.pause()
     assert "come back: gpuwatch attach" in app.farewell
-    async with live(running) as (_, pilot):
-        await shows(pilot, "2 of 3  ▶ running")
+    assert "2 of 3  ▶ running" in page_text(running)
 
 
 async def test_q_in_a_study_tells_what_stays_true_for_all_of_it(session: Make) -> None:
@@ -313,12 +299,12 @@ async def test_s_says_that_the_runs_after_it_are_not_started_either(
         await shows(pilot, question)
 
 
-async def test_a_plan_of_anything_else_changes_nothing(session: Make) -> None:
+def test_a_plan_of_anything_else_changes_nothing(session: Make) -> None:
     path = session()
     for text in ("no", "[]", '{"runs": 1}', '{"runs": [{"file": 1}, 2], "problems": "x"}'):
         (path.parent / "plan.json").write_text(text)
-        async with live(path) as (app, _):
-            assert " of 2" not in screen_text(app) and "▶ running  " in screen_text(app)
+        shown = page_text(path)
+        assert " of 2" not in shown and "▶ running  " in shown
 
 
 async def test_the_end_of_a_run_is_seen_while_watching(session: Make, fake: Fake) -> None:
@@ -409,7 +395,7 @@ async def test_a_terminal_of_sixteen_colours_gets_its_own(
 HOSTILE = "[bold]x[/] \x1b[31mred\x1b]0;title\x07 a\x07b\u202ec\u200bd \x9b31me"
 
 
-async def test_text_from_outside_is_shown_harmless(session: Make) -> None:
+def test_text_from_outside_is_shown_harmless(session: Make) -> None:
     path = session(
         name=HOSTILE,
         environment=HOSTILE,
@@ -418,15 +404,14 @@ async def test_text_from_outside_is_shown_harmless(session: Make) -> None:
         meta={**finished(1), "error": {"message": HOSTILE, "hint": HOSTILE}},
         alive=False,
     )
-    async with live(path) as (app, _):
-        text = screen_text(app)
+    text = page_text(path)
     assert "[bold]x[/] red abcd e" in text
     assert "progress 2" in text and "progress 1" not in text
     assert not [c for c in text if c != "\n" and not c.isprintable()]
     assert all(len(row) <= 80 for row in text.splitlines())
 
 
-async def test_a_session_of_odd_values_is_still_shown(session: Make) -> None:
+def test_a_session_of_odd_values_is_still_shown(session: Make) -> None:
     odd = {
         "workload": [1],
         "environment": "x",
@@ -435,8 +420,7 @@ async def test_a_session_of_odd_values_is_still_shown(session: Make) -> None:
         "clock": None,
         "interval_seconds": -3,
     }
-    async with live(session(meta=odd)) as (app, _):
-        assert "GPU utilization" in screen_text(app)
+    assert "GPU utilization" in page_text(session(meta=odd))
 
 
 async def test_a_file_that_is_no_session_is_told_in_a_sentence(tmp_path: Path) -> None:
@@ -449,9 +433,8 @@ async def test_a_file_that_is_no_session_is_told_in_a_sentence(tmp_path: Path) -
 
 @pytest.mark.usefixtures("every_size")
 @pytest.mark.parametrize("size", [(20, 5), (40, 12), (80, 24), (200, 60)])
-async def test_every_size_can_be_drawn(session: Make, size: tuple[int, int]) -> None:
-    async with live(session(gpus=2), size) as (app, _):
-        rows = screen_text(app).splitlines()
+def test_every_size_can_be_drawn(session: Make, size: tuple[int, int]) -> None:
+    rows = page_text(session(gpus=2), size).splitlines()
     assert len(rows) <= size[1] and all(len(row) <= size[0] for row in rows)
 
 
@@ -462,14 +445,13 @@ async def test_a_changed_size_is_drawn_anew(session: Make) -> None:
         await shows(pilot, "host memory")
 
 
-async def test_a_gpu_that_is_lost_keeps_its_history_and_says_why(session: Make) -> None:
+def test_a_gpu_that_is_lost_keeps_its_history_and_says_why(session: Make) -> None:
     path = session()
     store = SessionStore.reopen(path)
     change = "INSERT INTO change (t, channel, method, source, reason) VALUES (?, ?, ?, ?, ?)"
     store.write([(change, (1, 0, "unavailable", "NVML", "GPU is lost"))])
     store.close()
-    async with live(path, (120, 40)) as (app, _):
-        text = screen_text(app)
+    text = page_text(path, (120, 40))
     assert "unavailable, GPU is lost" in text and "100%┤" in text
 
 
@@ -488,11 +470,10 @@ async def test_absurd_values_neither_crash_nor_hang(session: Make) -> None:
         assert app.return_code is None
 
 
-async def test_impossible_step_times_leave_the_rest_of_the_screen(session: Make) -> None:
+def test_impossible_step_times_leave_the_rest_of_the_screen(session: Make) -> None:
     path = session()
     store = SessionStore.reopen(path)
     infinite = array("d", [float("inf")] * 20).tobytes()
     store.write([("UPDATE step SET seconds = ? WHERE n < 5", (infinite,))])
     store.close()
-    async with live(path) as (_, pilot):
-        await shows(pilot, "SM clock 1.98 GHz")
+    assert "SM clock 1.98 GHz" in page_text(path)

@@ -17,6 +17,7 @@ from gpuwatch.tui.plain.lines import status_line
 
 from ..harness import live, screen_text, shows
 from ..sessions import finished
+from ..snapshots_of import numbers_text, page_text
 
 Make = Callable[..., Path]
 
@@ -66,13 +67,11 @@ def test_without_steps_the_mean_is_of_the_whole_run(session: Make) -> None:
     assert badge(shown(path, View(seconds=None)).gauges[0], 32) == "measured, whole run, mean"
 
 
-async def test_what_is_no_mean_is_called_the_last(session: Make) -> None:
-    async with live(session(meta=finished(), alive=False), (120, 40)) as (app, pilot):
-        assert screen_text(app).count("last: memory") == 1
-        await pilot.press("i")
-        await shows(pilot, "timed steps, mean")
-    async with live(session("02-bare"), (120, 40)) as (app, _):
-        assert "last:" not in screen_text(app)
+def test_what_is_no_mean_is_called_the_last(session: Make) -> None:
+    path = session(meta=finished(), alive=False)
+    assert page_text(path, (120, 40)).count("last: memory") == 1
+    assert "timed steps, mean" in numbers_text(path, 120)
+    assert "last:" not in page_text(session("02-bare"), (120, 40))
 
 
 def test_a_run_that_hangs_tells_no_rate_anywhere(session: Make) -> None:
@@ -112,6 +111,6 @@ async def test_a_gpu_that_the_run_does_not_use_says_so(session: Make) -> None:
         await shows(pilot, "not used by this run")
 
 
-async def test_the_machine_uses_all_its_gpus(session: Make) -> None:
-    async with live(session(gpus=1, kind="machine", steps=False, meta=CPU_RUN)) as (app, _):
-        assert "GPU utilization" in screen_text(app) and "not used" not in screen_text(app)
+def test_the_machine_uses_all_its_gpus(session: Make) -> None:
+    shown = page_text(session(gpus=1, kind="machine", steps=False, meta=CPU_RUN))
+    assert "GPU utilization" in shown and "not used" not in shown

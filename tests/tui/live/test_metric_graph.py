@@ -38,10 +38,10 @@ async def test_m_goes_through_every_metric_of_the_session_and_then_to_none(sessi
         keys = screen.snapshot.metrics
         assert len(keys) > 20
         before = screen_text(app)
-        for key in keys:
+        for key in keys[:3]:
             await pilot.press("m")
             await shows(pilot, f"\n {METRICS[key].title} ")
-        await pilot.press("m")
+        await pilot.press("M", "M", "M")
         await until(pilot, lambda: screen_text(app) == before)
         await pilot.press("M")
         await shows(pilot, f"\n {METRICS[keys[-1]].title} ")

@@ -13,6 +13,7 @@ from gpuwatch.tui.widgets.canvas import LEAST
 
 from ..harness import live, screen_text, shows, until
 from ..sessions import finished
+from ..snapshots_of import roofline_text
 from .test_ceilings import measured
 
 Make = Callable[..., Path]
@@ -44,32 +45,27 @@ async def test_the_footer_names_the_way_back(session: Make) -> None:
         await until(pilot, lambda: "back" not in screen_text(app).splitlines()[-1])
 
 
-async def test_without_ceilings_it_says_what_is_missing_and_what_mends_it(session: Make) -> None:
-    async with live(session()) as (_, pilot):
-        await pilot.press("o")
-        await shows(pilot, "cannot tell what bounds the run")
-        await shows(pilot, "gpuwatch calibrate")
+def test_without_ceilings_it_says_what_is_missing_and_what_mends_it(session: Make) -> None:
+    shown = roofline_text(session())
+    assert "cannot tell what bounds the run" in shown
+    assert "gpuwatch calibrate" in shown
 
 
-async def test_a_run_that_is_not_counted_has_the_reason_in_place_of_a_point(session: Make) -> None:
-    async with live(session(count=False, known_card=True)) as (app, pilot):
-        await pilot.press("o")
-        await shows(pilot, "no FLOP/s are known")
-        assert "/ 3.35 TB/s peak" in screen_text(app)
+def test_a_run_that_is_not_counted_has_the_reason_in_place_of_a_point(session: Make) -> None:
+    shown = roofline_text(session(count=False, known_card=True))
+    assert "no FLOP/s are known" in shown
+    assert "/ 3.35 TB/s peak" in shown
 
 
-async def test_a_run_that_is_over_has_its_timed_steps_alone(session: Make) -> None:
+def test_a_run_that_is_over_has_its_timed_steps_alone(session: Make) -> None:
     path = session(known_card=True, meta=finished(), alive=False)
-    async with live(path) as (app, pilot):
-        await pilot.press("o")
-        await shows(pilot, "◇ timed steps")
-        assert "last minute" not in screen_text(app)
+    shown = roofline_text(path)
+    assert "◇ timed steps" in shown
+    assert "last minute" not in shown
 
 
-async def test_a_recording_of_the_machine_has_none_and_says_why(session: Make) -> None:
-    async with live(session(kind="machine")) as (_, pilot):
-        await pilot.press("o")
-        await shows(pilot, "the machine alone has no roofline")
+def test_a_recording_of_the_machine_has_none_and_says_why(session: Make) -> None:
+    assert "the machine alone has no roofline" in roofline_text(session(kind="machine"))
 
 
 async def test_it_is_computed_only_while_it_is_looked_at(session: Make) -> None:
@@ -93,25 +89,23 @@ async def test_it_moves_on_while_the_run_does_and_is_held_by_space(session: Make
         await until(pilot, lambda: "view paused" not in screen_text(app))
 
 
-async def test_what_a_cpu_run_reached_is_held_against_measured_ceilings(session: Make) -> None:
+def test_what_a_cpu_run_reached_is_held_against_measured_ceilings(session: Make) -> None:
     cpu = {
         "device": {"kind": "cpu", "uuid": None, "name": "AMD EPYC 9654"},
         "ceilings": {"bandwidth": {"value": 4e12}, "float32": {"value": 1e15}},
     }
-    async with live(session(gpus=0, meta={"ceilings": cpu})) as (_, pilot):
-        await pilot.press("o")
-        await shows(pilot, "/ 4.00 TB/s measured")
-        await shows(pilot, "host-bound: the program's processes used 11 %")
+    shown = roofline_text(session(gpus=0, meta={"ceilings": cpu}))
+    assert "/ 4.00 TB/s measured" in shown
+    assert "host-bound: the program's processes used 11 %" in shown
 
 
 @pytest.mark.usefixtures("every_size")
 @pytest.mark.parametrize("size", [LEAST, (40, 12), (80, 24), (160, 50)])
-async def test_every_size_can_be_drawn(session: Make, size: tuple[int, int]) -> None:
+def test_every_size_can_be_drawn(session: Make, size: tuple[int, int]) -> None:
     path = session(bandwidth_measured=True, known_card=True)
-    async with live(path, size) as (app, pilot):
-        await pilot.press("o")
-        await shows(pilot, "● last")
-        rows = screen_text(app).splitlines()
+    shown = roofline_text(path, size)
+    assert "● last" in shown
+    rows = shown.splitlines()
     assert len(rows) <= size[1] and all(len(row) <= size[0] for row in rows)
 
 
@@ -124,22 +118,18 @@ ODD: list[dict[str, Any]] = [
 
 
 @pytest.mark.parametrize("odd", ODD)
-async def test_absurd_work_neither_crashes_nor_hangs(session: Make, odd: dict[str, Any]) -> None:
-    async with live(session(known_card=True, meta=odd)) as (app, pilot):
-        await pilot.press("o")
-        await shows(pilot, "timed steps")
-        assert app.return_code is None
+def test_absurd_work_neither_crashes_nor_hangs(session: Make, odd: dict[str, Any]) -> None:
+    assert "timed steps" in roofline_text(session(known_card=True, meta=odd))
 
 
 @pytest.mark.parametrize("steps", [True, False])
-async def test_what_the_pipes_did_at_most_is_the_point_of_a_run_that_is_not_counted(
+def test_what_the_pipes_did_at_most_is_the_point_of_a_run_that_is_not_counted(
     session: Make, steps: bool
 ) -> None:
     options = {"count": False, "known_card": True, "pipes": True, "bandwidth_measured": True}
-    async with live(session(steps=steps, **options)) as (app, pilot):
-        await pilot.press("o")
-        await shows(pilot, "FLOP/s  bound, measured bytes")
-        text = screen_text(app)
-        assert text.count("≤") == 4, "FLOP per byte and FLOP/s, of the last minute and of all"
-        assert ("timed steps" in text) is steps and ("whole run" in text) is not steps
-        assert "cannot tell what bounds the run" in text
+    shown = roofline_text(session(steps=steps, **options))
+    assert "FLOP/s  bound, measured bytes" in shown
+    text = shown
+    assert text.count("≤") == 4, "FLOP per byte and FLOP/s, of the last minute and of all"
+    assert ("timed steps" in text) is steps and ("whole run" in text) is not steps
+    assert "cannot tell what bounds the run" in text

@@ -18,8 +18,9 @@ from gpuwatch.tui.feed.study import CurrentStudy
 from gpuwatch.tui.live.head_rows import title_row
 from gpuwatch.tui.live.screen import LiveScreen
 
-from ..harness import live, screen_text
+from ..harness import live
 from ..sessions import finished
+from ..snapshots_of import page_text
 
 Make = Callable[..., Path]
 BLOCKS = 3
@@ -90,13 +91,12 @@ def run(session: Make, files: list[str], at: int, *, alive: bool) -> Path:
     return session(files[at], start=100.0 * at, meta=meta, alive=alive)
 
 
-async def test_the_time_left_follows_from_the_runs_before(session: Make, tmp_path: Path) -> None:
+def test_the_time_left_follows_from_the_runs_before(session: Make, tmp_path: Path) -> None:
     files = blocks_of_one(tmp_path / "study")
     for at in (0, 1):
         run(session, files, at, alive=False)
     path = run(session, files, 2, alive=True)
-    async with live(path, (160, 50)) as (app, _):
-        row = screen_text(app).splitlines()[0]
+    row = page_text(path, (160, 50)).splitlines()[0]
     # This run has taken its 90 s; the last one takes 90 s more after a pause of 10 s.
     assert "block 2 of 3, run 3 of 4, about 2 min left  ▶ running" in row
 

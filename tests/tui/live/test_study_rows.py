@@ -24,9 +24,9 @@ from gpuwatch.tui.feed.snapshot import StudyRun, StudyStrip
 from gpuwatch.tui.feed.study import CurrentStudy
 from gpuwatch.tui.live.study_rows import VERDICTS, strip_rows
 
-from ..harness import live, screen_text, shows
+from ..harness import live, shows
 from ..sessions import finished
-from ..snapshots_of import snapshot_of, texts
+from ..snapshots_of import page_text, snapshot_of, texts
 
 Make = Callable[..., Path]
 TWO = ("bare", "docker=pytorch")
@@ -101,29 +101,27 @@ def test_a_run_that_cannot_start_is_marked_and_named(session: Make, tmp_path: Pa
     assert "[▶]–" in row and "1 did not run" in row
 
 
-async def test_one_row_of_a_small_screen_has_the_runs_and_the_comparison(
+def test_one_row_of_a_small_screen_has_the_runs_and_the_comparison(
     session: Make, tmp_path: Path
 ) -> None:
     path = under_way(session, tmp_path / "study")
     summary(tmp_path / "study", verdict())
-    async with live(path) as (app, pilot):
-        await shows(pilot, "▲ docker=pytorch slower +3.1 %, 1/2 blocks")
-        row = next(r for r in screen_text(app).splitlines() if "▲" in r)
-        assert row.startswith(" study ") and "✓✗" in row
-        assert len(row) <= 80 and "GPU utilization" in screen_text(app)
+    shown = page_text(path)
+    assert "▲ docker=pytorch slower +3.1 %, 1/2 blocks" in shown
+    row = next(r for r in shown.splitlines() if "▲" in r)
+    assert row.startswith(" study ") and "✓✗" in row
+    assert len(row) <= 80 and "GPU utilization" in shown
 
 
-async def test_a_larger_screen_has_a_row_for_each_environment(
-    session: Make, tmp_path: Path
-) -> None:
+def test_a_larger_screen_has_a_row_for_each_environment(session: Make, tmp_path: Path) -> None:
     path = under_way(session, tmp_path / "study")
     summary(tmp_path / "study", verdict(), verdict("can't tell", estimate=-0.002))
-    async with live(path, (120, 40)) as (_, pilot):
-        await shows(
-            pilot,
-            "▲ docker=pytorch against bare: slower so far  +3.1 % (+2.4 to +3.8)  1 of 2 blocks",
-        )
-        await shows(pilot, "? apptainer=image.sif against bare: can't tell so far  -0.2 %")
+    shown = page_text(path, (120, 40))
+    assert (
+        "▲ docker=pytorch against bare: slower so far  +3.1 % (+2.4 to +3.8)  1 of 2 blocks"
+        in shown
+    )
+    assert "? apptainer=image.sif against bare: can't tell so far  -0.2 %" in shown
 
 
 def test_the_comparison_is_read_again_after_each_run(session: Make, tmp_path: Path) -> None:

@@ -21,12 +21,14 @@ from gpuwatch.tui.feed.view import Replay, View
 from gpuwatch.tui.live.gauge_rows import LABEL, value_width
 from gpuwatch.tui.live.screen import LiveScreen
 from gpuwatch.tui.live.time_rows import position_row, slider, speed_text
-from gpuwatch.tui.log.page import LogScreen
+from gpuwatch.tui.log.screen import LogScreen
 from gpuwatch.tui.widgets.graph import Window
 from tests.session.counted import counted
+from tests.session.samples import fill
 
 from ..harness import live, running, screen_text, shows, until
 from ..sessions import NS, START_UNIX_NS, Script, finished, plan, write
+from ..snapshots_of import page_text
 
 EVENTS = [(20.0, "throttle", "the power cap"), (30.0, "epoch", "1"), (60.0, "xid", "Xid 13")]
 
@@ -67,69 +69,52 @@ async def _at(pilot: Pilot[int], seconds: float) -> Snapshot:
     return snapshot
 
 
-async def test_a_run_that_is_over_shows_its_whole_until_a_key_of_time_is_pressed(
-    over: Path,
-) -> None:
-    async with live(over) as (app, pilot):
-        assert _replay(app) is None and "finished" in screen_text(app)
-        await pilot.press("home")
-        await _at(pilot, 0)
-        assert "replay" in screen_text(app) and "stopped 1x" in screen_text(app)
-
-
-async def test_steps_go_by_a_column_and_with_shift_by_ten(over: Path) -> None:
-    async with live(over) as (app, pilot):
+async def test_a_run_that_is_over_is_gone_through_by_columns_and_events(over: Path) -> None:
+    async with live(over, (120, 40)) as (app, pilot):
         whole = _screen(app).snapshot
-        assert whole is not None
+        assert _replay(app) is None and whole is not None
+        assert "the run is over after 1:30" in screen_text(app)
         column = whole.window.column_ns / NS
         await pilot.press("left")
         await _at(pilot, 90 - column)
+        assert "── log ──" in screen_text(app)
         await pilot.press("shift+left")
         await _at(pilot, 90 - 11 * column)
         await pilot.press("right")
         await _at(pilot, 90 - 10 * column)
         await pilot.press("shift+right")
         await until(pilot, lambda: _replay(app) is None)
-        assert "the run is over" in screen_text(app)
-
-
-async def test_an_earlier_moment_is_shown_as_it_was(over: Path) -> None:
-    async with live(over, (120, 40)) as (app, pilot):
-        await pilot.press("left_square_bracket")
+        await pilot.press("home")
+        await _at(pilot, 0)
+        assert "replay" in screen_text(app) and "stopped, speed 1x" in screen_text(app)
+        assert "is over" not in screen_text(app)
+        await pilot.press("right_square_bracket")
+        await _at(pilot, 20)
+        await shows(pilot, "event 1 of 2, at 0:20: throttle: the power cap")
+        await pilot.press("right_square_bracket")
         then = await _at(pilot, 60)
         assert then.status.live and not then.goes_on and then.event is not None
         assert then.event.text == "Xid 13" and then.log[-1].t <= 60 * NS
         assert then.work is not None and then.work.eta_seconds is not None
         assert then.gauges[0].history[-1] is None and then.gauges[0].history[0] is not None
-        assert "the run is over" not in screen_text(app) and "ETA" in screen_text(app)
-
-
-async def test_brackets_name_the_event_and_pass_over_epochs(over: Path) -> None:
-    async with live(over, (120, 40)) as (app, pilot):
-        await pilot.press("home", "right_square_bracket")
-        await _at(pilot, 20)
-        await shows(pilot, "event 1 of 2, at 0:20: throttle: the power cap")
-        await pilot.press("right_square_bracket")
-        await _at(pilot, 60)
+        assert "ETA" in screen_text(app)
         await pilot.press("right_square_bracket")
         await shows(pilot, "no event after 1:00")
-        await pilot.press("left_square_bracket")
+        await pilot.press("l")
+        await shows(pilot, "up to 1:00")
+        assert isinstance(app.screen, LogScreen) and "line 61" not in screen_text(app)
+        await pilot.press("escape", "left_square_bracket")
         await _at(pilot, 20)
         await pilot.press("left_square_bracket")
         await shows(pilot, "no event before 0:20")
-        assert _replay(app) is not None
 
 
-async def test_a_session_without_events_says_so(tmp_path: Path) -> None:
-    path = write(tmp_path / "a.gpuwatch", Script(meta=finished()))
-    async with live(path) as (_, pilot):
-        await pilot.press("left_square_bracket")
-        await shows(pilot, "the session has no events")
-
-
-async def test_space_plays_from_the_start_and_stops(over: Path) -> None:
+async def test_space_plays_at_a_speed_to_the_end_and_shows_the_whole_then(over: Path) -> None:
     async with live(over, (120, 40)) as (app, pilot):
-        await pilot.press("greater_than_sign", "greater_than_sign", "greater_than_sign")
+        await pilot.press(*["less_than_sign"] * 5)
+        assert _screen(app)._view.speed == 0.25
+        await shows(pilot, "Space plays at 1/4x")
+        await pilot.press(*["greater_than_sign"] * 5)
         await shows(pilot, "Space plays at 8x")
         await pilot.press("space")
         await shows(pilot, "playing, speed 8x")
@@ -137,27 +122,37 @@ async def test_space_plays_from_the_start_and_stops(over: Path) -> None:
         await pilot.press("space")
         await shows(pilot, "stopped, speed 8x")
         assert not _screen(app)._view.playing
-
-
-async def test_it_plays_to_the_end_and_shows_the_whole_then(over: Path) -> None:
-    async with live(over) as (app, pilot):
-        await pilot.press("left_square_bracket", *["greater_than_sign"] * 9)
+        await pilot.press(*["greater_than_sign"] * 7)
+        assert _screen(app)._view.speed is None
+        await pilot.press("less_than_sign")
+        assert _screen(app)._view.speed == 64
+        await pilot.press("greater_than_sign")
         await until(pilot, lambda: (_replay(app) or Replay(0, 1, True, 1, False)).speed is None)
         await pilot.press("space")
         await until(pilot, lambda: _replay(app) is None)
         assert not _screen(app)._view.playing
 
 
-async def test_speeds_go_from_a_quarter_to_as_fast_as_it_draws(over: Path) -> None:
-    async with live(over) as (app, pilot):
-        await pilot.press(*["less_than_sign"] * 5)
-        assert _screen(app)._view.speed == 0.25
-        await shows(pilot, "Space plays at 1/4x")
-        await pilot.press(*["greater_than_sign"] * 12)
-        assert _screen(app)._view.speed is None
-        await shows(pilot, "Space plays at max")
-        await pilot.press("less_than_sign")
-        assert _screen(app)._view.speed == 64
+async def test_a_run_that_goes_on_is_held_and_looked_back_at(going: Path) -> None:
+    async with live(going, (120, 40)) as (app, pilot):
+        await pilot.press("space")
+        await shows(pilot, "view paused")
+        await pilot.press("left")
+        await shows(pilot, " ago")
+        assert "paused" not in screen_text(app)
+        await pilot.press("o")
+        await shows(pilot, "space play")
+        await pilot.press("o", "end")
+        await until(pilot, lambda: _replay(app) is None)
+        await shows(pilot, "space pause")
+        await pilot.press("home")
+        await _at(pilot, 0)
+        await pilot.press("space")
+        await shows(pilot, "playing")
+        assert "view paused" not in screen_text(app)
+        await pilot.press("escape")
+        await until(pilot, lambda: _replay(app) is None)
+        assert isinstance(app.screen, LiveScreen)
 
 
 async def test_a_run_that_goes_on_looks_back_while_it_is_recorded(going: Path) -> None:
@@ -173,28 +168,6 @@ async def test_a_run_that_goes_on_looks_back_while_it_is_recorded(going: Path) -
         await pilot.press("end")
         await until(pilot, lambda: _replay(app) is None)
         assert "ago" not in screen_text(app).splitlines()[0]
-
-
-async def test_escape_leads_back_to_now_first(going: Path) -> None:
-    async with live(going) as (app, pilot):
-        await pilot.press("home")
-        await _at(pilot, 0)
-        await pilot.press("escape")
-        await until(pilot, lambda: _replay(app) is None)
-        assert isinstance(app.screen, LiveScreen)
-
-
-async def test_space_holds_a_run_that_goes_on_and_plays_it_where_one_looks_back(
-    going: Path,
-) -> None:
-    async with live(going, (120, 40)) as (app, pilot):
-        await pilot.press("space")
-        await shows(pilot, "view paused")
-        await pilot.press("space", "home")
-        await _at(pilot, 0)
-        await pilot.press("space")
-        await shows(pilot, "playing")
-        assert "view paused" not in screen_text(app)
 
 
 async def test_the_zoom_keeps_the_moment(over: Path) -> None:
@@ -237,28 +210,16 @@ async def test_the_mouse_goes_to_a_moment_on_a_history_the_axis_and_the_bar(over
         await _at(pilot, 0)
 
 
-async def test_the_log_page_ends_at_the_moment_that_is_looked_at(over: Path) -> None:
-    async with live(over) as (app, pilot):
-        await pilot.press("left_square_bracket")
-        await _at(pilot, 60)
-        await pilot.press("l")
-        await shows(pilot, "up to 1:00")
-        assert isinstance(app.screen, LogScreen) and "line 61" not in screen_text(app)
-
-
 async def test_a_screen_can_begin_at_a_moment_and_playing(over: Path) -> None:
     start = View(at=40 * NS)
     async with running(lambda: LiveScreen(over, start=start)) as (_, pilot):
         await _at(pilot, 40)
-    start = View(at=80 * NS, playing=True, speed=None)
-    async with running(lambda: LiveScreen(over, start=start)) as (app, pilot):
-        await until(pilot, lambda: _screen(app).snapshot is not None and not _replay(app))
-
-
-async def test_a_moment_behind_the_end_is_the_end(over: Path) -> None:
     start = View(at=10**6 * NS)
     async with running(lambda: LiveScreen(over, start=start)) as (_, pilot):
         await _at(pilot, 90)
+    start = View(at=80 * NS, playing=True, speed=None)
+    async with running(lambda: LiveScreen(over, start=start)) as (app, pilot):
+        await until(pilot, lambda: _screen(app).snapshot is not None and not _replay(app))
 
 
 @pytest.mark.parametrize("width", [60, 80, 120, 200])
@@ -312,7 +273,7 @@ def test_a_long_session_is_opened_and_gone_through_by_reading_little(
         collector.update()
         whole = collector.snapshot(View(seconds=None, columns=80))
         assert sum(value is not None for value in whole.gauges[0].history) == 80
-        # The tier's count and mean of 2,000 buckets, and step lines of six minutes.
+        # Six hours in minutes, and step lines of six minutes.
         assert rows() < 6000
         past = PastView(collector)
         for at in (collector.end // 2, collector.end // 3, collector.end // 3 + 10 * NS):
@@ -323,7 +284,7 @@ def test_a_long_session_is_opened_and_gone_through_by_reading_little(
                 assert rows() < most
 
 
-def test_a_history_is_the_same_from_ticks_and_from_the_tier(tmp_path: Path) -> None:
+def test_a_history_is_the_same_from_samples_and_from_their_means(tmp_path: Path) -> None:
     path = _long(tmp_path / "a.gpuwatch", 20_000)
     with SessionReader(path) as reader:
         collector = Collector(reader, lambda: START_UNIX_NS)
@@ -363,23 +324,15 @@ def _grow(path: Path) -> None:
 
 
 def _long(path: Path, ticks: int) -> Path:
-    """A session of one GPU at 10 Hz with buckets, and a step line every two seconds."""
+    """A session of one GPU at 10 Hz, and a step line every two seconds."""
     seconds = ticks / 10
     script = Script(seconds=0, interval=0.1, steps=False, meta=finished(seconds=seconds))
     write(path, script)
+    with SessionReader(path) as reader:
+        others = len(reader.channels()) - 1
+    fill(path, ((n * NS // 10, (0.5, *[None] * others)) for n in range(ticks)))
     with sqlite3.connect(path) as db:
-        db.execute("DELETE FROM tick")
-        db.execute("DELETE FROM tier")
         counting = "WITH RECURSIVE c(n) AS (SELECT 0 UNION ALL SELECT n + 1 FROM c WHERE n < ?) "
-        db.execute(
-            f"{counting} INSERT INTO tick (n, t, c0) SELECT n, n * 100000000, 0.5 FROM c",
-            (ticks - 1,),
-        )
-        for stat, value in ((0, 100), (1, 0.5), (2, 0.5), (3, 0.5)):
-            db.execute(
-                f"{counting} INSERT INTO tier (n, stat, c0) SELECT n, {stat}, {value} FROM c",
-                (ticks // 100 - 1,),
-            )
         db.execute(
             f"{counting} INSERT INTO step (t, step, count, warmup, samples) "
             "SELECT 2000000000 * (n + 1), 10 * (n + 1), 10, 0, 640 FROM c",
@@ -398,31 +351,11 @@ async def test_the_beginning_of_a_run_that_goes_on_is_not_its_end(tmp_path: Path
         assert "the run is over" not in screen_text(app)
 
 
-async def test_the_beginning_of_a_replay_is_not_the_end_of_its_run(over: Path) -> None:
-    async with live(over) as (app, pilot):
-        assert "the run is over after 1:30" in screen_text(app)
-        await pilot.press("home")
-        await _at(pilot, 0)
-        assert "is over" not in screen_text(app)
-
-
-async def test_a_run_that_waits_to_start_is_not_told_as_over(tmp_path: Path) -> None:
+def test_a_run_that_waits_to_start_is_not_told_as_over(tmp_path: Path) -> None:
     state = {"run_state": {"state": "starting", "t": 0}}
     path = write(tmp_path / "a.gpuwatch", Script(steps=False, seconds=1, meta=state))
-    async with live(path) as (app, _):
-        assert "starting" in screen_text(app) and "is over" not in screen_text(app)
-
-
-async def test_looking_back_lets_a_held_view_go(going: Path) -> None:
-    async with live(going) as (app, pilot):
-        await pilot.press("space")
-        await shows(pilot, "view paused")
-        await pilot.press("left")
-        await shows(pilot, " ago")
-        assert "paused" not in screen_text(app)
-        await pilot.press("end")
-        await until(pilot, lambda: _replay(app) is None)
-        assert "paused" not in screen_text(app) and "space pause" in screen_text(app)
+    shown = page_text(path)
+    assert "starting" in shown and "is over" not in shown
 
 
 async def test_the_end_of_a_run_lets_a_held_view_go(going: Path) -> None:
@@ -436,12 +369,6 @@ async def test_the_end_of_a_run_lets_a_held_view_go(going: Path) -> None:
         await pilot.press("o")
         await shows(pilot, "the run is over")
         assert "paused" not in screen_text(app)
-
-
-async def test_the_roofline_of_an_earlier_moment_offers_to_play(going: Path) -> None:
-    async with live(going, (100, 30)) as (_, pilot):
-        await pilot.press("left", "o")
-        await shows(pilot, "space play")
 
 
 async def test_what_became_of_other_runs_is_not_told_of_an_earlier_moment(tmp_path: Path) -> None:
@@ -461,10 +388,3 @@ def test_a_moment_after_the_end_is_refused_with_the_length(
 
     assert main(["replay", "--at", "99:00", str(session(seconds=12))]) == ExitCode.USAGE
     assert "ends at 0:12: nothing was recorded at 1:39:00" in capsys.readouterr().err
-
-
-async def test_the_log_keeps_its_heading_while_looking_back(over: Path) -> None:
-    async with live(over) as (app, pilot):
-        await pilot.press("left")
-        await _at(pilot, 90 - 90 / _screen(app).snapshot.window.columns)  # type: ignore[union-attr]
-        assert "── log ──" in screen_text(app)

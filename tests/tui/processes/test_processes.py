@@ -25,7 +25,7 @@ from tests.fake_nvml import FakeDriver
 from ..harness import live, running, screen_text, shows, until
 from ..process_sessions import HIDDEN, LOADERS, RUN, STRANGER, Made, add
 from ..sessions import GIB, NS, finished
-from ..snapshots_of import snapshot_of
+from ..snapshots_of import numbers_text, page_text, snapshot_of
 
 Make = Callable[..., Path]
 
@@ -383,19 +383,13 @@ async def test_the_machines_processes_are_recorded_while_their_page_is_open(
 # Who disturbs.
 
 
-def second_row(app: object) -> str:
-    return screen_text(app).splitlines()[1]  # type: ignore[arg-type]
-
-
-async def test_a_stranger_on_a_gpu_of_the_run_is_named(session: Make) -> None:
+def test_a_stranger_on_a_gpu_of_the_run_is_named(session: Make) -> None:
     path = add(session(), RUN, STRANGER)
-    async with live(path, (120, 40)) as (app, _):
-        assert second_row(app) == (
-            " ! GPU 0: shared with python sweep.py (PID 31337, bob, docker 3f2a9c1b4d5e, 12.3 GiB)"
-        )
+    assert page_text(path, (120, 40)).splitlines()[1] == (
+        " ! GPU 0: shared with python sweep.py (PID 31337, bob, docker 3f2a9c1b4d5e, 12.3 GiB)"
+    )
     add(path, STRANGER, t=85, running=False)
-    async with live(path, (120, 40)) as (app, _):
-        assert " ! " not in screen_text(app), "it has left"
+    assert " ! " not in page_text(path, (120, 40)), "it has left"
 
 
 @pytest.mark.parametrize(
@@ -409,45 +403,39 @@ async def test_a_stranger_on_a_gpu_of_the_run_is_named(session: Make) -> None:
     ],
     ids=["on another GPU", "draws only", "runs the run's kernels", "nobody knows", "is the run's"],
 )
-async def test_nobody_is_accused_who_does_not_disturb(session: Make, other: Made) -> None:
-    async with live(add(session(gpus=2), RUN, other)) as (app, _):
-        assert " ! " not in screen_text(app)
+def test_nobody_is_accused_who_does_not_disturb(session: Make, other: Made) -> None:
+    assert " ! " not in page_text(add(session(gpus=2), RUN, other))
 
 
-async def test_nobody_is_accused_before_it_is_known_which_gpus_the_run_uses(session: Make) -> None:
+def test_nobody_is_accused_before_it_is_known_which_gpus_the_run_uses(session: Make) -> None:
     path = add(session(gpus=2, steps=False, gpus_unknown=True), STRANGER)
-    async with live(path) as (app, _):
-        assert " ! " not in screen_text(app)
+    assert " ! " not in page_text(path)
     add(path, RUN, t=85)
-    async with live(path) as (app, _):
-        assert " ! GPU 0: shared with python sweep.py" in screen_text(app)
+    assert " ! GPU 0: shared with python sweep.py" in page_text(path)
 
 
 @pytest.mark.parametrize("size", [(80, 24), (160, 50)])
-async def test_while_the_gpus_of_a_run_are_not_known_it_is_said_and_no_share_is_told(
+def test_while_the_gpus_of_a_run_are_not_known_it_is_said_and_no_share_is_told(
     session: Make, size: tuple[int, int]
 ) -> None:
     path = session(gpus=8, gpus_unknown=True, known_card=True)
-    async with live(path, size) as (app, _):
-        text = screen_text(app)
+    text = page_text(path, size)
     assert "counted, GPUs not known" in text and "of peak" not in text and "…" not in text
     assert "it is not known which GPUs are the run's" in text or size == (80, 24)
     add(path, replace(RUN, gpus=(("gpu3", 36 * GIB, 0.8),)))
-    async with live(path, size) as (app, _):
-        text = screen_text(app)
+    text = page_text(path, size)
     assert " GPU 3  NVIDIA" in text and " peak" in text and "not known" not in text
 
 
-async def test_of_a_run_that_is_over_it_is_told_for_how_long_it_was_disturbed(
+def test_of_a_run_that_is_over_it_is_told_for_how_long_it_was_disturbed(
     session: Make,
 ) -> None:
     path = add(session(meta=finished()), RUN, t=2)
     add(path, STRANGER, t=30)
     add(path, STRANGER, t=75, running=False)
-    async with live(path, (120, 40)) as (_, pilot):
-        await pilot.press("i")
-        await shows(pilot, "GPU 0: shared for 50 % of the time with python sweep.py (PID 31337, ")
-        await shows(pilot, "bob, docker 3f2a9c1b4d5e, at most 12.3 GiB)")
+    shown = numbers_text(path, 120)
+    assert "GPU 0: shared for 50 % of the time with python sweep.py (PID 31337, " in shown
+    assert "bob, docker 3f2a9c1b4d5e, at most 12.3 GiB)" in shown
 
 
 def limited(path: Path, **environment: object) -> Path:
@@ -465,35 +453,30 @@ def set_values(path: Path, metric: str, value: float) -> Path:
     return path
 
 
-async def test_gpu_memory_that_runs_out_is_told_with_what_is_left(session: Make) -> None:
+def test_gpu_memory_that_runs_out_is_told_with_what_is_left(session: Make) -> None:
     path = set_values(session(), "hw.gpu.memory.usage", 79.2 * GIB)
-    async with live(path) as (app, _):
-        assert second_row(app) == " ! GPU 0: 819 MiB of 80.0 GiB memory is free"
+    assert page_text(path).splitlines()[1] == " ! GPU 0: 819 MiB of 80.0 GiB memory is free"
     set_values(path, "hw.gpu.memory.usage", 70 * GIB)
-    async with live(path) as (app, _):
-        assert " ! " not in screen_text(app)
+    assert " ! " not in page_text(path)
 
 
-async def test_memory_of_a_gpu_that_the_run_does_not_use_is_no_matter_of_the_run(
+def test_memory_of_a_gpu_that_the_run_does_not_use_is_no_matter_of_the_run(
     session: Make,
 ) -> None:
     path = set_values(
         session(gpus=2, steps=False, gpus_unknown=True), "hw.gpu.memory.usage", 79.2 * GIB
     )
-    async with live(path) as (app, _):
-        assert " ! " not in screen_text(app), "nothing tells yet which GPU it uses"
+    assert " ! " not in page_text(path), "nothing tells yet which GPU it uses"
     add(path, RUN)
-    async with live(path) as (app, _):
-        assert second_row(app) == " ! GPU 0: 819 MiB of 80.0 GiB memory is free"
+    assert page_text(path).splitlines()[1] == " ! GPU 0: 819 MiB of 80.0 GiB memory is free"
 
 
-async def test_host_memory_that_runs_out_is_graver_than_a_neighbour(session: Make) -> None:
+def test_host_memory_that_runs_out_is_graver_than_a_neighbour(session: Make) -> None:
     path = add(set_values(session(), "hw.memory.usage", 126 * GIB), RUN, STRANGER)
-    async with live(path) as (app, pilot):
-        assert second_row(app).startswith(" ! host: 2.00 GiB of 128 GiB memory is available")
-        assert second_row(app).endswith("; 1 more, press i")
-        await pilot.press("i")
-        await shows(pilot, "GPU 0: shared with")
+    shown = page_text(path)
+    assert shown.splitlines()[1].startswith(" ! host: 2.00 GiB of 128 GiB memory is available")
+    assert shown.splitlines()[1].endswith("; 1 more, press i")
+    assert "GPU 0: shared with" in numbers_text(path)
 
 
 def test_a_container_near_its_limit_is_told() -> None:
@@ -510,14 +493,17 @@ def test_a_container_near_its_limit_is_told() -> None:
     assert low_memory([device], None, None) == [] and low_memory([device], None, 16 * GIB) == []
 
 
-async def test_clocks_that_are_held_down_are_told_with_the_clock(session: Make) -> None:
-    async with live(session(throttled=True, known_card=True), (120, 40)) as (app, _):
-        warning = " ! GPU 0: throttled (power), SM clock 1.98 GHz of 1.98 GHz"
-        assert second_row(app).startswith(warning)
+def test_clocks_that_are_held_down_are_told_with_the_clock(session: Make) -> None:
+    warning = " ! GPU 0: throttled (power), SM clock 1.98 GHz of 1.98 GHz"
+    assert (
+        page_text(session(throttled=True, known_card=True), (120, 40))
+        .splitlines()[1]
+        .startswith(warning)
+    )
 
 
 @pytest.mark.parametrize("over", [False, True])
-async def test_one_stranger_on_all_gpus_is_one_warning_and_a_mark_in_every_panel(
+def test_one_stranger_on_all_gpus_is_one_warning_and_a_mark_in_every_panel(
     session: Make, over: bool
 ) -> None:
     more = {"meta": finished(), "alive": False} if over else {}
@@ -546,9 +532,8 @@ def test_gpus_are_named_together_and_told_apart() -> None:
         assert named == set(numbers), text
 
 
-async def test_who_left_before_the_launch_disturbed_nobody(session: Make) -> None:
+def test_who_left_before_the_launch_disturbed_nobody(session: Make) -> None:
     path = add(session(meta={**finished(), "launch": {"t": 40 * NS}}), RUN, t=41)
     add(path, STRANGER, t=0)
     add(path, STRANGER, t=39, running=False)
-    async with live(path, (120, 40)) as (app, _):
-        assert "shared for" not in screen_text(app)
+    assert "shared for" not in page_text(path, (120, 40))

@@ -9,7 +9,7 @@ from textual import events
 
 from gpuwatch.tui.app import GpuwatchApp
 from gpuwatch.tui.live.screen import LiveScreen
-from gpuwatch.tui.log.page import LogScreen
+from gpuwatch.tui.log.screen import LogScreen
 from gpuwatch.tui.processes.page import ProcessScreen
 from gpuwatch.tui.widgets.page import PageScreen
 

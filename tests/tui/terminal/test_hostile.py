@@ -133,7 +133,9 @@ SPOILT = [
     ("step", "step"),
     ("tick", "t"),
     ("event", "t"),
-    ("tier", "n"),
+    ("minute", "n"),
+    ("minute", "times"),
+    ("sample", "samples"),
     ("step", "t"),
 ]
 MESSAGE = "no recorder writes"

@@ -14,6 +14,7 @@ from gpuwatch.tui.feed.series import Series
 from gpuwatch.tui.feed.view import View
 from gpuwatch.tui.widgets.cells import fit, pad, wrap
 from gpuwatch.tui.widgets.graph import area, axis, bar, readable_duration, window
+from tests.session.samples import fill
 
 from ..sessions import START_UNIX_NS, Script, write
 
@@ -77,9 +78,11 @@ def test_a_tick_covers_its_interval_but_a_gap_stays_a_gap() -> None:
     assert columns[9:27] == [None] * 18
 
 
-def test_a_million_ticks_are_opened_and_painted_from_the_tier(tmp_path: Path) -> None:
+def test_of_a_long_session_few_samples_are_kept_one_by_one(tmp_path: Path) -> None:
     path = write(tmp_path / "x.gpuwatch", Script(seconds=100, steps=False, kind="machine"))
-    _multiply(path, 1_000_000)
+    with SessionReader(path) as reader:
+        values = [0.5] * len(reader.channels())
+    fill(path, ((n * NS // 2, values) for n in range(50_000)))
     with SessionReader(path) as reader:
         collector = Collector(reader, lambda: START_UNIX_NS)
         collector.update()
@@ -87,31 +90,6 @@ def test_a_million_ticks_are_opened_and_painted_from_the_tier(tmp_path: Path) ->
         snapshot = collector.snapshot(View(None, None, 120))
     assert read < 2000
     assert sum(value is not None for value in snapshot.gauges[0].history) > 40
-
-
-def _multiply(path: Path, ticks: int) -> None:
-    """Fill the session with ticks up to the number ``ticks``, and their tier."""
-    import sqlite3
-
-    db = sqlite3.connect(path)
-    names = [row[1] for row in db.execute("PRAGMA table_info(tick)")][2:]
-    columns = ", ".join(names)
-    db.execute(
-        "WITH RECURSIVE more(n) AS (SELECT 201 UNION ALL SELECT n + 1 FROM more WHERE n < ?) "
-        f"INSERT INTO tick (n, t, {columns}) "
-        f"SELECT more.n, more.n * 500000000, {columns} FROM more JOIN tick ON tick.n = 100",
-        (ticks,),
-    )
-    db.execute("DELETE FROM tier")
-    for stat in range(4):
-        db.execute(
-            "WITH RECURSIVE more(n) AS (SELECT 0 UNION ALL SELECT n + 1 FROM more WHERE n < ?) "
-            f"INSERT INTO tier (n, stat, {columns}) "
-            f"SELECT more.n, ?, {columns} FROM more JOIN tick ON tick.n = 100",
-            (ticks // 20, stat),
-        )
-    db.commit()
-    db.close()
 
 
 # Text.

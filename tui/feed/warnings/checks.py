@@ -146,12 +146,8 @@ class Checks:
             means(record, (TENSOR,), start, end),
             self.ceilings.data_type,
             mean_rates.flop,
-            mean_rates.bytes,
-            mean_rates.measured_bytes,
             # Of an unknown data type the bound is too far above to be compared with a count.
             mean_rates.most_executed if self.ceilings.data_type is not None else None,
-            mapping(self._meta.get("count")),
-            self.counters,
         )
         return tuple(Alert(item.kind, "", item.text) for item in findings if item.warning)
 

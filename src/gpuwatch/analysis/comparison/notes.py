@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from gpuwatch.analysis.hardware.profile_text import derived_times
+from gpuwatch.analysis.hardware.profile import derived_times
 from gpuwatch.analysis.summary.identity import (
     at_once,
     baseline,

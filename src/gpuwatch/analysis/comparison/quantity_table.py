@@ -7,11 +7,13 @@ from dataclasses import replace
 from itertools import groupby
 
 from gpuwatch.analysis.comparison.comparison_row import ComparisonRow
+from gpuwatch.analysis.comparison.side_by_side import environment_facts
 from gpuwatch.analysis.comparison.wording import change_text
-from gpuwatch.analysis.results import TableRow
+from gpuwatch.analysis.results import Cell, Difference, Question, TableRow
 from gpuwatch.core import units
 from gpuwatch.core.lazy_dataclass import dataclass
 from gpuwatch.core.metrics import Method, label
+from gpuwatch.core.models import JSON, mapping
 from gpuwatch.core.text import clean
 
 _FIRST = "steps"
@@ -122,3 +124,50 @@ def _runs(row: TableRow, at: int) -> str:
     if not row.known or not 0 < row.known[at] < row.runs[at]:
         return ""
     return f"{row.known[at]} of {row.runs[at]} runs"
+
+
+def difference_name(difference: Difference) -> str:
+    """The fact's name, without its scope if that is redundant: ``image size``, ``host: kernel``."""
+    scope, key = difference.scope, difference.key
+    if scope == "environment":
+        return key if key.startswith("variables.") else key.replace("_", " ")
+    if scope in ("process", "host"):
+        return key.removeprefix("process.").removeprefix("env.")
+    return f"{scope}: {key}"
+
+
+def difference_texts(difference: Difference, longest: int | None = None) -> tuple[str, ...]:
+    """The values, each cut to ``longest`` characters."""
+    values = (units.fact(difference.key, value) for value in difference.values)
+    return tuple(
+        text if longest is None or len(text) <= longest else f"{text[: longest - 1]}…"
+        for text in values
+    )
+
+
+def of_question(question: Question) -> tuple[Difference, ...]:
+    """The facts that differ between any two compared cells, with the value in every cell."""
+    facts = {
+        (each.scope, each.key): None
+        for contrast in question.contrasts
+        for each in contrast.explanation.differences
+    }
+    return tuple(
+        Difference(scope, key, tuple(_value(cell, scope, key) for cell in question.cells))
+        for scope, key in facts
+    )
+
+
+def _value(cell: Cell, scope: str, key: str) -> JSON:
+    sessions = [run.session for run in cell.judged or cell.runs]
+    values = [
+        (
+            environment_facts(each.environment)
+            if scope == "environment"
+            else mapping(each.facts.get(scope))
+        ).get(key)
+        for each in sessions
+    ]
+    if any(value != values[0] for value in values):
+        return "differs from run to run"
+    return values[0] if values else None

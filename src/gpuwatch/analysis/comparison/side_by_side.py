@@ -8,20 +8,28 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
-from gpuwatch.analysis.comparison.comparison_row import ComparisonRow as ComparisonRow
-from gpuwatch.analysis.comparison.comparison_row import Value, ceiling_notes, row_of
-from gpuwatch.analysis.comparison.efficiency_rows import (
+from gpuwatch.analysis.comparison.cells import STEP_TIME
+from gpuwatch.analysis.comparison.comparison_row import (
+    ALL_STEPS,
+    STEADY,
+    THROUGHPUT,
+    Value,
+    ceiling_notes,
     efficiency_rows,
     energy_notes,
+    generation_rows,
     kernel_rows,
     mfu_notes,
+    paid_ratios,
+    ratio,
+    row_of,
+    training_rows,
+    with_ratios,
 )
-from gpuwatch.analysis.comparison.generation_rows import generation_rows
+from gpuwatch.analysis.comparison.comparison_row import ComparisonRow as ComparisonRow
 from gpuwatch.analysis.comparison.notes import session_notes
-from gpuwatch.analysis.comparison.ratios import with_ratios
-from gpuwatch.analysis.comparison.training_rows import training_rows
 from gpuwatch.analysis.hardware.kernels import MOST, KernelRow, differing_kernels
-from gpuwatch.analysis.results import Difference
+from gpuwatch.analysis.results import Difference, Question
 from gpuwatch.analysis.statistics.description import Statistic
 from gpuwatch.analysis.summary.identity import baseline
 from gpuwatch.analysis.summary.identity import headings as headings
@@ -279,3 +287,50 @@ def differences(sessions: Sequence[Summary]) -> tuple[Difference, ...]:
         if any(value != values[0] for value in values):
             differing.append(Difference(scope, key, values))
     return tuple(differing)
+
+
+def with_judged(
+    compared: Comparison, questions: Sequence[Question], bases: Mapping[int, int]
+) -> Comparison:
+    """``compared`` with ratios to ``bases``, and the rows of the values that verdicts judge.
+
+    These are the steady step time and the time per step over all steady steps; the ratio of the
+    throughput is the inverse of that of the latter.
+
+    Args:
+        bases: index of each session with a ratio, and that of its baseline.
+    """
+    sessions = compared.sessions
+    runs = {
+        run.session.path: run
+        for question in questions
+        if question.metric == STEP_TIME and question.contrasts
+        for cell in question.cells
+        for run in cell.runs
+    }
+    steady = {path: run.value for path, run in runs.items()}
+    totals = {path: run.total for path, run in runs.items()}
+    judged = [
+        row_of("steps", STEADY, "s", sessions, lambda session: steady.get(session.path)),
+        row_of("steps", ALL_STEPS, "s", sessions, lambda session: totals.get(session.path)),
+    ]
+    judged = [row for row in judged if any(value is not None for value in row.values)]
+    first = next((at for at, row in enumerate(compared.rows) if row.group == "steps"), 0)
+    rows = [*compared.rows[:first], *judged, *compared.rows[first:]]
+
+    def against(row: ComparisonRow) -> ComparisonRow:
+        places = range(len(sessions))
+        ratios = (ratio(row, sessions, bases[at], at) if at in bases else None for at in places)
+        return replace(row, ratios=tuple(ratios))
+
+    told = [against(row) for row in rows]
+    paid = next((row for row in told if row.name == ALL_STEPS), None)
+    return replace(
+        compared,
+        rows=tuple(
+            replace(row, ratios=paid_ratios(row.ratios, paid.ratios))
+            if paid is not None and (row.group, row.name) == THROUGHPUT
+            else row
+            for row in told
+        ),
+    )

@@ -10,12 +10,15 @@ from collections.abc import Sequence
 
 from gpuwatch.analysis.comparison.cells import valued
 from gpuwatch.analysis.comparison.same_work import (
+    Value,
+    against,
     by_design,
     device_kind,
+    differ,
+    listed,
     told_by_one,
     work_differences,
 )
-from gpuwatch.analysis.comparison.value_differences import Value, against, differ, listed
 from gpuwatch.analysis.hardware.crosscheck import Finding
 from gpuwatch.analysis.results import Cell, Run
 from gpuwatch.analysis.summary import gpu_sharing

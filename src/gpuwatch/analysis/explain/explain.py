@@ -6,13 +6,36 @@ Evidence goes with a change and never claims to be its cause: ``docs/explanation
 
 from __future__ import annotations
 
-from gpuwatch.analysis.explain.conditions import conditions, load
+import re
+from collections.abc import Callable, Sequence
+
+from gpuwatch.analysis.comparison.side_by_side import differences
 from gpuwatch.analysis.explain.kernels import differing, executed
-from gpuwatch.analysis.explain.settings import fingerprint, limits, settings, versions
 from gpuwatch.analysis.explain.sides import Sides
-from gpuwatch.analysis.explain.startup import start_up
-from gpuwatch.analysis.explain.time import where
-from gpuwatch.analysis.results import Cell, Explanation
+from gpuwatch.analysis.explain.time import start_up, where
+from gpuwatch.analysis.results import Cell, Difference, Evidence, Explanation
+from gpuwatch.analysis.summary.load import BUSY, mean_of, others_share
+from gpuwatch.analysis.summary.summary import Summary
+from gpuwatch.core import units
+from gpuwatch.core.metrics import Method
+from gpuwatch.core.models import JSON, mapping
+from gpuwatch.core.text import clean
+
+RELATIVE = 0.02
+"""Relative difference from which on clocks and power differ."""
+SHARES = 0.05
+"""Difference from which on shares of the time or of the cores differ (5 points)."""
+
+_RATES = (
+    ("hw.gpu.clock.sm", "SM clock", "Hz"),
+    ("hw.gpu.clock.memory", "memory clock", "Hz"),
+    ("hw.gpu.power", "GPU power", "W"),
+    ("hw.cpu.frequency", "CPU clock", "Hz"),
+)
+_HELD = (
+    ("hw.gpu.throttle.power", "clocks held down by power"),
+    ("hw.gpu.throttle.thermal", "clocks held down by temperature"),
+)
 
 
 def explain(baseline: Cell, other: Cell, margin: float, *, by_total: bool = False) -> Explanation:
@@ -42,3 +65,208 @@ def explain(baseline: Cell, other: Cell, margin: float, *, by_total: bool = Fals
     )
     evidence = tuple(each for each in rungs if each is not None)
     return Explanation(evidence, facts, kernels, start, families)
+
+
+def conditions(sides: Sides) -> Evidence | None:
+    """Clocks and power that differ by 2 % or more, and times of held-down clocks by five points.
+
+    Values are means over the window, then medians over the runs. ``None`` also where the windows
+    cover different parts of the runs and cannot be compared.
+    """
+    kinds = {session.window.kind for sessions in sides.sessions for session in sessions}
+    if len(kinds) != 1:
+        return None
+    texts = [text for name, label, unit in _RATES if (text := _rate(sides, name, label, unit))]
+    for name, label in _HELD:
+        share = _share(sides, " of the time", _of(name))
+        texts += [f"{label} {share}"] if share else []
+    if not texts:
+        return None
+    source = f"means over the {kinds.pop()}, median over the runs"
+    return Evidence("clocks", "; ".join(texts), None, Method.MEASURED, source)
+
+
+def load(sides: Sides) -> Evidence | None:
+    """Other programs' share of the cores' time, if it differs by five points or is a fifth or more
+    on either side. Means over the windows, then medians over the runs."""
+    shares = sides.medians(others_share)
+    first, second = shares
+    most = max((share for share in shares if share is not None), default=0.0)
+    apart = first is not None and second is not None and abs(second - first) >= SHARES
+    if not apart and most < BUSY:
+        return None
+    one, two = ("an unknown share" if each is None else units.percent(each) for each in shares)
+    both = sides.both(f"{one} of the CPU's time", two)
+    text = f"other programs used {both}"
+    if not apart and None not in shares:
+        text += ": both were disturbed"
+    kinds = sorted({session.window.kind for of in sides.sessions for session in of})
+    source = f"means over the {' or the '.join(kinds)}, median over the runs"
+    return Evidence("load", text, None, Method.MEASURED, source)
+
+
+def _of(name: str) -> Callable[[Summary], float | None]:
+    return lambda session: mean_of(session, name)
+
+
+def _rate(sides: Sides, name: str, label: str, unit: str) -> str | None:
+    first, second = sides.medians(_of(name))
+    if not first or second is None or abs(second / first - 1) < RELATIVE:
+        return None
+    return f"{label} {sides.both(units.si(first, unit), units.si(second, unit))}"
+
+
+def _share(sides: Sides, of: str, value: Callable[[Summary], float | None]) -> str | None:
+    first, second = sides.medians(value)
+    if first is None or second is None or abs(second - first) < SHARES:
+        return None
+    return sides.both(units.percent(first) + of, units.percent(second))
+
+
+_MOST_NAMED = 4
+_NOT_SET = "not set"
+_LONGEST_VALUE = 40
+
+# Most influential on kernel selection first: scope, pattern of the whole key, label.
+_VERSIONS = (
+    ("host", r"gpu\d+\.driver\.version", "driver"),
+    ("workload", "cuda", "CUDA"),
+    ("workload", "hip", "HIP"),
+    ("workload", "cudnn", "cuDNN"),
+    ("workload", "torch", "torch"),
+    ("workload", "blas", "BLAS"),
+    ("workload", "blas_version", "BLAS version"),
+    ("workload", "mkldnn", "oneDNN"),
+    ("workload", "python", "Python"),
+    ("workload", "torchvision", "torchvision"),
+    ("workload", "libc", "libc"),
+    ("host", "os.kernel", "Linux"),
+)
+_VARIABLE = "process.env."
+_PROCESSOR = r"OMP|GOMP|KMP|MKL|OPENBLAS|ONEDNN|DNNL|ATEN|MALLOC|GLIBC"
+_OF_IMAGES = "(?:CUDA|NVIDIA)_VISIBLE_DEVICES|CUDA_VERSION|TORCH_CUDA_ARCH_LIST"
+# What somebody chose and a step follows: variables, then what they and the launch led to.
+_SETTINGS = (
+    ("process", r"process\.env\.((ONEDNN|DNNL)_MAX_CPU_ISA)", r"\1"),
+    ("process", r"process\.env\.((OMP|MKL|OPENBLAS)_NUM_THREADS)", r"\1"),
+    ("process", rf"process\.env\.(({_PROCESSOR})_\w+)", r"\1"),
+    ("process", rf"process\.env\.(?!{_OF_IMAGES})((CUDA|NCCL|PYTORCH|TORCH)_\w+)", r"\1"),
+    ("process", r"process\.env\.(LD_PRELOAD)", r"\1"),
+    ("process", r"process\.cgroup\.cpu\.limit", "CPU quota"),
+    ("process", r"process\.cpu\.affinity", "usable CPUs"),
+    ("workload", "threads", "threads"),
+    ("workload", "onednn_isa", "oneDNN uses"),
+    ("workload", "cpu_capability", "CPU kernels for"),
+    ("process", r"process\.nice", "nice"),
+    ("process", r"process\.scheduling\.policy", "scheduling policy"),
+    ("process", r"process\.scheduling\.priority", "real-time priority"),
+)
+# Most likely to slow a step down first.
+_LIMITS = (
+    ("process", r"process\.shm\.size", "/dev/shm"),  # noqa: S108 - a label
+    ("process", r"process\.cgroup\.memory\.limit", "memory limit"),
+    ("environment", "memory_limit_bytes", "memory of the container"),
+    ("process", r"process\.memory\.nodes", "memory nodes"),
+    ("process", r"process\.limit\.memlock", "locked memory"),
+    ("process", r"process\.seccomp", "seccomp"),
+    ("process", r"process\.no\.new\.privileges", "no new privileges"),
+    ("process", r"process\.capabilities", "capabilities"),
+    ("process", r"process\.root\.filesystem", "root file system"),
+    ("environment", "network", "network"),
+    ("process", r"process\.namespace\.(\w+)", r"namespace \1"),
+    ("process", r"process\.limit\.nofile", "open files"),
+    ("host", r"cpu\.governor", "CPU governor"),
+    ("host", r"memory\.transparent\.hugepages", "huge pages"),
+    ("process", rf"process\.env\.({_OF_IMAGES})", r"\1"),
+)
+_Names = Sequence[tuple[str, str, str]]
+
+
+def fingerprint(sides: Sides) -> tuple[Difference, ...]:
+    """Facts that are constant within each cell's judged runs but differ between the cells; values
+    in the order baseline, other."""
+    first, second = sides.sessions
+    if not first or not second:
+        return ()
+    between = []
+    for fact in differences([*first, *second]):
+        of_first, of_second = fact.values[: len(first)], fact.values[len(first) :]
+        if all(value == of_first[0] for value in of_first) and all(
+            value == of_second[0] for value in of_second
+        ):
+            between.append(Difference(fact.scope, fact.key, (of_first[0], of_second[0])))
+    return tuple(between)
+
+
+def settings(sides: Sides, changed: Sequence[Difference]) -> Evidence | None:
+    """Differing variables, processors, threads and priorities with both values: what whoever
+    started the runs chose, and what it led to."""
+    source = "the kernel's account of the process, step line `versions`"
+    return _evidence("settings", sides, changed, _SETTINGS, source)
+
+
+def versions(sides: Sides, changed: Sequence[Difference]) -> Evidence | None:
+    """Differing versions with both values; those that select kernels come first."""
+    return _evidence("versions", sides, changed, _VERSIONS, "step line `versions`, host's facts")
+
+
+def limits(sides: Sides, changed: Sequence[Difference]) -> Evidence | None:
+    """Differing limits and isolation with both values; the most likely to slow a step first."""
+    return _evidence("limits", sides, changed, _LIMITS, "the kernel's account of the process")
+
+
+def _evidence(
+    rung: str, sides: Sides, changed: Sequence[Difference], names: _Names, source: str
+) -> Evidence | None:
+    by_label: dict[str, str] = {}
+    for scope, pattern, name in names:
+        for fact in changed:
+            match = re.fullmatch(pattern, fact.key) if fact.scope == scope else None
+            values = _values(sides, fact)
+            if match is None or None in values:
+                continue
+            key = clean(match.expand(name), _LONGEST_VALUE)
+            first, second = (_shown(fact.key, value) for value in values)
+            if first != second:
+                by_label.setdefault(key, f"{key} {sides.both(first, second)}")
+    if not by_label:
+        return None
+    named = list(by_label.values())
+    more = [f"{len(named) - _MOST_NAMED} more"] if len(named) > _MOST_NAMED else []
+    return Evidence(rung, "; ".join([*named[:_MOST_NAMED], *more]), None, None, source)
+
+
+def _values(sides: Sides, fact: Difference) -> tuple[JSON, ...]:
+    """Both values; of a variable that one side has and the other surely has not, ``not set``."""
+    if not fact.key.startswith(_VARIABLE):
+        return fact.values
+    return tuple(
+        _NOT_SET if value is None and all(map(_every_variable, sessions)) else value
+        for value, sessions in zip(fact.values, sides.sessions, strict=True)
+    )
+
+
+def _every_variable(session: Summary) -> bool:
+    """Whether a session has every listed variable that was set: a recorder that kept fewer wrote
+    no scheduling policy."""
+    process = mapping(session.facts.get("process"))
+    read = process.get(f"{_VARIABLE}LD_PRELOAD") is not None
+    return read and "process.scheduling.policy" in process
+
+
+def _shown(key: str, value: JSON) -> str:
+    text = units.fact(key, value)
+    if key == "process.cgroup.cpu.limit" and value != "unlimited":
+        text += " cores"
+    elif key == "process.cpu.affinity":
+        count = _cpus(str(value))
+        text = text if count is None else f"{count} ({text})"
+    return clean(text, _LONGEST_VALUE)
+
+
+def _cpus(text: str) -> int | None:
+    """Number of CPUs in the kernel's list format (``0-3,8``); ``None`` for anything else."""
+    if not re.fullmatch(r"\d{1,6}(-\d{1,6})?(,\d{1,6}(-\d{1,6})?)*", text):
+        return None
+    ends = [[int(end) for end in part.split("-")] for part in text.split(",")]
+    return sum(max(0, each[-1] - each[0] + 1) for each in ends)

@@ -6,10 +6,10 @@ import math
 from collections.abc import Iterator, Sequence
 
 from gpuwatch.analysis.explain.sides import Sides
-from gpuwatch.analysis.hardware.families import OTHER
 from gpuwatch.analysis.hardware.kernels import (
     LEAST_FLOP,
     MOST,
+    OTHER,
     KernelRow,
     Profiled,
     differing_kernels,

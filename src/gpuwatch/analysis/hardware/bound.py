@@ -21,7 +21,7 @@ from __future__ import annotations
 
 from gpuwatch.analysis.hardware.ceilings import MEASURED as CALIBRATED
 from gpuwatch.analysis.hardware.ceilings import NEVER_MEASURED, PEAK, Ceiling, Missing
-from gpuwatch.analysis.hardware.limits import is_over
+from gpuwatch.analysis.hardware.crosscheck import is_over
 from gpuwatch.analysis.hardware.points import ALGORITHMIC, EXECUTED, MEASURED, Point, Rates
 from gpuwatch.core import units
 from gpuwatch.core.lazy_dataclass import dataclass

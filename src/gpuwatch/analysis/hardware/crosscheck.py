@@ -1,39 +1,84 @@
-"""Counted work against hardware counters: two ways to one number that should agree.
+"""What a reader must know of a run's figures: counts beyond what the hardware allows, held clocks,
+other programs on its GPUs.
 
-The tolerances are what ordinary causes explain, not laws of nature; beyond them a warning gives
-both numbers.
+Counted FLOP/s are checked against the peak, and against what the pipes executed at most.
 
-- ``RATE_SLACK``: a counted rate may exceed what the pipes' activity allows by 15 % (activity and
-  clocks are sampled). ``RATE_FAR``: activity may allow three times what was counted, since an
-  active pipe is seldom full, and additions, normalisation and the optimizer run on the same pipes
-  without being counted.
-- ``BYTES_MORE``: DRAM may move half as much again as the operators' inputs and outputs (workspaces,
-  padding). ``BYTES_FEWER``: caches and fusion may save up to nineteen bytes of twenty.
-- ``EXECUTED``: executed FLOP may be from a quarter of the model's (Winograd's F(4x4, 3x3) needs a
-  fourth of the multiplications: A. Lavin, S. Gray, CVPR 2016) to twice them (padding to tiles).
-- ``UNCOUNTED``: operators without a formula are reported from three tenths of the bytes on.
+A counted rate may exceed what the pipes' activity allows by 15 % (activity and clocks are sampled).
+Activity may allow three times what was counted, since an active pipe is seldom full, and additions,
+normalisation and the optimizer run on the same pipes without being counted.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
-from gpuwatch.analysis.hardware.ceilings import Ceiling
-from gpuwatch.analysis.hardware.limits import is_over, limit_of
+from gpuwatch.analysis.hardware.ceilings import PEAK, Ceiling, peaks_of
 from gpuwatch.analysis.hardware.pipes import TENSOR
-from gpuwatch.analysis.hardware.profile import Counters
+from gpuwatch.analysis.samples.window import Window
 from gpuwatch.core import units
 from gpuwatch.core.lazy_dataclass import dataclass
-from gpuwatch.core.models import JSON, mapping, number
-from gpuwatch.session.rows import DeviceRow
+from gpuwatch.core.metrics import Method
+from gpuwatch.core.models import JSON, number
+from gpuwatch.core.peaks import computed_in
+from gpuwatch.session.rows import MPS_SERVER, DeviceRow, GpuProcessRow
+
+if TYPE_CHECKING:  # screens do without numpy
+    from gpuwatch.analysis.statistics.description import Statistic
+
+OVER_PEAK = 1.02
+"""Multiple of the peak beyond which errors of the step times cannot explain a rate. (A measured
+product may be exceeded: it is only what one program reached.)"""
+
+
+@dataclass(frozen=True)
+class Clocks:
+    """How far power or temperature held the clocks down."""
+
+    held: float
+    """Share of the time, 0 to 1, on the GPU with the largest."""
+    mean: float | None
+    """Hz: mean clock of the multiprocessors of the GPUs that were held down."""
+    maximum: float | None
+    """Hz: mean maximum clock of the same GPUs."""
+    share: float | None
+    """Mean clock over maximum where all GPUs were held down, 0 to 1; else ``None``."""
+
+
+def limit_of(gpus: Sequence[DeviceRow], data_type: str | None) -> Ceiling | None:
+    """The peak [FLOP/s] of all GPUs together, which no run in ``data_type`` can exceed.
+
+    Where a GPU has no cores for the type, the peak of the type that it computes in. ``None`` where
+    the peak of a GPU is unknown.
+    """
+    if data_type is None or not gpus:
+        return None
+    types = [computed_in(data_type, _plain(gpu), gpu.name) for gpu in gpus]
+    peaks_ = [peaks_of(gpu).get(name) for gpu, name in zip(gpus, types, strict=True)]
+    values = [peak.value for peak in peaks_ if peak is not None and peak.value]
+    if len(values) < len(gpus):
+        return None
+    first = peaks_[0]
+    text = f"{types[0]} peak at maximum clock"
+    if types[0] != data_type:
+        text += f", as the GPU has no cores for {data_type}"
+    if len(gpus) > 1:
+        text += f", sum over {len(gpus)} GPUs"
+    source = "" if first is None else f"{first.basis}; {first.source}"
+    return Ceiling(types[0], sum(values), "FLOP/s", PEAK, text, source)
+
+
+def is_over(limit: Ceiling | None, rate: float | None) -> bool:
+    """Whether ``rate`` [FLOP/s] is more than the hardware can do."""
+    return limit is not None and rate is not None and rate > OVER_PEAK * limit.value
+
+
+def _plain(gpu: DeviceRow) -> dict[str, JSON]:
+    return {k: v for k, v in gpu.attributes.items() if not isinstance(v, (dict, list))}
+
 
 RATE_SLACK, RATE_FAR = 1.15, 3.0
-BYTES_MORE, BYTES_FEWER = 1.5, 1 / 20
-EXECUTED = (0.25, 2.0)
-UNCOUNTED = 0.3
-
 _SOME_TENSOR = 0.05
-_MOST_NAMED = 5
 
 
 @dataclass(frozen=True)
@@ -41,8 +86,7 @@ class Finding:
     """Two numbers for the same quantity, and what their ratio means."""
 
     kind: str
-    """``peak``, ``pipes``, ``bytes``, ``executed``, ``tensor``, ``uncounted``, ``clocks`` or
-    ``sharing``."""
+    """``peak``, ``pipes``, ``tensor``, ``clocks`` or ``sharing``."""
     warning: bool
     """Whether they disagree beyond the ordinary causes; else the text explains them."""
     text: str
@@ -61,24 +105,17 @@ def findings_of(
     means: Means,
     data_type: str | None,
     flop_rate: float | None,
-    bytes_rate: float | None,
-    measured_bytes: float | None,
     most_executed: float | None,
-    count: Mapping[str, JSON],
-    counters: Counters | None,
 ) -> tuple[Finding, ...]:
     """All cross-checks, warnings first.
 
-    Rates are FLOP/s and By/s over the timed steps and over all GPUs of the run; ``most_executed``
+    ``flop_rate`` is in FLOP/s over the timed steps and over all GPUs of the run; ``most_executed``
     is that of :mod:`~gpuwatch.analysis.hardware.pipes`.
     """
     candidates = [
         _peak(limit_of(gpus, data_type), data_type, flop_rate),
         _pipes(flop_rate, most_executed),
-        _bytes(bytes_rate, measured_bytes),
-        _executed(count, counters),
         _tensor(means, data_type),
-        _uncounted(count),
     ]
     findings = [finding for finding in candidates if finding is not None]
     return tuple(sorted(findings, key=lambda finding: not finding.warning))
@@ -119,55 +156,6 @@ def _pipes(counted: float | None, upper: float | None) -> Finding | None:
     return Finding("pipes", True, text, counted, upper, "FLOP/s")
 
 
-def _bytes(counted: float | None, measured: float | None) -> Finding | None:
-    if not counted or measured is None:
-        return None
-    both = (
-        f"algorithmic bytes {units.si(counted, 'B/s')}, and the memory moved "
-        f"{units.si(measured, 'B/s')}"
-    )
-    if measured > BYTES_MORE * counted:
-        text = (
-            f"{both}: more than the operators' inputs and outputs (workspaces, padding, spilled "
-            "registers, copies between host and GPU, another process on the GPU)"
-        )
-    elif measured < BYTES_FEWER * counted:
-        text = (
-            f"{both}: fewer than caches and fusion usually leave, unless all the data of a step "
-            "fits into the GPU's cache"
-        )
-    elif measured < counted:
-        saved = units.percent(1 - measured / counted)
-        text = f"{both}: caches and fusion saved {saved}"
-        return Finding("bytes", False, text, counted, measured, "By/s")
-    else:
-        return Finding("bytes", False, f"{both}: they agree", counted, measured, "By/s")
-    return Finding("bytes", True, text, counted, measured, "By/s")
-
-
-def _executed(count: Mapping[str, JSON], counters: Counters | None) -> Finding | None:
-    model = number(count.get("flop_per_step"))
-    executed = None if counters is None else counters.flop_per_step
-    if not model or executed is None:
-        return None
-    ratio = executed / model
-    both = (
-        f"the model takes {units.si(model, 'FLOP')} a step, and the kernels executed "
-        f"{units.si(executed, 'FLOP')}, {ratio:.2f} times as many"
-    )
-    low, high = EXECUTED
-    if ratio < low:
-        cause = "fewer than any usual algorithm needs: were all kernels counted?"
-    elif ratio < 1:
-        cause = "fewer, as algorithms like Winograd or FFT convolution do"
-    elif ratio <= high:
-        cause = "padding to whole tiles, and operators that have no formula"
-    else:
-        cause = "more than padding explains: recomputation, or operators without a formula"
-    warning = not low <= ratio <= high
-    return Finding("executed", warning, f"{both}: {cause}", model, executed, "FLOP")
-
-
 def _tensor(means: Means, data_type: str | None) -> Finding | None:
     active = [of_gpu[TENSOR] for of_gpu in means.values() if TENSOR in of_gpu]
     if data_type != "float32" or not active or max(active) < _SOME_TENSOR:
@@ -179,24 +167,116 @@ def _tensor(means: Means, data_type: str | None) -> Finding | None:
     return Finding("tensor", True, text, None, max(active), "1")
 
 
-def _uncounted(count: Mapping[str, JSON]) -> Finding | None:
-    """Operators without a FLOP formula, where they move a large part of the bytes."""
-    total = number(count.get("bytes_per_step"))
-    listed, operators = count.get("uncounted_operators"), count.get("operators")
-    if not total or not isinstance(listed, list) or not isinstance(operators, list):
+HELD = 0.05
+"""Share of the time from which on held-down clocks are reported."""
+_BUSY = 0.05
+"""Utilization from which on a GPU without a process of the run is reported."""
+_MOST_NAMED = 3
+_CAUSES = (("hw.gpu.throttle.power", "power"), ("hw.gpu.throttle.thermal", "temperature"))
+
+
+def clocks_of(gpus: Sequence[DeviceRow], means: Means) -> Clocks | None:
+    """How long and how far the clocks of the GPUs were held down; ``None``: not, or unknown.
+
+    For several GPUs: the largest share of time, and the mean clock of those held down.
+    """
+    held, now, most = [], [], []
+    for gpu in gpus:
+        of_gpu = means.get(gpu.id, {})
+        share = max((of_gpu.get(metric, 0.0) for metric, _ in _CAUSES), default=0.0)
+        if share < HELD:
+            continue
+        held.append(share)
+        clock = of_gpu.get("hw.gpu.clock.sm")
+        maximum = number(gpu.attributes.get("clock.sm.max"))
+        if clock and maximum and maximum > 0:
+            now.append(clock)
+            most.append(maximum)
+    if not held:
         return None
-    names = {str(entry).rpartition(" x")[0] for entry in listed}
-    sizes = {
-        str(mapping(operator).get("name")): number(mapping(operator).get("bytes")) or 0.0
-        for operator in operators
-    }
-    moved = {name: size for name, size in sizes.items() if name in names and size > 0}
-    share = sum(moved.values()) / total
-    if share < UNCOUNTED:
-        return None
-    largest = sorted(moved, key=lambda name: -moved[name])[:_MOST_NAMED]
-    text = (
-        f"operators whose FLOP are not counted move {units.percent(share)} of the algorithmic "
-        f"bytes: {', '.join(largest)}"
+    all_held = len(now) == len(gpus)
+    return Clocks(
+        max(held),
+        sum(now) / len(now) if now else None,
+        sum(most) / len(most) if most else None,
+        min(1.0, sum(now) / sum(most)) if all_held else None,
     )
-    return Finding("uncounted", False, text, None, min(1.0, share), "1")
+
+
+def held_down(gpus: Sequence[DeviceRow], means: Means) -> Finding | None:
+    """The finding on clocks held down by power or temperature."""
+    clocks = clocks_of(gpus, means)
+    if clocks is None:
+        return None
+    causes = []
+    for metric, name in _CAUSES:
+        share = max((means.get(gpu.id, {}).get(metric, 0.0) for gpu in gpus), default=0.0)
+        if share > 0:
+            causes.append(f"by {name} {units.percent(min(1.0, share))} of the time")
+    affected = [
+        gpu.id
+        for gpu in gpus
+        if max(means.get(gpu.id, {}).get(metric, 0.0) for metric, _ in _CAUSES) >= HELD
+    ]
+    text = f"the clocks of {', '.join(affected)} were held down {', '.join(causes)}"
+    if clocks.mean is not None and clocks.maximum is not None:
+        mean, most = units.si(clocks.mean, "Hz"), units.si(clocks.maximum, "Hz")
+        text += (
+            f": on average {mean} of at most {most}, so that peaks at maximum clock were out of "
+            "reach"
+        )
+    return Finding("clocks", True, text, None, clocks.held, "1")
+
+
+def shared(
+    gpus: Sequence[DeviceRow],
+    processes: Sequence[GpuProcessRow],
+    window: Window,
+    run: Mapping[str, JSON],
+    metrics: Mapping[str, Statistic],
+) -> list[Finding]:
+    """Findings on other processes on the run's GPUs, and on a workload that is on none of them."""
+    ids = [gpu.id for gpu in gpus]
+    others = [
+        process
+        for process in processes
+        if process.device in ids
+        and process.owned is False
+        and (process.running or process.t > window.start)
+    ]
+    others.sort(key=lambda process: -(process.bytes or 0))
+    served = any(MPS_SERVER in (process.name or "") for process in others)
+    findings = [_others(others)] if others and not served else []
+    held, busy = metrics.get("process.gpu.memory.usage"), metrics.get("hw.gpu.utilization")
+    absent = held is not None and held.method is Method.MEASURED and held.max == 0
+    share = None if busy is None else busy.mean
+    reports_cuda = str(run.get("device") or "").startswith("cuda")
+    if ids and absent and reports_cuda and not served and share is not None and share >= _BUSY:
+        findings.append(_elsewhere(ids, share))
+    return findings
+
+
+def _others(others: Sequence[GpuProcessRow]) -> Finding:
+    named = [_name(process) for process in others[:_MOST_NAMED]]
+    if len(others) > _MOST_NAMED:
+        named.append(f"{len(others) - _MOST_NAMED} more")
+    was = "another process was" if len(others) == 1 else "other processes were"
+    text = (
+        f"{was} on the run's GPUs: {', '.join(named)}; GPU metrics cover all processes on a GPU, "
+        "which share its time"
+    )
+    return Finding("sharing", True, text, None, float(len(others)), "{process}")
+
+
+def _name(process: GpuProcessRow) -> str:
+    size = "" if process.bytes is None else f", {units.binary(process.bytes)}"
+    return f"{process.name or 'a process'} (PID {process.pid}{size}) on {process.device}"
+
+
+def _elsewhere(ids: Sequence[str], share: float) -> Finding:
+    text = (
+        f"the workload reports cuda, but NVML lists none of its processes on {', '.join(ids)}, "
+        f"busy {units.percent(share)} of the time: the figures may belong to others (is the "
+        "workload on another GPU, or does a server outside its process tree run its kernels?)"
+    )
+    return Finding("sharing", True, text, None, share, "1")

@@ -13,10 +13,16 @@ from gpuwatch.analysis.hardware.ceilings import (
     devices_of_run,
     every_ceiling_of,
 )
-from gpuwatch.analysis.hardware.conditions import clocks_of, held_down, shared
-from gpuwatch.analysis.hardware.crosscheck import Finding, Means, findings_of
+from gpuwatch.analysis.hardware.crosscheck import (
+    Finding,
+    Means,
+    clocks_of,
+    findings_of,
+    held_down,
+    limit_of,
+    shared,
+)
 from gpuwatch.analysis.hardware.energy import COUNTER, CPU_POWER, POWER, Energy, energy_of
-from gpuwatch.analysis.hardware.limits import limit_of
 from gpuwatch.analysis.hardware.mfu import MfuPeak, hfu_of, mfu_peaks
 from gpuwatch.analysis.hardware.pipes import METRICS as PIPES
 from gpuwatch.analysis.hardware.pipes import most_executed
@@ -24,16 +30,106 @@ from gpuwatch.analysis.hardware.points import Rates
 from gpuwatch.analysis.hardware.profile import Counters
 from gpuwatch.analysis.hardware.program import Program
 from gpuwatch.analysis.hardware.roofline import Roofline, roofline_of
-from gpuwatch.analysis.hardware.traffic import METRIC, Traffic, traffic_of
-from gpuwatch.analysis.measured_value import MeasuredValue, unknown
-from gpuwatch.analysis.samples.channels import Samples
+from gpuwatch.analysis.measured_value import MeasuredValue, divided, unknown
+from gpuwatch.analysis.samples.channels import FULL, Samples, integral
 from gpuwatch.analysis.samples.cpu_time import cpu_shares, logical_cores
 from gpuwatch.analysis.samples.window import Window
 from gpuwatch.analysis.statistics.description import Statistic
+from gpuwatch.core import units
 from gpuwatch.core.lazy_dataclass import dataclass
 from gpuwatch.core.metrics import Method
 from gpuwatch.core.models import JSON, mapping
 from gpuwatch.session.rows import DeviceRow, GpuProcessRow
+
+METRIC = "hw.gpu.memory.bandwidth"
+SECTOR = 32
+"""Bytes per sector, the unit in which an NVIDIA GPU's caches access DRAM (NVIDIA Nsight Compute
+documentation, "Memory Chart")."""
+
+
+@dataclass(frozen=True)
+class Traffic:
+    """Memory reads and writes of all used GPUs together in the window."""
+
+    total: MeasuredValue
+    """Bytes. With samples over 90 % of the window or more, measured and scaled to all of it; with
+    less, a lower bound: the bytes of the covered part."""
+    sectors: MeasuredValue
+    """The same in 32-byte sectors."""
+    per_step: MeasuredValue
+    """Bytes per timed step."""
+    rate: MeasuredValue
+    """Bytes per second, over the window."""
+    coverage: float | None
+    """Share of the window that samples cover, 0 to 1, on the GPU with the least."""
+
+    @property
+    def missing(self) -> str | None:
+        """Why the measured bytes of the whole window are unknown; ``None`` where they are known."""
+        return None if self.total.method is Method.MEASURED else self.total.reason
+
+
+def traffic_of(
+    samples: Sequence[Samples],
+    devices: Sequence[str],
+    window: Window,
+    steps: int | None,
+    missing: str | None = None,
+    doubt: str | None = None,
+) -> Traffic:
+    """Integrate the measured bandwidth of ``devices`` over ``window``, which has ``steps`` steps.
+
+    ``steps`` is ``None`` where the window is not that of the timed steps; ``missing`` is the reason
+    for a run without GPUs, ``doubt`` that against any figure per step.
+    """
+    by_device = {
+        series.channel.device: series for series in samples if series.channel.metric == METRIC
+    }
+    if not devices:
+        return _unknown(missing or "the run used no GPU, and only GPUs count bytes to memory")
+    without = [device for device in devices if device not in by_device]
+    if without:
+        return _unknown(f"the memory bandwidth of {', '.join(without)} was not sampled")
+    integrals = [integral(by_device[device].values, window) for device in devices]
+    coverage = min(part.coverage for part in integrals)
+    sources = dict.fromkeys(by_device[device].channel.source for device in devices)
+    source = f"integral of the measured bandwidth ({'; '.join(sources)})"
+    if coverage <= 0:
+        reasons = dict.fromkeys(by_device[device].channel.reason or "" for device in devices)
+        reason = "; ".join(text for text in reasons if text)
+        return _unknown(reason or "no sample of the memory bandwidth fell into the window")
+    known = units.percent(coverage)
+    if coverage >= FULL:
+        value = sum(part.total / part.coverage for part in integrals)
+        source += f", scaled from the {known} of the window that its samples cover"
+        total = MeasuredValue(value, "By", Method.MEASURED, source)
+    else:
+        reason = f"samples cover only {known} of the window"
+        value = sum(part.total for part in integrals)
+        total = MeasuredValue(value, "By", Method.BOUND, source, reason)
+    return Traffic(
+        total,
+        divided(total, SECTOR, "{sector}", "32 bytes", ""),
+        unknown("By", doubt) if doubt else _per_step(total, steps),
+        divided(total, window.seconds, "By/s", "the window", "the window has no length"),
+        coverage,
+    )
+
+
+def _per_step(total: MeasuredValue, steps: int | None) -> MeasuredValue:
+    reason = "the window is not that of timed steps"
+    return divided(total, steps, "By", "the timed steps", reason)
+
+
+def _unknown(reason: str) -> Traffic:
+    return Traffic(
+        unknown("By", reason),
+        unknown("{sector}", reason),
+        unknown("By", reason),
+        unknown("By/s", reason),
+        None,
+    )
+
 
 SAMPLED = (METRIC, COUNTER, POWER, CPU_POWER, *PIPES)
 """Metrics whose single samples are needed."""
@@ -130,7 +226,6 @@ def efficiency_of(
     flop, size = _rate(metrics, "gpuwatch.flop.rate"), _rate(metrics, "gpuwatch.bytes.rate")
     traffic = traffic_of(samples, ids, window, steps, metrics[METRIC].reason, program.doubt)
     whole = traffic.rate.value if traffic.rate.method is Method.MEASURED else None
-    moved = whole if steady else None
     # Without a process of the run on the GPUs, their counters measure others' work.
     own = metrics.get("process.gpu.memory.usage")
     absent = own is not None and own.method is Method.MEASURED and own.max == 0
@@ -142,7 +237,7 @@ def efficiency_of(
     rates = Rates(
         flop=flop.value,
         bytes=size.value,
-        measured_bytes=whole if flop.value is None else moved,
+        measured_bytes=whole if steady or flop.value is None else None,
         unmeasured=traffic.missing,
         clocks=clocks_of(gpus, means),
         limit=limit_of(gpus, data_type),
@@ -157,12 +252,13 @@ def efficiency_of(
     over = mfu_peaks(meta, devices)
     mfu, mfu_at_maximum_clock = (peak.mfu(flop) for peak in over)
     roofline = roofline_of(program, rates, ceilings_of(meta, devices), data_type)
-    seen = ((), {}, None) if absent else (gpus, means, moved)
     # Of an unknown data type the bound is too far above to be compared with a count.
     upper = most.value if steady and data_type is not None else None
     findings = [
-        *findings_of(
-            seen[0], seen[1], data_type, flop.value, size.value, seen[2], upper, count, counters
+        *(
+            findings_of((), {}, data_type, flop.value, upper)
+            if absent
+            else findings_of(gpus, means, data_type, flop.value, upper)
         ),
         *([held] if (held := held_down(gpus, means)) else []),
         *shared(gpus, processes, window, run, metrics),

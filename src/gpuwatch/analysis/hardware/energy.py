@@ -11,7 +11,6 @@ import numpy as np
 from gpuwatch.analysis.measured_value import MeasuredValue, divided, unknown
 from gpuwatch.analysis.samples.channels import (
     FULL,
-    Means,
     Samples,
     arrays,
     integral,
@@ -38,25 +37,13 @@ to an update each, are then off by at most two updates over the window."""
 _ERRORS = 4
 """Standard errors: of independent samples 2 would do, but a load whose period is near that of the
 samples scatters their mean up to twice as much."""
-_NO_GPU = "the run used no GPU"
-
-
-@dataclass(frozen=True)
-class GpuEnergies:
-    """Joules of GPUs in two ways."""
-
-    gpu: MeasuredValue
-    """By the counter, else by power."""
-    by_counter: MeasuredValue
-    by_power: MeasuredValue
-    """The integral of the sampled power."""
 
 
 @dataclass(frozen=True)
 class Energy:
     """Energy in joules; unknown for windows under one second."""
 
-    gpus: GpuEnergies
+    gpu: MeasuredValue
     """All GPUs that the run used, over the timed steps."""
     gpu_per_step: MeasuredValue
     gpu_per_sample: MeasuredValue
@@ -64,11 +51,6 @@ class Energy:
     """CPU packages of the whole machine, whichever program used them."""
     cpu_per_step: MeasuredValue
     cpu_per_sample: MeasuredValue
-
-    @property
-    def gpu(self) -> MeasuredValue:
-        """That of all GPUs together."""
-        return self.gpus.gpu
 
 
 def energy_of(
@@ -85,16 +67,13 @@ def energy_of(
     ``steps`` is ``None`` where the window is not that of the timed steps; ``missing`` is the reason
     for a run without GPUs, ``doubt`` that against any figure per step.
     """
-    short = _unfit(window, steps)
-    if short:
-        every, cpu = _neither(short), unknown("J", short)
+    if short := _unfit(window, steps):
+        gpu = cpu = unknown("J", short)
     else:
-        none = _neither(missing or _NO_GPU)
-        every = gpu_energies(samples, gpus, window) if gpus else none
+        gpu = gpu_energy(samples, gpus, window, missing)
         cpu = _cpu(samples, window)
-    gpu = every.gpu
     return Energy(
-        every, _per_step(gpu, steps, doubt), _per_sample(gpu, batch, doubt),
+        gpu, _per_step(gpu, steps, doubt), _per_sample(gpu, batch, doubt),
         cpu, _per_step(cpu, steps, doubt), _per_sample(cpu, batch, doubt),
     )  # fmt: skip
 
@@ -144,33 +123,29 @@ def with_energy(
     return {**metrics, COUNTER: scaled}
 
 
-def gpu_energy(samples: Sequence[Samples], gpus: Sequence[str], window: Window) -> MeasuredValue:
-    """Joules that all ``gpus`` together used in ``window``: ``gpu`` of :func:`gpu_energies`."""
-    return gpu_energies(samples, gpus, window).gpu
+def gpu_energy(
+    samples: Sequence[Samples], gpus: Sequence[str], window: Window, missing: str | None = None
+) -> MeasuredValue:
+    """Joules that all ``gpus`` together used in ``window``; ``missing``: why there are none.
 
-
-def gpu_energies(samples: Sequence[Samples], gpus: Sequence[str], window: Window) -> GpuEnergies:
-    """Joules that all ``gpus`` together used in ``window``, in both ways.
-
-    ``gpu`` is by the energy counter. Where that is missing, stands still (no GPU uses 0 J in a
-    second) or is more than 10 % off, it is the integral of power. The source states the largest
-    error.
+    By the energy counter. Where that is missing, stands still (no GPU uses 0 J in a second) or is
+    more than 10 % off, the integral of power. The source states the largest error.
     """
     if window.seconds < SHORTEST:
         length = units.milliseconds(window.seconds)
-        return _neither(f"the window is {length}: energy needs at least a second")
+        return unknown("J", f"the window is {length}: energy needs at least a second")
     if not gpus:
-        return _neither(_NO_GPU)
-    counter, power = (_total(way, samples, gpus, window) for way in (_BY_COUNTER, _BY_POWER))
-    both = _alone(counter), _alone(power)
-    rough = power.value is not None and counter.error > max(_ROUGH, power.error)
-    if counter.value is not None and not rough:
-        return GpuEnergies(both[0], *both)
+        return unknown("J", missing or "the run used no GPU")
+    counter = _total(_BY_COUNTER, samples, gpus, window)
+    if counter.value is not None and counter.error <= _ROUGH:
+        return _figure(counter)
+    power = _total(_BY_POWER, samples, gpus, window)
+    if counter.value is not None and (power.value is None or counter.error <= power.error):
+        return _figure(counter)
     if power.value is None:
-        return GpuEnergies(unknown("J", f"{both[0].reason}; {both[1].reason}"), *both)
+        return unknown("J", f"{counter.name}: {counter.why}; {power.name}: {power.why}")
     why = counter.why if counter.value is None else f"only within {units.percent(counter.error)}"
-    told = f"{both[1].source}; {counter.name}: {why}"
-    return GpuEnergies(replace(both[1], source=told), *both)
+    return _figure(power, f"; {counter.name}: {why}")
 
 
 @dataclass(frozen=True)
@@ -193,10 +168,6 @@ class _Found:
     error: float
     why: str
     """Where the error comes from; where ``value`` is unknown, the reason."""
-
-
-def _neither(reason: str) -> GpuEnergies:
-    return GpuEnergies(*[unknown("J", reason)] * 3)
 
 
 def _total(way: _Way, samples: Sequence[Samples], gpus: Sequence[str], window: Window) -> _Found:
@@ -226,12 +197,9 @@ def _of_gpu(way: _Way, samples: Sequence[Samples], gpu: str, window: Window) -> 
     return _Found(way.name, joules, series.channel.source, error, why)
 
 
-def _alone(found: _Found) -> MeasuredValue:
-    """One way by itself."""
-    if found.value is None:
-        return unknown("J", f"{found.name}: {found.why}")
+def _figure(found: _Found, behind: str = "") -> MeasuredValue:
     source = f"{found.name} ({found.source}), within {units.percent(found.error)}: {found.why}"
-    return MeasuredValue(found.value, "J", Method.MEASURED, source)
+    return MeasuredValue(found.value, "J", Method.MEASURED, source + behind)
 
 
 def _counted(
@@ -277,19 +245,15 @@ def _integrated(
     if joules <= 0:
         return None, 0.0, f"was 0 in {_length(window)}"
     t, power = arrays(values)
-    inside, name, edge = (t >= window.start) & (t <= window.end), "samples", None
-    if isinstance(values, Means):
-        inside, name = inside & values.whole, "ten-second means"
-    else:
-        edge = int(np.argmax(inside))
-        inside[edge] = False
+    inside = (t >= window.start) & (t <= window.end)
+    edge = int(np.argmax(inside))
+    inside[edge] = False
     each = power[inside]
     if each.size < 2:
-        return None, 0.0, f"only {each.size} {name} lie within {_length(window)}"
+        return None, 0.0, f"only {each.size} samples lie within {_length(window)}"
     off = _ERRORS * float(each.std(ddof=1)) / math.sqrt(each.size) * window.seconds
-    if edge is not None:
-        off += (int(t[edge]) - window.start) / 1e9 * abs(float(power[edge] - each.mean()))
-    return joules, off / joules, f"by the scatter of {each.size} {name}"
+    off += (int(t[edge]) - window.start) / 1e9 * abs(float(power[edge] - each.mean()))
+    return joules, off / joules, f"by the scatter of {each.size} samples"
 
 
 _BY_COUNTER = _Way("energy counter", COUNTER, _counted)

@@ -13,7 +13,7 @@ from typing import Any
 
 from gpuwatch.analysis.hardware.ceilings import peaks_of
 from gpuwatch.analysis.measured_value import MeasuredValue, unknown
-from gpuwatch.analysis.samples.channels import FULL, Means, Pairs, Samples, arrays, integral
+from gpuwatch.analysis.samples.channels import FULL, Pairs, Samples, arrays, integral
 from gpuwatch.analysis.samples.window import Window
 from gpuwatch.core import units
 from gpuwatch.core.lazy_dataclass import dataclass
@@ -134,6 +134,4 @@ def _rates(pipes: Pipes, of_gpu: Mapping[str, Samples]) -> Pairs:
     rates = pipes.rate({name: np.interp(t, *arrays(values)) for name, values in known.items()})
     if rates is None:
         return Pairs(t[:0], np.array([]))
-    if isinstance(tensor, Means):
-        return Means(t, rates, tensor.reach, tensor.whole)
     return Pairs(t, rates)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from gpuwatch.analysis.hardware.ceilings import Ceiling
-from gpuwatch.analysis.hardware.limits import Clocks
+from gpuwatch.analysis.hardware.crosscheck import Clocks
 from gpuwatch.core.lazy_dataclass import dataclass
 from gpuwatch.core.metrics import Method
 

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from gpuwatch.analysis.ranks.ranks import Ranks, Telemetry, ranks_of
-from gpuwatch.analysis.ranks.reasons import METRICS
-from gpuwatch.analysis.samples.every_sample import Column, Source, select_channels
+from gpuwatch.analysis.ranks.stragglers import METRICS
+from gpuwatch.analysis.samples.source import Column, Source, select_channels
 from gpuwatch.analysis.samples.window import Window
 from gpuwatch.session.reading.reader import SessionReader
 from gpuwatch.session.rows import MPS_SERVER, RankRow, RankStepRow

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from gpuwatch.analysis.ranks.ranks import Ranks, Straggler
-from gpuwatch.analysis.ranks.reasons import DATA_WAIT
-from gpuwatch.analysis.ranks.stragglers import MARGIN
+from gpuwatch.analysis.ranks.stragglers import DATA_WAIT, MARGIN
 from gpuwatch.core import units
 
 

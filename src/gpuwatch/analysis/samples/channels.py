@@ -16,6 +16,8 @@ from gpuwatch.session.rows import ChannelRow
 if TYPE_CHECKING:
     import numpy as np
 
+_TYPICAL = 10_000
+"""Distances between samples, drawn evenly, that tell the usual one."""
 FULL = 0.9
 """Share of a window that samples must cover before their integral is scaled to all of it."""
 
@@ -37,18 +39,6 @@ class Pairs(Sequence["tuple[int, float]"]):
 
     def __iter__(self) -> Iterator[tuple[int, float]]:
         return zip(self.t.tolist(), self.values.tolist(), strict=True)
-
-
-class Means(Pairs):
-    """Means of many samples each, dated by the last sample of each; in order."""
-
-    def __init__(
-        self, t: np.ndarray, values: np.ndarray, reach: np.ndarray, whole: np.ndarray
-    ) -> None:
-        """``reach``: (n,), nanoseconds before ``t`` that the samples of a mean cover; ``whole``:
-        (n,) booleans, whether a mean is of a whole ten-second bucket."""
-        super().__init__(t, values)
-        self.reach, self.whole = reach, whole
 
 
 @dataclass(frozen=True)
@@ -93,28 +83,27 @@ def integral(values: Sequence[tuple[int, float]], window: Window) -> Integral:
 
     A value is the mean since the previous one, as GPM, DCGM, RAPL and the driver's own samples
     report it; of the time before the window none counts. It covers at most twice the median
-    distance between values, or its ``reach`` in :class:`Means`: anything further back is a gap.
+    distance between values: anything further back is a gap.
     The last value of the window also stands for the rest of it, if the next one is no further
     away: the next one may be of what follows the steps, such as a profile.
     """
     import numpy as np
 
     t, rates = arrays(values)
-    reach: np.ndarray | float
-    if isinstance(values, Means):
-        reach = values.reach[1:]
-    else:
-        first, behind = np.searchsorted(t, window.start), np.searchsorted(t, window.end, "right")
-        if first == behind:
-            return Integral(0.0, 0.0)
-        near = slice(max(0, int(first) - 1), int(behind) + 1)
-        t = t[near]
-        rates = np.append(rates[near.start : behind], rates[behind - 1])[: t.size]
-        reach = 2 * middle(np.diff(t)) if t.size > 1 else 0.0
+    first, behind = np.searchsorted(t, window.start), np.searchsorted(t, window.end, "right")
+    if first == behind:
+        return Integral(0.0, 0.0)
+    near = slice(max(0, int(first) - 1), int(behind) + 1)
+    t = t[near]
+    rates = np.append(rates[near.start : behind], rates[behind - 1])[: t.size]
+    apart = np.diff(t)
+    reach = 2 * middle(apart[:: apart.size // _TYPICAL + 1]) if apart.size else 0.0
     if window.end <= window.start or t.size < 2:
         return Integral(0.0, 0.0)
-    start = np.maximum(np.maximum(window.start, t[:-1]), t[1:] - reach)
-    covered = np.maximum(0.0, np.minimum(window.end, t[1:]) - start)
+    covered = np.minimum(apart, reach)
+    for at, (before, end) in ((0, t[:2]), (-1, t[-2:])):  # what the ends of the window cut
+        start = max(window.start, before, end - reach)
+        covered[at] = max(0.0, min(window.end, end) - start)
     total, length = float(np.sum(rates[1:] * covered)), float(covered.sum())
     mean = total / length if length else None
     return Integral(total / 1e9, length / (window.end - window.start), mean)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from itertools import islice, pairwise
+from itertools import pairwise
 
 from gpuwatch.analysis.samples.rates import StepLine, flop_of, rate_series, samples_of
 from gpuwatch.analysis.samples.step_lines import no_rates, several_writers
@@ -13,10 +13,8 @@ from gpuwatch.analysis.samples.window import first_timed
 from gpuwatch.core.lazy_dataclass import dataclass
 from gpuwatch.core.metrics import CATALOGUE, Kind, Method
 from gpuwatch.core.models import JSON, mapping
-from gpuwatch.session.reading.limits import TICKS
 from gpuwatch.session.reading.reader import SessionReader
 from gpuwatch.session.rows import ChannelRow, StepRow
-from gpuwatch.session.schema import TIER_SECONDS, TIER_STATS
 
 POINTS = 300
 """Points of a curve that a chart of a page's width can show."""
@@ -37,14 +35,9 @@ SHOWN = (
 
 _ALL_RUNS = 8400
 """Most points of all runs on a page together."""
-_MOST_TICKS = 5_000
-"""Ticks from which on the tier is read instead."""
-_LEAST_FILL = 3
-"""The tier is used only with at least one bucket for this many points."""
 _MOST_LINES = 20_000
 """Step lines from which on only an even selection is read, one for each point."""
 _NS = 1_000_000_000
-_BUCKET_NS = TIER_SECONDS * _NS
 
 _Rate = Callable[[StepLine], "float | None"]
 
@@ -103,19 +96,19 @@ def run_series(reader: SessionReader, points: int = POINTS) -> RunSeries:
     """Read the gauges of a session, at most ``points`` values each.
 
     More samples than that are averaged over equal stretches of time, and several used devices are
-    averaged too. A long session is read from its ten-second tier.
+    averaged too.
 
     Raises:
         NotASession: the file is damaged.
     """
     meta = reader.meta()
     channels = _channels(reader)
-    columns, merged = _columns(reader, [channel.id for channel in channels], points)
-    placed = _placed([row[0] for row in columns], max(1, points))
+    read = reader.samples([channel.id for channel in channels])
+    placed = _placed(read.t, max(1, points))
     lines, source, doubt = _step_lines(reader, meta, points)
     first = first_timed(reader)
     start = first[0] if first else 0
-    metrics = _sampled(channels, [row[1] for row in columns], placed)
+    metrics = _sampled(channels, read.values, placed)
     if doubt is None:
         metrics.update(_derived(mapping(meta.get("count")), lines, placed, source))
     return RunSeries(
@@ -125,7 +118,7 @@ def run_series(reader: SessionReader, points: int = POINTS) -> RunSeries:
         zero="first timed step" if first else "start of the recording",
         steps=_steps_done(lines, None if several_writers(meta) else first, placed.times),
         metrics={name: metrics[name] for name in SHOWN if name in metrics},
-        merged=merged * max((end - begin for begin, end in placed.rows), default=1),
+        merged=max((end - begin for begin, end in placed.rows), default=1),
     )
 
 
@@ -139,24 +132,6 @@ def _channels(reader: SessionReader) -> list[ChannelRow]:
         and channel.kind == Kind.GAUGE.value
         and channel.sampled_as is not Method.UNAVAILABLE
     ]
-
-
-def _columns(
-    reader: SessionReader, channels: Sequence[int], points: int
-) -> tuple[list[tuple[int, tuple[JSON, ...]]], int]:
-    """Rows ``(t, values)``, and the number of samples averaged in a row."""
-    last = reader.last_tick()
-    if last is not None and last[0] >= _MOST_TICKS:
-        mean = reader.tier(channels, TIER_STATS.index("mean"))
-        # Very close ticks fill only a few buckets.
-        if len(mean) * _LEAST_FILL >= points:
-            middle = _BUCKET_NS // 2
-            rows = [(int(bucket) * _BUCKET_NS + middle, tuple(of)) for bucket, *of in mean]
-            return rows, max(1, round(last[0] / len(mean)))
-    rows = [(int(t), tuple(values)) for _, t, *values in islice(reader.all_ticks(channels), TICKS)]
-    if len(rows) == TICKS:
-        reader.leave_out(f"only the first {TICKS:,} samples are read")
-    return rows, 1
 
 
 def _placed(times: Sequence[int], points: int) -> _Points:
@@ -179,7 +154,7 @@ def _placed(times: Sequence[int], points: int) -> _Points:
 
 
 def _sampled(
-    channels: Sequence[ChannelRow], rows: Sequence[tuple[JSON, ...]], placed: _Points
+    channels: Sequence[ChannelRow], columns: Sequence[Sequence[float]], placed: _Points
 ) -> dict[str, Gauge]:
     places: dict[str, list[int]] = {}
     for place, channel in enumerate(channels):
@@ -187,7 +162,7 @@ def _sampled(
     gauges = {}
     for name, of_metric in places.items():
         values = tuple(
-            _mean([row[place] for row in rows[begin:end] for place in of_metric])
+            _mean([value for place in of_metric for value in columns[place][begin:end]])
             for begin, end in placed.rows
         )
         if any(value is not None for value in values):
@@ -198,8 +173,8 @@ def _sampled(
     return gauges
 
 
-def _mean(values: Sequence[float | None]) -> float | None:
-    known = [value for value in values if value is not None]
+def _mean(values: Sequence[float]) -> float | None:
+    known = [value for value in values if value == value]
     return sum(known) / len(known) if known else None
 
 

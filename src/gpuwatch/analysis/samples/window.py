@@ -8,7 +8,7 @@ from gpuwatch.analysis.samples.rates import StepLine, intervals
 from gpuwatch.core.lazy_dataclass import dataclass
 from gpuwatch.session.reading.reader import SessionReader
 
-_FEWEST_TICKS = 2
+_FEWEST_SAMPLES = 2
 
 
 @dataclass(frozen=True)
@@ -16,7 +16,7 @@ class Window:
     """A span of the session, in nanoseconds since its start."""
 
     kind: str
-    """``timed steps``, or ``whole run`` where steps are unknown or too short for two ticks."""
+    """``timed steps``, or ``whole run`` where steps are unknown or too short for two samples."""
     start: int
     end: int
 
@@ -31,29 +31,29 @@ def span_of(steps: Sequence[StepLine]) -> tuple[int, int] | None:
     return (timed[0][0], timed[-1][1]) if timed else None
 
 
-def timed_window(steps: Sequence[StepLine], tick_times: Sequence[int]) -> Window:
-    """The span of the timed steps if at least two ticks lie in it, else the whole run.
+def timed_window(steps: Sequence[StepLine], sample_times: Sequence[int]) -> Window:
+    """The span of the timed steps if at least two samples lie in it, else the whole run.
 
-    ``tick_times``: nanoseconds; the whole run ends with the last tick.
+    ``sample_times``: nanoseconds; the whole run ends with the last one.
     """
-    return _window(span_of(steps), tick_times)
+    return _window(span_of(steps), sample_times)
 
 
-def _window(span: tuple[int, int] | None, tick_times: Sequence[int]) -> Window:
-    whole = Window("whole run", 0, tick_times[-1] if tick_times else 0)
-    if span is None or sum(span[0] <= t <= span[1] for t in tick_times) < _FEWEST_TICKS:
+def _window(span: tuple[int, int] | None, sample_times: Sequence[int]) -> Window:
+    whole = Window("whole run", 0, sample_times[-1] if sample_times else 0)
+    if span is None or sum(span[0] <= t <= span[1] for t in sample_times) < _FEWEST_SAMPLES:
         return whole
     return Window("timed steps", *span)
 
 
-def few_tick_times(reader: SessionReader, span: tuple[int, int] | None) -> list[int]:
-    """The times of ticks that :func:`timed_window` needs: the first two from the start of ``span``
-    on, and the last one."""
-    last = reader.last_tick()
+def few_sample_times(reader: SessionReader, span: tuple[int, int] | None) -> list[int]:
+    """The times of samples that :func:`timed_window` needs: the first two from the start of
+    ``span`` on, and the last one."""
+    last = reader.last_sample()
     if last is None:
         return []
-    rows = reader.ticks((), reader.row_at("tick", span[0] - 1), 2) if span is not None else []
-    return [*(t for _, t in rows if t < last[1]), last[1]]
+    first = reader.samples((), span[0] - 1, span[1]).t[:2] if span is not None else []
+    return [*(t for t in first if t < last), last]
 
 
 def window_in(reader: SessionReader) -> Window:
@@ -61,7 +61,7 @@ def window_in(reader: SessionReader) -> Window:
     first, last, span = first_timed(reader), reader.last_step(), None
     if first is not None:
         span = first[0], reader.steps(last - 1, 1)[0].t
-    return _window(span, few_tick_times(reader, span))
+    return _window(span, few_sample_times(reader, span))
 
 
 def first_timed(reader: SessionReader) -> tuple[int, int] | None:

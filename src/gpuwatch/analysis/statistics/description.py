@@ -44,7 +44,8 @@ def describe(
     Percentiles interpolate linearly between order statistics (numpy's default).
     """
     if isinstance(values, np.ndarray):
-        known = values[~np.isnan(values)]
+        unknown = np.isnan(values)
+        known = values[~unknown] if unknown.any() else values
     else:
         known = np.array([value for value in values if value is not None], dtype=float)
     if not known.size:

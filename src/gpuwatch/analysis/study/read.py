@@ -10,9 +10,8 @@ from gpuwatch.analysis.comparison.cells import Read as Read
 from gpuwatch.analysis.comparison.cells import is_time
 from gpuwatch.analysis.comparison.wording import per_cent
 from gpuwatch.analysis.results import StudyResult
-from gpuwatch.analysis.samples.coarse import source_of
-from gpuwatch.analysis.samples.every_sample import Source
 from gpuwatch.analysis.samples.rates import time_per_step
+from gpuwatch.analysis.samples.source import Source
 from gpuwatch.analysis.samples.steady_state import Steady, steady_series
 from gpuwatch.analysis.samples.step_lines import ends_told
 from gpuwatch.analysis.samples.step_series import Series, series_of
@@ -32,23 +31,23 @@ _NO_PLAN = (
 
 
 def read(path: Path) -> Read:
-    """Read one session; a long one from its tiers, with a note.
+    """Read one session; very many steps from their tier, with a note.
 
     Raises:
         NotASession, NewerSchema, StorageError: it cannot be read.
     """
     with SessionReader(path) as reader:
-        return _read(reader, source_of(reader))
+        return _read(reader, Source(reader))
 
 
 def read_exactly(path: Path) -> Read:
-    """Read every sample and every step of one session, however long it is.
+    """Read one session with every step, however many there are.
 
     Raises:
         NotASession, NewerSchema, StorageError: it cannot be read.
     """
     with SessionReader(path) as reader:
-        return _read(reader, source_of(reader, exact=True))
+        return _read(reader, Source(reader, exact=True))
 
 
 def _read(reader: SessionReader, source: Source) -> Read:

@@ -17,11 +17,13 @@ from gpuwatch.analysis.comparison.comparison_row import (
     AT_LEAST,
     AT_MOST,
     STEADY,
+    THROUGHPUT,
     ComparisonRow,
     ceiling_notes,
+    energy_notes,
+    paid_ratios,
+    ratio,
 )
-from gpuwatch.analysis.comparison.efficiency_rows import energy_notes
-from gpuwatch.analysis.comparison.ratios import THROUGHPUT, paid_ratios, ratio
 from gpuwatch.analysis.comparison.side_by_side import compare
 from gpuwatch.analysis.comparison.wording import inverse
 from gpuwatch.analysis.results import Cell, Contrast, Kind, Run, TableRow, Verdict

@@ -18,8 +18,7 @@ from gpuwatch.analysis.samples.step_lines import (
     throughput,
 )
 from gpuwatch.analysis.samples.window import window_in
-from gpuwatch.analysis.summary.command import command_of
-from gpuwatch.analysis.summary.failure import in_few_words, reason_of
+from gpuwatch.analysis.summary.failure import command_of, in_few_words, reason_of
 from gpuwatch.core.metrics import Method
 from gpuwatch.core.models import JSON, mapping, number
 from gpuwatch.core.text import clean
@@ -39,9 +38,8 @@ def listing(reader: SessionReader, *, speed: bool = True) -> dict[str, JSON]:
     session, clock = mapping(meta.get("session")), mapping(meta.get("clock"))
     state = status(meta, reader.path)
     ended = number(mapping(meta.get("result")).get("t"))
-    last = reader.last_tick() if ended is None else None
-    if last is not None:
-        ended = last[1]
+    if ended is None:
+        ended = reader.last_sample()
     rows = reader.steps(limit=FIRST_STEP_LINES) if speed else []
     writers = several_writers(meta)
     timed = [row for row in rows if not row.warmup and not writers]

@@ -11,7 +11,6 @@ from gpuwatch.analysis.hardware.ceilings import UNKNOWN_GPUS, gpus_unknown
 from gpuwatch.analysis.hardware.program import uncounted
 from gpuwatch.analysis.samples.channels import FULL
 from gpuwatch.analysis.samples.cpu_time import MOST_SECONDS, TICK_SECONDS
-from gpuwatch.analysis.samples.every_sample import Column, Source
 from gpuwatch.analysis.samples.rates import (
     Span,
     StepLine,
@@ -21,6 +20,7 @@ from gpuwatch.analysis.samples.rates import (
     samples_of,
     spread,
 )
+from gpuwatch.analysis.samples.source import Column, Source
 from gpuwatch.analysis.samples.step_lines import no_steps
 from gpuwatch.analysis.samples.window import Window
 from gpuwatch.analysis.statistics.description import Statistic, describe, unavailable
@@ -72,7 +72,7 @@ def statistics_of(
     )
     for name in (*CATALOGUE, *others):
         of_metric = [channel for channel in channels if channel.metric == name]
-        columns = source.columns(of_metric, window)
+        columns = source.columns(of_metric, window) if of_metric else {}
         for channel in of_metric:
             single[channel.device, name] = _describe([channel], [columns[channel.id]])
         if name in DERIVED:
@@ -82,7 +82,10 @@ def statistics_of(
             if not pooled:
                 statistics[name] = unavailable(CATALOGUE[name].unit, "", missing(name))
                 continue
-            described = _describe(pooled, [columns[channel.id] for channel in pooled])
+            if len(pooled) == 1:
+                described = single[pooled[0].device, name]
+            else:
+                described = _describe(pooled, [columns[channel.id] for channel in pooled])
             statistics[name] = _resolved(described) if name == CPU_TIME else described
     if mapping(reader.meta().get("workload")).get("kind") == "import":
         statistics = {
@@ -118,14 +121,6 @@ def _describe(channels: Sequence[ChannelRow], columns: Sequence[Column]) -> Stat
         source=sampled.source,
         reason=first.reason or reason,
     )
-    sums = [column.sums for column in columns if column.sums is not None]
-    count = sum(part.count for part in sums)
-    if count and described.count:
-        described = replace(
-            described,
-            count=count,
-            max=max(part.max for part in sums if part.count),
-        )
     parts = [column.integral for column in columns if column.integral is not None]
     if not described.count or not parts:
         return described

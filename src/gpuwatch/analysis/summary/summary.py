@@ -13,10 +13,8 @@ from gpuwatch.analysis.hardware.profile import Counters, Profile, counters_of, p
 from gpuwatch.analysis.hardware.program import Program
 from gpuwatch.analysis.ranks.ranks import Ranks, figures_of, tokens_per_second
 from gpuwatch.analysis.ranks.recorded import recorded_ranks
-from gpuwatch.analysis.samples.coarse import source_of
-from gpuwatch.analysis.samples.every_sample import Source
-from gpuwatch.analysis.samples.long_window import ParallelRead
 from gpuwatch.analysis.samples.rates import StepLine, samples_per_step
+from gpuwatch.analysis.samples.source import Source
 from gpuwatch.analysis.samples.step_lines import (
     NO_STEPS,
     ends_told,
@@ -30,7 +28,6 @@ from gpuwatch.analysis.samples.step_series import StepTimes, series_of
 from gpuwatch.analysis.samples.window import Window, span_of, timed_window
 from gpuwatch.analysis.statistics.description import Statistic
 from gpuwatch.analysis.summary.generation import Generation, generation_of
-from gpuwatch.analysis.summary.iteration import Iteration, iteration_of
 from gpuwatch.analysis.summary.metrics import partly_sampled, statistics_of
 from gpuwatch.analysis.summary.notes import notes
 from gpuwatch.analysis.summary.training import Training, training_of
@@ -145,8 +142,6 @@ class Summary:
     efficiency: Efficiency
     profile: Profile | None
     counters: Counters | None
-    iteration: Iteration | None = None
-    """Of a command that reports no steps; ``None`` where no period of its samples is plain."""
     generation: Generation | None = None
     """Of a language model that generates."""
     several_writers: str | None = None
@@ -161,15 +156,13 @@ class Summary:
     """Over the timed steps of all ranks."""
 
 
-def summarise(
-    reader: SessionReader, *, exact: bool = False, parallel: ParallelRead | None = None
-) -> Summary:
-    """Summarise a session; a long one from its tiers, with a note on what is inexact.
+def summarise(reader: SessionReader, *, exact: bool = False) -> Summary:
+    """Summarise a session; one with very many steps from their tier, with a note on what is
+    inexact.
 
-    ``exact``: use every sample and every step, however long that takes. ``parallel``: reads half of
-    the channels of a long session with many.
+    ``exact``: use every step, however long that takes.
     """
-    return summarise_from(reader, source_of(reader, exact=exact, parallel=parallel))
+    return summarise_from(reader, Source(reader, exact=exact))
 
 
 def summarise_from(
@@ -178,15 +171,15 @@ def summarise_from(
     """Summarise a session read by ``source``; ``series``: its timed steps, if already known."""
     meta = reader.meta()
     steps = source.steps()
-    tick_times = source.tick_times(span_of(steps))
-    window = timed_window(steps, tick_times)
+    sample_times = source.sample_times(span_of(steps))
+    window = timed_window(steps, sample_times)
     timed = [row for row in steps if not row.warmup]
     writers, doubt = several_writers(meta), no_rates(meta, timed)
     session, count = mapping(meta.get("session")), mapping(meta.get("count"))
     run, workload = mapping(meta.get("run")), mapping(meta.get("workload"))
     ended = number(mapping(meta.get("result")).get("t"))
-    if ended is None and tick_times:
-        ended = tick_times[-1]
+    if ended is None and sample_times:
+        ended = sample_times[-1]
     statistics, of_device = statistics_of(reader, source, window, steps, count, doubt)
     label = str(session.get("label", reader.path.stem))
     rows, facts = reader.devices(), reader.facts()
@@ -201,7 +194,6 @@ def summarise_from(
         samples_per_second=None if doubt else described.samples_per_second,
         known_until_seconds=None if until is None else until / 1e9,
     )
-    iteration = None if steps else iteration_of(reader, meta)
     training = training_of(reader, None if timed else NO_STEPS, writers)
     counters = counters_of(meta)
     samples = source.samples(SAMPLED, {row.id for row in rows}, window)
@@ -264,14 +256,12 @@ def summarise_from(
             *partly_sampled(statistics, window),
             *source.notes(),
             *training_notes(training),
-            *([iteration.text] if iteration is not None else []),
             *reader.left_out,
         ),
         left_out=tuple(reader.left_out),
         efficiency=efficiency,
         profile=profile_of(meta),
         counters=counters,
-        iteration=iteration,
         generation=generation_of(
             meta,
             described.phases,

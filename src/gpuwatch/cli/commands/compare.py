@@ -57,7 +57,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--exact",
         action="store_true",
-        help="read every sample and every step of long sessions, which is slow",
+        help="read every step of long sessions, which is slow",
     )
     screen_options.add_arguments(parser)
     parser.add_argument("--format", choices=FORMATS, help="instead of the screen")
@@ -100,15 +100,13 @@ def run(arguments: argparse.Namespace, command: tuple[str, ...]) -> int:
             sessions, **options, exact=arguments.exact, look=screen_options.look(arguments)
         )
     from gpuwatch.analysis.study.read import read, read_exactly, read_sessions, read_study
-    from gpuwatch.cli.parallel_read import read_in_parallel
 
     folder = _whole_study(arguments.session, sessions)
-    with read_in_parallel(sessions, read_exactly if arguments.exact else read) as reading:
-        options["reading"] = reading
-        if folder is None:
-            result = read_sessions(sessions, **options)
-        else:
-            result = read_study(folder, **options)
+    options["reading"] = read_exactly if arguments.exact else read
+    if folder is None:
+        result = read_sessions(sessions, **options)
+    else:
+        result = read_study(folder, **options)
     if arguments.price:
         from gpuwatch.analysis.study.cost import Price, with_costs
 

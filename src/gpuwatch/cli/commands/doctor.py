@@ -29,7 +29,7 @@ from gpuwatch.cli.doctor.images import images
 from gpuwatch.cli.options import launch
 from gpuwatch.cli.options.cases import command_name
 from gpuwatch.cli.options.environments import environments
-from gpuwatch.core import paths, resource_check
+from gpuwatch.core import paths
 from gpuwatch.core.errors import ExitCode, NotAvailable
 from gpuwatch.core.models import Allocation, Environment, LaunchSpec, Problem, Workload
 from gpuwatch.core.text import document
@@ -39,9 +39,6 @@ from gpuwatch.report import doctor as report
 from gpuwatch.runners.interpreter import choose
 from gpuwatch.telemetry.base import Device
 from gpuwatch.telemetry.nvml.visible_devices import VARIABLE
-
-_FILES_EACH = 8
-"""File descriptors per runner check: a program's pipes, or an engine's socket."""
 
 PATIENCE_SECONDS = 10.0
 """Time limit in s for a runner's answer."""
@@ -134,7 +131,6 @@ def _report(
     *,
     quick: bool,
 ) -> report.Report:
-    resource_check.files(resource_check.FILES + _FILES_EACH * len(requested))
     sources = Sources.open(gpus or None, workload=False)
     try:
         devices = [device for device in sources.devices if device.kind == "gpu"]

@@ -33,8 +33,13 @@ def run(arguments: argparse.Namespace, command: tuple[str, ...]) -> int:
     if limit is None and arguments.format != "json":
         limit = _ROWS
     path = session_lookup.session(arguments.session)
-    from gpuwatch.analysis.hardware.profile import COUNTERS, counters_of, profile_of, why_none
-    from gpuwatch.analysis.hardware.profile_text import all_tables
+    from gpuwatch.analysis.hardware.profile import (
+        COUNTERS,
+        all_tables,
+        counters_of,
+        profile_of,
+        why_none,
+    )
     from gpuwatch.core.models import mapping, number
     from gpuwatch.report.session import json, kernels
     from gpuwatch.session.reading.reader import SessionReader

@@ -67,9 +67,9 @@ def _within(path: Path, at: int) -> None:
     from gpuwatch.session.reading.reader import SessionReader
 
     with SessionReader(path) as reader:
-        last = reader.last_tick()
+        last = reader.last_sample()
         ended = mapping(reader.meta().get("result")).get("t")
-    end = max(last[1] if last is not None else 0, ended if isinstance(ended, int) else 0)
+    end = max(last or 0, ended if isinstance(ended, int) else 0)
     if 0 < end < at:
         length, moment = clock_time(end / 1e9), clock_time(at / 1e9)
         raise UsageError(

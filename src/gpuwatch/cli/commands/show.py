@@ -29,16 +29,11 @@ def run(arguments: argparse.Namespace, command: tuple[str, ...]) -> int:
     path = session_lookup.session(arguments.session)
     from gpuwatch.analysis.comparison.side_by_side import compare
     from gpuwatch.analysis.summary.summary import summarise
-    from gpuwatch.cli.parallel_read import in_child_process, is_worthwhile
     from gpuwatch.report.session import json, side_by_side
     from gpuwatch.session.reading.reader import SessionReader
 
     with SessionReader(path) as reader:
-        summary = summarise(
-            reader,
-            exact=arguments.exact,
-            parallel=in_child_process if is_worthwhile(path) else None,
-        )
+        summary = summarise(reader, exact=arguments.exact)
     if arguments.format == "json":
         sys.stdout.write(json.dumps(json.summary(summary)))
         return 0

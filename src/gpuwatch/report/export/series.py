@@ -86,14 +86,16 @@ def _batches(reader: SessionReader, doubt: str | None) -> Iterator[Sequence[Row]
     count = mapping(reader.meta().get("count"))
     works = [_nothing if doubt else work for work, _, _ in _works(count).values()]
     rates = _Rates(reader, works)
-    after = -1
-    while rows := reader.ticks(channels, after):
-        after = rows[-1][0]
-        derived = rates.up_to([row[1] for row in rows])
-        yield [
-            (t / 1e9, *values, *rate)
-            for (_, t, *values), rate in zip(rows, zip(*derived, strict=True), strict=True)
-        ]
+    for piece in reader.sample_pieces(channels):
+        columns = [[_known(value) for value in each] for each in piece.values]
+        derived = rates.up_to(piece.t)
+        yield [(t / 1e9, *values) for t, *values in zip(piece.t, *columns, *derived, strict=True)]
+
+
+def _known(value: float) -> float | None:
+    if value != value:
+        return None
+    return int(value) if value.is_integer() else value
 
 
 def _nothing(_: StepLine) -> float | None:

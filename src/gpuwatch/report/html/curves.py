@@ -6,14 +6,25 @@ import json
 from collections.abc import Mapping, Sequence
 
 from gpuwatch.analysis.results import Question, Run
-from gpuwatch.analysis.samples.gauges import RunSeries
+from gpuwatch.analysis.samples.gauges import SHOWN, RunSeries
+from gpuwatch.core import units
 from gpuwatch.core.lazy_dataclass import dataclass
-from gpuwatch.core.models import JSON
+from gpuwatch.core.metrics import label as name_of
+from gpuwatch.core.models import JSON, number
 from gpuwatch.core.text import clean
-from gpuwatch.report.html.axis import Axis, anchor, label
-from gpuwatch.report.html.marks import colour, legend, mark, shape
+from gpuwatch.report.html.drawing import (
+    Axis,
+    anchor,
+    colour,
+    from_zero,
+    label,
+    legend,
+    lines,
+    mark,
+    scale,
+    shape,
+)
 from gpuwatch.report.html.markup import text
-from gpuwatch.report.html.measures import Measure, measures, short
 
 _HEIGHT, _TOP, _BOTTOM = 250, 8, 226
 _ACROSS = 1000
@@ -25,6 +36,69 @@ _BEFORE, _AFTER = 0.2, 0.1
 _FEWEST = 8
 """With fewer points per run in the timed steps, the whole recording is shown first."""
 _NEAR, _ALL, _STEPS = "near", "all", "steps"
+
+
+@dataclass(frozen=True)
+class Measure:
+    name: str
+    title: str
+    divisor: float
+    """A value in the metric's own unit divided by this is in ``unit``."""
+    unit: str
+    axis: Axis
+    how: str
+    """Method and source, for every way in which the runs obtained it."""
+
+    def of(self, series: RunSeries) -> tuple[float | None, ...] | None:
+        """A run's values in ``unit``, to four digits; ``None`` if it has no such metric, and for
+        each value that is not finite in that unit."""
+        if self.name not in series.metrics:
+            return None
+        values = series.metrics[self.name].values
+        return tuple(None if v is None else number(short(v / self.divisor)) for v in values)
+
+
+def measures(series: Sequence[RunSeries]) -> list[Measure]:
+    """The metrics that at least one run has, most important first."""
+    measures_ = []
+    for name in SHOWN:
+        gauges = [each.metrics[name] for each in series if name in each.metrics]
+        if not gauges:
+            continue
+        unit = gauges[0].unit
+        largest = max((abs(v) for each in gauges for v in each.values if v is not None), default=0)
+        divisor, shown = _display(unit, largest)
+        hows = dict.fromkeys(
+            f"{each.method.value}, {each.source}"
+            + (f", mean of {each.devices} devices" if each.devices > 1 else "")
+            for each in gauges
+        )
+        axis = Axis(0.0, 100.0) if unit == "1" else from_zero(largest / divisor)
+        measures_.append(Measure(name, name_of(name), divisor, shown, axis, "; ".join(hows)))
+    return measures_
+
+
+def short(value: float) -> float:
+    """Four significant digits."""
+    return float(f"{value:.4g}")
+
+
+def _display(unit: str, largest: float) -> tuple[float, str]:
+    """Divisor and display unit for values up to ``largest``: ``(1e12, "TFLOP/s")``."""
+    if unit == "1":
+        return 0.01, "%"
+    if unit == "Cel":
+        return 1.0, "°C"
+    if unit == "By":
+        for power, prefix in ((40, "T"), (30, "G"), (20, "M"), (10, "K")):
+            if largest >= 2**power:
+                return 2.0**power, f"{prefix}iB"
+        return 1.0, "B"
+    plain = {"{sample}/s": "samples/s"}.get(unit, units.plain_unit(unit))
+    for power, prefix in ((12, "T"), (9, "G"), (6, "M"), (3, "k")):
+        if largest >= 10**power:
+            return 10.0**power, prefix + plain
+    return 1.0, plain
 
 
 @dataclass(frozen=True)
@@ -67,11 +141,12 @@ def curves(question: Question, series: Mapping[str, RunSeries], prefix: str) -> 
     labels = [cell.label for cell in question.cells]
     first = known[0]
     title = f"{first.title} of every run of {question.label}"
+    ticks = [(_y(first.axis, tick), label(tick)) for tick in first.axis.ticks(4)]
     return (
         '<figure class="chart curves">\n'
         f"{_controls(known, ranges, prefix)}{legend(labels)}"
         f'<p class="what">{text(first.title)}, {text(first.unit)}</p>\n'
-        f'<div class="plot">{_scale(first.axis)}'
+        f'<div class="plot">{scale(ticks, 56, _HEIGHT)}'
         f'<svg class="over" role="img" width="100%" height="{_HEIGHT}">'
         f"<title>{text(title)}</title>"
         f"{_picture(drawn, len(labels), first.axis, ranges[mode])}</svg>"
@@ -151,14 +226,6 @@ def _controls(known: Sequence[Measure], ranges: Mapping[str, object], prefix: st
     )
 
 
-def _scale(axis: Axis) -> str:
-    numbers = "".join(
-        f'<text x="100%" y="{_y(axis, tick) + 4:.1f}" text-anchor="end">{label(tick)}</text>'
-        for tick in axis.ticks(4)
-    )
-    return f'<svg class="up" aria-hidden="true" width="56" height="{_HEIGHT}">{numbers}</svg>'
-
-
 def _y(axis: Axis, value: float) -> float:
     return _TOP + (_BOTTOM - _TOP) * (1 - axis.share(value) / 100)
 
@@ -166,10 +233,7 @@ def _y(axis: Axis, value: float) -> float:
 def _picture(drawn: Sequence[_Drawn], cells: int, up: Axis, span: tuple[float, float]) -> str:
     """The first measure over time; the script draws the others in the same way."""
     across = Axis(*span)
-    parts = [
-        f'<line class="grid" x1="0" x2="100%" y1="{_y(up, t):.1f}" y2="{_y(up, t):.1f}"/>'
-        for t in up.ticks(4)
-    ]
+    parts = lines([_y(up, t) for t in up.ticks(4)])
     for tick in across.ticks(7):
         x = across.share(tick)
         if abs(tick) < 1e-12:
@@ -179,10 +243,10 @@ def _picture(drawn: Sequence[_Drawn], cells: int, up: Axis, span: tuple[float, f
         parts.append(
             f'<text x="{x:.2f}%" y="{_HEIGHT - 6}" text-anchor="{anchor(x)}">{label(tick)}</text>'
         )
-    lines = "".join(_line(each, up, across) for each in drawn)
+    curves_ = "".join(_line(each, up, across) for each in drawn)
     parts.append(
         f'<svg width="100%" height="{_HEIGHT}" viewBox="0 0 {_ACROSS} {_HEIGHT}" '
-        f'preserveAspectRatio="none">{lines}</svg>'
+        f'preserveAspectRatio="none">{curves_}</svg>'
     )
     return "".join([*parts, *_marks(drawn, cells, up, across)])
 

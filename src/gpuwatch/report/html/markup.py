@@ -6,6 +6,7 @@ import html
 from collections.abc import Sequence
 
 from gpuwatch.core.text import clean
+from gpuwatch.report.document.blocks import Table
 
 _LONGEST = 600
 
@@ -23,40 +24,42 @@ def section(anchor: str, level: int, title: str, body: str) -> str:
     )
 
 
-def folded(title: str, body: str, *, is_open: bool = False) -> str:
+def folded(title: str, body: str) -> str:
     """A section that the reader can open; ``title`` is plain text. Printing opens it."""
-    shown = " open" if is_open else ""
-    return f"<details{shown}>\n<summary>{text(title)}</summary>\n{body}\n</details>"
+    return f"<details>\n<summary>{text(title)}</summary>\n{body}\n</details>"
 
 
-def table(caption: str, head: Sequence[str], groups: Sequence[tuple[str, Sequence[Row]]]) -> str:
-    """A table with groups of rows, each under its name if it has one.
-
-    ``caption`` and the names are plain text, ``head`` and the cells are HTML.
-    """
-    columns = "".join(f'<th scope="col">{cell}</th>' for cell in head)
-    bodies = []
-    for name, rows in groups:
-        of_group = (
-            f'<tr class="group"><th scope="rowgroup" colspan="{len(head)}">{text(name)}</th></tr>\n'
-            if name
-            else ""
+def table(caption: str, of: Table) -> str:
+    """A table; a row with only its first cell filled is the name of those below."""
+    columns = "".join(f'<th scope="col">{text(cell, 80)}</th>' for cell in of.head)
+    rows = []
+    for at, (name, *cells) in enumerate(of.rows):
+        if not any(cells):
+            group = f'<th scope="rowgroup" colspan="{len(of.head)}">{text(name)}</th>'
+            rows.append(f'</tbody>\n<tbody>\n<tr class="group">{group}</tr>\n')
+            continue
+        filled = "".join(
+            f"<td><strong>{_cell(cell)}</strong></td>"
+            if (at, column) in of.strong
+            else f"<td>{_cell(cell)}</td>"
+            for column, cell in enumerate(cells, 1)
         )
-        bodies.append(f"<tbody>\n{of_group}{''.join(map(_row, rows))}</tbody>")
+        rows.append(f'<tr><th scope="row">{_cell(name)}</th>{filled}</tr>\n')
     return (
         f'<div class="wide" tabindex="0" role="region" aria-label="{text(caption)}">'
         f"<table>\n<caption>{text(caption)}</caption>\n"
-        f"<thead><tr>{columns}</tr></thead>\n{''.join(bodies)}</table></div>"
+        f"<thead><tr>{columns}</tr></thead>\n<tbody>\n{''.join(rows)}</tbody></table></div>"
     )
 
 
-Row = Sequence[str]
-"""Cells of a row; the first is its heading."""
-
-
-def _row(cells: Row) -> str:
-    rest = "".join(f"<td>{cell}</td>" for cell in cells[1:])
-    return f'<tr><th scope="row">{cells[0]}</th>{rest}</tr>\n'
+def _cell(cell: str) -> str:
+    """The first line, and those below it smaller; these break at tabs alone."""
+    first, *rest = cell.split("\n")
+    below = (
+        " ".join(text(part, 120).replace(" ", "&nbsp;") for part in line.split("\t"))
+        for line in rest
+    )
+    return text(first.replace("\t", " ")) + "".join(f"<br><small>{line}</small>" for line in below)
 
 
 def bullets(items: Sequence[str], kind: str = "") -> str:

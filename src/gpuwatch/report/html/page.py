@@ -1,35 +1,52 @@
-"""The HTML page of a study, the answer first; it works offline."""
+"""The HTML page of a document, the answer first; it works offline."""
 
 from __future__ import annotations
 
 import base64
 import hashlib
-from collections.abc import Mapping, Sequence
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from importlib import resources
+from itertools import groupby
 
-from gpuwatch.analysis.results import Question, StudyResult
+from gpuwatch.analysis.results import Kind, StudyResult
 from gpuwatch.analysis.samples.gauges import RunSeries
-from gpuwatch.analysis.study.cost import cost_text
-from gpuwatch.analysis.study.letters import LegendEntry, with_letters
-from gpuwatch.analysis.study.notes import warnings
+from gpuwatch.analysis.study.letters import LegendEntry
+from gpuwatch.report.document import study
+from gpuwatch.report.document.blocks import (
+    PAGE,
+    Bars,
+    Curves,
+    Document,
+    Dots,
+    Heading,
+    HeatMap,
+    Intervals,
+    Item,
+    Rooflines,
+    Section,
+    Sentence,
+    SweepChart,
+    Table,
+)
+from gpuwatch.report.html import charts
 from gpuwatch.report.html.curves import curves
-from gpuwatch.report.html.figures import figures
-from gpuwatch.report.html.header import header
-from gpuwatch.report.html.hero import letters
-from gpuwatch.report.html.intervals import numbers
-from gpuwatch.report.html.items import tables
-from gpuwatch.report.html.marks import shapes
-from gpuwatch.report.html.markup import bullets, folded, section, text
-from gpuwatch.report.html.ranks import ranks
-from gpuwatch.report.html.reasons import reasons
-from gpuwatch.report.html.rooflines import roofline
-from gpuwatch.report.html.runs import methods, not_run, runs
-from gpuwatch.report.html.sweeps import noise, sweep
-from gpuwatch.report.html.values import values
-from gpuwatch.report.study.devices import devices
+from gpuwatch.report.html.drawing import shapes
+from gpuwatch.report.html.markup import bullets, folded, section, table, text
 
-_Section = tuple[str, str, str]
-"""Anchor, title, body."""
+_LONGEST = 1000
+_SIGNS = {
+    Kind.SAME: "=",
+    Kind.SLOWER: "▲",
+    Kind.FASTER: "▼",
+    Kind.SMALL: "≈",
+    Kind.CANT_TELL: "?",
+    Kind.INVALID: "✕",
+    Kind.DESCRIBED: "○",
+}
+_FOLDED = ("all runs", "verdicts in numbers", "how each number was obtained")
+"""Sections that the reader opens."""
 
 
 def page(result: StudyResult, series: Sequence[RunSeries]) -> str:
@@ -39,12 +56,11 @@ def page(result: StudyResult, series: Sequence[RunSeries]) -> str:
     ``result`` and ``series`` is untrusted: it is cleaned and escaped here. ``series`` are matched
     to the runs by the session's path; a run without a series is not drawn.
     """
-    result, legend = with_letters(result)
+    of = study.document(result)
     style, script = _file("style.css"), _file("script.js")
-    by_path = {each.path: each for each in series}
-    parts = [*_findings(result), *_details(result, by_path, legend), *_foundations(result)]
-    contents = bullets([f'<a href="#{anchor}">{text(title)}</a>' for anchor, title, _ in parts])
-    body = "\n".join(section(anchor, 2, title, part) for anchor, title, part in parts)
+    plan = result.plan
+    title = (plan and (plan.title or plan.question)) or result.title
+    contents, body = _body(of, {each.path: each for each in series})
     return f"""<!DOCTYPE html>
 <html lang="en">
 <head>
@@ -53,14 +69,14 @@ def page(result: StudyResult, series: Sequence[RunSeries]) -> str:
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <meta name="color-scheme" content="light dark">
 <meta name="referrer" content="no-referrer">
-<title>{text(_title(result))}</title>
+<title>{text(title)}</title>
 <style>{style}</style>
 </head>
 <body>
 {shapes()}
 <main>
-{header(result, legend)}
-<nav aria-label="Contents">{contents}</nav>
+{_header(of)}
+<nav aria-label="Contents">{bullets(contents)}</nav>
 {body}
 </main>
 <footer><p>Made by gpuwatch. This file loads nothing from elsewhere.</p></footer>
@@ -68,11 +84,6 @@ def page(result: StudyResult, series: Sequence[RunSeries]) -> str:
 </body>
 </html>
 """
-
-
-def _title(result: StudyResult) -> str:
-    plan = result.plan
-    return (plan and (plan.title or plan.question)) or result.title
 
 
 def _file(name: str) -> str:
@@ -92,63 +103,126 @@ def _hash(content: str) -> str:
     return f"'sha256-{digest}'"
 
 
-def _findings(result: StudyResult) -> list[_Section]:
-    sections = []
-    if (of_devices := devices(result)).items:
-        sections.append(("devices", "Devices", tables(of_devices)))
-    if compared := numbers(result.questions):
-        sections.append(("comparisons", "Comparisons", compared))
-    for at, each in enumerate(result.sweeps):
-        sections.append((f"sweep-{at}", f"Sweep: {each.label}", sweep(each)))
-    if result.noise:
-        sections.append(("noise", "Noise floor", noise(result.noise)))
-    if result.not_run:
-        sections.append(("not-run", "What did not run", not_run(result)))
-    return sections
-
-
-def _details(
-    result: StudyResult, series: Mapping[str, RunSeries], legend: Sequence[LegendEntry]
-) -> list[_Section]:
-    many = len(result.questions) > 2
-    return [
-        (
-            f"case-{at}",
-            question.label,
-            letters(legend) + _question(question, series, f"case-{at}", many),
-        )
-        for at, question in enumerate(result.questions)
+def _header(of: Document) -> str:
+    """Title, answer, figures of a single run, chart, verdicts, and how it was measured."""
+    asked = "".join(f'<p class="question">{text(e)}</p>\n' for e in of.asked if e != of.title)
+    answer = [
+        f'<p class="answer"><strong>{text(each.claim, _LONGEST)}</strong>'
+        + (f" <span>({text(each.detail, _LONGEST)})</span></p>" if each.detail else "</p>")
+        for each in of.statements
     ]
+    if of.figures:
+        figures = "".join(
+            f"<div><dt>{text(each.name)}</dt><dd>{text(each.value)}</dd>"
+            f"<dd><small>{text(each.note, _LONGEST)}</small></dd></div>"
+            for each in of.figures
+        )
+        answer.append(f'<dl class="figures">{figures}</dl>')
+    chart = [of.chart] if of.chart is not None else []
+    answer.append(_items([*chart, *of.answer, *of.missing], "Answer", 2, "", {}))
+    facts = "".join(
+        f"<div><dt>{name}</dt><dd>{text(value, 300)}</dd></div>" for name, value in of.facts
+    )
+    return (
+        f"<header>\n<h1>{text(of.title)}</h1>\n{_letters(of.legend)}{asked}"
+        f'<section aria-label="Answer">\n{"".join(answer)}\n</section>\n'
+        f"<dl>{facts}</dl>\n</header>"
+    )
 
 
-def _question(question: Question, series: Mapping[str, RunSeries], anchor: str, many: bool) -> str:
-    parts = [bullets([text(note) for note in question.notes], "notes")] if question.notes else []
-    if priced := [cell for cell in question.cells if cell.cost is not None]:
-        costs = [text(f"{cell.label}: {cost_text(cell.cost)}", 300) for cell in priced if cell.cost]
-        parts.append(section(f"{anchor}-cost", 3, "Cost", bullets(costs)))
-    parts.append(section(f"{anchor}-runs", 3, "Every run", values(question)))
-    parts.append(section(f"{anchor}-gauges", 3, "Gauges", curves(question, series, anchor)))
-    if question.contrasts:
-        parts.append(section(f"{anchor}-why", 3, "Associated changes", reasons(question, 4)))
-    if of_ranks := ranks(question):
-        parts.append(section(f"{anchor}-ranks", 3, "Ranks", of_ranks))
-    parts.append(section(f"{anchor}-roofline", 3, "Roofline", roofline(question)))
-    if table := figures(question):
-        body = folded("Medians, ranges and ratios", table, is_open=not many)
-        parts.append(section(f"{anchor}-figures", 3, "Figures", body))
+def _letters(legend: Sequence[LegendEntry]) -> str:
+    """What each letter stands for; empty without letters."""
+    entries = "".join(
+        f"<div><dt>{each.letter}</dt><dd>{text(each.text, 300)}</dd></div>" for each in legend
+    )
+    return f'<dl class="letters">{entries}</dl>\n' if entries else ""
+
+
+def _body(of: Document, series: Mapping[str, RunSeries]) -> tuple[list[str], str]:
+    """Links to the sections, and the sections, those of a question under its label."""
+    links, parts = [], []
+    shown = [each for each in of.sections if PAGE in each.formats]
+    for case, (label, sections) in enumerate(groupby(shown, key=lambda each: each.of)):
+        if label:
+            anchor = f"case-{case}"
+            inner = [_section(each, 3, f"{anchor}-{_slug(each)}", series) for each in sections]
+            parts.append(section(anchor, 2, label, _letters(of.legend) + "\n".join(inner)))
+            links.append(f'<a href="#{anchor}">{text(label)}</a>')
+            continue
+        seen: Counter[str] = Counter()
+        for each in sections:
+            anchor = _slug(each)
+            seen[anchor] += 1
+            anchor = anchor if seen[anchor] == 1 else f"{anchor}-{seen[anchor]}"
+            parts.append(_section(each, 2, anchor, series))
+            if each.title:
+                links.append(f'<a href="#{anchor}">{text(_capital(each.title))}</a>')
+    return links, "\n".join(parts)
+
+
+def _section(of: Section, level: int, anchor: str, series: Mapping[str, RunSeries]) -> str:
+    body = _items(of.items, of.title, level + 1, anchor, series)
+    if of.title in _FOLDED:
+        body = folded("Show", body)
+    return section(anchor, level, _capital(of.title), body) if of.title else body
+
+
+def _capital(title: str) -> str:
+    return title[:1].upper() + title[1:]
+
+
+def _slug(of: Section) -> str:
+    return re.sub(r"[^a-z]+", "-", of.title.lower())[:40].strip("-")
+
+
+def _items(
+    items: Sequence[Item], caption: str, level: int, anchor: str, series: Mapping[str, RunSeries]
+) -> str:
+    """The items under headings of ``level``; neighbouring sentences are a list."""
+    parts = []
+    for is_sentence, group in groupby(items, key=lambda each: isinstance(each, Sentence)):
+        if is_sentence:
+            parts.append(
+                bullets([_sentence(e) for e in group if isinstance(e, Sentence)], "sentences")
+            )
+            continue
+        for item in group:
+            if isinstance(item, Heading):
+                caption = item.text
+                parts.append(f"<h{level}>{text(_capital(caption))}</h{level}>")
+            elif isinstance(item, Table) and parts and isinstance(items[0], Dots):
+                parts.append(folded("The runs in numbers", table(caption, item)))
+            elif isinstance(item, Table):
+                parts.append(table(caption or "Figures", item))
+            elif isinstance(item, Curves):
+                parts.append(curves(item.question, series, anchor))
+            else:
+                parts += _chart(item)
     return "\n".join(parts)
 
 
-def _foundations(result: StudyResult) -> list[_Section]:
-    notes = [text(note) for note in (*result.notices, *result.notes, *warnings(result))]
-    sections = [("notes", "Notes", bullets(notes, "notes"))] if notes else []
-    if result.sessions:
-        sections.append(("runs", "All runs", folded("Every session of the study", runs(result))))
-        sections.append(
-            (
-                "methods",
-                "How each number was obtained",
-                folded("Method and source of every metric", methods(result.sessions)),
-            )
-        )
-    return sections
+def _chart(item: Item) -> Iterator[str]:
+    if isinstance(item, Bars):
+        yield charts.bars(item)
+    elif isinstance(item, Intervals):
+        yield charts.intervals(item)
+    elif isinstance(item, Dots):
+        yield charts.dots(item.question)
+    elif isinstance(item, SweepChart):
+        yield charts.sweep(item)
+    elif isinstance(item, HeatMap):
+        yield charts.heat_map(item)
+    elif isinstance(item, Rooflines):
+        yield charts.rooflines(item)
+
+
+def _sentence(of: Sentence) -> str:
+    """A verdict as a sign and a word, the colour adds no information; other words in bold."""
+    word = f"<strong>{text(of.word)}</strong> " if of.word else ""
+    if of.kind is not None:
+        sign = f'<span aria-hidden="true">{_SIGNS[of.kind]} </span>'
+        name = of.kind.name.lower()
+        word = f'<span class="badge {name}">{sign}{text(of.word)}</span> '
+    how = f" <small>({text(of.how, 200)})</small>" if of.how else ""
+    fix = f"<br>Fix: <code>{text(of.hint)}</code>" if of.hint else ""
+    return f"{word}<span>{text(of.text, _LONGEST)}</span>{how}{fix}"

@@ -38,8 +38,6 @@ def efficiency(of: Efficiency) -> dict[str, JSON]:
         "intensity": figure(of.intensity),
         "energy": {
             "gpu": figure(energy.gpu),
-            "gpu_by_counter": figure(energy.gpus.by_counter),
-            "gpu_by_power": figure(energy.gpus.by_power),
             "gpu_per_step": figure(energy.gpu_per_step),
             "gpu_per_sample": figure(energy.gpu_per_sample),
             "cpu": figure(energy.cpu),

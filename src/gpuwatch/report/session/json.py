@@ -89,7 +89,6 @@ def summary(session: Summary) -> dict[str, JSON]:
         "environment": dict(session.environment),
         "timing": asdict(session.timing),
         "step": steps,
-        "iteration": None if session.iteration is None else asdict(session.iteration),
         "training": {
             "step": _reported(session.training.step),
             "epoch": _reported(session.training.epoch),

@@ -7,8 +7,15 @@ import io
 from collections.abc import Sequence
 from typing import Any
 
-from gpuwatch.analysis.hardware.profile import Cell, Counters, Profile, Table
-from gpuwatch.analysis.hardware.profile_text import source, title, tool_name
+from gpuwatch.analysis.hardware.profile import (
+    Cell,
+    Counters,
+    Profile,
+    Table,
+    source,
+    title,
+    tool_name,
+)
 from gpuwatch.core import units
 from gpuwatch.core.json_schema import JSON_SCHEMA
 from gpuwatch.core.text import clean, markdown

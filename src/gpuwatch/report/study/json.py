@@ -10,8 +10,8 @@ from pathlib import Path
 from gpuwatch.analysis.results import Cell, StudyResult
 from gpuwatch.analysis.summary.summary import Summary
 from gpuwatch.core.models import JSON
+from gpuwatch.report.document.study import compared
 from gpuwatch.report.session import json
-from gpuwatch.report.study.compared import compared
 
 
 def study(result: StudyResult) -> dict[str, JSON]:

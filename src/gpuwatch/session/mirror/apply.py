@@ -244,7 +244,6 @@ def _check_keys(table: str, keys: Sequence[Key]) -> None:
 def _further_columns(channels: Sequence[Row]) -> Iterator[statements.Row]:
     for row in channels:
         yield f"ALTER TABLE tick ADD COLUMN c{row[0]}", ()
-        yield f"ALTER TABLE tier ADD COLUMN c{row[0]}", ()
         yield "INSERT INTO channel VALUES (?, ?, ?, ?, ?, ?, ?, ?)", row
 
 
@@ -254,6 +253,8 @@ def _statements(batch: Batch, channels: int) -> Iterator[statements.Row]:
     for table, rows in batch.rows.items():
         verb = "INSERT OR REPLACE" if table in REPLACED else "INSERT"
         yield from _inserted(verb, table, rows, channels)
+        if table == "minute":
+            yield "DELETE FROM tick WHERE n <= ?", (rows[-1][1],)
     for table, keys in batch.gone.items():
         condition = " AND ".join(f"{key} = ?" for key in KEYED[table])
         yield from ((f"DELETE FROM {table} WHERE {condition}", key) for key in keys)  # noqa: S608

@@ -33,8 +33,6 @@ from gpuwatch.session.reading.status import writer_alive
 MOST_ROWS, MOST_BYTES = 5_000, 1 << 20
 """Of one batch: what is read at once holds up a recorder's commit."""
 _BYTES_OF_NUMBER = 12
-_LEAST_ROWS = 8
-"""More than a bucket of the tier has."""
 _LOCK_MILLISECONDS = 200
 """Longest wait for a recorder's commit; then the file is read a little later."""
 _LOOK_AT_LOG = 10_000
@@ -80,7 +78,6 @@ class Changes:
             GpuwatchError: the file cannot be read.
             sqlite3.Error: it cannot be read just now, or is damaged.
         """
-        self._opened.renew()
         connection = self._opened.connection
         connection.execute(f"PRAGMA busy_timeout={_LOCK_MILLISECONDS}")
         ((version,),) = connection.rows("PRAGMA data_version")
@@ -165,10 +162,9 @@ class Changes:
         """The next rows of a numbered table."""
         n = cursor.last.get(table)
         again = table in REPLACED
-        order = "n, stat" if table == "tier" else "n"
         bound = -(1 << 63) if n is None else n if again else n + 1
         rows = self._opened.connection.rows(
-            f"SELECT * FROM {table} WHERE n >= ? ORDER BY {order} LIMIT ?",  # noqa: S608
+            f"SELECT * FROM {table} WHERE n >= ? ORDER BY n LIMIT ?",  # noqa: S608
             (bound, room.rows_of(cursor.channels if again else 1)),
             cut=True,
             most=max(1, room.bytes),
@@ -207,7 +203,7 @@ class _Room:
     def rows_of(self, numbers: int) -> int:
         """How many rows of so many numbers."""
         most = self.bytes // (_BYTES_OF_NUMBER * (numbers + 2))
-        return max(_LEAST_ROWS, min(self.rows, most))
+        return max(1, min(self.rows, most))
 
     def take(self, row: Row) -> Row:
         self.rows -= 1

@@ -17,7 +17,7 @@ _PIECE = 500
 _ORDERS = {
     "channel": "id",
     **{table: ", ".join(keys) for table, keys in KEYED.items()},
-    **{table: "n, stat" if table == "tier" else "n" for table in NUMBERED},
+    **dict.fromkeys(NUMBERED, "n"),
 }
 _encode = json.JSONEncoder(default=bytes.hex, separators=(",", ":")).encode
 

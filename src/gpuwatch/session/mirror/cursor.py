@@ -38,7 +38,9 @@ class Cursor:
             self.log = without(self.log, batch.removed)
         for table, rows in batch.rows.items():
             self.last[table] = last = rows[-1][0]
-            if table in REPLACED:
+            if table == "minute":  # its ticks are gone
+                self.last["tick"] = max(self.last.get("tick", -1), rows[-1][1])
+            elif table in REPLACED:
                 self.newest[table] = row_digest([row for row in rows if row[0] == last])
             elif table == "log":
                 self.log = joined([*self.log, *((row[0], row[0]) for row in rows)])
@@ -99,6 +101,9 @@ def cursor_of(connection: BoundedConnection) -> Cursor:
         cursor.last[table] = last
         if table in REPLACED:
             cursor.newest[table] = row_digest(rows_of(connection, table, last))
+    ((packed,),) = connection.rows("SELECT max(last) FROM minute")
+    if packed is not None:
+        cursor.last["tick"] = max(cursor.last.get("tick", -1), packed)
     cursor.log = log_pieces(connection)
     for table in KEYED:
         cursor.keyed[table] = {
@@ -127,8 +132,7 @@ def keyed_rows(connection: BoundedConnection, table: str) -> list[Row]:
 
 def rows_of(connection: BoundedConnection, table: str, n: int) -> list[Row]:
     """The rows of a numbered table with the number ``n``."""
-    order = "stat" if table == "tier" else "n"
-    return connection.rows(f"SELECT * FROM {table} WHERE n = ? ORDER BY {order}", (n,))  # noqa: S608
+    return connection.rows(f"SELECT * FROM {table} WHERE n = ?", (n,))  # noqa: S608
 
 
 def log_pieces(connection: BoundedConnection) -> list[Piece]:

@@ -17,12 +17,12 @@ Row = tuple[JSON, ...]
 Key = tuple[JSON, ...]
 
 NUMBERED = (
-    *("change", "tick", "tier", "step", "step_tier", "rank_step"),
+    *("change", "sample", "minute", "tick", "step", "step_tier", "rank_step"),
     *("log", "event", "gpu_process", "process", "process_use"),
 )
-"""Tables whose rows are numbered, in the order in which they are carried: a tier stands after what
-it sums up."""
-REPLACED = frozenset({"tick", "tier"})
+"""Tables whose rows are numbered, in the order in which they are carried: a minute stands after its
+samples, and a tier after what it sums up."""
+REPLACED = frozenset({"tick"})
 """Those whose newest number may be written again, by a recorder that takes over a run."""
 KEYED: Mapping[str, tuple[str, ...]] = {
     "device": ("id",),
@@ -60,7 +60,7 @@ class Batch:
     new: bool = False
     """Whether the file is yet to be created."""
     channels: Sequence[Row] = ()
-    """Further rows of ``channel``, each with a further column in ``tick`` and ``tier``."""
+    """Further rows of ``channel``, each with a further column in ``tick``."""
     removed: Sequence[tuple[int, int]] = ()
     """Lines that were dropped from the log: the first and the last of each piece."""
     rows: Mapping[str, Sequence[Row]] = field(default_factory=dict)
@@ -91,7 +91,7 @@ _TYPES: Mapping[str, frozenset[type]] = {
 }
 _NUMBERS = frozenset({int, float, type(None)})
 _OWN_COLUMNS = 2
-"""Columns of ``tick`` and ``tier`` before those of the channels."""
+"""Columns of ``tick`` before those of the channels."""
 _NOT_COLUMNS = re.compile(r", PRIMARY KEY \(.*\)$")
 
 

@@ -3,7 +3,7 @@
 SQLite trusts a journal: it sets the file to the length in the journal, and removes another
 file that the journal names at its end. It opens a pipe, and waits. Anyone who can write to the
 file, its journal or their folder can swap them after the check, so it counts only if nobody else
-can, or for a private copy (``session.reading.private_copy``).
+can.
 """
 
 from __future__ import annotations
@@ -44,10 +44,8 @@ def journal_of(real: Path) -> Path | None:
     return journal
 
 
-def check(journal: Path, session: Path, name: Path) -> bool:
-    """Refuse a journal that no recorder wrote; returns whether SQLite would roll it back.
-
-    Errors call the journal ``name``.
+def check(journal: Path, session: Path) -> None:
+    """Refuse a journal that no recorder wrote.
 
     Raises:
         NotASession: it names another file, or a length that the session never had.
@@ -56,7 +54,7 @@ def check(journal: Path, session: Path, name: Path) -> bool:
     try:
         fd = os.open(journal, _FLAGS)
     except OSError as error:
-        raise _unreadable(name, error) from error
+        raise _unreadable(journal, error) from error
     try:
         length = os.fstat(fd).st_size
         head, tail = os.pread(fd, 28, 0), os.pread(fd, 8, max(0, length - 8))
@@ -65,8 +63,7 @@ def check(journal: Path, session: Path, name: Path) -> bool:
     if head.startswith(_MAGIC) and len(head) == 28:
         pages, page = int.from_bytes(head[16:20], "big"), int.from_bytes(head[24:28], "big")
         if pages * page > session.stat().st_size + _MORE or (length > 28 and tail == _MAGIC):
-            raise NotASession(f"{name} is not a recorder's journal", "move it elsewhere")
-    return head[:1] not in (b"", b"\0")
+            raise NotASession(f"{journal} is not a recorder's journal", "move it elsewhere")
 
 
 def is_shared(real: Path, journal: Path | None) -> bool:
@@ -82,19 +79,8 @@ def is_shared(real: Path, journal: Path | None) -> bool:
     )
 
 
-def is_movable(real: Path) -> bool:
-    """Whether another user can replace a session's folder or one of its parents."""
-    parents = [folder.lstat() for folder in real.parent.parents]
-    return any(_is_anothers(folder) and not _keeps(folder) for folder in parents)
-
-
 def _is_anothers(status: os.stat_result) -> bool:
     return status.st_uid not in (0, os.geteuid()) or bool(status.st_mode & _OTHERS)
-
-
-def _keeps(folder: os.stat_result) -> bool:
-    """Whether only owners can rename files in the folder (sticky bit), as in ``/tmp``."""
-    return folder.st_uid in (0, os.geteuid()) and bool(folder.st_mode & stat.S_ISVTX)
 
 
 def _unreadable(journal: Path, error: OSError) -> StorageError:

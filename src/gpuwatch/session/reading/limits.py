@@ -29,17 +29,9 @@ RANK_STEPS = 1_000_000
 """Rows of their steps: three days of eight ranks."""
 ON_GPUS, ON_GPUS_ROWS = 1_000, 1_000_000
 """Processes on GPUs, and the number of their newest rows to search."""
-TICKS, EXACT_TICKS = 100_000, 10_000_000
-"""Ticks read one by one: 17 minutes at 100 Hz, and 11 days at 10 Hz."""
+SAMPLES = 20_000_000
+"""Samples read at once: a day at 10 Hz of 23 channels; more if the file has two bytes for each."""
 BUCKETS = 1_000_000
-"""Ten-second buckets: 115 days."""
-BUCKET_CELLS = 20_000_000
-"""Values in buckets: 480 channels for four days; more if the file has four bytes for each."""
+"""Ten-second buckets of step lines: 115 days."""
 STRANGERS = 10_000
 """Processes that do not belong to the workload."""
-
-
-def bucket_rows(channels: int, file_bytes: int) -> int:
-    """How many buckets of ``channels`` channels to read from a file of ``file_bytes``: in a real
-    session each value takes several bytes."""
-    return min(BUCKETS, max(BUCKET_CELLS, file_bytes // 4) // max(1, channels))

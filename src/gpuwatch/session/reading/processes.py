@@ -21,10 +21,8 @@ _SANE = "typeof(t) = 'integer' AND typeof(pid) = 'integer'"
 _GPU_COLUMNS = "t, device, pid, name, owned, bytes, running"
 
 
-def processes_at(query: Query, version: int, row_at: RowAt, upto: int | None) -> Processes:
+def processes_at(query: Query, row_at: RowAt, upto: int | None) -> Processes:
     """The newest row of each process at ``upto`` (session nanoseconds; ``None``: the end)."""
-    if version < 2:
-        return Processes((), tuple(_on_gpus_1(query, upto)))
 
     def recent(table: str, columns: str) -> Iterator[tuple[JSON, ...]]:
         below = 2**62 if upto is None else row_at(table, upto) + 1
@@ -53,8 +51,7 @@ def processes_at(query: Query, version: int, row_at: RowAt, upto: int | None) ->
             resident,
         )
     on_gpus: dict[tuple[str, int], GpuProcessRow] = {}
-    memory_share = "memory_share" if version >= 4 else "NULL"
-    columns = f"{_GPU_COLUMNS[3:]}, kind, share, {memory_share}, reason"
+    columns = f"{_GPU_COLUMNS[3:]}, kind, share, memory_share, reason"
     for _, *row in recent("gpu_process", columns):
         gpu = gpu_process(row)
         on_gpus.setdefault((gpu.device, gpu.pid), gpu)
@@ -62,7 +59,7 @@ def processes_at(query: Query, version: int, row_at: RowAt, upto: int | None) ->
 
 
 def presences(
-    query: Query, version: int, start: int, end: int, leave_out: Callable[[str], None]
+    query: Query, start: int, end: int, leave_out: Callable[[str], None]
 ) -> tuple[GpuPresence, ...]:
     """How long each foreign process was on a GPU between ``start`` and ``end`` (session ns).
 
@@ -73,12 +70,11 @@ def presences(
     def within(begun: int, left: int) -> int:
         return max(0, min(left, end) - max(begun, start))
 
-    extra = "kind, share" if version >= 2 else "NULL, NULL"
     since: dict[tuple[str, int], int] = {}
     by_key: dict[tuple[str, int], GpuPresence] = {}
     after = -1
     while rows := query(
-        f"SELECT n, {_GPU_COLUMNS}, {extra} FROM gpu_process WHERE n > ? AND owned = 0 "  # noqa: S608
+        f"SELECT n, {_GPU_COLUMNS}, kind, share FROM gpu_process WHERE n > ? AND owned = 0 "  # noqa: S608
         f"AND {_SANE} AND pid NOT IN (SELECT pid FROM gpu_process WHERE owned = 1) "
         "ORDER BY n LIMIT ?",
         (after, _MOST),
@@ -105,7 +101,7 @@ def presences(
                 _largest(previous.share, number(share)),
                 previous.ns + present_ns,
             )
-    owners = _whose(query, {pid for _, pid in by_key}) if version >= 2 else {}
+    owners = _whose(query, {pid for _, pid in by_key})
     return tuple(
         GpuPresence(
             device,
@@ -122,7 +118,7 @@ def presences(
 
 
 def gpu_process(row: Sequence[JSON]) -> GpuProcessRow:
-    """Parse a row of ``gpu_process`` from column ``t`` on; in schema 1 it ends with ``running``."""
+    """Parse a row of ``gpu_process`` from column ``t`` on; it may end with ``running``."""
     t, device, pid, name, owned, size, running, *rest = row
     kind, share, memory_share, reason = rest if rest else (None, None, None, None)
     return GpuProcessRow(
@@ -138,15 +134,6 @@ def gpu_process(row: Sequence[JSON]) -> GpuProcessRow:
         number(memory_share),
         _text(reason),
     )
-
-
-def _on_gpus_1(query: Query, upto: int | None) -> list[GpuProcessRow]:
-    rows = query(
-        f"SELECT {_GPU_COLUMNS} FROM gpu_process WHERE {_SANE} AND n IN "  # noqa: S608
-        "(SELECT max(n) FROM gpu_process WHERE t <= ? GROUP BY device, pid) LIMIT 1000",
-        (2**62 if upto is None else upto,),
-    )
-    return [gpu_process(row) for row in rows]
 
 
 def _recent(query: Query, table: str, columns: str, below: int) -> Iterator[tuple[JSON, ...]]:

@@ -7,15 +7,16 @@ start; values are in their metric's unit (``gpuwatch.core.metrics``); ``None`` i
 from __future__ import annotations
 
 import sqlite3
+from array import array
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from gpuwatch.core.errors import NotASession, StorageError
-from gpuwatch.core.models import JSON, number
+from gpuwatch.core.models import JSON
 from gpuwatch.session.reading import limits
+from gpuwatch.session.reading.base import BaseReader, floats
 from gpuwatch.session.reading.bounded_connection import MOST_BYTES
-from gpuwatch.session.reading.bulk import BulkReads, floats
 from gpuwatch.session.reading.log_lines import END, LogLine, lines
 from gpuwatch.session.reading.open import OpenedSession, open_session
 from gpuwatch.session.reading.parsed import (
@@ -28,6 +29,7 @@ from gpuwatch.session.reading.parsed import (
     step_of,
 )
 from gpuwatch.session.reading.processes import gpu_process, presences, processes_at
+from gpuwatch.session.reading.samples import LATEST, Samples, Times, newest, pieces
 from gpuwatch.session.reading.status import Status, status, writer_alive
 from gpuwatch.session.reading.step_buckets import buckets, folded
 from gpuwatch.session.reading.validation import in_order, whole
@@ -43,21 +45,20 @@ from gpuwatch.session.rows import (
     RankStepRow,
     StepBucket,
     StepRow,
-    columns_of,
 )
-from gpuwatch.session.schema import TIER_SECONDS, TIER_STATS, WARMUP
+from gpuwatch.session.schema import WARMUP
 
 CHUNK = 5000
 """Rows per read, so that a reader never blocks the writer for long."""
 
 _OF_PROCESSES = ("gpu_process", "process", "process_use")
 _GROWING = ("step", "log", "event", "change", *_OF_PROCESSES)
-"""Tables with numbered rows that never change; the last two exist since schema 2."""
+"""Tables with numbered rows that never change."""
 
 _LONGEST_TEXT = 64 * 1024
 
 
-class SessionReader(BulkReads):
+class SessionReader(BaseReader):
     """A session file open for reading. Not thread-safe.
 
     Raises on opening:
@@ -71,7 +72,6 @@ class SessionReader(BulkReads):
         self.notice = self.opened.notice
         """How the file of a dead writer was made readable, if that was necessary."""
         self.left_out = {}
-        self._version = int(self._rows("PRAGMA user_version")[0][0])
         # Last results with the rows behind them: a screen asks once a second.
         self._meta: tuple[list[tuple[JSON, ...]], dict[str, JSON]] = [], {}
         self._devices: tuple[list[tuple[JSON, ...]], tuple[DeviceRow, ...]] = [], ()
@@ -79,6 +79,7 @@ class SessionReader(BulkReads):
         self._channels_at: tuple[JSON, JSON] | None = None
         self._newest: dict[str, JSON] = {}
         """Last row number by table, within :meth:`at_once`."""
+        self._minutes: Times = {}
         self._processes: tuple[tuple[JSON, ...], Processes] | None = None
 
     def __enter__(self) -> SessionReader:
@@ -99,7 +100,6 @@ class SessionReader(BulkReads):
         most_bytes: int = MOST_BYTES,
     ) -> list[tuple[JSON, ...]]:
         try:
-            self.opened.renew()
             return self.opened.connection.rows(sql, values, cut=cut, most=most_bytes)
         except sqlite3.Error as error:
             if "locked" in str(error):
@@ -126,11 +126,10 @@ class SessionReader(BulkReads):
 
     def _last_numbers(self) -> dict[str, JSON]:
         """Read in one statement: most tables have nothing new and need no query of their own."""
-        tables = _GROWING if self._version >= 2 else _GROWING[:-2]
         # SQLite finds max(rowid) quickly only in a query of its own.
-        subqueries = ", ".join(f"(SELECT max(n) FROM {table})" for table in tables)  # noqa: S608
+        subqueries = ", ".join(f"(SELECT max(n) FROM {table})" for table in _GROWING)  # noqa: S608
         (numbers,) = self._rows(f"SELECT {subqueries}, (SELECT count(id) FROM channel)")  # noqa: S608
-        return dict(zip((*tables, "channel"), numbers, strict=True))
+        return dict(zip((*_GROWING, "channel"), numbers, strict=True))
 
     def _none_behind(self, table: str, after: int) -> bool:
         """Whether ``table`` is known to have no row with a number above ``after``."""
@@ -235,71 +234,48 @@ class SessionReader(BulkReads):
             self.leave_out(f"only the last {len(rows):,} changes of channels are read")
         return rows[::-1]
 
-    def last_tick(self) -> tuple[int, int] | None:
-        """``(n, t)`` of the newest tick."""
-        rows = self._rows("SELECT n, t FROM tick ORDER BY n DESC LIMIT 1")
-        return (whole(rows[0][0]), whole(rows[0][1])) if rows else None
+    def last_sample(self) -> int | None:
+        """The time of the newest sample in nanoseconds."""
+        return newest(self._rows, LATEST)
 
-    def ticks(
-        self, channels: Sequence[int], after: int = -1, limit: int = CHUNK
-    ) -> list[tuple[JSON, ...]]:
-        """Rows ``(n, t, value, ...)`` with ``n > after`` in order, with one value per channel."""
-        rows = self._rows(
-            f"SELECT n, t{columns_of(channels)} FROM tick WHERE n > ? ORDER BY n LIMIT ?",  # noqa: S608
-            (after, limit),
-        )
-        in_order((row[0] for row in rows), after)
-        return [(row[0], whole(row[1]), *map(number, row[2:])) for row in rows]
+    def samples(self, channels: Sequence[int], after: int = -1, upto: int = LATEST) -> Samples:
+        """The samples of these channels with ``after < t <= upto`` in nanoseconds."""
+        found = Samples(array("q"), tuple(array("d") for _ in channels))
+        most = max(limits.SAMPLES, self._size() // 2) // max(1, len(channels))
+        for piece in self.sample_pieces(channels, after, upto):
+            if len(found.t) + len(piece.t) > most and found.t:
+                self.leave_out(f"only {len(found.t):,} samples in a row are read")
+                break
+            found.t.extend(piece.t)
+            for column, values in zip(found.values, piece.values, strict=True):
+                column.extend(values)
+        return found
 
-    def all_ticks(self, channels: Sequence[int], after: int = -1) -> Iterator[tuple[JSON, ...]]:
-        """Every tick with ``n > after``, read in chunks."""
-        while rows := self.ticks(channels, after):
-            yield from rows
-            after = rows[-1][0]
-
-    def tier(self, channels: Sequence[int], stat: int) -> list[tuple[JSON, ...]]:
-        """Rows ``(bucket, value, ...)`` of one statistic (see ``schema.TIER_STATS``)."""
-        return [
-            (whole(row[0]), *map(number, row[1:]))
-            for row in self._rows(
-                f"SELECT n{columns_of(channels)} FROM tier "  # noqa: S608
-                "WHERE stat = ? ORDER BY n LIMIT ?",
-                (stat, self.bucket_rows(len(channels))),
-            )
-        ]
+    def sample_pieces(
+        self, channels: Sequence[int], after: int = -1, upto: int = LATEST
+    ) -> Iterator[Samples]:
+        """The same in pieces of at most 100 minutes."""
+        yield from pieces(self._rows, channels, after, upto, self._minutes)
 
     def highest(
         self, metric: str, devices: Sequence[str], start: int, end: int
     ) -> dict[str, float]:
-        """The highest value of ``metric`` by device, of those of ``devices`` where one is known.
+        """The highest value of ``metric`` by device, of those of ``devices`` where one is known,
+        from ``start`` to ``end`` in nanoseconds."""
+        found = [row for row in self.channels() if row.metric == metric and row.device in devices]
+        read = self.samples([row.id for row in found], start - 1, end)
+        known = {
+            row.device: [value for value in values if value == value]
+            for row, values in zip(found, read.values, strict=True)
+        }
+        return {device: max(values) for device, values in known.items() if values}
 
-        From ``start`` to ``end`` in nanoseconds: from whole ten-second buckets of the tier, and
-        from the ticks before and behind these.
-        """
-        marks = ", ".join("?" for _ in devices)
-        found = self._rows(
-            f"SELECT device, id FROM channel WHERE metric = ? AND device IN ({marks})",  # noqa: S608
-            (metric, *devices),
-        )
-        if not found:
-            return {}
-        bucket_ns = TIER_SECONDS * 1_000_000_000
-        ((newest,),) = self._rows("SELECT max(n) FROM tier")
-        first = -(-start // bucket_ns)
-        behind = max(first, min((end + 1) // bucket_ns, whole(newest or 0)))
-        maxima = ", ".join(f"max(c{int(id_)})" for _, id_ in found)
-        of_tier = f"SELECT {maxima} FROM tier WHERE stat = ? AND n >= ? AND n < ?"  # noqa: S608
-        read = self._rows(of_tier, (TIER_STATS.index("max"), first, behind))
-        of_ticks = f"SELECT {maxima} FROM tick WHERE n > ? AND n <= ?"  # noqa: S608
-        for low, high in ((start, first * bucket_ns - 1), (behind * bucket_ns, end)):
-            ticks = self.row_at("tick", low - 1), self.row_at("tick", min(high, end))
-            read += self._rows(of_ticks, ticks)
-        known: dict[str, float] = {}
-        for (device, _), *values in zip(found, *read, strict=True):
-            numbers = [value for each in values if (value := number(each)) is not None]
-            if numbers:
-                known[str(device)] = max(numbers)
-        return known
+    def _size(self) -> int:
+        """Bytes of the file."""
+        try:
+            return self.path.stat().st_size
+        except OSError:
+            return 0
 
     def steps(self, after: int = -1, limit: int = CHUNK) -> list[StepRow]:
         """Step lines with ``n > after`` in order; fewer than ``limit`` if they are long."""
@@ -360,7 +336,7 @@ class SessionReader(BulkReads):
 
     def step_tier(self) -> list[StepBucket]:
         """Step lines in ten-second buckets; see ``step_buckets.buckets``."""
-        return buckets(self._rows) if self._version >= 3 else []
+        return buckets(self._rows)
 
     def steps_folded(self, after: int, upto: int) -> list[StepRow | StepBucket]:
         """See :func:`gpuwatch.session.reading.step_buckets.folded`."""
@@ -373,16 +349,12 @@ class SessionReader(BulkReads):
 
     def ranks(self) -> list[RankRow]:
         """The ranks of a run of several processes, in order; empty for any other run."""
-        if self._version < 5:
-            return []
         columns = "rank, local_rank, world_size, pid, device, cpu_nodes, gpu_node, sharded"
         rows = self._table("rank", columns, limits.RANKS)
         return [rank_of(row) for row in rows]
 
     def rank_steps(self, after: int = -1, limit: int = CHUNK) -> list[RankStepRow]:
         """Steps of each rank with ``n > after`` in order; fewer than ``limit`` if they are long."""
-        if self._version < 5:
-            return []
         rows = self._rows(
             f"SELECT n, t, rank, step, count, {WARMUP}, samples, tokens, seconds, "  # noqa: S608
             "phases, flop FROM rank_step WHERE n > ? ORDER BY n LIMIT ?",
@@ -488,14 +460,14 @@ class SessionReader(BulkReads):
         """Processes at session time ``upto`` in nanoseconds (``None``: the end of the session), and
         those that ended in the minute before."""
         if upto is not None:
-            return processes_at(self._rows, self._version, self.row_at, upto)
+            return processes_at(self._rows, self.row_at, upto)
         numbers = self._newest or self._last_numbers()
         newest = tuple(numbers.get(table) for table in _OF_PROCESSES)
         if self._processes is None or self._processes[0] != newest:
-            processes = processes_at(self._rows, self._version, self.row_at, None)
+            processes = processes_at(self._rows, self.row_at, None)
             self._processes = newest, processes
         return self._processes[1]
 
     def presences(self, start: int, end: int) -> tuple[GpuPresence, ...]:
         """How long foreign processes were on GPUs between two session times, in nanoseconds."""
-        return presences(self._rows, self._version, start, end, self.leave_out)
+        return presences(self._rows, start, end, self.leave_out)

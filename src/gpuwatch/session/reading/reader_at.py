@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from gpuwatch.core.models import JSON
-from gpuwatch.session.reading.bulk import TickColumns, TierColumns
 from gpuwatch.session.reading.reader import CHUNK, SessionReader
+from gpuwatch.session.reading.samples import LATEST, Samples, newest
 from gpuwatch.session.reading.status import State, Status, status
-from gpuwatch.session.reading.validation import whole
 from gpuwatch.session.rows import (
     EventRow,
     GpuProcessRow,
@@ -18,9 +17,8 @@ from gpuwatch.session.rows import (
     StepBucket,
     StepRow,
 )
-from gpuwatch.session.schema import TIER_SECONDS, WARMUP
+from gpuwatch.session.schema import WARMUP
 
-_BUCKET_NS = TIER_SECONDS * 1_000_000_000
 _RUNNING = Status(State.RUNNING, "running", None, live=True)
 _STARTING = Status(State.STARTING, "starting", None, live=True)
 
@@ -74,36 +72,13 @@ class PastReader(SessionReader):
     def _changes(self) -> list[tuple[JSON, ...]]:
         return self._newest_changes("WHERE t <= ?", (self.t_ns,))
 
-    def last_tick(self) -> tuple[int, int] | None:
-        rows = self._rows("SELECT n, t FROM tick WHERE n = ?", (self._upto["tick"],))
-        return (whole(rows[0][0]), whole(rows[0][1])) if rows else None
+    def last_sample(self) -> int | None:
+        return newest(self._rows, self.t_ns)
 
-    def ticks(
-        self, channels: Sequence[int], after: int = -1, limit: int = CHUNK
-    ) -> list[tuple[JSON, ...]]:
-        limit = min(limit, self._upto["tick"] - after)
-        rows = super().ticks(channels, after, limit) if limit > 0 else []
-        return [row for row in rows if row[0] <= self._upto["tick"]]
-
-    def tick_columns(
-        self, channels: Sequence[int], after: int, upto: int, limit: int = -1
-    ) -> TickColumns:
-        return super().tick_columns(channels, after, min(upto, self._upto["tick"]), limit)
-
-    def tier(self, channels: Sequence[int], stat: int) -> list[tuple[JSON, ...]]:
-        """Only the buckets finished by then."""
-        last = self.t_ns // _BUCKET_NS
-        return [row for row in super().tier(channels, stat) if row[0] < last]
-
-    def tier_columns(self, channels: Sequence[int], after: int = -1) -> TierColumns:
-        columns = super().tier_columns(channels, after)
-        last = self.t_ns // _BUCKET_NS
-        size = sum(1 for n in columns.n if n < last)
-        return TierColumns(
-            columns.n[:size],
-            tuple(column[:size] for column in columns.means),
-            tuple(column[:size] for column in columns.counts),
-        )
+    def sample_pieces(
+        self, channels: Sequence[int], after: int = -1, upto: int = LATEST
+    ) -> Iterator[Samples]:
+        yield from super().sample_pieces(channels, after, min(upto, self.t_ns))
 
     def steps(self, after: int = -1, limit: int = CHUNK) -> list[StepRow]:
         limit = min(limit, self._upto["step"] - after)
@@ -162,4 +137,4 @@ class PastReader(SessionReader):
         return super().processes(self.t_ns if upto is None else min(upto, self.t_ns))
 
 
-_TABLES = ("tick", "step", "log", "event")
+_TABLES = ("step", "log", "event")

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from gpuwatch.core.models import JSON, number
 from gpuwatch.session.reading import limits
-from gpuwatch.session.reading.bulk import floats
+from gpuwatch.session.reading.base import floats
 from gpuwatch.session.reading.parsed import bytes_of, phases_of, step_of
 from gpuwatch.session.reading.validation import whole
 from gpuwatch.session.rows import Query, StepBucket, StepRow

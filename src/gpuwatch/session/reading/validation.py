@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from functools import wraps
-from inspect import isfunction
+from inspect import isfunction, isgeneratorfunction
 from pathlib import Path
 
 from gpuwatch.core.errors import NotASession
@@ -30,16 +31,27 @@ class Validated:
 def _validated(method: Callable[..., JSON]) -> Callable[..., JSON]:
     @wraps(method)
     def read(self: Validated, *values: JSON, **named: JSON) -> JSON:
-        try:
+        with _told(self.path):
             return method(self, *values, **named)
-        except _WRONG as error:
-            raise NotASession(
-                f"{self.path} holds values that no recorder writes",
-                "copy it again from where it was recorded, with its file ending in -journal if "
-                "there is one; it may have been tampered with",
-            ) from error
 
-    return read
+    @wraps(method)
+    def piece_by_piece(self: Validated, *values: JSON, **named: JSON) -> JSON:
+        with _told(self.path):
+            yield from method(self, *values, **named)
+
+    return piece_by_piece if isgeneratorfunction(method) else read
+
+
+@contextmanager
+def _told(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except _WRONG as error:
+        raise NotASession(
+            f"{path} holds values that no recorder writes",
+            "copy it again from where it was recorded, with its file ending in -journal if "
+            "there is one; it may have been tampered with",
+        ) from error
 
 
 def whole(value: JSON) -> int:

@@ -9,7 +9,7 @@ from functools import cache
 from gpuwatch.session.writing.statements import Row
 
 MOST_SAMPLES = 200_000
-"""Ticks and process rows."""
+"""Ticks, minutes of a channel, and process rows."""
 MOST_LINES, MOST_LINE_BYTES = 200_000, 64 << 20
 """Log lines, and the memory of their texts."""
 
@@ -18,6 +18,7 @@ _KINDS = {
     "line": ("INSERT INTO log ",),
     "sample": (
         "INSERT OR REPLACE INTO tick ",
+        "INSERT INTO sample ",
         "INSERT INTO process ",
         "INSERT INTO process_use ",
         "INSERT INTO gpu_process ",

@@ -7,7 +7,7 @@ import enum
 import errno
 import os
 import sqlite3
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from gpuwatch.core import output
@@ -68,7 +68,7 @@ class SessionStore:
         """
         new, journal = path.with_name(f".{path.name}.new"), path.with_name(f"{path.name}-journal")
         statements: list[Row] = [(sql, ()) for sql in schema.TABLES.values()]
-        statements += [(schema.wide_table(name, len(channels)), ()) for name in ("tick", "tier")]
+        statements.append((schema.tick_table(len(channels)), ()))
         for index, (channel, unit, kind) in enumerate(channels):
             statements.append(_channel_row(index, channel, unit, kind))
         try:
@@ -101,16 +101,9 @@ class SessionStore:
 
     @classmethod
     def reopen(cls, path: Path, safety: Durability = Durability.MACHINE) -> SessionStore:
-        """Open an existing file to go on writing; rolls back an unfinished transaction.
-
-        Upgrades a file of an older schema.
-        """
+        """Open an existing file to go on writing; rolls back an unfinished transaction."""
         try:
-            store = cls(path, _connect(path, safety))
-            ((version,),) = store._connection.execute("PRAGMA user_version")
-            if version in schema.UPGRADES:
-                store.write([(sql, ()) for sql in schema.UPGRADES[version]])
-            return store
+            return cls(path, _connect(path, safety))
         except sqlite3.Error as error:
             raise StorageError(f"cannot write {path}: {error}", write_hint(path, error)) from error
 
@@ -134,7 +127,6 @@ class SessionStore:
         rows: list[Row] = []
         for index, (channel, unit, kind) in enumerate(channels, start):
             rows.append((f"ALTER TABLE tick ADD COLUMN c{index}", ()))
-            rows.append((f"ALTER TABLE tier ADD COLUMN c{index}", ()))
             rows.append(_channel_row(index, channel, unit, kind))
         self.write(rows)
 
@@ -174,10 +166,10 @@ class SessionStore:
         sql = "SELECT n, length(CAST(text AS BLOB)) FROM log ORDER BY n"
         return self._connection.execute(sql).fetchall()
 
-    def ticks_since(self, t: int) -> Iterator[tuple[int, list[int | float | None]]]:
-        """``(t, values)`` of the ticks from ``t`` nanoseconds on."""
-        rows = self._connection.execute("SELECT * FROM tick WHERE t >= ? ORDER BY n", (t,))
-        return ((row[1], list(row[2:])) for row in rows.fetchall())
+    def open_ticks(self) -> list[tuple[int, int, list[int | float | None]]]:
+        """``(n, t, values)`` of the ticks of the open minute."""
+        rows = self._connection.execute("SELECT * FROM tick ORDER BY n")
+        return [(n, t, values) for n, t, *values in rows]
 
     def write(self, rows: Iterable[Row]) -> None:
         """Write ``rows`` in one transaction, all or none.

@@ -9,12 +9,13 @@ import sys
 import threading
 import time
 import traceback
+from array import array
 from collections.abc import Callable, Sequence
 
+from gpuwatch.session.schema import MINUTE_NS, MOST_CHANNELS
 from gpuwatch.session.writing.backlog import thinned
 from gpuwatch.session.writing.statements import Row, event, insert
 from gpuwatch.session.writing.store import SessionStore
-from gpuwatch.session.writing.tier import Tier, Value
 
 COMMIT_SECONDS = 0.5
 MACHINE_COMMIT_SECONDS = 1.0
@@ -26,6 +27,49 @@ _LIVELY_SECONDS = 2.0
 _LONGEST_SECONDS = 1.5
 """Longest time between two calls of the pump if ticks wake the writer."""
 _FIRST_SECONDS = 0.05
+
+Value = float | int | None
+
+_SAMPLE = "INSERT INTO sample (n, samples) VALUES (?, ?)"
+_MINUTE = "INSERT INTO minute (n, last, times) VALUES (?, ?, ?)"
+_PACKED = "DELETE FROM tick WHERE n <= ?"
+
+
+class OpenMinute:
+    """Collects ticks, which stand in ``tick`` too until the minute is over."""
+
+    def __init__(self, columns: int) -> None:
+        self._times = array("q")
+        self._columns = [array("d") for _ in range(columns)]
+        self._last = -1
+
+    def add(self, n: int, t: int, values: Sequence[Value]) -> list[Row]:
+        """Add tick ``n`` at ``t`` ns, one value per column; returns the rows of the minute before,
+        if this one begins another."""
+        over = bool(self._times) and self._times[0] // MINUTE_NS != t // MINUTE_NS
+        rows = self.close() if over else []
+        self._last = n
+        self._times.append(t)
+        for column, value in zip(self._columns, values, strict=True):
+            column.append(math.nan if value is None else value)
+        return rows
+
+    def close(self) -> list[Row]:
+        """The rows of this minute, which take the place of its ticks; begins an empty one."""
+        if not self._times:
+            return []
+        minute = self._times[0] // MINUTE_NS
+        rows: list[Row] = []
+        for channel, column in enumerate(self._columns):
+            samples = column.tobytes()
+            if samples == samples[:8] * len(column):
+                samples = samples[:8]
+            rows.append((_SAMPLE, (minute * MOST_CHANNELS + channel, samples)))
+            del column[:]
+        rows.append((_MINUTE, (minute, self._last, self._times.tobytes())))
+        rows.append((_PACKED, (self._last,)))
+        del self._times[:]
+        return rows
 
 
 class SessionWriter:
@@ -54,9 +98,8 @@ class SessionWriter:
         self._pump_seconds = pump_seconds
         self._commit_seconds = commit_seconds
         self._on_trouble = on_trouble
-        self._tier = Tier(columns)
+        self._minute = OpenMinute(columns)
         self._tick_sql = insert("tick", columns, "n", "t")
-        self._tier_sql = insert("tier", columns, "n", "stat")
         self._lock = threading.Lock()
         self._rows: list[Row] = []
         self._after: Callable[[], None] | None = None
@@ -82,8 +125,10 @@ class SessionWriter:
     def tick(self, n: int, t: int, values: Sequence[Value]) -> None:
         """Put tick ``n`` at session time ``t`` in nanoseconds, with one value per column."""
         with self._lock:
+            if packed := self._minute.add(n, t, values):
+                # Ticks of that minute that still wait for the file are in it.
+                self._rows = [row for row in self._rows if row[0] != self._tick_sql] + packed
             self._rows.append((self._tick_sql, (n, t, *values)))
-            self._rows.extend((self._tier_sql, row) for row in self._tier.add(t, values))
         since, self._last_tick = t - self._last_tick, t
         # Use the tick nearest to the due time: the next one may be too late.
         if self._pump_seconds is None and t + since / 2 >= self._due:
@@ -94,14 +139,14 @@ class SessionWriter:
         """Call the pump now. From any thread."""
         self._wake.set()
 
-    def retier(self, t: int, values: Sequence[Value]) -> None:
-        """Add a tick that is already in the file to the tier. Before :meth:`start`."""
-        self._rows.extend((self._tier_sql, row) for row in self._tier.add(t, values))
+    def restore(self, n: int, t: int, values: Sequence[Value]) -> None:
+        """Take a tick that another recorder left in the file. Before :meth:`start`."""
+        self._rows += self._minute.add(n, t, values)
 
     def close(self, patience: float = 5.0) -> bool:
         """Write the rest, trying for ``patience`` seconds; returns whether everything is saved."""
         with self._lock:
-            self._rows.extend((self._tier_sql, row) for row in self._tier.flush())
+            self._rows += self._minute.close()
         self._stop.set()
         self._wake.set()
         self._thread.join()

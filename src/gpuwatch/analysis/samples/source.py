@@ -1,0 +1,169 @@
+"""The steps and samples of a session, as its figures are made of them."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+
+import numpy as np
+
+from gpuwatch.analysis.samples.channels import Integral, Pairs, Samples, integral
+from gpuwatch.analysis.samples.rates import StepLine
+from gpuwatch.analysis.samples.window import Window, few_sample_times
+from gpuwatch.core.lazy_dataclass import dataclass
+from gpuwatch.core.metrics import Kind
+from gpuwatch.session.reading.reader import SessionReader
+from gpuwatch.session.rows import ChannelRow
+from gpuwatch.session.schema import TIER_SECONDS
+from gpuwatch.session.writing.step_tier import RESOLUTION
+
+MOST_RATES = 20_000
+"""Samples in a window from which on rates of steps are averaged over ten seconds."""
+MOST_LINES = 50_000
+"""Step lines from which on a session's steps are read from their tier."""
+_BUCKET_NS = TIER_SECONDS * 1_000_000_000
+_PARTS = 500
+"""Resolution of the steady-state search: a row of the step tier may hold at most this fraction
+(1/500) of the timed steps."""
+_NEAR_NS = 10_000_000_000
+"""Before and behind a window every channel has a value within this time, also those that are read
+less often than every tick."""
+_STEPS = (
+    f"long: step times within {RESOLUTION * 100:.2g} % of each other are stored as their mean, so "
+    f"the median and p95 are accurate to {RESOLUTION * 100:.2g} %; mean, shortest and longest are "
+    "exact"
+)
+_RATES = f"long: step rates are averages over {TIER_SECONDS} s; their mean is exact"
+
+
+@dataclass(frozen=True)
+class Column:
+    """A channel's samples in a window; for a counter also its values at the two ends.
+
+    The end values are interpolated linearly, so that a counter's increase is that of the window
+    and not of the samples that happen to lie in it.
+    """
+
+    values: np.ndarray
+    """Shape (n,), in order, NaN where unknown."""
+    integral: Integral | None
+    """Over the window, with the sample that covers its end; ``None`` for a counter."""
+
+
+class Source:
+    """Reads a session: every sample, and every step unless there are very many."""
+
+    def __init__(self, reader: SessionReader, *, exact: bool = False) -> None:
+        """``exact``: every step, however many there are."""
+        self._reader, self._exact = reader, exact
+        self._steps: Sequence[StepLine] | None = None
+        self._notes: dict[str, None] = {}
+
+    def steps(self) -> Sequence[StepLine]:
+        """All step lines, in order."""
+        if self._steps is None:
+            many = not self._exact and self._reader.last_step() >= MOST_LINES
+            self._steps = self._tier() if many else self._reader.some_steps(exact=self._exact)
+        return self._steps
+
+    def _tier(self) -> list[StepLine]:
+        """The rows of the step tier, and the step lines that no row covers."""
+        lines: list[StepLine] = []
+        after = -1
+        rows = [row for row in self._reader.step_tier() if row.times is not None]
+        timed = [row.count for row in rows if not row.warmup]
+        for bucket in rows if _PARTS * max(timed, default=0) <= sum(timed) else ():
+            first = bucket.n - bucket.lines
+            if first > max(after, 0):
+                lines += self._reader.steps_folded(after, first)
+            lines.append(bucket)
+            after = bucket.n
+            if bucket.weights is not None:
+                self._notes[_STEPS] = None
+        return lines + self._reader.steps_folded(after, self._reader.last_step())
+
+    def sample_times(self, span: tuple[int, int] | None) -> Sequence[int]:
+        """See :func:`few_sample_times`."""
+        return few_sample_times(self._reader, span)
+
+    def edges(self, start: int, end: int) -> list[int]:
+        """Times between ``start`` and ``end`` in nanoseconds that divide a series of rates: of the
+        samples, or every ten seconds where these are many."""
+        times = self._reader.samples((), start, end - 1).t
+        if self._exact or len(times) <= MOST_RATES:
+            return times.tolist()
+        self._notes[_RATES] = None
+        return list(range((start // _BUCKET_NS + 1) * _BUCKET_NS, end, _BUCKET_NS))
+
+    def columns(self, channels: Sequence[ChannelRow], window: Window) -> dict[int, Column]:
+        """The samples of these channels in ``window``, by channel id."""
+        t, values = _around(self._reader, channels, window)
+        return {
+            channel.id: _column(channel, t, of_channel, window)
+            for channel, of_channel in zip(channels, values, strict=True)
+        }
+
+    def samples(
+        self, metrics: Collection[str], devices: Collection[str], window: Window
+    ) -> tuple[Samples, ...]:
+        """The known samples of every channel of these metrics on these devices, in ``window`` and
+        a little around it."""
+        channels = select_channels(self._reader, metrics, devices)
+        t, values = _around(self._reader, channels, window)
+        return tuple(
+            Samples(channel, _known(t, each))
+            for channel, each in zip(channels, values, strict=True)
+        )
+
+    def notes(self) -> tuple[str, ...]:
+        """How the figures were read, as far as it affects their accuracy."""
+        if not self._notes:
+            return ()
+        return (*self._notes, "`--exact` of show and compare reads every step")
+
+
+def select_channels(
+    reader: SessionReader, metrics: Collection[str], devices: Collection[str]
+) -> list[ChannelRow]:
+    """The channels of these metrics on these devices."""
+    return [c for c in reader.channels() if c.metric in metrics and c.device in devices]
+
+
+def _around(
+    reader: SessionReader, channels: Sequence[ChannelRow], window: Window
+) -> tuple[np.ndarray, list[np.ndarray]]:
+    """Times (n,) in nanoseconds of the samples in the window and near it, and the values (n,) of
+    each channel."""
+    ids = [channel.id for channel in channels]
+    read = reader.samples(ids, window.start - _NEAR_NS - 1, window.end + _NEAR_NS)
+    return np.asarray(read.t), [np.asarray(values) for values in read.values]
+
+
+def _known(t: np.ndarray, values: np.ndarray) -> Pairs:
+    """The ``values`` (n,) that are not NaN, with their times ``t`` (n,)."""
+    unknown = np.isnan(values)
+    return Pairs(t[~unknown], values[~unknown]) if unknown.any() else Pairs(t, values)
+
+
+def _column(channel: ChannelRow, t: np.ndarray, values: np.ndarray, window: Window) -> Column:
+    """The column of ``values`` (n,) taken at ``t`` (n,), which reach beyond the window."""
+    first, behind = np.searchsorted(t, window.start), np.searchsorted(t, window.end, "right")
+    if channel.kind != Kind.COUNTER.value:
+        return Column(values[first:behind], integral(_known(t, values), window))
+    readings = _known(t, values)
+    if readings:
+        # Some counters are read with every other sample, or less often.
+        values = np.interp(t, readings.t, readings.values, left=np.nan, right=np.nan)
+    ends = [
+        _between(t, values, int(first), window.start),
+        _between(t, values, int(behind), window.end),
+    ]
+    return Column(np.concatenate([ends[:1], values[first:behind], ends[1:]]), None)
+
+
+def _between(t: np.ndarray, values: np.ndarray, index: int, moment: int) -> float:
+    """The value at ``moment``, before sample ``behind``; NaN without a sample on either side."""
+    if index == 0 or index == t.size:
+        return np.nan
+    low, high = float(values[index - 1]), float(values[index])
+    since, span = moment - int(t[index - 1]), int(t[index] - t[index - 1])
+    return low + (high - low) * since / span if span > 0 else np.nan

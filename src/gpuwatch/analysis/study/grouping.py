@@ -1,0 +1,390 @@
+"""The cells of a study: those of its plan, or of sessions put together by hand."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TypeVar
+
+from gpuwatch.analysis.comparison.cells import Case, Group, Placed, Read, labels, numbered
+from gpuwatch.analysis.summary.failure import command_of
+from gpuwatch.analysis.summary.identity import device_names, parameter_text, training, used_gpus
+from gpuwatch.analysis.summary.summary import Summary
+from gpuwatch.core.lazy_dataclass import dataclass
+from gpuwatch.core.models import JSON, mapping
+from gpuwatch.core.text import clean
+from gpuwatch.session.study.label import NONE
+from gpuwatch.session.study.plan import WARM_UP, Part, Plan, PlannedRun, case_label
+from gpuwatch.session.study.study_folder import STUDY_ENDED, NotRun
+
+LONGEST = 60
+"""Most characters of a label."""
+
+Runs = dict[tuple[int, int, int], list[PlannedRun]]
+"""Runs by the indices of part, case and environment."""
+
+
+def planned_cases(
+    reads: Sequence[Read],
+    plan: Plan,
+    not_run: Sequence[NotRun],
+    margin: float | None,
+    *,
+    goes_on: bool,
+) -> tuple[list[Case], list[Read]]:
+    """The cases of ``plan`` in its order, and the sessions that the plan does not name.
+
+    A cell without a session has no group, and ``Case.why`` gives the reason; the first, the
+    baseline, keeps its group while runs may follow. ``goes_on``: whether more runs may follow.
+    """
+    by_file = {Path(read.summary.path).name: read for read in reads}
+    runs = _runs(plan)
+    missing = {each.index: each for each in not_run if each.index is not None}
+    names = _case_labels(plan)
+    cases = []
+    for index, part in enumerate(plan.parts):
+        blocks = None if part.blocks is None else _blocks(plan, index)
+        before = f"{clean(part.name, LONGEST)}: " if len(plan.parts) > 1 and part.name else ""
+        for row in _rows(part, names[index], before):
+            groups = []
+            why: dict[str, str] = {}
+            for place, cell in enumerate(row.cells):
+                mine = runs.get((index, cell.case, cell.environment), [])
+                label = clean(part.environments[cell.environment].label, LONGEST)
+                group = _group(cell.label, label, mine, by_file, missing, goes_on)
+                group = replace(group, setting=cell.setting)
+                if group.placed or (place == 0 and group.to_come):
+                    groups.append(group)
+                elif group.not_run:
+                    why[cell.label] = group.not_run[0].problems[0].text
+            if not any(group.placed for group in groups):
+                groups = []
+            cases.append(
+                Case(
+                    label=row.label,
+                    part=index,
+                    groups=tuple(groups),
+                    margin=part.margin if margin is None else margin,
+                    blocks=blocks,
+                    workload=part.workloads[row.cells[0].case],
+                    environments=tuple(cell.label for cell in row.cells),
+                    why=why,
+                    goes_on=goes_on,
+                    compares_commands=row.compares_commands,
+                )
+            )
+    named = {run.file for run in plan.runs}
+    return cases, [read for name, read in by_file.items() if name not in named]
+
+
+@dataclass(frozen=True)
+class _Cell:
+    """The places of a future cell in its part."""
+
+    label: str
+    case: int
+    environment: int
+    setting: int
+    """As in :class:`Group`."""
+
+
+@dataclass(frozen=True)
+class _Row:
+    """Cells that are compared with the first."""
+
+    label: str
+    cells: tuple[_Cell, ...]
+    compares_commands: bool = False
+
+
+def _rows(part: Part, names: Sequence[str], before: str) -> list[_Row]:
+    """The questions of ``part``, whose cases are called ``names``; ``before`` names the part.
+
+    Each case in all environments. Where commands are compared: all commands in each environment,
+    then, with several environments, each command in all.
+    """
+    environments = numbered([clean(each.label, LONGEST) for each in part.environments])
+    settings = _alike([replace(each, label="") for each in part.environments])
+    of_cases = [
+        _Row(
+            name,
+            tuple(_Cell(label, case, at, settings[at]) for at, label in enumerate(environments)),
+        )
+        for case, name in enumerate(names)
+    ]
+    if not part.compares_commands or len(names) < 2:
+        return of_cases
+    commands = numbered([clean(case_label(each, ()), LONGEST) for each in part.workloads])
+    settings = _alike([replace(each, label=None) for each in part.workloads])
+    of_commands = [
+        _Row(
+            f"{before}commands in {environment}",
+            tuple(_Cell(label, case, at, settings[case]) for case, label in enumerate(commands)),
+            compares_commands=True,
+        )
+        for at, environment in enumerate(environments)
+    ]
+    return [*of_commands, *of_cases] if len(environments) > 1 else of_commands
+
+
+Item = TypeVar("Item")
+
+
+def _alike(items: Sequence[Item]) -> list[int]:
+    """For each item the place of the first that equals it."""
+    return [items.index(each) for each in items]
+
+
+def _group(
+    label: str,
+    environment: str,
+    runs: Sequence[PlannedRun],
+    by_file: dict[str, Read],
+    missing: dict[int, NotRun],
+    goes_on: bool,
+) -> Group:
+    without = [run for run in runs if run.file not in by_file]
+    absent = [run for run in without if run.index in missing]
+    tried = [run for run in absent if not had_no_turn(missing[run.index])]
+    judged = [run for run in tried if run.block != WARM_UP]
+    later = [run for run in without if run.index not in missing]
+    return Group(
+        label=label,
+        environment=environment,
+        placed=tuple(Placed(by_file[run.file], run.block) for run in runs if run.file in by_file),
+        not_run=tuple(missing[run.index] for run in absent),
+        absent=tuple(run.block for run in judged),
+        in_part=sum(missing[run.index].in_part for run in judged),
+        to_come=tuple(run.block for run in later if goes_on and run.block != WARM_UP),
+    )
+
+
+def had_no_turn(of: NotRun) -> bool:
+    """Whether the study ended before the run started, so that the run itself did not fail."""
+    return any(problem.code == STUDY_ENDED for problem in of.problems)
+
+
+def _blocks(plan: Plan, part: int) -> tuple[int, ...]:
+    """The judged blocks of a part, at most as many as the plan has runs."""
+    last = max((run.block or 0 for run in plan.runs if run.part == part), default=0)
+    return tuple(range(WARM_UP + 1, min(last, len(plan.runs)) + 1))
+
+
+def _runs(plan: Plan) -> Runs:
+    runs: Runs = {}
+    cases = [_places(part.workloads) for part in plan.parts]
+    environments = [_places(part.environments) for part in plan.parts]
+    for run in plan.runs:
+        part = plan.parts[run.part]
+        key = (
+            run.part,
+            _place(run.workload, part.workloads, cases[run.part]),
+            _place(run.environment, part.environments, environments[run.part]),
+        )
+        runs.setdefault(key, []).append(run)
+    return runs
+
+
+def _places(items: Sequence[Item]) -> dict[int, int]:
+    return {id(item): place for place, item in enumerate(items)}
+
+
+def _place(item: Item, items: Sequence[Item], known: dict[int, int]) -> int:
+    """Index of ``item``, by identity if possible: runs of a plan share their part's objects."""
+    place = known.get(id(item))
+    return items.index(item) if place is None else place
+
+
+def _case_labels(plan: Plan) -> list[list[str]]:
+    """Unique labels by part and case, with the part's name in front where needed."""
+    labels = [
+        [clean(case_label(each, part.workloads), LONGEST) for each in part.workloads]
+        for part in plan.parts
+    ]
+    flat = [name for names in labels for name in names]
+    if len(set(flat)) < len(flat):
+        labels = [
+            [f"{clean(part.name, LONGEST)}: {name}" if part.name else name for name in names]
+            for part, names in zip(plan.parts, labels, strict=True)
+        ]
+    unlike = iter(numbered([name for names in labels for name in names]))
+    return [[next(unlike) for _ in names] for names in labels]
+
+
+_SHORT = 16
+
+
+def grouped_cases(
+    reads: Sequence[Read], margin: float, *, across_commands: bool = False
+) -> list[Case]:
+    """A case for each workload and set of parameters shared by several groups.
+
+    ``across_commands``: one case for all commands, whatever they are.
+
+    A group with unique parameters joins the first case of its workload if that has no group of its
+    environment, device and study: the comparison was probably intended, and the verdict names the
+    difference.
+    """
+    parameters = _parameters(reads)
+    by_workload: dict[str, dict[str, list[Read]]] = {}
+    of_commands: dict[str, list[Read]] = {}
+    for read in reads:
+        group = json.dumps([parameters[read.summary.path], _where(read)])
+        across = across_commands and _command(read) is not None
+        groups = of_commands if across else by_workload.setdefault(_workload(read), {})
+        groups.setdefault(group, []).append(read)
+    result = [_of_commands(list(of_commands.values()), margin)] if of_commands else []
+    for of_workload in by_workload.values():
+        cases = _cases(list(of_workload.values()), parameters)
+        names = _names_of_cases([case[0][0].summary for case in cases])
+        for name, case in zip(names, cases, strict=True):
+            result.append(Case(name, 0, _groups(case), margin))
+    return result
+
+
+def _of_commands(case: list[list[Read]], margin: float) -> Case:
+    """Commands against the first one, wherever they ran; none is the repetition of another."""
+    groups = _groups(case, by_command=True)
+    unlike = tuple(replace(group, setting=at) for at, group in enumerate(groups))
+    return Case("commands", 0, unlike, margin, compares_commands=True)
+
+
+def _cases(groups: list[list[Read]], parameters: Mapping[str, str]) -> list[list[list[Read]]]:
+    """The ``groups`` of one workload, arranged into cases by their parameters."""
+    alike: dict[str, list[list[Read]]] = {}
+    for group in groups:
+        alike.setdefault(parameters[group[0].summary.path], []).append(group)
+    several = [case for case in alike.values() if len(case) > 1]
+    if not several:
+        return [groups]
+    first = several[0]
+    rest = []
+    for (group,) in [case for case in alike.values() if len(case) == 1]:
+        if _where(group[0]) in [_where(each[0]) for each in first]:
+            rest.append([group])
+        else:
+            first.append(group)
+    order = [group[0].summary.path for group in groups]
+    return sorted([*several, *rest], key=lambda case: order.index(case[0][0].summary.path))
+
+
+def _parameters(reads: Sequence[Read]) -> dict[str, str]:
+    """Settings of each session, by path; a run that died before reporting them has those of another
+    run with the same flags."""
+    known: dict[str, str] = {}
+    for read in reads:
+        if read.summary.run.get("parameters"):
+            known.setdefault(_flags(read), _settings(read))
+    return {
+        read.summary.path: _settings(read)
+        if read.summary.run.get("parameters")
+        else known.get(_flags(read), _settings(read))
+        for read in reads
+    }
+
+
+def _settings(read: Read) -> str:
+    return _text(training(read.summary), _command(read))
+
+
+def _flags(read: Read) -> str:
+    return _text(_workload(read), read.summary.workload.get("parameters"), _command(read))
+
+
+def _command(read: Read) -> JSON:
+    workload = read.summary.workload
+    return workload.get("arguments") if workload.get("kind") == "command" else None
+
+
+def _workload(read: Read) -> str:
+    return _text(read.summary.workload.get("name"), read.summary.workload.get("kind"))
+
+
+def _where(read: Read) -> str:
+    """Key of a session's environment, device and study."""
+    session = read.summary
+    gpus = sorted(str(gpu.uuid or gpu.name) for gpu in used_gpus(session))
+    cpu = next((each.name for each in session.devices if each.kind == "cpu"), None)
+    host = mapping(session.facts.get("host")).get("host.name")
+    folder = str(Path(session.path).parent)
+    return _text(session.environment.get("label"), gpus, None if gpus else [cpu, host], folder)
+
+
+def _text(*values: JSON) -> str:
+    return json.dumps(values, sort_keys=True, default=str)
+
+
+def _groups(case: list[list[Read]], *, by_command: bool = False) -> tuple[Group, ...]:
+    """The groups of a case; ``by_command``: called by their commands, else by environment."""
+    firsts = [group[0].summary for group in case]
+    given = [group[0].summary.given if len(group) == 1 else NONE for group in case]
+    settings = _differing(firsts)
+    environments = [clean(session.environment.get("label"), LONGEST) for session in firsts]
+    called = [
+        clean(session.workload.get("label") or command_of(session.workload), LONGEST)
+        for session in firsts
+    ]
+    names = labels(
+        [
+            (
+                name.heading(work if by_command else environment),
+                setting,
+                environment,
+                clean(_device_name(session), LONGEST),
+                clean(Path(session.path).parent.name, LONGEST),
+                _device_id(session),
+            )
+            for session, name, setting, environment, work in zip(
+                firsts, given, settings, environments, called, strict=True
+            )
+        ]
+    )
+    return tuple(
+        Group(
+            label=name,
+            environment=clean(group[0].summary.environment.get("label"), LONGEST),
+            placed=tuple(Placed(read, WARM_UP if read.warm_up else None) for read in group),
+        )
+        for name, group in zip(names, case, strict=True)
+    )
+
+
+def _device_name(session: Summary) -> str:
+    return " + ".join(sorted(device_names(session))) or "CPU"
+
+
+def _device_id(session: Summary) -> str:
+    gpus = [clean(gpu.uuid or gpu.id, _SHORT) for gpu in used_gpus(session)]
+    return " + ".join(gpus) or clean(mapping(session.facts.get("host")).get("host.name"), _SHORT)
+
+
+def _names_of_cases(sessions: Sequence[Summary]) -> list[str]:
+    return labels(
+        [
+            (clean(session.workload.get("name"), LONGEST), setting)
+            for session, setting in zip(sessions, _differing(sessions), strict=True)
+        ]
+    )
+
+
+def _differing(sessions: Sequence[Summary]) -> list[str]:
+    """For each session the settings that differ, such as ``batch size 64``."""
+    settings = [training(session) for session in sessions]
+    keys = [
+        key
+        for key in sorted({key for each in settings for key in each})
+        if len({str(each.get(key)) for each in settings}) > 1
+    ]
+    texts = [
+        ", ".join(f"{key.replace('_', ' ')} {parameter_text(each.get(key))}" for key in keys)
+        for each in settings
+    ]
+    if any(texts):
+        return [clean(each, LONGEST) for each in texts]
+    commands = [session.workload.get("arguments") for session in sessions]
+    return [
+        clean(" ".join(map(str, each)), LONGEST) if isinstance(each, list) else ""
+        for each in commands
+    ]

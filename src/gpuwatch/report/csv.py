@@ -1,0 +1,124 @@
+"""A study as tidy CSV: one row per run and metric."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterator
+
+from gpuwatch.analysis.comparison.side_by_side import compare
+from gpuwatch.analysis.results import Question, Run, StudyResult
+from gpuwatch.analysis.study.overall import TIME_PER_STEP
+from gpuwatch.analysis.summary.identity import parameter_text, settings
+from gpuwatch.analysis.summary.summary import Summary
+from gpuwatch.core.lazy_dataclass import dataclass
+from gpuwatch.core.metrics import Method
+from gpuwatch.core.text import spreadsheet
+from gpuwatch.report.document.quantities import order_of, orders
+
+COLUMNS = (
+    "study",
+    "part",
+    "workload",
+    "parameters",
+    "environment",
+    "block",
+    "order",
+    "session",
+    "status",
+    "group",
+    "metric",
+    "unit",
+    "value",
+    "method",
+    "outlier",
+    "warm_up",
+    "command",
+)
+PRIMARY = "primary"
+"""Group of the values that verdicts are about."""
+
+
+@dataclass(frozen=True)
+class _Place:
+    """Where a session stands in the result."""
+
+    question: Question
+    run: Run
+
+
+def as_csv(result: StudyResult) -> str:
+    """Every quantity of every run in base units; an empty cell means unknown.
+
+    Cells are escaped so that a spreadsheet takes none for a formula.
+    """
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow(COLUMNS)
+    order = orders(result.plan)
+    places = {
+        run.session.path: _Place(question, run)
+        for question in result.questions
+        for cell in question.cells
+        for run in cell.runs
+    }
+    rows = compare(result.sessions).rows
+    for at, session in enumerate(result.sessions):
+        place = places.get(session.path)
+        first = _first(result, session, place, order_of(session, order))
+        label = spreadsheet(session.workload.get("label"))
+        of_run = ("", "") if place is None else (_yes(place.run.outlier), _yes(place.run.warm_up))
+        last = (*of_run, label)
+        for quantity in _primary(place):
+            writer.writerow((*first, *quantity, *last))
+        for row in rows:
+            value, method = row.values[at], row.methods[at].value
+            writer.writerow(
+                (*first, row.group, spreadsheet(row.name), row.unit, _number(value), method, *last)
+            )
+    return out.getvalue()
+
+
+def _first(
+    result: StudyResult, session: Summary, place: _Place | None, order: int | None
+) -> tuple[str, ...]:
+    """The columns that identify the run, up to its status."""
+    plan = result.plan
+    part = "" if plan is None or place is None else plan.parts[place.question.part].name
+    block = None if place is None else place.run.block
+    parameters = ";".join(
+        f"{key}={parameter_text(value)}" for key, value in settings(session).items()
+    )
+    return tuple(
+        spreadsheet(each)
+        for each in (
+            result.title if plan is None else plan.study,
+            part,
+            session.workload.get("name"),
+            parameters,
+            session.environment.get("label"),
+            block,
+            order,
+            session.id,
+            session.status.state.value,
+        )
+    )
+
+
+def _primary(place: _Place | None) -> Iterator[tuple[str, str, str, str, str]]:
+    if place is None:
+        return
+    values = [(place.question.metric, place.run.value)]
+    if place.run.total is not None:
+        values.append((TIME_PER_STEP, place.run.total))
+    for name, value in values:
+        method = Method.UNAVAILABLE if value is None else Method.MEASURED
+        yield PRIMARY, name, "s", _number(value), method.value
+
+
+def _number(value: float | None) -> str:
+    return "" if value is None else repr(value)
+
+
+def _yes(true: bool) -> str:
+    return "yes" if true else "no"

@@ -1,0 +1,1 @@
+"""What reports say, before a format writes it."""

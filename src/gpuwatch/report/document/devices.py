@@ -1,0 +1,175 @@
+"""One table per device: how well each case of a study uses it, and what a sample costs."""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Callable, Sequence
+
+from gpuwatch.analysis.hardware.bound import UNKNOWN
+from gpuwatch.analysis.hardware.efficiency import Share
+from gpuwatch.analysis.results import Cell, Cost, Question, StudyResult
+from gpuwatch.analysis.statistics.intervals import LEAST, difference
+from gpuwatch.analysis.study.cost import cost_text
+from gpuwatch.analysis.summary.identity import device_names, sound
+from gpuwatch.analysis.summary.summary import Summary
+from gpuwatch.core import units
+from gpuwatch.core.metrics import Method
+from gpuwatch.report.document.blocks import Heading, Item, Section, Sentence, Table
+from gpuwatch.report.document.quantities import breakable
+
+_HEAD = ("case", "step time", "samples/s", "FLOP/s", "MFU", "bandwidth", "J/sample", "bound by")
+_COST = "EUR/million"
+_ALGORITHMIC, _CPU, _PRODUCT = "(a)", "(c)", "(p)"
+_LEGEND = (
+    f"of the judged runs: the geometric mean of {LEAST} or more over its 95 % interval, else the "
+    "median. Step time, energy: measured; samples/s, FLOP/s, MFU (model FLOP, without "
+    "recomputation, of the data sheet's dense peak of the run's data type, or "
+    f"{_PRODUCT} of the measured product): counted. Bandwidth: share of the device's, by hardware "
+    f"counters, or {_ALGORITHMIC} of algorithmic bytes, which caches may serve. J/sample: of the "
+    f"GPUs, or {_CPU} of the CPU's packages. "
+)
+_PRICED = "EUR/million: the price of an hour by the throughput of all steps. "
+_UNKNOWN = f"{units.UNKNOWN}: unknown, for the reasons above. "
+
+Value = Callable[[Summary], float | None]
+
+
+def devices(result: StudyResult) -> Section:
+    """The tables of a study with several cases of workloads that report samples, else nothing."""
+    cases = [each for each in result.questions if each.workload.get("kind") == "workload"]
+    if len(cases) < 2:
+        return Section("devices", ())
+    rows: dict[str, list[tuple[Question, Cell, list[Summary]]]] = {}
+    for question in cases:
+        for cell in question.cells:
+            sessions = [run.session for run in cell.judged if sound(run.session)]
+            if sessions and any(each.steps.count for each in sessions):
+                name = ", ".join(device_names(sessions[0])) or "device not known"
+                rows.setdefault(name, []).append((question, cell, sessions))
+    items: list[Item] = []
+    for device, of in rows.items():
+        priced = any(cell.cost is not None for _, cell, _ in of)
+        head = (*_HEAD, _COST) if priced else _HEAD
+        several = len({cell.label for _, cell, _ in of}) > 1
+        items += [Heading(device)]
+        grid = Table(head, tuple(_row(*each, several=several, priced=priced) for each in of))
+        items += [grid, *_reasons(grid, [(cell.cost, sessions) for _, cell, sessions in of])]
+    if items:
+        grids = [item for item in items if isinstance(item, Table)]
+        legend = _LEGEND + (_PRICED if any(_COST in grid.head for grid in grids) else "")
+        unknown = any(units.UNKNOWN in row for grid in grids for row in grid.rows)
+        items += [Sentence("", (legend + (_UNKNOWN if unknown else "")).strip())]
+    return Section("devices", tuple(items), folded=False)
+
+
+def _row(
+    question: Question, cell: Cell, sessions: Sequence[Summary], *, several: bool, priced: bool
+) -> tuple[str, ...]:
+    case = f"{question.label} in {cell.label}" if several else question.label
+    bounds = [each.efficiency.roofline.verdict.bound for each in sessions]
+    known = (
+        case,
+        _shown(sessions, lambda of: of.steps.median_seconds, "s"),
+        _shown(sessions, lambda of: of.steps.samples_per_second, "{sample}/s"),
+        _shown(sessions, lambda of: of.efficiency.flop_rate.value, "FLOP/s"),
+        _first_known(
+            (_shown(sessions, lambda of: of.efficiency.mfu.value, "1"), ""),
+            (_shown(sessions, lambda of: _first(of.efficiency.flop_shares), "1"), _PRODUCT),
+        ),
+        _first_known(
+            (_shown(sessions, lambda of: _first(of.efficiency.bandwidth_shares), "1"), ""),
+            (_shown(sessions, lambda of: _first(of.efficiency.bytes_shares), "1"), _ALGORITHMIC),
+        ),
+        _first_known(
+            (_shown(sessions, lambda of: of.efficiency.energy.gpu_per_sample.value, "J"), ""),
+            (_shown(sessions, _cpu_energy, "J"), _CPU),
+        ),
+        statistics.mode(bounds),
+    )
+    return (*known, _cost(cell.cost)) if priced else known
+
+
+def _reasons(
+    grid: Table, of_rows: Sequence[tuple[Cost | None, Sequence[Summary]]]
+) -> list[Sentence]:
+    """Why figures of the rows are unknown: of each its first run's reason, once, behind the columns
+    that it holds for."""
+    columns: dict[_Reason, dict[str, None]] = {}
+    for row, (cost, sessions) in zip(grid.rows, of_rows, strict=True):
+        known = dict(zip(grid.head, row, strict=True))
+        if cost is not None and cost.per_million is None:
+            columns.setdefault((cost_text(cost), None), {})[_COST] = None
+        why = [_why(session) for session in sessions]
+        for column in why[0]:
+            reasons = [each[column] for each in why if each[column][0]]
+            if reasons and known[column] in (units.UNKNOWN, UNKNOWN):
+                columns.setdefault(reasons[0], {})[column] = None
+    return [Sentence(", ".join(of), text or "", hint) for (text, hint), of in columns.items()]
+
+
+_Reason = tuple[str | None, str | None]
+"""Why a figure is unknown, and what would tell it."""
+
+
+def _why(session: Summary) -> dict[str, _Reason]:
+    """Why each column that may be unknown is so."""
+    of = session.efficiency
+    verdict = of.roofline.verdict
+    bound: _Reason = (verdict.text, verdict.hint) if verdict.bound == UNKNOWN else (None, None)
+    mfu, bandwidth = bound, bound
+    if session.run.get("device") == "cuda":
+        mfu, bandwidth = (of.mfu.reason, None), (of.bandwidth.reason, None)
+        joules = of.energy.gpu_per_sample.reason
+    else:  # what a CPU reaches is known from its measured ceilings alone
+        joules = of.energy.cpu_per_step.reason
+    return {
+        "FLOP/s": (of.flop_rate.reason, None),
+        "MFU": mfu,
+        "bandwidth": bandwidth,
+        "J/sample": (joules, None),
+        "bound by": bound,
+    }
+
+
+def _shown(sessions: Sequence[Summary], value: Value, unit: str) -> str:
+    """Mean and interval of the positive values of at least three runs; else their median."""
+    values = [found for each in sessions if (found := value(each)) is not None]
+    if not values:
+        return units.UNKNOWN
+    logs = difference([math.log(v) for v in values]) if min(values) > 0 else None
+    if logs is None:
+        return units.quantity(statistics.median(values), unit)
+    mean, low, high = (math.exp(each) for each in (logs.estimate, logs.low, logs.high))
+    return f"{units.quantity(mean, unit)}\n{breakable(units.span(low, high, unit))}"
+
+
+def _first_known(*ways: tuple[str, str]) -> str:
+    """The value of the first way in which it is known, with the way's mark."""
+    for text, mark in ways:
+        if text != units.UNKNOWN:
+            value, *below = text.split("\n")
+            return "\n".join((f"{value} {mark}".rstrip(), *below))
+    return units.UNKNOWN
+
+
+def _cost(cost: Cost | None) -> str:
+    if cost is None or cost.per_million is None:
+        return units.UNKNOWN
+    mean = units.significant(cost.per_million)
+    if cost.low is None or cost.high is None:
+        return mean
+    return f"{mean}\n{units.significant(cost.low)}\tto {units.significant(cost.high)}"
+
+
+def _first(shares: Sequence[Share]) -> float | None:
+    return shares[0].value if shares else None
+
+
+def _cpu_energy(session: Summary) -> float | None:
+    """Joules of the CPU's packages per sample, of a run that used no GPU."""
+    step, samples = session.efficiency.energy.cpu_per_step, session.steps.samples_per_step
+    on_gpu = session.run.get("device") == "cuda"
+    if on_gpu or step.value is None or step.method is Method.UNAVAILABLE or not samples:
+        return None
+    return step.value / samples

@@ -1,0 +1,144 @@
+"""The origin of a study: when, where, on which device, and by which command it was made."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from gpuwatch.analysis.comparison.wording import counted, per_cent
+from gpuwatch.analysis.results import StudyResult
+from gpuwatch.analysis.study.not_run import blocks_done
+from gpuwatch.analysis.summary.identity import device_names
+from gpuwatch.analysis.summary.summary import Summary
+from gpuwatch.core import units
+from gpuwatch.core.models import mapping
+from gpuwatch.core.text import clean, shell
+from gpuwatch.session.study.plan import Part
+
+_MOST = 3
+"""Most names of one kind that are listed."""
+_MOST_PARTS = 4
+"""Most parts of the plan that are described."""
+_LONGEST_COMMAND = 120
+
+
+def lines(result: StudyResult) -> tuple[str, ...]:
+    """At most two lines: date, host, device and version; then command, blocks and margin. Empty if
+    there is no session."""
+    lines_ = (
+        ", ".join(filter(None, (_date(result), hosts(result), devices(result), _made(result)))),
+        "; ".join(filter(None, (commands(result), blocks(result)))),
+    )
+    return tuple(filter(None, lines_)) if result.sessions else ()
+
+
+def _date(result: StudyResult) -> str:
+    started = min((each.started for each in result.sessions if each.started), default="")
+    return f"{started[:16].replace('T', ' ')} UTC" if started else ""
+
+
+def _made(result: StudyResult) -> str:
+    version = versions(result)
+    return f"gpuwatch {version}" if version else ""
+
+
+def hosts(result: StudyResult) -> str:
+    """Names of the machines; empty if not known."""
+    return _named(map(host, result.sessions))
+
+
+def devices(result: StudyResult) -> str:
+    """The GPUs that the runs used, or the machine's CPU."""
+    return _named(map(device, result.sessions))
+
+
+def versions(result: StudyResult) -> str:
+    """The gpuwatch versions that recorded the runs."""
+    return _named(
+        str(mapping(each.facts.get("host")).get("gpuwatch.version") or "")
+        for each in result.sessions
+    )
+
+
+def commands(result: StudyResult) -> str:
+    """The command of each case, or the workload with its arguments."""
+    return _named((_command(each) for each in result.sessions), "; ")
+
+
+def host(session: Summary) -> str:
+    """Name of the machine; empty if not known."""
+    return str(mapping(session.facts.get("host")).get("host.name") or "")
+
+
+def device(session: Summary) -> str:
+    """The GPUs that a run used, else the machine's CPU."""
+    return ", ".join(device_names(session))
+
+
+def blocks(result: StudyResult) -> str:
+    """``4 of 5 blocks done, margin 1 %``, or ``each once``, for each part of the plan."""
+    plan = result.plan
+    if plan is None:
+        return ""
+    parts = []
+    for place, part in enumerate(plan.parts[: _MOST + 1]):
+        name = f"{part.name}: " if len(plan.parts) > 1 and part.name else ""
+        if part.blocks is None:
+            parts.append(f"{name}each once")
+        else:
+            done = f"{blocks_done(result, place)} of {counted(part.blocks, 'block')} done"
+            parts.append(f"{name}{done}, margin {per_cent(part.margin)}")
+    return "; ".join(parts)
+
+
+def _command(session: Summary) -> str:
+    workload = session.workload
+    arguments = workload.get("arguments")
+    given = [str(each) for each in arguments] if isinstance(arguments, list) else []
+    words = given if workload.get("kind") == "command" else [str(workload.get("name")), *given]
+    text = clean(" ".join(map(shell, words)))
+    return text if len(text) <= _LONGEST_COMMAND else f"{text[: _LONGEST_COMMAND - 1]}\u2026"
+
+
+def _named(names: Iterable[str], between: str = ", ") -> str:
+    known = list(dict.fromkeys(name for name in names if name))
+    rest = f"{between}{len(known) - _MOST} more" if len(known) > _MOST else ""
+    return between.join(known[:_MOST]) + rest
+
+
+def facts(result: StudyResult) -> tuple[tuple[str, str], ...]:
+    """Name and value of what is known of how the study was made."""
+    sessions = result.sessions
+    moments = sorted(each.started for each in sessions if each.started)
+    ends = dict.fromkeys(each[:16].replace("T", " ") for each in (moments[:1] + moments[-1:]))
+    when = " to ".join(ends)
+    plan = result.plan
+    known = (
+        ("Study", result.title),
+        ("When", f"{when} UTC" if when else ""),
+        ("Host", hosts(result)),
+        ("Device", devices(result)),
+        ("Command", commands(result)),
+        ("gpuwatch", versions(result)),
+        ("Runs", str(len(sessions))),
+        (
+            "Design",
+            "; ".join(_design(result, at, part) for at, part in enumerate(plan.parts[:_MOST_PARTS]))
+            if plan
+            else "sessions put together by hand"
+            if len(sessions) > 1
+            else "",
+        ),
+        ("Seed of the order", "" if plan is None or plan.seed is None else str(plan.seed)),
+        ("Preset", (plan.preset or "") if plan else ""),
+    )
+    return tuple((name, value) for name, value in known if value)
+
+
+def _design(result: StudyResult, at: int, part: Part) -> str:
+    if part.blocks is None:
+        blocks = "each once, no verdict"
+    else:
+        blocks = f"{blocks_done(result, at)} of {counted(part.blocks, 'judged block')} done"
+        blocks += ", a warm-up block" if part.warmup_blocks else ""
+    rest = f", {units.digits(part.cool_down)} s of rest between runs" if part.cool_down else ""
+    return f"{part.name}: {blocks}, margin {per_cent(part.margin)}{rest}"

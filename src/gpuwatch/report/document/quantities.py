@@ -1,0 +1,270 @@
+"""The tables of one question: quantities of each cell, its runs, and verdicts in numbers."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from gpuwatch.analysis.comparison.quantity_table import (
+    QuantityCell,
+    QuantityGroup,
+    QuantityRow,
+    quantity_table,
+)
+from gpuwatch.analysis.comparison.wording import per_cent
+from gpuwatch.analysis.results import Cell, Question, Run, Verdict
+from gpuwatch.analysis.samples.steady_state import Steady
+from gpuwatch.analysis.statistics.intervals import Interval
+from gpuwatch.analysis.summary.summary import Summary
+from gpuwatch.core import units
+from gpuwatch.core.metrics import Method
+from gpuwatch.report import changes
+from gpuwatch.report.document.blocks import Item, Section, Sentence, Table
+from gpuwatch.session.study.plan import Plan
+
+_OUTLIER = "*"
+BADGES = {Method.COUNTED.value: "c", Method.BOUND.value: "b"}
+"""Letters for methods; without one a quantity is measured."""
+PAIRED = "paired change"
+"""Head of the column of changes within blocks."""
+
+
+def orders(plan: Plan | None) -> Mapping[str, int]:
+    """Session file name -> number of the run in the plan."""
+    return {} if plan is None else {run.file: run.index for run in plan.runs}
+
+
+def order_of(session: Summary, order: Mapping[str, int]) -> int | None:
+    """The session's number in the plan; ``None`` if it is not part of it."""
+    return order.get(Path(session.path).name)
+
+
+def cells(question: Question) -> Section:
+    """One row per quantity: medians and ratios, with the range of the runs below."""
+    if not question.table:
+        return Section("what was measured", ())
+    groups = quantity_table(question.table, question.baseline)
+    told = "median over the judged runs that gave a value, and their range where it shows"
+    if question.contrasts:
+        told += f"; {ratio_legend(question)}"
+    methods = {row.method for group in groups for row in group.rows}
+    marks = [f"({mark}) {each}" for each, mark in BADGES.items() if each in "/".join(methods)]
+    told += f"; {', '.join(marks)}, all else measured" if marks else "; all measured"
+    grid = quantity_table_of(groups, [cell.label for cell in question.cells], badges=True)
+    return Section("what was measured", (grid, Sentence("", told)))
+
+
+def ratio_legend(question: Question) -> str:
+    """The legend for the table's ratios and changes."""
+    base = question.cells[question.baseline].label
+    legend = (
+        f"×: the median over that of {base}; of step time and throughput the verdict's estimate"
+    )
+    if any(any(row.changes) for row in question.table):
+        legend += (
+            f"; {PAIRED}: mean of the changes within the blocks, with its 95 % interval (of the "
+            "verdict's metric, with the verdict's); one row in twenty excludes no change by chance"
+        )
+    return legend
+
+
+def runs(question: Question, order: Mapping[str, int]) -> Section:
+    """Every run: its number in the study (or its session id), and its value or why it has none."""
+    of_cell = [_by_place(cell) for cell in question.cells]
+    places = sorted({place for of in of_cell for place in of})
+    ratio_of = {each.other: each.ratios for each in question.contrasts}
+    several = Counter(block for block, _ in places)
+    rows = []
+    for block, again in places:
+        name = _block(block, again, several[block])
+        texts = []
+        for at, of in enumerate(of_cell):
+            run = of.get((block, again))
+            text = "" if run is None else _value(run, order)
+            known = ratio_of.get(at, ())
+            if block > 0 and again == 0 and block <= len(known):
+                text += f" {units.ratio(known[block - 1])}".rstrip()
+            texts.append(text)
+        rows.append((name, *texts))
+    items: list[Item] = [
+        Table(("number: value", *(cell.label for cell in question.cells)), tuple(rows))
+    ]
+    items += [
+        Sentence("", f"{cell.label}, run {_place(run, order)}: no {question.metric}: {run.reason}")
+        for cell in question.cells
+        for run in cell.runs
+        if run.value is None
+    ]
+    if any(run.outlier for cell in question.cells for run in cell.runs):
+        far = "more than ten scaled median absolute deviations from its cell's median"
+        items.append(Sentence("", f"{_OUTLIER} outlier, {far}: shown and kept"))
+    return Section("runs", tuple(items))
+
+
+def _by_place(cell: Cell) -> dict[tuple[int, int], Run]:
+    """Runs by (block, number of earlier runs in that block); block -1 means none."""
+    runs_: dict[tuple[int, int], Run] = {}
+    seen: Counter[int] = Counter()
+    for run in cell.runs:
+        block = -1 if run.block is None else run.block
+        runs_[block, seen[block]] = run
+        seen[block] += 1
+    return runs_
+
+
+def _block(block: int, again: int, several: int) -> str:
+    if block < 0:
+        return f"run {again + 1}"
+    name = "warm-up, not judged" if block == 0 else f"block {block}"
+    return f"{name}, run {again + 1}" if several > 1 else name
+
+
+def _value(run: Run, order: Mapping[str, int]) -> str:
+    value = "none" if run.value is None else units.quantity(run.value, "s")
+    return f"{_place(run, order)}: {value}{_OUTLIER if run.outlier else ''}"
+
+
+def _place(run: Run, order: Mapping[str, int]) -> str:
+    """The run's number in the study, else the start of its session id."""
+    index = order_of(run.session, order)
+    return run.session.id[:6] if index is None else str(index)
+
+
+def steady(question: Question) -> Table:
+    """Every run of each cell with its steady state, or why it has no value."""
+    rows: list[tuple[str, ...]] = []
+    for cell in question.cells:
+        rows.append((cell.label, *[""] * 5))
+        for at, run in enumerate(cell.runs, 1):
+            marks = ["warm-up, not judged"] if run.warm_up else []
+            marks += ["outlier, kept"] if run.outlier else []
+            rows.append(
+                (
+                    str(at),
+                    units.UNKNOWN if run.block is None else str(run.block),
+                    value_of(run),
+                    _steady(run.steady),
+                    units.percent(run.steady.spread),
+                    ", ".join(marks),
+                )
+            )
+    head = ("run", "block", question.metric, "steady state", "spread of its steps", "marks")
+    return Table(head, tuple(rows))
+
+
+def value_of(run: Run) -> str:
+    """The value, or why there is none."""
+    if run.value is None:
+        return f"no value: {run.reason or 'not known'}"
+    return units.quantity(run.value, "s")
+
+
+def _steady(steady: Steady) -> str:
+    if steady.seconds is None:
+        return f"none: {steady.reason or 'not known'}"
+    last = steady.first + steady.count
+    span = f"steps {steady.first + 1} to {last}, median {units.quantity(steady.seconds, 's')}"
+    if not steady.changes:
+        return span
+    return f"{span}; the level changed at {', '.join(str(each + 1) for each in steady.changes)}"
+
+
+def verdicts(question: Question) -> Section:
+    """The numbers behind the verdicts: one column per contrast."""
+    contrasts = question.contrasts
+    if all(each.verdict.estimate is None for each in contrasts):
+        return Section("verdicts in numbers", ())
+    base = question.cells[question.baseline].label
+    head = (f"against {base}", *(question.cells[each.other].label for each in contrasts))
+    found = [_verdict(each.verdict) for each in contrasts]
+    names = list(dict.fromkeys(name for of in found for name in of))
+    rows = tuple((name, *(of.get(name, units.UNKNOWN) for of in found)) for name in names)
+    return Section("verdicts in numbers", (Table(head, rows),))
+
+
+def _verdict(verdict: Verdict) -> dict[str, str]:
+    figures = {"verdict": verdict.kind.word, "margin": per_cent(verdict.margin)}
+    if verdict.total is None:
+        figures |= _changes(verdict, "")
+    else:
+        figures |= _changes(verdict, ", typical step") | _changes(verdict.total, ", all steps")
+    figures["pairs" if verdict.paired else "runs"] = str(verdict.pairs)
+    if verdict.noise is not None:
+        figures["noise of one run"] = units.percent(verdict.noise)
+    figures["comparisons (Holm)"] = str(verdict.comparisons)
+    if verdict.more_blocks is not None:
+        figures["blocks to decide, about"] = str(verdict.more_blocks)
+    return figures
+
+
+def _changes(verdict: Verdict, of: str) -> dict[str, str]:
+    """The figures of one value, ``of`` in their names."""
+    figures = {}
+    if verdict.estimate is not None:
+        figures[f"change{of}"] = changes.estimate(verdict.estimate, verdict.change)
+    if verdict.change is not None:
+        figures[f"interval{of}"] = interval(verdict.change)
+    if verdict.equivalence is not None:
+        figures[f"equivalence interval{of}"] = interval(verdict.equivalence)
+    if verdict.p_zero is not None:
+        figures[f"p{of}"] = changes.p_value(verdict.p_zero)
+    return figures
+
+
+def interval(of: Interval) -> str:
+    """``-0.1 to +0.5 % at 95 %``."""
+    return f"{changes.ends(of)} %\nat {100 * of.level:.3g} %"
+
+
+def quantity_table_of(
+    groups: Sequence[QuantityGroup], labels: Sequence[str], *, badges: bool = False
+) -> Table:
+    """Quantities under the names of their groups, if these have names; their methods last.
+
+    A cell with changes within blocks has a second column for them. With ``badges`` the methods are
+    letters behind the names, which :data:`BADGES` explains.
+    """
+    rows_ = [row for group in groups for row in group.rows]
+    paired = {at for row in rows_ for at, cell in enumerate(row.cells) if cell.change}
+    heads = [
+        head
+        for at, label in enumerate(labels)
+        for head in ((label, f"{label}: {PAIRED}") if at in paired else (label,))
+    ]
+    rows: list[tuple[str, ...]] = []
+    strong: set[tuple[int, int]] = set()
+    for group in groups:
+        if group.name:
+            rows.append((f"{group.name}:", *[""] * (len(heads) + (not badges))))
+        for row in group.rows:
+            cells: list[str] = []
+            for at, cell in enumerate(row.cells):
+                cells.append(_quantity(cell))
+                if at in paired:
+                    cells.append(_change(cell))
+                    strong |= {(len(rows), len(cells))} if cell.is_changed else set()
+            rows.append((_badged(row), *cells) if badges else (row.name, *cells, row.method))
+    head = ("", *heads) if badges else ("", *heads, "method")
+    return Table(head, tuple(rows), not badges, frozenset(strong))
+
+
+def _change(cell: QuantityCell) -> str:
+    """The estimate above its interval."""
+    estimate, _, ends = cell.change.removesuffix(")").partition(" (")
+    return "\n".join(filter(None, (estimate, breakable(ends))))
+
+
+def _badged(row: QuantityRow) -> str:
+    letters = "/".join(BADGES[each] for each in row.method.split("/") if each in BADGES)
+    return f"{row.name} ({letters})" if letters else row.name
+
+
+def _quantity(cell: QuantityCell) -> str:
+    first = "\t".join(filter(None, (cell.value, cell.ratio)))
+    return "\n".join(filter(None, (first, breakable(cell.span), cell.runs)))
+
+
+def breakable(span: str) -> str:
+    """A range that may be broken before its upper end."""
+    return span.replace(" to ", "\tto ")

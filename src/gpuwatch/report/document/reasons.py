@@ -1,0 +1,259 @@
+"""What goes with the differences of a question: evidence, bounds, kernels, ranks and facts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import TypeVar
+
+from gpuwatch.analysis.comparison.quantity_table import (
+    difference_name,
+    difference_texts,
+    of_question,
+)
+from gpuwatch.analysis.hardware.kernels import KernelRow, short_name
+from gpuwatch.analysis.ranks.ranks import RankFigures, Ranks
+from gpuwatch.analysis.ranks.wording import sentences
+from gpuwatch.analysis.results import Contrast, Difference, Question, Run
+from gpuwatch.analysis.summary.summary import DeviceSummary
+from gpuwatch.core import units
+from gpuwatch.core.text import clean
+from gpuwatch.report.document.blocks import (
+    Heading,
+    HeatMap,
+    Item,
+    Rooflines,
+    Section,
+    Sentence,
+    Table,
+)
+
+Number = TypeVar("Number", int, float)
+DIFFERENCES = "what differs around the runs"
+_SHORTEST, _ROOM = 20, 120
+"""Least characters for one value; most characters for all values of a fact together."""
+_MOST_RANKS = 64
+"""Ranks in a table; JSON has all."""
+_LONGEST_DEVICE = 20
+_COLUMNS: tuple[tuple[str, Callable[[RankFigures], str]], ...] = (
+    ("step", lambda rank: units.milliseconds(rank.step_seconds)),
+    ("own time", lambda rank: units.milliseconds(rank.own_seconds)),
+    ("data wait", lambda rank: units.percent(rank.data_share)),
+    ("samples/s", lambda rank: _rate(rank.samples_per_second)),
+    ("tokens/s", lambda rank: _rate(rank.tokens_per_second)),
+)
+
+
+def evidence(question: Question) -> Section:
+    """The evidence for each contrast, rung by rung."""
+    items: list[Item] = []
+    base = question.cells[question.baseline].label
+    for contrast in question.contrasts:
+        why = contrast.explanation
+        told = [
+            Sentence(
+                each.rung,
+                each.text,
+                how=", ".join(filter(None, (each.method and each.method.value, each.source))),
+            )
+            for each in why.evidence
+        ]
+        if why.start_up is not None and all(each.rung != "start-up" for each in why.evidence):
+            seconds = units.quantity(why.start_up.seconds, "s")
+            started = f"starting took {seconds}; the baseline's start is not known"
+            told.append(Sentence("start-up", started))
+        if told:
+            items += [Heading(f"{question.cells[contrast.other].label} against {base}"), *told]
+    return Section("associated changes", items)
+
+
+def roofline(question: Question) -> Section:
+    """What bounds the run in the middle of each cell, and its place under the roofline."""
+    runs = [
+        (cell.label, run.session)
+        for cell, run in zip(question.cells, middle_runs(question), strict=True)
+        if run is not None and run.session.workload.get("kind") not in ("machine", "import")
+    ]
+    labels: dict[str, list[str]] = {}
+    for label, session in runs:
+        labels.setdefault(session.efficiency.roofline.verdict.text, []).append(label)
+    items: list[Item] = [Sentence(", ".join(names), text) for text, names in labels.items()]
+    rooflines = [
+        replace(of, label=label, points=tuple(replace(each, label=label) for each in of.points))
+        for label, session in runs
+        for of in (session.efficiency.roofline,)
+    ]
+    title = "what bounds a run in the middle of each cell"
+    return Section(title, [*items, Rooflines(tuple(rooflines))] if items else ())
+
+
+def middle_runs(question: Question) -> list[Run | None]:
+    """The run of each cell nearest to its median; the last run if none has a value."""
+    runs: list[Run | None] = []
+    for cell in question.cells:
+        median = cell.median
+        known = [run for run in cell.judged if run.value is not None]
+        runs.append(
+            min(known, key=lambda run: abs((run.value or 0.0) - (median or 0.0)))
+            if known and median is not None
+            else (cell.runs[-1] if cell.runs else None)
+        )
+    return runs
+
+
+def kernels(question: Question) -> Section:
+    """Families of kernels that differ between compared cells, with kernels that ran in only one."""
+    explained = [(each, each.explanation) for each in question.contrasts]
+    single = _of_cells(question, [(each, why.kernels) for each, why in explained])
+    families = _of_cells(question, [(each, why.families) for each, why in explained])
+    table = kernel_table([cell.label for cell in question.cells], single, families)
+    return Section("kernels", (table,) if families else ())
+
+
+def _of_cells(
+    question: Question, rows: Sequence[tuple[Contrast, Sequence[KernelRow]]]
+) -> list[KernelRow]:
+    """Rows of the contrasts as rows of all cells, unknown in those that no row is of."""
+    placed: dict[tuple[str, str, str | None], list[tuple[Contrast, KernelRow]]] = {}
+    for contrast, of_contrast in rows:
+        for row in of_contrast:
+            placed.setdefault((row.table, row.family, row.name), []).append((contrast, row))
+    cells = len(question.cells)
+    return [
+        KernelRow(
+            table,
+            family,
+            name,
+            kernels=_spread(cells, [(contrast, row.kernels) for contrast, row in of]),
+            launches=_spread(cells, [(contrast, row.launches) for contrast, row in of]),
+            flop=_spread(cells, [(contrast, row.flop) for contrast, row in of]),
+            shares=_spread(cells, [(contrast, row.shares) for contrast, row in of]),
+            per_step=all(row.per_step for _, row in of),
+        )
+        for (table, family, name), of in placed.items()
+    ]
+
+
+def _spread(
+    cells: int, pairs: Sequence[tuple[Contrast, Sequence[Number | None]]]
+) -> tuple[Number | None, ...]:
+    """The values of contrasts, of baseline and other, at the places of their cells."""
+    at: dict[int, Number | None] = {}
+    for contrast, values in pairs:
+        at[contrast.baseline], at[contrast.other] = values
+    return tuple(at.get(cell) for cell in range(cells))
+
+
+def kernel_table(
+    labels: Sequence[str], kernels: Sequence[KernelRow], families: Sequence[KernelRow]
+) -> Table:
+    """Each family that differs, and under it its kernels that did not run everywhere."""
+    per_step = any(row.per_step for row in (*families, *kernels))
+    names = _distinct(kernels)
+    rows: list[tuple[str, ...]] = []
+    for family in families:
+        rows.append((family.family, *_cells(family)))
+        rows += [
+            (f"· {name}", *_cells(row))
+            for row, name in zip(kernels, names, strict=True)
+            if row.family == family.family
+        ]
+    title = f"kernels that differ{', per step' if per_step else ''}"
+    if any(share for row in families for share in row.shares):
+        title += "; % of kernel time"
+    return Table((title, *labels), tuple(rows))
+
+
+def _cells(row: KernelRow) -> list[str]:
+    return [_cell(row, at) for at in range(len(row.kernels))]
+
+
+def _cell(row: KernelRow, at: int) -> str:
+    """``3 kernels, 24 launches, 1.58 GFLOP, 51 %``, of what is known; a dash: none ran."""
+    kernels, launches, flop, share = (
+        values[at] for values in (row.kernels, row.launches, row.flop, row.shares)
+    )
+    if kernels is None:
+        return units.UNKNOWN
+    if kernels == 0:
+        return "-"
+    many, work = [], []
+    if row.name is None:
+        many.append(f"{kernels} kernel{'' if kernels == 1 else 's'}")
+    if launches is not None:
+        many.append(f"{launches:,.4g} launch{'' if launches == 1 else 'es'}")
+    if flop is not None:
+        work.append(units.si(flop, "FLOP"))
+    if share is not None:
+        work.append(units.percent(share))
+    return ",\t".join(", ".join(parts) for parts in (many, work) if parts) or "ran"
+
+
+def _distinct(rows: Sequence[KernelRow]) -> list[str]:
+    """Short names, or full names where two short ones are equal."""
+    full = [row.name or "" for row in rows]
+    short = [short_name(name) for name in full]
+    return [
+        clean(name, 300) if short.count(shorter) > 1 else shorter
+        for name, shorter in zip(full, short, strict=True)
+    ]
+
+
+def ranks(question: Question) -> Section:
+    """The ranks of the run in the middle of each cell; empty without ranks."""
+    items: list[Item] = []
+    for cell, run in zip(question.cells, middle_runs(question), strict=True):
+        if run is not None and run.session.ranks is not None:
+            items.append(Heading(f"{cell.label}: {len(run.session.ranks.figures)} ranks"))
+            items += rank_items(cell.label, run.session.ranks, run.session.devices)
+    return Section("ranks of a run in the middle of each cell", items)
+
+
+def rank_items(label: str, of: Ranks, devices: Sequence[DeviceSummary]) -> list[Item]:
+    """Table, heat map and sentences."""
+    heat = [HeatMap(label, of.heat)] if of.heat is not None else []
+    told = [Sentence("", each) for each in sentences(of)]
+    return [rank_table(of, devices), *heat, *told]
+
+
+def rank_table(ranks: Ranks, devices: Sequence[DeviceSummary]) -> Table:
+    """A row for each rank, without columns in which nothing is known."""
+    ids = {device.uuid: device.id for device in devices if device.uuid}
+    shown = ranks.figures[:_MOST_RANKS]
+    rows = [
+        [str(rank.rank), _device_of(rank, ids)] + [text(rank) for _, text in _COLUMNS]
+        for rank in shown
+    ]
+    if len(ranks.figures) > _MOST_RANKS:
+        rows.append([f"and {len(ranks.figures) - _MOST_RANKS} more", *[""] * (1 + len(_COLUMNS))])
+    head = ["rank", "device", *(name for name, _ in _COLUMNS)]
+    known = [
+        at for at in range(len(head)) if at < 2 or any(row[at] != units.UNKNOWN for row in rows)
+    ]
+    return Table(
+        tuple(head[at] for at in known), tuple(tuple(row[at] for at in known) for row in rows)
+    )
+
+
+def _device_of(rank: RankFigures, ids: Mapping[str, str]) -> str:
+    if rank.device is None:
+        return units.UNKNOWN
+    return ids.get(rank.device, rank.device)[:_LONGEST_DEVICE]
+
+
+def _rate(value: float | None) -> str:
+    return units.UNKNOWN if value is None else units.si(value, "")
+
+
+def facts(question: Question) -> Section:
+    """What differs around the runs: a row for each fact, a column for each environment."""
+    differences = of_question(question)
+    table = difference_table(differences, [cell.label for cell in question.cells])
+    return Section(DIFFERENCES, (table,) if differences else ())
+
+
+def difference_table(differences: Sequence[Difference], labels: Sequence[str]) -> Table:
+    """One row per fact that differs; long values are cut."""
+    longest = max(_SHORTEST, _ROOM // max(1, len(labels)))
+    rows = ((difference_name(e), *difference_texts(e, longest)) for e in differences)
+    return Table(("fingerprint", *labels), tuple(rows))

@@ -1,0 +1,174 @@
+"""The document of a study: every subject once, in the order in which formats show them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from gpuwatch.analysis.comparison.side_by_side import Comparison, compare, headings, with_judged
+from gpuwatch.analysis.results import Kind, Question, StudyResult
+from gpuwatch.analysis.study.letters import LegendEntry, with_letters
+from gpuwatch.analysis.study.notes import conditions, doubts, notes
+from gpuwatch.analysis.summary.identity import sound
+from gpuwatch.report.document import (
+    about,
+    answer,
+    devices,
+    origin,
+    quantities,
+    reasons,
+    sessions,
+)
+from gpuwatch.report.document.blocks import (
+    MARKDOWN,
+    PAGE,
+    TEXT,
+    Curves,
+    Document,
+    Dots,
+    Section,
+    Sentence,
+)
+
+_MOST_DOUBTS = 6
+
+
+def one_run_each(result: StudyResult) -> bool:
+    """Whether every cell has at most one run, outside blocks."""
+    return all(
+        len(cell.runs) <= 1 and all(run.block is None for run in cell.runs)
+        for question in result.questions
+        for cell in question.cells
+    )
+
+
+def lettered(result: StudyResult) -> tuple[StudyResult, tuple[LegendEntry, ...]]:
+    """``result`` with letters for long labels, and their legend.
+
+    Sessions of several questions that stand side by side have letters of their own.
+    """
+    if one_run_each(result) and len(result.questions) > 1:
+        return result, ()
+    return with_letters(result)
+
+
+def compared(result: StudyResult) -> Comparison:
+    """The comparison of all sessions, with the study's notes.
+
+    Ratios are relative to the first sound run of the question's baseline. They are given only where
+    the study compares two cells: not between questions, and not if a verdict is invalid.
+    """
+    bases = _bases(result)
+    comparison = with_judged(compare(result.sessions), result.questions, bases)
+    notes_ = notes(result)
+    against = sorted({base for at, base in bases.items() if at != base})
+    if against:
+        names = headings(result.sessions)
+        named = ", ".join(names[base] for base in against)
+        notes_.append(f"ratios (×…) are against {named}; none from or to a run that failed")
+    baseline = against[0] if against else comparison.baseline
+    return replace(comparison, baseline=baseline, notes=tuple(notes_))
+
+
+def _bases(result: StudyResult) -> dict[int, int]:
+    """Index of each session with a ratio -> index of its baseline session."""
+    place = {session.path: at for at, session in enumerate(result.sessions)}
+    bases: dict[int, int] = {}
+    for question in result.questions:
+        for contrast in question.contrasts:
+            baseline, other = question.cells[contrast.baseline], question.cells[contrast.other]
+            sound_runs = [run.session for run in baseline.judged if sound(run.session)]
+            if contrast.verdict.kind is Kind.INVALID or not sound_runs:
+                continue
+            base = place[sound_runs[0].path]
+            for run in (*baseline.runs, *other.runs):
+                bases[place[run.session.path]] = base
+    return bases
+
+
+def document(result: StudyResult) -> Document:
+    """The report of ``result``: of single runs side by side, else of each question."""
+    beside, plan = one_run_each(result), result.plan
+    result, legend = lettered(result)
+    top = answer.top(result)
+    names = (result.title, *([] if plan is None else [plan.title, plan.question]))
+    body = _beside(result) if beside else _sections(result)
+    return Document(
+        top.title,
+        asked=() if beside else tuple(dict.fromkeys(each for each in names if each)),
+        facts=origin.facts(result),
+        origin=() if beside else origin.lines(result),
+        legend=legend,
+        statements=top.statements,
+        figures=top.figures,
+        chart=top.chart,
+        answer=answer.verdicts(result),
+        missing=answer.missing(result),
+        sections=tuple(section for section in body if section.items),
+    )
+
+
+def brief(result: StudyResult) -> Document:
+    """The answer alone, or for single runs their main figures; then doubts, without the outcomes
+    of single runs."""
+    whole = document(result)
+    doubtful = list(doubts(result))
+    if one_run_each(result):
+        first = [about.costs(each) for each in result.questions]
+        first += [sessions.brief(compared(result))]
+        shown = [each.status.text for each in result.sessions]
+        shown += [f"{each.label}: {each.status.text}" for each in result.sessions]
+        doubtful = [each for each in doubtful if each not in shown]
+    else:
+        first = [about.sweeps(result)]
+    if len(doubtful) > _MOST_DOUBTS:
+        rest = len(doubtful) - _MOST_DOUBTS + 1
+        more = f"{rest} more notes: summary.md has all of them"
+        doubtful = [*doubtful[: _MOST_DOUBTS - 1], more]
+    notes = Section("", [Sentence("", f"note: {each}") for each in doubtful])
+    return replace(whole, sections=tuple(each for each in (*first, notes) if each.items))
+
+
+def _beside(result: StudyResult) -> Iterator[Section]:
+    yield devices.devices(result)
+    for question in result.questions:
+        yield about.costs(question)
+    yield from sessions.sessions(compared(result), [*result.notices, *conditions(result.questions)])
+    for question in result.questions:
+        yield from _drawn(question)
+        yield replace(reasons.evidence(question), formats=(PAGE,))
+        yield replace(reasons.roofline(question), formats=(PAGE,))
+
+
+def _sections(result: StudyResult) -> Iterator[Section]:
+    for question in result.questions:
+        yield about.medians(question)
+    yield about.sweeps(result)
+    yield devices.devices(result)
+    order = quantities.orders(result.plan)
+    several = len(result.questions) > 1
+    for question in result.questions:
+        for section in (
+            about.costs(question),
+            quantities.cells(question),
+            *_drawn(question),
+            reasons.evidence(question),
+            reasons.roofline(question),
+            reasons.kernels(question),
+            reasons.ranks(question),
+            reasons.facts(question),
+            replace(quantities.runs(question, order), formats=(TEXT, MARKDOWN)),
+            quantities.verdicts(question),
+        ):
+            yield replace(section, of=question.label if several else "")
+    yield about.noise(result)
+    yield about.notes(result)
+    yield about.method(result)
+    yield about.all_runs(result)
+
+
+def _drawn(question: Question) -> Iterator[Section]:
+    """What only the page draws."""
+    table = quantities.steady(question)
+    yield Section("every run", (Dots(question), table), formats=(PAGE,))
+    yield Section("gauges", (Curves(question),), formats=(PAGE,))

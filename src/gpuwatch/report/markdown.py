@@ -1,0 +1,127 @@
+"""A document as Markdown for a pull request: the verdict first, the details folded."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from gpuwatch.analysis.results import StudyResult
+from gpuwatch.analysis.study import interval_plot
+from gpuwatch.core.text import clean, markdown
+from gpuwatch.report.document import study
+from gpuwatch.report.document.blocks import (
+    MARKDOWN,
+    Bars,
+    Document,
+    Heading,
+    Intervals,
+    Item,
+    Section,
+    Sentence,
+    Table,
+)
+from gpuwatch.report.tables.plain import markdown_table
+from gpuwatch.report.text import bars
+
+LONGEST = 60_000
+"""Size limit in bytes; GitHub accepts 65,536 characters."""
+_ROOM_FOR_REST = 500
+_LONGEST_TEXT = 1000
+_PLOT_COLUMNS = 80
+
+
+def as_markdown(result: StudyResult, *, roofline: str | None = None) -> str:
+    """The study as GitHub Markdown in at most ``LONGEST`` bytes; omitted sections are named.
+
+    ``roofline`` is the name of the picture in the same folder.
+    """
+    return written(study.document(result), roofline)
+
+
+def written(of: Document, roofline: str | None = None) -> str:
+    """``of`` as GitHub Markdown; what is not folded stands first."""
+    sections = [section for section in of.sections if MARKDOWN in section.formats]
+    parts = [
+        *_beginning(of),
+        *(_section(section) for section in sections if not section.folded),
+        *([f"Roofline of the runs: {roofline}, beside this file.\n"] if roofline else []),
+    ]
+    left_out: list[str] = []
+    room = LONGEST - _ROOM_FOR_REST - sum(len(part.encode()) + 1 for part in parts)
+    for section in (each for each in sections if each.folded):
+        text = _section(section)
+        size = len(text.encode()) + 1
+        if size <= room:
+            parts.append(text)
+            room -= size
+        elif section.title not in left_out:
+            left_out.append(section.title)
+    if left_out:
+        parts.append(f"Left out for its length: {', '.join(left_out)}. summary.json has all of it.")
+    return "\n".join(filter(None, parts)) + "\n"
+
+
+def _beginning(of: Document) -> Iterator[str]:
+    """Title, legend, the sentences, the figures of a single run, the chart, and verdicts."""
+    yield f"# {markdown(of.title)}\n"
+    yield _items([Sentence(each.letter, each.text) for each in of.legend])
+    for each in of.statements:
+        detail = f" ({markdown(clean(each.detail, _LONGEST_TEXT))})" if each.detail else ""
+        yield f"**{markdown(clean(each.claim, _LONGEST_TEXT))}**{detail}\n"
+    if of.figures:
+        figures = [
+            [markdown(each.name), markdown(each.value), markdown(clean(each.note, _LONGEST_TEXT))]
+            for each in of.figures
+        ]
+        yield markdown_table(["", "", ""], figures, left=3) + "\n"
+    if isinstance(of.chart, Bars):
+        yield f"{markdown(of.chart.title)}:\n"
+    yield _items([of.chart] if of.chart is not None else [])
+    yield _items([*of.answer, *of.missing])
+    yield from (f"{markdown(each)}\n" for each in of.asked)
+    if of.origin:
+        yield "<br>\n".join(map(markdown, of.origin)) + "\n"
+
+
+def _section(section: Section) -> str:
+    """A section, under a heading or folded; empty if nothing of it can be written."""
+    title, body = section.title, _items(section.items)
+    if body and section.folded:
+        of = f"**{markdown(section.of)}**\n\n" if section.of else ""
+        return f"<details><summary>{title}</summary>\n\n{of}{body}\n</details>\n"
+    heading = f"## {markdown(title[:1].upper() + title[1:])}\n\n" if title else ""
+    return f"{heading}{body}" if body else ""
+
+
+def _items(items: Sequence[Item]) -> str:
+    """Blocks with a blank line between them unless both belong to one list, and one at the end."""
+    lines: list[str] = []
+    before: Item | None = None
+    for item in items:
+        new = _item(item)
+        if new and lines and not (isinstance(item, Sentence) and isinstance(before, Sentence)):
+            lines.append("")
+        lines += new
+        before = item if new else before
+    return "".join(f"{line}\n" for line in lines)
+
+
+def _item(item: Item) -> list[str]:
+    if isinstance(item, Sentence):
+        word = f"**{markdown(item.word)}** " if item.word else ""
+        hint = f". Fix: {markdown(item.hint)}" if item.hint else ""
+        return [f"- {word}{markdown(clean(item.text, _LONGEST_TEXT))}{hint}"]
+    if isinstance(item, Heading):
+        return [f"**{markdown(item.text)}**"]
+    if isinstance(item, Table):
+        rows = [
+            ["<br>".join(map(markdown, cell.replace("\t", " ").split("\n"))) for cell in row]
+            for row in item.rows
+        ]
+        return [markdown_table([markdown(cell) for cell in item.head], rows)]
+    drawn: list[str] = []
+    if isinstance(item, Bars):
+        drawn = bars(item, _PLOT_COLUMNS)
+    elif isinstance(item, Intervals):
+        changes = [(each.name, each.verdict) for each in item.changes]
+        drawn = interval_plot.rows(changes, _PLOT_COLUMNS)
+    return ["```text", *(line.replace("`", "'") for line in drawn), "```"] if drawn else []

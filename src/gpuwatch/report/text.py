@@ -1,0 +1,322 @@
+"""A document for a terminal: rows of spans with their roles, and their text."""
+
+from __future__ import annotations
+
+import itertools
+import re
+import textwrap
+from collections.abc import Iterator, Sequence
+
+from gpuwatch.analysis.results import StudyResult
+from gpuwatch.analysis.study import interval_plot
+from gpuwatch.core.lazy_dataclass import dataclass
+from gpuwatch.core.text import clean
+from gpuwatch.report.document import study
+from gpuwatch.report.document.blocks import (
+    TEXT,
+    Bars,
+    Document,
+    Heading,
+    Intervals,
+    Item,
+    Sentence,
+    Table,
+)
+
+_NARROWEST, _WIDEST = 40, 100
+"""Limits on the width of sentences, in columns."""
+_LONGEST_WORD, _LONGEST_NAME = 24, 24
+_LONGEST_TEXT = 1000
+_BREAKS = re.compile(r"[\n\t]|[^\n\t]+")
+
+Span = tuple[str, str]
+"""Text and what it is: ``text``, ``muted``, ``strong``, ``key`` (a change), or a verdict's word."""
+Row = tuple[Span, ...]
+
+
+@dataclass(frozen=True)
+class Part:
+    """Rows, some of which are a heading that a screen keeps in sight over the others."""
+
+    heading: tuple[Row, ...]
+    body: tuple[Row, ...]
+
+
+def terminal(result: StudyResult, *, columns: int = 80, short: bool = False) -> str:
+    """Sentences, an interval plot, and for each question its tables, runs and explanation.
+
+    No table is wider than ``columns``; only the commands of hints may be. If every cell has one
+    run, the sessions are shown side by side instead. ``short`` gives only the answer, or for single
+    runs their main figures.
+    """
+    return as_text(study.brief(result) if short else study.document(result), columns)
+
+
+def as_text(of: Document, columns: int) -> str:
+    """``of`` as lines."""
+    rows = [row for part in parts(of, columns) for row in (*part.heading, *part.body)]
+    lines = ["".join(text for text, _ in row).rstrip() for row in rows]
+    return "\n".join(lines).strip("\n") + "\n"
+
+
+def parts(of: Document, columns: int) -> Iterator[Part]:
+    """All parts in order."""
+    columns = max(_NARROWEST, columns)
+    rows = [row for each in of.asked for row in _wrap("", each, columns, "strong")]
+    rows += [((_cut(clean(each), columns), "muted"),) for each in of.origin]
+    legend = [Sentence(each.letter, each.text) for each in of.legend]
+    chart = [of.chart] if isinstance(of.chart, Intervals) else []
+    yield Part((), tuple(rows))
+    for items in (legend, of.answer, chart, of.missing):
+        yield from _blocks(items, columns)
+    question = ""
+    for section in of.sections:
+        if TEXT not in section.formats:
+            continue
+        if section.of and section.of != question:
+            name = clean(section.of, 200)
+            yield Part((), ((), ((name, "strong"),), (("-" * min(columns, len(name)), "muted"),)))
+        question = section.of
+        if section.title:
+            title = ((), *_wrap("", section.title, columns, "strong"))
+            for at, part in enumerate(_blocks(section.items, columns - 2)):
+                if at == 0:
+                    yield Part((), title)
+                skipped = at == 0 and bool(part.heading), at == 0 and not part.heading
+                yield Part(
+                    _indented(part.heading[skipped[0] :]), _indented(part.body[skipped[1] :])
+                )
+        else:
+            yield from _blocks(section.items, columns)
+
+
+def _indented(rows: Sequence[Row]) -> tuple[Row, ...]:
+    return tuple((("  ", "text"), *row) if row else row for row in rows)
+
+
+def _blocks(items: Sequence[Item], columns: int) -> Iterator[Part]:
+    """The items that can be written, after a blank row; tables and plots stand apart."""
+    width = 0
+    rows: list[Row] = [()]
+    before: Item | None = None
+    for at, item in enumerate(items):
+        if before is None or isinstance(before, Heading):
+            until = itertools.takewhile(lambda each: not isinstance(each, Heading), items[at:])
+            words = [clean(each.word) for each in until if isinstance(each, Sentence)]
+            width = max((len(word) for word in words if len(word) <= _LONGEST_WORD), default=0)
+        if isinstance(item, Table):
+            if len(rows) > 1:
+                yield Part((), tuple(rows))
+            yield from _table(item, columns)
+            rows = [()]
+        elif isinstance(item, Sentence):
+            rows += _sentence(item, width, columns)
+        elif isinstance(item, Heading):
+            rows += _wrap("", f"{item.text}:", columns, "muted")
+        elif isinstance(item, Intervals):
+            rows += _intervals(item, columns)
+        else:
+            continue
+        before = item
+    if len(rows) > 1:
+        yield Part((), tuple(rows))
+
+
+def _sentence(item: Sentence, width: int, columns: int) -> list[Row]:
+    word = clean(item.word)
+    fits = 0 < len(word) <= _LONGEST_WORD
+    text = item.text if fits or not word else f"{word}: {item.text}"
+    role = "strong" if item.kind is None else item.kind.value
+    rows = _wrap(f"{word:{width}}  " if fits else "", text, columns, "text", role)
+    return [*rows, ((f"    Fix: {clean(item.hint)}", "text"),)] if item.hint else rows
+
+
+def _wrap(name: str, text: str, columns: int, role: str, name_role: str = "text") -> list[Row]:
+    """``text`` wrapped after ``name``; a per cent sign stays with its number."""
+    lines = textwrap.wrap(
+        clean(text, _LONGEST_TEXT).replace(" %", "\u00a0%"),
+        min(columns, _WIDEST) - len(name),
+        subsequent_indent="" if name else "  ",
+        break_on_hyphens=False,
+        break_long_words=False,
+    )
+    shown = [line.replace("\u00a0", " ") for line in lines] or [""]
+    starts = [name, *[" " * len(name)] * (len(shown) - 1)]
+    return [((start, name_role), (line, role)) for start, line in zip(starts, shown, strict=True)]
+
+
+def _intervals(of: Intervals, columns: int) -> list[Row]:
+    """One row per verdict with its name in front, and the axis below; ASCII except for names."""
+    chart = interval_plot.plot([(each.name, each.verdict) for each in of.changes], columns)
+    if chart is None:
+        return []
+    rows: list[Row] = [
+        (
+            (f"{_cut(row.name, chart.label, '..'):{chart.label}}  ", "strong"),
+            (f"{row.axis}  {row.text}".rstrip(), change.verdict.kind.value),
+        )
+        for row, change in zip(chart.drawn, of.changes, strict=True)
+    ]
+    return [*rows, ((f"{'':{chart.label}}  {chart.scale}", "muted"),)]
+
+
+def bars(of: Bars, width: int) -> list[str]:
+    """One row per bar: its name, ``#`` for its length, its value; at most ``width`` characters."""
+    names = [clean(bar.name, _LONGEST_NAME) for bar in of.bars]
+    name = max(map(len, names))
+    text = max(len(bar.text) for bar in of.bars)
+    most = max(bar.value for bar in of.bars)
+    room = max(1, width - name - text - 4)
+    return [
+        f"{label:{name}}  {'#' * round(room * bar.value / most) if most > 0 else '':{room}}  "
+        f"{bar.text:>{text}}".rstrip()
+        for label, bar in zip(names, of.bars, strict=True)
+    ]
+
+
+def _cut(text: str, width: int, dots: str = "\u2026") -> str:
+    return text if len(text) <= width else f"{text[: width - len(dots)]}{dots}"
+
+
+def _table(table: Table, columns: int) -> Iterator[Part]:
+    """One table, or several below each other, each at most ``columns`` wide.
+
+    All of them have the first column, and with ``repeat_last`` the last one too. A name too long
+    for its column gets its own lines, a heading is wrapped, and a value is cut.
+    """
+    columns = max(_NARROWEST, columns)
+    head = [clean(cell) for cell in table.head]
+    rows = [[_BREAKS.sub(_kept, cell) for cell in row] for row in table.rows]
+    last = [len(head) - 1] if table.repeat_last else []
+    layout = _whole(head, rows)
+    if layout.names + sum(_GAP + width for width in layout.widths) > columns:
+        narrow = (columns * 2 // 3) // max(1, len(head) - 1) - _GAP
+        split, unbroken = (_split(head, rows, each, columns, last) for each in (narrow, _UNBROKEN))
+        layout = unbroken if len(unbroken.pages) <= len(split.pages) else split
+    changed = {row for row, _ in table.strong}
+    for of_page in layout.pages:
+        yield _page(head, layout, of_page, columns, changed)
+
+
+def _kept(match: re.Match[str]) -> str:
+    """Clean the text of a cell, but keep its newlines and tabs."""
+    return match[0] if match[0] in "\n\t" else clean(match[0])
+
+
+_GAP = 2
+_HEAD = 14
+"""Characters from which a heading is broken into lines, if its values are narrower."""
+_SHORTEST_NAMES, _SHORTEST = 20, 8
+_UNBROKEN = 15
+"""Characters of a line that is left whole where that takes no more tables."""
+
+
+@dataclass(frozen=True)
+class _Layout:
+    """A table in one or several below each other."""
+
+    rows: list[list[list[str]]]
+    """Of each row its lines, of each line its cells."""
+    names: int
+    """Width of the first column."""
+    widths: list[int]
+    """Of the other columns."""
+    pages: list[list[int]]
+    """The columns of each table but the first; the others are counted from 1."""
+
+
+def _whole(head: Sequence[str], rows: Sequence[Sequence[str]]) -> _Layout:
+    """The table as it is."""
+    lines = [_lines([cell.replace("\t", " ") for cell in row]) for row in rows]
+    names, *widths = (max(map(len, c)) for c in zip(head, *itertools.chain(*lines), strict=True))
+    return _Layout(lines, names, widths, [[*range(1, len(head))]])
+
+
+def _split(
+    head: Sequence[str],
+    rows: Sequence[Sequence[str]],
+    narrow: int,
+    columns: int,
+    last: Sequence[int],
+) -> _Layout:
+    """The table with cells broken at tabs where a line is wider than ``narrow``."""
+    lines = []
+    for row in rows:
+        wide = [any(len(e) > narrow for e in cell.split("\n") if "\t" in e) for cell in row]
+        broken = (c.replace("\t", "\n" if w else " ") for c, w in zip(row, wide, strict=True))
+        lines.append(_lines(list(broken)))
+    every = [line for of in lines for line in of]
+    names = min(
+        max((len(line[0]) for line in every if any(line[1:])), default=0),
+        max(_SHORTEST_NAMES, columns // 3),
+    )
+    names = max(names, min(len(head[0]), _SHORTEST_NAMES))
+    widths = [
+        max(
+            _SHORTEST if at not in last else 1,
+            max((len(line[at]) for line in every), default=0),
+            min(len(head[at]), _HEAD),
+        )
+        for at in range(1, len(head))
+    ]
+    room = columns - names - sum(_GAP + widths[at - 1] for at in last)
+    widths = [min(width, max(_SHORTEST, room - _GAP)) for width in widths]
+    pages: list[list[int]] = [[]]
+    left = room
+    for at, width in enumerate(widths, 1):
+        if at in last:
+            continue
+        if pages[-1] and left < width + _GAP:
+            pages.append([])
+            left = room
+        pages[-1].append(at)
+        left -= width + _GAP
+    return _Layout(lines, names, widths, [[*page, *last] for page in pages])
+
+
+def _lines(row: Sequence[str]) -> list[list[str]]:
+    """A row with multi-line cells, as several rows."""
+    return [
+        list(line) for line in itertools.zip_longest(*(c.split("\n") for c in row), fillvalue="")
+    ]
+
+
+def _page(
+    head: Sequence[str], layout: _Layout, page: Sequence[int], columns: int, changed: set[int]
+) -> Part:
+    """The columns ``page``; rows in ``changed`` state a change."""
+    names, widths = layout.names, [layout.widths[at - 1] for at in page]
+
+    def line(name: str, values: Sequence[str]) -> str:
+        cells = [value.rjust(width) for value, width in zip(values, widths, strict=True)]
+        return (" " * _GAP).join([name.ljust(names), *cells]).rstrip()
+
+    heads = [
+        textwrap.wrap(text, max(1, width)) or [""]
+        for text, width in zip([head[0], *(head[at] for at in page)], [names, *widths], strict=True)
+    ]
+    height = max(map(len, heads))
+    first, *others = ([*[""] * (height - len(each)), *each] for each in heads)
+    heading = [((line(first[at], [each[at] for each in others]), "muted"),) for at in range(height)]
+    body: list[Row] = []
+    for number, of in enumerate(layout.rows):
+        for at, (name, *cells) in enumerate(of):
+            values = [
+                _cut(cells[column - 1], width) for column, width in zip(page, widths, strict=True)
+            ]
+            role = "muted" if at or not any(values) else "key" if number in changed else "text"
+            if len(name) > names:
+                indent = " " * (len(name) - len(name.lstrip()))
+                body += [
+                    ((each, role),)
+                    for each in textwrap.wrap(
+                        name.lstrip(),
+                        columns,
+                        initial_indent=indent,
+                        subsequent_indent=f"{indent}  ",
+                    )
+                ]
+                name = ""
+            if name or any(values):
+                body.append(((line(name, values), role),))
+    return Part(((), *heading), tuple(body))

@@ -1,0 +1,251 @@
+"""The screen with the end of a session's log: both streams, with search and follow.
+
+The whole log is for the user's pager.
+"""
+
+from __future__ import annotations
+
+import threading
+from bisect import bisect_left, bisect_right
+from pathlib import Path
+from typing import ClassVar
+
+from textual import events
+from textual.app import ComposeResult, SuspendNotSupported
+from textual.binding import Binding, BindingType
+from textual.containers import Horizontal
+from textual.widgets import Footer, Input, Static
+
+from gpuwatch.core.errors import GpuwatchError
+from gpuwatch.core.text import clean
+from gpuwatch.core.units import NS, clock_time
+from gpuwatch.tui.display_options import READ_ONLY
+from gpuwatch.tui.log.reading import STREAMS, LogEnd, follow, show_in_pager
+from gpuwatch.tui.log.view import LogView, matches
+from gpuwatch.tui.widgets.base_screen import TitleRow, WidgetScreen
+from gpuwatch.tui.widgets.field import Field
+
+_STREAMS = (None, "stdout", "stderr")
+
+
+class LogScreen(WidgetScreen):
+    """Shows the newest lines that a run wrote to its standard output and error."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape", "back", "back"),
+        Binding("slash", "search", "search", tooltip="search: small letters match capitals too"),
+        Binding("n", "hit(1)", "next match"),
+        Binding("N", "hit(-1)", "previous match"),
+        Binding("f", "follow", "follow", tooltip="follow the end of a run that goes on, or stay"),
+        Binding("1", "stream(1)", "both", tooltip="both streams"),
+        Binding("2", "stream(2)", "out", tooltip="standard output alone"),
+        Binding("3", "stream(3)", "err", tooltip="standard error alone"),
+        Binding("w", "wrap", "wrap", tooltip="wrap long lines, or cut them"),
+        Binding("v", "pager", "all", tooltip="all of the log in $PAGER, else in less"),
+        Binding("q,l", "close", "close", show=False),
+    ]
+
+    def __init__(self, path: Path, *, upto_ns: int | None = None) -> None:
+        """``upto_ns``: the session time of the last line to show; ``None``: show new lines too."""
+        super().__init__()
+        self.path = path
+        self.upto_ns = upto_ns
+        self._left = threading.Event()
+        self._end: LogEnd | None = None
+        """What was read last; ``None``: nothing yet."""
+        self._stream: str | None = None
+        self._follow = False
+        self._query = self._last_query = ""
+        self._note = ""
+        self._hits: list[int] = []
+        """Numbers of the matching lines."""
+        self._title = TitleRow("log")
+        self._state = Static("reading …", markup=False, classes="muted")
+        self._view = LogView()
+        self._message = Static(markup=False, classes="message")
+        self._field = Field()
+        self._line = Horizontal(Static(" search: ", classes="key"), self._field, classes="line")
+        self._line.display = False
+
+    def compose(self) -> ComposeResult:
+        yield from super().compose()
+        yield self._title
+        yield self._state
+        yield self._view
+        yield self._message
+        yield self._line
+        yield Footer(compact=True)
+
+    def on_mount(self) -> None:
+        self._view.focus()
+        self._message.display = False
+        self.watch(self._view, "scroll_y", self._scrolled, init=False)
+
+        def post(news: LogEnd | GpuwatchError) -> None:
+            """In the reader's thread."""
+            if self.is_running:
+                self.call_later(self._take, news)
+
+        def read() -> None:
+            follow(self.path, self.upto_ns, post, self._left)
+
+        threading.Thread(target=read, name="log", daemon=True).start()
+
+    def on_unmount(self) -> None:
+        self._left.set()
+
+    # Drawing.
+
+    def _take(self, news: LogEnd | GpuwatchError) -> None:
+        if not self._view.is_attached:
+            return
+        if isinstance(news, GpuwatchError):
+            hint = f"\n → {clean(news.hint)}" if news.hint else ""
+            self._state.update(f" ✗ {clean(news.message)}{hint}")
+            self._state.display = True
+            return
+        first, self._end = self._end is None, news
+        self._follow = news.live and (self._follow or first)
+        self._show_lines(end=self._follow or first)
+
+    def _show_lines(self, *, end: bool) -> None:
+        """Show the lines of the stream, the last ones where it is to be the ``end``."""
+        if self._end is None:
+            return
+        lines = [line for line in self._end.lines if self._stream in (None, line.stream)]
+        self._view.show(lines, self._end.clock, end=end)
+        self._hits = [n for n, text in self._view.texts.items() if any(matches(text, self._query))]
+        what = "" if self._stream is None else f" on {STREAMS[self._stream]}"
+        so_far = " so far" if self._end.live else ""
+        self._state.update(f" nothing was printed{what}{so_far}")
+        self._state.display = not lines
+        self._describe()
+
+    def _scrolled(self) -> None:
+        """A run is followed while its end is in sight."""
+        self._follow = bool(self._end and self._end.live and self._view.is_vertical_scroll_end)
+        self._describe()
+
+    def _describe(self) -> None:
+        """The title, and the state of the search."""
+        end = self._end
+        if end is None:
+            return
+        parts = [STREAMS[self._stream]]
+        if shown := self._view.in_sight():
+            first, last = (f"{n + 1:,}" for n in shown)
+            lines = f"line {first}" if first == last else f"lines {first}–{last}"
+            parts.append(f"{lines} of {end.last + 1:,}")
+        if self.upto_ns is not None:
+            parts.append(f"up to {clock_time(self.upto_ns / NS)}")
+        parts += ["following"] if self._follow else []
+        self._title.say(f"log of {end.name}", "  ".join(parts))
+        foot = self._note or (self._found() if self._query else "")
+        self._message.update(f" » {foot}")
+        self._message.display = bool(foot)
+
+    def _found(self) -> str:
+        """How many lines match."""
+        what = f"“{clean(self._query)}”"
+        older = f" in the newest {len(self._view.texts):,}: v has all" if self._older else ""
+        if not self._hits:
+            return f"{what} is not in the log{older}"
+        hit = self._view.hit
+        place = f"{bisect_left(self._hits, hit) + 1:,} of " if hit in self._hits else ""
+        return f"{what}: {place}{len(self._hits):,} lines{older}"
+
+    @property
+    def _older(self) -> bool:
+        """Whether there are lines before those that were read."""
+        return self._end is not None and self._end.older
+
+    def _say(self, note: str) -> None:
+        """The answer to a key, until the next one that does something."""
+        self._note = note
+        self._describe()
+
+    # Keys.
+
+    def action_follow(self) -> None:
+        if self._end is None or not self._end.live:
+            self._say("the run is over: there is nothing to follow")
+            return
+        self._follow = not self._follow
+        if self._follow:
+            self._view.scroll_end(animate=False)
+        self._say("")
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """A key is a letter while a search is written."""
+        return action != "search" or not self._line.display
+
+    def action_stream(self, number: int) -> None:
+        self._note = ""
+        self._stream = _STREAMS[number - 1]
+        self._show_lines(end=self._view.is_vertical_scroll_end)
+
+    def action_wrap(self) -> None:
+        self._note = ""
+        self._view.wrap = not self._view.wrap
+        self._show_lines(end=self._follow)
+
+    def action_search(self) -> None:
+        self._say("")
+        self._line.display = True
+        self._field.write("")
+        self.refresh_bindings()
+
+    def on_key(self, event: events.Key) -> None:
+        """Up in an empty field brings back the last text searched for."""
+        if event.key == "up" and self._field.has_focus and not self._field.value:
+            event.stop()
+            self._field.write(self._last_query)
+
+    def on_input_submitted(self, message: Input.Submitted) -> None:
+        self.on_field_left()
+        if message.value and self._end is not None:
+            self._query = self._last_query = self._view.wanted = message.value
+            top, _ = self._view.in_sight() or (0, 0)
+            self._view.hit = top - 1
+            self._show_lines(end=self._follow)
+            self.action_hit(1)
+
+    def on_field_left(self) -> None:
+        self._field.hide()
+        self._line.display = False
+        self._view.focus()
+        self.refresh_bindings()
+
+    def action_hit(self, by: int) -> None:
+        """Go to the next or the previous match; the first follows the last."""
+        if not self._query:
+            self._say("search with / first")
+        elif self._hits:
+            hit, hits = self._view.hit, self._hits
+            at = bisect_right(hits, hit) if by > 0 else bisect_left(hits, hit) - 1
+            self._view.go_to(hits[at % len(hits)])
+            self._say("")
+
+    def action_pager(self) -> None:
+        if self.gpuwatch.look.read_only:
+            self._say(READ_ONLY)
+            return
+        try:
+            with self.app.suspend():
+                trouble = show_in_pager(self.path, self._stream, self.upto_ns)
+        except SuspendNotSupported:
+            trouble = "a pager needs a terminal"
+        if trouble:
+            self._say(trouble)
+
+    def action_back(self) -> None:
+        """The search is forgotten first."""
+        if not self._query:
+            self.action_close()
+            return
+        self._query = self._view.wanted = ""
+        self._view.hit = -1
+        self._show_lines(end=self._follow)
+
+    def action_close(self) -> None:
+        self.dismiss(None)
