@@ -95,30 +95,10 @@ def test_a_plan_without_labels_and_variables_is_written_as_before_there_were_any
     }
 
 
-def test_a_plan_of_schema_1_is_one_part_without_blocks(tmp_path: Path) -> None:
-    workload = {"name": "gcn", "kind": "workload", "arguments": ["--steps", "5"], "parameters": {}}
-    environments = [
-        {"kind": "bare", "label": "bare", "image": None, "python": None, "mounts": []},
-        {"kind": "docker", "label": "docker", "image": None, "mounts": ["/a:/b:rw"]},
-    ]
-    runs = [
-        {"index": at, "file": f"0{at}-x.gpuwatch", "workload": workload, "environment": where}
-        for at, where in enumerate(environments, 1)
-    ]
-    problems = {"2": [{"code": "c", "text": "why", "hint": None}]}
-    plan = read(written(tmp_path, {"schema": 1, "study": "s", "runs": runs, "problems": problems}))
-    assert plan is not None
-    (part,) = plan.parts
-    assert part.blocks is None and len(part.workloads) == 1
-    assert [each.label for each in part.environments] == ["bare", "docker"]
-    assert part.environments[1].mounts == (Mount("/a", "/b", writable=True),)
-    assert [(run.part, run.block) for run in plan.runs] == [(0, None), (0, None)]
-    assert plan.problems == {2: (Problem("c", "why"),)}
-
-
 @pytest.mark.parametrize(
     ("path", "value"),
     [
+        (["schema"], 1),
         (["schema"], 3),
         (["schema"], True),
         (["runs"], {}),

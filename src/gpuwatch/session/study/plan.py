@@ -136,8 +136,8 @@ def unique(items: Iterable[Item]) -> tuple[Item, ...]:
 def read(folder: Path) -> Plan | None:
     """The plan in ``folder``; ``None`` if there is no valid one.
 
-    A plan of schema 1 is one part without blocks. Files from elsewhere count as hostile: a valid
-    plan has at most 4 MiB, plain file names for runs, known kinds and values of the right types.
+    Files from elsewhere count as hostile: a valid plan has at most 4 MiB, plain file names for
+    runs, known kinds and values of the right types.
     """
     from gpuwatch.session.study.plan_file import parse
 

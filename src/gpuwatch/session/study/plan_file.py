@@ -20,7 +20,7 @@ from gpuwatch.core.models import (
     with_hint,
 )
 from gpuwatch.session.schema import SUFFIX
-from gpuwatch.session.study.plan import SCHEMA, Part, Plan, PlannedRun, unique
+from gpuwatch.session.study.plan import SCHEMA, Part, Plan, PlannedRun
 
 MOST_BLOCKS = 1000
 SMALLEST_MARGIN, LARGEST_MARGIN = 0.001, 0.5
@@ -95,26 +95,10 @@ def parse(value: JSON) -> Plan:
         ValueError, TypeError, LookupError, OverflowError: it is not a valid plan.
     """
     plan = _typed(value, dict)
-    schema = _typed(plan.get("schema"), int)
-    if schema not in (1, SCHEMA):
-        raise ValueError(f"schema {schema}")
-    listed = [_typed(item, dict) for item in _typed(plan.get("runs"), list)]
-    if schema == 1:
-        pairs = [(_workload(run["workload"]), _environment(run["environment"])) for run in listed]
-        parts: tuple[Part, ...] = (
-            Part(
-                "",
-                unique(workload for workload, _ in pairs),
-                unique(environment for _, environment in pairs),
-            ),
-        )
-        runs = tuple(
-            PlannedRun(_typed(run["index"], int), _file(run["file"]), workload, environment)
-            for run, (workload, environment) in zip(listed, pairs, strict=True)
-        )
-    else:
-        parts = tuple(_part(item) for item in _typed(plan.get("parts"), list))
-        runs = tuple(_run(item, parts) for item in listed)
+    if _typed(plan.get("schema"), int) != SCHEMA:
+        raise ValueError(f"schema {plan.get('schema')}")
+    parts = tuple(_part(item) for item in _typed(plan.get("parts"), list))
+    runs = tuple(_run(_typed(item, dict), parts) for item in _typed(plan.get("runs"), list))
     if [run.index for run in runs] != list(range(1, len(runs) + 1)):
         raise ValueError("runs are not numbered from 1")
     if len({run.file for run in runs}) < len(runs):
