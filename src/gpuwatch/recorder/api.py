@@ -14,9 +14,9 @@ from gpuwatch.core.errors import ExitCode, GpuwatchError
 from gpuwatch.core.processes import start_time
 from gpuwatch.own_command import NOW_PREFIX
 from gpuwatch.recorder.observer import Observer
-from gpuwatch.recorder.request import Request
-from gpuwatch.recorder.resolved_plan import resolve_plan
+from gpuwatch.recorder.request import Request, resolve_plan
 from gpuwatch.recorder.resume import run_missing
+from gpuwatch.recorder.sources import check_dcgm
 from gpuwatch.recorder.study import StudyRun, unavailable
 from gpuwatch.session.study import study_folder
 from gpuwatch.session.study.estimate import cell
@@ -40,11 +40,10 @@ def record(request: Request, observer: Observer) -> ExitCode:
     resolved = resolve_plan(request)
     if resolved.refused is not None:
         raise resolved.refused
-    if resolved.problems and len({(run.part, cell(run)) for run in resolved.plan.runs}) == 1:
+    if resolved.problems and len({(run.part, cell(run)) for run in request.plan.runs}) == 1:
         raise unavailable(resolved.problems[1])
-    if request.dcgm is not None:
-        request.dcgm.check()
-    folder = study_folder.create(request.out, resolved.plan)
+    check_dcgm(request.plan.settings.dcgm)
+    folder = study_folder.create(request.out, request.plan)
     study_folder.note(folder, resolved.problems)
     if request.out != paths.data_home() and not request.while_pid:
         paths.remember_study(folder.resolve())

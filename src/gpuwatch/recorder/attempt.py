@@ -6,13 +6,13 @@ import os
 from pathlib import Path
 
 from gpuwatch.core import output
-from gpuwatch.core.errors import ExitCode, StorageError, UsageError
+from gpuwatch.core.errors import ExitCode, StorageError
 from gpuwatch.recorder.observer import Observer
 from gpuwatch.recorder.request import Request
 from gpuwatch.recorder.resume import execute_missing
+from gpuwatch.recorder.sources import check_dcgm
 from gpuwatch.session.study import study_folder
 from gpuwatch.session.study.attempts import ATTEMPTS, attempts
-from gpuwatch.session.study.plan import read
 
 
 def run_attempt(request: Request, folder: Path, attempt: str, observer: Observer) -> ExitCode:
@@ -20,19 +20,15 @@ def run_attempt(request: Request, folder: Path, attempt: str, observer: Observer
     scheduler may start a job again, but runs are never repeated unasked.
 
     Raises:
-        UsageError: the study has another recorder, or no plan.
+        UsageError: the study has another recorder.
         StorageError: the study cannot be written.
     """
     if attempt in attempts(folder):
         return ExitCode.DONE
     with study_folder.held(folder):
-        plan = read(folder)
-        if plan is None:
-            raise UsageError(f"{folder} has no plan that can be read", "start the study again")
         _note(folder, attempt)
-        if request.dcgm is not None:
-            request.dcgm.check()
-        return execute_missing(request, folder, plan, observer)
+        check_dcgm(request.plan.settings.dcgm)
+        return execute_missing(request, folder, observer)
 
 
 def _note(folder: Path, attempt: str) -> None:

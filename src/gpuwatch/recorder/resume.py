@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import socket
-from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 from gpuwatch.core.errors import ExitCode, GpuwatchError, StorageError, UsageError
@@ -11,9 +11,9 @@ from gpuwatch.core.text import shell, to_paste
 from gpuwatch.recorder.observer import Observer
 from gpuwatch.recorder.programs import changed
 from gpuwatch.recorder.recover import record_rest
-from gpuwatch.recorder.request import Request
-from gpuwatch.recorder.resolved_plan import resolve_plan
+from gpuwatch.recorder.request import Request, resolve_plan
 from gpuwatch.recorder.run_folder import RecordedElsewhere
+from gpuwatch.recorder.sources import check_dcgm
 from gpuwatch.recorder.study import StudyRun
 from gpuwatch.session.reading.status import goes_on_alone, process_id
 from gpuwatch.session.study import study_folder
@@ -24,7 +24,7 @@ from gpuwatch.session.study.signature import is_own
 from gpuwatch.session.writing.write_hints import write_hint
 
 
-def resumable(folder: Path, build_archive: Callable[[Path], str] | None, *, trusted: bool) -> Plan:
+def resumable(folder: Path, *, trusted: bool) -> Plan:
     """The plan of the study in ``folder``, if it can be resumed here and now.
 
     ``trusted``: even if somebody else started it.
@@ -40,12 +40,7 @@ def resumable(folder: Path, build_archive: Callable[[Path], str] | None, *, trus
         )
     if any(run.workload.kind not in ("workload", "command") for run in plan.runs):
         raise UsageError(f"{folder} is not a study of a workload", "start it again")
-    host, working = plan.settings.get("host"), plan.settings.get("working_directory")
-    if host is None or working is None:
-        raise UsageError(
-            f"{folder} was recorded by an old gpuwatch, which stored too little to resume it",
-            "start the study again",
-        )
+    host, working = plan.settings.host, plan.settings.working_directory
     if host != socket.gethostname():
         raise UsageError(
             f"{folder} was recorded on {host}; this is {socket.gethostname()}",
@@ -53,13 +48,13 @@ def resumable(folder: Path, build_archive: Callable[[Path], str] | None, *, trus
         )
     if not trusted and not is_own(plan):
         raise NotOwn(folder, plan)
-    if not Path(str(working)).is_dir():
+    if not Path(working).is_dir():
         raise UsageError(
             f"the folder that {folder} was started in is gone: {working}", "create it again"
         )
     if recorder_of(folder) is not None:  # before its first session :func:`study.held` tells
         raise UsageError(f"{folder} is being recorded now", "watch it: gpuwatch attach")
-    if names := changed(plan, build_archive):
+    if names := changed(plan.settings):
         raise UsageError(
             f"{', '.join(names)} {'was' if len(names) == 1 else 'were'} changed since {folder} was "
             "started: its runs would mix different programs",
@@ -133,14 +128,14 @@ def run_missing(request: Request, folder: Path, observer: Observer) -> ExitCode:
         StorageError: the study cannot be written.
     """
     with study_folder.held(folder):
-        plan = resumable(folder, request.build_archive, trusted=request.trusted)
-        if request.dcgm is not None:
-            request.dcgm.check()
-        return execute_missing(request, folder, plan, observer)
+        request = replace(request, plan=resumable(folder, trusted=request.trusted))
+        check_dcgm(request.plan.settings.dcgm)
+        return execute_missing(request, folder, observer)
 
 
-def execute_missing(request: Request, folder: Path, plan: Plan, observer: Observer) -> ExitCode:
+def execute_missing(request: Request, folder: Path, observer: Observer) -> ExitCode:
     """Execute the missing runs of a study whose lock is held; see :func:`run_missing`."""
+    plan = request.plan
     observer.study_created(folder)
     for run in missing(folder, plan):
         if (folder / run.file).exists():

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, TypeVar
 
 from gpuwatch import __version__
 from gpuwatch.core.errors import NotAvailable
-from gpuwatch.core.lazy_dataclass import dataclass
 from gpuwatch.core.models import GPUS_OFF, JSON, LaunchSpec, Problem
 from gpuwatch.recorder.output.intake import Intake
 from gpuwatch.recorder.processes.watch import ProcessWatch
@@ -36,22 +35,16 @@ DCGM_HOST = "gpuwatch.dcgm.host"
 """Fact of a session: the address at which DCGM was read."""
 
 
-@dataclass(frozen=True)
-class Dcgm:
-    """Where to find DCGM's host engine, and how often to read it."""
+def check_dcgm(host: str | None) -> None:
+    """Raises ``NotAvailable`` if no host engine of DCGM answers at ``host``, ``HOST[:PORT]`` or
+    ``unix://SOCKET``; quick. ``None``: DCGM is not used."""
+    if host is None:
+        return
+    from gpuwatch.telemetry.dcgm.source import check_dcgm
 
-    host: str
-    """``HOST[:PORT]`` or ``unix://SOCKET``."""
-    interval: float
-    """Seconds between samples."""
-
-    def check(self) -> None:
-        """Raises ``NotAvailable`` if no host engine answers; quick."""
-        from gpuwatch.telemetry.dcgm.source import check_dcgm
-
-        trouble = check_dcgm(self.host)
-        if trouble is not None:
-            raise NotAvailable(f"--dcgm: {trouble.reason}", trouble.hint)
+    trouble = check_dcgm(host)
+    if trouble is not None:
+        raise NotAvailable(f"--dcgm: {trouble.reason}", trouble.hint)
 
 
 class Sources:
@@ -63,7 +56,8 @@ class Sources:
         *,
         workload: bool,
         contained: bool = False,
-        dcgm: Dcgm | None = None,
+        interval: float = 0.5,
+        dcgm: str | None = None,
         job: str | None = None,
     ) -> None:
         self._nvml = nvml if isinstance(nvml, NvmlSource) else None
@@ -75,7 +69,7 @@ class Sources:
             self.notice = f"{out_of_order.text}; {out_of_order.hint}"
         gpus: Source | None = self._nvml
         if self._nvml is not None and dcgm is not None:
-            gpus = with_dcgm = _with_dcgm(self._nvml, dcgm)
+            gpus = with_dcgm = _with_dcgm(self._nvml, dcgm, interval)
             self.notice = f"--dcgm: {with_dcgm.notice}"
         self.all: list[Source] = [CpuSource()] if gpus is None else [gpus, CpuSource()]
         listed, shares = (
@@ -99,14 +93,14 @@ class Sources:
         workload: bool,
         contained: bool = False,
         interval: float = 0.5,
-        dcgm: Dcgm | None = None,
+        dcgm: str | None = None,
         job: str | None = None,
     ) -> Sources:
         """Open the available sources, to be sampled every ``interval`` seconds.
 
         ``gpus``: only these, by index or UUID. ``contained``: the workload has its own control
-        group. ``dcgm``: fill from DCGM what NVML cannot measure. ``job``: the Slurm job whose
-        processes are the workload.
+        group. ``dcgm``: the host engine that fills in what NVML cannot measure. ``job``: the Slurm
+        job whose processes are the workload.
 
         Raises:
             NotAvailable: requested GPUs or DCGM are missing.
@@ -117,7 +111,9 @@ class Sources:
             opened = _requested(gpus, lambda: open_nvml(gpus, interval_s=interval, sparing=sparing))
         if isinstance(opened, Unavailable) and dcgm is not None:
             raise NotAvailable(f"--dcgm: {opened.reason}", opened.hint)
-        return cls(opened, workload=workload, contained=contained, dcgm=dcgm, job=job)
+        return cls(
+            opened, workload=workload, contained=contained, interval=interval, dcgm=dcgm, job=job
+        )
 
     @staticmethod
     def gpu_uuids(gpus: Sequence[str] | None, patience_s: float = ANSWER_S) -> tuple[str, ...]:
@@ -239,11 +235,11 @@ def _requested(
     return opened
 
 
-def _with_dcgm(nvml: NvmlSource, dcgm: Dcgm) -> DcgmSource:
+def _with_dcgm(nvml: NvmlSource, host: str, interval: float) -> DcgmSource:
     """Raises ``NotAvailable``, and closes NVML, if DCGM gives nothing."""
     from gpuwatch.telemetry.dcgm.source import open_dcgm
 
-    opened = open_dcgm(nvml, dcgm.host, dcgm.interval)
+    opened = open_dcgm(nvml, host, interval)
     if isinstance(opened, Unavailable):
         nvml.close()
         raise NotAvailable(f"--dcgm: {opened.reason}", opened.hint)

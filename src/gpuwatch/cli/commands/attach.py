@@ -104,7 +104,7 @@ def _joined(arguments: argparse.Namespace) -> Placed:
     from gpuwatch.cli.options import joining
     from gpuwatch.cli.place import sending
 
-    (placed,) = sending.send([joining.request(arguments.on)])
+    (placed,) = sending.send(joining.request(arguments.on))
     return placed
 
 

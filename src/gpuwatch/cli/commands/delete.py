@@ -130,11 +130,10 @@ def _check(what: Removal) -> None:
             f"stop it first: {to_paste('stop', what.folder)}",
         )
     plan = read(what.folder)
-    host = None if plan is None else plan.settings.get("host")
-    if plan is not None and host not in (None, socket.gethostname()):
+    if plan is not None and plan.settings.host not in ("", socket.gethostname()):
         begun = {*what.sessions, *(plan.runs[index - 1].file for index in plan.problems)}
         if any(run.file not in begun for run in plan.runs):
-            raise _elsewhere(what.folder, str(host))
+            raise _elsewhere(what.folder, plan.settings.host)
     for name in what.sessions:
         path = what.folder / name
         try:

@@ -23,7 +23,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from gpuwatch import __version__, runners
-from gpuwatch.cli.doctor import clock, torch_builds
+from gpuwatch.cli.doctor import clock
 from gpuwatch.cli.doctor.counters import executed_flop, tiers
 from gpuwatch.cli.doctor.images import images
 from gpuwatch.cli.options import launch
@@ -33,6 +33,7 @@ from gpuwatch.core import paths
 from gpuwatch.core.errors import ExitCode, NotAvailable
 from gpuwatch.core.models import Allocation, Environment, LaunchSpec, Problem, Workload
 from gpuwatch.core.text import document
+from gpuwatch.recorder import torch_builds
 from gpuwatch.recorder.allocation import limits, resolve
 from gpuwatch.recorder.sources import Sources
 from gpuwatch.report import doctor as report

@@ -14,9 +14,8 @@ from gpuwatch.core.lazy_dataclass import dataclass
 from gpuwatch.core.models import JSON, LaunchSpec, Prepared, Problem
 from gpuwatch.core.text import clean, shell
 from gpuwatch.core.units import fact
-from gpuwatch.recorder.request import Request
-from gpuwatch.recorder.resolved_plan import ResolvedPlan, hook_of
-from gpuwatch.session.study.plan import labels
+from gpuwatch.recorder.request import ResolvedPlan, with_files
+from gpuwatch.session.study.plan import Settings, labels
 
 _INDENT = 4
 
@@ -46,7 +45,7 @@ def launches(resolved: ResolvedPlan, say: Callable[[str], None]) -> list[Launch]
             said.add(text)
             say(text)
 
-    names = labels(resolved.plan.runs)
+    names = labels(resolved.request.plan.runs)
     indexes: dict[str, list[int]] = {}
     for run in resolved.todo:
         if run.index in resolved.launches:
@@ -57,7 +56,7 @@ def launches(resolved: ResolvedPlan, say: Callable[[str], None]) -> list[Launch]
             runs,
             resolved.launches[runs[0]],
             resolved.problems.get(runs[0], ()),
-            resolved.request,
+            resolved.request.plan.settings,
             say_once,
         )
         for label, runs in indexes.items()
@@ -69,17 +68,12 @@ def _launch(
     runs: list[int],
     spec: LaunchSpec,
     problems: tuple[Problem, ...],
-    request: Request,
+    settings: Settings,
     say: Callable[[str], None],
 ) -> Launch:
-    folder = paths.runs_home() / "RUN"
-    archive = str(folder / "workloads.pyz")
     environment = replace(spec.environment, pull=False)
-    spec = replace(
-        spec,
-        archive=archive if spec.workload.kind == "workload" else None,
-        environment=environment,
-        hook=hook_of(request, spec.workload, folder),
+    spec = with_files(
+        replace(spec, environment=environment), paths.runs_home() / "RUN", settings.hook
     )
     prepared = None
     if not problems:

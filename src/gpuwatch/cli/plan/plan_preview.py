@@ -18,22 +18,20 @@ from gpuwatch.core.json_schema import JSON_SCHEMA
 from gpuwatch.core.models import JSON, Problem
 from gpuwatch.core.shell_line import in_bash, operator_among
 from gpuwatch.core.text import clean, document, shell
-from gpuwatch.recorder.request import Request
-from gpuwatch.recorder.resolved_plan import ResolvedPlan, planned, resolve_plan
+from gpuwatch.recorder.request import Request, ResolvedPlan, resolve_plan
 from gpuwatch.session.study.estimate import KnownTimes, about, cell, history
 from gpuwatch.session.study.plan import Part, Plan, PlannedRun, case_label, unique
 
 
 def announce(request: Request) -> None:
     """Announce the plan of several runs; for a single run only warn about a shell operator."""
-    cases = [case for part in request.parts for case in part.workloads]
+    cases = [case for part in request.plan.parts for case in part.workloads]
     for words in dict.fromkeys(case.arguments for case in cases if case.kind == "command"):
         if operator := operator_among(words):
             line = " ".join(word if word == operator else shell(word) for word in words)
             say(f"{operator!r} goes to {words[0]} as it is; for a shell: -- {in_bash(line)}")
-    plan, todo = planned(request)
-    if len(plan.runs) > 1:
-        for line in [*_parts(plan), _time(request, plan, todo)]:
+    if len(request.plan.runs) > 1:
+        for line in [*_parts(request.plan), _time(request, request.todo)]:
             say(line)
 
 
@@ -58,9 +56,9 @@ def shown(request: Request, arguments: argparse.Namespace) -> bool:
             value["launches"] = [dry_run.as_json(launch) for launch in launches]
         print(document(json.dumps(value, indent=2, ensure_ascii=False)))
     else:
-        print(order(resolved, drawn=getattr(arguments, "order_seed", 0) is None))
-        for place in places_of(request, arguments):
-            for line in outlook(place, request.parts, whole=arguments.dry_run):
+        print(order(resolved))
+        for place in request.on:
+            for line in outlook(place, request.plan.parts, whole=arguments.dry_run):
                 print(line if line.startswith(("{", " ", "}")) else _whole_words(line))
         for launch in launches or ():
             print("", *dry_run.lines(launch, terminal.columns()), sep="\n")
@@ -78,17 +76,9 @@ def _whole_words(text: str) -> str:
     )
 
 
-def places_of(request: Request, arguments: argparse.Namespace) -> Sequence[str]:
-    """The places that the command names, or that the study was sent to."""
-    return getattr(arguments, "on", None) or ([] if request.on is None else [request.on])
-
-
-def order(resolved: ResolvedPlan, *, drawn: bool) -> str:
-    """The full plan as text, one line per block.
-
-    ``drawn``: the order's seed was drawn, so the next command would draw another one.
-    """
-    plan, problems = resolved.plan, resolved.problems
+def order(resolved: ResolvedPlan) -> str:
+    """The full plan as text, one line per block."""
+    plan, problems = resolved.request.plan, resolved.problems
     width = terminal.columns()
     waiting = {run.index for run in resolved.todo}
     marks = {run.index: DONE for run in plan.runs if run.index not in waiting}
@@ -99,8 +89,8 @@ def order(resolved: ResolvedPlan, *, drawn: bool) -> str:
     if len(plan.parts) > 1:
         text.append(f"{len(plan.runs)} runs in {len(plan.parts)} parts")
     text += [_filled(line, width) for line in _cannot(plan, problems)]
-    text.append(_filled(_time(resolved.request, plan, resolved.todo), width))
-    if drawn and plan.seed is not None:
+    text.append(_filled(_time(resolved.request, resolved.todo), width))
+    if resolved.request.drawn and plan.seed is not None:
         text.append(_filled(f"add --order-seed {plan.seed} to run this order", width))
     return "\n".join(text)
 
@@ -146,9 +136,9 @@ def _design(part: Part, runs: int, seed: int | None) -> str:
 
 def as_json(resolved: ResolvedPlan) -> dict[str, JSON]:
     """The plan, the problems of its runs, and its duration: the keys are in ``docs/json.md``."""
-    plan, problems = resolved.plan, resolved.problems
+    plan, problems = resolved.request.plan, resolved.problems
     waiting = {run.index for run in resolved.todo}
-    seconds, reason = _seconds(resolved.request, plan, resolved.todo)
+    seconds, reason = _seconds(plan, resolved.todo)
     return {
         "schema": JSON_SCHEMA,
         "order_seed": plan.seed,
@@ -199,12 +189,13 @@ def _part_json(part: Part) -> dict[str, JSON]:
     }
 
 
-def _time(request: Request, plan: Plan, todo: Sequence[PlannedRun]) -> str:
+def _time(request: Request, todo: Sequence[PlannedRun]) -> str:
     """The expected duration, in words."""
+    plan = request.plan
     done = f"{len(plan.runs) - len(todo)} of {len(plan.runs)} runs are done; " * bool(
         request.resume
     )
-    seconds, reason = _seconds(request, plan, todo)
+    seconds, reason = _seconds(plan, todo)
     if seconds is not None:
         return f"{done}it takes {about(seconds)}, by earlier runs of the same"
     first = "first block" if plan.parts[0].blocks else "first run"
@@ -212,13 +203,13 @@ def _time(request: Request, plan: Plan, todo: Sequence[PlannedRun]) -> str:
     return f"{when}: {reason}" if reason else when
 
 
-def _seconds(request: Request, plan: Plan, todo: Sequence[PlannedRun]) -> tuple[float | None, str]:
+def _seconds(plan: Plan, todo: Sequence[PlannedRun]) -> tuple[float | None, str]:
     """Expected duration in s from earlier runs on this host, or ``None`` and the reason."""
     cells = [cell(run) for run in todo]
     known = history(session_lookup.known_sessions(), dict.fromkeys(cells))
-    if request.duration is not None:
+    if (longest := plan.settings.duration_seconds) is not None:
         known = KnownTimes(
-            {cell: [min(t, request.duration) for t in times] for cell, times in known.runs.items()},
+            {cell: [min(t, longest) for t in times] for cell, times in known.runs.items()},
             known.pauses,
         )
     seconds = known.left(cells, len(cells) - 1)

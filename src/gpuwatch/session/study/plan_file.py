@@ -20,7 +20,7 @@ from gpuwatch.core.models import (
     with_hint,
 )
 from gpuwatch.session.schema import SUFFIX
-from gpuwatch.session.study.plan import SCHEMA, Part, Plan, PlannedRun
+from gpuwatch.session.study.plan import SCHEMA, Part, Plan, PlannedRun, Settings
 
 MOST_BLOCKS = 1000
 SMALLEST_MARGIN, LARGEST_MARGIN = 0.001, 0.5
@@ -36,7 +36,7 @@ def document(plan: Plan) -> dict[str, JSON]:
         "question": plan.question,
         "preset": plan.preset,
         "seed": plan.seed,
-        **plan.settings,
+        **asdict(plan.settings),
         "problems": {
             str(index): [asdict(problem) for problem in problems]
             for index, problems in plan.problems.items()
@@ -45,9 +45,10 @@ def document(plan: Plan) -> dict[str, JSON]:
         "parts": [
             {
                 "name": part.name,
-                "workloads": [_workload_document(workload) for workload in part.workloads],
+                "workloads": [asdict(workload) for workload in part.workloads],
                 "environments": [
-                    _environment_document(environment) for environment in part.environments
+                    {**asdict(environment), "mounts": list(map(str, environment.mounts))}
+                    for environment in part.environments
                 ],
                 "blocks": part.blocks,
                 "warmup_blocks": part.warmup_blocks,
@@ -70,22 +71,6 @@ def document(plan: Plan) -> dict[str, JSON]:
         ],
         "signature": plan.signature,
     }
-
-
-def _workload_document(workload: Workload) -> dict[str, JSON]:
-    # A key that is not needed is left out: the signature of an older plan covers no such key.
-    document = asdict(workload)
-    for key in ("label", "program"):
-        if document[key] is None:
-            del document[key]
-    return document
-
-
-def _environment_document(environment: Environment) -> dict[str, JSON]:
-    document = {**asdict(environment), "mounts": [str(mount) for mount in environment.mounts]}
-    if not environment.variables:
-        del document["variables"]
-    return document
 
 
 def parse(value: JSON) -> Plan:
@@ -121,29 +106,26 @@ def parse(value: JSON) -> Plan:
     )
 
 
-def _settings(plan: Mapping[str, JSON]) -> dict[str, JSON]:
-    gpus = _maybe(plan.get("gpus"), list)
-    interval = _number(plan.get("interval_seconds"))
-    if interval is not None and not SHORTEST_INTERVAL <= interval <= LONGEST_INTERVAL:
+def _settings(plan: Mapping[str, JSON]) -> Settings:
+    gpus, hook = (_maybe(plan.get(name), list) for name in ("gpus", "hook"))
+    interval = _number(plan.get("interval_seconds", Settings().interval_seconds))
+    if interval is None or not SHORTEST_INTERVAL <= interval <= LONGEST_INTERVAL:
         raise ValueError("invalid interval")
-    hook = _maybe(plan.get("hook"), list)
     if not set(hook or ()) <= set(HOOK_OPTIONS):
         raise ValueError("invalid options of the hook")
-    return {
-        "interval_seconds": interval,
-        "duration_seconds": _number(plan.get("duration_seconds")),
-        "gpus": None if gpus is None else [_text(gpu) for gpu in gpus],
-        "hook": hook,
-        **({"keep_children": True} if plan.get("keep_children") is True else {}),
-        "programs": {
-            _text(name): _text(digest)
-            for name, digest in _typed(plan.get("programs", {}), dict).items()
-        },
-        **{
-            name: _words(plan.get(name))
-            for name in ("dcgm", "afterwards", "working_directory", "host")
-        },
-    }
+    programs = _typed(plan.get("programs", {}), dict).items()
+    return Settings(
+        interval,
+        _number(plan.get("duration_seconds")),
+        gpus=None if gpus is None else tuple(map(_text, gpus)),
+        dcgm=_words(plan.get("dcgm")),
+        hook=None if hook is None else tuple(hook),
+        keep_children=_typed(plan.get("keep_children", False), bool),
+        afterwards=_words(plan.get("afterwards")),
+        working_directory=_text(plan.get("working_directory", "")),
+        host=_text(plan.get("host", "")),
+        programs={_text(name): _text(digest) for name, digest in programs},
+    )
 
 
 def _part(value: JSON) -> Part:
