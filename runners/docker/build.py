@@ -52,17 +52,12 @@ def build(
     daemon = connect()
     base = base or default_base()
     tag = tag or images.DEFAULT_IMAGE
-    try:
-        with daemon.client() as api:
-            image = images.find(api, base)
-            for name in filter(None, (tag, push)):
-                images.find(api, name)  # validates the name before minutes of building
-            # The daemon's default network, or the host's if it has none (--bridge=none).
-            network = None if has_bridge(api) else "host"
-    except AWAY as error:
-        raise NotAvailable(
-            f"the Docker daemon does not answer: {one_line(error)}", "see: docker info"
-        ) from error
+    with daemon.asked() as api:
+        image = images.find(api, base)
+        for name in filter(None, (tag, push)):
+            images.find(api, name)  # validates the name before minutes of building
+        # The daemon's default network, or the host's if it has none (--bridge=none).
+        network = None if has_bridge(api) else "host"
     if image is None and not pull:
         raise NotAvailable(
             f"Docker has no image {base} here to build on",

@@ -56,16 +56,11 @@ class DockerRunner:
         environment = spec.environment
         daemon = self._connected()
         image = images.reference(environment)
-        try:
-            with daemon.client() as api:
+        with daemon.asked() as api:
+            details = images.find(api, image)
+            if details is None and environment.pull and environment.image:
+                images.pull(daemon, image, say)
                 details = images.find(api, image)
-                if details is None and environment.pull and environment.image:
-                    images.pull(daemon, image, say)
-                    details = images.find(api, image)
-        except AWAY as error:
-            raise NotAvailable(
-                f"the Docker daemon does not answer: {one_line(error)}", "see: docker info"
-            ) from error
         if details is None:
             problem = images.missing(environment)
             raise NotAvailable(problem.text, problem.hint)

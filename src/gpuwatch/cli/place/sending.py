@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from gpuwatch.cli.options import joining
-from gpuwatch.cli.say import say
+from gpuwatch.cli.say import confirmed, say
 from gpuwatch.core import paths, units
 from gpuwatch.core.errors import GpuwatchError, NotAvailable, UsageError
 from gpuwatch.core.models import Problem
@@ -197,9 +197,8 @@ def _packed(reached: Sequence[tuple[Request, Place]], target: Path) -> Path | No
         return None
     folder = working_folder.find(Path.cwd())
     size, place = units.binary(folder.bytes), takers[0].on[0]
-    if folder.bytes > working_folder.ASK_BYTES and not _yes(
-        f"{len(folder.files)} files of {folder.path} ({size}) would be sent to {place}. "
-        "Send them? [y/N] "
+    if folder.bytes > working_folder.ASK_BYTES and not confirmed(
+        f"{len(folder.files)} files of {folder.path} ({size}) would be sent to {place}. Send them?"
     ):
         raise UsageError(
             f"{folder.path} has {size} to send to {place}",
@@ -216,14 +215,6 @@ def somebody_is_there() -> bool:
     """Whether ssh may ask: at the terminal, or by a program of the user's that it asks."""
     forced = os.environ.get("SSH_ASKPASS_REQUIRE") == "force"
     return forced or (sys.stdin.isatty() and sys.stderr.isatty())
-
-
-def _yes(question: str) -> bool:
-    """Ask; ``False`` if nobody is there to answer."""
-    if not (sys.stdin.isatty() and sys.stderr.isatty()):
-        return False
-    print(question, end="", file=sys.stderr, flush=True)
-    return sys.stdin.readline().strip().lower() in ("y", "yes")
 
 
 def opened(placed: Placed) -> Place:
