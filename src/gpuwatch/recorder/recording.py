@@ -22,16 +22,19 @@ from gpuwatch.core.units import clock_time
 from gpuwatch.own_command import CAPSULE
 from gpuwatch.recorder import run_folder
 from gpuwatch.recorder.ceilings import RunCeilings
-from gpuwatch.recorder.clocks import Clocks
-from gpuwatch.recorder.clocks import read as read_clocks
 from gpuwatch.recorder.hook.channel import Channel
 from gpuwatch.recorder.hook.reports import Before, HookReports
-from gpuwatch.recorder.opening import Opening, added_late, telemetry_rows
 from gpuwatch.recorder.output.intake import Intake
 from gpuwatch.recorder.output.kept_log import KeptLog
-from gpuwatch.recorder.sampling import Sampler, changes, described
-from gpuwatch.recorder.sources import DCGM_HOST, Sources
-from gpuwatch.recorder.workload_fingerprint import ProcessFacts
+from gpuwatch.recorder.sampling import Clocks, Sampler, changes, described, read_clocks
+from gpuwatch.recorder.sources import (
+    DCGM_HOST,
+    Opening,
+    ProcessFacts,
+    Sources,
+    added_late,
+    telemetry_rows,
+)
 from gpuwatch.runners import guarded
 from gpuwatch.runners.base import Run, Runner
 from gpuwatch.session import schema

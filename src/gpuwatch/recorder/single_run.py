@@ -20,10 +20,9 @@ from gpuwatch.recorder import programs, run_folder
 from gpuwatch.recorder.allocation import joined_gpus
 from gpuwatch.recorder.control import Stop, conclude, run_to_end
 from gpuwatch.recorder.observer import Observer
-from gpuwatch.recorder.opening import LAUNCH_S, Opening
 from gpuwatch.recorder.recording import Header, Recording, begin
 from gpuwatch.recorder.request import ResolvedPlan, with_files
-from gpuwatch.recorder.sources import DCGM_HOST, Sources
+from gpuwatch.recorder.sources import DCGM_HOST, LAUNCH_S, Opening, Sources
 from gpuwatch.session.study.plan import PlannedRun
 from gpuwatch.session.writing.store import Durability
 from gpuwatch.session.writing.write_hints import write_hint

@@ -17,7 +17,7 @@ import pytest
 from gpuwatch.cli import main
 from gpuwatch.cli.commands.report import FILES
 from gpuwatch.cli.dispatch import COMMANDS, SESSION, parser_of
-from gpuwatch.recorder.detach import LOG
+from gpuwatch.recorder.observer import LOG
 from gpuwatch.report.session.json import dumps
 from gpuwatch.session.study import labels
 from gpuwatch.session.study.removal import OF_A_STUDY

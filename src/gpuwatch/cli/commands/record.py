@@ -27,9 +27,10 @@ from gpuwatch.core.errors import ExitCode, UsageError
 from gpuwatch.core.models import mapping
 from gpuwatch.core.text import shell, to_paste
 from gpuwatch.own_command import CAPSULE, OWN_COMMAND
-from gpuwatch.recorder.api import Request, record
+from gpuwatch.recorder.api import record
 from gpuwatch.recorder.control import exit_code_of
 from gpuwatch.recorder.observer import Observer
+from gpuwatch.recorder.request import Request
 from gpuwatch.session.study.plan import Plan, read
 
 if TYPE_CHECKING:
@@ -210,7 +211,7 @@ def takes_input(plan: Plan, *, foreground: bool) -> bool:
 
 def start_detached(request: Request) -> tuple[ExitCode, str]:
     """Start a recorder in the background; returns the first session's path, or the error."""
-    from gpuwatch.recorder.detach import detach
+    from gpuwatch.recorder.observer import detach
 
     return detach(partial(record, request), say)
 

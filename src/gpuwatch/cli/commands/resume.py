@@ -23,8 +23,8 @@ from gpuwatch.cli.say import say
 from gpuwatch.cli.selection import session_lookup
 from gpuwatch.core.errors import ExitCode, UsageError
 from gpuwatch.core.text import shell, to_paste
+from gpuwatch.recorder.api import NotOwn, resumable
 from gpuwatch.recorder.request import Request
-from gpuwatch.recorder.resume import NotOwn, resumable
 from gpuwatch.session.study.outcomes import missing
 from gpuwatch.session.study.plan import PLAN, Plan, read, unique
 

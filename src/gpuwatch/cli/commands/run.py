@@ -17,7 +17,7 @@ from gpuwatch.cli.plan import plan_preview
 from gpuwatch.cli.screen import terminal
 from gpuwatch.cli.study_result import exit_code
 from gpuwatch.core.errors import ExitCode, UsageError
-from gpuwatch.recorder.api import Request
+from gpuwatch.recorder.request import Request
 
 if TYPE_CHECKING:
     from gpuwatch.places.placements import Placed

@@ -13,7 +13,7 @@ from gpuwatch.cli.options import launch
 from gpuwatch.cli.say import say
 from gpuwatch.core.errors import UsageError
 from gpuwatch.recorder.allocation import pod_gpus
-from gpuwatch.recorder.attempt import run_attempt
+from gpuwatch.recorder.api import run_attempt
 from gpuwatch.recorder.observer import Observer
 from gpuwatch.recorder.request import Request
 from gpuwatch.session.study.attempts import ATTEMPT
@@ -46,7 +46,7 @@ def run(arguments: argparse.Namespace, command: tuple[str, ...]) -> int:
     only, one_block = _only(arguments.runs), arguments.one_block
     request = Request(plan, folder.parent, resume=folder, only=only, one_block=one_block)
     if arguments.detach:
-        from gpuwatch.recorder.detach import detach
+        from gpuwatch.recorder.observer import detach
 
         start = partial(run_attempt, request, folder, arguments.attempt)
         return record.report_start(*detach(start, say))
