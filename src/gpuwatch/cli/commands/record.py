@@ -19,9 +19,9 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from gpuwatch.cli import plan as preview
 from gpuwatch.cli.options import joining, launch
 from gpuwatch.cli.parser import Parser
-from gpuwatch.cli.plan import plan_preview
 from gpuwatch.cli.say import give_up_output, put, say
 from gpuwatch.core.errors import ExitCode, UsageError
 from gpuwatch.core.models import mapping
@@ -62,11 +62,11 @@ def start(request: Request, arguments: argparse.Namespace) -> int:
     ``arguments`` has what :func:`launch.add_start_arguments` and
     :func:`launch.add_preview_arguments` add.
     """
-    if plan_preview.shown(request, arguments):
+    if preview.shown(request, arguments):
         return ExitCode.DONE
     plan = request.plan
     if not arguments.quiet:
-        plan_preview.announce(request)
+        preview.announce(request)
     ends = plan.settings.duration_seconds or (request.on and all(map(joining.job_of, request.on)))
     if arguments.detach and plan.of_machine and not ends:
         raise UsageError(

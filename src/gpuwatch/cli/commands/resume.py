@@ -16,9 +16,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from gpuwatch.cli import plan as preview
 from gpuwatch.cli.commands import record
 from gpuwatch.cli.options import launch
-from gpuwatch.cli.plan import plan_preview
 from gpuwatch.cli.say import say
 from gpuwatch.cli.selection import session_lookup
 from gpuwatch.core.errors import ExitCode, UsageError
@@ -81,7 +81,7 @@ def _at_its_place(placed: Placed, arguments: argparse.Namespace) -> int:
     if plan is None or not missing(folder, plan):
         raise UsageError(f"{folder} is complete", f"its summary: {to_paste('report', folder)}")
     request = Request(plan, folder.parent, on=(placed.place,), resume=folder)
-    if plan_preview.shown(request, arguments):
+    if preview.shown(request, arguments):
         return ExitCode.DONE
     return record.wait_for([sending.again(placed)], request, arguments)
 

@@ -10,10 +10,10 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from gpuwatch.cli import plan as preview
 from gpuwatch.cli.commands import record
 from gpuwatch.cli.options import launch, screen_options
 from gpuwatch.cli.parser import Parser
-from gpuwatch.cli.plan import plan_preview
 from gpuwatch.cli.screen import terminal
 from gpuwatch.cli.study_result import exit_code
 from gpuwatch.core.errors import ExitCode, UsageError
@@ -38,9 +38,9 @@ def run(arguments: argparse.Namespace, command: tuple[str, ...]) -> int:
     if not (arguments.plain or terminal.usable()) or len(arguments.on or ()) > 1:
         return record.start(launch.request(arguments, command), arguments)
     request = launch.request(arguments, command)
-    if plan_preview.shown(request, arguments):
+    if preview.shown(request, arguments):
         return ExitCode.DONE
-    plan_preview.announce(request)
+    preview.announce(request)
     if request.on:
         from gpuwatch.cli.place import sending
 

@@ -187,7 +187,7 @@ def add_design_arguments(parser: Parser) -> None:
 
 
 def add_preview_arguments(add: Add) -> None:
-    """The options of ``plan_preview.shown``; ``add`` is a parser's ``add_argument``."""
+    """The options of ``plan.shown``; ``add`` is a parser's ``add_argument``."""
     add("--plan", action="store_true", help="print the order of the runs, and run nothing")
     add(
         "--dry-run",
