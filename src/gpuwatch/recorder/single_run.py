@@ -20,10 +20,10 @@ from gpuwatch.recorder import programs, run_folder
 from gpuwatch.recorder.allocation import joined_gpus
 from gpuwatch.recorder.control import Stop, conclude, run_to_end
 from gpuwatch.recorder.observer import Observer
-from gpuwatch.recorder.recording import Header, Recording, begin
+from gpuwatch.recorder.recording import Launch, Recording, begin
 from gpuwatch.recorder.request import ResolvedPlan, with_files
 from gpuwatch.recorder.sources import DCGM_HOST, LAUNCH_S, Opening, Sources
-from gpuwatch.session.study.plan import PlannedRun
+from gpuwatch.session.study.plan import PlannedRun, Settings
 from gpuwatch.session.writing.store import Durability
 from gpuwatch.session.writing.write_hints import write_hint
 from gpuwatch.telemetry.nvml.selection import is_part
@@ -61,20 +61,28 @@ def record_one(
     opening: Opening | None = None
     run_lock = contextlib.ExitStack()
     try:
-        launch = prepared = hooked = digest = None
+        spec = launch = None
+        facts: dict[str, JSON] = {}
+        described: dict[str, JSON] = {}
+        if settings.dcgm is not None:
+            facts[DCGM_HOST] = settings.dcgm
         if runner is not None:
             run_path = paths.new_run_folder(run_id)
             run_lock.enter_context(run_folder.held(run_path))
             # From here on the run can be stopped by name, however long an image pull takes.
             run_folder.note_session(run_path, path)
-            launch = with_files(resolved.launches[planned.index], run_path, settings.hook)
-            if launch.archive is not None:
-                digest = archive.build(Path(launch.archive))
-            hooked = _hook(launch)
+            spec = with_files(resolved.launches[planned.index], run_path, settings.hook)
+            if spec.archive is not None:
+                facts["gpuwatch.workloads.sha256"] = archive.build(Path(spec.archive))
+            if planned.workload.kind == "command":
+                found = programs.digests(planned.workload.arguments, Path.cwd())
+                facts["gpuwatch.program.sha256"] = programs.text(found)
+            if (hooked := _hook(spec)) is not None:
+                described["hook"] = hooked
         job = planned.workload.parameters.get(JOINED_JOB)
         watched = settings.gpus or (None if job is None else joined_gpus(os.environ))
-        if watched is None and launch is not None and any(map(is_part, launch.gpus)):
-            watched = launch.gpus  # the whole GPU's values are not those of the run's part
+        if watched is None and spec is not None and any(map(is_part, spec.gpus)):
+            watched = spec.gpus  # the whole GPU's values are not those of the run's part
         resource_check.threads(_OPENING_THREADS)
         opening = Opening(
             partial(
@@ -87,10 +95,10 @@ def record_one(
                 job=None if job is None else str(job),
             )
         )
-        if runner is not None:
-            assert launch is not None
+        if runner is not None and spec is not None and run_path is not None:
             with stop.preparing(), runners.guarded(planned.environment.kind):
-                prepared = runner.prepare(launch, observer.message_once)
+                prepared = runner.prepare(spec, observer.message_once)
+            launch = Launch(runner, spec, prepared, run_path)
         # Who asked for GPUs or DCGM is told that they are not there before anything starts.
         asked_for = machine or watched is not None or settings.dcgm is not None
         sources = opening.result() if asked_for else opening.within(LAUNCH_S)
@@ -98,57 +106,12 @@ def record_one(
         for notice in (None if sources is None else sources.notice, resolved.notice):
             if notice is not None and settings.gpus != ():
                 observer.message_once(notice)
-        facts: dict[str, JSON] = {}
-        if settings.dcgm is not None:
-            facts[DCGM_HOST] = settings.dcgm
-        environment: dict[str, JSON] = {
-            "kind": planned.environment.kind,
-            "label": planned.environment.label,
-            "image": planned.environment.image,
-        }
-        if planned.environment.variables:
-            environment["variables"] = dict(planned.environment.variables)
-        if runner is not None:
-            assert run_path is not None and prepared is not None and launch is not None
-            if digest:
-                facts["gpuwatch.workloads.sha256"] = digest
-            if planned.workload.kind == "command":
-                arguments = planned.workload.arguments
-                facts["gpuwatch.program.sha256"] = programs.text(
-                    programs.digests(arguments, Path.cwd())
-                )
-            engine = runners.engine(planned.environment.kind, runner)
-            environment |= {"engine": engine, **prepared.facts, "gpus": list(launch.gpus)}
-        workload: dict[str, JSON] = {
-            "name": planned.workload.name,
-            "kind": planned.workload.kind,
-            "arguments": list(planned.workload.arguments),
-            "parameters": dict(planned.workload.parameters),
-        }
-        if planned.workload.label is not None:
-            workload["label"] = planned.workload.label
-        header = Header(
-            session={
-                "id": run_id,
-                "label": f"{planned.workload.label or planned.workload.name} "
-                f"({planned.environment.label})",
-                "study": folder.name,
-                "index": planned.index,
-            },
-            interval=settings.interval_seconds,
-            workload=workload,
-            environment=environment,
-            facts=facts,
-            hook=hooked,
-        )
         recording = begin(
             path,
-            header,
+            {**described, **_described(planned, run_id, folder, settings, launch)},
+            facts,
             sources or opening,
-            runner=runner,
-            spec=launch,
-            prepared=prepared,
-            folder=run_path,
+            launch,
             on_trouble=observer.message,
             safety=_safety(machine, throw_away=request.while_pid is not None),
         )
@@ -166,6 +129,38 @@ def record_one(
         with _telling(recording, observer):
             outcome = run_to_end(recording, stop, settings.duration_seconds, request.while_pid)
         return conclude(outcome, observer.message)
+
+
+def _described(
+    planned: PlannedRun, run_id: str, folder: Path, settings: Settings, launch: Launch | None
+) -> dict[str, JSON]:
+    """What a session says of its run before the start."""
+    case, where = planned.workload, planned.environment
+    environment: dict[str, JSON] = {"kind": where.kind, "label": where.label, "image": where.image}
+    if where.variables:
+        environment["variables"] = dict(where.variables)
+    if launch is not None:
+        engine, gpus = runners.engine(where.kind, launch.runner), list(launch.spec.gpus)
+        environment |= {"engine": engine, **launch.prepared.facts, "gpus": gpus}
+    workload: dict[str, JSON] = {
+        "name": case.name,
+        "kind": case.kind,
+        "arguments": list(case.arguments),
+        "parameters": dict(case.parameters),
+    }
+    if case.label is not None:
+        workload["label"] = case.label
+    return {
+        "session": {
+            "id": run_id,
+            "label": f"{case.label or case.name} ({where.label})",
+            "study": folder.name,
+            "index": planned.index,
+        },
+        "interval_seconds": settings.interval_seconds,
+        "workload": workload,
+        "environment": environment,
+    }
 
 
 @contextlib.contextmanager
