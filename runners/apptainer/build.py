@@ -18,7 +18,7 @@ from gpuwatch.core.errors import NotAvailable, UsageError
 from gpuwatch.core.text import to_paste
 from gpuwatch.runners import image_records
 from gpuwatch.runners.apptainer import images, spython_client
-from gpuwatch.runners.image_build import BuildFailed, BuiltImage, Progress, default_base, recipes
+from gpuwatch.runners.image_records import BuildFailed, BuiltImage, Progress, default_base, recipes
 
 COMPRESSIONS = {
     "gzip": "-comp gzip",

@@ -19,7 +19,7 @@ from gpuwatch.runners import image_records
 from gpuwatch.runners.docker import images
 from gpuwatch.runners.docker import push as registries
 from gpuwatch.runners.docker.client import AWAY, Daemon, connect, has_bridge, one_line
-from gpuwatch.runners.image_build import BuildFailed, BuiltImage, Progress, default_base, recipes
+from gpuwatch.runners.image_records import BuildFailed, BuiltImage, Progress, default_base, recipes
 
 _STEP = re.compile(r"Step \d+/\d+ : ")
 _NOISE = re.compile(r" ---> (Running in )?[0-9a-f]{12}$|Removing intermediate container ")
