@@ -29,7 +29,12 @@ MAY: dict[str, tuple[set[str], set[str]]] = {
     "runners": (ENGINE, {"docker", "spython"}),
     "telemetry": (ENGINE, {"pynvml", "psutil"}),
     "session": (ENGINE | {"telemetry.base"}, set()),
-    "recorder": (ENGINE | {"telemetry", "runners", "session"}, set()),
+    "recorder": (
+        ENGINE
+        | {"telemetry", "runners", "session", "hook.archive"}
+        | {"workloads.archive", "workloads.architectures"},
+        set(),
+    ),
     "places": (ENGINE | {"session", "workloads.archive"}, set()),
     "profiles": (ENGINE | {"session", "telemetry.base"}, set()),
     "studies": (ENGINE | {"workloads.names", "workloads.options"}, {"tomli", "tomllib"}),

@@ -18,7 +18,7 @@ from gpuwatch.core.errors import NotAvailable, UsageError
 from gpuwatch.core.text import to_paste
 from gpuwatch.runners import image_records
 from gpuwatch.runners.apptainer import images, spython_client
-from gpuwatch.runners.image_build import BuildFailed, BuiltImage, Progress, default_base, recipes
+from gpuwatch.runners.image_records import BuildFailed, BuiltImage, Progress, default_base, recipes
 
 COMPRESSIONS = {
     "gzip": "-comp gzip",
@@ -193,16 +193,11 @@ def _docker(origin: BaseImage) -> _InDocker | None:
     if origin.bootstrap != "docker-daemon":
         return None
     from gpuwatch.runners.docker import images as docker_images
-    from gpuwatch.runners.docker.client import AWAY, connect, one_line
+    from gpuwatch.runners.docker.client import connect
 
     daemon = connect()
-    try:
-        with daemon.client() as api:
-            image = docker_images.find(api, origin.source)
-    except AWAY as error:
-        raise NotAvailable(
-            f"the Docker daemon does not answer: {one_line(error)}", "see: docker info"
-        ) from error
+    with daemon.asked() as api:
+        image = docker_images.find(api, origin.source)
     if image is None:
         raise NotAvailable(
             f"Docker has no image {origin.source} here to build on",

@@ -12,8 +12,8 @@ from functools import cache
 from pathlib import Path
 
 from gpuwatch.core.models import Problem
-from gpuwatch.runners import user_namespaces
 from gpuwatch.runners.apptainer import spython_client
+from gpuwatch.runners.container_launch import namespaces_off
 
 _OLDEST = (3, 5)
 """The oldest supported Singularity; every Apptainer is newer."""
@@ -74,7 +74,7 @@ def problem() -> Problem | None:
             "run as a user that `getent passwd` lists",
         )
     if os.geteuid() != 0 and not has_setuid_starter(engine):
-        return user_namespaces.problem(str(engine))
+        return namespaces_off(str(engine))
     return None
 
 

@@ -16,10 +16,10 @@ import pytest
 from gpuwatch.cli.dispatch import dispatch
 from gpuwatch.core.errors import StorageError, UsageError
 from gpuwatch.core.models import Environment, Workload
-from gpuwatch.recorder.api import Request
+from gpuwatch.recorder.request import plan_of
 from gpuwatch.session.reading.reader import SessionReader
 from gpuwatch.session.study import study_folder
-from gpuwatch.session.study.plan import PLAN, Part, Plan, read
+from gpuwatch.session.study.plan import PLAN, Part, Plan, Settings, read
 from tests.conftest import Cli
 from tests.runners.packages import installed
 from tests.waiting import until
@@ -251,15 +251,15 @@ def begun(tmp_path: Path) -> Path:
     """A study of which nothing took place yet."""
     work = (Workload("true", "command", ("true",)),)
     part = Part("p", work, (Environment("bare", "a"), Environment("bare", "b")))
-    return study_folder.create(tmp_path / "out", Request((part,), tmp_path / "out").plan())
+    return study_folder.create(tmp_path / "out", plan_of([part]))
 
 
 def test_what_a_study_has_to_say_afterwards_is_said_when_it_was_gone_on_with(
     cli: Cli, tmp_path: Path
 ) -> None:
     part = Part("p", (Workload("true", "command", ("true",)),), (Environment("bare", "bare"),))
-    asked = Request((part,), tmp_path / "out", afterwards="Copy it\x1b[31m.\n")
-    folder = study_folder.create(tmp_path / "out", asked.plan())
+    settings = Settings(afterwards="Copy it\x1b[31m.\n")
+    folder = study_folder.create(tmp_path / "out", plan_of([part], settings))
     assert cli("resume", "--trust", folder, "--plan").stderr == ""
     last = cli("resume", "--trust", folder).stderr.splitlines()[-1]
     assert last.startswith("gpuwatch: Copy it") and "\x1b" not in last
@@ -269,16 +269,14 @@ def test_what_a_study_has_to_say_afterwards_is_said_when_it_was_gone_on_with(
     ("change", "why"),
     [
         ({"host": "elsewhere"}, "was recorded on elsewhere; this is"),
-        ({"host": None}, "stored too little to resume it"),
-        ({"working_directory": None}, "stored too little to resume it"),
         ({"working_directory": "/nowhere/at/all"}, "is gone: /nowhere/at/all; create it again"),
     ],
 )
 def test_a_study_that_cannot_go_on_here_is_refused(
-    begun: Path, change: dict[str, str | None], why: str
+    begun: Path, change: dict[str, str], why: str
 ) -> None:
     plan = planned(begun)
-    study_folder.write(begun, replace(plan, settings={**plan.settings, **change}))
+    study_folder.write(begun, replace(plan, settings=replace(plan.settings, **change)))
     with pytest.raises(UsageError) as error:
         dispatch(["resume", "--trust", str(begun)])
     assert why in str(error.value)
@@ -296,7 +294,7 @@ def test_a_plan_that_cannot_be_read_is_refused(begun: Path, tmp_path: Path) -> N
 
 def test_a_recording_of_the_machine_is_not_gone_on_with(tmp_path: Path) -> None:
     part = Part("p", (Workload("machine", "machine"),), (Environment("bare", "bare"),))
-    folder = study_folder.create(tmp_path, Request((part,), tmp_path).plan())
+    folder = study_folder.create(tmp_path, plan_of([part]))
     with pytest.raises(UsageError, match="is not a study of a workload"):
         dispatch(["resume", str(folder)])
 

@@ -53,8 +53,7 @@ def run(arguments: argparse.Namespace, command: tuple[str, ...]) -> int:
     if path is None:
         raise _nothing()
     from gpuwatch.cli.commands import record
-    from gpuwatch.recorder.detach import detach
-    from gpuwatch.recorder.observer import Observer
+    from gpuwatch.recorder.observer import Observer, detach
     from gpuwatch.recorder.recover import take_over
 
     if arguments.detach:
@@ -104,7 +103,7 @@ def _joined(arguments: argparse.Namespace) -> Placed:
     from gpuwatch.cli.options import joining
     from gpuwatch.cli.place import sending
 
-    (placed,) = sending.send([joining.request(arguments.on)])
+    (placed,) = sending.send(joining.request(arguments.on))
     return placed
 
 

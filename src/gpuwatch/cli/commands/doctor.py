@@ -16,16 +16,15 @@ import platform
 import shutil
 import subprocess
 import sys
-import threading
-import time
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 from gpuwatch import __version__, runners
-from gpuwatch.cli.doctor import clock, torch_builds
+from gpuwatch.cli.doctor import clock
 from gpuwatch.cli.doctor.counters import executed_flop, tiers
-from gpuwatch.cli.doctor.images import images
+from gpuwatch.cli.doctor.images import answers, images
 from gpuwatch.cli.options import launch
 from gpuwatch.cli.options.cases import command_name
 from gpuwatch.cli.options.environments import environments
@@ -33,6 +32,7 @@ from gpuwatch.core import paths
 from gpuwatch.core.errors import ExitCode, NotAvailable
 from gpuwatch.core.models import Allocation, Environment, LaunchSpec, Problem, Workload
 from gpuwatch.core.text import document
+from gpuwatch.recorder import torch_builds
 from gpuwatch.recorder.allocation import limits, resolve
 from gpuwatch.recorder.sources import Sources
 from gpuwatch.report import doctor as report
@@ -204,25 +204,16 @@ def _given(gpus: tuple[str, ...] | None) -> tuple[Allocation, Problem | None]:
 def _ask(
     requested: Sequence[tuple[str, Environment]], given: Allocation, workload: Workload
 ) -> tuple[report.EnvironmentCheck, ...]:
-    """Check all environments in parallel, so that a hanging runner delays none of the others."""
-    answers: dict[int, report.EnvironmentCheck] = {}
-
-    def ask(place: int, text: str, environment: Environment) -> None:
-        answers[place] = _checked(text, environment, given, workload)
-
-    threads = [
-        threading.Thread(target=ask, args=(place, *request), daemon=True)
-        for place, request in enumerate(requested)
-    ]
-    for thread in threads:
-        thread.start()
-    until = time.monotonic() + PATIENCE_SECONDS
-    for thread in threads:
-        thread.join(max(0.0, until - time.monotonic()))
+    """Check all environments at the same time."""
+    questions = {
+        text: partial(_checked, text, environment, given, workload)
+        for text, environment in requested
+    }
+    found = answers(questions, PATIENCE_SECONDS)
     return _with_dockers_image(
         [
-            answers.get(place) or _silent(text, environment, bool(given.gpus))
-            for place, (text, environment) in enumerate(requested)
+            found.get(text) or _silent(text, environment, bool(given.gpus))
+            for text, environment in requested
         ]
     )
 

@@ -10,14 +10,14 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from gpuwatch.cli import plan as preview
 from gpuwatch.cli.commands import record
 from gpuwatch.cli.options import launch, screen_options
 from gpuwatch.cli.parser import Parser
-from gpuwatch.cli.plan import plan_preview
 from gpuwatch.cli.screen import terminal
 from gpuwatch.cli.study_result import exit_code
 from gpuwatch.core.errors import ExitCode, UsageError
-from gpuwatch.recorder.api import Request
+from gpuwatch.recorder.request import Request
 
 if TYPE_CHECKING:
     from gpuwatch.places.placements import Placed
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 def add_arguments(parser: Parser) -> None:
     launch.add_arguments(parser)
     screen_options.add_arguments(parser)
+    parser.set_defaults(detach=False, quiet=False)
 
 
 def run(arguments: argparse.Namespace, command: tuple[str, ...]) -> int:
@@ -35,17 +36,15 @@ def run(arguments: argparse.Namespace, command: tuple[str, ...]) -> int:
             "name a workload, or a program of your own; or just: gpuwatch",
         )
     if not (arguments.plain or terminal.usable()) or len(arguments.on or ()) > 1:
-        arguments.detach = arguments.quiet = False
-        arguments.while_pid = arguments.joined_job = None
-        return record.run(arguments, command)
+        return record.start(launch.request(arguments, command), arguments)
     request = launch.request(arguments, command)
-    if plan_preview.shown(request, arguments):
+    if preview.shown(request, arguments):
         return ExitCode.DONE
-    plan_preview.announce(request)
-    if request.on is not None:
+    preview.announce(request)
+    if request.on:
         from gpuwatch.cli.place import sending
 
-        (placed,) = sending.send([request])
+        (placed,) = sending.send(request)
         if not arguments.plain:
             return _shown_there(placed, arguments)
         path, code = _first_there(placed)
@@ -85,7 +84,7 @@ def _ended(study: Path, shown: int) -> int:
 def _here(request: Request) -> tuple[Path | None, int]:
     """Start a recorder in the background; the first session, or ``None`` and the exit code."""
     record.report_orphans()
-    record.takes_input(request, foreground=False)
+    record.takes_input(request.plan, foreground=False)
     code, text = record.start_detached(request)
     if code is ExitCode.DONE:
         return Path(text), code

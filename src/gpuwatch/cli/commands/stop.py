@@ -89,10 +89,10 @@ def _in_clusters() -> tuple[list[str], list[GpuwatchError]]:
 
     if not own_jobs.namespaces():
         return [], []
-    from gpuwatch.cli.place.leftover_jobs import end, found
+    from gpuwatch.cli.place.stopping import end_job, jobs_left
 
-    jobs, unreachable = _apply(found, own_jobs.namespaces())
-    ended, troubles = _apply(end, list(chain.from_iterable(jobs)))
+    jobs, unreachable = _apply(jobs_left, own_jobs.namespaces())
+    ended, troubles = _apply(end_job, list(chain.from_iterable(jobs)))
     return ended, unreachable + troubles
 
 

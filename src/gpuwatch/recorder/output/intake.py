@@ -11,10 +11,16 @@ from gpuwatch.core.models import JSON, Output, mapping, with_hint
 from gpuwatch.core.units import significant
 from gpuwatch.recorder.output.kept_log import KeptLog, Line
 from gpuwatch.recorder.output.lines import LineAssembler
-from gpuwatch.recorder.output.profile_parts import add_part
-from gpuwatch.recorder.output.progress_steps import ProgressSteps
-from gpuwatch.recorder.output.serving import Serving
-from gpuwatch.recorder.output.step_lines import PREFIX, Malformed, Report, Step, pack, parse
+from gpuwatch.recorder.output.progress_steps import ProgressSteps, Serving
+from gpuwatch.recorder.output.step_lines import (
+    PREFIX,
+    Malformed,
+    Report,
+    Step,
+    add_part,
+    pack,
+    parse,
+)
 from gpuwatch.recorder.output.writers import Writers
 from gpuwatch.session.rows import StepRow, with_phases
 from gpuwatch.session.writing import statements

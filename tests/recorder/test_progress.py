@@ -13,8 +13,14 @@ import pytest
 
 from gpuwatch.core.models import Output
 from gpuwatch.recorder.output.intake import Intake
-from gpuwatch.recorder.progress import formats, imagenet, nanogpt, torchtitan, transformers
-from gpuwatch.recorder.progress.base import Progress
+from gpuwatch.recorder.progress import (
+    Progress,
+    formats,
+    imagenet,
+    nanogpt,
+    torchtitan,
+    transformers,
+)
 from gpuwatch.session.writing.statements import Row
 from tests.cli.commands.test_record import sessions
 from tests.conftest import Cli
@@ -53,7 +59,7 @@ def events(rows: list[Row]) -> list[str]:
 
 
 def test_a_line_of_the_imagenet_script_tells_one_step() -> None:
-    assert imagenet.read(IMAGENET.format(epoch=1, number=11)) == Progress(
+    assert imagenet(IMAGENET.format(epoch=1, number=11)) == Progress(
         step=5016,
         seconds=0.25,
         loss=6.5,
@@ -64,12 +70,12 @@ def test_a_line_of_the_imagenet_script_tells_one_step() -> None:
 
 
 def test_an_older_line_of_the_imagenet_script_is_read_too() -> None:
-    assert imagenet.read(OLDER) == Progress(240, 0.25, 6.5, 0.25, 0.5)
+    assert imagenet(OLDER) == Progress(240, 0.25, 6.5, 0.25, 0.5)
 
 
 @pytest.mark.parametrize("line", [TITAN, COLOURED])
 def test_a_line_of_torchtitan_tells_number_and_loss_and_no_time(line: str) -> None:
-    assert torchtitan.read(line.format(step=10)) == Progress(step=10, loss=6.25)
+    assert torchtitan(line.format(step=10)) == Progress(step=10, loss=6.25)
 
 
 @pytest.mark.parametrize(
@@ -97,7 +103,7 @@ def test_other_text_is_no_step(line: str) -> None:
 
 def test_a_line_of_nanogpt_tells_number_and_loss_and_no_time() -> None:
     line = "iter 10: loss 3.2154, time 128.45ms, mfu 12.34%"
-    assert nanogpt.read(line) == nanogpt.read(f"[rank0]: {line}") == Progress(10, loss=3.2154)
+    assert nanogpt(line) == nanogpt(f"[rank0]: {line}") == Progress(10, loss=3.2154)
     rows = rows_of(*(line.replace("10", str(step)) for step in (0, 10, 20)))
     assert steps(rows) == [(0, 1, 1), (10, 10, 0), (20, 10, 0)]
 
@@ -111,7 +117,7 @@ def test_a_line_of_nanogpt_tells_number_and_loss_and_no_time() -> None:
     ],
 )
 def test_a_line_of_transformers_trainer_tells_its_loss_and_no_step(line: str) -> None:
-    assert transformers.read(line) == Progress(loss=2.25)
+    assert transformers(line) == Progress(loss=2.25)
     assert steps(rows_of(line, line)) == []
 
 
@@ -120,8 +126,8 @@ def test_a_time_that_cannot_be_leaves_the_line_a_log_line() -> None:
     for time in ("nan", "inf", "1e99", "-1"):
         rows = rows_of(line.replace("0.250", time))
         assert steps(rows) == []
-    assert imagenet.read(line.replace("6.5000e+00", "nan")) is not None
-    assert math.isnan(imagenet.read(line.replace("6.5000e+00", "nan")).loss)  # type: ignore
+    assert imagenet(line.replace("6.5000e+00", "nan")) is not None
+    assert math.isnan(imagenet(line.replace("6.5000e+00", "nan")).loss)  # type: ignore
 
 
 def test_a_timed_line_is_one_step_and_an_untimed_one_counts_those_since_the_line_before() -> None:
@@ -195,7 +201,7 @@ def test_a_recording_shows_the_steps_and_says_where_they_are_from(cli: Cli, tmp_
 
 
 PACKAGE = """
-from gpuwatch.recorder.progress.base import Progress, ProgressLines
+from gpuwatch.recorder.progress import Progress, ProgressLines
 
 def read(line):
     name, _, number = line.partition(" ")

@@ -1,12 +1,54 @@
-"""What is told of the machine's clocks."""
+"""When samples are taken, and what is told of the machine's clocks: no load can stay in step with
+the samples, and each interval has its one sample."""
 
 from __future__ import annotations
 
+import math
+import random
+import statistics
 import time
+from itertools import pairwise
 
 import pytest
 
-from gpuwatch.recorder.clocks import Clocks, Reading, read
+from gpuwatch.recorder.sampling import STRIDE, Beat, Clocks, Reading, read_clocks
+
+
+def times(count: int) -> list[float]:
+    """When samples are taken, in intervals."""
+    beat = Beat(random.random())
+    return [n + beat.next() for n in range(count)]
+
+
+@pytest.fixture(autouse=True)
+def _seeded() -> None:
+    random.seed(7)
+
+
+def test_every_sample_is_in_its_own_interval_and_near_the_next_one() -> None:
+    taken = times(10_000)
+    assert all(n <= t <= n + 1 for n, t in enumerate(taken))
+    apart = [after - before for before, after in pairwise(taken)]
+    assert min(apart) >= 1 - STRIDE and max(apart) <= 1 + STRIDE
+
+
+def test_every_moment_of_the_interval_is_as_frequent_as_any_other() -> None:
+    parts = [int(t % 1 * 10) for t in times(20_000)]
+    assert all(parts.count(part) == pytest.approx(2_000, rel=0.1) for part in range(10))
+
+
+@pytest.mark.parametrize("period", [0.25, 1 / 3, 0.5, 0.9, 1.0, 1.125, 2.0, 7.3])
+def test_the_mean_of_samples_is_the_loads_whatever_its_period(period: float) -> None:
+    """Busy a third of the time; each study of 60 samples begins at another moment of the load."""
+    means = []
+    for _ in range(300):
+        begun = random.random()
+        busy = [(t / period + begun) % 1 < 1 / 3 for t in times(60)]
+        means.append(sum(busy) / len(busy))
+    assert statistics.mean(means) == pytest.approx(1 / 3, abs=0.025), "no error that stays"
+    independent = math.sqrt(1 / 3 * 2 / 3 / 60)
+    assert statistics.stdev(means) < 2 * independent, "what four standard errors allow for"
+
 
 S = 1_000_000_000
 START = Reading(100 * S, 500 * S, 1_760_000_000 * S)
@@ -51,7 +93,7 @@ def test_a_step_is_told_once() -> None:
 def test_a_recorder_that_stood_still_between_two_clocks_makes_no_sleep_up(
     monkeypatch: pytest.MonkeyPatch, clock: str
 ) -> None:
-    before = read()
+    before = read_clocks()
     asked, stops = getattr(time, clock), [1.1]
 
     def after_a_stop(*which: int) -> int:
@@ -61,5 +103,5 @@ def test_a_recorder_that_stood_still_between_two_clocks_makes_no_sleep_up(
         return found
 
     monkeypatch.setattr(time, clock, after_a_stop)
-    now = read()
+    now = read_clocks()
     assert Clocks(before).look(now.monotonic, now) == []
