@@ -22,28 +22,29 @@ from gpuwatch.session.reading.reader_at import PastReader
 from gpuwatch.session.reading.status import State, Status
 from gpuwatch.session.rows import ChannelRow, DeviceRow, EventRow, LogRow, Processes
 from gpuwatch.session.study.progress import StudyPosition
-from gpuwatch.tui.feed.gauges import Sources, algorithmic_bytes, gauges_of
-from gpuwatch.tui.feed.gpu_panels import panels_of
-from gpuwatch.tui.feed.hardware.rooflines import CORES
-from gpuwatch.tui.feed.live_processes import LiveProcesses
-from gpuwatch.tui.feed.metric_graph import metrics_of, picked_of
-from gpuwatch.tui.feed.processes import processes_of
+from gpuwatch.tui.feed.alerts import ALERT_EVENTS, uses_no_gpu
+from gpuwatch.tui.feed.checks import HISTORY, Checks
+from gpuwatch.tui.feed.gauges import (
+    Sources,
+    algorithmic_bytes,
+    gauges_of,
+    metrics_of,
+    panels_of,
+    picked_of,
+)
+from gpuwatch.tui.feed.processes import LiveProcesses, processes_of
 from gpuwatch.tui.feed.ranks import RankFeed, Sampled
-from gpuwatch.tui.feed.series import RECENT_NS, Series
+from gpuwatch.tui.feed.samples import RECENT_NS, Buckets, History, RateSeries, Series, Ticks
 from gpuwatch.tui.feed.session_text import no_gpu, startup_phase, text, trouble
 from gpuwatch.tui.feed.snapshot import DeviceNow, Reading, Snapshot
 from gpuwatch.tui.feed.steps import Steps
 from gpuwatch.tui.feed.study import CurrentStudy
-from gpuwatch.tui.feed.ticks import Buckets, RateSeries, Ticks, TickSeries
 from gpuwatch.tui.feed.view import Replay, View
-from gpuwatch.tui.feed.warnings import checks
-from gpuwatch.tui.feed.warnings.alerts import ALERT_EVENTS
-from gpuwatch.tui.feed.warnings.neighbours import uses_no_gpu
 from gpuwatch.tui.widgets.graph import Window, window
 
 _FIRST_METRICS = (
     *("hw.gpu.utilization", "hw.gpu.memory.bandwidth", "hw.gpu.memory.busy"),
-    *checks.HISTORY,
+    *HISTORY,
 )
 """Metrics whose buckets are read together when a long session is opened."""
 _MAX_LOG_LINES = 400
@@ -86,13 +87,13 @@ class Collector:
         self._interval = _interval_seconds(self.meta)
         buckets = current._ticks.buckets if current else Buckets(reader)
         self._ticks: Ticks = Ticks(reader, self._interval, buckets)
-        self._series: dict[tuple[str, str], Series] = {}
+        self._series: dict[tuple[str, str], History] = {}
         self._ranks: RankFeed = RankFeed(reader, current._ranks if current else None)
         self._no_gpu = no_gpu(reader)
         self._processes = Processes((), ())
         self._live_processes = LiveProcesses()
-        self._checks = checks.Checks(reader, self._series, self._steps, self._interval)
-        self._checks.add_events(reader.events_of(ALERT_EVENTS, self._last_event))
+        self._checks = Checks(reader, self._series, self._steps)
+        self._checks.events.add(reader.events_of(ALERT_EVENTS, self._last_event))
         self._read_channels()
         if current is None and (reader.last_sample() or 0) > RECENT_NS:
             buckets.load(self._first_channels())
@@ -140,13 +141,12 @@ class Collector:
                 self._constant[channel.id] = Reading(
                     None, channel.method, reason, channel.source, channel.sampled_as
                 )
-            cores = channel.metric == "process.cpu.time"
-            key = channel.device, CORES if cores else channel.metric
+            key = channel.device, channel.metric
             if key not in self._series and channel.sampled_as is not Method.UNAVAILABLE:
-                if cores:
+                if channel.metric == "process.cpu.time":
                     self._series[key] = RateSeries(self._ticks, channel.id)
                 elif channel.kind != "counter":
-                    self._series[key] = TickSeries(self._ticks, channel.id)
+                    self._series[key] = Series(self._ticks, channel.id)
 
     def _read_log(self) -> None:
         while rows := self.reader.log(self._last_log):
@@ -157,7 +157,7 @@ class Collector:
         while rows := self.reader.events(self._last_event):
             self._events.extend(rows)
             self._last_event = rows[-1].n
-            self._checks.add_events(rows)
+            self._checks.events.add(rows)
 
     # The snapshot.
 
@@ -184,7 +184,8 @@ class Collector:
             if gpus_unknown(self._devices)
             else sum(1 for d in devices if d.row.kind == "gpu" and d.row.used),
             t=t,
-            interval=self._interval,
+            window=shown,
+            scales=self._scales,
             device_ceilings=ceilings.of(selected),
             run_ceilings=ceilings.of(None),
             peak_bandwidth=ceilings.peak_bandwidth(selected),
@@ -209,7 +210,7 @@ class Collector:
             processes = self._live_processes.find(processes, self.meta)
         alerts = self._checks.warnings(devices, t, live=state.live, processes=processes)
         with_metrics = view.gauges and kind != "import"
-        metrics = metrics_of(devices, selected, self._steps) if with_metrics else ()
+        metrics = tuple(metrics_of(devices, selected, self._steps)) if with_metrics else ()
         return Snapshot(
             path=str(path),
             name=name or path.stem,
@@ -222,7 +223,7 @@ class Collector:
             devices=devices,
             selected=selected,
             off_gpus=off_gpus,
-            gauges=gauges_of(sources, shown, self._scales) if view.gauges else (),
+            gauges=gauges_of(sources) if view.gauges else (),
             window=shown,
             work=work,
             log=tuple(self._log),
@@ -245,17 +246,13 @@ class Collector:
             counters=self._checks.counters,
             place=self._place(),
             tally=self._study.tally,
-            picked=None
-            if view.metric is None
-            else picked_of(view.metric, devices, sources, shown, self._scales),
+            picked=None if view.metric is None else picked_of(view.metric, devices, sources),
             metrics=metrics,
-            shares=self._steps.phases.shares(self.meta),
-            ranks=self._ranks.now(
-                shown, t, Sampled(self._devices, self._series, self._processes, self._interval)
-            ),
+            shares=self._steps.shares(self.meta),
+            ranks=self._ranks.now(shown, t, Sampled(self._devices, self._series, self._processes)),
             # The other runs and the comparison are known for the present only.
             study=None if self._current else self._study.strip,
-            panels=panels_of(sources, devices, ceilings.peak_bandwidth, shown, alerts)
+            panels=panels_of(sources, devices, ceilings.peak_bandwidth, alerts)
             if view.grid
             else (),
             upcoming=None if self._current else self._study.upcoming(live=state.live),

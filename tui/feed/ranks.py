@@ -6,14 +6,14 @@ The analysis and numpy are loaded for a run of several ranks only.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from gpuwatch.core.lazy_dataclass import dataclass
 from gpuwatch.core.units import NS
 from gpuwatch.session.reading.reader import SessionReader
 from gpuwatch.session.rows import DeviceRow, Processes, RankRow, RankStepRow
-from gpuwatch.tui.feed.series import RECENT_NS, Series
+from gpuwatch.tui.feed.samples import RECENT_NS, Histories
 from gpuwatch.tui.feed.snapshot import RankNow, RanksNow
 from gpuwatch.tui.widgets.graph import Window
 
@@ -101,9 +101,8 @@ class Sampled:
     """Where metrics and processes are found."""
 
     devices: Sequence[DeviceRow]
-    series: Mapping[tuple[str, str], Series]
+    series: Histories
     processes: Processes
-    interval: float
 
 
 class RankFeed:
@@ -223,7 +222,7 @@ class RankFeed:
                     series = sampled.series.get((id_, metric))
                     if series is None:
                         continue
-                    mean = series.mean(begin, newest, sampled.interval)
+                    mean = series.mean(begin, newest)
                     if mean is not None:
                         metrics.setdefault(uuid, {})[metric] = mean
             for process in sampled.processes.on_gpus:

@@ -128,6 +128,10 @@ class Alert:
     """Id of the device; empty: the machine or the whole run."""
     text: str
     """One sentence; its numbers may change."""
+    gpus: tuple[str, ...] = ()
+    """Ids of the GPUs that it names."""
+    short: str = ""
+    """The sentence without their names."""
 
 
 @dataclass(frozen=True)

@@ -21,12 +21,12 @@ from gpuwatch.tui.feed.processes import ProcessNow
 from gpuwatch.tui.home.keys import BINDINGS
 from gpuwatch.tui.home.line_edit import LINE_END, Edit
 from gpuwatch.tui.home.list import ORDERS, lost, stoppable
-from gpuwatch.tui.home.processes import ProcessTable, on_gpus, wanted_rows
 from gpuwatch.tui.home.rows import empty_rows, foot_rows, heading
 from gpuwatch.tui.home.session_table import SessionTable
 from gpuwatch.tui.home.sessions import HomeSessions
 from gpuwatch.tui.live.snapshot_page import numbers_page
 from gpuwatch.tui.processes.page import ProcessScreen
+from gpuwatch.tui.processes.table import ProcessTable, on_gpus
 from gpuwatch.tui.widgets.canvas import Canvas, too_small
 from gpuwatch.tui.widgets.field import Field
 from gpuwatch.tui.widgets.line import Line
@@ -85,7 +85,7 @@ class Home(HomeSessions):
     def compose(self) -> ComposeResult:
         ascii = self.gpuwatch.look.ascii
         self._top = self.new_top()
-        self._processes = ProcessTable(ascii=ascii)
+        self._processes = ProcessTable(self, ascii=ascii, marks=True)
         self._middle = Canvas(ascii=ascii, id="middle")
         self._table = SessionTable(ascii=ascii)
         self._foot = Canvas(ascii=ascii, id="foot")
@@ -126,7 +126,9 @@ class Home(HomeSessions):
         """The processes in what the list leaves of so many rows, or how many there are."""
         devices, query = self.state.devices, self.state.process_query
         shown = on_gpus(devices.processes, query) if devices else []
-        wanted = wanted_rows(shown) if devices is not None and devices.gpus else 0
+        wanted = 0
+        if devices is not None and devices.gpus:
+            wanted = 2 + len(shown) if shown else 1
         listed = min(len(self.state.items), LEAST_LISTED) or _LEAST_SAID
         rows = min(wanted, max(0, space - listed - 3))
         short = rows < min(wanted, 3)
@@ -135,10 +137,14 @@ class Home(HomeSessions):
             if self._processes.has_focus:
                 self._table.focus()
         self._processes.can_focus = not short and self.state.edit is None
-        self._processes.display = rows > 0
-        _fit(self._processes, rows)
-        untold = devices.untold if devices is not None else ""
-        self._processes.update(shown, query, self.whose, untold)
+        where = f"the GPUs of {self.whose}" if self.whose else "the GPUs"
+        none = f"no process on {where}"
+        if query:
+            none = f"no process matches {query}: Esc shows all"
+        elif devices is not None and devices.untold:
+            none = f"the processes on {where} are not known"
+        self._processes.put(shown)
+        self._processes.fit(rows, where, query, none)
 
     def _paint_list(self, width: int, space: int) -> None:
         filled = bool(self.state.items)
@@ -294,15 +300,6 @@ class Home(HomeSessions):
         self.app.push_screen(
             ProcessScreen(lambda: self.state.devices, lambda: self.state.devices_trouble)
         )
-
-    def on_process_table_wanted(self, message: ProcessTable.Wanted) -> None:
-        if message.what == "signal":
-            self.signal(message.processes)
-        else:
-            self.details(message.processes[0])
-
-    def on_process_table_refused(self, message: ProcessTable.Refused) -> None:
-        self.say(message.why)
 
     def processes_now(self) -> Sequence[ProcessNow]:
         return () if self.state.devices is None else self.state.devices.processes

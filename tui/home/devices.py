@@ -9,7 +9,7 @@ from gpuwatch.core.lazy_dataclass import dataclass
 from gpuwatch.core.metrics import Method
 from gpuwatch.core.text import clean
 from gpuwatch.core.units import UNKNOWN, memory_usage, number, percent, si
-from gpuwatch.tui.feed.hardware.device_facts import (
+from gpuwatch.tui.feed.device_facts import (
     attribute,
     memory_total,
     more_values,

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from gpuwatch.core.metrics import Method
 from gpuwatch.core.units import UNKNOWN, digits, memory_usage, number, percent, si
-from gpuwatch.tui.feed.hardware.device_facts import (
+from gpuwatch.tui.feed.device_facts import (
     memory_total,
     number_of,
     power_text,

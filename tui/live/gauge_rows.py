@@ -11,9 +11,14 @@ from rich.cells import cell_len
 from gpuwatch.core.metrics import Method
 from gpuwatch.core.text import clean
 from gpuwatch.core.units import UNKNOWN, percent
-from gpuwatch.tui.feed.shares import cache_texts, longest_fitting, share_texts
 from gpuwatch.tui.feed.snapshot import Gauge
-from gpuwatch.tui.live.gauge_values import scale_end, value_parts
+from gpuwatch.tui.live.gauge_values import (
+    cache_texts,
+    longest_fitting,
+    scale_end,
+    share_texts,
+    value_parts,
+)
 from gpuwatch.tui.widgets.cells import wrap
 from gpuwatch.tui.widgets.graph import Window, area, axis, bar
 from gpuwatch.tui.widgets.line import Line

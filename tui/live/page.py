@@ -5,7 +5,7 @@ from __future__ import annotations
 from gpuwatch.analysis.hardware.ceilings import UNKNOWN_GPUS
 from gpuwatch.core.lazy_dataclass import dataclass
 from gpuwatch.core.metrics import Method
-from gpuwatch.tui.feed.hardware.device_facts import name_of
+from gpuwatch.tui.feed.device_facts import name_of
 from gpuwatch.tui.feed.snapshot import Gauge, Snapshot
 from gpuwatch.tui.live import grid_rows as grid
 from gpuwatch.tui.live.device_rows import (

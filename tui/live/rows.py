@@ -11,7 +11,7 @@ from gpuwatch.core.lazy_dataclass import dataclass
 from gpuwatch.core.text import clean
 from gpuwatch.core.units import NS, UNKNOWN, clock_time, digits, loss, milliseconds, percent
 from gpuwatch.session.rows import EventRow
-from gpuwatch.tui.feed.hardware.device_facts import number_of
+from gpuwatch.tui.feed.device_facts import number_of
 from gpuwatch.tui.feed.snapshot import Snapshot, Work
 from gpuwatch.tui.live.device_rows import Fields
 from gpuwatch.tui.live.gauge_rows import EVENT

@@ -19,9 +19,9 @@ from gpuwatch.tui.display_options import READ_ONLY, DisplayOptions
 from gpuwatch.tui.feed.delivery import News
 from gpuwatch.tui.feed.processes import GpuUse, ProcessNow
 from gpuwatch.tui.feed.snapshot import Snapshot
-from gpuwatch.tui.home.processes import NOT_HERE, ProcessTable
 from gpuwatch.tui.home.screen import HomeScreen
 from gpuwatch.tui.processes.details import DetailsScreen
+from gpuwatch.tui.processes.table import NOT_HERE, ProcessTable
 from gpuwatch.tui.widgets.dialog import Dialog
 
 from ..conftest import Fake, entry

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from gpuwatch.session.rows import StepRow
-from gpuwatch.tui.feed.phases import PhaseTimes
 from gpuwatch.tui.feed.snapshot import StepShares
+from gpuwatch.tui.feed.steps import phase_shares
 from gpuwatch.tui.live.phase_rows import phase_rows
 from gpuwatch.tui.widgets.ascii import to_ascii
 
@@ -27,10 +27,7 @@ def line(phases: Mapping[str, float], seconds: tuple[float, ...] | None = (1.0,)
 
 
 def shares_of(*lines: StepRow) -> StepShares | None:
-    times = PhaseTimes()
-    for line in lines:
-        times.add(line)
-    return times.shares({})
+    return phase_shares(reversed(lines), {})
 
 
 @pytest.mark.parametrize("size", [(80, 24), (120, 40), (200, 60)])

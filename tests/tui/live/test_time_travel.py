@@ -291,8 +291,8 @@ def test_a_history_is_the_same_from_samples_and_from_their_means(tmp_path: Path)
         collector.update()
         end = collector.end
         series = collector._series["gpu0", "hw.gpu.utilization"]
-        coarse = series.columns(Window(0, end, 20), 0.1)
-        fine = series.columns(Window(end - 300 * NS, end, 20), 0.1)
+        coarse = series.columns(Window(0, end, 20))
+        fine = series.columns(Window(end - 300 * NS, end, 20))
     assert coarse == pytest.approx([0.5] * 20) and fine == pytest.approx([0.5] * 20)
 
 

@@ -16,7 +16,6 @@ from gpuwatch.session.writing.statements import meta
 from gpuwatch.session.writing.store import SessionStore
 from gpuwatch.tui.feed.processes import ProcessNow, processes_of
 from gpuwatch.tui.feed.view import View
-from gpuwatch.tui.feed.warnings.alerts import gpu_text
 from gpuwatch.tui.home.screen import HomeScreen
 from gpuwatch.tui.processes.page import ProcessScreen
 from gpuwatch.tui.processes.rows import ORDERS, in_order, next_order, process_rows, unknown_rows
@@ -482,8 +481,8 @@ def test_host_memory_that_runs_out_is_graver_than_a_neighbour(session: Make) -> 
 def test_a_container_near_its_limit_is_told() -> None:
     from gpuwatch.core.metrics import Method
     from gpuwatch.session.rows import DeviceRow
+    from gpuwatch.tui.feed.alerts import low_memory
     from gpuwatch.tui.feed.snapshot import DeviceNow, Reading
-    from gpuwatch.tui.feed.warnings.low_memory import low_memory
 
     used = {"container.memory.usage": Reading(7.8 * GIB, Method.MEASURED)}
     device = DeviceNow(DeviceRow("workload", "workload", "w", None, True, {}), used)
@@ -517,19 +516,6 @@ def test_one_stranger_on_all_gpus_is_one_warning_and_a_mark_in_every_panel(
     assert len(shared) == 1 and "at most 19.0 GiB" in shared[0], snapshot.warnings
     assert shared[0].startswith("GPUs 0 to 7: shared ")
     assert all(panel.problem.startswith("shared ") for panel in snapshot.panels)
-
-
-def test_gpus_are_named_together_and_told_apart() -> None:
-    for text, numbers in {
-        "GPU 1: x": "1",
-        "GPU 1 is lost: x": "1",
-        "GPUs 0, 2 and 11: x": ("0", "2", "11"),
-        "GPUs 3 and 4: x": ("3", "4"),
-        "GPUs 2 to 4: x": ("2", "3", "4"),
-        "host memory runs out": (),
-    }.items():
-        named = {str(n) for n in range(20) if gpu_text(text, str(n))}
-        assert named == set(numbers), text
 
 
 def test_who_left_before_the_launch_disturbed_nobody(session: Make) -> None:

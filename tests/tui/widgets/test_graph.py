@@ -10,7 +10,7 @@ from gpuwatch.core.text import clean
 from gpuwatch.core.units import NS
 from gpuwatch.session.reading.reader import SessionReader
 from gpuwatch.tui.feed.collector import Collector
-from gpuwatch.tui.feed.series import Series
+from gpuwatch.tui.feed.samples import column_means
 from gpuwatch.tui.feed.view import View
 from gpuwatch.tui.widgets.cells import fit, pad, wrap
 from gpuwatch.tui.widgets.graph import area, axis, bar, readable_duration, window
@@ -68,12 +68,8 @@ def test_the_axis_labels_time_since_the_start() -> None:
 
 
 def test_a_tick_covers_its_interval_but_a_gap_stays_a_gap() -> None:
-    series = Series()
-    for n in range(5):
-        series.add(n * NS, 1.0)
-    for n in range(15, 20):
-        series.add(n * NS, 2.0)
-    columns = series.columns(window(20 * NS, 20, 40, ended=True), 1.0)
+    times = [n * NS for n in (*range(5), *range(15, 20))]
+    columns = column_means(times, [1.0] * 5 + [2.0] * 5, window(20 * NS, 20, 40, ended=True), 1.0)
     assert columns[:8] == [1.0] * 8 and columns[32:38] == [2.0] * 6
     assert columns[9:27] == [None] * 18
 
@@ -86,7 +82,7 @@ def test_of_a_long_session_few_samples_are_kept_one_by_one(tmp_path: Path) -> No
     with SessionReader(path) as reader:
         collector = Collector(reader, lambda: START_UNIX_NS)
         collector.update()
-        read = len(collector._series["gpu0", "hw.gpu.utilization"]._times)
+        read = len(collector._ticks.times)
         snapshot = collector.snapshot(View(None, None, 120))
     assert read < 2000
     assert sum(value is not None for value in snapshot.gauges[0].history) > 40
