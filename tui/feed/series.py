@@ -11,12 +11,12 @@ from operator import mul
 from gpuwatch.analysis.samples.rates import StepLine, intervals, rate_series
 from gpuwatch.core.units import NS
 from gpuwatch.session.rows import StepRow
-from gpuwatch.session.schema import TIER_SECONDS
+from gpuwatch.session.schema import BUCKET_SECONDS
 from gpuwatch.tui.widgets.graph import Window
 
 RECENT_NS = 360 * NS
 """How far back single ticks are kept: the longest zoom, and the step in which it moves."""
-_BUCKET_NS = TIER_SECONDS * NS
+_BUCKET_NS = BUCKET_SECONDS * NS
 APART = 1.25
 """Most intervals between two samples of a recorder that is in time."""
 MOST_RECENT = 120_000
@@ -214,7 +214,7 @@ class StepHistory:
             amount = self.work(row)
             if amount is not None:
                 self.seen = True
-                self._sums.add_to_full(row.t // _BUCKET_NS, amount, TIER_SECONDS)
+                self._sums.add_to_full(row.t // _BUCKET_NS, amount, BUCKET_SECONDS)
 
     def use_earlier(self, other: StepHistory, before: int) -> None:
         """Use the buckets of ``other`` up to session time ``before``."""

@@ -14,7 +14,7 @@ from math import nan
 from gpuwatch.analysis.samples.channels import mean_between
 from gpuwatch.core.units import NS
 from gpuwatch.session.reading.reader import SessionReader
-from gpuwatch.session.schema import TIER_SECONDS
+from gpuwatch.session.schema import BUCKET_SECONDS
 from gpuwatch.tui.feed.series import (
     APART,
     MOST_RECENT,
@@ -26,7 +26,7 @@ from gpuwatch.tui.feed.series import (
 )
 from gpuwatch.tui.widgets.graph import Window
 
-_BUCKET_NS = TIER_SECONDS * NS
+_BUCKET_NS = BUCKET_SECONDS * NS
 _MIN_TAIL = 64
 """Number of newest samples that are searched for a current value."""
 _TAIL_NS = 21 * NS
