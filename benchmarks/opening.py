@@ -3,8 +3,8 @@
     python -m benchmarks.opening [--folder DIR] [--repeat 5] [--ticks N]
 
 Writes two sessions through the program's own store (kept in DIR, 1.2 GB, and used again): a million
-ticks of one GPU, and 24 hours at 10 Hz of eight GPUs with nine metrics each; both with the coarse
-tier, five step lines a second of 40 steps, events and 200,000 log lines. Medians over fresh
+ticks of one GPU, and 24 hours at 10 Hz of eight GPUs with nine metrics each; both with
+five step lines a second of 40 steps, events and 200,000 log lines. Medians over fresh
 processes:
 
 - open: from the file to the first snapshot of the whole history, after the imports; and until the
@@ -38,10 +38,8 @@ from pathlib import Path
 
 from benchmarks.compiled import compile_gpuwatch
 from gpuwatch.core.metrics import CATALOGUE, Method
-from gpuwatch.session.rows import StepRow
 from gpuwatch.session.schema import VERSION
 from gpuwatch.session.writing import statements, store
-from gpuwatch.session.writing.step_tier import StepTier
 from gpuwatch.session.writing.writer import OpenMinute
 from gpuwatch.telemetry.base import Channel, Device
 from tests.terminal import Pty, surroundings
@@ -145,7 +143,6 @@ def _ticks(long: Long, channels: list[Channel]) -> Iterator[statements.Row]:
 
 
 def _steps(long: Long) -> Iterator[statements.Row]:
-    tier = StepTier()
     noise = random.Random(1)
     # A line's times are a stretch of these: making each would take longer than all the rest.
     times = array("d", [0.005 * math.exp(noise.gauss(0, 0.02)) for _ in range(40_000)])
@@ -158,14 +155,7 @@ def _steps(long: Long) -> Iterator[statements.Row]:
         t = int(n * _STEP_SECONDS * NS)
         at = noise.randrange(len(times) - 40)
         seconds = times[at : at + 40]
-        line = StepRow(
-            n=n, t=t, step=40 * n, count=40, warmup=n == 1, samples=40 * 64.0,
-            seconds=tuple(seconds), loss=(0.3,), acc1=None, acc5=None, phases={}, partial=(),
-            flop=None, bytes=None,
-        )  # fmt: skip
-        yield from tier.add(line)
         yield sql, (t, 40 * n, 40, int(n == 1), 40 * 64.0, seconds.tobytes(), loss)
-    yield from tier.flush()
 
 
 def _log(long: Long) -> Iterator[statements.Row]:

@@ -12,9 +12,7 @@ from typing import Any
 
 from gpuwatch.core.metrics import CATALOGUE, Method
 from gpuwatch.core.processes import boot_id, identify
-from gpuwatch.session.rows import StepRow
 from gpuwatch.session.writing import statements, store
-from gpuwatch.session.writing.step_tier import StepTier
 from gpuwatch.session.writing.writer import OpenMinute
 from gpuwatch.telemetry.base import Channel, Device
 
@@ -269,7 +267,6 @@ def _value(script: Script, channel: Channel, s: float) -> float | int | None:
 def _steps(script: Script) -> list[statements.Row]:
     """Ten lines a second of equal batches, from the fifth second on."""
     rows: list[statements.Row] = []
-    tier = StepTier()
     seconds = STEP_SECONDS * script.pace
     count = max(1, round(0.1 / seconds))
     step = line = 0
@@ -283,30 +280,22 @@ def _steps(script: Script) -> list[statements.Row]:
         warmup = line == 1
         phases = {name: share * sum(times) for name, share in script.phases.items()}
         loss = [2.3 / (1 + step / 500)] * count
-        row = StepRow(
-            n=-1, t=int(t * NS), step=step, count=count, warmup=warmup, samples=64.0 * count,
-            seconds=tuple(times), loss=tuple(loss), acc1=None, acc5=None, phases=phases,
-            partial=(), flop=None, bytes=None,
-        )  # fmt: skip
-        rows += tier.add(row)
         rows.append(
             (
                 "INSERT INTO step (t, step, count, warmup, samples, seconds, loss, phases) "
                 "VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
                 (
-                    row.t,
+                    int(t * NS),
                     step,
                     count,
                     int(warmup),
-                    row.samples,
+                    64.0 * count,
                     array("d", times).tobytes(),
                     array("d", loss).tobytes(),
                     json.dumps(phases),
                 ),
             )
         )
-    if not script.alive:
-        rows += tier.flush()
     return rows
 
 

@@ -78,12 +78,10 @@ class CompareScreen(CanvasScreen):
         margin: float | None = None,
         across_devices: bool = False,
         across_commands: bool = False,
-        exact: bool = False,
     ) -> None:
         """``beside``: the session shown next to the baseline if not all fit.
 
-        ``margin``, ``across_devices``, ``across_commands`` and ``exact``: as for ``gpuwatch
-        compare``.
+        ``margin``, ``across_devices`` and ``across_commands``: as for ``gpuwatch compare``.
         """
         super().__init__()
         self.paths = list(paths)
@@ -96,7 +94,6 @@ class CompareScreen(CanvasScreen):
             "across_devices": across_devices,
             "across_commands": across_commands,
         }
-        self._exact = exact
         self.result: Answer | Trouble | None = None
         self._openings: list[Opening] = []
         self._read = 0
@@ -123,11 +120,11 @@ class CompareScreen(CanvasScreen):
         post(Compared(self._answer(post)))
 
     def _answer(self, post: Post) -> Answer:
-        from gpuwatch.analysis.study.read import read, read_exactly, read_sessions, read_study
+        from gpuwatch.analysis.study.read import read, read_sessions, read_study
         from gpuwatch.tui.compare.sections import answer
 
         def read_one(path: Path) -> Read:
-            session = read_exactly(path) if self._exact else read(path)
+            session = read(path)
             post(Opened(None))
             return session
 

@@ -16,12 +16,12 @@ from operator import mul
 from gpuwatch.analysis.samples.channels import mean_between
 from gpuwatch.core.units import NS
 from gpuwatch.session.reading.reader import SessionReader
-from gpuwatch.session.schema import TIER_SECONDS
+from gpuwatch.session.schema import BUCKET_SECONDS
 from gpuwatch.tui.widgets.graph import Window
 
 RECENT_NS = 360 * NS
 """How far back single samples are kept: the longest zoom, and the step in which it moves."""
-BUCKET_NS = TIER_SECONDS * NS
+BUCKET_NS = BUCKET_SECONDS * NS
 _APART = 1.25
 """Most intervals between two samples of a recorder that is in time."""
 _MOST_RECENT = 120_000

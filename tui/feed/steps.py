@@ -34,7 +34,7 @@ from gpuwatch.core.models import mapping, number
 from gpuwatch.core.units import NS
 from gpuwatch.session.reading.reader import SessionReader
 from gpuwatch.session.rows import StepRow, with_phases
-from gpuwatch.session.schema import TIER_SECONDS
+from gpuwatch.session.schema import BUCKET_SECONDS
 from gpuwatch.tui.feed.samples import (
     BUCKET_NS,
     RECENT_NS,
@@ -122,7 +122,7 @@ class WorkRate(StepHistory):
                 continue
             if grouped:
                 bucket = row.t // BUCKET_NS
-                self._sums[bucket] = self._sums.get(bucket, (0.0,))[0] + amount, TIER_SECONDS
+                self._sums[bucket] = self._sums.get(bucket, (0.0,))[0] + amount, BUCKET_SECONDS
             elif end > start:
                 last = (end - 1) // BUCKET_NS
                 for bucket in range(max(start // BUCKET_NS, last - _MOST_BUCKETS), last + 1):

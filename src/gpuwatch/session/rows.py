@@ -85,9 +85,6 @@ class StepRow:
 class StepBucket:
     """The step lines of ten seconds, all in the warm-up or all after it; sums, if known."""
 
-    n: int
-    """Number of its last line."""
-    lines: int
     t: int
     """When its last step ended."""
     start: int
@@ -99,13 +96,9 @@ class StepBucket:
     """Steps with a smaller batch."""
     samples: float | None
     taken: float
-    """Seconds of all its steps; 0 where ``times`` is ``None``."""
-    times: array[float] | None
-    """Seconds of the full steps in order, shape (steps,); or, with ``weights``, means of nearly
-    equal times, smallest first. ``None``: some line has no valid times. Unchecked: a file from
-    elsewhere may hold any values."""
-    weights: array[int] | None
-    """The number of steps behind each of ``times``, in the same shape."""
+    """Seconds of all its steps."""
+    times: array[float]
+    """Seconds of the full steps in order, shape (steps,); each is above 0."""
     loss: tuple[float, ...] | None
     """The first and the last loss."""
     phases: Mapping[str, float]

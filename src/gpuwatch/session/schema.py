@@ -5,7 +5,7 @@ from __future__ import annotations
 APPLICATION_ID = 0x67707577
 """``gpuw``: marks the SQLite file as a gpuwatch session."""
 
-VERSION = 6
+VERSION = 7
 """``user_version``: incremented when a table changes."""
 
 SUFFIX = ".gpuwatch"
@@ -14,8 +14,8 @@ MINUTE_NS = 60_000_000_000
 """Samples are kept by minute, ``t // MINUTE_NS``."""
 MOST_CHANNELS = 2048
 """A row of ``sample`` has the number of its minute times this, plus the channel's."""
-TIER_SECONDS = 10
-"""Length of a bucket in the tier of step lines."""
+BUCKET_SECONDS = 10
+"""Time whose step lines, where they are very many, are read together."""
 
 WARMUP = (
     "(warmup OR t <= (SELECT coalesce(max(CAST(value AS INTEGER)), -1) FROM meta "
@@ -74,13 +74,6 @@ TABLES: dict[str, str] = {
     "process_use": (
         "CREATE TABLE process_use (n INTEGER PRIMARY KEY, t INTEGER NOT NULL, "
         "pid INTEGER NOT NULL, cores REAL, resident INTEGER)"
-    ),
-    "step_tier": (
-        "CREATE TABLE step_tier (n INTEGER PRIMARY KEY, lines INTEGER NOT NULL, "
-        "t INTEGER NOT NULL, start INTEGER NOT NULL, step INTEGER NOT NULL, "
-        "count INTEGER NOT NULL, warmup INTEGER NOT NULL, partial INTEGER NOT NULL, "
-        "samples REAL, taken REAL NOT NULL, times BLOB, weights BLOB, loss BLOB, phases TEXT, "
-        "flop REAL, bytes REAL)"
     ),
     "rank": (
         "CREATE TABLE rank (rank INTEGER PRIMARY KEY, local_rank INTEGER, world_size INTEGER, "

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from scipy.signal import lfilter
 
 from gpuwatch.analysis.samples.steady_state import Steady, late_note, steady_series
-from gpuwatch.analysis.samples.step_series import Single, StepBuckets
+from gpuwatch.analysis.samples.step_series import Series
 from gpuwatch.analysis.statistics.changepoints import noise_of, partition
 
 pytestmark = pytest.mark.usefixtures("simulations")
@@ -28,7 +28,7 @@ def noise(count: int, spread: float, correlation: float = 0.0, seed: int = 1) ->
 
 
 def steady_state(seconds: Sequence[float]) -> Steady:
-    return steady_series(Single(np.asarray(seconds, dtype=float)))
+    return steady_series(Series(np.asarray(seconds, dtype=float)))
 
 
 def test_a_flat_run_is_steady_from_its_first_step() -> None:
@@ -50,18 +50,6 @@ def test_ten_steps_are_enough_and_nine_are_too_few() -> None:
     assert (found.seconds, found.spread) == (None, None)
     assert found.reason == "9 timed steps are too few for a steady state (10 are needed: --steps)"
     assert steady_state([]).reason is not None
-
-
-@pytest.mark.parametrize("buckets", range(1, 11))
-def test_steps_that_are_known_in_few_parts_have_no_steady_state(buckets: int) -> None:
-    bucket = (np.array([STEP, 1.01 * STEP]), np.array([1000.0, 1000.0]))
-    found = steady_series(
-        StepBuckets(*(np.tile(each, buckets) for each in bucket), [bucket[0].size] * buckets)
-    )
-    assert (found.seconds is None) == (buckets < 10)
-    if buckets < 10:
-        assert found.reason is not None
-        assert f"{buckets * 2000} timed steps are known in {buckets} parts" in found.reason
 
 
 @pytest.mark.parametrize("wrong", [0.0, -1.0, math.nan, math.inf])

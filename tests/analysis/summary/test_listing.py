@@ -50,7 +50,7 @@ def test_peak_memory_is_what_the_runs_processes_held_at_most(tmp_path: Path) -> 
 
 @pytest.mark.parametrize("interval", [0.5, 0.02])
 def test_peak_memory_is_that_of_the_timed_steps_as_in_show(tmp_path: Path, interval: float) -> None:
-    """Neither what the start held nor a profile after the steps; read in part from the tier."""
+    """Neither what the start held nor a profile after the steps."""
     outside, at_most = [0, 46], {6: 2.0, 25: 5.0, 44: 3.0}
     held = [GIB * at_most.get(n, 1.0) for n in range(47)]
     for second in outside:

@@ -125,7 +125,7 @@ def test_phases_of_some_steps_are_kept_with_their_number(run: Run) -> None:
             ({"forward": 0.5}, 1),
             ({}, 0),
         ]
-        (bucket,) = reader.step_tier()
+        (bucket,) = reader.steps_together()
         (rank,) = reader.all_rank_steps()
         for row in (bucket, rank):
             assert (row.count, row.phases, row.sampled) == (5, {"forward": 0.5}, 1)
@@ -478,7 +478,6 @@ def test_a_late_training_makes_what_was_told_of_inference_a_warm_up(run: Run, pr
             *((4, True), (31, True), (33, False))
         ]
         assert [row.warmup for row in reader.all_rank_steps()] == [True, False]
-        assert [row.warmup for row in reader.step_tier()] == [True, True, False]
         assert reader.step_count() == 2
         assert "count" not in reader.meta() and "several_writers" not in reader.meta()
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from gpuwatch.analysis.samples import source
-from gpuwatch.analysis.study.read import read, read_exactly
+from gpuwatch.analysis.study.read import read
 from gpuwatch.core.errors import NotASession
 from gpuwatch.session.reading.reader import SessionReader
 from gpuwatch.tui.feed.collector import Collector
@@ -43,11 +43,10 @@ def show(path: Path) -> None:
         for view in (View(), View(roofline=True, grid=True, seconds=None, at=6 * NS)):
             past.at(view.at, view.seconds).snapshot(view)
         reader.log_lines(0, 100)
-    read_exactly(path)
+    read(path)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(source, "MOST_RATES", 0)
         patch.setattr(source, "MOST_LINES", 0)
-        patch.setattr(source, "_PARTS", 1)
         read(path)
 
 

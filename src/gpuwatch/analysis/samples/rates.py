@@ -21,7 +21,7 @@ Span = tuple[int, int, StepLine]
 def taken(row: StepLine) -> float | None:
     """Total seconds of a line's steps; ``None`` where it has no step times."""
     if isinstance(row, StepBucket):
-        return None if row.times is None else row.taken
+        return row.taken
     return sum(row.seconds) if row.seconds else None
 
 
@@ -164,8 +164,10 @@ def samples_per_step(lines: Sequence[StepLine]) -> float | None:
     return samples / steps if steps and 0 < samples < math.inf else None
 
 
-def full_times(row: StepRow) -> list[float]:
+def full_times(row: StepLine) -> Sequence[float]:
     """Seconds of each step of a line without the partial batches; empty where unknown."""
+    if isinstance(row, StepBucket):
+        return row.times
     if row.seconds is None:
         return []
     first = row.step - len(row.seconds) + 1

@@ -13,26 +13,17 @@ from gpuwatch.core.lazy_dataclass import dataclass
 from gpuwatch.core.metrics import Kind
 from gpuwatch.session.reading.reader import SessionReader
 from gpuwatch.session.rows import ChannelRow
-from gpuwatch.session.schema import TIER_SECONDS
-from gpuwatch.session.writing.step_tier import RESOLUTION
+from gpuwatch.session.schema import BUCKET_SECONDS
 
 MOST_RATES = 20_000
 """Samples in a window from which on rates of steps are averaged over ten seconds."""
-MOST_LINES = 50_000
-"""Step lines from which on a session's steps are read from their tier."""
-_BUCKET_NS = TIER_SECONDS * 1_000_000_000
-_PARTS = 500
-"""Resolution of the steady-state search: a row of the step tier may hold at most this fraction
-(1/500) of the timed steps."""
+MOST_LINES = 20_000
+"""Step lines from which on those of ten seconds are read together."""
+_BUCKET_NS = BUCKET_SECONDS * 1_000_000_000
 _NEAR_NS = 10_000_000_000
 """Before and behind a window every channel has a value within this time, also those that are read
 less often than every tick."""
-_STEPS = (
-    f"long: step times within {RESOLUTION * 100:.2g} % of each other are stored as their mean, so "
-    f"the median and p95 are accurate to {RESOLUTION * 100:.2g} %; mean, shortest and longest are "
-    "exact"
-)
-_RATES = f"long: step rates are averages over {TIER_SECONDS} s; their mean is exact"
+_RATES = f"long: step rates are averages over {BUCKET_SECONDS} s; their mean is exact"
 
 
 @dataclass(frozen=True)
@@ -50,36 +41,20 @@ class Column:
 
 
 class Source:
-    """Reads a session: every sample, and every step unless there are very many."""
+    """Reads a session: every sample and every step."""
 
-    def __init__(self, reader: SessionReader, *, exact: bool = False) -> None:
-        """``exact``: every step, however many there are."""
-        self._reader, self._exact = reader, exact
+    def __init__(self, reader: SessionReader) -> None:
+        self._reader = reader
+        self._many = reader.last_step() >= MOST_LINES
         self._steps: Sequence[StepLine] | None = None
-        self._notes: dict[str, None] = {}
+        self._averaged = False
 
     def steps(self) -> Sequence[StepLine]:
-        """All step lines, in order."""
+        """All step lines, in order; of very many those of ten seconds together."""
         if self._steps is None:
-            many = not self._exact and self._reader.last_step() >= MOST_LINES
-            self._steps = self._tier() if many else self._reader.some_steps(exact=self._exact)
+            reader = self._reader
+            self._steps = reader.steps_together() if self._many else reader.some_steps()
         return self._steps
-
-    def _tier(self) -> list[StepLine]:
-        """The rows of the step tier, and the step lines that no row covers."""
-        lines: list[StepLine] = []
-        after = -1
-        rows = [row for row in self._reader.step_tier() if row.times is not None]
-        timed = [row.count for row in rows if not row.warmup]
-        for bucket in rows if _PARTS * max(timed, default=0) <= sum(timed) else ():
-            first = bucket.n - bucket.lines
-            if first > max(after, 0):
-                lines += self._reader.steps_folded(after, first)
-            lines.append(bucket)
-            after = bucket.n
-            if bucket.weights is not None:
-                self._notes[_STEPS] = None
-        return lines + self._reader.steps_folded(after, self._reader.last_step())
 
     def sample_times(self, span: tuple[int, int] | None) -> Sequence[int]:
         """See :func:`few_sample_times`."""
@@ -87,11 +62,11 @@ class Source:
 
     def edges(self, start: int, end: int) -> list[int]:
         """Times between ``start`` and ``end`` in nanoseconds that divide a series of rates: of the
-        samples, or every ten seconds where these are many."""
+        samples, or every ten seconds where these or the step lines are many."""
         times = self._reader.samples((), start, end - 1).t
-        if self._exact or len(times) <= MOST_RATES:
+        if not self._many and len(times) <= MOST_RATES:
             return times.tolist()
-        self._notes[_RATES] = None
+        self._averaged = True
         return list(range((start // _BUCKET_NS + 1) * _BUCKET_NS, end, _BUCKET_NS))
 
     def columns(self, channels: Sequence[ChannelRow], window: Window) -> dict[int, Column]:
@@ -116,9 +91,7 @@ class Source:
 
     def notes(self) -> tuple[str, ...]:
         """How the figures were read, as far as it affects their accuracy."""
-        if not self._notes:
-            return ()
-        return (*self._notes, "`--exact` of show and compare reads every step")
+        return (_RATES,) if self._averaged else ()
 
 
 def select_channels(

@@ -83,9 +83,6 @@ def steady_series(times: Series) -> Steady:
         reason = f"{times.size} timed steps are too few for a steady state"
         return _none(times, 0, (), f"{reason} ({FEWEST_STEPS} are needed: --steps)")
     raw = np.log(times.binned(_MOST_VALUES))
-    if raw.size < FEWEST_STEPS:
-        parts = f"{times.size} timed steps are known in {raw.size} parts"
-        return _none(times, 0, (), f"{parts}, too few for a steady state")
     values = without_spikes(raw)
     noise = noise_of(values)
     relevant = max(math.log1p(RELEVANT), noise.deviation)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Iterable, Mapping, Sequence
+from statistics import median
 
 from gpuwatch.analysis.samples.rates import StepLine, duration, full_times, leaps, taken
 from gpuwatch.core.models import JSON, mapping
 from gpuwatch.core.text import clean
-from gpuwatch.session.rows import StepRow
+from gpuwatch.session.rows import StepBucket
 
 NO_STEPS = "no timed step was reported"
 NO_STEPS_YET = "no steps yet"
@@ -74,29 +76,33 @@ def ends_told(meta: Mapping[str, JSON]) -> bool:
     return meta.get("step_ends") == "told"
 
 
-def times_of(timed: Sequence[StepRow]) -> tuple[list[float], str | None]:
+def times_of(timed: Sequence[StepLine]) -> tuple[array[float], str | None]:
     """Seconds of each full step, in order.
 
     The second value is the reason where they are not step times.
     """
-    times = [value for row in timed for value in full_times(row)]
+    times = array("d")
+    for row in timed:
+        times.extend(full_times(row))
     if not timed:
         return times, NO_STEPS
-    if not all(row.seconds is not None or row.count == 1 for row in timed):
+    if not all(_has_times(row) or row.count == 1 for row in timed):
         return times, TOGETHER
     if times:
         return times, None
-    return times, UNTIMED if all(row.seconds is None for row in timed) else NO_FULL_STEP
+    return times, NO_FULL_STEP if any(map(_has_times, timed)) else UNTIMED
 
 
-def median_step(timed: Sequence[StepRow]) -> float | None:
+def _has_times(row: StepLine) -> bool:
+    return isinstance(row, StepBucket) or row.seconds is not None
+
+
+def median_step(timed: Sequence[StepLine]) -> float | None:
     """Median step time in seconds; ``None`` where unknown."""
     times, reason = times_of(timed)
     if not times or reason is not None:
         return None
-    times.sort()
-    middle = len(times) // 2
-    return times[middle] if len(times) % 2 else (times[middle - 1] + times[middle]) / 2
+    return median(times)
 
 
 def throughput(timed: Sequence[StepLine], *, told: bool) -> float | None:

@@ -31,34 +31,21 @@ _NO_PLAN = (
 
 
 def read(path: Path) -> Read:
-    """Read one session; very many steps from their tier, with a note.
+    """Read one session.
 
     Raises:
         NotASession, NewerSchema, StorageError: it cannot be read.
     """
     with SessionReader(path) as reader:
-        return _read(reader, Source(reader))
-
-
-def read_exactly(path: Path) -> Read:
-    """Read one session with every step, however many there are.
-
-    Raises:
-        NotASession, NewerSchema, StorageError: it cannot be read.
-    """
-    with SessionReader(path) as reader:
-        return _read(reader, Source(reader, exact=True))
-
-
-def _read(reader: SessionReader, source: Source) -> Read:
-    timed = [row for row in source.steps() if not row.warmup]
-    times, reason = series_of(timed)
-    summary = summarise_from(reader, source, (times, reason))
-    steady = _steady(times, summary.several_writers or reason)
-    if steady.seconds is not None:
-        told = ends_told(reader.meta())
-        steady = replace(steady, total=time_per_step(timed, steady.first, told=told))
-    return Read(summary, steady)
+        source = Source(reader)
+        timed = [row for row in source.steps() if not row.warmup]
+        times, reason = series_of(timed)
+        summary = summarise_from(reader, source, (times, reason))
+        steady = _steady(times, summary.several_writers or reason)
+        if steady.seconds is not None:
+            told = ends_told(reader.meta())
+            steady = replace(steady, total=time_per_step(timed, steady.first, told=told))
+        return Read(summary, steady)
 
 
 def _steady(times: Series, reason: str | None) -> Steady:
@@ -71,7 +58,7 @@ def _steady(times: Series, reason: str | None) -> Steady:
 
 
 Reading = Callable[[Path], Read]
-"""Reads a session, such as :func:`read` or :func:`read_exactly`."""
+"""Reads a session, such as :func:`read`."""
 
 
 def read_study(

@@ -156,13 +156,9 @@ class Summary:
     """Over the timed steps of all ranks."""
 
 
-def summarise(reader: SessionReader, *, exact: bool = False) -> Summary:
-    """Summarise a session; one with very many steps from their tier, with a note on what is
-    inexact.
-
-    ``exact``: use every step, however long that takes.
-    """
-    return summarise_from(reader, Source(reader, exact=exact))
+def summarise(reader: SessionReader) -> Summary:
+    """Summarise a session."""
+    return summarise_from(reader, Source(reader))
 
 
 def summarise_from(

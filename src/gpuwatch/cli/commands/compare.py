@@ -54,11 +54,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="what an hour costs of the machine that these sessions ran on, repeatable: adds the "
         "cost of a million samples (with --format)",
     )
-    parser.add_argument(
-        "--exact",
-        action="store_true",
-        help="read every step of long sessions, which is slow",
-    )
     screen_options.add_arguments(parser)
     parser.add_argument("--format", choices=FORMATS, help="instead of the screen")
     parser.add_argument(
@@ -96,13 +91,10 @@ def run(arguments: argparse.Namespace, command: tuple[str, ...]) -> int:
     if arguments.format is None and terminal.usable() and not arguments.plain:
         from gpuwatch.tui.app import run_compare
 
-        return run_compare(
-            sessions, **options, exact=arguments.exact, look=screen_options.look(arguments)
-        )
-    from gpuwatch.analysis.study.read import read, read_exactly, read_sessions, read_study
+        return run_compare(sessions, **options, look=screen_options.look(arguments))
+    from gpuwatch.analysis.study.read import read_sessions, read_study
 
     folder = _whole_study(arguments.session, sessions)
-    options["reading"] = read_exactly if arguments.exact else read
     if folder is None:
         result = read_sessions(sessions, **options)
     else:

@@ -14,11 +14,6 @@ from gpuwatch.core.text import clean, to_paste
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("session", metavar="SESSION")
-    parser.add_argument(
-        "--exact",
-        action="store_true",
-        help="read every sample and every step of a long session, which is slow",
-    )
     parser.add_argument("--format", choices=("table", "json", "md", "csv"), default="table")
 
 
@@ -33,7 +28,7 @@ def run(arguments: argparse.Namespace, command: tuple[str, ...]) -> int:
     from gpuwatch.session.reading.reader import SessionReader
 
     with SessionReader(path) as reader:
-        summary = summarise(reader, exact=arguments.exact)
+        summary = summarise(reader)
     if arguments.format == "json":
         sys.stdout.write(json.dumps(json.summary(summary)))
         return 0

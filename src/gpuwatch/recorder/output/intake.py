@@ -22,10 +22,9 @@ from gpuwatch.recorder.output.step_lines import (
     parse,
 )
 from gpuwatch.recorder.output.writers import Writers
-from gpuwatch.session.rows import StepRow, with_phases
+from gpuwatch.session.rows import with_phases
 from gpuwatch.session.writing import statements
 from gpuwatch.session.writing.statements import Row, event, fact, meta
-from gpuwatch.session.writing.step_tier import StepTier
 
 _MOST_COMPLAINTS = 20
 _MOST_FACTS = 200
@@ -75,7 +74,6 @@ class Intake:
             for stream in ("stdout", "stderr")
         }
         self._log = log or KeptLog()
-        self._tier = StepTier()
         self._complaints = 0
         self._lost = self._lost_reported = 0
         self._last_epoch = -_EPOCH_NS
@@ -189,7 +187,6 @@ class Intake:
             for line in lines.finish():
                 result = self._line(t, stream, line)
                 rows += [*result.rows, *(self._log.add(t, stream, line) if result.log else ())]
-        rows += self._tier.flush()
         rows += self._report_lost(t) if self._lost != self._lost_reported else ()
         if self._scores:
             rows.append(event(t, "progress-lines", _AFTER_THE_LAST))
@@ -347,27 +344,7 @@ class Intake:
             step.flop,
             step.bytes,
         )
-        rows += self._tier.add(
-            StepRow(
-                n=-1,
-                t=t,
-                step=step.step,
-                count=step.count,
-                warmup=step.warmup,
-                samples=step.samples,
-                seconds=seconds,
-                loss=step.loss,
-                acc1=step.acc1,
-                acc5=step.acc5,
-                phases=step.phases,
-                partial=step.partial,
-                flop=step.flop,
-                bytes=step.bytes,
-                sampled=step.sampled,
-            )
-        )
-        rows.append(statements.step(*values))
-        return rows
+        return [*rows, statements.step(*values)]
 
     def _report(self, t: int, report: Report) -> list[Row]:
         body = {key: value for key, value in report.body.items() if key != "event"}

@@ -17,11 +17,11 @@ Row = tuple[JSON, ...]
 Key = tuple[JSON, ...]
 
 NUMBERED = (
-    *("change", "sample", "minute", "tick", "step", "step_tier", "rank_step"),
+    *("change", "sample", "minute", "tick", "step", "rank_step"),
     *("log", "event", "gpu_process", "process", "process_use"),
 )
 """Tables whose rows are numbered, in the order in which they are carried: a minute stands after its
-samples, and a tier after what it sums up."""
+samples."""
 REPLACED = frozenset({"tick"})
 """Those whose newest number may be written again, by a recorder that takes over a run."""
 KEYED: Mapping[str, tuple[str, ...]] = {

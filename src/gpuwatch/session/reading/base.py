@@ -11,9 +11,9 @@ from gpuwatch.core.models import JSON, number
 from gpuwatch.session.reading import limits
 from gpuwatch.session.reading.validation import Validated, whole
 from gpuwatch.session.rows import StepRow
-from gpuwatch.session.schema import TIER_SECONDS, WARMUP
+from gpuwatch.session.schema import BUCKET_SECONDS, WARMUP
 
-_BUCKET_NS = TIER_SECONDS * 1_000_000_000
+_BUCKET_NS = BUCKET_SECONDS * 1_000_000_000
 _TIMED = ("step", "log", "event", "gpu_process", "process", "process_use", "rank_step")
 """Tables whose rows are in time order."""
 

@@ -15,10 +15,12 @@ TEXT = 32 << 20
 """Total bytes of text in ``meta``, ``fact`` or ``device``."""
 CELLS = 1_000_000
 """Values in the JSON of one of these tables: a profile of 20 tables with 1,000 rows has 200,000."""
-LINES, EXACT_LINES = 1_000_000, 10_000_000
+LINES = 1_000_000
 """Step lines read one by one."""
-OF_LINES, EXACT_OF_LINES = 32 << 20, 320 << 20
+OF_LINES = 32 << 20
 """Total bytes of their step times, losses and phases."""
+OF_TIMES = 320 << 20
+"""Total bytes of the step times of lines that are read together: 42 million steps."""
 OF_A_LINE = 4 << 20
 """Bytes of the step times of one line, which a workload prints in at most 1 MiB."""
 OF_PHASES = 64 << 10
@@ -31,7 +33,5 @@ ON_GPUS, ON_GPUS_ROWS = 1_000, 1_000_000
 """Processes on GPUs, and the number of their newest rows to search."""
 SAMPLES = 20_000_000
 """Samples read at once: a day at 10 Hz of 23 channels; more if the file has two bytes for each."""
-BUCKETS = 1_000_000
-"""Ten-second buckets of step lines: 115 days."""
 STRANGERS = 10_000
 """Processes that do not belong to the workload."""

@@ -31,7 +31,7 @@ from gpuwatch.session.reading.parsed import (
 from gpuwatch.session.reading.processes import gpu_process, presences, processes_at
 from gpuwatch.session.reading.samples import LATEST, Samples, Times, newest, pieces
 from gpuwatch.session.reading.status import Status, status, writer_alive
-from gpuwatch.session.reading.step_buckets import buckets, folded
+from gpuwatch.session.reading.step_lines import StepLines
 from gpuwatch.session.reading.validation import in_order, whole
 from gpuwatch.session.rows import (
     ChannelRow,
@@ -281,9 +281,6 @@ class SessionReader(BaseReader):
         """Step lines with ``n > after`` in order; fewer than ``limit`` if they are long."""
         if self._none_behind("step", after):
             return []
-        return [step_of(row) for row in self._step_rows(after, limit)]
-
-    def _step_rows(self, after: int, limit: int) -> list[tuple[JSON, ...]]:
         rows = self._rows(
             f"SELECT n, t, step, count, {WARMUP}, samples, seconds, loss, acc1, "  # noqa: S608
             "acc5, phases, partial, flop, bytes FROM step WHERE n > ? ORDER BY n LIMIT ?",
@@ -292,7 +289,7 @@ class SessionReader(BaseReader):
             most_bytes=limits.OF_LINES,
         )
         in_order((row[0] for row in rows), after)
-        return rows
+        return [step_of(row) for row in rows]
 
     def step_count(self) -> int | None:
         """Number of timed steps so far; ``None`` if no step was reported."""
@@ -320,27 +317,14 @@ class SessionReader(BaseReader):
                     newest[key] = whole(step), values[-1]
         return newest
 
-    def some_steps(self, *, exact: bool = False) -> list[StepRow]:
-        """All step lines, up to the limits on number and size; ``exact``: up to ten times these."""
-        lines = limits.EXACT_LINES if exact else limits.LINES
-        bytes_left = limits.EXACT_OF_LINES if exact else limits.OF_LINES
-        steps: list[StepRow] = []
-        while rows := self._step_rows(steps[-1].n if steps else -1, CHUNK):
-            for row in rows:
-                bytes_left -= bytes_of(row[6:12])
-                if len(steps) >= lines or (bytes_left < 0 and steps):
-                    self.leave_out(f"only the first {len(steps):,} step lines are read")
-                    return steps
-                steps.append(step_of(row))
-        return steps
+    def some_steps(self) -> list[StepRow]:
+        """All step lines, up to the limits on number and size."""
+        return list(StepLines(self._rows, self.leave_out).one_by_one(-1, self.last_step()))
 
-    def step_tier(self) -> list[StepBucket]:
-        """Step lines in ten-second buckets; see ``step_buckets.buckets``."""
-        return buckets(self._rows)
-
-    def steps_folded(self, after: int, upto: int) -> list[StepRow | StepBucket]:
-        """See :func:`gpuwatch.session.reading.step_buckets.folded`."""
-        return list(folded(self._rows, after, upto, self.leave_out))
+    def steps_together(self) -> list[StepRow | StepBucket]:
+        """All step lines, those of ten seconds in one bucket; a line without a time for each of its
+        steps stays a line."""
+        return list(StepLines(self._rows, self.leave_out).together(-1, self.last_step()))
 
     def last_step(self) -> int:
         """The number ``n`` of the newest step line, or -1."""

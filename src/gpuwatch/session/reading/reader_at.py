@@ -14,7 +14,6 @@ from gpuwatch.session.rows import (
     LogRow,
     Processes,
     RankStepRow,
-    StepBucket,
     StepRow,
 )
 from gpuwatch.session.schema import WARMUP
@@ -87,12 +86,6 @@ class PastReader(SessionReader):
 
     def step_groups(self, after: int, upto: int) -> list[StepRow]:
         return super().step_groups(after, min(upto, self._upto["step"]))
-
-    def step_tier(self) -> list[StepBucket]:
-        return [row for row in super().step_tier() if row.n <= self._upto["step"]]
-
-    def steps_folded(self, after: int, upto: int) -> list[StepRow | StepBucket]:
-        return super().steps_folded(after, min(upto, self._upto["step"]))
 
     def first_timed_step(self) -> int | None:
         number = super().first_timed_step()
