@@ -6,13 +6,12 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from gpuwatch.analysis.hardware.profile import counters_of, profile_of, why_none
 from gpuwatch.session.reading.reader import SessionReader
 from gpuwatch.tui.feed.collector import Collector
 from gpuwatch.tui.feed.snapshot import Snapshot
 from gpuwatch.tui.feed.view import View
 from gpuwatch.tui.live.gauge_rows import graph_columns
-from gpuwatch.tui.live.kernel_rows import KernelData, kernel_rows
+from gpuwatch.tui.live.kernels import kernel_rows, kernels_in
 from gpuwatch.tui.live.numbers import number_lines
 from gpuwatch.tui.live.page import page_of
 from gpuwatch.tui.live.roofline_rows import roofline_rows
@@ -66,10 +65,7 @@ def numbers_text(path: Path, width: int = 80) -> str:
 
 def kernels_text(path: Path, width: int = 80) -> str:
     """The page of kernels, whole."""
-    with SessionReader(path) as reader:
-        meta = reader.meta()
-    data = KernelData(profile_of(meta), counters_of(meta), why_none(meta))
-    return _page(kernel_rows(data, width), width)
+    return _page(kernel_rows(kernels_in(path), width), width)
 
 
 def roofline_text(path: Path, size: tuple[int, int] = (80, 24)) -> str:

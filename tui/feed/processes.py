@@ -20,8 +20,6 @@ from gpuwatch.session.reading.status import process_id
 from gpuwatch.session.rows import GpuProcessRow, Processes, ProcessRow
 from gpuwatch.session.schema import MOST_PROCESSES
 
-_OLD_RECORDER = "not recorded: an old gpuwatch"
-_NO_MEMORY_SHARE = "time that it used device memory: not recorded: an old gpuwatch"
 _NOT_IN_PROC = "unknown: the process is not in /proc"
 
 
@@ -111,7 +109,7 @@ def processes_of(
             uses[row.pid] = [use for use in uses.get(row.pid, ()) if use.owned != row.owned]
             processes.append(_known_process(row, own, environment, t))
     remaining = [rows for rows in uses.values() if rows]
-    processes += [_nvml_process(rows, environment, t, old=not recorded.all) for rows in remaining]
+    processes += [_nvml_process(rows, environment, t) for rows in remaining]
     return tuple(sorted(processes, key=_sort_key))
 
 
@@ -139,9 +137,7 @@ def _known_process(
     )
 
 
-def _nvml_process(
-    rows: Sequence[GpuProcessRow], environment: str, t: int, *, old: bool
-) -> ProcessNow:
+def _nvml_process(rows: Sequence[GpuProcessRow], environment: str, t: int) -> ProcessNow:
     """A process that only NVML knows."""
     row = rows[-1]
     return ProcessNow(
@@ -156,21 +152,18 @@ def _nvml_process(
         None,
         any(use.running for use in rows),
         t,
-        row.reason or (_OLD_RECORDER if old else _NOT_IN_PROC),
+        row.reason or _NOT_IN_PROC,
     )
 
 
 def _gpu_uses(rows: Sequence[GpuProcessRow]) -> tuple[GpuUse, ...]:
-    uses = [_gpu_use(row) for row in rows]
+    uses = [
+        GpuUse(
+            row.device, row.bytes, row.share, row.reason, row.kind == "graphics", row.memory_share
+        )
+        for row in rows
+    ]
     return tuple(sorted(uses, key=lambda use: (len(use.device), use.device)))
-
-
-def _gpu_use(row: GpuProcessRow) -> GpuUse:
-    old = row.share is not None and row.memory_share is None
-    reason = row.reason or (_NO_MEMORY_SHARE if old else None)
-    return GpuUse(
-        row.device, row.bytes, row.share, reason, row.kind == "graphics", row.memory_share
-    )
 
 
 def _mean(shares: Sequence[float | None]) -> float | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from math import inf, isfinite
 from statistics import median
 from typing import Any
@@ -208,6 +208,9 @@ class Steps:
         self._backfilled_row: StepRow | None = None
         self.recent: deque[StepRow] = deque(maxlen=_MOST_ROWS)
         self._dropped = False
+        self._timed: deque[StepRow] = deque(maxlen=_MAX_STEPS)
+        self._phased: deque[StepRow] = deque(maxlen=_MAX_STEPS)
+        """The newest step lines with durations, and those of them with phases."""
         self.newest_loss: float | None = None
         self.timed_start: int | None = None
         """Session time of the first timed step's start; ``None``: none yet."""
@@ -288,6 +291,9 @@ class Steps:
         if not self._writers:
             losses = (row.loss[-1] for row in reversed(rows) if row.loss)
             self.newest_loss = next(losses, self.newest_loss)
+            timed = [row for row in rows if row.seconds and not row.warmup]
+            self._timed.extend(timed)
+            self._phased.extend(row for row in timed if row.phases and row.sampled != 0)
         if self.timed_start is None:
             first = first_timed(self._reader)
             self.timed_start = None if first is None else max(0, first[0])
@@ -302,16 +308,11 @@ class Steps:
 
     # The newest timed steps.
 
-    def _timed_rows(self) -> Iterator[StepRow]:
-        """Timed step lines with durations, the newest first."""
-        if not self._writers:
-            yield from (row for row in reversed(self.recent) if row.seconds and not row.warmup)
-
     def _newest_timed(self) -> list[StepRow]:
         """Of about as many steps as the median is of, in order."""
         rows: list[StepRow] = []
         steps = 0
-        for row in self._timed_rows():
+        for row in reversed(self._timed):
             rows.append(row)
             steps += len(row.seconds or ())
             if steps >= _MAX_STEPS:
@@ -322,7 +323,8 @@ class Steps:
     @property
     def newest_seconds(self) -> float | None:
         """Duration of the newest timed step; ``None``: unknown."""
-        return next((row.seconds[-1] for row in self._timed_rows() if row.seconds), None)
+        durations = self._timed[-1].seconds if self._timed else None
+        return durations[-1] if durations else None
 
     def per_second(self) -> float | None:
         """Steps per second of the newest timed steps."""
@@ -345,7 +347,7 @@ class Steps:
 
     def shares(self, meta: Mapping[str, Any]) -> StepShares | None:
         """See :func:`phase_shares`."""
-        return phase_shares(self._timed_rows(), meta)
+        return phase_shares(reversed(self._phased), meta)
 
     # Older step lines.
 

@@ -76,11 +76,6 @@ def page_of(snapshot: Snapshot, options: Options, width: int, height: int) -> Pa
     return _one_gpu(snapshot, options, width, height)
 
 
-def shows_four_gauges(height: int) -> bool:
-    """Whether a picked metric has a fourth gauge; otherwise it replaces one of the three."""
-    return height >= TALL
-
-
 def _head(
     snapshot: Snapshot, options: Options, width: int, height: int
 ) -> tuple[list[Line], int | None]:
@@ -218,7 +213,7 @@ def _gauges(snapshot: Snapshot, height: int) -> list[Gauge]:
     gauges = list(snapshot.gauges)
     if snapshot.picked is None:
         return gauges
-    if shows_four_gauges(height):
+    if height >= TALL:
         return [*gauges, snapshot.picked]
     methods = [gauge.reading.method for gauge in gauges]
     at = methods.index(Method.UNAVAILABLE) if Method.UNAVAILABLE in methods else -1

@@ -12,13 +12,11 @@ from typing import Any
 import pytest
 
 from gpuwatch.core.metrics import Method
-from gpuwatch.core.units import plain_unit
 from gpuwatch.session.reading.reader import SessionReader
 from gpuwatch.session.writing.store import SessionStore
 from gpuwatch.tui.feed.snapshot import Reading
 from gpuwatch.tui.feed.view import View
 from gpuwatch.tui.home.screen import HomeScreen
-from gpuwatch.tui.live.device_rows import Fields, detail_rows
 from gpuwatch.tui.live.gauge_rows import badge
 from gpuwatch.tui.live.numbers import number_lines
 from gpuwatch.tui.live.screen import LiveScreen
@@ -154,12 +152,6 @@ async def test_the_home_screen_has_the_page_of_its_devices(fake: Fake, session: 
         await until(pilot, lambda: app.screen is home)
 
 
-def test_a_bound_is_at_most_on_the_page_too(session: Make) -> None:
-    assert "Memory bandwidth              ≤1.34 TB/s  bound" in numbers_text(
-        session(memory_busy=True, known_card=True, count=False)
-    )
-
-
 @pytest.mark.parametrize("size", [(60, 80), (80, 80)])
 def test_reasons_and_sources_are_wrapped_and_not_cut(session: Make, size: tuple[int, int]) -> None:
     path = session(bandwidth_measured=True, known_card=True)
@@ -205,36 +197,6 @@ async def test_the_axis_of_a_gauge_in_one_row_stands_under_its_history(session: 
     assert gauge.index("┤") == axis.index("└") and "≤" not in gauge and "…" not in gauge
 
 
-@pytest.mark.parametrize("fan", [None, 0.0, 1.0])
-async def test_columns_of_a_device_never_run_into_each_other(
-    session: Make, fan: float | None
-) -> None:
-    async with live(session()) as (app, _):
-        screen = app.screen
-        assert isinstance(screen, LiveScreen) and screen.snapshot is not None
-        gpu = screen.snapshot.gpus[0]
-    if fan is not None:
-        gpu = replace(gpu, readings={**gpu.readings, FAN: reading(fan)})
-    long = ("memory 36.3", "power", "temperature", "SM clock", "memory clock", "PCIe")
-    short = ("memory 36.3", "power", "temp", "SM ", "mem 2", "PCIe")
-    for width in range(60, 200):
-        names = short if width < 72 else long
-        rows = text_of(detail_rows(gpu, width))
-        assert len(rows) == (1 if width >= 144 else 2)
-        places = [(row, row.index(name)) for row in rows for name in names if name in row]
-        assert len(places) == len(names), width
-        assert all(row[:at].endswith("  ") for row, at in places if at > 1), width
-        assert not any("…" in row for row in rows), width
-        fans = [row for row in rows if "°C fan " in row]
-        assert len(fans) == (fan is not None), "a card without a fan has no place for one"
-        assert not fans or f"°C fan {fan:.0%}  ".replace("%", " %") in f"{fans[0]}  ", width
-
-
-def test_a_long_field_moves_the_next_one_along() -> None:
-    fields = Fields(40, 2).add("memory", "1234567890/1234567890 GiB").add("b", "2")
-    assert text_of(fields.rows()) == [" memory 1234567890/1234567890 GiB  b 2"]
-
-
 def test_fans_engines_and_the_link_read_as_people_write_them(session: Make) -> None:
     snapshot = snapshot_of(session())
     (gpu,) = snapshot.gpus
@@ -273,10 +235,3 @@ def test_what_a_counter_gains_in_a_second_is_named_so(session: Make) -> None:
     assert any(row.startswith("power by GPU energy 102 W measured") for row in texts)
     assert any(row.startswith("process CPU time, cores 1.70 cores measured") for row in texts)
     assert any(row.startswith("process memory usage 2.40 GiB measured") for row in texts)
-
-
-@pytest.mark.parametrize(
-    ("unit", "plain"), [("{error}/s", "errors/s"), ("By/s", "B/s"), ("FLOP/s", "FLOP/s")]
-)
-def test_units_are_written_as_people_do(unit: str, plain: str) -> None:
-    assert plain_unit(unit) == plain

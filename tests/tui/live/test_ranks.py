@@ -85,10 +85,6 @@ async def test_a_run_without_ranks_has_neither_line_nor_key(session: Make) -> No
         assert "ranks at" not in screen_text(app)
 
 
-def test_a_run_of_one_rank_has_none(session: Make) -> None:
-    assert snapshot(session(**options(1, slow=None))).ranks is None
-
-
 def test_shades_can_be_told_apart_in_ascii_and_without_colours() -> None:
     glyphs = [text for text, _ in SHADES]
     assert len(set(glyphs)) == len({to_ascii(each) for each in glyphs}) == len(glyphs)

@@ -119,12 +119,6 @@ def test_time_on_the_memory_is_the_mean_over_the_gpus_and_unknown_where_one_is()
     assert shares == {1: pytest.approx(0.3), 2: None, 3: None}
 
 
-def test_an_old_session_says_why_it_has_no_time_on_the_memory() -> None:
-    (old,) = now(Processes((row(1),), (gpu(1, memory_share=None),)))
-    assert (old.gpu_share, old.memory_share) == (0.5, None)
-    assert any("not recorded" in text for text in unknown_rows([old]))
-
-
 def test_of_one_gpu_only_its_processes_are_shown_with_what_they_have_of_it() -> None:
     found = now(Processes((row(1), row(2), row(3)), (gpu(1), gpu(1, "gpu1"), gpu(2, "gpu1"))))
     rows = process_rows(found, 120, 9, selected="gpu0")
@@ -149,13 +143,6 @@ def test_a_number_of_another_pid_namespace_is_not_joined_with_a_process_of_this_
     assert [(each.owned, bool(each.gpus)) for each in found] == [(None, True), (True, False)]
 
 
-def test_of_an_old_session_what_nvml_listed_is_there() -> None:
-    old = GpuProcessRow(0, "gpu0", 7, "python", True, GIB, True)
-    (found,) = now(Processes((), (old,)))
-    assert (found.name, found.place, found.cores) == ("python", "docker=pytorch", None)
-    assert "not recorded" in str(found.reason)
-
-
 def test_what_ended_is_shown_only_of_a_session_that_is_over() -> None:
     rows = Processes((row(1, running=False),), (gpu(1, running=False),))
     assert now(rows) == ()
@@ -174,19 +161,6 @@ def test_the_bandwidth_stands_behind_the_sms_where_it_fits_and_is_known(
     assert ("  SM %  mem %" in heading) is there and (" 50 %   37 %" in line) is there
 
 
-@pytest.mark.parametrize("place", ["kubernetes 3f2a9c1b4d5e", "slurm job 123456"])
-def test_container_and_job_are_whole_on_120_columns(place: str) -> None:
-    found = now(
-        Processes((row(1, user="franziska", owned=False, place=place),), (gpu(1, owned=False),))
-    )
-    assert f" franziska, {place} " in text_of(found)[1]
-
-
-def test_the_user_takes_no_more_room_than_all_of_them_need() -> None:
-    found = now(Processes((row(1, owned=False), row(2, owned=False, user="bo"))))
-    assert "PID user   GPU mem" in text_of(found)[0] and "2 bo    " in text_of(found)[2]
-
-
 def test_those_that_do_not_fit_are_counted() -> None:
     found = now(Processes(tuple(row(pid) for pid in range(1, 20))))
     assert len(text_of(found, most=5)) == 6 and "15 more, press p" in text_of(found, most=5)[-1]
@@ -201,17 +175,6 @@ def test_of_so_many_as_are_watched_at_most_the_count_is_a_bound() -> None:
     assert more.spans()[0][0].strip() == "at least 60 more, press", "those on no GPU are listed too"
     on_gpus = now(Processes((), tuple(gpu(each.pid, owned=None) for each in watched)))
     assert "     60 more, press p" in text_of(on_gpus, most=5)[-1], "NVML's lists are whole"
-
-
-@pytest.mark.parametrize("width", [60, 80, 120, 200])
-def test_hostile_texts_fit_and_hold_nothing_that_drives_a_terminal(width: int) -> None:
-    evil = "\x1b]0;x\x07[bold]\u202e漢字" + "y" * 5000
-    made = row(1, name=evil, user=evil, place=evil, owned=False, reason=evil, started=-(2**63))
-    found = now(Processes((made,), (gpu(1, evil, owned=False, bytes=2**62, share=9e99),)))
-    for line in process_rows(found, width, 5):
-        text = "".join(part for part, _ in line.spans())
-        assert line.used <= width and text.isprintable()
-    assert all(reason.isprintable() for reason in unknown_rows(found))
 
 
 # The page.
@@ -232,15 +195,6 @@ async def test_p_shows_the_processes_and_leads_back(session: Make, size: tuple[i
             assert "bob, docker 3f2a9c1b4d5e" in text and "2:01:30" in text
             assert "— 999: NVML does not say how much memory it holds" in text
         await pilot.press("p")
-        await until(pilot, lambda: not isinstance(app.screen, ProcessScreen))
-
-
-@pytest.mark.parametrize("key", ["escape", "q", "p"])
-async def test_the_page_of_processes_closes_with_the_usual_keys(session: Make, key: str) -> None:
-    async with live(add(session(), RUN)) as (app, pilot):
-        await pilot.press("p")
-        await shows(pilot, "1 process, 1 on a GPU")
-        await pilot.press(key)
         await until(pilot, lambda: not isinstance(app.screen, ProcessScreen))
 
 
@@ -316,14 +270,6 @@ async def test_a_click_selects_a_process(session: Make) -> None:
         row = next(n for n, line in enumerate(screen_text(app).splitlines()) if " 102 " in line)
         await pilot.click(offset=(20, row))
         await until(pilot, lambda: chosen(app).startswith("102 "))
-
-
-async def test_a_count_of_all_that_are_watched_is_told_as_a_bound(session: Make) -> None:
-    loaders = [Made(100 + i, gpus=()) for i in range(MOST_PROCESSES - 2)]
-    async with live(add(session(), RUN, STRANGER, *loaders)) as (app, pilot):
-        await pilot.press("p")
-        await shows(pilot, "at least 64 processes, 2 on a GPU, at least 63 of the run")
-        assert "by GPU memory" in screen_text(app)
 
 
 async def test_the_page_follows_the_run_while_it_is_open(session: Make) -> None:

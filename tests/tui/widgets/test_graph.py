@@ -13,7 +13,7 @@ from gpuwatch.tui.feed.collector import Collector
 from gpuwatch.tui.feed.samples import column_means
 from gpuwatch.tui.feed.view import View
 from gpuwatch.tui.widgets.cells import fit, pad, wrap
-from gpuwatch.tui.widgets.graph import area, axis, bar, readable_duration, window
+from gpuwatch.tui.widgets.graph import area, axis, bar, window
 from tests.session.samples import fill
 
 from ..sessions import START_UNIX_NS, Script, write
@@ -32,14 +32,6 @@ def test_zero_is_a_line_and_unknown_is_blank() -> None:
     assert drawn([0.0, None, 1.0], 1.0, 1) == ["▁ █"]
 
 
-def test_more_than_the_top_is_cut() -> None:
-    assert drawn([7.0], 1.0, 2) == ["█", "█"]
-
-
-def test_a_row_under_the_edge_is_one_run_of_one_style() -> None:
-    assert [len(row) for row in area([0.9, 0.8, 0.9], 1.0, 4)] == [1, 1, 1, 1]
-
-
 @pytest.mark.parametrize("fraction", [-1.0, 0.0, 0.33, 0.5, 1.0, 9.0, None])
 def test_a_bar_has_its_width(fraction: float | None) -> None:
     filled, empty = bar(fraction, 11)
@@ -53,12 +45,6 @@ def test_a_running_window_moves_in_jumps() -> None:
     assert len(views) == 1
     view = views.pop()
     assert (view.start, view.end) == (48 * NS, 108 * NS)
-
-
-def test_all_of_a_run_keeps_its_scale_while_it_grows() -> None:
-    assert window(61 * NS, None, 50) == window(119 * NS, None, 50)
-    assert window(61 * NS, None, 50, ended=True).end == 61 * NS
-    assert readable_duration(10**9) >= 10**9
 
 
 def test_the_axis_labels_time_since_the_start() -> None:
@@ -91,14 +77,6 @@ def test_of_a_long_session_few_samples_are_kept_one_by_one(tmp_path: Path) -> No
 # Text.
 
 
-def test_clean_removes_what_a_terminal_would_obey() -> None:
-    assert clean("a\x1b[31mb\x1b]8;;http://x\x07c\x1b]8;;\x07\x00d") == "abcd"
-    assert clean("50%\r100%\n") == "100%"
-    assert clean("x\u202ey\u2066z\ufeff") == "xyz"
-    assert clean("tab\there") == "tab here"
-    assert clean("e\u0301 日本") == "e 日本"
-
-
 def test_fit_and_pad_count_cells_not_characters() -> None:
     assert fit("日本語", 5) == "日本…"
     assert pad("日本", 6) == "日本  " and pad("1", 3, ">") == "  1"
@@ -109,3 +87,11 @@ def test_wrap_breaks_long_words_and_says_that_something_is_missing() -> None:
     assert wrap("one two three", 7, 3) == ["one two", "three"]
     assert wrap("x" * 10, 4, 2) == ["xxxx", "xxx…"]
     assert wrap("", 4, 2) == []
+
+
+def test_clean_removes_what_a_terminal_would_obey() -> None:
+    assert clean("a\x1b[31mb\x1b]8;;http://x\x07c\x1b]8;;\x07\x00d") == "abcd"
+    assert clean("50%\r100%\n") == "100%"
+    assert clean("x\u202ey\u2066z\ufeff") == "xyz"
+    assert clean("tab\there") == "tab here"
+    assert clean("e\u0301 日本") == "e 日本"
