@@ -28,9 +28,9 @@ from gpuwatch.telemetry.nvml.gpm_metrics import (
     period,
     reading_of,
 )
-from tests.cli.commands.test_record import sessions
 from tests.conftest import Cli
 from tests.fake_nvml import FUNCTION_NOT_FOUND, NO_PERMISSION, NOT_SUPPORTED, FakeDriver
+from tests.reading import sessions
 
 pytestmark = pytest.mark.usefixtures("programs")
 
