@@ -12,10 +12,10 @@ import pytest
 from gpuwatch import studies
 from gpuwatch.cli.plan import DONE, IMPOSSIBLE, blocks
 from gpuwatch.core.models import Environment, Workload
-from gpuwatch.session.reading.reader import SessionReader
 from gpuwatch.session.study.blocks import plan_runs
 from gpuwatch.session.study.plan import Part, Plan
 from tests.conftest import Cli
+from tests.reading import meta
 
 from .test_errors import one_line
 
@@ -138,11 +138,6 @@ def launches(cli: Cli, *arguments: object) -> list[dict[str, Any]]:
     return list(found["launches"])
 
 
-def command(path: Path) -> list[str]:
-    with SessionReader(path) as reader:
-        return list(reader.meta()["launch"]["command"])
-
-
 def test_a_bare_run_is_shown_as_it_is_then_started(cli: Cli, tmp_path: Path) -> None:
     work = ("--", "sh", "-c", "exit 0", "a b")
     text = cli("--record", "--dry-run", "--out", tmp_path / "out", *work).stdout
@@ -151,7 +146,7 @@ def test_a_bare_run_is_shown_as_it_is_then_started(cli: Cli, tmp_path: Path) -> 
     (launch,) = launches(cli, *work)
     cli("--record", "--out", tmp_path / "out", *work)
     (session,) = (tmp_path / "out").glob("*/*.gpuwatch")
-    assert launch["command"] == command(session) == ["sh", "-c", "exit 0", "a b"]
+    assert launch["command"] == meta(session)["launch"]["command"] == ["sh", "-c", "exit 0", "a b"]
     assert launch["working_directory"] == str(cli.home)
     assert (launch["runs"], launch["problems"]) == ([1], [])
 
@@ -182,8 +177,7 @@ def test_dockers_container_is_created_with_the_settings_that_were_shown(
     work = ("--env", f"docker={small_image},memory=64m", "--", "sleep", "300")
     (launch,) = launches(cli, *work)
     session = Path(cli("--record", "--detach", *work).stdout.strip())
-    with SessionReader(session) as reader:
-        run = reader.meta()["session"]["id"]
+    run = meta(session)["session"]["id"]
     with connect().client() as api:
         found = api.inspect_container(f"gpuwatch-{run}")
     cli("stop", session)

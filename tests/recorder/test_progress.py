@@ -22,8 +22,8 @@ from gpuwatch.recorder.progress import (
     transformers,
 )
 from gpuwatch.session.writing.statements import Row
-from tests.cli.commands.test_record import sessions
 from tests.conftest import Cli
+from tests.reading import sessions
 
 IMAGENET = (
     "Epoch: [{epoch}][{number:4d}/5005]\tTime  0.250 ( 0.271)\tData  0.010 ( 0.020)\t"

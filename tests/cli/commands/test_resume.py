@@ -9,7 +9,6 @@ import signal
 import sys
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -17,14 +16,12 @@ from gpuwatch.cli.dispatch import dispatch
 from gpuwatch.core.errors import StorageError, UsageError
 from gpuwatch.core.models import Environment, Workload
 from gpuwatch.recorder.request import plan_of
-from gpuwatch.session.reading.reader import SessionReader
 from gpuwatch.session.study import study_folder
 from gpuwatch.session.study.plan import PLAN, Part, Plan, Settings, read
 from tests.conftest import Cli
+from tests.reading import meta, sessions, steps
 from tests.runners.packages import installed
 from tests.waiting import until
-
-from .test_record import sessions
 
 AA = ("--env", "bare", "--env", "bare")
 BLOCK = ("--blocks", 1, "--order-seed", 3)
@@ -41,14 +38,8 @@ def planned(folder: Path) -> Plan:
     return plan
 
 
-def meta(path: Path) -> dict[str, Any]:
-    with SessionReader(path) as reader:
-        return reader.meta()
-
-
-def steps(path: Path) -> list[int]:
-    with SessionReader(path) as reader:
-        return [row.step for row in reader.steps()]
+def numbers(path: Path) -> list[int]:
+    return [row.step for row in steps(path)]
 
 
 WORK = """
@@ -103,7 +94,7 @@ def complete(folder: Path) -> None:
         known = meta(folder / run.file)
         assert known["session"]["index"] == run.index
         assert known["environment"]["label"] == run.environment.label
-        assert known["result"]["code"] == 0 and steps(folder / run.file) == list(range(1, 61))
+        assert known["result"]["code"] == 0 and numbers(folder / run.file) == list(range(1, 61))
     found = json.loads((folder / "summary.json").read_text())
     assert found["not_run"] == []
 
@@ -138,11 +129,11 @@ def test_a_run_of_which_nothing_else_is_left_is_kept_aside_and_done_again(
     broken = sessions(out)[0]
     workload_over(broken)
     shutil.rmtree(meta(broken)["handle"]["folder"])  # as a restart of the machine does
-    known = steps(broken)
+    known = numbers(broken)
     done = cli("resume", broken)
     kept = folder / f"{broken.name}.lost-1"
     assert f"{broken.name} was cut short; it is kept as {kept.name}" in done.stderr
-    assert steps(kept) == known and meta(kept)["session"]["index"] == 1
+    assert numbers(kept) == known and meta(kept)["session"]["index"] == 1
     complete(folder)
 
 

@@ -15,9 +15,10 @@ from gpuwatch.cli.dispatch import dispatch
 from gpuwatch.core.errors import StorageError, UsageError
 from gpuwatch.session.study.plan import Plan, read
 from tests.conftest import Cli
+from tests.reading import sessions
 
 from ..parsed_request import plan_asked
-from .test_record import STEPS, sessions
+from .test_record import STEPS
 
 FILE = f"""
 title = "Steps, twice"

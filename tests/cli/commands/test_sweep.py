@@ -11,14 +11,13 @@ import pytest
 from gpuwatch.cli.commands import sweep
 from gpuwatch.cli.dispatch import dispatch
 from gpuwatch.core.errors import UsageError
-from gpuwatch.session.reading.reader import SessionReader
 from gpuwatch.session.reading.status import State, status
 from gpuwatch.session.study.plan import Plan, read
 from gpuwatch.workloads.options import parameters_to_argv
 from tests.conftest import Cli
+from tests.reading import meta, sessions
 
 from ..parsed_request import plan_asked
-from .test_record import sessions
 
 
 @pytest.fixture
@@ -113,7 +112,6 @@ def test_a_sweep_runs_each_value_in_each_block(cli: Cli, tmp_path: Path) -> None
     paths = sessions(tmp_path)
     assert [path.name for path in paths] == [run.file for run in found.runs]
     for path, run in zip(paths, found.runs, strict=True):
-        with SessionReader(path) as reader:
-            meta = reader.meta()
-        assert status(meta, path).state is State.FINISHED
-        assert meta["run"]["batch_size"] == run.workload.parameters["batch_size"]
+        found = meta(path)
+        assert status(found, path).state is State.FINISHED
+        assert found["run"]["batch_size"] == run.workload.parameters["batch_size"]

@@ -19,13 +19,13 @@ from gpuwatch.recorder.api import record
 from gpuwatch.recorder.observer import Observer
 from gpuwatch.recorder.request import Request, plan_of
 from gpuwatch.runners.bare import BareRunner
-from gpuwatch.session.reading.reader import SessionReader
 from gpuwatch.session.study.plan import Part, Plan, read
 from tests.conftest import Cli
+from tests.reading import meta, sessions
 from tests.runners.packages import installed
 from tests.waiting import until
 
-from ..commands.test_record import STEPS, sessions
+from ..commands.test_record import STEPS
 
 AA = ("--env", "bare", "--env", "bare")
 WORK = ("--", sys.executable, STEPS, 12, 0.002)
@@ -40,10 +40,9 @@ def plan_in(out: Path) -> Plan:
 
 def span(path: Path) -> tuple[float, float]:
     """When a recording began and ended, Unix time in seconds."""
-    with SessionReader(path) as reader:
-        meta = reader.meta()
-    start = meta["clock"]["unix_ns"] / 1e9
-    return start, start + meta["closed"]["t"] / 1e9
+    found = meta(path)
+    start = found["clock"]["unix_ns"] / 1e9
+    return start, start + found["closed"]["t"] / 1e9
 
 
 def test_a_study_in_blocks_runs_as_it_was_planned(cli: Cli, tmp_path: Path) -> None:
@@ -153,7 +152,7 @@ def test_a_run_that_fails_is_kept_and_only_what_never_succeeds_is_not_tried_a_th
     )  # fmt: skip
     codes: dict[str, list[int | None]] = {}
     for path in sessions(out):
-        codes.setdefault(path.stem[3:], []).append(code_of(path))
+        codes.setdefault(path.stem[3:], []).append(meta(path)["result"]["code"])
     assert codes == {"bare": [9, 0, 0], "failing": [3, 3]}
     ((_, (problem,)),) = plan_in(out).problems.items()
     told = "sh failed 2 times in failing and never succeeded"
@@ -277,10 +276,3 @@ def test_a_sweep_stops_at_the_size_that_does_not_fit(
     texts = {problem.text for (problem,) in plan.problems.values()}
     assert texts == {"w in bare ran out of memory at batch size 32"}
     assert said.count("w in bare ran out of memory at batch size 32: not started again") == 1
-
-
-def code_of(path: Path) -> int | None:
-    with SessionReader(path) as reader:
-        code = reader.meta()["result"]["code"]
-    assert code is None or isinstance(code, int)
-    return code

@@ -17,9 +17,9 @@ from gpuwatch.core.peaks import dram_peak
 from gpuwatch.telemetry.base import Device
 from gpuwatch.telemetry.nvml.gpm import SHORTEST_S, Gpm
 from gpuwatch.telemetry.nvml.gpm_metrics import WANTED, reading_of
-from tests.cli.commands.test_record import sessions
 from tests.conftest import Cli
 from tests.fake_nvml import FUNCTION_NOT_FOUND, NO_PERMISSION, NOT_SUPPORTED, FakeDriver
+from tests.reading import sessions
 
 pytestmark = pytest.mark.usefixtures("programs")
 

@@ -80,15 +80,9 @@ def _watch(arguments: argparse.Namespace, refresh: float) -> int:
         if session is not None:
             _have_followed(path)
     follow = session is None and arguments.on is None
-    if arguments.plain:
-        from gpuwatch.tui.plain import plain
-
-        interval = plain.INTERVAL_SECONDS if arguments.interval is None else refresh
-        return plain.watch(path, interval, follow=follow)
-    terminal.require(to_paste("attach --plain", path))
-    from gpuwatch.tui.app import run_live
-
-    return run_live(path, follow=follow, refresh=refresh, look=screen_options.look(arguments))
+    if not arguments.plain:
+        terminal.require(to_paste("attach --plain", path))
+    return screen_options.watch(arguments, path, refresh, follow=follow)
 
 
 def _joined(arguments: argparse.Namespace) -> Placed:

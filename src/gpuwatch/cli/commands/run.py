@@ -35,9 +35,9 @@ def run(arguments: argparse.Namespace, command: tuple[str, ...]) -> int:
             "nothing to run",
             "name a workload, or a program of your own; or just: gpuwatch",
         )
-    if not (arguments.plain or terminal.usable()) or len(arguments.on or ()) > 1:
-        return record.start(launch.request(arguments, command), arguments)
     request = launch.request(arguments, command)
+    if not (arguments.plain or terminal.usable()) or len(request.on) > 1:
+        return record.start(request, arguments)
     if preview.shown(request, arguments):
         return ExitCode.DONE
     preview.announce(request)
@@ -52,16 +52,7 @@ def run(arguments: argparse.Namespace, command: tuple[str, ...]) -> int:
         path, code = _here(request)
     if path is None:
         return code
-    if arguments.plain:
-        from gpuwatch.tui.plain import plain
-
-        each = plain.INTERVAL_SECONDS if arguments.interval is None else _refresh(arguments)
-        shown = plain.watch(path, each)
-    else:
-        from gpuwatch.tui.app import run_live
-
-        look = screen_options.look(arguments)
-        shown = run_live(path, follow=True, refresh=_refresh(arguments), look=look)
+    shown = screen_options.watch(arguments, path, _refresh(arguments), follow=True)
     return _ended(path.parent, shown)
 
 
