@@ -48,7 +48,10 @@ def _row(rank: RankNow, room: int, *, named: bool) -> Row:
     """One rank over time, stretched or thinned to the room."""
     spans: list[tuple[str, str]] = [
         ("▸" if rank.slower is not None else " ", "key"),
-        (pad(f"rank {rank.rank}", _LABEL - 1), "strong" if rank.slower is not None else "text"),
+        (
+            pad(f"rank {rank.figures.rank}", _LABEL - 1),
+            "strong" if rank.slower is not None else "text",
+        ),
     ]
     count = len(rank.columns)
     for at in range(room):
@@ -81,11 +84,11 @@ def _table(ranks: RanksNow, width: int) -> list[Row]:
     """A row for each rank; columns in which nothing is known are left out."""
     texts = [
         (
-            milliseconds(rank.step_seconds),
-            milliseconds(rank.own_seconds),
-            percent(rank.data_share),
-            si(rank.samples_per_second, ""),
-            si(rank.tokens_per_second, ""),
+            milliseconds(rank.figures.step_seconds),
+            milliseconds(rank.figures.own_seconds),
+            percent(rank.figures.data_share),
+            si(rank.figures.samples_per_second, ""),
+            si(rank.figures.tokens_per_second, ""),
         )
         for rank in ranks.ranks
     ]
@@ -103,7 +106,7 @@ def _table(ranks: RanksNow, width: int) -> list[Row]:
         rows.append(
             (
                 (mark, "key"),
-                (pad(str(rank.rank), _LABEL - 1) + pad(device, _DEVICE) + figures, role),
+                (pad(str(rank.figures.rank), _LABEL - 1) + pad(device, _DEVICE) + figures, role),
             )
         )
     return rows

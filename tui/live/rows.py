@@ -19,12 +19,8 @@ from gpuwatch.tui.widgets.cells import fit, wrap
 from gpuwatch.tui.widgets.graph import Window
 from gpuwatch.tui.widgets.line import Line
 
-ZOOMS: tuple[tuple[int | None, str], ...] = (
-    (10, "10 s"),
-    (60, "1 min"),
-    (300, "5 min"),
-    (None, "all"),
-)
+ZOOMS: dict[int | None, str] = {10: "10 s", 60: "1 min", 300: "5 min", None: "all"}
+"""Lengths of a history in seconds, and their names."""
 
 
 @dataclass(frozen=True)
@@ -32,8 +28,6 @@ class Options:
     """Settings of the live screen."""
 
     paused: bool = False
-    zoom: int = 1
-    """Index in ``ZOOMS``."""
     message: str = ""
     """The answer to the last action."""
 

@@ -145,7 +145,7 @@ class LiveScreen(TimeTravel, Stopping):
         else:
             self.trouble = None
             if self.snapshot is None and not news.goes_on:
-                self._zoom_to(len(ZOOMS) - 1)
+                self._ask(seconds=None)
             self._newest = news
             if not news.goes_on:
                 self.options = replace(self.options, paused=False)
@@ -181,16 +181,16 @@ class LiveScreen(TimeTravel, Stopping):
             self.options = replace(self.options, message=message)
         elif runs.newest is not None and not self.options.paused and self.on_top:
             self._waits_for_next = False
-            self.app.switch_screen(self._next_screen(runs.newest))
-
-    def _next_screen(self, path: Path) -> LiveScreen:
-        """The screen of another run, with the same view."""
-        start = replace(self._view, at=None, playing=False)
-        screen = LiveScreen(
-            path, follow=True, refresh=self._refresh, now_ns=self._now_ns, start=start
-        )
-        screen.options = replace(screen.options, zoom=self.options.zoom)
-        return screen
+            view = replace(self._view, at=None, playing=False)
+            self.app.switch_screen(
+                LiveScreen(
+                    runs.newest,
+                    follow=True,
+                    refresh=self._refresh,
+                    now_ns=self._now_ns,
+                    start=view,
+                )
+            )
 
     def paint(self) -> None:
         """Draw the snapshot."""
@@ -319,15 +319,9 @@ class LiveScreen(TimeTravel, Stopping):
 
     def action_zoom(self, by: int) -> None:
         """A longer (1) or shorter (-1) history; 0: the next length in turn."""
-        count = len(ZOOMS)
-        if by == 0:
-            self._zoom_to((self.options.zoom + 1) % count)
-        else:
-            self._zoom_to(min(count - 1, max(0, self.options.zoom + by)))
-
-    def _zoom_to(self, index: int) -> None:
-        self.options = replace(self.options, zoom=index)
-        self._ask(seconds=ZOOMS[index][0])
+        lengths = list(ZOOMS)
+        at = lengths.index(self._view.seconds) + (by or 1)
+        self._ask(seconds=lengths[at % len(ZOOMS) if by == 0 else max(0, min(len(ZOOMS) - 1, at))])
 
     def action_roofline(self) -> None:
         """Show or close the roofline."""

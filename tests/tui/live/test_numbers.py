@@ -19,7 +19,6 @@ from gpuwatch.tui.feed.view import View
 from gpuwatch.tui.home.screen import HomeScreen
 from gpuwatch.tui.live.gauge_rows import badge
 from gpuwatch.tui.live.numbers import number_lines
-from gpuwatch.tui.live.screen import LiveScreen
 from tests.session.samples import fill, rows_of
 
 from ..conftest import Fake
@@ -164,37 +163,12 @@ def test_reasons_and_sources_are_wrapped_and_not_cut(session: Make, size: tuple[
     assert REASON in words and "measured NVML field 186, instant power of the board" in words
 
 
-@pytest.mark.parametrize("size", [(120, 40), (120, 50), (80, 30)])
-def test_of_a_counter_that_went_away_the_reason_stands_below_its_title(
-    session: Make, size: tuple[int, int]
-) -> None:
-    path = session(bandwidth_measured=True)
-    take_away(path, "hw.gpu.memory.bandwidth")
-    rows = page_text(path, size).splitlines()
-    at = next(i for i, row in enumerate(rows) if row.startswith(" Memory bandwidth"))
-    below = " ".join(row[:33].split("│")[0].strip() for row in rows[at + 1 : at + 4])
-    assert rows[at][:34].rstrip(" 0123456789.PT┤").endswith("—")
-    assert below.startswith("unavailable, nvmlGpmSampleGet: no")
-
-
 @pytest.mark.parametrize("size", [(80, 24), (120, 40), (120, 50), (160, 50)])
 def test_bytes_beyond_the_ceiling_are_called_cache_reuse(
     session: Make, size: tuple[int, int]
 ) -> None:
     meta = {"count": {"flop_per_step": 2e11, "bytes_per_step": 2.2e10}}
     assert "cache reuse" in page_text(session(known_card=True, meta=meta), size)
-
-
-async def test_the_axis_of_a_gauge_in_one_row_stands_under_its_history(session: Make) -> None:
-    path = session(gpus=8, pipes=True, bandwidth_measured=True)
-    async with live(path, (80, 16)) as (app, pilot):
-        screen = app.screen
-        assert isinstance(screen, LiveScreen)
-        await until(pilot, lambda: screen.snapshot is not None and "util." in screen_text(app))
-        rows = screen_text(app).splitlines()
-    gauge = next(row for row in rows if row.startswith(" util."))
-    axis = next(row for row in rows if "└" in row)
-    assert gauge.index("┤") == axis.index("└") and "≤" not in gauge and "…" not in gauge
 
 
 def test_fans_engines_and_the_link_read_as_people_write_them(session: Make) -> None:

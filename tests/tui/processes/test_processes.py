@@ -18,7 +18,7 @@ from gpuwatch.tui.feed.processes import ProcessNow, processes_of
 from gpuwatch.tui.feed.view import View
 from gpuwatch.tui.home.screen import HomeScreen
 from gpuwatch.tui.processes.page import ProcessScreen
-from gpuwatch.tui.processes.rows import ORDERS, in_order, next_order, process_rows, unknown_rows
+from gpuwatch.tui.processes.rows import process_rows, unknown_rows
 from tests.fake_nvml import FakeDriver
 
 from ..harness import live, running, screen_text, shows, until
@@ -34,17 +34,6 @@ SIZES = [(60, 16), (80, 24), (120, 40), (200, 60)]
 def text_of(processes: tuple[ProcessNow, ...], width: int = 120, most: int = 50) -> list[str]:
     rows = process_rows(processes, width, most)
     return ["".join(text for text, _ in row.spans()).rstrip() for row in rows]
-
-
-def test_users_take_from_long_commands_no_more_than_a_third() -> None:
-    place = "docker 3f2a9c1b4d5e"
-    process = ProcessNow(11, None, "alice", False, place, (), 1.0, GIB, 0, True, 10**9)
-    long = replace(process, command="/opt/env/bin/python train.py --config configs/a.yaml " * 3)
-    (drawn,) = text_of((long,))[1:]
-    assert " alice, docker" in drawn and place not in drawn
-    assert " python train.py --config conf" in drawn
-    (drawn,) = text_of((replace(process, command="/opt/env/bin/python a.py"),))[1:]
-    assert f" alice, {place} " in drawn and drawn.endswith(" python a.py")
 
 
 def row(pid: int, **changes: Any) -> ProcessRow:
@@ -150,17 +139,6 @@ def test_what_ended_is_shown_only_of_a_session_that_is_over() -> None:
     assert line.startswith(" end 0") and line.endswith("p1")
 
 
-@pytest.mark.parametrize(("width", "there"), [(80, False), (100, True), (200, True)])
-def test_the_bandwidth_stands_behind_the_sms_where_it_fits_and_is_known(
-    width: int, there: bool
-) -> None:
-    (one,) = now(Processes((row(1),), (gpu(1, memory_share=None),)))
-    assert "mem %" not in text_of((one,), width)[0]
-    told = replace(one, gpus=(replace(one.gpus[0], memory_share=0.37),))
-    heading, line = text_of((told,), width)
-    assert ("  SM %  mem %" in heading) is there and (" 50 %   37 %" in line) is there
-
-
 def test_those_that_do_not_fit_are_counted() -> None:
     found = now(Processes(tuple(row(pid) for pid in range(1, 20))))
     assert len(text_of(found, most=5)) == 6 and "15 more, press p" in text_of(found, most=5)[-1]
@@ -229,16 +207,6 @@ async def test_o_sorts_by_use_cores_and_memory(session: Make) -> None:
             assert order is None or order_of(app) == order
         await pilot.press("o")
         await shows(pilot, "by GPU memory")
-
-
-def test_processes_are_sorted_by_bandwidth_where_it_is_known() -> None:
-    few, many = (
-        replace(each, gpus=(replace(each.gpus[0], memory_share=share),))
-        for each, share in zip(now(Processes((), (gpu(1), gpu(2)))), (0.1, 0.4), strict=True)
-    )
-    assert next_order([few, many], 1) == 2 and in_order([few, many], 2) == [many, few]
-    unknown = now(Processes((row(1),), (gpu(1, memory_share=None),)))
-    assert next_order(unknown, 1) == 3 and next_order(unknown, len(ORDERS) - 1) == 0
 
 
 def chosen(app: object) -> str:
