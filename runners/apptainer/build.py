@@ -118,7 +118,8 @@ def build(
     except NotAvailable as error:
         raise _failed(error.message, last_lines, target) from error
     finally:
-        _part(target).unlink(missing_ok=True)
+        # The engine's unfinished output file.
+        target.with_name(f"{target.name}.part").unlink(missing_ok=True)
     seconds = time.monotonic() - started
     size = target.stat().st_size
     header = images.read_header(target)
@@ -230,11 +231,6 @@ def _target(out: Path | None) -> Path:
     if target.exists() and (target.is_dir() or images.read_header(target) is None):
         raise UsageError(f"{target} exists and is not a SIF file", "name another: --out FILE.sif")
     return target
-
-
-def _part(target: Path) -> Path:
-    """The engine's unfinished output file."""
-    return target.with_name(f"{target.name}.part")
 
 
 @contextlib.contextmanager

@@ -111,7 +111,8 @@ class DockerRunner:
                     "use a Docker daemon of this machine",
                 )
         except BaseException as error:
-            _remove(daemon, name)
+            with contextlib.suppress(*AWAY), daemon.client(timeout=_START_SECONDS) as api:
+                api.remove_container(name, v=True, force=True)
             if isinstance(error, AWAY):
                 raise _not_started(error, spec) from error
             raise
@@ -130,11 +131,6 @@ class DockerRunner:
         """The daemon, asked only once: a runner serves one run."""
         self._daemon = self._daemon or client.connect()
         return self._daemon
-
-
-def _remove(daemon: Daemon, name: str) -> None:
-    with contextlib.suppress(*AWAY), daemon.client(timeout=_START_SECONDS) as api:
-        api.remove_container(name, v=True, force=True)
 
 
 def _not_started(error: BaseException, spec: LaunchSpec) -> NotAvailable:

@@ -247,7 +247,11 @@ def blocks(plan: Plan, place: int, marks: Mapping[int, str], width: int) -> list
     """
     part = plan.parts[place]
     runs = [run for run in plan.runs if run.part == place]
-    named = [(_name(number), list(group)) for number, group in groupby(runs, lambda run: run.block)]
+    once = {None: "once", WARM_UP: "warm-up"}
+    named = [
+        (once.get(number, f"block {number}"), list(group))
+        for number, group in groupby(runs, lambda run: run.block)
+    ]
     rows = [f"  {name}: {_words(part, block_runs, marks)}" for name, block_runs in named]
     if max(map(len, rows), default=0) <= width or len(part.environments) > len(ascii_uppercase):
         return [fill(line, width, subsequent_indent="    ") for line in rows]
@@ -266,10 +270,6 @@ def short(part: Part) -> tuple[str, ...]:
         else [environment.label for environment in part.environments]
     )
     return tuple(map(clean, names))
-
-
-def _name(block: int | None) -> str:
-    return {None: "once", WARM_UP: "warm-up"}.get(block, f"block {block}")
 
 
 def _words(part: Part, runs: Sequence[PlannedRun], marks: Mapping[int, str]) -> str:
@@ -292,13 +292,13 @@ def _words(part: Part, runs: Sequence[PlannedRun], marks: Mapping[int, str]) -> 
 
 def _codes(part: Part, runs: Sequence[PlannedRun], marks: Mapping[int, str]) -> str:
     """``1BAC 2ACB``: case 1 in environments B, A, C, then case 2 in A, C, B."""
-    codes = []
+    codes, places = [], part.environments
     for case, group in _by_case(part, runs):
         number = str(case + 1) if len(part.workloads) > 1 else ""
         codes.append(
             number
             + "".join(
-                (_letter(part, run) if len(part.environments) > 1 else "")
+                (ascii_uppercase[places.index(run.environment)] if len(places) > 1 else "")
                 + _SIGNS.get(marks.get(run.index, ""), "")
                 for run in group
             )
@@ -317,10 +317,6 @@ def _legend(part: Part, runs: Sequence[PlannedRun], marks: Mapping[int, str]) ->
     used = {marks[run.index] for run in runs if run.index in marks}
     signs = [f"{sign} {mark}" for mark, sign in _SIGNS.items() if mark in used]
     return [*entries, ", ".join(signs)] if signs else entries
-
-
-def _letter(part: Part, run: PlannedRun) -> str:
-    return ascii_uppercase[part.environments.index(run.environment)]
 
 
 def _by_case(part: Part, runs: Sequence[PlannedRun]) -> list[tuple[int, list[PlannedRun]]]:

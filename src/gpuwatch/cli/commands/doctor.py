@@ -30,7 +30,7 @@ from gpuwatch.cli.options.cases import command_name
 from gpuwatch.cli.options.environments import environments
 from gpuwatch.core import paths
 from gpuwatch.core.errors import ExitCode, NotAvailable
-from gpuwatch.core.models import Allocation, Environment, LaunchSpec, Problem, Workload
+from gpuwatch.core.models import Allocation, Environment, LaunchSpec, Problem, Workload, number
 from gpuwatch.core.text import document
 from gpuwatch.recorder import torch_builds
 from gpuwatch.recorder.allocation import limits, resolve
@@ -95,7 +95,10 @@ def run(arguments: argparse.Namespace, command: tuple[str, ...]) -> int:
         local_images = images(PATIENCE_SECONDS) if arguments.images else []
         texts = list(dict.fromkeys((*texts, *local_images)))
         requested = list(zip(texts, environments(texts), strict=True))
-        result = _report(requested, gpus, _workload(command), quick=arguments.quick)
+        workload = Workload("mnist-cnn", "workload")  # any of gpuwatch's own
+        if command:
+            workload = Workload(command_name(command), "command", command)
+        result = _report(requested, gpus, workload, quick=arguments.quick)
         result = replace(result, offered=frozenset(local_images))
     required = [check for check in result.environments if check.text in (arguments.env or ["bare"])]
     ready = all(check.ready for check in required)
@@ -115,13 +118,6 @@ def _words(arguments: argparse.Namespace, command: tuple[str, ...]) -> list[str]
     words += ["--gpus", arguments.gpus] if arguments.gpus is not None else []
     words += ["--format", arguments.format]
     return [*words, *(("--", *command) if command else ())]
-
-
-def _workload(command: tuple[str, ...]) -> Workload:
-    """The workload to check: the user's command, else one of gpuwatch's own."""
-    if command:
-        return Workload(command_name(command), "command", command)
-    return Workload("mnist-cnn", "workload")
 
 
 def _report(
@@ -164,7 +160,7 @@ def _report(
                 device.id,
                 device.name,
                 device.uuid,
-                _number(device.attributes.get("memory.total")),
+                number(device.attributes.get("memory.total")),
                 _text(device.attributes.get("compute.capability")),
                 torch=refusal,
                 bandwidth_by=tier.measured_by,
@@ -351,7 +347,3 @@ def _folder(path: Path, variable: str) -> report.Folder:
             f"free some space there, or set {variable} to another folder",
         )
     return report.Folder(str(path), free, problem)
-
-
-def _number(value: object) -> float | None:
-    return value if isinstance(value, (int, float)) else None

@@ -17,7 +17,6 @@ from gpuwatch.cli.parser import Parser
 from gpuwatch.cli.screen import terminal
 from gpuwatch.cli.study_result import exit_code
 from gpuwatch.core.errors import ExitCode, UsageError
-from gpuwatch.recorder.request import Request
 
 if TYPE_CHECKING:
     from gpuwatch.places.placements import Placed
@@ -42,16 +41,20 @@ def run(arguments: argparse.Namespace, command: tuple[str, ...]) -> int:
         return ExitCode.DONE
     preview.announce(request)
     if request.on:
-        from gpuwatch.cli.place import sending
+        from gpuwatch.cli.place import sending, watching
 
         (placed,) = sending.send(request)
         if not arguments.plain:
             return _shown_there(placed, arguments)
-        path, code = _first_there(placed)
+        if (path := watching.first_session(placed)) is None:
+            return exit_code(Path(placed.study))
     else:
-        path, code = _here(request)
-    if path is None:
-        return code
+        record.report_orphans()
+        record.takes_input(request.plan, foreground=False)
+        code, text = record.start_detached(request)
+        if code is not ExitCode.DONE:
+            return record.report_start(code, text)
+        path = Path(text)
     shown = screen_options.watch(arguments, path, _refresh(arguments), follow=True)
     return _ended(path.parent, shown)
 
@@ -70,24 +73,6 @@ def _ended(study: Path, shown: int) -> int:
         return shown
     record.print_summary(study)
     return exit_code(study)
-
-
-def _here(request: Request) -> tuple[Path | None, int]:
-    """Start a recorder in the background; the first session, or ``None`` and the exit code."""
-    record.report_orphans()
-    record.takes_input(request.plan, foreground=False)
-    code, text = record.start_detached(request)
-    if code is ExitCode.DONE:
-        return Path(text), code
-    return None, record.report_start(code, text)
-
-
-def _first_there(placed: Placed) -> tuple[Path | None, int]:
-    """Wait for the first session at a place; as :func:`_here`."""
-    from gpuwatch.cli.place.watching import first_session
-
-    path = first_session(placed)
-    return path, exit_code(Path(placed.study)) if path is None else ExitCode.DONE
 
 
 def _shown_there(placed: Placed, arguments: argparse.Namespace) -> int:

@@ -66,9 +66,10 @@ def _stop_named(text: str) -> int:
 
 
 def _stop_all() -> int:
+    from gpuwatch.core import paths
     from gpuwatch.recorder.run_folder import RecordedElsewhere
 
-    ended, troubles = _apply(stop, _all())
+    ended, troubles = _apply(stop, _sessions_of(paths.run_folders()))
     elsewhere = [error for error in troubles if isinstance(error, RecordedElsewhere)]
     between = [folder for folder in session_lookup.studies_going_on() if _of_several_runs(folder)]
     ended_studies, study_troubles = _apply(_stop_between_runs, between)
@@ -126,13 +127,6 @@ def _apply(
     return done, troubles
 
 
-def _all() -> list[Path]:
-    """The session files of all run folders, deleted files included."""
-    from gpuwatch.core import paths
-
-    return _sessions_of(paths.run_folders())
-
-
 def _named(text: str) -> list[Path]:
     """The sessions that ``text`` names; runs whose file is gone are found by its path or their
     id."""
@@ -150,7 +144,7 @@ def _named(text: str) -> list[Path]:
 
 
 def _sessions_of(folders: Iterable[Path]) -> list[Path]:
-    """The sessions of runs, by their folders."""
+    """The session files of runs, by their folders; deleted files included."""
     from gpuwatch.core import paths
 
     sessions = map(paths.session_of, folders)

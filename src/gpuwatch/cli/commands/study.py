@@ -66,7 +66,8 @@ def parts(study: Study, arguments: argparse.Namespace) -> list[Part]:
     most = max(len(part.environments) for part in study.parts)
     texts = [_environments(part, arguments.env, most) for part in study.parts]
     uses_python = [
-        _bare(named) and any(map(takes_interpreter, _cases(part)))
+        any(key_values(text)[0].key == "bare" for text in named)
+        and any(map(takes_interpreter, _cases(part)))
         for part, named in zip(study.parts, texts, strict=True)
     ]
     if arguments.python and not any(uses_python):
@@ -119,10 +120,6 @@ def _environments(part: StudyPart, given: Sequence[str] | None, most: int) -> Se
     if not given:
         return part.environments
     return given if len(part.environments) == most else given[: len(part.environments)]
-
-
-def _bare(texts: Sequence[str]) -> bool:
-    return any(key_values(text)[0].key == "bare" for text in texts)
 
 
 def _cases(part: StudyPart) -> list[Workload]:

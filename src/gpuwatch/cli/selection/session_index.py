@@ -22,7 +22,7 @@ from gpuwatch.core.models import JSON
 from gpuwatch.session.placement import Placement
 from gpuwatch.session.placement import read as read_placement
 from gpuwatch.session.study.label import NONE, Label
-from gpuwatch.session.study.labels import LABELS, read_with_problem
+from gpuwatch.session.study.labels import read_with_problem
 from gpuwatch.session.study.plan import PLAN
 from gpuwatch.session.study.study_folder import SUMMARY_JSON, is_held
 
@@ -70,7 +70,7 @@ def listed(paths: Sequence[Path], waiting: Sequence[Path] = ()) -> Listed:
         folders.setdefault(path.parent, []).append(row)
     studies = []
     for folder, folder_rows in folders.items():
-        facts, (labels, problem) = cache.plan(folder), _labels(folder)
+        facts, (labels, problem) = cache.plan(folder), read_with_problem(folder)
         for row in folder_rows:
             name = os.path.basename(row["path"])
             place = facts["places"].get(name, (None, None))
@@ -81,10 +81,6 @@ def listed(paths: Sequence[Path], waiting: Sequence[Path] = ()) -> Listed:
     cache.save()
     rows.sort(key=lambda row: (str(row["started"]), row["path"]), reverse=True)
     return Listed(rows, studies)
-
-
-def _labels(folder: Path) -> tuple[dict[str, Label], str | None]:
-    return read_with_problem(folder) if os.path.lexists(folder / LABELS) else ({}, None)
 
 
 def _label(label: Label, problem: str | None) -> dict[str, JSON]:
