@@ -14,6 +14,7 @@ import pytest
 from gpuwatch.session import schema
 from gpuwatch.session.reading.reader import SessionReader
 from tests.conftest import Cli
+from tests.session.samples import step_numbers
 from tests.terminal import Pty, surroundings
 from tests.waiting import until
 
@@ -171,7 +172,7 @@ def test_a_disk_that_fills_up_loses_nothing_once_there_is_room(cli: Cli, small_d
     _, rest = process.communicate(timeout=60)
     assert process.returncode == 0, rest
     with SessionReader(sessions(small_disk)[0]) as reader:
-        assert [row.step for row in reader.steps(limit=10**6)] == list(range(1, 301))
+        assert step_numbers(reader) == list(range(1, 301))
         assert "storage" in [row.kind for row in reader.events()]
 
 

@@ -16,7 +16,7 @@ import pytest
 from gpuwatch.session.reading.reader import SessionReader
 from gpuwatch.session.reading.status import State, status
 from tests.conftest import Cli
-from tests.session.samples import times_of
+from tests.session.samples import step_numbers, times_of
 from tests.waiting import until
 
 STEPS = Path(__file__).parents[1] / "steps.py"
@@ -297,7 +297,7 @@ def test_a_flood_of_output_costs_log_lines_never_steps(cli: Cli, tmp_path: Path)
     out = tmp_path / "out"
     done = cli("--record", "--out", out, "--", sys.executable, flood)
     with SessionReader(sessions(out)[0]) as reader:
-        assert [row.step for row in reader.steps(limit=10**6)] == list(range(1, 301))
+        assert step_numbers(reader) == list(range(1, 301))
         kinds = {row.kind for row in reader.events()}
         log = [row.text for row in reader.log(limit=10**6)]
     assert kinds - {"interval-missed"} == {"log-shortened"}, "a busy machine misses samples"

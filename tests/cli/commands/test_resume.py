@@ -22,6 +22,7 @@ from gpuwatch.session.study import study_folder
 from gpuwatch.session.study.plan import PLAN, Part, Plan, read
 from tests.conftest import Cli
 from tests.runners.packages import installed
+from tests.session.samples import step_numbers
 from tests.waiting import until
 
 from .test_record import sessions
@@ -48,7 +49,7 @@ def meta(path: Path) -> dict[str, Any]:
 
 def steps(path: Path) -> list[int]:
     with SessionReader(path) as reader:
-        return [row.step for row in reader.steps()]
+        return step_numbers(reader)
 
 
 WORK = """
