@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gpuwatch.session.reading.reader import SessionReader
+from tests.session.samples import step_numbers as numbers_of
 
 if TYPE_CHECKING:
     from gpuwatch.session.rows import EventRow, StepRow
@@ -40,6 +41,12 @@ def log(path: Path) -> list[str]:
 def steps(path: Path) -> list[StepRow]:
     with SessionReader(path) as reader:
         return list(reader.steps(limit=ALL))
+
+
+def step_numbers(path: Path) -> list[int]:
+    """The number of each step, in the order in which they were reported."""
+    with SessionReader(path) as reader:
+        return numbers_of(reader)
 
 
 def events(path: Path, kind: str | None = None) -> list[EventRow]:

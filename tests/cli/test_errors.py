@@ -13,7 +13,7 @@ import pytest
 
 from gpuwatch.session import schema
 from tests.conftest import Cli
-from tests.reading import events, sessions, steps
+from tests.reading import events, sessions, step_numbers
 from tests.terminal import Pty, surroundings
 from tests.waiting import until
 
@@ -171,7 +171,7 @@ def test_a_disk_that_fills_up_loses_nothing_once_there_is_room(cli: Cli, small_d
     _, rest = process.communicate(timeout=60)
     assert process.returncode == 0, rest
     (path, *_) = sessions(small_disk)
-    assert [row.step for row in steps(path)] == list(range(1, 301))
+    assert step_numbers(path) == list(range(1, 301))
     assert events(path, "storage")
 
 

@@ -15,7 +15,7 @@ from gpuwatch.session.reading.reader import SessionReader
 from gpuwatch.session.reading.status import Status, status
 from gpuwatch.session.study.removal import OF_A_STUDY
 from tests.conftest import Cli
-from tests.session.samples import times_of
+from tests.session.samples import step_numbers, times_of
 from tests.waiting import until
 
 STEPS = Path(__file__).parents[1] / "cli" / "steps.py"
@@ -67,7 +67,7 @@ def kept(path: Path) -> Kept:
         return Kept(
             meta=meta,
             status=status(meta, path),
-            steps=[row.step for row in steps],
+            steps=step_numbers(reader),
             step_seconds=[value for row in steps for value in row.seconds or ()],
             log=[row.text for row in log],
             ticks=ticks,

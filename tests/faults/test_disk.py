@@ -18,6 +18,7 @@ from gpuwatch.session.reading.status import State
 from gpuwatch.session.study.plan import read
 from gpuwatch.session.writing.write_hints import write_hint
 from tests.conftest import Cli
+from tests.session.samples import step_numbers
 from tests.waiting import until
 
 from .aftermath import (
@@ -63,7 +64,7 @@ def remount(folder: Path, how: str) -> None:
 
 def steps(path: Path) -> list[int]:
     with SessionReader(path) as reader:
-        return [row.step for row in reader.steps(limit=10**6)]
+        return step_numbers(reader)
 
 
 def test_a_study_whose_disk_is_full_ends_and_is_completed_once_there_is_room(

@@ -23,6 +23,7 @@ from tests.engines import available
 from tests.fake_nvml import FakeDriver
 from tests.places.kubernetes.cluster import IMAGE, OTHER, USERS, cluster, kubectl, wait_until_empty
 from tests.places.sshd import Sshd
+from tests.session.samples import step_numbers
 from tests.waiting import until
 
 PROGRAM = """
@@ -38,9 +39,9 @@ while not stop.exists():
 
 
 def steps_of(session: Path) -> int:
-    """How many step lines it has."""
+    """How many steps it has."""
     with SessionReader(session) as reader:
-        return len(reader.steps(limit=10**6))
+        return len(step_numbers(reader))
 
 
 @dataclass
@@ -57,7 +58,7 @@ class Study:
         return until(lambda: list(self.out.glob("*/01-*.gpuwatch")))[0].parent
 
     def wait_for_steps(self, steps: int) -> None:
-        """Wait until its first session has so many step lines."""
+        """Wait until its first session has so many steps."""
         (session,) = self.folder.glob("01-*.gpuwatch")
         until(lambda: steps_of(session) >= steps, f"{steps} steps")
 

@@ -24,6 +24,7 @@ from gpuwatch.places import capsule, capsule_main
 from gpuwatch.session.reading.reader import SessionReader
 from gpuwatch.session.reading.status import State, status
 from gpuwatch.telemetry.host.fingerprint import fingerprint_host
+from tests.session.samples import step_numbers
 from tests.waiting import until
 
 pytestmark = pytest.mark.usefixtures("programs")
@@ -194,7 +195,7 @@ def test_a_session_is_recorded_whole_where_nothing_is_installed(
     with SessionReader(path) as reader:
         meta = reader.meta()
         assert status(meta, path).state is State.FINISHED
-        assert [row.step for row in reader.steps()] == [0, 1, 2]
+        assert step_numbers(reader) == [0, 1, 2]
         facts = reader.facts()["host"]
     assert meta["session"]["capsule"] == place.digest
     assert meta["session"]["gpuwatch"] == gpuwatch.__version__
@@ -264,7 +265,7 @@ def test_modules_in_the_working_folder_are_not_imported(
         place.variables["PYTHONPATH"] = python_path.format(folder=folder)
     place("--record", "--out", tmp_path / "out", "--", *PROGRAM, folder=folder)
     with SessionReader(recorded(tmp_path / "out")) as reader:
-        assert len(reader.steps()) == 3
+        assert len(step_numbers(reader)) == 3
 
 
 def test_a_second_start_leaves_the_folder_as_it_is(place: Place) -> None:
@@ -422,7 +423,7 @@ def test_a_read_only_home_leads_to_the_temporary_folder_unless_it_was_unpacked_b
         f"gpuwatch: cannot write to {place.capsules}: Read-only file system; it runs from "
     )
     with SessionReader(recorded(tmp_path / "out")) as reader:
-        assert len(reader.steps()) == 3
+        assert len(step_numbers(reader)) == 3
     subprocess.run(["mount", "-o", "remount,rw", tiny_disk], check=True)
     assert place.version() == ""
     subprocess.run(["mount", "-o", "remount,ro", tiny_disk], check=True)
@@ -471,7 +472,7 @@ def test_built_in_workloads_and_the_hook_run_from_it(place: Place, tmp_path: Pat
     place("--record", "mnist-cnn", "--steps", 3, "--python", sys.executable, "--out", out)
     with SessionReader(recorded(out)) as reader:
         assert status(reader.meta(), recorded(out)).state is State.FINISHED
-        assert len(reader.steps()) >= 3
+        assert len(step_numbers(reader)) >= 3
     program = tmp_path / "train.py"
     program.write_text(
         "import torch\n"

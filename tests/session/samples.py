@@ -1,4 +1,4 @@
-"""The samples of a session as rows."""
+"""The samples of a session as rows, and the numbers of its steps."""
 
 from __future__ import annotations
 
@@ -24,6 +24,15 @@ def rows_of(reader: SessionReader, channels: Sequence[int] = ()) -> list[tuple[f
 def times_of(reader: SessionReader) -> list[int]:
     """The time of each sample, in nanoseconds."""
     return reader.samples(()).t.tolist()
+
+
+def step_numbers(reader: SessionReader) -> list[int]:
+    """The number of each step, in the order in which they were reported."""
+    return [
+        number
+        for row in reader.all_steps()
+        for number in range(row.step - row.count + 1, row.step + 1)
+    ]
 
 
 def fill(path: Path, samples: Iterable[tuple[int, Sequence[float | None]]]) -> None:

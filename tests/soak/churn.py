@@ -17,6 +17,7 @@ import aiohttp
 
 from gpuwatch.recorder.run_folder import recorder_of
 from gpuwatch.session.reading.reader import SessionReader
+from tests.session.samples import step_numbers
 from tests.soak.ground import Ground, first_line
 from tests.soak.staying import Staying
 from tests.terminal import Pty
@@ -95,7 +96,7 @@ class Churn:
         until(lambda: not self._ground.folders_of(path), "the end of a run")
         assert self._status(path) == state, f"{path}: {self._status(path)}, not {state}"
         with SessionReader(path) as reader:
-            numbers = [row.step for row in reader.all_steps()]
+            numbers = step_numbers(reader)
         assert numbers == list(range(1, len(numbers) + 1)), f"{path}: steps are missing"
         self._kept.append(path)
 

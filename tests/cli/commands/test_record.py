@@ -16,7 +16,7 @@ import pytest
 from gpuwatch.session.reading.reader import SessionReader
 from gpuwatch.session.reading.status import State, status
 from tests.conftest import Cli
-from tests.reading import events, log, meta, sessions, show, steps
+from tests.reading import events, log, meta, sessions, show, step_numbers, steps
 from tests.session.samples import times_of
 from tests.waiting import until
 
@@ -280,7 +280,7 @@ def test_a_flood_of_output_costs_log_lines_never_steps(cli: Cli, tmp_path: Path)
     out = tmp_path / "out"
     done = cli("--record", "--out", out, "--", sys.executable, flood)
     (path, *_) = sessions(out)
-    assert [row.step for row in steps(path)] == list(range(1, 301))
+    assert step_numbers(path) == list(range(1, 301))
     kinds = {row.kind for row in events(path)}
     assert kinds - {"interval-missed"} == {"log-shortened"}, "a busy machine misses samples"
     assert log(path)[0] == "a line of log, number 0 of step 1"

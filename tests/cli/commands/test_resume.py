@@ -19,7 +19,7 @@ from gpuwatch.recorder.request import plan_of
 from gpuwatch.session.study import study_folder
 from gpuwatch.session.study.plan import PLAN, Part, Plan, Settings, read
 from tests.conftest import Cli
-from tests.reading import meta, sessions, steps
+from tests.reading import meta, sessions
 from tests.runners.packages import installed
 from tests.waiting import until
 
@@ -36,10 +36,6 @@ def planned(folder: Path) -> Plan:
     plan = read(folder)
     assert plan is not None
     return plan
-
-
-def numbers(path: Path) -> list[int]:
-    return [row.step for row in steps(path)]
 
 
 WORK = """
@@ -61,7 +57,7 @@ for step in range(1, 61):
 def kill_in_run(cli: Cli, out: Path, number: int, *flags: object) -> None:
     """Start a study and kill its recorder with SIGKILL in the middle of a run of it."""
     recorder = cli.start("--record", "--quiet", *flags, "--out", out, *work(out, number))
-    until(lambda: len(sessions(out)) == number and steps(sessions(out)[-1]))
+    until(lambda: len(sessions(out)) == number and step_numbers(sessions(out)[-1]))
     os.kill(recorder.pid, signal.SIGKILL)
     recorder.wait()
     (out.parent / "go").touch()
@@ -94,7 +90,9 @@ def complete(folder: Path) -> None:
         known = meta(folder / run.file)
         assert known["session"]["index"] == run.index
         assert known["environment"]["label"] == run.environment.label
-        assert known["result"]["code"] == 0 and numbers(folder / run.file) == list(range(1, 61))
+        assert known["result"]["code"] == 0 and step_numbers(folder / run.file) == list(
+            range(1, 61)
+        )
     found = json.loads((folder / "summary.json").read_text())
     assert found["not_run"] == []
 
@@ -129,11 +127,11 @@ def test_a_run_of_which_nothing_else_is_left_is_kept_aside_and_done_again(
     broken = sessions(out)[0]
     workload_over(broken)
     shutil.rmtree(meta(broken)["handle"]["folder"])  # as a restart of the machine does
-    known = numbers(broken)
+    known = step_numbers(broken)
     done = cli("resume", broken)
     kept = folder / f"{broken.name}.lost-1"
     assert f"{broken.name} was cut short; it is kept as {kept.name}" in done.stderr
-    assert numbers(kept) == known and meta(kept)["session"]["index"] == 1
+    assert step_numbers(kept) == known and meta(kept)["session"]["index"] == 1
     complete(folder)
 
 

@@ -20,6 +20,7 @@ from gpuwatch.runners.docker.runner import DockerRunner
 from gpuwatch.session.reading.reader import SessionReader
 from gpuwatch.session.reading.status import Status, status
 from tests.conftest import Cli
+from tests.session.samples import step_numbers
 from tests.waiting import until
 
 STEPS = Path(__file__).parents[2] / "cli" / "steps.py"
@@ -52,7 +53,7 @@ def seen(path: Path) -> Seen:
             meta,
             status(meta, path),
             [(row.stream, row.text) for row in reader.log(limit=10**6)],
-            [row.step for row in reader.steps(limit=10**6)],
+            step_numbers(reader),
             [row.kind for row in reader.events()],
         )
 
