@@ -19,7 +19,7 @@ from gpuwatch.recorder.request import plan_of
 from gpuwatch.session.study import study_folder
 from gpuwatch.session.study.plan import PLAN, Part, Plan, Settings, read
 from tests.conftest import Cli
-from tests.reading import meta, sessions
+from tests.reading import meta, sessions, step_numbers
 from tests.runners.packages import installed
 from tests.waiting import until
 
