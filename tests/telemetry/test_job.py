@@ -8,6 +8,8 @@ def test_a_job_of_slurm_is_told_without_accounts_and_paths() -> None:
         "SLURMD_NODENAME": "n1",
         "SLURM_CPUS_ON_NODE": "4",
         "SLURM_CPU_BIND": "quiet,mask_cpu:0x3",
+        "GPUWATCH_TIME_LIMIT": "30:00",
+        "GPUWATCH_GRES": "",
         "SLURM_JOB_ACCOUNT": "secret",
         "SLURM_SUBMIT_DIR": "/home/me",
         "HOME": "/home/me",
@@ -18,6 +20,7 @@ def test_a_job_of_slurm_is_told_without_accounts_and_paths() -> None:
         "job.partition": "gpu",
         "job.node": "n1",
         "job.cpus": "4",
+        "job.time.limit": "30:00",
         "job.cpu.bind": "quiet,mask_cpu:0x3",
     }
 

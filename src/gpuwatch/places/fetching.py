@@ -13,7 +13,7 @@ from gpuwatch.core.errors import NotAvailable, StorageError
 from gpuwatch.core.models import Problem
 from gpuwatch.core.text import clean
 from gpuwatch.places.base import STUDY, Gone, Job, Place
-from gpuwatch.places.frames import BadFrame, BatchFrame, EndFrame, StudyFrame, parse
+from gpuwatch.places.frames import BadFrame, BatchFrame, EndFrame, Frame, StudyFrame
 from gpuwatch.places.mirror import Mirror
 from gpuwatch.places.relay_lines import RelayLines
 from gpuwatch.session.study import study_folder
@@ -77,12 +77,12 @@ class Fetching:
                 self._begin_again(self._connection.ended_at)
                 time.sleep(min(left, 0.2))
                 continue
-            line = self._connection.line(left)
-            if line is None:
-                break
             try:
+                frame = self._connection.frame(left)
+                if frame is None:
+                    break
                 with _local_trouble():
-                    moved |= self._apply(line)
+                    moved |= self._apply(frame)
             except BadFrame as error:
                 raise NotAvailable(
                     f"what arrived cannot be read: {error}", "it is tried again"
@@ -106,10 +106,8 @@ class Fetching:
         self._connection = following
         self._connection.begin(self._mirror)
 
-    def _apply(self, line: bytes) -> bool:
+    def _apply(self, frame: Frame) -> bool:
         """Do what a frame says; returns whether it was more than a sign of life."""
-        frame = parse(line)
-        self._connection.count(frame.n)
         if isinstance(frame, BatchFrame):
             self.whole = False
             self._pause = _SHORTEST_PAUSE

@@ -20,7 +20,7 @@ from typing import IO
 from gpuwatch.core.errors import GpuwatchError, NotAvailable
 from gpuwatch.core.text import clean
 from gpuwatch.places.base import Place
-from gpuwatch.places.frames import BadFrame, BatchFrame, EndFrame, parse
+from gpuwatch.places.frames import BadFrame, BatchFrame, EndFrame
 from gpuwatch.places.mirror import Mirror
 from gpuwatch.places.relay_lines import RelayLines
 from gpuwatch.session import placement
@@ -124,11 +124,9 @@ class Machine:
 
     def _take(self, lines: RelayLines, mirror: Mirror, session: Path) -> None:
         while not self._closed.is_set():
-            line = lines.line(_LINE_SECONDS)
-            if line is None:
+            frame = lines.frame(_LINE_SECONDS)
+            if frame is None:
                 continue
-            frame = parse(line)
-            lines.count(frame.n)
             if isinstance(frame, BatchFrame):
                 mirror.take(frame.batch)
             if isinstance(frame, EndFrame):

@@ -10,7 +10,7 @@ import time
 from subprocess import Popen, TimeoutExpired
 
 from gpuwatch.core.errors import NotAvailable
-from gpuwatch.places.frames import GREETING, LONGEST_LINE, BadFrame
+from gpuwatch.places.frames import GREETING, LONGEST_LINE, BadFrame, Frame, parse
 from gpuwatch.places.mirror import Mirror
 
 _SILENT_SECONDS = 30.0
@@ -61,11 +61,12 @@ class RelayLines:
                 begun = line.split() == greeting
         self._lines.put(b"")
 
-    def line(self, seconds: float) -> bytes | None:
-        """The next line; ``None``: none came within ``seconds``.
+    def frame(self, seconds: float) -> Frame | None:
+        """The next frame; ``None``: none came within ``seconds``.
 
         Raises:
             NotAvailable: the connection is lost.
+            BadFrame: no relay writes that, or it does not follow the frame before.
         """
         try:
             line = self._lines.get(timeout=seconds)
@@ -78,16 +79,11 @@ class RelayLines:
         if not line:
             raise NotAvailable("the connection was lost", "it is tried again")
         self._heard = time.monotonic()
-        return line
-
-    def count(self, n: int) -> None:
-        """
-        Raises:
-            BadFrame: the frame does not follow the one before.
-        """
+        frame = parse(line)
         self._n += 1
-        if n != self._n:
-            raise BadFrame(f"frame {n} in the place of {self._n}")
+        if frame.n != self._n:
+            raise BadFrame(f"frame {frame.n} in the place of {self._n}")
+        return frame
 
     def end(self) -> None:
         """Tell the other end that nobody listens, give it time to end, then end the process: a

@@ -416,9 +416,10 @@ def wait_for_nodes() -> None:
     until(up, "both nodes are up", PATIENCE)
 
 
-def test_doctor_tells_what_slurm_says_and_nothing_of_this_machine(cli: Cli) -> None:
+def test_doctor_tells_what_slurm_says_and_of_this_machine_the_disk_alone(cli: Cli) -> None:
     done = cli("doctor", "--on", "slurm,partition=gpu")
     assert "partition   gpu (default), up" in done.stdout and "gres gpu:4" in done.stdout
+    assert "disk        " in done.stdout and "share" in done.stdout
     assert "not known before a job runs; ask: srun --partition=gpu gpuwatch doctor" in done.stdout
     assert "python3" not in done.stdout and "clock" not in done.stderr
     found = json.loads(cli("doctor", "--on", "slurm", "--format", "json").stdout)

@@ -230,3 +230,14 @@ def test_what_sinfo_tells_of_partitions() -> None:
         "each 8+ CPUs, 16000+ MiB, no gres"
     )
     assert (first.gres, second.gres) == ("gpu:h100:4", None)
+
+
+def test_the_file_system_of_a_folder_is_that_of_the_nearest_mount(tmp_path: Path) -> None:
+    mounts = f"""\
+22 1 8:1 / / rw,relatime shared:1 - ext4 /dev/sda1 rw
+51 22 0:45 /export {tmp_path}/my\\040home rw shared:9 master:2 - nfs4 server:/export rw
+a line of another form
+"""
+    assert nodes.file_system(tmp_path / "my home" / "studies", mounts) == "nfs4"
+    assert nodes.file_system(tmp_path / "my", mounts) == "ext4"
+    assert nodes.file_system(tmp_path, "") is None

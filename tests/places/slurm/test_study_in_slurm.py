@@ -70,7 +70,7 @@ def status(here: Cli) -> list[str]:
 
 def test_two_environments_of_two_blocks_run_in_one_job_on_one_node(here: Cli) -> None:
     commands = ("--command", "a=sleep 0.2", "--command", "b=sleep 0.2")
-    where = "slurm,gres=gpu:2,cpus-per-task=1"
+    where = "slurm,gres=gpu:2,cpus-per-task=1,time=30"
     here("--record", "--on", where, "--blocks", "2", "--cool-down", "0", *commands)
     (folder,) = (path.parent for path in here.home.rglob("plan.json"))
     told = [facts(session) for session in sessions(folder)]
@@ -78,6 +78,9 @@ def test_two_environments_of_two_blocks_run_in_one_job_on_one_node(here: Cli) ->
     assert len({(each["job.id"], each["job.node"]) for each in told}) == 1
     assert {each["job.gpus.on.node"] for each in told} == {"2"}
     assert {each["job.partition"] for each in told} == {"gpu"}
+    assert {(each["job.time.limit"], each["job.gres"]) for each in told} == {
+        ("30:00", "gres:gpu:2")
+    }
     assert (folder / "summary.md").exists()
     assert placement(folder)["state"] == "ended"
 

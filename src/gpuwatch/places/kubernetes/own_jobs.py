@@ -1,26 +1,29 @@
 """This user's own Jobs in the namespaces where something was sent, also those that nothing here
-knows of any more."""
+knows of any more: they bear the random name of this user's state folder."""
 
 from __future__ import annotations
 
 import contextlib
 import json
+import re
+import secrets
 import time
+from collections.abc import Iterator
 from hashlib import sha256
 from pathlib import Path
 from urllib.parse import quote
 
-from gpuwatch.core import output
+from gpuwatch.core import output, paths
 from gpuwatch.core.errors import NotAvailable, StorageError, UsageError
 from gpuwatch.core.lazy_dataclass import dataclass
 from gpuwatch.core.models import mapping
 from gpuwatch.places.kubernetes import manifest, options, states
 from gpuwatch.places.kubernetes.kubectl import Kubectl
-from gpuwatch.places.kubernetes.owner import home, owner, was_used
 from gpuwatch.places.spec import parse
 from gpuwatch.session.study.attempts import ATTEMPT
 
-_NOTES = "namespace-*.json"
+_NOTES, _OWNER = "namespace-*.json", "owner"
+_NAME = re.compile(r"[0-9a-f]{16}")
 _LATELY = 3600.0
 """Seconds after the last submission for which a namespace is looked into, although it is empty."""
 
@@ -49,6 +52,22 @@ class OwnJob:
         self.kubectl.delete(path, manifest.deletion(self.uid))
 
 
+def owner() -> str:
+    """The random name of this user's state folder; it is made when it is first needed.
+
+    Raises:
+        StorageError: the state folder cannot be written.
+    """
+    path = _home() / _OWNER
+    with _told():
+        if not path.exists():
+            output.write_once(path, secrets.token_hex(8).encode())
+        found = path.read_text(errors="replace").strip()
+    if not _NAME.fullmatch(found):
+        raise StorageError(f"{path} holds no name", f"remove it: rm {path}")
+    return found
+
+
 def note(kubectl: Kubectl) -> None:
     """Note that something is sent to this context and namespace.
 
@@ -56,19 +75,14 @@ def note(kubectl: Kubectl) -> None:
         StorageError: it cannot be written.
     """
     where = json.dumps([kubectl.context, kubectl.namespace])
-    path = home() / _NOTES.replace("*", sha256(where.encode()).hexdigest()[:16])
-    try:
+    path = _home() / _NOTES.replace("*", sha256(where.encode()).hexdigest()[:16])
+    with _told():
         output.write_text(path, where)
-    except OSError as error:
-        raise StorageError(
-            f"cannot write to {path.parent}: {error.strerror}",
-            "free some space, or set XDG_STATE_HOME to another folder",
-        ) from error
 
 
 def namespaces() -> list[Path]:
     """The notes of where something was sent."""
-    return sorted(home().glob(_NOTES)) if was_used() else []
+    return sorted(_home().glob(_NOTES))
 
 
 def is_of(noted: Path, place: str) -> bool:
@@ -113,3 +127,24 @@ def _kubectl(noted: Path) -> Kubectl:
 
 def _path(kubectl: Kubectl) -> str:
     return f"/apis/batch/v1/namespaces/{kubectl.namespace}/jobs"
+
+
+def _home() -> Path:
+    """The folder of what is noted of clusters, private to this user."""
+    return paths.runs_home().with_name("kubernetes")
+
+
+@contextlib.contextmanager
+def _told() -> Iterator[None]:
+    """
+    Raises:
+        StorageError: the folder cannot be written.
+    """
+    folder = paths.private_folder(_home())
+    try:
+        yield
+    except OSError as error:
+        raise StorageError(
+            f"cannot write to {folder}: {error.strerror}",
+            "free some space, or set XDG_STATE_HOME to another folder",
+        ) from error

@@ -34,7 +34,6 @@ from gpuwatch.places.base import (
 from gpuwatch.places.kubernetes import manifest, nodes, options, own_jobs, pod_plan, rights, states
 from gpuwatch.places.kubernetes.kubectl import Denied, Kubectl
 from gpuwatch.places.kubernetes.manifest import Sent, Turn
-from gpuwatch.places.kubernetes.owner import owner
 from gpuwatch.session.study.outcomes import first_block, missing
 from gpuwatch.session.study.plan import Part
 from gpuwatch.session.study.plan import read as read_plan
@@ -208,7 +207,7 @@ class KubernetesPlace(Place):
         one to its node."""
         turns, capsule = tuple(map(Turn, images)), self._capsule.read_bytes()
         node = _EXAMPLE_NODE if later else None
-        return Sent(_EXAMPLE, owner(), "study", turns, "", capsule, work=False, node=node)
+        return Sent(_EXAMPLE, own_jobs.owner(), "study", turns, "", capsule, work=False, node=node)
 
     def describe(self) -> Description:
         """The cluster, what this user may do there, the GPUs of its nodes, and the image.
@@ -234,7 +233,7 @@ class KubernetesPlace(Place):
         return None if found is None else states.uid_of(found)
 
     def _find(self, job: Job, native: str | None = None) -> dict[str, Any] | None:
-        jobs = self._list("jobs", manifest.selector(owner(), job.attempt))
+        jobs = self._list("jobs", manifest.selector(own_jobs.owner(), job.attempt))
         return next((each for each in jobs if native in (None, states.uid_of(each))), None)
 
     def submit(self, job: Job) -> str:
@@ -281,7 +280,7 @@ class KubernetesPlace(Place):
         turns = pod_plan.turns(plan, runs, job.attempt, self._options.image, rested=node is None)
         return Sent(
             attempt=job.attempt,
-            owner=owner(),
+            owner=own_jobs.owner(),
             study=job.study,
             turns=turns[:1] if self._by_image else turns,
             plan=pod_plan.text(plan),
@@ -364,7 +363,8 @@ class KubernetesPlace(Place):
         then it goes on."""
         attempt = manifest.fetching(job.attempt)
         jobs, pods = (
-            self._list(kind, manifest.selector(owner(), attempt)) for kind in ("jobs", "pods")
+            self._list(kind, manifest.selector(own_jobs.owner(), attempt))
+            for kind in ("jobs", "pods")
         )
         fetcher = states.the_pod(pods, None)
         if fetcher is not None and states.is_running(fetcher):
@@ -392,7 +392,7 @@ class KubernetesPlace(Place):
         images = pod_plan.images(plan.parts, self._options.image)
         # Of its own image, whose user may read what that wrote.
         image = next((each for each in images if each == manifest.image_of(found)), images[0])
-        sent = Sent(job.attempt, owner(), job.study, (Turn(image),), "", b"", work=False)
+        sent = Sent(job.attempt, own_jobs.owner(), job.study, (Turn(image),), "", b"", work=False)
         made = manifest.fetcher(sent, states.uid_of(found), claim, self._options)
         try:
             self._kubectl.create(self._path("jobs"), made)
@@ -412,7 +412,7 @@ class KubernetesPlace(Place):
         return False
 
     def _pods(self, job: Job) -> list[dict[str, Any]]:
-        return self._list("pods", manifest.selector(owner(), job.attempt))
+        return self._list("pods", manifest.selector(own_jobs.owner(), job.attempt))
 
     def _the_pod(self, job: Job) -> Mapping[str, JSON] | None:
         return states.the_pod(self._pods(job), job_notes.noted_pod(job))
@@ -465,7 +465,9 @@ class KubernetesPlace(Place):
         pod = self._the_pod(job) if job_notes.noted_pod(job) is not None else None
         if self._options.claim is not None and (pod is None or not states.is_running(pod)):
             attempt = manifest.fetching(job.attempt)
-            pod = states.the_pod(self._list("pods", manifest.selector(owner(), attempt)), None)
+            pod = states.the_pod(
+                self._list("pods", manifest.selector(own_jobs.owner(), attempt)), None
+            )
         if pod is None or not states.is_running(pod):
             raise Gone("there is no pod to fetch from", "it is looked at again")
         command = manifest.call(self._options.python, "run", job.study, *arguments)

@@ -19,8 +19,9 @@ from gpuwatch.core.errors import NotAvailable
 from gpuwatch.core.models import Problem
 from gpuwatch.core.text import to_paste
 from gpuwatch.places import job_notes
-from gpuwatch.places.base import Description, Job, JobState, JobStatus, Place, PlaceSpec, Refused
-from gpuwatch.places.slurm import commands, nodes, options, script, states, study_files
+from gpuwatch.places.base import Description, Job, JobState, JobStatus, Refused
+from gpuwatch.places.slurm import commands, nodes, script, states
+from gpuwatch.places.slurm.cluster import Cluster, end_of, unfinished
 from gpuwatch.places.slurm.states import Seen
 from gpuwatch.session.placement import JOB_LOG
 from gpuwatch.session.study import study_folder
@@ -33,36 +34,14 @@ _ID = re.compile(r"\b(\d+)\b")
 _MEMORY = re.compile(r"^slurmstepd\S*: .*(exceeded memory limit|oom[-_]kill)", re.IGNORECASE | re.M)
 """In a job's log: Slurm killed it, or the kernel did."""
 _HELP = "see sbatch --help for its options, and sinfo for the partitions"
-_LOGIN = "start it on a host that has Slurm's commands, such as the cluster's login node"
 
 
-class SlurmPlace(Place):
+class SlurmPlace(Cluster):
     """A cluster whose commands run here, and whose nodes share the study's folder."""
 
-    shares_files = True
-    takes_folder = False
     kinds_outside = frozenset({"docker"})
     names_machine = False
-
-    def __init__(self, spec: PlaceSpec, capsule: Path) -> None:
-        """``capsule``: gpuwatch as one file.
-
-        Raises:
-            UsageError: an option is reserved or misspelt.
-        """
-        self._options = options.parse(spec)
-        self._clusters = commands.clusters(self._options.clusters)
-        self._capsule = capsule
-
-    def connect(self, *, person: bool) -> None:
-        """See that Slurm's commands are here.
-
-        Raises:
-            NotAvailable: one is missing.
-        """
-        missing = [name for name in commands.NEEDED if shutil.which(name) is None]
-        if missing:
-            raise NotAvailable(f"{', '.join(missing)} is not here", _LOGIN)
+    needed = commands.NEEDED
 
     def job_per_block(self, parts: Sequence[Part]) -> bool:
         """As the options say."""
@@ -100,9 +79,6 @@ class SlurmPlace(Place):
         """As Slurm's scheduler expects it."""
         return states.parse_start(self._tried().errors)
 
-    def send_folder(self, job: Job, archive: Path) -> None:
-        """Nothing: the job runs in the folder itself."""
-
     def find(self, job: Job) -> str | None:
         """The id of this user's job of that name, as far as Slurm remembers it."""
         found = self._find(job)
@@ -122,7 +98,7 @@ class SlurmPlace(Place):
                 f"Slurm cannot write to a path with a backslash: {job.folder}",
                 "choose another folder: --out DIR",
             )
-        study_files.copy_capsule(self._capsule, job.folder)
+        self._copy_capsule(job)
         command = script.arguments(self._options, job.folder, job.attempt)
         text = script.batch(self._options, job.folder, _working(job), job.attempt)
         try:
@@ -204,7 +180,7 @@ class SlurmPlace(Place):
             return states.status(Seen(native, word), begun=begun)
         if begun and study_folder.is_held(job.folder):
             return JobStatus(JobState.RUNNING)
-        if begun and not study_files.unfinished(job.folder):
+        if begun and not unfinished(job.folder):
             return JobStatus(JobState.ENDED)
         return JobStatus(
             JobState.LOST,
@@ -222,10 +198,6 @@ class SlurmPlace(Place):
         except NotAvailable:
             return None
         return states.parse_accounting(answer.output) if answer.code == 0 else None
-
-    def open(self, job: Job, arguments: Sequence[str]) -> subprocess.Popen[bytes]:
-        """Start gpuwatch here: the study's folder is the same."""
-        return study_files.start(self._capsule, job, arguments)
 
     def watch(self, arguments: Sequence[str], errors: IO[bytes]) -> subprocess.Popen[bytes]:
         """Nothing: a cluster is no machine.
@@ -259,7 +231,7 @@ class SlurmPlace(Place):
 
     def log(self, job: Job, native: str) -> str:
         """The end of what the job printed."""
-        return study_files.end_of(job.folder / JOB_LOG)
+        return end_of(job.folder / JOB_LOG)
 
 
 def _working(job: Job) -> Path:

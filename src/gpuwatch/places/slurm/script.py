@@ -10,6 +10,12 @@ from gpuwatch.places import shell
 from gpuwatch.places.slurm.options import Options
 from gpuwatch.session.placement import CAPSULE, JOB_LOG
 
+_LIMITS = """\
+told="$(squeue --noheader --jobs="$SLURM_JOB_ID" --format='%l %b' 2>/dev/null)"
+export GPUWATCH_TIME_LIMIT="${told%% *}" GPUWATCH_GRES="${told#* }"
+"""
+"""Tells the recorder the job's limits: Slurm has no variables for them."""
+
 
 def batch(options: Options, folder: Path, working: Path, attempt: str) -> str:
     """The script that becomes the recorder of the study in ``folder``; it runs in ``working``.
@@ -23,7 +29,7 @@ def batch(options: Options, folder: Path, working: Path, attempt: str) -> str:
     return f"""\
 #!/bin/bash
 umask 077
-{_setup(options.setup) if options.setup is not None else ""}
+{_LIMITS}{_setup(options.setup) if options.setup is not None else ""}
 cd -- {shlex.quote(str(working))} || exit
 {shell.python(options.python)}
 exec "$py" {study}/{CAPSULE} start-plan {study} --attempt {attempt}{one_block}
@@ -36,7 +42,7 @@ def watching(options: Options, capsule: Path, arguments: Sequence[str]) -> str:
     return f"""\
 umask 077
 exec 3<&0 </dev/null
-{_setup(options.setup) if options.setup is not None else ""}
+{_LIMITS}{_setup(options.setup) if options.setup is not None else ""}
 cd / || exit
 {shell.python(options.python)}
 exec "$py" {shlex.quote(str(capsule))} {shlex.join(arguments)} <&3 3<&-

@@ -9,25 +9,24 @@ from __future__ import annotations
 
 import fcntl
 import os
-import shutil
 import subprocess
 from collections.abc import Sequence
+from hashlib import sha256
 from pathlib import Path
 from typing import IO
 
-from gpuwatch.core import output
+from gpuwatch.core import output, paths
 from gpuwatch.core.errors import NotAvailable
 from gpuwatch.core.models import Problem
 from gpuwatch.core.text import clean
 from gpuwatch.places import job_notes
-from gpuwatch.places.base import Description, Job, JobState, JobStatus, Place, PlaceSpec, Refused
-from gpuwatch.places.slurm import commands, nodes, options, script, states, study_files
+from gpuwatch.places.base import Description, Job, JobState, JobStatus, PlaceSpec, Refused
+from gpuwatch.places.slurm import commands, nodes, script, states
+from gpuwatch.places.slurm.cluster import LOGIN, Cluster, end_of, unfinished
 from gpuwatch.places.slurm.states import Seen
 from gpuwatch.session.placement import JOB_LOG, START_LOG, STARTING, STEP_SCRIPT
 from gpuwatch.session.study.attempts import attempts
 
-_NEEDED = ("srun", "squeue", "scancel")
-_LOGIN = "start it on a host that has Slurm's commands, such as the cluster's login node"
 _MINE = "list yours: squeue --me"
 _GONE = "Invalid job id"
 _PATIENCE_SECONDS = 30
@@ -35,35 +34,18 @@ _PATIENCE_SECONDS = 30
 _FROM_FILE = 'exec /bin/bash "$0"'
 
 
-class SlurmStep(Place):
+class SlurmStep(Cluster):
     """A job of this user's, on whose first node one step records."""
 
-    shares_files = True
-    takes_folder = False
     kinds_outside = frozenset[str]()
     names_machine = True
+    needed = ("srun", "squeue", "scancel")
 
     def __init__(self, spec: PlaceSpec, capsule: Path) -> None:
-        """``capsule``: gpuwatch as one file.
-
-        Raises:
-            UsageError: the job's number is none, or another option cannot stand beside it.
-        """
-        self._options = options.parse(spec)
+        """See :class:`Cluster`; the options name the job."""
+        super().__init__(spec, capsule)
         assert self._options.job is not None
         self._id = self._options.job
-        self._clusters = commands.clusters(self._options.clusters)
-        self._capsule = capsule
-
-    def connect(self, *, person: bool) -> None:
-        """See that Slurm's commands are here.
-
-        Raises:
-            NotAvailable: one is missing.
-        """
-        missing = [name for name in _NEEDED if shutil.which(name) is None]
-        if missing:
-            raise NotAvailable(f"{', '.join(missing)} is not here", _LOGIN)
 
     def preflight(self) -> list[Problem]:
         """Whether there is such a job, it is this user's, and it is not over."""
@@ -133,9 +115,6 @@ class SlurmStep(Place):
             raise NotAvailable(f"squeue: {answer.problem}", commands.HINT_AWAY)
         return states.parse_steps(answer.output).get(job.attempt)
 
-    def send_folder(self, job: Job, archive: Path) -> None:
-        """Nothing: only the machine is recorded."""
-
     def find(self, job: Job) -> str | None:
         """The job's id, once the step was started."""
         started = job.attempt in attempts(job.folder) or (job.folder / START_LOG).exists()
@@ -149,7 +128,7 @@ class SlurmStep(Place):
             NotAvailable: Slurm cannot be asked, or the study's folder not be written.
         """
         self._waiting_or_running()
-        study_files.copy_capsule(self._capsule, job.folder)
+        self._copy_capsule(job)
         return self._id
 
     def state(self, job: Job, native: str) -> JobStatus:
@@ -218,11 +197,7 @@ class SlurmStep(Place):
                     cwd="/",
                 )
         except OSError as error:
-            raise NotAvailable(f"srun cannot be started: {error.strerror}", _LOGIN) from error
-
-    def open(self, job: Job, arguments: Sequence[str]) -> subprocess.Popen[bytes]:
-        """Start gpuwatch here: the study's folder is the same."""
-        return study_files.start(self._capsule, job, arguments)
+            raise NotAvailable(f"srun cannot be started: {error.strerror}", LOGIN) from error
 
     def watch(self, arguments: Sequence[str], errors: IO[bytes]) -> subprocess.Popen[bytes]:
         """Start gpuwatch in a step of the job, which ends with its standard input.
@@ -235,9 +210,9 @@ class SlurmStep(Place):
         if status.state is JobState.QUEUED:
             raise NotAvailable(f"the job {self._id} waits: {status.reason or 'no reason given'}")
         words = [*arguments, "--joined-job", self._id]
-        capsule = study_files.kept(self._capsule.read_bytes(), ".pyz")
+        capsule = _kept(self._capsule.read_bytes(), ".pyz")
         text = script.watching(self._options, capsule, words)
-        file = study_files.kept(text.encode(), ".sh")
+        file = _kept(text.encode(), ".sh")
         try:
             return subprocess.Popen(
                 [*self._overlapping("gpuwatch"), "/bin/sh", "-c", _FROM_FILE, str(file)],
@@ -249,7 +224,7 @@ class SlurmStep(Place):
                 cwd="/",
             )
         except OSError as error:
-            raise NotAvailable(f"srun cannot be started: {error.strerror}", _LOGIN) from error
+            raise NotAvailable(f"srun cannot be started: {error.strerror}", LOGIN) from error
 
     def _overlapping(self, name: str) -> list[str]:
         """The words that start a step of that name beside the job's own.
@@ -283,14 +258,32 @@ class SlurmStep(Place):
 
     def log(self, job: Job, native: str) -> str:
         """The end of what srun and the step printed."""
-        return "".join(study_files.end_of(job.folder / name) for name in (START_LOG, JOB_LOG))
+        return "".join(end_of(job.folder / name) for name in (START_LOG, JOB_LOG))
+
+
+def _kept(data: bytes, suffix: str) -> Path:
+    """A file of the user's cache that has ``data``, where a node finds it that shares the home
+    folder; it is named after what it has.
+
+    Raises:
+        NotAvailable: the cache cannot be written.
+    """
+    path = paths.cache_home() / "capsules" / f"{sha256(data).hexdigest()}{suffix}"
+    try:
+        paths.make_private(path.parent)
+        output.write_once(path, data)
+    except OSError as error:
+        raise NotAvailable(
+            f"cannot write to {path.parent}: {error.strerror}", "free some space"
+        ) from error
+    return path
 
 
 def _ended(job: Job) -> JobStatus:
     """How a step ended that had begun: with its job, or because it was told to."""
     if job_notes.was_cancelled(job):
         return JobStatus(JobState.CANCELLED)
-    if study_files.unfinished(job.folder):
+    if unfinished(job.folder):
         return JobStatus(JobState.LOST, "its recorder was killed")
     return JobStatus(JobState.ENDED)
 

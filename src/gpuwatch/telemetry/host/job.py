@@ -1,7 +1,7 @@
 """The batch job or pod that a recorder runs in: facts from the variables that tell it.
 
-Sources: sbatch(1), "OUTPUT ENVIRONMENT VARIABLES"; the variables that gpuwatch gives its pods. None
-of those that are kept holds a path, an account or a credential.
+Sources: sbatch(1), "OUTPUT ENVIRONMENT VARIABLES"; the variables that gpuwatch gives its jobs and
+pods. None of those that are kept holds a path, an account or a credential.
 """
 
 from __future__ import annotations
@@ -21,12 +21,15 @@ _SLURM = {
     "job.memory.per.cpu": "SLURM_MEM_PER_CPU",
     "job.gpus": "SLURM_JOB_GPUS",
     "job.gpus.on.node": "SLURM_GPUS_ON_NODE",
+    "job.gres": "GPUWATCH_GRES",
+    "job.time.limit": "GPUWATCH_TIME_LIMIT",
     "job.cpu.bind": "SLURM_CPU_BIND",
     "job.restarts": "SLURM_RESTART_COUNT",
     "job.setup.sha256": "GPUWATCH_SETUP",
     "job.left.out": "GPUWATCH_LEFT_OUT",
 }
-"""Facts by the variable that tells them; memory is in MiB."""
+"""Facts by the variable that tells them; memory is in MiB, generic resources and the time limit are
+in Slurm's words (``gres:gpu:2``, ``1-00:00:00``)."""
 POD = "GPUWATCH_POD"
 """The variable that names the pod of a study."""
 _KUBERNETES = {
@@ -47,7 +50,7 @@ def fingerprint_job(variables: Mapping[str, str]) -> dict[str, str | int | float
             told = {
                 fact: variables[name][:_LONGEST]
                 for fact, name in facts.items()
-                if name in variables
+                if variables.get(name)
             }
             return {"job.scheduler": scheduler, **told}
     return {}

@@ -1,0 +1,91 @@
+"""What every place of Slurm has: its commands run here, and the nodes share the study's folder."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from gpuwatch.core import output
+from gpuwatch.core.errors import NotAvailable
+from gpuwatch.places.base import STUDY, Job, Place, PlaceSpec
+from gpuwatch.places.slurm import commands, options
+from gpuwatch.session.placement import CAPSULE
+from gpuwatch.session.study.study_folder import sessions_in
+
+LOGIN = "start it on a host that has Slurm's commands, such as the cluster's login node"
+_END_BYTES = 4000
+
+
+class Cluster(Place):
+    """A cluster that is reached with Slurm's own commands."""
+
+    shares_files = True
+    takes_folder = False
+    needed: tuple[str, ...]
+    """The commands without which there is no such place."""
+
+    def __init__(self, spec: PlaceSpec, capsule: Path) -> None:
+        """``capsule``: gpuwatch as one file.
+
+        Raises:
+            UsageError: an option is reserved or misspelt, or cannot stand beside another.
+        """
+        self._options = options.parse(spec)
+        self._clusters = commands.clusters(self._options.clusters)
+        self._capsule = capsule
+
+    def connect(self, *, person: bool) -> None:
+        """See that Slurm's commands are here.
+
+        Raises:
+            NotAvailable: one is missing.
+        """
+        missing = [name for name in self.needed if shutil.which(name) is None]
+        if missing:
+            raise NotAvailable(f"{', '.join(missing)} is not here", LOGIN)
+
+    def send_folder(self, job: Job, archive: Path) -> None:
+        """Nothing: what runs there runs in the folder itself."""
+
+    def _copy_capsule(self, job: Job) -> None:
+        """Put gpuwatch as one file where the node finds it.
+
+        Raises:
+            NotAvailable: the folder cannot be written.
+        """
+        try:
+            output.write_once(job.folder / CAPSULE, self._capsule.read_bytes())
+        except OSError as error:
+            raise NotAvailable(
+                f"cannot write to {job.folder}: {error.strerror}", "free some space"
+            ) from error
+
+    def open(self, job: Job, arguments: Sequence[str]) -> subprocess.Popen[bytes]:
+        """Start gpuwatch here: the study's folder is the same."""
+        words = [str(job.folder) if word == STUDY else word for word in arguments]
+        return subprocess.Popen(
+            [sys.executable, str(self._capsule), *words],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
+        )
+
+
+def end_of(path: Path) -> str:
+    """The end of a text file; empty if it cannot be read."""
+    try:
+        with path.open("rb") as file:
+            file.seek(max(0, os.fstat(file.fileno()).st_size - _END_BYTES))
+            return file.read(_END_BYTES).decode(errors="replace")
+    except OSError:
+        return ""
+
+
+def unfinished(folder: Path) -> bool:
+    """Whether a recorder left a session without closing it: it then has a journal beside it."""
+    return any(path.with_name(f"{path.name}-journal").exists() for path in sessions_in(folder))
