@@ -70,7 +70,7 @@ def test_what_is_done_and_what_cannot_run_is_marked_either_way() -> None:
 @pytest.mark.parametrize("name", studies.presets())
 def test_the_plan_of_a_preset_is_read_at_a_glance(cli: Cli, name: str) -> None:
     cli.variables["COLUMNS"] = "80"
-    told = cli("study", name, "--plan").stdout.splitblocks()
+    told = cli("study", name, "--plan").stdout.splitlines()
     assert len(told) <= 40 and max(map(len, told)) <= 80
     assert sum(": " in line and line.startswith("  ") for line in told) >= 5
 

@@ -46,7 +46,7 @@ def record(request: Request, observer: Observer) -> ExitCode:
         StorageError: the study cannot be written.
     """
     if request.resume is not None:
-        return run_missing(request, request.resume, observer)
+        return _run_missing(request, request.resume, observer)
     resolved = resolve_plan(request)
     if resolved.refused is not None:
         raise resolved.refused
@@ -178,36 +178,36 @@ def _anew(plan: Plan) -> str:
     return " ".join(["gpuwatch run", *map(shell, [*design, *work])])
 
 
-def run_missing(request: Request, folder: Path, observer: Observer) -> ExitCode:
-    """Execute the missing runs of a study; see :func:`gpuwatch.recorder.api.record`.
+def _run_missing(request: Request, folder: Path, observer: Observer) -> ExitCode:
+    """Execute the missing runs of a study; see :func:`record`.
 
     A session whose recorder died is completed if its run left enough for that. Other unfinished or
-    stopped sessions are set aside, and their runs repeated.
+    stopped sessions are set aside, and their runs repeated. An attempt is started once.
 
     Raises:
-        UsageError: it cannot be resumed.
+        UsageError: it cannot be resumed, or has another recorder.
         StorageError: the study cannot be written.
     """
+    if request.attempt in attempts(folder):
+        return ExitCode.DONE
     with study_folder.held(folder):
-        request = replace(request, plan=resumable(folder, trusted=request.trusted))
-        check_dcgm(request.plan.settings.dcgm)
-        return execute_missing(request, folder, observer)
-
-
-def execute_missing(request: Request, folder: Path, observer: Observer) -> ExitCode:
-    """Execute the missing runs of a study whose lock is held; see :func:`run_missing`."""
-    plan = request.plan
-    observer.study_created(folder)
-    for run in missing(folder, plan):
-        if (folder / run.file).exists():
-            _settle(folder / run.file, observer)
-    resolved = resolve_plan(request)
-    if resolved.refused is not None:
-        raise resolved.refused
-    problems = resolved.problems
-    ours = [run for run in plan.runs if request.only is None or run.index in request.only]
-    study_folder.note(folder, {run.index: problems.get(run.index, ()) for run in ours})
-    return StudyRun(resolved, folder, observer).execute()
+        if request.attempt is None:
+            request = replace(request, plan=resumable(folder, trusted=request.trusted))
+        else:
+            _note(folder, request.attempt)
+        plan = request.plan
+        check_dcgm(plan.settings.dcgm)
+        observer.study_created(folder)
+        for run in missing(folder, plan):
+            if (folder / run.file).exists():
+                _settle(folder / run.file, observer)
+        resolved = resolve_plan(request)
+        if resolved.refused is not None:
+            raise resolved.refused
+        problems = resolved.problems
+        ours = [run for run in plan.runs if request.only is None or run.index in request.only]
+        study_folder.note(folder, {run.index: problems.get(run.index, ()) for run in ours})
+        return StudyRun(resolved, folder, observer).execute()
 
 
 def _settle(path: Path, observer: Observer) -> None:
@@ -235,22 +235,6 @@ def _settle(path: Path, observer: Observer) -> None:
         raise StorageError(
             f"cannot rename {path}: {error.strerror}", write_hint(path, error)
         ) from error
-
-
-def run_attempt(request: Request, folder: Path, attempt: str, observer: Observer) -> ExitCode:
-    """Execute the missing runs of the study in ``folder``, unless ``attempt`` was started before: a
-    scheduler may start a job again, but runs are never repeated unasked.
-
-    Raises:
-        UsageError: the study has another recorder.
-        StorageError: the study cannot be written.
-    """
-    if attempt in attempts(folder):
-        return ExitCode.DONE
-    with study_folder.held(folder):
-        _note(folder, attempt)
-        check_dcgm(request.plan.settings.dcgm)
-        return execute_missing(request, folder, observer)
 
 
 def _note(folder: Path, attempt: str) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import signal
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
 
@@ -75,16 +75,45 @@ def record_rest(
         if "result" in known:
             text = status(known, path).text
             raise UsageError(f"{path} needs no recorder: {text}", to_paste("show", path))
-        return _record_rest(
-            path,
-            known,
-            uuids,
-            handle,
-            run_folder.settings_of(folder),
-            observer,
-            stopping=stopping,
-            ignore_hang_up=ignore_hang_up,
+        settings = run_folder.settings_of(folder)
+        runner = load(str(handle["kind"]))
+        run = runner.attach(handle, mapping(known.get("cursor")).get("at"))
+        if ignore_hang_up:
+            signal.signal(signal.SIGHUP, signal.SIG_IGN)
+        open_sources = partial(
+            Sources.open, workload=True, contained=runner.contained, interval=settings.interval
         )
+        try:
+            watched = GPUS_OFF if settings.gpus_off else uuids or None
+            sources = open_sources(watched, dcgm=settings.dcgm)
+        except NotAvailable as error:  # record the devices that are still there
+            observer.message(f"{error.message}; continuing without it")
+            try:
+                sources = open_sources(uuids or None)
+            except NotAvailable:
+                sources = open_sources(None)
+        if sources.notice is not None:
+            observer.message(sources.notice)
+        stop = Stop()
+        if stopping is not None and run.pids():
+            stop.ask(stopping)
+        try:
+            recording = resume(
+                path,
+                known,
+                sources,
+                run=run,
+                interval=settings.interval,
+                on_trouble=observer.message,
+            )
+        except BaseException:
+            sources.close()
+            raise
+        if stop.why is None:
+            observer.message(f"took over {path}")
+        observer.session_created(path)
+        with stopping_signals(stop):
+            return conclude(run_to_end(recording, stop), observer.message), stop
 
 
 def _nothing_left(path: Path, known: Mapping[str, JSON]) -> UsageError:
@@ -98,50 +127,3 @@ def _nothing_left(path: Path, known: Mapping[str, JSON]) -> UsageError:
         f"nothing is left of the run of {path}: it has no folder in {paths.runs_home()}",
         f"see what was recorded: {to_paste('show', path)}",
     )
-
-
-def _record_rest(
-    path: Path,
-    known: Mapping[str, JSON],
-    uuids: Sequence[str],
-    handle: dict[str, JSON],
-    settings: run_folder.Settings,
-    observer: Observer,
-    *,
-    stopping: str | None,
-    ignore_hang_up: bool,
-) -> tuple[ExitCode, Stop]:
-    """The rest of :func:`record_rest`, with the run's folder locked."""
-    at = mapping(known.get("cursor")).get("at")
-    runner = load(str(handle["kind"]))
-    run = runner.attach(handle, at)
-    if ignore_hang_up:
-        signal.signal(signal.SIGHUP, signal.SIG_IGN)
-    interval, contained = settings.interval, runner.contained
-    open_sources = partial(Sources.open, workload=True, contained=contained, interval=interval)
-    try:
-        watched = GPUS_OFF if settings.gpus_off else uuids or None
-        sources = open_sources(watched, dcgm=settings.dcgm)
-    except NotAvailable as error:  # record the devices that are still there
-        observer.message(f"{error.message}; continuing without it")
-        try:
-            sources = open_sources(uuids or None)
-        except NotAvailable:
-            sources = open_sources(None)
-    if sources.notice is not None:
-        observer.message(sources.notice)
-    stop = Stop()
-    if stopping is not None and run.pids():
-        stop.ask(stopping)
-    try:
-        recording = resume(
-            path, known, sources, run=run, interval=interval, on_trouble=observer.message
-        )
-    except BaseException:
-        sources.close()
-        raise
-    if stop.why is None:
-        observer.message(f"took over {path}")
-    observer.session_created(path)
-    with stopping_signals(stop):
-        return conclude(run_to_end(recording, stop), observer.message), stop

@@ -41,6 +41,9 @@ class Request:
     """Folder of a study to resume."""
     trusted: bool = False
     """Resume it even if somebody else started it."""
+    attempt: str | None = None
+    """The attempt of a study that was sent here from elsewhere, and is resumed: a scheduler may
+    start a job again, but runs are never repeated unasked."""
     only: frozenset[int] | None = None
     """The runs of the study that is resumed that are missing, by index; ``None``: as its folder
     says, which at a place may lack what was recorded before."""

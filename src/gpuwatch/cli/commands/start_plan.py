@@ -5,15 +5,14 @@ from __future__ import annotations
 import argparse
 import os
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 
 from gpuwatch.cli.commands import record
 from gpuwatch.cli.options import launch
 from gpuwatch.cli.say import say
 from gpuwatch.core.errors import UsageError
+from gpuwatch.recorder import api
 from gpuwatch.recorder.allocation import pod_gpus
-from gpuwatch.recorder.api import run_attempt
 from gpuwatch.recorder.observer import Observer
 from gpuwatch.recorder.request import Request
 from gpuwatch.session.study.attempts import ATTEMPT
@@ -43,11 +42,14 @@ def run(arguments: argparse.Namespace, command: tuple[str, ...]) -> int:
         raise UsageError(f"{folder} has no plan that can be read", "start the study again")
     if plan.settings.gpus is None:
         plan = replace(plan, settings=replace(plan.settings, gpus=pod_gpus(os.environ)))
-    only, one_block = _only(arguments.runs), arguments.one_block
-    request = Request(plan, folder.parent, resume=folder, only=only, one_block=one_block)
+    request = Request(
+        plan,
+        folder.parent,
+        resume=folder,
+        attempt=arguments.attempt,
+        only=_only(arguments.runs),
+        one_block=arguments.one_block,
+    )
     if arguments.detach:
-        from gpuwatch.recorder.observer import detach
-
-        start = partial(run_attempt, request, folder, arguments.attempt)
-        return record.report_start(*detach(start, say))
-    return run_attempt(request, folder, arguments.attempt, Observer(say))
+        return record.report_start(*record.start_detached(request))
+    return api.record(request, Observer(say))

@@ -19,7 +19,7 @@ from collections.abc import Callable, Sequence
 from gpuwatch import studies
 from gpuwatch.cli.commands import record
 from gpuwatch.cli.options import launch
-from gpuwatch.cli.options.cases import command_name
+from gpuwatch.cli.options.cases import command_name, given_flags
 from gpuwatch.cli.options.environments import environments
 from gpuwatch.cli.parser import Parser
 from gpuwatch.core.errors import ExitCode, UsageError
@@ -135,8 +135,7 @@ def _flags(arguments: argparse.Namespace) -> dict[str, JSON]:
     """The workload flags given on the command line."""
     return {
         name: parameters.checked(name, value, parameters.flag(name))
-        for name in options.FLAGS
-        if (value := getattr(arguments, name)) is not None and value is not False
+        for name, value in given_flags(arguments).items()
     }
 
 

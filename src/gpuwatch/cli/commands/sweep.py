@@ -16,6 +16,7 @@ import argparse
 
 from gpuwatch.cli.commands import record
 from gpuwatch.cli.options import launch
+from gpuwatch.cli.options.cases import given_flags
 from gpuwatch.cli.parser import Parser
 from gpuwatch.core.errors import UsageError
 from gpuwatch.core.models import JSON
@@ -85,10 +86,7 @@ def axes(
     """
     fixed: dict[str, JSON] = {}
     sweep: dict[str, tuple[JSON, ...]] = {}
-    for name in options.FLAGS:
-        given = getattr(arguments, name)
-        if given is None or given is False:
-            continue
+    for name, given in given_flags(arguments).items():
         if given is True:
             fixed[name] = True
             continue

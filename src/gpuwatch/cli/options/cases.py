@@ -149,7 +149,7 @@ def workloads(arguments: argparse.Namespace, command: tuple[str, ...]) -> tuple[
     clash = options.conflict(arguments)
     if clash:
         raise UsageError(*clash)
-    given = _given(arguments)
+    given = given_flags(arguments)
     if command:
         if arguments.workload:
             raise UsageError(
@@ -190,7 +190,7 @@ def workloads(arguments: argparse.Namespace, command: tuple[str, ...]) -> tuple[
     )
 
 
-def _given(arguments: argparse.Namespace) -> dict[str, JSON]:
+def given_flags(arguments: argparse.Namespace) -> dict[str, JSON]:
     """The flags of gpuwatch's own workloads that were given, by name."""
     return {
         name: value
@@ -201,7 +201,7 @@ def _given(arguments: argparse.Namespace) -> dict[str, JSON]:
 
 def _flag_given(arguments: argparse.Namespace) -> str | None:
     """The first of them, as it was typed."""
-    return next((f"--{name.replace('_', '-')}" for name in _given(arguments)), None)
+    return next((f"--{name.replace('_', '-')}" for name in given_flags(arguments)), None)
 
 
 def long_enough(cases: Sequence[Workload]) -> tuple[Workload, ...]:
