@@ -57,9 +57,9 @@ class OwnTime:
         if len(self.ends) > _MOST_ROWS:
             half = _MOST_ROWS // 2
             self.starts = self.starts[:half:2] + self.starts[half:]
-            for name in ("ends", "_steps", "_own"):
-                values = getattr(self, name)
-                setattr(self, name, values[1:half:2] + values[half:])
+            self.ends, self._steps, self._own = (
+                values[1:half:2] + values[half:] for values in (self.ends, self._steps, self._own)
+            )
 
     def between(self, edges: np.ndarray) -> np.ndarray:
         """Steps and own seconds between neighbouring edges, shape (2, edges - 1)."""
@@ -87,8 +87,9 @@ class OwnTimes:
         to = self._old if old else self._new
         for row in rows:
             own, seconds = own_seconds(row), seconds_of(row)
-            plausible = own is not None and seconds is not None and 0 <= own <= 2 * seconds
-            if not row.warmup and plausible and own is not None and seconds is not None:
+            if row.warmup or own is None or seconds is None:
+                continue
+            if 0 <= own <= 2 * seconds:
                 to[row.rank].add(row, own, seconds)
 
     def columns(self, ranks: Sequence[int], view: Window, until: int) -> list[list[float | None]]:
