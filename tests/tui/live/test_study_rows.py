@@ -17,7 +17,6 @@ from gpuwatch.session.study.plan import PLAN, Part, Plan, PlannedRun
 from gpuwatch.session.study.plan_file import document
 from gpuwatch.session.study.study_folder import SUMMARY_JSON
 from gpuwatch.session.study.summary import KINDS, Contrast
-from gpuwatch.tui.compare import verdict_rows
 from gpuwatch.tui.feed import study
 from gpuwatch.tui.feed.next_run import UpcomingRuns
 from gpuwatch.tui.feed.snapshot import StudyRun, StudyStrip
@@ -184,9 +183,8 @@ def test_before_the_first_complete_block_there_is_no_verdict_and_after_the_last_
     assert "docker against bare: same  +0.1 %  2 of 2 blocks" in rows[1]
 
 
-def test_words_and_marks_are_those_of_the_compare_screen() -> None:
+def test_every_verdict_has_its_mark() -> None:
     assert set(KINDS) == {kind.value for kind in Kind} == set(VERDICTS)
-    assert {kind.value: mark for kind, mark in verdict_rows.MARKS.items()} == VERDICTS
 
 
 async def test_what_comes_after_a_run_is_looked_for_in_the_feeds_thread(
