@@ -42,7 +42,9 @@ MAY: dict[str, tuple[set[str], set[str]]] = {
     "report": (ENGINE | {"analysis", "session"}, {"pyarrow"}),
     "notebook": (ENGINE | {"analysis", "report", "session"}, {"numpy", "pandas"}),
     "tui": (
-        ENGINE | {"session", "analysis", "workloads.names", "workloads.options"},
+        ENGINE
+        | {"session", "analysis", "report.document", "report.text"}
+        | {"workloads.names", "workloads.options"},
         {"textual", "rich"},
     ),
     "web": (ENGINE, {"aiohttp", "textual_serve"}),

@@ -14,7 +14,7 @@ from gpuwatch.analysis.samples import source
 from gpuwatch.analysis.summary.listing import listing
 from gpuwatch.analysis.summary.summary import Summary, summarise
 from gpuwatch.core.metrics import Method
-from gpuwatch.report.session import json as as_json
+from gpuwatch.report import json as as_json
 from gpuwatch.session.reading.reader import SessionReader
 from gpuwatch.tui.compare.curves import LOSS, STEP_TIME, read_curves
 from gpuwatch.tui.feed.snapshot import Snapshot

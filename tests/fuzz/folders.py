@@ -43,8 +43,8 @@ def study(folder: Path) -> Path:
     plan = Plan(folder.name, (Part("", (case,), tuple(environments)),), tuple(runs))
     (folder / PLAN).write_text(json.dumps(document(plan)))
     (folder / "labels.json").write_text(json.dumps(_PLANNED))
-    from gpuwatch.report.session import json as reported
-    from gpuwatch.report.study import json as study_json
+    from gpuwatch.report import json as reported
+    from gpuwatch.report import json as study_json
 
     (folder / SUMMARY_JSON).write_text(reported.dumps(study_json.study(read_study(folder))))
     return folder
@@ -56,7 +56,7 @@ def spoil(rng: random.Random, folder: Path) -> str:
     path = folder / name
     kind = rng.randrange(10)
     if kind < 6:
-        from gpuwatch.report.session.json import dumps
+        from gpuwatch.report.json import dumps
 
         value = json.loads(path.read_text())
         for _ in range(rng.choice((1, 1, 2, 5))):

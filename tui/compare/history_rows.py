@@ -14,10 +14,10 @@ from rich.cells import cell_len
 
 from gpuwatch.core.lazy_dataclass import dataclass
 from gpuwatch.core.text import clean
-from gpuwatch.core.units import UNKNOWN, nice, quantity
+from gpuwatch.core.units import NS, UNKNOWN, nice, quantity, si
 from gpuwatch.tui.compare.curves import LOSS, METRICS, STEP_TIME, Curve, Curves, Metric
-from gpuwatch.tui.compare.history_axis import axis_rows
 from gpuwatch.tui.widgets.cells import pad
+from gpuwatch.tui.widgets.graph import Window, axis
 from gpuwatch.tui.widgets.line import Line
 from gpuwatch.tui.widgets.overlay import DOT_COLUMNS, Overlay
 
@@ -97,7 +97,7 @@ def history_rows(
     rows -= 1 - rows % 2  # a row in the middle, for half the scale
     lines = [_title(placed, view, low, cut_off, before > 0, width)]
     lines += _picture(placed, view, (low, high), (start, end), columns, rows, width)
-    lines += axis_rows(start, end, columns, view.by_step, width, _SCALE)
+    lines += _axis(start, end, columns, view.by_step, width, _SCALE)
     return [*lines, *legend][:height]
 
 
@@ -280,3 +280,36 @@ def _legend(placed: _Placed, view: View, label: int, width: int) -> Line:
     elif view.by_step and not any(run.timed for run in series.runs):
         why = "no timed step to align by"
     return row.add(f"{UNKNOWN} {clean(why)}", "muted")
+
+
+def _axis(
+    start: float, end: float, columns: int, by_step: bool, width: int, indent: int
+) -> list[Line]:
+    """The line of seconds or steps from the first timed step, dashed before it, and its labels."""
+    before = int(-start / max(1e-12, end - start) * columns)
+    if by_step:
+        ticks, labels = _step_axis(end, columns - before)
+    else:
+        ticks, labels = axis(Window(0, max(1, int(end * NS)), columns - before))
+    line = Line(width).to(indent).add("└", "faint").add("╌" * before, "faint").add(ticks, "faint")
+    words = ("warm-up", "") if by_step else ("start-up and warm-up", "warm-up", "")
+    word = next(word for word in words if len(word) < max(1, before))
+    named = Line(width).to(indent + 1).add(pad(word, before), "muted")
+    return [line, named.add(labels, "muted")]
+
+
+def _step_axis(end: float, columns: int) -> tuple[str, str]:
+    """Ticks at round numbers of steps."""
+    step = nice(max(1.0, end * 11 / max(1, columns)))
+    line, labels = ["─"] * columns, [" "] * columns
+    at, free = 0.0, 0
+    while at <= end:
+        column = int(at / max(1e-12, end) * columns)
+        text = f"{at:,.0f}" if at < 1e6 else si(at, "")
+        if column < columns:
+            line[column] = "┬"
+            if column >= free and column + len(text) <= columns:
+                labels[column : column + len(text)] = text
+                free = column + len(text) + 1
+        at += step
+    return "".join(line), "".join(labels)

@@ -3,22 +3,46 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 from textual.binding import Binding, BindingType
 from textual.message import Message
 
+from gpuwatch.analysis.hardware.kernels import short_name
+from gpuwatch.analysis.hardware.profile import (
+    API,
+    KERNELS,
+    MEMORY_TIME,
+    OPERATORS,
+    TABLES,
+    Profile,
+    Table,
+    profile_of,
+    source,
+    why_none,
+)
 from gpuwatch.core.errors import GpuwatchError
 from gpuwatch.core.lazy_dataclass import dataclass
+from gpuwatch.core.text import clean
+from gpuwatch.core.units import UNKNOWN, milliseconds
 from gpuwatch.session.reading.reader import SessionReader
 from gpuwatch.tui.feed.reading import Post, Reading, ReadingFailed
 from gpuwatch.tui.feed.snapshot import Trouble
+from gpuwatch.tui.live.counter_rows import wrapped
 from gpuwatch.tui.live.head_rows import trouble_rows
+from gpuwatch.tui.widgets.cells import pad
 from gpuwatch.tui.widgets.page import PageScreen, Row
 
-if TYPE_CHECKING:
-    from gpuwatch.tui.compare.kernel_difference_rows import Side
+_TIME = "Total Time (ns)"
+_NAMES = ("Name", "Operation")
+_COUNTS = ("Instances", "Num Calls", "Count", "Calls", "Invocations")
+_MOST = 200
+"""Most rows of one table."""
+_SIDE, _CHANGE, _COUNT = 10, 13, 13
+_WIDE = 110
+"""Least width of a screen with relative changes."""
 
 
 @dataclass(frozen=True)
@@ -29,6 +53,16 @@ class Pair:
     paths: tuple[Path, Path]
     sentences: tuple[str, ...] = ()
     """Evidence about kernels from the explanation of the change."""
+
+
+@dataclass(frozen=True)
+class Side:
+    """One run's profile, or why there is none."""
+
+    label: str
+    profile: Profile | None
+    why_none: tuple[str, str | None] = ("", None)
+    """Why there is no profile, and the hint for getting one."""
 
 
 class ProfilesRead(Message):
@@ -65,9 +99,6 @@ class KernelDifferencesScreen(PageScreen):
 
     def _look(self, post: Post) -> None:
         """In the thread: read the profile of each run."""
-        from gpuwatch.analysis.hardware.profile import profile_of, why_none
-        from gpuwatch.tui.compare.kernel_difference_rows import Side
-
         sides = {}
         for path in dict.fromkeys(path for pair in self._pairs for path in pair.paths):
             try:
@@ -87,10 +118,6 @@ class KernelDifferencesScreen(PageScreen):
         self.paint()
 
     def _page_rows(self, width: int) -> Sequence[Row]:
-        from dataclasses import replace
-
-        from gpuwatch.tui.compare.kernel_difference_rows import kernel_difference_rows
-
         if not self._pairs:
             return [((" there is one run alone: its kernels are on K of its replay", "text"),)]
         if self._trouble is not None:
@@ -112,3 +139,167 @@ class KernelDifferencesScreen(PageScreen):
         if self._pairs:
             self._pair = (self._pair + by) % len(self._pairs)
         self.action_scroll_by(-1_000_000)
+
+
+@dataclass(frozen=True)
+class _Spent:
+    """Time and launches of one kernel in one run; per step if both numbers of steps are known."""
+
+    seconds: float | None
+    launches: float | None
+
+
+Sides = tuple[Side, Side]
+
+
+def kernel_difference_rows(sides: Sides, sentences: Sequence[str], width: int) -> list[Row]:
+    """The second of ``sides`` against the first; ``sentences`` come before the tables."""
+    first, second = sides
+    rows: list[Row] = [((f" {clean(second.label)} against {clean(first.label)}", "strong"),)]
+    for text in sentences:
+        rows += wrapped(text, width, mark="·", role="text")
+    for side in sides:
+        rows += _about(side, width)
+    per_step = all(side.profile is not None and side.profile.steps for side in sides if _has(side))
+    for name in _table_names(sides):
+        rows += [(("", "text"),), *_table(name, sides, width, per_step=per_step)]
+    return rows
+
+
+def _about(side: Side, width: int) -> list[Row]:
+    """The tool and its steps, or why there is no profile, with a hint."""
+    label = clean(side.label)
+    profile = side.profile
+    if profile is None or not _has(side):
+        why, hint = side.why_none
+        rows = wrapped(f"{label}: no profile: {why}", width, mark="!", role="text")
+        return rows + (wrapped(hint, width, mark="→", role="text") if hint else [])
+    return wrapped(f"{label}: {source(profile)}", width)
+
+
+def _has(side: Side) -> bool:
+    return side.profile is not None and any(table.rows for table in side.profile.tables.values())
+
+
+def _table_names(sides: Sides) -> list[str]:
+    """Names of the tables that either side has, the GPU's first."""
+    names = (KERNELS, MEMORY_TIME, API, OPERATORS)
+    return [name for name in names if any(_table_of(side, name) for side in sides)]
+
+
+def _table_of(side: Side, name: str) -> Table | None:
+    table = None if side.profile is None else side.profile.tables.get(name)
+    return table if table is not None and table.rows else None
+
+
+def _table(name: str, sides: Sides, width: int, *, per_step: bool) -> list[Row]:
+    tables = [_table_of(side, name) for side in sides]
+    spent = [_spent(table, side, per_step) for table, side in zip(tables, sides, strict=True)]
+    over = "per step" if per_step else "over all of each profile"
+    rows: list[Row] = [((f" {TABLES[name]}, {over}", "strong"),)]
+    head = "".join(pad(clean(side.label), _SIDE - 1, ">").rjust(_SIDE) for side in sides)
+    change = pad("change", _CHANGE + (9 if width >= _WIDE else 0), ">")
+    rows.append(((f"{head}{change}{'launches':>{_COUNT}}  name", "muted"),))
+    whole = (_is_whole(tables[0]), _is_whole(tables[1]))
+    rows.append(_row("all of them", [_total(side) for side in spent], width, whole=whole))
+    names = sorted(dict.fromkeys([*spent[0], *spent[1]]), key=lambda name: _size(spent, name))
+    rows += [
+        _row(name, [side.get(name) for side in spent], width, whole=whole) for name in names[:_MOST]
+    ]
+    if len(names) > _MOST:
+        rows.append(((f"   and {len(names) - _MOST:,} more with less time", "muted"),))
+    for side, table in zip(sides, tables, strict=True):
+        if table is not None and table.rows_left_out:
+            text = f"{clean(side.label)}: {table.rows_left_out:,} more were not kept"
+            rows += wrapped(text, width, mark="!")
+    return rows
+
+
+def _is_whole(table: Table | None) -> bool:
+    """Whether the table is complete: what it lacks did not run."""
+    return table is not None and not table.rows_left_out
+
+
+def _spent(table: Table | None, side: Side, per_step: bool) -> dict[str, _Spent]:
+    """Time and launches by name; rows of the same name are added up."""
+    if table is None or side.profile is None:
+        return {}
+    steps = (side.profile.steps or 1) if per_step else 1
+    names = next((table.column(each) for each in _NAMES if each in table.columns), ())
+    times = table.numbers(_TIME)
+    counts = next((table.numbers(each) for each in _COUNTS if each in table.columns), ())
+    by_name: dict[str, _Spent] = {}
+    if not names:
+        return {}
+    unknown = (None,) * len(names)
+    for name, time, count in zip(names, times or unknown, counts or unknown, strict=True):
+        row = _Spent(
+            None if time is None else time / 1e9 / steps,
+            None if count is None else count / steps,
+        )
+        by_name[str(name)] = _plus(by_name.get(str(name), _Spent(0.0, 0.0)), row)
+    return by_name
+
+
+def _plus(one: _Spent, other: _Spent) -> _Spent:
+    def add(first: float | None, second: float | None) -> float | None:
+        return None if first is None or second is None else first + second
+
+    return _Spent(add(one.seconds, other.seconds), add(one.launches, other.launches))
+
+
+def _total(side: dict[str, _Spent]) -> _Spent | None:
+    total = _Spent(0.0, 0.0)
+    for spent in side.values():
+        total = _plus(total, spent)
+    return total if side else None
+
+
+def _size(spent: Sequence[dict[str, _Spent]], name: str) -> tuple[float, float]:
+    """The key of the order: most time first, without times most launches."""
+    known = [side[name] for side in spent if name in side]
+    return (
+        -max(each.seconds or 0.0 for each in known),
+        -max(each.launches or 0.0 for each in known),
+    )
+
+
+def _row(name: str, spent: Sequence[_Spent | None], width: int, *, whole: tuple[bool, bool]) -> Row:
+    first, second = spent
+    seconds = [None if side is None else side.seconds for side in spent]
+    figures = "".join(f"{milliseconds(value):>{_SIDE}}" for value in seconds)
+    share, role = "", "text"
+    before, after = seconds
+    if first is None or second is None:
+        alone = whole[0 if first is None else 1]
+        change = ("◂ only" if second is None else "only ▸") if alone else UNKNOWN
+        role = "warn" if alone else "muted"
+    elif before is None or after is None:
+        change = UNKNOWN
+    else:
+        change = _signed(after - before)
+        share = f"{100 * (after / before - 1):+.1f} %" if before else ""
+        role = "strong"
+    absent = [0.0 if ran_whole else None for ran_whole in whole]
+    counts = [
+        count if side is None else side.launches for side, count in zip(spent, absent, strict=True)
+    ]
+    shares = f"{share:>9}" if width >= _WIDE else ""
+    room = max(16, width - 2 * _SIDE - _CHANGE - len(shares) - _COUNT - 3)
+    return (
+        (figures, "text"),
+        (f"{change:>{_CHANGE}}{shares}", role),
+        (f"{_launches(counts):>{_COUNT}}", "text"),
+        (f"  {short_name(clean(name), room)}", "strong"),
+    )
+
+
+def _signed(seconds: float) -> str:
+    if abs(seconds) < 5e-9:
+        return "0"
+    return f"{'+' if seconds > 0 else '-'}{milliseconds(abs(seconds))}"
+
+
+def _launches(counts: Sequence[float | None]) -> str:
+    texts = [UNKNOWN if count is None else f"{count:,.4g}" for count in counts]
+    return texts[0] if texts[0] == texts[1] else f"{texts[0]} to {texts[1]}"

@@ -1,4 +1,4 @@
-"""The compare screen: verdicts first, then the values side by side."""
+"""The compare screen: the document of a study, its tables with the columns that fit."""
 
 from __future__ import annotations
 
@@ -12,8 +12,6 @@ from textual.message import Message
 
 from gpuwatch.core.text import clean
 from gpuwatch.session.study.study_folder import sessions_in
-from gpuwatch.tui.compare.histories import Case, CurveCache, Group, HistoriesScreen
-from gpuwatch.tui.compare.kernel_differences import KernelDifferencesScreen, Pair
 from gpuwatch.tui.compare.opening import MOST, Opening, opening_of, opening_rows
 from gpuwatch.tui.display_options import READ_ONLY
 from gpuwatch.tui.exporting import export_report
@@ -26,7 +24,8 @@ from gpuwatch.tui.widgets.line import Line
 
 if TYPE_CHECKING:
     from gpuwatch.analysis.study.read import Read
-    from gpuwatch.tui.compare.sections import Answer
+    from gpuwatch.tui.compare.answer import Answer, Section
+    from gpuwatch.tui.compare.histories import CurveCache
 
 _MOST_MESSAGE = 5
 """Most rows of a part of the message."""
@@ -99,6 +98,8 @@ class CompareScreen(CanvasScreen):
         self._read = 0
         """Number of sessions whose samples are read."""
         self._since = time.monotonic()
+        self._sections: tuple[tuple[int, int], list[Section]] | None = None
+        """What is laid out for a width and a column."""
         self._row = 0
         self._column = 0
         self._message = ""
@@ -121,7 +122,7 @@ class CompareScreen(CanvasScreen):
 
     def _answer(self, post: Post) -> Answer:
         from gpuwatch.analysis.study.read import read, read_sessions, read_study
-        from gpuwatch.tui.compare.sections import answer
+        from gpuwatch.tui.compare.answer import answer
 
         def read_one(path: Path) -> Read:
             session = read(path)
@@ -145,7 +146,7 @@ class CompareScreen(CanvasScreen):
         self._clock.stop()
         self.result = message.result
         if self._beside is not None:
-            from gpuwatch.tui.compare.sections import column_of
+            from gpuwatch.tui.compare.answer import column_of
 
             self._column = column_of(message.result, str(self._beside))
         self.paint()
@@ -169,9 +170,8 @@ class CompareScreen(CanvasScreen):
         elif isinstance(self.result, Trouble):
             lines = [Line(width), *trouble_rows(self.result, width)]
         else:
-            from gpuwatch.tui.compare.sections import against
-
-            title.add(f"  {self.result.as_of}", "warn").add(against(self.result), "muted")
+            title.add(f"  {self.result.as_of}", "warn")
+            title.add(clean(self.result.document.title), "muted")
             lines = self._body(self.result, width, space, title)
         lines = [title, *lines][: space + 1]
         lines += [Line(width) for _ in range(space + 1 - len(lines))]
@@ -192,26 +192,29 @@ class CompareScreen(CanvasScreen):
 
         The position is added to ``title``.
         """
-        from gpuwatch.tui.compare.sections import hidden, sections
+        from gpuwatch.tui.compare.answer import sections
 
-        left_out = hidden(answer, width)
-        self._column = max(0, min(self._column, left_out))
-        shown = sections(answer, width, self._column)
+        place = (width, self._column)
+        if self._sections is None or self._sections[0] != place:
+            self._sections = (place, sections(answer, *place))
+        shown = self._sections[1]
         rows = [row for section in shown for row in (*section.heading, *section.body)]
         space = max(1, space)
         self._row = max(0, min(self._row, len(rows) - space))
         visible = rows[self._row : self._row + space]
-        start = 0
+        start, hidden = 0, 0
         for section in shown:
             end = start + len(section.heading) + len(section.body)
             if start < self._row < end:
                 heading = section.heading[: end - self._row]
                 visible[: len(heading)] = heading
+            if start < self._row + space and self._row < end:
+                hidden = max(hidden, sum(section.left_out))
             start = end
-        place = [f"←→ {left_out} more"] if left_out > 0 else []
+        notes = [f"←→ {hidden} more"] if hidden else []
         if len(rows) > space:
-            place.append(f"{min(len(rows), self._row + space)} of {len(rows)} rows")
-        text = f"{'  '.join(place)} "
+            notes.append(f"{min(len(rows), self._row + space)} of {len(rows)} rows")
+        text = f"{'  '.join(notes)} "
         if len(text) < title.left:
             title.end(text, "muted")
         return visible
@@ -221,14 +224,17 @@ class CompareScreen(CanvasScreen):
         self._say("")
 
     def action_shift(self, by: int) -> None:
-        self._column += by
+        shown = self._sections[1] if self._sections is not None else []
+        if by < 0 or any(section.left_out[1] for section in shown):
+            self._column = max(0, self._column + by)
         self._say("")
 
     def action_histories(self) -> None:
+        from gpuwatch.tui.compare.answer import history_cases
+        from gpuwatch.tui.compare.histories import Case, Group, HistoriesScreen
+
         answer = self._readable_answer()
         if answer is not None:
-            from gpuwatch.tui.compare.sections import history_cases
-
             cases = history_cases(answer)
         else:
             groups = [Group(label, (path,)) for label, path in self._labelled()]
@@ -236,10 +242,11 @@ class CompareScreen(CanvasScreen):
         self.app.push_screen(HistoriesScreen(cases, self._curves))
 
     def action_kernels(self) -> None:
+        from gpuwatch.tui.compare.answer import kernel_pairs
+        from gpuwatch.tui.compare.kernel_differences import KernelDifferencesScreen, Pair
+
         answer = self._readable_answer()
         if answer is not None:
-            from gpuwatch.tui.compare.sections import kernel_pairs
-
             pairs = kernel_pairs(answer)
         else:
             (first, base), *others = self._labelled()

@@ -25,10 +25,9 @@ def render(
     links to ``roofline``, the name of the picture. ``html`` reads its curves from the sessions.
     """
     if form == "json":
-        from gpuwatch.report.session import json
-        from gpuwatch.report.study import json as study_json
+        from gpuwatch.report import json
 
-        return json.dumps(study_json.study(result))
+        return json.dumps(json.study(result))
     if form == "md":
         from gpuwatch.report import markdown
 

@@ -19,10 +19,10 @@ from gpuwatch.core.lazy_dataclass import dataclass
 from gpuwatch.core.metrics import Method
 from gpuwatch.core.models import JSON
 from gpuwatch.notebook.table import Table, arrays, table
+from gpuwatch.report import json
 from gpuwatch.report.export import session_tables, study
 from gpuwatch.report.export.series import series
 from gpuwatch.report.export.table import Column
-from gpuwatch.report.session import json
 from gpuwatch.session.reading.reader import SessionReader
 from gpuwatch.session.study.study_folder import sessions_in
 

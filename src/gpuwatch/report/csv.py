@@ -1,4 +1,4 @@
-"""A study as tidy CSV: one row per run and metric."""
+"""Studies and sessions as tidy CSV: one row per run and quantity, in base units."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import csv
 import io
 from collections.abc import Iterator
 
-from gpuwatch.analysis.comparison.side_by_side import compare
+from gpuwatch.analysis.comparison.side_by_side import Comparison, compare
 from gpuwatch.analysis.results import Question, Run, StudyResult
 from gpuwatch.analysis.study.overall import TIME_PER_STEP
 from gpuwatch.analysis.summary.identity import parameter_text, settings
@@ -122,3 +122,19 @@ def _number(value: float | None) -> str:
 
 def _yes(true: bool) -> str:
     return "yes" if true else "no"
+
+
+def of_sessions(compared: Comparison) -> str:
+    """One row per session and quantity, in base units; without a study."""
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow(
+        ("session", "label", "environment", "group", "name", "unit", "value", "method", "ratio")
+    )
+    for row in compared.rows:
+        for at, session in enumerate(compared.sessions):
+            of = (session.id, session.label, session.environment.get("label"))
+            quantity = (row.group, row.name, row.unit, _number(row.values[at]))
+            last = (row.methods[at].value, _number(row.ratios[at]))
+            writer.writerow((*map(spreadsheet, of), *quantity, *last))
+    return out.getvalue()

@@ -11,7 +11,7 @@ from gpuwatch.core.json_schema import JSON_SCHEMA
 from gpuwatch.core.lazy_dataclass import dataclass
 from gpuwatch.core.models import JSON, Environment, Problem
 from gpuwatch.core.text import clean, shell
-from gpuwatch.report.tables.plain import table
+from gpuwatch.report.tables import table
 
 COLUMNS = 80
 _LONGEST_LABEL, _LONGEST_ENGINE = 30, 22

@@ -19,7 +19,7 @@ from gpuwatch.report.document.blocks import (
     Sentence,
     Table,
 )
-from gpuwatch.report.tables.plain import markdown_table
+from gpuwatch.report.tables import markdown_table
 from gpuwatch.report.text import bars
 
 LONGEST = 60_000

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import bisect
 import itertools
 import re
 import textwrap
@@ -27,10 +28,12 @@ _NARROWEST, _WIDEST = 40, 100
 """Limits on the width of sentences, in columns."""
 _LONGEST_WORD, _LONGEST_NAME = 24, 24
 _LONGEST_TEXT = 1000
+_FASTER, _SLOWER = "faster <", "> slower"
 _BREAKS = re.compile(r"[\n\t]|[^\n\t]+")
 
 Span = tuple[str, str]
-"""Text and what it is: ``text``, ``muted``, ``strong``, ``key`` (a change), or a verdict's word."""
+"""Text and what it is: ``text``, ``muted``, ``strong``, ``key`` (a change), or a verdict's word;
+``axis`` and one of these for a drawing of ``<>|:[]-*``."""
 Row = tuple[Span, ...]
 
 
@@ -40,6 +43,8 @@ class Part:
 
     heading: tuple[Row, ...]
     body: tuple[Row, ...]
+    left_out: tuple[int, int] = (0, 0)
+    """Columns of a table before and after those that a screen shows."""
 
 
 def terminal(result: StudyResult, *, columns: int = 80, short: bool = False) -> str:
@@ -59,16 +64,20 @@ def as_text(of: Document, columns: int) -> str:
     return "\n".join(lines).strip("\n") + "\n"
 
 
-def parts(of: Document, columns: int) -> Iterator[Part]:
-    """All parts in order."""
+def parts(of: Document, columns: int, first: int | None = None) -> Iterator[Part]:
+    """All parts in order.
+
+    A table that is too wide is split into several below each other; with ``first`` it has one part
+    alone, whose columns begin with that one of those that are not kept.
+    """
     columns = max(_NARROWEST, columns)
-    rows = [row for each in of.asked for row in _wrap("", each, columns, "strong")]
-    rows += [((_cut(clean(each), columns), "muted"),) for each in of.origin]
     legend = [Sentence(each.letter, each.text) for each in of.legend]
     chart = [of.chart] if isinstance(of.chart, Intervals) else []
-    yield Part((), tuple(rows))
     for items in (legend, of.answer, chart, of.missing):
-        yield from _blocks(items, columns)
+        yield from _blocks(items, columns, first)
+    rows = [row for each in of.asked for row in _wrap("", each, columns, "strong")]
+    rows += [((_cut(clean(each), columns), "muted"),) for each in of.origin]
+    yield Part((), ((), *rows) if rows else ())
     question = ""
     for section in of.sections:
         if TEXT not in section.formats:
@@ -79,22 +88,19 @@ def parts(of: Document, columns: int) -> Iterator[Part]:
         question = section.of
         if section.title:
             title = ((), *_wrap("", section.title, columns, "strong"))
-            for at, part in enumerate(_blocks(section.items, columns - 2)):
+            for at, part in enumerate(_blocks(section.items, columns - 2, first)):
                 if at == 0:
                     yield Part((), title)
-                skipped = at == 0 and bool(part.heading), at == 0 and not part.heading
-                yield Part(
-                    _indented(part.heading[skipped[0] :]), _indented(part.body[skipped[1] :])
+                heading, body = (
+                    tuple((("  ", "text"), *row) if row else row for row in rows)
+                    for rows in (part.heading, part.body[at == 0 :])
                 )
+                yield Part(heading, body, part.left_out)
         else:
-            yield from _blocks(section.items, columns)
+            yield from _blocks(section.items, columns, first)
 
 
-def _indented(rows: Sequence[Row]) -> tuple[Row, ...]:
-    return tuple((("  ", "text"), *row) if row else row for row in rows)
-
-
-def _blocks(items: Sequence[Item], columns: int) -> Iterator[Part]:
+def _blocks(items: Sequence[Item], columns: int, first: int | None) -> Iterator[Part]:
     """The items that can be written, after a blank row; tables and plots stand apart."""
     width = 0
     rows: list[Row] = [()]
@@ -107,7 +113,7 @@ def _blocks(items: Sequence[Item], columns: int) -> Iterator[Part]:
         if isinstance(item, Table):
             if len(rows) > 1:
                 yield Part((), tuple(rows))
-            yield from _table(item, columns)
+            yield from _table(item, columns, first)
             rows = [()]
         elif isinstance(item, Sentence):
             rows += _sentence(item, width, columns)
@@ -146,18 +152,22 @@ def _wrap(name: str, text: str, columns: int, role: str, name_role: str = "text"
 
 
 def _intervals(of: Intervals, columns: int) -> list[Row]:
-    """One row per verdict with its name in front, and the axis below; ASCII except for names."""
+    """The sides, one row per verdict with its name in front, and the axis; ASCII but for names."""
     chart = interval_plot.plot([(each.name, each.verdict) for each in of.changes], columns)
     if chart is None:
         return []
-    rows: list[Row] = [
-        (
-            (f"{_cut(row.name, chart.label, '..'):{chart.label}}  ", "strong"),
-            (f"{row.axis}  {row.text}".rstrip(), change.verdict.kind.value),
+    start = " " * (chart.label + 2)
+    before = f"{_FASTER:>{chart.zero}}" if chart.zero >= len(_FASTER) else " " * chart.zero
+    rows: list[Row] = [((f"{start}{before} {_SLOWER}", "axis muted"),)]
+    for row, change in zip(chart.drawn, of.changes, strict=True):
+        role = change.verdict.kind.value
+        drawn = (
+            (each, f"axis {'muted' if each in '|:' else role}")
+            for each in re.findall(r"[|:]|[^|:]+", row.axis)
         )
-        for row, change in zip(chart.drawn, of.changes, strict=True)
-    ]
-    return [*rows, ((f"{'':{chart.label}}  {chart.scale}", "muted"),)]
+        name = _cut(row.name, chart.label, "..")
+        rows.append(((f"{name:{chart.label}}  ", "strong"), *drawn, (f"  {row.text}", role)))
+    return [*rows, ((f"{start}{chart.scale}", "muted"),)]
 
 
 def bars(of: Bars, width: int) -> list[str]:
@@ -178,24 +188,27 @@ def _cut(text: str, width: int, dots: str = "\u2026") -> str:
     return text if len(text) <= width else f"{text[: width - len(dots)]}{dots}"
 
 
-def _table(table: Table, columns: int) -> Iterator[Part]:
+def _table(table: Table, columns: int, first: int | None) -> Iterator[Part]:
     """One table, or several below each other, each at most ``columns`` wide.
 
-    All of them have the first column, and with ``repeat_last`` the last one too. A name too long
-    for its column gets its own lines, a heading is wrapped, and a value is cut.
+    All of them have the first column and those that are kept. A name too long for its column gets
+    its own lines, a heading is wrapped, and a value is cut.
     """
     columns = max(_NARROWEST, columns)
     head = [clean(cell) for cell in table.head]
     rows = [[_BREAKS.sub(_kept, cell) for cell in row] for row in table.rows]
-    last = [len(head) - 1] if table.repeat_last else []
     layout = _whole(head, rows)
     if layout.names + sum(_GAP + width for width in layout.widths) > columns:
         narrow = (columns * 2 // 3) // max(1, len(head) - 1) - _GAP
-        split, unbroken = (_split(head, rows, each, columns, last) for each in (narrow, _UNBROKEN))
-        layout = unbroken if len(unbroken.pages) <= len(split.pages) else split
+        split, unbroken = (
+            _split(head, rows, each, columns, table.kept, first) for each in (narrow, _UNBROKEN)
+        )
+        layout = min(unbroken, split, key=lambda of: (len(of.pages), sum(of.left_out)))
     changed = {row for row, _ in table.strong}
     for of_page in layout.pages:
-        yield _page(head, layout, of_page, columns, changed)
+        heading, body = _page(head, layout, of_page, columns, changed)
+        yield Part((), ((),))
+        yield Part(heading, body, layout.left_out)
 
 
 def _kept(match: re.Match[str]) -> str:
@@ -223,6 +236,8 @@ class _Layout:
     """Of the other columns."""
     pages: list[list[int]]
     """The columns of each table but the first; the others are counted from 1."""
+    left_out: tuple[int, int] = (0, 0)
+    """Columns before and after those of the only page of a screen."""
 
 
 def _whole(head: Sequence[str], rows: Sequence[Sequence[str]]) -> _Layout:
@@ -237,7 +252,8 @@ def _split(
     rows: Sequence[Sequence[str]],
     narrow: int,
     columns: int,
-    last: Sequence[int],
+    kept: Sequence[int],
+    first: int | None,
 ) -> _Layout:
     """The table with cells broken at tabs where a line is wider than ``narrow``."""
     lines = []
@@ -253,25 +269,30 @@ def _split(
     names = max(names, min(len(head[0]), _SHORTEST_NAMES))
     widths = [
         max(
-            _SHORTEST if at not in last else 1,
+            _SHORTEST if at not in kept else 1,
             max((len(line[at]) for line in every), default=0),
             min(len(head[at]), _HEAD),
         )
         for at in range(1, len(head))
     ]
-    room = columns - names - sum(_GAP + widths[at - 1] for at in last)
+    while True:
+        room = columns - names - sum(_GAP + widths[at - 1] for at in kept)
+        if len(kept) < 2 or room >= _GAP + _SHORTEST:
+            break
+        kept = kept[1:]
     widths = [min(width, max(_SHORTEST, room - _GAP)) for width in widths]
-    pages: list[list[int]] = [[]]
-    left = room
-    for at, width in enumerate(widths, 1):
-        if at in last:
-            continue
-        if pages[-1] and left < width + _GAP:
-            pages.append([])
-            left = room
-        pages[-1].append(at)
-        left -= width + _GAP
-    return _Layout(lines, names, widths, [[*page, *last] for page in pages])
+    others = [at for at in range(1, len(head)) if at not in kept]
+    ends = list(itertools.accumulate((widths[at - 1] + _GAP for at in others), initial=0))
+    # The last column that a screen begins with: from there on, all others fit.
+    latest = next((at for at in range(len(others)) if ends[-1] - ends[at] <= room), len(others) - 1)
+    pages: list[list[int]] = []
+    start = 0 if first is None else min(first, latest)
+    while not pages or (first is None and start < len(others)):
+        stop = max(start + 1, bisect.bisect_right(ends, ends[start] + room) - 1)
+        pages.append(sorted([*kept, *others[start:stop]]))
+        left_out = (start, len(others) - stop)
+        start = stop
+    return _Layout(lines, names, widths, pages, (0, 0) if first is None else left_out)
 
 
 def _lines(row: Sequence[str]) -> list[list[str]]:
@@ -283,8 +304,8 @@ def _lines(row: Sequence[str]) -> list[list[str]]:
 
 def _page(
     head: Sequence[str], layout: _Layout, page: Sequence[int], columns: int, changed: set[int]
-) -> Part:
-    """The columns ``page``; rows in ``changed`` state a change."""
+) -> tuple[tuple[Row, ...], tuple[Row, ...]]:
+    """Heading and rows of the columns ``page``; rows in ``changed`` state a change."""
     names, widths = layout.names, [layout.widths[at - 1] for at in page]
 
     def line(name: str, values: Sequence[str]) -> str:
@@ -319,4 +340,4 @@ def _page(
                 name = ""
             if name or any(values):
                 body.append(((line(name, values), role),))
-    return Part(((), *heading), tuple(body))
+    return tuple(heading), tuple(body)

@@ -10,9 +10,10 @@ import pytest
 
 from gpuwatch.analysis.comparison.side_by_side import compare
 from gpuwatch.core.metrics import Method
+from gpuwatch.report import json as as_json
 from gpuwatch.report.document.efficiency import efficiency_rows
-from gpuwatch.report.session import json as as_json
-from gpuwatch.report.session import side_by_side
+from gpuwatch.report.document.sessions import document
+from gpuwatch.report.text import as_text
 from tests.analysis.sessions import BATCH, COUNT, CPU, SECOND, STEPS, calibration, summary
 
 CORES = ("cpu", "cpu", "AMD EPYC", None, {"core.logical.count": 2})
@@ -52,7 +53,7 @@ def test_less_cpu_time_than_a_tick_is_a_bound_and_never_zero(tmp_path: Path) -> 
     time = found.metrics["process.cpu.time"]
     assert time.method is Method.BOUND and time.max == pytest.approx(0.03)
     assert "at most" in found.efficiency.roofline.verdict.text
-    text = side_by_side.terminal(compare([found]))
+    text = as_text(document(compare([found]), ""), 80)
     assert "≤30.0 ms" in text
     other = summary(tmp_path / "b.gpuwatch", **on_cpu(1.0))
     (row,) = [each for each in compare([other, found]).rows if each.name == "process.cpu.time"]

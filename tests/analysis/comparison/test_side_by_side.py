@@ -17,8 +17,11 @@ from gpuwatch.analysis.summary.summary import Summary, summarise
 from gpuwatch.core.metrics import CATALOGUE, Method
 from gpuwatch.core.models import Output
 from gpuwatch.recorder.output.intake import Intake
-from gpuwatch.report.session import json as as_json
-from gpuwatch.report.session import side_by_side
+from gpuwatch.report import json as as_json
+from gpuwatch.report.csv import of_sessions
+from gpuwatch.report.document.sessions import document
+from gpuwatch.report.markdown import written
+from gpuwatch.report.text import as_text
 from gpuwatch.session.reading.reader import SessionReader
 from gpuwatch.session.writing.statements import device_row, fact, meta
 from gpuwatch.session.writing.store import SessionStore
@@ -174,7 +177,7 @@ def test_differences_of_the_fingerprint_are_named(pair: tuple[Summary, Summary])
 
 def test_one_run_each_is_never_judged(pair: tuple[Summary, Summary]) -> None:
     assert any("does not say which is faster" in note for note in compare(pair).notes)
-    text = side_by_side.terminal(compare(pair))
+    text = as_text(document(compare(pair), ""), 80)
     assert "faster:" not in text and "slower" not in text
 
 
@@ -222,7 +225,7 @@ def test_the_json_is_strict_and_versioned(pair: tuple[Summary, Summary]) -> None
 
 def test_the_csv_has_a_row_for_each_session_and_quantity(pair: tuple[Summary, Summary]) -> None:
     compared = compare(pair)
-    rows = list(csv.DictReader(io.StringIO(side_by_side.as_csv(compared))))
+    rows = list(csv.DictReader(io.StringIO(of_sessions(compared))))
     assert len(rows) == 2 * len(compared.rows)
     medians = [float(r["value"]) for r in rows if r["name"] == "step time, median"]
     assert medians == [1.0, 2.0]
@@ -231,10 +234,10 @@ def test_the_csv_has_a_row_for_each_session_and_quantity(pair: tuple[Summary, Su
 def test_hostile_names_stay_harmless(tmp_path: Path) -> None:
     summary = session(tmp_path / "a.gpuwatch", step_seconds=1.0, label=HOSTILE, workload=HOSTILE)
     compared = compare([summary, summary])
-    for text in (side_by_side.terminal(compared), side_by_side.as_markdown(compared, HOSTILE)):
+    for text in (as_text(document(compared, ""), 80), written(document(compared, HOSTILE))):
         assert "\x1b" not in text
-    assert "<b>" not in side_by_side.as_markdown(compared, HOSTILE).replace("\\<b\\>", "")
-    assert "\x1b" not in side_by_side.as_csv(compared)
+    assert "<b>" not in written(document(compared, HOSTILE)).replace("\\<b\\>", "")
+    assert "\x1b" not in of_sessions(compared)
 
 
 def test_phases_of_a_programs_own_names_follow_the_common_ones(tmp_path: Path) -> None:

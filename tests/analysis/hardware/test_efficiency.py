@@ -15,9 +15,10 @@ from gpuwatch.analysis.samples.channels import integral, mean_between
 from gpuwatch.analysis.samples.window import Window
 from gpuwatch.analysis.summary.summary import summarise
 from gpuwatch.core.metrics import Method
+from gpuwatch.report import json as as_json
 from gpuwatch.report.document.efficiency import efficiency_rows
-from gpuwatch.report.session import json as as_json
-from gpuwatch.report.session import side_by_side
+from gpuwatch.report.document.sessions import document
+from gpuwatch.report.text import as_text
 from gpuwatch.session.reading.reader import SessionReader
 from tests.analysis.sessions import (
     COUNT,
@@ -343,7 +344,7 @@ def test_kernels_that_ran_in_one_and_not_in_the_other_are_told_with_their_share(
     )
     told = [(row.name, row.shares) for row in compared.kernels]
     assert told == [(winograd, (0.0, pytest.approx(0.9))), (ampere, (pytest.approx(0.75), 0.0))]
-    text = side_by_side.terminal(compared)
+    text = as_text(document(compared, ""), 80)
     assert "cutlass::Kernel2<cutlass_80<…>>" in text and "90 %" in text
     assert as_json.comparison(compared)["kernels"][0]["name"] == winograd
 
@@ -378,7 +379,7 @@ def test_bad_meta_never_stops_a_summary(tmp_path: Path, bad: Any) -> None:
     extra = dict.fromkeys(("ceilings", "profile", "counters", "count", "run"), bad)
     found = summary(tmp_path / "a.gpuwatch", extra=extra)
     as_json.dumps(as_json.comparison(compare([found, found])))
-    side_by_side.terminal(compare([found, found]))
+    as_text(document(compare([found, found]), ""), 80)
 
 
 @pytest.mark.parametrize("value", [None, "x", -1, 0, 1e300, [1], {"a": 1}, True])
@@ -388,7 +389,7 @@ def test_hostile_attributes_of_a_gpu_give_no_ceiling_and_no_error(
     strange = ("gpu0", "gpu", "\x1b[31mCard", "GPU-1", dict.fromkeys(H100, value))
     found = summary(tmp_path / "a.gpuwatch", devices=(strange, CPU), gauges=PIPES)
     assert found.efficiency.mfu.value is None and found.efficiency.mfu.reason
-    assert "\x1b" not in side_by_side.terminal(compare([found]))
+    assert "\x1b" not in as_text(document(compare([found]), ""), 80)
 
 
 def test_what_befell_the_gpu_is_among_the_notes(tmp_path: Path) -> None:

@@ -12,9 +12,9 @@ from gpuwatch.analysis.comparison.side_by_side import compare
 from gpuwatch.analysis.hardware.pipes import CLOCK, FP16, FP32, FP64, TENSOR, Pipes, pipes_of
 from gpuwatch.analysis.summary.summary import Summary
 from gpuwatch.core.metrics import Method
+from gpuwatch.report import json as as_json
 from gpuwatch.report.document.efficiency import efficiency_rows
 from gpuwatch.report.roofline.text import text as roofline_text
-from gpuwatch.report.session import json as as_json
 from gpuwatch.session.rows import DeviceRow
 from tests.analysis.hardware.test_h200 import recorded
 from tests.analysis.sessions import CPU, GPU, H100, OTHER_GPU, summary

@@ -16,8 +16,8 @@ from gpuwatch.analysis.summary.listing import listing
 from gpuwatch.analysis.summary.missing import missing
 from gpuwatch.analysis.summary.summary import Summary
 from gpuwatch.core.metrics import DERIVED, Method
+from gpuwatch.report import json as session_json
 from gpuwatch.report.export.session_tables import series
-from gpuwatch.report.session import json as session_json
 from gpuwatch.session.reading.reader import SessionReader
 from tests.analysis import sessions
 from tests.analysis.sessions import BATCH, SECOND, WARM

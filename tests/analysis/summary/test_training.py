@@ -18,12 +18,13 @@ from gpuwatch.core.metrics import Method
 from gpuwatch.core.models import Workload
 from gpuwatch.core.text import markdown
 from gpuwatch.report import csv as study_csv
+from gpuwatch.report import json as as_json
+from gpuwatch.report import json as study_json
 from gpuwatch.report import markdown as study_markdown
 from gpuwatch.report import text as study_text
+from gpuwatch.report.document.sessions import document
 from gpuwatch.report.html.page import page
-from gpuwatch.report.session import json as as_json
-from gpuwatch.report.session import side_by_side
-from gpuwatch.report.study import json as study_json
+from gpuwatch.report.text import as_text
 from gpuwatch.session.reading.reader import CHUNK
 from tests.analysis.recorded_studies import BARE, DOCKER, blocks_of, recorded
 from tests.analysis.sessions import BATCH, SECOND, STEPS, WARM, summary
@@ -64,7 +65,7 @@ def test_the_last_loss_and_accuracies_stand_in_a_sessions_figures(tmp_path: Path
         "acc5": (1.0, "{accuracy}", 20),
     }
     assert {each["method"] for each in told.values()} == {"measured"}
-    table = side_by_side.terminal(compare([found]))
+    table = as_text(document(compare([found]), ""), 80)
     for name, value in zip(NAMES, ("0.1", "62.5 %", "100 %"), strict=True):
         assert any(
             line.split() == [*name.split(), *value.split(), "measured"]

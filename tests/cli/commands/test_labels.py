@@ -18,7 +18,7 @@ from gpuwatch.cli import main
 from gpuwatch.cli.commands.report import FILES
 from gpuwatch.cli.dispatch import COMMANDS, SESSION, parser_of
 from gpuwatch.recorder.observer import LOG
-from gpuwatch.report.session.json import dumps
+from gpuwatch.report.json import dumps
 from gpuwatch.session.study import labels
 from gpuwatch.session.study.removal import OF_A_STUDY
 from gpuwatch.session.study.study_folder import held
@@ -92,8 +92,9 @@ def test_show_and_compare_say_what_was_written(studies: Path, told: Told) -> Non
     assert (session["name"], session["tags"]) == ("base", ["fast", "good"])
     assert session["note"] == "two fans\nwarm room"
     beside = told("compare", "id0", "id2", "--format", "table")
-    assert "base (pair/01-bare): " in beside and "note: warm room" not in beside
-    assert any(line.split()[:2] == ["base", "bare"] for line in beside.splitlines())
+    assert "base (pair/01-bare); " in " ".join(beside.split())
+    assert "note: warm room" not in beside
+    assert any(line.split() == ["base", "(bare)", "bare", "method"] for line in beside.splitlines())
     assert "base (pair/01-bare)" in told("compare", "id0", "id2", "--format", "html")
 
 

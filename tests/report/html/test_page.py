@@ -11,7 +11,6 @@ import pytest
 from gpuwatch.analysis.results import Contrast, Kind, StudyResult
 from gpuwatch.report.html.page import page
 from tests.report.html.curves import curves_of
-from tests.report.results import one_run_each
 
 
 def with_contrasts(result: StudyResult, *contrasts: Contrast) -> StudyResult:
@@ -50,42 +49,6 @@ def test_an_invalid_comparison_names_its_reasons_and_draws_no_interval(study: St
     assert 'class="mean"' not in made
 
 
-def test_many_comparisons_are_counted_in_the_answer(study: StudyResult) -> None:
-    same, slower = study.questions[0].contrasts
-    made = text_of(page(with_contrasts(study, same, same, same, slower, slower), []))
-    assert "5 comparisons: 3 SAME, 2 SLOWER" in made
-
-
-def test_runs_that_are_still_to_come_are_told_above(study: StudyResult) -> None:
-    made = text_of(page(replace(study, to_come=4), []))
-    assert made.index("4 runs are still to come") < made.index("Study")
-    assert "still to come" not in text_of(page(study, []))
-
-
-def test_sessions_put_together_by_hand_have_no_verdict(
-    tmp_path_factory: pytest.TempPathFactory,
-) -> None:
-    result = one_run_each(tmp_path_factory.mktemp("by-hand"))
-    made = text_of(page(result, curves_of(result)))
-    assert (
-        "○ NO VERDICT (1 run of each, needs 5) docker" in made
-        and "sessions put together by hand" in made
-    )
-
-
-def test_a_study_of_which_nothing_ran_says_why_and_what_mends_it(study: StudyResult) -> None:
-    nothing = replace(study, questions=(), sweeps=(), noise=(), sessions=())
-    made = text_of(page(nothing, []))
-    assert "Nothing to compare: 0 runs" in made
-    assert "ch-run is not on the PATH Fix: install charliecloud" in made
-
-
-def test_runs_that_are_missing_for_the_same_reason_are_told_once(study: StudyResult) -> None:
-    (one,) = study.not_run
-    made = text_of(page(replace(study, not_run=(one, one, replace(one, label="docker"))), []))
-    assert "charliecloud (2 runs), docker did not run: ch-run is not on the PATH" in made
-
-
 def test_a_block_far_outside_is_an_arrow_at_the_edge(study: StudyResult) -> None:
     one = study.questions[0].contrasts[0]
     far = replace(one, ratios=(*one.ratios[1:], 3.0))
@@ -110,27 +73,6 @@ def test_outliers_warm_up_and_missing_values_are_marked(study: StudyResult) -> N
     assert "outlier: kept" in told and "no value: it failed" in told
     assert "none: the level changed 5 times" in told
     assert made.count('class="ring"') == 2  # the run's, and the legend's
-
-
-def test_a_sweep_names_best_ties_and_out_of_memory(study: StudyResult) -> None:
-    sweep = study.sweeps[0]
-    tied = (replace(sweep.points[0], tied=True), *sweep.points[1:])
-    told = text_of(page(replace(study, sweeps=(replace(sweep, points=tied),)), []))
-    assert "★ best" in told and "≈ tied" in told and "out of memory" in told
-    assert "-11.0 % (-13.0 to -9.0)" in told
-
-
-def test_the_answer_says_what_is_not_known_before_any_number(study: StudyResult) -> None:
-    one = study.questions[0].contrasts[0]
-    claims = {
-        Kind.CANT_TELL: "Can&#x27;t tell whether docker is slower or faster than bare",
-        Kind.DESCRIBED: "No verdict (7 blocks, needs 5) on docker against bare",
-    }
-    for kind, claim in claims.items():
-        judged = replace(one, verdict=replace(one.verdict, kind=kind))
-        made = page(with_contrasts(study, judged), [])
-        (answer,) = re.findall('<p class="answer">(.*)</p>', made)
-        assert answer.startswith(f"<strong>{claim}</strong> <span>(+0.2 %, -0.1 to +0.5 %)")
 
 
 def test_the_baseline_has_no_ratio_wherever_it_stands(study: StudyResult) -> None:
@@ -161,23 +103,6 @@ def test_runs_of_studies_side_by_side_are_all_drawn_beside_the_warm_up(study: St
     assert ">warm-up<" in picture and ">run 1<" in picture
 
 
-def test_the_head_names_command_version_and_how_far_the_study_has_come(study: StudyResult) -> None:
-    sessions = tuple(
-        replace(each, facts={**each.facts, "host": {"gpuwatch.version": "1.2.3"}})
-        for each in study.sessions
-    )
-    told = text_of(page(replace(study, sessions=sessions[:-1]), []))
-    assert "Command resnet50 --batch-size 64" in told and "gpuwatch 1.2.3" in told
-    assert "6 of 7 judged blocks done, a warm-up block, margin 1 %" in told
-
-
-def test_metrics_that_are_unknown_for_one_reason_are_told_once(study: StudyResult) -> None:
-    made = page(study, [])
-    methods = made.partition('id="how-each-number-was-obtained"')[2].partition("</section>")[0]
-    reasons = re.findall("unavailable: [^<]+: ([^<]+)</span>", methods)
-    assert reasons and len(reasons) == len(set(reasons))
-
-
 def test_the_band_ends_where_the_margin_is_tested(study: StudyResult) -> None:
     one = study.questions[0].contrasts[0]
     wide = replace(one, verdict=replace(one.verdict, margin=1.0))
@@ -188,16 +113,6 @@ def test_the_band_ends_where_the_margin_is_tested(study: StudyResult) -> None:
     (zero,) = map(float, re.findall(r'class="axis" x1="([\d.]+)%"', made))
     # A half is as far below none as twice is above.
     assert (zero - x) / (x + width - zero) == pytest.approx(0.5, abs=0.01)
-
-
-def test_what_bounds_several_runs_is_said_once(study: StudyResult) -> None:
-    made = page(study, [])
-    section = made.partition('id="what-bounds-a-run-in-the-middle-of-each"')[2]
-    roofline = text_of("<body>" + section.partition("</section>")[0])
-    texts = {
-        run.session.efficiency.roofline.verdict.text for run in study.questions[0].cells[0].runs
-    }
-    assert len(texts) == 1 and roofline.count(f"bare, docker, apptainer {texts.pop()}") == 1
 
 
 def test_the_policy_allows_nothing_but_this_style_and_this_script(html: str) -> None:

@@ -10,8 +10,7 @@ import pytest
 
 from gpuwatch.analysis.results import Kind
 from gpuwatch.analysis.statistics.intervals import Interval
-from gpuwatch.report.session.json import dumps
-from gpuwatch.report.study.json import study
+from gpuwatch.report.json import dumps, study
 from gpuwatch.session.study.study_folder import SUMMARY_JSON
 from gpuwatch.session.study.summary import LARGEST, contrasts, sayings
 from tests.report.results import study_result

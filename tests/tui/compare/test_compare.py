@@ -11,25 +11,20 @@ from pathlib import Path
 
 import pytest
 
-from gpuwatch.analysis.comparison.side_by_side import compare
-from gpuwatch.analysis.results import Difference, TableRow
-from gpuwatch.core.metrics import Method
+from gpuwatch.analysis.results import StudyResult
+from gpuwatch.analysis.study.read import read_study
 from gpuwatch.core.models import Environment, Workload
 from gpuwatch.session.study import labels
 from gpuwatch.session.study.plan import PLAN, Part, Plan, PlannedRun
 from gpuwatch.session.study.plan_file import document
 from gpuwatch.session.study.study_folder import sessions_in
 from gpuwatch.tui.app import GpuwatchApp
-from gpuwatch.tui.compare.cell_rows import column_of, sections
-from gpuwatch.tui.compare.cell_rows import place_of as place_of_cells
-from gpuwatch.tui.compare.columns import difference_rows, layout, quantity_rows
-from gpuwatch.tui.compare.rows import body_rows, place_of
+from gpuwatch.tui.compare.answer import Answer, answer, column_of, sections
 from gpuwatch.tui.compare.screen import CompareScreen
-from gpuwatch.tui.compare.sections import Answer, against, answer
-from gpuwatch.tui.compare.verdict_rows import _plot, verdict_rows
 from gpuwatch.tui.feed.reading import Post
 from gpuwatch.tui.home.screen import HomeScreen
-from tests.analysis.sessions import CPU, GPU, OTHER_GPU, summary
+from gpuwatch.tui.widgets.line import Line
+from tests.analysis.recorded_studies import BARE, DOCKER, blocks_of, recorded
 from tests.report import results
 
 from ..conftest import Fake, entry
@@ -61,7 +56,7 @@ async def test_the_values_of_two_runs_stand_side_by_side_with_ratios_against_the
 ) -> None:
     async with running(lambda: CompareScreen(many(session, 2))) as (app, pilot):
         await shows(pilot, "step time, median")
-        row = next(r for r in screen_text(app).splitlines() if "step time, median" in r)
+        row = row_of(screen_text(app), "step time, median")
         assert "5.12 ms" in row and "5.63 ms ×1.100" in row and "measured" in row
 
 
@@ -69,24 +64,22 @@ async def test_it_scrolls_to_maxima_differences_and_notes(session: Make) -> None
     async with running(lambda: CompareScreen(many(session, 2))) as (app, pilot):
         await shows(pilot, "step time, median")
         await pilot.press("end")
-        await shows(pilot, "what differs around the runs")
         await shows(pilot, "one run each: this describes the runs")
-        assert "1 mnist-cnn" in screen_text(app), "the heading stays"
-        await pilot.press("pageup")
-        await shows(pilot, "── maximum")
+        while "maximum:" not in screen_text(app):
+            await pilot.press("pageup")
+        assert screen_text(app).splitlines()[1].split() == ["env0", "env1", "method"], "it stays"
         await pilot.press("home", "down", "up")
         await shows(pilot, "start-up and time")
 
 
 async def test_sessions_that_do_not_fit_are_a_key_away(session: Make) -> None:
     async with running(lambda: CompareScreen(many(session, 5))) as (app, pilot):
-        await shows(pilot, "←→ 3 more")
-        assert " env1 " in heading(app) and "env4" not in heading(app)
+        await shows(pilot, "←→ 2 more")
+        assert heading(app) == ["env0", "env1", "env2", "method"]
         await pilot.press("right", "right", "right", "right")
-        await until(pilot, lambda: "env4" in heading(app))
-        assert "env0" in heading(app), "the first stays beside every other"
+        await until(pilot, lambda: heading(app) == ["env0", "env3", "env4", "method"])
         await pilot.press("left")
-        await until(pilot, lambda: "env4" not in heading(app))
+        await until(pilot, lambda: heading(app) == ["env0", "env2", "env3", "method"])
 
 
 def study(folder: Path) -> list[Path]:
@@ -98,10 +91,10 @@ def study(folder: Path) -> list[Path]:
     return sessions_in(folder)
 
 
-def heading(app: GpuwatchApp) -> str:
-    """The row of the environments, above that of the states."""
+def heading(app: GpuwatchApp) -> list[str]:
+    """The names of the columns."""
     rows = screen_text(app).splitlines()
-    return rows[next(at for at, row in enumerate(rows) if "✓ finished" in row) - 1] + " "
+    return next(row for row in rows if row.endswith("method")).split()
 
 
 def row_of(text: str, name: str) -> str:
@@ -114,10 +107,9 @@ async def test_c_keeps_the_order_of_the_study_and_shows_the_run_it_was_pressed_o
     paths = many(session, 4)
     async with live(paths[3]) as (app, pilot):
         await pilot.press("c")
-        await shows(pilot, "ratios are against session 1")
-        text = screen_text(app)
-    assert "1 mnist-cnn" in text and "4 mnist-cnn" in text and "2 mnist-cnn" not in text
-    assert "×1.300" in row_of(text, "step time, median")
+        await shows(pilot, "step time, median")
+        assert heading(app) == ["env0", "env2", "env3", "method"]
+        assert "6.65 ms" in row_of(screen_text(app), "step time, median")
 
 
 async def test_ratios_are_against_the_first_run_that_did_not_fail(session: Make) -> None:
@@ -127,7 +119,8 @@ async def test_ratios_are_against_the_first_run_that_did_not_fail(session: Make)
         session("03", environment="docker=b", pace=1.1, meta=finished(), alive=False),
     ]
     async with running(lambda: CompareScreen(paths), (110, 30)) as (app, pilot):
-        await shows(pilot, "ratios are against session 2 (1 failed)")
+        await shows(pilot, "bare: exit code 1")
+        await shows(pilot, "docker=b against docker=a")
         assert row_of(screen_text(app), "step time, median").count("×") == 1
         assert "×1.100" in row_of(screen_text(app), "step time, median")
 
@@ -140,23 +133,20 @@ async def test_a_ratio_of_any_size_stands_apart_from_the_method(session: Make) -
         ]
         async with running(lambda paths=paths: CompareScreen(paths)) as (app, pilot):
             await shows(pilot, "step time, median")
-            rows = screen_text(app).splitlines()
-        assert any("×" in row for row in rows)
-        for row in (row for row in rows if "×" in row and "measured" in row):
-            assert row.rpartition("×")[2].split()[-1] == "measured" and " measured" in row, row
+            ratio, method = row_of(screen_text(app), "step time, median").split()[-2:]
+        assert ratio.startswith("×") and method == "measured"
 
 
-async def test_names_use_the_room_there_is(session: Make) -> None:
+async def test_long_names_are_letters_with_a_legend_above(session: Make) -> None:
     name = "docker=registry/team/image:24.01-py3"
     paths = [
         session(meta=finished(), alive=False),
         session("02", environment=name, meta=finished(), alive=False),
     ]
-    async with running(lambda: CompareScreen(paths), (80, 24)) as (app, pilot):
-        await shows(pilot, "docker=registry/tea…")
-    async with running(lambda: CompareScreen(paths), (160, 50)) as (app, pilot):
-        await shows(pilot, name)
-        assert max(map(len, screen_text(app).splitlines())) <= 160
+    async with running(lambda: CompareScreen(paths)) as (app, pilot):
+        await shows(pilot, f"B  {name}")
+        assert screen_text(app).splitlines()[1].strip() == "A  bare (baseline)"
+        assert heading(app) == ["A", "B", "method"]
 
 
 async def test_runs_of_the_study_that_did_not_take_place_are_told_with_the_reason(
@@ -169,7 +159,7 @@ async def test_runs_of_the_study_that_did_not_take_place_are_told_with_the_reaso
         await pilot.press("c")
         await shows(pilot, "did not run")
         text = screen_text(app)
-    assert "✗ docker=x did not run: no [b]image[/] x" in text and "Fix: docker pull x" in text
+    assert "docker=x did not run: no [b]image[/] x" in text and "Fix: docker pull x" in text
     assert "5.12 ms" in text
 
 
@@ -192,48 +182,17 @@ async def test_a_file_that_cannot_be_read_is_told(session: Make, tmp_path: Path)
         await shows(pilot, "kernels of the profiles")
 
 
-def test_gpus_of_runs_that_are_not_shown_have_no_rows(tmp_path: Path) -> None:
-    gauges = {("gpu0", "hw.gpu.power"): 600.0}
-    two = {**gauges, ("gpu1", "hw.gpu.power"): 600.0}
-    compared = compare(
-        [
-            summary(tmp_path / "a.gpuwatch", gauges=gauges),
-            summary(tmp_path / "b.gpuwatch", gauges=gauges),
-            summary(tmp_path / "c.gpuwatch", gauges=two, devices=(GPU, OTHER_GPU, CPU)),
-        ]
-    )
-    beside = [
-        "".join(text for text, _ in row.spans())
-        for row in body_rows(compared, place_of(compared, 80, 0))
-    ]
-    other = [
-        "".join(text for text, _ in row.spans())
-        for row in body_rows(compared, place_of(compared, 80, 1))
-    ]
-    assert any("GPU power gpu0" in row for row in beside)
-    assert not any("GPU power gpu1" in row for row in beside)
-    assert any("GPU power gpu1" in row for row in other)
-    assert not any("FLOP/…" in row or "FLOP…" in row for row in (*beside, *other))
-
-
 async def test_the_verdict_stands_first_then_its_interval_then_medians(tmp_path: Path) -> None:
     paths = study(tmp_path)
     async with running(lambda: CompareScreen(paths), (120, 50)) as (app, pilot):
         await shows(pilot, "SLOWER")
         rows = screen_text(app).splitlines()
-    assert not any("…" in row for row in rows), "long names have shorter words"
-    order = ["= SAME: docker", "▲ SLOWER: apptainer", "├", "+1 %", "step time, steady"]
+    order = ["= SAME    docker", "▲ SLOWER  apptainer", "├", "+1 %", "step time, steady"]
     places = [next(at for at, row in enumerate(rows) if word in row) for word in order]
-    assert places == sorted(places)
-    assert "7 runs" in "\n".join(rows), "the warm-up block is not in the medians"
+    assert places == sorted(places) and places[0] == 1
+    judged = row_of("\n".join(rows), "judged runs").split()
+    assert judged == ["judged", "runs", "7", "7", "7"], "the warm-up block is not in the medians"
     assert "×1.031" in row_of("\n".join(rows), "step time, steady"), "that of the verdict"
-
-
-async def test_two_medians_of_one_run_have_two_names(session: Make) -> None:
-    paths = many(session, 2)
-    async with running(lambda: CompareScreen(paths)) as (app, pilot):
-        await shows(pilot, "── steady step time of mnist-cnn")
-        assert "step time, median" in screen_text(app)
 
 
 async def test_sessions_that_were_given_names_are_called_by_them(session: Make) -> None:
@@ -242,22 +201,19 @@ async def test_sessions_that_were_given_names_are_called_by_them(session: Make) 
         labels.change(path.parent, path.name, partial(replace, name=name))
     async with running(lambda: CompareScreen(paths), (130, 30)) as (app, pilot):
         await shows(pilot, "low lr (env2): step time")
-        await until(pilot, lambda: "base (env1)" in heading(app))
-        assert "low lr (env2)" in heading(app) and heading(app).split()[0] == "env0"
+        assert heading(app) == ["env0", "base", "low", "lr", "method"]
         await pilot.press("h")
-        await shows(pilot, "b 2 base (env1)")
+        await shows(pilot, "b 2 base")
 
 
 async def test_what_the_columns_are_stays_while_their_rows_scroll(tmp_path: Path) -> None:
     paths = study(tmp_path)
     async with running(lambda: CompareScreen(paths)) as (app, pilot):
         await shows(pilot, "SLOWER")
-        assert "judged runs" not in screen_text(app).splitlines()[1]
-        while "── maximum" not in screen_text(app):
+        while "maximum:" not in screen_text(app):
             await pilot.press("pagedown")
-        rows = screen_text(app).splitlines()
-        assert "bare" in rows[1] and "docker" in rows[1] and "judged runs" in rows[2]
-        await pilot.press("right")
+        assert screen_text(app).splitlines()[2].split() == ["bare", "docker", "change"]
+        await pilot.press("right", "right")
         await until(pilot, lambda: "apptainer" in screen_text(app).splitlines()[1])
 
 
@@ -276,7 +232,7 @@ async def test_marked_in_another_order_the_first_mark_is_the_baseline(session: M
     paths = many(session, 2)
     async with running(lambda: CompareScreen(paths[::-1])) as (app, pilot):
         await shows(pilot, "×0.909")
-        assert "1 mnist-cnn" in screen_text(app) and "env1" in heading(app).split()[0]
+        assert heading(app)[0] == "env1"
 
 
 async def test_marks_of_one_study_in_blocks_keep_its_baseline_and_ratios_are_against_it(
@@ -286,10 +242,10 @@ async def test_marks_of_one_study_in_blocks_keep_its_baseline_and_ratios_are_aga
     planned = in_blocks(names, ("bare", "docker"))
     docker, bare = [session(n, environment=n[3:], meta=finished(), alive=False) for n in names[:2]]
     (docker.parent / PLAN).write_text(json.dumps(document(planned)))
-    async with running(lambda: CompareScreen([docker, bare])) as (app, pilot):
+    async with running(lambda: CompareScreen([docker, bare])) as (_, pilot):
         await shows(pilot, "against bare")
-        assert "ratios are against session 1" in screen_text(app)
-        assert heading(app).split()[:2] == ["bare", "docker"]
+        await shows(pilot, "docker against bare")
+        await shows(pilot, "judged runs")
 
 
 async def test_a_stopped_first_mark_is_no_baseline_and_that_is_said(session: Make) -> None:
@@ -298,9 +254,8 @@ async def test_a_stopped_first_mark_is_no_baseline_and_that_is_said(session: Mak
         session("02", environment="b", meta=finished(), alive=False),
         session("03", environment="c", pace=1.1, meta=finished(), alive=False),
     ]
-    async with running(lambda: CompareScreen(paths), (110, 60)) as (app, pilot):
-        await shows(pilot, "against b")
-        assert heading(app).split()[0] == "b"
+    async with running(lambda: CompareScreen(paths), (110, 60)) as (_, pilot):
+        await shows(pilot, "c against b")
         await pilot.press("end")
         await shows(pilot, "a gave no value: the others are compared with b")
 
@@ -314,14 +269,14 @@ async def test_of_a_study_that_goes_on_the_screen_says_as_of_which_run_and_count
     path = session(names[4])
     (path.parent / PLAN).write_text(json.dumps(document(in_blocks(names))))
     async with running(lambda: CompareScreen(sessions_in(path.parent)), (80, 40)) as (app, pilot):
-        await shows(pilot, "as of run 4 of 8: medians against bare")
-        row = row_of(screen_text(app), "judged runs")
-    assert "2 runs, 1 goes on" in row
+        await shows(pilot, "as of run 4 of 8: docker against bare")
+        await shows(pilot, "1 going on")
+        assert row_of(screen_text(app), "judged runs").split()[2:4] == ["2", "2"]
 
 
 async def test_of_a_study_that_is_over_nothing_is_said_of_when(tmp_path: Path) -> None:
     async with running(lambda: CompareScreen(study(tmp_path))) as (app, pilot):
-        await shows(pilot, "medians against bare")
+        await shows(pilot, "docker and apptainer against bare")
         assert "as of run" not in screen_text(app)
 
 
@@ -335,39 +290,6 @@ def in_blocks(names: list[str], order: tuple[str, ...] = ()) -> Plan:
         for at, name in enumerate(names, 1)
     )
     return Plan("study", (part,), runs)
-
-
-def test_medians_stand_against_the_cell_that_the_verdicts_are_against(tmp_path: Path) -> None:
-    result = results.study_result(tmp_path)
-    (question,) = result.questions
-    moved = replace(
-        question, contrasts=tuple(replace(each, baseline=1, other=0) for each in question.contrasts)
-    )
-    result = replace(result, questions=(moved,))
-    assert place_of_cells(moved, 80, 0).order == (0, 1)
-    assert place_of_cells(moved, 80, 1).order == (1, 2), "the baseline stays in sight"
-    last = question.cells[2].runs[0].session.path
-    assert column_of(result, last) == 1
-    title = against(answer(result, None))
-    assert title.endswith(f"medians against {question.cells[1].label}")
-
-
-def test_what_differs_by_design_stands_below_its_verdict(tmp_path: Path) -> None:
-    result = results.study_result(tmp_path)
-    (question,) = result.questions
-    chosen = tuple(replace(c, by_design=("command: a against b",)) for c in question.contrasts)
-    result = replace(result, questions=(replace(question, contrasts=chosen),))
-    text = ["".join(text for text, _ in row.spans()).strip() for row in verdict_rows(result, 100)]
-    assert text.count("· differs by design: command: a against b") == len(chosen) > 0
-
-
-def test_text_from_outside_is_harmless_in_every_row(tmp_path: Path) -> None:
-    result = results.study_result(tmp_path, hostile=results.HOSTILE, blocks=2)
-    rows = verdict_rows(result, 100)
-    rows += [line for each in sections(result, 100, 0) for line in (*each.heading, *each.body)]
-    text = "".join(text for row in rows for text, _ in row.spans())
-    assert "\x1b" not in text and "\u202e" not in text and "<script>" in text
-    assert max(row.used for row in rows) <= 100
 
 
 async def test_names_states_and_first_medians_stand_before_the_verdict_and_keys_work_meanwhile(
@@ -392,7 +314,7 @@ async def test_names_states_and_first_medians_stand_before_the_verdict_and_keys_
         await shows(pilot, "env1 against 1 env0")
         await pilot.press("escape")
         go_on.set()
-        await shows(pilot, "ratios are against session 1")
+        await shows(pilot, "step time, median")
 
 
 async def test_leaving_a_comparison_that_is_not_done_ends_it(session: Make) -> None:
@@ -423,46 +345,59 @@ async def test_two_workloads_have_no_verdict_and_why_stands_first(session: Make)
         assert "nothing to compare" in screen_text(app).splitlines()[1]
 
 
+def rows(result: StudyResult, width: int, column: int = 0) -> list[Line]:
+    """All rows of the screen."""
+    shown = sections(answer(result, None), width, column)
+    return [line for section in shown for line in (*section.heading, *section.body)]
+
+
+def texts(rows: list[Line]) -> list[str]:
+    return ["".join(text for text, _ in row.spans()).rstrip() for row in rows]
+
+
+@pytest.mark.parametrize("width", [60, 80, 120, 200])
+def test_text_from_outside_is_harmless_and_no_row_is_wider_than_the_screen(
+    tmp_path: Path, width: int
+) -> None:
+    shown = rows(results.study_result(tmp_path, hostile=results.HOSTILE, blocks=2), width)
+    text = "".join(texts(shown))
+    assert "\x1b" not in text and "\u202e" not in text and "<script>" in text
+    assert max(row.used for row in shown) <= width
+
+
 def test_an_interval_says_which_side_is_slower(tmp_path: Path) -> None:
-    (question,) = results.study_result(tmp_path).questions
-    text = ["".join(t for t, _ in row.spans()) for row in _plot(question, 80)]
-    zero = text[1].index("│")
-    assert text[0].index("faster") < zero < text[0].index("slower")
-    assert text[2].index("●") > zero and text[2].index("├") < text[2].index("┤")
-    roles = {role for text, role in list(_plot(question, 80))[2].spans() if "●" in text}
-    assert roles == {"bad"}
+    shown = rows(results.study_result(tmp_path), 80)
+    at, sides = next((n, text) for n, text in enumerate(texts(shown)) if "▸ slower" in text)
+    apptainer = texts(shown)[at + 2]
+    zero = apptainer.index("│")
+    assert sides.index("faster") < zero < sides.index("slower")
+    assert apptainer.index("●") > zero and apptainer.index("├") < apptainer.index("┤")
+    assert {role for text, role in shown[at + 2].spans() if "●" in text} == {"bad"}
 
 
-def test_a_bound_has_its_direction() -> None:
-    heads = [[("bare", "text")], [("docker", "text")], [("conda", "text")]]
-    row = TableRow(
-        *("work per step", "device traffic", "By"),
-        values=(1.5e9, 1.6e9, None),
-        lows=(None,) * 3,
-        highs=(None,) * 3,
-        methods=(Method.BOUND, Method.BOUND, Method.UNAVAILABLE),
-        ratios=(None,) * 3,
-        is_traffic=True,
-        bounds=("at most", "at least", None),
+def test_a_verdict_has_its_mark_and_colour_and_a_change_has_one_if_it_excludes_none(
+    tmp_path: Path,
+) -> None:
+    recorded(tmp_path, [blocks_of(5, BARE, DOCKER)], {BARE.label: 1.0, DOCKER.label: 1.1})
+    shown = [row.spans() for row in rows(read_study(tmp_path), 120)]
+    assert next(role for row in shown for text, role in row if "▲ SLOWER" in text) == "bad"
+    by_name = {"".join(text for text, _ in row).strip()[:17]: row for row in shown}
+    assert by_name["step time, steady"][-1][1] == "key"
+    assert by_name["timed steps (c)  "][-1][1] == "text"
+
+
+def test_the_baseline_of_the_verdicts_stays_beside_the_run_that_was_asked_for(
+    tmp_path: Path,
+) -> None:
+    result = results.study_result(tmp_path)
+    (question,) = result.questions
+    moved = replace(
+        question,
+        contrasts=tuple(replace(each, baseline=1, other=0) for each in question.contrasts),
     )
-    (_, line) = quantity_rows([row], layout(heads, 0, 120, 0))
-    text = "".join(text for text, _ in line.spans())
-    assert "≤1.50 GB" in text and "≥1.60 GB" in text and "≥—" not in text
-
-
-def test_differences_stand_whole_behind_whose_they_are() -> None:
-    heads = [[("bare", "text")], [("docker", "text")], [("conda", "text")]]
-    path = "/usr/local/nvidia/lib:" * 6
-    differences = [
-        Difference("workload", "torch", ("2.6.0", "2.7.1", "2.7.1")),
-        Difference("process", "LD_LIBRARY_PATH", (None, path, path)),
-    ]
-    place = layout(heads, 0, 100, 0)
-    rows = difference_rows(differences, place, ["bare", "docker", "conda"])
-    text = ["".join(text for text, _ in row.spans()) for row in rows]
-    assert text[1].split() == ["workload:", "torch", "2.6.0", "2.7.1", "2.7.1"]
-    assert text[2].strip() == "LD_LIBRARY_PATH"
-    assert text[3].split() == ["bare", "—"]
-    assert text[4].startswith("   docker, conda  /usr/local")
-    assert "".join("".join(text[4:]).split()).count("/usr/local/nvidia/lib:") == 6
-    assert max(map(len, text)) <= 100
+    found = answer(replace(result, questions=(moved,)), None)
+    last = question.cells[2].runs[0].session.path
+    column = column_of(found, last)
+    assert column == 1
+    (heading,) = [each.heading for each in sections(found, 62, column) if each.left_out == (1, 0)]
+    assert " ".join(texts(list(heading))).split() == ["docker", "apptainer"]

@@ -218,7 +218,7 @@ async def test_h_draws_them_and_m_x_z_change_metric_alignment_and_scale(session:
         await pilot.press("question_mark")
         await shows(pilot, "scale from zero, or over the values alone")
         await pilot.press("escape", "escape")
-        await shows(pilot, "gpuwatch compare  ratios are against session 1")
+        await shows(pilot, "gpuwatch compare  env1 against env0")
 
 
 async def test_runs_that_cannot_be_told_apart_any_more_are_a_key_away(session: Make) -> None:
@@ -258,7 +258,7 @@ async def test_of_a_study_each_cell_is_a_line_and_tab_takes_the_next_case(tmp_pa
     (tmp_path / PLAN).write_text(json.dumps(document(made.plan)))
     paths = sorted(tmp_path.glob("*.gpuwatch"))
     async with running(lambda: CompareScreen(paths), (100, 30)) as (app, pilot):
-        await shows(pilot, "medians against bare")
+        await shows(pilot, "judged runs")
         await pilot.press("h")
         await shows(pilot, "resnet50  case 1 of 2")
         await until(pilot, lambda: screen_text(app).count("median of 2 runs") == 3)
@@ -286,7 +286,7 @@ async def test_of_sessions_that_cannot_be_read_every_page_says_so(tmp_path: Path
     for path in paths:
         path.write_text("no session")
     async with running(lambda: CompareScreen(paths), (200, 30)) as (app, pilot):
-        await shows(pilot, "no session could be read")
+        await shows(pilot, "02-docker.gpuwatch is left out")
         await pilot.press("h")
         await until(pilot, lambda: screen_text(app).count("is not a gpuwatch") == 2)
         await pilot.press("escape", "k")

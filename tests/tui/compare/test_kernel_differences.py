@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from gpuwatch.analysis.hardware.profile import KERNELS, profile_of
-from gpuwatch.tui.compare.kernel_difference_rows import Side, kernel_difference_rows
+from gpuwatch.tui.compare.kernel_differences import Side, kernel_difference_rows
 from gpuwatch.tui.compare.screen import CompareScreen
 
 from ..harness import running, screen_text, shows
@@ -128,4 +128,4 @@ async def test_k_compares_each_with_the_baseline_and_the_arrows_take_the_next(
         await pilot.press("left")
         await shows(pilot, "docker against bare   1 of 2")
         await pilot.press("k")
-        await shows(pilot, "gpuwatch compare  ratios are against session 1")
+        await shows(pilot, "gpuwatch compare  docker and conda against bare")

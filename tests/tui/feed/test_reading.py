@@ -11,10 +11,10 @@ import pytest
 from textual.screen import Screen
 
 from gpuwatch.core.errors import StorageError
+from gpuwatch.tui.compare.answer import Answer
 from gpuwatch.tui.compare.histories import Case, Group, HistoriesScreen
 from gpuwatch.tui.compare.kernel_differences import KernelDifferencesScreen, Pair
 from gpuwatch.tui.compare.screen import CompareScreen
-from gpuwatch.tui.compare.sections import Answer
 from gpuwatch.tui.feed.reading import Post
 
 from ..compare.test_compare import many
@@ -66,12 +66,12 @@ async def test_escape_leaves_at_once_however_long_the_reading_takes(
         go_on.wait()
 
     async with running(lambda: CompareScreen(paths)) as (app, pilot):
-        await shows(pilot, "ratios are against session 1")
+        await shows(pilot, "step time, median")
         app.push_screen(screen(paths, held))
         try:
             await until(pilot, began.is_set)
             await pilot.press("escape")
-            await shows(pilot, "ratios are against session 1")
+            await shows(pilot, "step time, median")
         finally:
             go_on.set()
 

@@ -11,16 +11,17 @@ from typing import Any
 
 import pytest
 
+from gpuwatch.analysis.results import Kind
 from gpuwatch.core.models import Environment, Workload
 from gpuwatch.session.study.plan import PLAN, Part, Plan, PlannedRun
 from gpuwatch.session.study.plan_file import document
 from gpuwatch.session.study.study_folder import SUMMARY_JSON
-from gpuwatch.session.study.summary import Contrast
+from gpuwatch.session.study.summary import KINDS, Contrast
 from gpuwatch.tui.feed import study
 from gpuwatch.tui.feed.next_run import UpcomingRuns
 from gpuwatch.tui.feed.snapshot import StudyStrip
 from gpuwatch.tui.feed.study import CurrentStudy
-from gpuwatch.tui.live.study_rows import strip_rows
+from gpuwatch.tui.live.study_rows import VERDICTS, strip_rows
 
 from ..harness import live, shows
 from ..sessions import finished
@@ -160,6 +161,10 @@ def test_before_the_first_complete_block_there_is_no_verdict_and_after_the_last_
     same = replace(none, kind="same", estimate=0.001, pairs=2)
     rows = texts(strip_rows(replace(strip, runs=over, contrasts=(same,)), 120, 4))
     assert "docker against bare: same  +0.1 %  2 of 2 blocks" in rows[1]
+
+
+def test_every_verdict_has_its_mark() -> None:
+    assert set(KINDS) == {kind.value for kind in Kind} == set(VERDICTS)
 
 
 async def test_what_comes_after_a_run_is_looked_for_in_the_feeds_thread(

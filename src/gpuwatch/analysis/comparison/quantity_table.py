@@ -136,13 +136,9 @@ def difference_name(difference: Difference) -> str:
     return f"{scope}: {key}"
 
 
-def difference_texts(difference: Difference, longest: int | None = None) -> tuple[str, ...]:
-    """The values, each cut to ``longest`` characters."""
-    values = (units.fact(difference.key, value) for value in difference.values)
-    return tuple(
-        text if longest is None or len(text) <= longest else f"{text[: longest - 1]}…"
-        for text in values
-    )
+def difference_texts(difference: Difference) -> tuple[str, ...]:
+    """The values, each whole."""
+    return tuple(units.fact(difference.key, value) for value in difference.values)
 
 
 def of_question(question: Question) -> tuple[Difference, ...]:

@@ -106,7 +106,7 @@ def _report(arguments: argparse.Namespace, built: BuiltImage) -> None:
     if arguments.format == "json":
         from dataclasses import asdict
 
-        from gpuwatch.report.session.json import dumps
+        from gpuwatch.report.json import dumps
 
         sys.stdout.write(
             dumps({"schema": JSON_SCHEMA, "engine": arguments.engine, **asdict(built)})

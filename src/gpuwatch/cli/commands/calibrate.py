@@ -62,7 +62,7 @@ def run(arguments: argparse.Namespace, command: tuple[str, ...]) -> int:
             _say(f"warning: {warning}")
         measured.append((target, document))
     if arguments.format == "json":
-        from gpuwatch.report.session.json import dumps
+        from gpuwatch.report.json import dumps
 
         documents = [document for _, document in measured]
         sys.stdout.write(dumps({"schema": JSON_SCHEMA, "measured": documents}))
@@ -132,7 +132,7 @@ def _list(form: str) -> int:
             _say(f"{file.path} {file.trouble}; remove it and measure again: gpuwatch calibrate")
     known = [file.document for file in stored if file.document is not None]
     if form == "json":
-        from gpuwatch.report.session.json import dumps
+        from gpuwatch.report.json import dumps
 
         sys.stdout.write(dumps({"schema": JSON_SCHEMA, "measured": known}))
         return ExitCode.DONE
@@ -155,7 +155,7 @@ def _table(document: JSON, attributes: JSON, *, listed: bool = False) -> str:
     from gpuwatch.core import units
     from gpuwatch.core.peaks import peaks
     from gpuwatch.core.text import clean
-    from gpuwatch.report.tables.plain import table
+    from gpuwatch.report.tables import table
 
     device = mapping(document.get("device"))
     name = str(device.get("name"))

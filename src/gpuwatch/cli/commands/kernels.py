@@ -41,7 +41,7 @@ def run(arguments: argparse.Namespace, command: tuple[str, ...]) -> int:
         why_none,
     )
     from gpuwatch.core.models import mapping, number
-    from gpuwatch.report.session import json, kernels
+    from gpuwatch.report import json, kernels
     from gpuwatch.session.reading.reader import SessionReader
 
     with SessionReader(path) as reader:

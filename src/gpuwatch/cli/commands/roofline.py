@@ -47,9 +47,9 @@ def render(paths: list[Path], form: str) -> str:
         NotAvailable: there is nothing to draw; the message has the reasons.
     """
     from gpuwatch.analysis.summary.summary import summarise
+    from gpuwatch.report import json
     from gpuwatch.report.roofline import svg
     from gpuwatch.report.roofline import text as roofline_text
-    from gpuwatch.report.session import efficiency_json, json
     from gpuwatch.session.reading.reader import SessionReader
 
     rooflines = []
@@ -62,7 +62,7 @@ def render(paths: list[Path], form: str) -> str:
     if form == "text":
         return roofline_text.text(rooflines)
     if form == "json":
-        listed = [efficiency_json.roofline(figure) for figure in rooflines]
+        listed = [json.roofline(figure) for figure in rooflines]
         return json.dumps({"schema": JSON_SCHEMA, "rooflines": listed})
     picture = svg.svg(rooflines)
     if picture is None:

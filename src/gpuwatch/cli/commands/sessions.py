@@ -78,7 +78,7 @@ def _table(listing: Listed, columns: int, *, runs: bool, paths: bool) -> str:
     """A line for each study and for each session of none, newest first; lines are cut to
     ``columns``. ``runs``: a line for each session; ``paths``: with its file, not cut."""
     from gpuwatch.core.text import shell
-    from gpuwatch.report.tables.plain import table
+    from gpuwatch.report.tables import table
 
     waiting = [row for row in listing.studies if not row["sessions"]]
     planned = [] if runs else [row for row in listing.studies if row["runs"]]

@@ -24,7 +24,8 @@ def run(arguments: argparse.Namespace, command: tuple[str, ...]) -> int:
     path = session_lookup.session(arguments.session)
     from gpuwatch.analysis.comparison.side_by_side import compare
     from gpuwatch.analysis.summary.summary import summarise
-    from gpuwatch.report.session import json, side_by_side
+    from gpuwatch.report import csv, json, markdown, text
+    from gpuwatch.report.document.sessions import document
     from gpuwatch.session.reading.reader import SessionReader
 
     with SessionReader(path) as reader:
@@ -34,12 +35,13 @@ def run(arguments: argparse.Namespace, command: tuple[str, ...]) -> int:
         return 0
     compared = compare([summary])
     notices = [summary.notice] if summary.notice else []
+    told = document(compared, summary.label, notices)
     if arguments.format == "md":
-        sys.stdout.write(side_by_side.as_markdown(compared, summary.label, notices))
+        sys.stdout.write(markdown.written(told))
     elif arguments.format == "csv":
-        sys.stdout.write(side_by_side.as_csv(compared))
+        sys.stdout.write(csv.of_sessions(compared))
     else:
-        sys.stdout.write(side_by_side.terminal(compared, notices, columns=terminal.columns()))
+        sys.stdout.write(text.as_text(told, terminal.columns()))
     return 0
 
 

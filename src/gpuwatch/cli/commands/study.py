@@ -26,7 +26,7 @@ from gpuwatch.core.errors import ExitCode, UsageError
 from gpuwatch.core.interpreter import takes_interpreter
 from gpuwatch.core.key_values import parse as key_values
 from gpuwatch.core.models import JSON, Workload
-from gpuwatch.report.tables.plain import table
+from gpuwatch.report.tables import table
 from gpuwatch.session.study.plan import Part
 from gpuwatch.studies import Study, StudyPart, parameters
 from gpuwatch.workloads import options

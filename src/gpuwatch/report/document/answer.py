@@ -72,9 +72,12 @@ def top(result: StudyResult) -> Top:
         return Top(session_title(run), (_of_run(run),), _figures(run), _phases(run))
     if contrasts:
         return Top(_title(result), _answers(result, contrasts), (), _changes(result))
-    statements = tuple(_of_sweep(each) for each in result.sweeps)
+    told = (each.sentence.partition("; ") for each in result.sweeps)
+    statements = tuple(Statement(claim, rest) for claim, _, rest in told)
     chart = _throughput(result.sweeps[0]) if len(result.sweeps) == 1 else None
-    return Top(result.title, statements or (_of_nothing(result),), (), chart)
+    runs = counted(len(result.sessions), "run")
+    nothing = Statement(f"Nothing to compare: {runs}, one environment or none")
+    return Top(result.title, statements or (nothing,), (), chart)
 
 
 def verdicts(result: StudyResult) -> tuple[Item, ...]:
@@ -247,11 +250,6 @@ def _changes(result: StudyResult) -> Intervals | Bars | None:
     return Bars(question.metric, bars) if bars else None
 
 
-def _of_sweep(sweep: Sweep) -> Statement:
-    claim, _, rest = sweep.sentence.partition("; ")
-    return Statement(claim, rest)
-
-
 def _throughput(sweep: Sweep) -> Bars | None:
     bars = tuple(
         Bar(
@@ -263,11 +261,6 @@ def _throughput(sweep: Sweep) -> Bars | None:
         if point.samples_per_second is not None
     )
     return Bars(f"throughput by {sweep.parameter.replace('_', ' ')}", bars) if bars else None
-
-
-def _of_nothing(result: StudyResult) -> Statement:
-    runs = counted(len(result.sessions), "run")
-    return Statement(f"Nothing to compare: {runs}, one environment or none")
 
 
 def _only_run(result: StudyResult) -> Summary | None:

@@ -47,8 +47,8 @@ class Table:
 
     head: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
-    repeat_last: bool = False
-    """Whether a table that is split repeats its last column."""
+    kept: tuple[int, ...] = ()
+    """Columns that each part of a split table has, besides the first one: the baseline, methods."""
     strong: frozenset[tuple[int, int]] = frozenset()
     """Row and column of the cells that state a change."""
 

@@ -37,7 +37,7 @@ def efficiency_rows(session: Summary) -> list[tuple[str, str]]:
         ("memory traffic", _traffic(of)),
         ("algorithmic bytes", _rate(of.bytes_rate, of.bytes_shares, cached=True)),
         ("intensity", _figure(of.intensity)),
-        ("verdict", _verdict(of)),
+        ("verdict", "; ".join((of.roofline.verdict.text, *of.roofline.hints))),
         ("energy", _energy(of)),
     ]
     return _merged(rows) + [("warning", each) for each in of.warnings]
@@ -101,10 +101,6 @@ def _figure(figure: MeasuredValue) -> str:
     if figure.value is None:
         return f"unavailable: {figure.reason}"
     return f"{units.quantity(figure.value, figure.unit)} {figure.method.value}, by {figure.source}"
-
-
-def _verdict(of: Efficiency) -> str:
-    return "; ".join((of.roofline.verdict.text, *of.roofline.hints))
 
 
 def _energy(of: Efficiency) -> str:

@@ -24,21 +24,14 @@ _LONGEST_COMMAND = 120
 def lines(result: StudyResult) -> tuple[str, ...]:
     """At most two lines: date, host, device and version; then command, blocks and margin. Empty if
     there is no session."""
+    started = min((each.started for each in result.sessions if each.started), default="")
+    date = f"{started[:16].replace('T', ' ')} UTC" if started else ""
+    made = f"gpuwatch {versions(result)}" if versions(result) else ""
     lines_ = (
-        ", ".join(filter(None, (_date(result), hosts(result), devices(result), _made(result)))),
+        ", ".join(filter(None, (date, hosts(result), devices(result), made))),
         "; ".join(filter(None, (commands(result), blocks(result)))),
     )
     return tuple(filter(None, lines_)) if result.sessions else ()
-
-
-def _date(result: StudyResult) -> str:
-    started = min((each.started for each in result.sessions if each.started), default="")
-    return f"{started[:16].replace('T', ' ')} UTC" if started else ""
-
-
-def _made(result: StudyResult) -> str:
-    version = versions(result)
-    return f"gpuwatch {version}" if version else ""
 
 
 def hosts(result: StudyResult) -> str:

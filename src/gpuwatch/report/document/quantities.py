@@ -21,9 +21,11 @@ from gpuwatch.core import units
 from gpuwatch.core.metrics import Method
 from gpuwatch.report import changes
 from gpuwatch.report.document.blocks import Item, Section, Sentence, Table
+from gpuwatch.session.reading.status import State
 from gpuwatch.session.study.plan import Plan
 
 _OUTLIER = "*"
+_BAD = frozenset({State.FAILED, State.KILLED, State.LOST, State.IN_PART})
 BADGES = {Method.COUNTED.value: "c", Method.BOUND.value: "b"}
 """Letters for methods; without one a quantity is measured."""
 PAIRED = "paired change"
@@ -51,8 +53,31 @@ def cells(question: Question) -> Section:
     methods = {row.method for group in groups for row in group.rows}
     marks = [f"({mark}) {each}" for each, mark in BADGES.items() if each in "/".join(methods)]
     told += f"; {', '.join(marks)}, all else measured" if marks else "; all measured"
-    grid = quantity_table_of(groups, [cell.label for cell in question.cells], badges=True)
+    labels = [cell.label for cell in question.cells]
+    groups = (QuantityGroup("", _judged(question)), *groups)
+    grid = quantity_table_of(groups, labels, question.baseline, badges=True)
     return Section("what was measured", (grid, Sentence("", told)))
+
+
+def _judged(question: Question) -> tuple[QuantityRow, ...]:
+    """How many runs the medians are over, and how far apart these are."""
+    counts, spreads = [], []
+    for cell in question.cells:
+        ended = [run for run in cell.judged if not run.session.status.live]
+        in_part = sum(each.in_part for each in cell.not_run)
+        others = (
+            (len(cell.judged) - len(ended), "going on"),
+            (sum(run.session.status.state in _BAD for run in ended), "failed"),
+            (len(cell.not_run) - in_part, "did not run"),
+            (in_part, "fetched in part"),
+        )
+        told = "\n".join(f"{count} {what}" for count, what in others if count)
+        counts.append(QuantityCell(str(len(ended)), True, span=told))
+        spreads.append(QuantityCell(units.percent(cell.spread), cell.spread is not None))
+    return (
+        QuantityRow("judged runs", tuple(counts), ""),
+        QuantityRow("their standard deviation", tuple(spreads), ""),
+    )
 
 
 def ratio_legend(question: Question) -> str:
@@ -218,7 +243,11 @@ def interval(of: Interval) -> str:
 
 
 def quantity_table_of(
-    groups: Sequence[QuantityGroup], labels: Sequence[str], *, badges: bool = False
+    groups: Sequence[QuantityGroup],
+    labels: Sequence[str],
+    baseline: int | None,
+    *,
+    badges: bool = False,
 ) -> Table:
     """Quantities under the names of their groups, if these have names; their methods last.
 
@@ -246,7 +275,10 @@ def quantity_table_of(
                     strong |= {(len(rows), len(cells))} if cell.is_changed else set()
             rows.append((_badged(row), *cells) if badges else (row.name, *cells, row.method))
     head = ("", *heads) if badges else ("", *heads, "method")
-    return Table(head, tuple(rows), not badges, frozenset(strong))
+    kept = [] if badges else [len(heads) + 1]
+    if baseline is not None and len(labels) > 1:
+        kept = [1 + baseline + sum(at < baseline for at in paired), *kept]
+    return Table(head, tuple(rows), tuple(kept), frozenset(strong))
 
 
 def _change(cell: QuantityCell) -> str:

@@ -247,13 +247,24 @@ def _rate(value: float | None) -> str:
 
 def facts(question: Question) -> Section:
     """What differs around the runs: a row for each fact, a column for each environment."""
-    differences = of_question(question)
-    table = difference_table(differences, [cell.label for cell in question.cells])
-    return Section(DIFFERENCES, (table,) if differences else ())
+    labels = [cell.label for cell in question.cells]
+    return Section(DIFFERENCES, difference_items(of_question(question), labels))
 
 
-def difference_table(differences: Sequence[Difference], labels: Sequence[str]) -> Table:
-    """One row per fact that differs; long values are cut."""
+def difference_items(differences: Sequence[Difference], labels: Sequence[str]) -> list[Item]:
+    """A row for each fact that differs; of one with a long value a sentence, which has it whole."""
     longest = max(_SHORTEST, _ROOM // max(1, len(labels)))
-    rows = ((difference_name(e), *difference_texts(e, longest)) for e in differences)
-    return Table(("fingerprint", *labels), tuple(rows))
+    rows: list[tuple[str, ...]] = []
+    sentences: list[Item] = []
+    for each in differences:
+        name, texts = difference_name(each), difference_texts(each)
+        if max(map(len, texts)) <= longest:
+            rows.append((name, *texts))
+            continue
+        of_text: dict[str, list[str]] = {}
+        for label, text in zip(labels, texts, strict=True):
+            of_text.setdefault(text, []).append(label)
+        told = "; ".join(f"{', '.join(names)}: {text}" for text, names in of_text.items())
+        sentences.append(Sentence(name, told))
+    table: list[Item] = [Table(("fingerprint", *labels), tuple(rows))] if rows else []
+    return [*table, *sentences]

@@ -22,8 +22,9 @@ from gpuwatch.analysis.summary.training import NAMES
 from gpuwatch.core.models import mapping
 from gpuwatch.core.text import clean, shell
 from gpuwatch.report.document import efficiency, reasons
-from gpuwatch.report.document.blocks import Section, Sentence, Table
+from gpuwatch.report.document.blocks import Document, Section, Sentence, Table
 from gpuwatch.report.document.quantities import quantity_table_of
+from gpuwatch.session.reading.status import State
 
 _MEDIAN = ("steps", "step time, median")
 _FIRST = (
@@ -41,18 +42,30 @@ _FIRST = (
 """Groups and names of the rows of the brief table; the median only without a steady step time."""
 
 
-def sessions(compared: Comparison, notices: Sequence[str] = ()) -> tuple[Section, ...]:
-    """All that is known of the sessions, under each other and side by side; ``notices`` come
-    before the notes."""
-    columns, several = _columns(compared), len(compared.sessions) > 1
-    lines = [
-        _heading(name, session)
-        for name, session in zip(_named(compared), compared.sessions, strict=True)
-    ]
-    sections = [Section("", [Sentence("", line) for line in (*lines, *_given(compared))])]
+def sessions(
+    compared: Comparison,
+    columns: Sequence[str],
+    notices: Sequence[str] = (),
+    *,
+    legend: bool = False,
+) -> tuple[Section, ...]:
+    """All that is known of the sessions, under each other and side by side.
+
+    ``columns``: their names. ``notices`` come before the notes. ``legend``: whether letters among
+    ``columns`` are told before.
+    """
+    several = len(compared.sessions) > 1
+    how = [_how(session) for session in compared.sessions]
+    ends = _ends(compared, columns, legend=legend)
+    if several:
+        lines = [end for end in ends if end]
+    else:
+        lines = ["; ".join(filter(None, each)) for each in zip(ends, how, strict=True)]
     if not compared.sessions:
-        return tuple(sections)
-    sections.append(Section("", (_quantities(compared, compared.rows),)))
+        told = [Sentence("", each) for each in (*notices, *compared.notes)]
+        return (Section("", told, folded=False),)
+    sections = [Section("", [Sentence("", line) for line in (*lines, *_given(compared))])]
+    sections.append(Section("", (_quantities(compared, columns, compared.rows),)))
     for label, session in zip(columns, compared.sessions, strict=True):
         named = f"{label}: " if several else ""
         rows = [Sentence(name, text) for name, text in efficiency.efficiency_rows(session)]
@@ -65,55 +78,60 @@ def sessions(compared: Comparison, notices: Sequence[str] = ()) -> tuple[Section
     if compared.families:
         kernels = reasons.kernel_table(columns, compared.kernels, compared.families)
         sections.append(Section("kernels", (kernels,)))
-    if compared.differences:
-        table = reasons.difference_table(compared.differences, columns)
-        sections.append(Section(reasons.DIFFERENCES, (table,)))
+    differences = reasons.difference_items(compared.differences, columns)
+    sections.append(Section(reasons.DIFFERENCES, differences))
+    if several:
+        titles = [each.given.heading(session_title(each)) for each in compared.sessions]
+        runs = [
+            Sentence(label, f"{title}; {each}")
+            for label, title, each in zip(columns, titles, how, strict=True)
+        ]
+        sections.append(Section("the runs", runs))
     notes = [*notices, *compared.notes, *missing_notes(compared.sessions)]
     sections.append(Section("notes", [Sentence("", note) for note in notes]))
     return tuple(replace(section, folded=False) for section in sections)
 
 
-def brief(compared: Comparison) -> Section:
+def document(compared: Comparison, title: str, notices: Sequence[str] = ()) -> Document:
+    """Sessions without a study."""
+    names = headings(compared.sessions)
+    return Document(title, sections=sessions(compared, names, notices))
+
+
+def brief(compared: Comparison, columns: Sequence[str], *, legend: bool) -> Section:
     """The outcome and the main figures of each session, in a few lines."""
-    ends = [
-        Sentence("", f"{name}: {session.status.text}")
-        for name, session in zip(_named(compared), compared.sessions, strict=True)
-    ]
+    ends = [Sentence("", each) for each in _ends(compared, columns, legend=legend) if each]
     by_name = {(row.group, row.name): row for row in compared.rows}
     if ("steps", STEADY) in by_name:
         by_name.pop(_MEDIAN, None)
     first = [by_name[at] for at in _FIRST if at in by_name]
-    return Section("", [*ends, *([_quantities(compared, first, named=False)] if first else [])])
+    return Section(
+        "", [*ends, *([_quantities(compared, columns, first, named=False)] if first else [])]
+    )
 
 
-def _columns(compared: Comparison) -> list[str]:
-    """Names of the columns, letters if they are long."""
-    return letters(headings(compared.sessions))
-
-
-def _named(compared: Comparison) -> list[str]:
-    """Each session's name after the letter of its column, if columns have letters."""
+def _ends(compared: Comparison, columns: Sequence[str], *, legend: bool) -> list[str]:
+    """How each run ended, after its letter and name if no legend has told them; of several runs
+    empty for one that finished and needs no letter told."""
     names = headings(compared.sessions)
-    columns = _columns(compared)
-    lettered = columns != names
-    return [
-        (f"{column}  " if lettered else "")
-        + session.given.heading(session_title(session))
-        + (" (baseline)" if lettered and at == compared.baseline else "")
-        for at, (column, session) in enumerate(zip(columns, compared.sessions, strict=True))
-    ]
+    lettered = not legend and list(columns) != names and list(columns) == letters(names)
+    ends = []
+    for at, (column, session) in enumerate(zip(columns, compared.sessions, strict=True)):
+        title = session.given.heading(session_title(session))
+        if lettered:
+            title = f"{column}  {title}{' (baseline)' if at == compared.baseline else ''}"
+        elif len(columns) > 1:
+            title = "" if session.status.state is State.FINISHED else column
+        ends.append(f"{title}: {session.status.text}" if title else "")
+    return ends
 
 
-def _heading(name: str, session: Summary) -> str:
+def _how(session: Summary) -> str:
+    """When, where and by what a session was recorded."""
     gpus = [f"{gpu.id} {gpu.name}" for gpu in used_gpus(session)]
     device = ", ".join(gpus or device_names(session))
-    parts = [
-        f"{name}: {session.status.text}",
-        session.started,
-        device,
-        _what(session),
-    ]
-    return clean("; ".join(part for part in [*parts, session.path] if part), 600)
+    parts = (session.started, device, _what(session), session.path)
+    return clean("; ".join(filter(None, parts)), 600)
 
 
 def _given(compared: Comparison) -> list[str]:
@@ -141,10 +159,14 @@ def _what(session: Summary) -> str:
 
 
 def _quantities(
-    compared: Comparison, rows: Sequence[ComparisonRow], *, named: bool = True
+    compared: Comparison,
+    columns: Sequence[str],
+    rows: Sequence[ComparisonRow],
+    *,
+    named: bool = True,
 ) -> Table:
     """The table of quantities; not ``named``: without the names of the groups."""
     groups = quantity_table(rows, compared.baseline)
     if not named:
         groups = tuple(replace(group, name="") for group in groups)
-    return quantity_table_of(groups, _columns(compared))
+    return quantity_table_of(groups, columns, compared.baseline)

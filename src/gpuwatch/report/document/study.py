@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from gpuwatch.analysis.comparison.side_by_side import Comparison, compare, headings, with_judged
 from gpuwatch.analysis.results import Kind, Question, StudyResult
-from gpuwatch.analysis.study.letters import LegendEntry, with_letters
+from gpuwatch.analysis.study.letters import LegendEntry, letters, with_letters
 from gpuwatch.analysis.study.notes import conditions, doubts, notes
 from gpuwatch.analysis.summary.identity import sound
 from gpuwatch.report.document import (
@@ -31,14 +31,18 @@ from gpuwatch.report.document.blocks import (
 )
 
 _MOST_DOUBTS = 6
+_MOST_BESIDE = 4
+"""Most runs of one cell that stand side by side; of more, their median is told."""
 
 
-def one_run_each(result: StudyResult) -> bool:
-    """Whether every cell has at most one run, outside blocks."""
+def one_by_one(result: StudyResult) -> bool:
+    """Whether sessions stand side by side: every cell has at most one run, outside blocks, or a few
+    runs of one cell were put together by hand."""
+    cells = [cell for question in result.questions for cell in question.cells]
+    if len(cells) == 1 and result.plan is None:
+        return len(cells[0].runs) <= _MOST_BESIDE
     return all(
-        len(cell.runs) <= 1 and all(run.block is None for run in cell.runs)
-        for question in result.questions
-        for cell in question.cells
+        len(cell.runs) <= 1 and all(run.block is None for run in cell.runs) for cell in cells
     )
 
 
@@ -47,16 +51,32 @@ def lettered(result: StudyResult) -> tuple[StudyResult, tuple[LegendEntry, ...]]
 
     Sessions of several questions that stand side by side have letters of their own.
     """
-    if one_run_each(result) and len(result.questions) > 1:
+    if one_by_one(result) and len(result.questions) > 1:
         return result, ()
     return with_letters(result)
+
+
+def columns(result: StudyResult) -> list[str]:
+    """Names of the sessions side by side: the labels of their cells, where each has its own, with
+    the letters of the legend."""
+    (shown, _), paths = lettered(result), [each.path for each in result.sessions]
+    of = {
+        run.session.path: cell.label
+        for question in shown.questions
+        for cell in question.cells
+        for run in cell.runs
+    }
+    labels = [of[path] for path in paths if path in of]
+    if len(shown.questions) == 1 and len(set(labels)) == len(paths):
+        return labels
+    return letters(headings(result.sessions))
 
 
 def compared(result: StudyResult) -> Comparison:
     """The comparison of all sessions, with the study's notes.
 
-    Ratios are relative to the first sound run of the question's baseline. They are given only where
-    the study compares two cells: not between questions, and not if a verdict is invalid.
+    Ratios are relative to the first sound run of the question's baseline. They are given only
+    within a cell or where the study compares two: not between questions, nor if that is invalid.
     """
     bases = _bases(result)
     comparison = with_judged(compare(result.sessions), result.questions, bases)
@@ -75,6 +95,10 @@ def _bases(result: StudyResult) -> dict[int, int]:
     place = {session.path: at for at, session in enumerate(result.sessions)}
     bases: dict[int, int] = {}
     for question in result.questions:
+        if len(question.cells) == 1 and len(question.cells[0].runs) > 1:
+            of_cell = [run.session for run in question.cells[0].runs]
+            first = next((place[each.path] for each in of_cell if sound(each)), None)
+            bases |= {} if first is None else {place[each.path]: first for each in of_cell}
         for contrast in question.contrasts:
             baseline, other = question.cells[contrast.baseline], question.cells[contrast.other]
             sound_runs = [run.session for run in baseline.judged if sound(run.session)]
@@ -88,11 +112,11 @@ def _bases(result: StudyResult) -> dict[int, int]:
 
 def document(result: StudyResult) -> Document:
     """The report of ``result``: of single runs side by side, else of each question."""
-    beside, plan = one_run_each(result), result.plan
+    beside, plan = one_by_one(result), result.plan
     result, legend = lettered(result)
     top = answer.top(result)
     names = (result.title, *([] if plan is None else [plan.title, plan.question]))
-    body = _beside(result) if beside else _sections(result)
+    body = _beside(result, legend=bool(legend)) if beside else _sections(result)
     return Document(
         top.title,
         asked=() if beside else tuple(dict.fromkeys(each for each in names if each)),
@@ -113,9 +137,9 @@ def brief(result: StudyResult) -> Document:
     of single runs."""
     whole = document(result)
     doubtful = list(doubts(result))
-    if one_run_each(result):
+    if one_by_one(result):
         first = [about.costs(each) for each in result.questions]
-        first += [sessions.brief(compared(result))]
+        first += [sessions.brief(compared(result), columns(result), legend=bool(whole.legend))]
         shown = [each.status.text for each in result.sessions]
         shown += [f"{each.label}: {each.status.text}" for each in result.sessions]
         doubtful = [each for each in doubtful if each not in shown]
@@ -129,11 +153,12 @@ def brief(result: StudyResult) -> Document:
     return replace(whole, sections=tuple(each for each in (*first, notes) if each.items))
 
 
-def _beside(result: StudyResult) -> Iterator[Section]:
+def _beside(result: StudyResult, *, legend: bool) -> Iterator[Section]:
     yield devices.devices(result)
     for question in result.questions:
         yield about.costs(question)
-    yield from sessions.sessions(compared(result), [*result.notices, *conditions(result.questions)])
+    told = [*result.notices, *conditions(result.questions)]
+    yield from sessions.sessions(compared(result), columns(result), told, legend=legend)
     for question in result.questions:
         yield from _drawn(question)
         yield replace(reasons.evidence(question), formats=(PAGE,))

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from html import escape
 
 from gpuwatch.analysis.hardware.points import EXECUTED, KINDS, MEASURED, Point
@@ -11,7 +12,6 @@ from gpuwatch.analysis.hardware.roofline import Roofline
 from gpuwatch.core import units
 from gpuwatch.core.text import clean
 from gpuwatch.report.roofline.frame import Frame, Roof, frame_of, numbered, tick_label, ticks
-from gpuwatch.report.roofline.label_placement import LabelRoom
 
 _LEFT, _TOP, _WIDTH, _HEIGHT, _RIGHT = 110, 56, 640, 400, 30
 _LINE = 18
@@ -21,6 +21,15 @@ _LONGEST = 98
 _SIDE = 9
 """Pixels from a point's centre to the edge of its mark, with a margin."""
 _MOST_RUNS = 12
+Box = tuple[float, float, float, float]
+"""Left, top, right and bottom, in pixels."""
+
+_LETTER = 7.5
+"""Width of a letter in pixels, for the widest common fonts at 13 pixels."""
+_ABOVE, _BELOW = 11, 4
+"""Height of a label above and below its baseline, in pixels."""
+_ACROSS, _DOWN = 45, 6
+"""Step sizes of the search for a free place, in pixels."""
 
 _STYLE = """\
 svg { background: #ffffff; font: 13px system-ui, sans-serif }
@@ -95,7 +104,7 @@ def _drawn(frame: Frame) -> list[str]:
     flats = [(_x(frame, frame.ridge(flat)), _y(frame, flat.value)) for flat in frame.flats]
     slopes = [(slope, ends) for slope in frame.slopes if (ends := _ends(frame, slope))]
     points = [(_x(frame, point.intensity), _y(frame, point.rate)) for point in frame.points]
-    room = LabelRoom(
+    room = _LabelRoom(
         (_LEFT, _TOP, right, _TOP + _HEIGHT),
         [(x - _SIDE, y - _SIDE, x + _SIDE, y + _SIDE) for x, y in points],
         [(x, y - 1, right, y + 1) for x, y in flats],
@@ -133,7 +142,7 @@ def _ends(frame: Frame, slope: Roof) -> tuple[float, float, float, float] | None
 
 
 def _label(
-    room: LabelRoom, label: str, wanted: Sequence[tuple[float, float]], anchor: str = "start"
+    room: _LabelRoom, label: str, wanted: Sequence[tuple[float, float]], anchor: str = "start"
 ) -> str:
     """Text with a halo, readable where lines cross it; empty if the plot is full."""
     text = clean(label, 80)
@@ -198,3 +207,45 @@ def _x(frame: Frame, intensity: float) -> float:
 
 def _y(frame: Frame, rate: float) -> float:
     return _TOP + (1 - frame.upward(rate)) * _HEIGHT
+
+
+class _LabelRoom:
+    """Free space of a plot, reduced by each placed label."""
+
+    def __init__(self, plot: Box, marks: Sequence[Box], lines: Sequence[Box]) -> None:
+        self._plot = plot
+        self._taken = list(marks)
+        self._lines = list(lines)
+        across = range(0, round(plot[2] - plot[0]), _ACROSS)
+        down = range(0, round(plot[3] - plot[1]), _DOWN)
+        moves = ((x * i, y * j) for x in across for y in down for i in (1, -1) for j in (1, -1))
+        self._moves = sorted(set(moves), key=lambda move: abs(move[0]) + abs(move[1]))
+
+    def place(
+        self, text: str, wanted: Sequence[tuple[float, float]], *, to_the_left: bool = False
+    ) -> tuple[float, float] | None:
+        """Reserve a place; returns the start of the baseline (``to_the_left``: its end).
+
+        Takes the first free place of ``wanted``, else the nearest free one to the first, if needed
+        over a line; ``None`` if the plot is full.
+        """
+        back = _LETTER * len(text) if to_the_left else 0.0
+        for taken in ([*self._taken, *self._lines], self._taken):
+            for x, y in itertools.chain(wanted, self._near(*wanted[0])):
+                left = x - back
+                box = (left, y - _ABOVE, left + _LETTER * len(text), y + _BELOW)
+                if _inside(box, self._plot) and not any(_overlap(box, each) for each in taken):
+                    self._taken.append(box)
+                    return x, y
+        return None
+
+    def _near(self, x: float, y: float) -> Iterator[tuple[float, float]]:
+        return ((x + across, y + down) for across, down in self._moves)
+
+
+def _inside(box: Box, plot: Box) -> bool:
+    return plot[0] <= box[0] and plot[1] <= box[1] and box[2] <= plot[2] and box[3] <= plot[3]
+
+
+def _overlap(one: Box, two: Box) -> bool:
+    return one[0] < two[2] and two[0] < one[2] and one[1] < two[3] and two[1] < one[3]

@@ -80,7 +80,7 @@ def _content(path: Path) -> bytes:
 
 
 def _part(content: bytes, key: str) -> JSON:
-    """A top-level value, found without parsing the rest: ``report.session.json.dumps`` puts each
+    """A top-level value, found without parsing the rest: ``report.json.dumps`` puts each
     key on its own line, indented by two, and JSON strings contain no line breaks."""
     marker = f'\n  "{key}": '.encode()
     start = content.find(marker)

@@ -13,10 +13,10 @@ import pytest
 
 from gpuwatch.analysis.comparison.side_by_side import compare
 from gpuwatch.analysis.results import Kind, StudyResult
-from gpuwatch.report.session import json as as_json
-from gpuwatch.report.study.json import study
+from gpuwatch.report import json as as_json
+from gpuwatch.report.json import study
 
-DOCUMENT = Path(__file__).parents[3] / "docs" / "json.md"
+DOCUMENT = Path(__file__).parents[2] / "docs" / "json.md"
 LEAVES = (
     {"estimate", "low", "high", "level"},
     {"scope", "key", "values"},

@@ -14,7 +14,7 @@ from gpuwatch.report.markdown import as_markdown
 from gpuwatch.report.text import terminal
 from gpuwatch.session.study.study_folder import NotRun
 
-from .. import results
+from . import results
 
 
 def with_cell(result: StudyResult, at: int, cell: Cell) -> StudyResult:
@@ -112,7 +112,7 @@ def test_an_invalid_contrast_has_no_ratio_anywhere(result: StudyResult) -> None:
 
 def test_a_study_with_two_cases_says_which_is_meant(two_cases: StudyResult) -> None:
     text = terminal(two_cases)
-    assert "\nresnet50:\n" in text and "\nmnist-cnn:\n" in text
+    assert text.startswith("resnet50:\n") and "\nmnist-cnn:\n" in text
     assert "overall " in text and text.count("\nruns\n") == 2
     assert "\nmnist-cnn\n---------\n" in text
 
@@ -142,7 +142,7 @@ def test_what_did_not_run_has_its_mend_on_a_line_of_its_own_and_what_comes_is_co
     missing = NotRun("apptainer", (Problem("image-missing", "there is no image", command),))
     text = terminal(replace(result, not_run=(missing,), to_come=3))
     assert "\napptainer did not run: there is no image\n    Fix: " + command + "\n" in text
-    assert "3 runs are still to come" in text.split("\n\n")[3]
+    assert "3 runs are still to come" in text.split("\n\n")[2]
 
 
 def test_versions_kernels_and_sources_are_named(result: StudyResult) -> None:
@@ -190,6 +190,22 @@ def test_every_environment_has_its_own_value_where_two_of_them_differ(result: St
     assert ["namespace.net", "shared", "own", "shared"] in rows
     details = as_markdown(changed)
     assert "| namespace.net | shared | own | shared |" in details
+
+
+def test_a_long_value_that_differs_stands_whole_behind_whose_it_is(result: StudyResult) -> None:
+    (question,) = result.questions
+    path = "/usr/local/nvidia/lib:" * 6
+    bare, docker, apptainer = question.cells
+    cells = (bare, with_facts(docker, path=path), with_facts(apptainer, path=path))
+    why = replace(
+        question.contrasts[0].explanation,
+        differences=(Difference("process", "process.path", (None, path)),),
+    )
+    contrasts = (replace(question.contrasts[0], explanation=why), *question.contrasts[1:])
+    changed = replace(result, questions=(replace(question, cells=cells, contrasts=contrasts),))
+    differs = section(terminal(changed), "what differs around the runs")
+    assert "path bare: —; docker, apptainer: /usr" in " ".join(differs.split())
+    assert "".join(differs.split()).count("/usr/local/nvidia/lib:") == 6
 
 
 def test_what_did_not_run_for_one_reason_is_one_line_with_its_share_and_blocks(

@@ -14,8 +14,9 @@ from gpuwatch.analysis.comparison.side_by_side import compare
 from gpuwatch.analysis.study.read import read_sessions
 from gpuwatch.analysis.summary.summary import Summary, summarise
 from gpuwatch.cli.rendering import render
-from gpuwatch.report.session import side_by_side
-from gpuwatch.report.session.json import dumps, summary
+from gpuwatch.report.document.sessions import document
+from gpuwatch.report.json import dumps, summary
+from gpuwatch.report.text import as_text
 from gpuwatch.session.reading.reader import SessionReader
 from tests.rank_steps import rank_rows, rank_steps, written
 from tests.tui.sessions import Script, finished, write
@@ -38,7 +39,7 @@ def described(path: Path) -> Summary:
 
 def test_show_has_a_table_of_the_ranks_and_who_is_slower(tmp_path: Path) -> None:
     found = described(session(tmp_path, slow=1, by=0.12, tokens=32768.0))
-    text = side_by_side.terminal(compare([found]), columns=100)
+    text = as_text(document(compare([found]), ""), 100)
     lines = [line.strip() for line in text.splitlines()]
     at = lines.index("2 ranks")
     head = ["rank", "device", "step", "own time", "data wait", "samples/s", "tokens/s"]
@@ -50,18 +51,18 @@ def test_show_has_a_table_of_the_ranks_and_who_is_slower(tmp_path: Path) -> None
 
 
 def test_show_says_so_if_no_rank_stands_out_and_has_no_unknown_columns(tmp_path: Path) -> None:
-    text = side_by_side.terminal(compare([described(session(tmp_path))]), columns=100)
+    text = as_text(document(compare([described(session(tmp_path))]), ""), 100)
     assert "no rank's own time stands out by more than 1.0 % of the step" in text
     assert "tokens" not in text
 
 
 def test_a_run_of_one_process_has_no_ranks_and_keeps_its_tokens(tmp_path: Path) -> None:
     found = described(session(tmp_path, ranks=1, tokens=512.0))
-    text = side_by_side.terminal(compare([found]), columns=100)
+    text = as_text(document(compare([found]), ""), 100)
     assert "rank" not in text and "token throughput" in text
-    document = summary(found)
-    assert document["ranks"] is None
-    assert document["throughput"]["tokens_per_second"] == pytest.approx(512 / 0.0975, rel=0.05)
+    told = summary(found)
+    assert told["ranks"] is None
+    assert told["throughput"]["tokens_per_second"] == pytest.approx(512 / 0.0975, rel=0.05)
 
 
 def test_json_has_what_is_said_of_the_ranks_in_numbers(tmp_path: Path) -> None:
@@ -117,5 +118,5 @@ def test_names_of_phases_cannot_act_in_the_page(tmp_path: Path) -> None:
     )
     page = render(read_sessions([path]), "html", columns=100)
     assert "<script>window" not in page and "\x1b" not in page and "<b>" not in page
-    text = side_by_side.terminal(compare([described(path)]), columns=100)
+    text = as_text(document(compare([described(path)]), ""), 100)
     assert "\x1b" not in text

@@ -11,12 +11,12 @@ import pytest
 from gpuwatch.analysis.comparison.side_by_side import compare
 from gpuwatch.analysis.study.read import read_study
 from gpuwatch.analysis.summary.summary import summarise
-from gpuwatch.report import markdown
+from gpuwatch.report import json, markdown
+from gpuwatch.report import json as as_json
 from gpuwatch.report import text as study_text
+from gpuwatch.report.document.sessions import document
 from gpuwatch.report.html.page import page
-from gpuwatch.report.session import json as as_json
-from gpuwatch.report.session import side_by_side
-from gpuwatch.report.study import json
+from gpuwatch.report.text import as_text
 from gpuwatch.session.reading.reader import SessionReader
 from gpuwatch.session.study.plan import Part
 from tests.analysis.recorded_studies import (
@@ -30,7 +30,7 @@ from tests.analysis.recorded_studies import (
 )
 from tests.analysis.sessions import CPU, GPU
 
-from ...tui.sessions import Script, finished, write
+from ..tui.sessions import Script, finished, write
 
 EFFECTS = {BARE.label: 1.0, DOCKER.label: 1.0}
 
@@ -97,7 +97,7 @@ def test_the_load_of_other_programs_is_said_of_a_run_alone(tmp_path: Path) -> No
     with SessionReader(path) as reader:
         found = summarise(reader)
     assert note in as_json.summary(found)["session"]["notes"]
-    assert note in side_by_side.terminal(compare([found]))
+    assert note in as_text(document(compare([found]), ""), 80)
 
 
 def test_load_that_two_environments_had_apart_is_said_though_it_is_little(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""The top of a report: one sentence, one number, one chart."""
+"""What reports say, in whichever format: the answer first, and nothing twice."""
 
 from __future__ import annotations
 
@@ -9,16 +9,17 @@ import pytest
 
 from gpuwatch.analysis.results import Kind, StudyResult, Verdict
 from gpuwatch.analysis.statistics.intervals import Interval
-from gpuwatch.analysis.study.read import read_study
+from gpuwatch.analysis.study.read import read_sessions, read_study
 from gpuwatch.report.document.answer import top
-from gpuwatch.report.document.blocks import Bar, Bars, Intervals
+from gpuwatch.report.document.blocks import Bar, Bars, Intervals, Item, Sentence, Table
+from gpuwatch.report.document.study import document
 from gpuwatch.report.html.page import page
 from gpuwatch.report.markdown import as_markdown
 from gpuwatch.report.text import bars
 from tests.analysis.study.test_letters import LONG, renamed
 from tests.tui.sessions import Script, finished, write
 
-from .. import results
+from . import results
 
 
 def with_verdict(result: StudyResult, **changes: object) -> StudyResult:
@@ -141,3 +142,59 @@ def test_bars_of_text_are_as_long_as_their_values() -> None:
         "A  ##########            1.00 s",
         "B  ####################  2.00 s",
     ]
+
+
+def test_how_a_study_was_made_and_how_far_it_has_come_is_known(result: StudyResult) -> None:
+    sessions = tuple(
+        replace(each, facts={**each.facts, "host": {"gpuwatch.version": "1.2.3"}})
+        for each in result.sessions
+    )
+    facts = dict(document(replace(result, sessions=sessions[:-1])).facts)
+    assert facts["Command"] == "resnet50 --batch-size 64" and facts["gpuwatch"] == "1.2.3"
+    assert facts["Design"].endswith("6 of 7 judged blocks done, a warm-up block, margin 1 %")
+
+
+def test_sessions_put_together_by_hand_say_so(pair: StudyResult) -> None:
+    assert dict(document(pair).facts)["Design"] == "sessions put together by hand"
+
+
+def section_of(result: StudyResult, title: str) -> list[Item]:
+    """The items of all sections with this title."""
+    return [item for e in document(result).sections if e.title == title for item in e.items]
+
+
+def test_what_several_have_in_common_is_said_once(result: StudyResult) -> None:
+    (bound, *_) = section_of(result, "what bounds a run in the middle of each cell")
+    assert isinstance(bound, Sentence) and bound.word == "bare, docker, apptainer"
+    told = section_of(result, "how each number was obtained")
+    texts = [item.text for item in told if isinstance(item, Sentence)]
+    reasons = [text.rpartition(": ")[2] for text in texts if text.startswith("unavailable: ")]
+    assert reasons and len(reasons) == len(set(reasons))
+    (one,) = result.not_run
+    gone = replace(result, not_run=(one, one, replace(one, label="docker")))
+    (missing,) = document(gone).missing
+    assert missing.text == "charliecloud (2 runs), docker did not run: ch-run is not on the PATH"
+    assert missing.hint == "install charliecloud"
+
+
+def test_a_sweep_names_best_ties_and_out_of_memory(result: StudyResult) -> None:
+    sweep = result.sweeps[0]
+    tied = (replace(sweep.points[0], tied=True), *sweep.points[1:])
+    items = section_of(replace(result, sweeps=(replace(sweep, points=tied),)), "sweeps")
+    (points,) = [item for item in items if isinstance(item, Table)]
+    assert points.rows[0][3] == "-11.0 % (-13.0 to -9.0), tied" and points.rows[1][3] == "best"
+    assert Sentence("", "128: out of memory") in items
+
+
+def test_two_runs_of_one_environment_stand_side_by_side_and_of_many_their_median(
+    tmp_path: Path,
+) -> None:
+    paths = [tmp_path / f"{at}.gpuwatch" for at in range(5)]
+    for at, path in enumerate(paths):
+        write(path, Script(meta=finished(), alive=False, start=100.0 * at, pace=1 + at / 10))
+    for some in (paths[:2], paths):
+        items = [item for each in document(read_sessions(some)).sections for item in each.items]
+        rows = [row for item in items if isinstance(item, Table) for row in item.rows]
+        row = next(row for row in rows if row[0].startswith("step time, "))
+        assert len(row) == (4 if len(some) == 2 else 2)
+        assert any("×1.100" in cell for cell in row) is (len(some) == 2)

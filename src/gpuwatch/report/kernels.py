@@ -19,7 +19,7 @@ from gpuwatch.analysis.hardware.profile import (
 from gpuwatch.core import units
 from gpuwatch.core.json_schema import JSON_SCHEMA
 from gpuwatch.core.text import clean, markdown
-from gpuwatch.report.tables.plain import markdown_table, table
+from gpuwatch.report.tables import markdown_table, table
 
 _LONGEST_NAME = 100
 _DIFFERENCE = (

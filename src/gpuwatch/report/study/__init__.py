@@ -1,1 +1,0 @@
-"""A study as text, Markdown, CSV and JSON."""
