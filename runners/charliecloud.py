@@ -15,8 +15,7 @@ from gpuwatch.core.models import JSON, LaunchSpec, Prepared, Problem
 from gpuwatch.core.text import shell
 from gpuwatch.runners import (
     container_launch,
-    mount_points,
-    user_namespaces,
+    mounting,
 )
 from gpuwatch.runners.base import Run
 from gpuwatch.runners.local import Ending, LocalRun
@@ -62,7 +61,7 @@ class CharliecloudRunner:
                     "install Charliecloud 0.25 or later",
                 )
             ]
-        if off := user_namespaces.problem("Charliecloud"):
+        if off := container_launch.namespaces_off("Charliecloud"):
             return [off]
         image = _image_problems(spec)
         options = _option_problems(spec)
@@ -104,7 +103,7 @@ class CharliecloudRunner:
                 shutil.copy2(spec.hook.archive, inside / container_launch.HOOK)
         if spec.archive is not None:
             shutil.copy2(spec.archive, own / ARCHIVE.removeprefix(f"{TMP}/"))
-        mount_points.make(container_launch.mounts(spec), TMP, own)
+        mounting.make_points(container_launch.mounts(spec), TMP, own)
         command = list(prepared.command)
         # First, because mounts below /tmp must come after it.
         command[1:1] = ["-b", f"{own}:{TMP}"]
@@ -148,19 +147,13 @@ def _command(spec: LaunchSpec) -> tuple[str, ...]:
     command += ["--unset-env=*", f"--set-env=PATH={PATH}"]
     if (image / "ch" / "environment").is_file():
         command.append(f"--set-env={image / 'ch' / 'environment'}")
-    variables = {
-        **container_launch.variables(spec.variables),
-        **container_launch.gpu_variables(spec),
-        "HOME": HOME,
-        "NVIDIA_VISIBLE_DEVICES": ",".join(spec.gpus) or "void",
-        **spec.environment.variables,
-        **container_launch.hook_variables(spec.hook, f"{FOLDER}/{container_launch.CHANNEL}"),
-    }
+    channel = f"{FOLDER}/{container_launch.CHANNEL}"
+    variables = container_launch.inside(spec, channel, HOME=HOME)
     command += [f"--set-env={name}={value}" for name, value in variables.items()]
     for mount in container_launch.mounts(spec):
         command += ["-b", f"{mount.source}:{mount.target}"]
     if spec.hook is not None:  # the hook itself is copied: ch-run cannot mount read-only
-        command += ["-b", f"{spec.hook.channel}:{FOLDER}/{container_launch.CHANNEL}"]
+        command += ["-b", f"{spec.hook.channel}:{channel}"]
     where = spec.working_directory if spec.workload.kind == "command" else HOME
     inside = container_launch.with_hook(spec, container_launch.command(spec, ARCHIVE), FOLDER)
     return (*command, "--cd", where, str(image), "--", *inside)
@@ -224,9 +217,7 @@ def _mount_problems(spec: LaunchSpec) -> list[Problem]:
                     "use another folder: mount=SRC:DST, cd FOLDER, --data DIR",
                 )
             )
-        elif not mount_points.below(mount, TMP) and not os.path.exists(
-            _in_image(image, mount.target)
-        ):
+        elif not mounting.below(mount, TMP) and not os.path.exists(_in_image(image, mount.target)):
             problems.append(_no_place(image, mount.target, file=Path(mount.source).is_file()))
     return problems
 

@@ -1,4 +1,4 @@
-"""What a workload finds inside a container, with any engine."""
+"""What a workload finds inside a container, with any engine, and what any engine needs."""
 
 from __future__ import annotations
 
@@ -125,6 +125,19 @@ def variables(outside: Mapping[str, str]) -> dict[str, str]:
     }
 
 
+def inside(spec: LaunchSpec, channel: str, **own: str) -> dict[str, str]:
+    """All variables of the workload but the image's: the caller's, those of the GPUs, of the engine
+    (``own``), of ``set=``, and of the hook, which writes into ``channel``."""
+    return {
+        **variables(spec.variables),
+        **gpu_variables(spec),
+        "NVIDIA_VISIBLE_DEVICES": ",".join(spec.gpus) or "void",
+        **own,
+        **spec.environment.variables,
+        **hook_variables(spec.hook, channel),
+    }
+
+
 def gpu_variables(spec: LaunchSpec) -> dict[str, str]:
     """Limits a workload to its GPUs and makes CUDA count them as outside."""
     if not spec.gpus:  # not every engine passes on an empty value
@@ -189,3 +202,30 @@ def hidden_tmp(spec: LaunchSpec) -> list[Problem]:
 def _covers(mount: Mount, path: str) -> bool:
     same = mount.source == mount.target
     return same and (path == mount.source or path.startswith(mount.source.rstrip("/") + "/"))
+
+
+_SWITCHES = (
+    ("user/max_user_namespaces", "user.max_user_namespaces=15000"),
+    ("kernel/unprivileged_userns_clone", "kernel.unprivileged_userns_clone=1"),
+)
+"""Files below ``/proc/sys`` that contain 0 if user namespaces are off, and how to turn them on."""
+
+
+def namespaces_off(engine: str, settings: Path = Path("/proc/sys")) -> Problem | None:
+    """Why ``engine`` cannot create a user namespace for this user; ``None`` if no obstacle is
+    known."""
+    for name, setting in _SWITCHES:
+        # The second switch is Debian's own, and does not affect root.
+        if os.geteuid() == 0 and name.startswith("kernel"):
+            continue
+        try:
+            off = (settings / name).read_text().strip() == "0"
+        except OSError:
+            continue
+        if off:
+            return Problem(
+                "user-namespaces-off",
+                f"{engine} needs user namespaces, and {name.replace('/', '.')} is 0",
+                f"sudo sysctl -w {setting}",
+            )
+    return None

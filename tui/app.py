@@ -20,6 +20,8 @@ from textual.message_pump import MessagePump
 from textual.screen import Screen
 
 from gpuwatch.core.errors import ExitCode, GpuwatchError
+from gpuwatch.session.reading.reader import SessionReader
+from gpuwatch.session.reading.status import status
 from gpuwatch.session.study.progress import place
 from gpuwatch.session.study.study_folder import not_run, sessions_in
 from gpuwatch.tui.display_options import USUAL, DisplayOptions
@@ -40,7 +42,7 @@ _PATIENCE_SECONDS = 1.0
 
 
 def _commands() -> type[Provider]:
-    from gpuwatch.tui.widgets.palette_commands import Commands
+    from gpuwatch.tui.widgets.help import Commands
 
     return Commands
 
@@ -223,9 +225,6 @@ class GpuwatchApp(App[int]):
 
 def _live(path: Path) -> bool:
     """Whether more may be recorded to a session."""
-    from gpuwatch.session.reading.reader import SessionReader
-    from gpuwatch.session.reading.status import status
-
     try:
         with SessionReader(path) as reader:
             return status(reader.meta(), path).live
@@ -266,13 +265,9 @@ def run_home(
     ``refresh``: seconds between two pictures of the devices, and between two samples of them.
     ``recorder``: of the machine, started before this program was loaded.
     """
+    from gpuwatch.tui.home.screen import HomeScreen
 
-    def first() -> Screen[Any]:
-        from gpuwatch.tui.home.screen import HomeScreen
-
-        return HomeScreen(refresh=refresh, recorder=recorder)
-
-    return _run(first, look)
+    return _run(lambda: HomeScreen(refresh=refresh, recorder=recorder), look)
 
 
 def run_fleet(now: Now, look: DisplayOptions = USUAL, *, refresh: float = REFRESH_SECONDS) -> int:
@@ -280,13 +275,9 @@ def run_fleet(now: Now, look: DisplayOptions = USUAL, *, refresh: float = REFRES
 
     ``now`` tells of them; ``refresh``: seconds between two pictures.
     """
+    from gpuwatch.tui.fleet.screen import FleetScreen
 
-    def first() -> Screen[Any]:
-        from gpuwatch.tui.fleet.screen import FleetScreen
-
-        return FleetScreen(now, refresh=refresh)
-
-    return _run(first, look)
+    return _run(lambda: FleetScreen(now, refresh=refresh), look)
 
 
 def run_live(
@@ -305,16 +296,10 @@ def run_live(
     Raises:
         NotASession, NewerSchema, StorageError: the file is no session that can be read.
     """
-    from gpuwatch.session.reading.reader import SessionReader
+    from gpuwatch.tui.live.screen import LiveScreen
 
     SessionReader(session).close()
-
-    def first() -> Screen[Any]:
-        from gpuwatch.tui.live.screen import LiveScreen
-
-        return LiveScreen(session, follow=follow, refresh=refresh, start=start)
-
-    return _run(first, look)
+    return _run(lambda: LiveScreen(session, follow=follow, refresh=refresh, start=start), look)
 
 
 def run_waiting(
@@ -329,13 +314,9 @@ def run_waiting(
 
     ``before``: sessions of earlier attempts. ``refresh``: seconds between two pictures.
     """
+    from gpuwatch.tui.live.waiting import WaitingScreen
 
-    def first() -> Screen[Any]:
-        from gpuwatch.tui.live.waiting import WaitingScreen
-
-        return WaitingScreen(study, before, refresh=refresh)
-
-    return _run(first, look)
+    return _run(lambda: WaitingScreen(study, before, refresh=refresh), look)
 
 
 def run_compare(
@@ -354,19 +335,16 @@ def run_compare(
     Raises:
         NotASession, NewerSchema, StorageError: a file is no session that can be read.
     """
-    from gpuwatch.session.reading.reader import SessionReader
+    from gpuwatch.tui.compare.screen import CompareScreen
 
     for path in paths if paths != sessions_in(paths[0].parent) else ():
         SessionReader(path).close()
-
-    def first() -> Screen[Any]:
-        from gpuwatch.tui.compare.screen import CompareScreen
-
-        return CompareScreen(
+    return _run(
+        lambda: CompareScreen(
             paths,
             margin=margin,
             across_devices=across_devices,
             across_commands=across_commands,
-        )
-
-    return _run(first, look)
+        ),
+        look,
+    )

@@ -222,25 +222,16 @@ def listed_of(outcome: Outcome) -> tuple[Listed, str | None]:
 
 def entry(item: dict[str, Any]) -> Entry:
     """A session of ``gpuwatch sessions --format json``."""
+    texts = ("environment", "started", "status_text", "reason", "failure", "command")
+    told: dict[str, Any] = {key: clean(item.get(key) or "") for key in (*texts, "command_label")}
     return Entry(
-        path=Path(str(item["path"])),
+        **_labels(item),
+        **told,
         status=clean(item.get("status") or "unknown"),
         workload=clean(item.get("workload") or "unknown"),
-        environment=clean(item.get("environment") or ""),
-        started=clean(item.get("started") or ""),
         seconds=_number(item.get("seconds")),
         step_seconds=_number(item.get("step_median_seconds")),
         samples_per_second=_number(item.get("samples_per_second")),
-        study=clean(item.get("study") or ""),
-        name=clean(item.get("name") or ""),
-        tags=tuple(map(clean, item.get("tags") or ())),
-        note=clean_lines(item.get("note")),
-        labels_problem=clean(item.get("labels_problem") or ""),
-        status_text=clean(item.get("status_text") or ""),
-        reason=clean(item.get("reason") or ""),
-        failure=clean(item.get("failure") or ""),
-        command=clean(item.get("command") or ""),
-        command_label=clean(item.get("command_label") or ""),
         mfu=_number(item.get("mfu")),
         peak_memory=_number(item.get("peak_gpu_memory_bytes")),
         peak_memory_is_bound=item.get("peak_gpu_memory_method") == Method.BOUND.value,
@@ -252,12 +243,7 @@ def entry(item: dict[str, Any]) -> Entry:
 def _study(item: dict[str, Any]) -> Study:
     placement = item.get("placement") or {}
     return Study(
-        path=Path(str(item["path"])),
-        study=clean(item.get("study") or ""),
-        name=clean(item.get("name") or ""),
-        tags=tuple(map(clean, item.get("tags") or ())),
-        note=clean_lines(item.get("note")),
-        labels_problem=clean(item.get("labels_problem") or ""),
+        **_labels(item),
         title=clean(item.get("title") or ""),
         question=clean(item.get("question") or ""),
         environments=tuple(map(clean, item.get("environments") or ())),
@@ -272,9 +258,15 @@ def _study(item: dict[str, Any]) -> Study:
     )
 
 
-def clean_lines(text: object) -> str:
-    """A note with its lines."""
-    return "\n".join(clean(line).rstrip() for line in str(text or "").splitlines())
+def _labels(item: dict[str, Any]) -> dict[str, Any]:
+    """What a session and a study have in common."""
+    note = str(item.get("note") or "").splitlines()
+    return {
+        "path": Path(str(item["path"])),
+        **{key: clean(item.get(key) or "") for key in ("study", "name", "labels_problem")},
+        "tags": tuple(map(clean, item.get("tags") or ())),
+        "note": "\n".join(clean(line).rstrip() for line in note),
+    }
 
 
 def _number(value: object) -> float | None:

@@ -200,11 +200,6 @@ def parameters_to_argv(parameters: Mapping[str, Any]) -> list[str]:
     return argv
 
 
-def to_argv(namespace: argparse.Namespace) -> list[str]:
-    """The flags set by a parsed command line, in a fixed order; ignores other attributes."""
-    return parameters_to_argv({n: v for n, v in vars(namespace).items() if n in FLAGS})
-
-
 def conflict(namespace: argparse.Namespace) -> tuple[str, str] | None:
     """Why valid flags contradict each other, as (message, hint); None if they do not."""
     if namespace.download and not namespace.data:

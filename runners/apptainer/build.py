@@ -18,7 +18,7 @@ from gpuwatch.core.errors import NotAvailable, UsageError
 from gpuwatch.core.text import to_paste
 from gpuwatch.runners import image_records
 from gpuwatch.runners.apptainer import images, spython_client
-from gpuwatch.runners.image_build import BuildFailed, BuiltImage, Progress, default_base, recipes
+from gpuwatch.runners.image_records import BuildFailed, BuiltImage, Progress, default_base, recipes
 
 COMPRESSIONS = {
     "gzip": "-comp gzip",
@@ -118,7 +118,8 @@ def build(
     except NotAvailable as error:
         raise _failed(error.message, last_lines, target) from error
     finally:
-        _part(target).unlink(missing_ok=True)
+        # The engine's unfinished output file.
+        target.with_name(f"{target.name}.part").unlink(missing_ok=True)
     seconds = time.monotonic() - started
     size = target.stat().st_size
     header = images.read_header(target)
@@ -193,16 +194,11 @@ def _docker(origin: BaseImage) -> _InDocker | None:
     if origin.bootstrap != "docker-daemon":
         return None
     from gpuwatch.runners.docker import images as docker_images
-    from gpuwatch.runners.docker.client import AWAY, connect, one_line
+    from gpuwatch.runners.docker.client import connect
 
     daemon = connect()
-    try:
-        with daemon.client() as api:
-            image = docker_images.find(api, origin.source)
-    except AWAY as error:
-        raise NotAvailable(
-            f"the Docker daemon does not answer: {one_line(error)}", "see: docker info"
-        ) from error
+    with daemon.asked() as api:
+        image = docker_images.find(api, origin.source)
     if image is None:
         raise NotAvailable(
             f"Docker has no image {origin.source} here to build on",
@@ -235,11 +231,6 @@ def _target(out: Path | None) -> Path:
     if target.exists() and (target.is_dir() or images.read_header(target) is None):
         raise UsageError(f"{target} exists and is not a SIF file", "name another: --out FILE.sif")
     return target
-
-
-def _part(target: Path) -> Path:
-    """The engine's unfinished output file."""
-    return target.with_name(f"{target.name}.part")
 
 
 @contextlib.contextmanager

@@ -98,13 +98,7 @@ def variables(spec: LaunchSpec, engine: Engine) -> dict[str, str]:
 
     Set through the environment, because ``--env`` splits values, such as lists of GPUs, at commas.
     """
-    result = {
-        **container_launch.variables(spec.variables),
-        **container_launch.gpu_variables(spec),
-        "NVIDIA_VISIBLE_DEVICES": ",".join(spec.gpus) or "void",
-        **spec.environment.variables,
-        **container_launch.hook_variables(spec.hook, f"{FOLDER}/{container_launch.CHANNEL}"),
-    }
+    result = container_launch.inside(spec, f"{FOLDER}/{container_launch.CHANNEL}")
     return {f"{engine.prefix}{name}": value for name, value in result.items()}
 
 

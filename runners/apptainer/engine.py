@@ -12,8 +12,8 @@ from functools import cache
 from pathlib import Path
 
 from gpuwatch.core.models import Problem
-from gpuwatch.runners import user_namespaces
 from gpuwatch.runners.apptainer import spython_client
+from gpuwatch.runners.container_launch import namespaces_off
 
 _OLDEST = (3, 5)
 """The oldest supported Singularity; every Apptainer is newer."""
@@ -58,7 +58,7 @@ def problem() -> Problem | None:
             f"{program} --version does not answer",
             f"see what it says: {program} --version",
         )
-    if engine.product != "Apptainer" and _numbers(engine.version) < _OLDEST:
+    if engine.product != "Apptainer" and tuple(map(int, engine.version.split("."))) < _OLDEST:
         return Problem(
             "apptainer-too-old",
             f"{engine} is older than Singularity 3.5",
@@ -74,7 +74,7 @@ def problem() -> Problem | None:
             "run as a user that `getent passwd` lists",
         )
     if os.geteuid() != 0 and not has_setuid_starter(engine):
-        return user_namespaces.problem(str(engine))
+        return namespaces_off(str(engine))
     return None
 
 
@@ -95,10 +95,6 @@ def has_setuid_starter(engine: Engine) -> bool:
     except OSError:
         return False
     return info.st_uid == 0 and bool(info.st_mode & stat.S_ISUID)
-
-
-def _numbers(version: str) -> tuple[int, ...]:
-    return tuple(int(part) for part in version.split("."))
 
 
 def _exec_help(program: str) -> str:

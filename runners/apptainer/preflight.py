@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import shutil
 import subprocess
 from pathlib import Path
 
-from gpuwatch.core.models import LaunchSpec, Mount, Problem
-from gpuwatch.core.text import shell
-from gpuwatch.runners import access, container_launch
+from gpuwatch.core.models import LaunchSpec, Problem
+from gpuwatch.runners import container_launch
 from gpuwatch.runners.apptainer import engine as engines
 from gpuwatch.runners.apptainer import images
 from gpuwatch.runners.apptainer.command import cannot_mount, mounts
 from gpuwatch.runners.apptainer.engine import Engine
+from gpuwatch.runners.mounting import unusable
 
 CONTROL_DEVICE = Path("/dev/nvidiactl")
 FUSE = Path("/dev/fuse")
@@ -128,22 +127,9 @@ def _mounts(spec: LaunchSpec, engine: Engine) -> list[Problem]:
             )
         # Other users have the same rights inside as outside; root has no capabilities there.
         elif os.geteuid() == 0:
-            problems.extend(_root_access(mount))
+            who = "root, who has no privileges in the container"
+            problems += unusable(mount, 0, {0, *os.getgroups()}, who)
     return problems
-
-
-def _root_access(mount: Mount) -> list[Problem]:
-    source, groups = Path(mount.source), {0, *os.getgroups()}
-    root = "root, who has no privileges in the container"
-    if (entry := access.unreadable(source, 0, groups)) is not None:
-        hint = f"chmod -R o+rX {shell(mount.source)}, or run as its owner"
-        return [Problem("mount-unreadable", f"{entry} cannot be read by {root}", hint)]
-    with contextlib.suppress(OSError):
-        bits = 3 if source.is_dir() else 2
-        if mount.writable and not access.permitted(source.stat(), 0, groups, bits):
-            hint = f"chmod o+w {shell(mount.source)}, or mount it without :rw"
-            return [Problem("mount-unwritable", f"{source} cannot be written by {root}", hint)]
-    return []
 
 
 def _gpus(spec: LaunchSpec, engine: Engine) -> Problem | None:

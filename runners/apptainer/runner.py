@@ -14,7 +14,7 @@ from gpuwatch.core import output, paths
 from gpuwatch.core.errors import NotAvailable
 from gpuwatch.core.models import JSON, LaunchSpec, Prepared, Problem
 from gpuwatch.core.units import binary
-from gpuwatch.runners import container_launch, image_records, mount_points
+from gpuwatch.runners import container_launch, image_records, mounting
 from gpuwatch.runners.apptainer import command, images, preflight, spython_client
 from gpuwatch.runners.apptainer import engine as engines
 from gpuwatch.runners.apptainer.engine import Engine
@@ -63,7 +63,7 @@ class ApptainerRunner:
             own = scratch / name
             own.mkdir(parents=True)
             own.chmod(0o1777)  # like /tmp; the run's folder keeps others out
-            mount_points.make(container_launch.mounts(spec), root, own)
+            mounting.make_points(container_launch.mounts(spec), root, own)
         if spec.environment.memory_bytes is not None:
             output.write_text(folder / _LIMIT, str(spec.environment.memory_bytes))
         return LocalRun.start(

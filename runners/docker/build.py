@@ -19,7 +19,7 @@ from gpuwatch.runners import image_records
 from gpuwatch.runners.docker import images
 from gpuwatch.runners.docker import push as registries
 from gpuwatch.runners.docker.client import AWAY, Daemon, connect, has_bridge, one_line
-from gpuwatch.runners.image_build import BuildFailed, BuiltImage, Progress, default_base, recipes
+from gpuwatch.runners.image_records import BuildFailed, BuiltImage, Progress, default_base, recipes
 
 _STEP = re.compile(r"Step \d+/\d+ : ")
 _NOISE = re.compile(r" ---> (Running in )?[0-9a-f]{12}$|Removing intermediate container ")
@@ -52,17 +52,12 @@ def build(
     daemon = connect()
     base = base or default_base()
     tag = tag or images.DEFAULT_IMAGE
-    try:
-        with daemon.client() as api:
-            image = images.find(api, base)
-            for name in filter(None, (tag, push)):
-                images.find(api, name)  # validates the name before minutes of building
-            # The daemon's default network, or the host's if it has none (--bridge=none).
-            network = None if has_bridge(api) else "host"
-    except AWAY as error:
-        raise NotAvailable(
-            f"the Docker daemon does not answer: {one_line(error)}", "see: docker info"
-        ) from error
+    with daemon.asked() as api:
+        image = images.find(api, base)
+        for name in filter(None, (tag, push)):
+            images.find(api, name)  # validates the name before minutes of building
+        # The daemon's default network, or the host's if it has none (--bridge=none).
+        network = None if has_bridge(api) else "host"
     if image is None and not pull:
         raise NotAvailable(
             f"Docker has no image {base} here to build on",

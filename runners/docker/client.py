@@ -57,6 +57,21 @@ class Daemon:
         with contextlib.closing(api):
             yield api
 
+    @contextlib.contextmanager
+    def asked(self) -> Iterator[docker.APIClient]:
+        """As :meth:`client`, for questions to a daemon that answered a moment ago.
+
+        Raises:
+            NotAvailable: it does not answer.
+        """
+        try:
+            with self.client() as api:
+                yield api
+        except AWAY as error:
+            raise NotAvailable(
+                f"the Docker daemon does not answer: {one_line(error)}", "see: docker info"
+            ) from error
+
     @property
     def rootless(self) -> bool:
         """Whether it runs as the caller, who is user 0 in its containers."""

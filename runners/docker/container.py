@@ -1,21 +1,23 @@
-"""Arguments for creating a container: the same for every run, with minimal privileges."""
+"""The container of a run: its arguments, with minimal privileges; and those that were left."""
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import socket
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+import docker
 from docker.types import LogConfig, Mount
 
 from gpuwatch.core.models import JSON, LaunchSpec
 from gpuwatch.core.processes import ProcessId
 from gpuwatch.runners import container_launch as inside
 from gpuwatch.runners.docker import gpus
-from gpuwatch.runners.docker.client import Daemon
+from gpuwatch.runners.docker.client import AWAY, Daemon
 
 FOLDER = "/gpuwatch"
 ARCHIVE = f"{FOLDER}/workloads.pyz"
@@ -179,3 +181,36 @@ def arguments(
         "healthcheck": {"test": ["NONE"]},
         "use_config_proxy": False,
     }
+
+
+def remove_leftovers(daemon: Daemon, *, running: bool) -> list[str]:
+    """Remove containers that a dead gpuwatch left, whose run's folder is gone, so that no session
+    refers to them, with ``running`` also those that still run; returns a line for each."""
+    lines = []
+    with contextlib.suppress(*AWAY), daemon.client(timeout=60) as api:
+        for name, state in _leftovers(api):
+            if state in ("created", "exited", "dead") or running:
+                with contextlib.suppress(*AWAY):
+                    api.remove_container(name, v=True, force=True)
+                    lines.append(f"removed container {name} ({state}): its run is gone")
+    return lines
+
+
+def _leftovers(api: docker.APIClient) -> Iterator[tuple[str, str]]:
+    """Name and state of each; only the caller's own, from this host."""
+    filters = [f"{LABEL}host={socket.gethostname()}", f"{LABEL}owner={os.geteuid()}"]
+    for each in api.containers(all=True, filters={"label": filters}):
+        labels = each.get("Labels") or {}
+        if Path(labels.get(f"{LABEL}folder", "/")).is_dir():
+            continue
+        recorder = _recorder(labels.get(f"{LABEL}recorder", ""))
+        if recorder is not None and recorder.alive() is not False:
+            continue  # the folder of a recorded run was removed
+        yield each["Names"][0].lstrip("/"), str(each.get("State"))
+
+
+def _recorder(label: str) -> ProcessId | None:
+    try:
+        return ProcessId(**json.loads(label))
+    except (ValueError, TypeError):
+        return None

@@ -16,8 +16,8 @@ from docker.errors import create_api_error_from_http_exception
 from docker.types import CancellableStream
 
 from gpuwatch.core.models import JSON, Output, mapping
-from gpuwatch.runners.docker import timestamps
 from gpuwatch.runners.docker.client import ANSWER_SECONDS
+from gpuwatch.runners.docker.outcome import monotonic_ns, unix_ns
 
 _STREAMS = {1: "stdout", 2: "stderr"}
 _HEADER = struct.Struct(">BxxxL")
@@ -202,7 +202,7 @@ class LogReader:
             try:
                 for stream, payload in _frames(pieces):
                     time_text, _, data = payload.partition(b" ")
-                    at = timestamps.unix_ns(time_text.decode("ascii", "replace"))
+                    at = unix_ns(time_text.decode("ascii", "replace"))
                     yield Message(_STREAMS.get(stream, "stdout"), at or 0, data)
             finally:
                 self._stream = None
@@ -211,7 +211,7 @@ class LogReader:
 def outputs(messages: list[Message], not_before: int) -> list[Output]:
     """Messages for a recorder; ``not_before`` is ``CLOCK_MONOTONIC`` of the launch."""
     return [
-        Output(max(not_before, timestamps.monotonic_ns(message.at)), message.stream, message.data)
+        Output(max(not_before, monotonic_ns(message.at)), message.stream, message.data)
         for message in messages
     ]
 

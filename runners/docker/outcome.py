@@ -1,4 +1,4 @@
-"""How a container ended, according to the daemon."""
+"""How a container ended and when, according to the daemon and its wall clock."""
 
 from __future__ import annotations
 
@@ -6,11 +6,12 @@ import contextlib
 import re
 import time
 from collections.abc import Mapping
+from datetime import datetime
+from functools import lru_cache
 
 import docker
 
 from gpuwatch.core.models import JSON, Result
-from gpuwatch.runners.docker import timestamps
 
 _NOT_STARTED = re.compile(
     rb"\[FATAL tini \(\d+\)\] exec (?P<program>.+) failed: (?P<why>.+)"
@@ -35,7 +36,7 @@ def seen(api: docker.APIClient, name: str, state: Mapping[str, JSON]) -> bool:
     Raises:
         DockerException, OSError: the daemon did not answer.
     """
-    finished = timestamps.unix_ns(str(state.get("FinishedAt") or ""))
+    finished = unix_ns(str(state.get("FinishedAt") or ""))
     filters = {"container": name, "event": "die"}
     # The query waits until the second is over, so that it misses nothing in it.
     events = api.events(since=1, until=int(time.time()) + 1, filters=filters, decode=True)
@@ -61,8 +62,8 @@ def result(
     ``seen_dead_ns`` is when its processes were found gone; a daemon that was away reports the time
     of its own return instead.
     """
-    finished = timestamps.unix_ns(str(state.get("FinishedAt") or ""))
-    times = [seen_dead_ns, None if finished is None else timestamps.monotonic_ns(finished)]
+    finished = unix_ns(str(state.get("FinishedAt") or ""))
+    times = [seen_dead_ns, None if finished is None else monotonic_ns(finished)]
     known = [t for t in times if t is not None]
     t = max(not_before, min(known, default=time.monotonic_ns()))
     failure = _failure(state, last_words)
@@ -91,3 +92,29 @@ def _failure(state: Mapping[str, JSON], last_words: bytes) -> str | None:
     reason = (match["why"] or match["reason"]).decode(errors="replace").strip()
     program = (match["program"] or b"the program").decode(errors="replace")
     return f"{program} cannot be executed in the image: {reason}"
+
+
+def unix_ns(text: str) -> int | None:
+    """Nanoseconds since 1970 of an RFC 3339 time; ``None`` if invalid, or Go's zero time."""
+    whole, rest = text[:19], text[19:]
+    digits = ""
+    if rest.startswith("."):
+        count = next((i for i, c in enumerate(rest[1:]) if not c.isdigit()), len(rest) - 1)
+        digits, rest = rest[1 : count + 1], rest[count + 1 :]
+    try:
+        seconds = _seconds(whole, rest.replace("Z", "+00:00") or "+00:00")
+    except ValueError:
+        return None
+    return None if seconds < 0 else seconds * 1_000_000_000 + int(digits[:9].ljust(9, "0"))
+
+
+def monotonic_ns(unix: int) -> int:
+    """``CLOCK_MONOTONIC`` at a wall clock time, if that clock was not set since; never later than
+    now."""
+    age = time.time_ns() - unix
+    return time.monotonic_ns() - max(0, age)
+
+
+@lru_cache(maxsize=16)
+def _seconds(whole: str, zone: str) -> int:
+    return int(datetime.fromisoformat(whole + zone).timestamp())

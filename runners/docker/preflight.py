@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-import contextlib
-from pathlib import Path
-
-from gpuwatch.core.models import LaunchSpec, Mount, Problem
-from gpuwatch.core.text import shell
+from gpuwatch.core.models import LaunchSpec, Problem
 from gpuwatch.runners import container_launch
-from gpuwatch.runners.access import permitted, unreadable
 from gpuwatch.runners.docker import client, container, gpus, images
 from gpuwatch.runners.docker.client import AWAY, Refused, has_bridge, one_line
+from gpuwatch.runners.mounting import unusable
 
 _LEAST_MEMORY = 6 << 20
 """The daemon's minimum limit. Source: moby, daemon/daemon_unix.go, ``linuxMinMemory``."""
@@ -36,6 +32,7 @@ def problems(spec: LaunchSpec) -> list[Problem]:
     if not has_image and not (environment.pull and environment.image):
         image = images.missing(environment)
     user = container.user(daemon)
+    who = f"user {user.uid}:{user.gid}, who has no privileges in the container"
     results = [
         image,
         None if bridged else _no_bridge(),
@@ -46,7 +43,7 @@ def problems(spec: LaunchSpec) -> list[Problem]:
         *(
             problem
             for mount in container_launch.mounts(spec)
-            for problem in _access_problems(mount, user)
+            for problem in unusable(mount, user.uid, user.all_groups, who)
         ),
     ]
     return [result for result in results if result is not None]
@@ -69,18 +66,3 @@ def _memory(limit: int | None) -> Problem | None:
         f"Docker's minimum memory limit is {_LEAST_MEMORY >> 20} MiB, memory= gives {limit} bytes",
         f"write memory={_LEAST_MEMORY >> 20}m or more",
     )
-
-
-def _access_problems(mount: Mount, account: container.User) -> list[Problem]:
-    """Why the workload's user, who has no capabilities, cannot use a mount."""
-    source = Path(mount.source)
-    user_text = f"user {account.uid}:{account.gid}, who has no privileges in the container"
-    if (entry := unreadable(source, account.uid, account.all_groups)) is not None:
-        hint = f"chmod -R o+rX {shell(mount.source)}, or run as its owner"
-        return [Problem("mount-unreadable", f"{entry} cannot be read by {user_text}", hint)]
-    with contextlib.suppress(OSError):
-        bits = 3 if source.is_dir() else 2
-        if mount.writable and not permitted(source.stat(), account.uid, account.all_groups, bits):
-            hint = f"chmod o+w {shell(mount.source)}, or mount it without :rw"
-            return [Problem("mount-unwritable", f"{source} cannot be written by {user_text}", hint)]
-    return []

@@ -14,7 +14,7 @@ from docker.errors import NotFound
 from gpuwatch.core import paths
 from gpuwatch.core.models import JSON, Output, Result, RunState
 from gpuwatch.core.processes import ProcessId, identify
-from gpuwatch.runners.docker import container, outcome, timestamps
+from gpuwatch.runners.docker import container, outcome
 from gpuwatch.runners.docker.cgroup import Group, holds
 from gpuwatch.runners.docker.client import AWAY, Daemon
 from gpuwatch.runners.docker.logs import LogReader, outputs
@@ -221,7 +221,7 @@ class DockerRun:
     def _output_until(self) -> int:
         """``CLOCK_MONOTONIC`` of the last output that is known."""
         newest, spawned = self._log.newest, self._spawned_ns or 0
-        return max(spawned, timestamps.monotonic_ns(newest)) if newest else spawned
+        return max(spawned, outcome.monotonic_ns(newest)) if newest else spawned
 
     def _follow(self) -> None:
         if self._follower is None:

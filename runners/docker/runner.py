@@ -17,7 +17,7 @@ from gpuwatch.core.processes import identify
 from gpuwatch.core.text import shell
 from gpuwatch.runners import container_launch
 from gpuwatch.runners.base import Run
-from gpuwatch.runners.docker import cleanup, client, container, gpus, images, preflight
+from gpuwatch.runners.docker import client, container, gpus, images, preflight
 from gpuwatch.runners.docker.cgroup import holds
 from gpuwatch.runners.docker.client import AWAY, Daemon, Refused, one_line
 from gpuwatch.runners.docker.run import KIND, DockerRun
@@ -56,16 +56,11 @@ class DockerRunner:
         environment = spec.environment
         daemon = self._connected()
         image = images.reference(environment)
-        try:
-            with daemon.client() as api:
+        with daemon.asked() as api:
+            details = images.find(api, image)
+            if details is None and environment.pull and environment.image:
+                images.pull(daemon, image, say)
                 details = images.find(api, image)
-                if details is None and environment.pull and environment.image:
-                    images.pull(daemon, image, say)
-                    details = images.find(api, image)
-        except AWAY as error:
-            raise NotAvailable(
-                f"the Docker daemon does not answer: {one_line(error)}", "see: docker info"
-            ) from error
         if details is None:
             problem = images.missing(environment)
             raise NotAvailable(problem.text, problem.hint)
@@ -96,7 +91,7 @@ class DockerRunner:
 
     def start(self, spec: LaunchSpec, prepared: Prepared, folder: Path) -> Run:
         daemon = self._connected()
-        cleanup.remove(daemon, running=False)
+        container.remove_leftovers(daemon, running=False)
         spawned = time.monotonic_ns()
         labels = container.labels(folder, identify(os.getpid()), spawned)
         name = container.name(folder)
@@ -116,7 +111,8 @@ class DockerRunner:
                     "use a Docker daemon of this machine",
                 )
         except BaseException as error:
-            _remove(daemon, name)
+            with contextlib.suppress(*AWAY), daemon.client(timeout=_START_SECONDS) as api:
+                api.remove_container(name, v=True, force=True)
             if isinstance(error, AWAY):
                 raise _not_started(error, spec) from error
             raise
@@ -127,7 +123,7 @@ class DockerRunner:
 
     def sweep(self) -> list[str]:
         try:
-            return cleanup.remove(client.connect(), running=True)
+            return container.remove_leftovers(client.connect(), running=True)
         except Refused:
             return []
 
@@ -135,11 +131,6 @@ class DockerRunner:
         """The daemon, asked only once: a runner serves one run."""
         self._daemon = self._daemon or client.connect()
         return self._daemon
-
-
-def _remove(daemon: Daemon, name: str) -> None:
-    with contextlib.suppress(*AWAY), daemon.client(timeout=_START_SECONDS) as api:
-        api.remove_container(name, v=True, force=True)
 
 
 def _not_started(error: BaseException, spec: LaunchSpec) -> NotAvailable:

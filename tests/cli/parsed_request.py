@@ -9,15 +9,16 @@ import pytest
 from gpuwatch.cli.commands import record
 from gpuwatch.cli.parser import Parser
 from gpuwatch.recorder.request import Request
+from gpuwatch.session.study.plan import Plan
 
 
-def request_of(
+def plan_asked(
     module: ModuleType,
     monkeypatch: pytest.MonkeyPatch,
     *argv: object,
     command: tuple[str, ...] = (),
-) -> Request:
-    """The request that a command of ``gpuwatch.cli`` would start."""
+) -> Plan:
+    """The plan that a command of ``gpuwatch.cli`` would start."""
     started: list[Request] = []
 
     def start(request: Request, arguments: object) -> int:
@@ -30,4 +31,4 @@ def request_of(
         patched.setattr(record, "start", start)
         module.run(parser.parse_intermixed_args(list(map(str, argv))), command)
     (request,) = started
-    return request
+    return request.plan

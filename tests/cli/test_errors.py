@@ -12,13 +12,12 @@ from pathlib import Path
 import pytest
 
 from gpuwatch.session import schema
-from gpuwatch.session.reading.reader import SessionReader
 from tests.conftest import Cli
-from tests.session.samples import step_numbers
+from tests.reading import events, sessions, step_numbers
 from tests.terminal import Pty, surroundings
 from tests.waiting import until
 
-from .commands.test_record import STEPS, sessions
+from .commands.test_record import STEPS
 
 
 def one_line(text: str) -> str:
@@ -171,9 +170,9 @@ def test_a_disk_that_fills_up_loses_nothing_once_there_is_room(cli: Cli, small_d
     filler.unlink()
     _, rest = process.communicate(timeout=60)
     assert process.returncode == 0, rest
-    with SessionReader(sessions(small_disk)[0]) as reader:
-        assert step_numbers(reader) == list(range(1, 301))
-        assert "storage" in [row.kind for row in reader.events()]
+    (path, *_) = sessions(small_disk)
+    assert step_numbers(path) == list(range(1, 301))
+    assert events(path, "storage")
 
 
 def test_a_full_disk_under_the_state_folder_is_told_as_such(cli: Cli, small_disk: Path) -> None:

@@ -11,8 +11,7 @@ import pytest
 from gpuwatch.session.reading.reader import SessionReader
 from gpuwatch.session.reading.status import State, status
 from tests.conftest import Cli
-
-from .commands.test_record import sessions
+from tests.reading import log, sessions
 
 KINDS = ("bare", "docker", "apptainer", "charliecloud")
 
@@ -85,10 +84,7 @@ def test_a_script_of_the_users_own_runs_from_its_folder_in_all_four(
         "--record", "--out", out, *environments(small_image, small_root),
         "--", "python3", "train.py", "--epochs", "3", folder=project,
     )  # fmt: skip
-    said = []
-    for path in sessions(out):
-        with SessionReader(path) as reader:
-            said.append([row.text for row in reader.log(limit=100)])
+    said = [log(path) for path in sessions(out)]
     first = f"from the folder {project} its data ['--epochs', '3']"
     assert [each[0] for each in said] == [first] * len(KINDS)
     # ch-run has no read-only mounts, and its session says so.

@@ -16,9 +16,10 @@ import pytest
 from gpuwatch.core import paths
 from gpuwatch.core.errors import StorageError
 from tests.conftest import Cli
+from tests.reading import sessions
 from tests.waiting import until
 
-from .commands.test_record import STEPS, sessions
+from .commands.test_record import STEPS
 
 OTHERS = 0o077
 RECORDED = Path(__file__).parents[1] / "data" / "kept-0.1.0" / "study" / "01-bare-1.gpuwatch"

@@ -15,7 +15,7 @@ import pytest
 from gpuwatch.analysis.summary.summary import summarise
 from gpuwatch.session.reading.reader import SessionReader
 from gpuwatch.session.reading.status import State
-from gpuwatch.tui.feed.series import Series
+from gpuwatch.tui.feed.samples import column_means
 from gpuwatch.tui.widgets.graph import Window
 from tests.conftest import Cli
 from tests.session.samples import rows_of
@@ -151,13 +151,12 @@ def _evenly(found: Kept) -> bool:
 
 def _graph(path: Path, start: int, end: int) -> list[float | None]:
     """What a screen draws of the middle of that time."""
-    series, margin = Series(), (end - start) // 4
+    margin = (end - start) // 4
     with SessionReader(path) as reader:
         (channel,) = [
             row.id
             for row in reader.channels()
             if (row.device, row.metric) == ("cpu", "hw.cpu.utilization")
         ]
-        for t, value in rows_of(reader, [channel]):
-            series.add(t, value)
-    return series.columns(Window(start + margin, end - margin, 1), INTERVAL)
+        times, values = zip(*rows_of(reader, [channel]), strict=True)
+    return column_means(times, values, Window(start + margin, end - margin, 1), INTERVAL)

@@ -10,7 +10,8 @@ import shutil
 from pathlib import Path
 
 from gpuwatch.analysis.study.read import read_study
-from gpuwatch.session.study.plan import PLAN, read
+from gpuwatch.core.models import Environment, Workload
+from gpuwatch.session.study.plan import PLAN, Part, Plan, PlannedRun
 from gpuwatch.session.study.plan_file import document
 from gpuwatch.session.study.study_folder import SUMMARY_JSON
 from gpuwatch.studies import preset_text, presets
@@ -31,18 +32,15 @@ _BESIDE = (PLAN, PLAN, SUMMARY_JSON, "labels.json")
 
 def study(folder: Path) -> Path:
     """A sound study of three runs in ``folder``, with all files beside it."""
-    runs = []
+    case, environments, runs = Workload("mnist-cnn", "workload"), [], []
     for number, (label, pace) in enumerate((("bare", 1.0), ("docker=x", 1.1), ("bare#2", 1.0)), 1):
         name = f"{number:02}-run.gpuwatch"
         script = Script(seconds=8.0, start=100.0 * number, pace=pace, environment=label,
                         meta=finished(seconds=8.0), alive=False)  # fmt: skip
         write(folder / name, script)
-        environment = {"kind": label.partition("=")[0].partition("#")[0], "label": label}
-        runs.append({"index": number, "file": name, "workload": {"name": "mnist-cnn"},
-                     "environment": environment})  # fmt: skip
-    (folder / PLAN).write_text(json.dumps({"schema": 1, "runs": runs, "problems": {}}))
-    plan = read(folder)
-    assert plan is not None
+        environments.append(Environment(label.partition("=")[0].partition("#")[0], label))
+        runs.append(PlannedRun(number, name, case, environments[-1]))
+    plan = Plan(folder.name, (Part("", (case,), tuple(environments)),), tuple(runs))
     (folder / PLAN).write_text(json.dumps(document(plan)))
     (folder / "labels.json").write_text(json.dumps(_PLANNED))
     from gpuwatch.report.session import json as reported

@@ -11,7 +11,7 @@ from typing import Any
 
 from gpuwatch.cli.commands import stop
 from gpuwatch.core.models import mapping
-from gpuwatch.recorder import recover, resume, run_folder
+from gpuwatch.recorder import api, recover, run_folder
 from gpuwatch.session.reading.reader import SessionReader
 from gpuwatch.session.reading.status import process_id
 
@@ -53,7 +53,7 @@ def _take_up_its_folder() -> None:
 
 
 def _resume_what_anybody_planned() -> None:
-    resume.is_own = lambda plan: True
+    api.is_own = lambda plan: True
 
 
 HOLES: dict[str, Callable[[], None]] = {

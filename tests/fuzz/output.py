@@ -11,7 +11,7 @@ from html.parser import HTMLParser
 _BAD = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
 """Categories of characters that move a cursor, turn text around, or are nothing."""
 CODES = frozenset({0, 1, 2, 3})
-"""Exit codes of docs/architecture.md, without that of an interruption."""
+"""Exit codes of docs/commands.md, without that of an interruption."""
 
 
 def bad_characters(text: str, besides: str = "\n") -> list[str]:

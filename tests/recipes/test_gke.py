@@ -15,7 +15,7 @@ import pytest
 
 from gpuwatch.places.kubernetes import options
 from gpuwatch.places.spec import parse
-from gpuwatch.runners.image_build import recipes
+from gpuwatch.runners.image_records import recipes
 from tests.terminal import Pty
 
 from . import cloud

@@ -13,7 +13,7 @@ import docker
 import pytest
 from docker.errors import ContainerError
 
-from gpuwatch.runners.image_build import recipes
+from gpuwatch.runners.image_records import recipes
 from tests.engines.root import PREFIX, VERSION
 
 pytestmark = pytest.mark.docker

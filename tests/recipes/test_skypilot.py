@@ -18,7 +18,7 @@ from typing import Any
 
 import pytest
 
-from gpuwatch.runners.image_build import recipes
+from gpuwatch.runners.image_records import recipes
 from tests.conftest import Cli
 from tests.waiting import until
 

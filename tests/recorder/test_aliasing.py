@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from tests.cli.commands.test_record import sessions
 from tests.conftest import Cli
 from tests.fake_nvml import FakeDriver, uuid
+from tests.reading import sessions
 
 INTERVAL, LOAD, STEPS, PERIOD = 0.2, 0.04, 60, 0.1
 """Seconds between samples, into which periods of the load fit; steps, and seconds of each."""

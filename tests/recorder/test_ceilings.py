@@ -11,11 +11,10 @@ from typing import Any
 import pytest
 
 from gpuwatch.recorder.output.step_lines import PREFIX
-from gpuwatch.session.reading.reader import SessionReader
 from gpuwatch.telemetry.host.cpu import CpuSource
-from tests.cli.commands.test_record import sessions
 from tests.conftest import Cli
 from tests.fake_nvml import FakeDriver, uuid
+from tests.reading import meta, sessions
 
 DRIVER = "575.57.08"
 TORCH = "2.15.0"
@@ -64,8 +63,7 @@ def recorded(cli: Cli, out: Path, *reports: Mapping[str, Any]) -> Any:
     """``meta.ceilings`` of a program that tells this in step lines; ``None``: it has none."""
     lines = [f"{PREFIX}{json.dumps(report)}" for report in reports]
     cli("--record", "--quiet", "--out", out, "--", "printf", "%s\\n", "begins", *lines)
-    with SessionReader(sessions(out)[-1]) as reader:
-        return reader.meta().get("ceilings")
+    return meta(sessions(out)[-1]).get("ceilings")
 
 
 def versions(torch: str = TORCH, threads: int = 2) -> dict[str, Any]:
@@ -124,8 +122,7 @@ def test_a_recording_of_the_machine_gets_the_ceilings_of_its_devices(
     wanted = known(None)
     out = tmp_path / "out"
     cli("--record", "--quiet", "--duration", "300ms", "--out", out)
-    with SessionReader(sessions(out)[-1]) as reader:
-        assert reader.meta()["ceilings"] == wanted
+    assert meta(sessions(out)[-1])["ceilings"] == wanted
 
 
 def test_without_a_document_and_with_a_damaged_one_nothing_is_written(

@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 from gpuwatch.session.reading.reader import SessionReader
-from tests.cli.commands.test_record import sessions
 from tests.conftest import Cli
 from tests.fake_nvml import FakeDriver
+from tests.reading import events, sessions
 from tests.session.samples import times_of
 from tests.waiting import until
 
@@ -48,11 +48,6 @@ def _ticks(session: Path) -> list[int]:
         return times_of(reader)
 
 
-def _missed(session: Path) -> list[str]:
-    with SessionReader(session) as reader:
-        return [event.text for event in reader.events() if event.kind == "interval-missed"]
-
-
 def test_a_recorder_of_eight_gpus_takes_little_memory_and_loads_nothing_heavy(
     cli: Cli, driver: FakeDriver, tmp_path: Path
 ) -> None:
@@ -71,9 +66,9 @@ def test_an_interval_that_a_slow_driver_cannot_hold_is_said_in_the_session_and_b
 ) -> None:
     driver.delay("nvmlDeviceGetUtilizationRates", 0.1)
     with recording(cli, driver, tmp_path / "out", 0.02) as (_, session):
-        until(lambda: _missed(session))
-        until(lambda: len(_missed(session)) > 1)
-    text = _missed(session)[-1]
+        until(lambda: events(session, "interval-missed"))
+        until(lambda: len(events(session, "interval-missed")) > 1)
+    text = events(session, "interval-missed")[-1].text
     assert "came too late for an interval of 0.02 s and are missing" in text
     ticks = _ticks(session)
     assert len(ticks) < ticks[-1] / 0.02e9, (

@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 
 from gpuwatch.session.reading.reader import SessionReader
-from tests.cli.commands.test_record import sessions
 from tests.conftest import Cli
 from tests.fake_nvml import (
     DRIVER_NOT_LOADED,
@@ -21,6 +20,7 @@ from tests.fake_nvml import (
     FakeDriver,
     uuid,
 )
+from tests.reading import events, facts, log, meta, sessions
 from tests.waiting import until
 
 GPU_METRICS = {
@@ -81,8 +81,7 @@ def test_only_the_gpus_that_were_asked_for_are_watched(
     found = record(cli, tmp_path / "out", "--gpus", "2,0", "--", "sh", "-c", script)
     uuids = {d["id"]: d["uuid"] for d in found["devices"] if d["kind"] == "gpu"}
     assert set(uuids) == {"gpu0", "gpu2"}
-    with SessionReader(sessions(tmp_path / "out")[0]) as reader:
-        (line,) = [row.text for row in reader.log()]
+    (line,) = log(sessions(tmp_path / "out")[0])
     assert set(line.removeprefix("visible ").split(",")) == set(uuids.values())
     told = cli("--record", "--gpus", "7", "--duration", "1s", code=3).stderr
     assert "7" in told and "Traceback" not in told
@@ -188,8 +187,7 @@ def _used(session: Path) -> list[str]:
 
 def _workload(path: Path) -> int:
     """The number of the workload's process, once the session names its holder."""
-    with SessionReader(path) as reader:
-        handle = reader.meta().get("handle") or {}
+    handle = meta(path).get("handle") or {}
     if not handle.get("holder"):
         return 0
     started = json.loads((Path(handle["folder"]) / "started.json").read_text())
@@ -228,9 +226,9 @@ def test_with_gpus_off_the_driver_is_never_called(
     found = record(cli, tmp_path / "out", "--gpus", "off", "--", "sh", "-c", script)
     assert not [device for device in found["devices"] if device["kind"] == "gpu"]
     assert "--gpus off was given" in found["metrics"]["hw.gpu.utilization"]["reason"]
-    with SessionReader(sessions(tmp_path / "out")[0]) as reader:
-        assert [row.text for row in reader.log()] == ["visible all"], "the run is not restricted"
-        assert "gpu.hint" not in reader.facts()["host"], "nothing is out of order"
+    (path,) = sessions(tmp_path / "out")
+    assert log(path) == ["visible all"], "the run is not restricted"
+    assert "gpu.hint" not in facts(path, "host"), "nothing is out of order"
     assert calls.read_bytes() == bytes(8)
     record(cli, tmp_path / "machine", "--gpus", "off", "--duration", "1s")
 
@@ -259,8 +257,8 @@ def test_a_workload_does_not_wait_for_a_driver_that_hangs_at_the_start(
     assert recorder.wait(60) == 0
     with SessionReader(sessions(out)[0]) as reader:
         assert [each.id for each in reader.devices() if each.kind == "gpu"] == ["gpu0"]
-        assert [row.text for row in reader.log()] == [f"visible {visible or 'all'}"]
-        (late,) = [row.text for row in reader.events() if row.kind == "sampling-late"]
-    assert "the driver was slow to answer" in late
+    assert log(sessions(out)[0]) == [f"visible {visible or 'all'}"]
+    (late,) = events(sessions(out)[0], "sampling-late")
+    assert "the driver was slow to answer" in late.text
     told = cli.read("show", sessions(out)[0]).stdout
     assert "nothing was sampled in the first" in " ".join(told.split())

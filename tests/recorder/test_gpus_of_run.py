@@ -12,9 +12,9 @@ import pytest
 
 from gpuwatch.session.reading.reader import SessionReader
 from gpuwatch.tui.feed.snapshot import Snapshot
-from tests.cli.commands.test_record import sessions
 from tests.conftest import Cli
 from tests.fake_nvml import NOT_SUPPORTED, FakeDriver, uuid
+from tests.reading import events, meta, sessions
 from tests.tui.snapshots_of import snapshot_of
 from tests.waiting import until
 
@@ -52,8 +52,7 @@ class Run:
         self.path, self.pid = sessions(self._out)[0], self._pid()
 
     def _pid(self) -> int:
-        with SessionReader(sessions(self._out)[0]) as reader:
-            handle = reader.meta().get("handle") or {}
+        handle = meta(sessions(self._out)[0]).get("handle") or {}
         if not handle.get("holder"):
             return 0
         return int(json.loads((Path(handle["folder"]) / "started.json").read_text())["workload"])
@@ -163,7 +162,7 @@ def test_of_gpus_that_a_run_never_used_nothing_is_told(
     def xid_told() -> bool:  # one from before they are waited for is not
         eight.xid(1, 79)
         time.sleep(0.5)
-        return any(row.kind == "xid" for row in _events(run.path))
+        return any(row.kind == "xid" for row in events(run.path))
 
     until(xid_told)
     if flags:
@@ -179,11 +178,6 @@ def test_of_gpus_that_a_run_never_used_nothing_is_told(
     told = cli.read("show", run.path).stdout
     assert "Xid" not in told and "held down" not in told
     assert found["metrics"]["hw.gpu.power"]["reason"] == "the run used no GPU"
-
-
-def _events(path: Path) -> list[Any]:
-    with SessionReader(path) as reader:
-        return list(reader.events(limit=1000))
 
 
 def _complete(path: Path) -> bool:

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from tests.cli.commands.test_record import sessions
 from tests.conftest import Cli
+from tests.reading import sessions
 
 pytestmark = pytest.mark.usefixtures("programs")
 

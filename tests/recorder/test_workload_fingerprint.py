@@ -5,9 +5,8 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from gpuwatch.session.reading.reader import SessionReader
-from tests.cli.commands.test_record import sessions
 from tests.conftest import Cli
+from tests.reading import facts, sessions
 from tests.waiting import until
 
 BECOMES = """
@@ -33,8 +32,7 @@ def test_a_program_that_reports_steps_only_is_looked_at_when_it_reports_its_firs
 
     def limit() -> str:
         for path in sessions(out):
-            with SessionReader(path) as reader:
-                return str(reader.facts().get("process", {}).get("process.limit.nofile"))
+            return str(facts(path).get("process.limit.nofile"))
         return ""
 
     until(lambda: limit() == "333")

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from gpuwatch.runners.access import permitted, unreadable
+from gpuwatch.runners.mounting import permitted, unreadable
 
 OWNER, GROUP, OTHER = 4001, 4002, 4003
 

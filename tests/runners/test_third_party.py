@@ -15,9 +15,9 @@ from gpuwatch import runners
 from gpuwatch.core.errors import NotAvailable
 from gpuwatch.core.models import Environment, LaunchSpec, Workload
 from gpuwatch.session.reading.reader import SessionReader
-from tests.cli.commands.test_record import sessions, show
 from tests.cli.test_errors import one_line
 from tests.conftest import HAS_TORCH, Cli
+from tests.reading import log, sessions, show
 
 from .packages import installed
 
@@ -60,8 +60,7 @@ def test_the_example_of_contributing_runs_a_workload(cli: Cli, tmp_path: Path, n
     cli.variables["PYTHONPATH"] = str(nice)
     cli("--record", "--quiet", "--env", "nice", "--out", tmp_path, "--", "sh", "-c", "nice")
     (path,) = sessions(tmp_path)
-    with SessionReader(path) as reader:
-        assert [row.text for row in reader.log()] == [str(min(19, os.nice(0) + 10))]
+    assert log(path) == [str(min(19, os.nice(0) + 10))]
     environment = show(cli, path)["environment"]
     assert environment["kind"] == "nice" and environment["nice"] == 10
     assert environment["engine"] == "nice"

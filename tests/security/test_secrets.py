@@ -18,9 +18,10 @@ from pathlib import Path
 import pytest
 
 from gpuwatch.session.reading.reader import SessionReader
-from tests.cli.commands.test_record import STEPS, sessions
+from tests.cli.commands.test_record import STEPS
 from tests.conftest import Cli
 from tests.fake_nvml import FakeDriver, uuid
+from tests.reading import sessions
 from tests.waiting import until
 
 SITES = """

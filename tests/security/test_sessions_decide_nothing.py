@@ -18,8 +18,8 @@ import pytest
 
 from gpuwatch.core.processes import boot_id, identify
 from gpuwatch.recorder.programs import digests
-from tests.cli.commands.test_record import sessions
 from tests.conftest import Cli
+from tests.reading import sessions
 from tests.waiting import until
 
 

@@ -9,7 +9,7 @@ import sys
 from dataclasses import asdict
 from pathlib import Path
 
-from gpuwatch.telemetry.nvml import gpm, selection, unified
+from gpuwatch.telemetry.nvml import selection, unified
 from gpuwatch.telemetry.nvml import source as nvml_source
 from gpuwatch.telemetry.nvml.source import NvmlSource, Unavailable, open_nvml
 
@@ -29,13 +29,10 @@ def answer(source: NvmlSource, question: str) -> object:
         }
     if question == "shares":
         return {gpu: asdict(shares) for gpu, shares in source.process_shares().items()}
-    if question == "lanes":
-        return len(source._lane)
     if question == "waiting":
         return source._xid.waiting
     if question == "be patient":
-        for lane in source._lane._lanes:
-            lane._patience_s = _PATIENCE_S
+        nvml_source.SAMPLE_PATIENCE_S = _PATIENCE_S
         return None
     return source.close()
 
@@ -49,7 +46,6 @@ def main() -> None:
     if (most := options.pop("most_memory", None)) is not None:
         resource.setrlimit(resource.RLIMIT_AS, (most, most))
     nvml_source.SAMPLE_PATIENCE_S = options.pop("sample_patience_s", _PATIENCE_S)
-    nvml_source.HASTE_S = gpm.HASTE_S = options.pop("haste_s", gpm.HASTE_S)
     try:
         opened = open_nvml(**options)
     except ValueError as error:

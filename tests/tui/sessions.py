@@ -310,14 +310,12 @@ def finished(code: int = 0, seconds: float = 90.0, **more: Any) -> dict[str, Any
 def plan(folder: Path, *runs: str, problems: dict[str, Any] | None = None) -> None:
     """The plan of a study with these session names, one environment each."""
     folder.mkdir(parents=True, exist_ok=True)
+    design = {"warmup_blocks": 0, "margin": 0.01, "cool_down_seconds": 0, "sweep": {}}
+    kinds = [{"kind": "bare", "label": name[3:]} for name in runs]
+    part = {"name": "", "workloads": [{"name": "mnist-cnn"}], "environments": kinds, **design}
     listed = [
-        {
-            "index": index,
-            "file": f"{name}.gpuwatch",
-            "workload": {"name": "mnist-cnn"},
-            "environment": {"kind": "bare", "label": name[3:]},
-        }
-        for index, name in enumerate(runs, 1)
+        {"index": at + 1, "file": f"{name}.gpuwatch", "part": 0, "workload": 0, "environment": at}
+        for at, name in enumerate(runs)
     ]
-    text = json.dumps({"schema": 1, "runs": listed, "problems": problems or {}})
-    (folder / "plan.json").write_text(text)
+    document = {"schema": 2, "parts": [part], "runs": listed, "problems": problems or {}}
+    (folder / "plan.json").write_text(json.dumps(document))

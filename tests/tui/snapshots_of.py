@@ -6,17 +6,17 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from gpuwatch.analysis.hardware.profile import counters_of, profile_of, why_none
 from gpuwatch.session.reading.reader import SessionReader
 from gpuwatch.tui.feed.collector import Collector
+from gpuwatch.tui.feed.past_view import PastView
 from gpuwatch.tui.feed.snapshot import Snapshot
 from gpuwatch.tui.feed.view import View
 from gpuwatch.tui.live.gauge_rows import graph_columns
-from gpuwatch.tui.live.kernel_rows import KernelData, kernel_rows
+from gpuwatch.tui.live.kernels import kernel_rows, kernels_in
 from gpuwatch.tui.live.numbers import number_lines
 from gpuwatch.tui.live.page import page_of
 from gpuwatch.tui.live.roofline_rows import roofline_rows
-from gpuwatch.tui.live.rows import ZOOMS, Options
+from gpuwatch.tui.live.rows import Options
 from gpuwatch.tui.widgets.line import Line
 from gpuwatch.tui.widgets.page import Row
 
@@ -34,7 +34,8 @@ def snapshot_of(path: Path, view: View | None = None, seconds: float | None = No
         collector.update()
         while collector.backfill():
             pass
-        return collector.snapshot(view or View())
+        view = view or View()
+        return PastView(collector).at(view.at, view.seconds).snapshot(view)
 
 
 def texts(lines: Sequence[Line]) -> list[str]:
@@ -46,8 +47,7 @@ def page_text(path: Path, size: tuple[int, int] = (80, 24), seconds: float = 90.
     """The live screen of ``path`` without its footer; of a run that is over with all of it."""
     width, height = size
     snapshot = _first(path, width, seconds)
-    options = Options() if snapshot.goes_on else Options(zoom=len(ZOOMS) - 1)
-    return _joined(texts(page_of(snapshot, options, width, height - 1).lines))
+    return _joined(texts(page_of(snapshot, Options(), width, height - 1).lines))
 
 
 def _first(path: Path, width: int, seconds: float = 90.0) -> Snapshot:
@@ -66,10 +66,7 @@ def numbers_text(path: Path, width: int = 80) -> str:
 
 def kernels_text(path: Path, width: int = 80) -> str:
     """The page of kernels, whole."""
-    with SessionReader(path) as reader:
-        meta = reader.meta()
-    data = KernelData(profile_of(meta), counters_of(meta), why_none(meta))
-    return _page(kernel_rows(data, width), width)
+    return _page(kernel_rows(kernels_in(path), width), width)
 
 
 def roofline_text(path: Path, size: tuple[int, int] = (80, 24)) -> str:

@@ -15,8 +15,8 @@ from gpuwatch.session.reading.reader import SessionReader
 from gpuwatch.workloads import names
 from gpuwatch.workloads.failures import UsageFailure
 from gpuwatch.workloads.tasks import foreign
-from tests.cli.commands.test_record import sessions
 from tests.conftest import Cli
+from tests.reading import sessions
 from tests.workloads.test_failures import Run
 from tests.workloads.test_runs import the_guides
 

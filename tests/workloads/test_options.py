@@ -16,7 +16,6 @@ from gpuwatch.workloads.options import (
     add_arguments,
     conflict,
     parameters_to_argv,
-    to_argv,
     unsupported,
 )
 
@@ -53,12 +52,12 @@ def test_flags_survive_the_way_to_the_command_line_and_back() -> None:
         "--batch-size 32 --steps 5 --lr 0.01 --dtype bfloat16 --device cuda:1 --data d --download"
     )
     flags = parse(*argv.split())
-    assert parse(*to_argv(flags)) == flags
+    assert parse(*parameters_to_argv(vars(flags))) == flags
     assert set(vars(flags)) == set(FLAGS)
 
 
 def test_parameters_that_are_not_set_give_no_flags() -> None:
-    assert to_argv(parse()) == []
+    assert parameters_to_argv(vars(parse())) == []
     assert parameters_to_argv({"workers": 0, "lr": None, "download": False}) == ["--workers", "0"]
 
 

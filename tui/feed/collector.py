@@ -6,7 +6,7 @@ A session of a million samples opens quickly: single ones are read of its newest
 from __future__ import annotations
 
 import time
-from collections import deque
+from collections import defaultdict, deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -14,36 +14,36 @@ from typing import Any
 from gpuwatch.analysis.hardware.ceilings import gpus_unknown
 from gpuwatch.analysis.samples.step_lines import no_steps
 from gpuwatch.core.metrics import Method
-from gpuwatch.core.models import JSON, LONGEST_INTERVAL, SHORTEST_INTERVAL, number
+from gpuwatch.core.models import LONGEST_INTERVAL, SHORTEST_INTERVAL, number
 from gpuwatch.core.units import NS
 from gpuwatch.session.placement import elsewhere
 from gpuwatch.session.reading.reader import SessionReader
 from gpuwatch.session.reading.reader_at import PastReader
 from gpuwatch.session.reading.status import State, Status
 from gpuwatch.session.rows import ChannelRow, DeviceRow, EventRow, LogRow, Processes
-from gpuwatch.session.study.progress import StudyPosition
-from gpuwatch.tui.feed.gauges import Sources, algorithmic_bytes, gauges_of
-from gpuwatch.tui.feed.gpu_panels import panels_of
-from gpuwatch.tui.feed.hardware.rooflines import CORES
-from gpuwatch.tui.feed.live_processes import LiveProcesses
-from gpuwatch.tui.feed.metric_graph import metrics_of, picked_of
-from gpuwatch.tui.feed.processes import processes_of
+from gpuwatch.tui.feed.alerts import ALERT_EVENTS, uses_no_gpu
+from gpuwatch.tui.feed.checks import HISTORY, Checks
+from gpuwatch.tui.feed.gauges import (
+    Sources,
+    algorithmic_bytes,
+    gauges_of,
+    metrics_of,
+    panels_of,
+    picked_of,
+)
+from gpuwatch.tui.feed.processes import LiveProcesses, processes_of
 from gpuwatch.tui.feed.ranks import RankFeed, Sampled
-from gpuwatch.tui.feed.series import RECENT_NS, Series
+from gpuwatch.tui.feed.samples import RECENT_NS, Buckets, History, RateSeries, Series, Ticks
 from gpuwatch.tui.feed.session_text import no_gpu, startup_phase, text, trouble
 from gpuwatch.tui.feed.snapshot import DeviceNow, Reading, Snapshot
 from gpuwatch.tui.feed.steps import Steps
 from gpuwatch.tui.feed.study import CurrentStudy
-from gpuwatch.tui.feed.ticks import Buckets, RateSeries, Ticks, TickSeries
 from gpuwatch.tui.feed.view import Replay, View
-from gpuwatch.tui.feed.warnings import checks
-from gpuwatch.tui.feed.warnings.alerts import ALERT_EVENTS
-from gpuwatch.tui.feed.warnings.neighbours import uses_no_gpu
 from gpuwatch.tui.widgets.graph import Window, window
 
 _FIRST_METRICS = (
     *("hw.gpu.utilization", "hw.gpu.memory.bandwidth", "hw.gpu.memory.busy"),
-    *checks.HISTORY,
+    *HISTORY,
 )
 """Metrics whose buckets are read together when a long session is opened."""
 _MAX_LOG_LINES = 400
@@ -72,7 +72,7 @@ class Collector:
         self._current = current
         self.meta: Mapping[str, Any] = reader.meta()
         self._channels: tuple[ChannelRow, ...] = ()
-        self._by_device: dict[str, list[ChannelRow]] = {}
+        self._by_device: defaultdict[str, list[ChannelRow]] = defaultdict(list)
         self._constant: dict[int, Reading] = {}
         """Readings of unavailable channels by id, until a channel changes."""
         self._devices: tuple[DeviceRow, ...] = ()
@@ -83,29 +83,27 @@ class Collector:
         self._scales: dict[tuple[str, str | None], float] = {}
         self._steps: Steps = Steps(reader, current._steps if current else None, back_ns)
         self._study: CurrentStudy = current._study if current else CurrentStudy(reader.path)
-        self._interval = _interval_seconds(self.meta)
+        seconds = number(self.meta.get("interval_seconds"))
+        valid = seconds is not None and SHORTEST_INTERVAL <= seconds <= LONGEST_INTERVAL
+        self._interval = seconds if seconds is not None and valid else 1.0
         buckets = current._ticks.buckets if current else Buckets(reader)
         self._ticks: Ticks = Ticks(reader, self._interval, buckets)
-        self._series: dict[tuple[str, str], Series] = {}
+        self._series: dict[tuple[str, str], History] = {}
         self._ranks: RankFeed = RankFeed(reader, current._ranks if current else None)
         self._no_gpu = no_gpu(reader)
         self._processes = Processes((), ())
         self._live_processes = LiveProcesses()
-        self._checks = checks.Checks(reader, self._series, self._steps, self._interval)
-        self._checks.add_events(reader.events_of(ALERT_EVENTS, self._last_event))
+        self._checks = Checks(reader, self._series, self._steps)
+        self._checks.events.add(reader.events_of(ALERT_EVENTS, self._last_event))
         self._read_channels()
         if current is None and (reader.last_sample() or 0) > RECENT_NS:
             buckets.load(self._first_channels())
 
     def _first_channels(self) -> list[int]:
         """Ids of the channels that the first snapshot needs."""
-        used = {device.id for device in self._devices if device.used is not False}
-        shown = [channel for channel in self._channels if channel.metric in _FIRST_METRICS]
-        return [
-            channel.id
-            for channel in shown
-            if channel.sampled_as is not Method.UNAVAILABLE and channel.device in used
-        ]
+        used = {row.id for row in self._devices if row.used is not False}
+        known = [row for row in self._channels if row.sampled_as is not Method.UNAVAILABLE]
+        return [row.id for row in known if row.metric in _FIRST_METRICS and row.device in used]
 
     def update(self) -> None:
         """Read new records."""
@@ -115,8 +113,13 @@ class Collector:
         self._steps.update(self.meta)
         self._ranks.update()
         self._checks.update(self.meta, self._devices)
-        self._read_log()
-        self._read_events()
+        while lines := self.reader.log(self._last_log):
+            self._log.extend(lines)
+            self._last_log = lines[-1].n
+        while events := self.reader.events(self._last_event):
+            self._events.extend(events)
+            self._last_event = events[-1].n
+            self._checks.events.add(events)
         self._processes = self.reader.processes()
         if self._current is None and self._study.place is not None:
             self._study.update(live=self.reader.status(self.meta).live)
@@ -132,32 +135,20 @@ class Collector:
         if channels is self._channels:
             return
         self._channels = channels
-        self._by_device, self._constant = {}, {}
+        self._by_device, self._constant = defaultdict(list), {}
         for channel in channels:
-            self._by_device.setdefault(channel.device, []).append(channel)
+            self._by_device[channel.device].append(channel)
             if channel.method is Method.UNAVAILABLE:
                 reason = channel.reason or "no reason given"
                 self._constant[channel.id] = Reading(
                     None, channel.method, reason, channel.source, channel.sampled_as
                 )
-            cores = channel.metric == "process.cpu.time"
-            key = channel.device, CORES if cores else channel.metric
+            key = channel.device, channel.metric
             if key not in self._series and channel.sampled_as is not Method.UNAVAILABLE:
-                if cores:
+                if channel.metric == "process.cpu.time":
                     self._series[key] = RateSeries(self._ticks, channel.id)
                 elif channel.kind != "counter":
-                    self._series[key] = TickSeries(self._ticks, channel.id)
-
-    def _read_log(self) -> None:
-        while rows := self.reader.log(self._last_log):
-            self._log.extend(rows)
-            self._last_log = rows[-1].n
-
-    def _read_events(self) -> None:
-        while rows := self.reader.events(self._last_event):
-            self._events.extend(rows)
-            self._last_event = rows[-1].n
-            self._checks.add_events(rows)
+                    self._series[key] = Series(self._ticks, channel.id)
 
     # The snapshot.
 
@@ -165,12 +156,17 @@ class Collector:
         path = self.reader.path
         state = self._status()
         t = self._now(state)
-        devices = tuple(self._device(row) for row in self._devices)
+        devices = tuple(
+            DeviceNow(row, {each.metric: self._reading(each) for each in self._by_device[row.id]})
+            for row in self._devices
+        )
         used = [device.row.used for device in devices if device.row.kind == "gpu"]
         kind = text(self.meta, "workload", "kind")
         off_gpus = kind != "machine" and uses_no_gpu(self.meta, self._devices)
         selected = _select(devices, view.device, off_gpus=off_gpus)
-        shown = self._window(view, t, state)
+        shown = window(t, view.seconds, view.columns, ended=not state.live)
+        if self._current is not None and view.seconds is None:
+            shown = Window(0, max(self._current.end, NS), view.columns)
         ceilings = self._checks.ceilings
         sources = Sources(
             device=next((d for d in devices if d.row.id == selected), None),
@@ -184,32 +180,36 @@ class Collector:
             if gpus_unknown(self._devices)
             else sum(1 for d in devices if d.row.kind == "gpu" and d.row.used),
             t=t,
-            interval=self._interval,
+            window=shown,
+            scales=self._scales,
             device_ceilings=ceilings.of(selected),
             run_ceilings=ceilings.of(None),
             peak_bandwidth=ceilings.peak_bandwidth(selected),
             data_type=ceilings.data_type,
             mfu_peaks=ceilings.mfu_peaks,
         )
-        environment = text(self.meta, "environment", "label") or text(
-            self.meta, "environment", "kind"
+        environment, name = (
+            text(self.meta, of, "label") or text(self.meta, of, key)
+            for of, key in (("environment", "kind"), ("workload", "name"))
         )
-        name = text(self.meta, "workload", "label") or text(self.meta, "workload", "name")
         work = None
         if kind != "machine":
-            work = self._steps.work(
-                name or path.stem,
-                environment,
-                self.meta,
-                state.live,
-                t,
-            )
+            work = self._steps.work(name or path.stem, environment, self.meta, state.live, t)
+        place = self._study.place
+        if place is not None and self._current is not None:
+            place = replace(place, seconds_left=None)  # known for the present only
+        moment = None
+        if self._current is not None:
+            live = self._current._status().live
+            moment = Replay(t, self._current.end, view.playing, view.speed, live)
         processes = processes_of(self._processes, environment, t, ended=not state.live)
         if state.live and self._current is None:
             processes = self._live_processes.find(processes, self.meta)
+        unused = bool(used) and not any(used)
+        phase = startup_phase(self.meta, state, t, stepped=self._steps.any, cuda=unused)
         alerts = self._checks.warnings(devices, t, live=state.live, processes=processes)
         with_metrics = view.gauges and kind != "import"
-        metrics = metrics_of(devices, selected, self._steps) if with_metrics else ()
+        metrics = tuple(metrics_of(devices, selected, self._steps)) if with_metrics else ()
         return Snapshot(
             path=str(path),
             name=name or path.stem,
@@ -222,19 +222,13 @@ class Collector:
             devices=devices,
             selected=selected,
             off_gpus=off_gpus,
-            gauges=gauges_of(sources, shown, self._scales) if view.gauges else (),
+            gauges=gauges_of(sources) if view.gauges else (),
             window=shown,
             work=work,
             log=tuple(self._log),
             event=self._events[-1] if self._events else None,
             no_gpu=self._no_gpu,
-            phase=startup_phase(
-                self.meta,
-                state,
-                t,
-                stepped=self._steps.any,
-                cuda=bool(used) and not any(used),
-            ),
+            phase=phase,
             trouble=trouble(self.reader, self.meta, state),
             notice=self.reader.notice,
             silent_seconds=self._silent(state),
@@ -243,42 +237,22 @@ class Collector:
             processes=processes,
             roofline=self._checks.rooflines(t) if view.roofline and kind != "machine" else None,
             counters=self._checks.counters,
-            place=self._place(),
+            place=place,
             tally=self._study.tally,
-            picked=None
-            if view.metric is None
-            else picked_of(view.metric, devices, sources, shown, self._scales),
+            picked=None if view.metric is None else picked_of(view.metric, devices, sources),
             metrics=metrics,
-            shares=self._steps.phases.shares(self.meta),
-            ranks=self._ranks.now(
-                shown, t, Sampled(self._devices, self._series, self._processes, self._interval)
-            ),
+            shares=self._steps.shares(self.meta),
+            ranks=self._ranks.now(shown, t, Sampled(self._devices, self._series, self._processes)),
             # The other runs and the comparison are known for the present only.
             study=None if self._current else self._study.strip,
-            panels=panels_of(sources, devices, ceilings.peak_bandwidth, shown, alerts)
+            panels=panels_of(sources, devices, ceilings.peak_bandwidth, alerts)
             if view.grid
             else (),
             upcoming=None if self._current else self._study.upcoming(live=state.live),
             events=tuple((self._current or self)._events),
-            replay=self._replay(view),
+            replay=moment,
             view=view,
         )
-
-    def _window(self, view: View, t: int, state: Status) -> Window:
-        if self._current is not None and view.seconds is None:
-            return Window(0, max(self._current.end, NS), view.columns)
-        return window(t, view.seconds, view.columns, ended=not state.live)
-
-    def _replay(self, view: View) -> Replay | None:
-        if self._current is None:
-            return None
-        live = self._current._status().live
-        return Replay(self._now(self._status()), self._current.end, view.playing, view.speed, live)
-
-    def _place(self) -> StudyPosition | None:
-        place = self._study.place
-        # The time left is known for the present only.
-        return replace(place, seconds_left=None) if self._current and place else place
 
     @property
     def end(self) -> int:
@@ -303,14 +277,9 @@ class Collector:
             return int(max(1, min(ended["t"], last + 3600 * NS)))
         return last
 
-    def _device(self, row: DeviceRow) -> DeviceNow:
-        readings = {
-            channel.metric: self._constant.get(channel.id) or self._reading(channel)
-            for channel in self._by_device.get(row.id, ())
-        }
-        return DeviceNow(row, readings)
-
     def _reading(self, channel: ChannelRow) -> Reading:
+        if channel.id in self._constant:
+            return self._constant[channel.id]
         counter = channel.kind == "counter"
         sample = self._ticks.rate(channel.id) if counter else self._ticks.latest(channel.id)
         # Slow metrics are sampled less often than every tick; an older value is outdated.
@@ -338,9 +307,3 @@ def _select(devices: Sequence[DeviceNow], wanted: str | None, *, off_gpus: bool)
     used = [device.row.id for device in devices if device.row.kind == "gpu" and device.row.used]
     cpus = [device.row.id for device in devices if device.row.kind == "cpu"]
     return next(iter([*cpus, *gpus] if off_gpus else [*used, *gpus, *cpus]), None)
-
-
-def _interval_seconds(meta: Mapping[str, JSON]) -> float:
-    """Seconds between two samples of a session; 1 if the stored interval is invalid."""
-    seconds = number(meta.get("interval_seconds"))
-    return seconds if seconds and SHORTEST_INTERVAL <= seconds <= LONGEST_INTERVAL else 1.0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 import threading
 import time
 from collections.abc import Callable
@@ -11,9 +12,9 @@ from dataclasses import replace
 from pathlib import Path
 
 from gpuwatch.core.errors import GpuwatchError, NotASession, StorageError
+from gpuwatch.core.text import to_paste
 from gpuwatch.session.reading.reader import SessionReader
 from gpuwatch.tui.feed.collector import Collector
-from gpuwatch.tui.feed.file_watch import FileId, file_of, missing_file
 from gpuwatch.tui.feed.past_view import PastView
 from gpuwatch.tui.feed.snapshot import Snapshot, Trouble, Unreadable
 from gpuwatch.tui.feed.view import View
@@ -27,6 +28,9 @@ _STARTUP_SECONDS = 2.0
 """Longest wait until a new or locked session is readable."""
 _ATTEMPTS, _RETRY_SECONDS = 3, 0.5
 """Number of attempts to read a session, and the delay between two."""
+
+FileId = tuple[int, int]
+"""Device and inode of a file."""
 
 
 class Feed:
@@ -105,7 +109,7 @@ class Feed:
     def _follow(self, collector: Collector) -> None:
         collector.reader.wait_at_most(_STARTUP_SECONDS)
         past = PastView(collector)
-        self._file = file_of(collector.reader.path)
+        self._file = _file_of(collector.reader.path)
         startup_deadline = time.monotonic() + _STARTUP_SECONDS
         failures = 0
         while not self._closed.is_set():
@@ -150,8 +154,23 @@ class Feed:
 
     def _check_file(self, snapshot: Snapshot) -> Snapshot:
         """The snapshot, with a message if the session file was deleted or replaced."""
-        now = file_of(snapshot.path)
+        now = _file_of(snapshot.path)
         if now == self._file:
             return snapshot
-        trouble = missing_file(Path(snapshot.path), replaced=now is not None, live=snapshot.goes_on)
+        event = "was deleted or moved" if now is None else "was replaced by another file"
+        trouble = Trouble(f"the session file {event}: it cannot be opened again")
+        if snapshot.goes_on:
+            trouble = Trouble(
+                f"the session file {event}: recording has stopped, the workload still runs",
+                f"stop it with s, or in a shell: {to_paste('stop', Path(snapshot.path))}",
+            )
         return replace(snapshot, trouble=trouble)
+
+
+def _file_of(path: str | Path) -> FileId | None:
+    """The id of the file at ``path``; ``None``: none is accessible."""
+    try:
+        status = os.stat(path)
+    except OSError:
+        return None
+    return status.st_dev, status.st_ino

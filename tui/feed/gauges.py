@@ -1,8 +1,9 @@
-"""The three large gauges: values, methods, ceilings and histories."""
+"""The large gauges, the graph of a picked metric, and the panels of all GPUs: values, methods,
+ceilings and histories."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, MutableMapping
+from collections.abc import Callable, Iterator, Mapping, MutableMapping, Sequence
 from dataclasses import replace
 
 from gpuwatch.analysis.hardware.ceilings import BANDWIDTH, MEASURED, Ceiling
@@ -14,9 +15,10 @@ from gpuwatch.analysis.samples.step_lines import NO_STEPS_YET
 from gpuwatch.core.lazy_dataclass import dataclass
 from gpuwatch.core.metrics import Method
 from gpuwatch.core.units import NS, nice
-from gpuwatch.tui.feed.series import Series, StepHistory
-from gpuwatch.tui.feed.snapshot import MISSING, DeviceNow, Gauge, Reading
-from gpuwatch.tui.feed.steps import Steps
+from gpuwatch.tui.feed.device_facts import attribute
+from gpuwatch.tui.feed.samples import NOTHING, Histories, History
+from gpuwatch.tui.feed.snapshot import MISSING, Alert, DeviceNow, Gauge, Panel, Reading
+from gpuwatch.tui.feed.steps import Steps, WorkRate
 from gpuwatch.tui.widgets.graph import Window
 
 _IMPORTED = "an imported profile has no samples and no steps"
@@ -26,6 +28,10 @@ _MAX_SCALE = 1e24
 """Highest end of a scale; values from foreign files may be larger."""
 _CEILING_SHARE = 0.1
 """Share of its ceiling from which a history's scale ends there: a lower curve would be flat."""
+_BUSY = "hw.gpu.memory.busy"
+_BANDWIDTH = "hw.gpu.memory.bandwidth"
+PICKED = "picked"
+"""Key of the gauge of a picked metric, and the role of its colour."""
 
 
 @dataclass(frozen=True)
@@ -33,7 +39,7 @@ class Sources:
     """Input of the gauges."""
 
     device: DeviceNow | None
-    series: Mapping[tuple[str, str], Series]
+    series: Histories
     steps: Steps
     no_steps: str
     """Why a run that is over reported no steps."""
@@ -43,7 +49,9 @@ class Sources:
     gpus_used: int | None
     """Number of the run's GPUs; ``None``: unknown."""
     t: int
-    interval: float
+    window: Window
+    scales: MutableMapping[tuple[str, str | None], float]
+    """End of each history's scale by gauge and device id, which never shrinks."""
     device_ceilings: Mapping[str, Ceiling]
     """The device's ceilings by name."""
     run_ceilings: Mapping[str, Ceiling]
@@ -55,95 +63,99 @@ class Sources:
     mfu_peaks: tuple[MfuPeak, ...]
     """What each kind of MFU of the run is over."""
 
+    def reading(self, metric: str) -> Reading:
+        """The device's current ``metric``."""
+        return self.device.get(metric) if self.device is not None else MISSING
 
-Mean = Callable[[int, int], "float | None"]
-"""Mean between two session times in nanoseconds; ``None``: unknown."""
+    def history(self, metric: str) -> History:
+        """The device's ``metric`` over time."""
+        key = (self.device.row.id, metric) if self.device is not None else ("", "")
+        return self.series.get(key, NOTHING)
 
-Scales = MutableMapping[tuple[str, str | None], float]
-"""End of the scale by gauge and device id."""
-
-
-def gauges_of(sources: Sources, window: Window, scales: Scales) -> tuple[Gauge, ...]:
-    """Utilization, memory bandwidth and FLOP/s over ``window``.
-
-    ``scales`` keeps the end of each history's scale, which never shrinks.
-    """
-    return (
-        _utilization(sources, window),
-        with_scale(_bandwidth(sources, window), sources, scales),
-        with_scale(_flops(sources, window), sources, scales),
-    )
+    def provides(self, metric: str) -> bool:
+        """Whether the device provides a metric, or provided it earlier."""
+        available = self.reading(metric).method is not Method.UNAVAILABLE
+        return available or self.history(metric).seen
 
 
-def _utilization(sources: Sources, window: Window) -> Gauge:
-    device = sources.device
-    kind = device.row.kind if device else "gpu"
-    metric = "hw.cpu.utilization" if kind == "cpu" else "hw.gpu.utilization"
-    title = "CPU utilization" if kind == "cpu" else "GPU utilization"
-    reading = device.get(metric) if device else MISSING
+class _Derived(History):
+    """A figure that follows from others at the same time."""
+
+    def __init__(
+        self, rule: Callable[[Sequence[float | None]], float | None], *of: History
+    ) -> None:
+        self._rule, self._of = rule, of
+
+    @property
+    def seen(self) -> bool:
+        return any(each.seen for each in self._of)
+
+    def columns(self, view: Window) -> list[float | None]:
+        return list(map(self._rule, zip(*(each.columns(view) for each in self._of), strict=True)))
+
+    def mean(self, start: int, end: int, least: float = 0.0) -> float | None:
+        return self._rule([each.mean(start, end, least) for each in self._of])
+
+
+def gauges_of(sources: Sources) -> tuple[Gauge, ...]:
+    """Utilization, memory bandwidth and FLOP/s over the window."""
+    bandwidth, flops = _bandwidth(sources), _flops(sources)
+    return _utilization(sources), _with_scale(bandwidth, sources), _with_scale(flops, sources)
+
+
+def _utilization(sources: Sources) -> Gauge:
+    cpu = sources.device is not None and sources.device.row.kind == "cpu"
+    metric = "hw.cpu.utilization" if cpu else "hw.gpu.utilization"
+    reading = sources.reading(metric)
     if reading is MISSING and sources.imported:
         reading = MISSING._replace(reason=_IMPORTED)
-    history = history_of(sources, metric, window)
-    gauge = Gauge("utilization", title, "1", reading, 1.0, history, 1.0, mean=False)
-    return summarized(gauge, sources, window, _device_mean(sources, metric))
+    title = "CPU utilization" if cpu else "GPU utilization"
+    gauge = _gauge(sources, "utilization", title, "1", reading, sources.history(metric))
+    return replace(gauge, ceiling=1.0)
 
 
-def _bandwidth(sources: Sources, window: Window) -> Gauge:
-    device = sources.device
-    metric = "hw.gpu.memory.bandwidth"
-    reading = device.get(metric) if device else MISSING
+def _bandwidth(sources: Sources) -> Gauge:
+    title, reading = "Memory bandwidth", sources.reading(_BANDWIDTH)
     # A measured history stays measured: a counted rate would continue it as if it were the same.
-    if _is_available(sources, metric):
-        history = history_of(sources, metric, window)
-        gauge = Gauge(
-            "bandwidth", "Memory bandwidth", "B/s", reading, None, history, 1.0, mean=False
-        )
-        finished = summarized(gauge, sources, window, _device_mean(sources, metric))
-        return _with_ceiling(finished, sources.device_ceilings.get(BANDWIDTH))
-    unavailable = reading.reason if device and device.row.kind == "gpu" else None
+    if sources.provides(_BANDWIDTH):
+        history = sources.history(_BANDWIDTH)
+        gauge = _gauge(sources, "bandwidth", title, "B/s", reading, history)
+        return _with_ceiling(gauge, sources.device_ceilings.get(BANDWIDTH))
+    on_gpu = sources.device is not None and sources.device.row.kind == "gpu"
+    unavailable = reading.reason if on_gpu else None
     if sources.machine_only:
         reason = unavailable or "no counter of memory traffic is recorded on this machine"
-        return _counted_gauge("bandwidth", "Memory bandwidth", "B/s", None, sources, window, reason)
+        return _unavailable(sources, "bandwidth", title, "B/s", reason)
     reason = _no_count_reason(sources, "bytes")
     if unavailable and unavailable != MISSING.reason:
         reason = f"{unavailable}; {reason}"
-    gauge = _counted_gauge(
-        "bandwidth", "Memory bandwidth", "B/s", sources.steps.bytes, sources, window, reason
-    )
-    if gauge.reading.method is Method.COUNTED:
-        gauge = replace(gauge, title="Algorithmic bytes/s")
+    if sources.steps.bytes.seen:
+        gauge = _counted(sources, "bandwidth", "Algorithmic bytes/s", "B/s", sources.steps.bytes)
         return _with_ceiling(gauge, sources.run_ceilings.get(BANDWIDTH))
-    return _bound_gauge(sources, window, reason) or gauge
+    bound, peak = _bandwidth_bound(sources, reason), sources.peak_bandwidth
+    if bound is None or peak is None:
+        return _unavailable(sources, "bandwidth", title, "B/s", reason)
 
+    def at_most(share: Sequence[float | None]) -> float | None:
+        return None if share[0] is None else share[0] * peak
 
-def _is_available(sources: Sources, metric: str) -> bool:
-    """Whether the device provides a metric, or provided it earlier."""
-    if sources.device is None:
-        return False
-    series = sources.series.get((sources.device.row.id, metric))
-    available = sources.device.get(metric).method is not Method.UNAVAILABLE
-    return available or (series is not None and series.seen)
-
-
-_MEMORY_UTILIZATION = "hw.gpu.memory.busy"
+    history = _Derived(at_most, sources.history(_BUSY))
+    return _gauge(sources, "bandwidth", title, "B/s", bound, history)
 
 
 def bandwidth_of(sources: Sources) -> Reading:
     """Current memory bandwidth of the device: its counter, else an upper bound."""
-    metric = "hw.gpu.memory.bandwidth"
-    reading = sources.device.get(metric) if sources.device else MISSING
-    if sources.machine_only or _is_available(sources, metric):
+    reading = sources.reading(_BANDWIDTH)
+    if sources.machine_only or sources.provides(_BANDWIDTH):
         return reading
     return _bandwidth_bound(sources, reading.reason) or reading
 
 
 def _bandwidth_bound(sources: Sources, reason: str | None) -> Reading | None:
     """Upper bound of the bandwidth: the share of time with a memory access times the peak."""
-    if sources.device is None or sources.peak_bandwidth is None:
+    if sources.peak_bandwidth is None or not sources.provides(_BUSY):
         return None
-    if not _is_available(sources, _MEMORY_UTILIZATION):
-        return None
-    share = sources.device.get(_MEMORY_UTILIZATION)
+    share = sources.reading(_BUSY)
     source = f"{share.source} x peak bandwidth"
     if share.method is Method.UNAVAILABLE:
         return Reading(None, Method.UNAVAILABLE, share.reason, source, Method.BOUND)
@@ -151,40 +163,27 @@ def _bandwidth_bound(sources: Sources, reason: str | None) -> Reading | None:
     return Reading(value, Method.BOUND, reason, source)
 
 
-def _bound_gauge(sources: Sources, window: Window, reason: str) -> Gauge | None:
-    """The gauge of the bandwidth's upper bound; ``None``: there is none."""
-    reading, peak = _bandwidth_bound(sources, reason), sources.peak_bandwidth
-    if reading is None or peak is None:
-        return None
-    history = tuple(
-        None if share is None else share * peak
-        for share in history_of(sources, _MEMORY_UTILIZATION, window)
-    )
-    title = "Memory bandwidth"
-    gauge = Gauge("bandwidth", title, "B/s", reading, None, history, 1.0, mean=False)
-    return summarized(gauge, sources, window, _device_mean(sources, _MEMORY_UTILIZATION, peak))
-
-
 def algorithmic_bytes(sources: Sources) -> Reading:
     """Current algorithmic bytes per second of the whole run."""
-    history = sources.steps.bytes
-    if sources.machine_only or not history.seen:
+    if sources.machine_only or not sources.steps.bytes.seen:
         return Reading(None, Method.UNAVAILABLE, _no_count_reason(sources, "bytes"))
-    return steps_now(sources, history)
+    return _steps_now(sources, sources.steps.bytes)
 
 
-def _flops(sources: Sources, window: Window) -> Gauge:
+def _flops(sources: Sources) -> Gauge:
+    title = "Estimated FLOP/s"
+    if sources.machine_only or not sources.steps.flop.seen:
+        reason = _no_count_reason(sources, "FLOP")
+        if sources.machine_only:
+            reason = "no workload: FLOP are counted from its steps"
+        bound = _flop_bound(sources, reason)
+        if bound is not None:
+            return bound
+        gauge = _unavailable(sources, "flops", title, "FLOP/s", reason)
+    else:
+        gauge = _counted(sources, "flops", title, "FLOP/s", sources.steps.flop)
     if sources.machine_only:
-        reason = "no workload: FLOP are counted from its steps"
-        gauge = _counted_gauge("flops", "Estimated FLOP/s", "FLOP/s", None, sources, window, reason)
-        return _flop_bound(sources, window, reason) or gauge
-    reason = _no_count_reason(sources, "FLOP")
-    gauge = _counted_gauge(
-        "flops", "Estimated FLOP/s", "FLOP/s", sources.steps.flop, sources, window, reason
-    )
-    counted = gauge.reading.method is Method.COUNTED
-    if not counted and (at_most := _flop_bound(sources, window, reason)) is not None:
-        return at_most
+        return gauge
     gauge = replace(gauge, mfus=tuple(_mfu(peak, gauge.reading) for peak in sources.mfu_peaks))
     ceiling = sources.run_ceilings.get(sources.data_type or "")
     sheet = next((peak.ceiling for peak in sources.mfu_peaks if peak.name == MFU), None)
@@ -193,32 +192,25 @@ def _flops(sources: Sources, window: Window) -> Gauge:
     return _with_ceiling(gauge, sheet if sheet is not None and mfu else ceiling)
 
 
-def _flop_bound(sources: Sources, window: Window, reason: str) -> Gauge | None:
+def _flop_bound(sources: Sources, reason: str) -> Gauge | None:
     """The gauge of what the device's pipes executed at most; ``None``: it is not measured."""
-    device = sources.device
-    if device is None or not _is_available(sources, TENSOR):
+    if sources.device is None or not sources.provides(TENSOR):
         return None
-    pipes, tensor = pipes_of(device.row, sources.data_type), device.get(TENSOR)
+    pipes, tensor = pipes_of(sources.device.row, sources.data_type), sources.reading(TENSOR)
     if isinstance(pipes, str):
         return None
 
-    def rate(values: Iterable[float | None]) -> float | None:
+    def rate(values: Sequence[float | None]) -> float | None:
         known = zip(PIPES, values, strict=True)
         most: float | None = pipes.rate({name: v for name, v in known if v is not None})
         return most
 
-    reading = Reading(
-        rate(device.get(name).value for name in PIPES), Method.BOUND, reason, pipes.text
-    )
+    now = rate([sources.reading(name).value for name in PIPES])
+    reading = Reading(now, Method.BOUND, reason, pipes.text)
     if tensor.method is Method.UNAVAILABLE:
         reading = Reading(None, Method.UNAVAILABLE, tensor.reason, pipes.text, Method.BOUND)
-    columns = zip(*(history_of(sources, name, window) for name in PIPES), strict=True)
-    history, title = tuple(map(rate, columns)), "Executed FLOP/s"
-    gauge = Gauge("flops", title, "FLOP/s", reading, None, history, 1.0, mean=False)
-    means = [_device_mean(sources, name) for name in PIPES]
-    return summarized(
-        gauge, sources, window, lambda start, end: rate(mean(start, end) for mean in means)
-    )
+    history = _Derived(rate, *map(sources.history, PIPES))
+    return _gauge(sources, "flops", "Executed FLOP/s", "FLOP/s", reading, history)
 
 
 def _mfu(peak: MfuPeak, flop: Reading) -> tuple[str, Reading]:
@@ -233,113 +225,66 @@ def _with_ceiling(gauge: Gauge, ceiling: Ceiling | None) -> Gauge:
     return replace(gauge, ceiling=ceiling.value, named_ceiling=ceiling)
 
 
-def _counted_gauge(
-    key: str,
-    title: str,
-    unit: str,
-    history: StepHistory | None,
-    sources: Sources,
-    window: Window,
-    reason: str,
-) -> Gauge:
-    """A gauge of counted work per second, or with ``reason`` if there is no count."""
-    empty: tuple[float | None, ...] = (None,) * window.columns
-    if history is None or not history.seen:
-        reading = Reading(None, Method.UNAVAILABLE, reason)
-        return Gauge(key, title, unit, reading, None, empty, 1.0, mean=False)
-    steps = sources.steps
-    columns = tuple(history.columns(window, steps.recent, steps.complete))
-    reading = steps_now(sources, history)
+def _unavailable(sources: Sources, key: str, title: str, unit: str, reason: str) -> Gauge:
+    reading = Reading(None, Method.UNAVAILABLE, reason)
+    return _gauge(sources, key, title, unit, reading, NOTHING)
+
+
+def _counted(sources: Sources, key: str, title: str, unit: str, history: WorkRate) -> Gauge:
+    """A gauge of counted work per second."""
     note = "whole run" if (sources.gpus_used or 0) > 1 else ""
     if sources.gpus_used is None:
         note = _UNKNOWN_GPUS
-    gauge = Gauge(key, title, unit, reading, None, columns, 1.0, mean=False, note=note)
-    return summarized(gauge, sources, window, rate_of(history, steps))
+    gauge = _gauge(sources, key, title, unit, _steps_now(sources, history), history)
+    return replace(gauge, note=note)
 
 
-def steps_now(sources: Sources, history: StepHistory) -> Reading:
+def _steps_now(sources: Sources, history: WorkRate) -> Reading:
     """Work per second of the newest step lines; unknown if they are too old."""
-    steps = sources.steps
-    silence = steps.silence(sources.t) if sources.live else None
-    value = None if silence else history.last(steps.recent)
-    return Reading(value, Method.COUNTED, silence, "step lines")
+    silence = sources.steps.silence(sources.t) if sources.live else None
+    return Reading(None if silence else history.last(), Method.COUNTED, silence, "step lines")
 
 
 def _no_count_reason(sources: Sources, what: str) -> str:
     if sources.imported:
         return _IMPORTED
     if not sources.steps.any:
-        return no_steps_reason(sources)
+        return _no_steps_reason(sources)
     return sources.steps.doubt or f"the workload counts no {what}"
 
 
-def no_steps_reason(sources: Sources) -> str:
+def _no_steps_reason(sources: Sources) -> str:
     """Why values from step lines are missing."""
     return NO_STEPS_YET if sources.live else sources.no_steps
 
 
-def _device_mean(sources: Sources, metric: str, factor: float = 1.0) -> Mean:
-    """Mean of the device's ``metric`` times ``factor``."""
-    series = sources.series.get((sources.device.row.id, metric)) if sources.device else None
-    return mean_of(series, sources.interval, factor)
-
-
-def history_of(sources: Sources, metric: str, window: Window) -> tuple[float | None, ...]:
-    """History of the device's ``metric`` over ``window``, by column."""
-    series = sources.series.get((sources.device.row.id, metric)) if sources.device else None
-    if series is None:
-        return (None,) * window.columns
-    return tuple(series.columns(window, sources.interval))
-
-
-def summarized(gauge: Gauge, sources: Sources, window: Window, mean: Mean) -> Gauge:
-    """The gauge; for a finished run with the mean over ``window`` in place of the last value.
+def _gauge(
+    sources: Sources, key: str, title: str, unit: str, reading: Reading, history: History
+) -> Gauge:
+    """The gauge; for a finished run with the mean over the window in place of the last value.
 
     Over the whole run it is the mean of the timed steps, as in ``gpuwatch show``.
     """
-    reading = gauge.reading
+    window, columns = sources.window, tuple(history.columns(sources.window))
+    gauge = Gauge(key, title, unit, reading, None, columns, 1.0, mean=False)
     lost = reading.method is Method.UNAVAILABLE
     method = reading.earlier_method if lost else reading.method
-    known = [value for value in gauge.history if value is not None]
+    known = [value for value in columns if value is not None]
     if sources.live or method is Method.UNAVAILABLE or (lost and not known):
         return gauge
-    covered = len(known) / len(gauge.history) if lost else None
+    covered = len(known) / len(columns) if lost else None
     value, period = sum(known) / len(known) if known else None, ""
     if window.start > 0 or window.end < sources.t:
-        period = f"last {_length(window)}"
+        seconds = (window.end - window.start) / NS
+        period = f"last {seconds / 60:.0f} min" if seconds >= 60 else f"last {seconds:.0f} s"
     elif not lost:
-        start, end = sources.steps.timed
-        timed = mean(start, end) if end > start else None
+        timed = history.mean(*sources.steps.timed)
         value, period = (value, "whole run") if timed is None else (timed, "timed steps")
     reading = reading._replace(value=value, method=method)
     return replace(gauge, reading=reading, mean=True, period=period, covered=covered)
 
 
-def mean_of(series: Series | None, interval: float, factor: float = 1.0) -> Mean:
-    """Mean of a series times ``factor``."""
-
-    def mean(start: int, end: int) -> float | None:
-        value = None if series is None else series.mean(start, end, interval)
-        return None if value is None else value * factor
-
-    return mean
-
-
-def rate_of(history: StepHistory, steps: Steps) -> Mean:
-    """Mean of counted work per second."""
-
-    def mean(start: int, end: int) -> float | None:
-        return history.columns(Window(start, end, 1), steps.recent, steps.complete)[0]
-
-    return mean
-
-
-def _length(window: Window) -> str:
-    seconds = (window.end - window.start) / NS
-    return f"{seconds / 60:.0f} min" if seconds >= 60 else f"{seconds:.0f} s"
-
-
-def with_scale(gauge: Gauge, sources: Sources, scales: Scales) -> Gauge:
+def _with_scale(gauge: Gauge, sources: Sources) -> Gauge:
     """The gauge with a scale up to the largest value that it has shown so far."""
     known = [value for value in (*gauge.history, gauge.reading.value) if value is not None]
     device = sources.device.row.id if sources.device else None
@@ -348,5 +293,132 @@ def with_scale(gauge: Gauge, sources: Sources, scales: Scales) -> Gauge:
     top = nice(most) if most > 0 else 0.0
     if gauge.ceiling is not None and _CEILING_SHARE * gauge.ceiling <= most <= gauge.ceiling:
         top = gauge.ceiling
-    scales[key] = max(scales.get(key, 0.0), top)
-    return replace(gauge, scale=scales[key] or 1.0)
+    sources.scales[key] = max(sources.scales.get(key, 0.0), top)
+    return replace(gauge, scale=sources.scales[key] or 1.0)
+
+
+# A picked metric.
+
+LOSS, STEP_TIME, THROUGHPUT = "loss", "step time", "samples/s"
+
+
+@dataclass(frozen=True)
+class Metric:
+    """A metric that can be picked."""
+
+    title: str
+    unit: str
+    top: str | float | None = None
+    """End of the scale: a number, or the device attribute that holds it."""
+
+
+_GPU = {
+    "hw.gpu.memory.usage": Metric("GPU memory", "By", "memory.total"),
+    "hw.gpu.power": Metric("Power", "W", "power.limit"),
+    "hw.gpu.temperature": Metric("Temperature", "°C", 100.0),
+    "hw.gpu.clock.sm": Metric("SM clock", "Hz", "clock.sm.max"),
+    "hw.gpu.clock.memory": Metric("Memory clock", "Hz", "clock.memory.max"),
+    "hw.gpu.pcie.receive": Metric("PCIe to the GPU", "B/s"),
+    "hw.gpu.pcie.transmit": Metric("PCIe from the GPU", "B/s"),
+    "hw.gpu.sm.activity": Metric("SM activity", "1", 1.0),
+    "hw.gpu.sm.occupancy": Metric("Occupancy", "1", 1.0),
+    "hw.gpu.tensor.activity": Metric("Tensor activity", "1", 1.0),
+    "hw.gpu.fp64.activity": Metric("FP64 activity", "1", 1.0),
+    "hw.gpu.fp32.activity": Metric("FP32 activity", "1", 1.0),
+    "hw.gpu.fp16.activity": Metric("FP16 activity", "1", 1.0),
+    "hw.gpu.dram.activity": Metric("DRAM activity", "1", 1.0),
+    _BUSY: Metric("Memory utilization", "1", 1.0),
+    "hw.gpu.nvlink.receive": Metric("NVLink to the GPU", "B/s"),
+    "hw.gpu.nvlink.transmit": Metric("NVLink from the GPU", "B/s"),
+}
+_HOST = {
+    "hw.cpu.utilization": Metric("Host CPU", "1", 1.0),
+    "hw.memory.usage": Metric("Host memory", "By", "memory.total"),
+    "hw.cpu.frequency": Metric("CPU clock", "Hz"),
+    "hw.cpu.power": Metric("CPU power", "W"),
+}
+_PROCESS = {
+    "process.cpu.time": Metric("Process CPU", "cores"),
+    "process.memory.usage": Metric("Process memory", "By"),
+}
+_STEPS = {
+    LOSS: Metric("Loss", ""),
+    THROUGHPUT: Metric("Samples/s", "/s"),
+    STEP_TIME: Metric("Step time", "s"),
+}
+METRICS = {**_GPU, **_HOST, **_PROCESS, **_STEPS}
+
+
+def metrics_of(devices: Sequence[DeviceNow], selected: str | None, steps: Steps) -> Iterator[str]:
+    """Keys of the available metrics of the selected device, the host, the process and the steps,
+    in that order."""
+    for key in (*_GPU, *_HOST, *_PROCESS):
+        device = _device(key, devices, selected)
+        if device is not None and device.get(key).method is not Method.UNAVAILABLE:
+            yield key
+    if steps.any:
+        available = {LOSS: steps.losses.seen, THROUGHPUT: steps.samples.seen}
+        yield from (key for key in _STEPS if available.get(key, steps.times.seen))
+
+
+def picked_of(key: str, devices: Sequence[DeviceNow], sources: Sources) -> Gauge:
+    """The metric ``key`` over the window, or the reason why it is unavailable."""
+    metric = METRICS.get(key, Metric(key, ""))
+    if key in _STEPS:
+        reading, history = _step_figure(key, sources)
+        gauge = _gauge(sources, PICKED, metric.title, metric.unit, reading, history)
+        return _with_scale(gauge, sources)
+    device = _device(key, devices, sources.device.row.id if sources.device else None)
+    if device is None:
+        return _gauge(sources, PICKED, metric.title, metric.unit, MISSING, NOTHING)
+    history = sources.series.get((device.row.id, key), NOTHING)
+    gauge = _gauge(sources, PICKED, metric.title, metric.unit, device.get(key), history)
+    top = metric.top if not isinstance(metric.top, str) else attribute(device, metric.top)
+    if top is not None:
+        # Memory, power and activity are shares of their limits; temperatures and clocks are not.
+        ceiling = top if metric.unit in ("By", "W", "1") else None
+        return replace(gauge, ceiling=ceiling, scale=top)
+    return _with_scale(gauge, sources)
+
+
+def _device(key: str, devices: Sequence[DeviceNow], selected: str | None) -> DeviceNow | None:
+    kind = "cpu" if key in _HOST else "workload" if key in _PROCESS else "gpu"
+    candidates = (device for device in devices if device.row.kind == kind)
+    return next((each for each in candidates if kind != "gpu" or each.row.id == selected), None)
+
+
+def _step_figure(key: str, sources: Sources) -> tuple[Reading, History]:
+    steps = sources.steps
+    if key == THROUGHPUT:
+        return _steps_now(sources, steps.samples), steps.samples
+    last, history = steps.newest_loss, steps.losses
+    if key == STEP_TIME:
+        last, history = steps.newest_seconds, steps.times
+    if last is not None:
+        return Reading(last, Method.MEASURED, None, "step lines"), history
+    why = f"the step lines contain no {key}" if steps.any else _no_steps_reason(sources)
+    return Reading(None, Method.UNAVAILABLE, why, "step lines"), history
+
+
+# All GPUs.
+
+
+def panels_of(
+    sources: Sources,
+    devices: Sequence[DeviceNow],
+    peak_bandwidth: Callable[[str], float | None],
+    alerts: Sequence[Alert],
+) -> tuple[Panel, ...]:
+    """A panel for each GPU: its utilization over the window, bandwidth and most serious warning.
+
+    ``peak_bandwidth``: by GPU id, in By/s.
+    """
+    panels = []
+    for device in devices:
+        if device.row.kind == "gpu":
+            peak = peak_bandwidth(device.row.id)
+            own = replace(sources, device=device, peak_bandwidth=peak)
+            history = tuple(own.history("hw.gpu.utilization").columns(sources.window))
+            problem = next((each.short for each in alerts if device.row.id in each.gpus), "")
+            panels.append(Panel(device, history, bandwidth_of(own), problem))
+    return tuple(panels)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from gpuwatch.core.units import NS
 from gpuwatch.session.reading.reader_at import PastReader
 from gpuwatch.tui.feed.collector import Collector
-from gpuwatch.tui.feed.series import RECENT_NS
+from gpuwatch.tui.feed.samples import RECENT_NS
 
 _ADVANCE_NS = 30 * NS
 """Longest step forward that reads on; for a longer one a new collector is faster."""

@@ -1,15 +1,25 @@
-"""The processes on the recorded GPUs and those of the run, for the screens."""
+"""The processes on the recorded GPUs and those of the run, for the screens.
+
+Sessions hold no command lines, which may have secrets in them. Those of a session that goes on here
+are read from ``/proc``, shown, and written nowhere.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import os
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from gpuwatch.core.lazy_dataclass import dataclass
+from gpuwatch.core.live_process import command_line, command_text
+from gpuwatch.core.models import JSON, mapping
+from gpuwatch.core.processes import start_time
+from gpuwatch.core.units import NS
+from gpuwatch.session.reading.status import process_id
 from gpuwatch.session.rows import GpuProcessRow, Processes, ProcessRow
 from gpuwatch.session.schema import MOST_PROCESSES
 
-_OLD_RECORDER = "not recorded: an old gpuwatch"
-_NO_MEMORY_SHARE = "time that it used device memory: not recorded: an old gpuwatch"
 _NOT_IN_PROC = "unknown: the process is not in /proc"
 
 
@@ -99,7 +109,7 @@ def processes_of(
             uses[row.pid] = [use for use in uses.get(row.pid, ()) if use.owned != row.owned]
             processes.append(_known_process(row, own, environment, t))
     remaining = [rows for rows in uses.values() if rows]
-    processes += [_nvml_process(rows, environment, t, old=not recorded.all) for rows in remaining]
+    processes += [_nvml_process(rows, environment, t) for rows in remaining]
     return tuple(sorted(processes, key=_sort_key))
 
 
@@ -127,9 +137,7 @@ def _known_process(
     )
 
 
-def _nvml_process(
-    rows: Sequence[GpuProcessRow], environment: str, t: int, *, old: bool
-) -> ProcessNow:
+def _nvml_process(rows: Sequence[GpuProcessRow], environment: str, t: int) -> ProcessNow:
     """A process that only NVML knows."""
     row = rows[-1]
     return ProcessNow(
@@ -144,21 +152,18 @@ def _nvml_process(
         None,
         any(use.running for use in rows),
         t,
-        row.reason or (_OLD_RECORDER if old else _NOT_IN_PROC),
+        row.reason or _NOT_IN_PROC,
     )
 
 
 def _gpu_uses(rows: Sequence[GpuProcessRow]) -> tuple[GpuUse, ...]:
-    uses = [_gpu_use(row) for row in rows]
+    uses = [
+        GpuUse(
+            row.device, row.bytes, row.share, row.reason, row.kind == "graphics", row.memory_share
+        )
+        for row in rows
+    ]
     return tuple(sorted(uses, key=lambda use: (len(use.device), use.device)))
-
-
-def _gpu_use(row: GpuProcessRow) -> GpuUse:
-    old = row.share is not None and row.memory_share is None
-    reason = row.reason or (_NO_MEMORY_SHARE if old else None)
-    return GpuUse(
-        row.device, row.bytes, row.share, reason, row.kind == "graphics", row.memory_share
-    )
 
 
 def _mean(shares: Sequence[float | None]) -> float | None:
@@ -170,3 +175,61 @@ def _mean(shares: Sequence[float | None]) -> float | None:
 def _sort_key(process: ProcessNow) -> tuple[bool, int, bool, int, int]:
     memory, resident = -(process.gpu_bytes or 0), -(process.resident or 0)
     return not process.gpus, memory, process.owned is not True, resident, process.pid
+
+
+# Those that run here now.
+
+_INACCURACY_NS = NS
+"""How far a recorded start may be off: it is noted when the recorder comes to it. No PID is given
+to another process that soon."""
+
+_Key = tuple[int, int | None, str | None]
+"""PID, recorded start and name. A recorder tells each process's start again once a minute, a little
+different, and its name when it changes: then its command line is read anew."""
+
+
+class LiveProcesses:
+    """Finds the processes of a session in ``/proc``, and remembers what was found."""
+
+    def __init__(self) -> None:
+        self._known: dict[_Key, tuple[int, str | None]] = {}
+
+    def find(
+        self, processes: Sequence[ProcessNow], meta: Mapping[str, JSON]
+    ) -> tuple[ProcessNow, ...]:
+        """``processes``, with ``start`` and ``command`` of those that run here.
+
+        ``meta``: of the session. Of a recorder that has ended, or runs on another host or in
+        another PID namespace, none does.
+        """
+        recorder = process_id(meta.get("recorder"))
+        base = mapping(meta.get("clock")).get("monotonic_ns")
+        before, self._known = self._known, {}
+        if recorder is None or not isinstance(base, int) or not recorder.alive():
+            return tuple(processes)
+        found = []
+        for process in processes:
+            key = process.pid, process.started, process.name
+            known = before.get(key) or _looked_up(process, base)
+            if known is not None:
+                self._known[key] = known
+                process = replace(process, start=known[0], command=known[1])
+            found.append(process)
+        return tuple(found)
+
+
+def _looked_up(process: ProcessNow, base: int) -> tuple[int, str | None] | None:
+    """Start and command line; ``None``: it ended, or ``/proc`` does not show it.
+
+    ``base``: the session's start on the monotonic clock in nanoseconds, which stands still while
+    the machine sleeps; starts are on one that does not.
+    """
+    start = start_time(process.pid)
+    if start is None or process.started is None:
+        return None
+    slept = time.clock_gettime_ns(time.CLOCK_BOOTTIME) - time.monotonic_ns()
+    recorded = process.started + base + slept
+    if abs(start * NS // os.sysconf("SC_CLK_TCK") - recorded) > _INACCURACY_NS:
+        return None
+    words = command_line(process.pid, start)
+    return start, (command_text(words) if words else None)

@@ -5,94 +5,109 @@ The analysis and numpy are loaded for a run of several ranks only.
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from array import array
+from collections import defaultdict, deque
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from gpuwatch.core.lazy_dataclass import dataclass
 from gpuwatch.core.units import NS
 from gpuwatch.session.reading.reader import SessionReader
 from gpuwatch.session.rows import DeviceRow, Processes, RankRow, RankStepRow
-from gpuwatch.tui.feed.series import RECENT_NS, Series
+from gpuwatch.tui.feed.samples import RECENT_NS, Histories
 from gpuwatch.tui.feed.snapshot import RankNow, RanksNow
 from gpuwatch.tui.widgets.graph import Window
 
 if TYPE_CHECKING:
+    import numpy as np
+
     from gpuwatch.analysis.ranks.ranks import Ranks, Telemetry
 
 JUDGED_NS = 300 * NS
 """How far back the ranks are compared."""
 _MOST_RECENT = 20_000
 """Most rows that are kept one by one, of all ranks."""
-_BUCKET_NS = 2 * NS
-_MOST_VALUES = 16_384
-"""Most buckets of the history, times ranks; beyond it they become twice as long."""
-_LEAST_BUCKETS = 64
+_MOST_ROWS = 16_384
+"""Most rows of a rank in the history; beyond it two of the older half become one."""
 _LONGEST_NS = 3600 * NS
 """Longest stretch of one row; a file from elsewhere may hold any number."""
 _CHUNK = 5000
 _END_NS = 2**62
 
-Own = tuple[float, float]
-"""Steps, and the own seconds of these."""
+
+class OwnTime:
+    """Steps and own seconds of one rank over time."""
+
+    def __init__(self) -> None:
+        self.starts, self.ends = array("d"), array("d")
+        """Of each row, in nanoseconds."""
+        self._steps, self._own = array("d"), array("d")
+        """Sums up to the end of each row."""
+
+    def add(self, row: RankStepRow, own: float, seconds: float) -> None:
+        """Add the steps of a row behind all others, spread evenly over the time they took."""
+        before = self.ends[-1] if self.ends else 0.0
+        if row.t <= before:
+            return
+        taken = min(max(1, round(seconds * NS)), _LONGEST_NS)
+        self.starts.append(max(before, row.t - taken))
+        self.ends.append(row.t)
+        self._steps.append(row.count + (self._steps[-1] if self._steps else 0.0))
+        self._own.append(own + (self._own[-1] if self._own else 0.0))
+        if len(self.ends) > _MOST_ROWS:
+            half = _MOST_ROWS // 2
+            self.starts = self.starts[:half:2] + self.starts[half:]
+            for name in ("ends", "_steps", "_own"):
+                values = getattr(self, name)
+                setattr(self, name, values[1:half:2] + values[half:])
+
+    def between(self, edges: np.ndarray) -> np.ndarray:
+        """Steps and own seconds between neighbouring edges, shape (2, edges - 1)."""
+        import numpy as np
+
+        found = np.zeros((2, len(edges) - 1))
+        times = np.ravel(np.column_stack([self.starts, self.ends]))
+        for at, sums in enumerate((self._steps, self._own) if self.ends else ()):
+            known = np.ravel(np.column_stack([np.append(0.0, sums[:-1]), sums]))
+            found[at] = np.diff(np.interp(edges, times, known))
+        return found
 
 
 class OwnTimes:
-    """Own time of each rank by buckets of equal length, of which there are never many."""
+    """Own times of all ranks: those read as they come, and those that were there before."""
 
     def __init__(self) -> None:
-        self.width = _BUCKET_NS
-        self._buckets: dict[int, dict[int, Own]] = {}
+        self._new: defaultdict[int, OwnTime] = defaultdict(OwnTime)
+        self._old: defaultdict[int, OwnTime] = defaultdict(OwnTime)
 
-    def add(self, row: RankStepRow, own: float, seconds: float) -> None:
-        """Add the steps of a row, spread evenly over the time that they took."""
-        start = row.t - min(max(1, round(seconds * NS)), _LONGEST_NS)
-        first, last = start // self.width, (row.t - 1) // self.width
-        for bucket in range(first, last + 1):
-            inside = min(row.t, (bucket + 1) * self.width) - max(start, bucket * self.width)
-            part = inside / (row.t - start)
-            ranks = self._buckets.setdefault(bucket, {})
-            steps, total = ranks.get(row.rank, (0.0, 0.0))
-            ranks[row.rank] = steps + part * row.count, total + part * own
-        most = max(_LEAST_BUCKETS, _MOST_VALUES // len(self._buckets[last]))
-        while len(self._buckets) > most:
-            self._halve()
+    def add(self, rows: Iterable[RankStepRow], *, old: bool = False) -> None:
+        """Add rows in order; ``old``: they are from before the first one that is not."""
+        from gpuwatch.analysis.ranks.own_time import own_seconds, seconds_of
 
-    def _halve(self) -> None:
-        self.width *= 2
-        old, self._buckets = self._buckets, {}
-        for bucket, ranks in old.items():
-            merged = self._buckets.setdefault(bucket // 2, {})
-            for rank, (steps, own) in ranks.items():
-                before = merged.get(rank, (0.0, 0.0))
-                merged[rank] = before[0] + steps, before[1] + own
-
-    def drop_before(self, t: int) -> None:
-        """Forget the buckets that end before session time ``t``."""
-        for bucket in [each for each in self._buckets if (each + 1) * self.width < t]:
-            del self._buckets[bucket]
+        to = self._old if old else self._new
+        for row in rows:
+            own, seconds = own_seconds(row), seconds_of(row)
+            plausible = own is not None and seconds is not None and 0 <= own <= 2 * seconds
+            if not row.warmup and plausible and own is not None and seconds is not None:
+                to[row.rank].add(row, own, seconds)
 
     def columns(self, ranks: Sequence[int], view: Window, until: int) -> list[list[float | None]]:
         """For each rank and column the own time over that of the median rank, less 1; ``None``:
         no steps, or after ``until``."""
-        columns = []
-        for first, end in zip(view.edges()[:-1], view.edges()[1:], strict=True):
-            columns.append([None] * len(ranks) if first >= until else self._at(ranks, first, end))
-        return [list(row) for row in zip(*columns, strict=True)]
+        import numpy as np
 
-    def _at(self, ranks: Sequence[int], first: float, end: float) -> list[float | None]:
-        sums = dict.fromkeys(ranks, (0.0, 0.0))
-        buckets = range(int(first // self.width), max(0, int((end - 1) // self.width)) + 1)
-        for bucket in buckets:
-            for rank, (steps, own) in self._buckets.get(bucket, {}).items():
-                before = sums.get(rank, (0.0, 0.0))
-                sums[rank] = before[0] + steps, before[1] + own
-        known = {rank: own / steps for rank, (steps, own) in sums.items() if steps > 0}
-        if not known:
-            return [None] * len(ranks)
-        median = sorted(known.values())[(len(known) - 1) // 2]
+        edges = np.array(view.edges(), dtype=float)
+        found = [self._old[rank].between(edges) + self._new[rank].between(edges) for rank in ranks]
+        steps, own = np.stack(found, axis=1)
+        known = (steps > 1e-6) & (edges[:-1] < until)
+        per_step = np.divide(own, steps, out=np.full_like(own, np.nan), where=known)
+        middle = np.maximum(0, (known.sum(axis=0) - 1) // 2)
+        median = np.sort(per_step, axis=0)[middle, np.arange(len(middle))]
+        known &= median > 0
+        relative = np.divide(per_step, median, out=np.zeros_like(own), where=known) - 1
         return [
-            known[rank] / median - 1 if rank in known and median > 0 else None for rank in ranks
+            [value if shown else None for value, shown in zip(*row, strict=True)]
+            for row in zip(relative.tolist(), known, strict=True)
         ]
 
 
@@ -101,9 +116,8 @@ class Sampled:
     """Where metrics and processes are found."""
 
     devices: Sequence[DeviceRow]
-    series: Mapping[tuple[str, str], Series]
+    series: Histories
     processes: Processes
-    interval: float
 
 
 class RankFeed:
@@ -114,9 +128,7 @@ class RankFeed:
         self._reader = reader
         self._rows: list[RankRow] = []
         self._recent: deque[RankStepRow] = deque(maxlen=_MOST_RECENT)
-        self._own = OwnTimes()
-        """Of the newest minutes."""
-        self._history: OwnTimes = current._history if current else OwnTimes()
+        self._own: OwnTimes = current._own if current else OwnTimes()
         self._fills = current is None
         self._after: int | None = None
         self._back = self._first = -1
@@ -134,34 +146,21 @@ class RankFeed:
             self._after = self._first = self._reader.row_at("rank_step", newest - RECENT_NS)
         while rows := self._reader.rank_steps(self._after):
             self._after = rows[-1].n
-            for row in rows:
-                self._recent.append(row)
-                self._add(row, self._own)
-                if self._fills:
-                    self._add(row, self._history)
+            self._recent.extend(rows)
+            if self._fills:
+                self._own.add(rows)
         newest = max((row.t for row in self._recent), default=0)
         while self._recent and self._recent[0].t < newest - RECENT_NS:
             self._recent.popleft()
-        self._own.drop_before(newest - RECENT_NS)
 
     def backfill(self) -> bool:
         """Read one chunk of older rows; returns whether there may be more."""
         if not self._fills or self._back >= self._first:
             return False
         rows = self._reader.rank_steps(self._back, _CHUNK)
-        for row in rows:
-            if row.n <= self._first:
-                self._add(row, self._history)
+        self._own.add((row for row in rows if row.n <= self._first), old=True)
         self._back = rows[-1].n if rows else self._first
         return self._back < self._first
-
-    @staticmethod
-    def _add(row: RankStepRow, to: OwnTimes) -> None:
-        from gpuwatch.analysis.ranks.own_time import own_seconds, seconds_of
-
-        own, seconds = own_seconds(row), seconds_of(row)
-        if not row.warmup and own is not None and seconds is not None and 0 <= own <= 2 * seconds:
-            to.add(row, own, seconds)
 
     def now(self, view: Window, t: int, sampled: Sampled) -> RanksNow | None:
         """What is shown of the ranks; ``None`` for a run of fewer than two."""
@@ -173,8 +172,7 @@ class RankFeed:
         if ranks is None or not self._recent:
             return None
         numbers = [each.rank for each in ranks.figures]
-        fine = self._history.width > self._own.width and view.start >= self._recent[0].t
-        columns = (self._own if fine else self._history).columns(numbers, view, t)
+        columns = self._own.columns(numbers, view, t)
         ids = {row.uuid: row.id for row in sampled.devices if row.uuid}
         slow = {each.excess.rank: each.excess.relative for each in ranks.stragglers}
         return RanksNow(
@@ -182,13 +180,8 @@ class RankFeed:
             sentences=tuple(sentences(ranks)),
             ranks=tuple(
                 RankNow(
-                    rank=each.rank,
+                    figures=each,
                     device=ids.get(each.device, each.device) if each.device else None,
-                    step_seconds=each.step_seconds,
-                    own_seconds=each.own_seconds,
-                    data_share=each.data_share,
-                    samples_per_second=each.samples_per_second,
-                    tokens_per_second=each.tokens_per_second,
                     slower=slow.get(each.rank),
                     columns=tuple(values),
                 )
@@ -223,7 +216,7 @@ class RankFeed:
                     series = sampled.series.get((id_, metric))
                     if series is None:
                         continue
-                    mean = series.mean(begin, newest, sampled.interval)
+                    mean = series.mean(begin, newest)
                     if mean is not None:
                         metrics.setdefault(uuid, {})[metric] = mean
             for process in sampled.processes.on_gpus:

@@ -1,16 +1,20 @@
-"""A thread that reads for a screen and posts messages to it."""
+"""From threads that read to the screen: messages, and the newest snapshot of a feed."""
 
 from __future__ import annotations
 
 import threading
+from collections import deque
 from collections.abc import Callable
+from contextlib import suppress
+from typing import Any
 
 from textual.message import Message
 from textual.message_pump import MessagePump
+from textual.screen import Screen
 
 from gpuwatch.core.errors import GpuwatchError
 from gpuwatch.core.text import clean
-from gpuwatch.tui.feed.snapshot import Trouble
+from gpuwatch.tui.feed.snapshot import Snapshot, Trouble, Unreadable
 
 _MAX_MESSAGE = 400
 
@@ -68,3 +72,26 @@ class Reading:
         if self._stopped.is_set():
             raise _Stopped
         self._screen.post_message(message)
+
+
+News = Snapshot | Unreadable
+
+
+class Delivery:
+    """Calls ``take`` in the app's event loop with the newest posted snapshot."""
+
+    def __init__(self, screen: Screen[Any], take: Callable[[News], None]) -> None:
+        self._screen = screen
+        self._take = take
+        self._newest: deque[News] = deque(maxlen=1)
+
+    def post(self, news: News) -> None:
+        """Deliver ``news`` to the screen if it still exists; callable from any thread."""
+        self._newest.append(news)
+        if self._screen.is_running:
+            with suppress(RuntimeError):  # the loop is closed
+                self._screen.call_later(self._deliver)
+
+    def _deliver(self) -> None:
+        if self._newest and self._screen.is_attached:
+            self._take(self._newest.pop())

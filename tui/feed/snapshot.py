@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import field
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from gpuwatch.analysis.hardware.ceilings import Ceiling
 from gpuwatch.analysis.hardware.profile import Counters
@@ -19,6 +19,9 @@ from gpuwatch.tui.feed.next_run import UpcomingRuns
 from gpuwatch.tui.feed.processes import ProcessNow
 from gpuwatch.tui.feed.view import Replay, View
 from gpuwatch.tui.widgets.graph import Window
+
+if TYPE_CHECKING:
+    from gpuwatch.analysis.ranks.ranks import RankFigures
 
 
 class Reading(NamedTuple):
@@ -128,6 +131,10 @@ class Alert:
     """Id of the device; empty: the machine or the whole run."""
     text: str
     """One sentence; its numbers may change."""
+    gpus: tuple[str, ...] = ()
+    """Ids of the GPUs that it names."""
+    short: str = ""
+    """The sentence without their names."""
 
 
 @dataclass(frozen=True)
@@ -203,15 +210,9 @@ class Panel:
 class RankNow:
     """One rank over the last minutes; ``None`` is unknown."""
 
-    rank: int
+    figures: RankFigures
     device: str | None
     """Id of its GPU if it is watched, else its UUID, or ``cpu``."""
-    step_seconds: float | None
-    own_seconds: float | None
-    """Of a step: all but waiting for other ranks."""
-    data_share: float | None
-    samples_per_second: float | None
-    tokens_per_second: float | None
     slower: float | None
     """How much longer its own time is than the others', if beyond noise: 0.12 is 12 %."""
     columns: tuple[float | None, ...]

@@ -1,14 +1,23 @@
-"""Progress, rates and medians from the step lines of a session."""
+"""Progress, rates, phases and medians from the step lines of a session."""
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections import deque
-from collections.abc import Mapping, Sequence
-from math import isfinite
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from math import inf, isfinite
 from statistics import median
 from typing import Any
 
-from gpuwatch.analysis.samples.rates import StepLine, bytes_of, flop_of, samples_of
+from gpuwatch.analysis.samples.rates import (
+    Span,
+    StepLine,
+    bytes_of,
+    flop_of,
+    intervals,
+    rate_series,
+    samples_of,
+)
 from gpuwatch.analysis.samples.step_lines import (
     NO_STEPS_YET,
     UNTIMED,
@@ -21,16 +30,28 @@ from gpuwatch.analysis.samples.step_lines import (
 )
 from gpuwatch.analysis.samples.window import first_timed
 from gpuwatch.core.metrics import Method
-from gpuwatch.core.models import JSON, mapping
+from gpuwatch.core.models import mapping, number
 from gpuwatch.core.units import NS
 from gpuwatch.session.reading.reader import SessionReader
 from gpuwatch.session.rows import StepRow, with_phases
-from gpuwatch.tui.feed.phases import PhaseTimes
-from gpuwatch.tui.feed.series import RECENT_NS, Series, StepHistory, recent_steps
-from gpuwatch.tui.feed.snapshot import Reading, Work
+from gpuwatch.session.schema import BUCKET_SECONDS
+from gpuwatch.tui.feed.samples import (
+    BUCKET_NS,
+    RECENT_NS,
+    History,
+    bucket_ranges,
+    clip,
+    column_means,
+)
+from gpuwatch.tui.feed.snapshot import Reading, StepShares, Work
+from gpuwatch.tui.widgets.graph import Window
 
 _MAX_STEPS = 1000
-"""Number of newest steps of the median."""
+"""Number of newest steps of the median and of the phases."""
+_MAX_PHASES = 9
+"""Most phases with a name; foreign step lines may name any number."""
+_MOST_ROWS = 5_000
+"""Newest step lines that are kept one by one."""
 _MIN_FIRST_ROWS, _MAX_FIRST_ROWS = 200, 4000
 """Least and most step lines read when a session is opened; older ones follow in chunks."""
 _CHUNK, _SPARSE_CHUNK = 20_000, 1000
@@ -39,6 +60,120 @@ _ETA_NS = 30 * NS
 """Time over which the pace for the time left is measured."""
 _STALE_NS = 5 * NS
 """Least time without a step line after which the current rate is unknown."""
+_MOST_BUCKETS = 1000
+"""Buckets that one step line may cover; a foreign file may hold any time."""
+
+
+class StepHistory(History):
+    """A figure of the step lines: recent ones one by one, older ones by ten-second bucket."""
+
+    def __init__(self, steps: Steps) -> None:
+        self._steps = steps
+        self._sums: dict[int, tuple[float, float]] = {}
+        """Total and weight by bucket."""
+        self._earlier: tuple[Mapping[int, tuple[float, float]], int] = {}, -1
+        """Those of the present, and the last bucket that is taken from them."""
+
+    @property
+    def seen(self) -> bool:
+        return bool(self._sums) or bool(self._earlier[0])
+
+    def use_earlier(self, other: StepHistory, before: int) -> None:
+        """Use the buckets of ``other`` up to session time ``before``, without a copy."""
+        self._earlier = other._sums, before // BUCKET_NS
+
+    def _put(self, bucket: int, total: float, weight: float) -> None:
+        before = self._sums.get(bucket, (0.0, 0.0))
+        self._sums[bucket] = before[0] + total, before[1] + weight
+
+    def columns(self, view: Window) -> list[float | None]:
+        recent = self._steps.recent
+        if not recent:
+            return [None] * view.columns
+        if self._steps.complete or recent[0].t <= view.start:
+            return self._of_recent(view)
+        earlier, border = self._earlier
+        means: list[float | None] = []
+        for first, last in bucket_ranges(view):
+            total = weight = 0.0
+            for bucket in range(first, last + 1):
+                known = (earlier if bucket <= border else self._sums).get(bucket, (0.0, 0.0))
+                total += known[0]
+                weight += known[1]
+            means.append(total / weight if weight else None)
+        return clip(means, view, recent[-1].t)
+
+    def _of_recent(self, view: Window) -> list[float | None]:
+        raise NotImplementedError
+
+
+class WorkRate(StepHistory):
+    """Counted work per second."""
+
+    def __init__(self, steps: Steps, work: Callable[[StepLine], float | None]) -> None:
+        super().__init__(steps)
+        self._work = work
+
+    def add(self, spans: Sequence[Span], *, grouped: bool) -> None:
+        """Add step lines; ``grouped``: each is a sum of lines in one bucket."""
+        for start, end, row in spans:
+            amount = self._work(row)
+            if amount is None:
+                continue
+            if grouped:
+                bucket = row.t // BUCKET_NS
+                self._sums[bucket] = self._sums.get(bucket, (0.0,))[0] + amount, BUCKET_SECONDS
+            elif end > start:
+                last = (end - 1) // BUCKET_NS
+                for bucket in range(max(start // BUCKET_NS, last - _MOST_BUCKETS), last + 1):
+                    overlap = min(end, (bucket + 1) * BUCKET_NS) - max(start, bucket * BUCKET_NS)
+                    self._put(bucket, amount * overlap / (end - start), overlap / NS)
+
+    def _of_recent(self, view: Window) -> list[float | None]:
+        edges, newest = view.edges(), self._steps.newest
+        rows = [row for row in self._steps.recent if row.t >= view.start - 60 * NS]
+        # The newest column ends at the last step line, not at its edge.
+        last = bisect_left(edges, newest)
+        if 0 < last < len(edges) and newest > edges[last - 1]:
+            known = rate_series(rows, self._work, [*edges[:last], newest])
+            return known + [None] * (view.columns - len(known))
+        return rate_series(rows, self._work, edges)
+
+    def last(self, seconds: float = 2.0) -> float | None:
+        """Work per second over the last ``seconds`` that end with the newest step line."""
+        recent = self._steps.recent
+        if not recent:
+            return None
+        end = recent[-1].t
+        start = end - int(seconds * NS)
+        rows: list[StepRow] = []
+        for row in reversed(recent):
+            rows.append(row)
+            if row.t < start and len(rows) > 1:
+                break
+        rows.reverse()
+        begin = max(start, intervals(rows)[0][0])
+        return rate_series(rows, self._work, [begin, end])[0] if begin < end else None
+
+
+class StepFigure(StepHistory):
+    """A figure that each step line tells: its loss, or the mean duration of its steps."""
+
+    def __init__(self, steps: Steps, figure: Callable[[StepRow], float | None]) -> None:
+        super().__init__(steps)
+        self._figure = figure
+
+    def add(self, rows: Sequence[StepRow]) -> None:
+        """Add step lines."""
+        for row in rows:
+            value = self._figure(row)
+            if value is not None:
+                self._put(row.t // BUCKET_NS, value, 1)
+
+    def _of_recent(self, view: Window) -> list[float | None]:
+        times = [row.t for row in self._steps.recent]
+        values = list(map(self._figure, self._steps.recent))
+        return column_means(times, values, view, self._steps.pause)
 
 
 class Steps:
@@ -54,31 +189,39 @@ class Steps:
         self._reader = reader
         self._current = current
         self._back_ns = back_ns
-        self._evaluated_until: JSON = None
-        self._begin()
+        self._writers: str | None = None
+        self._untimed = False
+        self._depends_on: tuple[object, ...] = ()
+        """What the figures of lines that were read before depend on."""
+        self._begin({})
 
-    def _begin(self) -> None:
-        self._last = _first_row(self._reader, self._back_ns)
+    def _begin(self, count: Mapping[str, Any]) -> None:
+        """Read from the start; ``count``: what the workload counted of a step."""
+        last = self._reader.last_step()
+        newest = self._reader.steps(last - 1, 1)
+        begin = newest[0].t - self._back_ns - 10 * NS if newest else 0
+        oldest = self._reader.row_at("step", begin) if newest else -1
+        self._last = max(-1, last - _MAX_FIRST_ROWS, min(oldest, last - _MIN_FIRST_ROWS))
         self._first_recent = self._last
         self._backfilled = -1
         """Number of the last row that :meth:`backfill` has read."""
         self._backfilled_row: StepRow | None = None
-        self.recent: deque[StepRow] = recent_steps()
+        self.recent: deque[StepRow] = deque(maxlen=_MOST_ROWS)
         self._dropped = False
-        self._durations: deque[float] = deque(maxlen=_MAX_STEPS)
-        self._loss: float | None = None
-        self._data: deque[float] = deque(maxlen=_MAX_STEPS)
+        self._timed: deque[StepRow] = deque(maxlen=_MAX_STEPS)
+        self._phased: deque[StepRow] = deque(maxlen=_MAX_STEPS)
+        """The newest step lines with durations, and those of them with phases."""
+        self.newest_loss: float | None = None
         self.timed_start: int | None = None
         """Session time of the first timed step's start; ``None``: none yet."""
-        self._writers: str | None = None
-        self._untimed = False
-        self._per_step: Mapping[str, Any] = {}
-        self.flop = StepHistory(flop_of({}))
-        self.bytes = StepHistory(bytes_of({}))
-        self.samples = StepHistory(samples_of)
-        self.losses, self.times = Series(), Series()
-        """Loss and mean step duration in seconds, by the time of the step line."""
-        self.phases = PhaseTimes()
+        known = not self.doubt
+        self.flop = WorkRate(self, flop_of(count) if known else _unknown)
+        self.bytes = WorkRate(self, bytes_of(count) if known else _unknown)
+        self.samples = WorkRate(self, samples_of if known else _unknown)
+        self.losses = StepFigure(self, _unknown if self._writers else _loss)
+        self.times = StepFigure(self, _unknown if self._writers else _mean_seconds)
+
+        self._histories = (self.flop, self.bytes, self.samples, self.losses, self.times)
 
     @property
     def any(self) -> bool:
@@ -116,15 +259,6 @@ class Steps:
         return f"no step for {elapsed / NS:.0f} s"
 
     @property
-    def newest_loss(self) -> float | None:
-        return self._loss
-
-    @property
-    def newest_seconds(self) -> float | None:
-        """Duration of the newest timed step; ``None``: unknown."""
-        return self._durations[-1] if self._durations else None
-
-    @property
     def pause(self) -> float:
         """Mean seconds between two step lines, over the newest ones."""
         if len(self.recent) < 2:
@@ -133,81 +267,89 @@ class Steps:
         return max(0.0, (self.recent[-1].t - self.recent[-1 - pauses].t) / NS / pauses)
 
     def update(self, meta: Mapping[str, Any]) -> None:
-        if meta.get("evaluated_until") != self._evaluated_until:
-            self._evaluated_until = meta["evaluated_until"]
-            self._begin()  # what was read so far was of an evaluation
-        self._doubt(meta, arrived=False)
-        self._set_counts(meta.get("count"))
-        while rows := self._reader.steps(self._last):
-            before = self.recent[-1] if self.recent else None
-            self._doubt(meta, arrived=arrived(meta, rows if before else rows[1:]))
-            self._add(before, rows)
+        """Read new step lines; all again once they turn out to be something else."""
+        self._writers = several_writers(meta)
+        while True:
+            count = mapping(meta.get("count"))
+            depends_on = (self._writers, self._untimed, meta.get("evaluated_until"), count)
+            if depends_on != self._depends_on:
+                self._depends_on = depends_on
+                self._begin(count)
+            rows = self._reader.steps(self._last)
+            if not rows:
+                return
+            if not self._untimed and arrived(meta, rows if self.recent else rows[1:]):
+                self._untimed = True
+                continue
+            self._add(rows)
             self._last = rows[-1].n
 
-    def _doubt(self, meta: Mapping[str, Any], *, arrived: bool) -> None:
-        """Forget what was read so far once it turns out to be in doubt."""
-        before, self._untimed = self.doubt, self._untimed or arrived
-        writers, self._writers = self._writers, several_writers(meta)
-        if self.doubt and not before:
-            self.flop, self.bytes = StepHistory(_unknown), StepHistory(_unknown)
-            self.samples = StepHistory(_unknown)
-        if writers or not self._writers:
-            return
-        self._durations.clear()
-        self._data.clear()
-        self._loss = None
-        self.losses, self.times, self.phases = Series(), Series(), PhaseTimes()
-
-    def _set_counts(self, count: object) -> None:
-        """Use new counts of the work per step, also for the lines read before."""
-        per_step = mapping(count)
-        if per_step == self._per_step or self.doubt:
-            return
-        self._per_step = per_step
-        self.flop = StepHistory(flop_of(per_step))
-        self.bytes = StepHistory(bytes_of(per_step))
-        for history in (self.flop, self.bytes):
-            history.add(None, self.recent)
-
-    def _add(self, before: StepRow | None, rows: list[StepRow]) -> None:
-        for history in self._histories:
-            history.add(before, rows)
-        of_one = [] if self._writers else rows
-        for t, loss, seconds in map(_figures, of_one):
-            self.losses.add(t, loss)
-            self.times.add(t, seconds)
-        self.losses.trim()
-        self.times.trim()
-        self._dropped |= len(self.recent) + len(rows) > (self.recent.maxlen or 0)
+    def _add(self, rows: list[StepRow]) -> None:
+        self._put(_spans(self.recent[-1] if self.recent else None, rows), rows)
+        self._dropped |= len(self.recent) + len(rows) > _MOST_ROWS
         self.recent.extend(rows)
-        for row in of_one:
-            if row.loss:
-                self._loss = row.loss[-1]
-            if row.seconds and not row.warmup:
-                self._durations.extend(row.seconds)
-                sampled = with_phases([row])
-                if "data" in row.phases and sampled:
-                    self._data.extend((row.phases["data"] / sampled,) * len(row.seconds))
-                self.phases.add(row)
+        if not self._writers:
+            losses = (row.loss[-1] for row in reversed(rows) if row.loss)
+            self.newest_loss = next(losses, self.newest_loss)
+            timed = [row for row in rows if row.seconds and not row.warmup]
+            self._timed.extend(timed)
+            self._phased.extend(row for row in timed if row.phases and row.sampled != 0)
         if self.timed_start is None:
-            self._find_start()
+            first = first_timed(self._reader)
+            self.timed_start = None if first is None else max(0, first[0])
 
-    def _find_start(self) -> None:
-        first = first_timed(self._reader)
-        self.timed_start = None if first is None else max(0, first[0])
+    def _put(
+        self, spans: Sequence[Span], rows: Sequence[StepRow], *, grouped: bool = False
+    ) -> None:
+        for rate in (self.flop, self.bytes, self.samples):
+            rate.add(spans, grouped=grouped)
+        for figure in (self.losses, self.times):
+            figure.add(rows)
+
+    # The newest timed steps.
+
+    def _newest_timed(self) -> list[StepRow]:
+        """Of about as many steps as the median is of, in order."""
+        rows: list[StepRow] = []
+        steps = 0
+        for row in reversed(self._timed):
+            rows.append(row)
+            steps += len(row.seconds or ())
+            if steps >= _MAX_STEPS:
+                break
+        rows.reverse()
+        return rows
+
+    @property
+    def newest_seconds(self) -> float | None:
+        """Duration of the newest timed step; ``None``: unknown."""
+        durations = self._timed[-1].seconds if self._timed else None
+        return durations[-1] if durations else None
 
     def per_second(self) -> float | None:
         """Steps per second of the newest timed steps."""
-        seconds = sum(self._durations)
-        return len(self._durations) / seconds if seconds > 0 else None
+        durations = _durations(self._newest_timed())
+        return len(durations) / sum(durations) if sum(durations) > 0 else None
 
     def data_share(self) -> float | None:
         """Share of the data phase in the time of the newest timed steps, 0 to 1."""
-        seconds = sum(self._durations)
-        if not self._data or seconds <= 0:
+        seconds = steps = data = told = 0.0
+        for row in self._newest_timed():
+            seconds += sum(row.seconds or ())
+            steps += len(row.seconds or ())
+            sampled = with_phases([row])
+            if "data" in row.phases and sampled:
+                told += len(row.seconds or ())
+                data += row.phases["data"] / sampled * len(row.seconds or ())
+        if not told or seconds <= 0:
             return None
-        mean = sum(self._data) / len(self._data)
-        return min(1.0, max(0.0, mean * len(self._durations) / seconds))
+        return min(1.0, max(0.0, data / told * steps / seconds))
+
+    def shares(self, meta: Mapping[str, Any]) -> StepShares | None:
+        """See :func:`phase_shares`."""
+        return phase_shares(reversed(self._phased), meta)
+
+    # Older step lines.
 
     @property
     def filled(self) -> bool:
@@ -219,7 +361,8 @@ class Steps:
         if self.filled:
             return False
         if self._current is not None and self._current.filled and self.recent:
-            self._use_earlier(self._current, self.recent[0].t)
+            for own, other in zip(self._histories, self._current._histories, strict=True):
+                own.use_earlier(other, self.recent[0].t)
             self._backfilled = self._first_recent
             return False
         upto = min(self._backfilled + _CHUNK, self._first_recent)
@@ -227,42 +370,23 @@ class Steps:
         if not rows:
             upto = min(self._reader.steps(self._backfilled, 1)[0].n - 1, self._first_recent)
         start = self._backfilled_row.t if self._backfilled_row else 0
-        elapsed = rows[-1].t - start if rows else 0
-        if elapsed > (upto - self._backfilled) * NS:
+        if rows and rows[-1].t - start > (upto - self._backfilled) * NS:
             upto = min(self._backfilled + _SPARSE_CHUNK, self._first_recent)
-            rows = [
-                row for row in self._reader.steps(self._backfilled, _SPARSE_CHUNK) if row.n <= upto
-            ]
-            for history in self._histories:
-                history.add(self._backfilled_row, rows)
+            rows = self._reader.steps(self._backfilled, _SPARSE_CHUNK)
+            rows = [row for row in rows if row.n <= upto]
+            self._put(_spans(self._backfilled_row, rows), rows)
         else:
-            for history in self._histories:
-                history.add_groups(rows)
-        for t, loss, seconds in map(_figures, [] if self._writers else rows):
-            if loss is not None:
-                self.losses.add_past(t, loss)
-            if seconds is not None:
-                self.times.add_past(t, seconds)
+            self._put([(row.t, row.t, row) for row in rows], rows, grouped=True)
         self._backfilled, self._backfilled_row = upto, rows[-1] if rows else self._backfilled_row
         return True
 
-    def _use_earlier(self, current: Steps, before: int) -> None:
-        self.flop.use_earlier(current.flop, before)
-        self.bytes.use_earlier(current.bytes, before)
-        self.samples.use_earlier(current.samples, before)
-        self.losses.use_earlier(current.losses, before)
-        self.times.use_earlier(current.times, before)
-
-    @property
-    def _histories(self) -> tuple[StepHistory, ...]:
-        return self.flop, self.bytes, self.samples
+    # Progress.
 
     def work(
         self, name: str, environment: str, meta: Mapping[str, Any], live: bool, t: int
     ) -> Work:
         """Progress at session time ``t``; rates are unknown if the newest step is too old."""
-        run = meta.get("run")
-        run = run if isinstance(run, dict) else {}
+        run = mapping(meta.get("run"))
         last = self.recent[-1] if self.recent else None
         total, warmup_steps = _int(run.get("total_steps")), _int(run.get("warmup_steps")) or 0
         step = None
@@ -278,7 +402,7 @@ class Steps:
         eta = None
         if live and last is not None and not last.warmup and silence is None:
             eta = self._eta(step, total)
-        durations: Sequence[float] = self._durations
+        durations: Sequence[float] = _durations(self._newest_timed())[-_MAX_STEPS:]
         if not live and not self._writers:
             durations = times_of([row for row in self.recent if not row.warmup])[0]
         return Work(
@@ -295,7 +419,7 @@ class Steps:
             else Reading(None, Method.COUNTED, silence, "step lines"),
             step_seconds=median(durations) if durations else None,
             step_count=len(durations),
-            loss=self._loss,
+            loss=self.newest_loss,
             model=_text(run.get("model")),
             batch_size=_int(run.get("batch_size")),
             dtype=_text(run.get("dtype")),
@@ -308,10 +432,8 @@ class Steps:
         if self.doubt:
             return Reading(None, Method.UNAVAILABLE, self.doubt)
         timed = [row for row in self.recent if not row.warmup]
-        if not live and timed:
-            value = throughput(timed, told=ends_told(meta))
-        else:
-            value = StepHistory(samples_of).last(self.recent)
+        over = not live and timed
+        value = throughput(timed, told=ends_told(meta)) if over else self.samples.last()
         if value is None:
             return Reading(None, Method.UNAVAILABLE, "the step lines contain no samples")
         return Reading(value, Method.COUNTED, None, "step lines")
@@ -332,23 +454,61 @@ class Steps:
         return (total - step) * (ns / NS / done)
 
 
-def _first_row(reader: SessionReader, back_ns: int) -> int:
-    """Number of the row after which step lines are read when the session is opened."""
-    last = reader.last_step()
-    newest = reader.steps(last - 1, 1)
-    oldest = reader.row_at("step", newest[0].t - back_ns - 10 * NS) if newest else -1
-    return max(-1, last - _MAX_FIRST_ROWS, min(oldest, last - _MIN_FIRST_ROWS))
+def phase_shares(newest: Iterable[StepRow], meta: Mapping[str, Any]) -> StepShares | None:
+    """The shares of the phases in the time of the newest timed steps, and of the hook by the
+    session's ``meta``; ``None``: no step line named any.
+
+    Where only some steps have phases, these add up to the time of those steps. ``newest``: step
+    lines, the newest first.
+    """
+    steps, whole = 0, 0.0
+    sums: dict[str, float] = {}
+    for row in newest:
+        if not row.phases or not row.seconds:
+            continue
+        phases = {name: max(0.0, seconds) for name, seconds in row.phases.items()}
+        count, seconds = len(row.seconds), sum(phases.values())
+        if row.sampled is None:
+            seconds = max(sum(row.seconds), seconds)
+        else:
+            count = round(row.sampled)
+        if not count or not 0 < seconds < inf:
+            continue
+        steps += count
+        whole += seconds
+        for name, part in phases.items():
+            if name in sums or len(sums) < _MAX_PHASES:
+                sums[name] = sums.get(name, 0.0) + part
+        if steps >= _MAX_STEPS:
+            break
+    if not steps:
+        return None
+    parts = tuple((name, min(1.0, part / whole)) for name, part in sums.items() if part > 0)
+    hook = number(mapping(meta.get("timing")).get("cost"))
+    return StepShares(parts, steps, whole / steps, hook)
 
 
-def _figures(row: StepRow) -> tuple[int, float | None, float | None]:
-    """Time of a step line, its newest loss, and the mean duration of its timed steps."""
-    loss = row.loss[-1] if row.loss and isfinite(row.loss[-1]) else None
+def _spans(before: StepRow | None, rows: Sequence[StepRow]) -> list[Span]:
+    """The time that each of these step lines covers; ``before``: the line before them."""
+    return intervals(rows) if before is None else intervals([before, *rows])[1:]
+
+
+def _durations(rows: Sequence[StepRow]) -> list[float]:
+    return [seconds for row in rows for seconds in row.seconds or ()]
+
+
+def _loss(row: StepRow) -> float | None:
+    return row.loss[-1] if row.loss and isfinite(row.loss[-1]) else None
+
+
+def _mean_seconds(row: StepRow) -> float | None:
+    """Mean duration of the timed steps of a line."""
     seconds = sum(row.seconds) / len(row.seconds) if row.seconds and not row.warmup else None
-    return row.t, loss, seconds if seconds is None or isfinite(seconds) else None
+    return seconds if seconds is None or isfinite(seconds) else None
 
 
 def _unknown(_: StepLine) -> float | None:
-    """The work of a line whose time is in doubt."""
+    """The figure of a line that is in doubt."""
     return None
 
 

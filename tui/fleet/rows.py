@@ -8,7 +8,7 @@ from pathlib import Path
 from gpuwatch.core.lazy_dataclass import dataclass
 from gpuwatch.core.text import clean
 from gpuwatch.core.units import clock_time, memory_usage, percent
-from gpuwatch.tui.feed.hardware.device_facts import memory_total
+from gpuwatch.tui.feed.device_facts import memory_total
 from gpuwatch.tui.feed.snapshot import Snapshot
 from gpuwatch.tui.home.devices import gpu_heading, gpu_layout, gpu_row
 from gpuwatch.tui.widgets.cells import fit

@@ -7,21 +7,23 @@ from __future__ import annotations
 
 import asyncio
 from abc import abstractmethod
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from gpuwatch.core.text import clean
 from gpuwatch.session.study.progress import place
 from gpuwatch.session.study.study_folder import sessions_in
 from gpuwatch.tui import commands
 from gpuwatch.tui.commands import Listed
 from gpuwatch.tui.home.line_edit import Edit, label_command
-from gpuwatch.tui.home.list import items_of, lost
-from gpuwatch.tui.home.question import delete_question
+from gpuwatch.tui.home.list import Item, first_start, items_of, lost
 from gpuwatch.tui.home.rows import HomeState
-from gpuwatch.tui.messages import LOST_QUESTION, STUDY_QUESTION, stop_question
+from gpuwatch.tui.home.table import started
+from gpuwatch.tui.messages import LOST_QUESTION, STUDY_QUESTION, Question, stop_question
 from gpuwatch.tui.processes.acting import ProcessActs
 from gpuwatch.tui.widgets.canvas_screen import WritingScreen
+from gpuwatch.tui.widgets.cells import fit
 
 
 class HomeActs(ProcessActs, WritingScreen):
@@ -112,11 +114,14 @@ class HomeActs(ProcessActs, WritingScreen):
         else:
             question = stop_question(place(current.path))
         path = current.path
-        self.ask(question, lambda: self.act("stopping", self._stop(path)))
+        self.ask(
+            question, lambda: self.act("stopping", self._command("stop", str(path), about=path))
+        )
 
-    async def _stop(self, path: Path) -> bool:
-        outcome = await commands.run("stop", str(path), outlives=True)
-        self.say(outcome.about(path))
+    async def _command(self, *arguments: str, about: Path) -> bool:
+        """Run a command of gpuwatch to its end, whatever becomes of the screen."""
+        outcome = await commands.run(*arguments, outlives=True)
+        self.say(outcome.about(about))
         self.action_refresh()
         return outcome.good
 
@@ -166,13 +171,8 @@ class HomeActs(ProcessActs, WritingScreen):
         items = items_of(self._listed, paths)
         marked, going = bool(self.state.marked), outcome.out.splitlines()
         question = delete_question(paths, items, marked=marked, going=going)
-        self.ask(question, lambda: self.act("deleting", self._delete(paths)))
-
-    async def _delete(self, paths: tuple[Path, ...]) -> bool:
-        outcome = await commands.run("delete", "--yes", *map(str, paths), outlives=True)
-        self.say(outcome.about(paths[0]))
-        self.action_refresh()
-        return outcome.good
+        command = ("delete", "--yes", *map(str, paths))
+        self.ask(question, lambda: self.act("deleting", self._command(*command, about=paths[0])))
 
     # Labels.
 
@@ -181,8 +181,7 @@ class HomeActs(ProcessActs, WritingScreen):
         current = self.state.current
         if current is None or self.refused():
             return
-        of = current.entry or current.study
-        assert of is not None
+        of = current.of
         text = {"name": of.name, "tags": " ".join(of.tags), "note": of.note}[what]
         self.write(Edit(what, text, current))
 
@@ -193,14 +192,8 @@ class HomeActs(ProcessActs, WritingScreen):
     def labelled(self, edit: Edit) -> None:
         """Carry out what was written."""
         command = label_command(edit)
-        if command is not None:
-            self.act("writing it down", self._label(command))
-
-    async def _label(self, command: tuple[str, ...]) -> bool:
-        outcome = await commands.run(*command, outlives=True)
-        self.say(outcome.word if outcome.good else outcome.complaint)
-        self.action_refresh()
-        return outcome.good
+        if command is not None and edit.target is not None:
+            self.act("writing it down", self._command(*command, about=edit.target.path))
 
     # Comparing.
 
@@ -244,3 +237,45 @@ def _sessions(paths: list[Path]) -> list[Path]:
     """Sessions, for a study's folder all of its own."""
     listed = [each for path in paths for each in (sessions_in(path) if path.is_dir() else [path])]
     return list(dict.fromkeys(listed))
+
+
+_MOST_NAMED = 4
+_LONGEST_NAME = 40
+
+
+def delete_question(
+    paths: Sequence[Path], items: Sequence[Item], *, marked: bool, going: Sequence[str]
+) -> Question:
+    """Asks by what the list calls it, and says what goes.
+
+    ``items`` are those of ``paths`` that are listed; ``marked``: it is not the row under the cursor
+    that is asked about. ``going``: a line for each folder, as ``gpuwatch delete`` tells it.
+    """
+    known = {item.path: item for item in items}
+    names = [
+        _told(known[path]) if path in known else clean(f"{path.parent.name}/{path.name}")
+        for path in paths
+    ]
+    what = "; ".join(_some(names))
+    if marked:
+        what = f"the marked {what}" if len(paths) == 1 else f"{len(paths)} marked: {what}"
+    text = "\n".join([f"Delete {what}?", *map(clean, _some(going))])
+    return Question(text, "Delete", "Cancel")
+
+
+def _told(item: Item) -> str:
+    """``best (gcn) in docker, started 11-20 22:54``; of a study how many runs it has."""
+    if item.entry is not None:
+        ran = item.entry.command_label or item.entry.workload
+        where = f"in {item.entry.environment}"
+    else:
+        ran = item.ran
+        where = f"study of {len(item.every)} run{'' if len(item.every) == 1 else 's'}"
+    name = f"{fit(item.of.name, _LONGEST_NAME)} ({ran})" if item.of.name else ran
+    start = first_start(item)
+    return f"{name} {where}" + (f", started {started(start)}" if start else "")
+
+
+def _some(texts: Sequence[str]) -> list[str]:
+    shown, more = texts[:_MOST_NAMED], len(texts) - _MOST_NAMED
+    return [*shown, *([f"{more} more"] if more > 0 else [])]

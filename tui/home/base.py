@@ -5,28 +5,32 @@ Above them stands what the subclass shows: the devices here, or machines elsewhe
 
 from __future__ import annotations
 
+import asyncio
 from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import ClassVar
 
 from textual import events
 from textual.app import ComposeResult
-from textual.binding import BindingType
+from textual.binding import Binding, BindingType
 from textual.css.scalar import Scalar
 from textual.widget import Widget
 from textual.widgets import DataTable, Footer, Input
 
+from gpuwatch.tui import commands
+from gpuwatch.tui.commands import Listed
 from gpuwatch.tui.feed.processes import ProcessNow
-from gpuwatch.tui.home.keys import BINDINGS
+from gpuwatch.tui.home import first_contact, watch
+from gpuwatch.tui.home.actions import HomeActs
 from gpuwatch.tui.home.line_edit import LINE_END, Edit
-from gpuwatch.tui.home.list import ORDERS, lost, stoppable
-from gpuwatch.tui.home.processes import ProcessTable, on_gpus, wanted_rows
+from gpuwatch.tui.home.list import ORDERS, ListOptions, arranged, lost, stoppable
 from gpuwatch.tui.home.rows import empty_rows, foot_rows, heading
 from gpuwatch.tui.home.session_table import SessionTable
-from gpuwatch.tui.home.sessions import HomeSessions
 from gpuwatch.tui.live.snapshot_page import numbers_page
 from gpuwatch.tui.processes.page import ProcessScreen
+from gpuwatch.tui.processes.table import ProcessTable, on_gpus
 from gpuwatch.tui.widgets.canvas import Canvas, too_small
 from gpuwatch.tui.widgets.field import Field
 from gpuwatch.tui.widgets.line import Line
@@ -47,16 +51,61 @@ _LEAST_BELOW = 6
 """Rows below the devices from which on one is for the processes, however many there are."""
 
 
-class Home(HomeSessions):
+class Home(HomeActs):
     """Processes and sessions, below what the subclass shows."""
 
-    BINDINGS: ClassVar[list[BindingType]] = BINDINGS
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("n", "new", "new run", tooltip="start a run"),
+        Binding("s", "stop", "stop", tooltip="stop the run or the study, after asking"),
+        Binding(
+            "a", "take_up", "record on", tooltip="record on: take up a run whose recorder died"
+        ),
+        Binding("q", "leave", "leave", tooltip="leave; runs go on"),
+        Binding("space", "mark", "mark", tooltip="mark the session or study"),
+        Binding("c", "compare", "compare", tooltip="compare what is marked, else the study"),
+        Binding(
+            "slash",
+            "filter",
+            "find",
+            tooltip="find words, or status: env: name: tag: note: study:",
+        ),
+        Binding("l", "log", "log", tooltip="the log of the run"),
+        Binding(
+            "p",
+            "processes",
+            "processes",
+            tooltip="the processes on the GPUs, on a page of their own",
+        ),
+        Binding("g", "grid", "GPUs", tooltip="all GPUs as panels with histories, and back"),
+        Binding(
+            "i", "numbers", "numbers", tooltip="every number of the devices, and what they are"
+        ),
+        Binding("o", "sort", "sort", tooltip="sort by started, elapsed, step time and so on"),
+        Binding(
+            "d", "delete", "delete", tooltip="delete what is marked, else the row, after asking"
+        ),
+        Binding("e", "export", "report", tooltip="report of what is marked, else of the study"),
+        Binding("R", "label('name')", "name", tooltip="give it a name, to find it by"),
+        Binding("T", "label('tags')", "tags", tooltip="its tags"),
+        Binding("N", "label('note')", "note", tooltip="a note on it"),
+        Binding("r", "look_again", "refresh", tooltip="read the list again"),
+        Binding("O", "reverse", "reverse", show=False, tooltip="sort the other way round"),
+        Binding("enter", "open", "open", show=False),
+        Binding("tab", "app.focus_next", "to the next list", show=False),
+        Binding(
+            "escape", "back", "back", show=False, tooltip="drop the marks, then show all again"
+        ),
+    ]
 
     def __init__(self) -> None:
         super().__init__()
         self._left: Widget | None = None
         """What had the focus before a line was written."""
         self._keys_that_apply: tuple[bool | None, ...] = ()
+        self._wanted: Path | None = None
+        self._seen: watch.Signature | None = None
+        self._reading = False
+        self._looked = False
 
     # What the subclass shows.
 
@@ -85,7 +134,7 @@ class Home(HomeSessions):
     def compose(self) -> ComposeResult:
         ascii = self.gpuwatch.look.ascii
         self._top = self.new_top()
-        self._processes = ProcessTable(ascii=ascii)
+        self._processes = ProcessTable(self, ascii=ascii, marks=True)
         self._middle = Canvas(ascii=ascii, id="middle")
         self._table = SessionTable(ascii=ascii)
         self._foot = Canvas(ascii=ascii, id="foot")
@@ -126,7 +175,9 @@ class Home(HomeSessions):
         """The processes in what the list leaves of so many rows, or how many there are."""
         devices, query = self.state.devices, self.state.process_query
         shown = on_gpus(devices.processes, query) if devices else []
-        wanted = wanted_rows(shown) if devices is not None and devices.gpus else 0
+        wanted = 0
+        if devices is not None and devices.gpus:
+            wanted = 2 + len(shown) if shown else 1
         listed = min(len(self.state.items), LEAST_LISTED) or _LEAST_SAID
         rows = min(wanted, max(0, space - listed - 3))
         short = rows < min(wanted, 3)
@@ -135,10 +186,14 @@ class Home(HomeSessions):
             if self._processes.has_focus:
                 self._table.focus()
         self._processes.can_focus = not short and self.state.edit is None
-        self._processes.display = rows > 0
-        _fit(self._processes, rows)
-        untold = devices.untold if devices is not None else ""
-        self._processes.update(shown, query, self.whose, untold)
+        where = f"the GPUs of {self.whose}" if self.whose else "the GPUs"
+        none = f"no process on {where}"
+        if query:
+            none = f"no process matches {query}: Esc shows all"
+        elif devices is not None and devices.untold:
+            none = f"the processes on {where} are not known"
+        self._processes.put(shown)
+        self._processes.fit(rows, where, query, none)
 
     def _paint_list(self, width: int, space: int) -> None:
         filled = bool(self.state.items)
@@ -158,6 +213,103 @@ class Home(HomeSessions):
         """Rows that what is above may take: a list that is short leaves its room to it."""
         height = self.room[1]
         return height // 2 if self.state.items else height - 12
+
+    # Which sessions there are: read by the command, kept up to date, put in order.
+
+    def remember(self, current: Path | None, marked: Sequence[Path], message: str) -> None:
+        """The session to stand on, marks and a word that another screen leaves for this one."""
+        self._wanted = current
+        if marked:
+            self._lent = tuple(marked)
+            self.state = replace(self.state, marked=tuple(marked))
+        self.state = replace(self.state, message=message)
+
+    def action_refresh(self) -> None:
+        self.run_worker(self._read_list(), exclusive=True, group="list")
+
+    def action_look_again(self) -> None:
+        """The list, and where it is empty what can run here."""
+        self._looked = False
+        self.action_refresh()
+
+    async def _read_list(self) -> None:
+        self._reading = True
+        try:
+            before = await asyncio.to_thread(watch.signature, self._listed.entries)
+            listed, complaint = await commands.sessions()
+            if complaint is not None and self.state.entries:
+                self.say(complaint)
+                return
+            after = await asyncio.to_thread(watch.signature, listed.entries)
+        finally:
+            self._reading = False
+        # What changed while the list was read is new the next time.
+        self._seen = {**after, **before}
+        self._show(listed, complaint)
+        self.look_around()
+
+    async def _read_news(self) -> None:
+        seen = await asyncio.to_thread(watch.signature, self._listed.entries)
+        if seen != self._seen:
+            await self._read_list()
+            return
+        fresh = await asyncio.to_thread(watch.fresh, self._listed.entries)
+        if fresh:
+            entries = tuple(fresh.get(each.path, each) for each in self._listed.entries)
+            self._show(replace(self._listed, entries=entries), None)
+
+    def look_for_news(self) -> None:
+        """Read again what changed, in the background."""
+        if self.on_top and not self._reading:
+            self.run_worker(self._read_news(), exclusive=True, group="list")
+
+    def _show(self, listed: Listed, complaint: str | None) -> None:
+        self._listed = listed
+        paths = {entry.path for entry in listed.entries}
+        paths |= {study.path for study in listed.studies}
+        wanted, self._wanted = self._wanted, None
+        if wanted is not None and wanted not in paths:
+            wanted = wanted.resolve()
+        how = self.state.how
+        if wanted is not None and wanted.parent in {study.path for study in listed.studies}:
+            how = replace(how, opened=how.opened | {wanted.parent})
+        # A session from another folder is in no list and can be compared all the same.
+        marked = [path if path in paths else path.resolve() for path in self.state.marked]
+        self._lent = tuple(path if path in paths else path.resolve() for path in self._lent)
+        self.state = replace(
+            self.state,
+            entries=listed.entries,
+            complaint=complaint,
+            marked=tuple(path for path in marked if path in paths or path.exists()),
+        )
+        self.put_in_order(how, wanted)
+
+    def put_in_order(self, how: ListOptions, wanted: Path | None = None) -> None:
+        """Put the rows in order; the cursor stays on its row, or goes to ``wanted``."""
+        current = self.state.current
+        stand = wanted or (current.path if current is not None else None)
+        items = arranged(self._listed, how)
+        paths = [item.path for item in items]
+        if stand in paths:
+            cursor = paths.index(stand)
+        elif stand is not None and stand.parent in paths:
+            cursor = paths.index(stand.parent)
+        else:
+            cursor = min(self.state.cursor, max(0, len(items) - 1)) if wanted is None else 0
+        self.state = replace(self.state, how=how, items=items, cursor=cursor)
+        self.paint()
+
+    def look_around(self) -> None:
+        """Once, where nothing was recorded yet and the devices are there: what can run here."""
+        known = self.state.devices is not None or self.state.devices_trouble is not None
+        if known and self.state.entries == () and not self._looked and not self.state.complaint:
+            self._looked = True
+            self.run_worker(self._look(), group="look")
+
+    async def _look(self) -> None:
+        found = await first_contact.look()
+        self.state = replace(self.state, found=found)  # as it is now, not as it was on asking
+        self.paint()
 
     # Keys and mouse.
 
@@ -294,15 +446,6 @@ class Home(HomeSessions):
         self.app.push_screen(
             ProcessScreen(lambda: self.state.devices, lambda: self.state.devices_trouble)
         )
-
-    def on_process_table_wanted(self, message: ProcessTable.Wanted) -> None:
-        if message.what == "signal":
-            self.signal(message.processes)
-        else:
-            self.details(message.processes[0])
-
-    def on_process_table_refused(self, message: ProcessTable.Refused) -> None:
-        self.say(message.why)
 
     def processes_now(self) -> Sequence[ProcessNow]:
         return () if self.state.devices is None else self.state.devices.processes

@@ -9,7 +9,7 @@ from gpuwatch.core.lazy_dataclass import dataclass
 from gpuwatch.core.metrics import Method
 from gpuwatch.core.text import clean
 from gpuwatch.core.units import UNKNOWN, memory_usage, number, percent, si
-from gpuwatch.tui.feed.hardware.device_facts import (
+from gpuwatch.tui.feed.device_facts import (
     attribute,
     memory_total,
     more_values,
@@ -23,7 +23,7 @@ from gpuwatch.tui.live.gauge_rows import axis_row, gauge_rows
 from gpuwatch.tui.live.grid_rows import history_columns as panel_history_columns
 from gpuwatch.tui.live.grid_rows import panel_rows
 from gpuwatch.tui.widgets.cells import fit, pad, wrap
-from gpuwatch.tui.widgets.graph import area, bar
+from gpuwatch.tui.widgets.graph import area
 from gpuwatch.tui.widgets.line import Line
 
 _MOST_ALERTS = 3
@@ -197,8 +197,7 @@ def gpu_row(
     used, total = gpu.value("hw.gpu.memory.usage"), memory_total(gpu)
     row = Line(width).add("!" if panel and panel.problem else " ", "warn")
     row.add(f"{number_of(gpu):>2}  ", "strong")
-    filled, empty = bar(use, layout.bar)
-    row.add(filled, "utilization").add(empty, "faint").add(f"{percent(use):>{_USE}}  ", "strong")
+    row.bar(use, layout.bar, "utilization").add(f"{percent(use):>{_USE}}  ", "strong")
     if layout.history:
         history = panel.history[-layout.history :] if panel is not None else ()
         row.add(" " * (layout.history - len(history)))
@@ -206,8 +205,7 @@ def gpu_row(
             row.add(text, "utilization")
         row.add("  ")
     share = used / total if used is not None and total else None
-    filled, empty = bar(share, layout.memory_bar)
-    row.add(filled, "progress").add(empty, "faint")
+    row.bar(share, layout.memory_bar, "progress")
     row.add(f"{memory_usage(used, total):>{_MEMORY}}", "strong")
     if layout.bandwidth:
         text = _bandwidth(panel.bandwidth) if panel is not None else UNKNOWN
@@ -285,7 +283,7 @@ def _figures(gpu: DeviceNow, width: int, rows: int) -> list[Line]:
 def _cpu(cpu: DeviceNow, width: int) -> Line:
     row = Line(width).add(f" {fit(name_of(cpu), width // 2)}  ", "strong")
     use = cpu.value("hw.cpu.utilization")
-    filled, empty = bar(use, max(_LEAST_BAR, min(40, row.left - 24)))
-    row.add(filled, "bandwidth").add(empty, "faint").add(f" {percent(use):>6}", "strong")
+    row.bar(use, max(_LEAST_BAR, min(40, row.left - 24)), "bandwidth")
+    row.add(f" {percent(use):>6}", "strong")
     clock = cpu.value("hw.cpu.frequency")
     return row.add(f"  {si(clock, 'Hz')}") if clock is not None else row

@@ -62,10 +62,9 @@ def tags_of(text: str) -> list[str]:
 def label_command(edit: Edit) -> tuple[str, ...] | None:
     """The command that writes a label for what it was begun for; ``None``: nothing changes."""
     item = edit.target
-    of = None if item is None else item.entry or item.study
-    if item is None or of is None:
+    if item is None:
         return None
-    path, text = str(item.path), edit.text.strip()
+    of, path, text = item.of, str(item.path), edit.text.strip()
     if edit.what == "name":
         return None if text == of.name else ("rename", path, "--", text)
     if edit.what == "note":

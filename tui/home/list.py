@@ -1,17 +1,63 @@
-"""The list of the home screen: which sessions and studies it holds, and in which order."""
+"""The list of the home screen: its sessions and studies, those that words find, and their order.
+
+``docker status:failed tag:x`` finds sessions of which all of that is true.
+"""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import field, replace
+from functools import lru_cache
 from pathlib import Path
 
 from gpuwatch.analysis.summary import listing
 from gpuwatch.core.lazy_dataclass import dataclass
 from gpuwatch.session.reading.status import State
 from gpuwatch.tui.commands import Entry, Listed, Study
-from gpuwatch.tui.home.filter import matches
+from gpuwatch.tui.widgets.cells import fit
+
+_FIELDS: dict[str, Callable[[Entry, Study | None], tuple[str, ...]]] = {
+    "status": lambda entry, study: (entry.status,),
+    "env": lambda entry, study: (entry.environment,),
+    "workload": lambda entry, study: (entry.workload, entry.command, entry.command_label),
+    "name": lambda entry, study: (entry.name, study.name if study else ""),
+    "tag": lambda entry, study: (*entry.tags, *(study.tags if study else ())),
+    "note": lambda entry, study: (entry.note, study.note if study else ""),
+    "study": lambda entry, study: (entry.study, study.title if study else ""),
+}
+"""What a term with one of these in front looks at; without, at all of them."""
+FIELDS = tuple(_FIELDS)
+
+
+def matches(query: str, entry: Entry, study: Study | None) -> bool:
+    """Whether every word of ``query`` is in what the list knows of a session and its study."""
+    return all(_term(term, entry, study) for term in _terms(query))
+
+
+def no_field(query: str) -> str:
+    """A word before a colon in ``query`` that is not a field, and the fields; else empty."""
+    for term in _terms(query):
+        name, colon, _ = term.partition(":")
+        if colon and name not in _FIELDS:
+            return f"{fit(name, 16)}: is not a field: {' '.join(FIELDS)}"
+    return ""
+
+
+@lru_cache(maxsize=8)
+def _terms(query: str) -> tuple[str, ...]:
+    return tuple(query.casefold().split())
+
+
+def _term(term: str, entry: Entry, study: Study | None) -> bool:
+    name, colon, value = term.partition(":")
+    if colon and name in _FIELDS:
+        return any(value in text.casefold() for text in _FIELDS[name](entry, study))
+    texts = [text for of in _FIELDS.values() for text in of(entry, study)]
+    if study is not None:
+        texts.append(study.question)
+    return any(term in text.casefold() for text in texts)
+
 
 GOING_ON = frozenset(state.value for state in (State.QUEUED, State.STARTING, State.RUNNING))
 _STOPPABLE = GOING_ON | {State.LOST.value, State.UNKNOWN.value}
@@ -38,20 +84,28 @@ class Item:
     """The last session below its study's row."""
 
     @property
+    def of(self) -> Entry | Study:
+        """What the row is of."""
+        of = self.entry or self.study
+        assert of is not None
+        return of
+
+    @property
     def path(self) -> Path:
         """The session's file or the study's folder."""
-        if self.entry is not None:
-            return self.entry.path
-        assert self.study is not None
-        return self.study.path
+        return self.of.path
 
     @property
     def title(self) -> str:
         """The name that was given, else what ran."""
-        if self.entry is not None:
-            return self.entry.name or self.entry.ran
-        assert self.study is not None
-        return self.study.name or self.study.title or self.ran
+        titled = self.study.title if self.entry is None and self.study is not None else ""
+        return self.of.name or titled or self.ran
+
+    @property
+    def failed(self) -> Entry | None:
+        """The run, or the first of a study, that ended badly."""
+        ended = (run for run in self.sessions if run.status in BAD)
+        return min(ended, key=lambda run: run.path, default=None)
 
     @property
     def ran(self) -> str:

@@ -11,10 +11,9 @@ from gpuwatch.core.lazy_dataclass import dataclass
 from gpuwatch.core.text import clean
 from gpuwatch.tui.commands import Entry
 from gpuwatch.tui.feed.snapshot import Snapshot
-from gpuwatch.tui.home.filter import no_field
 from gpuwatch.tui.home.first_contact import Found, first_rows
 from gpuwatch.tui.home.line_edit import Edit
-from gpuwatch.tui.home.list import ORDERS, Item, ListOptions
+from gpuwatch.tui.home.list import ORDERS, Item, ListOptions, no_field
 from gpuwatch.tui.home.table import details
 from gpuwatch.tui.live.rows import rule
 from gpuwatch.tui.widgets.cells import fit, wrap

@@ -6,9 +6,9 @@ import threading
 import time
 from dataclasses import replace
 
-from gpuwatch.tui.feed.delivery import Delivery, News
-from gpuwatch.tui.feed.hardware.devices_now import DevicesNow, not_recorded
+from gpuwatch.tui.feed.devices_now import DevicesNow, not_recorded
 from gpuwatch.tui.feed.machine_recorder import MachineRecorder
+from gpuwatch.tui.feed.reading import Delivery, News
 from gpuwatch.tui.feed.snapshot import Snapshot, Unreadable
 from gpuwatch.tui.feed.view import View
 from gpuwatch.tui.home.base import LEAST_LISTED, ROOMY, Home

@@ -14,8 +14,7 @@ from gpuwatch.core.lazy_dataclass import dataclass
 from gpuwatch.core.text import clean
 from gpuwatch.core.units import UNKNOWN, binary, bounded, clock_time, milliseconds, percent
 from gpuwatch.session.reading.status import State
-from gpuwatch.tui.commands import Entry, Study
-from gpuwatch.tui.home.list import BAD, Item, elapsed, first_start, place
+from gpuwatch.tui.home.list import Item, elapsed, first_start, place
 from gpuwatch.tui.live.head_rows import MARKS
 from gpuwatch.tui.live.rows import samples_rate
 from gpuwatch.tui.widgets.cells import fit, pad, wrap
@@ -65,7 +64,7 @@ class Column:
 def columns(items: Sequence[Item], width: int) -> list[Column]:
     """What there is room for, as wide as it is long; what no row has takes none."""
     roomy = width >= _ROOMY
-    named = any(_of(item).name for item in items)
+    named = any(item.of.name for item in items)
     beside = roomy and named
     rows = [_texts(item, named=beside) for item in items]
     needs = {
@@ -104,14 +103,12 @@ def columns(items: Sequence[Item], width: int) -> list[Column]:
         for at, column in enumerate(listed):
             if column.name == name:
                 listed[at] = replace(column, width=column.width + share)
-    return [_headed(column) for column in listed if column.width]
-
-
-def _headed(column: Column) -> Column:
-    """A few columns, in which a sentence goes on, have no title: it would be cut."""
-    if column.name != "result" or column.width >= _TITLED:
-        return column
-    return replace(column, title=" ")
+    # Of a few columns, in which a sentence goes on, the title would be cut.
+    return [
+        replace(each, title=" ") if each.name == "result" and each.width < _TITLED else each
+        for each in listed
+        if each.width
+    ]
 
 
 Cells = tuple[tuple[str, str], ...]
@@ -147,12 +144,6 @@ def _over(text: str, shown: Sequence[Column]) -> dict[str, str]:
     return parts | {column.name: pad("".join(rest), column.width) for column in shown[-1:]}
 
 
-def _of(item: Item) -> Entry | Study:
-    of = item.entry or item.study
-    assert of is not None
-    return of
-
-
 def _sign(item: Item) -> tuple[str, str]:
     """The mark of a row's state and the role of its colour."""
     try:
@@ -163,19 +154,36 @@ def _sign(item: Item) -> tuple[str, str]:
 
 def _texts(item: Item, *, named: bool) -> dict[str, str]:
     """What a row says in each column; ``named``: a name has a column of its own."""
-    of, entry, seconds = _of(item), item.entry, elapsed(item)
+    of, entry, seconds, failed = item.of, item.entry, elapsed(item), item.failed
+    start = first_start(item) or ""
+    known, today = moment(start), datetime.now().astimezone().date()
+    if known and known.astimezone().date() == today:
+        when = known.astimezone().strftime("%H:%M")
+    else:
+        when = started(start)
+    environment, memory, result = "", "", ""
+    if entry is not None:
+        at_most = "at most" if entry.peak_memory_is_bound else None
+        memory = bounded(binary(entry.peak_memory), at_most)
+        environment = entry.environment
+    elif item.study is not None:  # its baseline, and how many others there are
+        result = item.study.placement or verdict(item)
+        environment, *others = item.study.environments or ("",)
+        environment += f" +{len(others)}" if others else ""
+    if failed is not None and not result:
+        result = failed.failure or failed.status_text
     return {
         "status": f"  {_sign(item)[0]} {item.state[1]}",
         "name": of.name,
         "command": _what(item, named=named),
-        "environment": _environment(item),
+        "environment": environment,
         "step": milliseconds(entry.step_seconds) if entry else "",
         "samples/s": samples_rate(entry.samples_per_second) if entry else "",
         "MFU": percent(entry.mfu) if entry else "",
-        "peak mem": _peak_memory(entry) if entry else "",
-        "result": _placement(item) or verdict(item) or "; ".join(_few_words(item)),
+        "peak mem": memory,
+        "result": result,
         "elapsed": UNKNOWN if seconds is None else clock_time(seconds),
-        "started": _when(first_start(item) or ""),
+        "started": when,
         "tags": " ".join(of.tags),
     }
 
@@ -192,64 +200,14 @@ def _what(item: Item, *, named: bool) -> str:
     return " ".join(filter(None, ("╰" if item.last else "│", place(item.entry), title)))
 
 
-def _environment(item: Item) -> str:
-    """Of a study its baseline, and how many others there are."""
-    if item.entry is not None:
-        return item.entry.environment
-    first, *others = (item.study.environments if item.study is not None else ()) or ("",)
-    return f"{first} +{len(others)}" if others else first
-
-
-def _placement(item: Item) -> str:
-    """Of a study at a place that is not over: where, and why it waits."""
-    return item.study.placement if item.entry is None and item.study is not None else ""
-
-
-def _peak_memory(entry: Entry) -> str:
-    return bounded(binary(entry.peak_memory), "at most" if entry.peak_memory_is_bound else None)
-
-
 def verdict(item: Item) -> str:
     """Of a study what its summary says, in short; empty where it says nothing."""
     if item.entry is not None or item.study is None or not item.study.says:
         return ""
     says = item.study.says
-    if len(says) == 1:
-        return says[0][1]
     kinds = [kind for kind, _ in says if kind not in ("sweeps", "noise")]
-    if not kinds:
-        return says[0][1]
     told = ", ".join(f"{kinds.count(kind)} {kind}" for kind in dict.fromkeys(kinds))
-    return f"{told}" if len(kinds) > 1 else says[0][1]
-
-
-def _first_bad(item: Item) -> list[Entry]:
-    """The run, or the first of a study, that ended badly."""
-    ended = (run for run in item.sessions if run.status in BAD)
-    return sorted(ended, key=lambda run: run.path)[:1]
-
-
-def _few_words(item: Item) -> list[str]:
-    """Why it did, in the list."""
-    return [run.failure or run.status_text for run in _first_bad(item)]
-
-
-def _whys(item: Item) -> list[str]:
-    """Why it did, whole."""
-    return [
-        run.status_text
-        if run.reason in run.status_text
-        else ": ".join(filter(None, (run.status_text, run.reason)))
-        for run in _first_bad(item)
-    ]
-
-
-def _when(text: str) -> str:
-    """``22:54`` of today, else as :func:`started`."""
-    known = moment(text)
-    if known and known.astimezone().date() == datetime.now().astimezone().date():
-        return known.astimezone().strftime("%H:%M")
-    return started(text)
+    return told if len(kinds) > 1 else says[0][1]
 
 
 def started(text: str) -> str:
@@ -263,7 +221,7 @@ def details(item: Item, width: int, lines: int) -> list[Line]:
     note, or why there are none."""
     if lines <= 0:
         return []
-    of = _of(item)
+    of, failed = item.of, item.failed
     told: list[tuple[str, str]] = []
     if item.entry is None and item.study is not None:
         told += [("", text) for _, text in item.study.says]
@@ -271,7 +229,10 @@ def details(item: Item, width: int, lines: int) -> list[Line]:
             told.insert(min(1, len(told)), ("asks", item.study.question))
     elif item.entry is not None and (item.entry.name or cell_len(item.entry.ran) >= _COMMAND):
         told.append(("", f"{item.entry.ran} in {item.entry.environment}"))
-    told[:0] = [("✗", why) for why in _whys(item)]
+    if failed is not None:
+        why = [failed.status_text] if failed.status_text else []
+        why += [failed.reason] if failed.reason not in failed.status_text else []
+        told.insert(0, ("✗", ": ".join(why)))
     if of.note:
         told.insert(0, ("note", " ".join(of.note.split("\n"))))
     if of.tags:

@@ -6,13 +6,12 @@ from collections.abc import Sequence
 
 from gpuwatch.core.metrics import Method
 from gpuwatch.core.units import UNKNOWN, digits, memory_usage, number, percent, si
-from gpuwatch.tui.feed.hardware.device_facts import (
+from gpuwatch.tui.feed.device_facts import (
     memory_total,
     number_of,
     power_text,
 )
 from gpuwatch.tui.feed.snapshot import DeviceNow
-from gpuwatch.tui.widgets.graph import bar
 from gpuwatch.tui.widgets.line import Line
 
 _SIX_COLUMNS = 144
@@ -86,12 +85,8 @@ def _cell(gpu: DeviceNow, selected: bool, width: int, mark_used: bool) -> Line:
     while len(parts) > 1 and len("".join(parts)) + _MIN_BAR > line.left:
         parts.pop()
     tail = "".join(parts)
-    filled, empty = bar(utilization, max(_MIN_BAR, line.left - len(tail)))
-    return (
-        line.add(filled, "utilization")
-        .add(empty, "faint")
-        .add(tail, "strong" if selected else "text")
-    )
+    line.bar(utilization, max(_MIN_BAR, line.left - len(tail)), "utilization")
+    return line.add(tail, "strong" if selected else "text")
 
 
 class Fields:

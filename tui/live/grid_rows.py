@@ -8,7 +8,7 @@ from gpuwatch.core.lazy_dataclass import dataclass
 from gpuwatch.core.metrics import Method
 from gpuwatch.core.text import clean
 from gpuwatch.core.units import UNKNOWN, memory_usage, number, percent, si
-from gpuwatch.tui.feed.hardware.device_facts import (
+from gpuwatch.tui.feed.device_facts import (
     memory_total,
     more_values,
     number_of,
@@ -16,7 +16,7 @@ from gpuwatch.tui.feed.hardware.device_facts import (
 )
 from gpuwatch.tui.feed.snapshot import Panel
 from gpuwatch.tui.widgets.cells import fit
-from gpuwatch.tui.widgets.graph import area, bar
+from gpuwatch.tui.widgets.graph import area
 from gpuwatch.tui.widgets.line import Line
 
 _MIN_WIDTH = 36
@@ -152,8 +152,7 @@ def _memory_bar(row: Line, panel: Panel) -> None:
 
 def _bar(row: Line, share: float | None, value: str, role: str) -> None:
     """Add a bar and its value up to the end of the panel."""
-    filled, empty = bar(share, max(3, row.left - len(value)))
-    row.add(filled, role).add(empty, "faint").add(value, "strong")
+    row.bar(share, max(3, row.left - len(value)), role).add(value, "strong")
 
 
 def _values(panel: Panel, width: int, *, memory: bool) -> Line:

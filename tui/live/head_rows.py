@@ -63,7 +63,8 @@ def title_row(snapshot: Snapshot, width: int, *, paused: bool) -> Line:
     right += end
     size = sum(len(text) for text, _ in right)
     brand = Line(width).add(" gpuwatch " if row.used + 9 + size < width else " ", "brand")
-    row = Line(width).join(_cut(brand.join(row), width - size - 1)).to(width - size)
+    left = Line(max(0, width - size - 1)).join(brand.join(row))
+    row = Line(width).join(left).to(width - size)
     for text, colour in right:
         row.add(text, colour)
     return row
@@ -98,10 +99,6 @@ def _place_texts(place: StudyPosition) -> list[str]:
 
 def _short(text: str) -> str:
     return text.replace(" of ", "/")
-
-
-def _cut(row: Line, width: int) -> Line:
-    return Line(max(0, width)).join(row)
 
 
 def trouble_rows(trouble: Trouble, width: int) -> list[Line]:

@@ -2,25 +2,83 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Sequence
 from pathlib import Path
 
 from textual.message import Message
 
-from gpuwatch.analysis.hardware.profile import counters_of, profile_of, why_none
-from gpuwatch.core.errors import GpuwatchError
+from gpuwatch.analysis.hardware.kernels import short_name
+from gpuwatch.analysis.hardware.profile import (
+    Cell,
+    Counters,
+    Profile,
+    Table,
+    all_tables,
+    counters_of,
+    profile_of,
+    source,
+    title,
+    why_none,
+)
+from gpuwatch.core.lazy_dataclass import dataclass
+from gpuwatch.core.models import number
 from gpuwatch.core.text import clean
+from gpuwatch.core.units import UNKNOWN, digits, milliseconds, si
 from gpuwatch.session.reading.reader import SessionReader
+from gpuwatch.tui.feed.reading import Reading, ReadingFailed
 from gpuwatch.tui.feed.snapshot import Trouble
-from gpuwatch.tui.live.kernel_rows import KernelData, kernel_rows
+from gpuwatch.tui.live.counter_rows import counter_rows, wrapped
+from gpuwatch.tui.widgets.cells import pad
 from gpuwatch.tui.widgets.page import PageScreen, Row
+
+_COLUMNS = {
+    "Time (%)": ("time", 8),
+    "Total Time (ns)": ("total", 9),
+    "Total (MB)": ("total MB", 9),
+    "Instances": ("count", 8),
+    "Num Calls": ("count", 8),
+    "Count": ("count", 8),
+    "Calls": ("count", 8),
+    "Invocations": ("count", 8),
+    "Avg (ns)": ("mean", 9),
+    "Avg (MB)": ("mean MB", 9),
+    "Med (ns)": ("median", 9),
+    "Min (ns)": ("min", 9),
+    "Max (ns)": ("max", 9),
+    "FLOP": ("FLOP", 9),
+    "DRAM Read (bytes)": ("read", 9),
+    "DRAM Write (bytes)": ("written", 9),
+}
+"""Heading and width of each column; the name is the last column."""
+_WIDE_COLUMNS = ("Med (ns)", "Min (ns)", "Max (ns)")
+"""Columns of a wide screen."""
+_NAMES = ("Name", "Operation")
+_TIME, _SIZE = "Total Time (ns)", "Total (MB)"
+
+Cells = tuple[Cell, ...]
+
+
+@dataclass(frozen=True)
+class KernelData:
+    """The profile and the counters of a session."""
+
+    profile: Profile | None
+    counters: Counters | None
+    missing_reason: tuple[str, str | None]
+    """Why there is no profile, and how to get one."""
+
+
+def kernels_in(path: Path) -> KernelData:
+    """Those of the session ``path``."""
+    with SessionReader(path) as reader:
+        meta = reader.meta()
+    return KernelData(profile_of(meta), counters_of(meta), why_none(meta))
 
 
 class KernelsRead(Message):
-    """The profile was read, or could not be."""
+    """The profile was read."""
 
-    def __init__(self, data: KernelData | Trouble) -> None:
+    def __init__(self, data: KernelData) -> None:
         super().__init__()
         self.data = data
 
@@ -30,43 +88,103 @@ class KernelsScreen(PageScreen):
 
     def __init__(self, path: Path) -> None:
         super().__init__("kernels", self._kernel_rows)
-        self._path = path
-        self._result: KernelsRead | None = None
-        self._over = threading.Event()
-        self._thread = threading.Thread(target=self._read_profile, name="kernels", daemon=True)
+        self._result: KernelData | Trouble | None = None
+        self._reading = Reading("kernels", self, lambda post: post(KernelsRead(kernels_in(path))))
 
     def on_mount(self) -> None:
         super().on_mount()
-        self._thread.start()
+        self._reading.start()
 
     def on_unmount(self) -> None:
-        self._over.set()
-        self._thread.join(timeout=2)
-
-    def _read_profile(self) -> None:
-        """Read the profile once, in the thread."""
-        try:
-            with SessionReader(self._path) as reader:
-                meta = reader.meta()
-            data: KernelData | Trouble = KernelData(
-                profile_of(meta), counters_of(meta), why_none(meta)
-            )
-        except GpuwatchError as error:
-            data = Trouble(error.message, error.hint)
-        if not self._over.is_set():
-            self.post_message(KernelsRead(data))
+        self._reading.leave()
 
     def on_kernels_read(self, message: KernelsRead) -> None:
-        self._result = message
+        self._result = message.data
+        self.paint()
+
+    def on_reading_failed(self, message: ReadingFailed) -> None:
+        self._result = message.trouble
         self.paint()
 
     def _kernel_rows(self, width: int) -> Sequence[Row]:
         if self._result is None:
             return [((" reading the session …", "muted"),)]
-        data = self._result.data
-        if isinstance(data, Trouble):
-            return [
-                ((f" ✗ {clean(data.text)}", "bad"),),
-                ((f" → {clean(data.hint or '')}", "text"),),
-            ]
-        return kernel_rows(data, width)
+        if isinstance(self._result, Trouble):
+            text, hint = clean(self._result.text), clean(self._result.hint or "")
+            return [((f" ✗ {text}", "bad"),), ((f" → {hint}", "text"),)]
+        return kernel_rows(self._result, width)
+
+
+def kernel_rows(data: KernelData, width: int) -> list[Row]:
+    """All tables, sorted by time or size, or the reason why there are none."""
+    profile, counters = data.profile, data.counters
+    known = profile is not None and bool(profile.tables or profile.reason)
+    rows: list[Row] = []
+    if profile is not None and known:
+        rows += wrapped(source(profile), width, role="strong")
+        if profile.reason:
+            rows += wrapped(profile.reason, width, mark="!", role="text")
+        for note in profile.notes:
+            rows += wrapped(note, width)
+    tables = all_tables(profile, counters)
+    if counters is not None:
+        rows += [*([(("", "text"),)] if rows else []), *counter_rows(counters, width)]
+    if not tables and not known:
+        reason, hint = data.missing_reason
+        mend = wrapped(hint, width, mark="→", role="text") if hint else []
+        rows = [*wrapped(reason, width, role="text"), *mend, *rows]
+    for table in tables.values():
+        rows += [(("", "text"),), *_table(table, width)]
+    return rows
+
+
+def _table(table: Table, width: int) -> list[Row]:
+    shown = [
+        column
+        for column in table.columns
+        if column in _COLUMNS and (width >= 120 or column not in _WIDE_COLUMNS)
+    ]
+    name = next((column for column in _NAMES if column in table.columns), None)
+    head = "".join(f"{_COLUMNS[column][0]:>{_COLUMNS[column][1]}}" for column in shown)
+    rows: list[Row] = [
+        ((f" {clean(title(table))}", "strong"),),
+        ((f"{head}  {(name or '').lower()}", "muted"),),
+    ]
+    for cells in _sorted(table):
+        values = dict(zip(table.columns, cells, strict=True))
+        numbers = "".join(
+            pad(_cell(values[column], column), _COLUMNS[column][1], ">") for column in shown
+        )
+        kernel = UNKNOWN if name is None or values[name] is None else clean(str(values[name]))
+        columns_left = max(20, width - len(numbers) - 3)
+        rows.append(((numbers, "text"), (f"  {short_name(kernel, columns_left)}", "strong")))
+    if table.rows_left_out:
+        rows.append(((f"   and {table.rows_left_out:,} more, not kept", "muted"),))
+    return rows
+
+
+def _sorted(table: Table) -> list[Cells]:
+    """Rows by time or size, the largest first and unknown ones last."""
+    by = _TIME if _TIME in table.columns else _SIZE if _SIZE in table.columns else None
+    if by is None:
+        return list(table.rows)
+    at = table.columns.index(by)
+
+    def size(cells: Cells) -> float:
+        known = number(cells[at])
+        return -1.0 if known is None else known
+
+    return sorted(table.rows, key=size, reverse=True)
+
+
+def _cell(value: Cell, column: str) -> str:
+    known = number(value)
+    if known is None:
+        return UNKNOWN
+    if column.endswith("(ns)"):
+        return milliseconds(known / 1e9)
+    if column.endswith("(%)"):
+        return f"{known:.1f} %"
+    if column == "FLOP" or column.endswith("(bytes)"):
+        return si(known, "B" if column.endswith("(bytes)") else "")
+    return digits(known) if column.endswith("(MB)") else f"{known:,.0f}"

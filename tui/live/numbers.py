@@ -7,11 +7,10 @@ from rich.cells import cell_len
 from gpuwatch.core.metrics import CATALOGUE, Method, label
 from gpuwatch.core.text import clean
 from gpuwatch.core.units import bounded, quantity
-from gpuwatch.tui.feed.hardware.device_facts import name_of
-from gpuwatch.tui.feed.shares import cache_texts, share_texts
+from gpuwatch.tui.feed.device_facts import name_of
 from gpuwatch.tui.feed.snapshot import DeviceNow, Gauge, Reading, Snapshot
 from gpuwatch.tui.live.counter_rows import counter_rows, wrapped
-from gpuwatch.tui.live.gauge_rows import mean_text
+from gpuwatch.tui.live.gauge_rows import cache_texts, mean_text, share_texts
 from gpuwatch.tui.widgets.cells import pad, wrap
 from gpuwatch.tui.widgets.page import Row
 

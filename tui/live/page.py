@@ -5,7 +5,7 @@ from __future__ import annotations
 from gpuwatch.analysis.hardware.ceilings import UNKNOWN_GPUS
 from gpuwatch.core.lazy_dataclass import dataclass
 from gpuwatch.core.metrics import Method
-from gpuwatch.tui.feed.hardware.device_facts import name_of
+from gpuwatch.tui.feed.device_facts import name_of
 from gpuwatch.tui.feed.snapshot import Gauge, Snapshot
 from gpuwatch.tui.live import grid_rows as grid
 from gpuwatch.tui.live.device_rows import (
@@ -76,11 +76,6 @@ def page_of(snapshot: Snapshot, options: Options, width: int, height: int) -> Pa
     return _one_gpu(snapshot, options, width, height)
 
 
-def shows_four_gauges(height: int) -> bool:
-    """Whether a picked metric has a fourth gauge; otherwise it replaces one of the three."""
-    return height >= TALL
-
-
 def _head(
     snapshot: Snapshot, options: Options, width: int, height: int
 ) -> tuple[list[Line], int | None]:
@@ -137,7 +132,7 @@ def _one_gpu(snapshot: Snapshot, options: Options, width: int, height: int) -> P
         free -= _log_height(free, len(gauges))
         most = _MOST_ROWS
     gauge_height = max(1, min(most, free // len(gauges)))
-    lines = [*top, *gpu_lines, _device_title(snapshot, options, width)]
+    lines = [*top, *gpu_lines, _device_title(snapshot, width)]
     first = len(lines)
     for gauge in gauges:
         lines += gauge_rows(gauge, gauge_height, width)
@@ -180,7 +175,7 @@ def _frame(snapshot: Snapshot, options: Options, width: int, height: int) -> _Fr
     head = Line(width).add(f" {len(snapshot.gpus)} GPUs", "strong")
     if _marks_used(snapshot):
         head.add(f", the run uses {sum(bool(gpu.row.used) for gpu in snapshot.gpus)}", "text")
-    text = f"history: {ZOOMS[options.zoom][1]} "
+    text = f"history: {ZOOMS[snapshot.view.seconds]} "
     head.end(text if head.left > len(text) else "", "muted")
     bottom = event_rows(snapshot, options, width, 1)
     if snapshot.work is not None and (snapshot.work.reports or snapshot.phase):
@@ -218,7 +213,7 @@ def _gauges(snapshot: Snapshot, height: int) -> list[Gauge]:
     gauges = list(snapshot.gauges)
     if snapshot.picked is None:
         return gauges
-    if shows_four_gauges(height):
+    if height >= TALL:
         return [*gauges, snapshot.picked]
     methods = [gauge.reading.method for gauge in gauges]
     at = methods.index(Method.UNAVAILABLE) if Method.UNAVAILABLE in methods else -1
@@ -234,7 +229,7 @@ def _log_height(free: int, gauges: int) -> int:
     return max(2, min(wanted, free - 3))
 
 
-def _device_title(snapshot: Snapshot, options: Options, width: int) -> Line:
+def _device_title(snapshot: Snapshot, width: int) -> Line:
     row = Line(width).add(" ", "text")
     row.add(name_of(snapshot.device(snapshot.selected)), "strong")
     device, choices = snapshot.device(snapshot.selected), snapshot.choices
@@ -251,8 +246,7 @@ def _device_title(snapshot: Snapshot, options: Options, width: int) -> Line:
     elif device is not None and device.row.used is None:
         why = "its GPUs are known once CUDA starts" if snapshot.phase else UNKNOWN_GPUS
         row.add(f"  {why if len(why) + 2 <= row.left else 'GPUs not known'}", "muted")
-    label = "all" if snapshot.view.seconds is None else ZOOMS[options.zoom][1]
-    text = f"history: {label}"
+    text = f"history: {ZOOMS[snapshot.view.seconds]}"
     if row.left > len(text) + 1:
         row.end(f"{text} ", "muted")
     return row

@@ -31,31 +31,27 @@ def rank_rows(snapshot: Snapshot, width: int) -> list[Row]:
     rows: list[Row] = []
     for sentence in ranks.sentences:
         rows += wrapped(clean(sentence, 1000), width, mark=mark, role="text")
+    room = max(10, width - _LABEL - (_AFTER if width >= _WIDE else 1))
+    first, last = (clock_time(t / NS) for t in (ranks.window.start, ranks.window.end))
     rows += [
         (("", "text"),),
         ((_CAPTION, "muted"),),
-        *_map(ranks, width),
-        _axis(ranks, width),
+        *(_row(each, room, named=width >= _WIDE) for each in ranks.ranks),
+        ((" " * _LABEL + first + last.rjust(room - len(first)), "muted"),),
         _legend(),
         (("", "text"),),
     ]
     return rows + _table(ranks, width)
 
 
-def _room(width: int) -> int:
-    """Columns of the map."""
-    return max(10, width - _LABEL - (_AFTER if width >= _WIDE else 1))
-
-
-def _map(ranks: RanksNow, width: int) -> list[Row]:
-    return [_row(each, _room(width), named=width >= _WIDE) for each in ranks.ranks]
-
-
 def _row(rank: RankNow, room: int, *, named: bool) -> Row:
     """One rank over time, stretched or thinned to the room."""
     spans: list[tuple[str, str]] = [
         ("▸" if rank.slower is not None else " ", "key"),
-        (pad(f"rank {rank.rank}", _LABEL - 1), "strong" if rank.slower is not None else "text"),
+        (
+            pad(f"rank {rank.figures.rank}", _LABEL - 1),
+            "strong" if rank.slower is not None else "text",
+        ),
     ]
     count = len(rank.columns)
     for at in range(room):
@@ -75,11 +71,6 @@ def _row(rank: RankNow, room: int, *, named: bool) -> Row:
     return tuple(spans)
 
 
-def _axis(ranks: RanksNow, width: int) -> Row:
-    first, last = (clock_time(t / NS) for t in (ranks.window.start, ranks.window.end))
-    return ((" " * _LABEL + first + last.rjust(_room(width) - len(first)), "muted"),)
-
-
 def _legend() -> Row:
     spans: list[tuple[str, str]] = [(" ", "text")]
     least = [f"+{100 * each:.0f} %" for each in LEVELS]
@@ -91,7 +82,16 @@ def _legend() -> Row:
 
 def _table(ranks: RanksNow, width: int) -> list[Row]:
     """A row for each rank; columns in which nothing is known are left out."""
-    texts = [_texts(each) for each in ranks.ranks]
+    texts = [
+        (
+            milliseconds(rank.figures.step_seconds),
+            milliseconds(rank.figures.own_seconds),
+            percent(rank.figures.data_share),
+            si(rank.figures.samples_per_second, ""),
+            si(rank.figures.tokens_per_second, ""),
+        )
+        for rank in ranks.ranks
+    ]
     shown = [at for at in range(len(_COLUMNS)) if any(row[at] != UNKNOWN for row in texts)]
     left = width - _LABEL - _DEVICE
     while sum(_COLUMNS[at][1] for at in shown) > left and shown:
@@ -106,17 +106,7 @@ def _table(ranks: RanksNow, width: int) -> list[Row]:
         rows.append(
             (
                 (mark, "key"),
-                (pad(str(rank.rank), _LABEL - 1) + pad(device, _DEVICE) + figures, role),
+                (pad(str(rank.figures.rank), _LABEL - 1) + pad(device, _DEVICE) + figures, role),
             )
         )
     return rows
-
-
-def _texts(rank: RankNow) -> tuple[str, ...]:
-    return (
-        milliseconds(rank.step_seconds),
-        milliseconds(rank.own_seconds),
-        percent(rank.data_share),
-        si(rank.samples_per_second, ""),
-        si(rank.tokens_per_second, ""),
-    )

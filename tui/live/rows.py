@@ -1,4 +1,4 @@
-"""Parts of the live screen as rows of text: the workload, the log, the last event."""
+"""Parts of the live screen as rows of text: the workload, its phases, the log, the last event."""
 
 from __future__ import annotations
 
@@ -11,21 +11,16 @@ from gpuwatch.core.lazy_dataclass import dataclass
 from gpuwatch.core.text import clean
 from gpuwatch.core.units import NS, UNKNOWN, clock_time, digits, loss, milliseconds, percent
 from gpuwatch.session.rows import EventRow
-from gpuwatch.tui.feed.hardware.device_facts import number_of
-from gpuwatch.tui.feed.snapshot import Snapshot, Work
+from gpuwatch.tui.feed.device_facts import number_of
+from gpuwatch.tui.feed.snapshot import Snapshot, StepShares, Work
 from gpuwatch.tui.live.device_rows import Fields
 from gpuwatch.tui.live.gauge_rows import EVENT
-from gpuwatch.tui.live.phase_rows import phase_rows
 from gpuwatch.tui.widgets.cells import fit, wrap
-from gpuwatch.tui.widgets.graph import Window, bar
+from gpuwatch.tui.widgets.graph import Window
 from gpuwatch.tui.widgets.line import Line
 
-ZOOMS: tuple[tuple[int | None, str], ...] = (
-    (10, "10 s"),
-    (60, "1 min"),
-    (300, "5 min"),
-    (None, "all"),
-)
+ZOOMS: dict[int | None, str] = {10: "10 s", 60: "1 min", 300: "5 min", None: "all"}
+"""Lengths of a history in seconds, and their names."""
 
 
 @dataclass(frozen=True)
@@ -33,8 +28,6 @@ class Options:
     """Settings of the live screen."""
 
     paused: bool = False
-    zoom: int = 1
-    """Index in ``ZOOMS``."""
     message: str = ""
     """The answer to the last action."""
 
@@ -110,12 +103,7 @@ def progress_row(snapshot: Snapshot, work: Work, width: int) -> Line:
         tail.add("  ETA ", "muted").add(f"{eta} ", "strong")
     else:
         tail.add(" ")
-    filled, empty = bar(share, max(5, row.left - tail.used))
-    return row.add(filled, "progress").add(empty, "faint").join(tail)
-
-
-def _nothing_printed(snapshot: Snapshot) -> str:
-    return "nothing printed yet" if snapshot.goes_on else "nothing was printed"
+    return row.bar(share, max(5, row.left - tail.used), "progress").join(tail)
 
 
 def log_rows(snapshot: Snapshot, options: Options, width: int, height: int) -> list[Line]:
@@ -142,7 +130,8 @@ def log_rows(snapshot: Snapshot, options: Options, width: int, height: int) -> l
             row.add(" out ", "muted").add(fit(clean(entry.text), row.left), "text")
         rows.append(row)
     if not lines and space:
-        rows.append(Line(width).add(f"     {_nothing_printed(snapshot)}", "muted"))
+        none = "nothing printed yet" if snapshot.goes_on else "nothing was printed"
+        rows.append(Line(width).add(f"     {none}", "muted"))
     while len(rows) < height - len(footer):
         rows.append(Line(width))
     return rows + footer
@@ -180,3 +169,82 @@ def event_columns(events: Sequence[EventRow], t: int, shown: Window) -> set[int]
         if event.t <= t and column < shown.columns:
             columns.add(column)
     return columns
+
+
+# The phases of a step: a stacked bar with names and shares.
+
+
+_KNOWN = {
+    "data": ("░", "warn"),
+    "copy": ("╱", "progress"),
+    "forward": ("█", "flops"),
+    "backward": ("▓", "bandwidth"),
+    "optimizer": ("▒", "utilization"),
+}
+"""Pattern and colour role of the common phases."""
+_MORE_PATTERNS = (("╲", "good"), ("═", "key"), ("◇", "text"), ("•", "muted"))
+"""The same for other phases, in turn."""
+_OTHER = ("·", "faint")
+_LONGEST = 16
+"""Most columns of a phase's name."""
+
+Part = tuple[str, float, str, str]
+"""Name, share, pattern, role."""
+
+
+def phase_rows(shares: StepShares, width: int, max_rows: int) -> list[Line]:
+    """The bar and the names below it; if ``max_rows`` is 1, each name follows its part of the bar.
+
+    Each phase keeps its pattern; ``other`` is the time outside all phases.
+    """
+    parts = _parts(shares)
+    if max_rows > 1:
+        bar = _bar(Line(width).add(" "), parts, width - 2)
+        names = Line(width).add(" ").join(_legend(parts, width - 1, 0))
+        hook = "" if shares.hook is None else f", hook {100 * shares.hook:.1f} % of the time"
+        note = f"of {milliseconds(shares.seconds)}, mean of {shares.steps:,} steps{hook} "
+        return [bar, names.end(note, "muted") if names.left > len(note) + 2 else names]
+    return [Line(width).add(" ").join(_legend(parts, width - 2, width))]
+
+
+def _parts(shares: StepShares) -> list[Part]:
+    more = iter(_MORE_PATTERNS)
+    parts = [
+        (fit(clean(name), _LONGEST), share, *(_KNOWN.get(name) or next(more, _MORE_PATTERNS[-1])))
+        for name, share in shares.parts
+    ]
+    return [*parts, ("other", shares.other, *_OTHER)] if shares.other >= 0.005 else parts
+
+
+def _bar(row: Line, parts: list[Part], columns: int) -> Line:
+    """The stacked bar; borders are rounded, so that the columns of all parts add up."""
+    start = total = 0.0
+    for _, share, pattern, role in parts:
+        total += share
+        end = round(total * columns)
+        row.add(pattern * (end - round(start)), role)
+        start = end
+    return row
+
+
+def _legend(parts: list[Part], width: int, bar: int) -> Line:
+    """Pattern, name and share of each phase, or of the largest ones that fit.
+
+    The patterns fill the free columns by share, at most ``bar`` columns in total.
+    """
+    figures = [f"{100 * share:.0f} %" for _, share, _, _ in parts]
+    keep = sorted(range(len(parts)), key=lambda at: -parts[at][1])
+    while keep and _taken(parts, figures, keep) > width + 2:
+        keep.pop()
+    free = min(bar, width + 2 - _taken(parts, figures, keep))
+    row = Line(width)
+    for at in sorted(keep):
+        name, share, pattern, role = parts[at]
+        row.add("  " if row.used else "").add(pattern * (1 + int(share * free)), role)
+        row.add(f" {name} ", "muted").add(figures[at], "strong")
+    return row
+
+
+def _taken(parts: list[Part], figures: list[str], keep: list[int]) -> int:
+    """Columns of the phases ``keep``, with one column of pattern and a gap each."""
+    return sum(5 + cell_len(parts[at][0] + figures[at]) for at in keep)

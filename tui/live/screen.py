@@ -8,23 +8,23 @@ from dataclasses import replace
 from pathlib import Path
 from typing import ClassVar
 
-from textual.binding import BindingType
+from textual.binding import Binding, BindingType
 
 from gpuwatch.core.text import clean
 from gpuwatch.session.study.progress import place
 from gpuwatch.session.study.study_folder import sessions_in
 from gpuwatch.tui.display_options import READ_ONLY
-from gpuwatch.tui.feed.delivery import Delivery, News
 from gpuwatch.tui.feed.feed import REFRESH_SECONDS, Feed
+from gpuwatch.tui.feed.reading import Delivery, News
 from gpuwatch.tui.feed.snapshot import Snapshot, Unreadable
 from gpuwatch.tui.feed.view import View
+from gpuwatch.tui.live.gauge_rows import graph_columns
 from gpuwatch.tui.live.head_rows import trouble_rows
-from gpuwatch.tui.live.keys import BINDINGS
-from gpuwatch.tui.live.page import Page, page_of
+from gpuwatch.tui.live.page import Page, page_of, panel_columns
 from gpuwatch.tui.live.rows import ZOOMS, Options
 from gpuwatch.tui.live.stopping import Stopping
 from gpuwatch.tui.live.time_travel import TimeTravel
-from gpuwatch.tui.live.views import Views
+from gpuwatch.tui.widgets.canvas import Clicked
 from gpuwatch.tui.widgets.line import Line
 
 _CONDITIONAL = (
@@ -34,10 +34,64 @@ _CONDITIONAL = (
 """Actions that apply at times."""
 
 
-class LiveScreen(TimeTravel, Views, Stopping):
+class LiveScreen(TimeTravel, Stopping):
     """Shows one session with a feed of its own."""
 
-    BINDINGS: ClassVar[list[BindingType]] = BINDINGS
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("q", "leave", "leave", tooltip="leave; a run goes on"),
+        Binding("s", "stop", "stop", tooltip="stop the run, after asking"),
+        Binding("escape", "gauges", "back", tooltip="back to the gauges"),
+        Binding("enter", "over", "sessions", tooltip="to the sessions, after the run"),
+        Binding("enter", "open_gpu", "open", tooltip="open the selected GPU"),
+        Binding("c", "compare", "compare", tooltip="compare the study, so far while it goes on"),
+        Binding("space", "pause", "pause", tooltip="hold the view, or go on; recording goes on"),
+        Binding("space", "play", "play", tooltip="play from here, or stop playing"),
+        Binding(
+            "left",
+            "step(-1)",
+            "earlier",
+            tooltip="a column of the history back; End returns to now",
+        ),
+        Binding("end", "to_now", "now", tooltip="to the end, or to now"),
+        Binding("g", "grid", "GPUs", tooltip="all GPUs, and back to one"),
+        Binding("z", "zoom(0)", "zoom", tooltip="length of the history: 10 s, 1 min, 5 min, all"),
+        Binding("l", "log", "log", tooltip="the log: both streams, search"),
+        Binding("p", "processes", "processes", tooltip="who uses the GPUs, and how much"),
+        Binding("m", "metric(1)", "metric", tooltip="pick a metric for a graph; Esc takes it away"),
+        Binding(
+            "i", "numbers", "numbers", tooltip="every number with its method, source and reason"
+        ),
+        Binding(
+            "o", "roofline", "roofline", tooltip="the run under its compute and bandwidth ceilings"
+        ),
+        Binding("r", "ranks", "ranks", tooltip="the ranks of the run, and which is slower"),
+        Binding("K", "kernels", "kernels", tooltip="which kernels took the time, after the run"),
+        Binding("e", "export", "report", tooltip="write the study's report"),
+        Binding("M", "metric(-1)", "metric before", show=False),
+        Binding("minus", "zoom(1)", "longer history", show=False),
+        Binding("plus,equals_sign", "zoom(-1)", "shorter history", show=False),
+        Binding("tab", "select(1)", "next GPU", show=False, priority=True),
+        Binding("shift+tab", "select(-1)", "GPU before", show=False, priority=True),
+        Binding("down,j", "row(1)", "GPU below", show=False),
+        Binding("up,k", "row(-1)", "GPU above", show=False),
+        *(Binding(str(digit), f"gpu({digit})", show=False) for digit in range(10)),
+        Binding("right", "step(1)", "later", show=False, tooltip="a column of the history on"),
+        Binding("shift+left", "step(-10)", "ten columns back", show=False),
+        Binding("shift+right", "step(10)", "ten columns on", show=False),
+        Binding("left_square_bracket", "event(-1)", "event before", show=False),
+        Binding("right_square_bracket", "event(1)", "next event", show=False),
+        Binding("home", "start", "start", show=False, tooltip="to the start of the session"),
+        Binding("less_than_sign", "speed(-1)", "slower", show=False, tooltip="play slower, to 1/4"),
+        Binding(
+            "greater_than_sign",
+            "speed(1)",
+            "faster",
+            show=False,
+            tooltip="play faster, as fast as it draws",
+        ),
+        Binding("escape", "back", "back", show=False, tooltip="back, in the end to the sessions"),
+    ]
+    """The mouse goes to a moment too: on a history, the time axis, and the bar of the session."""
 
     def __init__(
         self,
@@ -66,21 +120,16 @@ class LiveScreen(TimeTravel, Views, Stopping):
         """Whether the screen waits for the next run of the study."""
         self._page = Page([])
         self._keys_that_apply: frozenset[str] = frozenset()
-        self._delivery: Delivery | None = None
-        self._feed = Feed(lambda: path, self._post, refresh=refresh, now_ns=now_ns)
+        post = Delivery(self, self.take).post
+        self._feed = Feed(lambda: path, post, refresh=refresh, now_ns=now_ns)
         self._feed.ask(self._view)
 
     def on_mount(self) -> None:
         self.paint()
-        self._delivery = Delivery(self, self.take)
         self._feed.start()
 
     def on_unmount(self) -> None:
         self._feed.close()
-
-    def _post(self, news: News) -> None:
-        if self._delivery is not None:
-            self._delivery.post(news)
 
     def _ask(self, **changes: object) -> None:
         if changes.get("at") is not None:
@@ -96,7 +145,7 @@ class LiveScreen(TimeTravel, Views, Stopping):
         else:
             self.trouble = None
             if self.snapshot is None and not news.goes_on:
-                self._zoom_to(len(ZOOMS) - 1)
+                self._ask(seconds=None)
             self._newest = news
             if not news.goes_on:
                 self.options = replace(self.options, paused=False)
@@ -132,16 +181,16 @@ class LiveScreen(TimeTravel, Views, Stopping):
             self.options = replace(self.options, message=message)
         elif runs.newest is not None and not self.options.paused and self.on_top:
             self._waits_for_next = False
-            self.app.switch_screen(self._next_screen(runs.newest))
-
-    def _next_screen(self, path: Path) -> LiveScreen:
-        """The screen of another run, with the same view."""
-        start = replace(self._view, at=None, playing=False)
-        screen = LiveScreen(
-            path, follow=True, refresh=self._refresh, now_ns=self._now_ns, start=start
-        )
-        screen.options = replace(screen.options, zoom=self.options.zoom)
-        return screen
+            view = replace(self._view, at=None, playing=False)
+            self.app.switch_screen(
+                LiveScreen(
+                    runs.newest,
+                    follow=True,
+                    refresh=self._refresh,
+                    now_ns=self._now_ns,
+                    start=view,
+                )
+            )
 
     def paint(self) -> None:
         """Draw the snapshot."""
@@ -192,7 +241,8 @@ class LiveScreen(TimeTravel, Views, Stopping):
 
     def _lines(self, snapshot: Snapshot, width: int, height: int) -> list[Line]:
         if not self._view.roofline:
-            self._fit_panels()
+            if self._view.grid and self._columns(grid=True) != self._view.columns:
+                self._ask_columns()  # the width of the panels has changed
             self._page = page_of(snapshot, self.options, width, height)
             return self._page.lines
         from gpuwatch.tui.live.roofline_rows import roofline_rows
@@ -206,7 +256,82 @@ class LiveScreen(TimeTravel, Views, Stopping):
         rows = [title, Line(width)]
         return rows + trouble_rows(self.trouble.trouble, width)
 
-    # Actions of the keys.
+    # The view: GPUs, length of the history, metric.
+
+    def on_resize(self) -> None:
+        self._ask_columns()
+
+    def _ask_columns(self, **changes: object) -> None:
+        """Request ``changes`` of the view, and histories with the columns of the screen."""
+        columns = self._columns(grid=bool(changes.get("grid", self._view.grid)))
+        self._ask(columns=columns, **changes)
+
+    def _columns(self, *, grid: bool) -> int:
+        """Columns of a history on the current screen."""
+        width, height = self.app.size
+        if not grid or self.snapshot is None:
+            return graph_columns(width)
+        return panel_columns(self.snapshot, self.options, width, height)
+
+    def action_select(self, by: int) -> None:
+        """Select the next or the previous GPU."""
+        if self.snapshot is None:
+            return
+        choices = self.snapshot.choices
+        if len(choices) < 2:
+            return
+        current = self._view.device or self.snapshot.selected
+        index = choices.index(current) if current in choices else 0
+        self._ask(device=choices[(index + by) % len(choices)])
+
+    def action_row(self, by: int) -> None:
+        """Select the GPU below or above."""
+        rows = [ys.start for _, ys, _ in self._page.gpus]
+        self.action_select(by * (rows.count(rows[0]) if self._view.grid and rows else 1))
+
+    def action_gpu(self, number: int) -> None:
+        """Select the GPU with that number."""
+        if self.snapshot and any(gpu.row.id == f"gpu{number}" for gpu in self.snapshot.gpus):
+            self._ask(device=f"gpu{number}")
+
+    def on_clicked(self, message: Clicked) -> None:
+        """Open the clicked GPU."""
+        gpu = self._page.gpu_at(message.x, message.y)
+        if gpu is not None:
+            self._ask_columns(device=gpu, grid=False)
+
+    def action_grid(self) -> None:
+        """Show all GPUs, or one."""
+        if self.snapshot is not None and len(self.snapshot.gpus) > 1:
+            self._ask_columns(grid=not self._view.grid, roofline=False)
+
+    def action_open_gpu(self) -> None:
+        """Show the selected GPU of the grid alone."""
+        self._ask_columns(grid=False)
+
+    def action_metric(self, by: int) -> None:
+        """Pick the next metric; none after the last one."""
+        if self.snapshot is None or not self.snapshot.metrics:
+            return
+        keys = [None, *self.snapshot.metrics]
+        index = keys.index(self._view.metric) if self._view.metric in keys else 0
+        self._ask_columns(metric=keys[(index + by) % len(keys)], grid=False)
+
+    def action_zoom(self, by: int) -> None:
+        """A longer (1) or shorter (-1) history; 0: the next length in turn."""
+        lengths = list(ZOOMS)
+        at = lengths.index(self._view.seconds) + (by or 1)
+        self._ask(seconds=lengths[at % len(ZOOMS) if by == 0 else max(0, min(len(ZOOMS) - 1, at))])
+
+    def action_roofline(self) -> None:
+        """Show or close the roofline."""
+        if self.snapshot is not None:
+            self._ask(roofline=not self._view.roofline)
+            self.paint()
+
+    action_gauges = action_roofline
+
+    # Other actions of the keys.
 
     def action_pause(self) -> None:
         """Pause or resume the view of a live run; otherwise play or stop."""
@@ -273,9 +398,11 @@ class LiveScreen(TimeTravel, Views, Stopping):
             self.gpuwatch.go_home(self.path)
 
     def action_back(self) -> None:
-        if self._close_view():
-            return
-        if self.options.message and not self.travelling:
+        if self._view.grid:
+            self._ask_columns(grid=False)
+        elif self._view.metric is not None:
+            self._ask(metric=None)
+        elif self.options.message and not self.travelling:
             self._say("")
         elif self.travelling:
             self.action_to_now()

@@ -126,7 +126,8 @@ def _contrast(contrast: Contrast, strip: StudyStrip, width: int) -> Line:
     if _is_plausible(contrast.low) and _is_plausible(contrast.high):
         row.add(f" ({_signed(contrast.low)} to {_signed(contrast.high)})", "text")
     row.add(", all steps" if contrast.by_total else "", "muted")
-    return row.add(f"  {_evidence(contrast, strip)}", "muted")
+    blocks = f"{contrast.pairs} of {strip.blocks} blocks"
+    return row.add(f"  {'one run each' if strip.blocks is None else blocks}", "muted")
 
 
 def _verdict(contrast: Contrast, strip: StudyStrip) -> str:
@@ -137,13 +138,6 @@ def _verdict(contrast: Contrast, strip: StudyStrip) -> str:
         if any(run.state in _UNFINISHED for run in strip.runs)
         else contrast.kind
     )
-
-
-def _evidence(contrast: Contrast, strip: StudyStrip) -> str:
-    """The data of the comparison: ``4 of 7 blocks``."""
-    if strip.blocks is None:
-        return "one run each"
-    return f"{contrast.pairs} of {strip.blocks} blocks"
 
 
 def _comparison_row(strip: StudyStrip, width: int) -> Line:

@@ -108,20 +108,14 @@ def waiting_rows(
     rows.append(Line(width))
     if known.changes:
         since = known.changes[-1][1]
-        text = f" since {_clock(since)} ({units.clock_time(max(0.0, now - since))})"
+        clock = time.strftime("%H:%M", time.localtime(min(max(since, 0.0), 1e11)))
+        text = f" since {clock} ({units.clock_time(max(0.0, now - since))})"
         rows.append(Line(width).add(text, "muted"))
     if known.native is not None:
         rows.append(Line(width).add(fit(f" job {known.native}", width), "muted"))
     if plan is not None and plan.runs:
-        rows += [Line(width).add(f" {text}", "muted") for text in wrap(_runs(plan), width - 2, 3)]
+        labels = dict.fromkeys(clean(run.environment.label) for run in plan.runs)
+        count = len(plan.runs)
+        told = f"{count} run{'s' * (count > 1)}: {', '.join(labels)}"
+        rows += [Line(width).add(f" {text}", "muted") for text in wrap(told, width - 2, 3)]
     return rows
-
-
-def _runs(plan: Plan) -> str:
-    labels = dict.fromkeys(clean(run.environment.label) for run in plan.runs)
-    count = len(plan.runs)
-    return f"{count} run{'s' * (count > 1)}: {', '.join(labels)}"
-
-
-def _clock(seconds: float) -> str:
-    return time.strftime("%H:%M", time.localtime(min(max(seconds, 0.0), 1e11)))

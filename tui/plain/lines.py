@@ -20,7 +20,7 @@ from gpuwatch.core.units import (
     percent,
     si,
 )
-from gpuwatch.tui.feed.hardware.device_facts import attribute, memory_total, number_of
+from gpuwatch.tui.feed.device_facts import attribute, memory_total, number_of
 from gpuwatch.tui.feed.snapshot import Alert, DeviceNow, Gauge, Snapshot
 
 _MEMORY = {"gpu": "hw.gpu.memory.usage", "cpu": "hw.memory.usage"}

@@ -17,8 +17,8 @@ from gpuwatch.session.reading.reader import SessionReader
 from gpuwatch.session.reading.reader_at import PastReader
 from gpuwatch.session.study.progress import recorder_alive, tally
 from gpuwatch.tui.feed.collector import Collector
+from gpuwatch.tui.feed.devices_now import DevicesNow
 from gpuwatch.tui.feed.feed import Feed
-from gpuwatch.tui.feed.hardware.devices_now import DevicesNow
 from gpuwatch.tui.feed.next_run import goes_on, upcoming_runs
 from gpuwatch.tui.feed.snapshot import Snapshot, Unreadable
 from gpuwatch.tui.feed.view import View

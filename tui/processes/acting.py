@@ -6,8 +6,6 @@ from abc import abstractmethod
 from collections.abc import Awaitable, Sequence
 from functools import partial
 
-from textual.binding import Binding, BindingType
-
 from gpuwatch.core.processes import start_time
 from gpuwatch.core.text import clean
 from gpuwatch.tui import commands
@@ -16,18 +14,6 @@ from gpuwatch.tui.feed.processes import ProcessNow
 from gpuwatch.tui.messages import SIGNALS, signal_question
 from gpuwatch.tui.widgets.canvas_screen import CanvasScreen
 
-MOVING: list[BindingType] = [
-    Binding("down,j", "move(1)", "down", show=False, tooltip="the process below"),
-    Binding("up", "move(-1)", "up", show=False, tooltip="the process above"),
-    Binding("pagedown", "move(20)", "page down", show=False),
-    Binding("pageup", "move(-20)", "page up", show=False),
-    Binding("home", "move(-1000000)", "first row", show=False),
-    Binding("end", "move(1000000)", "last row", show=False),
-]
-"""What selects another process; its action is ``move(rows)``."""
-DETAILS_TEXT = "details: the command line, parent, directory, threads, variables of the process"
-SIGNAL_TEXT = "send a signal, after asking: terminate, interrupt or kill"
-"""What the keys for it do."""
 _LONGEST_COMMAND, _ONE_ROW, _MOST_NAMED = 600, 62, 12
 """Characters of a question about one process, and of each of several; most of those."""
 
@@ -42,6 +28,14 @@ class ProcessActs(CanvasScreen):
     @abstractmethod
     def processes_now(self) -> Sequence[ProcessNow]:
         """As last recorded."""
+
+    def moved(self) -> None:
+        """Another process was selected."""
+        self.paint()
+
+    def sorted_anew(self) -> None:
+        """Another order was chosen."""
+        self.paint()
 
     def details(self, process: ProcessNow) -> None:
         """All that is known of one process, over this screen."""

@@ -6,24 +6,18 @@ import asyncio
 from collections.abc import Callable, Sequence
 from typing import ClassVar
 
+from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
+from textual.widgets import Footer
 
 from gpuwatch.tui.feed.processes import ProcessNow, may_be_truncated
 from gpuwatch.tui.feed.snapshot import Snapshot
 from gpuwatch.tui.live.head_rows import title_row, warning_rows
-from gpuwatch.tui.processes.acting import DETAILS_TEXT, MOVING, SIGNAL_TEXT, ProcessActs
-from gpuwatch.tui.processes.rows import (
-    ORDER_TEXT,
-    ORDERS,
-    in_order,
-    next_order,
-    said_of,
-    table_rows,
-    unknown_rows,
-)
-from gpuwatch.tui.processes.selection import Selection
+from gpuwatch.tui.processes.acting import ProcessActs
+from gpuwatch.tui.processes.rows import ORDERS, said_of, unknown_rows
+from gpuwatch.tui.processes.table import ProcessTable
 from gpuwatch.tui.processes.tree import Branch, family
-from gpuwatch.tui.widgets.canvas import Clicked
+from gpuwatch.tui.widgets.canvas import Canvas, too_small
 from gpuwatch.tui.widgets.cells import wrap
 from gpuwatch.tui.widgets.line import Line
 
@@ -36,12 +30,7 @@ class ProcessScreen(ProcessActs):
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape,q,p", "close", "back"),
-        Binding("o", "order", "sort", tooltip=ORDER_TEXT),
-        Binding("enter", "details", "details", tooltip=DETAILS_TEXT),
-        Binding("k", "signal", "signal", tooltip=SIGNAL_TEXT),
         Binding("T", "tree", "tree", tooltip="with parents and children, as trees, and back"),
-        Binding("space", "move(20)", "page down", show=False),
-        *MOVING,
     ]
 
     def __init__(
@@ -56,149 +45,124 @@ class ProcessScreen(ProcessActs):
         super().__init__()
         self._latest, self._trouble = latest, trouble
         self._shown: Snapshot | None = None
-        self._selection = Selection()
-        self._top = 0
-        """Row of the screen on which the first one stands."""
-        self._order = 0
         self._message = ""
         self._tree: list[Branch] | None = None
         """``None``: there is just the list."""
-        self._keys_that_apply: tuple[bool | None, ...] = ()
+        self._has_tree = False
+        """Whether any process can be shown with its parents."""
+
+    def compose(self) -> ComposeResult:
+        ascii = self.gpuwatch.look.ascii
+        self._top = Canvas(ascii=ascii)
+        self._table = ProcessTable(self, ascii=ascii, marks=False)
+        self._foot = Canvas(ascii=ascii)
+        yield self._top
+        yield self._table
+        yield self._foot
+        yield Footer(compact=True)
 
     def on_mount(self) -> None:
+        self._table.focus()
         self.set_interval(_LOOK_SECONDS, self._look)
         self.call_after_refresh(self.paint)
 
     def _look(self) -> None:
         if self.on_top and self._latest() is not self._shown:
-            if self._tree is None:
-                self.paint()
-            else:
-                self._plant()
+            self.sorted_anew()
 
     def paint(self) -> None:
         width, height = self.room
-        if height < 1:
-            return
         self._shown = snapshot = self._latest()
         if self._tree is not None:
-            self._selection.processes = [process for process, _ in self._tree]
+            self._table.put([each for each, _ in self._tree], [branch for _, branch in self._tree])
         else:
-            self._selection.processes = self._sorted()
-        self._look_at_keys()
+            self._table.put(self.processes_now())
+        has_tree = any(process.start is not None for process in self._table.processes)
+        if has_tree != self._has_tree:
+            self._has_tree = has_tree
+            self.refresh_bindings()
+        selected = self._table.selected
+        message = [Line(width).add(f" {self._message}", "strong")] if self._message else []
+        height -= len(message)
+        top, below, rows = self._above(snapshot, width), [], 0
+        if snapshot is not None and selected is not None and not too_small(self.app.size):
+            summary = _summary(snapshot, width)
+            top += [summary, Line(width)]
+            most = max(0, (height - len(top)) // 3)
+            below = _command_rows(selected, width, most)
+            below = [*below, *_reason_rows(self._table, width)][:most]
+            below = [Line(width), *below] if below else []
+            space = max(1, height - len(top) - 1 - len(below))
+            rows = 1 + min(space, len(self._table.processes))
+            self._table.fit(rows)
+            order = f"{ORDERS[self._table.order].title}"
+            first = self._table.first
+            texts = (f"{order}, {first + 1} to {first + rows - 1} ", f"{order} ")
+            fitting = [text for text in texts if len(text) < summary.left]
+            summary.end(fitting[0] if fitting else "", "muted")
+        else:
+            self._table.fit(0)
+        self._top.styles.height = min(len(top), height) if rows else height
+        self._top.show(top)
+        room = height - len(top) - rows
+        blank = [Line(width)] * (room - len(below) if rows else 0)
+        self._foot.styles.height = (room if rows else 0) + len(message)
+        self._foot.show([*below, *blank, *message])
+
+    def _above(self, snapshot: Snapshot | None, width: int) -> list[Line]:
+        """What stands above the table, or in its place."""
         if snapshot is None:
-            lines = [Line(width).add(" gpuwatch ", "brand").add("processes", "strong")]
-            why = self._trouble() or "reading the processes …"
-            lines += [Line(width), *_said(why, width)]
-        else:
-            lines = self._drawn(snapshot, width, height)
-        if self._message:
-            lines = [*lines, *(Line(width) for _ in range(height - len(lines)))][: height - 1]
-            lines.append(Line(width).add(f" {self._message}", "strong"))
-        self.show(lines[:height])
-
-    def _sorted(self) -> list[ProcessNow]:
-        return in_order(self.processes_now(), self._order)
-
-    def _drawn(self, snapshot: Snapshot, width: int, height: int) -> list[Line]:
+            title = Line(width).add(" gpuwatch ", "brand").add("processes", "strong")
+            return [title, *_said(self._trouble() or "reading the processes …", width)]
         top = [title_row(snapshot, width, paused=False), *warning_rows(snapshot, width)]
-        selection, selected = self._selection, self._selection.process
-        if selected is None:
-            return [*top, *_nothing(snapshot, width)]
-        summary = _summary(snapshot, width)
-        top += [summary, Line(width)]
-        most = max(0, (height - len(top)) // 3)
-        foot = _command_rows(selected, width, most)
-        foot = [*foot, *_reason_rows(selection.processes, width)][:most]
-        space = max(1, height - len(top) - 1 - len(foot) - bool(foot))
-        selection.scroll(space)
-        self._top = len(top) + 1
-        branches = [branch for _, branch in self._tree or ()]
-        rows = table_rows(selection.processes, width, selection.first, space, branches)
-        at = 1 + selection.at - selection.first
-        rows[at] = rows[at].painted("select")
-        order = ORDERS[self._order].title
-        place = f"{order}, {selection.first + 1} to {selection.first + len(rows) - 1} "
-        fitting = [text for text in (place, f"{order} ") if len(text) < summary.left]
-        summary.end(fitting[0] if fitting else "", "muted")
-        if foot:
-            foot.insert(0, Line(width))
-        return [*top, *rows, *foot]
+        if self._table.processes:
+            return top
+        if snapshot.no_gpu and snapshot.machine_only:
+            why = f"no process to show: {snapshot.no_gpu}"
+        elif snapshot.untold:
+            why = snapshot.untold
+        elif snapshot.machine_only:
+            why = "no process is on a GPU"
+        elif snapshot.status.live:
+            why = "no process of the run is there yet, and none is on a GPU"
+        else:
+            why = "no process was recorded in the last minute"
+        return [*top, *_said(why, width)]
 
     def say(self, message: str) -> None:
         self._message = message
         self.paint()
 
-    def on_clicked(self, message: Clicked) -> None:
-        """Select the row; a second click opens it."""
-        at = message.y - self._top
-        if at >= 0 and self._selection.first + at < len(self._selection.processes):
-            self._selection.select(self._selection.first + at)
+    def moved(self) -> None:
+        self.say("")
+
+    def sorted_anew(self) -> None:
+        if self._tree is None:
             self.paint()
-            if message.count == 2:
-                self.action_details()
+        else:
+            self.run_worker(self._grow(), exclusive=True, group="tree")
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """A signal and a tree are only for what runs here."""
-        if action == "signal":
-            selected = self._selection.process
-            return selected is not None and selected.start is not None
-        if action == "tree":
-            return any(process.start is not None for process in self._selection.processes)
-        return True
-
-    def _look_at_keys(self) -> None:
-        """Have the footer drawn anew where other keys apply."""
-        apply = tuple(self.check_action(action, ()) for action in ("signal", "tree"))
-        if apply != self._keys_that_apply:
-            self._keys_that_apply = apply
-            self.refresh_bindings()
+        """A tree is only for what runs here."""
+        return action != "tree" or self._has_tree
 
     def action_tree(self) -> None:
         """Parents and children too, and back."""
         if self._tree is None:
-            self._plant()
+            self.run_worker(self._grow(), exclusive=True, group="tree")
         else:
             self.workers.cancel_group(self, "tree")
             self._tree = None
             self.paint()
 
-    def _plant(self) -> None:
-        self.run_worker(self._grow(), exclusive=True, group="tree")
-
     async def _grow(self) -> None:
-        self._tree = await asyncio.to_thread(family, self._sorted()) or None
+        processes = self._table.in_order(self.processes_now())
+        self._tree = await asyncio.to_thread(family, processes) or None
         self.paint()
-
-    def action_scroll_by(self, by: int) -> None:
-        """The wheel selects another row."""
-        self.action_move(by)
-
-    def action_move(self, by: int) -> None:
-        """Select another row; the rows follow."""
-        self._selection.select(self._selection.at + by)
-        self.say("")
-
-    def action_order(self) -> None:
-        self._order = next_order(self.processes_now(), self._order)
-        if self._tree is None:
-            self.paint()
-        else:
-            self._plant()
 
     def processes_now(self) -> Sequence[ProcessNow]:
         snapshot = self._latest()
         return () if snapshot is None else snapshot.processes
-
-    def action_details(self) -> None:
-        selected = self._selection.process
-        if selected is not None:
-            self.details(selected)
-
-    def action_signal(self) -> None:
-        selected = self._selection.process
-        if selected is not None:
-            self.signal([selected])
 
     def action_close(self) -> None:
         self.dismiss(None)
@@ -225,28 +189,15 @@ def _command_rows(process: ProcessNow, width: int, most: int) -> list[Line]:
     return [Line(width).add(f" {row}") for row in rows] if said_of(process) else []
 
 
-def _reason_rows(processes: Sequence[ProcessNow], width: int) -> list[Line]:
+def _reason_rows(table: ProcessTable, width: int) -> list[Line]:
     return [
         Line(width).add(f" {line}", "muted")
-        for reason in unknown_rows(processes)
+        for reason in unknown_rows(table.processes)
         for line in wrap(f"— {reason}", width - 2, 2)
     ]
 
 
-def _nothing(snapshot: Snapshot, width: int) -> list[Line]:
-    """Why the table is empty."""
-    if snapshot.no_gpu and snapshot.machine_only:
-        why = f"no process to show: {snapshot.no_gpu}"
-    elif snapshot.untold:
-        why = snapshot.untold
-    elif snapshot.machine_only:
-        why = "no process is on a GPU"
-    elif snapshot.status.live:
-        why = "no process of the run is there yet, and none is on a GPU"
-    else:
-        why = "no process was recorded in the last minute"
-    return [Line(width), *_said(why, width)]
-
-
 def _said(text: str, width: int) -> list[Line]:
-    return [Line(width).add(f" {row}", "muted") for row in wrap(text, width - 2, 4)]
+    """Below a blank row."""
+    rows = (Line(width).add(f" {row}", "muted") for row in wrap(text, width - 2, 4))
+    return [Line(width), *rows]

@@ -92,7 +92,13 @@ def process_rows(
     last row says how many more there are where not all fit. Empty where there is no process or
     ``most`` is below 1.
     """
-    shown = [_on_one(each, selected) for each in processes if _belongs(each, selected)]
+    shown = list(processes)
+    if selected is not None:
+        shown = [
+            replace(each, gpus=tuple(on for on in each.gpus if on.device == selected))
+            for each in processes
+            if not each.gpus or selected in [on.device for on in each.gpus]
+        ]
     if not shown or most < 1:
         return []
     fitting = len(shown) if len(shown) <= most else most - 1
@@ -119,10 +125,17 @@ def table_rows(
     that someone marked.
     """
     columns = _columns(processes, width)
-    rows = [_heading(columns, width)]
+    heading = Line(width).add("     ", "muted")
+    for column in columns:
+        heading.add(_cell(column.title, column.width), "muted").add(" ")
+    rows = [heading.add(" command", "muted")]
     for at in range(first, min(len(processes), first + most)):
         process = processes[at]
-        mark = (" ✓   ", "key") if (process.pid, process.start) in marked else _mark(process)
+        mark = (" run ", "good") if process.owned else ("  ·  ", "muted")
+        if (process.pid, process.start) in marked:
+            mark = " ✓   ", "key"
+        elif not process.running:
+            mark = " end ", "muted"
         rows.append(_row(process, mark, columns, width, branches[at] if branches else ""))
     return rows
 
@@ -142,15 +155,30 @@ def unknown_rows(processes: Sequence[ProcessNow]) -> list[str]:
 
 def _columns(processes: Sequence[ProcessNow], width: int) -> list[_Column]:
     tight = width < _SPACIOUS
+
+    def gpu_memory(process: ProcessNow) -> str:
+        return _size(process.gpu_bytes, tight) if process.gpus else ""
+
     size = 7 if tight else 8
     columns = [
         _Column("GPU", -4, 0, _gpus, "strong"),
         _Column("PID", 7, 0, lambda each: str(each.pid)),
         _Column("user", 0, 0, _user),
-        _Column("GPU mem", size, 0, lambda each: _gpu_memory(each, tight), "strong"),
+        _Column(
+            "GPU mem",
+            size,
+            0,
+            gpu_memory,
+            "strong",
+        ),
         _Column("SM %", 6, 0, lambda each: _on_gpu(each, each.gpu_share)),
         _Column("mem %", 6, 90, lambda each: _on_gpu(each, each.memory_share)),
-        _Column("CPU %", 6, 70, lambda each: _cpu(each.cores)),
+        _Column(
+            "CPU %",
+            6,
+            70,
+            _cpu,
+        ),
         _Column("memory", size, 76, lambda each: _size(each.resident, tight)),
         _Column("age", 9, _SPACIOUS, _age),
     ]
@@ -170,13 +198,6 @@ def _user_width(processes: Sequence[ProcessNow], room: int) -> int:
     longest = max(len("user"), *(cell_len(_user(each)) for each in processes))
     command = max(cell_len(_command(each)[:room]) for each in processes)
     return min(longest, _MOST_USER, max(_LEAST_USER, room // 3, room - command))
-
-
-def _heading(columns: Sequence[_Column], width: int) -> Line:
-    row = Line(width).add("     ", "muted")
-    for column in columns:
-        row.add(_cell(column.title, column.width), "muted").add(" ")
-    return row.add(" command", "muted")
 
 
 def _row(
@@ -210,13 +231,6 @@ def _command(process: ProcessNow) -> str:
     return f"{program}{blank}{arguments}"
 
 
-def _mark(process: ProcessNow) -> tuple[str, str]:
-    """The run's own are marked, and what has ended."""
-    if not process.running:
-        return " end ", "muted"
-    return (" run ", "good") if process.owned else ("  ·  ", "muted")
-
-
 def _cell(text: str, width: int) -> str:
     return pad(text, abs(width), "<" if width < 0 else ">")
 
@@ -230,10 +244,6 @@ def _user(process: ProcessNow) -> str:
     place = None if process.owned and process.user else process.place
     told = [clean(each) for each in (process.user, place) if each]
     return ", ".join(told) or UNKNOWN
-
-
-def _gpu_memory(process: ProcessNow, tight: bool) -> str:
-    return _size(process.gpu_bytes, tight) if process.gpus else ""
 
 
 def _size(value: int | None, tight: bool) -> str:
@@ -256,17 +266,6 @@ def _age(process: ProcessNow) -> str:
     return UNKNOWN if age is None else clock_time(age)
 
 
-def _cpu(cores: float | None) -> str:
+def _cpu(process: ProcessNow) -> str:
     """In percent of one core, as top writes it."""
-    return UNKNOWN if cores is None else f"{100 * cores:.0f}"
-
-
-def _belongs(process: ProcessNow, selected: str | None) -> bool:
-    on = [each.device for each in process.gpus]
-    return selected is None or not on or selected in on
-
-
-def _on_one(process: ProcessNow, selected: str | None) -> ProcessNow:
-    if selected is None:
-        return process
-    return replace(process, gpus=tuple(on for on in process.gpus if on.device == selected))
+    return UNKNOWN if process.cores is None else f"{100 * process.cores:.0f}"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import zip_longest
 
+from rich.cells import cell_len
 from rich.segment import Segment
 from textual import events
 from textual.geometry import Region, Size
@@ -14,7 +15,6 @@ from textual.widget import Widget
 
 from gpuwatch.tui.display_options import LEAST
 from gpuwatch.tui.widgets.ascii_words import with_words
-from gpuwatch.tui.widgets.changes import last_change
 from gpuwatch.tui.widgets.line import Line, Press, Span
 from gpuwatch.tui.widgets.palette import styles
 
@@ -103,3 +103,25 @@ class Canvas(Widget):
     def on_mouse_scroll_up(self, event: events.MouseScrollUp) -> None:
         event.stop()
         self.post_message(Scrolled(-_WHEEL_ROWS, event.x, event.y))
+
+
+def last_change(before: Sequence[Span], after: Sequence[Span], width: int) -> int:
+    """The last of ``width`` columns in which two rows differ, or a later one.
+
+    Rows of equal length may end with the same cells; for others it is the last column.
+    """
+    end = length = sum(cell_len(text) for text, _ in after)
+    if length != sum(cell_len(text) for text, _ in before):
+        return width - 1
+    for (old, role), (new, as_role) in zip(reversed(before), reversed(after), strict=False):
+        if role != as_role:
+            break
+        if old != new:
+            common = next(
+                (n for n in range(min(len(old), len(new))) if old[-1 - n] != new[-1 - n]),
+                min(len(old), len(new)),
+            )
+            end -= cell_len(new[len(new) - common :]) if common else 0
+            break
+        end -= cell_len(new)
+    return min(width, end) - 1

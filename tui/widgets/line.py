@@ -5,6 +5,7 @@ from __future__ import annotations
 from rich.cells import cell_len
 
 from gpuwatch.tui.widgets.cells import fit
+from gpuwatch.tui.widgets.graph import bar
 
 Span = tuple[str, str]
 """Text and the role of its colour."""
@@ -49,6 +50,11 @@ class Line:
             if press is not None:
                 self._presses.append((start, self._used, press))
         return self
+
+    def bar(self, share: float | None, columns: int, role: str) -> Line:
+        """Append a bar from 0 to 1."""
+        filled, empty = bar(share, columns)
+        return self.add(filled, role).add(empty, "faint")
 
     def to(self, column: int, role: str = "text") -> Line:
         """Fill with spaces up to ``column``."""

@@ -15,6 +15,14 @@ def say(text: str) -> None:
         print(f"gpuwatch: {clean(text)}", file=sys.stderr, flush=True)
 
 
+def confirmed(question: str) -> bool | None:
+    """The answer of whoever is at the terminal to a question; ``None``: nobody is there."""
+    if not (sys.stdin.isatty() and sys.stderr.isatty()):
+        return None
+    print(f"{question} [y/N] ", end="", file=sys.stderr, flush=True)
+    return sys.stdin.readline().strip().lower() in ("y", "yes")
+
+
 def give_up_output() -> None:
     """Redirect standard output to the null device, so that no later flush fails."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

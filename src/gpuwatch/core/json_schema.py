@@ -1,3 +1,3 @@
-"""Schema number of the JSON that commands print; ``docs/json.md`` lists the changes."""
+"""Schema number of the JSON that commands print."""
 
 JSON_SCHEMA = 2

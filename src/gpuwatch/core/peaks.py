@@ -49,7 +49,8 @@ def dram_peak(attributes: Mapping[str, JSON], name: str = "") -> Peak:
         reason = (
             f"this GPU shares the host's memory, whose bandwidth NVML does not report; {MEASURE}"
         )
-    clock, width = number(attributes.get("clock.memory.max")), _width(attributes)
+    clock = number(attributes.get("clock.memory.max"))
+    width = number(attributes.get("memory.bus.width"))
     if reason is None and not clock:
         reason = f"NVML does not give the maximum memory clock; {MEASURE}"
     if reason is None and not width:
@@ -180,10 +181,6 @@ def _not_a_whole_gpu(attributes: Mapping[str, JSON], name: str) -> str | None:
     if is_virtual(name):
         return f"{name} is a virtual GPU, an unknown share of a card; {MEASURE}"
     return None
-
-
-def _width(attributes: Mapping[str, JSON]) -> float | None:
-    return number(attributes.get("memory.bus.width"))
 
 
 def _unit(name: str) -> str:

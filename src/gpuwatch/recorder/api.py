@@ -1,28 +1,38 @@
-"""Records the runs of one command, one after another, into one study."""
+"""One command of a recorder: a new study, one that is resumed, or one that was sent here."""
 
 from __future__ import annotations
 
 import contextlib
 import os
 import shutil
+import socket
 import stat
 import time
+from dataclasses import replace
 from pathlib import Path
 
-from gpuwatch.core import paths
-from gpuwatch.core.errors import ExitCode, GpuwatchError
+from gpuwatch.core import output, paths
+from gpuwatch.core.errors import ExitCode, GpuwatchError, StorageError, UsageError
 from gpuwatch.core.processes import start_time
+from gpuwatch.core.text import shell, to_paste
 from gpuwatch.own_command import NOW_PREFIX
 from gpuwatch.recorder.observer import Observer
-from gpuwatch.recorder.request import Request
-from gpuwatch.recorder.resolved_plan import resolve_plan
-from gpuwatch.recorder.resume import run_missing
+from gpuwatch.recorder.programs import changed
+from gpuwatch.recorder.recover import record_rest
+from gpuwatch.recorder.request import Request, resolve_plan
+from gpuwatch.recorder.run_folder import RecordedElsewhere
+from gpuwatch.recorder.sources import check_dcgm
 from gpuwatch.recorder.study import StudyRun, unavailable
+from gpuwatch.session.reading.status import goes_on_alone, process_id
 from gpuwatch.session.study import study_folder
+from gpuwatch.session.study.attempts import ATTEMPTS, attempts
 from gpuwatch.session.study.estimate import cell
+from gpuwatch.session.study.outcomes import done, end_of, given_up, interrupted, meta_of, missing
+from gpuwatch.session.study.plan import Plan, read
+from gpuwatch.session.study.progress import recorder_of
 from gpuwatch.session.study.removal import removal, remove
-
-__all__ = ["Request", "record"]
+from gpuwatch.session.study.signature import is_own
+from gpuwatch.session.writing.write_hints import write_hint
 
 _IN_THE_MAKING = 60.0
 """Seconds for which a new folder may still lack its recorder."""
@@ -40,11 +50,10 @@ def record(request: Request, observer: Observer) -> ExitCode:
     resolved = resolve_plan(request)
     if resolved.refused is not None:
         raise resolved.refused
-    if resolved.problems and len({(run.part, cell(run)) for run in resolved.plan.runs}) == 1:
+    if resolved.problems and len({(run.part, cell(run)) for run in request.plan.runs}) == 1:
         raise unavailable(resolved.problems[1])
-    if request.dcgm is not None:
-        request.dcgm.check()
-    folder = study_folder.create(request.out, resolved.plan)
+    check_dcgm(request.plan.settings.dcgm)
+    folder = study_folder.create(request.out, request.plan)
     study_folder.note(folder, resolved.problems)
     if request.out != paths.data_home() and not request.while_pid:
         paths.remember_study(folder.resolve())
@@ -74,3 +83,187 @@ def _throw_away(folder: Path) -> None:
     with contextlib.suppress(OSError, GpuwatchError):
         remove(removal(folder, None))
         folder.parent.rmdir()
+
+
+def resumable(folder: Path, *, trusted: bool) -> Plan:
+    """The plan of the study in ``folder``, if it can be resumed here and now.
+
+    ``trusted``: even if somebody else started it.
+
+    Raises:
+        NotOwn: this user did not start it, or its plan was changed.
+        UsageError: it cannot be resumed; with the reason and a hint.
+    """
+    plan = read(folder)
+    if plan is None or not plan.runs:
+        raise UsageError(
+            f"{folder} has no plan that can be read", "name the folder of a study of several runs"
+        )
+    if any(run.workload.kind not in ("workload", "command") for run in plan.runs):
+        raise UsageError(f"{folder} is not a study of a workload", "start it again")
+    host, working = plan.settings.host, plan.settings.working_directory
+    if host != socket.gethostname():
+        raise UsageError(
+            f"{folder} was recorded on {host}; this is {socket.gethostname()}",
+            f"resume it there: {to_paste('resume', folder)}",
+        )
+    if not trusted and not is_own(plan):
+        raise NotOwn(folder, plan)
+    if not Path(working).is_dir():
+        raise UsageError(
+            f"the folder that {folder} was started in is gone: {working}", "create it again"
+        )
+    if recorder_of(folder) is not None:  # before its first session :func:`study.held` tells
+        raise UsageError(f"{folder} is being recorded now", "watch it: gpuwatch attach")
+    if names := changed(plan.settings):
+        raise UsageError(
+            f"{', '.join(names)} {'was' if len(names) == 1 else 'were'} changed since {folder} was "
+            "started: its runs would mix different programs",
+            f"restore the old files, or start a new study: {_anew(plan)}",
+        )
+    for run in plan.runs:
+        path = folder / run.file
+        meta = meta_of(path)
+        recorder = process_id((meta or {}).get("recorder"))
+        if recorder is not None and recorder.alive() is None and "result" not in (meta or {}):
+            raise RecordedElsewhere(path, recorder)
+        if meta is not None and goes_on_alone(meta):
+            raise UsageError(
+                f"the run of {path} has lost its recorder",
+                f"{to_paste('attach --record', path)} takes it over, "
+                f"{to_paste('stop', path)} ends it",
+            )
+    rest = missing(folder, plan)
+    if not rest:
+        raise UsageError(f"{folder} is complete", f"its summary: {to_paste('report', folder)}")
+    waiting = {run.index for run in rest}
+    ends = {
+        run.index: end
+        for run in plan.runs
+        if run.index not in waiting and (end := end_of(folder / run.file)) is not None
+    }
+    hopeless = given_up(plan, ends)
+    if waiting <= hopeless.keys():
+        raise UsageError(
+            f"the missing runs of {folder} are not started again: {hopeless[rest[0].index].text}",
+            "fix that, and start a new study",
+        )
+    return plan
+
+
+class NotOwn(UsageError):
+    """This user did not start the study, or its plan was changed since."""
+
+    def __init__(self, folder: Path, plan: Plan) -> None:
+        super().__init__(
+            f"{folder} was not started by you, or its plan was changed since",
+            f"if you trust what it runs: {to_paste('resume --trust', folder)}",
+        )
+        self.plan = plan
+
+
+def _anew(plan: Plan) -> str:
+    """The command that starts the study anew, if it fits on one line."""
+    if plan.preset is not None:
+        return to_paste("study", plan.preset)
+    (part, *others), design = plan.parts, []
+    if others or len(part.workloads) > 1:
+        return "with the command that started it"
+    for each in part.environments:
+        design += ["--env", each.kind if each.image is None else f"{each.kind}={each.image}"]
+    if part.blocks is not None:
+        design += ["--blocks", str(part.blocks)]
+    (case,) = part.workloads
+    work = [case.word, *case.arguments] if case.kind == "workload" else ["--", *case.arguments]
+    return " ".join(["gpuwatch run", *map(shell, [*design, *work])])
+
+
+def run_missing(request: Request, folder: Path, observer: Observer) -> ExitCode:
+    """Execute the missing runs of a study; see :func:`gpuwatch.recorder.api.record`.
+
+    A session whose recorder died is completed if its run left enough for that. Other unfinished or
+    stopped sessions are set aside, and their runs repeated.
+
+    Raises:
+        UsageError: it cannot be resumed.
+        StorageError: the study cannot be written.
+    """
+    with study_folder.held(folder):
+        request = replace(request, plan=resumable(folder, trusted=request.trusted))
+        check_dcgm(request.plan.settings.dcgm)
+        return execute_missing(request, folder, observer)
+
+
+def execute_missing(request: Request, folder: Path, observer: Observer) -> ExitCode:
+    """Execute the missing runs of a study whose lock is held; see :func:`run_missing`."""
+    plan = request.plan
+    observer.study_created(folder)
+    for run in missing(folder, plan):
+        if (folder / run.file).exists():
+            _settle(folder / run.file, observer)
+    resolved = resolve_plan(request)
+    if resolved.refused is not None:
+        raise resolved.refused
+    problems = resolved.problems
+    ours = [run for run in plan.runs if request.only is None or run.index in request.only]
+    study_folder.note(folder, {run.index: problems.get(run.index, ()) for run in ours})
+    return StudyRun(resolved, folder, observer).execute()
+
+
+def _settle(path: Path, observer: Observer) -> None:
+    """Complete a session whose recorder died, or set it aside.
+
+    Raises:
+        StorageError: the rest of its run exists, but cannot be saved.
+    """
+    again = f"{write_hint(path)}, then {to_paste('resume', path.parent.name)}"
+    try:
+        _, stop = record_rest(path, Observer(observer.message))
+    except StorageError as error:
+        raise StorageError(error.message, again) from error
+    except GpuwatchError:
+        pass  # nothing is left of it
+    else:
+        if stop.unsaved is not None:
+            raise StorageError(f"the run of {path.name} is over but still not saved", again)
+    if done(path):
+        return
+    try:
+        how = "was stopped" if interrupted(meta_of(path) or {}) else "was cut short"
+        observer.message(f"{path.name} {how}; it is kept as {study_folder.set_aside(path).name}")
+    except OSError as error:
+        raise StorageError(
+            f"cannot rename {path}: {error.strerror}", write_hint(path, error)
+        ) from error
+
+
+def run_attempt(request: Request, folder: Path, attempt: str, observer: Observer) -> ExitCode:
+    """Execute the missing runs of the study in ``folder``, unless ``attempt`` was started before: a
+    scheduler may start a job again, but runs are never repeated unasked.
+
+    Raises:
+        UsageError: the study has another recorder.
+        StorageError: the study cannot be written.
+    """
+    if attempt in attempts(folder):
+        return ExitCode.DONE
+    with study_folder.held(folder):
+        _note(folder, attempt)
+        check_dcgm(request.plan.settings.dcgm)
+        return execute_missing(request, folder, observer)
+
+
+def _note(folder: Path, attempt: str) -> None:
+    """Note durably that ``attempt`` was started."""
+    flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND
+    try:
+        file = output.private_file(str(folder / ATTEMPTS), flags)
+        try:
+            os.write(file, f"{attempt}\n".encode())
+            os.fsync(file)
+        finally:
+            os.close(file)
+    except OSError as error:
+        raise StorageError(
+            f"cannot write to {folder}: {error.strerror}", "free some space there"
+        ) from error

@@ -117,9 +117,15 @@ def run_to_end(
         timers.append(threading.Timer(duration, recording.stop, (f"{TIME_LIMIT} {duration:g}s",)))
     if while_pid is not None:
         ended = partial(stop.ask, f"process {while_pid} ended")
+
+        def look() -> None:
+            while Path(f"/proc/{while_pid}").exists():
+                time.sleep(0.25)
+            ended()
+
         process = identify(while_pid)
         if process is None or not when_ended(process, ended):
-            timers.append(threading.Thread(target=_look_for, args=(while_pid, ended)))
+            timers.append(threading.Thread(target=look))
     for timer in timers:
         timer.daemon = True
         timer.start()
@@ -210,9 +216,3 @@ def summarise(folder: Path, say: Callable[[str], None]) -> str:
         say(f"the summary could not be written: {error_text}")
         say(f"write it later: {to_paste('report', folder)}")
     return short
-
-
-def _look_for(pid: int, ended: Callable[[], None]) -> None:
-    while Path(f"/proc/{pid}").exists():
-        time.sleep(0.25)
-    ended()

@@ -5,12 +5,11 @@ from __future__ import annotations
 import os
 import re
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from gpuwatch.core.models import JSON, mapping
-from gpuwatch.session.study.plan import Plan
+from gpuwatch.session.study.plan import PlannedRun, Settings
+from gpuwatch.workloads import archive
 
 ARCHIVE = "workloads.pyz"
 LARGEST = 64 << 20
@@ -32,37 +31,33 @@ def digests(arguments: Sequence[str], folder: Path) -> dict[str, str]:
     return by_name
 
 
-def with_programs(plan: Plan, build_archive: Callable[[Path], str] | None) -> Plan:
-    """``plan`` with the digests of the programs that it will run from the current folder."""
-    digests_by_name: dict[str, JSON] = {}
-    for run in plan.runs:
+def of_runs(runs: Sequence[PlannedRun]) -> dict[str, str]:
+    """The digests of the programs that ``runs`` start from the current folder, by name."""
+    here, found = Path.cwd(), dict[str, str]()
+    for run in runs:
         if run.workload.kind == "command":
-            digests_by_name |= digests(run.workload.arguments, Path.cwd())
+            found |= digests(run.workload.arguments, here)
         elif run.workload.kind == "workload":
-            if ARCHIVE not in digests_by_name:
-                digests_by_name[ARCHIVE] = _archive(build_archive)
+            found[ARCHIVE] = found.get(ARCHIVE) or _archive()
             if run.workload.program is not None:
-                path = run.workload.program.rpartition(":")[0]
-                digests_by_name |= digests(("", path), Path.cwd())
-    return replace(plan, settings={**plan.settings, "programs": digests_by_name})
+                found |= digests(("", run.workload.program.rpartition(":")[0]), here)
+    return found
 
 
-def changed(plan: Plan, build_archive: Callable[[Path], str] | None) -> list[str]:
-    """The files of ``plan`` that have changed since its study was started."""
-    folder = Path(str(plan.settings["working_directory"]))
-    known = mapping(plan.settings.get("programs"))
+def changed(settings: Settings) -> list[str]:
+    """The programs of a study that have changed since it was started."""
+    folder = Path(settings.working_directory)
     return [
         name
-        for name, digest in known.items()
-        if digest != (_archive(build_archive) if name == ARCHIVE else _digest(folder / name))
+        for name, digest in settings.programs.items()
+        if digest != (_archive() if name == ARCHIVE else _digest(folder / name))
     ]
 
 
-def _archive(build_archive: Callable[[Path], str] | None) -> str:
+def _archive() -> str:
     """The digest of gpuwatch's own workloads as they are now."""
-    assert build_archive is not None
     with tempfile.TemporaryDirectory() as folder:
-        return build_archive(Path(folder, ARCHIVE))
+        return archive.build(Path(folder, ARCHIVE))
 
 
 def text(digests_by_name: dict[str, str]) -> str:

@@ -22,16 +22,19 @@ from gpuwatch.core.units import clock_time
 from gpuwatch.own_command import CAPSULE
 from gpuwatch.recorder import run_folder
 from gpuwatch.recorder.ceilings import RunCeilings
-from gpuwatch.recorder.clocks import Clocks
-from gpuwatch.recorder.clocks import read as read_clocks
 from gpuwatch.recorder.hook.channel import Channel
 from gpuwatch.recorder.hook.reports import Before, HookReports
-from gpuwatch.recorder.opening import Opening, added_late, telemetry_rows
 from gpuwatch.recorder.output.intake import Intake
 from gpuwatch.recorder.output.kept_log import KeptLog
-from gpuwatch.recorder.sampling import Sampler, changes, described
-from gpuwatch.recorder.sources import DCGM_HOST, Sources
-from gpuwatch.recorder.workload_fingerprint import ProcessFacts
+from gpuwatch.recorder.sampling import Clocks, Sampler, changes, described, read_clocks
+from gpuwatch.recorder.sources import (
+    DCGM_HOST,
+    Opening,
+    ProcessFacts,
+    Sources,
+    added_late,
+    telemetry_rows,
+)
 from gpuwatch.runners import guarded
 from gpuwatch.runners.base import Run, Runner
 from gpuwatch.session import schema
@@ -50,16 +53,14 @@ _MUCH = 1 << 20
 
 
 @dataclass(frozen=True)
-class Header:
-    """The data of a session that is known before recording begins."""
+class Launch:
+    """How a workload is started."""
 
-    session: Mapping[str, JSON]
-    interval: float
-    workload: Mapping[str, JSON]
-    environment: Mapping[str, JSON]
-    facts: Mapping[str, JSON]
-    hook: Mapping[str, JSON] | None = None
-    """What the session says of the hook; ``None``: nothing."""
+    runner: Runner
+    spec: LaunchSpec
+    prepared: Prepared
+    folder: Path
+    """The run's own."""
 
 
 @dataclass(frozen=True)
@@ -85,25 +86,25 @@ class Recording:
         path: Path,
         store: SessionStore,
         sources: Sources,
+        known: Mapping[str, JSON],
         *,
-        base_ns: int,
         interval: float,
         run: Run | None,
         state: RunState | None,
         intake: Intake,
-        ceilings: RunCeilings,
-        container: bool,
+        hook: HookReports | None,
         on_trouble: Callable[[str], None],
         commit_seconds: float = COMMIT_SECONDS,
-        hook: HookReports | None = None,
     ) -> None:
+        """``known``: the session's meta."""
         self.path = path
+        base_ns = int(known["clock"]["monotonic_ns"])
         self._hook = hook
         self._sources = sources
         self._base_ns = base_ns
         self._run = run
         self._intake = intake
-        self._ceilings = ceilings
+        self._ceilings = RunCeilings(sources.devices, known)
         self._wake: SimpleQueue[None] = SimpleQueue()
         """Wakes the sampler. A signal handler may put into it; setting an event could wait for ever
         for a lock that the interrupted code holds."""
@@ -116,10 +117,10 @@ class Recording:
         """Acquired by the first stop request."""
         self._often = False
         """Whether to poll often: the end of the run is near, or not signalled."""
-        known = store.channels()
+        columns = store.channels()
         self._writer = SessionWriter(
             store,
-            len(known),
+            len(columns),
             base_ns=base_ns,
             pump=self._pump,
             # Without a workload there is no output to read, so no wake-up between samples.
@@ -128,10 +129,11 @@ class Recording:
             on_trouble=on_trouble,
         )
         self._sampler = Sampler(sources.all, interval, base_ns)
-        self._sampler.columns(known)
+        self._sampler.columns(columns)
         for tick in store.open_ticks():
             self._writer.restore(*tick)
-        self._process_facts = ProcessFacts(sources, container=container)
+        contained = mapping(known.get("environment")).get("image") is not None
+        self._process_facts = ProcessFacts(sources, container=contained)
         self._clocks = Clocks(read_clocks())
         sources.watch(run.pids() if run is not None else ())
         if run is not None:
@@ -303,27 +305,22 @@ class Recording:
         return rows
 
 
-def _version() -> dict[str, JSON]:
-    """This gpuwatch: its version, and the capsule that it runs from, if it does."""
-    capsule: dict[str, JSON] = {} if CAPSULE is None else {"capsule": CAPSULE}
-    return {"gpuwatch": __version__, **capsule}
-
-
 def begin(
     path: Path,
-    header: Header,
+    about: Mapping[str, JSON],
+    facts: Mapping[str, JSON],
     sources: Sources | Opening,
+    launch: Launch | None,
     *,
-    runner: Runner | None,
-    spec: LaunchSpec | None,
-    prepared: Prepared | None,
-    folder: Path | None,
     on_trouble: Callable[[str], None],
     safety: Durability = Durability.MACHINE,
 ) -> Recording:
-    """Create the session file and start the workload; ``safety``: what commits survive.
+    """Create the session file and start the workload, if there is one; ``safety``: what commits
+    survive.
 
-    Telemetry that is still opening joins after the start.
+    ``about``: meta that is known before the start, of which ``session``, ``workload``,
+    ``environment`` and ``interval_seconds`` are needed. Telemetry that is still opening joins after
+    the start.
 
     Raises:
         StorageError: the file cannot be written; nothing was started.
@@ -331,45 +328,35 @@ def begin(
         GpuwatchError: the workload could not be started; the session says why.
     """
     base_ns = time.monotonic_ns()
+    capsule = {} if CAPSULE is None else {"capsule": CAPSULE}
+    made = {"schema": schema.VERSION, "gpuwatch": __version__, **capsule}
+    clock = {"monotonic_ns": base_ns, "unix_ns": time.time_ns(), "boot_id": boot_id()}
+    known = {**about, "session": {**about["session"], **made}, "clock": clock}
+    spec, interval = None if launch is None else launch.spec, float(known["interval_seconds"])
     rows: list[Row] = [
-        meta("session", {**header.session, "schema": schema.VERSION, **_version()}),
-        meta(
-            "clock",
-            {"monotonic_ns": base_ns, "unix_ns": time.time_ns(), "boot_id": boot_id()},
-        ),
-        meta("interval_seconds", header.interval),
-        meta("workload", dict(header.workload)),
-        meta("environment", dict(header.environment)),
+        *(meta(key, value) for key, value in known.items()),
         *_recorder_rows(),
         *(telemetry_rows(sources, spec) if isinstance(sources, Sources) else ()),
-        *(fact("host", key, value) for key, value in header.facts.items()),
+        *(fact("host", key, value) for key, value in facts.items()),
     ]
-    if header.hook is not None:
-        rows.append(meta("hook", dict(header.hook)))
-    run: Run | None = None
-    state: RunState | None = None
-    started: list[Row] = []
-    if runner is not None:
-        assert spec is not None and prepared is not None and folder is not None
-        handle = {"kind": runner.kind, "folder": str(folder), "holder": None}
-        dcgm = header.facts.get(DCGM_HOST)
-        settings = run_folder.Settings(
-            header.interval,
-            None if dcgm is None else str(dcgm),
-            isinstance(sources, Sources) and sources.off,
-        )
-        run_folder.note_settings(folder, settings)
-        run_folder.note_handle(folder, handle)
+    if launch is not None:
+        handle = {"kind": launch.runner.kind, "folder": str(launch.folder), "holder": None}
+        off = isinstance(sources, Sources) and sources.off
+        settings = run_folder.Settings(interval, facts.get(DCGM_HOST), off)
+        run_folder.note_settings(launch.folder, settings)
+        run_folder.note_handle(launch.folder, handle)
         rows.append(meta("handle", handle))
-        rows.append(meta("launch", {"command": list(prepared.command)}))
+        rows.append(meta("launch", {"command": list(launch.prepared.command)}))
         rows.append(meta("run_state", {"state": RunState.STARTING.value, "t": 0}))
     channels = described(sources.channels) if isinstance(sources, Sources) else []
     store = SessionStore.create(path, channels, rows, safety)
-    if runner is not None:
-        assert spec is not None and prepared is not None and folder is not None
+    run: Run | None = None
+    state: RunState | None = None
+    started: list[Row] = []
+    if launch is not None:
         try:
-            with guarded(runner.kind):
-                run = runner.start(spec, prepared, folder)
+            with guarded(launch.runner.kind):
+                run = launch.runner.start(launch.spec, launch.prepared, launch.folder)
         except GpuwatchError as error:
             failure = {"code": None, "signal": None, "launcher_failed": True, "text": error.message}
             closed = meta("closed", {"t": time.monotonic_ns() - base_ns})
@@ -380,38 +367,32 @@ def begin(
             store.close(whole=whole)
             raise
         with contextlib.suppress(OSError):  # a full disk: the first handle is enough
-            run_folder.note_handle(folder, run.handle())
-        spawned = run.spawned_ns()
-        launch = {
-            "command": list(prepared.command),
-            "t": None if spawned is None else spawned - base_ns,
-        }
-        state = run.state()
+            run_folder.note_handle(launch.folder, run.handle())
+        spawned, state = run.spawned_ns(), run.state()
+        begun = None if spawned is None else spawned - base_ns
         started = [
             meta("handle", run.handle()),
-            meta("launch", launch),
+            meta("launch", {"command": list(launch.prepared.command), "t": begun}),
             meta("run_state", {"state": state.value, "t": time.monotonic_ns() - base_ns}),
         ]
     if isinstance(sources, Opening):
         assert spec is not None
         sources, late = added_late(store, sources, spec, base_ns, on_trouble)
         started.append(late)
-    intake = Intake(base_ns)
-    hook = None
+    intake, hook = Intake(base_ns), None
     if spec is not None and spec.hook is not None:
-        hook = HookReports(Channel(Path(spec.hook.channel)), intake, base_ns, header.hook or {})
+        given = mapping(known.get("hook"))
+        hook = HookReports(Channel(Path(spec.hook.channel)), intake, base_ns, given)
     recording = Recording(
         path,
         store,
         sources,
-        base_ns=base_ns,
-        interval=header.interval,
+        known,
+        interval=interval,
         run=run,
         state=state,
         intake=intake,
         hook=hook,
-        ceilings=RunCeilings(sources.devices, {"workload": header.workload}),
-        container=header.environment.get("image") is not None,
         on_trouble=on_trouble,
         commit_seconds=MACHINE_COMMIT_SECONDS if safety is Durability.NEARLY else COMMIT_SECONDS,
     )
@@ -455,28 +436,21 @@ def resume(
         before = Before(store.last_steps(), store.last_rank_steps(), store.events_of("hook"))
         given = mapping(known.get("hook"))
         hook = HookReports(opened, intake, base_ns, given, before)
+    stored = mapping(known.get("run_state")).get("state")
     recording = Recording(
         path,
         store,
         sources,
-        base_ns=base_ns,
+        known,
         interval=interval,
         run=run,
-        state=_stored_state(known),
+        state=next((state for state in RunState if state.value == stored), None),
         intake=intake,
         hook=hook,
-        ceilings=RunCeilings(sources.devices, known),
-        container=mapping(known.get("environment")).get("image") is not None,
         on_trouble=on_trouble,
     )
     recording.note([*_recorder_rows(), event(now, "resumed", text), *changed])
     return recording
-
-
-def _stored_state(known: Mapping[str, JSON]) -> RunState | None:
-    """The state of the run that the dead recorder stored."""
-    name = mapping(known.get("run_state")).get("state")
-    return next((state for state in RunState if state.value == name), None)
 
 
 def _left_behind(count: int, *, kept: bool) -> str:

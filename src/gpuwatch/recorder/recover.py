@@ -16,7 +16,7 @@ from gpuwatch.recorder import run_folder
 from gpuwatch.recorder.control import Stop, conclude, run_to_end, stopping_signals, summarise
 from gpuwatch.recorder.observer import Observer
 from gpuwatch.recorder.recording import resume
-from gpuwatch.recorder.sources import Dcgm, Sources
+from gpuwatch.recorder.sources import Sources
 from gpuwatch.runners import load
 from gpuwatch.session.reading.reader import SessionReader
 from gpuwatch.session.reading.status import goes_on_alone, process_id, status
@@ -119,10 +119,9 @@ def _record_rest(
         signal.signal(signal.SIGHUP, signal.SIG_IGN)
     interval, contained = settings.interval, runner.contained
     open_sources = partial(Sources.open, workload=True, contained=contained, interval=interval)
-    dcgm = Dcgm(settings.dcgm, interval) if settings.dcgm else None
     try:
         watched = GPUS_OFF if settings.gpus_off else uuids or None
-        sources = open_sources(watched, dcgm=dcgm)
+        sources = open_sources(watched, dcgm=settings.dcgm)
     except NotAvailable as error:  # record the devices that are still there
         observer.message(f"{error.message}; continuing without it")
         try:

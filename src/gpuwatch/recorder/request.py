@@ -1,57 +1,44 @@
-"""The request to a recorder: what a command asks for."""
+"""What a command asks for, and with everything decided: which runs, and how each is launched."""
 
 from __future__ import annotations
 
 import os
 import socket
-from collections.abc import Callable, Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
+from types import MappingProxyType
 
+from gpuwatch import runners
+from gpuwatch.core.errors import GpuwatchError
 from gpuwatch.core.lazy_dataclass import dataclass
-from gpuwatch.core.models import LaunchSpec, Problem
-from gpuwatch.recorder.sources import Dcgm
+from gpuwatch.core.models import GPUS_OFF, Allocation, Hook, LaunchSpec, Problem, Workload
+from gpuwatch.recorder import programs, torch_builds
+from gpuwatch.recorder.allocation import limits, resolve
+from gpuwatch.recorder.recording import HOOK_CHANNEL
+from gpuwatch.recorder.sources import Sources
 from gpuwatch.session.study.blocks import plan_runs
-from gpuwatch.session.study.plan import Part, Plan
+from gpuwatch.session.study.estimate import cell
+from gpuwatch.session.study.outcomes import first_block, missing
+from gpuwatch.session.study.plan import Part, Plan, PlannedRun, Settings
 
 
 @dataclass(frozen=True)
 class Request:
-    """What to record: the options of ``gpuwatch --record``."""
+    """What to record, and where it goes; the same for a study that begins and one that goes on."""
 
-    parts: tuple[Part, ...]
+    plan: Plan
     out: Path
-    interval: float = 0.5
-    gpus: tuple[str, ...] | None = None
-    """By index or UUID; ``()``: none; ``GPUS_OFF``; ``None``: all."""
-    duration: float | None = None
-    """Seconds after which each run is stopped."""
+    drawn: bool = False
+    """The seed of its order was drawn, so that the next command draws another one."""
+    on: tuple[str, ...] = ()
+    """The places that record it, as ``--on`` names them, a study at each; empty: this machine."""
     while_pid: int | None = None
-    build_archive: Callable[[Path], str] | None = None
-    """Writes ``workloads.pyz`` and returns its SHA-256; needed for built-in workloads."""
-    build_hook: Callable[[Path], str] | None = None
-    """Writes ``hook.pyz`` and returns its SHA-256; ``None``: commands run without the hook."""
-    obstacles: Callable[[LaunchSpec], Sequence[Problem]] | None = None
-    """What beside its environment prevents a run on the GPUs that it would get; ``None``: that is
-    not looked at."""
-    hook: tuple[str, ...] | None = ()
-    """Options of the hook in commands, of ``models.HOOK_OPTIONS``; ``None``: without the hook."""
-    keeps_children: bool = False
-    """What a workload leaves running goes on, outside containers."""
+    """Record until this process ends, and keep nothing then."""
     takes_input: bool = False
     """The workload of the only run reads this process's standard input."""
-    dcgm: Dcgm | None = None
-    """Read GPUs through DCGM where GPM cannot; ``None``: without DCGM."""
-    seed: int | None = None
-    """Seed of the order within blocks; needed if a part has blocks."""
-    title: str | None = None
-    question: str | None = None
-    preset: str | None = None
-    afterwards: str | None = None
-    """A message for the end of all runs."""
-    on: str | None = None
-    """The place that records it, as ``--on`` names it; ``None``: this machine."""
     resume: Path | None = None
-    """Folder of a study to resume, whose plan is the rest of this request."""
+    """Folder of a study to resume."""
     trusted: bool = False
     """Resume it even if somebody else started it."""
     only: frozenset[int] | None = None
@@ -60,25 +47,137 @@ class Request:
     one_block: bool = False
     """Execute only the next block of the study that is resumed."""
 
-    def plan(self) -> Plan:
-        """The plan of the request; the study's folder gives it its name."""
-        return Plan(
-            study="" if self.resume is None else self.resume.name,
-            parts=self.parts,
-            runs=plan_runs(self.parts, self.seed or 0),
-            seed=self.seed,
-            title=self.title,
-            question=self.question,
-            preset=self.preset,
-            settings={
-                "interval_seconds": self.interval,
-                "duration_seconds": self.duration,
-                "gpus": None if self.gpus is None else list(self.gpus),
-                "dcgm": None if self.dcgm is None else self.dcgm.host,
-                "hook": None if self.hook is None else list(self.hook),
-                **({"keep_children": True} if self.keeps_children else {}),
-                "afterwards": self.afterwards,
-                "working_directory": os.getcwd(),
-                "host": socket.gethostname(),
-            },
-        )
+    @property
+    def todo(self) -> tuple[PlannedRun, ...]:
+        """The runs that are still to be done, in order."""
+        if self.resume is None:
+            return self.plan.runs
+        rest = missing(self.resume, self.plan)
+        if self.only is not None:
+            rest = tuple(run for run in rest if run.index in self.only)
+        return first_block(rest) if self.one_block else rest
+
+
+def plan_of(
+    parts: Sequence[Part], settings: Settings | None = None, *, seed: int | None = None
+) -> Plan:
+    """The plan of a study of ``parts`` that starts here and now; its folder gives it its name.
+
+    ``seed``: of the order within blocks; needed if a part has blocks.
+    """
+    runs = plan_runs(parts, seed or 0)
+    return Plan(
+        study="",
+        parts=tuple(parts),
+        runs=runs,
+        seed=seed,
+        settings=replace(
+            settings or Settings(),
+            working_directory=os.getcwd(),
+            host=socket.gethostname(),
+            programs=programs.of_runs(runs),
+        ),
+    )
+
+
+@dataclass(frozen=True)
+class ResolvedPlan:
+    """What a recorder executes and ``--dry-run`` prints."""
+
+    request: Request
+    todo: tuple[PlannedRun, ...]
+    """The runs of the plan that are still to be done, in order."""
+    launches: Mapping[int, LaunchSpec]
+    """By index of the run; a recording of the machine launches nothing."""
+    problems: Mapping[int, tuple[Problem, ...]]
+    """Why runs cannot be started here, by index; those that can are not in it."""
+    refused: GpuwatchError | None = None
+    """Why none can be started: the requested GPUs are missing, or not the caller's."""
+    notice: str | None = None
+    """As in :class:`Allocation`."""
+
+
+def resolve_plan(request: Request) -> ResolvedPlan:
+    """Decide everything for ``request``, here and now; changes nothing. How runs are launched at
+    another place is decided there."""
+    todo = request.todo
+    if request.on:
+        return ResolvedPlan(request, todo, {}, {})
+    runs = [run for run in todo if run.workload.kind != "machine"]
+    try:
+        allocation = _allocation(request.plan)
+    except GpuwatchError as error:
+        problem = Problem("gpus", error.message, error.hint)
+        nowhere = {run.index: (problem,) for run in todo}
+        return ResolvedPlan(request, todo, {}, nowhere, refused=error)
+    launches = {run.index: _launch(run, allocation, request) for run in runs}
+    specs = MappingProxyType(launches)
+    return ResolvedPlan(request, todo, specs, _preflight(runs, specs), notice=allocation.notice)
+
+
+def _allocation(plan: Plan) -> Allocation:
+    """The resources of the runs; recordings of the machine and CPU runs use no GPU.
+
+    Raises:
+        NotAvailable: requested GPUs are missing, or not the caller's.
+    """
+    cases = [case for part in plan.parts for case in part.workloads]
+    gpus = plan.settings.gpus
+    if cases and all(case.kind == "machine" for case in cases):
+        if gpus and gpus != GPUS_OFF:
+            Sources.gpu_uuids(gpus)
+        return Allocation()
+    if gpus is None and cases and all(map(_on_cpu, cases)):
+        return Allocation(limits=limits())
+    # A container gets its GPUs by UUID; the bare machine has them anyway.
+    patient = any(each.kind != "bare" for part in plan.parts for each in part.environments)
+    return resolve(gpus, os.environ, patient=patient)
+
+
+def _launch(run: PlannedRun, allocation: Allocation, request: Request) -> LaunchSpec:
+    return LaunchSpec(
+        workload=run.workload,
+        environment=run.environment,
+        archive=None,
+        working_directory=os.getcwd(),
+        variables=dict(os.environ),
+        gpus=() if _on_cpu(run.workload) else allocation.gpus,
+        gpus_chosen=allocation.gpus_chosen,
+        limits=allocation.limits,
+        keeps_children=request.plan.settings.keep_children,
+        takes_input=request.takes_input,
+    )
+
+
+def _preflight(
+    runs: Sequence[PlannedRun], launches: Mapping[int, LaunchSpec]
+) -> dict[int, tuple[Problem, ...]]:
+    """The problems of ``runs``; runs of the same in the same environment are checked once."""
+    checked: dict[object, tuple[Problem, ...]] = {}
+    for run in runs:
+        key, spec = (cell(run), run.environment), launches[run.index]
+        if key not in checked:
+            checked[key] = tuple(runners.check(spec) or torch_builds.obstacles(spec))
+    found = {run.index: checked[cell(run), run.environment] for run in runs}
+    return {index: problems for index, problems in found.items() if problems}
+
+
+def _on_cpu(case: Workload) -> bool:
+    return case.parameters.get("device") == "cpu"
+
+
+def with_files(spec: LaunchSpec, folder: Path, options: Sequence[str] | None) -> LaunchSpec:
+    """``spec`` with what a run of its own ``folder`` needs there: the archive of gpuwatch's own
+    workloads, and how its processes report beside their standard output.
+
+    ``options``: of the hook, ``None`` without it. Commands get the hook; gpuwatch's own workloads
+    report by themselves, those of several processes through the same channel.
+    """
+    channel, hook = str(folder / HOOK_CHANNEL), None
+    if spec.workload.kind == "command":
+        if options is not None:
+            hook = Hook(channel, str(folder / "hook.pyz"), tuple(options))
+        return replace(spec, hook=hook)
+    if (spec.workload.parameters.get("nproc") or 1) > 1:
+        hook = Hook(channel, None)
+    return replace(spec, archive=str(folder / programs.ARCHIVE), hook=hook)

@@ -1,15 +1,16 @@
-"""The clock of a recording: takes samples on time and counts missed ones."""
+"""The clocks of a recording: samples on time, missed ones, and a machine that slept."""
 
 from __future__ import annotations
 
+import random
 import sys
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from queue import Empty, SimpleQueue
 
+from gpuwatch.core.lazy_dataclass import dataclass
 from gpuwatch.core.metrics import CATALOGUE, Method
-from gpuwatch.recorder.beat import Beat
 from gpuwatch.session.writing.statements import Row, change, event
 from gpuwatch.session.writing.writer import SessionWriter
 from gpuwatch.telemetry.base import Channel, Source, Value
@@ -17,6 +18,30 @@ from gpuwatch.telemetry.base import Channel, Source, Value
 _SWITCH_S = 0.0005
 """Seconds for which a thread that holds the GIL keeps another waiting; a tenth of the default."""
 _NOT_SAMPLED = "the recorder that took over the run could not sample it"
+
+
+STRIDE = 0.25
+"""Most that the moment moves from one interval to the next, as a share of the interval."""
+
+
+class Beat:
+    """The moment of each sample within its interval: 0 is the beginning, 1 the end.
+
+    A load whose period is the sampling interval looks constant to samples that are taken at the
+    same moment of every interval. So the moment moves by random strides to the end of the interval
+    and back, and is everywhere equally often. Two samples are 3/4 to 5/4 of the interval apart, and
+    nothing drifts: each interval has its one sample.
+    """
+
+    def __init__(self, moment: float) -> None:
+        """``moment``: of the first sample."""
+        self._way = moment
+        """How far it is on the way to the end (up to 1) and back (up to 2)."""
+
+    def next(self) -> float:
+        """The moment of the next sample."""
+        self._way = (self._way + random.uniform(0, STRIDE)) % 2  # noqa: S311 (no secret)
+        return 1 - abs(1 - self._way)
 
 
 class Sampler:
@@ -137,3 +162,63 @@ def described(channels: Sequence[Channel]) -> list[tuple[Channel, str, str]]:
         (channel, CATALOGUE[channel.metric].unit, CATALOGUE[channel.metric].kind.value)
         for channel in channels
     ]
+
+
+_LEAST_NS = 1_000_000_000
+"""Smaller steps are ignored: time synchronisation makes steps of milliseconds."""
+
+
+_MOMENT_NS = 100_000_000
+
+
+@dataclass(frozen=True)
+class Reading:
+    """The three clocks at one moment, in nanoseconds."""
+
+    monotonic: int
+    """Stops while the machine sleeps; all session times come from it."""
+    boot: int
+    """Continues while the machine sleeps."""
+    wall: int
+    """May be set at any time."""
+
+
+def read_clocks() -> Reading:
+    """Read the clocks; again if the process paused in between, which would look like sleep."""
+    while True:
+        start = time.monotonic_ns()
+        now = Reading(start, time.clock_gettime_ns(time.CLOCK_BOOTTIME), time.time_ns())
+        if time.monotonic_ns() - start < _MOMENT_NS:
+            return now
+
+
+class Clocks:
+    """Compares the clocks from one look to the next."""
+
+    def __init__(self, now: Reading) -> None:
+        self._before = now
+
+    def look(self, t: int, now: Reading) -> list[Row]:
+        """Events since the previous look, at session time ``t`` in nanoseconds."""
+        before, self._before = self._before, now
+        slept = (now.boot - before.boot) - (now.monotonic - before.monotonic)
+        stepped = (now.wall - before.wall) - (now.boot - before.boot)
+        rows = []
+        if slept >= _LEAST_NS:
+            text = f"the machine slept for {_length(slept)}: times here do not count that"
+            rows.append(event(t, "suspended", text))
+        if abs(stepped) >= _LEAST_NS:
+            way = "forwards" if stepped > 0 else "backwards"
+            text = (
+                f"its clock was set {way} by {_length(abs(stepped))}: "
+                "times here follow the clock as set at the start"
+            )
+            rows.append(event(t, "clock-stepped", text))
+        return rows
+
+
+def _length(nanoseconds: int) -> str:
+    seconds = nanoseconds / 1e9
+    if seconds < 120:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 7200 else f"{seconds / 3600:.1f} h"

@@ -8,27 +8,26 @@ import os
 import threading
 import uuid
 from collections.abc import Iterator
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
 from gpuwatch import runners
 from gpuwatch.core import paths, resource_check
 from gpuwatch.core.errors import REFUSED, ExitCode, GpuwatchError, StorageError
-from gpuwatch.core.models import JOINED_JOB, JSON, Hook, Workload
+from gpuwatch.core.models import JOINED_JOB, JSON, LaunchSpec
+from gpuwatch.hook import archive as hook_archive
 from gpuwatch.recorder import programs, run_folder
 from gpuwatch.recorder.allocation import joined_gpus
 from gpuwatch.recorder.control import Stop, conclude, run_to_end
 from gpuwatch.recorder.observer import Observer
-from gpuwatch.recorder.opening import LAUNCH_S, Opening
-from gpuwatch.recorder.recording import Header, Recording, begin
-from gpuwatch.recorder.request import Request
-from gpuwatch.recorder.resolved_plan import ResolvedPlan, hook_of
-from gpuwatch.recorder.sources import DCGM_HOST, Sources
-from gpuwatch.session.study.plan import PlannedRun
+from gpuwatch.recorder.recording import Launch, Recording, begin
+from gpuwatch.recorder.request import ResolvedPlan, with_files
+from gpuwatch.recorder.sources import DCGM_HOST, LAUNCH_S, Opening, Sources
+from gpuwatch.session.study.plan import PlannedRun, Settings
 from gpuwatch.session.writing.store import Durability
 from gpuwatch.session.writing.write_hints import write_hint
 from gpuwatch.telemetry.nvml.selection import is_part
+from gpuwatch.workloads import archive
 
 _NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EIO)
 _SPARE_THREADS = 5
@@ -53,6 +52,7 @@ def record_one(
         Stopped: a stop was requested during the preparation.
     """
     request, path = resolved.request, folder / planned.file
+    settings = request.plan.settings
     run_id = uuid.uuid4().hex[:12]
     machine = planned.workload.kind == "machine"
     runner = None if machine else runners.load(planned.environment.kind)
@@ -61,19 +61,28 @@ def record_one(
     opening: Opening | None = None
     run_lock = contextlib.ExitStack()
     try:
-        launch = prepared = hooked = None
+        spec = launch = None
+        facts: dict[str, JSON] = {}
+        described: dict[str, JSON] = {}
+        if settings.dcgm is not None:
+            facts[DCGM_HOST] = settings.dcgm
         if runner is not None:
             run_path = paths.new_run_folder(run_id)
             run_lock.enter_context(run_folder.held(run_path))
             # From here on the run can be stopped by name, however long an image pull takes.
             run_folder.note_session(run_path, path)
-            archive, digest = _archive(request, planned.workload, run_path)
-            hook, hooked = _hook(request, planned.workload, run_path)
-            launch = replace(resolved.launches[planned.index], archive=archive, hook=hook)
+            spec = with_files(resolved.launches[planned.index], run_path, settings.hook)
+            if spec.archive is not None:
+                facts["gpuwatch.workloads.sha256"] = archive.build(Path(spec.archive))
+            if planned.workload.kind == "command":
+                found = programs.digests(planned.workload.arguments, Path.cwd())
+                facts["gpuwatch.program.sha256"] = programs.text(found)
+            if (hooked := _hook(spec)) is not None:
+                described["hook"] = hooked
         job = planned.workload.parameters.get(JOINED_JOB)
-        watched = request.gpus or (None if job is None else joined_gpus(os.environ))
-        if watched is None and launch is not None and any(map(is_part, launch.gpus)):
-            watched = launch.gpus  # the whole GPU's values are not those of the run's part
+        watched = settings.gpus or (None if job is None else joined_gpus(os.environ))
+        if watched is None and spec is not None and any(map(is_part, spec.gpus)):
+            watched = spec.gpus  # the whole GPU's values are not those of the run's part
         resource_check.threads(_OPENING_THREADS)
         opening = Opening(
             partial(
@@ -81,73 +90,28 @@ def record_one(
                 watched,
                 workload=not machine,
                 contained=bool(runner and runner.contained),
-                interval=request.interval,
-                dcgm=request.dcgm,
+                interval=settings.interval_seconds,
+                dcgm=settings.dcgm,
                 job=None if job is None else str(job),
             )
         )
-        if runner is not None:
-            assert launch is not None
+        if runner is not None and spec is not None and run_path is not None:
             with stop.preparing(), runners.guarded(planned.environment.kind):
-                prepared = runner.prepare(launch, observer.message_once)
+                prepared = runner.prepare(spec, observer.message_once)
+            launch = Launch(runner, spec, prepared, run_path)
         # Who asked for GPUs or DCGM is told that they are not there before anything starts.
-        asked_for = machine or watched is not None or request.dcgm is not None
+        asked_for = machine or watched is not None or settings.dcgm is not None
         sources = opening.result() if asked_for else opening.within(LAUNCH_S)
         resource_check.threads(_SPARE_THREADS)
         for notice in (None if sources is None else sources.notice, resolved.notice):
-            if notice is not None and request.gpus != ():
+            if notice is not None and settings.gpus != ():
                 observer.message_once(notice)
-        facts: dict[str, JSON] = {}
-        if request.dcgm is not None:
-            facts[DCGM_HOST] = request.dcgm.host
-        environment: dict[str, JSON] = {
-            "kind": planned.environment.kind,
-            "label": planned.environment.label,
-            "image": planned.environment.image,
-        }
-        if planned.environment.variables:
-            environment["variables"] = dict(planned.environment.variables)
-        if runner is not None:
-            assert run_path is not None and prepared is not None and launch is not None
-            if digest:
-                facts["gpuwatch.workloads.sha256"] = digest
-            if planned.workload.kind == "command":
-                arguments = planned.workload.arguments
-                facts["gpuwatch.program.sha256"] = programs.text(
-                    programs.digests(arguments, Path.cwd())
-                )
-            engine = runners.engine(planned.environment.kind, runner)
-            environment |= {"engine": engine, **prepared.facts, "gpus": list(launch.gpus)}
-        workload: dict[str, JSON] = {
-            "name": planned.workload.name,
-            "kind": planned.workload.kind,
-            "arguments": list(planned.workload.arguments),
-            "parameters": dict(planned.workload.parameters),
-        }
-        if planned.workload.label is not None:
-            workload["label"] = planned.workload.label
-        header = Header(
-            session={
-                "id": run_id,
-                "label": f"{planned.workload.label or planned.workload.name} "
-                f"({planned.environment.label})",
-                "study": folder.name,
-                "index": planned.index,
-            },
-            interval=request.interval,
-            workload=workload,
-            environment=environment,
-            facts=facts,
-            hook=hooked,
-        )
         recording = begin(
             path,
-            header,
+            {**described, **_described(planned, run_id, folder, settings, launch)},
+            facts,
             sources or opening,
-            runner=runner,
-            spec=launch,
-            prepared=prepared,
-            folder=run_path,
+            launch,
             on_trouble=observer.message,
             safety=_safety(machine, throw_away=request.while_pid is not None),
         )
@@ -163,8 +127,40 @@ def record_one(
     with run_lock:
         observer.session_created(path)
         with _telling(recording, observer):
-            outcome = run_to_end(recording, stop, request.duration, request.while_pid)
+            outcome = run_to_end(recording, stop, settings.duration_seconds, request.while_pid)
         return conclude(outcome, observer.message)
+
+
+def _described(
+    planned: PlannedRun, run_id: str, folder: Path, settings: Settings, launch: Launch | None
+) -> dict[str, JSON]:
+    """What a session says of its run before the start."""
+    case, where = planned.workload, planned.environment
+    environment: dict[str, JSON] = {"kind": where.kind, "label": where.label, "image": where.image}
+    if where.variables:
+        environment["variables"] = dict(where.variables)
+    if launch is not None:
+        engine, gpus = runners.engine(where.kind, launch.runner), list(launch.spec.gpus)
+        environment |= {"engine": engine, **launch.prepared.facts, "gpus": gpus}
+    workload: dict[str, JSON] = {
+        "name": case.name,
+        "kind": case.kind,
+        "arguments": list(case.arguments),
+        "parameters": dict(case.parameters),
+    }
+    if case.label is not None:
+        workload["label"] = case.label
+    return {
+        "session": {
+            "id": run_id,
+            "label": f"{case.label or case.name} ({where.label})",
+            "study": folder.name,
+            "index": planned.index,
+        },
+        "interval_seconds": settings.interval_seconds,
+        "workload": workload,
+        "environment": environment,
+    }
 
 
 @contextlib.contextmanager
@@ -202,26 +198,16 @@ def _safety(machine: bool, *, throw_away: bool) -> Durability:
     return Durability.RECORDER if throw_away else Durability.NEARLY
 
 
-def _hook(
-    request: Request, workload: Workload, folder: Path
-) -> tuple[Hook | None, dict[str, JSON] | None]:
-    """The hook of a run, made in its ``folder``, and what the session of a command says of it."""
-    hook, digest = hook_of(request, workload, folder), None
+def _hook(launch: LaunchSpec) -> dict[str, JSON] | None:
+    """Make what the processes of a run report through; returns what the session of a command says
+    of its hook."""
+    hook, digest = launch.hook, None
     if hook is not None:
         Path(hook.channel).mkdir(mode=0o700)
         if hook.archive is not None:
-            assert request.build_hook is not None
-            digest = request.build_hook(Path(hook.archive))
-    if workload.kind != "command":
-        return hook, None
+            digest = hook_archive.build(Path(hook.archive))
+    if launch.workload.kind != "command":
+        return None
     options = [] if hook is None else list(hook.options)
     given: dict[str, JSON] = {"given": hook is not None, "sha256": digest, "options": options}
-    return hook, {**given, "processes": 0, "text": None}
-
-
-def _archive(request: Request, workload: Workload, folder: Path) -> tuple[str | None, str | None]:
-    if workload.kind != "workload":
-        return None, None
-    assert request.build_archive is not None
-    target = folder / "workloads.pyz"
-    return str(target), request.build_archive(target)
+    return {**given, "processes": 0, "text": None}

@@ -4,16 +4,29 @@ from __future__ import annotations
 
 import os
 import platform
+import sqlite3
+import threading
+import time
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future, TimeoutError
 from typing import TYPE_CHECKING, TypeVar
 
 from gpuwatch import __version__
 from gpuwatch.core.errors import NotAvailable
-from gpuwatch.core.lazy_dataclass import dataclass
 from gpuwatch.core.models import GPUS_OFF, JSON, LaunchSpec, Problem
 from gpuwatch.recorder.output.intake import Intake
 from gpuwatch.recorder.processes.watch import ProcessWatch
-from gpuwatch.session.writing.statements import Row, device_row, device_used
+from gpuwatch.recorder.sampling import described
+from gpuwatch.session.writing.statements import (
+    Row,
+    device_row,
+    device_used,
+    event,
+    fact,
+    without_facts,
+)
+from gpuwatch.session.writing.store import SessionStore
+from gpuwatch.session.writing.write_hints import write_hint
 from gpuwatch.telemetry.base import Channel, Device, Source
 from gpuwatch.telemetry.host.cpu import CpuSource
 from gpuwatch.telemetry.host.fingerprint import fingerprint_host, fingerprint_process
@@ -36,22 +49,16 @@ DCGM_HOST = "gpuwatch.dcgm.host"
 """Fact of a session: the address at which DCGM was read."""
 
 
-@dataclass(frozen=True)
-class Dcgm:
-    """Where to find DCGM's host engine, and how often to read it."""
+def check_dcgm(host: str | None) -> None:
+    """Raises ``NotAvailable`` if no host engine of DCGM answers at ``host``, ``HOST[:PORT]`` or
+    ``unix://SOCKET``; quick. ``None``: DCGM is not used."""
+    if host is None:
+        return
+    from gpuwatch.telemetry.dcgm.source import check_dcgm
 
-    host: str
-    """``HOST[:PORT]`` or ``unix://SOCKET``."""
-    interval: float
-    """Seconds between samples."""
-
-    def check(self) -> None:
-        """Raises ``NotAvailable`` if no host engine answers; quick."""
-        from gpuwatch.telemetry.dcgm.source import check_dcgm
-
-        trouble = check_dcgm(self.host)
-        if trouble is not None:
-            raise NotAvailable(f"--dcgm: {trouble.reason}", trouble.hint)
+    trouble = check_dcgm(host)
+    if trouble is not None:
+        raise NotAvailable(f"--dcgm: {trouble.reason}", trouble.hint)
 
 
 class Sources:
@@ -63,7 +70,8 @@ class Sources:
         *,
         workload: bool,
         contained: bool = False,
-        dcgm: Dcgm | None = None,
+        interval: float = 0.5,
+        dcgm: str | None = None,
         job: str | None = None,
     ) -> None:
         self._nvml = nvml if isinstance(nvml, NvmlSource) else None
@@ -75,7 +83,7 @@ class Sources:
             self.notice = f"{out_of_order.text}; {out_of_order.hint}"
         gpus: Source | None = self._nvml
         if self._nvml is not None and dcgm is not None:
-            gpus = with_dcgm = _with_dcgm(self._nvml, dcgm)
+            gpus = with_dcgm = _with_dcgm(self._nvml, dcgm, interval)
             self.notice = f"--dcgm: {with_dcgm.notice}"
         self.all: list[Source] = [CpuSource()] if gpus is None else [gpus, CpuSource()]
         listed, shares = (
@@ -99,14 +107,14 @@ class Sources:
         workload: bool,
         contained: bool = False,
         interval: float = 0.5,
-        dcgm: Dcgm | None = None,
+        dcgm: str | None = None,
         job: str | None = None,
     ) -> Sources:
         """Open the available sources, to be sampled every ``interval`` seconds.
 
         ``gpus``: only these, by index or UUID. ``contained``: the workload has its own control
-        group. ``dcgm``: fill from DCGM what NVML cannot measure. ``job``: the Slurm job whose
-        processes are the workload.
+        group. ``dcgm``: the host engine that fills in what NVML cannot measure. ``job``: the Slurm
+        job whose processes are the workload.
 
         Raises:
             NotAvailable: requested GPUs or DCGM are missing.
@@ -117,7 +125,9 @@ class Sources:
             opened = _requested(gpus, lambda: open_nvml(gpus, interval_s=interval, sparing=sparing))
         if isinstance(opened, Unavailable) and dcgm is not None:
             raise NotAvailable(f"--dcgm: {opened.reason}", opened.hint)
-        return cls(opened, workload=workload, contained=contained, dcgm=dcgm, job=job)
+        return cls(
+            opened, workload=workload, contained=contained, interval=interval, dcgm=dcgm, job=job
+        )
 
     @staticmethod
     def gpu_uuids(gpus: Sequence[str] | None, patience_s: float = ANSWER_S) -> tuple[str, ...]:
@@ -239,12 +249,112 @@ def _requested(
     return opened
 
 
-def _with_dcgm(nvml: NvmlSource, dcgm: Dcgm) -> DcgmSource:
+def _with_dcgm(nvml: NvmlSource, host: str, interval: float) -> DcgmSource:
     """Raises ``NotAvailable``, and closes NVML, if DCGM gives nothing."""
     from gpuwatch.telemetry.dcgm.source import open_dcgm
 
-    opened = open_dcgm(nvml, dcgm.host, dcgm.interval)
+    opened = open_dcgm(nvml, host, interval)
     if isinstance(opened, Unavailable):
         nvml.close()
         raise NotAvailable(f"--dcgm: {opened.reason}", opened.hint)
     return opened
+
+
+_LOOKS_SECONDS = (0.0, 0.1, 0.5, 2.0, 5.0, 15.0, 60.0)
+"""Times after the start: a shell or an engine takes a moment to become the workload, and longer on
+a busy machine."""
+
+
+class ProcessFacts:
+    """Looks a few times, and one last time when the workload reports its start."""
+
+    def __init__(self, sources: Sources, *, container: bool) -> None:
+        self._sources = sources
+        self._container = container
+        self._begun = time.monotonic()
+        self._due = list(_LOOKS_SECONDS)
+
+    def look(self, roots: Callable[[], Sequence[int]], *, started: bool) -> list[Row]:
+        """Rows that replace those of an earlier look; empty if there is nothing to see.
+
+        ``roots`` returns the top processes of the workload's tree; called only when a look is due.
+        """
+        if not self._due or not (started or time.monotonic() - self._begun >= self._due[0]):
+            return []
+        top = roots()
+        if not top:
+            return []
+        if started:
+            self._due.clear()
+        else:
+            del self._due[0]
+        facts = self._sources.process_facts(top, container=self._container)
+        if not facts:
+            return []
+        rows = (fact("process", key, value) for key, value in facts.items())
+        return [without_facts("process"), *rows]
+
+
+LAUNCH_S = 3.0
+"""How long a launch waits for telemetry, in seconds: longer than a driver needs that answers."""
+_AGAIN_SECONDS = 1.0
+"""Time until a write that failed is tried again."""
+
+
+class Opening:
+    """Sources while they open, on a thread of their own."""
+
+    def __init__(self, open_: Callable[[], Sources]) -> None:
+        self._opened: Future[Sources] = Future()
+
+        def run() -> None:
+            try:
+                self._opened.set_result(open_())
+            except BaseException as error:
+                self._opened.set_exception(error)
+
+        threading.Thread(target=run, name="gpuwatch-open", daemon=True).start()
+
+    def within(self, seconds: float) -> Sources | None:
+        """The sources if they are open by then; raises what opening them raised."""
+        try:
+            return self._opened.result(seconds)
+        except TimeoutError:
+            return None
+
+    def result(self) -> Sources:
+        """The sources, once they are open; raises what opening them raised."""
+        return self._opened.result()
+
+    def close(self) -> None:
+        """Close the sources, now or as soon as they are open."""
+        self._opened.add_done_callback(
+            lambda opened: None if opened.exception() else opened.result().close()
+        )
+
+
+def telemetry_rows(sources: Sources, spec: LaunchSpec | None) -> list[Row]:
+    """Rows on the devices and the host."""
+    facts = sources.host_facts().items()
+    return [*sources.device_rows(spec), *(fact("host", key, value) for key, value in facts)]
+
+
+def added_late(
+    store: SessionStore,
+    opening: Opening,
+    spec: LaunchSpec,
+    base_ns: int,
+    say: Callable[[str], None],
+) -> tuple[Sources, Row]:
+    """Add telemetry that opened only after the workload had started; returns the event of it."""
+    sources = opening.result()
+    t = time.monotonic_ns() - base_ns
+    text = f"nothing was sampled in the first {t / 1e9:.1f} s: the driver was slow to answer"
+    while True:
+        try:
+            store.write(telemetry_rows(sources, spec))  # may be written again
+            store.add_channels(0, described(sources.channels))
+            return sources, event(t, "sampling-late", text)
+        except sqlite3.Error as error:  # as for any row of a workload that runs
+            say(f"cannot write {store.path}: {error}; {write_hint(store.path, error)}")
+            time.sleep(_AGAIN_SECONDS)

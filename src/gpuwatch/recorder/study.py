@@ -14,7 +14,7 @@ from gpuwatch.core.models import Problem
 from gpuwatch.core.text import to_paste
 from gpuwatch.recorder.control import Stop, Stopped, stopping_signals, summarise
 from gpuwatch.recorder.observer import Observer
-from gpuwatch.recorder.resolved_plan import ResolvedPlan
+from gpuwatch.recorder.request import ResolvedPlan
 from gpuwatch.recorder.single_run import record_one
 from gpuwatch.session.study import study_folder
 from gpuwatch.session.study.estimate import Timing, about, timing
@@ -43,7 +43,7 @@ class StudyRun:
         observer: Observer,
     ) -> None:
         self._resolved, self._folder, self._observer = resolved, folder, observer
-        self._plan = resolved.plan
+        self._plan = resolved.request.plan
         self._labels = labels(self._plan.runs)
         self._stop = Stop()
         self._ends: dict[int, End] = {}

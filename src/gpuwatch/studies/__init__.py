@@ -5,6 +5,7 @@ A study file is TOML. The presets are such files in this folder.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from difflib import get_close_matches
 from importlib.resources import files
 from pathlib import Path
@@ -61,4 +62,4 @@ def find(name: str) -> Study:
     """
     if name.endswith(_ENDING) or "/" in name:
         return load(Path(name).expanduser())
-    return study_of(preset_text(name), name)
+    return replace(study_of(preset_text(name), name), preset=name)

@@ -36,7 +36,8 @@ def _parser() -> _Parser:
 
 
 _PARSER = _parser()
-SWITCHES = frozenset(name for name, value in vars(_PARSER.parse_args([])).items() if value is False)
+_DEFAULTS = vars(_PARSER.parse_args([]))
+SWITCHES = frozenset(name for name, value in _DEFAULTS.items() if value is False)
 """Parameters without a value."""
 
 
@@ -94,12 +95,11 @@ def workload(name: str, given: Mapping[str, JSON], where: str) -> Workload:
     except ValueError as error:
         raise UsageError(f"{where}: {error}", 'a program of your own is command = "..."') from None
     kept = {key: given[key] for key in options.FLAGS if given.get(key) not in (None, False)}
-    argv = options.parameters_to_argv(kept)
-    flags = _PARSER.parse_args(argv)
+    flags = argparse.Namespace(**{**_DEFAULTS, **kept})
     if clash := options.conflict(flags) or options.unsupported(name, flags):
         raise UsageError(f"{where}: {clash[0]}", clash[1])
-    program = names.program(name)
-    return Workload(names.short(name), "workload", tuple(argv), kept, program=program)
+    argv, program = tuple(options.parameters_to_argv(kept)), names.program(name)
+    return Workload(names.short(name), "workload", argv, kept, program=program)
 
 
 def cases(

@@ -42,6 +42,8 @@ class Study:
     name: str
     """The name used on the command line: the preset's or the file's."""
     parts: tuple[StudyPart, ...]
+    preset: str | None = None
+    """The name, of a preset."""
     title: str | None = None
     question: str | None = None
     afterwards: str | None = None

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import sys
 from collections.abc import Sequence
 from difflib import get_close_matches
@@ -19,17 +18,6 @@ from gpuwatch.core.paths import read_regular
 
 LARGEST = 256 * 1024
 """Maximum file size in bytes."""
-_DEEPEST = 32
-"""Maximum parts of a dotted key; a study file has two."""
-_TOKENS = re.compile(
-    r"""(?xs)
-    (?P<text> \"{3} (?: [^"\\] | \\.? | "(?!"") )* "{0,5}  # texts of several lines
-             | '{3} (?: [^'] | '(?!'') )* '{0,5}
-             | \#[^\n]* )
-    | (?P<key> " (?: [^"\\\n] | \\. )* "? | '[^'\n]*'? | [\w-]+ | [ \t]+ )
-    | (?P<dot> \. )
-    | (?P<other> . )"""
-)
 _LONGEST_SHOWN = 60
 _SEE = "`gpuwatch study --show multi-environment` shows a whole file"
 
@@ -66,8 +54,6 @@ def parse(text: str, where: str) -> Table:
     Raises:
         UsageError: it is not TOML (with line and column), or has a value that cannot be used.
     """
-    if _longest_key(text) > _DEEPEST:
-        raise UsageError(f"{where} is nested too deep for a study file", _SEE)
     try:
         values = tomllib.loads(text)
     except RecursionError:
@@ -78,19 +64,6 @@ def parse(text: str, where: str) -> Table:
         raise UsageError(f"{where} is not TOML: {what}", _SEE) from None
     _check_values(values, where)
     return Table(values, where)
-
-
-def _longest_key(text: str) -> int:
-    """Parts of the longest dotted key, or what looks like one: parsing takes time proportional to
-    the square of it."""
-    longest = parts = 1
-    for token in _TOKENS.finditer(text):
-        if token.lastgroup == "dot":
-            parts += 1
-            longest = max(longest, parts)
-        elif token.lastgroup != "key":
-            parts = 1
-    return longest
 
 
 def _check_values(values: JSON, where: str) -> None:

@@ -12,11 +12,10 @@ from typing import Any
 
 import pytest
 
-from gpuwatch.session.reading.reader import SessionReader
 from gpuwatch.workloads.lines import PREFIX
-from tests.cli.commands.test_record import sessions
 from tests.conftest import Cli
 from tests.fake_nvml import FakeDriver, uuid
+from tests.reading import meta, sessions
 
 H100 = "NVIDIA H100 80GB HBM3"
 
@@ -87,8 +86,7 @@ def test_the_cpu_is_measured_stored_and_given_to_the_next_run(cli: Cli, tmp_path
 
     flags = ("--python", sys.executable, "--device", "cpu", "--steps", "3", "--profile", "0")
     cli("--record", "gcn", *flags, "--quiet", "--out", tmp_path / "out")
-    with SessionReader(sessions(tmp_path / "out")[-1]) as reader:
-        assert reader.meta()["ceilings"] == document
+    assert meta(sessions(tmp_path / "out")[-1])["ceilings"] == document
     assert "measured copy" in cli("roofline", sessions(tmp_path / "out")[-1]).stdout
     assert "in a hurry" in cli.read("show", sessions(tmp_path / "out")[-1]).stdout
 

@@ -13,8 +13,7 @@ import pytest
 
 from gpuwatch.session.reading.reader import SessionReader
 from tests.conftest import Cli
-
-from .test_record import sessions
+from tests.reading import sessions
 
 PROGRAM = """
 import json, time

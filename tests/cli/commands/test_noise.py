@@ -11,21 +11,21 @@ import pytest
 from gpuwatch.cli.commands import noise
 from gpuwatch.cli.dispatch import dispatch
 from gpuwatch.core.errors import UsageError
-from gpuwatch.recorder.request import Request
-from gpuwatch.session.study import plan
+from gpuwatch.session.study.plan import Plan, read
 from tests.conftest import Cli
+from tests.reading import sessions
 
-from ..parsed_request import request_of
-from .test_record import STEPS, sessions
+from ..parsed_request import plan_asked
+from .test_record import STEPS
 
 
 @pytest.fixture
-def ask(monkeypatch: pytest.MonkeyPatch) -> partial[Request]:
+def ask(monkeypatch: pytest.MonkeyPatch) -> partial[Plan]:
     """What ``gpuwatch noise`` would start."""
-    return partial(request_of, noise, monkeypatch)
+    return partial(plan_asked, noise, monkeypatch)
 
 
-def test_the_environment_stands_in_it_twice(ask: partial[Request]) -> None:
+def test_the_environment_stands_in_it_twice(ask: partial[Plan]) -> None:
     (part,) = ask("mnist-cnn", "--steps", 50, "--env", "docker=a").parts
     assert [each.label for each in part.environments] == ["docker=a#1", "docker=a#2"]
     assert part.blocks == 10 and part.warmup_blocks == 1
@@ -56,7 +56,7 @@ def test_a_command_is_run_against_itself(cli: Cli, tmp_path: Path) -> None:
         "noise", "--blocks", 1, "--cool-down", 0, "--out", tmp_path, "--quiet",
         "--", sys.executable, STEPS, 12, 0.002,
     )  # fmt: skip
-    found = plan.read(next(tmp_path.glob("steps.py-*")))
+    found = read(next(tmp_path.glob("steps.py-*")))
     assert found is not None
     by_block = {
         block: sorted(run.environment.label for run in found.runs if run.block == block)

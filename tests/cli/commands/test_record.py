@@ -16,19 +16,11 @@ import pytest
 from gpuwatch.session.reading.reader import SessionReader
 from gpuwatch.session.reading.status import State, status
 from tests.conftest import Cli
-from tests.session.samples import step_numbers, times_of
+from tests.reading import events, log, meta, sessions, show, step_numbers, steps
+from tests.session.samples import times_of
 from tests.waiting import until
 
 STEPS = Path(__file__).parents[1] / "steps.py"
-
-
-def sessions(out: Path) -> list[Path]:
-    return sorted(out.glob("*/*.gpuwatch"))
-
-
-def show(cli: Cli, path: Path) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads(cli.read("show", path, "--format", "json").stdout)
-    return found
 
 
 def test_any_program_that_prints_step_lines_is_measured(cli: Cli, tmp_path: Path) -> None:
@@ -125,10 +117,9 @@ def test_two_ranks_on_one_stdout_are_told_and_never_added_up(cli: Cli, tmp_path:
 def test_a_malformed_step_line_is_log_and_an_event_says_so(cli: Cli, tmp_path: Path) -> None:
     script = 'echo \':::GPUWATCH {broken\'; echo \':::GPUWATCH {"event": "step", "step": 1}\''
     cli("--record", "--out", tmp_path / "out", "--", "sh", "-c", script)
-    with SessionReader(sessions(tmp_path / "out")[0]) as reader:
-        assert [row.text for row in reader.log()] == [":::GPUWATCH {broken"]
-        assert "malformed-step" in [row.kind for row in reader.events()]
-        assert len(reader.steps()) == 1
+    (path, *_) = sessions(tmp_path / "out")
+    assert log(path) == [":::GPUWATCH {broken"]
+    assert events(path, "malformed-step") and len(steps(path)) == 1
 
 
 def test_the_machine_alone_is_recorded_for_a_time(cli: Cli, tmp_path: Path) -> None:
@@ -143,8 +134,8 @@ def test_the_machine_alone_is_recorded_for_a_time(cli: Cli, tmp_path: Path) -> N
 def test_interrupting_stops_the_workload_and_keeps_the_session(cli: Cli, tmp_path: Path) -> None:
     out = tmp_path / "out"
     process = cli.start("--record", "--out", out, "--", "sleep", "300")
-    until(lambda: sessions(out) and "handle" in _meta(sessions(out)[0]))
-    until(lambda: (_meta(sessions(out)[0]).get("handle") or {}).get("holder"))
+    until(lambda: sessions(out) and "handle" in meta(sessions(out)[0]))
+    until(lambda: (meta(sessions(out)[0]).get("handle") or {}).get("holder"))
     process.send_signal(signal.SIGINT)
     _, told = process.communicate(timeout=60)
     assert process.returncode == 130, told
@@ -212,22 +203,14 @@ def test_an_interval_that_cannot_be_held_is_said(cli: Cli, tmp_path: Path) -> No
     until(lambda: numbers()[-1] > before + 1)
     process.send_signal(signal.SIGINT)
     process.communicate()
-    with SessionReader(sessions(out)[0]) as reader:
-        missed = [row.text for row in reader.events() if row.kind == "interval-missed"]
-    assert missed and "are missing" in missed[-1]
+    assert "are missing" in events(sessions(out)[0], "interval-missed")[-1].text
     assert len(numbers()) < numbers()[-1]
-
-
-def _meta(path: Path) -> dict[str, Any]:
-    with SessionReader(path) as reader:
-        return reader.meta()
 
 
 def _pace(path: Path) -> float:
     """Steps per second, from the start of the first one to the end of the last one."""
-    with SessionReader(path) as reader:
-        first, *_, last = rows = reader.steps(limit=1000)
-    return len(rows) / ((last.t - first.t) / 1e9 + (first.seconds or (0,))[0])
+    first, *_, last = rows = steps(path)
+    return sum(row.count for row in rows) / ((last.t - first.t) / 1e9 + (first.seconds or (0,))[0])
 
 
 def _listed(cli: Cli) -> list[dict[str, Any]]:
@@ -239,16 +222,16 @@ def test_a_session_of_a_living_recorder_needs_no_other(cli: Cli, tmp_path: Path)
     path = Path(done.stdout.strip())
     told = cli("attach", "--record", path, code=2).stderr
     assert "needs no recorder" in told
-    assert status(_meta(path), path).state is State.RUNNING
+    assert status(meta(path), path).state is State.RUNNING
     cli("stop", path)
 
 
 def test_a_killed_shim_leaves_a_workload_that_stop_still_finds(cli: Cli, tmp_path: Path) -> None:
     out = tmp_path / "out"
     process = cli.start("--record", "--out", out, "--", "sleep", "300")
-    until(lambda: sessions(out) and (_meta(sessions(out)[0]).get("handle") or {}).get("holder"))
+    until(lambda: sessions(out) and (meta(sessions(out)[0]).get("handle") or {}).get("holder"))
     (path,) = sessions(out)
-    os.kill(_meta(path)["handle"]["holder"]["pid"], signal.SIGKILL)
+    os.kill(meta(path)["handle"]["holder"]["pid"], signal.SIGKILL)
     _, told = process.communicate(timeout=60)
     assert process.returncode == 1 and "was not seen" in told
     assert show(cli, path)["session"]["status"] == "lost"
@@ -296,12 +279,11 @@ def test_a_flood_of_output_costs_log_lines_never_steps(cli: Cli, tmp_path: Path)
     )
     out = tmp_path / "out"
     done = cli("--record", "--out", out, "--", sys.executable, flood)
-    with SessionReader(sessions(out)[0]) as reader:
-        assert step_numbers(reader) == list(range(1, 301))
-        kinds = {row.kind for row in reader.events()}
-        log = [row.text for row in reader.log(limit=10**6)]
+    (path, *_) = sessions(out)
+    assert step_numbers(path) == list(range(1, 301))
+    kinds = {row.kind for row in events(path)}
     assert kinds - {"interval-missed"} == {"log-shortened"}, "a busy machine misses samples"
-    assert log[0] == "a line of log, number 0 of step 1"
+    assert log(path)[0] == "a line of log, number 0 of step 1"
     assert log[-1] == "a line of log, number 1999 of step 300"
     assert any("lines left out here" in line for line in log)
     shown = cli.read("show", sessions(out)[0]).stdout
@@ -335,13 +317,13 @@ def test_a_study_recorded_elsewhere_is_found_again(cli: Cli, tmp_path: Path) -> 
 def test_a_session_that_was_not_sampled_all_along_says_so(cli: Cli, tmp_path: Path) -> None:
     out = tmp_path / "out"
     recorder = cli.start("--record", "--out", out, "--", sys.executable, STEPS, 100, 0.02)
-    until(lambda: sessions(out) and (_meta(sessions(out)[0]).get("handle") or {}).get("holder"))
+    until(lambda: sessions(out) and (meta(sessions(out)[0]).get("handle") or {}).get("holder"))
     os.kill(recorder.pid, signal.SIGKILL)
     recorder.communicate()
     (path,) = sessions(out)
     done = cli("attach", "--record", "--detach", path)
     assert done.stdout.strip() == str(path)
-    until(lambda: not status(_meta(path), path).live and "result" in _meta(path))
+    until(lambda: not status(meta(path), path).live and "result" in meta(path))
     assert any("nothing was sampled" in note for note in show(cli, path)["session"]["notes"])
     assert "nothing was sampled" in cli.read("show", path).stdout
 

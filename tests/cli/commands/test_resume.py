@@ -9,23 +9,19 @@ import signal
 import sys
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from gpuwatch.cli.dispatch import dispatch
 from gpuwatch.core.errors import StorageError, UsageError
 from gpuwatch.core.models import Environment, Workload
-from gpuwatch.recorder.api import Request
-from gpuwatch.session.reading.reader import SessionReader
+from gpuwatch.recorder.request import plan_of
 from gpuwatch.session.study import study_folder
-from gpuwatch.session.study.plan import PLAN, Part, Plan, read
+from gpuwatch.session.study.plan import PLAN, Part, Plan, Settings, read
 from tests.conftest import Cli
+from tests.reading import meta, sessions, step_numbers
 from tests.runners.packages import installed
-from tests.session.samples import step_numbers
 from tests.waiting import until
-
-from .test_record import sessions
 
 AA = ("--env", "bare", "--env", "bare")
 BLOCK = ("--blocks", 1, "--order-seed", 3)
@@ -40,16 +36,6 @@ def planned(folder: Path) -> Plan:
     plan = read(folder)
     assert plan is not None
     return plan
-
-
-def meta(path: Path) -> dict[str, Any]:
-    with SessionReader(path) as reader:
-        return reader.meta()
-
-
-def steps(path: Path) -> list[int]:
-    with SessionReader(path) as reader:
-        return step_numbers(reader)
 
 
 WORK = """
@@ -71,7 +57,7 @@ for step in range(1, 61):
 def kill_in_run(cli: Cli, out: Path, number: int, *flags: object) -> None:
     """Start a study and kill its recorder with SIGKILL in the middle of a run of it."""
     recorder = cli.start("--record", "--quiet", *flags, "--out", out, *work(out, number))
-    until(lambda: len(sessions(out)) == number and steps(sessions(out)[-1]))
+    until(lambda: len(sessions(out)) == number and step_numbers(sessions(out)[-1]))
     os.kill(recorder.pid, signal.SIGKILL)
     recorder.wait()
     (out.parent / "go").touch()
@@ -104,7 +90,9 @@ def complete(folder: Path) -> None:
         known = meta(folder / run.file)
         assert known["session"]["index"] == run.index
         assert known["environment"]["label"] == run.environment.label
-        assert known["result"]["code"] == 0 and steps(folder / run.file) == list(range(1, 61))
+        assert known["result"]["code"] == 0 and step_numbers(folder / run.file) == list(
+            range(1, 61)
+        )
     found = json.loads((folder / "summary.json").read_text())
     assert found["not_run"] == []
 
@@ -139,11 +127,11 @@ def test_a_run_of_which_nothing_else_is_left_is_kept_aside_and_done_again(
     broken = sessions(out)[0]
     workload_over(broken)
     shutil.rmtree(meta(broken)["handle"]["folder"])  # as a restart of the machine does
-    known = steps(broken)
+    known = step_numbers(broken)
     done = cli("resume", broken)
     kept = folder / f"{broken.name}.lost-1"
     assert f"{broken.name} was cut short; it is kept as {kept.name}" in done.stderr
-    assert steps(kept) == known and meta(kept)["session"]["index"] == 1
+    assert step_numbers(kept) == known and meta(kept)["session"]["index"] == 1
     complete(folder)
 
 
@@ -252,15 +240,15 @@ def begun(tmp_path: Path) -> Path:
     """A study of which nothing took place yet."""
     work = (Workload("true", "command", ("true",)),)
     part = Part("p", work, (Environment("bare", "a"), Environment("bare", "b")))
-    return study_folder.create(tmp_path / "out", Request((part,), tmp_path / "out").plan())
+    return study_folder.create(tmp_path / "out", plan_of([part]))
 
 
 def test_what_a_study_has_to_say_afterwards_is_said_when_it_was_gone_on_with(
     cli: Cli, tmp_path: Path
 ) -> None:
     part = Part("p", (Workload("true", "command", ("true",)),), (Environment("bare", "bare"),))
-    asked = Request((part,), tmp_path / "out", afterwards="Copy it\x1b[31m.\n")
-    folder = study_folder.create(tmp_path / "out", asked.plan())
+    settings = Settings(afterwards="Copy it\x1b[31m.\n")
+    folder = study_folder.create(tmp_path / "out", plan_of([part], settings))
     assert cli("resume", "--trust", folder, "--plan").stderr == ""
     last = cli("resume", "--trust", folder).stderr.splitlines()[-1]
     assert last.startswith("gpuwatch: Copy it") and "\x1b" not in last
@@ -270,16 +258,14 @@ def test_what_a_study_has_to_say_afterwards_is_said_when_it_was_gone_on_with(
     ("change", "why"),
     [
         ({"host": "elsewhere"}, "was recorded on elsewhere; this is"),
-        ({"host": None}, "stored too little to resume it"),
-        ({"working_directory": None}, "stored too little to resume it"),
         ({"working_directory": "/nowhere/at/all"}, "is gone: /nowhere/at/all; create it again"),
     ],
 )
 def test_a_study_that_cannot_go_on_here_is_refused(
-    begun: Path, change: dict[str, str | None], why: str
+    begun: Path, change: dict[str, str], why: str
 ) -> None:
     plan = planned(begun)
-    study_folder.write(begun, replace(plan, settings={**plan.settings, **change}))
+    study_folder.write(begun, replace(plan, settings=replace(plan.settings, **change)))
     with pytest.raises(UsageError) as error:
         dispatch(["resume", "--trust", str(begun)])
     assert why in str(error.value)
@@ -297,7 +283,7 @@ def test_a_plan_that_cannot_be_read_is_refused(begun: Path, tmp_path: Path) -> N
 
 def test_a_recording_of_the_machine_is_not_gone_on_with(tmp_path: Path) -> None:
     part = Part("p", (Workload("machine", "machine"),), (Environment("bare", "bare"),))
-    folder = study_folder.create(tmp_path, Request((part,), tmp_path).plan())
+    folder = study_folder.create(tmp_path, plan_of([part]))
     with pytest.raises(UsageError, match="is not a study of a workload"):
         dispatch(["resume", str(folder)])
 

@@ -14,9 +14,9 @@ import pytest
 from gpuwatch.core.paths import session_of
 from gpuwatch.core.processes import start_time
 from gpuwatch.recorder.run_folder import recorder_of
-from gpuwatch.session.reading.reader import SessionReader
 from gpuwatch.session.reading.status import process_id
 from tests.conftest import Cli
+from tests.reading import meta
 from tests.waiting import until
 
 
@@ -104,8 +104,7 @@ def test_a_recording_of_the_machine_whose_file_was_deleted_is_stopped_by_its_fol
 ) -> None:
     done = cli("--record", "--detach", "--duration", "600s", "--out", tmp_path / "out")
     path = Path(done.stdout.strip())
-    with SessionReader(path) as reader:
-        recorder = process_id(reader.meta()["recorder"])
+    recorder = process_id(meta(path)["recorder"])
     assert recorder is not None and recorder.alive()
     path.unlink()
     told = cli("stop", path.parent).stderr

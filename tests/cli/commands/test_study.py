@@ -13,12 +13,12 @@ from gpuwatch import studies
 from gpuwatch.cli.commands import study
 from gpuwatch.cli.dispatch import dispatch
 from gpuwatch.core.errors import StorageError, UsageError
-from gpuwatch.recorder.request import Request
-from gpuwatch.session.study import plan
+from gpuwatch.session.study.plan import Plan, read
 from tests.conftest import Cli
+from tests.reading import sessions
 
-from ..parsed_request import request_of
-from .test_record import STEPS, sessions
+from ..parsed_request import plan_asked
+from .test_record import STEPS
 
 FILE = f"""
 title = "Steps, twice"
@@ -41,9 +41,9 @@ command = "'{sys.executable}' '{STEPS}' 12 0.004"
 
 
 @pytest.fixture
-def ask(monkeypatch: pytest.MonkeyPatch) -> partial[Request]:
+def ask(monkeypatch: pytest.MonkeyPatch) -> partial[Plan]:
     """What ``gpuwatch study`` would start."""
-    return partial(request_of, study, monkeypatch)
+    return partial(plan_asked, study, monkeypatch)
 
 
 def written(folder: Path, text: str) -> Path:
@@ -57,7 +57,7 @@ def test_a_file_of_ones_own_is_run_whole(cli: Cli, tmp_path: Path) -> None:
     assert "there is no /nonexistent" in done.stderr
     assert done.stderr.rstrip().endswith("Look at it.")
     folder = next((tmp_path / "out").iterdir())
-    found = plan.read(folder)
+    found = read(folder)
     assert found is not None
     assert (found.title, found.question, found.preset) == ("Steps, twice", "Is it the same?", None)
     assert found.seed == 5
@@ -96,7 +96,7 @@ def test_the_list_has_every_preset_with_its_runs_and_its_question(cli: Cli) -> N
 
 @pytest.mark.parametrize("name", studies.presets())
 def test_what_show_prints_is_the_study_itself(
-    name: str, capsys: pytest.CaptureFixture[str], tmp_path: Path, ask: partial[Request]
+    name: str, capsys: pytest.CaptureFixture[str], tmp_path: Path, ask: partial[Plan]
 ) -> None:
     assert dispatch(["study", "--show", name]) == 0
     path = written(tmp_path, capsys.readouterr().out)
@@ -106,7 +106,7 @@ def test_what_show_prints_is_the_study_itself(
 
 
 def test_environments_of_the_command_line_replace_those_of_the_file(
-    ask: partial[Request],
+    ask: partial[Plan],
 ) -> None:
     envs = ("--env", "docker=a", "--env", "bare")
     first, second = ask("multi-environment", *envs).parts
@@ -116,7 +116,7 @@ def test_environments_of_the_command_line_replace_those_of_the_file(
     assert [each.label for each in only.environments] == ["docker=a", "bare"]
 
 
-def test_blocks_of_the_command_line_hold_for_every_part(ask: partial[Request]) -> None:
+def test_blocks_of_the_command_line_hold_for_every_part(ask: partial[Plan]) -> None:
     assert [part.blocks for part in ask("multi-environment").parts] == [10, 5]
     assert [part.blocks for part in ask("multi-environment", "--blocks", 2).parts] == [2, 2]
     assert [part.blocks for part in ask("multi-environment", "--quick").parts] == [3, 3]
@@ -124,23 +124,21 @@ def test_blocks_of_the_command_line_hold_for_every_part(ask: partial[Request]) -
 
 
 def test_a_part_with_its_own_blocks_keeps_them_beside_a_rigorous_study(
-    tmp_path: Path, ask: partial[Request]
+    tmp_path: Path, ask: partial[Plan]
 ) -> None:
     text = "rigorous = true\n[[part]]\ncommand = 'a'\n[[part]]\ncommand = 'b'\nblocks = 4"
     assert [part.blocks for part in ask(written(tmp_path, text)).parts] == [20, 4]
 
 
 def test_without_blocks_each_run_of_a_file_takes_place_once(
-    tmp_path: Path, ask: partial[Request]
+    tmp_path: Path, ask: partial[Plan]
 ) -> None:
-    request = ask(written(tmp_path, "[[part]]\ncommand = 'a'"))
-    assert request.parts[0].blocks is None and request.seed is None
-    assert len(request.plan().runs) == 1
+    plan = ask(written(tmp_path, "[[part]]\ncommand = 'a'"))
+    assert plan.parts[0].blocks is None and plan.seed is None
+    assert len(plan.runs) == 1
 
 
-def test_flags_of_the_command_line_come_before_the_file(
-    tmp_path: Path, ask: partial[Request]
-) -> None:
+def test_flags_of_the_command_line_come_before_the_file(tmp_path: Path, ask: partial[Plan]) -> None:
     text = (
         "margin = '3%'\ncool_down = '500ms'\norder_seed = 1\nblocks = 5\n[[part]]\ncommand = 'a'\n"
         "[[part]]\nworkloads = ['gcn']\nparameters = { steps = 10, lr = 0.1 }"
@@ -173,7 +171,7 @@ def test_flags_of_the_command_line_come_before_the_file(
     ],
 )  # fmt: skip
 def test_what_only_the_command_line_can_check_is_named_as_well(
-    text: str, said: str, tmp_path: Path, ask: partial[Request]
+    text: str, said: str, tmp_path: Path, ask: partial[Plan]
 ) -> None:
     with pytest.raises(UsageError, match=said):
         ask(written(tmp_path, text))

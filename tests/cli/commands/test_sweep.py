@@ -11,24 +11,22 @@ import pytest
 from gpuwatch.cli.commands import sweep
 from gpuwatch.cli.dispatch import dispatch
 from gpuwatch.core.errors import UsageError
-from gpuwatch.recorder.request import Request
-from gpuwatch.session.reading.reader import SessionReader
 from gpuwatch.session.reading.status import State, status
-from gpuwatch.session.study import plan
+from gpuwatch.session.study.plan import Plan, read
 from gpuwatch.workloads.options import parameters_to_argv
 from tests.conftest import Cli
+from tests.reading import meta, sessions
 
-from ..parsed_request import request_of
-from .test_record import sessions
+from ..parsed_request import plan_asked
 
 
 @pytest.fixture
-def ask(monkeypatch: pytest.MonkeyPatch) -> partial[Request]:
+def ask(monkeypatch: pytest.MonkeyPatch) -> partial[Plan]:
     """What ``gpuwatch sweep`` would start."""
-    return partial(request_of, sweep, monkeypatch)
+    return partial(plan_asked, sweep, monkeypatch)
 
 
-def test_a_list_is_an_axis_and_a_single_value_holds_for_all(ask: partial[Request]) -> None:
+def test_a_list_is_an_axis_and_a_single_value_holds_for_all(ask: partial[Plan]) -> None:
     (part,) = ask("gcn", "--lr", "0.1, 0.01", "--steps", 20, "--counters").parts
     assert part.sweep == {"lr": (0.1, 0.01)}
     assert [case.parameters for case in part.workloads] == [
@@ -38,7 +36,7 @@ def test_a_list_is_an_axis_and_a_single_value_holds_for_all(ask: partial[Request
     assert part.blocks == 3 and [each.label for each in part.environments] == ["bare"]
 
 
-def test_several_lists_make_every_combination(ask: partial[Request]) -> None:
+def test_several_lists_make_every_combination(ask: partial[Plan]) -> None:
     lists = ("--batch-size", "16,32", "--dtype", "float32,bfloat16", "--workers", "0,1,2")
     (part,) = ask("mnist-cnn", *lists, "--env", "bare", "--env", "docker", "--blocks", 5).parts
     assert list(part.sweep) == ["batch_size", "dtype", "workers"]
@@ -47,7 +45,7 @@ def test_several_lists_make_every_combination(ask: partial[Request]) -> None:
 
 
 def test_runs_are_long_enough_for_a_steady_state_unless_asked_otherwise(
-    ask: partial[Request],
+    ask: partial[Plan],
 ) -> None:
     def length(name: str, *argv: object) -> dict[str, object]:
         (part,) = ask(name, "--seed", "1,2", *argv).parts
@@ -107,14 +105,13 @@ def test_a_sweep_runs_each_value_in_each_block(cli: Cli, tmp_path: Path) -> None
         "sweep", "sentiment-rnn", "--batch-size", "32,64", "--device", "cpu", "--blocks", 1,
         "--cool-down", 0, "--python", python, "--out", tmp_path, "--quiet",
     )  # fmt: skip
-    found = plan.read(next(tmp_path.glob("sentiment-rnn-*")))
+    found = read(next(tmp_path.glob("sentiment-rnn-*")))
     assert found is not None and found.parts[0].sweep == {"batch_size": (32, 64)}
     ran = [(run.block, run.workload.parameters["batch_size"]) for run in found.runs]
     assert ran[:2] == [(0, 32), (0, 64)] and sorted(ran[2:]) == [(1, 32), (1, 64)]
     paths = sessions(tmp_path)
     assert [path.name for path in paths] == [run.file for run in found.runs]
     for path, run in zip(paths, found.runs, strict=True):
-        with SessionReader(path) as reader:
-            meta = reader.meta()
-        assert status(meta, path).state is State.FINISHED
-        assert meta["run"]["batch_size"] == run.workload.parameters["batch_size"]
+        found = meta(path)
+        assert status(found, path).state is State.FINISHED
+        assert found["run"]["batch_size"] == run.workload.parameters["batch_size"]

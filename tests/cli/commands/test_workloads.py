@@ -10,8 +10,7 @@ from typing import Any
 import pytest
 
 from tests.conftest import Cli
-
-from .test_record import sessions
+from tests.reading import sessions
 
 pytestmark = pytest.mark.torch
 

@@ -12,20 +12,20 @@ from pathlib import Path
 import pytest
 
 from gpuwatch.cli.dispatch import dispatch
-from gpuwatch.cli.options.launch import Design
 from gpuwatch.core.errors import UsageError
 from gpuwatch.core.models import Environment, LaunchSpec, Prepared, Workload
 from gpuwatch.recorder import control, study
-from gpuwatch.recorder.api import Request, record
+from gpuwatch.recorder.api import record
 from gpuwatch.recorder.observer import Observer
+from gpuwatch.recorder.request import Request, plan_of
 from gpuwatch.runners.bare import BareRunner
-from gpuwatch.session.reading.reader import SessionReader
 from gpuwatch.session.study.plan import Part, Plan, read
 from tests.conftest import Cli
+from tests.reading import meta, sessions
 from tests.runners.packages import installed
 from tests.waiting import until
 
-from ..commands.test_record import STEPS, sessions
+from ..commands.test_record import STEPS
 
 AA = ("--env", "bare", "--env", "bare")
 WORK = ("--", sys.executable, STEPS, 12, 0.002)
@@ -40,10 +40,9 @@ def plan_in(out: Path) -> Plan:
 
 def span(path: Path) -> tuple[float, float]:
     """When a recording began and ended, Unix time in seconds."""
-    with SessionReader(path) as reader:
-        meta = reader.meta()
-    start = meta["clock"]["unix_ns"] / 1e9
-    return start, start + meta["closed"]["t"] / 1e9
+    found = meta(path)
+    start = found["clock"]["unix_ns"] / 1e9
+    return start, start + found["closed"]["t"] / 1e9
 
 
 def test_a_study_in_blocks_runs_as_it_was_planned(cli: Cli, tmp_path: Path) -> None:
@@ -153,7 +152,7 @@ def test_a_run_that_fails_is_kept_and_only_what_never_succeeds_is_not_tried_a_th
     )  # fmt: skip
     codes: dict[str, list[int | None]] = {}
     for path in sessions(out):
-        codes.setdefault(path.stem[3:], []).append(code_of(path))
+        codes.setdefault(path.stem[3:], []).append(meta(path)["result"]["code"])
     assert codes == {"bare": [9, 0, 0], "failing": [3, 3]}
     ((_, (problem,)),) = plan_in(out).problems.items()
     told = "sh failed 2 times in failing and never succeeded"
@@ -191,7 +190,7 @@ def test_a_summary_that_takes_long_is_rewritten_at_the_end_of_each_block_only(
     monkeypatch.setattr(study, "summarise", summarise)
     both = (Environment("bare", "bare#1"), Environment("bare", "bare#2"))
     part = Part("p", (Workload("true", "command", ("true",)),), both, blocks=2, warmup_blocks=1)
-    assert record(Request((part,), tmp_path / "out", seed=1), Observer(print)) == 0
+    assert record(Request(plan_of([part], seed=1), tmp_path / "out"), Observer(print)) == 0
     assert runs == [1, 2, 4, 6], "the first one is how it is known"
 
 
@@ -209,7 +208,7 @@ def test_a_note_on_an_environment_is_shown_once_for_all_runs_of_a_study(
     both = (Environment("bare", "bare#1"), Environment("bare", "bare#2"))
     part = Part("p", (Workload("true", "command", ("true",)),), both)
     messages: list[str] = []
-    assert record(Request((part,), tmp_path / "out"), Observer(messages.append)) == 0
+    assert record(Request(plan_of([part]), tmp_path / "out"), Observer(messages.append)) == 0
     assert messages.count("a note") == 1
 
 
@@ -254,17 +253,17 @@ def test_a_sweep_stops_at_the_size_that_does_not_fit(
         script = f"[ {count} -lt 32 ] || {{ echo ':::GPUWATCH {said}'; exit 1; }}"
         return Workload("w", "command", ("sh", "-c", script), {"batch_size": count})
 
-    design = Design(blocks=1, warmup_blocks=1, margin=0.01, cool_down=0)
     part = Part(
         "sizes",
         tuple(size(count) for count in (64, 16, 32)),
         (Environment("bare", "bare"),),
         sweep={"batch_size": (64, 16, 32)},
-        **vars(design),
+        blocks=1,
+        warmup_blocks=1,
     )
     said: list[str] = []
     out = tmp_path / "out"
-    assert record(Request((part,), out, seed=1), Observer(said.append)) == 0, (
+    assert record(Request(plan_of([part], seed=1), out), Observer(said.append)) == 0, (
         "where memory ends is its result"
     )
     plan = plan_in(out)
@@ -277,10 +276,3 @@ def test_a_sweep_stops_at_the_size_that_does_not_fit(
     texts = {problem.text for (problem,) in plan.problems.values()}
     assert texts == {"w in bare ran out of memory at batch size 32"}
     assert said.count("w in bare ran out of memory at batch size 32: not started again") == 1
-
-
-def code_of(path: Path) -> int | None:
-    with SessionReader(path) as reader:
-        code = reader.meta()["result"]["code"]
-    assert code is None or isinstance(code, int)
-    return code

@@ -7,16 +7,15 @@ import os
 import signal
 import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from gpuwatch.session.reading.reader import SessionReader
 from gpuwatch.session.study.plan import Plan, read
 from tests.conftest import Cli
+from tests.reading import meta, sessions
 from tests.waiting import until
 
-from ..commands.test_record import STEPS, sessions
+from ..commands.test_record import STEPS
 from ..test_errors import one_line
 
 FAST = f"a={sys.executable} {STEPS} 20 0.005"
@@ -40,11 +39,6 @@ def plan_in(out: Path) -> Plan:
     plan = read(path.parent)
     assert plan is not None
     return plan
-
-
-def meta(path: Path) -> dict[str, Any]:
-    with SessionReader(path) as reader:
-        return reader.meta()
 
 
 @pytest.mark.parametrize(

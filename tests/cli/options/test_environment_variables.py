@@ -10,10 +10,8 @@ import pytest
 
 from gpuwatch.cli.options.environments import environments
 from gpuwatch.core.errors import UsageError
-from gpuwatch.session.reading.reader import SessionReader
 from tests.conftest import Cli
-
-from ..commands.test_record import sessions
+from tests.reading import log, meta, sessions
 
 TELLS = "import os, sys; print(os.environ.get('GREETING'), os.environ.get('NOT_PASSED_ON'))"
 
@@ -71,13 +69,10 @@ def test_bare_runs_get_the_variables_of_their_environment_and_the_session_has_th
         "--record", "--env", "bare", "--env", "bare,label=own,set=GREETING=hello  there",
         "--out", tmp_path, "--", sys.executable, "-c", TELLS,
     )  # fmt: skip
-    seen = []
-    for path in sessions(tmp_path):
-        with SessionReader(path) as reader:
-            environment = reader.meta()["environment"]
-            (line,) = reader.log(limit=10)
-            seen.append((path.name, line.text, environment.get("variables")))
-    assert seen == [
+    assert [
+        (path.name, *log(path), meta(path)["environment"].get("variables"))
+        for path in sessions(tmp_path)
+    ] == [
         ("01-bare.gpuwatch", "the caller's None", None),
         ("02-own.gpuwatch", "hello  there None", {"GREETING": "hello  there"}),
     ]
@@ -105,10 +100,8 @@ def in_container(cli: Cli, tmp_path: Path, environment: str, folder: Path) -> No
         "--out", tmp_path, "--", "python3", "-c", TELLS, folder=folder,
     )  # fmt: skip
     (path,) = sessions(tmp_path)
-    with SessionReader(path) as reader:
-        (line,) = reader.log(limit=10)
-        assert line.text == "$HOME: it's me None"
-        assert reader.meta()["environment"]["variables"] == {"GREETING": "$HOME: it's me"}
+    assert log(path) == ["$HOME: it's me None"]
+    assert meta(path)["environment"]["variables"] == {"GREETING": "$HOME: it's me"}
 
 
 def test_python_replaces_the_python_that_a_command_begins_with(cli: Cli, tmp_path: Path) -> None:
@@ -118,12 +111,9 @@ def test_python_replaces_the_python_that_a_command_begins_with(cli: Cli, tmp_pat
         "--", "python3", "-c", "import os, sys; print(sys.prefix, os.environ['VIRTUAL_ENV'])",
     )  # fmt: skip
     (path,) = sessions(tmp_path / "out")
-    with SessionReader(path) as reader:
-        (line,) = reader.log(limit=10)
-        meta = reader.meta()
-    assert line.text == f"{tmp_path / 'new'} {tmp_path / 'new'}"
-    assert meta["workload"]["arguments"][0] == "python3", "as it was typed"
-    assert meta["environment"]["python"] == str(tmp_path / "new/bin/python")
+    assert log(path) == [f"{tmp_path / 'new'} {tmp_path / 'new'}"]
+    assert meta(path)["workload"]["arguments"][0] == "python3", "as it was typed"
+    assert meta(path)["environment"]["python"] == str(tmp_path / "new/bin/python")
 
 
 def test_an_interpreter_that_is_not_there_is_told_before_anything_is_made(

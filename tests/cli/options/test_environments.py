@@ -12,9 +12,10 @@ from typing import Any
 import pytest
 
 from tests.conftest import Cli
+from tests.reading import sessions
 from tests.runners.packages import installed
 
-from ..commands.test_record import STEPS, sessions
+from ..commands.test_record import STEPS
 from ..test_errors import one_line
 
 NO_DAEMON = "unix:///no/such/docker.sock"

@@ -13,9 +13,9 @@ import pytest
 from gpuwatch.session.reading.reader import SessionReader
 from tests.conftest import Cli
 from tests.fake_nvml import FakeDriver, uuid
+from tests.reading import facts, log, meta, sessions
 from tests.waiting import until
 
-from ..commands.test_record import sessions
 from ..test_four_environments import KINDS, environments
 
 ONE_CORE = ("taskset", "-c", "0")
@@ -42,16 +42,6 @@ def project(cli: Cli, small_root: Path) -> Path:
     return folder
 
 
-def said(path: Path) -> list[str]:
-    with SessionReader(path) as reader:
-        return [row.text for row in reader.log(limit=100)]
-
-
-def limits(path: Path) -> dict[str, Any]:
-    with SessionReader(path) as reader:
-        return dict(reader.facts().get("process", {}))
-
-
 def record_each(
     cli: Cli, out: Path, folder: Path, limited: dict[str, Any], *words: object, **more: Any
 ) -> list[Path]:
@@ -61,8 +51,8 @@ def record_each(
         until(
             lambda at=number: (
                 len(sessions(out)) > at
-                and limits(sessions(out)[at]).items() >= limited.items()
-                and said(sessions(out)[at])
+                and facts(sessions(out)[at]).items() >= limited.items()
+                and log(sessions(out)[at])
             )
         )
         (folder / str(number)).touch()
@@ -80,7 +70,7 @@ def test_all_environments_have_the_cores_that_their_caller_has(
     words = (*environments(small_image, small_root), "--", "python3", "-c", CORES)
     known = {"process.cpu.affinity": "0"}
     paths = record_each(cli, tmp_path / "out", project, known, *words, through=ONE_CORE)
-    assert [said(path) for path in paths] == [["[0]"]] * len(KINDS)
+    assert [log(path) for path in paths] == [["[0]"]] * len(KINDS)
 
 
 @pytest.mark.charliecloud
@@ -95,10 +85,9 @@ def test_a_container_has_the_gpu_that_its_caller_has(
         "--record", "--out", out, "--env", "bare", "--env", f"charliecloud={small_root}",
         "--", "sh", "-c", "echo $CUDA_VISIBLE_DEVICES", folder=project,
     )  # fmt: skip
-    assert [said(path) for path in sessions(out)] == [[uuid(2)]] * 2
+    assert [log(path) for path in sessions(out)] == [[uuid(2)]] * 2
     for path in sessions(out):
-        with SessionReader(path) as reader:
-            assert reader.meta()["environment"]["gpus"] == [uuid(2)]
+        assert meta(path)["environment"]["gpus"] == [uuid(2)]
 
 
 @pytest.mark.parametrize("hidden", ["", "-1", "GPU-gone"])
@@ -183,7 +172,7 @@ def visible_to_bare(cli: Cli, tmp_path: Path, *arguments: str) -> str:
     out = tmp_path / f"out{len(list(tmp_path.iterdir()))}"
     script = 'echo "$CUDA_VISIBLE_DEVICES"'
     cli("--record", "--out", out, *arguments, "--", "sh", "-c", script)
-    (line,) = said(sessions(out)[0])
+    (line,) = log(sessions(out)[0])
     return line
 
 

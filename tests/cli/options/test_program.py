@@ -100,7 +100,8 @@ def test_a_run_is_named_after_the_script_that_its_command_starts(command: str, n
 def test_several_places_may_have_a_job_that_is_joined_among_them() -> None:
     arguments = parser_of("--record").parse_args(["--on", "ssh=a", "--on", "slurm,job=7"])
     request = launch.request(arguments, ())
-    names = {place: joining.at(request, place).parts[0].workloads[0].name for place in arguments.on}
+    at = {place: joining.at(request, place).plan for place in arguments.on}
+    names = {place: plan.runs[0].workload.name for place, plan in at.items()}
     assert names == {"ssh=a": "machine", "slurm,job=7": "slurm-job-7"}
     with pytest.raises(UsageError, match="job=7 runs already"):
         launch.request(arguments, ("true",))

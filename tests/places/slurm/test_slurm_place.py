@@ -15,7 +15,7 @@ import pytest
 
 from gpuwatch.places.base import Job, JobState, JobStatus, PlaceSpec, Refused
 from gpuwatch.places.slurm.place import SlurmPlace
-from gpuwatch.session.study.plan import Plan
+from gpuwatch.session.study.plan import Plan, Settings
 from gpuwatch.session.study.plan_file import document
 from tests.conftest import Cli
 from tests.places import stand_in
@@ -252,7 +252,7 @@ def test_a_node_without_python_is_told(study: Studies) -> None:
 
 def test_a_node_without_the_working_folder_runs_nothing(study: Studies) -> None:
     one = study()
-    plan = Plan("study", (), (), settings={"working_directory": "/nowhere"})
+    plan = Plan("study", (), (), settings=Settings(working_directory="/nowhere"))
     (one.folder / "plan.json").write_text(json.dumps(document(plan)))
     one.submit()
     one.wait_for(JobState.FAILED)

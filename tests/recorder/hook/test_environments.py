@@ -13,6 +13,7 @@ import pytest
 
 from gpuwatch.session.reading.reader import SessionReader
 from tests.conftest import Cli
+from tests.reading import meta, steps
 from tests.waiting import until
 
 REPORTER = Path(__file__).with_name("reporter.py")
@@ -104,8 +105,7 @@ def test_a_recorder_that_takes_over_goes_on_with_the_steps(cli: Cli, tmp_path: P
 
     def reached() -> int:
         for path in out.glob("*/*.gpuwatch"):
-            with SessionReader(path) as reader:
-                return max((row.step for row in reader.steps()), default=0)
+            return max((row.step for row in steps(path)), default=0)
         return 0
 
     until(reached)
@@ -113,9 +113,8 @@ def test_a_recorder_that_takes_over_goes_on_with_the_steps(cli: Cli, tmp_path: P
     recorder.wait()
     (path,) = out.glob("*/*.gpuwatch")
     cli("attach", "--record", path)
-    with SessionReader(path) as reader:
-        assert [row.step for row in reader.steps()] == list(range(1, 401))
-        assert reader.meta()["hook"]["processes"] == 1
+    assert [row.step for row in steps(path)] == list(range(1, 401))
+    assert meta(path)["hook"]["processes"] == 1
 
 
 @pytest.mark.parametrize(
@@ -163,8 +162,7 @@ def test_a_command_that_is_not_there_is_still_the_launchers_failure(
     words = ("--record", "--quiet", "--out", out, "--env", f"{kind}={small_root}")
     cli(*words, "--", "no-such-program", folder=where, code=None)
     (path,) = out.glob("*/*.gpuwatch")
-    with SessionReader(path) as reader:
-        result = reader.meta()["result"]
+    result = meta(path)["result"]
     assert result["launcher_failed"] and "no-such-program" in result["text"]
 
 
@@ -181,6 +179,5 @@ def test_a_dry_run_shows_the_hook_and_a_resumed_study_has_it(cli: Cli, tmp_path:
     (path,) = out.glob("*/*.gpuwatch")
     path.unlink()
     cli("resume", path.parent)
-    with SessionReader(path) as reader:
-        assert reader.meta()["hook"]["options"] == ["loss"]
-        assert max(row.step for row in reader.steps()) == 6
+    assert meta(path)["hook"]["options"] == ["loss"]
+    assert max(row.step for row in steps(path)) == 6

@@ -22,6 +22,7 @@ from gpuwatch.recorder.hook.reports import (
 from gpuwatch.recorder.output.intake import Intake
 from gpuwatch.session.reading.reader import SessionReader
 from gpuwatch.session.writing.store import SessionStore
+from tests.reading import meta
 
 BASE = 1_000
 SECOND = 1_000_000_000
@@ -143,8 +144,7 @@ def test_of_several_ranks_the_sampled_steps_of_the_slowest_count(run: Run) -> No
 
 def test_what_is_waited_for_before_the_first_step_is_told_at_once(run: Run) -> None:
     def waiting() -> Any:
-        with SessionReader(run.path) as reader:
-            return reader.meta().get("waiting")
+        return meta(run.path).get("waiting")
 
     run.begin("a")
     run.tell("a", event="waiting", what="import", monotonic_ns=BASE + SECOND)

@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 
 from gpuwatch.core.models import Output
 from gpuwatch.recorder.output.intake import Intake
-from gpuwatch.recorder.output.profile_parts import MOST_ROWS, MOST_TABLES, add_part
-from gpuwatch.recorder.output.step_lines import PREFIX
+from gpuwatch.recorder.output.step_lines import MOST_ROWS, MOST_TABLES, PREFIX, add_part
 
 
 def part(table: str | None = "cpu_op_sum", **keys: Any) -> dict[str, Any]:

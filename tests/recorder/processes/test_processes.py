@@ -21,9 +21,9 @@ from gpuwatch.session.writing.statements import Row
 from gpuwatch.telemetry.nvml.errors import Unavailable
 from gpuwatch.telemetry.process.users import USERS
 from gpuwatch.telemetry.process.workload import WorkloadSource
-from tests.cli.commands.test_record import sessions
 from tests.conftest import Cli
 from tests.fake_nvml import NOT_SUPPORTED, FakeDriver
+from tests.reading import log, sessions
 from tests.runners.docker.conftest import api, containers
 from tests.waiting import until
 
@@ -99,18 +99,13 @@ def on_gpus(out: Path) -> dict[int, GpuProcessRow]:
     return {row.pid: row for row in seen(out).on_gpus}
 
 
-def log(out: Path) -> str:
-    with SessionReader(sessions(out)[0]) as reader:
-        return "".join(row.text for row in reader.log())
-
-
 def test_the_runs_own_and_a_stranger_are_told_apart_with_what_they_use(
     cli: Cli, driver: FakeDriver, stranger: int, tmp_path: Path
 ) -> None:
     out = tmp_path / "out"
     process = cli.start("--record", "--quiet", "--out", out, "--", sys.executable, "-c", FAMILY)
-    until(lambda: sessions(out) and log(out))
-    child, orphan = map(int, log(out).split())
+    until(lambda: sessions(out) and "".join(log(sessions(out)[0])))
+    child, orphan = map(int, "".join(log(sessions(out)[0])).split())
     until(lambda: by_pid(out))
     top = next(row.pid for row in seen(out).all if row.pid not in (child, orphan))
     driver.set(gpu=0, process_utilization=f"{top}:80/35,{child}:10/4000000000")

@@ -12,8 +12,8 @@ from gpuwatch.core.errors import NotAvailable
 from gpuwatch.runners.apptainer import engine, images, spython_client
 from gpuwatch.runners.apptainer.runner import ApptainerRunner
 from gpuwatch.runners.docker.client import connect
-from gpuwatch.session.reading.reader import SessionReader
 from tests.conftest import Cli
+from tests.reading import meta
 
 from ..recorded import finish, specification, start
 
@@ -121,7 +121,6 @@ def test_an_image_of_a_docker_registry_runs_once_it_may_be_fetched(
     assert "add --pull" in cli(*run, "--", "python3", "-V", code=3).stderr
     cli(*run, "--pull", "--", "python3", "-V")
     (path,) = out.glob("*/*.gpuwatch")
-    with SessionReader(path) as reader:
-        environment = reader.meta()["environment"]
+    environment = meta(path)["environment"]
     assert environment["image_pull_seconds"] > 0 and environment["image_bytes"] > 1 << 20
     assert environment["image_digest"].startswith("sha256:")

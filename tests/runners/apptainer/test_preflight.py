@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 
 from gpuwatch.core.models import Mount, Problem
-from gpuwatch.runners import user_namespaces
 from gpuwatch.runners.apptainer import command, engine, preflight, spython_client
 from gpuwatch.runners.apptainer.engine import Engine
 from gpuwatch.runners.apptainer.runner import ApptainerRunner
+from gpuwatch.runners.container_launch import namespaces_off
 
 from ..recorded import specification
 
@@ -71,10 +71,10 @@ def test_an_engine_of_long_ago_is_refused(tmp_path: Path, monkeypatch: pytest.Mo
 
 
 def test_user_namespaces_that_are_off_are_told_with_the_switch(tmp_path: Path) -> None:
-    assert user_namespaces.problem("Apptainer", tmp_path) is None
+    assert namespaces_off("Apptainer", tmp_path) is None
     (tmp_path / "user").mkdir()
     (tmp_path / "user/max_user_namespaces").write_text("0\n")
-    found = user_namespaces.problem("Apptainer", tmp_path)
+    found = namespaces_off("Apptainer", tmp_path)
     assert found is not None
     assert "sysctl -w user.max_user_namespaces" in str(found.hint)
 

@@ -15,7 +15,7 @@ import pytest
 from docker.errors import NotFound
 
 from gpuwatch.core.models import RunState
-from gpuwatch.runners.docker import cleanup
+from gpuwatch.runners.docker import container
 from gpuwatch.runners.docker import run as docker_run
 from gpuwatch.runners.docker.client import connect
 from gpuwatch.runners.docker.run import DockerRun
@@ -110,7 +110,7 @@ def test_a_sweep_ends_what_no_session_leads_to(
     forgotten, kept = launch("sleep", "300"), launch("sleep", "300")
     name = forgotten.run.handle()["name"]
     shutil.rmtree(forgotten.run.handle()["folder"])
-    assert cleanup.remove(connect(), running=True) == [], "its recorder lives"
+    assert container.remove_leftovers(connect(), running=True) == [], "its recorder lives"
     # The labels name this process as the recorder: a copy names one that is dead.
     dead = subprocess.run(["sh", "-c", "echo $$"], capture_output=True, text=True, check=True)
     labels = api.inspect_container(name)["Config"]["Labels"]
@@ -124,7 +124,7 @@ def test_a_sweep_ends_what_no_session_leads_to(
         if state == "running":
             api.start(copy)
     # Another gpuwatch of this user may sweep first: then that one tells of it.
-    told = cleanup.remove(connect(), running=False)
+    told = container.remove_leftovers(connect(), running=False)
     assert set(told) <= {f"removed container {name}-created (created): its run is gone"}
     assert f"{name}-created" not in containers(api, tmp_path)
     told = DockerRunner().sweep()

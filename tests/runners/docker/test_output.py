@@ -14,7 +14,7 @@ import docker
 import pytest
 
 from gpuwatch.core.models import Output
-from gpuwatch.runners.docker import timestamps
+from gpuwatch.runners.docker import outcome
 from gpuwatch.runners.docker.run import DockerRun
 from tests.waiting import until
 
@@ -163,8 +163,8 @@ def test_a_reader_that_waits_long_without_output_stays_connected(
     ],
 )
 def test_the_daemons_times_are_read_to_the_nanosecond(text: str, ns: int | None) -> None:
-    assert timestamps.unix_ns(text) == ns
+    assert outcome.unix_ns(text) == ns
 
 
 def test_a_time_in_the_future_is_now() -> None:
-    assert timestamps.monotonic_ns(time.time_ns() + 10**12) <= time.monotonic_ns()
+    assert outcome.monotonic_ns(time.time_ns() + 10**12) <= time.monotonic_ns()

@@ -14,7 +14,16 @@ import pytest
 from gpuwatch.core.models import JSON, Environment, Mount, Problem, Workload
 from gpuwatch.session.study import study_folder
 from gpuwatch.session.study.blocks import plan_runs
-from gpuwatch.session.study.plan import LARGEST, PLAN, Part, Plan, case_label, labels, read
+from gpuwatch.session.study.plan import (
+    LARGEST,
+    PLAN,
+    Part,
+    Plan,
+    Settings,
+    case_label,
+    labels,
+    read,
+)
 from gpuwatch.session.study.plan_file import document
 
 BARE = Environment("bare", "bare", python="/usr/bin/python3")
@@ -58,18 +67,16 @@ FULL = Plan(
     title="Two\u00a0questions",
     question="Does it cost anything?",
     preset="multi-environment",
-    settings={
-        "interval_seconds": 0.5,
-        "duration_seconds": None,
-        "gpus": ["0"],
-        "dcgm": "localhost",
-        "hook": ["loss"],
-        "keep_children": True,
-        "afterwards": "Copy it.",
-        "working_directory": "/home/me",
-        "host": "here",
-        "programs": {"train.py": "3fa1"},
-    },
+    settings=Settings(
+        gpus=("0",),
+        dcgm="localhost",
+        hook=("loss",),
+        keep_children=True,
+        afterwards="Copy it.",
+        working_directory="/home/me",
+        host="here",
+        programs={"train.py": "3fa1"},
+    ),
     problems={3: (Problem("image-missing", "there is no image", "docker pull img"),)},
     signature="5c0f",
 )
@@ -85,40 +92,10 @@ def test_a_plan_is_read_as_it_was_written(tmp_path: Path) -> None:
     assert read(tmp_path) == FULL
 
 
-def test_a_plan_without_labels_and_variables_is_written_as_before_there_were_any() -> None:
-    """So that its signature, which covers every key, holds."""
-    part = document(FULL)["parts"][1]
-    assert set(part["workloads"][0]) == {"name", "kind", "arguments", "parameters"}
-    assert set(part["environments"][0]) == {
-        *("kind", "label", "image", "python", "mounts"),
-        *("shm_bytes", "memory_bytes", "network", "pull"),
-    }
-
-
-def test_a_plan_of_schema_1_is_one_part_without_blocks(tmp_path: Path) -> None:
-    workload = {"name": "gcn", "kind": "workload", "arguments": ["--steps", "5"], "parameters": {}}
-    environments = [
-        {"kind": "bare", "label": "bare", "image": None, "python": None, "mounts": []},
-        {"kind": "docker", "label": "docker", "image": None, "mounts": ["/a:/b:rw"]},
-    ]
-    runs = [
-        {"index": at, "file": f"0{at}-x.gpuwatch", "workload": workload, "environment": where}
-        for at, where in enumerate(environments, 1)
-    ]
-    problems = {"2": [{"code": "c", "text": "why", "hint": None}]}
-    plan = read(written(tmp_path, {"schema": 1, "study": "s", "runs": runs, "problems": problems}))
-    assert plan is not None
-    (part,) = plan.parts
-    assert part.blocks is None and len(part.workloads) == 1
-    assert [each.label for each in part.environments] == ["bare", "docker"]
-    assert part.environments[1].mounts == (Mount("/a", "/b", writable=True),)
-    assert [(run.part, run.block) for run in plan.runs] == [(0, None), (0, None)]
-    assert plan.problems == {2: (Problem("c", "why"),)}
-
-
 @pytest.mark.parametrize(
     ("path", "value"),
     [
+        (["schema"], 1),
         (["schema"], 3),
         (["schema"], True),
         (["runs"], {}),

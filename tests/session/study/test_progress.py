@@ -28,10 +28,12 @@ def planned(folder: Path, count: int, problems: dict[str, JSON] | None = None) -
     names = [f"{number:02d}-bare.gpuwatch" for number in range(1, count + 1)]
     where = {"kind": "bare", "label": "bare"}
     runs = [
-        {"index": index, "file": name, "workload": {"name": "x"}, "environment": where}
+        {"index": index, "file": name, "part": 0, "workload": 0, "environment": 0}
         for index, name in enumerate(names, 1)
     ]
-    plan = {"schema": 1, "runs": runs, "problems": problems or {}}
+    part = {"name": "", "workloads": [{"name": "x"}], "environments": [where]}
+    part |= {"warmup_blocks": 0, "margin": 0.01, "cool_down_seconds": 0, "sweep": {}}
+    plan = {"schema": 2, "parts": [part], "runs": runs, "problems": problems or {}}
     (folder / "plan.json").write_text(json.dumps(plan))
     return [folder / name for name in names]
 
@@ -98,7 +100,7 @@ def test_a_session_that_cannot_be_read_is_counted_as_such(tmp_path: Path) -> Non
         "no json",
         "[]",
         "{}",
-        '{"schema": 1, "runs": {}}',
+        '{"schema": 2, "runs": {}}',
         '{"runs": [1, null, [], {"file": ["x"]}]}',
         '{"runs": [{"file": "../x"}, {"file": "/etc/passwd"}], "problems": []}',
         "[" * 200_000,

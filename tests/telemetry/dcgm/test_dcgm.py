@@ -22,10 +22,10 @@ from gpuwatch.telemetry.dcgm.source import (
     open_dcgm,
 )
 from gpuwatch.telemetry.nvml.errors import Unavailable
-from tests.cli.commands.test_record import sessions
 from tests.conftest import Cli
 from tests.fake_dcgm import FakeDcgm
 from tests.fake_nvml import FakeDriver, uuid
+from tests.reading import sessions
 from tests.session.samples import rows_of
 from tests.waiting import until
 

@@ -12,11 +12,11 @@ import pytest
 
 from gpuwatch.session.reading.reader import SessionReader
 from gpuwatch.telemetry.nvml.health import QUIET_S, ClockWatch, ErrorWatch, by_heat, by_power
-from gpuwatch.telemetry.nvml.process_utilization import ProcessUtilization, TimeShare
+from gpuwatch.telemetry.nvml.processes import ProcessUtilization, TimeShare
 from gpuwatch.telemetry.nvml.xid import meaning
-from tests.cli.commands.test_record import sessions
 from tests.conftest import Cli
 from tests.fake_nvml import FUNCTION_NOT_FOUND, NO_PERMISSION, NOT_SUPPORTED, FakeDriver
+from tests.reading import sessions
 from tests.session.samples import rows_of, times_of
 from tests.waiting import until
 

@@ -13,7 +13,7 @@ from gpuwatch.core.metrics import Method
 from gpuwatch.telemetry.base import Value
 from gpuwatch.telemetry.nvml.errors import Unavailable
 from gpuwatch.telemetry.nvml.fields import GpuProcess
-from gpuwatch.telemetry.nvml.process_utilization import ProcessShares, TimeShare
+from gpuwatch.telemetry.nvml.processes import ProcessShares, TimeShare
 from gpuwatch.telemetry.process import proc_files
 from gpuwatch.telemetry.process.proc_files import ProcFiles, parse_stat
 from gpuwatch.telemetry.process.tree import ProcessTree

@@ -19,14 +19,11 @@ from gpuwatch.tui.live.rows import workload_rows
 from tests.analysis import sessions
 from tests.analysis.sessions import BATCH, SECOND, WARM
 
+from ..snapshots_of import snapshot_of
+
 
 def snapshot(path: Path, steps: list[dict[str, Any]]) -> Snapshot:
-    with SessionReader(sessions.record(path, steps=steps)) as reader:
-        collector = Collector(reader)
-        collector.update()
-        while collector.backfill():
-            pass
-        return collector.snapshot(View(roofline=True))
+    return snapshot_of(sessions.record(path, steps=steps), View(roofline=True))
 
 
 def flops(found: Snapshot) -> Gauge:

@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 
 from gpuwatch.core.metrics import Method
-from gpuwatch.tui.feed.snapshot import MISSING, Alert, Reading, Snapshot
+from gpuwatch.tui.feed.snapshot import Alert, Reading, Snapshot
 from gpuwatch.tui.home.devices import alert_rows, device_rows, head_row
-from gpuwatch.tui.home.processes import on_gpus
 from gpuwatch.tui.home.rows import short_path
 from gpuwatch.tui.home.screen import HomeScreen
+from gpuwatch.tui.processes.table import on_gpus
 
 from ..conftest import Fake
 from ..harness import running, until
@@ -74,24 +74,10 @@ def test_a_single_gpu_has_large_graphs_with_an_axis(session: Make) -> None:
     assert len(texts(device_rows(machine(session, gpus=1, file="02"), 60, 3))) <= 3
 
 
-def test_a_single_gpu_tells_the_rest_in_a_second_row_where_there_is_room(session: Make) -> None:
-    rows = texts(device_rows(machine(session, gpus=1), 100, 24))
-    assert "power" in rows[0] and "memory clock" in rows[1] and "PCIe ↑" in rows[1]
-    assert "GPU utilization" in rows[2]
-
-
 def test_without_a_gpu_the_reason_and_the_cpu_stand_there(session: Make) -> None:
     rows = texts(device_rows(machine(session, gpus=0), 80, 23))
     assert "no GPU: workloads run on the CPU" in rows[0]
     assert "CPU  AMD EPYC" in rows[-1] and "GHz" in rows[-1]
-
-
-def test_an_unknown_clock_of_the_cpu_is_left_out(session: Make) -> None:
-    snapshot = machine(session, gpus=0)
-    (cpu,) = [device for device in snapshot.devices if device.row.kind == "cpu"]
-    unknown = replace(cpu, readings={**cpu.readings, "hw.cpu.frequency": MISSING})
-    rows = texts(device_rows(replace(snapshot, devices=(unknown,)), 80, 23))
-    assert rows[-1].rstrip().endswith("%")
 
 
 def test_the_head_counts_gpus_and_running_runs_and_alerts_have_rows(session: Make) -> None:

@@ -18,17 +18,16 @@ from gpuwatch.session.reading.reader import SessionReader
 from gpuwatch.session.reading.status import State, process_id
 from gpuwatch.tui.compare.screen import CompareScreen
 from gpuwatch.tui.display_options import DisplayOptions
-from gpuwatch.tui.feed.hardware.devices_now import DevicesNow
+from gpuwatch.tui.feed.devices_now import DevicesNow
 from gpuwatch.tui.feed.snapshot import Trouble, Unreadable
 from gpuwatch.tui.home import screen as home_screen
 from gpuwatch.tui.home.screen import HomeScreen
 from gpuwatch.tui.live.screen import LiveScreen
-from gpuwatch.tui.new_run.screen import NewRunScreen
 from tests import waiting
 
-from ..conftest import ROOT, Fake, entry, environment
+from ..conftest import ROOT, Fake, entry
 from ..harness import drawn, live, running, screen_text, shows, until
-from ..sessions import finished, plan
+from ..sessions import finished
 
 pytestmark = pytest.mark.usefixtures("programs")
 
@@ -44,26 +43,6 @@ def two(session: Make, fake: Fake) -> list[Path]:
     ]
     fake.list(*(entry(path) for path in paths))
     return paths
-
-
-async def test_first_contact_says_what_is_there_and_the_next_key(
-    fake: Fake, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("FAKE_GPUS", "0")
-    async with running(HomeScreen) as (app, pilot):
-        await shows(pilot, "No run was recorded yet.")
-        await shows(pilot, "no GPU: workloads run on the CPU")
-        await shows(pilot, "CPU  AMD EPYC 9654")
-        assert "n  starts the first one" in screen_text(app)
-        await pilot.press("enter")
-        await until(pilot, lambda: isinstance(app.screen, NewRunScreen))
-
-
-async def test_the_arrow_before_a_hint_is_no_key_in_ascii(fake: Fake) -> None:
-    fake.finds(environment("docker", "no daemon"))
-    async with running(HomeScreen, (80, 40), DisplayOptions(ascii=True)) as (app, pilot):
-        await shows(pilot, "→ fix docker")
-        assert "Right" not in screen_text(app)
 
 
 async def test_devices_now_come_from_a_recorder_that_ends_with_the_screen(fake: Fake) -> None:
@@ -86,24 +65,6 @@ async def test_a_recorder_that_cannot_start_is_told(
         monkeypatch.setenv("FAKE_GPUS", "2")
         await pilot.press("r")
         await shows(pilot, "2 × NVIDIA H100 80GB HBM3")
-
-
-async def test_eight_gpus_are_a_grid(fake: Fake, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("FAKE_GPUS", "8")
-    async with running(HomeScreen) as (_, pilot):
-        await shows(pilot, "8 × NVIDIA H100 80GB HBM3")
-        await shows(pilot, "  7  ━")
-
-
-async def test_beside_eight_gpus_a_short_list_is_shown_whole(
-    fake: Fake, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("FAKE_GPUS", "8")
-    fake.list(*(entry(Path(f"/x/{n}.gpuwatch"), workload=f"run-{n}") for n in range(7)))
-    async with running(HomeScreen) as (app, pilot):
-        await shows(pilot, "  7  ━")
-        await shows(pilot, "run-6")
-        assert screen_text(app).count(" run-") == 7
 
 
 async def test_why_a_run_failed_is_told_below_its_row(
@@ -205,14 +166,6 @@ async def test_a_lost_run_is_taken_up_and_shown(session: Make, fake: Fake) -> No
     assert ["attach", "--record", "--detach", str(path)] in fake.asked
 
 
-async def test_a_finished_run_is_neither_taken_up_nor_stopped(two: list[Path], fake: Fake) -> None:
-    async with running(HomeScreen) as (app, pilot):
-        await shows(pilot, "✓ finished")
-        assert not {"s stop", "a record on"} & set(screen_text(app).split("  "))
-        await pilot.press("a", "s", "y")
-    assert not [call for call in fake.asked if call[0] in ("attach", "stop")]
-
-
 async def test_stopping_from_the_list_asks_first(session: Make, fake: Fake) -> None:
     path = session()
     fake.list(entry(path, status="running"))
@@ -225,19 +178,6 @@ async def test_stopping_from_the_list_asks_first(session: Make, fake: Fake) -> N
         await pilot.press("s", "right", "enter")
         await until(pilot, lambda: ["stop", str(path)] in fake.asked)
     assert [call for call in fake.asked if call[0] == "stop"] == [["stop", str(path)]]
-
-
-async def test_stopping_a_run_of_a_study_says_that_the_others_are_not_started(
-    session: Make, fake: Fake
-) -> None:
-    path = session()
-    plan(path.parent, "01-bare", "02-docker", "03-apptainer")
-    fake.list(entry(path, status="running"))
-    async with running(HomeScreen) as (_, pilot):
-        await shows(pilot, "s stop")
-        await pilot.press("s")
-        await shows(pilot, "Stop this run and the 2 after it?")
-        await shows(pilot, "Let them go on")
 
 
 async def test_a_lost_run_whose_processes_are_gone_is_closed_and_told_so_in_one_row(
@@ -281,14 +221,6 @@ async def test_q_leaves(fake: Fake) -> None:
         await pilot.press("q")
         await pilot.pause()
     assert app.return_value == 0 and app.farewell == []
-
-
-async def test_hostile_names_in_the_list_are_harmless(fake: Fake) -> None:
-    bad = "[red]a\x1b[2J\x07b\u202e"
-    fake.list(entry(Path("/x\x1b[2Jy"), workload=bad, environment=bad, status=bad, started=bad))
-    async with running(HomeScreen) as (app, pilot):
-        await shows(pilot, "[red]ab")
-        assert all(c == "\n" or c.isprintable() for c in screen_text(app))
 
 
 # The form.

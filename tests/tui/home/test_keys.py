@@ -4,7 +4,6 @@ by the real commands."""
 from __future__ import annotations
 
 import asyncio
-import json
 import os
 import string
 import subprocess
@@ -29,11 +28,10 @@ from gpuwatch.tui.home.session_table import SessionTable
 from gpuwatch.tui.home.watch import fresh
 from gpuwatch.tui.live.screen import LiveScreen
 from gpuwatch.tui.log.screen import LogScreen
-from gpuwatch.tui.processes.page import ProcessScreen
 from gpuwatch.tui.widgets.dialog import Dialog
 
 from ..conftest import Fake, entry
-from ..harness import piloted, running, screen_text, shows, until
+from ..harness import piloted, screen_text, shows, until
 from ..sessions import Script, finished, plan, write
 
 pytestmark = pytest.mark.usefixtures("programs")
@@ -233,15 +231,6 @@ async def test_a_click_answers_too(studies: Path) -> None:
             await until(pilot, lambda: not screen._acts and path.exists() == left)  # noqa: B023
 
 
-@pytest.mark.parametrize("key", ["f10", "ctrl+c"])
-async def test_the_program_is_left_from_a_question_too(studies: Path, key: str) -> None:
-    async with home() as (screen, pilot):
-        await pilot.press("d")
-        await until(pilot, lambda: isinstance(screen.app.screen, Dialog))
-        await pilot.press(key)
-        await until(pilot, lambda: screen.app.return_value == 0)
-
-
 async def test_a_question_on_its_way_is_not_asked_of_one_who_writes(
     studies: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -260,30 +249,6 @@ async def test_a_question_on_its_way_is_not_asked_of_one_who_writes(
         await shows(pilot, " find: gcn")
         await pilot.press("enter", "y")
     assert sorted(os.listdir(studies)) == ["alone", "older", "pair"]
-
-
-async def test_a_label_goes_to_the_run_that_it_was_begun_for(studies: Path) -> None:
-    async with home() as (screen, pilot):
-        await pilot.press("R", *"mine")
-        await pilot.click(SessionTable, offset=(20, 2))
-        await pilot.pause()
-        assert screen.state.cursor == 0
-        screen.put_in_order(replace(screen.state.how, reverse=True), studies / "pair")
-        await pilot.press("enter")
-        await shows(pilot, "alone is called mine")
-    assert labels.read(studies / "alone")["01-bare.gpuwatch"].name == "mine"
-    assert labels.read(studies / "pair") == {}
-
-
-async def test_a_note_of_several_lines_keeps_them(studies: Path) -> None:
-    labels.change(studies / "alone", "01-bare.gpuwatch", lambda _: Label(note="one\ntwo"))
-    async with home() as (_, pilot):
-        await shows(pilot, "note one two")
-        await pilot.press("N")
-        await shows(pilot, "note: one↵two")
-        await pilot.press(*" 3", "enter")
-        await shows(pilot, "note one two 3")
-    assert labels.read(studies / "alone")["01-bare.gpuwatch"].note == "one\ntwo 3"
 
 
 async def test_leaving_waits_for_what_is_under_way_and_a_second_time_does_not(
@@ -363,14 +328,6 @@ async def test_e_writes_the_report_of_the_study(studies: Path) -> None:
         await shows(pilot, "» report: ")
 
 
-async def test_p_shows_the_processes_of_this_machine(studies: Path) -> None:
-    async with home() as (screen, pilot):
-        await pilot.press("p")
-        await until(pilot, lambda: isinstance(screen.app.screen, ProcessScreen))
-        await pilot.press("escape")
-        await until(pilot, lambda: screen.app.screen is screen)
-
-
 async def test_a_click_stands_on_a_row_and_another_opens_it(studies: Path) -> None:
     async with home() as (screen, pilot):
         # The list moves down once the devices are there.
@@ -438,78 +395,12 @@ def test_of_a_long_run_the_speed_is_not_read_again(studies: Path, tmp_path: Path
     assert fresh([replace(short, status="finished"), replace(row, path=tmp_path / "gone")]) == {}
 
 
+# First contact.
+
+
 def test_following_runs_loads_nothing_heavy() -> None:
     program = (
         "import sys, gpuwatch.tui.home.watch, gpuwatch.analysis.summary.listing; "
         "assert not {'numpy', 'scipy'} & set(sys.modules)"
     )
     subprocess.run([sys.executable, "-c", program], check=True)
-
-
-async def test_a_list_that_is_being_read_is_not_begun_anew(
-    studies: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    async with home() as (screen, pilot):
-        started: list[object] = []
-        monkeypatch.setattr(screen, "run_worker", lambda work, **_: started.append(work))
-        monkeypatch.setattr(screen, "_reading", True)
-        screen.look_for_news()
-        assert started == []
-        await pilot.pause()
-
-
-# First contact.
-
-REPORT = {
-    "gpus": [],
-    "gpu_unavailable": {"text": "no NVIDIA GPU is seen", "hint": "install the NVIDIA driver"},
-    "python": {"path": "/usr/bin/python3", "torch": None},
-    "environments": [
-        {"env": "bare", "without_gpu": {"ready": True, "problems": []}},
-        {
-            "env": "docker",
-            "without_gpu": {
-                "ready": False,
-                "problems": [
-                    {"text": "no daemon answers\x1b[2J", "hint": "sudo systemctl start docker"}
-                ],
-            },
-        },
-    ],
-}
-
-
-@pytest.mark.parametrize("size", [(80, 24), (160, 50)])
-async def test_first_contact_says_what_is_missing_and_what_mends_it(
-    fake: Fake, monkeypatch: pytest.MonkeyPatch, size: tuple[int, int]
-) -> None:
-    monkeypatch.setenv("FAKE_GPUS", "0")
-    (fake.folder / "doctor.json").write_text(json.dumps(REPORT))
-    async with running(HomeScreen, size) as (app, pilot):
-        await shows(pilot, "✗ GPU           workloads run on the CPU: no NVIDIA GPU is seen")
-        text = screen_text(app)
-        assert "n  starts the first one" in text
-        assert "✗ torch         not in /usr/bin/python3: n starts a command of your own" in text
-        assert "✓ bare          ready" in text and "✗ docker        no daemon answers" in text
-        assert "→ sudo systemctl start docker" in text
-        assert [call[0] for call in fake.asked].count("doctor") == 1
-        await pilot.press("r")
-        await until(pilot, lambda: [call[0] for call in fake.asked].count("doctor") == 2)
-
-
-async def test_what_is_said_while_it_is_looked_around_stays(fake: Fake) -> None:
-    fake.holds("doctor")
-    async with running(HomeScreen) as (_, pilot):
-        await until(pilot, lambda: "doctor" in [call[0] for call in fake.asked])
-        assert isinstance(pilot.app.screen, HomeScreen)
-        pilot.app.screen.say("a word")
-        fake.goes_on()
-        await shows(pilot, "✗ bare")
-        await shows(pilot, "» a word")
-
-
-async def test_with_sessions_nothing_is_looked_into(fake: Fake, studies: Path) -> None:
-    fake.list(entry(studies / "alone" / "01-bare.gpuwatch"))
-    async with home() as (screen, pilot):
-        await until(pilot, lambda: screen.state.devices is not None)
-    assert "doctor" not in [call[0] for call in fake.asked]

@@ -16,12 +16,12 @@ from textual.pilot import Pilot
 from gpuwatch.core.live_process import command_text
 from gpuwatch.core.processes import start_time
 from gpuwatch.tui.display_options import READ_ONLY, DisplayOptions
-from gpuwatch.tui.feed.delivery import News
 from gpuwatch.tui.feed.processes import GpuUse, ProcessNow
+from gpuwatch.tui.feed.reading import News
 from gpuwatch.tui.feed.snapshot import Snapshot
-from gpuwatch.tui.home.processes import NOT_HERE, ProcessTable
 from gpuwatch.tui.home.screen import HomeScreen
 from gpuwatch.tui.processes.details import DetailsScreen
+from gpuwatch.tui.processes.table import ProcessTable
 from gpuwatch.tui.widgets.dialog import Dialog
 
 from ..conftest import Fake, entry
@@ -181,17 +181,6 @@ async def test_no_signal_is_offered_for_what_is_not_seen_to_run_here(
         assert table.selected is not None and table.selected.start is None
         assert "k signal" not in screen_text(pilot.app)  # type: ignore[arg-type]
         assert not isinstance(pilot.app.screen, Dialog)
-
-
-async def test_a_mark_on_what_is_not_seen_to_run_here_says_so_and_marks_no_session(
-    fake: Fake,
-) -> None:
-    fake.list(entry(fake.folder / "01.gpuwatch"))
-    async with home(fake, on_gpu(22, 9)) as (screen, _, pilot):
-        await shows(pilot, " finished ")
-        await pilot.press("space")
-        await shows(pilot, f"{NOT_HERE}: process 22")
-        assert screen.state.marked == ()
 
 
 async def test_the_footer_offers_a_signal_with_the_row_that_can_take_one(

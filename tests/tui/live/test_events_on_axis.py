@@ -8,7 +8,6 @@ from pathlib import Path
 from gpuwatch.core.units import NS
 from gpuwatch.session.rows import EventRow
 from gpuwatch.tui.live.gauge_rows import EVENT, axis_row
-from gpuwatch.tui.live.rows import event_columns
 from gpuwatch.tui.widgets.graph import Window
 
 from ..harness import live, screen_text, shows
@@ -44,22 +43,8 @@ async def test_at_an_earlier_moment_later_events_are_not_marked(session: Make) -
         assert axis.count(EVENT) == 1
 
 
-def test_several_events_of_one_column_are_one_mark() -> None:
-    window = Window(0, 60 * NS, 60)
-    assert event_columns(events(3.1, 3.2, 3.9, 59.9, 60.0, 99.0), 100 * NS, window) == {3, 59}
-    assert event_columns(events(3.1, 30.0), 10 * NS, window) == {3}
-    assert event_columns(events(3.1, 30.0), 10 * NS, Window(20 * NS, 60 * NS, 4)) == set()
-
-
 def test_a_label_that_would_cover_a_mark_is_left_out() -> None:
     window = Window(0, 60 * NS, 60)
     (plain,), (marked,) = texts([axis_row(window, 94)]), texts([axis_row(window, 94, {22})])
     assert "20s" in plain and "20s" not in marked
     assert marked.count(EVENT) == 1 and "40s" in marked and len(plain) == len(marked)
-
-
-def test_marks_never_make_the_axis_longer() -> None:
-    window = Window(0, 60 * NS, 60)
-    for mark in range(60):
-        (row,) = texts([axis_row(window, 94, {mark, 59})])
-        assert len(row) == 94 and EVENT in row

@@ -7,16 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from gpuwatch.session.rows import DeviceRow
-from gpuwatch.tui.feed.snapshot import DeviceNow, Panel
 from gpuwatch.tui.feed.view import View
 from gpuwatch.tui.live.device_rows import grid_rows
-from gpuwatch.tui.live.gauge_values import value_parts
-from gpuwatch.tui.live.grid_rows import layout, panel_areas, panel_rows
+from gpuwatch.tui.live.gauge_rows import value_parts
+from gpuwatch.tui.live.grid_rows import panel_rows
 from gpuwatch.tui.live.screen import LiveScreen
 
 from ..harness import live, screen_text, shows, until
-from ..snapshots_of import page_text, snapshot_of, texts
+from ..snapshots_of import snapshot_of, texts
 
 Make = Callable[..., Path]
 GRID = View(grid=True)
@@ -65,27 +63,10 @@ async def test_a_panel_that_is_clicked_is_opened(session: Make) -> None:
         await shows(pilot, "GPU 3  NVIDIA H100 80GB HBM3  4 of 8")
 
 
-def test_a_panel_of_three_rows_has_the_temperature_and_its_numbers_end_alike(session: Make) -> None:
-    rows = texts(
-        panel_rows(snapshot_of(session(gpus=8), GRID).panels, None, 80, 12, mark_used=False)
-    )
-    ends = {len(row.rstrip()) for row in rows}
-    assert len(rows) == 12 and ends == {78}
-    assert sum(row.count("°C") for row in rows) == 8
-
-
 async def test_a_session_of_one_gpu_offers_no_grid(session: Make) -> None:
     async with live(session()) as (app, pilot):
         await pilot.press("g")
         assert "GPU utilization" in screen_text(app) and "GPUs" not in screen_text(app)
-
-
-async def test_the_grid_is_drawn_anew_at_another_size(session: Make) -> None:
-    async with live(session(gpus=4), (80, 24)) as (app, pilot):
-        await pilot.press("g")
-        await shows(pilot, "▸GPU 0")
-        await pilot.resize_terminal(160, 50)
-        await until(pilot, lambda: screen_text(app).count("100%┤") == 4)
 
 
 @pytest.mark.parametrize("size", [(120, 30), (160, 57), (200, 60), (80, 40)])
@@ -132,23 +113,6 @@ def test_a_list_of_gpus_that_does_not_fit_says_how_many_are_hidden(
             assert seen == gpus or gpus > 2 * (most - 1)
 
 
-def test_eight_gpus_are_all_seen_beside_a_warning_or_told_of(session: Make) -> None:
-    path = session(gpus=8, throttled=True)
-    for height in (24, 22, 20):
-        rows = page_text(path, (80, height)).splitlines()
-        assert rows[1].startswith(" ! GPU 0: throttled")
-        end = next(at for at, row in enumerate(rows) if "1 of 8, Tab for the next" in row)
-        assert sum(row.count(" run ") + row.count("  ·  ") for row in rows[2:end]) == 8
-    assert page_text(path, (60, 16)).splitlines()[2].rstrip().endswith("… 7 more")
-
-
-def test_a_history_that_is_too_long_for_its_panel_keeps_its_newest_end() -> None:
-    device = DeviceNow(DeviceRow("gpu0", "gpu", "H100", None, True, {}), {})
-    history = (*[0.0] * 200, 1.0)
-    rows = texts(panel_rows([Panel(device, history)], "gpu0", 80, 8, mark_used=False))
-    assert rows[4].rstrip().endswith("█") and len(rows[4].rstrip()) == 78
-
-
 def test_what_is_wrong_with_a_gpu_is_marked_in_its_panel(session: Make) -> None:
     snapshot = snapshot_of(session(gpus=8, throttled=True), GRID)
     assert [bool(panel.problem) for panel in snapshot.panels] == [True, True, *[False] * 6]
@@ -159,34 +123,6 @@ def test_what_is_wrong_with_a_gpu_is_marked_in_its_panel(session: Make) -> None:
     assert any("! throttled (power)" in row for row in rows)
 
 
-@pytest.mark.usefixtures("every_size")
-@pytest.mark.parametrize("size", [(60, 10), (80, 16), (120, 34), (160, 44), (200, 54)])
-@pytest.mark.parametrize("gpus", [2, 3, 8, 16])
-def test_panels_fill_the_room_and_never_touch(
-    session: Make, size: tuple[int, int], gpus: int
-) -> None:
-    width, height = size
-    snapshot = snapshot_of(session(gpus=gpus, bandwidth_measured=True), GRID)
-    lines = panel_rows(snapshot.panels, "gpu1", width, height, mark_used=True)
-    assert 0 < len(lines) <= height and all(line.used <= width for line in lines)
-    areas = panel_areas(snapshot.panels, "gpu1", width, height)
-    assert "gpu1" in [id_ for _, _, id_ in areas] and len(areas) == len({id_ for *_, id_ in areas})
-    if gpus <= 8 and size >= (80, 16):
-        assert len(areas) == gpus, "all GPUs are visible"
-    rows = texts(lines)
-    for xs, ys, id_ in areas:
-        head = rows[ys.start][xs.start : xs.stop]
-        assert head[1:].startswith(f"GPU {id_[3:]}")
-        for y in ys:
-            assert rows[y][xs.stop - 2 : xs.stop].strip() == "", "a gap at the right of each panel"
-
-
-def test_few_gpus_stand_below_each_other_in_high_panels_with_a_history() -> None:
-    assert (layout(2, 80, 20).per_row, layout(2, 80, 20).height) == (1, 10)
-    assert (layout(8, 160, 44).per_row, layout(8, 160, 44).height) == (2, 11)
-    assert (layout(8, 80, 16).per_row, layout(8, 80, 16).height) == (2, 4)
-
-
 @pytest.mark.parametrize("width", [80, 120, 160])
 def test_a_bound_of_the_bandwidth_has_its_mark_in_a_panel_too(session: Make, width: int) -> None:
     path = session(gpus=2, memory_busy=True, known_card=True, count=False)
@@ -195,10 +131,3 @@ def test_a_bound_of_the_bandwidth_has_its_mark_in_a_panel_too(session: Make, wid
     rows = texts(panel_rows(snapshot.panels, "gpu0", width, 9, mark_used=True))
     figures = [row for row in rows if "bandwidth" in row]
     assert all("bandwidth≤1.34 TB/s" in row and "°C" in row for row in figures) and figures
-
-
-def test_an_unknown_number_in_a_panel_is_a_dash(session: Make) -> None:
-    snapshot = snapshot_of(session(gpus=2, power_unavailable=True), GRID)
-    rows = texts(panel_rows(snapshot.panels, "gpu0", 80, 16, mark_used=False))
-    figures = next(row for row in rows if "bandwidth" in row)
-    assert "bandwidth —" in figures and "  —  " in figures and " 0 W" not in figures

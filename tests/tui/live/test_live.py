@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from array import array
 from collections.abc import Callable
 from pathlib import Path
 
@@ -24,24 +23,6 @@ from ..sessions import finished, plan
 from ..snapshots_of import page_text
 
 Make = Callable[..., Path]
-
-
-def test_one_gpu_shows_three_gauges_with_their_methods(session: Make) -> None:
-    text = page_text(session(bandwidth_measured=True))
-    for words in ("GPU utilization", "Memory bandwidth", "Estimated FLOP/s"):
-        assert words in text
-    assert "85 %" in text and "1.48 TB/s" in text and "273 TFLOP/s" in text
-    assert text.count("measured") == 2 and text.count("counted") == 1
-    assert "36.3/80.0 GiB" in text and "586/700 W" in text and "62 °C" in text
-    assert "step 16,820/40,000" in text and "ETA 1:59" in text
-    assert "5.50 ms" in text and "loss 0.0664" in text
-
-
-def test_without_a_counter_bandwidth_is_counted_and_says_so(session: Make) -> None:
-    rows = page_text(session()).splitlines()
-    at = next(i for i, row in enumerate(rows) if "Algorithmic bytes" in row)
-    assert "1.40 TB/s" in rows[at + 1]
-    assert "counted" in rows[at + 2]
 
 
 async def test_unknown_numbers_are_dashes_with_a_reason_and_never_zero(session: Make) -> None:
@@ -70,14 +51,6 @@ def test_gauges_without_a_value_leave_their_room_to_the_others(session: Make) ->
     assert sum("│" in row or "┤" in row for row in rows) == 11
 
 
-def test_without_a_gpu_the_cpu_is_shown_and_the_absence_told(session: Make) -> None:
-    text = page_text(session(gpus=0))
-    assert "CPU  AMD EPYC 9654, 16 cores  no GPU recorded" in text
-    assert "CPU utilization" in text and "41.5/128 GiB" in text and "3.31 GHz" in text
-    assert "power —" in text
-    assert "GPU utilization" not in text
-
-
 async def test_eight_gpus_are_a_grid_and_tab_and_digits_select(session: Make) -> None:
     async with live(session(gpus=8)) as (app, pilot):
         text = screen_text(app)
@@ -98,52 +71,12 @@ async def test_eight_gpus_are_a_grid_and_tab_and_digits_select(session: Make) ->
         assert "▸ 3  ·" in screen_text(app)
 
 
-def test_a_recording_of_the_machine_has_no_workload_part(session: Make) -> None:
-    text = page_text(session(kind="machine"))
-    assert "this machine" in text
-    assert "workload" not in text.replace("no workload: FLOP", "") and "── log" not in text
-    assert "s stop" not in text
-
-
-def test_a_failed_run_shows_the_sentence_and_the_mend(session: Make) -> None:
-    error = {"kind": "run", "message": "CUDA out of memory", "hint": "use --batch-size 32"}
-    text = page_text(session(meta={**finished(1), "error": error}, alive=False))
-    assert "✗ failed" in text and "✗ CUDA out of memory" in text
-    assert "→ use --batch-size 32" in text and "exit code 1" in text
-
-
 def test_a_failed_run_without_a_reported_error_shows_its_last_words(session: Make) -> None:
     last = "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 20.00 GiB. GPU 0 has"
     log = [("stderr", "Traceback"), ("stderr", last), ("stdout", "bye")]
     text = page_text(session(meta=finished(1), alive=False, log=log))
     assert " ✗ CUDA out of memory (tried 20.00 GiB)" in text.splitlines()[1]
     assert "✗ failed after 1:30, exit code 1" in text
-
-
-def test_a_lost_run_says_how_to_take_it_up(session: Make) -> None:
-    assert "? lost" in page_text(session(alive=False))
-
-
-def test_a_finished_run_shows_means_and_all_of_its_history(session: Make) -> None:
-    shown = page_text(session(meta=finished(), alive=False))
-    assert "history: all" in shown
-    text = shown
-    assert "the run is over after 1:30: finished" in text
-    assert "Enter sessions" in text and "c compare" in text
-    assert text.count("measured, timed steps") == 1 and text.count("counted, ") == 2
-    assert text.count(", timed steps") == 3
-    assert "ETA" not in text
-
-
-def test_a_command_without_step_lines_says_what_is_missing(session: Make) -> None:
-    path = session(kind="command", name="train.py", steps=False, count=False)
-    text = page_text(path)
-    assert "train.py" in text and "no steps yet: they come" in text and "▶ running  " in text
-    assert "no steps yet" in text
-
-
-def test_a_run_that_just_starts_says_its_phase(session: Make) -> None:
-    assert "running, starting" in page_text(session(steps=False, seconds=1))
 
 
 async def test_space_holds_the_view_and_lets_it_go(session: Make) -> None:
@@ -175,11 +108,6 @@ async def test_zoom_goes_round_and_up_and_down(session: Make) -> None:
         await shows(pilot, "history: 10 s")
         await pilot.press("minus", "minus")
         await shows(pilot, "history: 5 min")
-
-
-def test_standard_error_is_marked_with_a_word(session: Make) -> None:
-    text = page_text(session(log=[("stdout", "fine"), ("stderr", "careful")]))
-    assert " out fine" in text and " err careful" in text
 
 
 @pytest.mark.parametrize("answer", ["enter", "escape"])
@@ -299,14 +227,6 @@ async def test_s_says_that_the_runs_after_it_are_not_started_either(
         await shows(pilot, question)
 
 
-def test_a_plan_of_anything_else_changes_nothing(session: Make) -> None:
-    path = session()
-    for text in ("no", "[]", '{"runs": 1}', '{"runs": [{"file": 1}, 2], "problems": "x"}'):
-        (path.parent / "plan.json").write_text(text)
-        shown = page_text(path)
-        assert " of 2" not in shown and "▶ running  " in shown
-
-
 async def test_the_end_of_a_run_is_seen_while_watching(session: Make, fake: Fake) -> None:
     path = session()
     async with live(path) as (app, pilot):
@@ -352,14 +272,6 @@ async def test_escape_goes_home_and_enter_only_when_over(session: Make, fake: Fa
         await until(pilot, lambda: isinstance(app.screen, HomeScreen))
 
 
-async def test_help_names_the_keys(session: Make) -> None:
-    async with live(session()) as (_, pilot):
-        await pilot.press("question_mark")
-        await shows(pilot, "leave; a run goes on")
-        await pilot.press("escape")
-        await shows(pilot, "GPU utilization")
-
-
 async def test_t_changes_the_colours(session: Make) -> None:
     async with live(session()) as (app, pilot):
         dark = colours(app)
@@ -373,54 +285,7 @@ async def test_t_changes_the_colours(session: Make) -> None:
     assert own and not any(name.startswith("#") for name in own)
 
 
-async def test_no_color_shows_none(session: Make, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("NO_COLOR", "1")
-    async with live(session()) as (app, pilot):
-        assert colours(app) == set()
-        await pilot.press("t")
-        assert colours(app) == set()
-        assert "▶ running" in screen_text(app)
-
-
-async def test_a_terminal_of_sixteen_colours_gets_its_own(
-    session: Make, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.delenv("COLORTERM")
-    monkeypatch.setenv("TERM", "linux")
-    async with live(session()) as (app, _):
-        assert app.theme == "gpuwatch-terminal"
-        assert not any(name.startswith("#") for name in colours(app))
-
-
 HOSTILE = "[bold]x[/] \x1b[31mred\x1b]0;title\x07 a\x07b\u202ec\u200bd \x9b31me"
-
-
-def test_text_from_outside_is_shown_harmless(session: Make) -> None:
-    path = session(
-        name=HOSTILE,
-        environment=HOSTILE,
-        log=[("stdout", HOSTILE), ("stderr", "progress 1\rprogress 2"), ("stdout", "x" * 5000)],
-        events=[(3, HOSTILE, HOSTILE)],
-        meta={**finished(1), "error": {"message": HOSTILE, "hint": HOSTILE}},
-        alive=False,
-    )
-    text = page_text(path)
-    assert "[bold]x[/] red abcd e" in text
-    assert "progress 2" in text and "progress 1" not in text
-    assert not [c for c in text if c != "\n" and not c.isprintable()]
-    assert all(len(row) <= 80 for row in text.splitlines())
-
-
-def test_a_session_of_odd_values_is_still_shown(session: Make) -> None:
-    odd = {
-        "workload": [1],
-        "environment": "x",
-        "run": {"total_steps": "many", "model": 7, "batch_size": -1},
-        "count": {"flop_per_step": "1", "bytes_per_step": []},
-        "clock": None,
-        "interval_seconds": -3,
-    }
-    assert "GPU utilization" in page_text(session(meta=odd))
 
 
 async def test_a_file_that_is_no_session_is_told_in_a_sentence(tmp_path: Path) -> None:
@@ -429,20 +294,6 @@ async def test_a_file_that_is_no_session_is_told_in_a_sentence(tmp_path: Path) -
     async with live(path) as (_, pilot):
         await shows(pilot, "not a gpuwatch session")
         await pilot.press("q")
-
-
-@pytest.mark.usefixtures("every_size")
-@pytest.mark.parametrize("size", [(20, 5), (40, 12), (80, 24), (200, 60)])
-def test_every_size_can_be_drawn(session: Make, size: tuple[int, int]) -> None:
-    rows = page_text(session(gpus=2), size).splitlines()
-    assert len(rows) <= size[1] and all(len(row) <= size[0] for row in rows)
-
-
-async def test_a_changed_size_is_drawn_anew(session: Make) -> None:
-    async with live(session()) as (app, pilot):
-        await pilot.resize_terminal(120, 40)
-        await until(pilot, lambda: max(map(len, screen_text(app).splitlines())) > 100)
-        await shows(pilot, "host memory")
 
 
 def test_a_gpu_that_is_lost_keeps_its_history_and_says_why(session: Make) -> None:
@@ -468,12 +319,3 @@ async def test_absurd_values_neither_crash_nor_hang(session: Make) -> None:
         await pilot.press("z", "z", "i")
         await shows(pilot, "every number")
         assert app.return_code is None
-
-
-def test_impossible_step_times_leave_the_rest_of_the_screen(session: Make) -> None:
-    path = session()
-    store = SessionStore.reopen(path)
-    infinite = array("d", [float("inf")] * 20).tobytes()
-    store.write([("UPDATE step SET seconds = ? WHERE n < 5", (infinite,))])
-    store.close()
-    assert "SM clock 1.98 GHz" in page_text(path)

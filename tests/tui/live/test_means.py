@@ -62,11 +62,6 @@ def test_the_mean_of_a_part_is_called_that(session: Make) -> None:
     assert badge(whole, 26) == "measured, timed steps"
 
 
-def test_without_steps_the_mean_is_of_the_whole_run(session: Make) -> None:
-    path = session(meta=finished(), alive=False, steps=False)
-    assert badge(shown(path, View(seconds=None)).gauges[0], 32) == "measured, whole run, mean"
-
-
 def test_what_is_no_mean_is_called_the_last(session: Make) -> None:
     path = session(meta=finished(), alive=False)
     assert page_text(path, (120, 40)).count("last: memory") == 1
@@ -109,8 +104,3 @@ async def test_a_gpu_that_the_run_does_not_use_says_so(session: Make) -> None:
         assert "not used" not in screen_text(app)
         await pilot.press("2")
         await shows(pilot, "not used by this run")
-
-
-def test_the_machine_uses_all_its_gpus(session: Make) -> None:
-    shown = page_text(session(gpus=1, kind="machine", steps=False, meta=CPU_RUN))
-    assert "GPU utilization" in shown and "not used" not in shown

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -11,11 +10,10 @@ import pytest
 from gpuwatch.core.metrics import Method
 from gpuwatch.session.reading.reader import SessionReader
 from gpuwatch.tui.feed.collector import Collector
-from gpuwatch.tui.feed.metric_graph import _ALL as METRICS
+from gpuwatch.tui.feed.gauges import METRICS
 from gpuwatch.tui.feed.snapshot import Gauge
 from gpuwatch.tui.feed.view import View
-from gpuwatch.tui.live.gauge_rows import gauge_rows
-from gpuwatch.tui.live.gauge_values import value_parts
+from gpuwatch.tui.live.gauge_rows import gauge_rows, value_parts
 from gpuwatch.tui.live.screen import LiveScreen
 
 from ..harness import live, screen_text, shows, until
@@ -166,19 +164,3 @@ def test_a_metric_that_the_session_has_not_is_unavailable_with_a_reason(session:
         gauge = picked(session(f"no-{key.count('.')}", gpus=0), key)
         assert gauge.reading.method is Method.UNAVAILABLE and gauge.reading.reason
         assert gauge.reading.reason in " ".join(texts(gauge_rows(gauge, 3, 80)))
-
-
-def test_a_value_that_is_unknown_now_is_a_dash(session: Make) -> None:
-    gauge = picked(session(), "hw.gpu.power")
-    unknown = replace(gauge, reading=gauge.reading._replace(value=None))
-    assert value_parts(unknown) == ("—", "")
-
-
-@pytest.mark.usefixtures("every_size")
-@pytest.mark.parametrize("height", [1, 2, 3, 6, 9])
-@pytest.mark.parametrize("width", [60, 80, 160])
-def test_it_fits_wherever_a_gauge_does(session: Make, height: int, width: int) -> None:
-    path = session()
-    for key in snapshot_of(path).metrics:
-        lines = gauge_rows(picked(path, key), height, width)
-        assert len(lines) == height and all(line.used <= width for line in lines), key

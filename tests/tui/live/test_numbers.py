@@ -12,16 +12,13 @@ from typing import Any
 import pytest
 
 from gpuwatch.core.metrics import Method
-from gpuwatch.core.units import plain_unit
 from gpuwatch.session.reading.reader import SessionReader
 from gpuwatch.session.writing.store import SessionStore
 from gpuwatch.tui.feed.snapshot import Reading
 from gpuwatch.tui.feed.view import View
 from gpuwatch.tui.home.screen import HomeScreen
-from gpuwatch.tui.live.device_rows import Fields, detail_rows
 from gpuwatch.tui.live.gauge_rows import badge
 from gpuwatch.tui.live.numbers import number_lines
-from gpuwatch.tui.live.screen import LiveScreen
 from tests.session.samples import fill, rows_of
 
 from ..conftest import Fake
@@ -154,12 +151,6 @@ async def test_the_home_screen_has_the_page_of_its_devices(fake: Fake, session: 
         await until(pilot, lambda: app.screen is home)
 
 
-def test_a_bound_is_at_most_on_the_page_too(session: Make) -> None:
-    assert "Memory bandwidth              ≤1.34 TB/s  bound" in numbers_text(
-        session(memory_busy=True, known_card=True, count=False)
-    )
-
-
 @pytest.mark.parametrize("size", [(60, 80), (80, 80)])
 def test_reasons_and_sources_are_wrapped_and_not_cut(session: Make, size: tuple[int, int]) -> None:
     path = session(bandwidth_measured=True, known_card=True)
@@ -172,67 +163,12 @@ def test_reasons_and_sources_are_wrapped_and_not_cut(session: Make, size: tuple[
     assert REASON in words and "measured NVML field 186, instant power of the board" in words
 
 
-@pytest.mark.parametrize("size", [(120, 40), (120, 50), (80, 30)])
-def test_of_a_counter_that_went_away_the_reason_stands_below_its_title(
-    session: Make, size: tuple[int, int]
-) -> None:
-    path = session(bandwidth_measured=True)
-    take_away(path, "hw.gpu.memory.bandwidth")
-    rows = page_text(path, size).splitlines()
-    at = next(i for i, row in enumerate(rows) if row.startswith(" Memory bandwidth"))
-    below = " ".join(row[:33].split("│")[0].strip() for row in rows[at + 1 : at + 4])
-    assert rows[at][:34].rstrip(" 0123456789.PT┤").endswith("—")
-    assert below.startswith("unavailable, nvmlGpmSampleGet: no")
-
-
 @pytest.mark.parametrize("size", [(80, 24), (120, 40), (120, 50), (160, 50)])
 def test_bytes_beyond_the_ceiling_are_called_cache_reuse(
     session: Make, size: tuple[int, int]
 ) -> None:
     meta = {"count": {"flop_per_step": 2e11, "bytes_per_step": 2.2e10}}
     assert "cache reuse" in page_text(session(known_card=True, meta=meta), size)
-
-
-async def test_the_axis_of_a_gauge_in_one_row_stands_under_its_history(session: Make) -> None:
-    path = session(gpus=8, pipes=True, bandwidth_measured=True)
-    async with live(path, (80, 16)) as (app, pilot):
-        screen = app.screen
-        assert isinstance(screen, LiveScreen)
-        await until(pilot, lambda: screen.snapshot is not None and "util." in screen_text(app))
-        rows = screen_text(app).splitlines()
-    gauge = next(row for row in rows if row.startswith(" util."))
-    axis = next(row for row in rows if "└" in row)
-    assert gauge.index("┤") == axis.index("└") and "≤" not in gauge and "…" not in gauge
-
-
-@pytest.mark.parametrize("fan", [None, 0.0, 1.0])
-async def test_columns_of_a_device_never_run_into_each_other(
-    session: Make, fan: float | None
-) -> None:
-    async with live(session()) as (app, _):
-        screen = app.screen
-        assert isinstance(screen, LiveScreen) and screen.snapshot is not None
-        gpu = screen.snapshot.gpus[0]
-    if fan is not None:
-        gpu = replace(gpu, readings={**gpu.readings, FAN: reading(fan)})
-    long = ("memory 36.3", "power", "temperature", "SM clock", "memory clock", "PCIe")
-    short = ("memory 36.3", "power", "temp", "SM ", "mem 2", "PCIe")
-    for width in range(60, 200):
-        names = short if width < 72 else long
-        rows = text_of(detail_rows(gpu, width))
-        assert len(rows) == (1 if width >= 144 else 2)
-        places = [(row, row.index(name)) for row in rows for name in names if name in row]
-        assert len(places) == len(names), width
-        assert all(row[:at].endswith("  ") for row, at in places if at > 1), width
-        assert not any("…" in row for row in rows), width
-        fans = [row for row in rows if "°C fan " in row]
-        assert len(fans) == (fan is not None), "a card without a fan has no place for one"
-        assert not fans or f"°C fan {fan:.0%}  ".replace("%", " %") in f"{fans[0]}  ", width
-
-
-def test_a_long_field_moves_the_next_one_along() -> None:
-    fields = Fields(40, 2).add("memory", "1234567890/1234567890 GiB").add("b", "2")
-    assert text_of(fields.rows()) == [" memory 1234567890/1234567890 GiB  b 2"]
 
 
 def test_fans_engines_and_the_link_read_as_people_write_them(session: Make) -> None:
@@ -273,10 +209,3 @@ def test_what_a_counter_gains_in_a_second_is_named_so(session: Make) -> None:
     assert any(row.startswith("power by GPU energy 102 W measured") for row in texts)
     assert any(row.startswith("process CPU time, cores 1.70 cores measured") for row in texts)
     assert any(row.startswith("process memory usage 2.40 GiB measured") for row in texts)
-
-
-@pytest.mark.parametrize(
-    ("unit", "plain"), [("{error}/s", "errors/s"), ("By/s", "B/s"), ("FLOP/s", "FLOP/s")]
-)
-def test_units_are_written_as_people_do(unit: str, plain: str) -> None:
-    assert plain_unit(unit) == plain

@@ -9,13 +9,13 @@ from pathlib import Path
 import pytest
 
 from gpuwatch.session.rows import StepRow
-from gpuwatch.tui.feed.phases import PhaseTimes
 from gpuwatch.tui.feed.snapshot import StepShares
-from gpuwatch.tui.live.phase_rows import phase_rows
+from gpuwatch.tui.feed.steps import phase_shares
+from gpuwatch.tui.live.rows import phase_rows
 from gpuwatch.tui.widgets.ascii import to_ascii
 
 from ..harness import live, screen_text, shows
-from ..snapshots_of import page_text, snapshot_of, texts
+from ..snapshots_of import snapshot_of, texts
 
 Make = Callable[..., Path]
 USUAL = {"data": 0.12, "copy": 0.05, "forward": 0.31, "backward": 0.40, "optimizer": 0.10}
@@ -27,10 +27,7 @@ def line(phases: Mapping[str, float], seconds: tuple[float, ...] | None = (1.0,)
 
 
 def shares_of(*lines: StepRow) -> StepShares | None:
-    times = PhaseTimes()
-    for line in lines:
-        times.add(line)
-    return times.shares({})
+    return phase_shares(reversed(lines), {})
 
 
 @pytest.mark.parametrize("size", [(80, 24), (120, 40), (200, 60)])
@@ -41,10 +38,6 @@ async def test_each_phase_has_its_name_and_share_on_the_screen(
         for text in ("data 12 %", "copy 5 %", "forward 31 %", "backward 40 %", "optimizer 10 %"):
             await shows(pilot, text)
         assert "█" * 2 in screen_text(app)
-
-
-def test_a_workload_without_phases_has_no_bar(session: Make) -> None:
-    assert "forward" not in page_text(session(), (120, 40))
 
 
 def test_shares_are_of_the_newest_thousand_timed_steps(session: Make) -> None:
@@ -74,12 +67,6 @@ def test_old_steps_go_when_new_ones_come() -> None:
     assert dict(shares.parts) == pytest.approx({"data": 0.1, "forward": 0.9})
 
 
-def test_phases_longer_than_their_steps_fill_the_bar_and_no_more() -> None:
-    shares = shares_of(line({"data": 3.0, "forward": 1.0}, (2.0,)))
-    assert shares is not None and dict(shares.parts) == {"data": 0.75, "forward": 0.25}
-    assert shares.other == 0
-
-
 @pytest.mark.parametrize(
     "row",
     [
@@ -94,16 +81,6 @@ def test_a_line_that_says_nothing_of_its_time_has_no_part(row: StepRow) -> None:
     assert shares_of(row) is None
 
 
-def test_a_line_from_elsewhere_may_name_any_number_of_phases() -> None:
-    shares = shares_of(line({f"p{n}\x1b[31m{'x' * 500}": 0.01 for n in range(100)}))
-    assert shares is not None and len(shares.parts) == 9 and shares.other == pytest.approx(0.91)
-    for width in range(40, 200, 7):
-        for most in (1, 2):
-            rows = texts(phase_rows(shares, width, most))
-            assert len(rows) == most and all(len(row) <= width for row in rows)
-            assert "\x1b" not in "".join(rows)
-
-
 def test_the_bar_is_as_long_as_all_of_it_and_each_part_by_its_share() -> None:
     shares = StepShares(tuple(USUAL.items()), 1000, 0.005)
     for width in range(60, 200):
@@ -113,21 +90,7 @@ def test_the_bar_is_as_long_as_all_of_it_and_each_part_by_its_share() -> None:
         assert abs(bar.count("▓") - 0.40 * (width - 2)) <= 1
 
 
-def test_in_one_row_each_name_stands_whole_behind_its_part() -> None:
-    shares = StepShares(tuple(USUAL.items()), 1000, 0.005)
-    for width in range(78, 200):
-        (row,) = texts(phase_rows(shares, width, 1))
-        assert "optimizer 10 %" in row and "…" not in row and len(row) < width
-    assert row.count("▓") > row.count("█") > row.count("▒") > 1
-
-
 def test_patterns_tell_the_phases_apart_without_colour_and_in_ascii() -> None:
     shares = StepShares(tuple({**USUAL, "eval": 0.01, "sync": 0.005}.items()), 1000, 0.005)
     bar = texts(phase_rows(shares, 400, 2))[0].strip()
     assert len(set(bar)) == 8 and len(set(to_ascii(bar))) == 8
-
-
-def test_where_not_all_names_fit_the_largest_stay() -> None:
-    shares = StepShares(tuple(USUAL.items()), 1000, 0.005)
-    (row,) = texts(phase_rows(shares, 50, 1))
-    assert "backward 40 %" in row and "forward 31 %" in row and "copy" not in row

@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 
 from gpuwatch.tui.live.screen import LiveScreen
-from gpuwatch.tui.widgets.canvas import LEAST
 
 from ..harness import live, screen_text, shows, until
 from ..sessions import finished
@@ -35,16 +34,6 @@ async def test_o_shows_the_last_minute_and_all_timed_steps_under_named_roofs(ses
         await shows(pilot, "GPU utilization")
 
 
-async def test_the_footer_names_the_way_back(session: Make) -> None:
-    async with live(session()) as (app, pilot):
-        assert "back" not in screen_text(app).splitlines()[-1]
-        await pilot.press("o")
-        await shows(pilot, "esc back")
-        await pilot.press("escape")
-        await shows(pilot, "GPU utilization")
-        await until(pilot, lambda: "back" not in screen_text(app).splitlines()[-1])
-
-
 def test_without_ceilings_it_says_what_is_missing_and_what_mends_it(session: Make) -> None:
     shown = roofline_text(session())
     assert "cannot tell what bounds the run" in shown
@@ -62,10 +51,6 @@ def test_a_run_that_is_over_has_its_timed_steps_alone(session: Make) -> None:
     shown = roofline_text(path)
     assert "◇ timed steps" in shown
     assert "last minute" not in shown
-
-
-def test_a_recording_of_the_machine_has_none_and_says_why(session: Make) -> None:
-    assert "the machine alone has no roofline" in roofline_text(session(kind="machine"))
 
 
 async def test_it_is_computed_only_while_it_is_looked_at(session: Make) -> None:
@@ -99,27 +84,12 @@ def test_what_a_cpu_run_reached_is_held_against_measured_ceilings(session: Make)
     assert "host-bound: the program's processes used 11 %" in shown
 
 
-@pytest.mark.usefixtures("every_size")
-@pytest.mark.parametrize("size", [LEAST, (40, 12), (80, 24), (160, 50)])
-def test_every_size_can_be_drawn(session: Make, size: tuple[int, int]) -> None:
-    path = session(bandwidth_measured=True, known_card=True)
-    shown = roofline_text(path, size)
-    assert "● last" in shown
-    rows = shown.splitlines()
-    assert len(rows) <= size[1] and all(len(row) <= size[0] for row in rows)
-
-
 ODD: list[dict[str, Any]] = [
     {"count": {"flop_per_step": 1e300, "bytes_per_step": 1e-300}},
     {"count": {"flop_per_step": 1e-300, "bytes_per_step": 1e300}},
     {"count": {"flop_per_step": 0, "bytes_per_step": 0}},
     {"counters": {"flop_per_step": 1e12, "dram_read_bytes_per_step": "x"}},
 ]
-
-
-@pytest.mark.parametrize("odd", ODD)
-def test_absurd_work_neither_crashes_nor_hangs(session: Make, odd: dict[str, Any]) -> None:
-    assert "timed steps" in roofline_text(session(known_card=True, meta=odd))
 
 
 @pytest.mark.parametrize("steps", [True, False])

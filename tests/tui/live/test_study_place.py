@@ -57,12 +57,6 @@ def test_block_run_and_time_left_take_the_words_that_fit(
     assert "mnist-cnn in docker=img" in row or width < 80
 
 
-def test_the_warm_up_block_is_named_and_an_unknown_time_is_not(snapshot: Snapshot) -> None:
-    place = replace(PLACE, block=0, seconds_left=None)
-    assert "  warm-up block, run 5 of 24  ▶" in title(snapshot, place, 160)
-    assert "  run 5 of 24  ▶" in title(snapshot, replace(place, block=None, blocks=None), 160)
-
-
 def test_what_failed_before_stands_beside_it_at_every_width(snapshot: Snapshot) -> None:
     place = replace(PLACE, failed=2, not_run=1)
     for width in (80, 110, 160):

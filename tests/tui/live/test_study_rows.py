@@ -11,18 +11,16 @@ from typing import Any
 
 import pytest
 
-from gpuwatch.analysis.results import Kind
 from gpuwatch.core.models import Environment, Workload
 from gpuwatch.session.study.plan import PLAN, Part, Plan, PlannedRun
 from gpuwatch.session.study.plan_file import document
 from gpuwatch.session.study.study_folder import SUMMARY_JSON
-from gpuwatch.session.study.summary import KINDS, Contrast
-from gpuwatch.tui.compare import verdict_rows
+from gpuwatch.session.study.summary import Contrast
 from gpuwatch.tui.feed import study
 from gpuwatch.tui.feed.next_run import UpcomingRuns
-from gpuwatch.tui.feed.snapshot import StudyRun, StudyStrip
+from gpuwatch.tui.feed.snapshot import StudyStrip
 from gpuwatch.tui.feed.study import CurrentStudy
-from gpuwatch.tui.live.study_rows import VERDICTS, strip_rows
+from gpuwatch.tui.live.study_rows import strip_rows
 
 from ..harness import live, shows
 from ..sessions import finished
@@ -139,26 +137,6 @@ def test_a_study_that_is_over_has_no_run_to_come(session: Make, tmp_path: Path) 
     assert {run.state for run in strip_of(paths[-1]).runs} == {"finished"}
 
 
-def test_a_run_of_no_study_has_no_strip(session: Make) -> None:
-    assert snapshot_of(session()).study is None
-
-
-@pytest.mark.usefixtures("every_size")
-@pytest.mark.parametrize("most", [1, 2, 4])
-@pytest.mark.parametrize("width", [60, 70, 80, 120, 160, 200])
-def test_it_fits_in_every_width_however_long_the_study(
-    session: Make, tmp_path: Path, width: int, most: int
-) -> None:
-    strip = strip_of(under_way(session, tmp_path / "study"))
-    contrast = Contrast("mnist-cnn", "bare", "d" * 90, "slower", 0.031, 0.024, 0.038, 1)
-    for runs in (strip.runs, strip.runs * 40):
-        for contrasts in ((), (contrast,), (contrast,) * 9):
-            at = len(runs) // 2
-            rows = texts(strip_rows(StudyStrip(runs, at, 2, contrasts), width, most))
-            assert 0 < len(rows) <= most and all(len(row) <= width for row in rows)
-            assert "[" in rows[0], "the own run is in sight"
-
-
 def test_an_estimate_without_an_interval_and_one_run_each_are_said_as_such(
     session: Make, tmp_path: Path
 ) -> None:
@@ -184,11 +162,6 @@ def test_before_the_first_complete_block_there_is_no_verdict_and_after_the_last_
     assert "docker against bare: same  +0.1 %  2 of 2 blocks" in rows[1]
 
 
-def test_words_and_marks_are_those_of_the_compare_screen() -> None:
-    assert set(KINDS) == {kind.value for kind in Kind} == set(VERDICTS)
-    assert {kind.value: mark for kind, mark in verdict_rows.MARKS.items()} == VERDICTS
-
-
 async def test_what_comes_after_a_run_is_looked_for_in_the_feeds_thread(
     session: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -206,10 +179,3 @@ async def test_what_comes_after_a_run_is_looked_for_in_the_feeds_thread(
     async with live(first) as (_, pilot):
         await shows(pilot, "the run is over")
     assert set(threads) == {"session-feed"}
-
-
-def test_a_change_of_nothing_has_no_sign(session: Make, tmp_path: Path) -> None:
-    contrast = Contrast("mnist-cnn", "bare", "bare#2", "same", -0.0004, -0.01, 0.0004, 3)
-    runs = tuple(StudyRun(n, "bare", None, "finished") for n in (1, 2))
-    rows = texts(strip_rows(StudyStrip(runs, 0, None, (contrast,)), 120, 4))
-    assert "  0.0 % (-1.0 to 0.0)" in rows[1] and "-0.0" not in rows[1]

@@ -138,14 +138,6 @@ def test_counts_that_disagree_with_the_hardware_are_told_with_both_numbers(
     assert "which no run can pass" in " ".join(numbers_text(path).split())
 
 
-def test_a_warning_from_a_file_of_someone_elses_is_harmless(session: Make) -> None:
-    path = session()
-    add_event(path, 4, "xid", "[bold]\x1b[31m79\x1b]0;x\x07 " + "y" * 5000)
-    shown = page_text(path)
-    assert "[bold]79" in shown.splitlines()[1] and len(shown.splitlines()[1]) <= 80
-    assert all(len(row) <= 80 for row in numbers_text(path).splitlines())
-
-
 def test_what_a_gpu_does_without_the_run_on_it_is_not_held_against_its_counts(
     session: Make,
 ) -> None:

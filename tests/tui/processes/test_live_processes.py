@@ -21,8 +21,7 @@ from gpuwatch.session.rows import GpuProcessRow, Processes
 from gpuwatch.tui.app import GpuwatchApp
 from gpuwatch.tui.display_options import READ_ONLY, DisplayOptions
 from gpuwatch.tui.feed.collector import Collector
-from gpuwatch.tui.feed.live_processes import LiveProcesses
-from gpuwatch.tui.feed.processes import ProcessNow, processes_of
+from gpuwatch.tui.feed.processes import LiveProcesses, ProcessNow, processes_of
 from gpuwatch.tui.feed.view import View
 from gpuwatch.tui.home.screen import HomeScreen
 from gpuwatch.tui.processes.acting import shortened
@@ -130,7 +129,7 @@ def test_a_command_line_is_read_once_and_again_when_the_process_is_described_ane
         asked.append(pid)
         return ("a", "b")
 
-    monkeypatch.setattr("gpuwatch.tui.feed.live_processes.command_line", read)
+    monkeypatch.setattr("gpuwatch.tui.feed.processes.command_line", read)
     processes = LiveProcesses()
     for _ in range(3):
         (told,) = processes.find([process], meta)

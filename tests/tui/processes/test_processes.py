@@ -16,10 +16,9 @@ from gpuwatch.session.writing.statements import meta
 from gpuwatch.session.writing.store import SessionStore
 from gpuwatch.tui.feed.processes import ProcessNow, processes_of
 from gpuwatch.tui.feed.view import View
-from gpuwatch.tui.feed.warnings.alerts import gpu_text
 from gpuwatch.tui.home.screen import HomeScreen
 from gpuwatch.tui.processes.page import ProcessScreen
-from gpuwatch.tui.processes.rows import ORDERS, in_order, next_order, process_rows, unknown_rows
+from gpuwatch.tui.processes.rows import process_rows, unknown_rows
 from tests.fake_nvml import FakeDriver
 
 from ..harness import live, running, screen_text, shows, until
@@ -35,17 +34,6 @@ SIZES = [(60, 16), (80, 24), (120, 40), (200, 60)]
 def text_of(processes: tuple[ProcessNow, ...], width: int = 120, most: int = 50) -> list[str]:
     rows = process_rows(processes, width, most)
     return ["".join(text for text, _ in row.spans()).rstrip() for row in rows]
-
-
-def test_users_take_from_long_commands_no_more_than_a_third() -> None:
-    place = "docker 3f2a9c1b4d5e"
-    process = ProcessNow(11, None, "alice", False, place, (), 1.0, GIB, 0, True, 10**9)
-    long = replace(process, command="/opt/env/bin/python train.py --config configs/a.yaml " * 3)
-    (drawn,) = text_of((long,))[1:]
-    assert " alice, docker" in drawn and place not in drawn
-    assert " python train.py --config conf" in drawn
-    (drawn,) = text_of((replace(process, command="/opt/env/bin/python a.py"),))[1:]
-    assert f" alice, {place} " in drawn and drawn.endswith(" python a.py")
 
 
 def row(pid: int, **changes: Any) -> ProcessRow:
@@ -120,12 +108,6 @@ def test_time_on_the_memory_is_the_mean_over_the_gpus_and_unknown_where_one_is()
     assert shares == {1: pytest.approx(0.3), 2: None, 3: None}
 
 
-def test_an_old_session_says_why_it_has_no_time_on_the_memory() -> None:
-    (old,) = now(Processes((row(1),), (gpu(1, memory_share=None),)))
-    assert (old.gpu_share, old.memory_share) == (0.5, None)
-    assert any("not recorded" in text for text in unknown_rows([old]))
-
-
 def test_of_one_gpu_only_its_processes_are_shown_with_what_they_have_of_it() -> None:
     found = now(Processes((row(1), row(2), row(3)), (gpu(1), gpu(1, "gpu1"), gpu(2, "gpu1"))))
     rows = process_rows(found, 120, 9, selected="gpu0")
@@ -150,42 +132,11 @@ def test_a_number_of_another_pid_namespace_is_not_joined_with_a_process_of_this_
     assert [(each.owned, bool(each.gpus)) for each in found] == [(None, True), (True, False)]
 
 
-def test_of_an_old_session_what_nvml_listed_is_there() -> None:
-    old = GpuProcessRow(0, "gpu0", 7, "python", True, GIB, True)
-    (found,) = now(Processes((), (old,)))
-    assert (found.name, found.place, found.cores) == ("python", "docker=pytorch", None)
-    assert "not recorded" in str(found.reason)
-
-
 def test_what_ended_is_shown_only_of_a_session_that_is_over() -> None:
     rows = Processes((row(1, running=False),), (gpu(1, running=False),))
     assert now(rows) == ()
     (line,) = text_of(now(rows, over=True))[1:]
     assert line.startswith(" end 0") and line.endswith("p1")
-
-
-@pytest.mark.parametrize(("width", "there"), [(80, False), (100, True), (200, True)])
-def test_the_bandwidth_stands_behind_the_sms_where_it_fits_and_is_known(
-    width: int, there: bool
-) -> None:
-    (one,) = now(Processes((row(1),), (gpu(1, memory_share=None),)))
-    assert "mem %" not in text_of((one,), width)[0]
-    told = replace(one, gpus=(replace(one.gpus[0], memory_share=0.37),))
-    heading, line = text_of((told,), width)
-    assert ("  SM %  mem %" in heading) is there and (" 50 %   37 %" in line) is there
-
-
-@pytest.mark.parametrize("place", ["kubernetes 3f2a9c1b4d5e", "slurm job 123456"])
-def test_container_and_job_are_whole_on_120_columns(place: str) -> None:
-    found = now(
-        Processes((row(1, user="franziska", owned=False, place=place),), (gpu(1, owned=False),))
-    )
-    assert f" franziska, {place} " in text_of(found)[1]
-
-
-def test_the_user_takes_no_more_room_than_all_of_them_need() -> None:
-    found = now(Processes((row(1, owned=False), row(2, owned=False, user="bo"))))
-    assert "PID user   GPU mem" in text_of(found)[0] and "2 bo    " in text_of(found)[2]
 
 
 def test_those_that_do_not_fit_are_counted() -> None:
@@ -202,17 +153,6 @@ def test_of_so_many_as_are_watched_at_most_the_count_is_a_bound() -> None:
     assert more.spans()[0][0].strip() == "at least 60 more, press", "those on no GPU are listed too"
     on_gpus = now(Processes((), tuple(gpu(each.pid, owned=None) for each in watched)))
     assert "     60 more, press p" in text_of(on_gpus, most=5)[-1], "NVML's lists are whole"
-
-
-@pytest.mark.parametrize("width", [60, 80, 120, 200])
-def test_hostile_texts_fit_and_hold_nothing_that_drives_a_terminal(width: int) -> None:
-    evil = "\x1b]0;x\x07[bold]\u202e漢字" + "y" * 5000
-    made = row(1, name=evil, user=evil, place=evil, owned=False, reason=evil, started=-(2**63))
-    found = now(Processes((made,), (gpu(1, evil, owned=False, bytes=2**62, share=9e99),)))
-    for line in process_rows(found, width, 5):
-        text = "".join(part for part, _ in line.spans())
-        assert line.used <= width and text.isprintable()
-    assert all(reason.isprintable() for reason in unknown_rows(found))
 
 
 # The page.
@@ -233,15 +173,6 @@ async def test_p_shows_the_processes_and_leads_back(session: Make, size: tuple[i
             assert "bob, docker 3f2a9c1b4d5e" in text and "2:01:30" in text
             assert "— 999: NVML does not say how much memory it holds" in text
         await pilot.press("p")
-        await until(pilot, lambda: not isinstance(app.screen, ProcessScreen))
-
-
-@pytest.mark.parametrize("key", ["escape", "q", "p"])
-async def test_the_page_of_processes_closes_with_the_usual_keys(session: Make, key: str) -> None:
-    async with live(add(session(), RUN)) as (app, pilot):
-        await pilot.press("p")
-        await shows(pilot, "1 process, 1 on a GPU")
-        await pilot.press(key)
         await until(pilot, lambda: not isinstance(app.screen, ProcessScreen))
 
 
@@ -278,16 +209,6 @@ async def test_o_sorts_by_use_cores_and_memory(session: Make) -> None:
         await shows(pilot, "by GPU memory")
 
 
-def test_processes_are_sorted_by_bandwidth_where_it_is_known() -> None:
-    few, many = (
-        replace(each, gpus=(replace(each.gpus[0], memory_share=share),))
-        for each, share in zip(now(Processes((), (gpu(1), gpu(2)))), (0.1, 0.4), strict=True)
-    )
-    assert next_order([few, many], 1) == 2 and in_order([few, many], 2) == [many, few]
-    unknown = now(Processes((row(1),), (gpu(1, memory_share=None),)))
-    assert next_order(unknown, 1) == 3 and next_order(unknown, len(ORDERS) - 1) == 0
-
-
 def chosen(app: object) -> str:
     """The PID and command of the selected process, as they stand below the table."""
     lines = screen_text(app).splitlines()[:-1]  # type: ignore[arg-type]
@@ -317,14 +238,6 @@ async def test_a_click_selects_a_process(session: Make) -> None:
         row = next(n for n, line in enumerate(screen_text(app).splitlines()) if " 102 " in line)
         await pilot.click(offset=(20, row))
         await until(pilot, lambda: chosen(app).startswith("102 "))
-
-
-async def test_a_count_of_all_that_are_watched_is_told_as_a_bound(session: Make) -> None:
-    loaders = [Made(100 + i, gpus=()) for i in range(MOST_PROCESSES - 2)]
-    async with live(add(session(), RUN, STRANGER, *loaders)) as (app, pilot):
-        await pilot.press("p")
-        await shows(pilot, "at least 64 processes, 2 on a GPU, at least 63 of the run")
-        assert "by GPU memory" in screen_text(app)
 
 
 async def test_the_page_follows_the_run_while_it_is_open(session: Make) -> None:
@@ -482,8 +395,8 @@ def test_host_memory_that_runs_out_is_graver_than_a_neighbour(session: Make) -> 
 def test_a_container_near_its_limit_is_told() -> None:
     from gpuwatch.core.metrics import Method
     from gpuwatch.session.rows import DeviceRow
+    from gpuwatch.tui.feed.alerts import low_memory
     from gpuwatch.tui.feed.snapshot import DeviceNow, Reading
-    from gpuwatch.tui.feed.warnings.low_memory import low_memory
 
     used = {"container.memory.usage": Reading(7.8 * GIB, Method.MEASURED)}
     device = DeviceNow(DeviceRow("workload", "workload", "w", None, True, {}), used)
@@ -517,19 +430,6 @@ def test_one_stranger_on_all_gpus_is_one_warning_and_a_mark_in_every_panel(
     assert len(shared) == 1 and "at most 19.0 GiB" in shared[0], snapshot.warnings
     assert shared[0].startswith("GPUs 0 to 7: shared ")
     assert all(panel.problem.startswith("shared ") for panel in snapshot.panels)
-
-
-def test_gpus_are_named_together_and_told_apart() -> None:
-    for text, numbers in {
-        "GPU 1: x": "1",
-        "GPU 1 is lost: x": "1",
-        "GPUs 0, 2 and 11: x": ("0", "2", "11"),
-        "GPUs 3 and 4: x": ("3", "4"),
-        "GPUs 2 to 4: x": ("2", "3", "4"),
-        "host memory runs out": (),
-    }.items():
-        named = {str(n) for n in range(20) if gpu_text(text, str(n))}
-        assert named == set(numbers), text
 
 
 def test_who_left_before_the_launch_disturbed_nobody(session: Make) -> None:

@@ -8,20 +8,15 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from rich.cells import cell_len
 
-from gpuwatch.core.text import clean
 from gpuwatch.tui.display_options import DisplayOptions
-from gpuwatch.tui.live.gauge_rows import DIGITS
 from gpuwatch.tui.widgets.ascii import has_ascii, to_ascii
 from gpuwatch.tui.widgets.ascii_words import with_words
-from gpuwatch.tui.widgets.graph import bar
 from gpuwatch.tui.widgets.line import Line
 from tests.terminal import Pty, surroundings
 
 from ..conftest import ROOT
 from ..harness import live, screen_text, shows
-from ..hostile import EVERYTHING
 from ..sessions import finished
 
 Make = Callable[..., Path]
@@ -48,26 +43,6 @@ def test_every_glyph_of_the_screens_has_a_mark_of_its_own_in_ascii() -> None:
         if path.name not in ("ascii.py", "changes.py"):  # tables of characters
             missing = sorted(c for c in glyphs(path) if c.isprintable() and not has_ascii(c))
             assert not missing, f"{path.name}: {missing}"
-
-
-def test_text_keeps_its_width() -> None:
-    for text in (clean(EVERYTHING), "你好 x", "é ü ß", "▁▂▃▄▅▆▇█ ━━╸── 62 °C … 5 µs"):
-        shown = to_ascii(text)
-        assert shown.isascii() and cell_len(shown) == cell_len(text)
-
-
-def test_no_two_digits_look_alike() -> None:
-    drawn = {digit: to_ascii("".join(rows)) for digit, rows in DIGITS.items() if digit.isdigit()}
-    assert len(drawn) == 10 and len(set(drawn.values())) == 10
-
-
-def test_a_bar_and_a_history_keep_their_form() -> None:
-    filled, empty = map(to_ascii, bar(0.5, 10))
-    assert set(filled) == {"="} and set(empty) == {"-"}
-    empty, unknown = to_ascii("".join(bar(0.0, 10))), to_ascii("".join(bar(None, 10)))
-    assert empty != unknown
-    heights = to_ascii(" ▁▂▃▄▅▆▇█")
-    assert len(set(heights)) == 9
 
 
 @pytest.mark.usefixtures("every_size")

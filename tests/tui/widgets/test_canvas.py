@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from gpuwatch.tui.widgets.changes import last_change
+from gpuwatch.tui.widgets.canvas import last_change
 from gpuwatch.tui.widgets.line import Line, Span
 
 WIDTH = 30

@@ -10,10 +10,10 @@ from gpuwatch.core.text import clean
 from gpuwatch.core.units import NS
 from gpuwatch.session.reading.reader import SessionReader
 from gpuwatch.tui.feed.collector import Collector
-from gpuwatch.tui.feed.series import Series
+from gpuwatch.tui.feed.samples import column_means
 from gpuwatch.tui.feed.view import View
 from gpuwatch.tui.widgets.cells import fit, pad, wrap
-from gpuwatch.tui.widgets.graph import area, axis, bar, readable_duration, window
+from gpuwatch.tui.widgets.graph import area, axis, bar, window
 from tests.session.samples import fill
 
 from ..sessions import START_UNIX_NS, Script, write
@@ -32,14 +32,6 @@ def test_zero_is_a_line_and_unknown_is_blank() -> None:
     assert drawn([0.0, None, 1.0], 1.0, 1) == ["▁ █"]
 
 
-def test_more_than_the_top_is_cut() -> None:
-    assert drawn([7.0], 1.0, 2) == ["█", "█"]
-
-
-def test_a_row_under_the_edge_is_one_run_of_one_style() -> None:
-    assert [len(row) for row in area([0.9, 0.8, 0.9], 1.0, 4)] == [1, 1, 1, 1]
-
-
 @pytest.mark.parametrize("fraction", [-1.0, 0.0, 0.33, 0.5, 1.0, 9.0, None])
 def test_a_bar_has_its_width(fraction: float | None) -> None:
     filled, empty = bar(fraction, 11)
@@ -55,12 +47,6 @@ def test_a_running_window_moves_in_jumps() -> None:
     assert (view.start, view.end) == (48 * NS, 108 * NS)
 
 
-def test_all_of_a_run_keeps_its_scale_while_it_grows() -> None:
-    assert window(61 * NS, None, 50) == window(119 * NS, None, 50)
-    assert window(61 * NS, None, 50, ended=True).end == 61 * NS
-    assert readable_duration(10**9) >= 10**9
-
-
 def test_the_axis_labels_time_since_the_start() -> None:
     line, labels = axis(window(30 * NS, 60, 60))
     assert len(line) == len(labels) == 60
@@ -68,12 +54,8 @@ def test_the_axis_labels_time_since_the_start() -> None:
 
 
 def test_a_tick_covers_its_interval_but_a_gap_stays_a_gap() -> None:
-    series = Series()
-    for n in range(5):
-        series.add(n * NS, 1.0)
-    for n in range(15, 20):
-        series.add(n * NS, 2.0)
-    columns = series.columns(window(20 * NS, 20, 40, ended=True), 1.0)
+    times = [n * NS for n in (*range(5), *range(15, 20))]
+    columns = column_means(times, [1.0] * 5 + [2.0] * 5, window(20 * NS, 20, 40, ended=True), 1.0)
     assert columns[:8] == [1.0] * 8 and columns[32:38] == [2.0] * 6
     assert columns[9:27] == [None] * 18
 
@@ -86,21 +68,13 @@ def test_of_a_long_session_few_samples_are_kept_one_by_one(tmp_path: Path) -> No
     with SessionReader(path) as reader:
         collector = Collector(reader, lambda: START_UNIX_NS)
         collector.update()
-        read = len(collector._series["gpu0", "hw.gpu.utilization"]._times)
+        read = len(collector._ticks.times)
         snapshot = collector.snapshot(View(None, None, 120))
     assert read < 2000
     assert sum(value is not None for value in snapshot.gauges[0].history) > 40
 
 
 # Text.
-
-
-def test_clean_removes_what_a_terminal_would_obey() -> None:
-    assert clean("a\x1b[31mb\x1b]8;;http://x\x07c\x1b]8;;\x07\x00d") == "abcd"
-    assert clean("50%\r100%\n") == "100%"
-    assert clean("x\u202ey\u2066z\ufeff") == "xyz"
-    assert clean("tab\there") == "tab here"
-    assert clean("e\u0301 日本") == "e 日本"
 
 
 def test_fit_and_pad_count_cells_not_characters() -> None:
@@ -113,3 +87,11 @@ def test_wrap_breaks_long_words_and_says_that_something_is_missing() -> None:
     assert wrap("one two three", 7, 3) == ["one two", "three"]
     assert wrap("x" * 10, 4, 2) == ["xxxx", "xxx…"]
     assert wrap("", 4, 2) == []
+
+
+def test_clean_removes_what_a_terminal_would_obey() -> None:
+    assert clean("a\x1b[31mb\x1b]8;;http://x\x07c\x1b]8;;\x07\x00d") == "abcd"
+    assert clean("50%\r100%\n") == "100%"
+    assert clean("x\u202ey\u2066z\ufeff") == "xyz"
+    assert clean("tab\there") == "tab here"
+    assert clean("e\u0301 日本") == "e 日本"

@@ -32,7 +32,7 @@ from gpuwatch.analysis.hardware.program import Program
 from gpuwatch.analysis.hardware.roofline import Roofline, roofline_of
 from gpuwatch.analysis.measured_value import MeasuredValue, divided, unknown
 from gpuwatch.analysis.samples.channels import FULL, Samples, integral
-from gpuwatch.analysis.samples.cpu_time import cpu_shares, logical_cores
+from gpuwatch.analysis.samples.cpu_time import cpu_shares, logical_cores, threads_of
 from gpuwatch.analysis.samples.window import Window
 from gpuwatch.analysis.statistics.description import Statistic
 from gpuwatch.core import units
@@ -243,7 +243,7 @@ def efficiency_of(
         limit=limit_of(gpus, data_type),
         most_executed=most.value,
         executed_flop=_times(None if counters is None else counters.flop_per_step, rate),
-        executed_bytes=_times(_dram(counters), rate),
+        executed_bytes=_times(None if counters is None else counters.dram_bytes_per_step, rate),
         on_gpu=bool(gpus),
         **_busy(gpus, devices, metrics, window, facts) if steady and of_run else {},
         sm_activity=_mean(metrics, "hw.gpu.sm.activity") if steady and gpus else None,
@@ -335,13 +335,6 @@ def _times(per_step: float | None, rate: float | None) -> float | None:
     return None if per_step is None or rate is None else per_step * rate
 
 
-def _dram(counters: Counters | None) -> float | None:
-    if counters is None:
-        return None
-    read, written = counters.dram_read_bytes_per_step, counters.dram_write_bytes_per_step
-    return None if read is None or written is None else read + written
-
-
 def _data_share(work: Work) -> float | None:
     if work.data_seconds is None or not work.mean_seconds:
         return None
@@ -362,12 +355,7 @@ def _busy(
     return cpu_shares(
         None if used is None or window.seconds <= 0 else used / window.seconds,
         metrics["process.cpu.time"].method is Method.BOUND,
-        _threads(facts),
+        threads_of(facts),
         logical_cores(devices),
         _mean(metrics, "hw.cpu.utilization"),
     )
-
-
-def _threads(facts: Mapping[str, Mapping[str, JSON]]) -> int | None:
-    threads = str(mapping(facts.get("workload")).get("threads") or "")
-    return int(threads) if threads.isdecimal() and len(threads) < 6 else None

@@ -151,6 +151,12 @@ class Counters:
         return self.flop_per_step, self.dram_read_bytes_per_step, self.dram_write_bytes_per_step
 
     @property
+    def dram_bytes_per_step(self) -> float | None:
+        """DRAM bytes read and written per step."""
+        read, written = self.dram_read_bytes_per_step, self.dram_write_bytes_per_step
+        return None if read is None or written is None else read + written
+
+    @property
     def scope(self) -> str:
         """``per step``; of an import ``in 2 launches``."""
         if self.steps is not None:

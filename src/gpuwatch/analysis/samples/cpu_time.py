@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from gpuwatch.core.models import number
+from gpuwatch.core.models import JSON, mapping, number
 from gpuwatch.session.rows import DeviceRow
 
 TICK_SECONDS = 0.01
@@ -53,3 +53,9 @@ def logical_cores(devices: Sequence[DeviceRow]) -> int | None:
     )
     known = next(of_cpu, None)
     return int(known) if known is not None and 1 <= known < 1e6 else None
+
+
+def threads_of(facts: Mapping[str, Mapping[str, JSON]]) -> int | None:
+    """Threads of the workload on the CPU; ``None`` where it did not tell them."""
+    threads = str(mapping(facts.get("workload")).get("threads") or "")
+    return int(threads) if threads.isdecimal() and 0 < len(threads) < 6 else None

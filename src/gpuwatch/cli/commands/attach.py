@@ -53,8 +53,7 @@ def run(arguments: argparse.Namespace, command: tuple[str, ...]) -> int:
     if path is None:
         raise _nothing()
     from gpuwatch.cli.commands import record
-    from gpuwatch.recorder.detach import detach
-    from gpuwatch.recorder.observer import Observer
+    from gpuwatch.recorder.observer import Observer, detach
     from gpuwatch.recorder.recover import take_over
 
     if arguments.detach:
@@ -81,15 +80,9 @@ def _watch(arguments: argparse.Namespace, refresh: float) -> int:
         if session is not None:
             _have_followed(path)
     follow = session is None and arguments.on is None
-    if arguments.plain:
-        from gpuwatch.tui.plain import plain
-
-        interval = plain.INTERVAL_SECONDS if arguments.interval is None else refresh
-        return plain.watch(path, interval, follow=follow)
-    terminal.require(to_paste("attach --plain", path))
-    from gpuwatch.tui.app import run_live
-
-    return run_live(path, follow=follow, refresh=refresh, look=screen_options.look(arguments))
+    if not arguments.plain:
+        terminal.require(to_paste("attach --plain", path))
+    return screen_options.watch(arguments, path, refresh, follow=follow)
 
 
 def _joined(arguments: argparse.Namespace) -> Placed:
@@ -104,7 +97,7 @@ def _joined(arguments: argparse.Namespace) -> Placed:
     from gpuwatch.cli.options import joining
     from gpuwatch.cli.place import sending
 
-    (placed,) = sending.send([joining.request(arguments.on)])
+    (placed,) = sending.send(joining.request(arguments.on))
     return placed
 
 

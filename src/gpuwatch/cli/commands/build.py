@@ -26,7 +26,7 @@ from gpuwatch.core.errors import ExitCode, GpuwatchError, UsageError
 from gpuwatch.core.json_schema import JSON_SCHEMA
 from gpuwatch.core.text import clean
 from gpuwatch.core.units import binary
-from gpuwatch.runners.image_build import BuiltImage
+from gpuwatch.runners.image_records import BuiltImage
 
 _LAST_LINES = 12
 

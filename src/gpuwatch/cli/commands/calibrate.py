@@ -174,13 +174,14 @@ def _table(document: JSON, attributes: JSON, *, listed: bool = False) -> str:
                 clean(_how(mapping(entry), document), 240),
             ]
         )
+    threads = document.get("threads")
     head = ["ceiling", "value", "spread", *(["of peak"] if known else []), "how"]
     facts = [
         name,
         str(device.get("uuid") or ""),
         f"driver {document['driver']}" if document.get("driver") else "",
         f"torch {document.get('torch')}",
-        _threads(document.get("threads")),
+        "" if not threads else "1 thread" if threads == 1 else f"{threads} threads",
         str(document.get("when")),
     ]
     lines = [clean("  ".join(fact for fact in facts if fact)), table(head, rows, last_left=True)]
@@ -192,7 +193,3 @@ def _how(entry: Mapping[str, JSON], document: Mapping[str, JSON]) -> str:
     """How a ceiling was measured, and when, if earlier than its document."""
     how, when = str(entry.get("how") or entry.get("reason") or ""), str(entry.get("when") or "")
     return f"{how}, {when}" if when and when < str(document.get("when")) else how
-
-
-def _threads(count: JSON) -> str:
-    return "" if not count else "1 thread" if count == 1 else f"{count} threads"

@@ -102,7 +102,10 @@ def run(arguments: argparse.Namespace, command: tuple[str, ...]) -> int:
     if arguments.price:
         from gpuwatch.analysis.study.cost import Price, with_costs
 
-        prices = [Price(name, value, _paths(name)) for name, value in arguments.price]
+        prices = []
+        for name, value in arguments.price:
+            paths = session_lookup.resolved(session_lookup.sessions(name))
+            prices.append(Price(name, value, frozenset(map(str, paths))))
         result = with_costs(result, prices)
     text = render(result, arguments.format or "table", columns=terminal.columns())
     if out is None:
@@ -120,10 +123,6 @@ def _price(text: str) -> tuple[str, float]:
             f"invalid price {text!r}: write SESSION=EUR, such as last=3.20"
         )
     return name, float(value)
-
-
-def _paths(name: str) -> frozenset[str]:
-    return frozenset(map(str, session_lookup.resolved(session_lookup.sessions(name))))
 
 
 def _write(out: Path, text: str) -> None:

@@ -9,11 +9,10 @@ from __future__ import annotations
 import argparse
 import os
 import socket
-import sys
 from pathlib import Path
 
 from gpuwatch.cli.place.lookup import sent
-from gpuwatch.cli.say import say
+from gpuwatch.cli.say import confirmed, say
 from gpuwatch.cli.selection import session_lookup
 from gpuwatch.core import units
 from gpuwatch.core.errors import GpuwatchError, UsageError
@@ -50,11 +49,10 @@ def run(arguments: argparse.Namespace, command: tuple[str, ...]) -> int:
         print("\n".join(descriptions))
         return 0
     if not arguments.yes:
-        if not (sys.stdin.isatty() and sys.stderr.isatty()):
+        answer = confirmed("\n".join([*descriptions, "Delete?"]))
+        if answer is None:
             raise UsageError(f"this would delete {'; '.join(descriptions)}", "add --yes to delete")
-        print("\n".join(descriptions), file=sys.stderr)
-        print("Delete? [y/N] ", end="", file=sys.stderr, flush=True)
-        if sys.stdin.readline().strip().lower() not in ("y", "yes"):
+        if not answer:
             say("nothing was deleted")
             return 0
     for removal_, text in zip(removals, descriptions, strict=True):
@@ -130,11 +128,10 @@ def _check(what: Removal) -> None:
             f"stop it first: {to_paste('stop', what.folder)}",
         )
     plan = read(what.folder)
-    host = None if plan is None else plan.settings.get("host")
-    if plan is not None and host not in (None, socket.gethostname()):
+    if plan is not None and plan.settings.host not in ("", socket.gethostname()):
         begun = {*what.sessions, *(plan.runs[index - 1].file for index in plan.problems)}
         if any(run.file not in begun for run in plan.runs):
-            raise _elsewhere(what.folder, str(host))
+            raise _elsewhere(what.folder, plan.settings.host)
     for name in what.sessions:
         path = what.folder / name
         try:

@@ -16,23 +16,23 @@ import platform
 import shutil
 import subprocess
 import sys
-import threading
-import time
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 from gpuwatch import __version__, runners
-from gpuwatch.cli.doctor import clock, torch_builds
+from gpuwatch.cli.doctor import clock
 from gpuwatch.cli.doctor.counters import executed_flop, tiers
-from gpuwatch.cli.doctor.images import images
+from gpuwatch.cli.doctor.images import answers, images
 from gpuwatch.cli.options import launch
 from gpuwatch.cli.options.cases import command_name
 from gpuwatch.cli.options.environments import environments
 from gpuwatch.core import paths
 from gpuwatch.core.errors import ExitCode, NotAvailable
-from gpuwatch.core.models import Allocation, Environment, LaunchSpec, Problem, Workload
+from gpuwatch.core.models import Allocation, Environment, LaunchSpec, Problem, Workload, number
 from gpuwatch.core.text import document
+from gpuwatch.recorder import torch_builds
 from gpuwatch.recorder.allocation import limits, resolve
 from gpuwatch.recorder.sources import Sources
 from gpuwatch.report import doctor as report
@@ -95,7 +95,10 @@ def run(arguments: argparse.Namespace, command: tuple[str, ...]) -> int:
         local_images = images(PATIENCE_SECONDS) if arguments.images else []
         texts = list(dict.fromkeys((*texts, *local_images)))
         requested = list(zip(texts, environments(texts), strict=True))
-        result = _report(requested, gpus, _workload(command), quick=arguments.quick)
+        workload = Workload("mnist-cnn", "workload")  # any of gpuwatch's own
+        if command:
+            workload = Workload(command_name(command), "command", command)
+        result = _report(requested, gpus, workload, quick=arguments.quick)
         result = replace(result, offered=frozenset(local_images))
     required = [check for check in result.environments if check.text in (arguments.env or ["bare"])]
     ready = all(check.ready for check in required)
@@ -115,13 +118,6 @@ def _words(arguments: argparse.Namespace, command: tuple[str, ...]) -> list[str]
     words += ["--gpus", arguments.gpus] if arguments.gpus is not None else []
     words += ["--format", arguments.format]
     return [*words, *(("--", *command) if command else ())]
-
-
-def _workload(command: tuple[str, ...]) -> Workload:
-    """The workload to check: the user's command, else one of gpuwatch's own."""
-    if command:
-        return Workload(command_name(command), "command", command)
-    return Workload("mnist-cnn", "workload")
 
 
 def _report(
@@ -164,7 +160,7 @@ def _report(
                 device.id,
                 device.name,
                 device.uuid,
-                _number(device.attributes.get("memory.total")),
+                number(device.attributes.get("memory.total")),
                 _text(device.attributes.get("compute.capability")),
                 torch=refusal,
                 bandwidth_by=tier.measured_by,
@@ -204,25 +200,16 @@ def _given(gpus: tuple[str, ...] | None) -> tuple[Allocation, Problem | None]:
 def _ask(
     requested: Sequence[tuple[str, Environment]], given: Allocation, workload: Workload
 ) -> tuple[report.EnvironmentCheck, ...]:
-    """Check all environments in parallel, so that a hanging runner delays none of the others."""
-    answers: dict[int, report.EnvironmentCheck] = {}
-
-    def ask(place: int, text: str, environment: Environment) -> None:
-        answers[place] = _checked(text, environment, given, workload)
-
-    threads = [
-        threading.Thread(target=ask, args=(place, *request), daemon=True)
-        for place, request in enumerate(requested)
-    ]
-    for thread in threads:
-        thread.start()
-    until = time.monotonic() + PATIENCE_SECONDS
-    for thread in threads:
-        thread.join(max(0.0, until - time.monotonic()))
+    """Check all environments at the same time."""
+    questions = {
+        text: partial(_checked, text, environment, given, workload)
+        for text, environment in requested
+    }
+    found = answers(questions, PATIENCE_SECONDS)
     return _with_dockers_image(
         [
-            answers.get(place) or _silent(text, environment, bool(given.gpus))
-            for place, (text, environment) in enumerate(requested)
+            found.get(text) or _silent(text, environment, bool(given.gpus))
+            for text, environment in requested
         ]
     )
 
@@ -360,7 +347,3 @@ def _folder(path: Path, variable: str) -> report.Folder:
             f"free some space there, or set {variable} to another folder",
         )
     return report.Folder(str(path), free, problem)
-
-
-def _number(value: object) -> float | None:
-    return value if isinstance(value, (int, float)) else None

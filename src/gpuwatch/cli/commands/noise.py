@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import argparse
 
-from gpuwatch.cli.commands import record, study_parts
+from gpuwatch.cli.commands import record
 from gpuwatch.cli.options import launch
 from gpuwatch.cli.options.cases import workloads
 from gpuwatch.cli.parser import Parser
@@ -24,7 +24,8 @@ BLOCKS = 10
 
 def add_arguments(parser: Parser) -> None:
     launch.add_workload_arguments(parser)
-    study_parts.add_arguments(parser)
+    launch.add_study_arguments(parser)
+    launch.add_start_arguments(parser)
     parser.set_defaults(blocks=BLOCKS)
 
 
@@ -39,5 +40,5 @@ def run(arguments: argparse.Namespace, command: tuple[str, ...]) -> int:
         )
     cases = workloads(arguments, command)
     name = ", ".join(case.name for case in cases)
-    part = study_parts.part(f"noise of {name}", cases, texts * 2, arguments)
+    part = launch.part_of(arguments, f"noise of {name}", cases, texts * 2)
     return record.start(launch.request_of(arguments, [part]), arguments)

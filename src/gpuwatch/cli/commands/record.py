@@ -19,17 +19,19 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from gpuwatch.cli import plan as preview
 from gpuwatch.cli.options import joining, launch
 from gpuwatch.cli.parser import Parser
-from gpuwatch.cli.plan import plan_preview
 from gpuwatch.cli.say import give_up_output, put, say
 from gpuwatch.core.errors import ExitCode, UsageError
 from gpuwatch.core.models import mapping
 from gpuwatch.core.text import shell, to_paste
 from gpuwatch.own_command import CAPSULE, OWN_COMMAND
-from gpuwatch.recorder.api import Request, record
+from gpuwatch.recorder.api import record
 from gpuwatch.recorder.control import exit_code_of
 from gpuwatch.recorder.observer import Observer
+from gpuwatch.recorder.request import Request
+from gpuwatch.session.study.plan import Plan, read
 
 if TYPE_CHECKING:
     from gpuwatch.places.placements import Placed
@@ -42,53 +44,46 @@ _READ_ONLY = os.strerror(errno.EROFS)
 
 def add_arguments(parser: Parser) -> None:
     launch.add_arguments(parser)
-    add_start_arguments(parser)
+    launch.add_start_arguments(parser)
     parser.add_argument("--while-pid", type=int, metavar="PID", help=argparse.SUPPRESS)
     parser.add_argument("--joined-job", metavar="ID", help=argparse.SUPPRESS)
-
-
-def add_start_arguments(parser: argparse.ArgumentParser) -> None:
-    """The options of :func:`start`."""
-    parser.add_argument(
-        "--detach", action="store_true", help="run in the background; prints the session's path"
-    )
-    parser.add_argument("--quiet", action="store_true", help="print only errors")
 
 
 def run(arguments: argparse.Namespace, command: tuple[str, ...]) -> int:
     request = replace(launch.request(arguments, command), while_pid=arguments.while_pid)
     if arguments.joined_job is not None:
-        parts = tuple(joining.part_of(arguments.joined_job, part) for part in request.parts)
-        request = replace(request, parts=parts)
+        request = replace(request, plan=joining.joined(request.plan, arguments.joined_job))
     return start(request, arguments)
 
 
 def start(request: Request, arguments: argparse.Namespace) -> int:
     """Record ``request`` without a screen; returns the exit code.
 
-    ``arguments`` has what :func:`add_start_arguments` adds, and ``plan``, which prints the plan
-    and runs nothing.
+    ``arguments`` has what :func:`launch.add_start_arguments` and
+    :func:`launch.add_preview_arguments` add.
     """
-    if plan_preview.shown(request, arguments):
+    if preview.shown(request, arguments):
         return ExitCode.DONE
+    plan = request.plan
     if not arguments.quiet:
-        plan_preview.announce(request)
-    there = [joining.at(request, place) for place in plan_preview.places_of(request, arguments)]
-    if arguments.detach:
-        for each in there or [request]:
-            check_ends(each)
-    if arguments.detach or request.on is not None:
-        takes_input(request, foreground=False)
-    if there:
+        preview.announce(request)
+    ends = plan.settings.duration_seconds or (request.on and all(map(joining.job_of, request.on)))
+    if arguments.detach and plan.of_machine and not ends:
+        raise UsageError(
+            "a recording of the machine in the background would never end", "add --duration TIME"
+        )
+    if arguments.detach or request.on:
+        takes_input(plan, foreground=False)
+    if request.on:
         from gpuwatch.cli.place.sending import send
 
-        return wait_for(send(there), request, arguments)
+        return wait_for(send(request), request, arguments)
     if arguments.detach:
         return report_start(*start_detached(request))
     if not arguments.quiet:
         report_orphans()
-    alone = len(request.plan().runs) == 1
-    request = replace(request, takes_input=takes_input(request, foreground=True))
+    alone = len(plan.runs) == 1
+    request = replace(request, takes_input=takes_input(plan, foreground=True))
     terminal = _Terminal(alone=alone, quiet=arguments.quiet)
     code = record(request, terminal)
     for path in terminal.sessions:
@@ -97,9 +92,14 @@ def start(request: Request, arguments: argparse.Namespace) -> int:
     refused = alone and code in (ExitCode.USAGE, ExitCode.NOT_AVAILABLE)
     if not arguments.quiet and not refused and terminal.study is not None:
         print_summary(terminal.study, terminal.summary)
-    if request.afterwards and code is not ExitCode.INTERRUPTED and not arguments.quiet:
-        say(request.afterwards.strip())
+    _say_afterwards(plan, code, arguments)
     return code
+
+
+def _say_afterwards(plan: Plan, code: int, arguments: argparse.Namespace) -> None:
+    afterwards = plan.settings.afterwards
+    if afterwards and code != ExitCode.INTERRUPTED and not arguments.quiet:
+        say(afterwards.strip())
 
 
 def wait_for(sent: Sequence[Placed], request: Request, arguments: argparse.Namespace) -> int:
@@ -119,8 +119,7 @@ def wait_for(sent: Sequence[Placed], request: Request, arguments: argparse.Names
         print_summary(folder)
     if len(folders) > 1:
         say(f"side by side: {to_paste('compare --across-devices', *folders)}")
-    if request.afterwards and code is not ExitCode.INTERRUPTED:
-        say(request.afterwards.strip())
+    _say_afterwards(request.plan, code, arguments)
     return code
 
 
@@ -190,19 +189,10 @@ def report_orphans() -> None:
         )
 
 
-def check_ends(request: Request) -> None:
-    """Raises ``UsageError`` if it would go on in the background for ever."""
-    joined = request.on is not None and joining.job_of(request.on) is not None
-    if request.duration is None and not joined and request.plan().of_machine:
-        raise UsageError(
-            "a recording of the machine in the background would never end", "add --duration TIME"
-        )
-
-
-def takes_input(request: Request, *, foreground: bool) -> bool:
-    """Whether the program of ``request`` gets what is piped into this command, which says so where
+def takes_input(plan: Plan, *, foreground: bool) -> bool:
+    """Whether the program of ``plan`` gets what is piped into this command, which says so where
     it does not. A terminal is passed on to none: its prompts would not be seen."""
-    runs = request.plan().runs
+    runs = plan.runs
     try:
         mode = os.fstat(0).st_mode
     except OSError:  # it is closed
@@ -221,7 +211,7 @@ def takes_input(request: Request, *, foreground: bool) -> bool:
 
 def start_detached(request: Request) -> tuple[ExitCode, str]:
     """Start a recorder in the background; returns the first session's path, or the error."""
-    from gpuwatch.recorder.detach import detach
+    from gpuwatch.recorder.observer import detach
 
     return detach(partial(record, request), say)
 
@@ -242,7 +232,6 @@ def print_summary(folder: Path, summary: str = "") -> None:
     """
     if CAPSULE is not None:
         return
-    from gpuwatch.session.study.plan import read
     from gpuwatch.session.study.study_folder import sessions_in
 
     try:

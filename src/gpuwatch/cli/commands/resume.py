@@ -13,21 +13,20 @@ from __future__ import annotations
 import argparse
 import os
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from gpuwatch.cli import plan as preview
 from gpuwatch.cli.commands import record
 from gpuwatch.cli.options import launch
-from gpuwatch.cli.plan import plan_preview
 from gpuwatch.cli.say import say
 from gpuwatch.cli.selection import session_lookup
 from gpuwatch.core.errors import ExitCode, UsageError
 from gpuwatch.core.text import shell, to_paste
-from gpuwatch.recorder.resume import NotOwn, resumable
+from gpuwatch.recorder.api import NotOwn, resumable
+from gpuwatch.recorder.request import Request
 from gpuwatch.session.study.outcomes import missing
 from gpuwatch.session.study.plan import PLAN, Plan, read, unique
-from gpuwatch.workloads import archive
 
 if TYPE_CHECKING:
     from gpuwatch.places.placements import Placed
@@ -35,7 +34,7 @@ if TYPE_CHECKING:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("study", metavar="STUDY")
-    record.add_start_arguments(parser)
+    launch.add_start_arguments(parser)
     parser.add_argument(
         "--trust", action="store_true", help="run the plan's commands, whoever wrote them"
     )
@@ -51,15 +50,15 @@ def run(arguments: argparse.Namespace, command: tuple[str, ...]) -> int:
         return _at_its_place(placed, arguments)
     launch.need_linux()
     try:
-        plan = resumable(folder, archive.build, trusted=arguments.trust)
+        plan = resumable(folder, trusted=arguments.trust)
     except NotOwn as error:
         for line in _commands(error.plan):
             say(line)
         raise
-    if not (arguments.plan or arguments.dry_run or plan.settings.get("programs")):
+    if not (arguments.plan or arguments.dry_run or plan.settings.programs):
         say("the study has no record of the program's files: changes since then go unnoticed")
-    os.chdir(str(plan.settings["working_directory"]))
-    request = launch.request_of_plan(plan, folder, trusted=arguments.trust)
+    os.chdir(plan.settings.working_directory)
+    request = Request(plan, folder.parent, resume=folder, trusted=arguments.trust)
     return record.start(request, arguments)
 
 
@@ -81,15 +80,15 @@ def _at_its_place(placed: Placed, arguments: argparse.Namespace) -> int:
         raise UsageError(f"{folder} is not a study of a workload", "start it again")
     if plan is None or not missing(folder, plan):
         raise UsageError(f"{folder} is complete", f"its summary: {to_paste('report', folder)}")
-    request = launch.request_of_plan(plan, folder, trusted=True)
-    if plan_preview.shown(replace(request, on=placed.place), arguments):
+    request = Request(plan, folder.parent, on=(placed.place,), resume=folder)
+    if preview.shown(request, arguments):
         return ExitCode.DONE
     return record.wait_for([sending.again(placed)], request, arguments)
 
 
 def _commands(plan: Plan) -> Iterator[str]:
     """The commands that ``plan`` would run, once for each environment."""
-    yield f"in the folder {plan.settings.get('working_directory')} it would run:"
+    yield f"in the folder {plan.settings.working_directory} it would run:"
     for workload, environment in unique((run.workload, run.environment) for run in plan.runs):
         own = () if workload.kind == "command" else (workload.word,)
         where = [environment.kind, environment.image, environment.python]
@@ -98,8 +97,8 @@ def _commands(plan: Plan) -> Iterator[str]:
         where += ["pull" if environment.pull else None, environment.network]
         place = ", ".join(str(part) for part in where if part)
         yield f"  {' '.join(map(shell, [*own, *workload.arguments]))}   ({place})"
-    if plan.settings.get("dcgm"):
-        yield f"  dcgmi, which would connect to {plan.settings['dcgm']}"
+    if plan.settings.dcgm:
+        yield f"  dcgmi, which would connect to {plan.settings.dcgm}"
 
 
 def _folder(text: str) -> Path:

@@ -10,14 +10,13 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from gpuwatch.cli import plan as preview
 from gpuwatch.cli.commands import record
 from gpuwatch.cli.options import launch, screen_options
 from gpuwatch.cli.parser import Parser
-from gpuwatch.cli.plan import plan_preview
 from gpuwatch.cli.screen import terminal
 from gpuwatch.cli.study_result import exit_code
 from gpuwatch.core.errors import ExitCode, UsageError
-from gpuwatch.recorder.api import Request
 
 if TYPE_CHECKING:
     from gpuwatch.places.placements import Placed
@@ -26,6 +25,7 @@ if TYPE_CHECKING:
 def add_arguments(parser: Parser) -> None:
     launch.add_arguments(parser)
     screen_options.add_arguments(parser)
+    parser.set_defaults(detach=False, quiet=False)
 
 
 def run(arguments: argparse.Namespace, command: tuple[str, ...]) -> int:
@@ -34,35 +34,28 @@ def run(arguments: argparse.Namespace, command: tuple[str, ...]) -> int:
             "nothing to run",
             "name a workload, or a program of your own; or just: gpuwatch",
         )
-    if not (arguments.plain or terminal.usable()) or len(arguments.on or ()) > 1:
-        arguments.detach = arguments.quiet = False
-        arguments.while_pid = arguments.joined_job = None
-        return record.run(arguments, command)
     request = launch.request(arguments, command)
-    if plan_preview.shown(request, arguments):
+    if not (arguments.plain or terminal.usable()) or len(request.on) > 1:
+        return record.start(request, arguments)
+    if preview.shown(request, arguments):
         return ExitCode.DONE
-    plan_preview.announce(request)
-    if request.on is not None:
-        from gpuwatch.cli.place import sending
+    preview.announce(request)
+    if request.on:
+        from gpuwatch.cli.place import sending, watching
 
-        (placed,) = sending.send([request])
+        (placed,) = sending.send(request)
         if not arguments.plain:
             return _shown_there(placed, arguments)
-        path, code = _first_there(placed)
+        if (path := watching.first_session(placed)) is None:
+            return exit_code(Path(placed.study))
     else:
-        path, code = _here(request)
-    if path is None:
-        return code
-    if arguments.plain:
-        from gpuwatch.tui.plain import plain
-
-        each = plain.INTERVAL_SECONDS if arguments.interval is None else _refresh(arguments)
-        shown = plain.watch(path, each)
-    else:
-        from gpuwatch.tui.app import run_live
-
-        look = screen_options.look(arguments)
-        shown = run_live(path, follow=True, refresh=_refresh(arguments), look=look)
+        record.report_orphans()
+        record.takes_input(request.plan, foreground=False)
+        code, text = record.start_detached(request)
+        if code is not ExitCode.DONE:
+            return record.report_start(code, text)
+        path = Path(text)
+    shown = screen_options.watch(arguments, path, _refresh(arguments), follow=True)
     return _ended(path.parent, shown)
 
 
@@ -80,24 +73,6 @@ def _ended(study: Path, shown: int) -> int:
         return shown
     record.print_summary(study)
     return exit_code(study)
-
-
-def _here(request: Request) -> tuple[Path | None, int]:
-    """Start a recorder in the background; the first session, or ``None`` and the exit code."""
-    record.report_orphans()
-    record.takes_input(request, foreground=False)
-    code, text = record.start_detached(request)
-    if code is ExitCode.DONE:
-        return Path(text), code
-    return None, record.report_start(code, text)
-
-
-def _first_there(placed: Placed) -> tuple[Path | None, int]:
-    """Wait for the first session at a place; as :func:`_here`."""
-    from gpuwatch.cli.place.watching import first_session
-
-    path = first_session(placed)
-    return path, exit_code(Path(placed.study)) if path is None else ExitCode.DONE
 
 
 def _shown_there(placed: Placed, arguments: argparse.Namespace) -> int:

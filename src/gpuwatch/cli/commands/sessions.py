@@ -182,13 +182,10 @@ def _line(
 
 def _commands(rows: list[dict[str, JSON]]) -> str:
     if len(_several(rows, "command")) == 1:
-        return _command(rows[0])
+        label, command = rows[0]["command_label"], str(rows[0]["command"])
+        return f"{label}: {command}" if label else command
     labels = dict.fromkeys(row["command_label"] or row["workload"] for row in rows)
     return ", ".join(filter(None, labels))
-
-
-def _command(row: dict[str, JSON]) -> str:
-    return f"{row['command_label']}: {row['command']}" if row["command_label"] else row["command"]
 
 
 def _cut(text: str, longest: int) -> str:

@@ -13,11 +13,10 @@ import contextlib
 import os
 import re
 import signal
-import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from gpuwatch.cli.say import say
+from gpuwatch.cli.say import confirmed, say
 from gpuwatch.core import paths
 from gpuwatch.core.errors import ExitCode, GpuwatchError, NotAvailable, UsageError
 from gpuwatch.core.lazy_dataclass import dataclass
@@ -70,10 +69,13 @@ def run(arguments: argparse.Namespace, command: tuple[str, ...]) -> int:
         if arguments.dry_run:
             print("\n".join(texts))
             return ExitCode.DONE
-        question = "\n".join([*texts, f"Send SIG{arguments.signal}? [y/N] "])
-        if not arguments.yes and not _confirmed(question):
-            say("no signal was sent")
-            return ExitCode.DONE
+        if not arguments.yes:
+            answer = confirmed("\n".join([*texts, f"Send SIG{arguments.signal}?"]))
+            if answer is None:
+                raise UsageError(texts[0], "add --yes to send the signal")
+            if not answer:
+                say("no signal was sent")
+                return ExitCode.DONE
         failures = []
         for target, text in zip(targets, texts, strict=True):
             try:
@@ -212,13 +214,6 @@ def _runs_gpuwatch(words: Sequence[str]) -> bool:
         or path.parts[-2:] in (("gpuwatch", "__main__.py"), ("runners", "shim.py"))
         for path in map(Path, [*words[:1], *script])
     )
-
-
-def _confirmed(question: str) -> bool:
-    if not (sys.stdin.isatty() and sys.stderr.isatty()):
-        raise UsageError(question.partition("\n")[0], "add --yes to send the signal")
-    print(question, end="", file=sys.stderr, flush=True)
-    return sys.stdin.readline().strip().lower() in ("y", "yes")
 
 
 def _send(target: Target, number: signal.Signals) -> None:

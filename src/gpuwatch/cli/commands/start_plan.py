@@ -13,8 +13,9 @@ from gpuwatch.cli.options import launch
 from gpuwatch.cli.say import say
 from gpuwatch.core.errors import UsageError
 from gpuwatch.recorder.allocation import pod_gpus
-from gpuwatch.recorder.attempt import run_attempt
+from gpuwatch.recorder.api import run_attempt
 from gpuwatch.recorder.observer import Observer
+from gpuwatch.recorder.request import Request
 from gpuwatch.session.study.attempts import ATTEMPT
 from gpuwatch.session.study.plan import read
 
@@ -40,12 +41,12 @@ def run(arguments: argparse.Namespace, command: tuple[str, ...]) -> int:
     plan = read(folder)
     if plan is None or not ATTEMPT.fullmatch(arguments.attempt):
         raise UsageError(f"{folder} has no plan that can be read", "start the study again")
-    request = launch.request_of_plan(plan, folder, trusted=True)
-    request = replace(request, only=_only(arguments.runs), one_block=arguments.one_block)
-    if request.gpus is None:
-        request = replace(request, gpus=pod_gpus(os.environ))
+    if plan.settings.gpus is None:
+        plan = replace(plan, settings=replace(plan.settings, gpus=pod_gpus(os.environ)))
+    only, one_block = _only(arguments.runs), arguments.one_block
+    request = Request(plan, folder.parent, resume=folder, only=only, one_block=one_block)
     if arguments.detach:
-        from gpuwatch.recorder.detach import detach
+        from gpuwatch.recorder.observer import detach
 
         start = partial(run_attempt, request, folder, arguments.attempt)
         return record.report_start(*detach(start, say))

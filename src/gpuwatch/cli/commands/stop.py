@@ -11,7 +11,7 @@ import contextlib
 import os
 import signal
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
@@ -23,6 +23,7 @@ from gpuwatch.core.models import JSON, mapping
 from gpuwatch.core.text import to_paste
 
 if TYPE_CHECKING:
+    from gpuwatch.core.processes import ProcessId
     from gpuwatch.places.placements import Placed
 
 Target = TypeVar("Target")
@@ -65,9 +66,10 @@ def _stop_named(text: str) -> int:
 
 
 def _stop_all() -> int:
+    from gpuwatch.core import paths
     from gpuwatch.recorder.run_folder import RecordedElsewhere
 
-    ended, troubles = _apply(stop, _all())
+    ended, troubles = _apply(stop, _sessions_of(paths.run_folders()))
     elsewhere = [error for error in troubles if isinstance(error, RecordedElsewhere)]
     between = [folder for folder in session_lookup.studies_going_on() if _of_several_runs(folder)]
     ended_studies, study_troubles = _apply(_stop_between_runs, between)
@@ -89,10 +91,10 @@ def _in_clusters() -> tuple[list[str], list[GpuwatchError]]:
 
     if not own_jobs.namespaces():
         return [], []
-    from gpuwatch.cli.place.leftover_jobs import end, found
+    from gpuwatch.cli.place.stopping import end_job, jobs_left
 
-    jobs, unreachable = _apply(found, own_jobs.namespaces())
-    ended, troubles = _apply(end, list(chain.from_iterable(jobs)))
+    jobs, unreachable = _apply(jobs_left, own_jobs.namespaces())
+    ended, troubles = _apply(end_job, list(chain.from_iterable(jobs)))
     return ended, unreachable + troubles
 
 
@@ -125,14 +127,6 @@ def _apply(
     return done, troubles
 
 
-def _all() -> list[Path]:
-    """The session files of all run folders, deleted files included."""
-    from gpuwatch.core import paths
-
-    sessions = [paths.session_of(folder) for folder in paths.run_folders()]
-    return list(dict.fromkeys(path for path in sessions if path is not None))
-
-
 def _named(text: str) -> list[Path]:
     """The sessions that ``text`` names; runs whose file is gone are found by its path or their
     id."""
@@ -144,11 +138,17 @@ def _named(text: str) -> list[Path]:
     except GpuwatchError:
         by_id = [folder for folder in paths.run_folders() if text and folder.name.startswith(text)]
         of_study = folders_of(Path(text)) or folders_of(paths.data_home() / text)
-        sessions = [paths.session_of(folder) for folder in by_id or of_study]
-        gone = list(dict.fromkeys(path for path in sessions if path is not None))
-        if not gone:
+        if not (gone := _sessions_of(by_id or of_study)):
             raise
         return gone
+
+
+def _sessions_of(folders: Iterable[Path]) -> list[Path]:
+    """The session files of runs, by their folders; deleted files included."""
+    from gpuwatch.core import paths
+
+    sessions = map(paths.session_of, folders)
+    return list(dict.fromkeys(path for path in sessions if path is not None))
 
 
 def _at_a_place(text: str) -> Placed | None:
@@ -196,12 +196,7 @@ def _stop_between_runs(folder: Path) -> str | None:
     from gpuwatch.session.study.study_folder import holder
 
     recorder = holder(folder)
-    if recorder is None:
-        return None
-    with contextlib.suppress(ProcessLookupError):
-        os.kill(recorder.pid, signal.SIGTERM)
-    _wait(lambda: recorder.alive() is not True, folder)
-    return f"stopped {folder}"
+    return None if recorder is None else _terminate(recorder, folder)
 
 
 def _not_running(paths: list[Path], alone: Path | None) -> str:
@@ -303,9 +298,7 @@ def _stop_recorder(folder: Path, path: Path) -> bool:
     if recorder is None or not recorder.alive():
         return False
     note_stop(folder)
-    with contextlib.suppress(ProcessLookupError):
-        os.kill(recorder.pid, signal.SIGTERM)
-    _wait(lambda: recorder.alive() is not True, path)
+    _terminate(recorder, path)
     return True
 
 
@@ -322,10 +315,7 @@ def _stop_machine(path: Path, meta: Mapping[str, JSON]) -> str | None:
         return None
     recorder = holder(path.parent, path)
     if recorder is not None:
-        with contextlib.suppress(ProcessLookupError):
-            os.kill(recorder.pid, signal.SIGTERM)
-        _wait(lambda: recorder.alive() is not True, path)
-        return f"stopped {path}"
+        return _terminate(recorder, path)
     named = process_id(meta.get("recorder"))
     if named is not None and named.alive() is None:
         raise RecordedElsewhere(path, named)
@@ -350,6 +340,14 @@ def _end(handle: dict[str, JSON], path: Path) -> bool:
         time.sleep(0.05)
     run_.forget()
     return running
+
+
+def _terminate(recorder: ProcessId, what: Path) -> str:
+    """End a recorder, and wait for it; returns what was done."""
+    with contextlib.suppress(ProcessLookupError):
+        os.kill(recorder.pid, signal.SIGTERM)
+    _wait(lambda: recorder.alive() is not True, what)
+    return f"stopped {what}"
 
 
 def _wait(over: Callable[[], bool], path: Path) -> None:

@@ -14,13 +14,13 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Callable, Sequence
 
 from gpuwatch import studies
-from gpuwatch.cli.commands import record, study_parts
+from gpuwatch.cli.commands import record
 from gpuwatch.cli.options import launch
 from gpuwatch.cli.options.cases import command_name
+from gpuwatch.cli.options.environments import environments
 from gpuwatch.cli.parser import Parser
 from gpuwatch.core.errors import ExitCode, UsageError
 from gpuwatch.core.interpreter import takes_interpreter
@@ -36,7 +36,8 @@ def add_arguments(parser: Parser) -> None:
     parser.add_argument("study", nargs="?", metavar="NAME|FILE.toml")
     parser.add_argument("--list", action="store_true", help="list the presets")
     parser.add_argument("--show", metavar="NAME", help="print the file of a preset")
-    study_parts.add_arguments(parser)
+    launch.add_study_arguments(parser)
+    launch.add_start_arguments(parser)
     options.add_arguments(parser.listed(parser.add_argument_group("workload").add_argument))
 
 
@@ -52,20 +53,8 @@ def run(arguments: argparse.Namespace, command: tuple[str, ...]) -> int:
     if arguments.show is not None:
         sys.stdout.write(studies.preset_text(arguments.show))
         return ExitCode.DONE
-    study = studies.with_parameters(studies.find(arguments.study), _given(arguments))
-    made = parts(study, arguments)
-    if arguments.order_seed is None:
-        arguments.order_seed = study.order_seed
-    if arguments.on is None and study.on:
-        arguments.on = list(study.on)
-    request = launch.request_of(
-        arguments,
-        made,
-        title=study.title,
-        question=study.question,
-        preset=study.name if study.name in studies.presets() else None,
-    )
-    return record.start(replace(request, afterwards=study.afterwards), arguments)
+    study = studies.with_parameters(studies.find(arguments.study), _flags(arguments))
+    return record.start(launch.request_of(arguments, parts(study, arguments), study), arguments)
 
 
 def parts(study: Study, arguments: argparse.Namespace) -> list[Part]:
@@ -77,7 +66,8 @@ def parts(study: Study, arguments: argparse.Namespace) -> list[Part]:
     most = max(len(part.environments) for part in study.parts)
     texts = [_environments(part, arguments.env, most) for part in study.parts]
     uses_python = [
-        _bare(named) and any(map(takes_interpreter, _cases(part)))
+        any(key_values(text)[0].key == "bare" for text in named)
+        and any(map(takes_interpreter, _cases(part)))
         for part, named in zip(study.parts, texts, strict=True)
     ]
     if arguments.python and not any(uses_python):
@@ -86,21 +76,24 @@ def parts(study: Study, arguments: argparse.Namespace) -> list[Part]:
             "with python, in the bare environment, and no part has any",
             "for a container write --env KIND=IMAGE,python=PATH",
         )
-    settings = argparse.Namespace(**vars(arguments))
-    own = _design(study)
-    settings.margin = own.margin if arguments.margin is None else arguments.margin
-    settings.cool_down = own.cool_down if arguments.cool_down is None else arguments.cool_down
-    counted = arguments.blocks is not None or arguments.quick or arguments.rigorous
+    margin = _given(arguments.margin, "margin", launch.margin, study)
+    cool_down = _given(arguments.cool_down, "cool-down", launch.rest, study)
+    given = launch.blocks(arguments)
+    own = launch.QUICK if study.quick else launch.RIGOROUS if study.rigorous else study.blocks
     parts_ = []
     for part, named, interpreter in zip(study.parts, texts, uses_python, strict=True):
-        if not counted:
-            settings.quick = own.quick and part.blocks is None
-            settings.rigorous = own.rigorous and part.blocks is None
-            settings.blocks = own.blocks if part.blocks is None else part.blocks
-        settings.python = arguments.python if interpreter else None
+        python = arguments.python if interpreter else None
         try:
             parts_.append(
-                study_parts.part(part.name, _cases(part), named, settings, sweep=part.sweep)
+                launch.part(
+                    part.name,
+                    _cases(part),
+                    environments(named, python, pull=arguments.pull),
+                    blocks=given or part.blocks or own,
+                    margin=margin,
+                    cool_down=cool_down,
+                    sweep=part.sweep,
+                )
             )
         except UsageError as error:
             if arguments.env:
@@ -110,14 +103,23 @@ def parts(study: Study, arguments: argparse.Namespace) -> list[Part]:
     return parts_
 
 
+def _given(
+    given: float | None, name: str, parse: Callable[[str], float], study: Study
+) -> float | None:
+    """What a flag gives, else what the study file has of the same name (with ``_``)."""
+    text: str | None = getattr(study, name.replace("-", "_"))
+    if given is not None or text is None:
+        return given
+    try:
+        return parse(text)
+    except argparse.ArgumentTypeError as error:
+        raise UsageError(f"{study.name}: {name}: {error}", "see docs/studies.md") from None
+
+
 def _environments(part: StudyPart, given: Sequence[str] | None, most: int) -> Sequence[str]:
     if not given:
         return part.environments
     return given if len(part.environments) == most else given[: len(part.environments)]
-
-
-def _bare(texts: Sequence[str]) -> bool:
-    return any(key_values(text)[0].key == "bare" for text in texts)
 
 
 def _cases(part: StudyPart) -> list[Workload]:
@@ -129,25 +131,7 @@ def _cases(part: StudyPart) -> list[Workload]:
     return [*part.workloads, *own, *labelled]
 
 
-def _design(study: Study) -> argparse.Namespace:
-    """Blocks, margin and rest from the study file, parsed as the flags of these names."""
-    parser = Parser(prog="gpuwatch study")
-    launch.add_design_arguments(parser)
-    given = {
-        "--blocks": study.blocks,
-        "--margin": study.margin,
-        "--cool-down": study.cool_down,
-    }
-    argv = [f"{flag}={value}" for flag, value in given.items() if value is not None]
-    argv += ["--quick"] * study.quick + ["--rigorous"] * study.rigorous
-    try:
-        return parser.parse_args(argv)
-    except UsageError as error:
-        what = error.message.removeprefix("argument --")
-        raise UsageError(f"{study.name}: {what}", "see docs/studies.md") from None
-
-
-def _given(arguments: argparse.Namespace) -> dict[str, JSON]:
+def _flags(arguments: argparse.Namespace) -> dict[str, JSON]:
     """The workload flags given on the command line."""
     return {
         name: parameters.checked(name, value, parameters.flag(name))
@@ -163,7 +147,7 @@ def _list(arguments: argparse.Namespace) -> str:
         study = studies.find(name)
         made = parts(study, arguments)
         labels = dict.fromkeys(env.label for part in made for env in part.environments)
-        rows.append([name, ", ".join(labels), str(sum(map(study_parts.runs, made)))])
+        rows.append([name, ", ".join(labels), str(sum(map(launch.count, made)))])
         questions.append(study.question or "")
     head, *lines = table(["study", "environments", "runs"], rows, left=2).splitlines()
     return "\n".join(

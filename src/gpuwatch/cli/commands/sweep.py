@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import argparse
 
-from gpuwatch.cli.commands import record, study_parts
+from gpuwatch.cli.commands import record
 from gpuwatch.cli.options import launch
 from gpuwatch.cli.parser import Parser
 from gpuwatch.core.errors import UsageError
@@ -33,7 +33,8 @@ def add_arguments(parser: Parser) -> None:
         metavar="WORKLOAD",
         help=f"one of {', '.join(names.known())}, torchvision:MODEL",
     )
-    study_parts.add_arguments(parser)
+    launch.add_study_arguments(parser)
+    launch.add_start_arguments(parser)
     parser.set_defaults(blocks=BLOCKS)
     flags = parser.add_argument_group("workload", "flags as for `gpuwatch run`")
     add = parser.listed(flags.add_argument)
@@ -64,12 +65,12 @@ def run(arguments: argparse.Namespace, command: tuple[str, ...]) -> int:
     except ValueError as error:
         raise UsageError(str(error), "see `gpuwatch sweep --help`") from None
     parameters.check_size(sweep, "sweep")
-    part = study_parts.part(
+    part = launch.part_of(
+        arguments,
         ", ".join([name, *(axis.replace("_", " ") for axis in sweep)]),
         tuple(parameters.cases(name, fixed, sweep, "sweep")),
         arguments.env or ["bare"],
-        arguments,
-        sweep=sweep,
+        sweep,
     )
     return record.start(launch.request_of(arguments, [part]), arguments)
 

@@ -8,9 +8,13 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
+from typing import TypeVar
 
 from gpuwatch import runners
 from gpuwatch.runners import image_records
+
+Key = TypeVar("Key")
+Answer = TypeVar("Answer")
 
 MOST = 12
 """Most images listed of one kind, newest first."""
@@ -23,29 +27,39 @@ def images(patience: float) -> list[str]:
 
     gpuwatch's default images are left out.
     """
-    finders: Mapping[str, Callable[[], Iterable[str]]] = {
+    finders: Mapping[str, Callable[[], list[str]]] = {
         "docker": _docker,
         "apptainer": _sif_files,
         "charliecloud": _root_folders,
     }
     kinds = [kind for kind in runners.kinds(aliases=False) if kind in finders]
-    images_by_kind: dict[str, list[str]] = {}
+    found = answers({kind: finders[kind] for kind in kinds}, patience)
+    named = {
+        kind: [text for text in texts if text.isprintable() and "," not in text][:MOST]
+        for kind, texts in found.items()
+    }
+    return [f"{kind}={image}" for kind in kinds for image in named.get(kind, ())]
 
-    def ask(kind: str) -> None:
+
+def answers(questions: Mapping[Key, Callable[[], Answer]], patience: float) -> dict[Key, Answer]:
+    """The answers to questions that are asked at the same time, so that one that hangs delays none
+    of the others; without those that fail, or are not there after ``patience`` s."""
+    found: dict[Key, Answer] = {}
+
+    def ask(key: Key, question: Callable[[], Answer]) -> None:
         with contextlib.suppress(Exception, SystemExit):
-            named = [text for text in finders[kind]() if text.isprintable() and "," not in text]
-            images_by_kind[kind] = named[:MOST]
+            found[key] = question()
 
-    threads = [threading.Thread(target=ask, args=(kind,), daemon=True) for kind in kinds]
+    threads = [threading.Thread(target=ask, args=each, daemon=True) for each in questions.items()]
     for thread in threads:
         thread.start()
     until = time.monotonic() + patience
     for thread in threads:
         thread.join(max(0.0, until - time.monotonic()))
-    return [f"{kind}={image}" for kind in kinds for image in images_by_kind.get(kind, ())]
+    return dict(found)
 
 
-def _docker() -> Iterable[str]:
+def _docker() -> list[str]:
     from gpuwatch.runners.docker import client
     from gpuwatch.runners.docker.images import DEFAULT_IMAGE
 
@@ -56,14 +70,14 @@ def _docker() -> Iterable[str]:
     return [name for name in short if name != DEFAULT_IMAGE]
 
 
-def _sif_files() -> Iterable[str]:
+def _sif_files() -> list[str]:
     """SIF files in the working directory, and those that gpuwatch fetched."""
     home = image_records.images_home()
     fetched = [path for path in home.glob("*.sif") if path.name != "workloads.sif"]
     return [str(path) for path in _newest([*Path().glob("*.sif"), *fetched])]
 
 
-def _root_folders() -> Iterable[str]:
+def _root_folders() -> list[str]:
     """Image folders in the working directory and in Charliecloud's own storage."""
     storage = os.environ.get("CH_IMAGE_STORAGE") or _STOREHOUSE.format(
         user=os.environ.get("USER", "")

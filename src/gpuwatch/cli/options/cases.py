@@ -172,7 +172,7 @@ def workloads(arguments: argparse.Namespace, command: tuple[str, ...]) -> tuple[
             )
         return (Workload("machine", "machine"),)
     if given.get("data"):
-        given["data"] = arguments.data = str(Path(arguments.data).absolute())
+        given["data"] = str(Path(arguments.data).absolute())
     checked = []
     for name in arguments.workload:
         try:
@@ -183,7 +183,7 @@ def workloads(arguments: argparse.Namespace, command: tuple[str, ...]) -> tuple[
             raise UsageError(str(error), hint) from None
         if clash := options.unsupported(name, arguments):
             raise UsageError(*clash)
-    flags = tuple(options.to_argv(arguments))
+    flags = tuple(options.parameters_to_argv(given))
     return tuple(
         Workload(names.short(name), "workload", flags, given, program=names.program(name))
         for name in checked

@@ -10,8 +10,8 @@ from gpuwatch.core.models import JOINED_JOB, Environment, Workload
 from gpuwatch.core.text import shell
 from gpuwatch.places import spec
 from gpuwatch.places.slurm import options
-from gpuwatch.recorder.request import Request
-from gpuwatch.session.study.plan import Part
+from gpuwatch.recorder.request import Request, plan_of
+from gpuwatch.session.study.plan import Part, Plan
 
 
 def job_of(place: str) -> str | None:
@@ -25,30 +25,32 @@ def job_of(place: str) -> str | None:
 
 
 def at(request: Request, place: str) -> Request:
-    """``request`` at the ``place``: of a job that is joined there, the machine as the job has it.
+    """``request`` at the ``place`` alone: of a job that is joined there, the machine as the job has
+    it.
 
     Raises:
         UsageError: the job would run a workload, or an option is reserved or misspelt.
     """
     job = job_of(place)
-    parts = request.parts if job is None else tuple(part_of(job, part) for part in request.parts)
-    return replace(request, on=place, parts=parts)
+    plan = request.plan if job is None else joined(request.plan, job)
+    return replace(request, on=(place,), plan=plan)
 
 
-def part_of(job: str, part: Part) -> Part:
-    """``part``, which records the machine, for a job.
+def joined(plan: Plan, job: str) -> Plan:
+    """``plan``, which records the machine, for a job.
 
     Raises:
         UsageError: it runs a workload.
     """
-    if any(case.kind != "machine" for case in part.workloads):
+    if not plan.of_machine:
         raise UsageError(
             f"job={job} runs already, and is watched without a workload",
             f"gpuwatch attach --on {shell(f'slurm,job={job}')}; "
             "or leave out job= to run a workload in a job",
         )
     workload = Workload(f"slurm-job-{job}", "machine", parameters={JOINED_JOB: job})
-    return replace(part, name=workload.name, workloads=(workload,))
+    parts = [replace(part, name=workload.name, workloads=(workload,)) for part in plan.parts]
+    return plan_of(parts, plan.settings)
 
 
 def request(on: str) -> Request:
@@ -63,4 +65,4 @@ def request(on: str) -> Request:
             "write --on slurm,job=ID; to record a machine: gpuwatch --record --on PLACE",
         )
     part = Part("machine", (Workload("machine", "machine"),), (Environment("bare", "bare"),))
-    return at(Request(parts=(part,), out=paths.data_home().absolute()), on)
+    return at(Request(plan_of([part]), paths.data_home().absolute()), on)

@@ -6,11 +6,11 @@ import argparse
 import random
 import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from gpuwatch.cli.doctor import torch_builds
 from gpuwatch.cli.options import joining
 from gpuwatch.cli.options.cases import labelled, long_enough, workloads
 from gpuwatch.cli.options.environments import environments
@@ -18,37 +18,33 @@ from gpuwatch.cli.parser import Add, Parser
 from gpuwatch.core import paths
 from gpuwatch.core.errors import NotAvailable, UsageError
 from gpuwatch.core.interpreter import takes_interpreter
-from gpuwatch.core.lazy_dataclass import dataclass
-from gpuwatch.core.models import GPUS_OFF, HOOK_OPTIONS, LONGEST_INTERVAL, SHORTEST_INTERVAL
+from gpuwatch.core.models import (
+    GPUS_OFF,
+    HOOK_OPTIONS,
+    JSON,
+    LONGEST_INTERVAL,
+    SHORTEST_INTERVAL,
+    Environment,
+    Workload,
+)
 from gpuwatch.core.text import shell
-from gpuwatch.hook import archive as hook_archive
-from gpuwatch.recorder.api import Request
-from gpuwatch.recorder.sources import Dcgm
-from gpuwatch.session.study.plan import MARGIN, Part, Plan, unique
+from gpuwatch.recorder.request import Request, plan_of
+from gpuwatch.session.study.plan import MARGIN, Part, Settings, unique
 from gpuwatch.session.study.plan_file import LARGEST_MARGIN, MOST_BLOCKS, SMALLEST_MARGIN
-from gpuwatch.workloads import archive, names, options
+from gpuwatch.workloads import names, options
+
+if TYPE_CHECKING:
+    from gpuwatch.studies import Study
 
 _LONGEST_REST = 3600.0
 QUICK, RIGOROUS = 3, 20
 """Blocks of ``--quick`` and ``--rigorous``."""
-INTERVAL = 0.5
-"""Default time between samples in s."""
 COOL_DOWN = 2.0
 """Default rest in s before each run in blocks."""
 MOST_RUNS = 2000
 _KEEP = ("bare", "charliecloud")
 """Environments without process numbers of their own."""
 _UNITS = {"": 1.0, "ms": 1e-3, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0, "d": 86400.0}
-
-
-@dataclass(frozen=True)
-class Design:
-    """How a part runs: the fields of ``session.study.plan.Part`` with these names."""
-
-    blocks: int | None
-    warmup_blocks: int
-    margin: float
-    cool_down: float
 
 
 def add_arguments(parser: Parser) -> None:
@@ -62,8 +58,21 @@ def add_arguments(parser: Parser) -> None:
         help="a program of your own with a label, repeatable: the commands are compared with the "
         "first, in every environment; with --blocks for a verdict",
     )
+    add_study_arguments(parser)
+
+
+def add_study_arguments(parser: Parser) -> None:
+    """How a study is recorded and laid out: what :func:`request_of` reads."""
     add_recording_arguments(parser)
     add_design_arguments(parser)
+
+
+def add_start_arguments(parser: argparse.ArgumentParser) -> None:
+    """How a study is started: what ``record.start`` reads."""
+    parser.add_argument(
+        "--detach", action="store_true", help="run in the background; prints the session's path"
+    )
+    parser.add_argument("--quiet", action="store_true", help="print only errors")
 
 
 def add_workload_arguments(parser: Parser) -> None:
@@ -85,7 +94,7 @@ def add_recording_arguments(parser: Parser) -> None:
         "--interval",
         type=seconds,
         metavar="SECONDS",
-        help=f"time between samples, 0.01 to 60 (default: {INTERVAL:g})",
+        help=f"time between samples, 0.01 to 60 (default: {Settings.interval_seconds:g})",
     )
     add(
         "--duration",
@@ -170,7 +179,7 @@ def add_design_arguments(parser: Parser) -> None:
     )
     add(
         "--cool-down",
-        type=_rest,
+        type=rest,
         metavar="TIME",
         help="rest before every run except the first (default: 2s with blocks, else none)",
     )
@@ -178,7 +187,7 @@ def add_design_arguments(parser: Parser) -> None:
 
 
 def add_preview_arguments(add: Add) -> None:
-    """The options of ``plan_preview.shown``; ``add`` is a parser's ``add_argument``."""
+    """The options of ``plan.shown``; ``add`` is a parser's ``add_argument``."""
     add("--plan", action="store_true", help="print the order of the runs, and run nothing")
     add(
         "--dry-run",
@@ -206,23 +215,90 @@ def margin(text: str) -> float:
     return value
 
 
-def _rest(text: str) -> float:
+def rest(text: str) -> float:
+    """Parse a rest between runs, in s: at most an hour, and 0 is one too."""
     value = 0.0 if re.fullmatch(r"0+(\.0*)?(ms|min|[smh]?)", text.strip()) else seconds(text)
     if value > _LONGEST_REST:
         raise argparse.ArgumentTypeError(f"{text!r} is too long: at most an hour")
     return value
 
 
-def design(arguments: argparse.Namespace) -> Design:
-    """What ``--blocks``, ``--quick``, ``--rigorous``, ``--margin`` and ``--cool-down`` ask for."""
-    blocks = QUICK if arguments.quick else RIGOROUS if arguments.rigorous else arguments.blocks
-    rest = arguments.cool_down
-    return Design(
+def blocks(arguments: argparse.Namespace) -> int | None:
+    """What ``--blocks``, ``--quick`` and ``--rigorous`` ask for."""
+    given: int | None = arguments.blocks
+    return QUICK if arguments.quick else RIGOROUS if arguments.rigorous else given
+
+
+def part(
+    name: str,
+    cases: Sequence[Workload],
+    places: Sequence[Environment],
+    *,
+    blocks: int | None,
+    margin: float | None,
+    cool_down: float | None,
+    sweep: Mapping[str, tuple[JSON, ...]] | None = None,
+) -> Part:
+    """A part of a study, in which ``None`` stands for the default of ``--blocks``, ``--margin`` or
+    ``--cool-down``. Runs in blocks without a given length are made long enough for a steady state.
+
+    Raises:
+        UsageError: an interpreter is chosen, but no case takes one; or blocks cannot be.
+    """
+    if blocks is not None and cases[0].kind == "machine":
+        raise UsageError(
+            "--blocks without a workload: the machine alone is recorded once",
+            "name a workload, or a program of your own",
+        )
+    chosen = next((environment.python for environment in places if environment.python), None)
+    if chosen is not None and not any(map(takes_interpreter, cases)):
+        raise UsageError(
+            "python= and --python choose the interpreter of gpuwatch's own workloads and of "
+            f"commands that begin with python, not of {cases[0].name}",
+            f"call it in the command: -- {shell(chosen)} train.py",
+        )
+    twice = [case.name for case in unique(cases) if cases.count(case) > 1]
+    if blocks is not None and twice:
+        raise UsageError(
+            f"{twice[0]} is named twice with the same settings",
+            "name it once: blocks repeat it",
+        )
+    return Part(
+        name=name,
+        workloads=tuple(cases) if blocks is None else long_enough(cases),
+        environments=tuple(places),
         blocks=blocks,
         warmup_blocks=0 if blocks is None else 1,
-        margin=MARGIN if arguments.margin is None else arguments.margin,
-        cool_down=rest if rest is not None else 0.0 if blocks is None else COOL_DOWN,
+        margin=MARGIN if margin is None else margin,
+        cool_down=cool_down if cool_down is not None else 0.0 if blocks is None else COOL_DOWN,
+        sweep=dict(sweep or {}),
     )
+
+
+def part_of(
+    arguments: argparse.Namespace,
+    name: str,
+    cases: Sequence[Workload],
+    places: Sequence[str],
+    sweep: Mapping[str, tuple[JSON, ...]] | None = None,
+) -> Part:
+    """The only part of what ``arguments`` ask for; see :func:`part`. ``places``: values for
+    ``--env``."""
+    return part(
+        name,
+        cases,
+        environments(places, arguments.python, pull=arguments.pull),
+        blocks=blocks(arguments),
+        margin=arguments.margin,
+        cool_down=arguments.cool_down,
+        sweep=sweep,
+    )
+
+
+def count(part: Part) -> int:
+    """The number of runs of a part, warm-up included."""
+    repeated = 1 if part.blocks is None else part.blocks + part.warmup_blocks
+    return len(part.workloads) * len(part.environments) * repeated
 
 
 def _folder(text: str) -> Path:
@@ -280,47 +356,31 @@ def request(arguments: argparse.Namespace, command: tuple[str, ...]) -> Request:
         UsageError: an argument is unknown or contradicts another.
         NotAvailable: this is not Linux.
     """
-    design_ = design(arguments)
     if arguments.commands:
         cases = labelled(arguments.commands, arguments, command)
     else:
         cases = workloads(arguments, command)
-    if design_.blocks is not None and cases[0].kind == "machine":
-        raise UsageError(
-            "--blocks without a workload: the machine alone is recorded once",
-            "name a workload, or a program of your own",
-        )
-    part = Part(
-        name=", ".join(case.label or case.name for case in cases),
-        workloads=cases,
-        environments=environments(arguments.env or ["bare"], arguments.python, pull=arguments.pull),
-        **vars(design_),
-    )
-    return request_of(arguments, [check_interpreter(part)])
+    name = ", ".join(case.label or case.name for case in cases)
+    return request_of(arguments, [part_of(arguments, name, cases, arguments.env or ["bare"])])
 
 
 def request_of(
-    arguments: argparse.Namespace,
-    parts: Sequence[Part],
-    *,
-    title: str | None = None,
-    question: str | None = None,
-    preset: str | None = None,
+    arguments: argparse.Namespace, parts: Sequence[Part], study: Study | None = None
 ) -> Request:
     """The request for ``parts``, with the recording settings of ``arguments``.
 
-    ``arguments`` has what :func:`add_recording_arguments` and :func:`add_design_arguments` add.
-    Without ``--order-seed``, a seed is drawn if any part has blocks. Runs in blocks without a
-    given length are made long enough for a steady state.
+    ``arguments`` has what :func:`add_recording_arguments` and :func:`add_design_arguments` add;
+    ``study`` is the file that the parts are from. Without ``--order-seed``, a seed is drawn if any
+    part has blocks.
 
     Raises:
         UsageError: something is out of range or contradicts itself.
         NotAvailable: this is not Linux.
     """
-    on = checked_places(arguments.on or ())
+    on = checked_places(arguments.on or (() if study is None else study.on))
     if not on:
         need_linux()
-    interval = INTERVAL if arguments.interval is None else arguments.interval
+    interval = Settings.interval_seconds if arguments.interval is None else arguments.interval
     if not SHORTEST_INTERVAL <= interval <= LONGEST_INTERVAL:
         raise UsageError(
             f"--interval {interval:g} is out of range",
@@ -331,88 +391,34 @@ def request_of(
         raise UsageError(
             "--dcgm holds the counters that ncu needs for --counters", "give one of them"
         )
-    for part in parts:
-        twice = [case.name for case in unique(part.workloads) if part.workloads.count(case) > 1]
-        if part.blocks is not None and twice:
-            raise UsageError(
-                f"{twice[0]} is named twice with the same settings",
-                "name it once: blocks repeat it",
-            )
-    parts = [
-        part if part.blocks is None else replace(part, workloads=long_enough(part.workloads))
-        for part in parts
-    ]
     kinds = dict.fromkeys(env.kind for part in parts for env in part.environments)
     if arguments.keep_children and (ends := [kind for kind in kinds if kind not in _KEEP]):
         raise UsageError(
             f"--keep-children, and what runs in {ends[0]} ends with its container",
             "leave it out, or run it bare",
         )
-    count = sum(
-        len(part.workloads) * len(part.environments) * ((part.blocks or 1) + part.warmup_blocks)
-        for part in parts
+    if (runs := sum(map(count, parts))) > MOST_RUNS:
+        raise UsageError(f"that would be {runs} runs", f"ask for at most {MOST_RUNS}")
+    seed = arguments.order_seed
+    if seed is None and study is not None:
+        seed = study.order_seed
+    if drawn := seed is None:
+        seed = random.SystemRandom().randrange(options.LARGEST_SEED + 1)
+    settings = Settings(
+        interval,
+        arguments.duration,
+        gpus(arguments.gpus),
+        arguments.dcgm,
+        arguments.hook,
+        arguments.keep_children,
+        None if study is None else study.afterwards,
     )
-    if count > MOST_RUNS:
-        raise UsageError(f"that would be {count} runs", f"ask for at most {MOST_RUNS}")
-    drawn = random.SystemRandom().randrange(options.LARGEST_SEED + 1)
-    given = arguments.order_seed
-    request_ = Request(
-        parts=tuple(parts),
-        out=(arguments.out or paths.data_home()).absolute(),
-        interval=interval,
-        gpus=gpus(arguments.gpus),
-        duration=arguments.duration,
-        build_archive=archive.build,
-        build_hook=hook_archive.build,
-        obstacles=torch_builds.obstacles,
-        hook=arguments.hook,
-        keeps_children=arguments.keep_children,
-        dcgm=Dcgm(arguments.dcgm, interval) if arguments.dcgm else None,
-        seed=(drawn if given is None else given) if any(p.blocks for p in parts) else None,
-        title=title,
-        question=question,
-        preset=preset,
-    )
+    plan = plan_of(parts, settings, seed=seed if any(part.blocks for part in parts) else None)
+    if study is not None:
+        plan = replace(plan, title=study.title, question=study.question, preset=study.preset)
+    request_ = Request(plan, (arguments.out or paths.data_home()).absolute(), drawn=drawn)
     at_each = [joining.at(request_, place) for place in on]
-    if len(at_each) > 1:
-        return replace(request_, on=on[0])
-    return at_each[0] if at_each else request_
-
-
-def request_of_plan(plan: Plan, folder: Path, *, trusted: bool) -> Request:
-    """The request to execute the missing runs of the study in ``folder``, whose plan is ``plan``.
-
-    ``trusted``: even if somebody else started it.
-    """
-    interval, gpus = plan.settings.get("interval_seconds"), plan.settings.get("gpus")
-    host = plan.settings.get("dcgm")
-    interval = INTERVAL if interval is None else float(interval)
-    return Request(
-        parts=plan.parts,
-        out=folder.parent,
-        interval=interval,
-        gpus=None if gpus is None else tuple(gpus),
-        duration=plan.settings.get("duration_seconds"),
-        build_archive=archive.build,
-        build_hook=hook_archive.build,
-        obstacles=torch_builds.obstacles,
-        hook=_hook_of(plan),
-        keeps_children=plan.settings.get("keep_children") is True,
-        dcgm=Dcgm(host, interval) if host else None,
-        seed=plan.seed,
-        title=plan.title,
-        question=plan.question,
-        preset=plan.preset,
-        afterwards=plan.settings.get("afterwards"),
-        resume=folder,
-        trusted=trusted,
-    )
-
-
-def _hook_of(plan: Plan) -> tuple[str, ...] | None:
-    """As in the request; a plan of before the hook is completed without it."""
-    options = plan.settings.get("hook")
-    return tuple(options) if isinstance(options, list) else None
+    return at_each[0] if len(at_each) == 1 else replace(request_, on=on)
 
 
 def checked_places(texts: Sequence[str]) -> tuple[str, ...]:
@@ -433,24 +439,6 @@ def checked_places(texts: Sequence[str]) -> tuple[str, ...]:
     if len(set(texts)) < len(texts):
         raise UsageError("--on names a place twice", "name each once")
     return tuple(texts)
-
-
-def check_interpreter(part: Part) -> Part:
-    """Return ``part`` unchanged.
-
-    Raises:
-        UsageError: an interpreter is chosen, but no case takes one.
-    """
-    chosen = next(
-        (environment.python for environment in part.environments if environment.python), None
-    )
-    if chosen is not None and not any(map(takes_interpreter, part.workloads)):
-        raise UsageError(
-            "python= and --python choose the interpreter of gpuwatch's own workloads and of "
-            f"commands that begin with python, not of {part.workloads[0].name}",
-            f"call it in the command: -- {shell(chosen)} train.py",
-        )
-    return part
 
 
 def gpus(text: str | None) -> tuple[str, ...] | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 import sys
+from pathlib import Path
 
 from gpuwatch.tui.display_options import THEMES, DisplayOptions, only_ascii
 
@@ -32,3 +33,16 @@ def look(arguments: argparse.Namespace) -> DisplayOptions:
     """The display options from the command line and the terminal's encoding."""
     needs_ascii = only_ascii(os.environ, sys.stdout.encoding)
     return DisplayOptions(arguments.ascii or needs_ascii, arguments.read_only, arguments.theme)
+
+
+def watch(arguments: argparse.Namespace, path: Path, refresh: float, *, follow: bool) -> int:
+    """Show a session while it is recorded, on a screen or with ``--plain`` in lines; returns the
+    exit code. ``follow``: the next runs of its study, too."""
+    if arguments.plain:
+        from gpuwatch.tui.plain import plain
+
+        interval = plain.INTERVAL_SECONDS if arguments.interval is None else refresh
+        return plain.watch(path, interval, follow=follow)
+    from gpuwatch.tui.app import run_live
+
+    return run_live(path, follow=follow, refresh=refresh, look=look(arguments))

@@ -10,7 +10,8 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from gpuwatch.cli.say import say
+from gpuwatch.cli.options import joining
+from gpuwatch.cli.say import confirmed, say
 from gpuwatch.core import paths, units
 from gpuwatch.core.errors import GpuwatchError, NotAvailable, UsageError
 from gpuwatch.core.models import Problem
@@ -20,7 +21,6 @@ from gpuwatch.places import capsule, load, placements, spec, working_folder
 from gpuwatch.places.base import JobState, Place, Preview, Refused
 from gpuwatch.places.placements import Placed
 from gpuwatch.recorder.request import Request
-from gpuwatch.recorder.resolved_plan import resolve_plan
 from gpuwatch.session import placement
 from gpuwatch.session.placement import Placement
 from gpuwatch.session.study import study_folder
@@ -28,9 +28,9 @@ from gpuwatch.session.study.plan import Part
 from gpuwatch.session.study.removal import removal, remove
 
 
-def send(requests: Sequence[Request]) -> list[Placed]:
-    """Create the study of each request here, submit it to its place, and have it followed. Nothing
-    is submitted before all places were reached.
+def send(request: Request) -> list[Placed]:
+    """Create a study here for each place of ``request``, submit it there, and have it followed.
+    Nothing is submitted before all places were reached.
 
     Raises:
         UsageError: a place is misspelt, or the working folder is too large to be sent unasked.
@@ -38,15 +38,15 @@ def send(requests: Sequence[Request]) -> list[Placed]:
     """
     with tempfile.TemporaryDirectory(prefix="gpuwatch-") as temporary:
         archive = Path(temporary) / "gpuwatch.pyz"
-        reached = [(request, connected(str(request.on), archive)) for request in requests]
+        reached = [(joining.at(request, on), connected(on, archive)) for on in request.on]
         capsule.build(archive)  # takes seconds at the first time
         for _, place in reached:
             check(place)
-        for request, place in reached:
-            for warning in warnings(place, request.parts, place.preview(request.parts)):
-                say(f"{request.on}: {warning}")
+        for each, place in reached:
+            for warning in warnings(place, each.plan.parts, place.preview(each.plan.parts)):
+                say(f"{each.on[0]}: {warning}")
         packed = _packed(reached, Path(temporary) / "work.tar")
-        return [_send(request, place, archive, packed) for request, place in reached]
+        return [_send(each, place, archive, packed) for each, place in reached]
 
 
 def connected(on: str, archive: Path) -> Place:
@@ -94,9 +94,8 @@ def only_here(images: Sequence[str]) -> list[Problem]:
 
 
 def _send(request: Request, place: Place, archive: Path, packed: Path | None) -> Placed:
-    assert request.on is not None
-    on = place.exact(request.on)
-    study = study_folder.create(request.out, resolve_plan(request).plan)
+    (on,) = map(place.exact, request.on)
+    study = study_folder.create(request.out, request.plan)
     if not place.takes_folder:
         packed = None
     placed = placements.create(on, study, archive, work=packed is not None)
@@ -190,17 +189,16 @@ def follow(placed: Placed) -> None:
 def _packed(reached: Sequence[tuple[Request, Place]], target: Path) -> Path | None:
     """The working folder as a tar file, if commands of the user's own run in a copy of it."""
     takers = [request for request, place in reached if place.takes_folder]
-    cases = [case for request in takers for part in request.parts for case in part.workloads]
+    cases = [case for request in takers for part in request.plan.parts for case in part.workloads]
     if all(case.kind != "command" for case in cases):
         return None
     if Path.home().resolve().is_relative_to(Path.cwd()):  # with all its keys and tokens
         say("your home folder is not sent: the command runs in the one that you have there")
         return None
     folder = working_folder.find(Path.cwd())
-    size, place = units.binary(folder.bytes), str(takers[0].on)
-    if folder.bytes > working_folder.ASK_BYTES and not _yes(
-        f"{len(folder.files)} files of {folder.path} ({size}) would be sent to {place}. "
-        "Send them? [y/N] "
+    size, place = units.binary(folder.bytes), takers[0].on[0]
+    if folder.bytes > working_folder.ASK_BYTES and not confirmed(
+        f"{len(folder.files)} files of {folder.path} ({size}) would be sent to {place}. Send them?"
     ):
         raise UsageError(
             f"{folder.path} has {size} to send to {place}",
@@ -217,14 +215,6 @@ def somebody_is_there() -> bool:
     """Whether ssh may ask: at the terminal, or by a program of the user's that it asks."""
     forced = os.environ.get("SSH_ASKPASS_REQUIRE") == "force"
     return forced or (sys.stdin.isatty() and sys.stderr.isatty())
-
-
-def _yes(question: str) -> bool:
-    """Ask; ``False`` if nobody is there to answer."""
-    if not (sys.stdin.isatty() and sys.stderr.isatty()):
-        return False
-    print(question, end="", file=sys.stderr, flush=True)
-    return sys.stdin.readline().strip().lower() in ("y", "yes")
 
 
 def opened(placed: Placed) -> Place:

@@ -22,11 +22,10 @@ from gpuwatch.core.models import JSON
 from gpuwatch.session.placement import Placement
 from gpuwatch.session.placement import read as read_placement
 from gpuwatch.session.study.label import NONE, Label
-from gpuwatch.session.study.labels import LABELS, read_with_problem
+from gpuwatch.session.study.labels import read_with_problem
 from gpuwatch.session.study.plan import PLAN
 from gpuwatch.session.study.study_folder import SUMMARY_JSON, is_held
 
-_LARGEST = 64 << 20
 _SAVE_SECONDS = 5.0
 _OVER = frozenset({"finished", "failed", "killed", "stopped"})
 _TEXTS = (
@@ -38,7 +37,7 @@ _NUMBERS = (
     *("seconds", "steps", "step_median_seconds", "samples_per_second"),
     *("mfu", "mfu_at_maximum_clock", "peak_gpu_memory_bytes"),
 )
-_VERSION = [4, __version__]
+_VERSION = [5, __version__]
 
 
 @dataclass(frozen=True)
@@ -71,7 +70,7 @@ def listed(paths: Sequence[Path], waiting: Sequence[Path] = ()) -> Listed:
         folders.setdefault(path.parent, []).append(row)
     studies = []
     for folder, folder_rows in folders.items():
-        facts, (labels, problem) = cache.plan(folder), _labels(folder)
+        facts, (labels, problem) = cache.plan(folder), read_with_problem(folder)
         for row in folder_rows:
             name = os.path.basename(row["path"])
             place = facts["places"].get(name, (None, None))
@@ -82,10 +81,6 @@ def listed(paths: Sequence[Path], waiting: Sequence[Path] = ()) -> Listed:
     cache.save()
     rows.sort(key=lambda row: (str(row["started"]), row["path"]), reverse=True)
     return Listed(rows, studies)
-
-
-def _labels(folder: Path) -> tuple[dict[str, Label], str | None]:
-    return read_with_problem(folder) if os.path.lexists(folder / LABELS) else ({}, None)
 
 
 def _label(label: Label, problem: str | None) -> dict[str, JSON]:
@@ -168,7 +163,7 @@ class _Cache:
         """The row of a session; a session that is over is read only once."""
         mark = _mark(path)
         known = self._known.get(str(path))
-        if known is not None and known[0] == mark and _is_row(known[1]):
+        if known is not None and known[0] == mark:
             return {**known[1], "path": str(path)}
         row = session_row(path)
         if row["status"] in _OVER and mark is not None:
@@ -178,45 +173,32 @@ class _Cache:
 
     def plan(self, folder: Path) -> dict[str, JSON]:
         """The result of :func:`gpuwatch.analysis.summary.listing.planned`."""
-        plan = self._of_file(folder / PLAN, _is_plan, _planned)
-        return plan if plan is not None else _planned(folder)
+        plan: dict[str, JSON] = self._of_file(folder / PLAN, _planned)
+        return plan
 
     def sayings(self, folder: Path) -> list[JSON]:
         """The result of :func:`gpuwatch.session.study.summary.sayings`."""
-        sayings = self._of_file(folder / SUMMARY_JSON, _is_sayings, _sayings)
-        return [] if sayings is None else sayings["says"]
+        sayings: list[JSON] = self._of_file(folder / SUMMARY_JSON, _sayings)
+        return sayings
 
-    def _of_file(
-        self,
-        path: Path,
-        good: Callable[[dict[str, JSON]], bool],
-        read_: Callable[[Path], dict[str, JSON]],
-    ) -> dict[str, JSON] | None:
-        mark = _mark(path)
-        if mark is None:
-            return None
-        known = self._known.get(str(path))
-        if known is not None and known[0] == mark and good(known[1]):
+    def _of_file(self, path: Path, read_: Callable[[Path], JSON]) -> JSON:
+        mark, known = _mark(path), self._known.get(str(path))
+        if known is not None and known[0] == mark:
             return known[1]
         value = read_(path.parent)
-        self._keep(str(path), mark, value)
+        if mark is not None:
+            self._keep(str(path), mark, value)
         return value
 
-    def _keep(self, path: str, mark: list[int], value: dict[str, JSON]) -> None:
+    def _keep(self, path: str, mark: list[int], value: JSON) -> None:
         self._known[path] = (mark, value)
         self._changed = True
 
-    def _load(self) -> dict[str, tuple[list[int], dict[str, JSON]]]:
-        with contextlib.suppress(OSError, ValueError, RecursionError, TypeError, KeyError):
-            content = paths.read_regular(self._file, _LARGEST)
-            if len(content) <= _LARGEST:
-                cache = json.loads(content)
-                if cache["version"] == _VERSION:
-                    return {
-                        str(path): (mark, value)
-                        for path, (mark, value) in cache["files"].items()
-                        if isinstance(value, dict)
-                    }
+    def _load(self) -> dict[str, tuple[list[int], JSON]]:
+        with contextlib.suppress(OSError, ValueError, TypeError, KeyError):
+            cache = json.loads(self._file.read_bytes())
+            if cache["version"] == _VERSION:
+                return {path: (mark, value) for path, (mark, value) in cache["files"].items()}
         return {}
 
     def save(self) -> None:
@@ -237,10 +219,10 @@ def _planned(folder: Path) -> dict[str, JSON]:
     return planned(folder)
 
 
-def _sayings(folder: Path) -> dict[str, JSON]:
+def _sayings(folder: Path) -> list[JSON]:
     from gpuwatch.session.study.summary import sayings
 
-    return {"says": [{"kind": said.kind, "text": said.text} for said in sayings(folder)]}
+    return [{"kind": said.kind, "text": said.text} for said in sayings(folder)]
 
 
 def _mark(path: Path) -> list[int] | None:
@@ -250,30 +232,3 @@ def _mark(path: Path) -> list[int] | None:
     except OSError:
         return None
     return [status.st_mtime_ns, status.st_size, status.st_ino]
-
-
-def _is_row(row: dict[str, JSON]) -> bool:
-    return (
-        len(row) == len(_TEXTS) + len(_NUMBERS)
-        and all(isinstance(row.get(key), str) for key in _TEXTS)
-        and all(row.get(key, "") is None or isinstance(row[key], (int, float)) for key in _NUMBERS)
-    )
-
-
-def _is_plan(plan: dict[str, JSON]) -> bool:
-    from gpuwatch.analysis.summary.listing import NO_PLAN
-
-    places = plan.get("places")
-    return (
-        plan.keys() == NO_PLAN.keys()
-        and all(plan[key] is None or isinstance(plan[key], str) for key in ("title", "question"))
-        and (plan["runs"] is None or isinstance(plan["runs"], int))
-        and all(isinstance(plan[key], list) for key in ("commands", "environments"))
-        and isinstance(places, dict)
-        and all(isinstance(place, list) and len(place) == 2 for place in places.values())
-    )
-
-
-def _is_sayings(value: dict[str, JSON]) -> bool:
-    sayings = value.get("says")
-    return isinstance(sayings, list) and all(isinstance(saying, dict) for saying in sayings)

@@ -9,7 +9,6 @@ from pathlib import Path
 
 from gpuwatch.cli.selection.session_lookup import known_sessions
 from gpuwatch.core import paths
-from gpuwatch.core.models import JSON
 from gpuwatch.core.text import clean
 from gpuwatch.session.study.label import Label
 from gpuwatch.session.study.labels import LABELS, read
@@ -37,7 +36,7 @@ def _names() -> Iterator[str]:
         yield "last"
     yield from (_printable(path.parent.name) for path in reversed(sessions))
     listed = _listed()
-    yield from (_printable(_identifier(listed.get(str(path)))) for path in reversed(sessions))
+    yield from (_printable(listed.get(str(path), "")) for path in reversed(sessions))
 
 
 def _printable(name: str) -> str:
@@ -45,22 +44,13 @@ def _printable(name: str) -> str:
     return name if clean(name) == name else ""
 
 
-def _listed() -> Mapping[str, JSON]:
-    """The cached session list, by path: see :mod:`gpuwatch.cli.selection.session_index`."""
-    file = paths.cache_home() / "sessions.json"
+def _listed() -> Mapping[str, str]:
+    """The ids of the cached session list, by path: see
+    :mod:`gpuwatch.cli.selection.session_index`."""
     try:
-        content = paths.read_regular(file, _LARGEST_CACHE)
-        if len(content) > _LARGEST_CACHE:
-            return {}
-        files = json.loads(content)["files"]
-    except (OSError, ValueError, RecursionError, TypeError, LookupError):
+        file = paths.cache_home() / "sessions.json"
+        content = file.read_bytes() if file.stat().st_size <= _LARGEST_CACHE else b"{}"
+        known = json.loads(content)["files"].items()
+        return {path: value["id"] for path, (_, value) in known if "id" in value}
+    except (OSError, ValueError, TypeError, LookupError):
         return {}
-    return files if isinstance(files, dict) else {}
-
-
-def _identifier(entry: JSON) -> str:
-    try:
-        identifier = entry[1]["id"]
-    except (TypeError, LookupError):
-        return ""
-    return identifier if isinstance(identifier, str) else ""

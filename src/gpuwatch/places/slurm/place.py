@@ -237,8 +237,7 @@ class SlurmPlace(Cluster):
 def _working(job: Job) -> Path:
     """The folder in which the study was started, as its plan tells."""
     plan = read_plan(job.folder)
-    told = plan.settings.get("working_directory") if plan is not None else None
-    return Path(told) if isinstance(told, str) and told else job.folder
+    return Path((plan and plan.settings.working_directory) or job.folder)
 
 
 def _incomplete(folder: Path) -> bool:

@@ -9,8 +9,7 @@ from dataclasses import field
 from gpuwatch.core.lazy_dataclass import dataclass
 from gpuwatch.core.models import JSON, number
 from gpuwatch.recorder.hook.channel import Channel, Reported
-from gpuwatch.recorder.hook.combining import Combined, count_of_all
-from gpuwatch.recorder.hook.rank_tier import RankTier
+from gpuwatch.recorder.hook.combining import Combined, RankTier, count_of_all
 from gpuwatch.recorder.output.intake import Intake
 from gpuwatch.recorder.output.step_lines import Report, Step
 from gpuwatch.session.rows import RankRow

@@ -10,10 +10,15 @@ from gpuwatch.core.models import JSON, Output, mapping, with_hint
 from gpuwatch.core.units import significant
 from gpuwatch.recorder.output.kept_log import KeptLog, Line
 from gpuwatch.recorder.output.lines import LineAssembler
-from gpuwatch.recorder.output.profile_parts import add_part
-from gpuwatch.recorder.output.progress_steps import ProgressSteps
-from gpuwatch.recorder.output.serving import Serving
-from gpuwatch.recorder.output.step_lines import PREFIX, Malformed, Report, Step, parse
+from gpuwatch.recorder.output.progress_steps import ProgressSteps, Serving
+from gpuwatch.recorder.output.step_lines import (
+    PREFIX,
+    Malformed,
+    Report,
+    Step,
+    add_part,
+    parse,
+)
 from gpuwatch.recorder.output.step_rows import StepRows
 from gpuwatch.recorder.output.writers import Writers
 from gpuwatch.session.writing.statements import Row, event, fact, meta

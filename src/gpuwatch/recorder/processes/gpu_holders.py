@@ -8,7 +8,7 @@ from dataclasses import replace
 from gpuwatch.core.lazy_dataclass import dataclass
 from gpuwatch.session.writing.statements import Row, gpu_process
 from gpuwatch.telemetry.nvml.fields import GpuProcess
-from gpuwatch.telemetry.nvml.process_utilization import ProcessShares, TimeShare
+from gpuwatch.telemetry.nvml.processes import ProcessShares, TimeShare
 
 Key = tuple[str, int]
 """Device and PID."""

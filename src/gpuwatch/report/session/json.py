@@ -1,4 +1,4 @@
-"""Summaries and comparisons as JSON; ``docs/json.md`` documents schema 1."""
+"""Summaries and comparisons as JSON; see ``docs/json.md``."""
 
 from __future__ import annotations
 

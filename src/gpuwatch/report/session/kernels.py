@@ -89,7 +89,7 @@ def as_csv(shown: Table, limit: int | None) -> str:
 def document(
     profile: Profile | None, counters: Counters | None, shown: Sequence[Table], limit: int | None
 ) -> dict[str, Any]:
-    """The tables as JSON, schema 1; null means unknown.
+    """The tables as JSON; null means unknown.
 
     ``rows_left_out`` were not recorded, ``rows_not_printed`` exceed ``limit``.
     """

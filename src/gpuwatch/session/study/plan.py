@@ -67,6 +67,31 @@ class PlannedRun:
 
 
 @dataclass(frozen=True)
+class Settings:
+    """How the runs of a study are recorded: the same for all of them."""
+
+    interval_seconds: float = 0.5
+    """Between two samples."""
+    duration_seconds: float | None = None
+    """After which each run is stopped."""
+    gpus: tuple[str, ...] | None = None
+    """By index or UUID; ``()``: none; ``GPUS_OFF``; ``None``: all."""
+    dcgm: str | None = None
+    """Address of the host engine that reads GPUs where GPM cannot; ``None``: without DCGM."""
+    hook: tuple[str, ...] | None = ()
+    """Options of the hook in commands, of ``models.HOOK_OPTIONS``; ``None``: without the hook."""
+    keep_children: bool = False
+    """What a workload leaves running goes on, outside containers."""
+    afterwards: str | None = None
+    """What to say when all runs are over."""
+    working_directory: str = ""
+    """Where the study was started, and on which machine; empty: not known."""
+    host: str = ""
+    programs: Mapping[str, str] = field(default_factory=dict)
+    """SHA-256 of the programs that it runs, by file."""
+
+
+@dataclass(frozen=True)
 class Plan:
     """What a study set out to do."""
 
@@ -81,9 +106,7 @@ class Plan:
     question: str | None = None
     """The question that a preset or a study file asks."""
     preset: str | None = None
-    settings: Mapping[str, JSON] = field(default_factory=dict)
-    """``interval_seconds``, ``duration_seconds``, ``gpus``, ``dcgm``, ``afterwards`` (what to say
-    when all runs are over), ``working_directory``, ``host``, ``programs`` (SHA-256 by file)."""
+    settings: Settings = field(default_factory=Settings)
     problems: Mapping[int, tuple[Problem, ...]] = field(default_factory=dict)
     """Why runs were not or cannot be started, by index."""
     signature: str | None = None
@@ -136,8 +159,8 @@ def unique(items: Iterable[Item]) -> tuple[Item, ...]:
 def read(folder: Path) -> Plan | None:
     """The plan in ``folder``; ``None`` if there is no valid one.
 
-    A plan of schema 1 is one part without blocks. Files from elsewhere count as hostile: a valid
-    plan has at most 4 MiB, plain file names for runs, known kinds and values of the right types.
+    Files from elsewhere count as hostile: a valid plan has at most 4 MiB, plain file names for
+    runs, known kinds and values of the right types.
     """
     from gpuwatch.session.study.plan_file import parse
 

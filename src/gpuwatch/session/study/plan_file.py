@@ -20,7 +20,7 @@ from gpuwatch.core.models import (
     with_hint,
 )
 from gpuwatch.session.schema import SUFFIX
-from gpuwatch.session.study.plan import SCHEMA, Part, Plan, PlannedRun, unique
+from gpuwatch.session.study.plan import SCHEMA, Part, Plan, PlannedRun, Settings
 
 MOST_BLOCKS = 1000
 SMALLEST_MARGIN, LARGEST_MARGIN = 0.001, 0.5
@@ -36,7 +36,7 @@ def document(plan: Plan) -> dict[str, JSON]:
         "question": plan.question,
         "preset": plan.preset,
         "seed": plan.seed,
-        **plan.settings,
+        **asdict(plan.settings),
         "problems": {
             str(index): [asdict(problem) for problem in problems]
             for index, problems in plan.problems.items()
@@ -45,9 +45,10 @@ def document(plan: Plan) -> dict[str, JSON]:
         "parts": [
             {
                 "name": part.name,
-                "workloads": [_workload_document(workload) for workload in part.workloads],
+                "workloads": [asdict(workload) for workload in part.workloads],
                 "environments": [
-                    _environment_document(environment) for environment in part.environments
+                    {**asdict(environment), "mounts": list(map(str, environment.mounts))}
+                    for environment in part.environments
                 ],
                 "blocks": part.blocks,
                 "warmup_blocks": part.warmup_blocks,
@@ -72,22 +73,6 @@ def document(plan: Plan) -> dict[str, JSON]:
     }
 
 
-def _workload_document(workload: Workload) -> dict[str, JSON]:
-    # A key that is not needed is left out: the signature of an older plan covers no such key.
-    document = asdict(workload)
-    for key in ("label", "program"):
-        if document[key] is None:
-            del document[key]
-    return document
-
-
-def _environment_document(environment: Environment) -> dict[str, JSON]:
-    document = {**asdict(environment), "mounts": [str(mount) for mount in environment.mounts]}
-    if not environment.variables:
-        del document["variables"]
-    return document
-
-
 def parse(value: JSON) -> Plan:
     """Parse the document of a ``plan.json``.
 
@@ -95,26 +80,10 @@ def parse(value: JSON) -> Plan:
         ValueError, TypeError, LookupError, OverflowError: it is not a valid plan.
     """
     plan = _typed(value, dict)
-    schema = _typed(plan.get("schema"), int)
-    if schema not in (1, SCHEMA):
-        raise ValueError(f"schema {schema}")
-    listed = [_typed(item, dict) for item in _typed(plan.get("runs"), list)]
-    if schema == 1:
-        pairs = [(_workload(run["workload"]), _environment(run["environment"])) for run in listed]
-        parts: tuple[Part, ...] = (
-            Part(
-                "",
-                unique(workload for workload, _ in pairs),
-                unique(environment for _, environment in pairs),
-            ),
-        )
-        runs = tuple(
-            PlannedRun(_typed(run["index"], int), _file(run["file"]), workload, environment)
-            for run, (workload, environment) in zip(listed, pairs, strict=True)
-        )
-    else:
-        parts = tuple(_part(item) for item in _typed(plan.get("parts"), list))
-        runs = tuple(_run(item, parts) for item in listed)
+    if _typed(plan.get("schema"), int) != SCHEMA:
+        raise ValueError(f"schema {plan.get('schema')}")
+    parts = tuple(_part(item) for item in _typed(plan.get("parts"), list))
+    runs = tuple(_run(_typed(item, dict), parts) for item in _typed(plan.get("runs"), list))
     if [run.index for run in runs] != list(range(1, len(runs) + 1)):
         raise ValueError("runs are not numbered from 1")
     if len({run.file for run in runs}) < len(runs):
@@ -137,29 +106,26 @@ def parse(value: JSON) -> Plan:
     )
 
 
-def _settings(plan: Mapping[str, JSON]) -> dict[str, JSON]:
-    gpus = _maybe(plan.get("gpus"), list)
-    interval = _number(plan.get("interval_seconds"))
-    if interval is not None and not SHORTEST_INTERVAL <= interval <= LONGEST_INTERVAL:
+def _settings(plan: Mapping[str, JSON]) -> Settings:
+    gpus, hook = (_maybe(plan.get(name), list) for name in ("gpus", "hook"))
+    interval = _number(plan.get("interval_seconds", Settings().interval_seconds))
+    if interval is None or not SHORTEST_INTERVAL <= interval <= LONGEST_INTERVAL:
         raise ValueError("invalid interval")
-    hook = _maybe(plan.get("hook"), list)
     if not set(hook or ()) <= set(HOOK_OPTIONS):
         raise ValueError("invalid options of the hook")
-    return {
-        "interval_seconds": interval,
-        "duration_seconds": _number(plan.get("duration_seconds")),
-        "gpus": None if gpus is None else [_text(gpu) for gpu in gpus],
-        "hook": hook,
-        **({"keep_children": True} if plan.get("keep_children") is True else {}),
-        "programs": {
-            _text(name): _text(digest)
-            for name, digest in _typed(plan.get("programs", {}), dict).items()
-        },
-        **{
-            name: _words(plan.get(name))
-            for name in ("dcgm", "afterwards", "working_directory", "host")
-        },
-    }
+    programs = _typed(plan.get("programs", {}), dict).items()
+    return Settings(
+        interval,
+        _number(plan.get("duration_seconds")),
+        gpus=None if gpus is None else tuple(map(_text, gpus)),
+        dcgm=_words(plan.get("dcgm")),
+        hook=None if hook is None else tuple(hook),
+        keep_children=_typed(plan.get("keep_children", False), bool),
+        afterwards=_words(plan.get("afterwards")),
+        working_directory=_text(plan.get("working_directory", "")),
+        host=_text(plan.get("host", "")),
+        programs={_text(name): _text(digest) for name, digest in programs},
+    )
 
 
 def _part(value: JSON) -> Part:

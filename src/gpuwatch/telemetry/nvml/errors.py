@@ -94,3 +94,11 @@ def describe(code: int) -> Unavailable:
     if meaning is not None:
         return meaning
     return Unavailable(f"NVML error {code}", "run nvidia-smi -q and look at the kernel log")
+
+
+class GpuLost(Exception):
+    """A call reported that the whole GPU, or its driver, is gone."""
+
+    def __init__(self, code: int) -> None:
+        super().__init__(describe(code).reason)
+        self.code = code

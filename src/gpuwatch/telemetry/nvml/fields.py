@@ -18,6 +18,9 @@ Numbers = tuple[float | int, ...]
 Watch = Callable[[Sequence[Value], float], list[tuple[str, str]]]
 """Maps a reading's values and their time (monotonic seconds) to events as (kind, text)."""
 Fact = str | int | float | bool | None
+FRESH_S = 3.0
+"""Maximum age, in seconds, of a value that is read once a second; also the silence after which a
+hanging call is reported."""
 
 
 @dataclass(frozen=True)
@@ -39,7 +42,7 @@ class Reading:
     of_a_part: bool = False
     """Whether a MIG device has a value of its own; otherwise the value is the whole GPU's."""
     slow: bool = False
-    """Whether a separate thread reads it once a second, instead of at every sample."""
+    """Whether it is read between the samples, once a second, instead of at every sample."""
     every_s: float = 1.0
     """Seconds between two reads of a reading that is slow, or rarer than every sample."""
     watch: Callable[[], Watch] | None = None

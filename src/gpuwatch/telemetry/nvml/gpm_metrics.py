@@ -5,7 +5,6 @@ Numbers and units are those of ``nvmlGpmMetricId_t`` in NVIDIA's ``nvml.h``. Pur
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 
 from gpuwatch.core.lazy_dataclass import dataclass
@@ -14,20 +13,6 @@ from gpuwatch.core.peaks import Peak
 from gpuwatch.telemetry.base import Value
 from gpuwatch.telemetry.counters import OF_THE_WHOLE_GPU
 from gpuwatch.telemetry.nvml.errors import describe
-
-SHORTEST_S = 0.11
-"""Minimum seconds between two samples of a GPU: GPM needs more than 0.1, and ten pairs a second
-cost little."""
-LONGEST_S = 1.0
-"""Maximum period; a recording with a longer interval gets the mean of several pairs."""
-LEAD_S = 0.05
-"""How long before a recorded sample the GPM sample is taken, in seconds, so that its value belongs
-to the recorded interval."""
-HASTE_S = 0.02
-"""How long an off-schedule sample of the recording waits for a pair, in seconds."""
-FRESH_S = 3.0
-"""Maximum age of a usable pair, in seconds; two samples farther apart than a period plus this do
-not form a pair."""
 
 BANDWIDTH = "hw.gpu.memory.bandwidth"
 DRAM_ACTIVITY = "hw.gpu.dram.activity"
@@ -118,24 +103,3 @@ def with_bandwidth(readings: Mapping[str, Reading], peak: Peak, no_peak: str) ->
     else:
         bandwidth = Reading(share.value * peak.value)
     return {**readings, BANDWIDTH: bandwidth}
-
-
-def period(interval_s: float) -> float:
-    """Seconds between two GPM samples for a recording with this interval."""
-    if interval_s <= LONGEST_S:
-        return max(interval_s, SHORTEST_S)
-    return interval_s / math.ceil(interval_s / LONGEST_S)
-
-
-def due(taken: float, tick: float | None, interval_s: float) -> float:
-    """When the sample after the one at ``taken`` is due; ``tick`` is the recorder's last read.
-
-    In monotonic seconds. GPM samples are taken shortly before the recorder's, as long as it reads
-    regularly and not faster than GPM's minimum interval.
-    """
-    step = period(interval_s)
-    if tick is None or interval_s < SHORTEST_S or taken - tick > 2 * interval_s:
-        return taken + step
-    lead = min(LEAD_S, step / 4)
-    steps = round((taken + step + lead - tick) / step)
-    return max(tick + steps * step - lead, taken + SHORTEST_S)

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import math
-import threading
 import time
-from collections.abc import Callable
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from gpuwatch.core.lazy_dataclass import dataclass
 from gpuwatch.core.metrics import checked
-from gpuwatch.telemetry.nvml.errors import LOST, NOT_FOUND, PERMANENT, describe
-from gpuwatch.telemetry.nvml.fields import GpuProcess
-from gpuwatch.telemetry.nvml.probe import FRESH_S, GpuLost
-from gpuwatch.telemetry.nvml.process_utilization import FUNCTION, ProcessShares, ProcessUtilization
+from gpuwatch.telemetry.nvml.errors import LOST, NOT_FOUND, PERMANENT, GpuLost, describe
+from gpuwatch.telemetry.nvml.fields import FRESH_S, GpuProcess
 
 DOUBTS = 3
 """Number of empty lists of a busy GPU after which they are not believed: one may be older than what
@@ -25,26 +24,121 @@ DRAWING_S = 5.0
 """Interval between two listings of graphics processes, in seconds; compute: every round."""
 
 
-class ProcessLists:
-    """Process lists, read by the GPU's slow thread and used by others.
+FUNCTION = "nvmlDeviceGetProcessUtilization"
+SOURCE = f"NVML {FUNCTION} smUtil, host PIDs"
 
-    ``watched(name, function, *arguments)`` makes a call; ``busy()`` is whether the GPU works just
+_SUCCESS = 0
+_BEGUN = "not read yet"
+_AHEAD_US = 3_600_000_000
+"""A sample from later than this after now is none."""
+
+
+@dataclass(frozen=True)
+class TimeShare:
+    """Shares of time, from 0 to 1, of one process on one GPU."""
+
+    kernels: float | None
+    """In which its kernels ran; ``None``: NVML's samples are invalid."""
+    memory: float | None
+    """In which it read or wrote device memory; ``None``: NVML's samples are invalid."""
+
+
+@dataclass(frozen=True)
+class ProcessShares:
+    """The shares of a GPU's time that each process used."""
+
+    by_pid: Mapping[int, TimeShare]
+    """By host PID; a missing process was idle."""
+    reason: str | None = None
+    """Why the shares are unknown; ``None`` if they are known."""
+
+
+class ProcessUtilization:
+    """Reads one GPU's samples since the newest one seen.
+
+    Asked for samples since 0, the driver returns means over an arbitrary past, so the first call
+    asks for samples from now on.
+    """
+
+    def __init__(self) -> None:
+        self._since_us = 0
+        self._for_good: str | None = None
+        self.shares = ProcessShares({}, _BEGUN)
+
+    def rest(self) -> None:
+        """No process is on the GPU: the next samples count from the next :meth:`read` on."""
+        self._since_us = 0
+        self.shares = ProcessShares({})
+
+    def read(self, nvml: Any, handle: Any) -> None:
+        """Take in the samples since the last call.
+
+        Raises ``NVMLError`` for temporary failures and for those of the whole GPU.
+        """
+        if self._for_good is not None:
+            return
+        first = self._since_us == 0
+        if first:
+            self._since_us = time.time_ns() // 1000
+            self.shares = ProcessShares({}, _BEGUN)
+        try:
+            samples = nvml.nvmlDeviceGetProcessUtilization(handle, self._since_us)
+        except nvml.NVMLError as error:
+            # The binding raises "success" if there are no samples.
+            if error.value in (NOT_FOUND, _SUCCESS):
+                samples = ()
+            elif error.value in PERMANENT:
+                self._for_good = f"{FUNCTION}: {describe(error.value).reason}"
+                self.shares = ProcessShares({}, self._for_good)
+                return
+            else:
+                self.shares = ProcessShares({}, f"{FUNCTION}: {describe(error.value).reason}")
+                raise
+        if first:
+            return
+        by_pid: dict[int, list[Any]] = defaultdict(list)
+        newest, latest = self._since_us, time.time_ns() // 1000 + _AHEAD_US
+        for sample in samples:
+            if sample.pid and sample.timeStamp > self._since_us:
+                by_pid[sample.pid].append(sample)
+                if sample.timeStamp < latest:
+                    newest = max(newest, sample.timeStamp)
+        self._since_us = newest
+        self.shares = ProcessShares(
+            {
+                pid: TimeShare(
+                    _mean([sample.smUtil for sample in samples if sample.timeStamp < latest]),
+                    _mean([sample.memUtil for sample in samples if sample.timeStamp < latest]),
+                )
+                for pid, samples in by_pid.items()
+            }
+        )
+
+
+def _mean(percents: Sequence[int]) -> float | None:
+    shares = [checked("process.gpu.utilization", percent / 100)[0] for percent in percents]
+    valid = [share for share in shares if share is not None]
+    return sum(valid) / len(valid) if valid else None
+
+
+class ProcessLists:
+    """Process lists, read by the GPU's thread and used by others.
+
+    ``call(name, function, *arguments)`` makes a call; ``busy()`` is whether the GPU works just
     now; the shares of its time are read every ``shares_s`` seconds. Reading raises ``GpuLost``.
     """
 
     def __init__(
-        self, nvml: Any, watched: Callable[..., Any], busy: Callable[[], bool], shares_s: float
+        self, nvml: Any, call: Callable[..., Any], busy: Callable[[], bool], shares_s: float
     ) -> None:
         self.untold: str | None = None
         """Why NVML does not tell the processes, as of the last read; ``None``: it does."""
         self.doubts = 0
         """How many lists were empty while the GPU was busy, since one that was not."""
         self._nvml = nvml
-        self._watched = watched
+        self._call = call
         self._busy = busy
         self._shares_s = shares_s
-        self._lock = threading.Lock()
-        self._generation = 0
         self._refused = False
         self._listed: tuple[float, tuple[GpuProcess, ...]] | None = None
         self._drawing: list[GpuProcess] = []
@@ -77,19 +171,17 @@ class ProcessLists:
         return latest
 
     def forget(self) -> None:
-        """Discard the lists and any read in progress: the GPU is gone or was reopened."""
-        with self._lock:
-            self._generation += 1
-            self._refused = False
-            self._listed = None
-            self.doubts = 0
-            self._drawing, self._drawing_due = [], -math.inf
+        """Discard the lists: the GPU is gone or was reopened."""
+        self._refused = False
+        self._listed = None
+        self.doubts = 0
+        self._drawing, self._drawing_due = [], -math.inf
 
     def read(self, handle: Any) -> None:
         """List compute and graphics processes; graphics only where the driver supports it."""
         if self._refused:
             return
-        generation = self._generation
+        computing: list[GpuProcess] = []
         try:
             computing = self._list("Compute", handle)
         except self._nvml.NVMLError as error:
@@ -99,30 +191,20 @@ class ProcessLists:
                 self._refused = error.value in PERMANENT
                 self.untold = describe(error.value).reason
                 return
-            computing = []
         now = time.monotonic()
-        drawing, due = self._drawing, self._drawing_due
-        if due <= now:
+        if self._drawing_due <= now:
+            self._drawing, self._drawing_due = [], now + DRAWING_S - 0.5
             try:
-                drawing, due = self._list("Graphics", handle), now + DRAWING_S - 0.5
+                self._drawing = self._list("Graphics", handle)
             except self._nvml.NVMLError as error:
                 if error.value in LOST:
                     raise GpuLost(error.value) from error
-                drawing, due = [], now + DRAWING_S - 0.5
-        with self._lock:
-            if generation == self._generation:
-                self._drawing, self._drawing_due = drawing, due
-                self._listed = (time.monotonic(), (*computing, *drawing))
-                if computing or drawing:
-                    self.doubts = 0
-                elif self._busy():
-                    self.doubts += 1
-                self.untold = _NOT_ALL if self.doubts >= DOUBTS else None
-
-    def _list(self, kind: str, handle: Any) -> list[GpuProcess]:
-        name = f"nvmlDeviceGet{kind}RunningProcesses"
-        listed = self._watched(name, getattr(self._nvml, name), handle)
-        return [GpuProcess(p.pid, _used(p.usedGpuMemory), kind.lower()) for p in listed]
+        self._listed = (time.monotonic(), (*computing, *self._drawing))
+        if computing or self._drawing:
+            self.doubts = 0
+        elif self._busy():
+            self.doubts += 1
+        self.untold = _NOT_ALL if self.doubts >= DOUBTS else None
 
     def read_shares(self, handle: Any) -> None:
         """Read the shares of GPU time per process since the last call, if there is a process."""
@@ -135,12 +217,17 @@ class ProcessLists:
             return
         self._shares_due = now + self._shares_s - 0.5
         try:
-            self._watched(FUNCTION, self._utilization.read, self._nvml, handle)
+            self._call(FUNCTION, self._utilization.read, self._nvml, handle)
         except self._nvml.NVMLError as error:
             if error.value in LOST:
                 raise GpuLost(error.value) from error
         else:
             self._utilization_at = time.monotonic()
+
+    def _list(self, kind: str, handle: Any) -> list[GpuProcess]:
+        name = f"nvmlDeviceGet{kind}RunningProcesses"
+        listed = self._call(name, getattr(self._nvml, name), handle)
+        return [GpuProcess(p.pid, _used(p.usedGpuMemory), kind.lower()) for p in listed]
 
 
 def _used(bytes_: int | None) -> int | None:

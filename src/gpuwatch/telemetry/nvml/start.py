@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import threading
+from collections.abc import Callable, Sequence
 from contextlib import suppress
-from typing import Any
+from typing import Any, TypeVar
 
 from gpuwatch.telemetry.nvml.binding import Binding
 from gpuwatch.telemetry.nvml.errors import NO_BINDING, Unavailable, describe
 from gpuwatch.telemetry.nvml.fields import Fact, facts
 from gpuwatch.telemetry.nvml.library import pass_over_stub
 from gpuwatch.telemetry.nvml.selection import NvmlDevice, present, select
-from gpuwatch.telemetry.polling.worker import within
 
 ANSWER_S = 30.0
 """How long to wait for the driver's first answer, in seconds."""
+_Result = TypeVar("_Result")
 
 
 def begin(
@@ -88,3 +89,24 @@ def gpu_uuids(
     with suppress(TimeoutError, nvml.NVMLError):
         within(1.0, nvml.nvmlShutdown)
     return tuple(one.uuid for one in chosen if one.uuid is not None)
+
+
+def within(seconds: float, function: Callable[[], _Result]) -> _Result:
+    """Call on another thread. Raises ``TimeoutError`` after ``seconds``, or the call's error."""
+    results: list[_Result] = []
+    errors: list[BaseException] = []
+
+    def run() -> None:
+        try:
+            results.append(function())
+        except BaseException as error:
+            errors.append(error)
+
+    thread = threading.Thread(target=run, name="gpuwatch-nvml-call", daemon=True)
+    thread.start()
+    thread.join(seconds)
+    if errors:
+        raise errors[0]
+    if not results:
+        raise TimeoutError
+    return results[0]

@@ -18,8 +18,7 @@ from gpuwatch.core.errors import NotAvailable
 from gpuwatch.core.lazy_dataclass import dataclass
 from gpuwatch.telemetry.nvml.errors import Unavailable
 from gpuwatch.telemetry.nvml.selection import NvmlDevice, matching, parts
-from gpuwatch.telemetry.nvml.start import ANSWER_S, begin, silent
-from gpuwatch.telemetry.polling.worker import within
+from gpuwatch.telemetry.nvml.start import ANSWER_S, begin, silent, within
 
 VARIABLE = "CUDA_VISIBLE_DEVICES"
 _ASK_CUDA = """

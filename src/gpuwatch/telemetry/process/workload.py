@@ -11,7 +11,7 @@ from gpuwatch.telemetry.base import Change, Channel, Device, Event, Value
 from gpuwatch.telemetry.host.cgroup_usage import GroupUsage
 from gpuwatch.telemetry.nvml.errors import Unavailable
 from gpuwatch.telemetry.nvml.fields import GpuProcess
-from gpuwatch.telemetry.nvml.process_utilization import SOURCE, ProcessShares
+from gpuwatch.telemetry.nvml.processes import SOURCE, ProcessShares
 from gpuwatch.telemetry.process.tree import ProcessRow, ProcessTree
 
 GpuProcesses = Callable[[], Mapping[str, Sequence[GpuProcess] | None]]

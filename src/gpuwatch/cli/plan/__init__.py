@@ -1,1 +1,0 @@
-"""What a study is going to do, printed before it begins."""

@@ -1,1 +1,0 @@
-"""Threads that read several devices, and the handling of hanging driver calls."""

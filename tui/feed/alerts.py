@@ -1,0 +1,279 @@
+"""Warnings about a session, as sentences: lost GPUs, errors, low memory, other programs on its
+GPUs, held clocks, lost counters."""
+
+from __future__ import annotations
+
+from collections.abc import Container, Iterator, Mapping, Sequence
+from dataclasses import replace
+
+from gpuwatch.analysis.hardware.ceilings import devices_of_run, gpus_unknown
+from gpuwatch.core.lazy_dataclass import dataclass
+from gpuwatch.core.models import JSON
+from gpuwatch.core.text import clean
+from gpuwatch.core.units import binary, percent, si
+from gpuwatch.session.rows import MPS_SERVER, DeviceRow, EventRow, GpuPresence
+from gpuwatch.tui.feed.device_facts import attribute, memory_total, number_of
+from gpuwatch.tui.feed.processes import ProcessNow
+from gpuwatch.tui.feed.snapshot import Alert, DeviceNow
+
+ALERT_EVENTS = (
+    *("throttle", "ecc", "xid", "gpu-lost", "gpu-back"),
+    *("nvml-lost", "nvml-back", "gpm-lost", "gpm-back", "dcgm-lost", "dcgm-back"),
+    *("processes-lost", "processes-back"),
+)
+"""Kinds of events that warnings are made from."""
+_COUNTER_SOURCES = ("nvml", "gpm", "dcgm", "processes")
+_THROTTLE_CAUSES = {"hw.gpu.throttle.power": "power", "hw.gpu.throttle.thermal": "temperature"}
+_MIN_SHARE = 0.01
+"""Least share of a finished run for a warning about throttling or another process."""
+_MIN_GRAPHICS_SHARE = 0.05
+"""Least share of a GPU's time for a warning about a graphics process."""
+_MIN_FREE_SHARE = 0.05
+"""Share of a memory below which it is low."""
+_MIN_FREE_GPU_BYTES = 512 * 1024**2
+"""Bytes of GPU memory below which it is low."""
+_LONGEST = 40
+"""Characters of a name."""
+
+
+class LatestEvents:
+    """The newest event of each kind on each device, and how many there were."""
+
+    def __init__(self) -> None:
+        self._events: dict[tuple[str, str | None], tuple[EventRow, int]] = {}
+
+    def add(self, events: Sequence[EventRow]) -> None:
+        """Keep the events that warnings are made from."""
+        for row in events:
+            if row.kind in ALERT_EVENTS:
+                _, count = self._events.get((row.kind, row.device), (row, 0))
+                self._events[row.kind, row.device] = row, count + 1
+
+    def of(self, kind: str, device: str | None) -> tuple[EventRow | None, int]:
+        """The newest one and their number; device ``None``: the machine."""
+        return self._events.get((kind, device), (None, 0))
+
+    def unrecovered(self, source: str, device: str | None) -> str:
+        """The text of the event that ``source`` was lost; empty: it works."""
+        lost, _ = self.of(f"{source}-lost", device)
+        back, _ = self.of(f"{source}-back", device)
+        if lost is None or (back is not None and back.n > lost.n):
+            return ""
+        return clean(lost.text)
+
+    def lost_counters(self, device: str | None) -> list[tuple[str, str]]:
+        """Sources of counters that do not work, with the text of that event."""
+        texts = ((source, self.unrecovered(source, device)) for source in _COUNTER_SOURCES)
+        return [(source, text) for source, text in texts if text]
+
+
+def alerts_of(
+    devices: Sequence[DeviceNow],
+    events: LatestEvents,
+    throttled: Mapping[str, float],
+    findings: Sequence[Alert],
+    *,
+    live: bool,
+    shared: Mapping[str, str],
+    full: Sequence[Alert],
+) -> tuple[Alert, ...]:
+    """All warnings, the most serious first.
+
+    ``throttled``: by GPU id, the share of the run with throttled clocks. ``shared``: by GPU id, a
+    text about other processes on it. ``full``: the warnings of low memory. In a live run
+    ``findings``, which come last, are left out while a GPU is lost: they are outdated.
+    """
+    lost: list[Alert] = []
+    errors: list[Alert] = []
+    throttling: list[Alert] = []
+    lost_counters: list[Alert] = []
+    gpus = [device for device in devices if device.row.kind == "gpu"]
+    if not live:  # events of unused GPUs do not concern the finished run
+        gpus = [gpu for gpu in gpus if gpu.row.used is not False]
+    for gpu in gpus:
+        id_ = gpu.row.id
+        if loss := events.unrecovered("gpu", id_):
+            told = loss.removeprefix("the GPU ")
+            told = told if told != loss else f"is lost: {loss}"
+            lost.append(_on_gpu("lost", gpu, told, between=" "))
+        for kind in ("xid", "ecc"):
+            event, count = events.of(kind, id_)
+            if event is not None:
+                times = f" ({count} times)" if count > 1 else ""
+                errors.append(_on_gpu(kind, gpu, f"{clean(event.text)}{times}"))
+        text = _throttling(gpu, events, throttled.get(id_, 0.0), live=live)
+        if text and gpu.row.used:
+            throttling.append(_on_gpu("clocks", gpu, text))
+        lost_counters += [_on_gpu(kind, gpu, text) for kind, text in events.lost_counters(id_)]
+    lost_counters += [Alert(kind, "", text) for kind, text in events.lost_counters(None)]
+    checks = [replace(alert, text=clean(alert.text)) for alert in findings]
+    others = _sharing(gpus, shared)
+    rest = () if live and lost else checks
+    return (*lost, *errors, *full, *others, *throttling, *lost_counters, *rest)
+
+
+def _on_gpu(kind: str, gpu: DeviceNow, text: str, between: str = ": ") -> Alert:
+    id_ = gpu.row.id
+    return Alert(kind, id_, f"GPU {number_of(gpu)}{between}{text}", (id_,), text)
+
+
+def _sharing(gpus: Sequence[DeviceNow], shared: Mapping[str, str]) -> Iterator[Alert]:
+    """One for all GPUs with the same text: ``GPU 3``, ``GPUs 0, 2 and 5``, ``GPUs 0 to 7``."""
+    by_text: dict[str, list[DeviceNow]] = {}
+    for gpu in gpus:
+        if gpu.row.id in shared:
+            by_text.setdefault(shared[gpu.row.id], []).append(gpu)
+    for text, group in by_text.items():
+        numbers = [number_of(gpu) for gpu in group]
+        names = f"GPU {numbers[0]}"
+        if len(numbers) > 1:
+            names = f"GPUs {', '.join(numbers[:-1])} and {numbers[-1]}"
+        if len(numbers) > 2 and all(number.isdecimal() for number in numbers):
+            first = int(numbers[0])
+            if list(map(int, numbers)) == list(range(first, first + len(numbers))):
+                names = f"GPUs {numbers[0]} to {numbers[-1]}"
+        ids = tuple(gpu.row.id for gpu in group)
+        yield Alert("shared", " ".join(numbers), f"{names}: {text}", ids, text)
+
+
+def _throttling(device: DeviceNow, events: LatestEvents, share: float, *, live: bool) -> str:
+    if not live:
+        return f"throttled {percent(share)} of the time" if share >= _MIN_SHARE else ""
+    causes = [word for metric, word in _THROTTLE_CAUSES.items() if (device.value(metric) or 0) > 0]
+    if not causes:
+        return ""
+    # The driver's reasons follow a colon; the event that ends throttling has none.
+    latest, _ = events.of("throttle", device.row.id)
+    reasons = clean(latest.text).partition(": ")[2] if latest is not None else ""
+    text = f"throttled ({reasons or ', '.join(causes)})"
+    clock, maximum = device.value("hw.gpu.clock.sm"), attribute(device, "clock.sm.max")
+    if clock is None or maximum is None:
+        return text
+    return f"{text}, SM clock {si(clock, 'Hz')} of {si(maximum, 'Hz')}"
+
+
+# Low memory.
+
+
+def low_memory(
+    devices: Sequence[DeviceNow], gpus: Container[str] | None, limit: float | None
+) -> list[Alert]:
+    """A warning for each memory that is nearly full now, that of the host first.
+
+    ``gpus``: ids of the run's GPUs; ``None``: all. ``limit``: of the container's memory, in bytes.
+    """
+    alerts = []
+    for device in devices:
+        kind, total = device.row.kind, memory_total(device)
+        if kind == "gpu" and (gpus is None or device.row.id in gpus):
+            free = _free(device, "hw.gpu.memory.usage", total)
+            if free is not None and free < max(_MIN_FREE_SHARE * (total or 0), _MIN_FREE_GPU_BYTES):
+                text = f"{binary(free)} of {binary(total)} memory is free"
+                alerts.append(_on_gpu("memory", device, text))
+        elif kind == "cpu":
+            free = _free(device, "hw.memory.usage", total)
+            if free is not None and free < _MIN_FREE_SHARE * (total or 0):
+                text = f"host: {binary(free)} of {binary(total)} memory is available"
+                alerts.insert(0, Alert("memory", device.row.id, text))
+        elif kind == "workload":
+            free = _free(device, "container.memory.usage", limit)
+            if free is not None and limit is not None and free < _MIN_FREE_SHARE * limit:
+                share = percent((limit - free) / limit)
+                text = f"the container uses {share} of its memory limit, {binary(limit)}"
+                alerts.append(Alert("memory", device.row.id, text))
+    return alerts
+
+
+def _free(device: DeviceNow, metric: str, total: float | None) -> float | None:
+    used = device.value(metric)
+    return None if used is None or not total else max(0.0, total - used)
+
+
+# Other processes on the run's GPUs.
+
+
+@dataclass(frozen=True)
+class _Neighbour:
+    name: str | None
+    pid: int
+    user: str | None
+    place: str | None
+    bytes: int | None
+
+
+def gpus_of_run(meta: Mapping[str, JSON], devices: Sequence[DeviceRow]) -> frozenset[str]:
+    """Ids of the GPUs that the run is known to use."""
+    of_run = devices_of_run(meta, devices)
+    return frozenset(device.id for device in of_run if device.kind == "gpu")
+
+
+def uses_no_gpu(meta: Mapping[str, JSON], devices: Sequence[DeviceRow]) -> bool:
+    """Whether the run is known to use none of the recorded GPUs."""
+    watched = any(device.kind == "gpu" for device in devices)
+    return watched and not gpus_unknown(devices) and not gpus_of_run(meta, devices)
+
+
+def shared_now(processes: Sequence[ProcessNow], gpus: frozenset[str]) -> dict[str, str]:
+    """By GPU id, the other processes on it; one text for GPUs with the same processes."""
+    by_gpu: dict[str, list[_Neighbour]] = {}
+    for process in processes:
+        for use in process.gpus:
+            small = use.graphics and (use.share or 0.0) < _MIN_GRAPHICS_SHARE
+            if process.owned is False and process.running and use.device in gpus and not small:
+                by_gpu.setdefault(use.device, []).append(
+                    _Neighbour(process.name, process.pid, process.user, process.place, use.bytes)
+                )
+    texts = {}
+    for group in _groups(by_gpu):
+        sizes = {binary(by_gpu[gpu][0].bytes or 0) for gpu in group}
+        text = f"shared with {_largest(by_gpu, group, most=len(sizes) > 1)}"
+        texts.update(dict.fromkeys(group, text))
+    return texts
+
+
+def shared_during(
+    presences: Sequence[GpuPresence], gpus: frozenset[str], run_ns: int
+) -> dict[str, str]:
+    """By GPU id, the other processes on it, and their share of ``run_ns``, the duration of the
+    run; one text for GPUs with the same processes."""
+    with_shares: dict[str, list[tuple[float, _Neighbour]]] = {}
+    for presence in presences:
+        share = min(1.0, presence.ns / max(1, run_ns))
+        small = presence.kind == "graphics" and (presence.share or 0.0) < _MIN_GRAPHICS_SHARE
+        if presence.device in gpus and share >= _MIN_SHARE and not small:
+            neighbour = _Neighbour(
+                presence.name, presence.pid, presence.user, presence.place, presence.bytes
+            )
+            with_shares.setdefault(presence.device, []).append((share, neighbour))
+    by_gpu, shares = {}, {}
+    for gpu, pairs in with_shares.items():
+        pairs.sort(key=lambda pair: -pair[0])
+        by_gpu[gpu], shares[gpu] = [neighbour for _, neighbour in pairs], pairs[0][0]
+    texts = {}
+    for group in _groups(by_gpu):
+        times = {percent(shares[gpu]) for gpu in group}
+        longest = percent(max(shares[gpu] for gpu in group))
+        time = longest if len(times) == 1 else f"at most {longest}"
+        text = f"shared for {time} of the time with {_largest(by_gpu, group, most=True)}"
+        texts.update(dict.fromkeys(group, text))
+    return texts
+
+
+def _groups(by_gpu: Mapping[str, list[_Neighbour]]) -> list[list[str]]:
+    """Ids of GPUs with the same processes; GPUs under MPS are left out."""
+    groups: dict[frozenset[int], list[str]] = {}
+    for gpu, neighbours in by_gpu.items():
+        if not any(MPS_SERVER in (neighbour.name or "") for neighbour in neighbours):
+            groups.setdefault(frozenset(each.pid for each in neighbours), []).append(gpu)
+    return list(groups.values())
+
+
+def _largest(by_gpu: Mapping[str, list[_Neighbour]], group: Sequence[str], *, most: bool) -> str:
+    """The first process on the GPU where it has most memory, and the number of others; ``most``:
+    that memory is a maximum."""
+    first, *others = max((by_gpu[gpu] for gpu in group), key=lambda each: each[0].bytes or 0)
+    size = None if first.bytes is None else ("at most " if most else "") + binary(first.bytes)
+    details = [f"PID {first.pid}", first.user, first.place, size]
+    name = clean(first.name)[:_LONGEST] if first.name else "a process"
+    text = f"{name} ({', '.join(clean(each)[:_LONGEST] for each in details if each)})"
+    return f"{text} and {len(others)} more" if others else text

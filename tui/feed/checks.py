@@ -1,0 +1,308 @@
+"""What the analysis says of a session's histories: ceilings, rooflines, cross-checks, warnings."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from gpuwatch.analysis.hardware.ceilings import (
+    BANDWIDTH,
+    PEAK,
+    Ceiling,
+    ceilings_of,
+    data_type_of,
+    devices_of_run,
+    every_ceiling_of,
+    missing_of,
+)
+from gpuwatch.analysis.hardware.crosscheck import Means, findings_of
+from gpuwatch.analysis.hardware.mfu import MfuPeak, mfu_peaks
+from gpuwatch.analysis.hardware.pipes import METRICS as PIPES
+from gpuwatch.analysis.hardware.pipes import TENSOR, pipes_of
+from gpuwatch.analysis.hardware.points import Rates
+from gpuwatch.analysis.hardware.profile import Counters, counters_of
+from gpuwatch.analysis.hardware.program import Program
+from gpuwatch.analysis.hardware.roofline import roofline_of
+from gpuwatch.analysis.samples.channels import FULL
+from gpuwatch.analysis.samples.cpu_time import cpu_shares, logical_cores, resolution, threads_of
+from gpuwatch.analysis.summary import gpu_sharing
+from gpuwatch.analysis.summary.notes import out_of_order
+from gpuwatch.core.models import mapping, number
+from gpuwatch.core.units import NS
+from gpuwatch.session.reading.reader import SessionReader
+from gpuwatch.session.rows import DeviceRow
+from gpuwatch.tui.feed.alerts import (
+    LatestEvents,
+    alerts_of,
+    gpus_of_run,
+    low_memory,
+    shared_during,
+    shared_now,
+)
+from gpuwatch.tui.feed.processes import ProcessNow
+from gpuwatch.tui.feed.samples import NOTHING, Histories
+from gpuwatch.tui.feed.snapshot import Alert, DeviceNow, Rooflines
+from gpuwatch.tui.feed.steps import Steps
+
+THROTTLES = ("hw.gpu.throttle.power", "hw.gpu.throttle.thermal")
+HISTORY = ("hw.gpu.sm.activity", *PIPES, *THROTTLES)
+"""Metrics that need a history."""
+
+_CHECK_NS = 10 * NS
+"""Time between two cross-checks of a live run, and the shortest that one covers."""
+_MINUTE_NS = 60 * NS
+
+
+class CurrentCeilings:
+    """Ceilings of a session's devices, worked out again only when what they follow from changes."""
+
+    def __init__(self) -> None:
+        self._meta: Mapping[str, Any] = {}
+        self._devices: tuple[DeviceRow, ...] = ()
+        self._inputs: object = None
+        self._ceilings: dict[str | None, Mapping[str, Ceiling]] = {}
+        self._bandwidth: dict[str, float | None] = {}
+        self.data_type: str | None = None
+        """Data type of the run's matrix products."""
+        self.mfu_peaks: tuple[MfuPeak, ...] = ()
+
+    def update(self, meta: Mapping[str, Any], devices: tuple[DeviceRow, ...]) -> None:
+        """Use the session's current meta data and devices."""
+        inputs = (meta.get("ceilings"), meta.get("run"), devices)
+        if inputs == self._inputs:
+            return
+        self._inputs, self._meta, self._devices = inputs, meta, devices
+        self._ceilings, self._bandwidth = {}, {}
+        self.data_type = data_type_of(mapping(meta.get("run")))
+        self.mfu_peaks = mfu_peaks(meta, devices)
+
+    def of(self, device: str | None) -> Mapping[str, Ceiling]:
+        """Ceilings of one device by name; ``None``: of all devices of the run together."""
+        if device not in self._ceilings:
+            self._ceilings[device] = ceilings_of(self._meta, self._devices, device)
+        return self._ceilings[device]
+
+    def doubts(self) -> tuple[str, ...]:
+        """Disturbances while the run's ceilings were measured."""
+        ceilings = [self.of(None).get(name) for name in (BANDWIDTH, self.data_type or "")]
+        return tuple(f"{each.text}: {each.doubt}" for each in ceilings if each and each.doubt)
+
+    def peak_bandwidth(self, device: str | None) -> float | None:
+        """Peak bandwidth of the device's memory in By/s, never a measured one."""
+        if device is None:
+            return None
+        if device not in self._bandwidth:
+            ceilings = every_ceiling_of(self._meta, self._devices, device).get(BANDWIDTH, ())
+            peak = next((ceiling.value for ceiling in ceilings if ceiling.kind == PEAK), None)
+            self._bandwidth[device] = peak
+        return self._bandwidth[device]
+
+
+class Checks:
+    """Lives in the feed's thread."""
+
+    def __init__(self, reader: SessionReader, series: Histories, steps: Steps) -> None:
+        self._reader = reader
+        self._series = series
+        self._steps = steps
+        self.ceilings = CurrentCeilings()
+        self.events = LatestEvents()
+        self._meta: Mapping[str, Any] = {}
+        self._devices: tuple[DeviceRow, ...] = ()
+        self._stored: object = None
+        self.counters: Counters | None = None
+        self._threads: int | None = None
+        self._findings: tuple[Alert, ...] = ()
+        self._checked = -_CHECK_NS
+        self._past_sharing: Mapping[str, str] | None = None
+        self._facts = reader.facts()
+        self._no_gpu = [Alert("no-gpu", "", text) for text in out_of_order(self._facts)]
+
+    def update(self, meta: Mapping[str, Any], devices: tuple[DeviceRow, ...]) -> None:
+        """Use the session's current meta data and devices."""
+        self._meta, self._devices = meta, devices
+        self.ceilings.update(meta, devices)
+        stored = meta.get("counters")
+        if stored != self._stored:
+            self._stored, self.counters = stored, counters_of(meta)
+
+    def warnings(
+        self, devices: Sequence[DeviceNow], t: int, *, live: bool, processes: Sequence[ProcessNow]
+    ) -> tuple[Alert, ...]:
+        """Warnings at session time ``t`` in nanoseconds; of a finished run over all of it."""
+        gpus = None
+        if mapping(self._meta.get("workload")).get("kind") not in ("machine", "import"):
+            gpus = gpus_of_run(self._meta, self._devices)
+        if not live or self._steps.newest >= self._checked + _CHECK_NS:
+            self._findings = self._cross_check(t, live=live)
+            self._checked = self._steps.newest
+        doubts = [Alert("ceiling", str(n), text) for n, text in enumerate(self.ceilings.doubts())]
+        omitted = [Alert("left-out", str(n), text) for n, text in enumerate(self._reader.left_out)]
+        steps = [Alert("steps", "", self._steps.doubt)] if self._steps.doubt else []
+        told = gpu_sharing.told_of_pods(self._facts, sorted(gpus or ()))
+        pods = [Alert("pods", "", text) for text in told]
+        limit = number(mapping(self._meta.get("environment")).get("memory_limit_bytes"))
+        return alerts_of(
+            devices,
+            self.events,
+            {} if live else self._throttled(t),
+            (*self._no_gpu, *pods, *steps, *self._findings, *doubts, *omitted),
+            live=live,
+            shared={} if gpus is None else self._shared(processes, gpus, t, live=live),
+            full=low_memory(devices, gpus, limit) if live else (),
+        )
+
+    def _shared(
+        self, processes: Sequence[ProcessNow], gpus: frozenset[str], t: int, *, live: bool
+    ) -> Mapping[str, str]:
+        """By GPU id, a text about other processes on it; of a finished run read once."""
+        if live:
+            self._past_sharing = None
+            return shared_now(processes, gpus)
+        if self._past_sharing is None:
+            launched = int(number(mapping(self._meta.get("launch")).get("t")) or 0)
+            presences = self._reader.presences(launched, t)
+            self._past_sharing = shared_during(presences, gpus, t - launched)
+        return self._past_sharing
+
+    def _throttled(self, t: int) -> dict[str, float]:
+        """By device id, the share of the session with throttled clocks."""
+        shares: dict[str, float] = {}
+        for (device, metric), series in self._series.items():
+            share = series.mean(0, t) if metric in THROTTLES else None
+            if share is not None:
+                shares[device] = max(share, shares.get(device, 0.0))
+        return shares
+
+    def _cross_check(self, t: int, *, live: bool) -> tuple[Alert, ...]:
+        """Compare counted work with the counters of the run's GPUs: over the last minute, or all
+        of a finished run. GPUs without memory of the run are left out."""
+        start, end = self._timed(t)
+        start = max(start, end - _MINUTE_NS) if live else start
+        if end - start < _CHECK_NS:
+            return ()
+        absent = self._mean("workload", "process.gpu.memory.usage", start, end, least=0.0) == 0
+        gpus = () if absent else self._gpus()
+        found = self._rates(gpus, start, end)
+        data_type = self.ceilings.data_type
+        # Of an unknown data type the bound is too far above to be compared with a count.
+        most = found.most_executed if data_type is not None else None
+        means = self._means(gpus, (TENSOR,), start, end)
+        findings = findings_of(gpus, means, data_type, found.flop, most)
+        return tuple(Alert(each.kind, "", each.text) for each in findings if each.warning)
+
+    # The roofline.
+
+    def rooflines(self, t: int) -> Rooflines:
+        """The rooflines of the last minute and of all timed steps at session time ``t`` (ns)."""
+        workload = mapping(self._meta.get("workload"))
+        program = Program(
+            str(workload.get("name") or self._reader.path.stem),
+            str(workload.get("kind")),
+            self._steps.any,
+            self._steps.timed_start is not None,
+            mapping(self._meta.get("count")),
+            missing_of(self._meta, self._devices),
+            self._steps.doubt,
+        )
+        (start, end), gpus = self._timed(t), self._gpus()
+        minute, whole = (
+            roofline_of(program, each, self.ceilings.of(None), self.ceilings.data_type)
+            for each in (
+                self._rates(gpus, max(start, end - _MINUTE_NS), end),
+                self._rates(gpus, start, end, self.counters),
+            )
+        )
+        return Rooflines(minute, whole, "timed steps" if self._steps.any else "whole run")
+
+    def _timed(self, t: int) -> tuple[int, int]:
+        """Start and end of the timed steps in nanoseconds; all of a program that reports none."""
+        return self._steps.timed if self._steps.any else (0, t)
+
+    def _gpus(self) -> tuple[DeviceRow, ...]:
+        """The run's GPUs; empty: it runs on the CPU."""
+        of_run = devices_of_run(self._meta, self._devices)
+        return tuple(device for device in of_run if device.kind == "gpu")
+
+    def _rates(
+        self, gpus: Sequence[DeviceRow], start: int, end: int, counters: Counters | None = None
+    ) -> Rates:
+        """Means from ``start`` to ``end`` in nanoseconds; ``counters``: those of ncu per step."""
+        steps, ids = self._steps, [gpu.id for gpu in gpus]
+        per_second = steps.per_second() if counters is not None else None
+        executed = size = None
+        if counters is not None and per_second is not None:
+            executed, size = counters.flop_per_step, counters.dram_bytes_per_step
+        of_pipes = self._means(gpus, PIPES, start, end)
+        most = [
+            None if isinstance(pipes, str) else pipes.rate(of_pipes[gpu.id])
+            for gpu, pipes in ((gpu, pipes_of(gpu, self.ceilings.data_type)) for gpu in gpus)
+        ]
+
+        def each(metric: str) -> list[float | None]:
+            return [self._mean(id_, metric, start, end) for id_ in ids]
+
+        return Rates(
+            flop=_plausible(steps.flop.mean(start, end)),
+            bytes=_plausible(steps.bytes.mean(start, end)),
+            measured_bytes=_total(each("hw.gpu.memory.bandwidth")),
+            most_executed=_total(most),
+            executed_flop=None if executed is None else executed * (per_second or 0.0),
+            executed_bytes=None if size is None else size * (per_second or 0.0),
+            on_gpu=bool(gpus),
+            **(
+                {"busy": _average(each("hw.gpu.utilization"))}
+                if gpus
+                else self._cpu_shares(start, end)
+            ),
+            sm_activity=_average(each("hw.gpu.sm.activity")),
+            data_share=steps.data_share(),
+        )
+
+    def _cpu_shares(self, start: int, end: int) -> dict[str, Any]:
+        """The fields of :class:`Rates` for a run on the CPU."""
+        if self._threads is None:
+            self._threads = threads_of(self._reader.facts())
+        own = self._mean("workload", "process.cpu.time", start, end)
+        least = resolution((end - start) / NS)
+        return cpu_shares(
+            None if own is None else max(own, least),
+            own is not None and own <= least,
+            self._threads,
+            logical_cores(self._devices),
+            self._mean("cpu", "hw.cpu.utilization", start, end),
+        )
+
+    def _means(
+        self, gpus: Sequence[DeviceRow], metrics: Sequence[str], start: int, end: int
+    ) -> Means:
+        """By GPU id and metric, the mean from ``start`` to ``end`` in nanoseconds where known."""
+        return {
+            gpu.id: {
+                metric: mean
+                for metric in metrics
+                if (mean := self._mean(gpu.id, metric, start, end)) is not None
+            }
+            for gpu in gpus
+        }
+
+    def _mean(
+        self, device: str, metric: str, start: int, end: int, least: float = FULL
+    ) -> float | None:
+        """``None``: less than most of the period is known."""
+        return self._series.get((device, metric), NOTHING).mean(start, end, least)
+
+
+def _plausible(rate: float | None) -> float | None:
+    """A rate that a machine can reach; a foreign file may contain any."""
+    return rate if rate is not None and 1e-6 < rate < 1e24 else None
+
+
+def _total(values: Sequence[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    return sum(known) if known and len(known) == len(values) else None
+
+
+def _average(values: Sequence[float | None]) -> float | None:
+    total = _total(values)
+    return None if total is None else total / len(values)

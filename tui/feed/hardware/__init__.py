@@ -1,1 +1,0 @@
-"""Current devices: their attributes, their ceilings, the roofline."""

@@ -1,0 +1,377 @@
+"""The samples of a session: the newest one by one, older ones as means of ten seconds.
+
+Both are read only when needed, so that a session of a million samples opens at once.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from array import array
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import pairwise
+from math import nan
+from operator import mul
+
+from gpuwatch.analysis.samples.channels import mean_between
+from gpuwatch.core.units import NS
+from gpuwatch.session.reading.reader import SessionReader
+from gpuwatch.session.schema import BUCKET_SECONDS
+from gpuwatch.tui.widgets.graph import Window
+
+RECENT_NS = 360 * NS
+"""How far back single samples are kept: the longest zoom, and the step in which it moves."""
+BUCKET_NS = BUCKET_SECONDS * NS
+_APART = 1.25
+"""Most intervals between two samples of a recorder that is in time."""
+_MOST_RECENT = 120_000
+"""Most single samples that are kept, however short the sampling interval."""
+_MIN_TAIL = 64
+"""Number of newest samples that are searched for a current value."""
+_TAIL_NS = 21 * NS
+"""How far back samples are read when a long session is opened: two buckets."""
+_CHUNK_NS = 600 * NS
+"""How much is read at once; of more, older samples are read when a history needs them."""
+_PARTS = 20
+"""Parts of a time of which most must have a value."""
+
+Filled = tuple["array[float]", "array[float]"]
+"""Means and sample counts by bucket."""
+
+
+class History(ABC):
+    """A figure over session time."""
+
+    @property
+    @abstractmethod
+    def seen(self) -> bool:
+        """Whether any value is known."""
+
+    @abstractmethod
+    def columns(self, view: Window) -> list[float | None]:
+        """Mean of each column; ``None``: nothing was recorded."""
+
+    def mean(self, start: int, end: int, least: float = 0.0) -> float | None:
+        """Mean from ``start`` to ``end`` in nanoseconds.
+
+        ``None``: it is unknown, or is known of less than the share ``least`` of this time.
+        """
+        if end <= start:
+            return None
+        columns = self.columns(Window(start, end, _PARTS if least else 1))
+        known = [value for value in columns if value is not None]
+        return sum(known) / len(known) if known and len(known) >= least * _PARTS else None
+
+
+class _Nothing(History):
+    seen = False
+
+    def columns(self, view: Window) -> list[float | None]:
+        return [None] * view.columns
+
+
+NOTHING = _Nothing()
+"""The history of what is not recorded."""
+
+Histories = Mapping[tuple[str, str], History]
+"""By device id and metric."""
+
+
+class Buckets:
+    """Means of ten seconds of a session, made of its samples channel by channel when needed."""
+
+    def __init__(self, reader: SessionReader) -> None:
+        self._reader = reader
+        self.numbers: array[int] = array("q")
+        """Finished buckets: their time divided by their length."""
+        self._columns: dict[int, Filled] = {}
+        self._upto = -1
+        """The end of the last finished bucket, in nanoseconds."""
+
+    def load(self, channels: Iterable[int]) -> None:
+        """Read the buckets of these channels in one pass, except those read before."""
+        self.update()
+        missing = [channel for channel in channels if channel not in self._columns]
+        if missing:
+            self._columns.update({channel: (array("d"), array("d")) for channel in missing})
+            self.numbers = self._read(missing, -1, self._upto)
+
+    def of(self, channel: int) -> Filled:
+        """Means and sample counts of a channel."""
+        if channel not in self._columns:
+            self.load((channel,))
+        return self._columns[channel]
+
+    def update(self) -> None:
+        """Read new buckets of the loaded channels."""
+        newest = self._reader.last_sample() or 0
+        before, self._upto = self._upto, max(self._upto, newest // BUCKET_NS * BUCKET_NS - 1)
+        self.numbers.extend(self._read(list(self._columns), before, self._upto))
+
+    def _read(self, channels: Sequence[int], after: int, upto: int) -> array[int]:
+        """Append the buckets between two times to those of ``channels``; returns their numbers."""
+        numbers = array("q")
+        for piece in self._reader.sample_pieces(channels, after, upto) if after < upto else ():
+            for number, first, end in _by_bucket(piece.t):
+                numbers.append(number)
+                for channel, values in zip(channels, piece.values, strict=True):
+                    mean, count = _mean(values[first:end])
+                    self._columns[channel][0].append(mean)
+                    self._columns[channel][1].append(count)
+        return numbers
+
+
+def _by_bucket(times: array[int], first: int = 0) -> Iterator[tuple[int, int, int]]:
+    """Number, first index and index after the last of each bucket from index ``first`` on."""
+    while first < len(times):
+        number = times[first] // BUCKET_NS
+        # Clocks of foreign files may go back.
+        end = max(first + 1, bisect_left(times, (number + 1) * BUCKET_NS, first))
+        yield number, first, end
+        first = end
+
+
+def _mean(values: array[float]) -> tuple[float, float]:
+    """Mean of the values that are known, and their number; 0 without any."""
+    total = sum(values)
+    if total == total:
+        return total / len(values), len(values)
+    known = [value for value in values if value == value]
+    return (sum(known) / len(known), len(known)) if known else (0.0, 0.0)
+
+
+class Ticks:
+    """The newest samples of a session; used in the feed's thread."""
+
+    def __init__(self, reader: SessionReader, interval: float, buckets: Buckets) -> None:
+        """``interval``: the usual seconds between two; ``buckets``: of the same session, of which
+        those after the newest sample are ignored."""
+        self._reader = reader
+        self.interval = interval
+        self.buckets = buckets
+        self.times: array[int] = array("q")
+        self._values: dict[int, array[float]] = {}
+        """By channel; all end with the newest sample, some begin later than ``times``."""
+        self._used: set[int] = set()
+        self._tail = max(_MIN_TAIL, int(_TAIL_NS / NS / interval) + 1)
+        self._earlier = False
+        """Whether there are samples before ``times``."""
+
+    @property
+    def newest(self) -> int:
+        """Session time of the newest sample; 0: there is none."""
+        return self.times[-1] if self.times else 0
+
+    def update(self, channels: Sequence[int]) -> None:
+        """Read new samples."""
+        last = self._reader.last_sample()
+        after = self.newest if self.times else -1
+        if last is not None and last > after + _CHUNK_NS:
+            self._values.clear()
+            del self.times[:]
+            after = last - max(_TAIL_NS, round(_MIN_TAIL * self.interval * NS))
+            self._earlier = True
+        if last is not None and last > after:
+            read = self._reader.samples(channels, after)
+            self.times.extend(read.t)
+            for channel, values in zip(channels, read.values, strict=True):
+                self._values.setdefault(channel, array("d")).extend(values)
+        self._drop_old()
+        done = self.buckets.numbers[-1] if self.buckets.numbers else -1
+        if self.newest // BUCKET_NS > done + 1:
+            self.buckets.update()
+
+    def _drop_old(self) -> None:
+        """Drop samples that no history needs."""
+        oldest = bisect_left(self.times, self.newest - RECENT_NS)
+        oldest = max(oldest, len(self.times) - _MOST_RECENT)
+        if oldest > len(self.times) // 4:
+            size = len(self.times) - oldest
+            del self.times[:-size]
+            self._earlier = True
+            for values in self._values.values():
+                if len(values) > size:
+                    del values[:-size]
+        for channel, values in self._values.items():
+            if channel not in self._used and len(values) > 4 * self._tail:
+                del values[: -self._tail]
+
+    def latest(self, channel: int) -> tuple[int, float] | None:
+        """Time and value of the newest known sample among the last ones; ``None``: unknown."""
+        return next(self._known_samples(channel), None)
+
+    def rate(self, channel: int, seconds: float = 2.0) -> tuple[int, float] | None:
+        """Time of a counter's newest sample, and its increase per second over about ``seconds``."""
+        known = self._known_samples(channel)
+        newest = next(known, None)
+        if newest is None:
+            return None
+        t, value = first = newest
+        for first in known:
+            if t - first[0] >= seconds * NS:
+                break
+        return (t, (value - first[1]) / ((t - first[0]) / NS)) if t > first[0] else None
+
+    def _known_samples(self, channel: int) -> Iterator[tuple[int, float]]:
+        values = self._values.get(channel, ())
+        for back in range(1, min(_MIN_TAIL, len(values)) + 1):
+            value = values[-back]
+            if value == value:
+                yield self.times[-back], value
+
+    def covers(self, start: int) -> bool:
+        """Whether single samples exist from ``start`` on; reads the times of missing ones."""
+        apart = _APART * self.interval * NS
+        latest = round(max(start + apart, 2 * apart))
+        reach = max(start, self.newest - RECENT_NS)
+        # In a session's first minutes all there is has been read.
+        earlier = self._earlier and bool(self.times) and self.times[0] > reach
+        if earlier and self.newest - RECENT_NS <= latest:
+            after = reach - round(2 * apart)
+            self.times = self._reader.samples((), after, self.times[0] - 1).t + self.times
+        return bool(self.times) and self.times[0] <= latest
+
+    def recent(self, channel: int, start: int) -> tuple[array[int], array[float]]:
+        """Times and values of a channel from the sample before ``start`` on, as far as kept."""
+        self._used.add(channel)
+        low = max(0, bisect_right(self.times, start) - 1)
+        values = self._values.setdefault(channel, array("d"))
+        high = len(self.times) - len(values)
+        if high > low:
+            read = self._reader.samples((channel,), self.times[low] - 1, self.times[high - 1])
+            whole = len(read.t) == high - low
+            missing = read.values[0] if whole else array("d", [nan]) * (high - low)
+            values = self._values[channel] = missing + values
+        size = len(self.times) - low
+        return (self.times[low:], values[-size:]) if size else (self.times[:0], values[:0])
+
+
+class Series(History):
+    """The history of one channel."""
+
+    def __init__(self, ticks: Ticks, channel: int) -> None:
+        self._ticks = ticks
+        self._channel = channel
+        self._seen = False
+
+    @property
+    def seen(self) -> bool:
+        if not self._seen:
+            _, values = self._ticks.recent(self._channel, self._ticks.newest - _TAIL_NS)
+            self._seen = any(value == value for value in values) or any(self._buckets()[2])
+        return self._seen
+
+    def mean(self, start: int, end: int, least: float = 0.0) -> float | None:
+        """As ``gpuwatch show`` does, but of times before the single samples from buckets."""
+        if not self._ticks.covers(start):
+            return super().mean(start, end, least)
+        found = mean_between(*self._ticks.recent(self._channel, start - _TAIL_NS), start, end)
+        return found[0] if found is not None and found[1] >= least else None
+
+    def columns(self, view: Window) -> list[float | None]:
+        if self._ticks.covers(view.start):
+            times, values = self._ticks.recent(self._channel, view.start)
+            return column_means(times, values, view, self._ticks.interval)
+        numbers, averages, counts = self._buckets()
+        means: list[float | None] = []
+        for first, last in bucket_ranges(view):
+            low, high = bisect_left(numbers, first), bisect_right(numbers, last)
+            weight = sum(counts[low:high])
+            total = sum(map(mul, averages[low:high], counts[low:high]))
+            means.append(total / weight if weight else None)
+        return clip(means, view, self._ticks.newest)
+
+    def _buckets(self) -> tuple[array[int], array[float], array[float]]:
+        """Numbers, means and counts of all buckets; the unfinished ones from their samples."""
+        buckets = self._ticks.buckets
+        average, weight = buckets.of(self._channel)
+        end = bisect_left(buckets.numbers, self._ticks.newest // BUCKET_NS)
+        numbers, average, weight = buckets.numbers[:end], average[:end], weight[:end]
+        start = (numbers[-1] + 1) * BUCKET_NS if numbers else 0
+        self._ticks.covers(max(start, self._ticks.newest - RECENT_NS))
+        times, values = self._ticks.recent(self._channel, start)
+        for number, first, last in _by_bucket(times, bisect_left(times, start)):
+            mean, count = _mean(values[first:last])
+            if count:
+                numbers.append(number)
+                average.append(mean)
+                weight.append(count)
+        return numbers, average, weight
+
+
+class RateSeries(Series):
+    """The increase per second of a counter."""
+
+    def mean(self, start: int, end: int, least: float = 0.0) -> float | None:
+        return History.mean(self, start, end, least)
+
+    def columns(self, view: Window) -> list[float | None]:
+        if self._ticks.covers(view.start):
+            times, values = self._ticks.recent(self._channel, view.start)
+            longest = view.column_ns + 5 * self._ticks.interval * NS
+        else:
+            numbers, values, weight = self._buckets()
+            times = array("q", (number * BUCKET_NS + BUCKET_NS // 2 for number in numbers))
+            values = array("d", (v if w else nan for v, w in zip(values, weight, strict=True)))
+            longest = view.column_ns + 3 * BUCKET_NS
+        rates: list[float | None] = []
+        for start, end in pairwise(view.edges()):
+            # Between the samples around both ends, unless they are too far apart.
+            low = max(0, bisect_right(times, start) - 1)
+            high = min(bisect_left(times, end), len(times) - 1)
+            rate = None
+            if high > low and times[low] < end and times[high] > start:
+                elapsed, increase = times[high] - times[low], values[high] - values[low]
+                if 0 < elapsed <= longest and increase >= 0:
+                    rate = increase / (elapsed / NS)
+            rates.append(rate)
+        return rates
+
+
+def column_means(
+    times: Sequence[int], values: Sequence[float | None], view: Window, interval: float
+) -> list[float | None]:
+    """Mean of each column of ``view``; ``None`` and NaN are unknown values.
+
+    A value covers the time since the one before it, so that narrow columns have no gaps between
+    two. ``interval``: the usual seconds between two.
+    """
+    edges = view.edges()
+    means: list[float | None] = []
+    low = bisect_right(times, edges[0])
+    for end in edges[1:]:
+        high = bisect_right(times, end, low)
+        known = [value for value in values[low:high] if value is not None and value == value]
+        if known:
+            means.append(sum(known) / len(known))
+        elif low == high and _covers(times, high, end, interval):
+            value = values[high]
+            means.append(value if value == value else None)
+        else:
+            means.append(None)
+        low = high
+    return means
+
+
+def _covers(times: Sequence[int], index: int, t: int, interval: float) -> bool:
+    """Whether the sample ``index`` covers the time ``t`` before it."""
+    if index >= len(times):
+        return False
+    late = index > 0 and times[index] - times[index - 1] < 2.5 * interval * NS
+    return late or times[index] - t < _APART * interval * NS
+
+
+def bucket_ranges(view: Window) -> Iterator[tuple[int, int]]:
+    """First and last bucket of each column; a bucket may span several columns."""
+    for start, end in pairwise(view.edges()):
+        first = start // BUCKET_NS
+        last = max(first, (end - 1) // BUCKET_NS)
+        if last > first and end - start >= 4 * BUCKET_NS:
+            first += 1
+        yield first, last
+
+
+def clip(columns: list[float | None], view: Window, newest: int) -> list[float | None]:
+    """``columns`` without values after session time ``newest``: the last bucket ends later."""
+    known = bisect_left(view.edges(), newest)
+    return columns[:known] + [None] * (view.columns - known)

@@ -1,1 +1,0 @@
-"""Warnings of a run and its GPUs: throttling, shared GPUs, low memory."""
