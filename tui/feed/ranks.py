@@ -5,9 +5,8 @@ The analysis and numpy are loaded for a run of several ranks only.
 
 from __future__ import annotations
 
-from array import array
-from collections import defaultdict, deque
-from collections.abc import Callable, Iterable, Sequence
+from collections import deque
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from gpuwatch.core.lazy_dataclass import dataclass
@@ -19,97 +18,15 @@ from gpuwatch.tui.feed.snapshot import RankNow, RanksNow
 from gpuwatch.tui.widgets.graph import Window
 
 if TYPE_CHECKING:
-    import numpy as np
-
+    from gpuwatch.analysis.ranks.history import OwnTimes
     from gpuwatch.analysis.ranks.ranks import Ranks, Telemetry
 
 JUDGED_NS = 300 * NS
 """How far back the ranks are compared."""
 _MOST_RECENT = 20_000
 """Most rows that are kept one by one, of all ranks."""
-_MOST_ROWS = 16_384
-"""Most rows of a rank in the history; beyond it two of the older half become one."""
-_LONGEST_NS = 3600 * NS
-"""Longest stretch of one row; a file from elsewhere may hold any number."""
 _CHUNK = 5000
 _END_NS = 2**62
-
-
-class OwnTime:
-    """Steps and own seconds of one rank over time."""
-
-    def __init__(self) -> None:
-        self.starts, self.ends = array("d"), array("d")
-        """Of each row, in nanoseconds."""
-        self._steps, self._own = array("d"), array("d")
-        """Sums up to the end of each row."""
-
-    def add(self, row: RankStepRow, own: float, seconds: float) -> None:
-        """Add the steps of a row behind all others, spread evenly over the time they took."""
-        before = self.ends[-1] if self.ends else 0.0
-        if row.t <= before:
-            return
-        taken = min(max(1, round(seconds * NS)), _LONGEST_NS)
-        self.starts.append(max(before, row.t - taken))
-        self.ends.append(row.t)
-        self._steps.append(row.count + (self._steps[-1] if self._steps else 0.0))
-        self._own.append(own + (self._own[-1] if self._own else 0.0))
-        if len(self.ends) > _MOST_ROWS:
-            half = _MOST_ROWS // 2
-            self.starts = self.starts[:half:2] + self.starts[half:]
-            self.ends, self._steps, self._own = (
-                values[1:half:2] + values[half:] for values in (self.ends, self._steps, self._own)
-            )
-
-    def between(self, edges: np.ndarray) -> np.ndarray:
-        """Steps and own seconds between neighbouring edges, shape (2, edges - 1)."""
-        import numpy as np
-
-        found = np.zeros((2, len(edges) - 1))
-        times = np.ravel(np.column_stack([self.starts, self.ends]))
-        for at, sums in enumerate((self._steps, self._own) if self.ends else ()):
-            known = np.ravel(np.column_stack([np.append(0.0, sums[:-1]), sums]))
-            found[at] = np.diff(np.interp(edges, times, known))
-        return found
-
-
-class OwnTimes:
-    """Own times of all ranks: those read as they come, and those that were there before."""
-
-    def __init__(self) -> None:
-        self._new: defaultdict[int, OwnTime] = defaultdict(OwnTime)
-        self._old: defaultdict[int, OwnTime] = defaultdict(OwnTime)
-
-    def add(self, rows: Iterable[RankStepRow], *, old: bool = False) -> None:
-        """Add rows in order; ``old``: they are from before the first one that is not."""
-        from gpuwatch.analysis.ranks.own_time import own_seconds, seconds_of
-
-        to = self._old if old else self._new
-        for row in rows:
-            own, seconds = own_seconds(row), seconds_of(row)
-            if row.warmup or own is None or seconds is None:
-                continue
-            if 0 <= own <= 2 * seconds:
-                to[row.rank].add(row, own, seconds)
-
-    def columns(self, ranks: Sequence[int], view: Window, until: int) -> list[list[float | None]]:
-        """For each rank and column the own time over that of the median rank, less 1; ``None``:
-        no steps, or after ``until``."""
-        import numpy as np
-
-        edges = np.array(view.edges(), dtype=float)
-        found = [self._old[rank].between(edges) + self._new[rank].between(edges) for rank in ranks]
-        steps, own = np.stack(found, axis=1)
-        known = (steps > 1e-6) & (edges[:-1] < until)
-        per_step = np.divide(own, steps, out=np.full_like(own, np.nan), where=known)
-        middle = np.maximum(0, (known.sum(axis=0) - 1) // 2)
-        median = np.sort(per_step, axis=0)[middle, np.arange(len(middle))]
-        known &= median > 0
-        relative = np.divide(per_step, median, out=np.zeros_like(own), where=known) - 1
-        return [
-            [value if shown else None for value, shown in zip(*row, strict=True)]
-            for row in zip(relative.tolist(), known, strict=True)
-        ]
 
 
 @dataclass(frozen=True)
@@ -129,7 +46,7 @@ class RankFeed:
         self._reader = reader
         self._rows: list[RankRow] = []
         self._recent: deque[RankStepRow] = deque(maxlen=_MOST_RECENT)
-        self._own: OwnTimes = current._own if current else OwnTimes()
+        self._own: OwnTimes | None = current._own if current else None
         self._fills = current is None
         self._after: int | None = None
         self._back = self._first = -1
@@ -141,6 +58,9 @@ class RankFeed:
         self._rows = self._reader.ranks()
         if len(self._rows) < 2:
             return
+        from gpuwatch.analysis.ranks.history import OwnTimes
+
+        self._own = self._own or OwnTimes()
         if self._after is None:
             last = self._reader.rank_steps(self._reader.row_at("rank_step", _END_NS) - 1, 1)
             newest = last[0].t if last else 0
@@ -156,7 +76,7 @@ class RankFeed:
 
     def backfill(self) -> bool:
         """Read one chunk of older rows; returns whether there may be more."""
-        if not self._fills or self._back >= self._first:
+        if self._own is None or not self._fills or self._back >= self._first:
             return False
         rows = self._reader.rank_steps(self._back, _CHUNK)
         self._own.add((row for row in rows if row.n <= self._first), old=True)
@@ -170,10 +90,10 @@ class RankFeed:
         from gpuwatch.analysis.ranks.wording import sentences, short
 
         ranks = self._ranks(sampled)
-        if ranks is None or not self._recent:
+        if ranks is None or self._own is None or not self._recent:
             return None
         numbers = [each.rank for each in ranks.figures]
-        columns = self._own.columns(numbers, view, t)
+        columns = self._own.columns(numbers, view.edges(), t)
         ids = {row.uuid: row.id for row in sampled.devices if row.uuid}
         slow = {each.excess.rank: each.excess.relative for each in ranks.stragglers}
         return RanksNow(

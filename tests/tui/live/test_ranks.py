@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
+from gpuwatch.analysis.ranks.history import OwnTimes
 from gpuwatch.session.reading.reader import SessionReader
 from gpuwatch.tui.feed.collector import Collector
-from gpuwatch.tui.feed.ranks import OwnTimes
 from gpuwatch.tui.feed.view import View
 from gpuwatch.tui.live.rank_rows import SHADES, rank_rows
 from gpuwatch.tui.widgets.ascii import to_ascii
@@ -124,7 +124,7 @@ def test_a_long_history_keeps_its_means_in_few_rows() -> None:
         times.add(replace(row, t=row.t + day * 3600 * SECOND) for row in rows)
     assert all(len(each.ends) <= 16_384 for each in times._new.values())
     view = Window(0, 200 * 3600 * SECOND, 200)
-    first, second = times.columns([0, 1], view, view.end)
+    first, second = times.columns([0, 1], view.edges(), view.end)
     assert first[3] == 0.0 and second[3] == pytest.approx(0.12) == second[190]
 
 
