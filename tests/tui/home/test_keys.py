@@ -4,6 +4,7 @@ by the real commands."""
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import string
 import subprocess
@@ -31,7 +32,7 @@ from gpuwatch.tui.log.screen import LogScreen
 from gpuwatch.tui.widgets.dialog import Dialog
 
 from ..conftest import Fake, entry
-from ..harness import piloted, screen_text, shows, until
+from ..harness import piloted, running, screen_text, shows, until
 from ..sessions import Script, finished, plan, write
 
 pytestmark = pytest.mark.usefixtures("programs")
@@ -404,3 +405,53 @@ def test_following_runs_loads_nothing_heavy() -> None:
         "assert not {'numpy', 'scipy'} & set(sys.modules)"
     )
     subprocess.run([sys.executable, "-c", program], check=True)
+
+
+async def test_a_label_goes_to_the_run_that_it_was_begun_for(studies: Path) -> None:
+    async with home() as (screen, pilot):
+        await pilot.press("R", *"mine")
+        await pilot.click(SessionTable, offset=(20, 2))
+        await pilot.pause()
+        assert screen.state.cursor == 0
+        screen.put_in_order(replace(screen.state.how, reverse=True), studies / "pair")
+        await pilot.press("enter")
+        await shows(pilot, "alone is called mine")
+    assert labels.read(studies / "alone")["01-bare.gpuwatch"].name == "mine"
+    assert labels.read(studies / "pair") == {}
+
+
+REPORT = {
+    "gpus": [],
+    "gpu_unavailable": {"text": "no NVIDIA GPU is seen", "hint": "install the NVIDIA driver"},
+    "python": {"path": "/usr/bin/python3", "torch": None},
+    "environments": [
+        {"env": "bare", "without_gpu": {"ready": True, "problems": []}},
+        {
+            "env": "docker",
+            "without_gpu": {
+                "ready": False,
+                "problems": [
+                    {"text": "no daemon answers\x1b[2J", "hint": "sudo systemctl start docker"}
+                ],
+            },
+        },
+    ],
+}
+
+
+@pytest.mark.parametrize("size", [(80, 24), (160, 50)])
+async def test_first_contact_says_what_is_missing_and_what_mends_it(
+    fake: Fake, monkeypatch: pytest.MonkeyPatch, size: tuple[int, int]
+) -> None:
+    monkeypatch.setenv("FAKE_GPUS", "0")
+    (fake.folder / "doctor.json").write_text(json.dumps(REPORT))
+    async with running(HomeScreen, size) as (app, pilot):
+        await shows(pilot, "✗ GPU           workloads run on the CPU: no NVIDIA GPU is seen")
+        text = screen_text(app)
+        assert "n  starts the first one" in text
+        assert "✗ torch         not in /usr/bin/python3: n starts a command of your own" in text
+        assert "✓ bare          ready" in text and "✗ docker        no daemon answers" in text
+        assert "→ sudo systemctl start docker" in text
+        assert [call[0] for call in fake.asked].count("doctor") == 1
+        await pilot.press("r")
+        await until(pilot, lambda: [call[0] for call in fake.asked].count("doctor") == 2)

@@ -21,7 +21,7 @@ from gpuwatch.tui.feed.reading import News
 from gpuwatch.tui.feed.snapshot import Snapshot
 from gpuwatch.tui.home.screen import HomeScreen
 from gpuwatch.tui.processes.details import DetailsScreen
-from gpuwatch.tui.processes.table import ProcessTable
+from gpuwatch.tui.processes.table import NOT_HERE, ProcessTable
 from gpuwatch.tui.widgets.dialog import Dialog
 
 from ..conftest import Fake, entry
@@ -213,3 +213,14 @@ async def test_enter_shows_all_of_the_selected_process(
         await shows(pilot, "time.sleep(600)")
         await pilot.press("escape")
         await until(pilot, lambda: pilot.app.screen is screen)
+
+
+async def test_a_mark_on_what_is_not_seen_to_run_here_says_so_and_marks_no_session(
+    fake: Fake,
+) -> None:
+    fake.list(entry(fake.folder / "01.gpuwatch"))
+    async with home(fake, on_gpu(22, 9)) as (screen, _, pilot):
+        await shows(pilot, " finished ")
+        await pilot.press("space")
+        await shows(pilot, f"{NOT_HERE}: process 22")
+        assert screen.state.marked == ()

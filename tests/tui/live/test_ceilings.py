@@ -158,3 +158,8 @@ def test_without_a_count_the_pipes_give_a_bound_of_what_was_executed(session: Ma
     text = page_text(path)
     assert "Executed FLOP/s" in text and "≤" in text and "bound: at most" in text
     assert "pipes: of fp8, their fastest, as the run's type is not known" in numbers_text(path)
+
+
+def test_several_gpus_with_one_unknown_get_no_share(session: Make) -> None:
+    only_one = measured()
+    assert "╪" not in page_text(session(gpus=2, meta=only_one))

@@ -319,3 +319,7 @@ async def test_absurd_values_neither_crash_nor_hang(session: Make) -> None:
         await pilot.press("z", "z", "i")
         await shows(pilot, "every number")
         assert app.return_code is None
+
+
+def test_a_lost_run_says_how_to_take_it_up(session: Make) -> None:
+    assert "? lost" in page_text(session(alive=False))

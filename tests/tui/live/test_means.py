@@ -104,3 +104,8 @@ async def test_a_gpu_that_the_run_does_not_use_says_so(session: Make) -> None:
         assert "not used" not in screen_text(app)
         await pilot.press("2")
         await shows(pilot, "not used by this run")
+
+
+def test_without_steps_the_mean_is_of_the_whole_run(session: Make) -> None:
+    path = session(meta=finished(), alive=False, steps=False)
+    assert badge(shown(path, View(seconds=None)).gauges[0], 32) == "measured, whole run, mean"

@@ -28,6 +28,7 @@ from tests.session.samples import fill
 
 from ..harness import live, running, screen_text, shows, until
 from ..sessions import NS, START_UNIX_NS, Script, finished, plan, write
+from ..snapshots_of import page_text
 
 EVENTS = [(20.0, "throttle", "the power cap"), (30.0, "epoch", "1"), (60.0, "xid", "Xid 13")]
 
@@ -359,3 +360,10 @@ def test_a_moment_after_the_end_is_refused_with_the_length(
 
     assert main(["replay", "--at", "99:00", str(session(seconds=12))]) == ExitCode.USAGE
     assert "ends at 0:12: nothing was recorded at 1:39:00" in capsys.readouterr().err
+
+
+def test_a_run_that_waits_to_start_is_not_told_as_over(tmp_path: Path) -> None:
+    state = {"run_state": {"state": "starting", "t": 0}}
+    path = write(tmp_path / "a.gpuwatch", Script(steps=False, seconds=1, meta=state))
+    shown = page_text(path)
+    assert "starting" in shown and "is over" not in shown
