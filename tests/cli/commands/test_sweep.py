@@ -112,6 +112,6 @@ def test_a_sweep_runs_each_value_in_each_block(cli: Cli, tmp_path: Path) -> None
     paths = sessions(tmp_path)
     assert [path.name for path in paths] == [run.file for run in found.runs]
     for path, run in zip(paths, found.runs, strict=True):
-        found = meta(path)
-        assert status(found, path).state is State.FINISHED
-        assert found["run"]["batch_size"] == run.workload.parameters["batch_size"]
+        told = meta(path)
+        assert status(told, path).state is State.FINISHED
+        assert told["run"]["batch_size"] == run.workload.parameters["batch_size"]
