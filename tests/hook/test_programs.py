@@ -77,7 +77,7 @@ class Told:
 
     @property
     def count(self) -> dict[str, Any]:
-        (count,) = self.of("count")
+        *_, count = self.of("count")  # the last: of all counted steps
         return count
 
 
