@@ -29,7 +29,7 @@ def watch_optimizers(optimizer: ModuleType) -> None:
     tracker.infers()
 
     def begins(of: Any, *_: Any) -> None:
-        if not torch.compiler.is_compiling():
+        if not torch.compiler.is_compiling() and not tracker.passing.on:
             tracker.optimizer_begins(of)
 
     def ends(of: Any, *_: Any) -> None:
