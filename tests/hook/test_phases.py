@@ -118,7 +118,7 @@ def test_samples_of_steps_that_are_passed_over_are_those_of_the_others(
 ) -> None:
     (told,) = start.unchanged("phases.py", "last_is_smaller", "costly").told
     assert told.steps == 240
-    assert told.samples == pytest.approx(20 * 45, rel=0.02)
+    assert told.samples == pytest.approx(20 * 45, rel=0.05)
     assert told.of("timing")[-1]["steps_passed"] > 100
 
 
