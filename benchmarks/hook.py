@@ -79,26 +79,28 @@ class Switch:
         self.tracker = self._tracking.tracker
         self._off_since = time.monotonic()
         hooks = import_module("torch.optim.optimizer")
-        self._hooks = [
-            (each, dict(each))
-            for each in (hooks._global_optimizer_pre_hooks, hooks._global_optimizer_post_hooks)
-        ]
-        self._patched: list[tuple[Any, str, Any]] = [
-            (autograd, "backward", autograd.backward),
-            (dataloader._BaseDataLoaderIter, "__next__", dataloader._BaseDataLoaderIter.__next__),
-        ]
-        assert all(given for _, given in self._hooks), "the hook is not in this process"
+        self._hooks = (hooks._global_optimizer_pre_hooks, hooks._global_optimizer_post_hooks)
+        self._patched = (autograd, "backward"), (dataloader._BaseDataLoaderIter, "__next__")
+        self._on: Any = self._in_place()  # what the hook took out itself stays out
+        assert self._on[0][1], "the hook is not in this process"
+
+    def _in_place(self) -> Any:
+        return [dict(each) for each in self._hooks], [getattr(*each) for each in self._patched]
 
     def set(self, on: bool) -> None:
-        if on and self._tracking.tracker is None:  # it took no time while it was out
+        if on == (self._tracking.tracker is not None):
+            return
+        if on:  # it took no time while it was out
             self.tracker._told += time.monotonic() - self._off_since
-        self._off_since = time.monotonic()
+        else:
+            self._off_since = time.monotonic()
+            self._on = self._in_place()
         self._tracking.tracker = self.tracker if on else None
-        for hooks, given in self._hooks:
-            hooks.clear()
-            hooks.update(given if on else {})
-        for owner, name, patched in self._patched:
-            setattr(owner, name, patched if on else patched.__wrapped__)
+        for each, given in zip(self._hooks, self._on[0], strict=True):
+            each.clear()
+            each.update(given if on else {})
+        for (owner, name), given in zip(self._patched, self._on[1], strict=True):
+            setattr(owner, name, given if on else getattr(given, "__wrapped__", given))
 
 
 def training(modules: int, loader: bool, device: str = "cpu") -> Any:

@@ -60,23 +60,24 @@ def test_each_phase_has_its_time(
     assert milliseconds(told) == {**expected, "step": sum(expected.values())}
 
 
-def test_where_the_hook_costs_much_some_steps_are_sampled_and_all_are_timed(
+def test_where_the_hook_costs_much_steps_are_passed_over_and_all_are_timed(
     start: Start,  # noqa: F811
 ) -> None:
-    (told,) = start.unchanged("phases.py", "costly_hook").told
+    (told,) = start.unchanged("phases.py", "loader", "costly").told
     lines = timed(told)
     steps = sum(line["count"] for line in lines)
     sampled = sum(line.get("sampled", line["count"]) for line in lines)
-    assert (told.steps, told.samples) == (1200, 4800)
+    assert (told.steps, told.samples) == (240, 960)
     assert 0 < sampled < steps
     each = {"data": 0.008, "forward": 0.013, "backward": 0.02, "optimizer": 0.005}
     for name, seconds in each.items():
         total = sum(line["phases"].get(name, 0) for line in lines)
         assert total == pytest.approx(sampled * seconds)
-    assert {round(one, 9) for line in lines for one in line["seconds"]} == {0.046}
+    assert {round(one, 9) for line in lines for one in line["seconds"]} == {0.047}
     timing = told.of("timing")[-1]
-    assert timing["steps_by"] == {"host": 1200}
-    assert timing["cost"] > 7 / 46, "seven callbacks"
+    assert timing["steps_by"] == {"host": 240}
+    assert 100 < timing["steps_passed"] <= 240 - sampled
+    assert timing["cost"] < 4 / 47, "one callback of each, and seven of some"
 
 
 def test_a_batch_fetched_ahead_does_not_end_the_forward_pass(start: Start) -> None:  # noqa: F811
@@ -85,6 +86,52 @@ def test_a_batch_fetched_ahead_does_not_end_the_forward_pass(start: Start) -> No
     assert sum(line["phases"]["forward"] for line in full) == pytest.approx(
         0.010 * sum(line["count"] for line in full)
     )
+
+
+@pytest.mark.parametrize(
+    ("loop", "took"),
+    [
+        ("evaluation", 2 * (8 * 2 + 10 + 4)),
+        ("careless_evaluation", 2 * (8 * 2 + 10 + 4)),
+        ("forgotten_mode", 2 * (8 * 2 + 10 + 4)),
+        ("evaluation_without_loader", 2 * 10),
+    ],
+)
+def test_an_evaluation_between_steps_that_are_passed_over_is_seen(
+    start: Start,  # noqa: F811
+    loop: str,
+    took: float,
+) -> None:
+    (told,) = start.unchanged("phases.py", loop, "costly").told
+    data = 0 if loop == "evaluation_without_loader" else 8
+    assert told.steps == 240
+    assert {round(1e3 * one, 6) for line in timed(told) for one in line["seconds"]} == {
+        data + 13 + 20 + 5
+    }
+    between = 240 // 4 if loop == "evaluation_without_loader" else 79
+    assert evaluated(told) == pytest.approx(between * took)
+    assert told.of("timing")[-1]["steps_passed"] > 40
+
+
+def test_samples_of_steps_that_are_passed_over_are_those_of_the_others(
+    start: Start,  # noqa: F811
+) -> None:
+    (told,) = start.unchanged("phases.py", "last_is_smaller", "costly").told
+    assert told.steps == 240
+    assert told.samples == pytest.approx(20 * 45, rel=0.05)
+    assert told.of("timing")[-1]["steps_passed"] > 100
+
+
+@pytest.mark.parametrize("loop", ["two_optimizers", "taught", "closure", "prefetch"])
+def test_all_steps_are_told_where_most_are_passed_over(start: Start, loop: str) -> None:  # noqa: F811
+    plain, costly = (
+        start.unchanged("phases.py", loop, *more).told[0] for more in ((), ("costly",))
+    )
+    assert costly.of("timing")[-1]["steps_passed"] > 80
+    steps = [{one for line in timed(told) for one in line["seconds"]} for told in (plain, costly)]
+    assert steps[1] <= steps[0]
+    kinds = [{line.get("samples", 0) / line["count"] for line in timed(t)} for t in (plain, costly)]
+    assert kinds[1] == kinds[0]
 
 
 @pytest.mark.parametrize("loop", ["evaluation", "careless_evaluation"])
@@ -146,6 +193,9 @@ def test_a_phase_that_was_not_seen_has_a_reason(start: Start) -> None:  # noqa: 
         ("functions", None),
         ("episodes", None),
         ("two_views", None),
+        ("one_image", None),
+        ("gradients_of_samples", None),
+        ("real_and_made", None),
     ],
 )
 def test_samples_of_a_step(start: Start, loop: str, samples: int | None) -> None:  # noqa: F811
@@ -155,6 +205,13 @@ def test_samples_of_a_step(start: Start, loop: str, samples: int | None) -> None
     assert {
         None if "samples" not in line else line["samples"] / line["count"] for line in lines
     } == {samples}
+
+
+def test_samples_of_batches_that_come_again_are_not_known(start: Start) -> None:  # noqa: F811
+    (told,) = start.unchanged("phases.py", "repeated_batches").told
+    lines = told.of("step")
+    assert sum(line["samples"] for line in lines if "samples" in line) == 2 * 12
+    assert sum(line["count"] for line in lines if "samples" not in line) == 12 - 2
 
 
 def test_steps_of_more_passes_are_more_work(start: Start) -> None:  # noqa: F811

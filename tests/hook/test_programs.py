@@ -77,7 +77,7 @@ class Told:
 
     @property
     def count(self) -> dict[str, Any]:
-        (count,) = self.of("count")
+        *_, count = self.of("count")  # the last: of all counted steps
         return count
 
 
@@ -229,6 +229,11 @@ def test_work_is_counted_anew_where_something_else_is_trained(start: Start, how:
     assert set(anew) == {second}
     assert sum(line["count"] for line in timed if "flop" in line) >= 20
     assert told.of("problem") == []
+
+
+def test_what_is_compiled_while_steps_are_passed_over_is_compiled_once(start: Start) -> None:
+    (told,) = start.unchanged("compiled_late.py").told
+    assert told.of("timing")[-1]["steps_passed"] > 700, "before and after"
 
 
 def test_samples_belong_to_the_step_that_is_trained_on_them(start: Start) -> None:

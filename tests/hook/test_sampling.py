@@ -31,6 +31,7 @@ class Run:
                 self.sampling.spent += round(took)
             self.clock.marks = events
             self.sampling.next(self.clock)
+            self.sampling.close()
             if number >= STEPS // 2:  # it has learnt what they cost
                 self.spent += took
                 self.drawn |= {number} if sampled else set()

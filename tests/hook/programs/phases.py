@@ -1,5 +1,6 @@
 """Loops whose phases are known; see ``test_phases.py``."""
 
+import itertools
 import sys
 
 import ticking
@@ -12,7 +13,13 @@ torch.manual_seed(0)
 torch.set_num_threads(1)
 model = Model()
 optimizer = Optimizer(model.parameters(), lr=0.1)
-STEPS = 12
+EPOCHS = 4
+STEPS = 3 * EPOCHS
+if sys.argv[2:]:
+    """Each look at what the hook takes is a millisecond, and epochs are many."""
+    ticking.costs, EPOCHS, STEPS = MS, 80, 240
+
+ROWS = torch.ones(6, 8)
 
 
 def step(inputs, called=model):
@@ -32,13 +39,6 @@ def no_loader():
 def loader():
     for inputs in DataLoader(Items(4 * STEPS), 4):
         advance(1)
-        step(inputs)
-
-
-def costly_hook():
-    """A millisecond for each of its callbacks."""
-    ticking.costs = MS
-    for inputs in DataLoader(Items(4 * 100 * STEPS), 4):
         step(inputs)
 
 
@@ -73,7 +73,7 @@ def prefetch():
 
 
 def evaluation():
-    for _ in range(4):
+    for _ in range(EPOCHS):
         model.train()
         for inputs in DataLoader(Items(12), 4):
             step(inputs)
@@ -97,7 +97,7 @@ def evaluation_without_loader():
 
 def careless_evaluation():
     """With gradients, of which nothing is made."""
-    for _ in range(4):
+    for _ in range(EPOCHS):
         model.train()
         for inputs in DataLoader(Items(12), 4):
             step(inputs)
@@ -107,9 +107,26 @@ def careless_evaluation():
             advance(4)
 
 
+def forgotten_mode():
+    """Between the steps of a training that has one loader, another one is iterated."""
+    for _ in range(EPOCHS):
+        for inputs in DataLoader(Items(12), 4):
+            step(inputs)
+        with torch.no_grad():
+            for inputs in DataLoader(Items(16), 8):
+                model(inputs)
+                advance(4)
+
+
+def last_is_smaller():
+    for _ in range(EPOCHS // 4):
+        for inputs in DataLoader(Items(4 * 11 + 1), 4):
+            step(inputs)
+
+
 def mode_is_set_late():
     """As transformers' Trainer does: the batches of an epoch are fetched before ``train()``."""
-    for _ in range(4):
+    for _ in range(EPOCHS):
         for inputs in DataLoader(Items(12), 4):
             model.train()
             step(inputs)
@@ -273,6 +290,51 @@ def two_views():
         (model(torch.ones(6, 8)) - model(torch.zeros(6, 8))).square().mean().backward()
         optimizer.step()
         optimizer.zero_grad()
+
+
+def one_image():
+    """Not batched: the first dimension is that of channels."""
+    global model, optimizer
+    model = nn.Sequential(nn.Conv2d(3, 2, 3), nn.Flatten(0))
+    optimizer = Optimizer(model.parameters(), lr=0.1)
+    for _ in range(STEPS):
+        step(torch.ones(3, 5, 5), model)
+
+
+def gradients_of_samples():
+    def loss(parameters, inputs):
+        return torch.func.functional_call(model, parameters, (inputs[None],)).square().mean()
+
+    plain = nn.Linear(8, 4)
+    globals().update(model=plain, optimizer=Optimizer(plain.parameters(), lr=0.1))
+    each = torch.func.vmap(torch.func.grad(loss), in_dims=(None, 0))
+    for _ in range(STEPS):
+        found = each({name: value.detach() for name, value in plain.named_parameters()}, ROWS)
+        for name, parameter in plain.named_parameters():
+            parameter.grad = found[name].mean(0)
+        optimizer.step()
+
+
+def repeated_batches():
+    """The batches of the shorter loader come again and again, from memory."""
+    shorter = itertools.cycle(DataLoader(Items(8), 4))
+    for first, second in zip(shorter, DataLoader(Items(8 * STEPS), 8), strict=False):
+        step(torch.cat([first, second]))
+
+
+def real_and_made():
+    """As a GAN's discriminator: on the real ones, then on as many that were made."""
+    maker = nn.Linear(8, 8)
+    of_maker = Optimizer(maker.parameters(), lr=0.1)
+    for _ in range(STEPS):
+        optimizer.zero_grad()
+        model(ROWS).square().mean().backward()
+        made = maker(ROWS)
+        model(made.detach()).square().mean().backward()
+        optimizer.step()
+        of_maker.zero_grad()
+        model(made).mean().backward()
+        of_maker.step()
 
 
 class Dropping(nn.Module):

@@ -132,6 +132,8 @@ def _as_seen(meta: Mapping[str, JSON], steps: Sequence[StepLine]) -> list[str]:
             f"the work of a step varies: its FLOP are the mean of {len(flop)} counted steps, "
             f"{'from' if mean is None else '95 % interval'} {units.span(low, high, 'FLOP')}"
         )
+    elif "timing" in meta and "flop_per_step" in count and not flop and every > 1:
+        texts.append("FLOP are those of one counted step: that others take as many is assumed")
     if count.get("at_least") is True:
         texts.append("FLOP and FLOP/s are at least those told: not every kind of step was counted")
     silent = sum(row.count for row in timed if row.samples is None)
@@ -153,6 +155,11 @@ def _as_timed(timing: Mapping[str, JSON], every: int, sampled: int) -> list[str]
     texts = []
     if sampled < every:
         texts.append(f"phases are means of {sampled:,} of {every:,} steps, drawn at random")
+    if passed := number(timing.get("steps_passed")):
+        texts.append(
+            f"{passed:,.0f} steps were only timed: "
+            "their samples and FLOP are the mean of the others"
+        )
     by = {name: number(each) for name, each in mapping(timing.get("steps_by")).items()}
     total = sum(each for each in by.values() if each is not None)
     for name, text in _TIMED_BY.items():

@@ -89,8 +89,12 @@ class Batches:
         self._asked: list[_Waiting] = []
         """Of the iterators that were asked since then, the last one at the end."""
         self._used = False
+        self._together: list[_Waiting] = []
+        """The iterators that were used at once, the one that is used still at the end."""
         self.samples_told = False
         """Whether the newest batch tells its samples."""
+        self.lacking = 0
+        """Samples that batches of this step have less than others, each at the end of an epoch."""
         self._unused = 0
         self._least_unused: int | None = None
 
@@ -113,6 +117,9 @@ class Batches:
         self._unused += 1
         described = _as_drawn(waiting.described(batch, self._tensor), iterator)
         self.samples_told = described.samples is not None
+        if described.samples is not None:
+            last = lacking(iterator, ended=False)
+            self.lacking += last if described.samples + last == _batch_size(iterator) else 0
         waiting.batches.append(described)
         del waiting.batches[:-_MOST_WAITING]
         return described.sizes
@@ -120,14 +127,18 @@ class Batches:
     def use(self) -> list[Batch]:
         """The batches that are trained on now; empty: the same as before, or no loader's."""
         last = self._asked[-1] if self._asked else None
-        at_once = (
+        at_once = [
             each
             for each in self._asked
             if each is last or (last is not None and each.asked == last.asked and not each.ended)
-        )
+        ]
         used = [waiting.batches.pop(0) for waiting in at_once if waiting.batches]
         self._unused -= len(used)
         self._used = True
+        if not self._together or self._together[-1] is not last or len(at_once) > 1:
+            self._together = at_once
+        if len(at_once) < len(self._together) and any(each.ended for each in self._together):
+            used = [each._replace(samples=None) for each in used]  # its batches may come again
         return used
 
     def end_step(self) -> bool:
@@ -136,10 +147,29 @@ class Batches:
             waiting = len(each.batches)
             each.ahead = waiting if each.ahead is None else min(waiting, each.ahead)
             del each.batches[: waiting - each.ahead]
+        self.lacking = 0
         unused, least = self._unused, self._least_unused
         self._unused = 0
         self._least_unused = unused if least is None else min(unused, least)
         return unused > self._least_unused
+
+
+def lacking(iterator: Any, *, ended: bool = True) -> int:
+    """How many samples the last batch of an epoch has less than the others; ``ended``: whether the
+    epoch is over, else 0 unless the batch that was given last is the last one."""
+    size, sampler = _batch_size(iterator), iterator._index_sampler
+    if not size or iterator._dataset_kind != 0 or type(sampler).__name__ != "BatchSampler":
+        return 0
+    try:
+        left = len(sampler.sampler) - (len(sampler) - 1) * size
+        over = ended or iterator._num_yielded == len(sampler)
+    except (TypeError, NotImplementedError):  # a sampler without a length
+        return 0
+    return size - left if over and 0 < left < size else 0
+
+
+def _batch_size(iterator: Any) -> int | None:
+    return getattr(iterator._index_sampler, "batch_size", None)
 
 
 def describe(batch: Any, tensor: type[Any]) -> Batch:
@@ -198,6 +228,10 @@ class Given:
         self._before: list[Batch] = []
         self._closure: list[Batch] = []
         self._most: list[Batch] = []
+        self._optimizers = 0
+        """Those in this step before whose step a model was given something."""
+        self._again = False
+        """Whether before one of them it was more than one batch."""
         self.sizes: Sizes = ()
         self._called: set[int] = set()
         """``id`` of the models of this pass."""
@@ -222,6 +256,8 @@ class Given:
         given = self._before + self._closure
         if not given:
             return
+        self._optimizers += 1
+        self._again = self._again or len(given) > 1
         if (_sum(given, "samples") or 0) > (_sum(self._most, "samples") or 0) or not self._most:
             self._most = given
         self._before, self._closure = [], []
@@ -230,9 +266,12 @@ class Given:
         """All that the step was given; ``None``: no model was called."""
         self.optimizer_ends()
         given, sizes = self._most, self.sizes
-        self._most, self.sizes = [], ()
+        views = self._optimizers > 1 and self._again
+        self._most, self.sizes, self._optimizers, self._again = [], (), 0, False
         if not given:
             return None
+        if views:  # accumulated batches, or the real ones and the made ones of a GAN
+            return Batch(None, None, sizes)
         return Batch(_sum(given, "samples"), _sum(given, "tokens"), sizes)
 
 

@@ -17,6 +17,7 @@ PHASES = ("data", "forward", "backward", "optimizer", "other", "evaluation")
 DATA, FORWARD, BACKWARD, OPTIMIZER, OTHER, EVALUATION = range(len(PHASES))
 SLOTS = len(PHASES) + 8
 """Most phases of a program: those, and some that it names itself."""
+_NONE: list[float] = [0] * SLOTS
 EVENTS, HOST, MEAN = "events", "host", "mean"
 """What gave the time of a step: events at both of its ends, the processor's clock, or two events
 with several steps between them, of which it has the mean."""
@@ -92,6 +93,18 @@ class CpuClock(_Clock):
         self.marks += self.sampled
         self.sampled = sample
 
+    def passed(self, ends: list[int]) -> None:
+        """Steps ended at these times, of one or more, that were not looked at; the phase goes
+        on."""
+        taken, self._taken = self._taken, [0] * SLOTS
+        taken[self.phase] += ends[0] - (self._since or ends[0])
+        ns = sum(taken) - taken[EVALUATION]
+        self._ended.append(Timing(ns, taken, ends[0], False, HOST))
+        self._ended += [
+            Timing(end - before, _NONE, end, False, HOST) for before, end in pairwise(ends)
+        ]
+        self._since = ends[-1]
+
     def finished(self, wait: bool = False) -> list[Timing]:
         """The steps that are known to be over since the last call, in order."""
         ended, self._ended = self._ended, []
@@ -144,6 +157,10 @@ class CudaClock(_Clock):
         sampled = self.sampled and event is not None
         self._marked.append((event, now, self.phase, True, sampled))
         self.sampled = sample and event is not None
+
+    def passed(self, ends: list[int]) -> None:
+        """As :meth:`CpuClock.passed`; these ends have no event."""
+        self._marked += [(None, end, self.phase, True, False) for end in ends]
 
     def finished(self, wait: bool = False) -> list[Timing]:
         ended: list[Timing] = []

@@ -25,6 +25,8 @@ _MOST_TRIES = 10
 _SHARE = 0.003
 """Most of the time that counting again may take: what a step does may vary where its batches do
 not."""
+_FIRST_COUNTS, _FIRST_SHARE = 6, 0.05
+"""The first counts, and most of the time that they may take: also short runs tell what varies."""
 _MOST_COUNTS = 100
 """Most counted steps of a kind."""
 _FREE_MEMORY = 0.05
@@ -119,6 +121,23 @@ class Counting:
         """The counter of a step that may hold an evaluation, and its kind."""
         self._began = 0.0
         self._frames = 0
+
+    @property
+    def idle(self) -> bool:
+        """Whether no step has to be seen for what is counted."""
+        due = self._again_at is not None and time.monotonic() >= self._again_at
+        counts = self.counter is not None or self.own is not None
+        return not (counts or self.recounting or self.seeking or due)
+
+    @property
+    def as_told(self) -> tuple[float, float] | None:
+        """FLOP and bytes of a step as the ``count`` line says."""
+        known = self.main is not None
+        return (self._told["flop_per_step"], self._told["bytes_per_step"]) if known else None
+
+    def changes(self, elements: int) -> bool:
+        """Whether parameters of so many elements are others than those that were trained."""
+        return self._trained not in (None, elements)
 
     def trains(self, elements: int) -> str | None:
         """The program trains parameters of so many elements from here on; what to tell."""
@@ -268,7 +287,9 @@ class Counting:
     def _allow_again(self) -> None:
         """Count again once that is cheap; at a moment drawn at random, since programs have
         periods."""
-        spent = (time.perf_counter() - self._began) / self._share
+        first = sum(len(each.flops) for each in self.kinds.values()) < _FIRST_COUNTS
+        share = max(self._share, _FIRST_SHARE) if first else self._share
+        spent = (time.perf_counter() - self._began) / share
         self._again_at = time.monotonic() + spent * self._random.uniform(0.5, 1.5)
 
     def _count_again(self, known: Counted, samples: int | None, counter: Any) -> None:

@@ -30,8 +30,9 @@ class Models:
     """The models of this process."""
 
     def __init__(self) -> None:
-        self._known: dict[int, tuple[ref[nn.Module], bool]] = {}
-        """By ``id``, since a module need not be hashable; and whether samples come first."""
+        self._known: dict[int, tuple[ref[nn.Module], bool, set[int]]] = {}
+        """By ``id``, since a module need not be hashable; whether samples come first, and how many
+        sizes a sample may have beside the first."""
         self._inside: set[int] = set()
         """Modules of the models that this step has called."""
         self._looking: Any = None
@@ -47,6 +48,16 @@ class Models:
         """Whether the first dimension of what this model is given can only be that of samples: no
         part of it takes sequences that begin with time."""
         return self._known[id(module)][1]
+
+    @property
+    def looks(self) -> bool:
+        """Whether the step that runs now is looked at."""
+        return self._looking is not None
+
+    def sizes_of_one(self, module: nn.Module) -> set[int]:
+        """How many sizes beside the first one what this model is given has where it may be a single
+        sample: none, or as many as its convolutions have dimensions."""
+        return self._known[id(module)][2]
 
     def look(self) -> None:
         """Find the models that the step calls that begins now."""
@@ -92,7 +103,9 @@ class Models:
             getattr(each, "batch_first", True) is False or isinstance(each, nn.RNNCellBase)
             for each in module.modules()
         )
-        self._known[id(module)] = self.last, first
+        kinds: dict[type, int] = {nn.Conv1d: 1, nn.Conv2d: 2, nn.Conv3d: 3}
+        of_one = {0, *(kinds.get(type(each), 0) for each in module.modules())}
+        self._known[id(module)] = self.last, first, of_one
         follow(type(module))
 
 
@@ -135,6 +148,8 @@ def follow(kind: type) -> None:
     def called(self: Any, *args: Any, **keywords: Any) -> Any:
         tracker = tracking.tracker
         if tracker is None or torch.compiler.is_compiling():
+            return call(self, args, keywords)
+        if tracker.passing.on and (self.training or not tracker.stirs(self)):
             return call(self, args, keywords)
         inference = tracker.inference
         if inference is None:

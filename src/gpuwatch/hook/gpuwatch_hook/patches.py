@@ -16,6 +16,7 @@ from typing import Any
 import torch
 
 from . import tracking
+from .passing import eyes
 
 
 def watch_optimizers(optimizer: ModuleType) -> None:
@@ -28,15 +29,34 @@ def watch_optimizers(optimizer: ModuleType) -> None:
     tracker.infers()
 
     def begins(of: Any, *_: Any) -> None:
-        if not torch.compiler.is_compiling():
+        if not torch.compiler.is_compiling() and not tracker.passing.on:
             tracker.optimizer_begins(of)
 
     def ends(of: Any, *_: Any) -> None:
-        if not torch.compiler.is_compiling():
+        if torch.compiler.is_compiling():
+            return
+        if tracker.passing.on:
+            tracker.passes(of)
+        else:
             tracker.optimizer_ends(of)
 
-    optimizer.register_optimizer_step_pre_hook(begins)
+    eyes.append(_Before(optimizer.register_optimizer_step_pre_hook, begins))
     optimizer.register_optimizer_step_post_hook(ends)
+
+
+class _Before:
+    """The hook before an optimizer's step."""
+
+    def __init__(self, register: Any, function: Any) -> None:
+        self._register = register
+        self._function = function
+        self._handle = register(function)
+
+    def remove(self) -> None:
+        self._handle.remove()
+
+    def put_back(self) -> None:
+        self._handle = self._register(self._function)
 
 
 def _tell_gpus(tracker: tracking.Tracker) -> None:
@@ -61,6 +81,8 @@ def watch_compiler(dynamo: ModuleType) -> None:
 
     def compiles(*_: Any) -> None:
         tracker = tracking.tracker
+        if tracker is not None and tracker.passing.on:
+            tracker.sees()
         if tracker is not None and tracker.inference is not None:
             tracker.inference.end_look()
 
@@ -70,23 +92,42 @@ def watch_compiler(dynamo: ModuleType) -> None:
 
 def watch_backward(autograd: ModuleType) -> None:
     """Follow every backward pass: ``Tensor.backward`` calls this function, too."""
-    original = autograd.backward
+    eyes.append(_Backward(autograd))
 
-    @functools.wraps(original)
-    def backward(*args: Any, **keywords: Any) -> Any:
-        tracker = tracking.tracker
-        if tracker is None or torch.compiler.is_compiling():
-            return original(*args, **keywords)
-        before = tracker.backward_begins(args, keywords)
-        whole = False
-        try:
-            result = original(*args, **keywords)
-            whole = True
-            return result
-        finally:
-            tracker.backward_ends(before, whole)
 
-    autograd.backward = backward  # type: ignore[attr-defined]
+class _Backward:
+    """What follows ``torch.autograd.backward``, which others may replace as well."""
+
+    def __init__(self, autograd: Any) -> None:
+        self._autograd = autograd
+        self._original = original = autograd.backward
+        self._removed = False
+
+        @functools.wraps(original)
+        def backward(*args: Any, **keywords: Any) -> Any:
+            tracker = tracking.tracker
+            if tracker is None or torch.compiler.is_compiling() or tracker.passing.on:
+                return self._original(*args, **keywords)
+            before = tracker.backward_begins(args, keywords)
+            whole = False
+            try:
+                result = self._original(*args, **keywords)
+                whole = True
+                return result
+            finally:
+                tracker.backward_ends(before, whole)
+
+        self._following = autograd.backward = backward
+
+    def remove(self) -> None:
+        if self._autograd.backward is self._following:
+            self._autograd.backward = self._original
+        self._removed = self._autograd.backward is self._original
+
+    def put_back(self) -> None:
+        if self._removed:  # what is there now, if that is another's
+            self._original, self._autograd.backward = self._autograd.backward, self._following
+            self._removed = False
 
 
 def watch_loader(dataloader: ModuleType) -> None:
@@ -99,6 +140,12 @@ def watch_loader(dataloader: ModuleType) -> None:
         tracker = tracking.tracker
         if tracker is None or torch.compiler.is_compiling():
             return original(self)
+        if tracker.passing.on and not tracker.stirs():
+            try:
+                return original(self)
+            except StopIteration:
+                tracker.epoch_ends(self)
+                raise
         before = tracker.data_begins()
         batch = None
         try:

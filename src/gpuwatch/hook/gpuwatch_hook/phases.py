@@ -49,6 +49,8 @@ class Phases:
         """``id`` of those at work, the innermost last."""
         self._inner = False
         """Whether the step that ended last was that of another one's base class."""
+        self._nested = False
+        """Whether any step was."""
         self._under = OTHER
         """The phase that is meant while one of the program's own lasts."""
         self._seen = {OTHER}
@@ -122,6 +124,23 @@ class Phases:
         self._enter(FORWARD)
         return True
 
+    @property
+    def idle(self) -> bool:
+        """Whether a step may begin here of which nothing is seen but its end."""
+        at_work = self.in_backward or self._optimizers or self.clock.held or self._nested
+        return not at_work and self.now != EVALUATION
+
+    def may_evaluate(self, model: Any = None) -> bool:
+        """Whether an evaluation may begin, with a batch or this model; as :meth:`data_begins` and
+        :meth:`model_called` will say."""
+        trains = gradients()
+        if model is None:
+            looks_so = not trains or (self._mode_tells and self._model_evaluates())
+        else:
+            mode = not model.training and (self._mode_tells or not trains)
+            looks_so = mode and model in self.models
+        return self._apart and looks_so
+
     def infers(self) -> None:
         """What looks like an evaluation is all that the program does."""
         self._infers, self._apart = True, False
@@ -159,6 +178,7 @@ class Phases:
         after = OPTIMIZER if self._optimizers else OTHER
         self._enter(BACKWARD if self.in_backward else after)
         self._inner = id(optimizer) in self._optimizers
+        self._nested = self._nested or self._inner
         return not self._inner
 
     @property
@@ -173,6 +193,10 @@ class Phases:
         self.forward = self.now == FORWARD
         self.doubtful = False
         self._evaluated_before, self._evaluated = self._evaluated, False
+
+    def passed(self) -> None:
+        """Steps ended that held no evaluation, which would have been seen."""
+        self._evaluated_before = self._evaluated = False
 
     def own_step(self) -> None:
         """A step of the program's own begins or ends."""

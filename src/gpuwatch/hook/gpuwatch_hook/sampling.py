@@ -35,7 +35,11 @@ class Sampling:
         self.timing = False
         """Whether the callback that runs now is timed."""
         self.spent = 0
-        """Nanoseconds in callbacks that were timed, since the last step of that kind ended."""
+        """Nanoseconds in callbacks that were timed, since the last step ended."""
+        self.ended: CpuClock | CudaClock | None = None
+        """The clock of a step that ended in the callback that runs now."""
+        self._costs: deque[tuple[int, int]] | None = None
+        """Where that step's costs belong, if they are known."""
         self._first = _FIRST
         self._share = 1.0
         """Of the steps that are sampled."""
@@ -57,20 +61,28 @@ class Sampling:
 
     def next(self, clock: CpuClock | CudaClock) -> bool:
         """A step ends. Returns whether the next one is sampled."""
+        self.ended = clock
+        self._costs = None
         if self.timed:
-            costs = self._of_sampled if self.sampled else self._of_others
-            if self._first:
-                self._first -= 1
-            else:
-                costs.append((self.spent, clock.marks))
-            self.spent = 0
-        clock.marks = 0
+            self._costs = self._of_sampled if self.sampled else self._of_others
         self._steps += 1
         self._drawn += self.sampled
         drawn = self._draw()  # once a step, so that ranks stay together
         self.sampled = drawn < self._share
         self.timed = self.sampled or drawn > 1 - _TIMED or len(self._of_others) < _FEWEST
         return self.sampled
+
+    def close(self) -> None:
+        """The callback is over in which a step ended: what it took is that step's."""
+        if self.ended is None:
+            return
+        if self._costs is not None:
+            if self._first:
+                self._first -= 1
+            else:
+                self._costs.append((self.spent, self.ended.marks))
+        self.spent = self.ended.marks = 0
+        self.ended = None
 
     def choose(self, clock: CpuClock | CudaClock, ns: float, reading: int, telling: int) -> None:
         """Choose for the steps to come. Since the last choice ``ns`` have passed, in ``reading`` of

@@ -13,18 +13,20 @@ import time
 import weakref
 from collections import Counter
 from collections.abc import Callable
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 from . import startup
 from .batches import Batches, Described, Given, Kind, Sizes
 from .channel import Channel, world
 from .clocks import EVALUATION, PHASES, CudaClock, Timing
+from .passing import Passing, Step
 from .phases import Phases, gradients
 from .sampling import Sampling
 
 FOLDER, OPTIONS = "GPUWATCH_HOOK", "GPUWATCH_HOOK_OPTIONS"
 INTERVAL = 0.15
 """Seconds between two lines; slow steps are told at once."""
+_INTERVAL_NS = int(INTERVAL * 1e9)
 _COST_INTERVAL = 5.0
 """Seconds after which the cost of the hook is told again."""
 _WARMUP = 2
@@ -69,13 +71,13 @@ def _guarded(method: _Method) -> _Method:
             return None
         try:
             sampling = self.sampling
-            if not sampling.timed:
-                sampling.timing = False
-                return method(self, *values)
-            sampling.timing = True
-            begin = time.thread_time_ns()
+            timed = sampling.timing = sampling.timed
+            begin = time.thread_time_ns() if timed else 0
             result = method(self, *values)
-            sampling.spent += time.thread_time_ns() - begin
+            if timed:
+                sampling.spent += time.thread_time_ns() - begin
+            if sampling.ended is not None:
+                sampling.close()
             return result
         except Exception as error:
             leave(error)
@@ -83,18 +85,6 @@ def _guarded(method: _Method) -> _Method:
             return None
 
     return guarded  # type: ignore[return-value]
-
-
-class _Step(NamedTuple):
-    number: int
-    warmup: bool
-    skipped: bool
-    forward: bool
-    """Whether a model was called, as far as was seen."""
-    samples: int | None
-    tokens: int | None
-    work: tuple[float, float] | None
-    loss: Any
 
 
 class Tracker:
@@ -151,14 +141,22 @@ class Tracker:
         self._loss: Any = None
         self._began: int | None = None
         """When the first batch was asked for, or a model called, in monotonic nanoseconds."""
-        self._steps: list[_Step] = []
+        self.passing = Passing()
+        self._always = False
+        """Whether every step has to be seen."""
+        self._steps: list[Step] = []
+        """Those that are not told yet, up to the last one that was seen."""
         self._timings: list[Timing] = []
         self._told = self._told_cost = time.monotonic()
+        self._told_steps = 0
+        self._due_ns = 0
+        """When steps that are passed over are to be told."""
         self._by_itself = self._in_own_step = False
         """Whether the program says itself where its steps are, and is in one."""
 
     def _forked(self) -> None:
         """A child has reported nothing yet, and has a file of its own once it trains."""
+        self.passing.end(partly=True)
         if self._counting is not None and self._counting.counter is not None:
             self._counting.counter.active = False
         self._channel = None
@@ -199,6 +197,18 @@ class Tracker:
         """A step may begin."""
         self._began = self._began or time.monotonic_ns()
 
+    def stirs(self, model: Any = None) -> bool:
+        """Whether a batch that is asked for, or a model that is called, may begin an evaluation
+        although the step is passed over; if so, what comes is seen."""
+        try:
+            if not self._phases.may_evaluate(model):
+                return False
+            self.sees()
+            return True
+        except Exception as error:
+            self._fails(error)
+            return False
+
     @_guarded
     def data_begins(self) -> tuple[int, bool]:
         self._tell_if_due()
@@ -214,6 +224,8 @@ class Tracker:
         if before is None:
             return
         self._phases.data_ends(before)
+        if batch is None:
+            self.epoch_ends(iterator)
         if before[1] and not gradients():
             return
         if self._batches is None:
@@ -243,8 +255,8 @@ class Tracker:
     def _give(self, model: Any, given: Any, models: Any) -> None:
         """A model is given the batch of a pass that begins."""
         batch = self._described(given, sys.modules["torch"].Tensor)
-        of_one = batch.sizes[:1] in ((), ((),))  # a vector may be a single sample
-        if of_one or not batch.alike or not models.takes_samples_first(model):
+        of_one = len(batch.sizes[0]) in models.sizes_of_one(model) if batch.sizes else True
+        if of_one or not batch.alike or not models.takes_samples_first(model) or _transforms():
             batch = batch._replace(samples=None)
         if not self._given.sizes:
             self._begin_kind(batch.sizes)
@@ -256,7 +268,7 @@ class Tracker:
 
     def _begin_kind(self, sizes: Sizes) -> None:
         """The first batch of the step is known."""
-        if sizes and self._counting is not None:
+        if sizes and self._counting is not None and not self.passing.partly:
             self._begin_count(self._counting.begin_kind(sizes, self._on_gpu))
 
     @_guarded
@@ -329,6 +341,8 @@ class Tracker:
     @_guarded
     def skipped(self, optimizer: Any) -> None:
         """A gradient scaler left the step of an optimizer out."""
+        if self.passing.on:
+            self.sees()
         self._after(optimizer, skipped=True)
 
     def _after(self, optimizer: Any, *, skipped: bool) -> None:
@@ -349,15 +363,120 @@ class Tracker:
             return
         self._others.clear()
         if self._phases.in_backward:
+            self._always = True  # which parameters it steps is seen in no other way
             self._stepped_in_backward = optimizer, skipped
         else:
             self.end_step(optimizer, skipped)
+
+    # Steps that are passed over.
+
+    def passes(self, optimizer: Any) -> None:
+        """An optimizer took a step in one that is passed over: all that the hook does then."""
+        passing, sampling, clock = self.passing, self.sampling, self._phases.clock
+        try:
+            leader = passing.leader()
+            if optimizer is not leader:
+                self._passes_other(optimizer, gone=leader is None)
+                return
+            timed = sampling.timing = sampling.timed
+            begin = time.thread_time_ns() if timed else 0
+            now = time.monotonic_ns()
+            self.taken += 1
+            passing.ends.append(now)
+            if self._others:
+                self._others.clear()
+            if timed:
+                sampling.spent += time.thread_time_ns() - begin
+                sampling.timing = False
+            sample = sampling.next(clock)
+            sampling.close()
+            if sample or (clock.ends and self._on_gpu):
+                self._settle(marked=True)
+            if sample:
+                passing.end(partly=False)
+            if now >= self._due_ns:
+                self._due_ns = now + _INTERVAL_NS
+                self._settle()
+                self._tell_if_due()
+                if passing.on and not self._may_pass():
+                    passing.end(partly=False)
+                    if self._counting is not None:
+                        self._begin_count(self._counting.begin(self._on_gpu))
+        except Exception as error:
+            self._fails(error)
+
+    @_guarded
+    def epoch_ends(self, iterator: Any) -> None:
+        """A loader has no more batches: the last step may have been given fewer samples."""
+        from .batches import lacking
+
+        self._settle()
+        if self._steps and self._steps[-1] is self.passing.usual:
+            self._steps[-1] = self.passing.less(lacking(iterator))
+
+    def _passes_other(self, optimizer: Any, *, gone: bool) -> None:
+        """As :meth:`passes`, of an optimizer with which no step ends, as far as is known; ``gone``:
+        the one with which they did end is no more."""
+        if id(optimizer) not in self._others and not gone:
+            self.taken += 1
+            self._others.add(id(optimizer))
+            return
+        self.sees()
+        self.optimizer_ends(optimizer)
+
+    def _may_pass(self) -> bool:
+        """Whether the step that begins now may be passed over."""
+        if self.sampling.sampled or self._always or self._by_itself or self._wants_loss:
+            return False
+        counting, models = self._counting, self._phases.models
+        return bool(
+            self.inference is None
+            and self.passing.known
+            and self._leader is not None
+            and (counting is None or counting.idle)
+            and (models is None or not models.looks)
+            and self._phases.idle
+        )
+
+    def _pass_over(self) -> None:
+        """Pass the step over that begins now."""
+        from .counting import compiled_functions  # needs torch, as an optimizer does
+
+        counting = self._counting
+        self.passing.begin(self._leader, None if counting is None else counting.as_told)
+        self._due_ns = time.monotonic_ns() + _INTERVAL_NS
+        if not compiled_functions():  # what was compiled is guarded by what is in torch
+            self.passing.remove_eyes()
+
+    @_guarded
+    def sees(self) -> None:
+        """What comes from here on is seen, in the middle of a step."""
+        self._settle()
+        self.passing.end(partly=True)
+
+    def _settle(self, *, marked: bool = False) -> None:
+        """Take the steps that were passed over to the others; ``marked``: the last ends now, with
+        an event on a GPU."""
+        ends = self.passing.ends
+        if not ends:
+            return
+        self._phases.passed()
+        self._number += len(ends)
+        self.passing.steps += len(ends)
+        self._steps += [self.passing.usual] * len(ends)
+        clock = self._phases.clock
+        if before := ends[:-1] if marked else ends:
+            clock.passed(before)
+        if marked:
+            clock.end_step(self.sampling.sampled)
+        ends.clear()
 
     # Steps.
 
     @_guarded
     def plan(self, steps: Any) -> None:
         """A framework says how many steps are to come."""
+        self._settle()
         if isinstance(steps, int) and steps > 0:
             self.total_steps, self._planned_at = self._number + steps, self._number
 
@@ -368,6 +487,7 @@ class Tracker:
         self._phases.end_step(self.sampling.next(self._phases.clock))
         if self._samples is None:
             self._use_batch()  # no backward pass was seen: gradients were taken otherwise
+        lacking = 0 if self._batches is None else self._batches.lacking
         if self._batches is not None and self._batches.end_step() and self._counting is not None:
             self._counting.stop("the steps that were tried fetched batches that they did not use")
         if (given := self._given.end_step()) is not None and self._samples is None:
@@ -388,18 +508,14 @@ class Tracker:
             work = self._counting.work_of(samples, kind)
             warmup = warmup or self._counting.recounting > 0 or self._counting.seeking
             self._tell_count()
-        self._steps.append(
-            _Step(
-                self._number,
-                warmup,
-                skipped,
-                forward,
-                self._samples,
-                self._tokens,
-                work,
-                self._loss,
-            )
-        )
+        if self.passing.partly:
+            self._steps.append(self.passing.usual._replace(warmup=warmup, skipped=skipped))
+            self.passing.partly = False
+        else:
+            told = self._samples, self._tokens, work, self._loss
+            self._steps.append(Step(warmup, skipped, forward, *told))
+            if not warmup and not skipped:
+                self.passing.saw(self._steps[-1], lacking)
         if self._number > 1 and self._counting is None:
             self._make_counting()
             self._look_at_trained()
@@ -410,6 +526,8 @@ class Tracker:
         self._tell_if_due()
         if self._counting is not None:
             self._begin_count(self._counting.begin(self._on_gpu))
+        if self._may_pass():
+            self._pass_over()
         return warmup
 
     def _look_at_models(self, forward: bool) -> None:
@@ -427,9 +545,8 @@ class Tracker:
 
     def _tell_unseen(self) -> None:
         """Why a phase has no time, in the last of the steps that are told."""
-        last = self._steps[-1]
-        unseen = self._phases.unseen(last.forward)
-        if last.number > _WARMUP and "torch" in sys.modules and unseen != self._unseen:
+        unseen = self._phases.unseen(self._steps[-1].forward)
+        if self._number > _WARMUP and "torch" in sys.modules and unseen != self._unseen:
             self._unseen = unseen
             self._tell_run(unseen_phases=unseen)
 
@@ -535,7 +652,8 @@ class Tracker:
             self._told = now
 
     def _tell_cost(self) -> None:
-        self._tell(event="timing", cost=self.sampling.cost, steps_by=self._timed_by)
+        keys = {"steps_by": self._timed_by, "steps_passed": self.passing.steps}
+        self._tell(event="timing", cost=self.sampling.cost, **keys)
 
     def _look_at_trained(self) -> None:
         """Notice layers that are unfrozen, and another model."""
@@ -544,6 +662,8 @@ class Tracker:
             return
         parameters = (each for group in leader.param_groups for each in group["params"])
         trained = sum(each.numel() for each in parameters if each.requires_grad)
+        if self._counting.changes(trained):
+            self.passing.forget()
         if told := self._counting.trains(trained):
             self._problem(told)
 
@@ -553,15 +673,18 @@ class Tracker:
             self.inference.tell_generation()
         while (ready := min(len(self._timings), len(self._steps))) > 0:
             first = self._steps[0]
-            alike, known = 1, _known(first)
-            while alike < min(ready, _MOST_STEPS) and _known(self._steps[alike]) == known:
+            alike, known = 1, first.known
+            while alike < min(ready, _MOST_STEPS) and (
+                self._steps[alike] is first or self._steps[alike].known == known
+            ):
                 alike += 1
             self._tell_line(self._steps[:alike], self._timings[:alike])
             del self._steps[:alike], self._timings[:alike]
 
-    def _tell_line(self, steps: list[_Step], timings: list[Timing]) -> None:
+    def _tell_line(self, steps: list[Step], timings: list[Timing]) -> None:
+        before, self._told_steps = self._told_steps, self._told_steps + len(steps)
         keys: dict[str, Any] = {
-            "step": steps[-1].number,
+            "step": self._told_steps,
             "count": len(steps),
             "seconds": [timing.ns / 1e9 for timing in timings],
             "monotonic_ns": timings[-1].end_ns,
@@ -589,7 +712,7 @@ class Tracker:
             keys["loss"] = [float(step.loss) for step in steps]
         if steps[0].warmup:
             keys["warmup"] = True
-        if skipped := [step.number for step in steps if step.skipped]:
+        if skipped := [before + place for place, step in enumerate(steps, 1) if step.skipped]:
             keys["skipped"] = skipped
         self._tell(event="step", **keys)
 
@@ -608,6 +731,7 @@ class Tracker:
                 reason = reason or "the program ended before a step could be counted"
             if reason is not None and self._counting.main is None:
                 self._tell(event="count", flop_per_step=None, bytes_per_step=None, method=reason)
+        self._settle()
         self._take_timings(wait=True)
         if self._steps:
             self._tell_unseen()
@@ -615,9 +739,14 @@ class Tracker:
         self._tell_cost()
         self._tell(event="end", steps=self._number)
 
+    def _fails(self, error: BaseException) -> None:
+        leave(error)
+        self.off = True
+
     def leave(self, error: BaseException) -> None:
         """The hook ends in this process; the program goes on."""
         self.off = True
+        self.passing.on = False
         try:
             if self._counting is not None:
                 self._counting.stop("the hook left the program")
@@ -637,6 +766,8 @@ class Tracker:
     def begin_own_step(self) -> None:
         if self.inference is not None:
             self.trains()
+        if self.passing.on:
+            self.sees()
         self._by_itself = self._in_own_step = True
         self._phases.own_step()
 
@@ -651,8 +782,10 @@ class Tracker:
         self.end_step(None if self._leader is None else self._leader(), False)
 
     @_guarded
-    def begin_own_phase(self, name: str) -> tuple[int, bool]:
+    def begin_own_phase(self, name: str) -> tuple[int, bool] | None:
         """Stay in a phase of this name; returns what it interrupts."""
+        if self.passing.on:
+            return None
         return self._phases.begin_own(name)
 
     @_guarded
@@ -684,11 +817,13 @@ FORWARD_PART, BACKWARD_PART, OPTIMIZER_PART = range(3)
 """As in ``counter.step_counter``, which loads torch."""
 
 
+def _transforms() -> bool:
+    """Whether ``torch.func`` runs what the program wrote for one sample for many: sizes are those
+    of one. Torch tells it nowhere else."""
+    functorch: Any = getattr(sys.modules["torch"]._C, "_functorch", None)
+    look = getattr(functorch, "peek_interpreter_stack", None)
+    return look is not None and look() is not None
+
+
 def _plus(total: int | None, value: int | None) -> int | None:
     return total if value is None else value if total is None else total + value
-
-
-def _known(step: _Step) -> tuple[bool, ...]:
-    """What is known of a step: those of which the same is known fit into one line."""
-    _, warmup, _, forward, samples, tokens, work, loss = step
-    return warmup, forward, samples is None, tokens is None, work is None, loss is None

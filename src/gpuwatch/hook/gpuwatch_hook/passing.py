@@ -1,0 +1,130 @@
+"""Steps that are passed over: of them the hook notes when they end, and nothing else.
+
+Where the hook would take more than its budget, the steps that are not drawn are passed over. What
+would see them is taken out of torch where that is cheaper than a look whether it is wanted: the
+hook before an optimizer's step, and the one around ``backward``. What may begin an evaluation is
+still seen, since that is in no step: see :meth:`Tracker.stirs`.
+
+What a step was given and computed is then that of the steps that are seen, drawn at random: their
+mean, where they differ.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from typing import Any, NamedTuple, Protocol
+
+_FEWEST, _KEPT = 3, 25
+"""Fewest and most steps that say what the others are like."""
+
+
+class Step(NamedTuple):
+    """What is told of a step, but for its time."""
+
+    warmup: bool
+    skipped: bool
+    forward: bool
+    """Whether a model was called, as far as was seen."""
+    samples: float | None
+    tokens: float | None
+    work: tuple[float, float] | None
+    """FLOP and bytes; ``None``: as the ``count`` line says."""
+    loss: Any
+
+    @property
+    def known(self) -> tuple[bool, ...]:
+        """What is known of it: steps of which the same is known fit into one line."""
+        _, _, _, samples, tokens, work, loss = self
+        known = samples is None, tokens is None, work is None, loss is None
+        return self.warmup, self.forward, *known
+
+
+class Eye(Protocol):
+    """What sees something in each step, and can be taken out of torch."""
+
+    def remove(self) -> None: ...
+
+    def put_back(self) -> None: ...
+
+
+eyes: list[Eye] = []
+"""Of this process."""
+
+
+class Passing:
+    """Which steps are passed over, and what is told of them."""
+
+    def __init__(self) -> None:
+        self.on = False
+        """Whether the step that runs now is."""
+        self.partly = False
+        """Whether it was, up to something that the hook has to see."""
+        self.steps = 0
+        """How many were, in all."""
+        self.ends: list[int] = []
+        """When those ended that are not told yet (``CLOCK_MONOTONIC``, ns)."""
+        self.leader: Callable[[], Any] = lambda: None
+        """The optimizer with whose step they end."""
+        self.usual = Step(False, False, False, None, None, None, None)
+        """What is told of each of them."""
+        self._seen: deque[Step] = deque(maxlen=_KEPT)
+        self._removed = False
+
+    def saw(self, step: Step, lacking: int) -> None:
+        """A step of the training was seen from its beginning to its end, which was given so many
+        samples less than others, at the end of an epoch."""
+        samples = None if step.samples is None else step.samples + lacking
+        self._seen.append(step._replace(samples=samples))
+
+    def less(self, lacking: int) -> Step:
+        """A step that was passed over at the end of an epoch."""
+        samples = self.usual.samples
+        if samples is not None and samples > lacking:
+            samples -= lacking
+        return self.usual._replace(samples=samples)
+
+    def forget(self) -> None:
+        """Steps to come may differ from those before."""
+        self._seen.clear()
+
+    @property
+    def known(self) -> bool:
+        """Whether enough steps were seen to tell what the others are like."""
+        return len(self._seen) >= _FEWEST
+
+    def begin(self, leader: Callable[[], Any], counted: tuple[float, float] | None) -> None:
+        """Pass the next step over. ``counted``: the work of a step as the ``count`` line says."""
+        if not self.on:
+            last = self._seen[-1]
+            work = None
+            if any(each.work is not None for each in self._seen):
+                works = [each.work or counted for each in self._seen]
+                flop = _mean([None if each is None else each[0] for each in works])
+                size = _mean([None if each is None else each[1] for each in works])
+                work = None if flop is None or size is None else (flop, size)
+            samples = _mean([each.samples for each in self._seen])
+            tokens = _mean([each.tokens for each in self._seen])
+            self.usual = Step(False, False, last.forward, samples, tokens, work, None)
+        self.leader, self.on, self.partly = leader, True, False
+
+    def remove_eyes(self) -> None:
+        """Take what sees each step out of torch."""
+        self._removed = True
+        for each in eyes:
+            each.remove()
+
+    def end(self, *, partly: bool) -> None:
+        """See what comes from here on; ``partly``: in the middle of a step."""
+        self.on, self.partly = False, partly
+        if self._removed:
+            self._removed = False
+            for each in eyes:
+                each.put_back()
+
+
+def _mean(values: list[float | None]) -> float | None:
+    known = [each for each in values if each is not None]
+    if not known or len(known) < len(values):
+        return None
+    return known[-1] if min(known) == max(known) else sum(known) / len(known)
