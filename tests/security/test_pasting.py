@@ -148,7 +148,7 @@ FIXED = {
     "src/gpuwatch/cli/dispatch.py": {"name"},
     "src/gpuwatch/core/peaks.py": {"name or 'a GPU without a name'"},
     "src/gpuwatch/report/doctor.py": {"chosen", "report.gpuwatch", "clean(report.system, 60)"},
-    "src/gpuwatch/report/document/origin.py": {"version"},
+    "src/gpuwatch/report/document/origin.py": {"versions(result)"},
     "src/gpuwatch/core/text.py": {"what"},
     "tui/exporting.py": {"platform.node() or 'HOST'"},
 }

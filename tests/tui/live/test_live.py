@@ -252,8 +252,7 @@ async def test_c_compares_with_the_study(session: Make) -> None:
     session("02-docker", environment="docker=image", meta=finished(), alive=False)
     async with live(session(meta=finished(), alive=False)) as (_, pilot):
         await pilot.press("c")
-        await shows(pilot, "2 mnist-cnn")
-        await shows(pilot, "docker=image")
+        await shows(pilot, "docker=image against bare")
         await pilot.press("escape")
         await shows(pilot, "the run is over")
 

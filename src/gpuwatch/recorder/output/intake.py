@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
@@ -17,10 +18,12 @@ from gpuwatch.recorder.output.step_lines import (
     Report,
     Step,
     add_part,
+    pack,
     parse,
 )
-from gpuwatch.recorder.output.step_rows import StepRows
 from gpuwatch.recorder.output.writers import Writers
+from gpuwatch.session.rows import with_phases
+from gpuwatch.session.writing import statements
 from gpuwatch.session.writing.statements import Row, event, fact, meta
 
 _MOST_COMPLAINTS = 20
@@ -71,7 +74,6 @@ class Intake:
             for stream in ("stdout", "stderr")
         }
         self._log = log or KeptLog()
-        self._step_rows = StepRows()
         self._complaints = 0
         self._lost = self._lost_reported = 0
         self._last_epoch = -_EPOCH_NS
@@ -164,7 +166,7 @@ class Intake:
                 rows.extend(result.rows)
                 if result.log:
                     log.append((t, output.stream, line))
-        return [*rows, *self._step_rows.flush(), *self._log.take(log)]
+        return rows + self._log.take(log)
 
     def standing(self, t: int) -> list[Row]:
         """Rows for unfinished lines that have not grown for a while, at session time ``t`` (ns).
@@ -185,7 +187,6 @@ class Intake:
             for line in lines.finish():
                 result = self._line(t, stream, line)
                 rows += [*result.rows, *(self._log.add(t, stream, line) if result.log else ())]
-        rows += self._step_rows.flush()
         rows += self._report_lost(t) if self._lost != self._lost_reported else ()
         if self._scores:
             rows.append(event(t, "progress-lines", _AFTER_THE_LAST))
@@ -263,8 +264,7 @@ class Intake:
         held, self._held_progress = self._held_progress or [], None
         if self._scores is None and not self._progress.numbered:
             return []
-        rows = [row for t, step, at in held for row in self._progress_rows(t, step, first=at)]
-        return rows + self._step_rows.flush()
+        return [row for t, step, at in held for row in self._progress_rows(t, step, first=at)]
 
     def reported(self, t: int, line: Step | Report, *, late_ns: float | None = None) -> list[Row]:
         """Rows of what a hooked process reports; ``late_ns``: how much later than a step what it
@@ -272,8 +272,7 @@ class Intake:
         if isinstance(line, Step):
             if late_ns is None:  # a program prints after a step, or while the GPU still computes it
                 late_ns = max(_LATE_NS, line.seconds[-1] * 5e8 if line.seconds else 0)
-            rows = self._step(t, self._scored(t, line, late_ns))
-            return rows + self._step_rows.flush()
+            return self._step(t, self._scored(t, line, late_ns))
         return self._report(t, line) if line.known else []
 
     def _scored(self, t: int, step: Step, late_ns: float) -> Step:
@@ -333,7 +332,19 @@ class Intake:
         if step.total_steps is not None and step.total_steps != self._run.get("total_steps"):
             self._run = {**self._run, "total_steps": step.total_steps}
             rows.append(meta("run", self._run))
-        return [*rows, *self._step_rows.add(t, replace(step, seconds=seconds))]
+        values = (
+            t,
+            step.step,
+            step.count,
+            int(step.warmup),
+            step.samples,
+            *map(pack, (seconds, step.loss, step.acc1, step.acc5)),
+            statements.phases_text(step.phases, step.count, with_phases([step])),
+            json.dumps(step.partial) if step.partial else None,
+            step.flop,
+            step.bytes,
+        )
+        return [*rows, statements.step(*values)]
 
     def _report(self, t: int, report: Report) -> list[Row]:
         body = {key: value for key, value in report.body.items() if key != "event"}
