@@ -77,7 +77,7 @@ def test_where_the_hook_costs_much_steps_are_passed_over_and_all_are_timed(
     timing = told.of("timing")[-1]
     assert timing["steps_by"] == {"host": 240}
     assert 100 < timing["steps_passed"] <= 240 - sampled
-    assert timing["cost"] < 4 / 47, "one callback of each, and seven of some"
+    assert timing["cost"] < 7 / 47, "one callback of each, seven of some, and of the first fifty"
 
 
 def test_a_batch_fetched_ahead_does_not_end_the_forward_pass(start: Start) -> None:  # noqa: F811
@@ -110,7 +110,7 @@ def test_an_evaluation_between_steps_that_are_passed_over_is_seen(
     }
     between = 240 // 4 if loop == "evaluation_without_loader" else 79
     assert evaluated(told) == pytest.approx(between * took)
-    assert told.of("timing")[-1]["steps_passed"] > 40
+    assert told.of("timing")[-1]["steps_passed"] > 20
 
 
 def test_samples_of_steps_that_are_passed_over_are_those_of_the_others(
@@ -118,8 +118,8 @@ def test_samples_of_steps_that_are_passed_over_are_those_of_the_others(
 ) -> None:
     (told,) = start.unchanged("phases.py", "last_is_smaller", "costly").told
     assert told.steps == 240
-    assert told.samples == pytest.approx(20 * 45, rel=0.05)
-    assert told.of("timing")[-1]["steps_passed"] > 100
+    assert told.samples == 20 * 45
+    assert told.of("timing")[-1]["steps_passed"] > 60
 
 
 @pytest.mark.parametrize("loop", ["two_optimizers", "taught", "closure", "prefetch"])
@@ -127,7 +127,7 @@ def test_all_steps_are_told_where_most_are_passed_over(start: Start, loop: str) 
     plain, costly = (
         start.unchanged("phases.py", loop, *more).told[0] for more in ((), ("costly",))
     )
-    assert costly.of("timing")[-1]["steps_passed"] > 80
+    assert costly.of("timing")[-1]["steps_passed"] > 40
     steps = [{one for line in timed(told) for one in line["seconds"]} for told in (plain, costly)]
     assert steps[1] <= steps[0]
     kinds = [{line.get("samples", 0) / line["count"] for line in timed(t)} for t in (plain, costly)]

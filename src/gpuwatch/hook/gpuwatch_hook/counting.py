@@ -129,12 +129,6 @@ class Counting:
         counts = self.counter is not None or self.own is not None
         return not (counts or self.recounting or self.seeking or due)
 
-    @property
-    def as_told(self) -> tuple[float, float] | None:
-        """FLOP and bytes of a step as the ``count`` line says."""
-        known = self.main is not None
-        return (self._told["flop_per_step"], self._told["bytes_per_step"]) if known else None
-
     def changes(self, elements: int) -> bool:
         """Whether parameters of so many elements are others than those that were trained."""
         return self._trained not in (None, elements)

@@ -5,18 +5,17 @@ would see them is taken out of torch where that is cheaper than a look whether i
 hook before an optimizer's step, and the one around ``backward``. What may begin an evaluation is
 still seen, since that is in no step: see :meth:`Tracker.stirs`.
 
-What a step was given and computed is then that of the steps that are seen, drawn at random: their
-mean, where they differ.
+What a step was given and computed is then that of the steps that are seen. So none is passed over
+before many were seen that are all alike, and none any more once one differs.
 """
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Callable
 from typing import Any, NamedTuple, Protocol
 
-_FEWEST, _KEPT = 3, 25
-"""Fewest and most steps that say what the others are like."""
+_FEWEST = 50
+"""How many steps, all alike, say what the others are like."""
 
 
 class Step(NamedTuple):
@@ -68,14 +67,25 @@ class Passing:
         """The optimizer with whose step they end."""
         self.usual = Step(False, False, False, None, None, None, None)
         """What is told of each of them."""
-        self._seen: deque[Step] = deque(maxlen=_KEPT)
+        self.owed = 0
+        """Samples that steps which are told already had less than others."""
+        self._begun = 0
+        self._alike = 0
+        """How many were seen that were alike."""
+        self._varies = False
         self._removed = False
 
     def saw(self, step: Step, lacking: int) -> None:
         """A step of the training was seen from its beginning to its end, which was given so many
         samples less than others, at the end of an epoch."""
         samples = None if step.samples is None else step.samples + lacking
-        self._seen.append(step._replace(samples=samples))
+        seen = step._replace(samples=samples, loss=None)
+        if self._alike and seen != self.usual:
+            # A step is counted by its kind only once there are several.
+            self._varies |= None not in (seen.work, self.usual.work) or seen[:-2] != self.usual[:-2]
+            self._alike = 0
+        self.usual = seen
+        self._alike += 1
 
     def less(self, lacking: int) -> Step:
         """A step that was passed over at the end of an epoch."""
@@ -86,26 +96,22 @@ class Passing:
 
     def forget(self) -> None:
         """Steps to come may differ from those before."""
-        self._seen.clear()
+        self._alike, self._varies = 0, False
 
     @property
     def known(self) -> bool:
         """Whether enough steps were seen to tell what the others are like."""
-        return len(self._seen) >= _FEWEST
+        return self._alike >= _FEWEST and not self._varies
 
-    def begin(self, leader: Callable[[], Any], counted: tuple[float, float] | None) -> None:
-        """Pass the next step over. ``counted``: the work of a step as the ``count`` line says."""
+    @property
+    def followed(self) -> bool:
+        """Whether the step before this one was passed over, too."""
+        return self.on and self.steps > self._begun
+
+    def begin(self, leader: Callable[[], Any]) -> None:
+        """Pass the next step over."""
         if not self.on:
-            last = self._seen[-1]
-            work = None
-            if any(each.work is not None for each in self._seen):
-                works = [each.work or counted for each in self._seen]
-                flop = _mean([None if each is None else each[0] for each in works])
-                size = _mean([None if each is None else each[1] for each in works])
-                work = None if flop is None or size is None else (flop, size)
-            samples = _mean([each.samples for each in self._seen])
-            tokens = _mean([each.tokens for each in self._seen])
-            self.usual = Step(False, False, last.forward, samples, tokens, work, None)
+            self._begun = self.steps
         self.leader, self.on, self.partly = leader, True, False
 
     def remove_eyes(self) -> None:
@@ -121,10 +127,3 @@ class Passing:
             self._removed = False
             for each in eyes:
                 each.put_back()
-
-
-def _mean(values: list[float | None]) -> float | None:
-    known = [each for each in values if each is not None]
-    if not known or len(known) < len(values):
-        return None
-    return known[-1] if min(known) == max(known) else sum(known) / len(known)

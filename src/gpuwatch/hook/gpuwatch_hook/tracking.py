@@ -413,6 +413,8 @@ class Tracker:
         self._settle()
         if self._steps and self._steps[-1] is self.passing.usual:
             self._steps[-1] = self.passing.less(lacking(iterator))
+        elif not self._steps and self.passing.followed:
+            self.passing.owed += lacking(iterator)
 
     def _passes_other(self, optimizer: Any, *, gone: bool) -> None:
         """As :meth:`passes`, of an optimizer with which no step ends, as far as is known; ``gone``:
@@ -442,8 +444,7 @@ class Tracker:
         """Pass the step over that begins now."""
         from .counting import compiled_functions  # needs torch, as an optimizer does
 
-        counting = self._counting
-        self.passing.begin(self._leader, None if counting is None else counting.as_told)
+        self.passing.begin(self._leader)
         self._due_ns = time.monotonic_ns() + _INTERVAL_NS
         if not compiled_functions():  # what was compiled is guarded by what is in torch
             self.passing.remove_eyes()
@@ -464,6 +465,9 @@ class Tracker:
         self._number += len(ends)
         self.passing.steps += len(ends)
         self._steps += [self.passing.usual] * len(ends)
+        if self.passing.owed:
+            self._steps[-1] = self.passing.less(self.passing.owed)
+            self.passing.owed = 0
         clock = self._phases.clock
         if before := ends[:-1] if marked else ends:
             clock.passed(before)
