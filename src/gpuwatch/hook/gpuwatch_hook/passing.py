@@ -67,9 +67,8 @@ class Passing:
         """The optimizer with whose step they end."""
         self.usual = Step(False, False, False, None, None, None, None)
         """What is told of each of them."""
-        self.owed = 0
-        """Samples that steps which are told already had less than others."""
-        self._begun = 0
+        self.newest = False
+        """Whether the newest step is told as the others were."""
         self._alike = 0
         """How many were seen that were alike."""
         self._varies = False
@@ -87,13 +86,6 @@ class Passing:
         self.usual = seen
         self._alike += 1
 
-    def less(self, lacking: int) -> Step:
-        """A step that was passed over at the end of an epoch."""
-        samples = self.usual.samples
-        if samples is not None and samples > lacking:
-            samples -= lacking
-        return self.usual._replace(samples=samples)
-
     def forget(self) -> None:
         """Steps to come may differ from those before."""
         self._alike, self._varies = 0, False
@@ -103,15 +95,8 @@ class Passing:
         """Whether enough steps were seen to tell what the others are like."""
         return self._alike >= _FEWEST and not self._varies
 
-    @property
-    def followed(self) -> bool:
-        """Whether the step before this one was passed over, too."""
-        return self.on and self.steps > self._begun
-
     def begin(self, leader: Callable[[], Any]) -> None:
         """Pass the next step over."""
-        if not self.on:
-            self._begun = self.steps
         self.leader, self.on, self.partly = leader, True, False
 
     def remove_eyes(self) -> None:

@@ -411,10 +411,10 @@ class Tracker:
         from .batches import lacking
 
         self._settle()
-        if self._steps and self._steps[-1] is self.passing.usual:
-            self._steps[-1] = self.passing.less(lacking(iterator))
-        elif not self._steps and self.passing.followed:
-            self.passing.owed += lacking(iterator)
+        if self.passing.newest and self._steps:
+            last, less = self._steps[-1], lacking(iterator)
+            if last.samples is not None and less < last.samples:
+                self._steps[-1] = last._replace(samples=last.samples - less)
 
     def _passes_other(self, optimizer: Any, *, gone: bool) -> None:
         """As :meth:`passes`, of an optimizer with which no step ends, as far as is known; ``gone``:
@@ -465,9 +465,7 @@ class Tracker:
         self._number += len(ends)
         self.passing.steps += len(ends)
         self._steps += [self.passing.usual] * len(ends)
-        if self.passing.owed:
-            self._steps[-1] = self.passing.less(self.passing.owed)
-            self.passing.owed = 0
+        self.passing.newest = True
         clock = self._phases.clock
         if before := ends[:-1] if marked else ends:
             clock.passed(before)
@@ -512,6 +510,7 @@ class Tracker:
             work = self._counting.work_of(samples, kind)
             warmup = warmup or self._counting.recounting > 0 or self._counting.seeking
             self._tell_count()
+        self.passing.newest = self.passing.partly
         if self.passing.partly:
             self._steps.append(self.passing.usual._replace(warmup=warmup, skipped=skipped))
             self.passing.partly = False
@@ -671,11 +670,13 @@ class Tracker:
         if told := self._counting.trains(trained):
             self._problem(told)
 
-    def _tell_steps(self) -> None:
-        """The steps that are over, a line for those that are alike."""
+    def _tell_steps(self, *, last: bool = False) -> None:
+        """The steps that are over, a line for those that are alike; ``last``: no more will come."""
         if self.inference is not None:
             self.inference.tell_generation()
-        while (ready := min(len(self._timings), len(self._steps))) > 0:
+        # The newest may be the last of an epoch, with fewer samples: its loader says so only then.
+        held = int(self.passing.newest and not last)
+        while (ready := min(len(self._timings), len(self._steps) - held)) > 0:
             first = self._steps[0]
             alike, known = 1, first.known
             while alike < min(ready, _MOST_STEPS) and (
@@ -739,7 +740,7 @@ class Tracker:
         self._take_timings(wait=True)
         if self._steps:
             self._tell_unseen()
-        self._tell_steps()
+        self._tell_steps(last=True)
         self._tell_cost()
         self._tell(event="end", steps=self._number)
 
