@@ -129,7 +129,8 @@ def test_all_steps_are_told_where_most_are_passed_over(start: Start, loop: str) 
     )
     assert costly.of("timing")[-1]["steps_passed"] > 40
     steps = [{one for line in timed(told) for one in line["seconds"]} for told in (plain, costly)]
-    assert steps[1] <= steps[0]
+    without_batch = {0.035} if loop == "prefetch" else set()  # the last step fetches none
+    assert steps[1] <= steps[0] | without_batch
     kinds = [{line.get("samples", 0) / line["count"] for line in timed(t)} for t in (plain, costly)]
     assert kinds[1] == kinds[0]
 
