@@ -113,12 +113,18 @@ def test_an_evaluation_between_steps_that_are_passed_over_is_seen(
     assert told.of("timing")[-1]["steps_passed"] > 20
 
 
+@pytest.mark.parametrize(
+    ("loop", "samples"),
+    [("last_is_smaller", 20 * 45), ("last_is_smaller_and_evaluated", 20 * 95)],
+)
 def test_samples_of_steps_that_are_passed_over_are_those_of_the_others(
     start: Start,  # noqa: F811
+    loop: str,
+    samples: int,
 ) -> None:
-    (told,) = start.unchanged("phases.py", "last_is_smaller", "costly").told
+    (told,) = start.unchanged("phases.py", loop, "costly").told
     assert told.steps == 240
-    assert told.samples == 20 * 45
+    assert told.samples == samples
     assert told.of("timing")[-1]["steps_passed"] > 60
 
 

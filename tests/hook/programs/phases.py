@@ -124,6 +124,19 @@ def last_is_smaller():
             step(inputs)
 
 
+def last_is_smaller_and_evaluated():
+    for _ in range(EPOCHS // 4):
+        for at, inputs in enumerate(DataLoader(Items(8 * 11 + 7), 8)):
+            step(inputs)
+            if at in (5, 11):
+                model.eval()
+                with torch.no_grad():
+                    for held_out in DataLoader(Items(8 + 5), 8):
+                        model(held_out)
+                        advance(4)
+                model.train()
+
+
 def mode_is_set_late():
     """As transformers' Trainer does: the batches of an epoch are fetched before ``train()``."""
     for _ in range(EPOCHS):

@@ -151,10 +151,6 @@ def watch_loader(dataloader: ModuleType) -> None:
         try:
             batch = original(self)
             return batch
-        except StopIteration:
-            if tracker.passing.newest and torch.is_grad_enabled():
-                tracker.epoch_ends(self)
-            raise
         finally:
             tracker.data_ends(before, self, batch)
 

@@ -224,7 +224,7 @@ class Tracker:
         if before is None:
             return
         self._phases.data_ends(before)
-        if batch is None:
+        if batch is None and not before[1]:
             self.epoch_ends(iterator)
         if before[1] and not gradients():
             return
@@ -407,11 +407,12 @@ class Tracker:
 
     @_guarded
     def epoch_ends(self, iterator: Any) -> None:
-        """A loader has no more batches: the last step may have been given fewer samples."""
+        """The training's loader has no more batches: the last step may have had fewer samples."""
         from .batches import lacking
 
         self._settle()
         if self.passing.newest and self._steps:
+            self.passing.newest = False
             last, less = self._steps[-1], lacking(iterator)
             if last.samples is not None and less < last.samples:
                 self._steps[-1] = last._replace(samples=last.samples - less)
