@@ -107,6 +107,8 @@ class LogScreen(WidgetScreen):
         first, self._end = self._end is None, news
         self._follow = news.live and (self._follow or first)
         self._show_lines(end=self._follow or first)
+        if first and self._query:  # written before there was a line
+            self._search()
 
     def _show_lines(self, *, end: bool) -> None:
         """Show the lines of the stream, the last ones where it is to be the ``end``."""
@@ -203,12 +205,17 @@ class LogScreen(WidgetScreen):
 
     def on_input_submitted(self, message: Input.Submitted) -> None:
         self.on_field_left()
-        if message.value and self._end is not None:
+        if message.value:
             self._query = self._last_query = self._view.wanted = message.value
-            top, _ = self._view.in_sight() or (0, 0)
-            self._view.hit = top - 1
-            self._show_lines(end=self._follow)
-            self.action_hit(1)
+            if self._end is not None:
+                self._search()
+
+    def _search(self) -> None:
+        """Go to the first match from the top of the view on."""
+        top, _ = self._view.in_sight() or (0, 0)
+        self._view.hit = top - 1
+        self._show_lines(end=self._follow)
+        self.action_hit(1)
 
     def on_field_left(self) -> None:
         self._field.hide()

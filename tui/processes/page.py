@@ -62,6 +62,7 @@ class ProcessScreen(ProcessActs):
         yield Footer(compact=True)
 
     def on_mount(self) -> None:
+        self._table.put(self.processes_now())  # for a key that comes before the first picture
         self._table.focus()
         self.set_interval(_LOOK_SECONDS, self._look)
         self.call_after_refresh(self.paint)
