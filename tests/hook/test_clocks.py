@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections import Counter
 from dataclasses import dataclass, field
@@ -33,6 +34,10 @@ class Gpu:
     """The host's clock."""
     busy_until: int = 0
     capturing: bool = False
+    holds_ms: float = math.inf
+    """Work of so long may wait in its queue; who launches more waits."""
+    record_ms: float = 0
+    waited: int = 0
     calls: Counter[str] = field(default_factory=Counter)
 
     def launch(self, ms: float) -> None:
@@ -40,6 +45,12 @@ class Gpu:
 
     def host(self, ms: float) -> None:
         self.now += round(ms * MS)
+
+    def wait_for_room(self) -> int:
+        before = self.now
+        if self.holds_ms < math.inf:
+            self.now = max(self.now, self.busy_until - round(self.holds_ms * MS))
+        return self.now - before
 
     def synchronize(self) -> None:
         self.now = max(self.now, self.busy_until)
@@ -66,6 +77,8 @@ class Event:
 
     def record(self, stream: None) -> None:
         self._call("record")
+        self.gpu.host(self.gpu.record_ms)
+        self.gpu.waited += self.gpu.wait_for_room()
         self.at = max(self.gpu.now, self.gpu.busy_until)
 
     def query(self) -> bool:
@@ -86,6 +99,7 @@ class Event:
 def gpu(monkeypatch: pytest.MonkeyPatch) -> Gpu:
     made = Gpu()
     monkeypatch.setattr(time, "monotonic_ns", lambda: made.now)
+    monkeypatch.setattr(time, "thread_time_ns", lambda: made.now)  # a driver that waits spins
     return made
 
 
@@ -229,3 +243,14 @@ def test_an_event_is_asked_for_only_when_steps_are_told(gpu: Gpu, clock: CudaClo
         clock.end_step(sample=True)
     assert not {"query", "elapsed_time", "synchronize"} & gpu.calls.keys()
     assert clock.finished() == [] and gpu.calls["query"] == 2, "the first is over, the second not"
+
+
+def test_a_call_that_waits_for_room_in_the_queue_costs_the_program_nothing(gpu: Gpu) -> None:
+    gpu.record_ms, gpu.holds_ms = 0.001, 30
+    clock = CudaClock(gpu, None, CpuClock())
+    for _ in range(20):
+        for phase, ms in ((FORWARD, 10), (BACKWARD, 20)):
+            clock.enter(phase)
+            gpu.launch(ms)
+        clock.end_step(sample=True)
+    assert clock.waited == gpu.waited > 300 * MS

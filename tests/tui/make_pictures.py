@@ -56,7 +56,7 @@ async def home() -> None:
 
 async def compare(paths: list[Path]) -> None:
     async with running(lambda: CompareScreen(paths), SIZE) as (app, pilot):
-        await shows(pilot, "judged runs")
+        await shows(pilot, "faster")
         (IMAGES / "compare.svg").write_text(picture(app))
 
 

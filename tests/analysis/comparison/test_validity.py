@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,7 @@ import pytest
 
 from gpuwatch.analysis.comparison.cells import STEP_TIME, Group, Placed, cell_of
 from gpuwatch.analysis.comparison.validity import (
+    clocks_apart,
     device_differences,
     invalid_reasons,
     remarks,
@@ -19,7 +21,6 @@ from gpuwatch.analysis.study.read import read
 from tests.analysis import sessions
 from tests.analysis.recorded_studies import FAILED, START, run
 
-MARGIN = 0.01
 PARAMETERS = {"batch_size": 64, "steps": 20, "lr": 0.1}
 V100 = ("gpu0", "gpu", "Tesla V100-SXM2-16GB", "GPU-9", {})
 A100 = ("gpu0", "gpu", "NVIDIA A100-SXM4-40GB", "GPU-8", {})
@@ -70,7 +71,7 @@ def pair(
 def reasons(
     tmp_path: Path, bare: Options | Sequence[Options], docker: Options | Sequence[Options]
 ) -> tuple[str, ...]:
-    return invalid_reasons(*pair(tmp_path, bare, docker), MARGIN, across_devices=False)
+    return invalid_reasons(*pair(tmp_path, bare, docker), across_devices=False)
 
 
 def test_the_same_on_the_same_is_comparable(tmp_path: Path) -> None:
@@ -203,7 +204,7 @@ def test_a_quota_that_rounds_otherwise_is_the_same(tmp_path: Path) -> None:
 def test_other_machines_on_purpose_have_other_processors(tmp_path: Path) -> None:
     bare, docker = ({"process": {"process.cpu.affinity": cpus}} for cpus in ("0-15", "0-63"))
     sides = pair(tmp_path, bare, docker)
-    assert invalid_reasons(*sides, MARGIN, across_devices=True) == ()
+    assert invalid_reasons(*sides, across_devices=True) == ()
 
 
 def test_limits_that_changed_between_the_runs_of_a_block_are_found(tmp_path: Path) -> None:
@@ -247,12 +248,12 @@ def test_what_one_side_alone_tells_is_a_note(tmp_path: Path) -> None:
         "parameters": {},
     }
     cells = pair(tmp_path, silent, told)
-    assert invalid_reasons(*cells, MARGIN, across_devices=False) == ()
-    assert remarks(*cells, MARGIN) == [
+    assert invalid_reasons(*cells, across_devices=False) == ()
+    assert remarks(*cells) == [
         "known of docker alone: data type (bfloat16), model (resnet50), device (CPU); whether bare "
         "had the same is not known"
     ]
-    assert remarks(*pair(tmp_path / "alike", told, told), MARGIN) == []
+    assert remarks(*pair(tmp_path / "alike", told, told)) == []
 
 
 def test_other_commands_are_other_work(tmp_path: Path) -> None:
@@ -301,7 +302,7 @@ def test_of_long_values_that_is_shown_in_which_they_differ_and_every_cut_has_a_m
 
 def test_other_devices_are_a_note_where_they_are_asked_for(tmp_path: Path) -> None:
     cells = pair(tmp_path, {"devices": (V100, sessions.CPU)}, {"devices": (A100, sessions.CPU)})
-    assert invalid_reasons(*cells, MARGIN, across_devices=True) == ()
+    assert invalid_reasons(*cells, across_devices=True) == ()
     assert device_differences(*cells) == [
         "different accelerators: Tesla V100-SXM2-16GB against NVIDIA A100-SXM4-40GB"
     ]
@@ -320,7 +321,7 @@ def test_runs_that_changed_gpu_between_blocks_are_found(tmp_path: Path) -> None:
         on_gpu(gpu, node, "pod") for gpu, node in ((sessions.GPU, "n1"), (sessions.OTHER_GPU, "n2"))
     )
     cells = pair(tmp_path, [one, two], [two, one])
-    assert invalid_reasons(*cells, MARGIN, across_devices=False) == (
+    assert invalid_reasons(*cells, across_devices=False) == (
         "another GPU in block 1: GPU-1 against GPU-2",
         "so in 2 blocks",
     )
@@ -345,7 +346,7 @@ def test_two_gpus_of_one_node_or_two_parts_of_one_gpu_are_no_pair(
     )
     named = f"{uuids[0]} against {uuids[1]}"
     cells = pair(tmp_path, [first, first, second], [first, second, first])
-    assert invalid_reasons(*cells, MARGIN, across_devices=False) == (
+    assert invalid_reasons(*cells, across_devices=False) == (
         f"another GPU in block 2: {named}",
         "so in 2 blocks",
     )
@@ -368,8 +369,8 @@ def test_a_foreign_process_on_one_side_is_a_reason(tmp_path: Path) -> None:
         "another process was on the GPU in 1 of 2 runs of docker, in none of bare",
     )
     alike = pair(tmp_path / "alike", [shared, {}], [{}, shared])
-    assert invalid_reasons(*alike, MARGIN, across_devices=False) == ()
-    assert remarks(*alike, MARGIN) == ["other processes were on the GPU in runs of bare and docker"]
+    assert invalid_reasons(*alike, across_devices=False) == ()
+    assert remarks(*alike) == ["other processes were on the GPU in runs of bare and docker"]
 
 
 def by_pods(how: str) -> Options:
@@ -383,21 +384,21 @@ def test_pods_that_share_the_gpu_of_one_side_are_a_reason(tmp_path: Path) -> Non
     )
     assert reasons(tmp_path / "untold", {}, sliced) == ()  # of the one side nobody said
     alike = pair(tmp_path / "alike", sliced, sliced)
-    assert invalid_reasons(*alike, MARGIN, across_devices=False) == ()
-    assert remarks(*alike, MARGIN) == [
+    assert invalid_reasons(*alike, across_devices=False) == ()
+    assert remarks(*alike) == [
         "pods share the GPUs of bare and docker (time-slicing, up to 4 pods on a GPU): their time "
         "is other pods' too"
     ]
-    assert remarks(*pair(tmp_path / "own", by_pods("no"), by_pods("no")), MARGIN) == []
+    assert remarks(*pair(tmp_path / "own", by_pods("no"), by_pods("no"))) == []
 
 
 def test_parts_of_a_gpu_are_told(tmp_path: Path) -> None:
     part = {"host": {"gpu0.mig.parent": "GPU-1"}}
-    assert remarks(*pair(tmp_path, part, part), MARGIN) == [
+    assert remarks(*pair(tmp_path, part, part)) == [
         "bare and docker ran on a MIG device, a part of a GPU whose other parts share its clocks "
         "and power"
     ]
-    assert remarks(*pair(tmp_path / "one", part, {}), MARGIN) == []
+    assert remarks(*pair(tmp_path / "one", part, {})) == []
 
 
 def held(share: float, clock: float | None) -> Options:
@@ -417,19 +418,18 @@ def held(share: float, clock: float | None) -> Options:
         (0.045, 0.051, None),
     ],
 )
-def test_clocks_held_down_for_more_of_the_time_are_a_reason_if_they_were_lower(
+def test_what_clocks_that_were_held_down_for_more_of_the_time_explain(
     tmp_path: Path, bare: float, docker: float, said: str | None
 ) -> None:
     lower = pair(tmp_path / "lower", held(bare, 1.89e9), held(docker, 1.85e9))
-    found = (f"{said} (mean 1.89 GHz against 1.85 GHz)",) if said else ()
-    assert invalid_reasons(*lower, MARGIN, across_devices=False) == found
-    assert remarks(*lower, MARGIN) == []
-    assert invalid_reasons(*lower, 0.05, across_devices=False) == ()
-    alike = pair(tmp_path / "alike", held(bare, 1.891e9), held(docker, 1.887e9))
-    assert invalid_reasons(*alike, MARGIN, across_devices=False) == ()
-    assert remarks(*alike, MARGIN) == ([f"{said} (mean 1.89 GHz against 1.89 GHz)"] if said else [])
+    text, explained = clocks_apart(*lower)
+    means = "(mean 1.89 GHz against 1.85 GHz, which explains at most 2.2 %)"
+    assert text == (f"{said} {means}" if said else "")
+    assert explained == pytest.approx(math.log(1.89 / 1.85) if said else 0)
+    assert invalid_reasons(*lower, across_devices=False) == ()
+    assert remarks(*lower) == ([text] if said else [])
     unknown = pair(tmp_path / "unknown", held(bare, None), held(docker, 1.887e9))
-    assert invalid_reasons(*unknown, MARGIN, across_devices=False) == ((said,) if said else ())
+    assert clocks_apart(*unknown) == ((said, math.inf) if said else ("", 0))
 
 
 def test_runs_at_the_same_time_disturbed_each_other(tmp_path: Path) -> None:

@@ -348,6 +348,40 @@ def test_no_ratio_stands_in_the_table_of_what_is_not_comparable(tmp_path: Path) 
     assert all(row.ratios == (None, None) for row in question.table)
 
 
+@pytest.mark.parametrize(
+    ("slower", "clock", "kind"),
+    [
+        (1.5, 1.94e9, Kind.SLOWER),
+        (0.5, 1.94e9, Kind.FASTER),
+        (1.025, 1.94e9, Kind.INVALID),  # the clocks explain 2.1 of its 2.5 %
+        (1.5, 1.0e9, Kind.INVALID),
+        (1.0, 1.975e9, Kind.SAME),  # less than the margin
+        (1.0, 1.94e9, Kind.INVALID),
+        (1.5, None, Kind.INVALID),
+    ],
+)
+def test_a_change_beyond_what_lower_clocks_explain_is_one(
+    tmp_path: Path, slower: float, clock: float | None, kind: Kind
+) -> None:
+    free, held = ((0.0, 1.98e9), (0.54, clock))
+    options = {
+        each.index: {
+            "gauges": {
+                ("gpu0", "hw.gpu.throttle.power"): share,
+                ("gpu0", "hw.gpu.clock.sm"): mean,
+            }
+        }
+        for each in planned([PAIR]).runs
+        for share, mean in (held if each.environment is DOCKER else free,)
+    }
+    recorded(tmp_path, [PAIR], {"bare": 1.0, "docker=image": slower}, options=options)
+    question = only(read_study(tmp_path))
+    verdict = question.contrasts[0].verdict
+    assert verdict.kind is kind
+    (said,) = [each for each in (*verdict.reasons, *question.notes) if "clocks were held" in each]
+    assert said.startswith("clocks were held down 0 % of the time in bare against 54 % in docker")
+
+
 def test_an_outlier_is_marked_and_kept(tmp_path: Path) -> None:
     recorded(tmp_path, [PAIR], EFFECTS, options={6: {"seconds": 0.9}})
     cell = only(read_study(tmp_path)).cells[1]

@@ -41,17 +41,9 @@ _SHORT = 16
 
 
 def invalid_reasons(
-    baseline: Cell,
-    other: Cell,
-    margin: float,
-    *,
-    across_devices: bool,
-    across_commands: bool = False,
+    baseline: Cell, other: Cell, *, across_devices: bool, across_commands: bool = False
 ) -> tuple[str, ...]:
-    """Why ``other`` is not comparable with ``baseline``; empty if it is.
-
-    ``margin``: relative change that matters.
-    """
+    """Why ``other`` is not comparable with ``baseline``, whatever the change; empty if it is."""
     one, two = _sessions(baseline), _sessions(other)
     reasons = [
         *_several_writers(baseline),
@@ -62,8 +54,6 @@ def invalid_reasons(
         reasons += device_differences(baseline, other) or _given_differently(baseline, other)
     if valued(baseline) and valued(other):
         reasons += _sharing(baseline, other)
-        if not _same_clock(baseline, other, margin):
-            reasons += _held_apart(baseline, other)
     return (*reasons, *_overlap(baseline, other))
 
 
@@ -119,16 +109,14 @@ def _same_gpu(one: Summary, two: Summary) -> str:
     return f"{pod}a node with one GPU (node=LABEL:VALUE) gives both the same"
 
 
-def remarks(baseline: Cell, other: Cell, margin: float) -> list[str]:
-    """Disturbances of both sides, and facts known of one only: no reasons against a comparison.
-
-    ``margin``: relative change that matters.
-    """
+def remarks(baseline: Cell, other: Cell) -> list[str]:
+    """Disturbances, and facts known of one side only: by themselves no reasons against a
+    comparison."""
     sides = (baseline, other)
     found = []
     if all(valued(cell) for cell in sides):
         found = told_by_one(_sessions(baseline), _sessions(other), (baseline.label, other.label))
-        found += _held_apart(baseline, other) if _same_clock(baseline, other, margin) else []
+        found += [text for text in clocks_apart(baseline, other)[:1] if text]
     if all(any(_has(run, _SHARING) for run in valued(cell)) for cell in sides):
         found.append(
             f"other processes were on the GPU in runs of {baseline.label} and {other.label}"
@@ -279,30 +267,31 @@ def _sharing(baseline: Cell, other: Cell) -> list[str]:
     ]
 
 
-def _held_apart(baseline: Cell, other: Cell) -> list[str]:
-    """A clause if the clocks of one side were held down for more of the time."""
+def clocks_apart(baseline: Cell, other: Cell) -> tuple[str, float]:
+    """A clause if the clocks of one side were held down for more of the time, else empty; and the
+    logarithm of the ratio of times that this explains at most, infinite where it is not known.
+
+    A card at its power limit all of the time is the usual state of training: what counts is how
+    fast it ran, and a step takes at most as much longer as its clock is lower.
+    """
     sides = [valued(cell) for cell in (baseline, other)]
     hit = [any(_has(run, _CLOCKS) for run in side) for side in sides]
-    if not any(hit):
-        return []
-    shares = [_held(side) for side in sides]
-    apart = abs(shares[0] - shares[1])
-    if apart < (CLEARLY_HELD if all(hit) else BARELY_HELD):
-        return []
-    texts = [units.percent(share) for share in shares]
-    clocks = [_clock(side) for side in sides]
-    means = " against ".join(units.si(clock, "Hz") for clock in clocks if clock is not None)
-    return [
-        f"clocks were held down {texts[0]} of the time in {baseline.label} against "
-        f"{texts[1]} in {other.label}{f' (mean {means})' if None not in clocks else ''}"
-    ]
-
-
-def _same_clock(baseline: Cell, other: Cell, margin: float) -> bool:
-    """Whether the mean clocks of both agree within the margin: a card at its power limit all of the
-    time is the usual state of training, and what counts is how fast it ran."""
-    one, two = (_clock(valued(cell)) for cell in (baseline, other))
-    return one is not None and two is not None and abs(math.log(two / one)) <= math.log1p(margin)
+    shares = [_held(side) for side in sides] if any(hit) else [0.0, 0.0]
+    if abs(shares[0] - shares[1]) < (CLEARLY_HELD if all(hit) else BARELY_HELD):
+        return "", 0.0
+    one, two = (_clock(side) for side in sides)
+    text = (
+        f"clocks were held down {units.percent(shares[0])} of the time in {baseline.label} against "
+        f"{units.percent(shares[1])} in {other.label}"
+    )
+    if one is None or two is None:
+        return text, math.inf
+    explained = abs(math.log(two / one))
+    return (
+        f"{text} (mean {units.si(one, 'Hz')} against {units.si(two, 'Hz')}, which explains at most "
+        f"{units.percent(math.expm1(explained))})",
+        explained,
+    )
 
 
 def _clock(runs: Sequence[Run]) -> float | None:

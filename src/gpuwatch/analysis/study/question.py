@@ -20,6 +20,7 @@ from gpuwatch.analysis.comparison.cells import (
 )
 from gpuwatch.analysis.comparison.validity import (
     chosen_differences,
+    clocks_apart,
     device_differences,
     invalid_reasons,
     remarks,
@@ -123,7 +124,7 @@ def question_of(case: Case, *, across_devices: bool) -> Question:
         cells=cells,
         contrasts=contrasts,
         table=table,
-        notes=(*_notes(case, metric, sides, base, across_devices), *table_notes),
+        notes=(*_notes(case, metric, sides, base, contrasts, across_devices), *table_notes),
     )
 
 
@@ -158,7 +159,6 @@ def _verdicts(
         reasons = invalid_reasons(
             baseline.cell,
             other.cell,
-            case.margin,
             across_devices=across_devices,
             across_commands=case.compares_commands,
         )
@@ -176,6 +176,17 @@ def _verdicts(
             tested[at] = other
     judged = _judged(case, baseline, list(tested.values()), places)
     found |= dict(zip(tested, judged, strict=True))
+    for at, other in enumerate(others):
+        clause, explained = clocks_apart(baseline.cell, other.cell)
+        if found[at].kind is Kind.INVALID or explained <= math.log1p(case.margin):
+            continue
+        beyond = Kind.CANT_TELL
+        if math.isfinite(explained):
+            wider = replace(case, margin=math.expm1(math.log1p(case.margin) + explained))
+            beyond = _judged(wider, baseline, [other], places)[0].kind
+        if beyond not in (Kind.SLOWER, Kind.FASTER, Kind.DESCRIBED):
+            pairs = _pairs(case, baseline, other)
+            found[at] = invalid([clause], case.margin, case.blocks is not None, pairs)
     return [found[at] for at in range(len(others))]
 
 
@@ -366,7 +377,12 @@ def _known_until(run: Run) -> float | None:
 
 
 def _notes(
-    case: Case, metric: str, sides: Sequence[_Side], base: int, across_devices: bool
+    case: Case,
+    metric: str,
+    sides: Sequence[_Side],
+    base: int,
+    contrasts: Sequence[Contrast],
+    across_devices: bool,
 ) -> list[str]:
     notes = []
     first = case.environments[0] if case.environments else sides[0].cell.label
@@ -389,9 +405,8 @@ def _notes(
         if late:
             of = counted(len(side.cell.judged), "run")
             notes.append(f"{len(late)} of {of} of {side.cell.label}: {late[0]}")
-    for at, side in enumerate(sides):
-        if at != base:
-            cells = (sides[base].cell, side.cell)
-            notes += device_differences(*cells) if across_devices else []
-            notes += remarks(*cells, case.margin)
+    for contrast in contrasts:
+        cells = (sides[base].cell, sides[contrast.other].cell)
+        notes += device_differences(*cells) if across_devices else []
+        notes += [text for text in remarks(*cells) if text not in contrast.verdict.reasons]
     return list(dict.fromkeys(notes))

@@ -7,6 +7,7 @@ took between two steps is kept apart. Phases are timed in the steps that are sam
 
 from __future__ import annotations
 
+import sys
 import time
 from collections import deque
 from collections.abc import Iterable
@@ -25,6 +26,8 @@ _LOOKED_AT, _FEWEST = 25, 3
 """Most and fewest steps in which the processor's clock is compared with a GPU's."""
 _AGREES = 0.05
 """Share of a step's time up to which they agree."""
+_WAITS = 20
+"""How many times as long as the fastest a call takes that waits for room in a GPU's queue."""
 
 
 class Timing(NamedTuple):
@@ -52,6 +55,9 @@ class _Clock:
         """Whether an event ends each step, sampled or not; a CPU's ends are timed anyway."""
         self.marks = 0
         """How often the time was taken, but for ends of steps that are not sampled."""
+        self.waited = 0
+        """Nanoseconds that calls waited for room in a GPU's queue: without them the program's own
+        next call would have, so that they cost it nothing."""
 
     def enter(self, phase: int) -> int:
         """Begin a phase; returns the one that it ends."""
@@ -133,6 +139,8 @@ class CudaClock(_Clock):
         self._disagree: deque[float] = deque(maxlen=_LOOKED_AT)
         """By which share of its time each of the last sampled steps took another time by the host's
         clock."""
+        self._fastest = sys.maxsize
+        """Nanoseconds of the fastest call."""
         self._stream = cuda.current_stream(device)
         self._first = self._event()
         self._first_ns = self._began_ns = time.monotonic_ns()
@@ -236,7 +244,12 @@ class CudaClock(_Clock):
 
     def _event(self) -> Any:
         event = self._spare.pop() if self._spare else self._cuda.Event(enable_timing=True)
+        begin = time.thread_time_ns()
         event.record(self._stream)
+        taken = time.thread_time_ns() - begin
+        self._fastest = min(self._fastest, taken)
+        if taken > _WAITS * self._fastest:
+            self.waited += taken - self._fastest
         return event
 
 

@@ -72,10 +72,12 @@ def _guarded(method: _Method) -> _Method:
         try:
             sampling = self.sampling
             timed = sampling.timing = sampling.timed
+            waited = self._phases.clock.waited
             begin = time.thread_time_ns() if timed else 0
             result = method(self, *values)
             if timed:
                 sampling.spent += time.thread_time_ns() - begin
+                sampling.spent -= self._phases.clock.waited - waited
             if sampling.ended is not None:
                 sampling.close()
             return result

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from gpuwatch.analysis.comparison.wording import counted, per_cent
 from gpuwatch.analysis.results import StudyResult
 from gpuwatch.analysis.study.not_run import blocks_done
-from gpuwatch.analysis.summary.identity import device_names
+from gpuwatch.analysis.summary.identity import device_names, unknown_gpus
 from gpuwatch.analysis.summary.summary import Summary
 from gpuwatch.core import units
 from gpuwatch.core.models import mapping
@@ -40,8 +40,9 @@ def hosts(result: StudyResult) -> str:
 
 
 def devices(result: StudyResult) -> str:
-    """The GPUs that the runs used, or the machine's CPU."""
-    return _named(map(device, result.sessions))
+    """The GPUs that the runs used, as far as that is known, or the machine's CPU."""
+    known = [each for each in result.sessions if not unknown_gpus(each)]
+    return _named(map(device, known or result.sessions))
 
 
 def versions(result: StudyResult) -> str:
