@@ -322,7 +322,7 @@ def test_a_graph_that_cannot_be_counted_makes_flop_unavailable(
 def test_what_is_made_of_a_trained_model_is_as_without_the_hook(start: Start) -> None:
     """Saved, scripted, traced, exported, compiled: nothing of the hook is in it."""
     (told,) = start.unchanged("objects.py").told
-    assert told.steps == 11 and told.of("problem") == []
+    assert told.steps == 12 and told.of("problem") == []
 
 
 def test_blocks_that_are_compiled_as_a_whole_have_a_forward_pass(start: Start) -> None:

@@ -81,8 +81,11 @@ def test_phases_are_means_of_the_sampled_steps(
 
 
 def test_what_the_hook_took_is_told_and_how_it_timed_the_steps(tmp_path: Path) -> None:
-    timing = {"cost": 0.0021, "steps_by": {"events": 1000, "host": 0, "mean": 4000}}
-    told = summary(tmp_path / "a.gpuwatch", extra={"timing": timing})
+    by = {"events": 1000, "host": 0, "mean": 4000}
+    timing = {"cost": 0.0021, "steps_by": by, "steps_passed": 3900}
+    told = summary(tmp_path / "a.gpuwatch", extra={"timing": timing}, count={"flop_per_step": 2e9})
+    assert any(note.startswith("only timed: 3,900 steps, whose samples") for note in told.notes)
+    assert "FLOP are those of one counted step: that others take as many is assumed" in told.notes
     (cost,) = (note for note in told.notes if note.startswith("hook "))
     assert "0.2 % of the time" in cost
     assert any("time of 4,000 of 5,000 steps is the mean of those" in each for each in told.notes)

@@ -42,8 +42,12 @@ print("saved", hashlib.sha256(saved.getvalue()).hexdigest(), sorted(model.__dict
 step(copy.deepcopy(model))
 print("scripted", torch.jit.script(model).code)
 print("traced", fx.symbolic_trace(model).code)
+print("recorded", torch.jit.trace(model, torch.ones(6, 8)).code)
 print("exported", torch.export.export(model, (torch.ones(6, 8),)).graph)
 step(lambda inputs: functional_call(model, dict(model.named_parameters()), (inputs,)))
+lengths = torch.nested.nested_tensor([torch.ones(2, 8), torch.ones(4, 8)])
+weight = model[0].layers[0].weight
+step(lambda _: torch.nested.to_padded_tensor(nn.functional.linear(lengths, weight), 0.0))
 compiled = torch.compile(model, backend="eager", fullgraph=True)
 for _ in range(3):
     step(compiled)

@@ -153,6 +153,8 @@ def follow(kind: type) -> None:
             return call(self, args, keywords)
         inference = tracker.inference
         if inference is None:
+            if kind.__name__ == "OptimizedModule" and tracker._phases.models is not None:
+                tracker._phases.models.end_look()  # torch warns of it
             tracker.model_called(self, args, keywords)
             return call(self, args, keywords)
         if (begun := inference.begins(self, args, keywords)) is None:

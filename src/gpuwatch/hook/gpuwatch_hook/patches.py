@@ -81,10 +81,13 @@ def watch_compiler(dynamo: ModuleType) -> None:
 
     def compiles(*_: Any) -> None:
         tracker = tracking.tracker
-        if tracker is not None and tracker.passing.on:
+        if tracker is None:
+            return
+        if tracker.passing.on:
             tracker.sees()
-        if tracker is not None and tracker.inference is not None:
-            tracker.inference.end_look()
+        for looking in (tracker.inference, tracker._phases.models):
+            if looking is not None:
+                looking.end_look()
 
     models.follow(dynamo.OptimizedModule)
     dynamo.on_compile_start(compiles)

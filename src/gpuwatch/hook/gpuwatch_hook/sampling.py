@@ -36,8 +36,10 @@ class Sampling:
         """Whether the callback that runs now is timed."""
         self.spent = 0
         """Nanoseconds in callbacks that were timed, since the last step ended."""
-        self.ended: CpuClock | CudaClock | None = None
-        """The clock of a step that ended in the callback that runs now."""
+        self.clock: CpuClock | CudaClock = CpuClock()
+        """That of the last step."""
+        self.ended = False
+        """Whether a step ended in the callback that runs now."""
         self._costs: deque[tuple[int, int]] | None = None
         """Where that step's costs belong, if they are known."""
         self._first = _FIRST
@@ -61,7 +63,7 @@ class Sampling:
 
     def next(self, clock: CpuClock | CudaClock) -> bool:
         """A step ends. Returns whether the next one is sampled."""
-        self.ended = clock
+        self.clock, self.ended = clock, True
         self._costs = None
         if self.timed:
             self._costs = self._of_sampled if self.sampled else self._of_others
@@ -74,15 +76,15 @@ class Sampling:
 
     def close(self) -> None:
         """The callback is over in which a step ended: what it took is that step's."""
-        if self.ended is None:
+        if not self.ended:
             return
         if self._costs is not None:
             if self._first:
                 self._first -= 1
             else:
-                self._costs.append((self.spent, self.ended.marks))
-        self.spent = self.ended.marks = 0
-        self.ended = None
+                self._costs.append((self.spent, self.clock.marks))
+        self.spent = self.clock.marks = 0
+        self.ended = False
 
     def choose(self, clock: CpuClock | CudaClock, ns: float, reading: int, telling: int) -> None:
         """Choose for the steps to come. Since the last choice ``ns`` have passed, in ``reading`` of

@@ -72,13 +72,13 @@ def _guarded(method: _Method) -> _Method:
         try:
             sampling = self.sampling
             timed = sampling.timing = sampling.timed
-            waited = self._phases.clock.waited
+            waited = sampling.clock.waited
             begin = time.thread_time_ns() if timed else 0
             result = method(self, *values)
             if timed:
                 sampling.spent += time.thread_time_ns() - begin
-                sampling.spent -= self._phases.clock.waited - waited
-            if sampling.ended is not None:
+                sampling.spent -= sampling.clock.waited - waited
+            if sampling.ended:
                 sampling.close()
             return result
         except Exception as error:
