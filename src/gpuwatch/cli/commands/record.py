@@ -245,7 +245,7 @@ def print_summary(folder: Path, summary: str = "") -> None:
     plan = read(folder)
     sessions = sessions_in(folder)
     if len(sessions) == 1:
-        say(f"all figures: {to_paste('show', sessions[0])}")
+        say(f"all figures: {to_paste('show --all', sessions[0])}")
     elif plan is not None and any(part.blocks for part in plan.parts):
         say(f"why: {to_paste('compare', folder)}; to send: {shell(folder / 'summary.html')}")
     elif sessions:

@@ -1,4 +1,4 @@
-"""Show a session's figures: times, steps, throughput, FLOP, and every metric with its method."""
+"""Show a session: its main figures and what bounds it, or all figures, each with its method."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ from gpuwatch.core.text import clean, to_paste
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("session", metavar="SESSION")
+    parser.add_argument("session", metavar="SESSION", nargs="?", default="last")
+    parser.add_argument("--all", action="store_true", help="all figures and notes")
     parser.add_argument("--format", choices=("table", "json", "md", "csv"), default="table")
 
 
@@ -25,13 +26,18 @@ def run(arguments: argparse.Namespace, command: tuple[str, ...]) -> int:
     from gpuwatch.analysis.comparison.side_by_side import compare
     from gpuwatch.analysis.summary.summary import summarise
     from gpuwatch.report import csv, json, markdown, text
-    from gpuwatch.report.document.sessions import document
+    from gpuwatch.report.document.sessions import document, short
     from gpuwatch.session.reading.reader import SessionReader
 
     with SessionReader(path) as reader:
         summary = summarise(reader)
     if arguments.format == "json":
         sys.stdout.write(json.dumps(json.summary(summary)))
+        return 0
+    whole = arguments.all or summary.workload.get("kind") == "import"
+    if arguments.format == "table" and not whole:
+        told = short(summary, to_paste("show --all", arguments.session))
+        sys.stdout.write(text.as_text(told, terminal.columns()))
         return 0
     compared = compare([summary])
     notices = [summary.notice] if summary.notice else []

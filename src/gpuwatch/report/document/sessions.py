@@ -13,12 +13,14 @@ from gpuwatch.analysis.comparison.comparison_row import (
     name_of,
 )
 from gpuwatch.analysis.comparison.quantity_table import quantity_table
-from gpuwatch.analysis.comparison.side_by_side import Comparison, headings, used_gpus
+from gpuwatch.analysis.comparison.side_by_side import Comparison, compare, headings, used_gpus
+from gpuwatch.analysis.hardware.mfu import MFU
 from gpuwatch.analysis.study.letters import letters
 from gpuwatch.analysis.summary.identity import device_names, session_title
 from gpuwatch.analysis.summary.missing import missing_notes
 from gpuwatch.analysis.summary.summary import Summary
 from gpuwatch.analysis.summary.training import NAMES
+from gpuwatch.core import units
 from gpuwatch.core.models import mapping
 from gpuwatch.core.text import clean, shell
 from gpuwatch.report.document import efficiency, reasons
@@ -34,9 +36,12 @@ _FIRST = (
     ("steps", "throughput"),
     *((TRAINING, name_of(key, STEP)) for key in NAMES),
     ("mean", "gpuwatch.flop.rate"),
+    ("efficiency", MFU),
     ("mean", "hw.gpu.utilization"),
+    ("mean", "hw.gpu.memory.bandwidth"),
     ("mean", "hw.gpu.memory.usage"),
     ("mean", "hw.gpu.power"),
+    ("efficiency", "energy per step"),
     ("mean", "hw.cpu.utilization"),
 )
 """Groups and names of the rows of the brief table; the median only without a steady step time."""
@@ -96,6 +101,29 @@ def document(compared: Comparison, title: str, notices: Sequence[str] = ()) -> D
     """Sessions without a study."""
     names = headings(compared.sessions)
     return Document(title, sections=sessions(compared, names, notices))
+
+
+def short(session: Summary, command: str) -> Document:
+    """One session in one screen: how it ended, its main figures, what bounds it, its notes.
+    ``command`` shows all figures."""
+    compared = compare([session])
+    (end,) = _ends(compared, [""], legend=False)
+    phases = {name: seconds for name, seconds in session.steps.phases.items() if seconds}
+    step = sum(phases.values())
+    parts = (f"{name} {units.percent(seconds / step)}" for name, seconds in phases.items())
+    bound = session.efficiency.roofline.verdict.text
+    lines = (
+        ["; ".join(filter(None, (end, _how(session)))), *_given(compared)],
+        [f"phases of a step: {', '.join(parts)}"] if phases else [],
+        [bound] if efficiency.efficiency_rows(session) else [],
+        [f"note: {each}" for each in (session.notice, *compared.notes) if each],
+        [f"all figures: {command}"],
+    )
+    first, *others = (Section("", [Sentence("", each) for each in group]) for group in lines)
+    figures = brief(compared, headings([session]), legend=False).items
+    table = Section("", [each for each in figures if isinstance(each, Table)])
+    sections = tuple(each for each in (first, table, *others) if each.items)
+    return Document(session.label, sections=sections)
 
 
 def brief(compared: Comparison, columns: Sequence[str], *, legend: bool) -> Section:
