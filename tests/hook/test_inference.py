@@ -2,11 +2,29 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from tests.hook.test_programs import FRAMEWORKS, Start, Told, linear, start  # noqa: F401
 
 pytestmark = [pytest.mark.torch, pytest.mark.timeout(600)]
+
+INTERPOLATED = "; of generate's 40 calls 10 were counted, the others interpolated"
+GENERATE = """
+import torch
+
+class GenerationMixin:
+    @torch.no_grad()
+    def generate(self, ids, calls=40, **options):
+        cache, last = [], ids
+        for number in range(calls):
+            scores = self(last, cache, number, **options)
+            last = torch.multinomial(torch.softmax(scores, -1), 1)
+            ids = torch.cat([ids, last], 1)
+        return ids
+"""
+"""What the hook follows in transformers."""
 
 
 def model(rows: int) -> int:
@@ -110,6 +128,40 @@ def test_a_call_of_generate_is_a_step_with_its_tokens(start: Start) -> None:  # 
     assert generation["new_tokens"] == pytest.approx(sum(new) / len(new) / 4)
     length = told.count["operators"][0]["calls"] // 8
     assert told.count["flop_per_step"] == generation_of(12, length)
+
+
+@pytest.mark.skipif(FRAMEWORKS is None, reason="GPUWATCH_FRAMEWORKS names no folder")
+def test_few_of_the_calls_of_generate_are_counted(start: Start) -> None:  # noqa: F811
+    (told,) = start.unchanged("generating.py", "long", path=[str(FRAMEWORKS)]).told
+    assert told.steps == 8 and told.of("problem") == []
+    assert told.count["flop_per_step"] == generation_of(12, 40)
+    assert told.count["method"].endswith(INTERPOLATED)
+
+
+@pytest.mark.parametrize("how", ["evenly", "beside another", "unevenly", "failing"])
+def test_what_generate_does_between_counted_calls_is_interpolated(
+    start: Start,  # noqa: F811
+    tmp_path: Path,
+    how: str,
+) -> None:
+    package = tmp_path / "transformers" / "generation"
+    package.mkdir(parents=True)
+    (package.parent / "__init__.py").touch()
+    (package / "__init__.py").touch()
+    (package / "utils.py").write_text(GENERATE)
+    (told,) = start.unchanged("decoding.py", how, path=[str(tmp_path)]).told
+    assert infers(told) and told.steps == 8 and told.of("problem") == []
+    count = told.count
+    assert sum(row["flop"] or 0 for row in count["operators"]) == count["flop_per_step"]
+    assert sum(row["bytes"] for row in count["operators"]) == count["bytes_per_step"]
+    assert (INTERPOLATED + ", which is an estimate" in count["method"]) == (how == "unevenly")
+    if how != "unevenly":
+        assert count["method"].endswith(INTERPOLATED)
+        # Keys, values and words; what grows with the cache, beginning with the prompt.
+        decoded = linear(4 * (12 + 39), 64, 64, 1) + linear(4 * 40, 64, 100, 1)
+        attention = 2 * 2 * 4 * 64 * (12 * 12 + sum(range(13, 52)))
+        other = 40 * linear(4, 64, 100, 1) if how == "beside another" else 0
+        assert count["flop_per_step"] == decoded + attention + other
 
 
 @pytest.mark.skipif(FRAMEWORKS is None, reason="GPUWATCH_FRAMEWORKS names no folder")

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from functools import partial
+from itertools import pairwise
+from math import isclose
 from typing import Any
 
 import torch
@@ -12,6 +14,10 @@ from torch.utils import _python_dispatch
 from .operators import Cost, OperatorCounter, Work, together
 
 FORWARD, BACKWARD, OPTIMIZER = range(3)
+_Call = tuple[int, Work]
+"""The number of a call within ``generate``, and what it did."""
+_BEND = 0.01
+"""How far from the line of its neighbours what a counted call did may be."""
 
 
 class StepCounter(OperatorCounter):  # type: ignore[no-untyped-call]
@@ -52,6 +58,14 @@ class StepCounter(OperatorCounter):  # type: ignore[no-untyped-call]
         """Whether a forward pass without gradients was seen, as an evaluation is."""
         self.flop_by_type: dict[str, int] = {}
         """FLOP by data type of the operator's first tensor."""
+        self.calls = self.skipped = 0
+        """Calls within ``generate``, and how many of them were not counted."""
+        self.bent = False
+        """Whether those that were counted did not grow evenly."""
+        self._left = True
+        """Whether it is off torch's stack of modes."""
+        self._counted: list[_Call] = []
+        """Counted calls of the ``generate`` that runs, by number; first what ran before it."""
 
     def __torch_dispatch__(
         self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Any = None
@@ -131,14 +145,74 @@ class StepCounter(OperatorCounter):  # type: ignore[no-untyped-call]
         """All of it but what was computed again."""
         return together((self.forward, self.backward, self.update))
 
+    def enter(self) -> None:
+        """Count from here on."""
+        self.active = True
+        if self._left and other_modes():
+            self.broken = "another mode of torch's dispatcher was active in the counted step"
+        elif self._left:
+            self._left = False
+            self.__enter__()  # type: ignore[no-untyped-call]
+
     def leave(self) -> bool:
-        """Count no further; returns whether it could take itself off torch's stack of modes."""
+        """Count no further; returns whether it is off torch's stack of modes."""
         self.active = False
         stack = _python_dispatch._get_current_dispatch_mode_stack()
-        if not stack or stack[-1] is not self:
-            return False
-        self.__exit__(None, None, None)  # type: ignore[no-untyped-call]
-        return True
+        if stack and stack[-1] is self:
+            self.__exit__(None, None, None)  # type: ignore[no-untyped-call]
+            self._left = True
+        return self._left
+
+    @property
+    def note(self) -> str:
+        """What to tell of the calls that were not counted."""
+        counted = f"{self.calls - self.skipped:,} were counted, the others interpolated"
+        told = f"; of generate's {self.calls:,} calls {counted}"
+        told += ", which is an estimate: they do not grow evenly" * self.bent
+        return told if self.skipped else ""
+
+    def begin_call(self, number: int) -> None:
+        """A call within ``generate`` begins, the prefill is number 0. Few are counted, each with
+        what runs up to the next one: to count takes long, and what they do grows evenly."""
+        self._end_call(number - 1)
+        last = self._counted[-1][0]
+        if number >= last + max(1, last // 2):
+            self.enter()
+        else:
+            self.leave()
+
+    def end_calls(self, calls: int) -> None:
+        """``generate`` is over, after so many: those that were not counted are on a line through
+        the counted ones beside them, or through the last two."""
+        self._end_call(calls - 1)
+        decode = self._counted[2:]
+        self.calls += calls
+        self.skipped += calls + 1 - len(self._counted)
+        works = [work for _, work in self._counted[:3]]
+        ends = [*(number for number, _ in decode[1:-1]), calls - 1]
+        for (one, other), end in zip(pairwise(decode), ends, strict=False):
+            works.append(_on_line(one, other, one[0] + 1, end))
+        for one, (at, work), other in zip(decode, decode[1:], decode[2:], strict=False):
+            line = _on_line(one, other, at, at)
+            pairs = (line.flop, work.flop), (line.bytes, work.bytes)
+            self.bent |= not all(isclose(*pair, rel_tol=_BEND) for pair in pairs)
+        self.forward, self._counted = together(works), []
+        self.enter()
+
+    def _end_call(self, number: int) -> None:
+        if self.active:
+            self._counted.append((number, self.forward))
+        self.forward = Work()
+
+
+def _on_line(one: _Call, other: _Call, first: int, last: int) -> Work:
+    """Work of the calls from ``first`` to ``last`` on the line through two others."""
+    (begin, before), (end, after) = one, other
+    parts = before.times(2 * end - first - last, 1), after.times(first + last - 2 * begin, 1)
+    work = together(parts).times(last - first + 1, 2 * (end - begin))
+    for name, cost in work.operators.items():
+        work.operators[name] = Cost(*(max(0, value) for value in vars(cost).values()))
+    return work
 
 
 _known: set[str] = set()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 
 torch = pytest.importorskip("torch")
@@ -42,3 +44,66 @@ def test_an_operator_gives_the_same_bits_while_it_is_counted(name: str, dtype: t
         counted = gradients()
     assert all(torch.equal(one, other) for one, other in zip(plain, counted, strict=True))
     assert counter.broken is None
+
+
+def decode(counter: StepCounter, calls: int, work: Callable[[int], int], *, few: bool) -> int:
+    """Calls that multiply by so many rows each; returns how many of them were counted."""
+    counted = 0
+    for number in range(calls):
+        if few:
+            counter.begin_call(number)
+        counted += counter.active
+        torch.ones(work(number), 8) @ torch.ones(8, 8)
+        torch.ones(4).cumsum(0)
+    if few:
+        counter.end_calls(calls)
+    return counted
+
+
+@pytest.mark.parametrize(
+    ("work", "exact", "bent"),
+    [
+        (lambda number: 50 + number if number else 700, True, False),  # with a growing cache
+        (lambda number: 900 + min(number, 77), False, False),  # with a window
+        (lambda number: 50 if number % 3 else 55, False, True),
+    ],
+)
+def test_calls_that_are_not_counted_are_interpolated(
+    work: Callable[[int], int], exact: bool, bent: bool
+) -> None:
+    whole, few = StepCounter(), StepCounter()
+    for counter in (whole, few):
+        counter.enter()
+        torch.ones(3, 8) @ torch.ones(8, 8)  # before, and beside
+        counted = [decode(counter, calls, work, few=counter is few) for calls in (200, 3, 1, 0)]
+        torch.ones(3, 8) @ torch.ones(8, 8)
+        assert counter.leave()
+    assert counted == [14, 3, 1, 0]
+    assert ("of generate's 204 calls 18 were counted" in few.note) and not whole.note
+    assert few.bent == bent == ("estimate" in few.note)
+    totals = [(each.step.flop, each.step.bytes) for each in (few, whole)]
+    assert totals[0] == (
+        totals[1] if exact else pytest.approx(totals[1], rel=0.1 if bent else 1e-3)
+    )
+    tables = [{row["name"]: row["calls"] for row in each.step.table()} for each in (few, whole)]
+    assert tables[0] == tables[1]
+    assert few.step.uncounted_operators() == whole.step.uncounted_operators()
+
+
+def test_a_mode_of_the_program_stays_where_it_is_among_counted_calls() -> None:
+    for first in (2, 8):  # a call that is counted, and one that is not
+        counter = StepCounter()
+        counter.enter()
+        modes = []
+        for number in range(12):
+            counter.begin_call(number)
+            if number == first:
+                mode = StepCounter()
+                mode.__enter__()
+            elif number == 10:
+                modes = torch.utils._python_dispatch._get_current_dispatch_mode_stack()
+                mode.__exit__(None, None, None)
+        counter.end_calls(12)
+        assert modes[-1] is mode and counter.leave()
+        assert not torch.utils._python_dispatch._get_current_dispatch_mode_stack()
+        assert (counter.broken is None) == (first == 2)

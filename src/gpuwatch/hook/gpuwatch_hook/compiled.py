@@ -62,7 +62,7 @@ class _Graph:
     def __call__(self, *args: Any) -> Any:
         counting = None if tracking.tracker is None else tracking.tracker._counting
         counter = None if counting is None else counting.counter
-        if counter is None:
+        if counter is None or not counter.active:
             return self.run(*args)
         work = self._work(counter, args)
         if work is not None:

@@ -186,7 +186,7 @@ class Counting:
         self._frames = compiled_functions()
         self._began = time.perf_counter()
         self.counter = module.StepCounter()
-        self.counter.__enter__()
+        self.counter.enter()
         return None
 
     def begin_call(self) -> Any:
@@ -202,8 +202,7 @@ class Counting:
             self._began = time.perf_counter()
             self.own = module.StepCounter()
         self.counter = self.own
-        self.counter.active = True
-        self.counter.__enter__()
+        self.counter.enter()
         return self.counter
 
     def end_call(self) -> None:
@@ -273,7 +272,7 @@ class Counting:
             "bytes_per_step": step.bytes + again.bytes,
             "operators": step.table(),
             "uncounted_operators": step.uncounted_operators(),
-            "method": _METHOD,
+            "method": _METHOD + counter.note,
             "samples": samples,
             "seconds": time.perf_counter() - self._began,
         }

@@ -28,6 +28,7 @@ _LOOKS = 3
 """Steps of which every call of a module is looked at."""
 _PREFILL, _DECODE = "prefill", "decode"
 _METHOD = "sizes of what generate was given and gave, up to the end of each sequence"
+_FAILED = "generate failed in the steps that were tried"
 _THREADS = "the steps that were tried ran in several threads"
 _OPTIMIZER = (
     "models were called without gradients, but there was an optimizer, which took no step: that "
@@ -60,6 +61,10 @@ class Call:
         """The call of ``generate`` that this one is in."""
         self.forwards = 0
         """Calls of the model within this one of ``generate``."""
+        self.inside = False
+        """Whether one of them runs."""
+        self.counter: Any = None
+        """What counts few of them."""
         self.phase: Any = None
         """What the phase of this one of ``generate`` interrupts."""
 
@@ -135,7 +140,13 @@ class Inference:
         if outer is None:
             self._models.add(model)
             return self._begin(model, args or keywords)
-        return Call(model, within=outer) if outer.phase and outer.model is model else None
+        if not outer.phase or outer.model is not model or outer.inside:
+            return None
+        outer.inside = True
+        with self._lock:
+            if self._counts(outer):
+                outer.counter.begin_call(outer.forwards)
+        return Call(model, within=outer)
 
     @tracking._guarded
     def generates(self, model: Any, args: tuple[Any, ...], keywords: dict[str, Any]) -> Call | None:
@@ -160,6 +171,7 @@ class Inference:
                 tracker._phases.inference_begins()
             elif not self._open:
                 call.phase = tracker._phases.begin_own(_PREFILL)
+                call.counter = getattr(tracker._counting, "counter", None)
             self._open[threading.get_ident()] = call
             if call.leads and not (tracker._batches and tracker._batches.samples_told):
                 if generates:
@@ -183,6 +195,7 @@ class Inference:
         with self._lock:
             if call.within is not None:
                 call.within.forwards += 1
+                call.within.inside = False
                 if call.within.forwards == 1:
                     tracker._phases.end_own(call.within.phase)
                     call.within.phase = tracker._phases.begin_own(_DECODE)
@@ -190,6 +203,11 @@ class Inference:
             self._open = {of: each for of, each in self._open.items() if each is not call}
             if call.phase is not None:
                 tracker._phases.end_own(call.phase)
+            if self._counts(call):
+                if failed:
+                    tracker._counting.stop(_FAILED)
+                else:
+                    call.counter.end_calls(call.forwards)
             if not self._open:
                 tracker._phases.inference_ends()
             if failed:
@@ -202,6 +220,11 @@ class Inference:
                     counting.counter.without_gradients = False  # as it should be
                 self._thread = thread
                 self._end_step(call, generated)
+
+    def _counts(self, call: Call) -> bool:
+        """Whether calls within this one are counted."""
+        counter = getattr(self._tracker._counting, "counter", None)
+        return call.counter is not None and call.counter is counter
 
     def _end_step(self, call: Call, generated: Generated | None) -> None:
         tracker = self._tracker
