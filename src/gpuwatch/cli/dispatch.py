@@ -38,6 +38,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "study": ("gpuwatch.cli.commands.study", "run a preset, or a study from a file"),
     "sweep": ("gpuwatch.cli.commands.sweep", "run a workload with several values of a parameter"),
     "noise": ("gpuwatch.cli.commands.noise", "how much runs vary here, and which changes show"),
+    "rerun": ("gpuwatch.cli.commands.rerun", "run a recorded run or study again, as a new one"),
     "resume": ("gpuwatch.cli.commands.resume", "continue an interrupted study"),
     "attach": (
         "gpuwatch.cli.commands.attach",

@@ -14,7 +14,7 @@ from pathlib import Path
 from gpuwatch.core import output, paths
 from gpuwatch.core.errors import ExitCode, GpuwatchError, StorageError, UsageError
 from gpuwatch.core.processes import start_time
-from gpuwatch.core.text import shell, to_paste
+from gpuwatch.core.text import to_paste
 from gpuwatch.own_command import NOW_PREFIX
 from gpuwatch.recorder.observer import Observer
 from gpuwatch.recorder.programs import changed
@@ -85,14 +85,14 @@ def _throw_away(folder: Path) -> None:
         folder.parent.rmdir()
 
 
-def resumable(folder: Path, *, trusted: bool) -> Plan:
-    """The plan of the study in ``folder``, if it can be resumed here and now.
+def own_plan(folder: Path, *, trusted: bool) -> Plan:
+    """The plan of the study in ``folder``, if its commands can be run here and now.
 
     ``trusted``: even if somebody else started it.
 
     Raises:
         NotOwn: this user did not start it, or its plan was changed.
-        UsageError: it cannot be resumed; with the reason and a hint.
+        UsageError: they cannot; with the reason and a hint.
     """
     plan = read(folder)
     if plan is None or not plan.runs:
@@ -101,25 +101,38 @@ def resumable(folder: Path, *, trusted: bool) -> Plan:
         )
     if any(run.workload.kind not in ("workload", "command") for run in plan.runs):
         raise UsageError(f"{folder} is not a study of a workload", "start it again")
-    host, working = plan.settings.host, plan.settings.working_directory
-    if host != socket.gethostname():
-        raise UsageError(
-            f"{folder} was recorded on {host}; this is {socket.gethostname()}",
-            f"resume it there: {to_paste('resume', folder)}",
-        )
     if not trusted and not is_own(plan):
         raise NotOwn(folder, plan)
+    working = plan.settings.working_directory
     if not Path(working).is_dir():
         raise UsageError(
             f"the folder that {folder} was started in is gone: {working}", "create it again"
         )
+    return plan
+
+
+def resumable(folder: Path, *, trusted: bool) -> Plan:
+    """As :func:`own_plan`, if something of it is missing and can be recorded.
+
+    Raises:
+        NotOwn: this user did not start it, or its plan was changed.
+        UsageError: it cannot be resumed; with the reason and a hint.
+    """
+    recorded = read(folder)
+    host = recorded.settings.host if recorded is not None and recorded.runs else ""
+    if host and host != socket.gethostname():
+        raise UsageError(
+            f"{folder} was recorded on {host}; this is {socket.gethostname()}",
+            f"resume it there: {to_paste('resume', folder)}",
+        )
+    plan = own_plan(folder, trusted=trusted)
     if recorder_of(folder) is not None:  # before its first session :func:`study.held` tells
         raise UsageError(f"{folder} is being recorded now", "watch it: gpuwatch attach")
     if names := changed(plan.settings):
         raise UsageError(
             f"{', '.join(names)} {'was' if len(names) == 1 else 'were'} changed since {folder} was "
             "started: its runs would mix different programs",
-            f"restore the old files, or start a new study: {_anew(plan)}",
+            f"restore the old files, or start a new study: {to_paste('rerun', folder)}",
         )
     for run in plan.runs:
         path = folder / run.file
@@ -157,25 +170,9 @@ class NotOwn(UsageError):
     def __init__(self, folder: Path, plan: Plan) -> None:
         super().__init__(
             f"{folder} was not started by you, or its plan was changed since",
-            f"if you trust what it runs: {to_paste('resume --trust', folder)}",
+            "if you trust what it runs, add --trust",
         )
         self.plan = plan
-
-
-def _anew(plan: Plan) -> str:
-    """The command that starts the study anew, if it fits on one line."""
-    if plan.preset is not None:
-        return to_paste("study", plan.preset)
-    (part, *others), design = plan.parts, []
-    if others or len(part.workloads) > 1:
-        return "with the command that started it"
-    for each in part.environments:
-        design += ["--env", each.kind if each.image is None else f"{each.kind}={each.image}"]
-    if part.blocks is not None:
-        design += ["--blocks", str(part.blocks)]
-    (case,) = part.workloads
-    work = [case.word, *case.arguments] if case.kind == "workload" else ["--", *case.arguments]
-    return " ".join(["gpuwatch run", *map(shell, [*design, *work])])
 
 
 def _run_missing(request: Request, folder: Path, observer: Observer) -> ExitCode:

@@ -148,7 +148,7 @@ def test_every_format_says_the_same_runs(
 def test_report_writes_every_file_and_leaves_nothing_else(
     study: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert said(capsys, "report", study) == ""
+    assert said(capsys, "report", study) == f"{study / 'summary.html'}\n"
     names = {path.name for path in study.iterdir() if path.suffix != ".gpuwatch"}
     assert names == {"plan.json", *FILES}
     found = json.loads((study / "summary.json").read_text())
@@ -197,8 +197,7 @@ def newer(path: Path) -> Path:
         (["compare", "a.gpuwatch", "newer.gpuwatch"], "newer"),
         (["compare", "a.gpuwatch", "b.gpuwatch", "--margin", "0"], "such as 1%"),
         (["report", "empty"], "no session in empty"),
-        (["report", "missing"], "missing does not exist"),
-        (["report", "a.gpuwatch"], "a.gpuwatch is not a folder"),
+        (["report", "missing"], "no session 'missing'"),
     ],
 )
 def test_what_cannot_be_compared_is_named_with_what_helps(

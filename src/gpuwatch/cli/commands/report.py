@@ -1,4 +1,4 @@
-"""Rewrite the summary of a study from its sessions.
+"""Rewrite the summary of a study, by default the last, from its sessions; prints where the page is.
 
 Writes summary.json, .md, .csv and .html, and roofline.svg if a run has a point.
 """
@@ -11,6 +11,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from gpuwatch.cli.commands import resume
 from gpuwatch.cli.rendering import FORMATS, picture, render
 from gpuwatch.cli.screen import terminal
 from gpuwatch.core import output
@@ -32,7 +33,7 @@ FILES = {
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("study", type=Path, metavar="STUDY", help="the study's folder")
+    parser.add_argument("study", metavar="STUDY", nargs="?", default="last")
     parser.add_argument("--format", choices=FORMATS, help="print the summary, write no file")
     parser.add_argument(
         "--short",
@@ -42,10 +43,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace, command: tuple[str, ...]) -> int:
-    folder: Path = arguments.study
+    folder = Path(arguments.study)
     if not os.path.isdir(folder):
-        what = "is not a folder" if os.path.exists(folder) else "does not exist"
-        raise UsageError(f"{folder} {what}", "name the folder of a study: gpuwatch sessions")
+        folder = resume.folder_of(arguments.study)
     if not os.access(folder, os.R_OK | os.X_OK):
         raise StorageError(
             f"cannot read {folder}: Permission denied", f"chmod u+rwx {shell(folder)}"
@@ -69,6 +69,8 @@ def run(arguments: argparse.Namespace, command: tuple[str, ...]) -> int:
             f"cannot write the summary to {folder}: {error.strerror}",
             f"{write_hint(folder, error)}, then: {to_paste('report', folder)}",
         ) from error
+    if not arguments.short:
+        print(folder / "summary.html")
     return 0
 
 

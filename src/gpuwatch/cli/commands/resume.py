@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import argparse
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -42,19 +42,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace, command: tuple[str, ...]) -> int:
-    folder = _folder(arguments.study)
+    folder = folder_of(arguments.study)
     from gpuwatch.cli.place.lookup import sent
 
     placed = sent(folder)
     if placed is not None:
         return _at_its_place(placed, arguments)
     launch.need_linux()
-    try:
-        plan = resumable(folder, trusted=arguments.trust)
-    except NotOwn as error:
-        for line in _commands(error.plan):
-            say(line)
-        raise
+    plan = or_say_commands(resumable, folder, trusted=arguments.trust)
     if not (arguments.plan or arguments.dry_run or plan.settings.programs):
         say("the study has no record of the program's files: changes since then go unnoticed")
     os.chdir(plan.settings.working_directory)
@@ -86,6 +81,20 @@ def _at_its_place(placed: Placed, arguments: argparse.Namespace) -> int:
     return record.wait_for([sending.again(placed)], request, arguments)
 
 
+def or_say_commands(readable: Callable[..., Plan], folder: Path, *, trusted: bool) -> Plan:
+    """The plan that ``readable`` reads; the commands of one that somebody else wrote are printed.
+
+    Raises:
+        UsageError: what ``readable`` raises.
+    """
+    try:
+        return readable(folder, trusted=trusted)
+    except NotOwn as error:
+        for line in _commands(error.plan):
+            say(line)
+        raise
+
+
 def _commands(plan: Plan) -> Iterator[str]:
     """The commands that ``plan`` would run, once for each environment."""
     yield f"in the folder {plan.settings.working_directory} it would run:"
@@ -101,7 +110,8 @@ def _commands(plan: Plan) -> Iterator[str]:
         yield f"  dcgmi, which would connect to {plan.settings.dcgm}"
 
 
-def _folder(text: str) -> Path:
+def folder_of(text: str) -> Path:
+    """The folder of the study that ``text`` names."""
     path = Path(text)
     if os.path.isdir(path) and (
         os.path.exists(path / PLAN) or not session_lookup.sessions_under(path)

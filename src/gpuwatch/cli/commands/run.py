@@ -17,6 +17,7 @@ from gpuwatch.cli.parser import Parser
 from gpuwatch.cli.screen import terminal
 from gpuwatch.cli.study_result import exit_code
 from gpuwatch.core.errors import ExitCode, UsageError
+from gpuwatch.recorder.request import Request
 
 if TYPE_CHECKING:
     from gpuwatch.places.placements import Placed
@@ -34,8 +35,14 @@ def run(arguments: argparse.Namespace, command: tuple[str, ...]) -> int:
             "nothing to run",
             "name a workload, or a program of your own; or just: gpuwatch",
         )
-    request = launch.request(arguments, command)
-    if not (arguments.plain or terminal.usable()) or len(request.on) > 1:
+    return start(launch.request(arguments, command), arguments)
+
+
+def start(request: Request, arguments: argparse.Namespace) -> int:
+    """Start ``request`` and show it; without a terminal, or in the background, record it as
+    :func:`record.start` does. Returns the exit code."""
+    screen = arguments.plain or terminal.usable()
+    if arguments.detach or not screen or len(request.on) > 1:
         return record.start(request, arguments)
     if preview.shown(request, arguments):
         return ExitCode.DONE
