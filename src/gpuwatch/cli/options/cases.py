@@ -179,7 +179,8 @@ def workloads(arguments: argparse.Namespace, command: tuple[str, ...]) -> tuple[
             checked.append(names.check(name))
         except ValueError as error:
             after = " ".join(map(shell, arguments.workload))
-            hint = f"a program of your own goes after --: -- {after}"
+            after = f"python {after}" if name.endswith(".py") else f"-- {after}"
+            hint = f"a program of your own: gpuwatch run {after}"
             raise UsageError(str(error), hint) from None
         if clash := options.unsupported(name, arguments):
             raise UsageError(*clash)
