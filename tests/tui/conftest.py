@@ -34,6 +34,7 @@ def plain_terminal(
     monkeypatch.setenv("TZ", "UTC")
     monkeypatch.delenv("NO_COLOR", raising=False)
     monkeypatch.delenv("COLORFGBG", raising=False)
+    monkeypatch.setattr("gpuwatch.tui.home.screen.here", lambda: "me@gpu7  14:05 CET")
     time.tzset()
     yield
     monkeypatch.undo()

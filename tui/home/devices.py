@@ -38,8 +38,9 @@ _ID, _USE, _MEMORY, _BANDWIDTH, _POWER, _TEMPERATURE = 5, 7, 15, 12, 12, 7
 """Columns of each field of a GPU's row."""
 
 
-def head_row(snapshot: Snapshot, running: int, width: int) -> Line:
-    """The machine in one row: its GPUs, CPU and host memory, what runs, then the rest that fits."""
+def head_row(snapshot: Snapshot, running: int, here: str, width: int) -> Line:
+    """The machine in one row: its GPUs, CPU and host memory, what runs, then what fits of ``here``
+    (who, where and when) and the rest."""
     row = Line(width).add(" gpuwatch ", "brand")
     lost = {alert.device for alert in snapshot.alerts if alert.kind == "lost"}
     names = Counter(clean(gpu.row.name) for gpu in snapshot.gpus if gpu.row.id not in lost)
@@ -50,11 +51,13 @@ def head_row(snapshot: Snapshot, running: int, width: int) -> Line:
         # A lost GPU may have no name, and must not go where names are cut.
         host = (f"{len(lost)} lost  " if lost else "") + _host(cpu)
         text = f"{fit(text, row.left - len(host) - len(right) - 4)}  {host}" if text else host
+    here = f" {here} " if len(text) + len(here) + len(right) + 6 <= row.left else ""
+    end = len(right) + len(here)
     for more in (*(_rest_of_host(cpu) if cpu is not None else ()), _driver(snapshot)):
-        if more and len(text) + len(more) + len(right) + 4 <= row.left:
+        if more and len(text) + len(more) + end + 4 <= row.left:
             text += f"  {more}"
     row.add(text, "strong")
-    return row.end(right, "good") if len(right) < row.left else row
+    return row.to(width - end).add(right, "good").add(here, "muted") if end < row.left else row
 
 
 def _host(cpu: DeviceNow) -> str:

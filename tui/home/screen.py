@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import socket
 import threading
 import time
 from dataclasses import replace
@@ -30,6 +32,13 @@ from gpuwatch.tui.widgets.line import Line
 _MOST_DEATHS, _DEATHS_SECONDS = 3, 10.0
 """After so many recorders of the devices that died within so long no other one is started."""
 _YOUNG_NS = 3_000_000_000
+
+
+def here() -> str:
+    """``me@gpu7  14:05 CET``."""
+    user = os.environ.get("USER")
+    who = f"{user}@{socket.gethostname()}" if user else socket.gethostname()
+    return f"{who}  {time.strftime('%H:%M %Z')}"
 
 
 class HomeScreen(Home):
@@ -120,7 +129,7 @@ class HomeScreen(Home):
         if devices is None:
             return waiting_rows(self.state, width)
         running = sum(entry.status in GOING_ON for entry in self.state.entries or ())
-        rows = [head_row(devices, running, width)]
+        rows = [head_row(devices, running, here(), width)]
         alerts = [each.text for each in devices.alerts]
         rows += alert_rows(alerts, width, 3 if height >= ROOMY else 1)
         if self.state.grid and devices.panels:

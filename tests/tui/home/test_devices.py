@@ -82,9 +82,11 @@ def test_without_a_gpu_the_reason_and_the_cpu_stand_there(session: Make) -> None
 
 def test_the_head_counts_gpus_and_running_runs_and_alerts_have_rows(session: Make) -> None:
     snapshot = machine(session, gpus=8)
-    head = texts([head_row(snapshot, 2, 120)])[0]
+    head = texts([head_row(snapshot, 2, "me@gpu7  14:05 CET", 120)])[0]
     assert "8 × NVIDIA H100" in head and "CPU " in head and "RAM " in head
-    assert head.rstrip().endswith("▶ 2 running")
+    assert head.endswith("▶ 2 running  me@gpu7  14:05 CET ")
+    narrow = texts([head_row(snapshot, 2, "me@gpu7  14:05 CET", 60)])[0]
+    assert narrow.endswith("▶ 2 running ") and "CPU " in narrow
     alerts = [f"alert {n}" for n in range(5)]
     rows = texts(alert_rows(alerts, 80, 3))
     assert rows == [" ! alert 0", " ! alert 1", " ! 3 more warnings, press i"]
@@ -100,7 +102,7 @@ def test_the_head_counts_a_lost_gpu_apart(session: Make, width: int) -> None:
     nameless = replace(snapshot.gpus[3], row=replace(snapshot.gpus[3].row, name="unknown GPU"))
     devices = tuple(nameless if each.row.id == "gpu3" else each for each in snapshot.devices)
     lost = replace(snapshot, devices=devices, alerts=(Alert("lost", "gpu3", "GPU 3 is lost"),))
-    head = texts([head_row(lost, 0, width)])[0]
+    head = texts([head_row(lost, 0, "", width)])[0]
     assert "7 × NVIDIA" in head and "  1 lost  CPU " in head and "unknown" not in head
 
 
@@ -121,9 +123,9 @@ def test_the_head_has_load_swap_and_driver_where_they_fit(session: Make) -> None
     changed = {cpu.row.id: loaded, gpu.row.id: told}
     devices = tuple(changed.get(device.row.id, device) for device in snapshot.devices)
     known = replace(snapshot, devices=devices)
-    wide = texts([head_row(known, 0, 160)])[0]
+    wide = texts([head_row(known, 0, "", 160)])[0]
     assert "  load 1.50  swap 1.00/4.00 GiB  driver 575.57.08, CUDA 12.9" in wide
-    narrow = texts([head_row(known, 1, 80)])[0]
+    narrow = texts([head_row(known, 1, "", 80)])[0]
     assert "RAM " in narrow and "driver" not in narrow and narrow.rstrip().endswith("▶ 1 running")
 
 
