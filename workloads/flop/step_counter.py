@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from functools import partial
 from itertools import pairwise
 from math import isclose
@@ -18,6 +19,24 @@ _Call = tuple[int, Work]
 """The number of a call within ``generate``, and what it did."""
 _BEND = 0.01
 """How far from the line of its neighbours what a counted call did may be."""
+
+
+def data_type(operator: str, dtype: torch.dtype, device: torch.device) -> str:
+    """The data type in which a device multiplies for ``operator``: ``tf32`` for what is float32
+    where torch lets cuBLAS and cuDNN round (Ampere and later)."""
+    given = str(dtype).replace("torch.", "")
+    if given != "float32" or device.type != "cuda" or torch.version.hip is not None:
+        return given
+    override = os.environ.get("NVIDIA_TF32_OVERRIDE")
+    if torch.cuda.get_device_capability(device)[0] < 8 or override == "0":
+        return given
+    cudnn = any(each in operator for each in ("conv", "cudnn", "rnn", "lstm", "gru"))
+    asked: Any = torch.backends.cudnn if cudnn else torch.backends.cuda.matmul
+    try:
+        allowed = asked.allow_tf32
+    except RuntimeError:  # the program uses torch's newer names
+        allowed = (asked.conv if cudnn else asked).fp32_precision == "tf32"
+    return "tf32" if allowed or override == "1" else given
 
 
 class StepCounter(OperatorCounter):  # type: ignore[no-untyped-call]
@@ -125,7 +144,7 @@ class StepCounter(OperatorCounter):  # type: ignore[no-untyped-call]
         if added and work is self.forward and not torch.is_grad_enabled():
             self.without_gradients = True
         if added and first is not None:
-            kind = str(first.dtype).replace("torch.", "")
+            kind = data_type(name, first.dtype, first.device)
             self.flop_by_type[kind] = self.flop_by_type.get(kind, 0) + added
 
     def add(self, other: StepCounter) -> None:

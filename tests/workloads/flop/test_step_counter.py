@@ -8,7 +8,7 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from gpuwatch.workloads.flop.step_counter import BACKWARD, StepCounter
+from gpuwatch.workloads.flop.step_counter import BACKWARD, StepCounter, data_type
 
 COMPOUND = {
     "silu": torch.nn.functional.silu,
@@ -107,3 +107,39 @@ def test_a_mode_of_the_program_stays_where_it_is_among_counted_calls() -> None:
         assert modes[-1] is mode and counter.leave()
         assert not torch.utils._python_dispatch._get_current_dispatch_mode_stack()
         assert (counter.broken is None) == (first == 2)
+
+
+@pytest.mark.parametrize(
+    ("operator", "capability", "matmul", "cudnn", "override", "told"),
+    [
+        ("aten::mm", 9, True, False, None, "tf32"),
+        ("aten::mm", 9, False, True, None, "float32"),
+        ("aten::convolution_backward", 8, False, True, None, "tf32"),
+        ("aten::_cudnn_rnn", 8, True, False, None, "float32"),
+        ("aten::addmm", 7, True, True, None, "float32"),
+        ("aten::addmm", 9, True, True, "0", "float32"),
+        ("aten::addmm", 9, False, False, "1", "tf32"),
+    ],
+)
+def test_float32_is_told_as_tf32_where_torch_lets_the_gpu_round(
+    monkeypatch: pytest.MonkeyPatch,
+    operator: str,
+    capability: int,
+    matmul: bool,
+    cudnn: bool,
+    override: str | None,
+    told: str,
+) -> None:
+    monkeypatch.setattr(torch.cuda, "get_device_capability", lambda device: (capability, 0))
+    monkeypatch.delenv("NVIDIA_TF32_OVERRIDE", raising=False)
+    if override is not None:
+        monkeypatch.setenv("NVIDIA_TF32_OVERRIDE", override)
+    gpu, backends = torch.device("cuda", 0), torch.backends
+    before = backends.cuda.matmul.allow_tf32, backends.cudnn.allow_tf32
+    try:
+        backends.cuda.matmul.allow_tf32, backends.cudnn.allow_tf32 = matmul, cudnn
+        assert data_type(operator, torch.float32, gpu) == told
+        assert data_type(operator, torch.bfloat16, gpu) == "bfloat16"
+        assert data_type(operator, torch.float32, torch.device("cpu")) == "float32"
+    finally:
+        backends.cuda.matmul.allow_tf32, backends.cudnn.allow_tf32 = before
