@@ -141,7 +141,7 @@ class Feed:
         due = time.monotonic() + (self._refresh if active else _ENDED_REFRESH_SECONDS)
         if active and snapshot.t <= 1 and time.monotonic() < startup_deadline:
             due = time.monotonic() + _START_REFRESH_SECONDS
-        while not self._wake.is_set() and (collector.backfill() or viewed.backfill()):
+        while not self._wake.is_set() and collector.backfill():
             if time.monotonic() > due:
                 break
         else:
