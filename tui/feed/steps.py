@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from itertools import accumulate
 from math import inf, isfinite
 from statistics import median
@@ -85,7 +85,10 @@ class StepHistory(History):
             return self._of_recent(view)
         means: list[float | None] = []
         for first, last in bucket_ranges(view):
-            known = [self.sums.get(bucket, (0.0, 0.0)) for bucket in range(first, last + 1)]
+            buckets: Collection[int] = range(first, last + 1)
+            if len(buckets) > len(self.sums):  # a foreign file may hold any time
+                buckets = [bucket for bucket in self.sums if bucket in buckets]
+            known = [self.sums.get(bucket, (0.0, 0.0)) for bucket in buckets]
             weight = sum(each for _, each in known)
             means.append(sum(total for total, _ in known) / weight if weight else None)
         return clip(means, view, recent[-1].t)
