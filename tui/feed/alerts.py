@@ -12,7 +12,6 @@ from gpuwatch.core.models import JSON
 from gpuwatch.core.text import clean
 from gpuwatch.core.units import binary, percent, si
 from gpuwatch.session.rows import MPS_SERVER, DeviceRow, EventRow, GpuPresence
-from gpuwatch.tui.feed.device_facts import attribute, memory_total, number_of
 from gpuwatch.tui.feed.processes import ProcessNow
 from gpuwatch.tui.feed.snapshot import Alert, DeviceNow
 
@@ -114,7 +113,7 @@ def alerts_of(
 
 def _on_gpu(kind: str, gpu: DeviceNow, text: str, between: str = ": ") -> Alert:
     id_ = gpu.row.id
-    return Alert(kind, id_, f"GPU {number_of(gpu)}{between}{text}", (id_,), text)
+    return Alert(kind, id_, f"GPU {gpu.number}{between}{text}", (id_,), text)
 
 
 def _sharing(gpus: Sequence[DeviceNow], shared: Mapping[str, str]) -> Iterator[Alert]:
@@ -124,7 +123,7 @@ def _sharing(gpus: Sequence[DeviceNow], shared: Mapping[str, str]) -> Iterator[A
         if gpu.row.id in shared:
             by_text.setdefault(shared[gpu.row.id], []).append(gpu)
     for text, group in by_text.items():
-        numbers = [number_of(gpu) for gpu in group]
+        numbers = [gpu.number for gpu in group]
         names = f"GPU {numbers[0]}"
         if len(numbers) > 1:
             names = f"GPUs {', '.join(numbers[:-1])} and {numbers[-1]}"
@@ -146,7 +145,7 @@ def _throttling(device: DeviceNow, events: LatestEvents, share: float, *, live: 
     latest, _ = events.of("throttle", device.row.id)
     reasons = clean(latest.text).partition(": ")[2] if latest is not None else ""
     text = f"throttled ({reasons or ', '.join(causes)})"
-    clock, maximum = device.value("hw.gpu.clock.sm"), attribute(device, "clock.sm.max")
+    clock, maximum = device.value("hw.gpu.clock.sm"), device.attribute("clock.sm.max")
     if clock is None or maximum is None:
         return text
     return f"{text}, SM clock {si(clock, 'Hz')} of {si(maximum, 'Hz')}"
@@ -164,7 +163,7 @@ def low_memory(
     """
     alerts = []
     for device in devices:
-        kind, total = device.row.kind, memory_total(device)
+        kind, total = device.row.kind, device.memory_total
         if kind == "gpu" and (gpus is None or device.row.id in gpus):
             free = _free(device, "hw.gpu.memory.usage", total)
             if free is not None and free < max(_MIN_FREE_SHARE * (total or 0), _MIN_FREE_GPU_BYTES):

@@ -7,7 +7,6 @@ from rich.cells import cell_len
 from gpuwatch.core.metrics import CATALOGUE, Method, label
 from gpuwatch.core.text import clean
 from gpuwatch.core.units import bounded, quantity
-from gpuwatch.tui.feed.device_facts import name_of
 from gpuwatch.tui.feed.snapshot import DeviceNow, Gauge, Reading, Snapshot
 from gpuwatch.tui.live.counter_rows import counter_rows, wrapped
 from gpuwatch.tui.live.gauge_rows import cache_texts, mean_text, share_texts
@@ -37,7 +36,7 @@ def number_lines(snapshot: Snapshot, width: int) -> list[Row]:
     for device in sorted(snapshot.devices, key=lambda item: kinds.get(item.row.kind, 3)):
         rows += [(("", "text"),)] if rows else []
         known = device.row.kind in ("gpu", "cpu")
-        title = name_of(device) if known else f"{clean(device.row.id)}  {clean(device.row.name)}"
+        title = device.title if known else f"{clean(device.row.id)}  {clean(device.row.name)}"
         rows.append(((f" {title}", "strong"),))
         for metric in sorted(device.readings, key=lambda name: order.get(name, 99)):
             rows += _number(metric, device.readings[metric], width)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from gpuwatch.analysis.hardware.ceilings import UNKNOWN_GPUS
 from gpuwatch.core.lazy_dataclass import dataclass
 from gpuwatch.core.metrics import Method
-from gpuwatch.tui.feed.device_facts import name_of
 from gpuwatch.tui.feed.snapshot import Gauge, Snapshot
 from gpuwatch.tui.live import grid_rows as grid
 from gpuwatch.tui.live.device_rows import (
@@ -116,7 +115,7 @@ def _one_gpu(snapshot: Snapshot, options: Options, width: int, height: int) -> P
     activities = activity_row(device, width) if device and device.row.kind == "gpu" else None
     if activities is not None and free - len(gpu_lines) - len(details) - _FIXED_ROWS > _MIN_ROWS:
         details.append(activities)
-    host = host_row(snapshot.devices, width) if height >= TALL and gpus else None
+    host = host_row(snapshot, width) if height >= TALL and gpus else None
     if host is not None:
         details.append(host)
     gauges = _gauges(snapshot, height)
@@ -230,9 +229,10 @@ def _log_height(free: int, gauges: int) -> int:
 
 
 def _device_title(snapshot: Snapshot, width: int) -> Line:
-    row = Line(width).add(" ", "text")
-    row.add(name_of(snapshot.device(snapshot.selected)), "strong")
-    device, choices = snapshot.device(snapshot.selected), snapshot.choices
+    device = snapshot.device(snapshot.selected)
+    row = Line(width).add(" ")
+    row.add(device.title if device else "no device recorded", "strong")
+    choices = snapshot.choices
     on_gpu = device is not None and device.row.kind == "gpu"
     if snapshot.off_gpus and not on_gpu:
         row.add("  the run uses no GPU; Tab shows the GPUs", "muted")

@@ -11,7 +11,6 @@ from gpuwatch.core.lazy_dataclass import dataclass
 from gpuwatch.core.text import clean
 from gpuwatch.core.units import NS, UNKNOWN, clock_time, digits, loss, milliseconds, percent
 from gpuwatch.session.rows import EventRow
-from gpuwatch.tui.feed.device_facts import number_of
 from gpuwatch.tui.feed.snapshot import Snapshot, StepShares, Work
 from gpuwatch.tui.live.device_rows import Fields
 from gpuwatch.tui.live.gauge_rows import EVENT
@@ -150,7 +149,7 @@ def event_rows(snapshot: Snapshot, options: Options, width: int, max_rows: int) 
     row.add(f"{EVENT} ", "warn").add(clock_time(event.t / NS), "muted").add(" event ")
     device = snapshot.device(event.device)
     if device is not None and device.row.kind == "gpu":
-        row.add(f"GPU {number_of(device)} ", "strong")
+        row.add(f"GPU {device.number} ", "strong")
     row.add(f"{clean(event.kind)}: ", "warn")
     text, indent = clean(event.text), row.used
     if cell_len(text) > row.left and max_rows > 1:

@@ -16,8 +16,7 @@ from gpuwatch.session.study.study_folder import sessions_in
 from gpuwatch.tui.display_options import READ_ONLY
 from gpuwatch.tui.feed.feed import REFRESH_SECONDS, Feed
 from gpuwatch.tui.feed.reading import Delivery, News
-from gpuwatch.tui.feed.snapshot import Snapshot, Unreadable
-from gpuwatch.tui.feed.view import View
+from gpuwatch.tui.feed.snapshot import Snapshot, Unreadable, View
 from gpuwatch.tui.live.gauge_rows import graph_columns
 from gpuwatch.tui.live.head_rows import trouble_rows
 from gpuwatch.tui.live.page import Page, page_of, panel_columns

@@ -6,8 +6,7 @@ from collections.abc import Sequence
 
 from gpuwatch.core.units import NS, clock_time
 from gpuwatch.session.rows import EventRow
-from gpuwatch.tui.feed.snapshot import Snapshot
-from gpuwatch.tui.feed.view import Replay
+from gpuwatch.tui.feed.snapshot import Replay, Snapshot
 from gpuwatch.tui.widgets.line import Line
 
 _ROUTINE = "epoch"
