@@ -30,14 +30,13 @@ from gpuwatch.analysis.summary.notes import out_of_order
 from gpuwatch.core.models import mapping, number
 from gpuwatch.core.units import NS
 from gpuwatch.session.reading.reader import SessionReader
-from gpuwatch.session.rows import DeviceRow
+from gpuwatch.session.rows import DeviceRow, GpuPresence
 from gpuwatch.tui.feed.alerts import (
     LatestEvents,
     alerts_of,
     gpus_of_run,
     low_memory,
-    shared_during,
-    shared_now,
+    shared_with,
 )
 from gpuwatch.tui.feed.processes import ProcessNow
 from gpuwatch.tui.feed.samples import NOTHING, Histories
@@ -135,11 +134,27 @@ class Checks:
         """By GPU id, a text about other processes on it; of a finished run read once."""
         if live:
             self._past_sharing = None
-            return shared_now(processes, gpus)
+            now = [
+                GpuPresence(
+                    use.device,
+                    each.pid,
+                    each.name,
+                    each.user,
+                    each.place,
+                    use.kind,
+                    use.bytes,
+                    use.share,
+                    0,
+                )
+                for each in processes
+                if each.owned is False and each.running
+                for use in each.gpus
+            ]
+            return shared_with(now, gpus, None)
         if self._past_sharing is None:
             launched = int(number(mapping(self._meta.get("launch")).get("t")) or 0)
             presences = self._reader.presences(launched, t)
-            self._past_sharing = shared_during(presences, gpus, t - launched)
+            self._past_sharing = shared_with(presences, gpus, t - launched)
         return self._past_sharing
 
     def _throttled(self, t: int) -> dict[str, float]:
