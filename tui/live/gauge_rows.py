@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 
 from rich.cells import cell_len
@@ -192,16 +192,12 @@ def empty_rows(gauges: Sequence[Gauge], width: int) -> list[Line]:
     return [Line(width).add(f" {line}", "muted") for line in lines]
 
 
-def axis_row(view: Window, width: int, marks: Collection[int] = ()) -> Line:
+@lru_cache(maxsize=16)
+def axis_row(view: Window, width: int, marks: frozenset[int] = frozenset()) -> Line:
     """The time axis below the histories, labelled with session time.
 
     ``marks``: columns with an event; a label that would cover one is left out.
     """
-    return _axis_row(view, width, frozenset(marks))
-
-
-@lru_cache(maxsize=16)
-def _axis_row(view: Window, width: int, marks: frozenset[int]) -> Line:
     line, labels = axis(view)
     drawn = list(line.replace("┬", "┴"))
     for label in re.finditer(r"[^ ]+", labels):

@@ -16,7 +16,7 @@ from gpuwatch.tui.live.device_rows import Fields
 from gpuwatch.tui.live.gauge_rows import EVENT
 from gpuwatch.tui.widgets.cells import fit, wrap
 from gpuwatch.tui.widgets.graph import Window
-from gpuwatch.tui.widgets.line import Line
+from gpuwatch.tui.widgets.line import Line, filled
 
 ZOOMS: dict[int | None, str] = {10: "10 s", 60: "1 min", 300: "5 min", None: "all"}
 """Lengths of a history in seconds, and their names."""
@@ -131,9 +131,7 @@ def log_rows(snapshot: Snapshot, options: Options, width: int, height: int) -> l
     if not lines and space:
         none = "nothing printed yet" if snapshot.goes_on else "nothing was printed"
         rows.append(Line(width).add(f"     {none}", "muted"))
-    while len(rows) < height - len(footer):
-        rows.append(Line(width))
-    return rows + footer
+    return filled(rows, width, height - len(footer)) + footer
 
 
 def event_rows(snapshot: Snapshot, options: Options, width: int, max_rows: int) -> list[Line]:
@@ -158,7 +156,7 @@ def event_rows(snapshot: Snapshot, options: Options, width: int, max_rows: int) 
     return [row.add(text)]
 
 
-def event_columns(events: Sequence[EventRow], t: int, shown: Window) -> set[int]:
+def event_columns(events: Sequence[EventRow], t: int, shown: Window) -> frozenset[int]:
     """The columns of the window with an event up to session time ``t``."""
     columns = set()
     for event in reversed(events):
@@ -167,7 +165,7 @@ def event_columns(events: Sequence[EventRow], t: int, shown: Window) -> set[int]
         column = int((event.t - shown.start) / shown.column_ns)
         if event.t <= t and column < shown.columns:
             columns.add(column)
-    return columns
+    return frozenset(columns)
 
 
 # The phases of a step: a stacked bar with names and shares.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import ClassVar
@@ -25,6 +25,7 @@ from gpuwatch.tui.live.stopping import Stopping
 from gpuwatch.tui.live.time_travel import TimeTravel
 from gpuwatch.tui.widgets.canvas import Clicked
 from gpuwatch.tui.widgets.line import Line
+from gpuwatch.tui.widgets.page import Row
 
 _CONDITIONAL = (
     "over", "open_gpu", "compare", "stop", "pause", "play", "to_now", "grid", "ranks",
@@ -357,15 +358,22 @@ class LiveScreen(TimeTravel, Stopping):
 
     def action_numbers(self) -> None:
         if self.snapshot is not None:
-            from gpuwatch.tui.live.snapshot_page import numbers_page
+            from gpuwatch.tui.live.numbers import number_lines
 
-            self.app.push_screen(numbers_page(self.snapshot, lambda: self.snapshot))
+            self._open_page("every number", number_lines, self.snapshot)
 
     def action_ranks(self) -> None:
         if self.snapshot is not None:
-            from gpuwatch.tui.live.snapshot_page import rank_page
+            from gpuwatch.tui.live.rank_rows import rank_rows
 
-            self.app.push_screen(rank_page(self.snapshot, lambda: self.snapshot))
+            self._open_page("ranks", rank_rows, self.snapshot)
+
+    def _open_page(
+        self, what: str, rows: Callable[[Snapshot, int], Sequence[Row]], snapshot: Snapshot
+    ) -> None:
+        from gpuwatch.tui.live.snapshot_page import SnapshotPage
+
+        self.app.push_screen(SnapshotPage(what, rows, snapshot, lambda: self.snapshot))
 
     def action_kernels(self) -> None:
         from gpuwatch.tui.live.kernels import KernelsScreen
