@@ -28,8 +28,7 @@ from gpuwatch.tui.home.line_edit import LINE_END, Edit
 from gpuwatch.tui.home.list import ORDERS, ListOptions, arranged, lost, stoppable
 from gpuwatch.tui.home.rows import empty_rows, foot_rows, heading
 from gpuwatch.tui.home.session_table import SessionTable
-from gpuwatch.tui.live.numbers import number_lines
-from gpuwatch.tui.live.snapshot_page import SnapshotPage
+from gpuwatch.tui.live.numbers import SnapshotPage, number_lines
 from gpuwatch.tui.processes.page import ProcessScreen
 from gpuwatch.tui.processes.table import ProcessTable, on_gpus
 from gpuwatch.tui.widgets.canvas import Canvas, too_small

@@ -22,7 +22,7 @@ from gpuwatch.tui.home.devices import (
 from gpuwatch.tui.home.list import GOING_ON
 from gpuwatch.tui.home.rows import waiting_rows
 from gpuwatch.tui.live.gauge_rows import graph_columns
-from gpuwatch.tui.live.snapshot_page import SnapshotPage
+from gpuwatch.tui.live.numbers import SnapshotPage
 from gpuwatch.tui.processes.page import ProcessScreen
 from gpuwatch.tui.widgets.line import Line
 

@@ -1,22 +1,27 @@
-"""Every number of a session as rows of text: the page on ``i``."""
+"""Every number of a session as rows of text, the page on ``i``; and how such pages follow it."""
 
 from __future__ import annotations
+
+from collections.abc import Callable, Sequence
 
 from rich.cells import cell_len
 
 from gpuwatch.analysis.hardware.profile import Counters, tool_name
 from gpuwatch.core.metrics import CATALOGUE, Method, label
 from gpuwatch.core.text import clean
-from gpuwatch.core.units import bounded, quantity, si
+from gpuwatch.core.units import NS, bounded, clock_time, quantity, si
 from gpuwatch.tui.feed.snapshot import DeviceNow, Gauge, Reading, Snapshot
 from gpuwatch.tui.live.gauge_rows import cache_texts, mean_text, share_texts
+from gpuwatch.tui.live.head_rows import age_text
 from gpuwatch.tui.widgets.cells import pad, wrap
-from gpuwatch.tui.widgets.page import Row
+from gpuwatch.tui.widgets.page import PageScreen, Row
 
 _SOURCE = 58
 """First column of the source, plus one."""
 _MAX_ROWS = 6
 """Most rows of a source or a reason; foreign files may contain long ones."""
+_POLL_SECONDS = 0.5
+"""Time between two checks for a newer snapshot."""
 
 
 def number_lines(snapshot: Snapshot, width: int) -> list[Row]:
@@ -167,3 +172,37 @@ def wrapped(
         ((" " * (left - 2) + f"{' ' if n else mark} ", "warn"), (line, role))
         for n, line in enumerate(wrap(clean(text), max(10, width - left - 1), _MAX_ROWS))
     ]
+
+
+class SnapshotPage(PageScreen):
+    """Shows ``rows`` of the snapshot of the screen below it."""
+
+    def __init__(
+        self,
+        what: str,
+        rows: Callable[[Snapshot, int], Sequence[Row]],
+        first: Snapshot,
+        latest: Callable[[], Snapshot | None],
+    ) -> None:
+        """``latest`` returns the newest snapshot; it is called twice a second."""
+        self._what = what
+        self._latest = latest
+        self._shown = first
+        super().__init__(self._title(), lambda width: rows(self._shown, width))
+
+    def on_mount(self) -> None:
+        self.set_interval(_POLL_SECONDS, self._follow)
+
+    def _follow(self) -> None:
+        news = self._latest()
+        if self.on_top and news is not None and news is not self._shown:
+            self._shown = news
+            self._heading = self._title()
+            self.paint()
+
+    def _title(self) -> str:
+        """``every number at 1:40, 0:08 ago``; the moment in session time."""
+        moment = age_text(self._shown)
+        return f"{self._what} at {clock_time(self._shown.t / NS)}" + (
+            f", {moment}" if moment else ""
+        )

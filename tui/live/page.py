@@ -15,7 +15,7 @@ from gpuwatch.tui.live.device_rows import (
     host_row,
 )
 from gpuwatch.tui.live.gauge_rows import axis_row, empty_rows, gauge_rows, is_empty
-from gpuwatch.tui.live.head_rows import banner_rows, title_row
+from gpuwatch.tui.live.head_rows import banner_rows, notable, position_row, title_row
 from gpuwatch.tui.live.rows import (
     ZOOMS,
     Options,
@@ -27,7 +27,6 @@ from gpuwatch.tui.live.rows import (
     workload_rows,
 )
 from gpuwatch.tui.live.study_rows import strip_rows
-from gpuwatch.tui.live.time_rows import notable, position_row
 from gpuwatch.tui.processes.rows import process_rows
 from gpuwatch.tui.widgets.line import Line, filled
 

@@ -371,7 +371,7 @@ class LiveScreen(TimeTravel, Stopping):
     def _open_page(
         self, what: str, rows: Callable[[Snapshot, int], Sequence[Row]], snapshot: Snapshot
     ) -> None:
-        from gpuwatch.tui.live.snapshot_page import SnapshotPage
+        from gpuwatch.tui.live.numbers import SnapshotPage
 
         self.app.push_screen(SnapshotPage(what, rows, snapshot, lambda: self.snapshot))
 

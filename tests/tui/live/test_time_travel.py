@@ -17,8 +17,8 @@ from gpuwatch.tui.app import GpuwatchApp
 from gpuwatch.tui.feed.collector import Collector, PastView
 from gpuwatch.tui.feed.snapshot import Replay, Snapshot, View
 from gpuwatch.tui.live.gauge_rows import LABEL, value_width
+from gpuwatch.tui.live.head_rows import slider
 from gpuwatch.tui.live.screen import LiveScreen
-from gpuwatch.tui.live.time_rows import slider
 from gpuwatch.tui.log.screen import LogScreen
 from gpuwatch.tui.widgets.graph import Window
 from tests.session.counted import counted

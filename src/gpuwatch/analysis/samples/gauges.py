@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
 
-from gpuwatch.analysis.samples.rates import StepLine, flop_of, rate_series, samples_of
+from gpuwatch.analysis.samples.rates import rate_series, works
 from gpuwatch.analysis.samples.step_lines import no_rates, several_writers
 from gpuwatch.analysis.samples.window import first_timed
 from gpuwatch.core.lazy_dataclass import dataclass
@@ -38,8 +38,6 @@ _ALL_RUNS = 8400
 _MOST_LINES = 20_000
 """Step lines from which on only an even selection is read, one for each point."""
 _NS = 1_000_000_000
-
-_Rate = Callable[[StepLine], "float | None"]
 
 
 @dataclass(frozen=True)
@@ -244,12 +242,8 @@ def _derived(
     count: Mapping[str, JSON], lines: Sequence[StepRow], placed: _Points, source: str
 ) -> dict[str, Gauge]:
     """Rates of counted work; unknown at the first point, which has no point before it."""
-    works: tuple[tuple[str, _Rate, str], ...] = (
-        ("gpuwatch.flop.rate", flop_of(count), "FLOP per step x step rate"),
-        ("gpuwatch.throughput", samples_of, "samples / step time"),
-    )
     gauges = {}
-    for name, work, how in works:
+    for name, (work, how) in works(count).items():
         values = (None, *rate_series(lines, work, placed.ends))[: len(placed.ends)]
         if any(value is not None for value in values):
             gauges[name] = Gauge(
