@@ -75,15 +75,14 @@ class CurrentStudy:
         began = time.monotonic()
         self.place = place(self._path)
         self.strip = self._strip() if self.place is not None else None
-        duration = time.monotonic() - began
-        self._next_read = began + max(_SECONDS, duration / _SHARE)
+        self._next_read = began + max(_SECONDS, (time.monotonic() - began) / _SHARE)
 
     def _finish(self) -> None:
         began = time.monotonic()
         self.tally = tally(self._path.parent) or ""
         self.strip = self._strip()
-        duration = time.monotonic() - began
-        self._next_tally = began + max(_BETWEEN_SECONDS, duration / _BETWEEN_SHARE)
+        taken = time.monotonic() - began
+        self._next_tally = began + max(_BETWEEN_SECONDS, taken / _BETWEEN_SHARE)
 
     def _strip(self) -> StudyStrip | None:
         plan = read(self._path.parent)

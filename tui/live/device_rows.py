@@ -132,21 +132,19 @@ def detail_rows(device: DeviceNow, width: int, *, final: bool = False) -> list[L
     fan = device.value("hw.gpu.fan.speed_ratio")
     if fan is not None:
         temperature += f" fan {percent(fan)}"
-    sent, received = (device.value(f"hw.gpu.pcie.{way}") for way in ("transmit", "receive"))
-    return (
-        fields.add(memory, device.memory)
-        .add("power", power_text(device))
-        .add("temp" if short else "temperature", temperature)
-        .add("SM" if short else "SM clock", si(device.value("hw.gpu.clock.sm"), "Hz"))
-        .add("mem" if short else "memory clock", si(device.value("hw.gpu.clock.memory"), "Hz"))
-        .add(
-            "PCIe",
-            f"↑{si(sent, 'B/s')} ↓{si(received, 'B/s')}"
-            if (sent, received) != (None, None)
-            else UNKNOWN,
-        )
-        .rows()
-    )
+    fields.add(memory, device.memory).add("power", power_text(device))
+    fields.add("temp" if short else "temperature", temperature)
+    fields.add("SM" if short else "SM clock", si(device.value("hw.gpu.clock.sm"), "Hz"))
+    fields.add("mem" if short else "memory clock", si(device.value("hw.gpu.clock.memory"), "Hz"))
+    return fields.add("PCIe", _both_ways(device, "pcie") or UNKNOWN).rows()
+
+
+def _both_ways(device: DeviceNow, link: str) -> str:
+    """``↑1.1 GB/s ↓3.4 GB/s``; empty: neither is known."""
+    sent, received = (device.value(f"hw.gpu.{link}.{way}") for way in ("transmit", "receive"))
+    if (sent, received) == (None, None):
+        return ""
+    return f"↑{si(sent, 'B/s')} ↓{si(received, 'B/s')}"
 
 
 _ACTIVITIES = (
@@ -176,11 +174,9 @@ def activity_row(device: DeviceNow, width: int) -> Line | None:
         if len(name) + len(shown) + 2 > row.left:
             break
         row.add(f"{name} ", "muted").add(shown, "muted" if value is None else "strong").add("  ")
-    sent, received = (device.value(f"hw.gpu.nvlink.{way}") for way in ("transmit", "receive"))
-    if (sent, received) != (None, None):
-        text = f"↑{si(sent, 'B/s')} ↓{si(received, 'B/s')}"
-        if len(text) + 7 <= row.left:
-            row.add("NVLink ", "muted").add(text, "strong")
+    nvlink = _both_ways(device, "nvlink")
+    if nvlink and len(nvlink) + 7 <= row.left:
+        row.add("NVLink ", "muted").add(nvlink, "strong")
     return row
 
 

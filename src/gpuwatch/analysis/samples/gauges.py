@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
 
@@ -226,16 +226,22 @@ def _steps_done(
     for row in lines:
         if not row.warmup and row.t > known[-1][0]:
             known.append((row.t, row.step - first[1] + 1))
-    ends = [t for t, _ in known]
-    steps_done: list[float | None] = []
+    return tuple(steps_at(known, times))
+
+
+def steps_at(marks: Sequence[tuple[int, int]], times: Iterable[float]) -> list[float | None]:
+    """Steps done at each of ``times``, interpolated linearly between ``marks``: times in their
+    order, and steps done by then; ``None`` outside them."""
+    ends = [t for t, _ in marks]
+    done: list[float | None] = []
     for t in times:
         place = bisect_right(ends, t)
-        if place == 0 or place == len(known):
-            steps_done.append(float(known[-1][1]) if place and t == ends[-1] else None)
+        if place == 0 or place == len(marks):
+            done.append(float(marks[-1][1]) if place and t == ends[-1] else None)
             continue
-        (left, done), (right, more) = known[place - 1], known[place]
-        steps_done.append(done + (more - done) * (t - left) / (right - left))
-    return tuple(steps_done)
+        (left, before), (right, after) = marks[place - 1], marks[place]
+        done.append(before + (after - before) * (t - left) / max(1, right - left))
+    return done
 
 
 def _derived(
