@@ -48,7 +48,7 @@ _FIRST_METRICS = (
     *("hw.gpu.utilization", "hw.gpu.memory.bandwidth", "hw.gpu.memory.busy"),
     *HISTORY,
 )
-"""Metrics whose buckets are read together when a long session is opened."""
+"""Metrics whose buckets are read together."""
 _MAX_LOG_LINES = 400
 """Log lines kept for the screen."""
 _MAX_EVENTS = 2000
@@ -105,11 +105,10 @@ class Collector:
         self._checks = Checks(reader, self._series, self._steps)
         self._checks.events.add(reader.events_of(ALERT_EVENTS, self._last_event))
         self._read_channels()
-        if current is None and (reader.last_sample() or 0) > RECENT_NS:
-            buckets.load(self._first_channels())
+        buckets.together = self._first_channels()
 
     def _first_channels(self) -> list[int]:
-        """Ids of the channels that the first snapshot needs."""
+        """Ids of the channels that the first snapshot of a whole session needs."""
         used = {row.id for row in self._devices if row.used is not False}
         known = [row for row in self._channels if row.sampled_as is not Method.UNAVAILABLE]
         return [row.id for row in known if row.metric in _FIRST_METRICS and row.device in used]

@@ -8,7 +8,7 @@ from __future__ import annotations
 from array import array
 from bisect import bisect_left, bisect_right
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice, pairwise
 from math import nan
 from operator import mul
@@ -70,31 +70,30 @@ class Buckets:
 
     def __init__(self, reader: SessionReader) -> None:
         self._reader = reader
+        self.together: Sequence[int] = ()
+        """Channels that are read in one pass, when the first is needed."""
         self.numbers: array[int] = array("q")
         """Finished buckets: their time divided by their length."""
-        self._columns: dict[int, Filled] = {}
-        self._upto = -1
+        self.upto = -1
         """The end of the last finished bucket, in nanoseconds."""
-
-    def load(self, channels: Iterable[int]) -> None:
-        """Read the buckets of these channels in one pass, except those read before."""
-        self.update()
-        missing = [channel for channel in channels if channel not in self._columns]
-        if missing:
-            self._columns.update({channel: (array("d"), array("d")) for channel in missing})
-            self.numbers = self._read(missing, -1, self._upto)
+        self._columns: dict[int, Filled] = {}
 
     def of(self, channel: int) -> Filled:
         """Means and sample counts of a channel."""
         if channel not in self._columns:
-            self.load((channel,))
+            self.update()
+            wanted = dict.fromkeys((channel, *self.together))
+            missing = [each for each in wanted if each not in self._columns]
+            self._columns.update({each: (array("d"), array("d")) for each in missing})
+            self.numbers = self._read(missing, -1, self.upto)
         return self._columns[channel]
 
     def update(self) -> None:
-        """Read new buckets of the loaded channels."""
+        """Read new buckets of the channels that were needed."""
         newest = self._reader.last_sample() or 0
-        before, self._upto = self._upto, max(self._upto, newest // BUCKET_NS * BUCKET_NS - 1)
-        self.numbers.extend(self._read(list(self._columns), before, self._upto))
+        before, self.upto = self.upto, max(self.upto, newest // BUCKET_NS * BUCKET_NS - 1)
+        if self._columns:
+            self.numbers.extend(self._read(list(self._columns), before, self.upto))
 
     def _read(self, channels: Sequence[int], after: int, upto: int) -> array[int]:
         """Append the buckets between two times to those of ``channels``; returns their numbers."""
@@ -165,8 +164,7 @@ class Ticks:
         oldest = bisect_left(self.times, self.newest - self._back_ns)
         if oldest > len(self.times) // 4:
             self._drop(oldest)
-        done = self.buckets.numbers[-1] if self.buckets.numbers else -1
-        if self.newest // BUCKET_NS > done + 1:
+        if self.newest > self.buckets.upto + BUCKET_NS:
             self.buckets.update()
 
     def _drop(self, oldest: int) -> None:
