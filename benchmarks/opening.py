@@ -169,9 +169,8 @@ def _log(long: Long) -> Iterator[statements.Row]:
 def measure(path: Path) -> dict[str, float]:
     """In a fresh process: seconds of opening and of answers, and MiB at the end."""
     from gpuwatch.session.reading.reader import SessionReader
-    from gpuwatch.tui.feed.collector import Collector
-    from gpuwatch.tui.feed.past_view import PastView
-    from gpuwatch.tui.feed.view import View
+    from gpuwatch.tui.feed.collector import Collector, PastView
+    from gpuwatch.tui.feed.snapshot import View
 
     clock, found = time.perf_counter, {}
     begin = clock()

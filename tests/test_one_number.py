@@ -17,8 +17,7 @@ from gpuwatch.core.metrics import Method
 from gpuwatch.report import json as as_json
 from gpuwatch.session.reading.reader import SessionReader
 from gpuwatch.tui.compare.curves import LOSS, STEP_TIME, read_curves
-from gpuwatch.tui.feed.snapshot import Snapshot
-from gpuwatch.tui.feed.view import View
+from gpuwatch.tui.feed.snapshot import Snapshot, View
 from tests.analysis.sessions import CPU, GPU, OTHER_GPU, record
 from tests.tui.snapshots_of import snapshot_of
 

@@ -27,9 +27,8 @@ from gpuwatch.session.study.study_folder import not_run, sessions_in
 from gpuwatch.tui.display_options import USUAL, DisplayOptions
 from gpuwatch.tui.feed.feed import REFRESH_SECONDS
 from gpuwatch.tui.feed.machine_recorder import MachineRecorder
-from gpuwatch.tui.feed.next_run import goes_on
-from gpuwatch.tui.feed.snapshot import Snapshot
-from gpuwatch.tui.feed.view import View
+from gpuwatch.tui.feed.snapshot import Snapshot, View
+from gpuwatch.tui.feed.study import goes_on
 from gpuwatch.tui.messages import farewell, farewell_stopped
 from gpuwatch.tui.widgets import palette
 

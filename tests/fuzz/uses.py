@@ -18,9 +18,8 @@ from gpuwatch.core.errors import GpuwatchError
 from gpuwatch.core.text import clean
 from gpuwatch.core.units import NS
 from gpuwatch.session.reading.reader import SessionReader
-from gpuwatch.tui.feed.collector import Collector
-from gpuwatch.tui.feed.past_view import PastView
-from gpuwatch.tui.feed.view import View
+from gpuwatch.tui.feed.collector import Collector, PastView
+from gpuwatch.tui.feed.snapshot import View
 from tests.fuzz import output
 
 Check = Callable[[str], list[str]]

@@ -7,10 +7,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from gpuwatch.session.reading.reader import SessionReader
-from gpuwatch.tui.feed.collector import Collector
-from gpuwatch.tui.feed.past_view import PastView
-from gpuwatch.tui.feed.snapshot import Snapshot
-from gpuwatch.tui.feed.view import View
+from gpuwatch.tui.feed.collector import Collector, PastView
+from gpuwatch.tui.feed.snapshot import Snapshot, View
 from gpuwatch.tui.live.gauge_rows import graph_columns
 from gpuwatch.tui.live.kernels import kernel_rows, kernels_in
 from gpuwatch.tui.live.numbers import number_lines

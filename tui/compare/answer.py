@@ -15,7 +15,7 @@ from gpuwatch.report.document.study import columns, document, lettered, one_by_o
 from gpuwatch.report.text import Row, parts
 from gpuwatch.tui.compare.histories import Case, Group
 from gpuwatch.tui.compare.kernel_differences import Pair
-from gpuwatch.tui.feed.next_run import goes_on
+from gpuwatch.tui.feed.study import goes_on
 from gpuwatch.tui.live.study_rows import VERDICTS
 from gpuwatch.tui.widgets.line import Line
 

@@ -5,14 +5,12 @@ Imports numpy through the analysis; used in a thread of the compare screen.
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field, replace
-from itertools import pairwise
 from pathlib import Path
 
 from gpuwatch.analysis.hardware.program import uncounted
-from gpuwatch.analysis.samples.gauges import POINTS, run_series
+from gpuwatch.analysis.samples.gauges import POINTS, run_series, steps_at
 from gpuwatch.analysis.samples.rates import bytes_of, full_times, intervals
 from gpuwatch.analysis.samples.step_lines import no_rates, several_writers
 from gpuwatch.analysis.samples.window import first_timed
@@ -116,11 +114,15 @@ def read_curves(path: Path, points: int = POINTS) -> Curves:
     writers = several_writers(meta)
     doubt = no_rates(meta, [row for row in lines if not row.warmup])
     start, number = first if first is not None and not writers else (0, None)
-    clock = _Clock(lines, start, number)
+    marks = []
+    if number is not None and lines:
+        marks = [(intervals(lines[:1])[0][0], lines[0].step - lines[0].count + 1 - number)]
+        marks += [(row.t, row.step + 1 - number) for row in lines]
+    steps = tuple(steps_at(marks, (start + seconds * NS for seconds in sampled.seconds)))
     curves = {
         name: Curve(
             sampled.seconds,
-            tuple(map(clock.steps, sampled.seconds)),
+            steps,
             gauge.values,
             gauge.method.value,
             gauge.devices if name.startswith("hw.gpu.") else 1,
@@ -128,7 +130,9 @@ def read_curves(path: Path, points: int = POINTS) -> Curves:
         for name, gauge in sampled.metrics.items()
     }
     if not writers:
-        curves.update(_step_curves(lines, clock, points, bytes_of(count), told=doubt is None))
+        curves.update(
+            _step_curves(lines, start, marks, points, bytes_of(count), told=doubt is None)
+        )
     missing = dict(why_not)
     for name, what in (("gpuwatch.flop.rate", "FLOP"), ("gpuwatch.bytes.rate", "bytes")):
         missing[name] = (doubt or uncounted(count, what)) if lines else _NO_STEPS
@@ -170,42 +174,14 @@ def _lines(reader: SessionReader, points: int) -> list[StepRow]:
     return lines
 
 
-class _Clock:
-    """Converts session times to numbers of steps."""
-
-    def __init__(self, lines: Sequence[StepRow], start: int, number: int | None) -> None:
-        """``start`` and ``number`` of the first timed step; ``start`` in nanoseconds."""
-        self._start = start
-        self._first = number
-        marks = []
-        if number is not None and lines:
-            marks = [(intervals(lines[:1])[0][0], lines[0].step - lines[0].count + 1 - number)]
-            marks += [(row.t, row.step + 1 - number) for row in lines]
-        self._times = [t for t, _ in marks]
-        self._done = [done for _, done in marks]
-
-    def seconds(self, t: int) -> float:
-        return (t - self._start) / NS
-
-    def steps(self, seconds: float) -> float | None:
-        """Timed steps done ``seconds`` after the first one started, with fractions."""
-        t = self._start + seconds * NS
-        place = bisect_right(self._times, t)
-        if place == 0 or place == len(self._times):
-            at_end = bool(self._times) and t == self._times[-1]
-            return float(self._done[-1]) if at_end else None
-        left, right = self._times[place - 1], self._times[place]
-        share = (t - left) / max(1, right - left)
-        return self._done[place - 1] + share * (self._done[place] - self._done[place - 1])
-
-
 _StepPoint = tuple[float, "float | None", bool, "float | None", "float | None", "float | None"]
 """A step line: seconds, steps done, whether warm-up; time of a step, loss, bytes per second."""
 
 
 def _step_curves(
     lines: Sequence[StepRow],
-    clock: _Clock,
+    start: int,
+    marks: Sequence[tuple[int, int]],
     points: int,
     work: Callable[[StepRow], float | None],
     *,
@@ -213,17 +189,17 @@ def _step_curves(
 ) -> dict[str, Curve]:
     """Curves from the step lines: time of a step, loss, algorithmic bytes per second.
 
+    ``start``: of the first timed step, in nanoseconds; ``marks``: as in :func:`steps_at`;
     ``told``: whether the workload told when each line's last step ended.
     """
     step_points: list[_StepPoint] = []
-    for before, row in pairwise([None, *lines]):
-        assert row is not None
+    done = steps_at(marks, [row.t for row in lines])
+    for before, row, steps in zip([None, *lines], lines, done, strict=False):
         taken = _step_seconds(before if told else None, row)
         amount = work(row)
         rate = None if amount is None or not taken else amount / row.count / taken
         loss = _mean(row.loss)
-        seconds = clock.seconds(row.t)
-        step_points.append((seconds, clock.steps(seconds), row.warmup, taken, loss, rate))
+        step_points.append(((row.t - start) / NS, steps, row.warmup, taken, loss, rate))
     thinned = _thinned(step_points, points)
     curves = {}
     named = ((STEP_TIME, 3, "measured"), (LOSS, 4, "measured"))

@@ -7,13 +7,10 @@ from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from gpuwatch.analysis.hardware.ceilings import devices_of_run, gpus_unknown
-from gpuwatch.core.lazy_dataclass import dataclass
 from gpuwatch.core.models import JSON
 from gpuwatch.core.text import clean
 from gpuwatch.core.units import binary, percent, si
 from gpuwatch.session.rows import MPS_SERVER, DeviceRow, EventRow, GpuPresence
-from gpuwatch.tui.feed.device_facts import attribute, memory_total, number_of
-from gpuwatch.tui.feed.processes import ProcessNow
 from gpuwatch.tui.feed.snapshot import Alert, DeviceNow
 
 ALERT_EVENTS = (
@@ -114,7 +111,7 @@ def alerts_of(
 
 def _on_gpu(kind: str, gpu: DeviceNow, text: str, between: str = ": ") -> Alert:
     id_ = gpu.row.id
-    return Alert(kind, id_, f"GPU {number_of(gpu)}{between}{text}", (id_,), text)
+    return Alert(kind, id_, f"GPU {gpu.number}{between}{text}", (id_,), text)
 
 
 def _sharing(gpus: Sequence[DeviceNow], shared: Mapping[str, str]) -> Iterator[Alert]:
@@ -124,7 +121,7 @@ def _sharing(gpus: Sequence[DeviceNow], shared: Mapping[str, str]) -> Iterator[A
         if gpu.row.id in shared:
             by_text.setdefault(shared[gpu.row.id], []).append(gpu)
     for text, group in by_text.items():
-        numbers = [number_of(gpu) for gpu in group]
+        numbers = [gpu.number for gpu in group]
         names = f"GPU {numbers[0]}"
         if len(numbers) > 1:
             names = f"GPUs {', '.join(numbers[:-1])} and {numbers[-1]}"
@@ -146,7 +143,7 @@ def _throttling(device: DeviceNow, events: LatestEvents, share: float, *, live: 
     latest, _ = events.of("throttle", device.row.id)
     reasons = clean(latest.text).partition(": ")[2] if latest is not None else ""
     text = f"throttled ({reasons or ', '.join(causes)})"
-    clock, maximum = device.value("hw.gpu.clock.sm"), attribute(device, "clock.sm.max")
+    clock, maximum = device.value("hw.gpu.clock.sm"), device.attribute("clock.sm.max")
     if clock is None or maximum is None:
         return text
     return f"{text}, SM clock {si(clock, 'Hz')} of {si(maximum, 'Hz')}"
@@ -164,7 +161,7 @@ def low_memory(
     """
     alerts = []
     for device in devices:
-        kind, total = device.row.kind, memory_total(device)
+        kind, total = device.row.kind, device.memory_total
         if kind == "gpu" and (gpus is None or device.row.id in gpus):
             free = _free(device, "hw.gpu.memory.usage", total)
             if free is not None and free < max(_MIN_FREE_SHARE * (total or 0), _MIN_FREE_GPU_BYTES):
@@ -192,15 +189,6 @@ def _free(device: DeviceNow, metric: str, total: float | None) -> float | None:
 # Other processes on the run's GPUs.
 
 
-@dataclass(frozen=True)
-class _Neighbour:
-    name: str | None
-    pid: int
-    user: str | None
-    place: str | None
-    bytes: int | None
-
-
 def gpus_of_run(meta: Mapping[str, JSON], devices: Sequence[DeviceRow]) -> frozenset[str]:
     """Ids of the GPUs that the run is known to use."""
     of_run = devices_of_run(meta, devices)
@@ -213,67 +201,38 @@ def uses_no_gpu(meta: Mapping[str, JSON], devices: Sequence[DeviceRow]) -> bool:
     return watched and not gpus_unknown(devices) and not gpus_of_run(meta, devices)
 
 
-def shared_now(processes: Sequence[ProcessNow], gpus: frozenset[str]) -> dict[str, str]:
-    """By GPU id, the other processes on it; one text for GPUs with the same processes."""
-    by_gpu: dict[str, list[_Neighbour]] = {}
-    for process in processes:
-        for use in process.gpus:
-            small = use.graphics and (use.share or 0.0) < _MIN_GRAPHICS_SHARE
-            if process.owned is False and process.running and use.device in gpus and not small:
-                by_gpu.setdefault(use.device, []).append(
-                    _Neighbour(process.name, process.pid, process.user, process.place, use.bytes)
-                )
-    texts = {}
-    for group in _groups(by_gpu):
-        sizes = {binary(by_gpu[gpu][0].bytes or 0) for gpu in group}
-        text = f"shared with {_largest(by_gpu, group, most=len(sizes) > 1)}"
-        texts.update(dict.fromkeys(group, text))
-    return texts
-
-
-def shared_during(
-    presences: Sequence[GpuPresence], gpus: frozenset[str], run_ns: int
+def shared_with(
+    presences: Sequence[GpuPresence], gpus: frozenset[str], run_ns: int | None
 ) -> dict[str, str]:
-    """By GPU id, the other processes on it, and their share of ``run_ns``, the duration of the
-    run; one text for GPUs with the same processes."""
-    with_shares: dict[str, list[tuple[float, _Neighbour]]] = {}
-    for presence in presences:
-        share = min(1.0, presence.ns / max(1, run_ns))
-        small = presence.kind == "graphics" and (presence.share or 0.0) < _MIN_GRAPHICS_SHARE
-        if presence.device in gpus and share >= _MIN_SHARE and not small:
-            neighbour = _Neighbour(
-                presence.name, presence.pid, presence.user, presence.place, presence.bytes
-            )
-            with_shares.setdefault(presence.device, []).append((share, neighbour))
-    by_gpu, shares = {}, {}
-    for gpu, pairs in with_shares.items():
-        pairs.sort(key=lambda pair: -pair[0])
-        by_gpu[gpu], shares[gpu] = [neighbour for _, neighbour in pairs], pairs[0][0]
-    texts = {}
-    for group in _groups(by_gpu):
-        times = {percent(shares[gpu]) for gpu in group}
-        longest = percent(max(shares[gpu] for gpu in group))
-        time = longest if len(times) == 1 else f"at most {longest}"
-        text = f"shared for {time} of the time with {_largest(by_gpu, group, most=True)}"
-        texts.update(dict.fromkeys(group, text))
-    return texts
+    """By id of the run's GPUs, the other processes on it; one text for GPUs with the same ones.
 
-
-def _groups(by_gpu: Mapping[str, list[_Neighbour]]) -> list[list[str]]:
-    """Ids of GPUs with the same processes; GPUs under MPS are left out."""
+    ``run_ns``: how long the run took, of which those that were there for a part are left out;
+    ``None``: they are there now. GPUs under MPS are left out.
+    """
+    by_gpu: dict[str, list[GpuPresence]] = {}
+    for each in presences:
+        small = each.kind == "graphics" and (each.share or 0.0) < _MIN_GRAPHICS_SHARE
+        short = run_ns is not None and each.ns < _MIN_SHARE * run_ns
+        if each.device in gpus and not small and not short:
+            by_gpu.setdefault(each.device, []).append(each)
     groups: dict[frozenset[int], list[str]] = {}
-    for gpu, neighbours in by_gpu.items():
-        if not any(MPS_SERVER in (neighbour.name or "") for neighbour in neighbours):
-            groups.setdefault(frozenset(each.pid for each in neighbours), []).append(gpu)
-    return list(groups.values())
-
-
-def _largest(by_gpu: Mapping[str, list[_Neighbour]], group: Sequence[str], *, most: bool) -> str:
-    """The first process on the GPU where it has most memory, and the number of others; ``most``:
-    that memory is a maximum."""
-    first, *others = max((by_gpu[gpu] for gpu in group), key=lambda each: each[0].bytes or 0)
-    size = None if first.bytes is None else ("at most " if most else "") + binary(first.bytes)
-    details = [f"PID {first.pid}", first.user, first.place, size]
-    name = clean(first.name)[:_LONGEST] if first.name else "a process"
-    text = f"{name} ({', '.join(clean(each)[:_LONGEST] for each in details if each)})"
-    return f"{text} and {len(others)} more" if others else text
+    for gpu, on in by_gpu.items():
+        on.sort(key=lambda each: -each.ns)
+        if not any(MPS_SERVER in (each.name or "") for each in on):
+            groups.setdefault(frozenset(each.pid for each in on), []).append(gpu)
+    texts = {}
+    for group in groups.values():
+        longest = [by_gpu[gpu][0] for gpu in group]
+        most, time = len({binary(each.bytes or 0) for each in longest}) > 1, ""
+        if run_ns is not None:
+            shares = [min(1.0, each.ns / max(1, run_ns)) for each in longest]
+            at_most = "at most " if len(set(map(percent, shares))) > 1 else ""
+            most, time = True, f" for {at_most}{percent(max(shares))} of the time"
+        first, *others = max((by_gpu[gpu] for gpu in group), key=lambda on: on[0].bytes or 0)
+        size = None if first.bytes is None else ("at most " if most else "") + binary(first.bytes)
+        details = [f"PID {first.pid}", first.user, first.place, size]
+        name = clean(first.name)[:_LONGEST] if first.name else "a process"
+        text = f"shared{time} with {name} "
+        text += f"({', '.join(clean(each)[:_LONGEST] for each in details if each)})"
+        texts.update(dict.fromkeys(group, f"{text} and {len(others)} more" if others else text))
+    return texts

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import cache, partial
 from typing import Any
 
 from gpuwatch.analysis.hardware.ceilings import (
     BANDWIDTH,
     PEAK,
-    Ceiling,
     ceilings_of,
     data_type_of,
     devices_of_run,
@@ -16,7 +16,7 @@ from gpuwatch.analysis.hardware.ceilings import (
     missing_of,
 )
 from gpuwatch.analysis.hardware.crosscheck import Means, findings_of
-from gpuwatch.analysis.hardware.mfu import MfuPeak, mfu_peaks
+from gpuwatch.analysis.hardware.mfu import mfu_peaks
 from gpuwatch.analysis.hardware.pipes import METRICS as PIPES
 from gpuwatch.analysis.hardware.pipes import TENSOR, pipes_of
 from gpuwatch.analysis.hardware.points import Rates
@@ -30,14 +30,13 @@ from gpuwatch.analysis.summary.notes import out_of_order
 from gpuwatch.core.models import mapping, number
 from gpuwatch.core.units import NS
 from gpuwatch.session.reading.reader import SessionReader
-from gpuwatch.session.rows import DeviceRow
+from gpuwatch.session.rows import DeviceRow, GpuPresence
 from gpuwatch.tui.feed.alerts import (
     LatestEvents,
     alerts_of,
     gpus_of_run,
     low_memory,
-    shared_during,
-    shared_now,
+    shared_with,
 )
 from gpuwatch.tui.feed.processes import ProcessNow
 from gpuwatch.tui.feed.samples import NOTHING, Histories
@@ -53,49 +52,26 @@ _CHECK_NS = 10 * NS
 _MINUTE_NS = 60 * NS
 
 
-class CurrentCeilings:
-    """Ceilings of a session's devices, worked out again only when what they follow from changes."""
+class Ceilings:
+    """The ceilings of a session's devices, each worked out when it is first asked for."""
 
-    def __init__(self) -> None:
-        self._meta: Mapping[str, Any] = {}
-        self._devices: tuple[DeviceRow, ...] = ()
-        self._inputs: object = None
-        self._ceilings: dict[str | None, Mapping[str, Ceiling]] = {}
-        self._bandwidth: dict[str, float | None] = {}
-        self.data_type: str | None = None
-        """Data type of the run's matrix products."""
-        self.mfu_peaks: tuple[MfuPeak, ...] = ()
-
-    def update(self, meta: Mapping[str, Any], devices: tuple[DeviceRow, ...]) -> None:
-        """Use the session's current meta data and devices."""
-        inputs = (meta.get("ceilings"), meta.get("run"), devices)
-        if inputs == self._inputs:
-            return
-        self._inputs, self._meta, self._devices = inputs, meta, devices
-        self._ceilings, self._bandwidth = {}, {}
+    def __init__(self, meta: Mapping[str, Any], devices: tuple[DeviceRow, ...]) -> None:
         self.data_type = data_type_of(mapping(meta.get("run")))
+        """Data type of the run's matrix products."""
         self.mfu_peaks = mfu_peaks(meta, devices)
-
-    def of(self, device: str | None) -> Mapping[str, Ceiling]:
+        self.of = cache(partial(ceilings_of, meta, devices))
         """Ceilings of one device by name; ``None``: of all devices of the run together."""
-        if device not in self._ceilings:
-            self._ceilings[device] = ceilings_of(self._meta, self._devices, device)
-        return self._ceilings[device]
+        self._every = cache(partial(every_ceiling_of, meta, devices))
 
     def doubts(self) -> tuple[str, ...]:
         """Disturbances while the run's ceilings were measured."""
         ceilings = [self.of(None).get(name) for name in (BANDWIDTH, self.data_type or "")]
         return tuple(f"{each.text}: {each.doubt}" for each in ceilings if each and each.doubt)
 
-    def peak_bandwidth(self, device: str | None) -> float | None:
+    def peak_bandwidth(self, device: str) -> float | None:
         """Peak bandwidth of the device's memory in By/s, never a measured one."""
-        if device is None:
-            return None
-        if device not in self._bandwidth:
-            ceilings = every_ceiling_of(self._meta, self._devices, device).get(BANDWIDTH, ())
-            peak = next((ceiling.value for ceiling in ceilings if ceiling.kind == PEAK), None)
-            self._bandwidth[device] = peak
-        return self._bandwidth[device]
+        ceilings = self._every(device).get(BANDWIDTH, ())
+        return next((ceiling.value for ceiling in ceilings if ceiling.kind == PEAK), None)
 
 
 class Checks:
@@ -105,13 +81,13 @@ class Checks:
         self._reader = reader
         self._series = series
         self._steps = steps
-        self.ceilings = CurrentCeilings()
+        self.ceilings = Ceilings({}, ())
         self.events = LatestEvents()
         self._meta: Mapping[str, Any] = {}
         self._devices: tuple[DeviceRow, ...] = ()
-        self._stored: object = None
+        self._inputs: object = None
+        """What the ceilings and counters follow from."""
         self.counters: Counters | None = None
-        self._threads: int | None = None
         self._findings: tuple[Alert, ...] = ()
         self._checked = -_CHECK_NS
         self._past_sharing: Mapping[str, str] | None = None
@@ -121,10 +97,10 @@ class Checks:
     def update(self, meta: Mapping[str, Any], devices: tuple[DeviceRow, ...]) -> None:
         """Use the session's current meta data and devices."""
         self._meta, self._devices = meta, devices
-        self.ceilings.update(meta, devices)
-        stored = meta.get("counters")
-        if stored != self._stored:
-            self._stored, self.counters = stored, counters_of(meta)
+        inputs = devices, *map(meta.get, ("ceilings", "run", "counters"))
+        if inputs != self._inputs:
+            self._inputs = inputs
+            self.ceilings, self.counters = Ceilings(meta, devices), counters_of(meta)
 
     def warnings(
         self, devices: Sequence[DeviceNow], t: int, *, live: bool, processes: Sequence[ProcessNow]
@@ -158,11 +134,27 @@ class Checks:
         """By GPU id, a text about other processes on it; of a finished run read once."""
         if live:
             self._past_sharing = None
-            return shared_now(processes, gpus)
+            now = [
+                GpuPresence(
+                    use.device,
+                    each.pid,
+                    each.name,
+                    each.user,
+                    each.place,
+                    use.kind,
+                    use.bytes,
+                    use.share,
+                    0,
+                )
+                for each in processes
+                if each.owned is False and each.running
+                for use in each.gpus
+            ]
+            return shared_with(now, gpus, None)
         if self._past_sharing is None:
             launched = int(number(mapping(self._meta.get("launch")).get("t")) or 0)
             presences = self._reader.presences(launched, t)
-            self._past_sharing = shared_during(presences, gpus, t - launched)
+            self._past_sharing = shared_with(presences, gpus, t - launched)
         return self._past_sharing
 
     def _throttled(self, t: int) -> dict[str, float]:
@@ -228,10 +220,9 @@ class Checks:
         self, gpus: Sequence[DeviceRow], start: int, end: int, counters: Counters | None = None
     ) -> Rates:
         """Means from ``start`` to ``end`` in nanoseconds; ``counters``: those of ncu per step."""
-        steps, ids = self._steps, [gpu.id for gpu in gpus]
-        per_second = steps.per_second() if counters is not None else None
+        steps, per_second = self._steps, None
         executed = size = None
-        if counters is not None and per_second is not None:
+        if counters is not None and (per_second := steps.per_second()) is not None:
             executed, size = counters.flop_per_step, counters.dram_bytes_per_step
         of_pipes = self._means(gpus, PIPES, start, end)
         most = [
@@ -240,7 +231,7 @@ class Checks:
         ]
 
         def each(metric: str) -> list[float | None]:
-            return [self._mean(id_, metric, start, end) for id_ in ids]
+            return [self._mean(gpu.id, metric, start, end) for gpu in gpus]
 
         return Rates(
             flop=_plausible(steps.flop.mean(start, end)),
@@ -261,14 +252,12 @@ class Checks:
 
     def _cpu_shares(self, start: int, end: int) -> dict[str, Any]:
         """The fields of :class:`Rates` for a run on the CPU."""
-        if self._threads is None:
-            self._threads = threads_of(self._reader.facts())
         own = self._mean("workload", "process.cpu.time", start, end)
         least = resolution((end - start) / NS)
         return cpu_shares(
             None if own is None else max(own, least),
             own is not None and own <= least,
-            self._threads,
+            threads_of(self._reader.facts()),
             logical_cores(self._devices),
             self._mean("cpu", "hw.cpu.utilization", start, end),
         )

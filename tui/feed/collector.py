@@ -11,10 +11,15 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from gpuwatch.analysis.hardware.ceilings import gpus_unknown
-from gpuwatch.analysis.samples.step_lines import no_steps
+from gpuwatch.analysis.summary.failure import in_few_words, reason_of
 from gpuwatch.core.metrics import Method
-from gpuwatch.core.models import LONGEST_INTERVAL, SHORTEST_INTERVAL, number
+from gpuwatch.core.models import (
+    LONGEST_INTERVAL,
+    SHORTEST_INTERVAL,
+    mapping,
+    number,
+    with_hint,
+)
 from gpuwatch.core.units import NS
 from gpuwatch.session.placement import elsewhere
 from gpuwatch.session.reading.reader import SessionReader
@@ -32,24 +37,28 @@ from gpuwatch.tui.feed.gauges import (
     picked_of,
 )
 from gpuwatch.tui.feed.processes import LiveProcesses, processes_of
-from gpuwatch.tui.feed.ranks import RankFeed, Sampled
+from gpuwatch.tui.feed.ranks import RankFeed
 from gpuwatch.tui.feed.samples import RECENT_NS, Buckets, History, RateSeries, Series, Ticks
-from gpuwatch.tui.feed.session_text import no_gpu, startup_phase, text, trouble
-from gpuwatch.tui.feed.snapshot import DeviceNow, Reading, Snapshot
+from gpuwatch.tui.feed.snapshot import DeviceNow, Reading, Replay, Snapshot, Trouble, View
 from gpuwatch.tui.feed.steps import Steps
 from gpuwatch.tui.feed.study import CurrentStudy
-from gpuwatch.tui.feed.view import Replay, View
 from gpuwatch.tui.widgets.graph import Window, window
 
 _FIRST_METRICS = (
     *("hw.gpu.utilization", "hw.gpu.memory.bandwidth", "hw.gpu.memory.busy"),
     *HISTORY,
 )
-"""Metrics whose buckets are read together when a long session is opened."""
+"""Metrics whose buckets are read together."""
 _MAX_LOG_LINES = 400
 """Log lines kept for the screen."""
 _MAX_EVENTS = 2000
 _MAX_SILENCE_SECONDS = 5.0
+_LONGEST_START_NS = 60 * NS
+"""After this a program that has not imported torch is not expected to."""
+_ADVANCE_NS = 30 * NS
+"""Longest step forward that reads on; for a longer one a new collector is faster."""
+_MIN_STEPS_NS = 60 * NS
+"""Least time before the moment for which step lines are read one by one."""
 
 
 class Collector:
@@ -90,17 +99,16 @@ class Collector:
         self._ticks: Ticks = Ticks(reader, self._interval, buckets)
         self._series: dict[tuple[str, str], History] = {}
         self._ranks: RankFeed = RankFeed(reader, current._ranks if current else None)
-        self._no_gpu = no_gpu(reader)
+        self._no_gpu = reader.facts().get("host", {}).get("gpu.unavailable")
         self._processes = Processes((), ())
         self._live_processes = LiveProcesses()
         self._checks = Checks(reader, self._series, self._steps)
         self._checks.events.add(reader.events_of(ALERT_EVENTS, self._last_event))
         self._read_channels()
-        if current is None and (reader.last_sample() or 0) > RECENT_NS:
-            buckets.load(self._first_channels())
+        buckets.together = self._first_channels()
 
     def _first_channels(self) -> list[int]:
-        """Ids of the channels that the first snapshot needs."""
+        """Ids of the channels that the first snapshot of a whole session needs."""
         used = {row.id for row in self._devices if row.used is not False}
         known = [row for row in self._channels if row.sampled_as is not Method.UNAVAILABLE]
         return [row.id for row in known if row.metric in _FIRST_METRICS and row.device in used]
@@ -167,26 +175,17 @@ class Collector:
         shown = window(t, view.seconds, view.columns, ended=not state.live)
         if self._current is not None and view.seconds is None:
             shown = Window(0, max(self._current.end, NS), view.columns)
-        ceilings = self._checks.ceilings
         sources = Sources(
             device=next((d for d in devices if d.row.id == selected), None),
+            devices=self._devices,
             series=self._series,
             steps=self._steps,
-            no_steps=no_steps(self.meta),
+            ceilings=self._checks.ceilings,
+            meta=self.meta,
             live=state.live,
-            machine_only=kind == "machine",
-            imported=kind == "import",
-            gpus_used=None
-            if gpus_unknown(self._devices)
-            else sum(1 for d in devices if d.row.kind == "gpu" and d.row.used),
             t=t,
             window=shown,
             scales=self._scales,
-            device_ceilings=ceilings.of(selected),
-            run_ceilings=ceilings.of(None),
-            peak_bandwidth=ceilings.peak_bandwidth(selected),
-            data_type=ceilings.data_type,
-            mfu_peaks=ceilings.mfu_peaks,
         )
         environment, name = (
             text(self.meta, of, "label") or text(self.meta, of, key)
@@ -227,7 +226,7 @@ class Collector:
             work=work,
             log=tuple(self._log),
             event=self._events[-1] if self._events else None,
-            no_gpu=self._no_gpu,
+            no_gpu=None if self._no_gpu is None else str(self._no_gpu),
             phase=phase,
             trouble=trouble(self.reader, self.meta, state),
             notice=self.reader.notice,
@@ -242,12 +241,10 @@ class Collector:
             picked=None if view.metric is None else picked_of(view.metric, devices, sources),
             metrics=metrics,
             shares=self._steps.shares(self.meta),
-            ranks=self._ranks.now(shown, t, Sampled(self._devices, self._series, self._processes)),
+            ranks=self._ranks.now(shown, t, self._devices, self._series, self._processes),
             # The other runs and the comparison are known for the present only.
             study=None if self._current else self._study.strip,
-            panels=panels_of(sources, devices, ceilings.peak_bandwidth, alerts)
-            if view.grid
-            else (),
+            panels=panels_of(sources, devices, alerts) if view.grid else (),
             upcoming=None if self._current else self._study.upcoming(live=state.live),
             events=tuple((self._current or self)._events),
             replay=moment,
@@ -307,3 +304,102 @@ def _select(devices: Sequence[DeviceNow], wanted: str | None, *, off_gpus: bool)
     used = [device.row.id for device in devices if device.row.kind == "gpu" and device.row.used]
     cpus = [device.row.id for device in devices if device.row.kind == "cpu"]
     return next(iter([*cpus, *gpus] if off_gpus else [*used, *gpus, *cpus]), None)
+
+
+def startup_phase(
+    meta: Mapping[str, Any], state: Status, t: int, *, stepped: bool, cuda: bool
+) -> str:
+    """What a live run does at session time ``t`` (ns) before its first step, else empty;
+    ``stepped``: it has a step; ``cuda``: there is a GPU, of which it is not known to use any."""
+    kind = text(meta, "workload", "kind")
+    if not state.live or kind == "machine" or stepped or "startup" in meta:
+        return ""
+    if "launch" in meta and kind == "command":
+        return _of_command(meta, t, cuda=cuda)
+    if "run" in meta:
+        return "preparing the first step"
+    return "starting" if "launch" in meta else "preparing the environment"
+
+
+def _of_command(meta: Mapping[str, Any], t: int, *, cuda: bool) -> str:
+    """What the hook tells, if anything; for a program that imports no torch nobody waits long."""
+    waiting = mapping(meta.get("waiting"))
+    since = number(waiting.get("t"))
+    if since is None:
+        launched, hook = number(mapping(meta.get("launch")).get("t")), mapping(meta.get("hook"))
+        hooked = hook.get("given") is True and launched is not None
+        early = hooked and t - (launched or 0) < _LONGEST_START_NS
+        return f"starting, {_seconds(t, launched or 0)}" if early else ""
+    if waiting.get("for") == "import":
+        return f"importing torch, {_seconds(t, since)}"
+    if waiting.get("for") == "own lines":
+        return "first steps are there, shown in 5 s"
+    if waiting.get("for") == "evaluation":
+        return "models are called, shown in 15 s"
+    before = "CUDA or the first step" if cuda else "the first step"
+    return f"waiting for {before}, {_seconds(t, since)}"
+
+
+def _seconds(t: int, since: float) -> str:
+    return f"{max(0.0, t - since) / NS:.0f} s"
+
+
+def trouble(reader: SessionReader, meta: Mapping[str, Any], state: Status) -> Trouble | None:
+    """Why the run failed: the workload's error, else the reason as lists have it, else the status;
+    ``None``: it did not fail."""
+    error = with_hint(meta.get("error"))
+    if error.get("message"):
+        hint = error.get("hint")
+        return Trouble(str(error["message"]), str(hint) if hint else None)
+    if state.state.value in ("failed", "killed", "lost", "fetched in part"):
+        killed_for_memory = mapping(meta.get("result")).get("out_of_memory") is True
+        reason = reason_of(reader, meta, state)
+        return Trouble(in_few_words(state, reason, out_of_memory=killed_for_memory) or state.text)
+    return None
+
+
+def text(meta: Mapping[str, Any], *keys: str) -> str:
+    """The value at the nested ``keys`` as text; empty: there is none."""
+    value: Any = meta
+    for key in keys:
+        value = value.get(key) if isinstance(value, dict) else None
+    return "" if value is None else str(value)
+
+
+class PastView:
+    """Gives a collector for any moment; used in the feed's thread."""
+
+    def __init__(self, current: Collector) -> None:
+        self._present = current
+        self._past: tuple[PastReader, Collector] | None = None
+        self._back_ns = 0
+        """``back_ns`` of the kept collector."""
+
+    def at(self, t: int | None, seconds: int | None = None) -> Collector:
+        """The collector for session time ``t`` in nanoseconds (``None``: now) and a history of
+        ``seconds``."""
+        if t is None:
+            self._past = None
+            return self._present
+        t = max(0, min(t, self._present.end))
+        back_ns = max(_MIN_STEPS_NS, self._steps_ns(seconds))
+        if (
+            self._past is None
+            or back_ns > self._back_ns
+            or not 0 <= t - self._past[0].t_ns <= _ADVANCE_NS
+        ):
+            self._past = None
+            reader = PastReader(self._present.reader, t)
+            collector = Collector(reader, current=self._present, back_ns=back_ns)
+            collector.update()
+            self._past, self._back_ns = (reader, collector), back_ns
+        elif t > self._past[0].t_ns:
+            self._past[0].advance(t)
+            self._past[1].update()
+        return self._past[1]
+
+    def _steps_ns(self, seconds: int | None) -> int:
+        """How far back the history needs single step lines, in nanoseconds."""
+        if seconds is None:
+            return self._present.end if self._present.end <= RECENT_NS else 0
+        return round(seconds * 1.2 * NS)

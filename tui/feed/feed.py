@@ -12,12 +12,12 @@ from dataclasses import replace
 from pathlib import Path
 
 from gpuwatch.core.errors import GpuwatchError, NotASession, StorageError
-from gpuwatch.core.text import to_paste
+from gpuwatch.core.text import clean, to_paste
 from gpuwatch.session.reading.reader import SessionReader
-from gpuwatch.tui.feed.collector import Collector
-from gpuwatch.tui.feed.past_view import PastView
-from gpuwatch.tui.feed.snapshot import Snapshot, Trouble, Unreadable
-from gpuwatch.tui.feed.view import View
+from gpuwatch.tui import commands
+from gpuwatch.tui.feed.collector import Collector, PastView
+from gpuwatch.tui.feed.machine_recorder import MachineRecorder
+from gpuwatch.tui.feed.snapshot import Snapshot, Trouble, Unreadable, View
 
 REFRESH_SECONDS = 1.0
 _ENDED_REFRESH_SECONDS = 5.0
@@ -141,7 +141,7 @@ class Feed:
         due = time.monotonic() + (self._refresh if active else _ENDED_REFRESH_SECONDS)
         if active and snapshot.t <= 1 and time.monotonic() < startup_deadline:
             due = time.monotonic() + _START_REFRESH_SECONDS
-        while not self._wake.is_set() and (collector.backfill() or viewed.backfill()):
+        while not self._wake.is_set() and collector.backfill():
             if time.monotonic() > due:
                 break
         else:
@@ -174,3 +174,60 @@ def _file_of(path: str | Path) -> FileId | None:
     except OSError:
         return None
     return status.st_dev, status.st_ino
+
+
+class DevicesNow:
+    """A recorder of the machine alone, and a feed on its session."""
+
+    def __init__(
+        self,
+        post: Callable[[Snapshot | Unreadable], None],
+        *,
+        refresh: float = REFRESH_SECONDS,
+        recorder: MachineRecorder | None = None,
+    ) -> None:
+        """``refresh``: seconds between two samples, and between two snapshots.
+
+        ``recorder``: one that runs already.
+        """
+        self._refresh = refresh
+        self._post = post
+        self._recorder = recorder
+        self._failed = False
+        self._feed = Feed(self._session, post, refresh=refresh)
+        self._feed.ask(View(gauges=False))
+
+    def look_at(self, view: View) -> None:
+        """What snapshots have from now on, beside the devices' numbers."""
+        self._feed.ask(view)
+
+    def start(self) -> None:
+        if self._recorder is None:
+            self._recorder = MachineRecorder(self._refresh, commands.PREFIX)
+        self._feed.start()
+
+    def last_words(self) -> str:
+        """Why the recorder ended, in its own words."""
+        lines = self._recorder.error_lines() if self._recorder is not None else None
+        return clean(lines[-1]) if lines else "the recorder ended without a message"
+
+    def close(self) -> None:
+        """End the recorder and remove what it wrote."""
+        self._feed.close()
+        if self._recorder is not None:
+            self._recorder.close()
+
+    def _session(self) -> Path | None:
+        """The session file, or ``None`` until it exists; called in the feed's thread."""
+        if self._recorder is None:
+            return None
+        path = self._recorder.session()
+        if path is None and not self._failed and self._recorder.error_lines() is not None:
+            self._failed = True
+            self._post(Unreadable(Trouble(not_recorded(self.last_words()))))
+        return path
+
+
+def not_recorded(why: str) -> str:
+    """What stands in the place of the devices."""
+    return f"the devices cannot be recorded: {why}"

@@ -5,17 +5,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, MutableMapping, Sequence
 from dataclasses import replace
+from typing import Any
 
-from gpuwatch.analysis.hardware.ceilings import BANDWIDTH, MEASURED, Ceiling
-from gpuwatch.analysis.hardware.mfu import MFU, MfuPeak
+from gpuwatch.analysis.hardware.ceilings import BANDWIDTH, MEASURED, Ceiling, gpus_unknown
+from gpuwatch.analysis.hardware.mfu import MFU
 from gpuwatch.analysis.hardware.pipes import METRICS as PIPES
 from gpuwatch.analysis.hardware.pipes import TENSOR, pipes_of
 from gpuwatch.analysis.measured_value import MeasuredValue
-from gpuwatch.analysis.samples.step_lines import NO_STEPS_YET
+from gpuwatch.analysis.samples.step_lines import NO_STEPS_YET, no_steps
 from gpuwatch.core.lazy_dataclass import dataclass
 from gpuwatch.core.metrics import Method
+from gpuwatch.core.models import mapping
 from gpuwatch.core.units import NS, nice
-from gpuwatch.tui.feed.device_facts import attribute
+from gpuwatch.session.rows import DeviceRow
+from gpuwatch.tui.feed.checks import Ceilings
 from gpuwatch.tui.feed.samples import NOTHING, Histories, History
 from gpuwatch.tui.feed.snapshot import MISSING, Alert, DeviceNow, Gauge, Panel, Reading
 from gpuwatch.tui.feed.steps import Steps, WorkRate
@@ -39,29 +42,34 @@ class Sources:
     """Input of the gauges."""
 
     device: DeviceNow | None
+    devices: Sequence[DeviceRow]
     series: Histories
     steps: Steps
-    no_steps: str
-    """Why a run that is over reported no steps."""
+    ceilings: Ceilings
+    meta: Mapping[str, Any]
     live: bool
-    machine_only: bool
-    imported: bool
-    gpus_used: int | None
-    """Number of the run's GPUs; ``None``: unknown."""
     t: int
     window: Window
     scales: MutableMapping[tuple[str, str | None], float]
     """End of each history's scale by gauge and device id, which never shrinks."""
-    device_ceilings: Mapping[str, Ceiling]
-    """The device's ceilings by name."""
-    run_ceilings: Mapping[str, Ceiling]
-    """The ceilings of all the run's devices together, for counted work."""
-    peak_bandwidth: float | None
-    """Peak bandwidth of the device's memory in By/s, never a measured one."""
-    data_type: str | None
-    """Data type of the run's matrix products."""
-    mfu_peaks: tuple[MfuPeak, ...]
-    """What each kind of MFU of the run is over."""
+
+    @property
+    def kind(self) -> object:
+        """``machine``, ``import`` or what else was recorded."""
+        return mapping(self.meta.get("workload")).get("kind")
+
+    @property
+    def peak_bandwidth(self) -> float | None:
+        """Peak bandwidth of the device's memory in By/s, never a measured one."""
+        return self.ceilings.peak_bandwidth(self.device.row.id) if self.device else None
+
+    @property
+    def of_gpus(self) -> str:
+        """A note on counted work, which is that of all the run's GPUs."""
+        if gpus_unknown(self.devices):
+            return _UNKNOWN_GPUS
+        used = [row for row in self.devices if row.kind == "gpu" and row.used]
+        return "whole run" if len(used) > 1 else ""
 
     def reading(self, metric: str) -> Reading:
         """The device's current ``metric``."""
@@ -107,7 +115,7 @@ def _utilization(sources: Sources) -> Gauge:
     cpu = sources.device is not None and sources.device.row.kind == "cpu"
     metric = "hw.cpu.utilization" if cpu else "hw.gpu.utilization"
     reading = sources.reading(metric)
-    if reading is MISSING and sources.imported:
+    if reading is MISSING and sources.kind == "import":
         reading = MISSING._replace(reason=_IMPORTED)
     title = "CPU utilization" if cpu else "GPU utilization"
     gauge = _gauge(sources, "utilization", title, "1", reading, sources.history(metric))
@@ -115,15 +123,16 @@ def _utilization(sources: Sources) -> Gauge:
 
 
 def _bandwidth(sources: Sources) -> Gauge:
-    title, reading = "Memory bandwidth", sources.reading(_BANDWIDTH)
+    title, device, reading = "Memory bandwidth", sources.device, sources.reading(_BANDWIDTH)
     # A measured history stays measured: a counted rate would continue it as if it were the same.
     if sources.provides(_BANDWIDTH):
         history = sources.history(_BANDWIDTH)
         gauge = _gauge(sources, "bandwidth", title, "B/s", reading, history)
-        return _with_ceiling(gauge, sources.device_ceilings.get(BANDWIDTH))
-    on_gpu = sources.device is not None and sources.device.row.kind == "gpu"
-    unavailable = reading.reason if on_gpu else None
-    if sources.machine_only:
+        return _with_ceiling(
+            gauge, sources.ceilings.of(device.row.id).get(BANDWIDTH) if device else None
+        )
+    unavailable = reading.reason if device is not None and device.row.kind == "gpu" else None
+    if sources.kind == "machine":
         reason = unavailable or "no counter of memory traffic is recorded on this machine"
         return _unavailable(sources, "bandwidth", title, "B/s", reason)
     reason = _no_count_reason(sources, "bytes")
@@ -131,22 +140,20 @@ def _bandwidth(sources: Sources) -> Gauge:
         reason = f"{unavailable}; {reason}"
     if sources.steps.bytes.seen:
         gauge = _counted(sources, "bandwidth", "Algorithmic bytes/s", "B/s", sources.steps.bytes)
-        return _with_ceiling(gauge, sources.run_ceilings.get(BANDWIDTH))
+        return _with_ceiling(gauge, sources.ceilings.of(None).get(BANDWIDTH))
     bound, peak = _bandwidth_bound(sources, reason), sources.peak_bandwidth
     if bound is None or peak is None:
         return _unavailable(sources, "bandwidth", title, "B/s", reason)
-
-    def at_most(share: Sequence[float | None]) -> float | None:
-        return None if share[0] is None else share[0] * peak
-
-    history = _Derived(at_most, sources.history(_BUSY))
+    history = _Derived(
+        lambda share: None if share[0] is None else share[0] * peak, sources.history(_BUSY)
+    )
     return _gauge(sources, "bandwidth", title, "B/s", bound, history)
 
 
 def bandwidth_of(sources: Sources) -> Reading:
     """Current memory bandwidth of the device: its counter, else an upper bound."""
     reading = sources.reading(_BANDWIDTH)
-    if sources.machine_only or sources.provides(_BANDWIDTH):
+    if sources.kind == "machine" or sources.provides(_BANDWIDTH):
         return reading
     return _bandwidth_bound(sources, reading.reason) or reading
 
@@ -165,16 +172,16 @@ def _bandwidth_bound(sources: Sources, reason: str | None) -> Reading | None:
 
 def algorithmic_bytes(sources: Sources) -> Reading:
     """Current algorithmic bytes per second of the whole run."""
-    if sources.machine_only or not sources.steps.bytes.seen:
+    if sources.kind == "machine" or not sources.steps.bytes.seen:
         return Reading(None, Method.UNAVAILABLE, _no_count_reason(sources, "bytes"))
     return _steps_now(sources, sources.steps.bytes)
 
 
 def _flops(sources: Sources) -> Gauge:
     title = "Estimated FLOP/s"
-    if sources.machine_only or not sources.steps.flop.seen:
+    if sources.kind == "machine" or not sources.steps.flop.seen:
         reason = _no_count_reason(sources, "FLOP")
-        if sources.machine_only:
+        if sources.kind == "machine":
             reason = "no workload: FLOP are counted from its steps"
         bound = _flop_bound(sources, reason)
         if bound is not None:
@@ -182,11 +189,15 @@ def _flops(sources: Sources) -> Gauge:
         gauge = _unavailable(sources, "flops", title, "FLOP/s", reason)
     else:
         gauge = _counted(sources, "flops", title, "FLOP/s", sources.steps.flop)
-    if sources.machine_only:
+    if sources.kind == "machine":
         return gauge
-    gauge = replace(gauge, mfus=tuple(_mfu(peak, gauge.reading) for peak in sources.mfu_peaks))
-    ceiling = sources.run_ceilings.get(sources.data_type or "")
-    sheet = next((peak.ceiling for peak in sources.mfu_peaks if peak.name == MFU), None)
+    reading = gauge.reading
+    rate = MeasuredValue(reading.value, "FLOP/s", reading.method, reading.source, reading.reason)
+    mfus = [(peak.name, peak.mfu(rate)) for peak in sources.ceilings.mfu_peaks]
+    shares = [(name, Reading(m.value, m.method, m.reason, m.source)) for name, m in mfus]
+    gauge = replace(gauge, mfus=tuple(shares))
+    ceiling = sources.ceilings.of(None).get(sources.ceilings.data_type or "")
+    sheet = next((peak.ceiling for peak in sources.ceilings.mfu_peaks if peak.name == MFU), None)
     # Without a measured product the share is the MFU of lists and tables.
     mfu = ceiling is None or ceiling.kind != MEASURED
     return _with_ceiling(gauge, sheet if sheet is not None and mfu else ceiling)
@@ -196,7 +207,10 @@ def _flop_bound(sources: Sources, reason: str) -> Gauge | None:
     """The gauge of what the device's pipes executed at most; ``None``: it is not measured."""
     if sources.device is None or not sources.provides(TENSOR):
         return None
-    pipes, tensor = pipes_of(sources.device.row, sources.data_type), sources.reading(TENSOR)
+    pipes, tensor = (
+        pipes_of(sources.device.row, sources.ceilings.data_type),
+        sources.reading(TENSOR),
+    )
     if isinstance(pipes, str):
         return None
 
@@ -213,12 +227,6 @@ def _flop_bound(sources: Sources, reason: str) -> Gauge | None:
     return _gauge(sources, "flops", "Executed FLOP/s", "FLOP/s", reading, history)
 
 
-def _mfu(peak: MfuPeak, flop: Reading) -> tuple[str, Reading]:
-    rate = MeasuredValue(flop.value, "FLOP/s", flop.method, flop.source, flop.reason)
-    mfu = peak.mfu(rate)
-    return peak.name, Reading(mfu.value, mfu.method, mfu.reason, mfu.source)
-
-
 def _with_ceiling(gauge: Gauge, ceiling: Ceiling | None) -> Gauge:
     if ceiling is None:
         return gauge
@@ -232,11 +240,8 @@ def _unavailable(sources: Sources, key: str, title: str, unit: str, reason: str)
 
 def _counted(sources: Sources, key: str, title: str, unit: str, history: WorkRate) -> Gauge:
     """A gauge of counted work per second."""
-    note = "whole run" if (sources.gpus_used or 0) > 1 else ""
-    if sources.gpus_used is None:
-        note = _UNKNOWN_GPUS
     gauge = _gauge(sources, key, title, unit, _steps_now(sources, history), history)
-    return replace(gauge, note=note)
+    return replace(gauge, note=sources.of_gpus)
 
 
 def _steps_now(sources: Sources, history: WorkRate) -> Reading:
@@ -246,7 +251,7 @@ def _steps_now(sources: Sources, history: WorkRate) -> Reading:
 
 
 def _no_count_reason(sources: Sources, what: str) -> str:
-    if sources.imported:
+    if sources.kind == "import":
         return _IMPORTED
     if not sources.steps.any:
         return _no_steps_reason(sources)
@@ -255,7 +260,7 @@ def _no_count_reason(sources: Sources, what: str) -> str:
 
 def _no_steps_reason(sources: Sources) -> str:
     """Why values from step lines are missing."""
-    return NO_STEPS_YET if sources.live else sources.no_steps
+    return NO_STEPS_YET if sources.live else no_steps(sources.meta)
 
 
 def _gauge(
@@ -373,7 +378,7 @@ def picked_of(key: str, devices: Sequence[DeviceNow], sources: Sources) -> Gauge
         return _gauge(sources, PICKED, metric.title, metric.unit, MISSING, NOTHING)
     history = sources.series.get((device.row.id, key), NOTHING)
     gauge = _gauge(sources, PICKED, metric.title, metric.unit, device.get(key), history)
-    top = metric.top if not isinstance(metric.top, str) else attribute(device, metric.top)
+    top = metric.top if not isinstance(metric.top, str) else device.attribute(metric.top)
     if top is not None:
         # Memory, power and activity are shares of their limits; temperatures and clocks are not.
         ceiling = top if metric.unit in ("By", "W", "1") else None
@@ -404,20 +409,13 @@ def _step_figure(key: str, sources: Sources) -> tuple[Reading, History]:
 
 
 def panels_of(
-    sources: Sources,
-    devices: Sequence[DeviceNow],
-    peak_bandwidth: Callable[[str], float | None],
-    alerts: Sequence[Alert],
+    sources: Sources, devices: Sequence[DeviceNow], alerts: Sequence[Alert]
 ) -> tuple[Panel, ...]:
-    """A panel for each GPU: its utilization over the window, bandwidth and most serious warning.
-
-    ``peak_bandwidth``: by GPU id, in By/s.
-    """
+    """A panel for each GPU: its utilization over the window, bandwidth and most serious warning."""
     panels = []
     for device in devices:
         if device.row.kind == "gpu":
-            peak = peak_bandwidth(device.row.id)
-            own = replace(sources, device=device, peak_bandwidth=peak)
+            own = replace(sources, device=device)
             history = tuple(own.history("hw.gpu.utilization").columns(sources.window))
             problem = next((each.short for each in alerts if device.row.id in each.gpus), "")
             panels.append(Panel(device, history, bandwidth_of(own), problem))

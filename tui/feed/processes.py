@@ -17,28 +17,8 @@ from gpuwatch.core.models import JSON, mapping
 from gpuwatch.core.processes import start_time
 from gpuwatch.core.units import NS
 from gpuwatch.session.reading.status import process_id
-from gpuwatch.session.rows import GpuProcessRow, Processes, ProcessRow
+from gpuwatch.session.rows import GpuProcessRow, Processes
 from gpuwatch.session.schema import MOST_PROCESSES
-
-_NOT_IN_PROC = "unknown: the process is not in /proc"
-
-
-@dataclass(frozen=True)
-class GpuUse:
-    """A process's use of one GPU."""
-
-    device: str
-    """``gpu0``."""
-    bytes: int | None
-    """Device memory."""
-    share: float | None
-    """Share of the GPU's time in which its kernels ran, 0 to 1, over about the last second."""
-    reason: str | None = None
-    """Why one of these numbers is unknown."""
-    graphics: bool = False
-    """A graphics process, not a compute process."""
-    memory_share: float | None = None
-    """Share of the same time in which it read or wrote device memory."""
 
 
 @dataclass(frozen=True)
@@ -54,7 +34,7 @@ class ProcessNow:
     """Whether it belongs to the run; ``None``: unknown, or a recording of the machine alone."""
     place: str | None
     """Environment of the run, ``docker 3f2a9c1b4d5e``, ``slurm job 4711`` ..."""
-    gpus: tuple[GpuUse, ...]
+    gpus: tuple[GpuProcessRow, ...]
     cores: float | None
     """CPU seconds per second of the process itself."""
     resident: int | None
@@ -107,9 +87,37 @@ def processes_of(
             # In a PID namespace NVML's PID may belong to another process: ``owned`` must agree.
             own = [use for use in uses.get(row.pid, ()) if use.owned == row.owned]
             uses[row.pid] = [use for use in uses.get(row.pid, ()) if use.owned != row.owned]
-            processes.append(_known_process(row, own, environment, t))
-    remaining = [rows for rows in uses.values() if rows]
-    processes += [_nvml_process(rows, environment, t) for rows in remaining]
+            process = ProcessNow(
+                pid=row.pid,
+                name=row.name,
+                user=row.user,
+                owned=row.owned,
+                place=environment if row.owned else row.place,
+                gpus=_in_order(own),
+                cores=row.cores,
+                resident=row.resident or None,  # 0: it had given its memory back, to end
+                started=row.started,
+                running=row.running,
+                t=t if row.running else row.t,
+                reason=row.reason,
+            )
+            processes.append(process)
+    for rows in filter(None, uses.values()):  # those that only NVML knows
+        process = ProcessNow(
+            pid=rows[-1].pid,
+            name=next((use.name for use in rows if use.name is not None), None),
+            user=None,
+            owned=rows[-1].owned,
+            place=environment if rows[-1].owned else None,
+            gpus=_in_order(rows),
+            cores=None,
+            resident=None,
+            started=None,
+            running=any(use.running for use in rows),
+            t=t,
+            reason=rows[-1].reason or "unknown: the process is not in /proc",
+        )
+        processes.append(process)
     return tuple(sorted(processes, key=_sort_key))
 
 
@@ -118,51 +126,7 @@ def may_be_truncated(processes: Sequence[ProcessNow]) -> bool:
     return len(processes) >= MOST_PROCESSES and any(process.owned for process in processes)
 
 
-def _known_process(
-    row: ProcessRow, gpus: Sequence[GpuProcessRow], environment: str, t: int
-) -> ProcessNow:
-    return ProcessNow(
-        row.pid,
-        row.name,
-        row.user,
-        row.owned,
-        environment if row.owned else row.place,
-        _gpu_uses(gpus),
-        row.cores,
-        row.resident or None,  # 0: it had given its memory back, to end
-        row.started,
-        row.running,
-        t if row.running else row.t,
-        row.reason,
-    )
-
-
-def _nvml_process(rows: Sequence[GpuProcessRow], environment: str, t: int) -> ProcessNow:
-    """A process that only NVML knows."""
-    row = rows[-1]
-    return ProcessNow(
-        row.pid,
-        next((use.name for use in rows if use.name is not None), None),
-        None,
-        row.owned,
-        environment if row.owned else None,
-        _gpu_uses(rows),
-        None,
-        None,
-        None,
-        any(use.running for use in rows),
-        t,
-        row.reason or _NOT_IN_PROC,
-    )
-
-
-def _gpu_uses(rows: Sequence[GpuProcessRow]) -> tuple[GpuUse, ...]:
-    uses = [
-        GpuUse(
-            row.device, row.bytes, row.share, row.reason, row.kind == "graphics", row.memory_share
-        )
-        for row in rows
-    ]
+def _in_order(uses: Sequence[GpuProcessRow]) -> tuple[GpuProcessRow, ...]:
     return tuple(sorted(uses, key=lambda use: (len(use.device), use.device)))
 
 

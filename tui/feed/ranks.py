@@ -6,10 +6,9 @@ The analysis and numpy are loaded for a run of several ranks only.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from gpuwatch.core.lazy_dataclass import dataclass
 from gpuwatch.core.units import NS
 from gpuwatch.session.reading.reader import SessionReader
 from gpuwatch.session.rows import DeviceRow, Processes, RankRow, RankStepRow
@@ -27,15 +26,6 @@ _MOST_RECENT = 20_000
 """Most rows that are kept one by one, of all ranks."""
 _CHUNK = 5000
 _END_NS = 2**62
-
-
-@dataclass(frozen=True)
-class Sampled:
-    """Where metrics and processes are found."""
-
-    devices: Sequence[DeviceRow]
-    series: Histories
-    processes: Processes
 
 
 class RankFeed:
@@ -83,18 +73,25 @@ class RankFeed:
         self._back = rows[-1].n if rows else self._first
         return self._back < self._first
 
-    def now(self, view: Window, t: int, sampled: Sampled) -> RanksNow | None:
+    def now(
+        self,
+        view: Window,
+        t: int,
+        devices: Sequence[DeviceRow],
+        series: Histories,
+        processes: Processes,
+    ) -> RanksNow | None:
         """What is shown of the ranks; ``None`` for a run of fewer than two."""
         if len(self._rows) < 2:
             return None
         from gpuwatch.analysis.ranks.wording import sentences, short
 
-        ranks = self._ranks(sampled)
+        ranks = self._ranks(devices, series, processes)
         if ranks is None or self._own is None or not self._recent:
             return None
         numbers = [each.rank for each in ranks.figures]
         columns = self._own.columns(numbers, view.edges(), t)
-        ids = {row.uuid: row.id for row in sampled.devices if row.uuid}
+        ids = {row.uuid: row.id for row in devices if row.uuid}
         slow = {each.excess.rank: each.excess.relative for each in ranks.stragglers}
         return RanksNow(
             line=short(ranks),
@@ -111,43 +108,35 @@ class RankFeed:
             window=view,
         )
 
-    def _ranks(self, sampled: Sampled) -> Ranks | None:
+    def _ranks(
+        self, devices: Sequence[DeviceRow], series: Histories, processes: Processes
+    ) -> Ranks | None:
         """The comparison of the newest rows, made anew if there are new ones."""
-        if self._judged[0] != self._after:
-            from gpuwatch.analysis.ranks.ranks import ranks_of
-
-            newest = max((row.t for row in self._recent), default=0)
-            rows = [row for row in self._recent if row.t > newest - JUDGED_NS]
-            telemetry = self._telemetry(sampled, newest)
-            self._judged = self._after, ranks_of(self._rows, rows, telemetry)
-        return self._judged[1]
-
-    def _telemetry(self, sampled: Sampled, newest: int) -> Callable[[int | None], Telemetry]:
-        from gpuwatch.analysis.ranks.ranks import Telemetry
+        if self._judged[0] == self._after:
+            return self._judged[1]
+        from gpuwatch.analysis.ranks.ranks import Telemetry, ranks_of
         from gpuwatch.analysis.ranks.stragglers import METRICS
 
-        uuids = {row.id: row.uuid for row in sampled.devices if row.kind == "gpu" and row.uuid}
+        newest = max((row.t for row in self._recent), default=0)
+        uuids = {row.id: row.uuid for row in devices if row.kind == "gpu" and row.uuid}
 
         def since(start: int | None) -> Telemetry:
+            begin = max(0, newest - JUDGED_NS) if start is None else start
             metrics: dict[str, dict[str, float]] = {}
             neighbours: dict[str, tuple[str, ...]] = {}
-            begin = max(0, newest - JUDGED_NS) if start is None else start
-            for id_, uuid in uuids.items():
-                for metric in METRICS:
-                    series = sampled.series.get((id_, metric))
-                    if series is None:
-                        continue
-                    mean = series.mean(begin, newest)
+            for (id_, metric), history in series.items():
+                if id_ in uuids and metric in METRICS:
+                    mean = history.mean(begin, newest)
                     if mean is not None:
-                        metrics.setdefault(uuid, {})[metric] = mean
-            for process in sampled.processes.on_gpus:
+                        metrics.setdefault(uuids[id_], {})[metric] = mean
+            for process in processes.on_gpus:
                 gpu = uuids.get(process.device)
                 if gpu and process.owned is False and process.running:
                     name = f"{process.name or 'a process'} (PID {process.pid})"
                     neighbours[gpu] = (*neighbours.get(gpu, ()), name)
-            cores = {
-                each.pid: each.cores for each in sampled.processes.all if each.cores is not None
-            }
+            cores = {each.pid: each.cores for each in processes.all if each.cores is not None}
             return Telemetry(metrics, neighbours, cores)
 
-        return since
+        rows = [row for row in self._recent if row.t > newest - JUDGED_NS]
+        self._judged = self._after, ranks_of(self._rows, rows, since)
+        return self._judged[1]

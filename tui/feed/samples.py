@@ -5,11 +5,11 @@ Both are read only when needed, so that a session of a million samples opens at 
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from array import array
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import pairwise
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import islice, pairwise
 from math import nan
 from operator import mul
 
@@ -24,14 +24,10 @@ RECENT_NS = 360 * NS
 BUCKET_NS = BUCKET_SECONDS * NS
 _APART = 1.25
 """Most intervals between two samples of a recorder that is in time."""
-_MOST_RECENT = 120_000
-"""Most single samples that are kept, however short the sampling interval."""
-_MIN_TAIL = 64
-"""Number of newest samples that are searched for a current value."""
-_TAIL_NS = 21 * NS
-"""How far back samples are read when a long session is opened: two buckets."""
-_CHUNK_NS = 600 * NS
-"""How much is read at once; of more, older samples are read when a history needs them."""
+_LATEST = 64
+"""Number of newest samples that are searched for a current value; they are always kept."""
+_NEAR_NS = 21 * NS
+"""How far before a period its first sample may be: two buckets."""
 _PARTS = 20
 """Parts of a time of which most must have a value."""
 
@@ -39,17 +35,17 @@ Filled = tuple["array[float]", "array[float]"]
 """Means and sample counts by bucket."""
 
 
-class History(ABC):
-    """A figure over session time."""
+class History:
+    """A figure over session time; this one is not recorded."""
 
     @property
-    @abstractmethod
     def seen(self) -> bool:
         """Whether any value is known."""
+        return False
 
-    @abstractmethod
     def columns(self, view: Window) -> list[float | None]:
         """Mean of each column; ``None``: nothing was recorded."""
+        return [None] * view.columns
 
     def mean(self, start: int, end: int, least: float = 0.0) -> float | None:
         """Mean from ``start`` to ``end`` in nanoseconds.
@@ -63,15 +59,7 @@ class History(ABC):
         return sum(known) / len(known) if known and len(known) >= least * _PARTS else None
 
 
-class _Nothing(History):
-    seen = False
-
-    def columns(self, view: Window) -> list[float | None]:
-        return [None] * view.columns
-
-
-NOTHING = _Nothing()
-"""The history of what is not recorded."""
+NOTHING = History()
 
 Histories = Mapping[tuple[str, str], History]
 """By device id and metric."""
@@ -82,31 +70,30 @@ class Buckets:
 
     def __init__(self, reader: SessionReader) -> None:
         self._reader = reader
+        self.together: Sequence[int] = ()
+        """Channels that are read in one pass, when the first is needed."""
         self.numbers: array[int] = array("q")
         """Finished buckets: their time divided by their length."""
-        self._columns: dict[int, Filled] = {}
-        self._upto = -1
+        self.upto = -1
         """The end of the last finished bucket, in nanoseconds."""
-
-    def load(self, channels: Iterable[int]) -> None:
-        """Read the buckets of these channels in one pass, except those read before."""
-        self.update()
-        missing = [channel for channel in channels if channel not in self._columns]
-        if missing:
-            self._columns.update({channel: (array("d"), array("d")) for channel in missing})
-            self.numbers = self._read(missing, -1, self._upto)
+        self._columns: dict[int, Filled] = {}
 
     def of(self, channel: int) -> Filled:
         """Means and sample counts of a channel."""
         if channel not in self._columns:
-            self.load((channel,))
+            self.update()
+            wanted = dict.fromkeys((channel, *self.together))
+            missing = [each for each in wanted if each not in self._columns]
+            self._columns.update({each: (array("d"), array("d")) for each in missing})
+            self.numbers = self._read(missing, -1, self.upto)
         return self._columns[channel]
 
     def update(self) -> None:
-        """Read new buckets of the loaded channels."""
+        """Read new buckets of the channels that were needed."""
         newest = self._reader.last_sample() or 0
-        before, self._upto = self._upto, max(self._upto, newest // BUCKET_NS * BUCKET_NS - 1)
-        self.numbers.extend(self._read(list(self._columns), before, self._upto))
+        before, self.upto = self.upto, max(self.upto, newest // BUCKET_NS * BUCKET_NS - 1)
+        if self._columns:
+            self.numbers.extend(self._read(list(self._columns), before, self.upto))
 
     def _read(self, channels: Sequence[int], after: int, upto: int) -> array[int]:
         """Append the buckets between two times to those of ``channels``; returns their numbers."""
@@ -141,7 +128,7 @@ def _mean(values: array[float]) -> tuple[float, float]:
 
 
 class Ticks:
-    """The newest samples of a session; used in the feed's thread."""
+    """The newest samples of a session, one by one; used in the feed's thread."""
 
     def __init__(self, reader: SessionReader, interval: float, buckets: Buckets) -> None:
         """``interval``: the usual seconds between two; ``buckets``: of the same session, of which
@@ -150,12 +137,9 @@ class Ticks:
         self.interval = interval
         self.buckets = buckets
         self.times: array[int] = array("q")
-        self._values: dict[int, array[float]] = {}
-        """By channel; all end with the newest sample, some begin later than ``times``."""
-        self._used: set[int] = set()
-        self._tail = max(_MIN_TAIL, int(_TAIL_NS / NS / interval) + 1)
-        self._earlier = False
-        """Whether there are samples before ``times``."""
+        self._values: defaultdict[int, array[float]] = defaultdict(lambda: array("d"))
+        """By channel, one for each of ``times``; NaN is unknown."""
+        self._back_ns = max(RECENT_NS, round(_LATEST * interval * NS))
 
     @property
     def newest(self) -> int:
@@ -163,38 +147,31 @@ class Ticks:
         return self.times[-1] if self.times else 0
 
     def update(self, channels: Sequence[int]) -> None:
-        """Read new samples."""
+        """Read new samples, and drop those that no history needs."""
+        for channel in channels:  # some come later than others
+            known = self._values[channel]
+            known.extend([nan] * (len(self.times) - len(known)))
         last = self._reader.last_sample()
         after = self.newest if self.times else -1
-        if last is not None and last > after + _CHUNK_NS:
-            self._values.clear()
-            del self.times[:]
-            after = last - max(_TAIL_NS, round(_MIN_TAIL * self.interval * NS))
-            self._earlier = True
         if last is not None and last > after:
+            if last > after + self._back_ns * 4 // 3:
+                after = last - self._back_ns
+                self._drop(len(self.times))
             read = self._reader.samples(channels, after)
             self.times.extend(read.t)
             for channel, values in zip(channels, read.values, strict=True):
-                self._values.setdefault(channel, array("d")).extend(values)
-        self._drop_old()
-        done = self.buckets.numbers[-1] if self.buckets.numbers else -1
-        if self.newest // BUCKET_NS > done + 1:
+                self._values[channel].extend(values)
+        oldest = bisect_left(self.times, self.newest - self._back_ns)
+        if oldest > len(self.times) // 4:
+            self._drop(oldest)
+        if self.newest > self.buckets.upto + BUCKET_NS:
             self.buckets.update()
 
-    def _drop_old(self) -> None:
-        """Drop samples that no history needs."""
-        oldest = bisect_left(self.times, self.newest - RECENT_NS)
-        oldest = max(oldest, len(self.times) - _MOST_RECENT)
-        if oldest > len(self.times) // 4:
-            size = len(self.times) - oldest
-            del self.times[:-size]
-            self._earlier = True
-            for values in self._values.values():
-                if len(values) > size:
-                    del values[:-size]
-        for channel, values in self._values.items():
-            if channel not in self._used and len(values) > 4 * self._tail:
-                del values[: -self._tail]
+    def _drop(self, oldest: int) -> None:
+        """Forget so many of the oldest samples."""
+        del self.times[:oldest]
+        for values in self._values.values():
+            del values[:oldest]
 
     def latest(self, channel: int) -> tuple[int, float] | None:
         """Time and value of the newest known sample among the last ones; ``None``: unknown."""
@@ -213,37 +190,18 @@ class Ticks:
         return (t, (value - first[1]) / ((t - first[0]) / NS)) if t > first[0] else None
 
     def _known_samples(self, channel: int) -> Iterator[tuple[int, float]]:
-        values = self._values.get(channel, ())
-        for back in range(1, min(_MIN_TAIL, len(values)) + 1):
-            value = values[-back]
-            if value == value:
-                yield self.times[-back], value
+        newest = zip(reversed(self.times), reversed(self._values[channel]), strict=True)
+        return ((t, value) for t, value in islice(newest, _LATEST) if value == value)
 
     def covers(self, start: int) -> bool:
-        """Whether single samples exist from ``start`` on; reads the times of missing ones."""
+        """Whether single samples exist from ``start`` on."""
         apart = _APART * self.interval * NS
-        latest = round(max(start + apart, 2 * apart))
-        reach = max(start, self.newest - RECENT_NS)
-        # In a session's first minutes all there is has been read.
-        earlier = self._earlier and bool(self.times) and self.times[0] > reach
-        if earlier and self.newest - RECENT_NS <= latest:
-            after = reach - round(2 * apart)
-            self.times = self._reader.samples((), after, self.times[0] - 1).t + self.times
-        return bool(self.times) and self.times[0] <= latest
+        return bool(self.times) and self.times[0] <= max(start + apart, 2 * apart)
 
     def recent(self, channel: int, start: int) -> tuple[array[int], array[float]]:
         """Times and values of a channel from the sample before ``start`` on, as far as kept."""
-        self._used.add(channel)
         low = max(0, bisect_right(self.times, start) - 1)
-        values = self._values.setdefault(channel, array("d"))
-        high = len(self.times) - len(values)
-        if high > low:
-            read = self._reader.samples((channel,), self.times[low] - 1, self.times[high - 1])
-            whole = len(read.t) == high - low
-            missing = read.values[0] if whole else array("d", [nan]) * (high - low)
-            values = self._values[channel] = missing + values
-        size = len(self.times) - low
-        return (self.times[low:], values[-size:]) if size else (self.times[:0], values[:0])
+        return self.times[low:], self._values[channel][low:]
 
 
 class Series(History):
@@ -257,7 +215,7 @@ class Series(History):
     @property
     def seen(self) -> bool:
         if not self._seen:
-            _, values = self._ticks.recent(self._channel, self._ticks.newest - _TAIL_NS)
+            _, values = self._ticks.recent(self._channel, 0)
             self._seen = any(value == value for value in values) or any(self._buckets()[2])
         return self._seen
 
@@ -265,7 +223,7 @@ class Series(History):
         """As ``gpuwatch show`` does, but of times before the single samples from buckets."""
         if not self._ticks.covers(start):
             return super().mean(start, end, least)
-        found = mean_between(*self._ticks.recent(self._channel, start - _TAIL_NS), start, end)
+        found = mean_between(*self._ticks.recent(self._channel, start - _NEAR_NS), start, end)
         return found[0] if found is not None and found[1] >= least else None
 
     def columns(self, view: Window) -> list[float | None]:
@@ -288,7 +246,6 @@ class Series(History):
         end = bisect_left(buckets.numbers, self._ticks.newest // BUCKET_NS)
         numbers, average, weight = buckets.numbers[:end], average[:end], weight[:end]
         start = (numbers[-1] + 1) * BUCKET_NS if numbers else 0
-        self._ticks.covers(max(start, self._ticks.newest - RECENT_NS))
         times, values = self._ticks.recent(self._channel, start)
         for number, first, last in _by_bucket(times, bisect_left(times, start)):
             mean, count = _mean(values[first:last])
@@ -344,21 +301,16 @@ def column_means(
         known = [value for value in values[low:high] if value is not None and value == value]
         if known:
             means.append(sum(known) / len(known))
-        elif low == high and _covers(times, high, end, interval):
+        elif low == high < len(times):
+            # The sample behind the column covers it, unless it came late.
+            after_one = high > 0 and times[high] - times[high - 1] < 2.5 * interval * NS
+            covers = after_one or times[high] - end < _APART * interval * NS
             value = values[high]
-            means.append(value if value == value else None)
+            means.append(value if covers and value == value else None)
         else:
             means.append(None)
         low = high
     return means
-
-
-def _covers(times: Sequence[int], index: int, t: int, interval: float) -> bool:
-    """Whether the sample ``index`` covers the time ``t`` before it."""
-    if index >= len(times):
-        return False
-    late = index > 0 and times[index] - times[index - 1] < 2.5 * interval * NS
-    return late or times[index] - t < _APART * interval * NS
 
 
 def bucket_ranges(view: Window) -> Iterator[tuple[int, int]]:

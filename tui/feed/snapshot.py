@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import field
+from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from gpuwatch.analysis.hardware.ceilings import Ceiling
@@ -11,17 +12,58 @@ from gpuwatch.analysis.hardware.profile import Counters
 from gpuwatch.analysis.hardware.roofline import Roofline
 from gpuwatch.core.lazy_dataclass import dataclass
 from gpuwatch.core.metrics import Method
+from gpuwatch.core.models import number
+from gpuwatch.core.text import clean
+from gpuwatch.core.units import memory_usage
 from gpuwatch.session.reading.status import Status
 from gpuwatch.session.rows import DeviceRow, EventRow, LogRow
-from gpuwatch.session.study.progress import StudyPosition
+from gpuwatch.session.study.progress import Following, StudyPosition
 from gpuwatch.session.study.summary import Contrast
-from gpuwatch.tui.feed.next_run import UpcomingRuns
 from gpuwatch.tui.feed.processes import ProcessNow
-from gpuwatch.tui.feed.view import Replay, View
 from gpuwatch.tui.widgets.graph import Window
 
 if TYPE_CHECKING:
     from gpuwatch.analysis.ranks.ranks import RankFigures
+
+
+@dataclass(frozen=True)
+class View:
+    """What the feed's next snapshots contain."""
+
+    device: str | None = None
+    """Id of the device of the gauges; ``None``: the first one of the run."""
+    seconds: int | None = 60
+    """Length of the history; ``None``: the whole session."""
+    columns: int = 50
+    """Columns of the history."""
+    roofline: bool = False
+    """Whether to compute the roofline."""
+    at: int | None = None
+    """Session time in nanoseconds; ``None``: the newest."""
+    playing: bool = False
+    """Whether the screen advances ``at``."""
+    speed: float | None = 1.0
+    """Session seconds per second while playing; ``None``: as fast as possible."""
+    metric: str | None = None
+    """The picked metric, one of ``Snapshot.metrics``; ``None``: none."""
+    grid: bool = False
+    """Whether to make the panels of all GPUs."""
+    gauges: bool = True
+    """Whether to make the gauges."""
+
+
+@dataclass(frozen=True)
+class Replay:
+    """The position of an earlier moment in its session."""
+
+    position_ns: int
+    length_ns: int
+    """Session time of the newest record."""
+    playing: bool
+    speed: float | None
+    """Session seconds per second; ``None``: as fast as possible."""
+    live: bool
+    """Whether the run is live now."""
 
 
 class Reading(NamedTuple):
@@ -88,6 +130,46 @@ class DeviceNow:
     def value(self, metric: str) -> float | None:
         """The value of ``metric`` in its base unit; ``None``: unknown."""
         return self.get(metric).value
+
+    def attribute(self, name: str) -> float | None:
+        """A constant positive number in its base unit; ``None``: not recorded."""
+        value = number(self.row.attributes.get(name))
+        return float(value) if value is not None and value > 0 else None
+
+    @property
+    def number(self) -> str:
+        """``0`` of ``gpu0``."""
+        return self.row.id.removeprefix("gpu")
+
+    @property
+    def title(self) -> str:
+        """``GPU 0  NVIDIA H100``, ``CPU  AMD EPYC, 16 cores``."""
+        name = clean(self.row.name)
+        if self.row.kind != "cpu":
+            return f"GPU {self.number}  {name}"
+        cores = self.attribute("core.logical.count")
+        return f"CPU  {name}" + (f", {cores:.0f} cores" if cores else "")
+
+    @property
+    def memory_used(self) -> float | None:
+        """Bytes in use of a GPU's memory, or the host's; ``None``: unknown."""
+        return self.value("hw.memory.usage" if self.row.kind == "cpu" else "hw.gpu.memory.usage")
+
+    @property
+    def memory_total(self) -> float | None:
+        """Size of the device's memory in bytes; ``None``: unknown."""
+        return self.attribute("memory.total")
+
+    @property
+    def memory_share(self) -> float | None:
+        """Share of the memory in use; ``None``: unknown."""
+        used, total = self.memory_used, self.memory_total
+        return None if used is None or total is None else used / total
+
+    @property
+    def memory(self) -> str:
+        """``30.3/80.0 GiB``."""
+        return memory_usage(self.memory_used, self.memory_total)
 
 
 @dataclass(frozen=True)
@@ -191,6 +273,18 @@ class StudyStrip:
     """Number of blocks in the comparison, without the warm-up block."""
     contrasts: tuple[Contrast, ...] = ()
     """The comparison after the last finished run; empty: there is none yet."""
+
+
+@dataclass(frozen=True)
+class UpcomingRuns:
+    """The runs of a study after a given one."""
+
+    newest: Path | None
+    """The live run, else the last finished one; ``None``: none has started."""
+    pending: Following | None
+    """The first run that has not started; ``None`` unless ``newest`` is ``None``."""
+    waits: str = ""
+    """What it waits for at another place: ``queued on slurm: Resources``."""
 
 
 @dataclass(frozen=True)
@@ -328,6 +422,10 @@ class Snapshot:
         """Ids of the devices that the gauges can show."""
         cpus = [item.row.id for item in self.devices if item.row.kind == "cpu"][: self.off_gpus]
         return (*cpus, *(gpu.row.id for gpu in self.gpus))
+
+    @property
+    def cpu(self) -> DeviceNow | None:
+        return next((device for device in self.devices if device.row.kind == "cpu"), None)
 
     def device(self, id_: str | None) -> DeviceNow | None:
         return next((device for device in self.devices if device.row.id == id_), None)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from itertools import accumulate
 from math import inf, isfinite
 from statistics import median
 from typing import Any
@@ -69,22 +70,12 @@ class StepHistory(History):
 
     def __init__(self, steps: Steps) -> None:
         self._steps = steps
-        self._sums: dict[int, tuple[float, float]] = {}
-        """Total and weight by bucket."""
-        self._earlier: tuple[Mapping[int, tuple[float, float]], int] = {}, -1
-        """Those of the present, and the last bucket that is taken from them."""
+        self.sums: dict[int, tuple[float, float]] = {}
+        """Total and weight by bucket; an earlier moment has those of the present."""
 
     @property
     def seen(self) -> bool:
-        return bool(self._sums) or bool(self._earlier[0])
-
-    def use_earlier(self, other: StepHistory, before: int) -> None:
-        """Use the buckets of ``other`` up to session time ``before``, without a copy."""
-        self._earlier = other._sums, before // BUCKET_NS
-
-    def _put(self, bucket: int, total: float, weight: float) -> None:
-        before = self._sums.get(bucket, (0.0, 0.0))
-        self._sums[bucket] = before[0] + total, before[1] + weight
+        return bool(self.sums) and self._steps.any
 
     def columns(self, view: Window) -> list[float | None]:
         recent = self._steps.recent
@@ -92,15 +83,14 @@ class StepHistory(History):
             return [None] * view.columns
         if self._steps.complete or recent[0].t <= view.start:
             return self._of_recent(view)
-        earlier, border = self._earlier
         means: list[float | None] = []
         for first, last in bucket_ranges(view):
-            total = weight = 0.0
-            for bucket in range(first, last + 1):
-                known = (earlier if bucket <= border else self._sums).get(bucket, (0.0, 0.0))
-                total += known[0]
-                weight += known[1]
-            means.append(total / weight if weight else None)
+            buckets: Collection[int] = range(first, last + 1)
+            if len(buckets) > len(self.sums):  # a foreign file may hold any time
+                buckets = [bucket for bucket in self.sums if bucket in buckets]
+            known = [self.sums.get(bucket, (0.0, 0.0)) for bucket in buckets]
+            weight = sum(each for _, each in known)
+            means.append(sum(total for total, _ in known) / weight if weight else None)
         return clip(means, view, recent[-1].t)
 
     def _of_recent(self, view: Window) -> list[float | None]:
@@ -114,20 +104,18 @@ class WorkRate(StepHistory):
         super().__init__(steps)
         self._work = work
 
-    def add(self, spans: Sequence[Span], *, grouped: bool) -> None:
-        """Add step lines; ``grouped``: each is a sum of lines in one bucket."""
+    def add(self, spans: Iterable[Span]) -> None:
+        """Add step lines, spread evenly over the time that they cover."""
         for start, end, row in spans:
             amount = self._work(row)
-            if amount is None:
+            if amount is None or end <= start:
                 continue
-            if grouped:
-                bucket = row.t // BUCKET_NS
-                self._sums[bucket] = self._sums.get(bucket, (0.0,))[0] + amount, BUCKET_SECONDS
-            elif end > start:
-                last = (end - 1) // BUCKET_NS
-                for bucket in range(max(start // BUCKET_NS, last - _MOST_BUCKETS), last + 1):
-                    overlap = min(end, (bucket + 1) * BUCKET_NS) - max(start, bucket * BUCKET_NS)
-                    self._put(bucket, amount * overlap / (end - start), overlap / NS)
+            last = (end - 1) // BUCKET_NS
+            for bucket in range(max(start // BUCKET_NS, last - _MOST_BUCKETS), last + 1):
+                overlap = min(end, (bucket + 1) * BUCKET_NS) - max(start, bucket * BUCKET_NS)
+                total, weight = self.sums.get(bucket, (0.0, 0.0))
+                weight = min(BUCKET_SECONDS, weight + overlap / NS)
+                self.sums[bucket] = total + amount * overlap / (end - start), weight
 
     def _of_recent(self, view: Window) -> list[float | None]:
         edges, newest = view.edges(), self._steps.newest
@@ -163,12 +151,13 @@ class StepFigure(StepHistory):
         super().__init__(steps)
         self._figure = figure
 
-    def add(self, rows: Sequence[StepRow]) -> None:
+    def add(self, rows: Iterable[StepRow]) -> None:
         """Add step lines."""
         for row in rows:
             value = self._figure(row)
             if value is not None:
-                self._put(row.t // BUCKET_NS, value, 1)
+                total, count = self.sums.get(row.t // BUCKET_NS, (0.0, 0.0))
+                self.sums[row.t // BUCKET_NS] = total + value, count + 1
 
     def _of_recent(self, view: Window) -> list[float | None]:
         times = [row.t for row in self._steps.recent]
@@ -180,14 +169,14 @@ class Steps:
     """The step lines read so far; used in the feed's thread."""
 
     def __init__(
-        self, reader: SessionReader, current: Steps | None = None, back_ns: int = RECENT_NS
+        self, reader: SessionReader, present: Steps | None = None, back_ns: int = RECENT_NS
     ) -> None:
-        """``current``: for an earlier moment, the steps of the present.
+        """``present``: for an earlier moment, the steps of now, whose older lines are used.
 
         ``back_ns``: time before the newest step line for which lines are read one by one.
         """
         self._reader = reader
-        self._current = current
+        self._present = present
         self._back_ns = back_ns
         self._writers: str | None = None
         self._untimed = False
@@ -214,14 +203,18 @@ class Steps:
         self.newest_loss: float | None = None
         self.timed_start: int | None = None
         """Session time of the first timed step's start; ``None``: none yet."""
-        known = not self.doubt
-        self.flop = WorkRate(self, flop_of(count) if known else _unknown)
-        self.bytes = WorkRate(self, bytes_of(count) if known else _unknown)
-        self.samples = WorkRate(self, samples_of if known else _unknown)
-        self.losses = StepFigure(self, _unknown if self._writers else _loss)
-        self.times = StepFigure(self, _unknown if self._writers else _mean_seconds)
+        works = (_unknown,) * 3 if self.doubt else (flop_of(count), bytes_of(count), samples_of)
+        figures = (_unknown,) * 2 if self._writers else (_loss, _mean_seconds)
+        self.flop, self.bytes, self.samples = (WorkRate(self, work) for work in works)
+        self.losses, self.times = (StepFigure(self, figure) for figure in figures)
+        if self._present is not None:
+            for own, present in zip(self.histories, self._present.histories, strict=True):
+                own.sums = present.sums
 
-        self._histories = (self.flop, self.bytes, self.samples, self.losses, self.times)
+    @property
+    def histories(self) -> Sequence[StepHistory]:
+        """All of them."""
+        return self.flop, self.bytes, self.samples, self.losses, self.times
 
     @property
     def any(self) -> bool:
@@ -298,27 +291,46 @@ class Steps:
             first = first_timed(self._reader)
             self.timed_start = None if first is None else max(0, first[0])
 
-    def _put(
-        self, spans: Sequence[Span], rows: Sequence[StepRow], *, grouped: bool = False
-    ) -> None:
-        for rate in (self.flop, self.bytes, self.samples):
-            rate.add(spans, grouped=grouped)
-        for figure in (self.losses, self.times):
-            figure.add(rows)
+    def _put(self, spans: Sequence[Span], rows: Sequence[StepRow]) -> None:
+        if self._present is None:
+            for rate in (self.flop, self.bytes, self.samples):
+                rate.add(spans)
+            for figure in (self.losses, self.times):
+                figure.add(rows)
+
+    def backfill(self) -> bool:
+        """Read one chunk of older step lines; returns whether there may be more."""
+        if self._present is not None or self._backfilled >= self._first_recent:
+            return False
+        upto = min(self._backfilled + _CHUNK, self._first_recent)
+        rows = self._reader.step_groups(self._backfilled, upto)
+        if not rows:
+            upto = min(self._reader.steps(self._backfilled, 1)[0].n - 1, self._first_recent)
+        start = self._backfilled_row.t if self._backfilled_row else 0
+        if rows and rows[-1].t - start > (upto - self._backfilled) * NS:
+            upto = min(self._backfilled + _SPARSE_CHUNK, self._first_recent)
+            rows = self._reader.steps(self._backfilled, _SPARSE_CHUNK)
+            rows = [row for row in rows if row.n <= upto]
+            spans = _spans(self._backfilled_row, rows)
+        else:
+            buckets = [row.t // BUCKET_NS * BUCKET_NS for row in rows]
+            spans = [(t, t + BUCKET_NS, row) for t, row in zip(buckets, rows, strict=True)]
+        self._put(spans, rows)
+        self._backfilled, self._backfilled_row = upto, rows[-1] if rows else self._backfilled_row
+        return True
 
     # The newest timed steps.
 
     def _newest_timed(self) -> list[StepRow]:
-        """Of about as many steps as the median is of, in order."""
-        rows: list[StepRow] = []
-        steps = 0
-        for row in reversed(self._timed):
-            rows.append(row)
-            steps += len(row.seconds or ())
-            if steps >= _MAX_STEPS:
-                break
-        rows.reverse()
-        return rows
+        """Of about as many steps as the median is of, the newest first."""
+        steps = accumulate((len(row.seconds or ()) for row in reversed(self._timed)), initial=0)
+        newest = zip(reversed(self._timed), steps, strict=False)
+        return [row for row, before in newest if before < _MAX_STEPS]
+
+    def _durations(self) -> list[float]:
+        """Seconds of the newest timed steps, in order."""
+        rows = reversed(self._newest_timed())
+        return [seconds for row in rows for seconds in row.seconds or ()]
 
     @property
     def newest_seconds(self) -> float | None:
@@ -328,7 +340,7 @@ class Steps:
 
     def per_second(self) -> float | None:
         """Steps per second of the newest timed steps."""
-        durations = _durations(self._newest_timed())
+        durations = self._durations()
         return len(durations) / sum(durations) if sum(durations) > 0 else None
 
     def data_share(self) -> float | None:
@@ -348,37 +360,6 @@ class Steps:
     def shares(self, meta: Mapping[str, Any]) -> StepShares | None:
         """See :func:`phase_shares`."""
         return phase_shares(reversed(self._phased), meta)
-
-    # Older step lines.
-
-    @property
-    def filled(self) -> bool:
-        """Whether the histories contain every step line."""
-        return self._backfilled >= self._first_recent
-
-    def backfill(self) -> bool:
-        """Read one chunk of older step lines; returns whether there may be more."""
-        if self.filled:
-            return False
-        if self._current is not None and self._current.filled and self.recent:
-            for own, other in zip(self._histories, self._current._histories, strict=True):
-                own.use_earlier(other, self.recent[0].t)
-            self._backfilled = self._first_recent
-            return False
-        upto = min(self._backfilled + _CHUNK, self._first_recent)
-        rows = self._reader.step_groups(self._backfilled, upto)
-        if not rows:
-            upto = min(self._reader.steps(self._backfilled, 1)[0].n - 1, self._first_recent)
-        start = self._backfilled_row.t if self._backfilled_row else 0
-        if rows and rows[-1].t - start > (upto - self._backfilled) * NS:
-            upto = min(self._backfilled + _SPARSE_CHUNK, self._first_recent)
-            rows = self._reader.steps(self._backfilled, _SPARSE_CHUNK)
-            rows = [row for row in rows if row.n <= upto]
-            self._put(_spans(self._backfilled_row, rows), rows)
-        else:
-            self._put([(row.t, row.t, row) for row in rows], rows, grouped=True)
-        self._backfilled, self._backfilled_row = upto, rows[-1] if rows else self._backfilled_row
-        return True
 
     # Progress.
 
@@ -402,7 +383,7 @@ class Steps:
         eta = None
         if live and last is not None and not last.warmup and silence is None:
             eta = self._eta(step, total)
-        durations: Sequence[float] = _durations(self._newest_timed())[-_MAX_STEPS:]
+        durations: Sequence[float] = self._durations()[-_MAX_STEPS:]
         if not live and not self._writers:
             durations = times_of([row for row in self.recent if not row.warmup])[0]
         return Work(
@@ -491,10 +472,6 @@ def phase_shares(newest: Iterable[StepRow], meta: Mapping[str, Any]) -> StepShar
 def _spans(before: StepRow | None, rows: Sequence[StepRow]) -> list[Span]:
     """The time that each of these step lines covers; ``before``: the line before them."""
     return intervals(rows) if before is None else intervals([before, *rows])[1:]
-
-
-def _durations(rows: Sequence[StepRow]) -> list[float]:
-    return [seconds for row in rows for seconds in row.seconds or ()]
 
 
 def _loss(row: StepRow) -> float | None:

@@ -7,14 +7,21 @@ from dataclasses import replace
 from pathlib import Path
 
 from gpuwatch.core.errors import GpuwatchError
+from gpuwatch.session import placement
+from gpuwatch.session.placement import JobState
 from gpuwatch.session.reading.reader import SessionReader
 from gpuwatch.session.reading.status import status
 from gpuwatch.session.study.plan import Plan, case_label, read, unique
-from gpuwatch.session.study.progress import StudyPosition, place, tally
-from gpuwatch.session.study.study_folder import SUMMARY_JSON
+from gpuwatch.session.study.progress import (
+    StudyPosition,
+    following,
+    place,
+    recorder_alive,
+    tally,
+)
+from gpuwatch.session.study.study_folder import SUMMARY_JSON, is_held
 from gpuwatch.session.study.summary import Contrast, contrasts
-from gpuwatch.tui.feed.next_run import UpcomingRuns, goes_on, upcoming_runs
-from gpuwatch.tui.feed.snapshot import StudyRun, StudyStrip
+from gpuwatch.tui.feed.snapshot import StudyRun, StudyStrip, UpcomingRuns
 
 _SECONDS = 30.0
 """Least time between two reads of the study during a run."""
@@ -68,15 +75,14 @@ class CurrentStudy:
         began = time.monotonic()
         self.place = place(self._path)
         self.strip = self._strip() if self.place is not None else None
-        duration = time.monotonic() - began
-        self._next_read = began + max(_SECONDS, duration / _SHARE)
+        self._next_read = began + max(_SECONDS, (time.monotonic() - began) / _SHARE)
 
     def _finish(self) -> None:
         began = time.monotonic()
         self.tally = tally(self._path.parent) or ""
         self.strip = self._strip()
-        duration = time.monotonic() - began
-        self._next_tally = began + max(_BETWEEN_SECONDS, duration / _BETWEEN_SHARE)
+        taken = time.monotonic() - began
+        self._next_tally = began + max(_BETWEEN_SECONDS, taken / _BETWEEN_SHARE)
 
     def _strip(self) -> StudyStrip | None:
         plan = read(self._path.parent)
@@ -135,3 +141,38 @@ def _stamp(path: Path) -> _Stamp | None:
     except OSError:
         return None
     return stat.st_ino, stat.st_size, stat.st_mtime_ns
+
+
+# The runs that follow.
+
+
+def goes_on(folder: Path) -> bool:
+    """Whether a recorder on this host runs the study, also before and between its runs."""
+    return is_held(folder) or recorder_alive(folder)
+
+
+def upcoming_runs(path: Path) -> UpcomingRuns | None:
+    """The runs after the session ``path``; ``None``: it is the last one."""
+    newest = None
+    next_run = following(path)
+    while next_run is not None and next_run.path.exists():
+        newest = next_run.path
+        if not _finished(newest):
+            break
+        next_run = following(newest)
+    if newest is None and next_run is None:
+        return None
+    if newest is not None:
+        return UpcomingRuns(newest, None)
+    known = placement.read(path.parent)
+    waits = known is not None and known.state in (JobState.QUEUED, JobState.UNKNOWN)
+    return UpcomingRuns(None, next_run, known.text if known is not None and waits else "")
+
+
+def _finished(path: Path) -> bool:
+    """Whether a session's run has ended; one that cannot be read yet was only just created."""
+    try:
+        with SessionReader(path) as reader:
+            return not status(reader.meta(), path).live
+    except GpuwatchError:
+        return False

@@ -12,8 +12,7 @@ from gpuwatch.core.errors import GpuwatchError
 from gpuwatch.session.machine_now import MachineNow, Now
 from gpuwatch.session.reading.reader import SessionReader
 from gpuwatch.tui.feed.collector import Collector
-from gpuwatch.tui.feed.snapshot import Snapshot
-from gpuwatch.tui.feed.view import View
+from gpuwatch.tui.feed.snapshot import Snapshot, View
 from gpuwatch.tui.fleet.rows import Host
 
 _PATIENCE_SECONDS = 0.2

@@ -7,8 +7,7 @@ from pathlib import Path
 
 from gpuwatch.core.lazy_dataclass import dataclass
 from gpuwatch.core.text import clean
-from gpuwatch.core.units import clock_time, memory_usage, percent
-from gpuwatch.tui.feed.device_facts import memory_total
+from gpuwatch.core.units import clock_time, percent
 from gpuwatch.tui.feed.snapshot import Snapshot
 from gpuwatch.tui.home.devices import gpu_heading, gpu_layout, gpu_row
 from gpuwatch.tui.widgets.cells import fit
@@ -92,10 +91,10 @@ def host_rows(host: Host, selected: bool, width: int) -> list[Line]:
 
 def _machine(snapshot: Snapshot) -> str:
     """``CPU 12 %  RAM 3.6/23.5 GiB  load 0.50``."""
-    cpu = next((device for device in snapshot.devices if device.row.kind == "cpu"), None)
+    cpu = snapshot.cpu
     parts = []
     if cpu is not None:
-        memory = memory_usage(cpu.value("hw.memory.usage"), memory_total(cpu))
+        memory = cpu.memory
         parts += [f"CPU {percent(cpu.value('hw.cpu.utilization'))}", f"RAM {memory}"]
         load = cpu.value("system.cpu.load_average.1m")
         parts += [f"load {load:.2f}"] if load is not None else []

@@ -28,7 +28,7 @@ from gpuwatch.tui.home.line_edit import LINE_END, Edit
 from gpuwatch.tui.home.list import ORDERS, ListOptions, arranged, lost, stoppable
 from gpuwatch.tui.home.rows import empty_rows, foot_rows, heading
 from gpuwatch.tui.home.session_table import SessionTable
-from gpuwatch.tui.live.snapshot_page import numbers_page
+from gpuwatch.tui.live.numbers import SnapshotPage, number_lines
 from gpuwatch.tui.processes.page import ProcessScreen
 from gpuwatch.tui.processes.table import ProcessTable, on_gpus
 from gpuwatch.tui.widgets.canvas import Canvas, too_small
@@ -439,7 +439,10 @@ class Home(HomeActs):
     def action_numbers(self) -> None:
         """Every number of the devices, with its method and source."""
         if self.state.devices is not None:
-            self.app.push_screen(numbers_page(self.state.devices, lambda: self.state.devices))
+            page = SnapshotPage(
+                "every number", number_lines, self.state.devices, lambda: self.state.devices
+            )
+            self.app.push_screen(page)
 
     def action_processes(self) -> None:
         """The processes on a page of their own."""

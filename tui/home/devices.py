@@ -9,16 +9,9 @@ from gpuwatch.core.lazy_dataclass import dataclass
 from gpuwatch.core.metrics import Method
 from gpuwatch.core.text import clean
 from gpuwatch.core.units import UNKNOWN, memory_usage, number, percent, si
-from gpuwatch.tui.feed.device_facts import (
-    attribute,
-    memory_total,
-    more_values,
-    name_of,
-    number_of,
-    power_text,
-)
 from gpuwatch.tui.feed.processes import ProcessNow
 from gpuwatch.tui.feed.snapshot import DeviceNow, Panel, Reading, Snapshot
+from gpuwatch.tui.live.device_rows import more_values, power_text
 from gpuwatch.tui.live.gauge_rows import axis_row, gauge_rows
 from gpuwatch.tui.live.grid_rows import history_columns as panel_history_columns
 from gpuwatch.tui.live.grid_rows import panel_rows
@@ -46,7 +39,7 @@ def head_row(snapshot: Snapshot, running: int, here: str, width: int) -> Line:
     names = Counter(clean(gpu.row.name) for gpu in snapshot.gpus if gpu.row.id not in lost)
     text = "  ".join(f"{many} × {name}" if many > 1 else name for name, many in names.items())
     right = f"▶ {running} running " if running else ""
-    cpu = next((device for device in snapshot.devices if device.row.kind == "cpu"), None)
+    cpu = snapshot.cpu
     if cpu is not None:
         # A lost GPU may have no name, and must not go where names are cut.
         host = (f"{len(lost)} lost  " if lost else "") + _host(cpu)
@@ -61,13 +54,13 @@ def head_row(snapshot: Snapshot, running: int, here: str, width: int) -> Line:
 
 
 def _host(cpu: DeviceNow) -> str:
-    memory = memory_usage(cpu.value("hw.memory.usage"), memory_total(cpu))
+    memory = cpu.memory
     return f"CPU {percent(cpu.value('hw.cpu.utilization'))}  RAM {memory}"
 
 
 def _rest_of_host(cpu: DeviceNow) -> Sequence[str]:
     load, swap = cpu.value("system.cpu.load_average.1m"), cpu.value("system.paging.usage")
-    total = attribute(cpu, "swap.total")
+    total = cpu.attribute("swap.total")
     return (
         f"load {load:.2f}" if load is not None else "",
         f"swap {memory_usage(swap, total)}" if swap is not None else "",
@@ -110,7 +103,7 @@ def device_rows(snapshot: Snapshot, width: int, height: int) -> list[Line]:
         return _graphs(snapshot, gpus[0], width, height)
     reason = f"no GPU: workloads run on the CPU ({clean(snapshot.no_gpu or 'none was found')})"
     rows = [Line(width).add(f" {part}", "muted") for part in wrap(reason, width - 2, 2)]
-    cpu = next((device for device in snapshot.devices if device.row.kind == "cpu"), None)
+    cpu = snapshot.cpu
     return [*rows, _cpu(cpu, width)] if cpu is not None else rows
 
 
@@ -197,9 +190,8 @@ def gpu_row(
     width: int,
 ) -> Line:
     use = gpu.value("hw.gpu.utilization")
-    used, total = gpu.value("hw.gpu.memory.usage"), memory_total(gpu)
     row = Line(width).add("!" if panel and panel.problem else " ", "warn")
-    row.add(f"{number_of(gpu):>2}  ", "strong")
+    row.add(f"{gpu.number:>2}  ", "strong")
     row.bar(use, layout.bar, "utilization").add(f"{percent(use):>{_USE}}  ", "strong")
     if layout.history:
         history = panel.history[-layout.history :] if panel is not None else ()
@@ -207,9 +199,8 @@ def gpu_row(
         for text, _ in area(history, 1.0, 1)[0] if history else ():
             row.add(text, "utilization")
         row.add("  ")
-    share = used / total if used is not None and total else None
-    row.bar(share, layout.memory_bar, "progress")
-    row.add(f"{memory_usage(used, total):>{_MEMORY}}", "strong")
+    row.bar(gpu.memory_share, layout.memory_bar, "progress")
+    row.add(f"{gpu.memory:>{_MEMORY}}", "strong")
     if layout.bandwidth:
         text = _bandwidth(panel.bandwidth) if panel is not None else UNKNOWN
         row.add(pad(text, layout.bandwidth, ">"), "muted" if text == UNKNOWN else "text")
@@ -265,11 +256,10 @@ def _graphs(snapshot: Snapshot, gpu: DeviceNow, width: int, height: int) -> list
 
 def _figures(gpu: DeviceNow, width: int, rows: int) -> list[Line]:
     """The GPU's numbers in at most ``rows`` rows."""
-    used, total = gpu.value("hw.gpu.memory.usage"), memory_total(gpu)
-    lines = [Line(width).add(f" GPU {number_of(gpu)}  ", "strong")]
+    lines = [Line(width).add(f" GPU {gpu.number}  ", "strong")]
     texts = [
         f"utilization {percent(gpu.value('hw.gpu.utilization'))}",
-        f"memory {memory_usage(used, total)}",
+        f"memory {gpu.memory}",
         f"power {power_text(gpu)}",
         number(gpu.value("hw.gpu.temperature"), "°C"),
         *(f"{name} {text}" for name, text in more_values(gpu)),
@@ -284,7 +274,7 @@ def _figures(gpu: DeviceNow, width: int, rows: int) -> list[Line]:
 
 
 def _cpu(cpu: DeviceNow, width: int) -> Line:
-    row = Line(width).add(f" {fit(name_of(cpu), width // 2)}  ", "strong")
+    row = Line(width).add(f" {fit(cpu.title, width // 2)}  ", "strong")
     use = cpu.value("hw.cpu.utilization")
     row.bar(use, max(_LEAST_BAR, min(40, row.left - 24)), "bandwidth")
     row.add(f" {percent(use):>6}", "strong")

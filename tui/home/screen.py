@@ -8,11 +8,10 @@ import threading
 import time
 from dataclasses import replace
 
-from gpuwatch.tui.feed.devices_now import DevicesNow, not_recorded
+from gpuwatch.tui.feed.feed import DevicesNow, not_recorded
 from gpuwatch.tui.feed.machine_recorder import MachineRecorder
 from gpuwatch.tui.feed.reading import Delivery, News
-from gpuwatch.tui.feed.snapshot import Snapshot, Unreadable
-from gpuwatch.tui.feed.view import View
+from gpuwatch.tui.feed.snapshot import Snapshot, Unreadable, View
 from gpuwatch.tui.home.base import LEAST_LISTED, ROOMY, Home
 from gpuwatch.tui.home.devices import (
     alert_rows,
@@ -25,7 +24,7 @@ from gpuwatch.tui.home.devices import (
 from gpuwatch.tui.home.list import GOING_ON
 from gpuwatch.tui.home.rows import waiting_rows
 from gpuwatch.tui.live.gauge_rows import graph_columns
-from gpuwatch.tui.live.snapshot_page import SnapshotPage
+from gpuwatch.tui.live.numbers import SnapshotPage
 from gpuwatch.tui.processes.page import ProcessScreen
 from gpuwatch.tui.widgets.line import Line
 
@@ -158,6 +157,6 @@ class HomeScreen(Home):
 
 def _begins(news: Snapshot) -> bool:
     """Whether a recording is so young that the use of the CPU, a difference, is not known yet."""
-    cpu = next((device for device in news.devices if device.row.kind == "cpu"), None)
+    cpu = news.cpu
     young = news.t < _YOUNG_NS
     return young and cpu is not None and cpu.value("hw.cpu.utilization") is None

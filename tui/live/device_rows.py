@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from gpuwatch.core.metrics import Method
 from gpuwatch.core.units import UNKNOWN, digits, memory_usage, number, percent, si
-from gpuwatch.tui.feed.device_facts import (
-    memory_total,
-    number_of,
-    power_text,
-)
-from gpuwatch.tui.feed.snapshot import DeviceNow
+from gpuwatch.tui.feed.snapshot import DeviceNow, Snapshot
 from gpuwatch.tui.widgets.line import Line
 
 _SIX_COLUMNS = 144
@@ -75,11 +70,11 @@ def _single_row(
 
 def _cell(gpu: DeviceNow, selected: bool, width: int, mark_used: bool) -> Line:
     utilization = gpu.value("hw.gpu.utilization")
-    memory = memory_usage(gpu.value("hw.gpu.memory.usage"), memory_total(gpu))
+    memory = gpu.memory
     watts = number(gpu.value("hw.gpu.power"), "W")
     degrees = number(gpu.value("hw.gpu.temperature"), "°C")
     line = Line(width)
-    line.add("▸" if selected else " ", "key").add(f"{number_of(gpu):>2}", "strong")
+    line.add("▸" if selected else " ", "key").add(f"{gpu.number:>2}", "strong")
     line.add((" run " if gpu.row.used else "  ·  ") if mark_used else "  ", "muted")
     parts = [f"{percent(utilization):>6}", f"  {memory:>14}", f"  {watts:>6}", f"  {degrees:>6}"]
     while len(parts) > 1 and len("".join(parts)) + _MIN_BAR > line.left:
@@ -128,7 +123,7 @@ def detail_rows(device: DeviceNow, width: int, *, final: bool = False) -> list[L
     fields = Fields(width, 6 if width >= _SIX_COLUMNS else 3)
     memory = "last: memory" if final else "memory"
     if device.row.kind == "cpu":
-        fields.add(memory, memory_usage(device.value("hw.memory.usage"), memory_total(device))).add(
+        fields.add(memory, device.memory).add(
             "clock", si(device.value("hw.cpu.frequency"), "Hz")
         ).add("power", number(device.value("hw.cpu.power"), "W"))
         return fields.rows()
@@ -137,21 +132,19 @@ def detail_rows(device: DeviceNow, width: int, *, final: bool = False) -> list[L
     fan = device.value("hw.gpu.fan.speed_ratio")
     if fan is not None:
         temperature += f" fan {percent(fan)}"
-    sent, received = (device.value(f"hw.gpu.pcie.{way}") for way in ("transmit", "receive"))
-    return (
-        fields.add(memory, memory_usage(device.value("hw.gpu.memory.usage"), memory_total(device)))
-        .add("power", power_text(device))
-        .add("temp" if short else "temperature", temperature)
-        .add("SM" if short else "SM clock", si(device.value("hw.gpu.clock.sm"), "Hz"))
-        .add("mem" if short else "memory clock", si(device.value("hw.gpu.clock.memory"), "Hz"))
-        .add(
-            "PCIe",
-            f"↑{si(sent, 'B/s')} ↓{si(received, 'B/s')}"
-            if (sent, received) != (None, None)
-            else UNKNOWN,
-        )
-        .rows()
-    )
+    fields.add(memory, device.memory).add("power", power_text(device))
+    fields.add("temp" if short else "temperature", temperature)
+    fields.add("SM" if short else "SM clock", si(device.value("hw.gpu.clock.sm"), "Hz"))
+    fields.add("mem" if short else "memory clock", si(device.value("hw.gpu.clock.memory"), "Hz"))
+    return fields.add("PCIe", _both_ways(device, "pcie") or UNKNOWN).rows()
+
+
+def _both_ways(device: DeviceNow, link: str) -> str:
+    """``↑1.1 GB/s ↓3.4 GB/s``; empty: neither is known."""
+    sent, received = (device.value(f"hw.gpu.{link}.{way}") for way in ("transmit", "receive"))
+    if (sent, received) == (None, None):
+        return ""
+    return f"↑{si(sent, 'B/s')} ↓{si(received, 'B/s')}"
 
 
 _ACTIVITIES = (
@@ -181,22 +174,20 @@ def activity_row(device: DeviceNow, width: int) -> Line | None:
         if len(name) + len(shown) + 2 > row.left:
             break
         row.add(f"{name} ", "muted").add(shown, "muted" if value is None else "strong").add("  ")
-    sent, received = (device.value(f"hw.gpu.nvlink.{way}") for way in ("transmit", "receive"))
-    if (sent, received) != (None, None):
-        text = f"↑{si(sent, 'B/s')} ↓{si(received, 'B/s')}"
-        if len(text) + 7 <= row.left:
-            row.add("NVLink ", "muted").add(text, "strong")
+    nvlink = _both_ways(device, "nvlink")
+    if nvlink and len(nvlink) + 7 <= row.left:
+        row.add("NVLink ", "muted").add(nvlink, "strong")
     return row
 
 
-def host_row(devices: Sequence[DeviceNow], width: int) -> Line | None:
+def host_row(snapshot: Snapshot, width: int) -> Line | None:
     """CPU and memory of the host and of the workload."""
-    cpu = next((device for device in devices if device.row.kind == "cpu"), None)
-    process = next((device for device in devices if device.row.kind == "workload"), None)
+    cpu = snapshot.cpu
+    process = next((device for device in snapshot.devices if device.row.kind == "workload"), None)
     fields = Fields(width, 6 if width >= 120 else 3)
     if cpu is not None:
         fields.add("host CPU", percent(cpu.value("hw.cpu.utilization")))
-        fields.add("host memory", memory_usage(cpu.value("hw.memory.usage"), memory_total(cpu)))
+        fields.add("host memory", cpu.memory)
     if process is not None:
         cores = process.value("process.cpu.time")
         fields.add("process", UNKNOWN if cores is None else f"{digits(cores)} cores")
@@ -207,3 +198,33 @@ def host_row(devices: Sequence[DeviceNow], width: int) -> Line | None:
             fields.add("reads", si(read, "B/s")).add("writes", si(written, "B/s"))
     rows = fields.rows()
     return rows[0] if rows else None
+
+
+def power_text(gpu: DeviceNow) -> str:
+    """``531/700 W``: board power, and its limit where that is known."""
+    limit, power = gpu.attribute("power.limit"), gpu.value("hw.gpu.power")
+    return number(power, "W") if limit is None or power is None else f"{power:.0f}/{limit:.0f} W"
+
+
+_MORE: tuple[tuple[str, str, Callable[[float], str]], ...] = (
+    ("SM clock", "hw.gpu.clock.sm", lambda hertz: si(hertz, "Hz")),
+    ("memory clock", "hw.gpu.clock.memory", lambda hertz: si(hertz, "Hz")),
+    ("fan", "hw.gpu.fan.speed_ratio", percent),
+    ("PCIe ↑", "hw.gpu.pcie.transmit", lambda rate: si(rate, "B/s")),
+    ("PCIe ↓", "hw.gpu.pcie.receive", lambda rate: si(rate, "B/s")),
+    ("PCIe gen", "hw.gpu.pcie.generation", lambda generation: f"{generation:.0f}"),
+    ("lanes", "hw.gpu.pcie.width", lambda lanes: f"{lanes:.0f}"),
+    ("encoder", "hw.gpu.encoder.utilization", percent),
+    ("decoder", "hw.gpu.decoder.utilization", percent),
+    ("state", "hw.gpu.performance.state", lambda state: f"P{state:.0f}"),
+)
+"""Name, metric and form of what stands behind the main values where there is room."""
+
+
+def more_values(gpu: DeviceNow) -> list[tuple[str, str]]:
+    """Names and values of what else the GPU tells; what it does not is left out."""
+    return [
+        (name, form(value))
+        for name, metric, form in _MORE
+        if (value := gpu.value(metric)) is not None
+    ]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 
 from rich.cells import cell_len
@@ -192,16 +192,12 @@ def empty_rows(gauges: Sequence[Gauge], width: int) -> list[Line]:
     return [Line(width).add(f" {line}", "muted") for line in lines]
 
 
-def axis_row(view: Window, width: int, marks: Collection[int] = ()) -> Line:
+@lru_cache(maxsize=16)
+def axis_row(view: Window, width: int, marks: frozenset[int] = frozenset()) -> Line:
     """The time axis below the histories, labelled with session time.
 
     ``marks``: columns with an event; a label that would cover one is left out.
     """
-    return _axis_row(view, width, frozenset(marks))
-
-
-@lru_cache(maxsize=16)
-def _axis_row(view: Window, width: int, marks: frozenset[int]) -> Line:
     line, labels = axis(view)
     drawn = list(line.replace("┬", "┴"))
     for label in re.finditer(r"[^ ]+", labels):
@@ -222,13 +218,17 @@ def _axis_row(view: Window, width: int, marks: frozenset[int]) -> Line:
     return row.add(run, role)
 
 
-def badge(gauge: Gauge, width: int) -> str:
-    """Method of the value, period of its mean, and a note on cache reuse, in ``width`` cells."""
-    basic = _badge(gauge, width)
-    notes = cache_texts(gauge)
-    with_notes = [f"{basic}, {text}" for text in notes]
-    short = [f"{gauge.reading.method.value}, {text}" for text in notes]
-    return longest_fitting([*with_notes, *short], width) or basic
+def badge(gauge: Gauge, width: int, *, reuse: bool = True) -> str:
+    """Method of the value, period of its mean, and a note on cache ``reuse``, in ``width`` cells if
+    possible."""
+    mean = mean_text(gauge)
+    texts = [_parts(gauge, mean), _parts(gauge, gauge.period or mean)]
+    basic = longest_fitting(texts, width) or texts[-1]
+    notes = cache_texts(gauge) if reuse else ()
+    with_notes = [
+        f"{start}, {note}" for start in (basic, gauge.reading.method.value) for note in notes
+    ]
+    return longest_fitting(with_notes, width) or basic
 
 
 def mean_text(gauge: Gauge) -> str:
@@ -238,16 +238,6 @@ def mean_text(gauge: Gauge) -> str:
     if gauge.period.startswith("last"):
         return f"mean of the {gauge.period}"
     return f"{gauge.period}, mean" if gauge.period else "mean"
-
-
-def _badge(gauge: Gauge, width: int) -> str:
-    """Method of the value and period of its mean, in ``width`` cells if possible."""
-    with_notes = _parts(gauge, mean_text(gauge))
-    return (
-        with_notes
-        if cell_len(with_notes) <= width
-        else _parts(gauge, gauge.period or mean_text(gauge))
-    )
 
 
 def _parts(gauge: Gauge, mean: str) -> str:
@@ -272,28 +262,20 @@ def _has_history(gauge: Gauge) -> bool:
     return any(value is not None for value in gauge.history)
 
 
-def _lost_value(gauge: Gauge) -> bool:
-    """Whether the value became unavailable; the reason is then shown below the title."""
-    unavailable = gauge.reading.method is Method.UNAVAILABLE
-    return unavailable and bool(gauge.reading.reason) and _has_history(gauge)
-
-
-def _badge_role(gauge: Gauge) -> str:
-    return "warn" if gauge.reading.method is Method.UNAVAILABLE else "muted"
-
-
 def _block(gauge: Gauge, height: int, width: int) -> list[Line]:
     number, unit = value_parts(gauge)
-    method = gauge.reading.method.value
+    method, reason = gauge.reading.method.value, gauge.reading.reason
+    lost = gauge.reading.method is Method.UNAVAILABLE
+    role = "warn" if lost else "muted"
     rows = [Line(width) for _ in range(height)]
     if height == 1:
         rows[0].add(f"{_short_title(gauge, _ONE_ROW_TITLES)} ", "text")
         rows[0].add(f"{number} {unit}".strip(), "strong")
-        rows[0].add(f" {method}", _badge_role(gauge))
+        rows[0].add(f" {method}", role)
         return rows
-    if height > 2 and _lost_value(gauge):
+    if height > 2 and lost and reason and _has_history(gauge):
         rows[0].add(gauge.title, "text").end(UNKNOWN, "strong")
-        _add_texts(rows[1:], wrap(_badge(gauge, width), width, height - 1), "warn")
+        _add_texts(rows[1:], wrap(badge(gauge, width, reuse=False), width, height - 1), "warn")
         return rows
     if height < 6:
         rows[0].add(gauge.title, "text")
@@ -301,9 +283,9 @@ def _block(gauge: Gauge, height: int, width: int) -> list[Line]:
             rows[0] = Line(width).add(_short_title(gauge, _TWO_ROW_TITLES), "text")
             rows[0].end(f"{number} {unit}".strip(), "strong")
             share = longest_fitting(share_texts(gauge), width - len(method) - 1)
-            rows[1].add(badge(gauge, width - len(share) - bool(share)), _badge_role(gauge))
+            rows[1].add(badge(gauge, width - len(share) - bool(share)), role)
             if share:
-                rows[1] = Line(width).add(method, _badge_role(gauge)).end(share, "text")
+                rows[1] = Line(width).add(method, role).end(share, "text")
             return rows
         rows[1].add(f"{number} {unit}".strip(), "strong")
         below = _share_lines(gauge, width, height - 3)
@@ -315,9 +297,9 @@ def _block(gauge: Gauge, height: int, width: int) -> list[Line]:
             if not share and height == 3:
                 share = longest_fitting(share_texts(gauge), width - len(f"{method}, "))
                 text = f"{method}, {share}" if share else badge(gauge, width)
-                rows[2].add(text, _badge_role(gauge))
+                rows[2].add(text, role)
                 return rows
-        rows[2].add(badge(gauge, width), _badge_role(gauge))
+        rows[2].add(badge(gauge, width), role)
         _add_texts(rows[3:], below)
         return rows
     rows[0].add(gauge.title, "text")
@@ -328,10 +310,10 @@ def _block(gauge: Gauge, height: int, width: int) -> list[Line]:
             rows[1 + row].add(gap + drawn, gauge.key)
     rows[3].add(f" {unit}", "strong")
     _share(gauge, rows[4], width)
-    rows[5].add(badge(gauge, width), _badge_role(gauge))
+    rows[5].add(badge(gauge, width), role)
     note = _cache_row(gauge, width) if height > 6 else ""
     if note:
-        rows[5] = Line(width).add(_badge(gauge, width), _badge_role(gauge))
+        rows[5] = Line(width).add(badge(gauge, width, reuse=False), role)
     below = _share_lines(gauge, width, height - 6 - bool(note))
     if not below and gauge.named_ceiling is not None:
         # The text replaces the bar if there is no row below.
@@ -343,7 +325,7 @@ def _block(gauge: Gauge, height: int, width: int) -> list[Line]:
 def _cache_row(gauge: Gauge, width: int) -> str:
     """The note on cache reuse if it needs a row of its own, else empty."""
     notes = cache_texts(gauge)
-    beside = f"{_badge(gauge, width)}, {notes[0]}" if notes else ""
+    beside = f"{badge(gauge, width, reuse=False)}, {notes[0]}" if notes else ""
     return longest_fitting(notes, width) if notes and len(beside) > width else ""
 
 

@@ -7,14 +7,9 @@ from collections.abc import Sequence
 from gpuwatch.core.lazy_dataclass import dataclass
 from gpuwatch.core.metrics import Method
 from gpuwatch.core.text import clean
-from gpuwatch.core.units import UNKNOWN, memory_usage, number, percent, si
-from gpuwatch.tui.feed.device_facts import (
-    memory_total,
-    more_values,
-    number_of,
-    power_text,
-)
+from gpuwatch.core.units import UNKNOWN, number, percent, si
 from gpuwatch.tui.feed.snapshot import Panel
+from gpuwatch.tui.live.device_rows import more_values, power_text
 from gpuwatch.tui.widgets.cells import fit
 from gpuwatch.tui.widgets.graph import area
 from gpuwatch.tui.widgets.line import Line
@@ -108,12 +103,12 @@ def _panel(panel: Panel, selected: bool, grid: Layout, mark_used: bool) -> list[
     width, height = grid.width - _GAP, grid.height
     rows = [Line(width) for _ in range(height)]
     head = rows[0].add("▸" if selected else " ", "key")
-    head.add(f"GPU {number_of(panel.device)}", "strong")
+    head.add(f"GPU {panel.device.number}", "strong")
     head.add((" run" if panel.device.row.used else "    ") if mark_used else "", "muted")
     head.add(" !" if panel.problem else "", "warn")
     if height < 4:
         value = f"{percent(_utilization(panel)):>{14 if height == 3 else 7}}"
-        value += f" {_memory(panel):>14}" if height == 1 and width > 48 else ""
+        value += f" {panel.device.memory:>14}" if height == 1 and width > 48 else ""
         _bar(head.to(13), _utilization(panel), value, "utilization")
         if height == 3:
             _memory_bar(rows[1].add(" memory").to(13), panel)
@@ -140,14 +135,8 @@ def _utilization(panel: Panel) -> float | None:
     return panel.device.value("hw.gpu.utilization")
 
 
-def _memory(panel: Panel) -> str:
-    return memory_usage(panel.device.value("hw.gpu.memory.usage"), memory_total(panel.device))
-
-
 def _memory_bar(row: Line, panel: Panel) -> None:
-    used, total = panel.device.value("hw.gpu.memory.usage"), memory_total(panel.device)
-    share = None if used is None or total is None else used / total
-    _bar(row, share, f"{_memory(panel):>14}", "progress")
+    _bar(row, panel.device.memory_share, f"{panel.device.memory:>14}", "progress")
 
 
 def _bar(row: Line, share: float | None, value: str, role: str) -> None:
@@ -158,7 +147,7 @@ def _bar(row: Line, share: float | None, value: str, role: str) -> None:
 def _values(panel: Panel, width: int, *, memory: bool) -> Line:
     """Bandwidth (or memory), power and temperature in fixed columns, as many as fit."""
     device = panel.device
-    fields = [("memory ", f"{_memory(panel):<13}") if memory else _bandwidth(panel)]
+    fields = [("memory ", f"{panel.device.memory:<13}") if memory else _bandwidth(panel)]
     fields += [("", f"{power_text(device):<9}")]
     fields += [("", number(device.value("hw.gpu.temperature"), "°C"))]
     return _fitting(fields, width)

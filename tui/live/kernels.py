@@ -27,7 +27,7 @@ from gpuwatch.core.units import UNKNOWN, digits, milliseconds, si
 from gpuwatch.session.reading.reader import SessionReader
 from gpuwatch.tui.feed.reading import Reading, ReadingFailed
 from gpuwatch.tui.feed.snapshot import Trouble
-from gpuwatch.tui.live.counter_rows import counter_rows, wrapped
+from gpuwatch.tui.live.numbers import counter_rows, wrapped
 from gpuwatch.tui.widgets.cells import pad
 from gpuwatch.tui.widgets.page import PageScreen, Row
 

@@ -1,23 +1,27 @@
-"""Every number of a session as rows of text: the page on ``i``."""
+"""Every number of a session as rows of text, the page on ``i``; and how such pages follow it."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+
 from rich.cells import cell_len
 
+from gpuwatch.analysis.hardware.profile import Counters, tool_name
 from gpuwatch.core.metrics import CATALOGUE, Method, label
 from gpuwatch.core.text import clean
-from gpuwatch.core.units import bounded, quantity
-from gpuwatch.tui.feed.device_facts import name_of
+from gpuwatch.core.units import NS, bounded, clock_time, quantity, si
 from gpuwatch.tui.feed.snapshot import DeviceNow, Gauge, Reading, Snapshot
-from gpuwatch.tui.live.counter_rows import counter_rows, wrapped
 from gpuwatch.tui.live.gauge_rows import cache_texts, mean_text, share_texts
+from gpuwatch.tui.live.head_rows import age_text
 from gpuwatch.tui.widgets.cells import pad, wrap
-from gpuwatch.tui.widgets.page import Row
+from gpuwatch.tui.widgets.page import PageScreen, Row
 
 _SOURCE = 58
 """First column of the source, plus one."""
 _MAX_ROWS = 6
 """Most rows of a source or a reason; foreign files may contain long ones."""
+_POLL_SECONDS = 0.5
+"""Time between two checks for a newer snapshot."""
 
 
 def number_lines(snapshot: Snapshot, width: int) -> list[Row]:
@@ -37,7 +41,7 @@ def number_lines(snapshot: Snapshot, width: int) -> list[Row]:
     for device in sorted(snapshot.devices, key=lambda item: kinds.get(item.row.kind, 3)):
         rows += [(("", "text"),)] if rows else []
         known = device.row.kind in ("gpu", "cpu")
-        title = name_of(device) if known else f"{clean(device.row.id)}  {clean(device.row.name)}"
+        title = device.title if known else f"{clean(device.row.id)}  {clean(device.row.name)}"
         rows.append(((f" {title}", "strong"),))
         for metric in sorted(device.readings, key=lambda name: order.get(name, 99)):
             rows += _number(metric, device.readings[metric], width)
@@ -53,7 +57,7 @@ def _gauges(snapshot: Snapshot, width: int) -> list[Row]:
     rows: list[Row] = [((" gauges of the run", "strong"),)]
     for gauge in snapshot.gauges[1:]:
         rows += _number(gauge.title, gauge.reading, width, gauge.unit)
-        rows += _wrapped(mean_text(gauge), 5, width, "muted")
+        rows += wrapped(mean_text(gauge), width, role="muted", left=5)
         rows += _ceiling(gauge, width)
         for name, mfu in gauge.mfus:
             rows += _number(name, mfu, width, "1")
@@ -107,15 +111,9 @@ def _ceiling(gauge: Gauge, width: int) -> list[Row]:
         return []
     share = (*share_texts(gauge), f"ceiling: {gauge.named_ceiling.text}")[0]
     note = "".join(f"; {text}" for text in cache_texts(gauge)[:1])
-    rows = _wrapped(f"{share}{note}", 5, width, "text")
-    rows += _wrapped(gauge.named_ceiling.source, 7, width, "muted")
-    return rows + _wrapped(gauge.named_ceiling.doubt or "", 7, width, "warn")
-
-
-def _wrapped(text: str, indent: int, width: int, role: str) -> list[Row]:
-    """Text in several indented rows."""
-    lines = wrap(clean(text), max(10, width - indent - 1), _MAX_ROWS)
-    return [((" " * indent + line, role),) for line in lines]
+    rows = wrapped(f"{share}{note}", width, role="text", left=5)
+    rows += wrapped(gauge.named_ceiling.source, width, role="muted", left=7)
+    return rows + wrapped(gauge.named_ceiling.doubt or "", width, role="warn", left=7)
 
 
 _RATES = {"J": "power by {}", "s": "{}, cores"}
@@ -141,5 +139,70 @@ def _number(name: str, reading: Reading, width: int, unit: str | None = None) ->
     if cell_len(source) <= width - _SOURCE:
         row = (*row, (source, "muted"))
     else:
-        below = _wrapped(source, 5, width, "muted")
-    return [row, *below, *_wrapped(reading.reason or "", 5, width, "muted")]
+        below = wrapped(source, width, role="muted", left=5)
+    return [row, *below, *wrapped(reading.reason or "", width, role="muted", left=5)]
+
+
+def counter_rows(counters: Counters, width: int) -> list[Row]:
+    """The totals and notes, or the reason why there are no counters."""
+    if counters.reason:
+        return wrapped(f"no hardware counters: {counters.reason}", width, mark="!")
+    flop, read, written = counters.totals
+    title = clean(f" counted by {tool_name(counters)}, {counters.scope}")
+    rows: list[Row] = [((title, "strong"),)]
+    if (flop, read, written) != (None, None, None):
+        rows += [
+            ((f"   {name:<20}", "text"), (value, "strong"))
+            for name, value in (
+                ("executed FLOP", si(flop, "FLOP")),
+                ("DRAM bytes read", si(read, "B")),
+                ("DRAM bytes written", si(written, "B")),
+            )
+        ]
+    for note in counters.notes:
+        rows += wrapped(note, width)
+    return rows
+
+
+def wrapped(
+    text: str, width: int, mark: str = " ", role: str = "muted", left: int = 3
+) -> list[Row]:
+    """Text from a session in several rows from column ``left`` on, the first with a mark."""
+    return [
+        ((" " * (left - 2) + f"{' ' if n else mark} ", "warn"), (line, role))
+        for n, line in enumerate(wrap(clean(text), max(10, width - left - 1), _MAX_ROWS))
+    ]
+
+
+class SnapshotPage(PageScreen):
+    """Shows ``rows`` of the snapshot of the screen below it."""
+
+    def __init__(
+        self,
+        what: str,
+        rows: Callable[[Snapshot, int], Sequence[Row]],
+        first: Snapshot,
+        latest: Callable[[], Snapshot | None],
+    ) -> None:
+        """``latest`` returns the newest snapshot; it is called twice a second."""
+        self._what = what
+        self._latest = latest
+        self._shown = first
+        super().__init__(self._title(), lambda width: rows(self._shown, width))
+
+    def on_mount(self) -> None:
+        self.set_interval(_POLL_SECONDS, self._follow)
+
+    def _follow(self) -> None:
+        news = self._latest()
+        if self.on_top and news is not None and news is not self._shown:
+            self._shown = news
+            self._heading = self._title()
+            self.paint()
+
+    def _title(self) -> str:
+        """``every number at 1:40, 0:08 ago``; the moment in session time."""
+        moment = age_text(self._shown)
+        return f"{self._what} at {clock_time(self._shown.t / NS)}" + (
+            f", {moment}" if moment else ""
+        )

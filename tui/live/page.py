@@ -5,7 +5,6 @@ from __future__ import annotations
 from gpuwatch.analysis.hardware.ceilings import UNKNOWN_GPUS
 from gpuwatch.core.lazy_dataclass import dataclass
 from gpuwatch.core.metrics import Method
-from gpuwatch.tui.feed.device_facts import name_of
 from gpuwatch.tui.feed.snapshot import Gauge, Snapshot
 from gpuwatch.tui.live import grid_rows as grid
 from gpuwatch.tui.live.device_rows import (
@@ -16,7 +15,7 @@ from gpuwatch.tui.live.device_rows import (
     host_row,
 )
 from gpuwatch.tui.live.gauge_rows import axis_row, empty_rows, gauge_rows, is_empty
-from gpuwatch.tui.live.head_rows import banner_rows, title_row
+from gpuwatch.tui.live.head_rows import banner_rows, notable, position_row, title_row
 from gpuwatch.tui.live.rows import (
     ZOOMS,
     Options,
@@ -28,9 +27,8 @@ from gpuwatch.tui.live.rows import (
     workload_rows,
 )
 from gpuwatch.tui.live.study_rows import strip_rows
-from gpuwatch.tui.live.time_rows import notable, position_row
 from gpuwatch.tui.processes.rows import process_rows
-from gpuwatch.tui.widgets.line import Line
+from gpuwatch.tui.widgets.line import Line, filled
 
 TALL = 30
 """Least rows of a screen with all parts."""
@@ -116,7 +114,7 @@ def _one_gpu(snapshot: Snapshot, options: Options, width: int, height: int) -> P
     activities = activity_row(device, width) if device and device.row.kind == "gpu" else None
     if activities is not None and free - len(gpu_lines) - len(details) - _FIXED_ROWS > _MIN_ROWS:
         details.append(activities)
-    host = host_row(snapshot.devices, width) if height >= TALL and gpus else None
+    host = host_row(snapshot, width) if height >= TALL and gpus else None
     if host is not None:
         details.append(host)
     gauges = _gauges(snapshot, height)
@@ -141,7 +139,7 @@ def _one_gpu(snapshot: Snapshot, options: Options, width: int, height: int) -> P
     lines += [axis_row(snapshot.window, width, marks), *details, *bottom]
     if not snapshot.machine_only:
         lines += log_rows(snapshot, options, width, height - len(lines))
-    return Page(_filled(lines, width, height), (), timeline, bar)
+    return Page(filled(lines, width, height), (), timeline, bar)
 
 
 def _processes(snapshot: Snapshot, width: int, spare: int) -> list[Line]:
@@ -156,21 +154,14 @@ def _processes(snapshot: Snapshot, width: int, spare: int) -> list[Line]:
 
 def panel_columns(snapshot: Snapshot, options: Options, width: int, height: int) -> int:
     """Columns of the history in each panel on a screen of that size."""
-    frame = _frame(snapshot, options, width, height)
-    return grid.history_columns(len(snapshot.gpus), width, frame.room)
+    above, below, _ = _frame(snapshot, options, width, height)
+    return grid.history_columns(len(snapshot.gpus), width, _room(above, below, height))
 
 
-@dataclass(frozen=True)
-class _Frame:
-    """The rows above and below the panels of all GPUs, and the rows left for them."""
-
-    top: list[Line]
-    bottom: list[Line]
-    room: int
-    bar: int | None
-
-
-def _frame(snapshot: Snapshot, options: Options, width: int, height: int) -> _Frame:
+def _frame(
+    snapshot: Snapshot, options: Options, width: int, height: int
+) -> tuple[list[Line], list[Line], int | None]:
+    """The rows above and below the panels of all GPUs; and the row of the session's bar."""
     top, bar = _head(snapshot, options, width, height)
     head = Line(width).add(f" {len(snapshot.gpus)} GPUs", "strong")
     if _marks_used(snapshot):
@@ -180,31 +171,29 @@ def _frame(snapshot: Snapshot, options: Options, width: int, height: int) -> _Fr
     bottom = event_rows(snapshot, options, width, 1)
     if snapshot.work is not None and (snapshot.work.reports or snapshot.phase):
         bottom = [progress_row(snapshot, snapshot.work, width), *bottom]
-    top.append(head)
-    return _Frame(top, bottom, max(1, height - len(top) - len(bottom)), bar)
+    return [*top, head], bottom, bar
+
+
+def _room(above: list[Line], below: list[Line], height: int) -> int:
+    return max(1, height - len(above) - len(below))
 
 
 def _all_gpus(snapshot: Snapshot, options: Options, width: int, height: int) -> Page:
-    frame = _frame(snapshot, options, width, height)
+    top, bottom, bar = _frame(snapshot, options, width, height)
+    room, first = _room(top, bottom, height), len(top)
     panels, selected = snapshot.panels, snapshot.selected
-    rows = grid.panel_rows(panels, selected, width, frame.room, mark_used=_marks_used(snapshot))
-    first = len(frame.top)
-    blank = [Line(width) for _ in range(frame.room - len(rows))]
+    rows = grid.panel_rows(panels, selected, width, room, mark_used=_marks_used(snapshot))
     gpus = tuple(
         (columns, range(first + rows.start, first + rows.stop), id_)
-        for columns, rows, id_ in grid.panel_areas(panels, selected, width, frame.room)
+        for columns, rows, id_ in grid.panel_areas(panels, selected, width, room)
     )
-    lines = [*frame.top, *rows, *blank, *frame.bottom]
-    return Page(_filled(lines, width, height), gpus, bar=frame.bar)
+    lines = [*filled([*top, *rows], width, first + room), *bottom]
+    return Page(filled(lines, width, height), gpus, bar=bar)
 
 
 def _marks_used(snapshot: Snapshot) -> bool:
     """Whether to mark the run's GPUs: some are known to be unused."""
     return not snapshot.machine_only and any(gpu.row.used is False for gpu in snapshot.gpus)
-
-
-def _filled(lines: list[Line], width: int, height: int) -> list[Line]:
-    return [*lines, *(Line(width) for _ in range(height - len(lines)))][:height]
 
 
 def _gauges(snapshot: Snapshot, height: int) -> list[Gauge]:
@@ -230,9 +219,10 @@ def _log_height(free: int, gauges: int) -> int:
 
 
 def _device_title(snapshot: Snapshot, width: int) -> Line:
-    row = Line(width).add(" ", "text")
-    row.add(name_of(snapshot.device(snapshot.selected)), "strong")
-    device, choices = snapshot.device(snapshot.selected), snapshot.choices
+    device = snapshot.device(snapshot.selected)
+    row = Line(width).add(" ")
+    row.add(device.title if device else "no device recorded", "strong")
+    choices = snapshot.choices
     on_gpu = device is not None and device.row.kind == "gpu"
     if snapshot.off_gpus and not on_gpu:
         row.add("  the run uses no GPU; Tab shows the GPUs", "muted")

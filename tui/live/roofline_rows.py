@@ -20,10 +20,11 @@ from gpuwatch.core.metrics import Method
 from gpuwatch.core.text import clean
 from gpuwatch.core.units import percent, quantity, scale_label, si, si_parts
 from gpuwatch.tui.feed.snapshot import Snapshot
+from gpuwatch.tui.live.gauge_rows import longest_fitting
 from gpuwatch.tui.live.head_rows import title_row
 from gpuwatch.tui.live.rows import Options
 from gpuwatch.tui.widgets.cells import fit, wrap
-from gpuwatch.tui.widgets.line import Line
+from gpuwatch.tui.widgets.line import Line, filled
 
 LIVE, STEADY = "●", "◇"
 _LEFT = 7
@@ -79,11 +80,11 @@ def roofline_rows(snapshot: Snapshot, options: Options, width: int, height: int)
     """The whole screen, without the row of keys."""
     rows = [title_row(snapshot, width, paused=options.paused)]
     if snapshot.machine_only:
-        return _filled([*rows, *_message(MACHINE, width)], width, height)
+        return filled([*rows, *_message(MACHINE, width)], width, height)
     if snapshot.imported:
-        return _filled([*rows, *_message(IMPORTED, width)], width, height)
+        return filled([*rows, *_message(IMPORTED, width)], width, height)
     if snapshot.roofline is None:
-        return _filled(
+        return filled(
             [*rows, Line(width), *_message("computing the roofline …", width)], width, height
         )
     minute, steady = snapshot.roofline.minute, snapshot.roofline.steady
@@ -100,11 +101,7 @@ def roofline_rows(snapshot: Snapshot, options: Options, width: int, height: int)
             (mark, roofline.points[0]) for mark, _, roofline in reversed(points) if roofline.points
         ]
         rows += _plot(main, drawn, width, space)
-    return _filled([*rows, *foot], width, height)
-
-
-def _filled(rows: list[Line], width: int, height: int) -> list[Line]:
-    return [*rows, *(Line(width) for _ in range(height - len(rows)))][:height]
+    return filled([*rows, *foot], width, height)
 
 
 def _message(text: str, width: int) -> list[Line]:
@@ -238,12 +235,8 @@ def _names(roofline: Roofline, plane: Plane, width: int) -> Mapping[int, tuple[s
     if bandwidth is not None and last is not None:
         size = si(bandwidth.value, "B/s")
         texts = (f"/ {size} {bandwidth.text}", f"/ {size} {bandwidth.kind}")
-        names[last] = (_longest_fitting(texts, width), "bandwidth")
+        names[last] = (longest_fitting(texts, width) or fit(texts[-1], width), "bandwidth")
     return names
-
-
-def _longest_fitting(texts: Sequence[str], width: int) -> str:
-    return next((text for text in texts if cell_len(text) <= width), fit(texts[-1], width))
 
 
 def _rate_label(plane: Plane, row: int) -> str:

@@ -11,13 +11,12 @@ from gpuwatch.core.lazy_dataclass import dataclass
 from gpuwatch.core.text import clean
 from gpuwatch.core.units import NS, UNKNOWN, clock_time, digits, loss, milliseconds, percent
 from gpuwatch.session.rows import EventRow
-from gpuwatch.tui.feed.device_facts import number_of
 from gpuwatch.tui.feed.snapshot import Snapshot, StepShares, Work
 from gpuwatch.tui.live.device_rows import Fields
 from gpuwatch.tui.live.gauge_rows import EVENT
 from gpuwatch.tui.widgets.cells import fit, wrap
 from gpuwatch.tui.widgets.graph import Window
-from gpuwatch.tui.widgets.line import Line
+from gpuwatch.tui.widgets.line import Line, filled
 
 ZOOMS: dict[int | None, str] = {10: "10 s", 60: "1 min", 300: "5 min", None: "all"}
 """Lengths of a history in seconds, and their names."""
@@ -132,9 +131,7 @@ def log_rows(snapshot: Snapshot, options: Options, width: int, height: int) -> l
     if not lines and space:
         none = "nothing printed yet" if snapshot.goes_on else "nothing was printed"
         rows.append(Line(width).add(f"     {none}", "muted"))
-    while len(rows) < height - len(footer):
-        rows.append(Line(width))
-    return rows + footer
+    return filled(rows, width, height - len(footer)) + footer
 
 
 def event_rows(snapshot: Snapshot, options: Options, width: int, max_rows: int) -> list[Line]:
@@ -150,7 +147,7 @@ def event_rows(snapshot: Snapshot, options: Options, width: int, max_rows: int) 
     row.add(f"{EVENT} ", "warn").add(clock_time(event.t / NS), "muted").add(" event ")
     device = snapshot.device(event.device)
     if device is not None and device.row.kind == "gpu":
-        row.add(f"GPU {number_of(device)} ", "strong")
+        row.add(f"GPU {device.number} ", "strong")
     row.add(f"{clean(event.kind)}: ", "warn")
     text, indent = clean(event.text), row.used
     if cell_len(text) > row.left and max_rows > 1:
@@ -159,7 +156,7 @@ def event_rows(snapshot: Snapshot, options: Options, width: int, max_rows: int) 
     return [row.add(text)]
 
 
-def event_columns(events: Sequence[EventRow], t: int, shown: Window) -> set[int]:
+def event_columns(events: Sequence[EventRow], t: int, shown: Window) -> frozenset[int]:
     """The columns of the window with an event up to session time ``t``."""
     columns = set()
     for event in reversed(events):
@@ -168,7 +165,7 @@ def event_columns(events: Sequence[EventRow], t: int, shown: Window) -> set[int]
         column = int((event.t - shown.start) / shown.column_ns)
         if event.t <= t and column < shown.columns:
             columns.add(column)
-    return columns
+    return frozenset(columns)
 
 
 # The phases of a step: a stacked bar with names and shares.

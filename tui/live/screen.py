@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import ClassVar
@@ -16,8 +16,7 @@ from gpuwatch.session.study.study_folder import sessions_in
 from gpuwatch.tui.display_options import READ_ONLY
 from gpuwatch.tui.feed.feed import REFRESH_SECONDS, Feed
 from gpuwatch.tui.feed.reading import Delivery, News
-from gpuwatch.tui.feed.snapshot import Snapshot, Unreadable
-from gpuwatch.tui.feed.view import View
+from gpuwatch.tui.feed.snapshot import Snapshot, Unreadable, View
 from gpuwatch.tui.live.gauge_rows import graph_columns
 from gpuwatch.tui.live.head_rows import trouble_rows
 from gpuwatch.tui.live.page import Page, page_of, panel_columns
@@ -26,6 +25,7 @@ from gpuwatch.tui.live.stopping import Stopping
 from gpuwatch.tui.live.time_travel import TimeTravel
 from gpuwatch.tui.widgets.canvas import Clicked
 from gpuwatch.tui.widgets.line import Line
+from gpuwatch.tui.widgets.page import Row
 
 _CONDITIONAL = (
     "over", "open_gpu", "compare", "stop", "pause", "play", "to_now", "grid", "ranks",
@@ -358,15 +358,22 @@ class LiveScreen(TimeTravel, Stopping):
 
     def action_numbers(self) -> None:
         if self.snapshot is not None:
-            from gpuwatch.tui.live.snapshot_page import numbers_page
+            from gpuwatch.tui.live.numbers import number_lines
 
-            self.app.push_screen(numbers_page(self.snapshot, lambda: self.snapshot))
+            self._open_page("every number", number_lines, self.snapshot)
 
     def action_ranks(self) -> None:
         if self.snapshot is not None:
-            from gpuwatch.tui.live.snapshot_page import rank_page
+            from gpuwatch.tui.live.rank_rows import rank_rows
 
-            self.app.push_screen(rank_page(self.snapshot, lambda: self.snapshot))
+            self._open_page("ranks", rank_rows, self.snapshot)
+
+    def _open_page(
+        self, what: str, rows: Callable[[Snapshot, int], Sequence[Row]], snapshot: Snapshot
+    ) -> None:
+        from gpuwatch.tui.live.numbers import SnapshotPage
+
+        self.app.push_screen(SnapshotPage(what, rows, snapshot, lambda: self.snapshot))
 
     def action_kernels(self) -> None:
         from gpuwatch.tui.live.kernels import KernelsScreen

@@ -13,11 +13,11 @@ from pathlib import Path
 
 from gpuwatch.core.errors import GpuwatchError, StorageError
 from gpuwatch.core.lazy_dataclass import dataclass
+from gpuwatch.core.models import mapping
 from gpuwatch.core.text import clean
 from gpuwatch.core.units import NS, clock_time
 from gpuwatch.session.reading.log_lines import END, LONGEST, LogLine
 from gpuwatch.session.reading.reader import SessionReader
-from gpuwatch.tui.feed.session_text import text
 
 STREAMS = {None: "both streams", "stdout": "standard output", "stderr": "standard error"}
 SHORT_STREAMS = {"stdout": "out", "stderr": "err"}
@@ -64,7 +64,8 @@ def follow(
     try:
         with SessionReader(path) as reader:
             meta = reader.meta()
-            name, where = text(meta, "workload", "name"), text(meta, "environment", "label")
+            name = mapping(meta.get("workload")).get("name")
+            where = mapping(meta.get("environment")).get("label")
             name = clean(f"{name} in {where}" if where else name or path.stem)
             lines: deque[LogLine] = deque()
             before: tuple[int, bool] | None = None

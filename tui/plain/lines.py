@@ -20,7 +20,6 @@ from gpuwatch.core.units import (
     percent,
     si,
 )
-from gpuwatch.tui.feed.device_facts import attribute, memory_total, number_of
 from gpuwatch.tui.feed.snapshot import Alert, DeviceNow, Gauge, Snapshot
 
 _MEMORY = {"gpu": "hw.gpu.memory.usage", "cpu": "hw.memory.usage"}
@@ -113,17 +112,17 @@ def _device(device: DeviceNow) -> str:
     utilization = device.value(f"hw.{kind}.utilization")
     if utilization is not None:
         parts.append(percent(utilization))
-    used, total = device.value(_MEMORY.get(kind, "")), memory_total(device)
+    used, total = device.value(_MEMORY.get(kind, "")), device.memory_total
     if used is not None:
         parts.append(f"memory {_of_total(used, total)}")
     watts = device.value(f"hw.{kind}.power")
     if watts is not None:
-        limit = attribute(device, "power.limit")
+        limit = device.attribute("power.limit")
         parts.append(number(watts, "W") if limit is None else f"{watts:.0f} of {limit:.0f} W")
     degrees = device.value(f"hw.{kind}.temperature")
     if degrees is not None:
         parts.append(number(degrees, "°C"))
-    name = f"GPU {number_of(device)}" if kind == "gpu" else "CPU"
+    name = f"GPU {device.number}" if kind == "gpu" else "CPU"
     return f"{name} {', '.join(parts)}" if parts else ""
 
 

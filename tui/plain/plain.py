@@ -17,11 +17,9 @@ from gpuwatch.session.reading.reader import SessionReader
 from gpuwatch.session.reading.reader_at import PastReader
 from gpuwatch.session.study.progress import recorder_alive, tally
 from gpuwatch.tui.feed.collector import Collector
-from gpuwatch.tui.feed.devices_now import DevicesNow
-from gpuwatch.tui.feed.feed import Feed
-from gpuwatch.tui.feed.next_run import goes_on, upcoming_runs
-from gpuwatch.tui.feed.snapshot import Snapshot, Unreadable
-from gpuwatch.tui.feed.view import View
+from gpuwatch.tui.feed.feed import DevicesNow, Feed
+from gpuwatch.tui.feed.snapshot import Snapshot, Unreadable, View
+from gpuwatch.tui.feed.study import goes_on, upcoming_runs
 from gpuwatch.tui.messages import farewell
 from gpuwatch.tui.plain.lines import (
     devices_words,

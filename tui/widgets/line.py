@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from rich.cells import cell_len
 
 from gpuwatch.tui.widgets.cells import fit
@@ -100,3 +102,8 @@ class Line:
             else:
                 joined.append((text, role))
         return tuple(joined)
+
+
+def filled(rows: Sequence[Line], width: int, height: int) -> list[Line]:
+    """Exactly ``height`` rows: the first ones, or empty ones behind them."""
+    return [*rows, *(Line(width) for _ in range(height - len(rows)))][:height]

@@ -11,9 +11,8 @@ from gpuwatch.analysis.samples import source
 from gpuwatch.analysis.study.read import read
 from gpuwatch.core.errors import NotASession
 from gpuwatch.session.reading.reader import SessionReader
-from gpuwatch.tui.feed.collector import Collector
-from gpuwatch.tui.feed.past_view import PastView
-from gpuwatch.tui.feed.view import View
+from gpuwatch.tui.feed.collector import Collector, PastView
+from gpuwatch.tui.feed.snapshot import View
 from tests.tui import process_sessions as processes
 from tests.tui.hostile import WRONG, columns_of, spoil
 from tests.tui.sessions import NS, Script, finished, write

@@ -14,8 +14,7 @@ import pytest
 from gpuwatch.core.errors import NotASession
 from gpuwatch.session.reading.reader_at import PastReader
 from gpuwatch.tui.feed.feed import Feed
-from gpuwatch.tui.feed.snapshot import Snapshot, Unreadable
-from gpuwatch.tui.feed.view import View
+from gpuwatch.tui.feed.snapshot import Snapshot, Unreadable, View
 from tests.waiting import until
 
 from ..sessions import NS

@@ -13,8 +13,7 @@ from gpuwatch.session.reading.reader import SessionReader
 from gpuwatch.session.writing.statements import meta
 from gpuwatch.session.writing.store import SessionStore
 from gpuwatch.tui.feed.collector import Collector
-from gpuwatch.tui.feed.snapshot import Gauge, Snapshot
-from gpuwatch.tui.feed.view import View
+from gpuwatch.tui.feed.snapshot import Gauge, Snapshot, View
 from gpuwatch.tui.live.rows import workload_rows
 from tests.analysis import sessions
 from tests.analysis.sessions import BATCH, SECOND, WARM

@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 
 from gpuwatch.session.machine_now import MachineNow
-from gpuwatch.tui.feed.processes import GpuUse, ProcessNow
+from gpuwatch.session.rows import GpuProcessRow
+from gpuwatch.tui.feed.processes import ProcessNow
 from gpuwatch.tui.fleet.machine_table import MachineTable
 from gpuwatch.tui.fleet.rows import Host, first_shown, host_rows
 from gpuwatch.tui.fleet.screen import FleetScreen, MachineScreen
@@ -64,7 +65,7 @@ class Busy(FleetScreen):
     """On the first GPU of each machine is a process."""
 
     def take(self, hosts: tuple[Host, ...]) -> None:
-        use = (GpuUse("gpu0", 9, 0.5),)
+        use = (GpuProcessRow(0, "gpu0", 1, None, None, 9, True, share=0.5),)
         one = ProcessNow(11, "train.py", "alice", False, None, use, 1.0, 2**30, 0, True, 10**9)
         super().take(
             tuple(

@@ -18,7 +18,7 @@ from gpuwatch.session.reading.reader import SessionReader
 from gpuwatch.session.reading.status import State, process_id
 from gpuwatch.tui.compare.screen import CompareScreen
 from gpuwatch.tui.display_options import DisplayOptions
-from gpuwatch.tui.feed.devices_now import DevicesNow
+from gpuwatch.tui.feed.feed import DevicesNow
 from gpuwatch.tui.feed.snapshot import Trouble, Unreadable
 from gpuwatch.tui.home import screen as home_screen
 from gpuwatch.tui.home.screen import HomeScreen

@@ -15,8 +15,9 @@ from textual.pilot import Pilot
 
 from gpuwatch.core.live_process import command_text
 from gpuwatch.core.processes import start_time
+from gpuwatch.session.rows import GpuProcessRow
 from gpuwatch.tui.display_options import READ_ONLY, DisplayOptions
-from gpuwatch.tui.feed.processes import GpuUse, ProcessNow
+from gpuwatch.tui.feed.processes import ProcessNow
 from gpuwatch.tui.feed.reading import News
 from gpuwatch.tui.feed.snapshot import Snapshot
 from gpuwatch.tui.home.screen import HomeScreen
@@ -40,7 +41,7 @@ def sleeper() -> Iterator[subprocess.Popen[bytes]]:
 
 
 def on_gpu(pid: int, size: int, cores: float = 0.5, name: str = "train.py") -> ProcessNow:
-    use = (GpuUse("gpu0", size, 0.5),)
+    use = (GpuProcessRow(0, "gpu0", pid, None, None, size, True, share=0.5),)
     return ProcessNow(pid, name, "alice", False, None, use, cores, 2**30, 0, True, 10**9)
 
 

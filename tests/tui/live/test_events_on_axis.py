@@ -45,6 +45,9 @@ async def test_at_an_earlier_moment_later_events_are_not_marked(session: Make) -
 
 def test_a_label_that_would_cover_a_mark_is_left_out() -> None:
     window = Window(0, 60 * NS, 60)
-    (plain,), (marked,) = texts([axis_row(window, 94)]), texts([axis_row(window, 94, {22})])
+    (plain,), (marked,) = (
+        texts([axis_row(window, 94)]),
+        texts([axis_row(window, 94, frozenset({22}))]),
+    )
     assert "20s" in plain and "20s" not in marked
     assert marked.count(EVENT) == 1 and "40s" in marked and len(plain) == len(marked)

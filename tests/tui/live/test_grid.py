@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from gpuwatch.tui.feed.view import View
+from gpuwatch.tui.feed.snapshot import View
 from gpuwatch.tui.live.device_rows import grid_rows
 from gpuwatch.tui.live.gauge_rows import value_parts
 from gpuwatch.tui.live.grid_rows import panel_rows

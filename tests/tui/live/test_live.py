@@ -12,7 +12,7 @@ from gpuwatch.session.reading.status import State
 from gpuwatch.session.writing.statements import meta
 from gpuwatch.session.writing.store import SessionStore
 from gpuwatch.tui.feed.collector import Collector
-from gpuwatch.tui.feed.view import View
+from gpuwatch.tui.feed.snapshot import View
 from gpuwatch.tui.home.screen import HomeScreen
 from gpuwatch.tui.live.screen import LiveScreen
 from gpuwatch.tui.widgets.page import PageScreen

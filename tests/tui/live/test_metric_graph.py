@@ -11,8 +11,7 @@ from gpuwatch.core.metrics import Method
 from gpuwatch.session.reading.reader import SessionReader
 from gpuwatch.tui.feed.collector import Collector
 from gpuwatch.tui.feed.gauges import METRICS
-from gpuwatch.tui.feed.snapshot import Gauge
-from gpuwatch.tui.feed.view import View
+from gpuwatch.tui.feed.snapshot import Gauge, View
 from gpuwatch.tui.live.gauge_rows import gauge_rows, value_parts
 from gpuwatch.tui.live.screen import LiveScreen
 

@@ -14,8 +14,7 @@ import pytest
 from gpuwatch.core.metrics import Method
 from gpuwatch.session.reading.reader import SessionReader
 from gpuwatch.session.writing.store import SessionStore
-from gpuwatch.tui.feed.snapshot import Reading
-from gpuwatch.tui.feed.view import View
+from gpuwatch.tui.feed.snapshot import Reading, View
 from gpuwatch.tui.home.screen import HomeScreen
 from gpuwatch.tui.live.gauge_rows import badge
 from gpuwatch.tui.live.numbers import number_lines

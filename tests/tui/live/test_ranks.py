@@ -14,7 +14,7 @@ import pytest
 from gpuwatch.analysis.ranks.history import OwnTimes
 from gpuwatch.session.reading.reader import SessionReader
 from gpuwatch.tui.feed.collector import Collector
-from gpuwatch.tui.feed.view import View
+from gpuwatch.tui.feed.snapshot import View
 from gpuwatch.tui.live.rank_rows import SHADES, rank_rows
 from gpuwatch.tui.widgets.ascii import to_ascii
 from gpuwatch.tui.widgets.graph import Window
@@ -133,7 +133,7 @@ def test_a_run_of_one_process_loads_no_numpy(session: Make) -> None:
         "import sys; from pathlib import Path\n"
         "from gpuwatch.session.reading.reader import SessionReader\n"
         "from gpuwatch.tui.feed.collector import Collector\n"
-        "from gpuwatch.tui.feed.view import View\n"
+        "from gpuwatch.tui.feed.snapshot import View\n"
         f"collector = Collector(SessionReader(Path({str(session())!r})))\n"
         "collector.update(); collector.snapshot(View())\n"
         "assert not {'numpy', 'scipy'} & set(sys.modules)"

@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from gpuwatch.tui.feed.snapshot import Snapshot
-from gpuwatch.tui.feed.view import View
+from gpuwatch.tui.feed.snapshot import Snapshot, View
 from gpuwatch.tui.live.page import page_of
 from gpuwatch.tui.live.rows import Options
 

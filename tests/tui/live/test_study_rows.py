@@ -18,8 +18,7 @@ from gpuwatch.session.study.plan_file import document
 from gpuwatch.session.study.study_folder import SUMMARY_JSON
 from gpuwatch.session.study.summary import KINDS, Contrast
 from gpuwatch.tui.feed import study
-from gpuwatch.tui.feed.next_run import UpcomingRuns
-from gpuwatch.tui.feed.snapshot import StudyStrip
+from gpuwatch.tui.feed.snapshot import StudyStrip, UpcomingRuns
 from gpuwatch.tui.feed.study import CurrentStudy
 from gpuwatch.tui.live.study_rows import VERDICTS, strip_rows
 

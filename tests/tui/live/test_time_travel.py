@@ -14,13 +14,11 @@ from gpuwatch.core.errors import ExitCode
 from gpuwatch.session.reading.reader import SessionReader
 from gpuwatch.session.writing import statements, store
 from gpuwatch.tui.app import GpuwatchApp
-from gpuwatch.tui.feed.collector import Collector
-from gpuwatch.tui.feed.past_view import PastView
-from gpuwatch.tui.feed.snapshot import Snapshot
-from gpuwatch.tui.feed.view import Replay, View
+from gpuwatch.tui.feed.collector import Collector, PastView
+from gpuwatch.tui.feed.snapshot import Replay, Snapshot, View
 from gpuwatch.tui.live.gauge_rows import LABEL, value_width
+from gpuwatch.tui.live.head_rows import slider
 from gpuwatch.tui.live.screen import LiveScreen
-from gpuwatch.tui.live.time_rows import slider
 from gpuwatch.tui.log.screen import LogScreen
 from gpuwatch.tui.widgets.graph import Window
 from tests.session.counted import counted

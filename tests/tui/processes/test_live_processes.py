@@ -22,7 +22,7 @@ from gpuwatch.tui.app import GpuwatchApp
 from gpuwatch.tui.display_options import READ_ONLY, DisplayOptions
 from gpuwatch.tui.feed.collector import Collector
 from gpuwatch.tui.feed.processes import LiveProcesses, ProcessNow, processes_of
-from gpuwatch.tui.feed.view import View
+from gpuwatch.tui.feed.snapshot import View
 from gpuwatch.tui.home.screen import HomeScreen
 from gpuwatch.tui.processes.acting import shortened
 from gpuwatch.tui.processes.details import DetailsScreen, _variable, details

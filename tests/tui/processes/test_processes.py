@@ -15,7 +15,7 @@ from gpuwatch.session.schema import MOST_PROCESSES
 from gpuwatch.session.writing.statements import meta
 from gpuwatch.session.writing.store import SessionStore
 from gpuwatch.tui.feed.processes import ProcessNow, processes_of
-from gpuwatch.tui.feed.view import View
+from gpuwatch.tui.feed.snapshot import View
 from gpuwatch.tui.home.screen import HomeScreen
 from gpuwatch.tui.processes.page import ProcessScreen
 from gpuwatch.tui.processes.rows import process_rows, unknown_rows

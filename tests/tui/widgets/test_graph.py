@@ -11,7 +11,7 @@ from gpuwatch.core.units import NS
 from gpuwatch.session.reading.reader import SessionReader
 from gpuwatch.tui.feed.collector import Collector
 from gpuwatch.tui.feed.samples import column_means
-from gpuwatch.tui.feed.view import View
+from gpuwatch.tui.feed.snapshot import View
 from gpuwatch.tui.widgets.cells import fit, pad, wrap
 from gpuwatch.tui.widgets.graph import area, axis, bar, window
 from tests.session.samples import fill

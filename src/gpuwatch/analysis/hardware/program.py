@@ -77,3 +77,9 @@ def uncounted(count: Mapping[str, JSON], what: str) -> str:
     if what == "FLOP" and known[0]:
         return "the steps' times are not known"
     return f"the workload reported no {what} per step"
+
+
+def unknown_rate(name: str, count: Mapping[str, JSON]) -> str:
+    """Why the derived metric ``name`` is unknown though steps are reported."""
+    what = {"gpuwatch.flop.rate": "FLOP", "gpuwatch.bytes.rate": "bytes"}.get(name)
+    return uncounted(count, what) if what else "the workload reported no samples"

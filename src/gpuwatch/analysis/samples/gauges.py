@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
 
-from gpuwatch.analysis.samples.rates import StepLine, flop_of, rate_series, samples_of
+from gpuwatch.analysis.samples.rates import rate_series, works
 from gpuwatch.analysis.samples.step_lines import no_rates, several_writers
 from gpuwatch.analysis.samples.window import first_timed
 from gpuwatch.core.lazy_dataclass import dataclass
@@ -38,8 +38,6 @@ _ALL_RUNS = 8400
 _MOST_LINES = 20_000
 """Step lines from which on only an even selection is read, one for each point."""
 _NS = 1_000_000_000
-
-_Rate = Callable[[StepLine], "float | None"]
 
 
 @dataclass(frozen=True)
@@ -228,28 +226,30 @@ def _steps_done(
     for row in lines:
         if not row.warmup and row.t > known[-1][0]:
             known.append((row.t, row.step - first[1] + 1))
-    ends = [t for t, _ in known]
-    steps_done: list[float | None] = []
+    return tuple(steps_at(known, times))
+
+
+def steps_at(marks: Sequence[tuple[int, int]], times: Iterable[float]) -> list[float | None]:
+    """Steps done at each of ``times``, interpolated linearly between ``marks``: times in their
+    order, and steps done by then; ``None`` outside them."""
+    ends = [t for t, _ in marks]
+    done: list[float | None] = []
     for t in times:
         place = bisect_right(ends, t)
-        if place == 0 or place == len(known):
-            steps_done.append(float(known[-1][1]) if place and t == ends[-1] else None)
+        if place == 0 or place == len(marks):
+            done.append(float(marks[-1][1]) if place and t == ends[-1] else None)
             continue
-        (left, done), (right, more) = known[place - 1], known[place]
-        steps_done.append(done + (more - done) * (t - left) / (right - left))
-    return tuple(steps_done)
+        (left, before), (right, after) = marks[place - 1], marks[place]
+        done.append(before + (after - before) * (t - left) / max(1, right - left))
+    return done
 
 
 def _derived(
     count: Mapping[str, JSON], lines: Sequence[StepRow], placed: _Points, source: str
 ) -> dict[str, Gauge]:
     """Rates of counted work; unknown at the first point, which has no point before it."""
-    works: tuple[tuple[str, _Rate, str], ...] = (
-        ("gpuwatch.flop.rate", flop_of(count), "FLOP per step x step rate"),
-        ("gpuwatch.throughput", samples_of, "samples / step time"),
-    )
     gauges = {}
-    for name, work, how in works:
+    for name, (work, how) in works(count).items():
         values = (None, *rate_series(lines, work, placed.ends))[: len(placed.ends)]
         if any(value is not None for value in values):
             gauges[name] = Gauge(

@@ -192,6 +192,17 @@ def bytes_of(count: Mapping[str, JSON]) -> Callable[[StepLine], float | None]:
     return lambda row: _work(row.bytes, per_step, samples, row)
 
 
+def works(
+    count: Mapping[str, JSON],
+) -> dict[str, tuple[Callable[[StepLine], float | None], str]]:
+    """For each derived metric the work of a step line, and how its rate follows from that."""
+    return {
+        "gpuwatch.flop.rate": (flop_of(count), "FLOP per step x step rate"),
+        "gpuwatch.bytes.rate": (bytes_of(count), "algorithmic bytes per step x step rate"),
+        "gpuwatch.throughput": (samples_of, "samples / step time"),
+    }
+
+
 def _work(
     own: float | None, per_step: float | None, samples: float | None, row: StepLine
 ) -> float | None:

@@ -8,18 +8,10 @@ from dataclasses import replace
 import numpy as np
 
 from gpuwatch.analysis.hardware.ceilings import UNKNOWN_GPUS, gpus_unknown
-from gpuwatch.analysis.hardware.program import uncounted
+from gpuwatch.analysis.hardware.program import unknown_rate
 from gpuwatch.analysis.samples.channels import FULL
 from gpuwatch.analysis.samples.cpu_time import MOST_SECONDS, TICK_SECONDS
-from gpuwatch.analysis.samples.rates import (
-    Span,
-    StepLine,
-    bytes_of,
-    flop_of,
-    intervals,
-    samples_of,
-    spread,
-)
+from gpuwatch.analysis.samples.rates import Span, StepLine, intervals, spread, works
 from gpuwatch.analysis.samples.source import Column, Source
 from gpuwatch.analysis.samples.step_lines import no_steps
 from gpuwatch.analysis.samples.window import Window
@@ -176,7 +168,9 @@ def _derived(
 ) -> Statistic:
     """``silent``: the reason if there are no steps."""
     unit = CATALOGUE[name].unit
-    work, source, missing = _work(name, count)
+    work, source = works(count)[name]
+    if name != "gpuwatch.throughput":
+        source += _SPAN
     if not timed.spans:
         return unavailable(unit, source, silent)
     if doubt and any(work(row) is not None for _, _, row in timed.spans):
@@ -189,7 +183,9 @@ def _derived(
     if not edges:
         return unavailable(unit, source, "the steps' times are not known")
     rates = spread(timed.spans, work, edges)
-    described = describe(rates, unit=unit, method=Method.COUNTED, source=source, reason=missing)
+    described = describe(
+        rates, unit=unit, method=Method.COUNTED, source=source, reason=unknown_rate(name, count)
+    )
     # Intervals at the window's ends are shorter, so the mean is weighted by time.
     known = [
         (rate, after - before)
@@ -200,18 +196,6 @@ def _derived(
         return described
     total = sum(span for _, span in known)
     return replace(described, mean=sum(rate * span for rate, span in known) / total)
-
-
-def _work(
-    name: str, count: Mapping[str, JSON]
-) -> tuple[Callable[[StepLine], float | None], str, str]:
-    """The work of a step line for a derived metric, its source, and why it may be unknown."""
-    if name == "gpuwatch.flop.rate":
-        return flop_of(count), f"FLOP per step x step rate{_SPAN}", uncounted(count, "FLOP")
-    if name == "gpuwatch.bytes.rate":
-        source = f"algorithmic bytes per step x step rate{_SPAN}"
-        return bytes_of(count), source, uncounted(count, "bytes")
-    return samples_of, "samples / step time", "the workload reported no samples"
 
 
 def _resolved(time: Statistic) -> Statistic:

@@ -45,7 +45,7 @@ def run(arguments: argparse.Namespace, command: tuple[str, ...]) -> int:
     if arguments.at is not None:
         _within(path, arguments.at)
     terminal.require(to_paste("replay --plain", path))
-    from gpuwatch.tui.feed.view import View
+    from gpuwatch.tui.feed.snapshot import View
 
     look = screen_options.look(arguments)
     start = View(at=arguments.at)

@@ -4,19 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 
-from gpuwatch.analysis.hardware.program import uncounted
-from gpuwatch.analysis.samples.rates import (
-    Span,
-    StepLine,
-    bytes_of,
-    flop_of,
-    samples_of,
-    spans,
-    spread,
-)
+from gpuwatch.analysis.hardware.program import unknown_rate
+from gpuwatch.analysis.samples.rates import Span, StepLine, spans, spread, works
 from gpuwatch.analysis.samples.step_lines import no_rates, no_steps
 from gpuwatch.core.metrics import CATALOGUE, DERIVED, Method
-from gpuwatch.core.models import JSON, mapping
+from gpuwatch.core.models import mapping
 from gpuwatch.report.export.table import Column, Export, Row
 from gpuwatch.session.reading.reader import SessionReader
 
@@ -57,35 +49,21 @@ def _channel(
 
 def _derived(reader: SessionReader, name: str, doubt: str | None) -> Column:
     meta = reader.meta()
-    work, source, missing = _works(mapping(meta.get("count")))[name]
+    count = mapping(meta.get("count"))
+    work, source = works(count)[name]
     if reader.step_count() is None:
         reason: str | None = no_steps(meta)
     else:
         known = any(work(row) is not None for row in reader.all_steps())
-        reason = doubt if known else missing
+        reason = doubt if known else unknown_rate(name, count)
     method = Method.COUNTED if reason is None else Method.UNAVAILABLE
     return _channel("workload", name, CATALOGUE[name].unit, method, source, reason)
-
-
-def _works(count: JSON) -> dict[str, tuple[_Work, str, str]]:
-    """Derived metric -> work of a step line, source, and the reason if it is unknown."""
-    flop, size, samples = DERIVED
-    return {
-        flop: (flop_of(count), "FLOP per step x step rate", uncounted(count, "FLOP")),
-        size: (
-            bytes_of(count),
-            "algorithmic bytes per step x step rate",
-            uncounted(count, "bytes"),
-        ),
-        samples: (samples_of, "samples / step time", "the workload reported no samples"),
-    }
 
 
 def _batches(reader: SessionReader, doubt: str | None) -> Iterator[Sequence[Row]]:
     channels = [channel.id for channel in reader.channels()]
     count = mapping(reader.meta().get("count"))
-    works = [_nothing if doubt else work for work, _, _ in _works(count).values()]
-    rates = _Rates(reader, works)
+    rates = _Rates(reader, [_nothing if doubt else work for work, _ in works(count).values()])
     for piece in reader.sample_pieces(channels):
         columns = [[_known(value) for value in each] for each in piece.values]
         derived = rates.up_to(piece.t)

@@ -8,7 +8,7 @@ import pytest
 
 from gpuwatch.core.units import NS
 from gpuwatch.session.reading.status import State, Status
-from gpuwatch.tui.feed.session_text import startup_phase
+from gpuwatch.tui.feed.collector import startup_phase
 
 OWN: dict[str, Any] = {
     "workload": {"kind": "command"},
