@@ -288,7 +288,7 @@ def test_a_study_has_its_roofline_beside_the_summary(session: Path) -> None:
 def test_show_tells_shares_bound_and_energy(
     session: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert main(["show", str(session)]) == 0
+    assert main(["show", "--all", str(session)]) == 0
     found = " ".join(capsys.readouterr().out.split())
     assert "efficiency of gpu0 over the timed steps" in found
     assert "of the measured bfloat16 product, 800 TFLOP/s" in found

@@ -12,7 +12,7 @@ from pathlib import Path
 from gpuwatch.core.errors import UsageError
 from gpuwatch.core.models import JSON, LABEL, Workload
 from gpuwatch.core.shell_line import words
-from gpuwatch.core.text import shell
+from gpuwatch.core.text import shell, to_paste
 from gpuwatch.workloads import names, options
 
 _STEPS = 100
@@ -178,9 +178,8 @@ def workloads(arguments: argparse.Namespace, command: tuple[str, ...]) -> tuple[
         try:
             checked.append(names.check(name))
         except ValueError as error:
-            after = " ".join(map(shell, arguments.workload))
-            after = f"python {after}" if name.endswith(".py") else f"-- {after}"
-            hint = f"a program of your own: gpuwatch run {after}"
+            program = "run python" if name.endswith(".py") else "run --"
+            hint = f"a program of your own: {to_paste(program, *arguments.workload)}"
             raise UsageError(str(error), hint) from None
         if clash := options.unsupported(name, arguments):
             raise UsageError(*clash)
