@@ -420,7 +420,7 @@ def test_doctor_tells_what_slurm_says_and_of_this_machine_the_disk_alone(cli: Cl
     done = cli("doctor", "--on", "slurm,partition=gpu")
     assert "partition   gpu (default), up" in done.stdout and "gres gpu:4" in done.stdout
     assert "disk        " in done.stdout and "share" in done.stdout
-    assert "not known before a job runs; ask: srun --partition=gpu gpuwatch doctor" in done.stdout
+    assert "not known before a job runs; ask: srun --partition=gpu sh -c 'python3" in done.stdout
     assert "python3" not in done.stdout and "clock" not in done.stderr
     found = json.loads(cli("doctor", "--on", "slurm", "--format", "json").stdout)
     assert found["ready"] and {row["partition"] for row in found["partitions"]} > {"gpu", "low"}
