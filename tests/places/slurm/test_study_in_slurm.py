@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import random
+import secrets
 import signal
 import subprocess
 from collections.abc import Iterator
@@ -243,11 +244,14 @@ def test_a_setup_file_and_a_binding_that_was_left_out_are_in_the_session(here: C
     assert "SLURM_CPU_BIND of the submitting shell was kept from the job" in shown
 
 
-def test_a_secret_is_in_no_file(here: Cli) -> None:
-    here.variables["HF_TOKEN"] = secret = "hf_" + "s3cr3t" * 5
-    wait_for(send(here, "", "--", "sh", "-c", "sleep 0.1"), "ended")
-    found = subprocess.run(["grep", "-rlaF", secret, here.home], capture_output=True, check=False)
-    assert found.stdout == b""
+def test_a_secret_is_in_no_file_but_in_slurms_own(here: Cli) -> None:
+    here.variables["HF_TOKEN"] = secret = f"hf_{secrets.token_hex(16)}"
+    job = wait_for(send(here, "", "--", "sh", "-c", "sleep 0.1"), "ended")["native"]
+    of_slurm = Path(os.environ["SLURM_CONF"]).parent
+    asked = ["grep", "-rlaF", secret, here.home, of_slurm]
+    found = subprocess.run(asked, capture_output=True, text=True, check=False).stdout.split()
+    assert [path[path.index("job.") :] for path in found] == [f"job.{job}/environment"]
+    assert {os.stat(path).st_mode & 0o777 for path in found} == {0o600}
 
 
 def test_each_block_may_be_a_job_of_its_own(here: Cli) -> None:
