@@ -377,6 +377,7 @@ def test_a_preempted_job_is_told_and_not_started_again(study: Studies) -> None:
     high.submit()
     status = low.wait_for(JobState.PREEMPTED)
     assert status.hint == f"start the runs that are missing: gpuwatch resume {low.job.folder.name}"
+    assert low.saved
     high.wait_for(JobState.RUNNING)
     high.cancel()
     high.wait_for(JobState.CANCELLED)
