@@ -156,7 +156,7 @@ def _read(folder: Path, gpus: int, seconds: float) -> list[Relayed]:
     begun = time.monotonic()
     while (now := time.monotonic() - begun) < _SETTLE + seconds:
         if now > _SETTLE and not before:
-            before = {every: (len(told[every]), _cpu(relays[every].pid)) for every in relays}
+            before = {every: (len(told[every]), cpu(relays[every].pid)) for every in relays}
         for key, _ in selector.select(0.1):
             told[key.data] += os.read(key.fd, 1 << 20)
     found = [
@@ -164,7 +164,7 @@ def _read(folder: Path, gpus: int, seconds: float) -> list[Relayed]:
             gpus,
             every,
             (len(told[every]) - before[every][0]) / seconds,
-            (_cpu(relay.pid) - before[every][1]) / seconds,
+            (cpu(relay.pid) - before[every][1]) / seconds,
             told[every].splitlines(keepends=True)[1:],
             frozenset(run.file for run in plan.runs),
         )
@@ -237,7 +237,7 @@ class Played:
         return 0
 
 
-def _cpu(pid: int) -> float:
+def cpu(pid: int) -> float:
     """Seconds of processor time."""
     fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")

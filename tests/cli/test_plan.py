@@ -105,6 +105,7 @@ def test_a_plan_names_its_runs_by_block_case_and_environment(cli: Cli) -> None:
     assert [each["label"] for each in part["environments"]] == ["bare", "docker=x"]
     assert (part["blocks"], part["warmup_blocks"], found["order_seed"]) == (3, 1, 7)
     assert [run["index"] for run in found["runs"]] == [*range(1, 17)]
+    assert found["on"] == []
     for block in range(4):
         runs = [run for run in found["runs"] if run["block"] == block]
         cells = {(run["case"], run["environment"]) for run in runs}

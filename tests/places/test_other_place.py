@@ -178,3 +178,5 @@ def test_a_plan_says_what_the_place_says(cli: Cli, other: Path) -> None:
     assert list(other.iterdir()) == [other / "locked"]
     told = " ".join(cli("--record", "--dry-run", *words, f"folder={other}/x").stdout.split())
     assert "there is no folder" in told
+    asked = cli("--record", "--plan", "--format", "json", *words, f"folder={other}/x")
+    assert json.loads(asked.stdout)["on"] == [f"folder={other}/x"]

@@ -141,3 +141,22 @@ def test_one_workload_has_none(result: StudyResult) -> None:
     assert 'id="devices"' not in page(result, [])
     assert devices(result).items == ()
     assert devices(replace(result, questions=())).items == ()
+
+
+def test_one_workload_on_two_devices_has_a_table_of_each(result: StudyResult) -> None:
+    (question,) = result.questions
+    first, second = question.cells[:2]
+    runs = tuple(
+        replace(
+            run,
+            session=replace(
+                run.session,
+                devices=[replace(each, name=f"{each.name} 2") for each in run.session.devices],
+            ),
+        )
+        for run in second.runs
+    )
+    across = replace(question, cells=(first, replace(second, runs=runs)))
+    shown = devices(replace(result, questions=(across,))).items
+    one, two = (item.text for item in shown if isinstance(item, Heading))
+    assert two == f"{one} 2"

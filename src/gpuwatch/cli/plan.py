@@ -153,6 +153,7 @@ def as_json(resolved: ResolvedPlan) -> dict[str, JSON]:
     seconds, reason = _seconds(plan, resolved.todo)
     return {
         "schema": JSON_SCHEMA,
+        "on": list(resolved.request.on),
         "order_seed": plan.seed,
         "parts": [_part_json(part) for part in plan.parts],
         "runs": [

@@ -266,7 +266,7 @@ def test_doctor_of_a_job_tells_the_job_and_nothing_of_this_machine(
     running(job)
     told = cli("doctor", "--on", f"slurm,job={job}").stdout.splitlines()
     assert len(told) == 2 and told[0].startswith(f"job         {job}: running, on ")
-    assert told[1].endswith(f"ask: srun --jobid={job} --overlap gpuwatch doctor")
+    assert told[1].endswith(f"ask: srun --jobid={job} --overlap sh -c 'python3 -V; nvidia-smi -L'")
 
 
 def test_only_the_gpus_of_the_job_are_shown(cli: Cli, driver: FakeDriver, submit: Submit) -> None:

@@ -128,6 +128,12 @@ def test_a_job_from_submission_to_its_end(
     assert not one.saved
 
 
+def test_that_one_of_several_nodes_is_recorded_is_said(study: Studies) -> None:
+    assert study(nodes="1").place.preview(()).notes == ()
+    (note,) = study(nodes="2").place.preview(()).notes
+    assert note == "of its nodes, as n[1-2], the first alone runs and records the study"
+
+
 def test_a_job_waits_in_the_queue_with_slurms_reason_and_is_cancelled_there(study: Studies) -> None:
     one = study(partition="down")
     one.submit()
@@ -371,6 +377,7 @@ def test_a_preempted_job_is_told_and_not_started_again(study: Studies) -> None:
     high.submit()
     status = low.wait_for(JobState.PREEMPTED)
     assert status.hint == f"start the runs that are missing: gpuwatch resume {low.job.folder.name}"
+    assert low.saved
     high.wait_for(JobState.RUNNING)
     high.cancel()
     high.wait_for(JobState.CANCELLED)
@@ -420,7 +427,7 @@ def test_doctor_tells_what_slurm_says_and_of_this_machine_the_disk_alone(cli: Cl
     done = cli("doctor", "--on", "slurm,partition=gpu")
     assert "partition   gpu (default), up" in done.stdout and "gres gpu:4" in done.stdout
     assert "disk        " in done.stdout and "share" in done.stdout
-    assert "not known before a job runs; ask: srun --partition=gpu gpuwatch doctor" in done.stdout
-    assert "python3" not in done.stdout and "clock" not in done.stderr
+    assert "not known before a job runs; ask: srun --partition=gpu sh -c 'python3" in done.stdout
+    assert "torch  " not in done.stdout and "clock" not in done.stderr
     found = json.loads(cli("doctor", "--on", "slurm", "--format", "json").stdout)
     assert found["ready"] and {row["partition"] for row in found["partitions"]} > {"gpu", "low"}

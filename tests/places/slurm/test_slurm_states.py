@@ -63,6 +63,16 @@ def test_the_expected_start_of_a_queued_job_is_in_local_time() -> None:
     assert time.strftime("%Y-%m-%dT%H:%M:%S", time.localtime(starts)) == AT
 
 
+@pytest.mark.parametrize(
+    ("nodes", "told"),
+    [("nodes n[1-2]", "n[1-2]"), ("n1,x2", "n1,x2"), ("nodes n1", None), ("n1", None)],
+)
+def test_several_nodes_are_told_from_one(nodes: str, told: str | None) -> None:
+    line = f"sbatch: Job 7 to start at {AT} using 2 processors on {nodes} in partition gpu\n"
+    assert states.parse_nodes(f"sbatch: partitions: a,b\n{line}") == told
+    assert states.parse_start(line) is not None
+
+
 def test_other_lines_of_squeue_are_left_out() -> None:
     text = f"CLUSTER: lab\nWelcome to this site|really|now|and|here\n7|RUNNING|{AT}|n1|None\n"
     assert [seen.id for seen in states.parse_queue(text)] == ["7"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import random
+import secrets
 import signal
 import subprocess
 from collections.abc import Iterator
@@ -18,14 +19,17 @@ from gpuwatch.session.placement import PLACEMENT
 from gpuwatch.session.reading.reader import SessionReader
 from tests.cli.test_four_environments import environments
 from tests.conftest import Cli
+from tests.places.slurm.test_slurm_place import slurm, wait_for_nodes
 from tests.terminal import Pty
 from tests.waiting import until
 
 # A test may wait for those of other workers to leave the nodes.
 pytestmark = [pytest.mark.slurm, pytest.mark.timeout(600)]
 
-SAVES = "trap 'echo saved >>saved; exit 0' TERM; touch begun; sleep 600 & wait"
-"""A workload that saves when it is told to end."""
+SAVES = "trap 'echo saved >>saved; exit 0' TERM; touch begun; while :; do sleep 600 & wait; done"
+"""A workload that saves when it is told to end, also if its ``sleep`` is told first."""
+ONCE = f"[ ! -e go ] || exit 0; {SAVES}"
+"""The same, until there is a file ``go``."""
 PATIENCE = 180.0
 
 
@@ -124,7 +128,7 @@ def test_the_screen_shows_what_waits_and_then_the_run(here: Cli) -> None:
 
 
 def test_a_running_study_that_is_stopped_saves_and_is_resumed(here: Cli) -> None:
-    folder = send(here, "", "--", "sh", "-c", f"[ ! -e go ] || exit 0; {SAVES}")
+    folder = send(here, "", "--", "sh", "-c", ONCE)
     until((here.home / "begun").exists, "it begins", PATIENCE)
     wait_for(folder, "running")
     here("delete", "--yes", folder, code=2)
@@ -133,6 +137,84 @@ def test_a_running_study_that_is_stopped_saves_and_is_resumed(here: Cli) -> None
     wait_for(folder, "cancelled")
     assert (here.home / "saved").read_text() == "saved\n"
     assert status(here) == ["stopped"]
+    (here.home / "go").touch()
+    here("resume", folder)
+    wait_for(folder, "ended")
+    assert "finished" in status(here)
+
+
+def test_a_plain_run_tells_why_it_waits_and_then_the_run(here: Cli) -> None:
+    words = ("run", "--plain", "--on", "slurm,begin=now+1hour", "--", "echo", "done")
+    waiting = here.start(*words)
+    assert waiting.stdout is not None and waiting.stderr is not None
+    told = ""
+    for line in waiting.stderr:
+        told += line
+        if "BeginTime" in line:
+            break
+    assert "BeginTime" in told, told
+    (folder,) = (path.parent for path in here.home.rglob("plan.json"))
+    job = str(placement(folder)["native"])
+    subprocess.run(["scontrol", "update", f"JobId={job}", "StartTime=now"], check=True)
+    shown, errors = waiting.communicate(timeout=PATIENCE)
+    assert waiting.returncode == 0, errors
+    assert "the run is over" in shown and "finished" in shown
+
+
+def test_a_waiting_job_that_is_cancelled_by_hand_is_told_and_resumed(here: Cli) -> None:
+    folder = send(here, "begin=now+1hour", "--", "true")
+    subprocess.run(["scancel", str(wait_for(folder, "queued")["native"])], check=True)
+    wait_for(folder, "cancelled")
+    assert sessions(folder) == []
+    here("resume", "--detach", folder)
+    wait_for(folder, "queued")
+    here("stop", folder)
+    wait_for(folder, "cancelled")
+
+
+def test_a_running_job_that_is_cancelled_by_hand_saves_and_is_resumed(here: Cli) -> None:
+    folder = send(here, "", "--", "sh", "-c", ONCE)
+    until((here.home / "begun").exists, "it begins", PATIENCE)
+    subprocess.run(["scancel", str(wait_for(folder, "running")["native"])], check=True)
+    wait_for(folder, "cancelled")
+    resumed_after(here, folder)
+
+
+def resumed_after(here: Cli, folder: Path) -> None:
+    """A study that was taken its node saved, its session says so, and the run that is left runs."""
+    assert "saved" in (here.home / "saved").read_text()
+    assert status(here) == ["stopped"]
+    (here.home / "go").touch()
+    here("resume", folder)
+    wait_for(folder, "ended")
+    assert "finished" in status(here)
+
+
+def test_a_preempted_study_saves_and_is_resumed(here: Cli) -> None:
+    folder = send(here, "partition=low,nodelist=n1,exclusive", "--", "sh", "-c", ONCE)
+    until((here.home / "begun").exists, "it begins", PATIENCE)
+    more = ("--partition=gpu", "--nodelist=n1", "--exclusive", "--output=/dev/null")
+    words = ["sbatch", "--parsable", *more, "--wrap=sleep 600"]
+    other = subprocess.run(words, capture_output=True, text=True, check=True).stdout.strip()
+    try:
+        known = wait_for(folder, "preempted")
+    finally:
+        subprocess.run(["scancel", other], check=True)
+    assert str(known["hint"]).endswith(f"gpuwatch resume {folder.name}")
+    resumed_after(here, folder)
+
+
+def test_a_study_whose_node_fails_is_lost_and_resumed(here: Cli) -> None:
+    folder = send(here, "nodelist=n2", "--", "sh", "-c", ONCE)
+    until((here.home / "begun").exists, "it begins", PATIENCE)
+    wait_for(folder, "running")
+    try:
+        slurm("stop", "n2")
+        assert wait_for(folder, "lost")["reason"] == "NODE_FAIL"
+    finally:
+        slurm("start", "n2")
+        wait_for_nodes()
+    assert status(here) == ["lost"]
     (here.home / "go").touch()
     here("resume", folder)
     wait_for(folder, "ended")
@@ -243,11 +325,14 @@ def test_a_setup_file_and_a_binding_that_was_left_out_are_in_the_session(here: C
     assert "SLURM_CPU_BIND of the submitting shell was kept from the job" in shown
 
 
-def test_a_secret_is_in_no_file(here: Cli) -> None:
-    here.variables["HF_TOKEN"] = secret = "hf_" + "s3cr3t" * 5
-    wait_for(send(here, "", "--", "sh", "-c", "sleep 0.1"), "ended")
-    found = subprocess.run(["grep", "-rlaF", secret, here.home], capture_output=True, check=False)
-    assert found.stdout == b""
+def test_a_secret_is_in_no_file_but_in_slurms_own(here: Cli) -> None:
+    here.variables["HF_TOKEN"] = secret = f"hf_{secrets.token_hex(16)}"
+    job = wait_for(send(here, "", "--", "sh", "-c", "sleep 0.1"), "ended")["native"]
+    of_slurm = Path(os.environ["SLURM_CONF"]).parent
+    asked = ["grep", "-rlaF", secret, here.home, of_slurm]
+    found = subprocess.run(asked, capture_output=True, text=True, check=False).stdout.split()
+    assert [path[path.index("job.") :] for path in found] == [f"job.{job}/environment"]
+    assert {os.stat(path).st_mode & 0o777 for path in found} == {0o600}
 
 
 def test_each_block_may_be_a_job_of_its_own(here: Cli) -> None:

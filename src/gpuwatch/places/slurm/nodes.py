@@ -95,7 +95,7 @@ def file_system(folder: Path, mounts: str) -> str | None:
 
 def unknown(ask: Sequence[str]) -> str:
     """What is not told, and how to ask."""
-    asked = " ".join(map(shell, [*ask, "gpuwatch", "doctor"]))
+    asked = " ".join(map(shell, [*ask, "sh", "-c", "python3 -V; nvidia-smi -L"]))
     return f"nodes       their Python, torch and GPUs are not known before a job runs; ask: {asked}"
 
 

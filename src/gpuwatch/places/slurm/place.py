@@ -19,7 +19,7 @@ from gpuwatch.core.errors import NotAvailable
 from gpuwatch.core.models import Problem
 from gpuwatch.core.text import to_paste
 from gpuwatch.places import job_notes
-from gpuwatch.places.base import Description, Job, JobState, JobStatus, Refused
+from gpuwatch.places.base import Description, Job, JobState, JobStatus, Preview, Refused
 from gpuwatch.places.slurm import commands, nodes, script, states
 from gpuwatch.places.slurm.cluster import Cluster, end_of, unfinished
 from gpuwatch.places.slurm.states import Seen
@@ -74,6 +74,12 @@ class SlurmPlace(Cluster):
             NotAvailable: Slurm cannot be asked.
         """
         return nodes.described(self._clusters, ["srun", *self._options.words])
+
+    def preview(self, parts: Sequence[Part]) -> Preview:
+        """Of several nodes only one is recorded."""
+        if (several := states.parse_nodes(self._tried().errors)) is None:
+            return Preview()
+        return Preview((f"of its nodes, as {several}, the first alone runs and records the study",))
 
     def expected_start(self) -> float | None:
         """As Slurm's scheduler expects it."""

@@ -133,6 +133,12 @@ def parse_start(text: str) -> float | None:
     return _seconds(match[1]) if match is not None else None
 
 
+def parse_nodes(text: str) -> str | None:
+    """The nodes that ``sbatch --test-only`` expects, if they are several: ``n[1-2]``."""
+    match = re.search(r"\bto start at .* on (?:nodes )?(\S*[\[,]\S*)", text)
+    return clean(match[1], 200) if match is not None else None
+
+
 def parse_accounting(text: str) -> str | None:
     """Slurm's final word on a job in ``sacct --noheader --parsable2 --format=State``; ``None``: it
     has none, or not yet."""

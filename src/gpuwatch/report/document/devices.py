@@ -36,10 +36,9 @@ Value = Callable[[Summary], float | None]
 
 
 def devices(result: StudyResult) -> Section:
-    """The tables of a study with several cases of workloads that report samples, else nothing."""
+    """The tables of workloads that report samples, of several cases or on several devices, else
+    nothing."""
     cases = [each for each in result.questions if each.workload.get("kind") == "workload"]
-    if len(cases) < 2:
-        return Section("devices", ())
     rows: dict[str, list[tuple[Question, Cell, list[Summary]]]] = {}
     for question in cases:
         for cell in question.cells:
@@ -47,6 +46,8 @@ def devices(result: StudyResult) -> Section:
             if sessions and any(each.steps.count for each in sessions):
                 name = ", ".join(device_names(sessions[0])) or "device not known"
                 rows.setdefault(name, []).append((question, cell, sessions))
+    if len(cases) < 2 and len(rows) < 2:
+        return Section("devices", ())
     items: list[Item] = []
     for device, of in rows.items():
         priced = any(cell.cost is not None for _, cell, _ in of)
