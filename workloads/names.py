@@ -27,6 +27,7 @@ class Defaults:
     ``sparse``: it has sparse products, which are in float32 alone and not compiled. ``text``:
     ``--data`` is a text, not a folder. ``float8``: its linear layers can be in fp8. ``generates``:
     with ``--mode infer`` it generates tokens. ``convolves``: images, for ``--memory-format``.
+    ``downloads``: it can fetch its data.
     """
 
     batch_size: int | None
@@ -42,6 +43,7 @@ class Defaults:
     generates: bool = False
     float8: bool = False
     convolves: bool = True
+    downloads: bool = False
 
 
 @dataclass(frozen=True)
@@ -62,7 +64,7 @@ BUILT_IN: dict[str, Entry] = {
     "mnist-cnn": Entry(
         "mnist_cnn",
         "small convolutional network on 512 MNIST digits",
-        Defaults(batch_size=64, epochs=1, lr=1.0, workers=1),
+        Defaults(batch_size=64, epochs=1, lr=1.0, workers=1, downloads=True),
     ),
     "sentiment-rnn": Entry(
         "sentiment_rnn",
@@ -72,7 +74,7 @@ BUILT_IN: dict[str, Entry] = {
     "cifar10-cnn": Entry(
         "cifar10_cnn",
         "small convolutional network on CIFAR-10",
-        Defaults(batch_size=32, epochs=3, lr=1e-3),
+        Defaults(batch_size=32, epochs=3, lr=1e-3, downloads=True),
     ),
     "gcn": Entry(
         "gcn",
@@ -129,6 +131,7 @@ BUILT_IN: dict[str, Entry] = {
             steps=BATCHES,
             sizes=("small", "ddpm"),
             checkpointing=True,
+            downloads=True,
         ),
     ),
     "resnet18": Entry("imagenet", "ResNet-18 on ImageNet-like images", _pictures("resnet18")),

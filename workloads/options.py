@@ -264,8 +264,11 @@ def lacking(workload: str, defaults: Defaults, flags: argparse.Namespace) -> tup
             f"--compile would compile {workload} anew as the cache of its tokens grows",
             "leave --compile out, or use --mode train",
         )
-    if flags.download and defaults.text:
-        return f"--download cannot fetch a text for {workload}", "give --data FILE.txt of your own"
+    if flags.download and not defaults.downloads:
+        return (
+            f"--download cannot fetch data for {workload}",
+            "leave it out, and give --data what docs/workloads.md says",
+        )
     if flags.data and defaults.text and os.path.isdir(flags.data):
         return (
             f"--data {flags.data} is a folder, and {workload} reads one text",

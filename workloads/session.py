@@ -144,13 +144,19 @@ def _emit_whole(events: dict[str, dict[str, Any]], stop: Stop) -> None:
 
 
 def _make(definition: Definition, settings: Settings, rank: Rank) -> Task:
-    """The task: the same in each rank, but for what it draws from here on. Rank 0 downloads."""
+    """The task: the same in each rank, but for what it draws from here on. Rank 0 downloads.
+
+    Raises:
+        UsageFailure: ``--data`` is given to a workload that does not read it.
+    """
     first = rank.number == 0
     if settings.download and rank.size > 1 and not first:
         torch.distributed.barrier()
     task = definition.make(settings if first else replace(settings, download=False))
     if settings.download and rank.size > 1 and first:
         torch.distributed.barrier()
+    if settings.data is not None and task.data.kind != "real":
+        raise UsageFailure(f"{short(settings.workload)} makes its own data", "leave --data out")
     if rank.size > 1:
         torch.manual_seed(settings.seed + rank.number)
     return task

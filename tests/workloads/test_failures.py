@@ -98,7 +98,6 @@ def refuse(capsys: pytest.CaptureFixture[str]) -> Iterator[Run]:
         ("torchvision:resnet5", "has no model 'resnet5'"),
         ("torchvision:fasterrcnn_resnet50_fpn", "not an image classification model"),
         ("torchvision:vit_b_16 --image-size 100", "100 x 100"),
-        ("sentiment-rnn --download --data .", "cannot fetch"),
         ("resnet18 --data /nonexistent", "no such folder"),
     ],
 )

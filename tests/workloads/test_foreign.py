@@ -122,9 +122,7 @@ def test_a_file_and_a_package_run_in_real_containers(
     assert len(losses[0]) > 3 and all(each == losses[0] for each in losses)
 
 
-def test_what_is_no_workload_is_refused_with_a_fix(
-    run_workload: Run, file: Path, tmp_path: Path
-) -> None:
+def test_what_is_no_workload_is_refused_with_a_fix(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="there is no file"):
         names.check(str(tmp_path / "none.py:linear"))
     (tmp_path / "broken.py").write_text("import no_such_module")
@@ -132,6 +130,19 @@ def test_what_is_no_workload_is_refused_with_a_fix(
     for name, word in (("broken.py:x", "no_such_module"), ("empty.py:y", "no workload 'y'")):
         with pytest.raises(UsageFailure, match=word):
             foreign.definition(f"{tmp_path}/{name}")
-    refused = run_workload(f"{file}:linear", "--image-size", 64)
-    assert refused.code == 2 and "mine.py:linear has no images" in refused.one("error")["message"]
+
+
+@pytest.mark.parametrize(
+    ("flags", "word"),
+    [
+        (("--image-size", 64), "mine.py:linear has no images"),
+        (("--data", "nowhere"), "mine.py:linear makes its own data"),
+        (("--data", "nowhere", "--download"), "cannot fetch data for mine.py:linear"),
+    ],
+)
+def test_flags_that_a_workload_elsewhere_lacks_are_refused_in_its_run(
+    fork_workload: Run, file: Path, flags: tuple[str, ...], word: str
+) -> None:
+    refused = fork_workload(f"{file}:linear", *flags)
+    assert refused.code == 2 and word in refused.one("error")["message"]
     assert "Traceback" not in refused.stderr

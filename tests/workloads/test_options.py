@@ -133,6 +133,9 @@ def test_flags_that_contradict_each_other_are_told_with_a_mend(argv: str, word: 
         ("bert", "--batch-size 9 --accumulate 2", "9 cannot be divided into 2"),
         ("transformer-lm", "--mode infer --compile", "as the cache of its tokens grows"),
         ("transformer-lm", "--download --data x", "cannot fetch"),
+        ("gcn", "--download --data x", "cannot fetch"),
+        ("sentiment-gru", "--download --data x", "cannot fetch"),
+        ("torchvision:vit_b_16", "--download --data x", "cannot fetch"),
         ("bert", f"--data {SOURCE}", "is a folder"),
         ("cifar10-cnn", f"--data {SOURCE / 'main.py'}", "is a file"),
     ],
@@ -155,6 +158,8 @@ def test_what_a_workload_has_is_not_refused() -> None:
             assert unsupported(name, parse("--size", size)) is None
     flags = parse("--checkpointing", "--compile", "--accumulate", "4")
     assert unsupported("bert", flags) is None
+    for name in ("mnist-cnn", "cifar10-cnn", "unet-diffusion"):
+        assert unsupported(name, parse("--download", "--data", "x")) is None
 
 
 def test_flags_that_agree_have_no_conflict() -> None:

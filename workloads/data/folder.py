@@ -38,10 +38,3 @@ def broken(path: Path, reason: str) -> UsageFailure:
     return UsageFailure(
         f"{path}: {reason}", "fetch the file again, or leave --data out for synthetic data"
     )
-
-
-def no_download(what: str, where: str) -> UsageFailure:
-    """The error for data that torchvision cannot fetch."""
-    return UsageFailure(
-        f"--download cannot fetch {what}", f"get it from {where}, unpack it, and give --data DIR"
-    )

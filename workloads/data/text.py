@@ -86,10 +86,8 @@ def text_data(settings: Settings, length: int, first: int) -> Data:
     """Sequences of ``length`` tokens, int64, each with the tokens that follow as the target.
 
     Raises:
-        UsageFailure: the file of ``--data`` cannot be used, or a download is asked for.
+        UsageFailure: the file of ``--data`` cannot be used.
     """
-    if settings.download:
-        raise UsageFailure("--download cannot fetch a text", "give --data FILE.txt of your own")
     if settings.data is None:
         tokens = synthetic_text(POOL, length + 1, first)
         dataset: Dataset[Any] = Repeated(tokens[:, :-1], tokens[:, 1:], SAMPLES)

@@ -13,7 +13,6 @@ from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
 from ..data import synthetic
-from ..data.folder import no_download
 from ..data.pictures import read_pictures
 from ..failures import UsageFailure
 from ..names import COMMON_SIZE, TORCHVISION, defaults
@@ -106,8 +105,6 @@ def build_model(model: str, size: int) -> nn.Module:
 
 def data(settings: Settings, size: int) -> Data:
     """Images, float32 (3, size, size), normalised."""
-    if settings.download:
-        raise no_download("ImageNet or tiny-imagenet-200", "image-net.org or cs231n.stanford.edu")
     if settings.data is not None:
         dataset, samples, text = read_pictures(settings.data, size, CLASSES)
         return Data("real", text, samples, dataset, path=settings.data)

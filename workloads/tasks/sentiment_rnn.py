@@ -9,7 +9,6 @@ from torch import Tensor, nn
 from torch.nn.functional import binary_cross_entropy_with_logits
 
 from ..data import synthetic
-from ..data.folder import no_download
 from ..data.imdb import FIRST_WORD, PAD, read_reviews
 from ..names import defaults
 from ..task import Data, Definition, Scored, Settings, Task
@@ -45,8 +44,6 @@ def objective(model: nn.Module, inputs: tuple[Tensor, ...], target: Tensor) -> S
 
 def reviews(settings: Settings, vocabulary: int, length: int) -> Data:
     """1,000 reviews, half of them positive: their first ``length`` words, int64 (length,)."""
-    if settings.download:
-        raise no_download("IMDB's reviews", "ai.stanford.edu/~amaas/data/sentiment")
     shape = f"{length} tokens, vocabulary {vocabulary} + {FIRST_WORD}"
     if settings.data is None:
         tokens, sentiments = synthetic.reviews(SAMPLES, length, vocabulary)

@@ -497,5 +497,3 @@ def test_what_is_no_text_is_refused_with_what_to_give(tmp_path: Path) -> None:
         with pytest.raises(UsageFailure, match=word) as raised:
             read_text(path, 8)
         assert "text" in raised.value.hint
-    with pytest.raises(UsageFailure, match="download"):
-        text_data(settings("bert", download=True, data=tmp_path), 8, 0)
