@@ -128,6 +128,8 @@ def parameters_of(workload: str) -> tuple[Parameter, ...]:
         refused.add("compile")
     if not own.convolves:
         refused.add("memory_format")
+    if not own.downloads:
+        refused.add("download")
     return tuple(each for each in parameters() if each.name not in refused)
 
 

@@ -56,6 +56,39 @@ def test_decode_is_bound_by_bandwidth_where_prefill_is_by_arithmetic(tmp_path: P
     assert decode.points[0].bytes_rate == pytest.approx(2.5e12)
 
 
+@pytest.mark.torch
+def test_decode_of_7b_is_bound_by_bandwidth_as_each_token_reads_all_weights(
+    tmp_path: Path,
+) -> None:
+    """Its work is counted, in bfloat16 and of one sequence; each phase is timed as a card would
+    take that reaches 60 % of what binds it."""
+    torch = pytest.importorskip("torch")
+    from gpuwatch.workloads.flop.counting import InferenceCounter
+    from gpuwatch.workloads.task import Generation as Length
+    from gpuwatch.workloads.tasks.transformer_lm import LAYOUTS, Decoder
+    from gpuwatch.workloads.ways import generate_ends
+
+    def run(model: Any, inputs: Any, end: Any) -> Any:
+        return generate_ends(model, inputs[0], Length(192, 64), end)
+
+    with torch.device("meta"):
+        model, prompt = Decoder(LAYOUTS["7b"]), torch.zeros(1, 192, dtype=torch.long)
+    prefill, ends = InferenceCounter(model, (prompt,), run, torch.bfloat16).parts
+    work = ends.times(63, 2)
+    read = 63 * 2 * sum(weight.numel() for weight in model.parameters())
+    assert work.bytes == pytest.approx(read, rel=0.05)
+    flop, bandwidth = 989e12, 3352e9
+    seconds = {"prefill": prefill.flop / (0.6 * flop), "decode": work.bytes / (0.6 * bandwidth)}
+    told = {"flop_prefill": prefill.flop, "bytes_prefill": prefill.bytes, "sequences": 1}
+    told |= {"flop_decode": work.flop, "bytes_decode": work.bytes}
+    generation = generated(tmp_path, seconds, **told).generation
+    assert generation is not None
+    first, rest = generation.rooflines
+    assert (first.verdict.bound, rest.verdict.bound) == (COMPUTE, MEMORY)
+    assert rest.points[0].rate < 0.01 * flop, "one or two FLOP for each byte"
+    assert generation.token_rate.value == pytest.approx(0.6 * bandwidth / (read / 63), rel=0.05)
+
+
 def test_the_figures_are_rows_and_a_run_that_generates_nothing_has_none(tmp_path: Path) -> None:
     rows = {
         row.name: row for row in compare([generated(tmp_path)]).rows if row.group == "generation"
