@@ -65,7 +65,7 @@ def test_each_of_the_five_has_its_figures_or_a_reason(
     (folder,) = out.iterdir()
     result = read_study(folder)
     assert [session.status.exit_code for session in result.sessions] == [0] * 5
-    kinds = {session.environment.kind for session in result.sessions}
+    kinds = {session.environment["kind"] for session in result.sessions}
     assert kinds == {environment.partition("=")[0]}
     heading, grid, *sentences = devices(result).items
     assert isinstance(heading, Heading) and isinstance(grid, Table)

@@ -207,6 +207,21 @@ def test_the_ratios_name_the_baseline_as_its_column_does(tmp_path: Path) -> None
     assert any(f"are against {above[0]};" in note for note in compared.notes)
 
 
+def test_runs_of_a_sweep_are_named_by_their_own_values(tmp_path: Path) -> None:
+    one = session(tmp_path / "a.gpuwatch", step_seconds=1.0)
+
+    def run(**given: object) -> Summary:
+        return replace(one, workload={**one.workload, "parameters": {"steps": 30, **given}})
+
+    precise, plain = run(dtype="bfloat16", profile=0), run()
+    assert headings([precise, plain]) == ["dtype bfloat16", "dtype default"]
+    docker = replace(one, environment={"label": "docker", "kind": "docker"})
+    above = headings([precise, plain, docker])
+    assert above == ["bare, dtype bfloat16", "bare, dtype default", "docker"]
+    again = headings([replace(precise, id="abcdef12"), replace(precise, id="123456ab"), plain])
+    assert again == ["dtype bfloat16 abcdef", "dtype bfloat16 123456", "dtype default"]
+
+
 def test_the_json_is_strict_and_versioned(pair: tuple[Summary, Summary]) -> None:
     text = as_json.dumps(as_json.comparison(compare(pair)))
     found = json.loads(text, parse_constant=lambda name: pytest.fail(f"{name} is no JSON"))

@@ -62,20 +62,33 @@ def work_name(session: Summary) -> str:
 
 
 def headings(sessions: Sequence[Summary]) -> list[str]:
-    """Short, unique column headings for the sessions."""
+    """Short, unique column headings for the sessions: those of one label have the settings in which
+    they differ, such as a sweep's values."""
     names = set(map(work_name, sessions))
-    short_names = [
-        _short(
-            session.given.name
-            or clean(
-                session.environment.get("label") if len(names) == 1 else session_title(session)
-            )
-        )
+    titles = [
+        session.given.name
+        or clean(session.environment.get("label") if len(names) == 1 else session_title(session))
         for session in sessions
     ]
+    short_names = []
+    for title, session in zip(titles, sessions, strict=True):
+        same = [s for s, other in zip(sessions, titles, strict=True) if other == title]
+        own = _distinctive(session, same)
+        shown = own if len(set(titles)) == 1 else [title, *own]
+        short_names.append(_short(", ".join(shown or [title])))
     return [
         f"{name} {clean(s.id, 6)}" if short_names.count(name) > 1 else name
         for name, s in zip(short_names, sessions, strict=True)
+    ]
+
+
+def _distinctive(session: Summary, others: Sequence[Summary]) -> list[str]:
+    """The settings that were given to a session and differ among ``others``: ``dtype bfloat16``."""
+    own, *given = (mapping(each.workload.get("parameters")) for each in (session, *others))
+    return [
+        clean(f"{key.replace('_', ' ')} {own.get(key, 'default')}")
+        for key in dict.fromkeys(itertools.chain(*given))
+        if key not in _NO_TRAINING and any(each.get(key) != own.get(key) for each in given)
     ]
 
 
