@@ -32,7 +32,8 @@ MAY: dict[str, tuple[set[str], set[str]]] = {
     "recorder": (
         ENGINE
         | {"telemetry", "runners", "session", "hook.archive"}
-        | {"workloads.archive", "workloads.architectures"},
+        | {"workloads.archive", "workloads.architectures"}
+        | {"workloads.nvidia", "workloads.options", "workloads.names"},
         set(),
     ),
     "places": (ENGINE | {"session", "workloads.archive"}, set()),

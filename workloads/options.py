@@ -230,6 +230,12 @@ def unsupported(workload: str, flags: argparse.Namespace) -> tuple[str, str] | N
     return lacking(workload, defaults(workload), flags)
 
 
+def refusal(workload: str, parameters: Mapping[str, Any]) -> tuple[str, str] | None:
+    """Why a workload cannot run with these valid parameters, as (message, hint); None if it can."""
+    flags = argparse.Namespace(**{**dict.fromkeys(FLAGS), **parameters})
+    return conflict(flags) or unsupported(workload, flags)
+
+
 def lacking(workload: str, defaults: Defaults, flags: argparse.Namespace) -> tuple[str, str] | None:
     """As `unsupported`, for a workload with these defaults."""
     one_batch = f"{workload} trains on all its data as one batch"

@@ -23,15 +23,30 @@ from tests.fake_nvml import FakeDriver, uuid
 
 pytestmark = [pytest.mark.torch, pytest.mark.timeout(400)]
 
-SMALLER = {
+ALL = {
     r"^blocks = \d+\n": "",
-    r"steps = \d+": "steps = 10, warmup = 1, profile = 0",
-    r'size = "110m"': 'size = "260k"',
     r'size = "base"': 'size = "tiny"',
     r"batch_size = 32": "batch_size = 2, image_size = 64",
     r"batch_size = 16": "batch_size = 2",
 }
-"""What is changed in the preset: one run of each workload, of its smallest size."""
+SMALLER = {
+    "accelerator": ALL
+    | {
+        r"steps = \d+": "steps = 10, warmup = 1, profile = 0",
+        r'size = "110m"': 'size = "260k"',
+    },
+    "precision": ALL | {r"steps = \d+": "steps = 10\nwarmup = 1\nprofile = 0"},
+}
+"""What is changed in each preset."""
+
+
+def smaller(cli: Cli, preset: str) -> str:
+    """A preset with one run of each workload, of its smallest size."""
+    text = cli.read("study", "--show", preset).stdout
+    for pattern, instead in SMALLER[preset].items():
+        text, count = re.subn(pattern, instead, text, flags=re.MULTILINE)
+        assert count, pattern
+    return text
 
 
 IMAGES = [
@@ -54,12 +69,8 @@ def environment(request: pytest.FixtureRequest) -> str:
 def test_each_of_the_five_has_its_figures_or_a_reason(
     cli: Cli, driver: FakeDriver, tmp_path: Path, environment: str
 ) -> None:
-    text = cli("study", "--show", "accelerator").stdout
-    for pattern, smaller in SMALLER.items():
-        text, count = re.subn(pattern, smaller, text, flags=re.MULTILINE)
-        assert count, pattern
     study, out = tmp_path / "smaller.toml", tmp_path / "out"
-    study.write_text(text)
+    study.write_text(smaller(cli, "accelerator"))
     cli.variables["OMP_NUM_THREADS"] = "1"
     cli("study", study, "--device", "cpu", "--env", environment, "--out", out, timeout=350)
     (folder,) = out.iterdir()

@@ -21,6 +21,8 @@ from gpuwatch.session.study.blocks import plan_runs
 from gpuwatch.session.study.estimate import cell
 from gpuwatch.session.study.outcomes import first_block, missing
 from gpuwatch.session.study.plan import Part, Plan, PlannedRun, Settings
+from gpuwatch.workloads import options
+from gpuwatch.workloads.nvidia import find_driver
 
 
 @dataclass(frozen=True)
@@ -160,9 +162,24 @@ def _preflight(
     for run in runs:
         key, spec = (cell(run), run.environment), launches[run.index]
         if key not in checked:
-            checked[key] = tuple(runners.check(spec) or torch_builds.obstacles(spec))
+            problems = runners.check(spec) or _refusals(spec) or torch_builds.obstacles(spec)
+            checked[key] = tuple(problems)
     found = {run.index: checked[cell(run), run.environment] for run in runs}
     return {index: problems for index, problems in found.items() if problems}
+
+
+def _refusals(spec: LaunchSpec) -> list[Problem]:
+    """Why one of gpuwatch's own workloads cannot run here with its parameters."""
+    own = dict(spec.workload.parameters)
+    if spec.workload.kind != "workload":
+        return []
+    if own.get("data") and not own.get("download") and not os.path.exists(own["data"]):
+        hint = "name data that is there, or leave --data out for synthetic data"
+        return [Problem("data-missing", f"there is no {own['data']}", hint)]
+    if own.get("device", "auto") == "auto" and not spec.gpus:
+        own["device"] = "cpu" if spec.gpus_chosen or find_driver() is None else "auto"
+    refusal = options.refusal(spec.workload.word, own)
+    return [Problem("workload-flags", *refusal)] if refusal else []
 
 
 def _on_cpu(case: Workload) -> bool:

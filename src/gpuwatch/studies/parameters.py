@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import itertools
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from difflib import get_close_matches
 from pathlib import Path
 from typing import NoReturn
@@ -84,19 +84,28 @@ def checked(name: str, value: JSON, where: str) -> JSON:
     return str(Path(result).expanduser().absolute()) if name == "data" else result
 
 
-def workload(name: str, given: Mapping[str, JSON], where: str) -> Workload:
-    """The workload ``name`` with parameters that are already `checked`.
+Point = tuple[str, Mapping[str, JSON]]
+"""The name of a workload, and parameters that are already `checked`."""
+
+
+def workloads(points: Sequence[Point], where: str, *, swept: bool) -> tuple[Workload, ...]:
+    """The workloads of ``points``. Of a sweep, those that their parameters keep from running are
+    among them, for their runs to tell why, as long as two others are left to compare.
 
     Raises:
-        UsageError: the workload does not exist, or the parameters contradict each other.
+        UsageError: a workload does not exist, or its parameters contradict each other.
     """
+    left = sum(options.refusal(*point) is None for point in points)
+    return tuple(_workload(*point, where, refuse=not swept or left < 2) for point in points)
+
+
+def _workload(name: str, given: Mapping[str, JSON], where: str, *, refuse: bool) -> Workload:
     try:
         names.check(name)
     except ValueError as error:
         raise UsageError(f"{where}: {error}", 'a program of your own is command = "..."') from None
     kept = {key: given[key] for key in options.FLAGS if given.get(key) not in (None, False)}
-    flags = argparse.Namespace(**{**_DEFAULTS, **kept})
-    if clash := options.conflict(flags) or options.unsupported(name, flags):
+    if refuse and (clash := options.refusal(name, kept)):
         raise UsageError(f"{where}: {clash[0]}", clash[1])
     argv, program = tuple(options.parameters_to_argv(kept)), names.program(name)
     return Workload(names.short(name), "workload", argv, kept, program=program)
@@ -104,10 +113,12 @@ def workload(name: str, given: Mapping[str, JSON], where: str) -> Workload:
 
 def cases(
     name: str, given: Mapping[str, JSON], sweep: Mapping[str, Sequence[JSON]], where: str
-) -> Iterator[Workload]:
+) -> tuple[Workload, ...]:
     """The workload with every combination of the values in ``sweep``; the last varies fastest."""
-    for values in itertools.product(*sweep.values()):
-        yield workload(name, {**given, **dict(zip(sweep, values, strict=True))}, where)
+    points = [
+        dict(zip(sweep, values, strict=True)) for values in itertools.product(*sweep.values())
+    ]
+    return workloads([(name, {**given, **point}) for point in points], where, swept=bool(sweep))
 
 
 def check_size(sweep: Mapping[str, Sequence[JSON]], where: str) -> None:

@@ -88,9 +88,7 @@ def with_parameters(study: Study, given: Mapping[str, JSON]) -> Study:
 
 def _changed(part: StudyPart, given: Mapping[str, JSON], where: str) -> StudyPart:
     place = f"{where}, part {part.name!r}"
-    workloads = tuple(
-        parameters.workload(workload.word, {**workload.parameters, **given}, place)
-        for workload in part.workloads
-    )
+    points = [(workload.word, {**workload.parameters, **given}) for workload in part.workloads]
+    workloads = parameters.workloads(points, place, swept=bool(part.sweep))
     parameters.refuse_twins(workloads, place)
     return replace(part, workloads=workloads)

@@ -69,7 +69,7 @@ def run(arguments: argparse.Namespace, command: tuple[str, ...]) -> int:
     part = launch.part_of(
         arguments,
         ", ".join([name, *(axis.replace("_", " ") for axis in sweep)]),
-        tuple(parameters.cases(name, fixed, sweep, "sweep")),
+        parameters.cases(name, fixed, sweep, "sweep"),
         arguments.env or ["bare"],
         sweep,
     )
