@@ -234,6 +234,15 @@ def test_a_flag_of_the_command_line_replaces_a_parameter() -> None:
         assert "--steps 5" in flags and "--device cpu" in flags
 
 
+def test_values_of_a_sweep_that_cannot_run_stay_in_it_while_two_others_are_left() -> None:
+    sweep = "workloads = ['bert']\n[part.sweep]\ndtype = ['float32', 'tf32', 'bfloat16']"
+    (changed,) = with_parameters(part(sweep), {"device": "cpu"}).parts
+    dtypes = [each.parameters["dtype"] for each in changed.workloads]
+    assert dtypes == ["float32", "tf32", "bfloat16"]
+    with pytest.raises(UsageError, match="tensor cores"):
+        with_parameters(part(sweep.replace(", 'bfloat16'", "")), {"device": "cpu"})
+
+
 @pytest.mark.parametrize(
     ("body", "given_", "said"),
     [

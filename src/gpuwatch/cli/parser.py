@@ -34,4 +34,7 @@ class Parser(argparse.ArgumentParser):
         return add_listed
 
     def error(self, message: str) -> NoReturn:
-        raise UsageError(message, f"see `{self.prog} --help`")
+        hint = f"see `{self.prog} --help`"
+        if message.startswith("unrecognized arguments: --price"):
+            hint = "give it afterwards: gpuwatch compare STUDY --format table --price STUDY=EUR"
+        raise UsageError(message, hint)
