@@ -208,6 +208,9 @@ def conflict(namespace: argparse.Namespace) -> tuple[str, str] | None:
         return "tf32 is a format of NVIDIA's tensor cores, not of a CPU", "use --dtype float32"
     if namespace.device == "cpu" and namespace.dtype == "fp8":
         return "fp8 is a format of NVIDIA's tensor cores, not of a CPU", "use --dtype bfloat16"
+    if namespace.dtype == "fp8" and (namespace.compile or (namespace.nproc or 1) > 1):
+        flag = "--compile" if namespace.compile else "--nproc"
+        return f"--dtype fp8 was never tried with {flag}", f"leave {flag} out"
     if namespace.mode == "infer" and namespace.dtype == "fp8":
         return "--dtype fp8 scales its weights anew in every training step", "use --dtype bfloat16"
     if namespace.device == "cpu" and namespace.dtype == "float16":

@@ -43,6 +43,19 @@ def test_every_data_type_trains(run_workload: Callable[..., Report], dtype: str)
     assert len(done.losses()) == 5
 
 
+def test_fp8_trains_near_bfloat16(run_workload: Callable[..., Report]) -> None:
+    torch = pytest.importorskip("torch")
+    from gpuwatch.workloads.float8 import LEAST_CAPABILITY, available
+
+    if torch.cuda.get_device_capability() < LEAST_CAPABILITY or not available():
+        pytest.skip("this GPU, or this torch, has no products in fp8")
+    flags = ("transformer-lm", "--steps", 5, "--batch-size", 2, "--profile", 0, "--dtype")
+    half, done = (run_workload(*flags, dtype, **VISIBLE) for dtype in ("bfloat16", "fp8"))
+    assert done.code == 0, done.stderr
+    assert done.one("run")["dtype"] == "fp8"
+    assert done.losses() == pytest.approx(half.losses(), rel=0.05)
+
+
 def test_the_steps_add_up_to_the_time_that_passed(run_workload: Callable[..., Report]) -> None:
     done = run_workload("resnet50", "--steps", 40, "--batch-size", 32, **VISIBLE)
     first, last = done.steps()[0], done.steps()[-1]

@@ -168,6 +168,33 @@ def test_a_gpus_data_types_are_refused_on_a_cpu(dtype: str) -> None:
         choose("cpu", dtype)
 
 
+@pytest.mark.parametrize(
+    ("device", "capability", "told"),
+    [
+        ("cpu", None, "this run is on the CPU"),
+        ("cuda", (8, 6), r"8\.9 or later, and RTX 3090 has 8\.6"),
+        ("cuda", (8, 9), None),
+        ("cuda", (9, 0), None),
+    ],
+)
+def test_fp8_takes_a_gpu_and_a_torch_that_can(
+    monkeypatch: pytest.MonkeyPatch, device: str, capability: Any, told: str | None
+) -> None:
+    monkeypatch.setattr(torch.cuda, "get_device_capability", lambda _device: capability)
+    monkeypatch.setattr(torch.cuda, "get_device_name", lambda _device: "RTX 3090")
+    monkeypatch.setattr(devices, "_choose", lambda requested: torch.device(requested))
+    monkeypatch.setattr(devices, "available", lambda: True)
+    if told is None:
+        assert choose(device, "fp8").type == device
+    else:
+        with pytest.raises(UsageFailure, match=told):
+            choose(device, "fp8")
+    monkeypatch.setattr(devices, "available", lambda: False)
+    with pytest.raises(EnvironmentFailure, match="scaled products") as caught:
+        choose(device, "fp8")
+    assert "update torch" in caught.value.hint
+
+
 def test_running_out_of_memory_names_the_batch_size() -> None:
     for error in (
         RuntimeError("CUDA out of memory. Tried to allocate 2 GiB"),

@@ -32,9 +32,18 @@ def test_generation_tells_prefill_decode_and_the_cache(fork_workload: Run) -> No
     assert count["flop_backward_per_step"] == 0
 
 
-@pytest.mark.parametrize("workload", ["mnist-cnn", "gcn"])
+@pytest.mark.parametrize(
+    "workload",
+    [
+        "mnist-cnn",
+        "gcn",
+        "sentiment-lstm --batch-size 2",
+        "bert --size tiny --batch-size 1",
+        "unet-diffusion --batch-size 1",
+    ],
+)
 def test_inference_is_the_forward_pass_alone(fork_workload: Run, workload: str) -> None:
-    done = fork_workload(workload, "--mode", "infer", "--steps", 3, "--profile", 0)
+    done = fork_workload(*workload.split(), "--mode", "infer", "--steps", 3, "--profile", 0)
     assert done.code == 0, done.stderr
     assert {name for step in done.steps() for name in step["phases"]} == {"data", "copy", "forward"}
     assert all("loss" not in step for step in done.steps())

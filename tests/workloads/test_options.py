@@ -101,6 +101,8 @@ def test_a_value_that_cannot_be_is_refused(argv: str) -> None:
         ("--device cpu --dtype float16", "half-precision"),
         ("--device cpu --dtype fp8", "tensor cores"),
         ("--mode infer --dtype fp8", "in every training step"),
+        ("--compile --dtype fp8", "never tried with --compile"),
+        ("--nproc 2 --dtype fp8", "never tried with --nproc"),
         ("--mode infer --lr 0.1", "does not train"),
         ("--mode infer --checkpointing", "does not train"),
         ("--mode infer --accumulate 2", "does not train"),

@@ -16,8 +16,9 @@ pytest.importorskip("torchvision")
 
 from torchvision.io import ImageReadMode, read_image
 
+from gpuwatch.workloads import ways
 from gpuwatch.workloads.data.text import read_text, text_data
-from gpuwatch.workloads.failures import UsageFailure
+from gpuwatch.workloads.failures import EnvironmentFailure, UsageFailure
 from gpuwatch.workloads.float8 import Float8Linear, available, with_float8
 from gpuwatch.workloads.flop.counting import InferenceCounter, count_forward, count_step
 from gpuwatch.workloads.names import defaults
@@ -30,7 +31,13 @@ from gpuwatch.workloads.tasks import (
     transformer_lm,
     unet_diffusion,
 )
-from gpuwatch.workloads.ways import Train, generate, generate_ends, memory_format
+from gpuwatch.workloads.ways import (
+    Train,
+    check_compiler,
+    generate,
+    generate_ends,
+    memory_format,
+)
 
 pytestmark = pytest.mark.torch
 
@@ -203,6 +210,27 @@ def test_the_unet_is_ddpms() -> None:
     assert (work.flop - attention) / 2 == pytest.approx(6.1e9, rel=ONE_PERCENT)
 
 
+def test_the_small_unet_is_ddpms_with_a_quarter_of_its_channels() -> None:
+    pixels, quarter, wide = 32 * 32, unet_diffusion.WIDTHS["small"], unet_diffusion.WIDTHS["ddpm"]
+    times = torch.zeros(1, dtype=torch.long, device="meta")
+
+    def by_square(width: int) -> tuple[float, float]:
+        """Parameters and FLOP of products of channels with channels, by the square of the first."""
+        with shapes_alone():
+            model = unet_diffusion.UNet(width)
+        flop = count_forward(model, torch.zeros(1, 3, 32, 32, device="meta"), times).flop
+        own = sum(each.numel() for each in model.parameters() if each.ndim > 1)
+        # Of and to three colours; all pairs of the pixels of 16 x 16 (five times) and of 4 x 4.
+        colours = 2 * 3 * 3**2 * width
+        pairs = 4 * 2 * width * (5 * 256**2 + 16**2)
+        return (own - colours) / width**2, (flop - 2 * colours * pixels - pairs) / width**2
+
+    small, large = by_square(quarter), by_square(wide)
+    assert quarter * 4 == wide and small == pytest.approx(large, rel=1e-3)
+    with shapes_alone():
+        assert parameters(unet_diffusion.UNet(quarter)) == pytest.approx(2.24e6, rel=ONE_PERCENT)
+
+
 def test_noise_takes_an_image_away_as_time_goes_on() -> None:
     image, noise = torch.ones(3, 1, 2, 2), torch.zeros(3, 1, 2, 2)
     times = torch.tensor([0, 500, 999])
@@ -354,11 +382,34 @@ def test_a_unets_loss_falls_on_real_pictures(pictures: Path) -> None:
 # ways
 
 
-def test_checkpointing_gives_the_same_losses(text: Path) -> None:
-    basis = {"size": "260k", "data": text, "batch_size": 1, "lr": 3e-3}
-    plain = losses("transformer-lm", settings("transformer-lm", **basis), 2)
-    again = losses("transformer-lm", settings("transformer-lm", **basis, checkpointing=True), 2)
+@pytest.mark.parametrize(
+    ("workload", "size", "of"),
+    [
+        ("transformer-lm", "260k", "text"),
+        ("bert", "tiny", "text"),
+        ("unet-diffusion", "small", "pictures"),
+    ],
+)
+def test_checkpointing_gives_the_same_losses(
+    workload: str, size: str, of: str, request: pytest.FixtureRequest
+) -> None:
+    basis = {"size": size, "data": request.getfixturevalue(of), "batch_size": 1, "lr": 3e-3}
+    plain = losses(workload, settings(workload, **basis), 2)
+    again = losses(workload, settings(workload, **basis, checkpointing=True), 2)
     assert again == pytest.approx(plain, rel=1e-5)
+
+
+def test_a_compiled_model_takes_a_compiler(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("shutil.which", lambda name: "/bin/c++" if name == "c++" else None)
+    monkeypatch.setattr(ways, "find_spec", lambda _name: None)
+    check_compiler(CPU)
+    with pytest.raises(EnvironmentFailure, match="needs Triton") as raised:
+        check_compiler(torch.device("cuda"))
+    assert "pip install triton" in raised.value.hint
+    monkeypatch.setattr("shutil.which", lambda _name: None)
+    with pytest.raises(EnvironmentFailure, match=r"needs a C\+\+ compiler") as raised:
+        check_compiler(CPU)
+    assert "install g++, or leave --compile out" in raised.value.hint
 
 
 @pytest.mark.parametrize("how", [{"accumulate": 4}, {"accumulate": 3}, {"compile": True}])
