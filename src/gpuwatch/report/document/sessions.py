@@ -143,10 +143,12 @@ def _ends(compared: Comparison, columns: Sequence[str], *, legend: bool) -> list
     empty for one that finished and needs no letter told."""
     names = headings(compared.sessions)
     lettered = not legend and list(columns) != names and list(columns) == letters(names)
+    titles = [each.given.heading(session_title(each)) for each in compared.sessions]
     ends = []
     for at, (column, session) in enumerate(zip(columns, compared.sessions, strict=True)):
-        title = session.given.heading(session_title(session))
+        title = titles[at]
         if lettered:
+            title = names[at] if titles.count(title) > 1 else title
             title = f"{column}  {title}{' (baseline)' if at == compared.baseline else ''}"
         elif len(columns) > 1:
             title = "" if session.status.state is State.FINISHED else column
