@@ -83,6 +83,8 @@ def test_a_plan_says_what_cannot_run_here_and_how_many_runs_all_parts_have(cli: 
     assert told.count("there is no /nonexistent") == 1
     nothing = cli("--record", "--gpus", "7", "--plan", "--env", "bare", "--", "true").stdout
     assert "bare cannot run here: " in nothing and "--gpus" in nothing
+    lacking = " ".join(cli("study", "precision", "--device", "cpu", "--plan").stdout.split())
+    assert "64 runs in 2 parts bert, dtype tf32 in bare, resnet50, dtype tf32 in bare" in lacking
 
 
 def asked(cli: Cli, *arguments: object) -> dict[str, Any]:

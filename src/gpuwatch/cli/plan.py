@@ -112,12 +112,15 @@ def _filled(text: str, width: int) -> str:
 
 
 def _cannot(plan: Plan, problems: Mapping[int, Sequence[Problem]]) -> list[str]:
-    """Each reason once, with the environments it concerns."""
-    labels: dict[str, dict[str, None]] = {}
+    """Each reason once, with the environments it concerns, or the cases in them."""
+    found: dict[str, dict[str, None]] = {}
+    cases = labels(plan.runs)
     for index, (first, *_) in problems.items():
         reason = f"{first.text}; {first.hint}" if first.hint else first.text
-        labels.setdefault(reason, {})[plan.runs[index - 1].environment.label] = None
-    return [f"{', '.join(names)} cannot run here: {reason}" for reason, names in labels.items()]
+        of_case = first.code == "workload-flags"
+        name = cases[index - 1] if of_case else plan.runs[index - 1].environment.label
+        found.setdefault(reason, {})[name] = None
+    return [f"{', '.join(names)} cannot run here: {reason}" for reason, names in found.items()]
 
 
 def _parts(plan: Plan) -> list[str]:
