@@ -18,7 +18,6 @@ from gpuwatch.core.models import (
     SHORTEST_INTERVAL,
     mapping,
     number,
-    with_hint,
 )
 from gpuwatch.core.units import NS
 from gpuwatch.session.placement import elsewhere
@@ -347,7 +346,7 @@ def _seconds(t: int, since: float) -> str:
 def trouble(reader: SessionReader, meta: Mapping[str, Any], state: Status) -> Trouble | None:
     """Why the run failed: the workload's error, else the reason as lists have it, else the status;
     ``None``: it did not fail."""
-    error = with_hint(meta.get("error"))
+    error = mapping(meta.get("error"))
     if error.get("message"):
         hint = error.get("hint")
         return Trouble(str(error["message"]), str(hint) if hint else None)

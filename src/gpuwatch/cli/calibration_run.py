@@ -16,7 +16,7 @@ from pathlib import Path
 from gpuwatch.core import ceilings, units
 from gpuwatch.core.errors import GpuwatchError, NotAvailable, UsageError
 from gpuwatch.core.lazy_dataclass import dataclass
-from gpuwatch.core.models import JSON, mapping, number, with_hint
+from gpuwatch.core.models import JSON, mapping, number
 from gpuwatch.recorder.allocation import resolve
 from gpuwatch.runners.interpreter import Interpreter, activation, choose
 from gpuwatch.telemetry.base import Device
@@ -201,7 +201,7 @@ def _take(line: str, progress: _Progress, say: Callable[[str], None]) -> None:
         elif event == "calibrated":
             progress.seconds = number(body.get("seconds"))
         elif event == "error":
-            progress.error = with_hint(body)
+            progress.error = mapping(body)
 
 
 def _busy_gpus(nvml: NvmlSource) -> dict[str, tuple[str, ...]]:

@@ -24,16 +24,6 @@ def mapping(value: JSON) -> Mapping[str, JSON]:
     return value if isinstance(value, dict) else {}
 
 
-def with_hint(value: JSON) -> dict[str, JSON]:
-    """``value`` if it is a JSON object, else an empty one, with the key ``hint`` for ``mend`` or
-    ``fix``, its names up to version 0.1.0."""
-    renamed = dict(mapping(value))
-    for old in ("mend", "fix"):
-        if old in renamed:
-            renamed.setdefault("hint", renamed.pop(old))
-    return renamed
-
-
 def number(value: JSON) -> float | None:
     """``value`` if it is a finite number, else ``None``."""
     if isinstance(value, bool) or not isinstance(value, (int, float)):

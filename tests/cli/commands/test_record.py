@@ -390,3 +390,13 @@ def test_children_are_kept_only_where_they_can_be(cli: Cli, tmp_path: Path) -> N
     (path,) = sessions(tmp_path / "out")
     os.kill(int(cli.read("log", path).stdout), signal.SIGKILL)
     assert "a process running; it goes on" in cli.read("show", path).stdout.replace("\n  ", " ")
+
+
+def test_why_a_workload_failed_is_told_with_its_hint(cli: Cli, tmp_path: Path) -> None:
+    error = {"event": "error", "kind": "run", "message": "out of memory", "hint": "smaller batch"}
+    program = f"echo ':::GPUWATCH {json.dumps(error)}'; exit 1"
+    told = cli("--record", "--out", tmp_path / "out", "--", "sh", "-c", program, code=1).stderr
+    assert "error: out of memory; smaller batch" in told
+    (session,) = sessions(tmp_path / "out")
+    shown = json.loads(cli.read("show", "--format", "json", session).stdout)
+    assert shown["error"]["hint"] == "smaller batch"

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 
 from gpuwatch.core.ceilings import warnings_of, when_of
 from gpuwatch.core.lazy_dataclass import dataclass
-from gpuwatch.core.models import JSON, mapping, number, with_hint
+from gpuwatch.core.models import JSON, mapping, number
 from gpuwatch.core.peaks import Peak, peaks, sheet_peaks
 from gpuwatch.core.text import clean
 from gpuwatch.session.rows import DeviceRow
@@ -69,7 +69,7 @@ def missing_of(meta: Mapping[str, JSON], devices: Sequence[DeviceRow]) -> Missin
     calibrations and gave its reason."""
     if gpus_unknown(devices):
         return Missing(UNKNOWN_GPUS, _TELL_GPUS)
-    recorded = with_hint(meta.get("ceilings_missing"))
+    recorded = mapping(meta.get("ceilings_missing"))
     reason, hint = recorded.get("reason"), recorded.get("hint")
     if not reason or not hint:
         return NEVER_MEASURED

@@ -33,7 +33,7 @@ from gpuwatch.analysis.summary.notes import notes
 from gpuwatch.analysis.summary.training import Training, training_of
 from gpuwatch.analysis.summary.training import notes as training_notes
 from gpuwatch.core.lazy_dataclass import dataclass
-from gpuwatch.core.models import JSON, mapping, number, with_hint
+from gpuwatch.core.models import JSON, mapping, number
 from gpuwatch.session.reading.reader import SessionReader
 from gpuwatch.session.reading.status import Status, status
 from gpuwatch.session.rows import StepBucket, StepRow, with_phases
@@ -246,7 +246,7 @@ def summarise_from(
             for row in rows
         ),
         facts=facts,
-        error=with_hint(meta.get("error")),
+        error=mapping(meta.get("error")),
         notes=(
             *notes(reader, window, steps),
             *partly_sampled(statistics, window),

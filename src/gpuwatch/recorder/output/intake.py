@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from gpuwatch.core.lazy_dataclass import dataclass
-from gpuwatch.core.models import JSON, Output, mapping, with_hint
+from gpuwatch.core.models import JSON, Output, mapping
 from gpuwatch.core.units import significant
 from gpuwatch.recorder.output.kept_log import KeptLog, Line
 from gpuwatch.recorder.output.lines import LineAssembler
@@ -99,7 +99,7 @@ class Intake:
         are known."""
         self.versions: Mapping[str, JSON] = {}
         """Versions of torch and other libraries, once the workload has reported them."""
-        self.error = with_hint(known.get("error")) or None
+        self.error = mapping(known.get("error")) or None
         """The error that the workload reported, if any."""
         self._hooked_gpus: set[str] = set()
         self.started = "started" in known
@@ -357,8 +357,6 @@ class Intake:
             self._profile = add_part(self._profile, {**body, "t": t})
             return [meta("profile", self._profile)]
         self.started = True
-        if report.event == "error":
-            body = with_hint(body)
         rows = [meta(report.event, {**body, "t": t})]
         if report.event == "run":
             self._run = {**body, "t": t}

@@ -17,7 +17,6 @@ from gpuwatch.core.models import (
     Problem,
     Workload,
     number,
-    with_hint,
 )
 from gpuwatch.session.schema import SUFFIX
 from gpuwatch.session.study.plan import SCHEMA, Part, Plan, PlannedRun, Settings
@@ -213,7 +212,7 @@ def _mount(text: str) -> Mount:
 
 
 def _problem(value: JSON) -> Problem:
-    problem = with_hint(_typed(value, dict))
+    problem = _typed(value, dict)
     return Problem(_text(problem["code"]), _text(problem["text"]), _words(problem.get("hint")))
 
 
