@@ -91,11 +91,13 @@ def _table(listing: Listed, columns: int, *, runs: bool, paths: bool) -> str:
         _study_line(studies[path], of_path) if path in studies else _session_line(of_path[0])
         for path, of_path in sessions.items()
     ]
+    named = {"started": f"started, {datetime.now().astimezone().tzname()}"}
     head = [name for name in _HEAD if name not in _OPTIONAL or any(row[name] for row in rows)]
     if paths:
         head.append("file")
         rows = [{**row, "file": shell(path)} for row, path in zip(rows, sessions, strict=True)]
-        return table(head, [[row[name] for name in head] for row in rows], left=len(head))
+        heads = [named.get(name, name) for name in head]
+        return table(heads, [[row[name] for name in head] for row in rows], left=len(head))
     few = [name for name in head if name not in _FIGURES]
     least = [name for name in few if name != "started"]
     for shown, longest in (
@@ -103,7 +105,8 @@ def _table(listing: Listed, columns: int, *, runs: bool, paths: bool) -> str:
         *((least, 20), (least, 12)),
     ):
         cut = [[*(_cut(row[name], longest) for name in shown[:-1]), row[shown[-1]]] for row in rows]
-        lines = table(shown, cut, left=len(shown)).splitlines()
+        heads = [named.get(name, name) for name in shown]
+        lines = table(heads, cut, left=len(shown)).splitlines()
         if lines[0].index(shown[-1]) + _RESULT <= columns:
             break
     return "\n".join(_cut(line, columns) for line in lines)
