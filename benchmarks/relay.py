@@ -33,7 +33,7 @@ from gpuwatch.places.machines import Machines, temporary_folder
 from gpuwatch.session.study.plan import read
 from gpuwatch.tui.app import GpuwatchApp
 from gpuwatch.tui.display_options import DisplayOptions
-from gpuwatch.tui.fleet.screen import FleetScreen
+from gpuwatch.tui.home.fleet.screen import FleetScreen
 from tests.fake_nvml import FakeDriver
 
 _EVERY = 2.0

@@ -131,16 +131,13 @@ def test_a_room_imports_only_what_it_may(room: str) -> None:
     assert wrong == []
 
 
-SCREENS = {"fleet", "home", "live", "compare", "log", "new_run", "processes"}
-"""Screens open each other; the app opens them all, and none imports it."""
+SCREENS = {"home", "live", "compare", "log", "new_run"}
+"""Screens open each other by the app; what they share stands in the other folders of tui/."""
 
 
 def parts_of(room: str) -> dict[str, set[str]]:
     """Each sub-folder of a room, or module that is in none, and those that it imports."""
     found: dict[str, set[str]] = {}
-
-    def part(name: str) -> str:
-        return "screens" if room == "tui" and name in SCREENS else name
 
     for path, package in files(room):
         inside = path.relative_to(ROOT / room).with_suffix("").parts
@@ -148,11 +145,11 @@ def parts_of(room: str) -> dict[str, set[str]]:
             continue
         prefix = f"gpuwatch.{room}."
         others = {
-            part(name.removeprefix(prefix).split(".")[0])
+            name.removeprefix(prefix).split(".")[0]
             for name in imports(path, package, types=False)
             if name.startswith(prefix)
         }
-        own = part(inside[0])
+        own = inside[0]
         found.setdefault(own, set()).update(others - {own})
     return found
 
@@ -163,10 +160,9 @@ def test_the_parts_of_a_room_import_each_other_in_one_direction(room: str) -> No
     assert list(TopologicalSorter(parts).static_order()), "raises CycleError"
 
 
-def test_what_screens_are_made_of_imports_no_screen() -> None:
-    parts = parts_of("tui")
-    for each in ("feed", "widgets", "terminal"):
-        assert "screens" not in parts[each]
+def test_no_screen_is_imported_but_by_the_app() -> None:
+    for part, imported in parts_of("tui").items():
+        assert part == "app" or not imported & SCREENS, part
 
 
 def test_every_room_is_known_to_this_test() -> None:

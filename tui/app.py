@@ -159,6 +159,24 @@ class GpuwatchApp(App[int]):
 
         self.push_screen(LiveScreen(path, follow=follow))
 
+    def open_machine(self, path: Path) -> None:
+        """The live screen of a machine that ``path`` records, over the one on top."""
+        from gpuwatch.tui.live.screen import MachineScreen
+
+        self.push_screen(MachineScreen(path))
+
+    def open_log(self, path: Path, *, upto_ns: int | None = None) -> None:
+        """The log of the session ``path`` up to a session time, over the screen on top."""
+        from gpuwatch.tui.log.screen import LogScreen
+
+        self.push_screen(LogScreen(path, upto_ns=upto_ns))
+
+    def open_new_run(self, on: str = "") -> None:
+        """The form of a new run at ``on``, as ``--on`` takes it, over the screen on top."""
+        from gpuwatch.tui.new_run.screen import NewRunScreen
+
+        self.push_screen(NewRunScreen(on=on))
+
     def open_waiting(self, study: Path) -> None:
         """The screen of a study that waits for its first run, over the one on top."""
         from gpuwatch.tui.live.waiting import WaitingScreen
@@ -184,6 +202,15 @@ class GpuwatchApp(App[int]):
             home = HomeScreen()
             home.remember(current, marked, message)
             self.switch_screen(home)
+
+    def tell_home(self, message: str) -> None:
+        """Say on the home screen, wherever it is, what came of a start whose form was left."""
+        from gpuwatch.tui.home.screen import HomeScreen
+
+        for screen in self.screen_stack:
+            if isinstance(screen, HomeScreen):
+                screen.say(message)
+                screen.action_refresh()
 
     def compare(self, paths: Sequence[Path], beside: Path | None = None) -> None:
         """The compare screen over this one; ``beside``: see there."""
@@ -274,7 +301,7 @@ def run_fleet(now: Now, look: DisplayOptions = USUAL, *, refresh: float = REFRES
 
     ``now`` tells of them; ``refresh``: seconds between two pictures.
     """
-    from gpuwatch.tui.fleet.screen import FleetScreen
+    from gpuwatch.tui.home.fleet.screen import FleetScreen
 
     return _run(lambda: FleetScreen(now, refresh=refresh), look)
 

@@ -127,7 +127,7 @@ async def live(
 
 
 def _columns(size: tuple[int, int]) -> int:
-    from gpuwatch.tui.live.gauge_rows import graph_columns
+    from gpuwatch.tui.widgets.gauge_rows import graph_columns
 
     return graph_columns(size[0])
 

@@ -13,7 +13,7 @@ from textual.screen import Screen
 from gpuwatch.session.machine_now import MachineNow
 from gpuwatch.tui.app import GpuwatchApp
 from gpuwatch.tui.compare.screen import CompareScreen
-from gpuwatch.tui.fleet.screen import FleetScreen
+from gpuwatch.tui.home.fleet.screen import FleetScreen
 from gpuwatch.tui.home.screen import HomeScreen
 from gpuwatch.tui.live.screen import LiveScreen
 from gpuwatch.tui.new_run.screen import NewRunScreen

@@ -16,8 +16,8 @@ from gpuwatch.report.text import Row, parts
 from gpuwatch.tui.compare.histories import Case, Group
 from gpuwatch.tui.compare.kernel_differences import Pair
 from gpuwatch.tui.feed.study import goes_on
-from gpuwatch.tui.live.study_rows import VERDICTS
 from gpuwatch.tui.widgets.line import Line
+from gpuwatch.tui.widgets.palette import VERDICTS
 
 _MARGIN = 2
 """Columns on the left for the marks of verdicts."""

@@ -30,9 +30,9 @@ from gpuwatch.core.units import UNKNOWN, milliseconds
 from gpuwatch.session.reading.reader import SessionReader
 from gpuwatch.tui.feed.reading import Post, Reading, ReadingFailed
 from gpuwatch.tui.feed.snapshot import Trouble
-from gpuwatch.tui.live.head_rows import trouble_rows
-from gpuwatch.tui.live.numbers import wrapped
 from gpuwatch.tui.widgets.cells import pad
+from gpuwatch.tui.widgets.head_rows import trouble_rows
+from gpuwatch.tui.widgets.numbers import wrapped
 from gpuwatch.tui.widgets.page import PageScreen, Row
 
 _TIME = "Total Time (ns)"

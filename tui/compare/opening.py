@@ -9,13 +9,12 @@ from gpuwatch.core.errors import GpuwatchError
 from gpuwatch.core.lazy_dataclass import dataclass
 from gpuwatch.core.models import JSON, number
 from gpuwatch.core.text import clean
-from gpuwatch.core.units import clock_time, milliseconds
+from gpuwatch.core.units import clock_time, milliseconds, samples_rate
 from gpuwatch.session.reading.status import State
 from gpuwatch.session.study import labels
 from gpuwatch.session.study.label import NONE
-from gpuwatch.tui.live.head_rows import MARKS
-from gpuwatch.tui.live.rows import samples_rate
 from gpuwatch.tui.widgets.cells import pad
+from gpuwatch.tui.widgets.head_rows import MARKS
 from gpuwatch.tui.widgets.line import Line
 
 MOST = 400

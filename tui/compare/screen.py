@@ -17,9 +17,9 @@ from gpuwatch.tui.display_options import READ_ONLY
 from gpuwatch.tui.exporting import export_report
 from gpuwatch.tui.feed.reading import Post, Reading, ReadingFailed
 from gpuwatch.tui.feed.snapshot import Trouble
-from gpuwatch.tui.live.head_rows import trouble_rows
 from gpuwatch.tui.widgets.canvas_screen import CanvasScreen
 from gpuwatch.tui.widgets.cells import wrap
+from gpuwatch.tui.widgets.head_rows import trouble_rows
 from gpuwatch.tui.widgets.line import Line
 
 if TYPE_CHECKING:

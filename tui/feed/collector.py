@@ -41,7 +41,7 @@ from gpuwatch.tui.feed.samples import RECENT_NS, Buckets, History, RateSeries, S
 from gpuwatch.tui.feed.snapshot import DeviceNow, Reading, Replay, Snapshot, Trouble, View
 from gpuwatch.tui.feed.steps import Steps
 from gpuwatch.tui.feed.study import CurrentStudy
-from gpuwatch.tui.widgets.graph import Window, window
+from gpuwatch.tui.feed.window import Window, window
 
 _FIRST_METRICS = (
     *("hw.gpu.utilization", "hw.gpu.memory.bandwidth", "hw.gpu.memory.busy"),

@@ -22,7 +22,7 @@ from gpuwatch.tui.feed.checks import Ceilings
 from gpuwatch.tui.feed.samples import NOTHING, Histories, History
 from gpuwatch.tui.feed.snapshot import MISSING, Alert, DeviceNow, Gauge, Panel, Reading
 from gpuwatch.tui.feed.steps import Steps, WorkRate
-from gpuwatch.tui.widgets.graph import Window
+from gpuwatch.tui.feed.window import Window
 
 _IMPORTED = "an imported profile has no samples and no steps"
 _UNKNOWN_GPUS = "GPUs not known"

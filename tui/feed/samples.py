@@ -17,7 +17,7 @@ from gpuwatch.analysis.samples.channels import mean_between
 from gpuwatch.core.units import NS
 from gpuwatch.session.reading.reader import SessionReader
 from gpuwatch.session.schema import BUCKET_SECONDS
-from gpuwatch.tui.widgets.graph import Window
+from gpuwatch.tui.feed.window import Window
 
 RECENT_NS = 360 * NS
 """How far back single samples are kept: the longest zoom, and the step in which it moves."""

@@ -45,7 +45,7 @@ from gpuwatch.tui.feed.samples import (
     column_means,
 )
 from gpuwatch.tui.feed.snapshot import Reading, StepShares, Work
-from gpuwatch.tui.widgets.graph import Window
+from gpuwatch.tui.feed.window import Window
 
 _MAX_STEPS = 1000
 """Number of newest steps of the median and of the phases."""

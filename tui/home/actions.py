@@ -133,9 +133,7 @@ class HomeActs(ProcessActs, WritingScreen):
     def action_new(self) -> None:
         if self.refused():
             return
-        from gpuwatch.tui.new_run.screen import NewRunScreen
-
-        self.app.push_screen(NewRunScreen(on=self.place_of_runs))
+        self.gpuwatch.open_new_run(self.place_of_runs)
 
     def action_log(self) -> None:
         """The log of the session under the cursor."""
@@ -143,9 +141,7 @@ class HomeActs(ProcessActs, WritingScreen):
         if current is None or current.entry is None:
             self.say("→ shows the runs of the study: l is for one of them" if current else "")
             return
-        from gpuwatch.tui.log.screen import LogScreen
-
-        self.app.push_screen(LogScreen(current.path))
+        self.gpuwatch.open_log(current.path)
 
     # Deletion.
 

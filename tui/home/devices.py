@@ -11,12 +11,12 @@ from gpuwatch.core.text import clean
 from gpuwatch.core.units import UNKNOWN, memory_usage, number, percent, si
 from gpuwatch.tui.feed.processes import ProcessNow
 from gpuwatch.tui.feed.snapshot import DeviceNow, Panel, Reading, Snapshot
-from gpuwatch.tui.live.device_rows import more_values, power_text
-from gpuwatch.tui.live.gauge_rows import axis_row, gauge_rows
-from gpuwatch.tui.live.grid_rows import history_columns as panel_history_columns
-from gpuwatch.tui.live.grid_rows import panel_rows
 from gpuwatch.tui.widgets.cells import fit, pad, wrap
+from gpuwatch.tui.widgets.device_rows import more_values, power_text
+from gpuwatch.tui.widgets.gauge_rows import axis_row, gauge_rows
 from gpuwatch.tui.widgets.graph import area
+from gpuwatch.tui.widgets.grid_rows import history_columns as panel_history_columns
+from gpuwatch.tui.widgets.grid_rows import panel_rows
 from gpuwatch.tui.widgets.line import Line
 
 _MOST_ALERTS = 3

@@ -15,9 +15,8 @@ from gpuwatch.tui.home.first_contact import Found, first_rows
 from gpuwatch.tui.home.line_edit import Edit
 from gpuwatch.tui.home.list import ORDERS, Item, ListOptions, no_field
 from gpuwatch.tui.home.table import details
-from gpuwatch.tui.live.rows import rule
 from gpuwatch.tui.widgets.cells import fit, wrap
-from gpuwatch.tui.widgets.line import Line
+from gpuwatch.tui.widgets.line import Line, rule
 
 _MOST_UNLISTED = 3
 _MOST_SAID = 3

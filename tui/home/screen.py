@@ -23,10 +23,10 @@ from gpuwatch.tui.home.devices import (
 )
 from gpuwatch.tui.home.list import GOING_ON
 from gpuwatch.tui.home.rows import waiting_rows
-from gpuwatch.tui.live.gauge_rows import graph_columns
-from gpuwatch.tui.live.numbers import SnapshotPage
 from gpuwatch.tui.processes.page import ProcessScreen
+from gpuwatch.tui.widgets.gauge_rows import graph_columns
 from gpuwatch.tui.widgets.line import Line
+from gpuwatch.tui.widgets.numbers import SnapshotPage
 
 _MOST_DEATHS, _DEATHS_SECONDS = 3, 10.0
 """After so many recorders of the devices that died within so long no other one is started."""

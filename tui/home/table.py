@@ -12,12 +12,19 @@ from rich.cells import cell_len
 from gpuwatch.analysis.summary.listing import moment
 from gpuwatch.core.lazy_dataclass import dataclass
 from gpuwatch.core.text import clean
-from gpuwatch.core.units import UNKNOWN, binary, bounded, clock_time, milliseconds, percent
+from gpuwatch.core.units import (
+    UNKNOWN,
+    binary,
+    bounded,
+    clock_time,
+    milliseconds,
+    percent,
+    samples_rate,
+)
 from gpuwatch.session.reading.status import State
 from gpuwatch.tui.home.list import Item, elapsed, first_start, place
-from gpuwatch.tui.live.head_rows import MARKS
-from gpuwatch.tui.live.rows import samples_rate
 from gpuwatch.tui.widgets.cells import fit, pad, wrap
+from gpuwatch.tui.widgets.head_rows import MARKS
 from gpuwatch.tui.widgets.line import Line
 
 _ROOMY = 130

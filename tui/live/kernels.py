@@ -27,8 +27,8 @@ from gpuwatch.core.units import UNKNOWN, digits, milliseconds, si
 from gpuwatch.session.reading.reader import SessionReader
 from gpuwatch.tui.feed.reading import Reading, ReadingFailed
 from gpuwatch.tui.feed.snapshot import Trouble
-from gpuwatch.tui.live.numbers import counter_rows, wrapped
 from gpuwatch.tui.widgets.cells import pad
+from gpuwatch.tui.widgets.numbers import counter_rows, wrapped
 from gpuwatch.tui.widgets.page import PageScreen, Row
 
 _COLUMNS = {

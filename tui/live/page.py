@@ -6,16 +6,6 @@ from gpuwatch.analysis.hardware.ceilings import UNKNOWN_GPUS
 from gpuwatch.core.lazy_dataclass import dataclass
 from gpuwatch.core.metrics import Method
 from gpuwatch.tui.feed.snapshot import Gauge, Snapshot
-from gpuwatch.tui.live import grid_rows as grid
-from gpuwatch.tui.live.device_rows import (
-    activity_row,
-    columns_for,
-    detail_rows,
-    grid_rows,
-    host_row,
-)
-from gpuwatch.tui.live.gauge_rows import axis_row, empty_rows, gauge_rows, is_empty
-from gpuwatch.tui.live.head_rows import banner_rows, notable, position_row, title_row
 from gpuwatch.tui.live.rows import (
     ZOOMS,
     Options,
@@ -23,12 +13,21 @@ from gpuwatch.tui.live.rows import (
     event_rows,
     log_rows,
     progress_row,
-    rule,
     workload_rows,
 )
 from gpuwatch.tui.live.study_rows import strip_rows
-from gpuwatch.tui.processes.rows import process_rows
-from gpuwatch.tui.widgets.line import Line, filled
+from gpuwatch.tui.widgets import grid_rows as grid
+from gpuwatch.tui.widgets.device_rows import (
+    activity_row,
+    columns_for,
+    detail_rows,
+    grid_rows,
+    host_row,
+)
+from gpuwatch.tui.widgets.gauge_rows import axis_row, empty_rows, gauge_rows, is_empty
+from gpuwatch.tui.widgets.head_rows import banner_rows, notable, position_row, title_row
+from gpuwatch.tui.widgets.line import Line, filled, rule
+from gpuwatch.tui.widgets.process_rows import process_rows
 
 TALL = 30
 """Least rows of a screen with all parts."""

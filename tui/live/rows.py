@@ -9,14 +9,22 @@ from rich.cells import cell_len
 from gpuwatch.analysis.samples.step_lines import NO_STEPS_YET
 from gpuwatch.core.lazy_dataclass import dataclass
 from gpuwatch.core.text import clean
-from gpuwatch.core.units import NS, UNKNOWN, clock_time, digits, loss, milliseconds, percent
+from gpuwatch.core.units import (
+    NS,
+    UNKNOWN,
+    clock_time,
+    loss,
+    milliseconds,
+    percent,
+    samples_rate,
+)
 from gpuwatch.session.rows import EventRow
 from gpuwatch.tui.feed.snapshot import Snapshot, StepShares, Work
-from gpuwatch.tui.live.device_rows import Fields
-from gpuwatch.tui.live.gauge_rows import EVENT
+from gpuwatch.tui.feed.window import Window
 from gpuwatch.tui.widgets.cells import fit, wrap
-from gpuwatch.tui.widgets.graph import Window
-from gpuwatch.tui.widgets.line import Line, filled
+from gpuwatch.tui.widgets.device_rows import Fields
+from gpuwatch.tui.widgets.gauge_rows import EVENT
+from gpuwatch.tui.widgets.line import Line, filled, rule
 
 ZOOMS: dict[int | None, str] = {10: "10 s", 60: "1 min", 300: "5 min", None: "all"}
 """Lengths of a history in seconds, and their names."""
@@ -29,12 +37,6 @@ class Options:
     paused: bool = False
     message: str = ""
     """The answer to the last action."""
-
-
-def rule(title: str, width: int) -> Line:
-    """A horizontal line with a title."""
-    row = Line(width).add("── ", "faint").add(title, "muted").add(" ", "faint")
-    return row.add("─" * row.left, "faint")
 
 
 def workload_rows(snapshot: Snapshot, width: int, phases: int) -> list[Line]:
@@ -73,11 +75,6 @@ def workload_rows(snapshot: Snapshot, width: int, phases: int) -> list[Line]:
     if snapshot.shares is not None and phases > 0:
         rows += phase_rows(snapshot.shares, width, phases)
     return rows
-
-
-def samples_rate(value: float | None) -> str:
-    """Samples per second: ``11,700``, ``3.21``."""
-    return UNKNOWN if value is None else digits(value)
 
 
 def progress_row(snapshot: Snapshot, work: Work, width: int) -> Line:

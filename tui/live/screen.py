@@ -17,13 +17,13 @@ from gpuwatch.tui.display_options import READ_ONLY
 from gpuwatch.tui.feed.feed import REFRESH_SECONDS, Feed
 from gpuwatch.tui.feed.reading import Delivery, News
 from gpuwatch.tui.feed.snapshot import Snapshot, Unreadable, View
-from gpuwatch.tui.live.gauge_rows import graph_columns
-from gpuwatch.tui.live.head_rows import trouble_rows
 from gpuwatch.tui.live.page import Page, page_of, panel_columns
 from gpuwatch.tui.live.rows import ZOOMS, Options
 from gpuwatch.tui.live.stopping import Stopping
 from gpuwatch.tui.live.time_travel import TimeTravel
 from gpuwatch.tui.widgets.canvas import Clicked
+from gpuwatch.tui.widgets.gauge_rows import graph_columns
+from gpuwatch.tui.widgets.head_rows import trouble_rows
 from gpuwatch.tui.widgets.line import Line
 from gpuwatch.tui.widgets.page import Row
 
@@ -32,6 +32,8 @@ _CONDITIONAL = (
     "gauges", "back",
 )  # fmt: skip
 """Actions that apply at times."""
+
+_NOT_OF_MACHINES = ("compare", "export", "over", "stop")
 
 
 class LiveScreen(TimeTravel, Stopping):
@@ -345,9 +347,7 @@ class LiveScreen(TimeTravel, Stopping):
         self.paint()
 
     def action_log(self) -> None:
-        from gpuwatch.tui.log.screen import LogScreen
-
-        self.app.push_screen(LogScreen(self.path, upto_ns=self._view.at))
+        self.gpuwatch.open_log(self.path, upto_ns=self._view.at)
 
     def action_processes(self) -> None:
         if self.snapshot is None and self.trouble is not None:
@@ -358,7 +358,7 @@ class LiveScreen(TimeTravel, Stopping):
 
     def action_numbers(self) -> None:
         if self.snapshot is not None:
-            from gpuwatch.tui.live.numbers import number_lines
+            from gpuwatch.tui.widgets.numbers import number_lines
 
             self._open_page("every number", number_lines, self.snapshot)
 
@@ -371,7 +371,7 @@ class LiveScreen(TimeTravel, Stopping):
     def _open_page(
         self, what: str, rows: Callable[[Snapshot, int], Sequence[Row]], snapshot: Snapshot
     ) -> None:
-        from gpuwatch.tui.live.numbers import SnapshotPage
+        from gpuwatch.tui.widgets.numbers import SnapshotPage
 
         self.app.push_screen(SnapshotPage(what, rows, snapshot, lambda: self.snapshot))
 
@@ -420,3 +420,13 @@ class LiveScreen(TimeTravel, Stopping):
         self.options = replace(self.options, message=message)
         if self.on_top:
             self.paint()
+
+
+class MachineScreen(LiveScreen):
+    """One of the machines. Its recording is removed when the machines are no longer watched."""
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        return action not in _NOT_OF_MACHINES and super().check_action(action, parameters)
+
+    def action_leave(self) -> None:
+        self.app.exit(0)

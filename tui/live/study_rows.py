@@ -11,9 +11,10 @@ from gpuwatch.core.units import UNKNOWN
 from gpuwatch.session.study.summary import Contrast
 from gpuwatch.tui.feed.snapshot import StudyRun, StudyStrip
 from gpuwatch.tui.feed.study import DID_NOT_RUN, TO_COME, UNREADABLE
-from gpuwatch.tui.live.head_rows import MARKS
 from gpuwatch.tui.widgets.cells import fit
+from gpuwatch.tui.widgets.head_rows import MARKS
 from gpuwatch.tui.widgets.line import Line
+from gpuwatch.tui.widgets.palette import VERDICTS
 
 _MARKS = {
     **{state.value: mark for state, mark in MARKS.items()},
@@ -21,16 +22,6 @@ _MARKS = {
     DID_NOT_RUN: ("–", "bad"),
     UNREADABLE: ("?", "bad"),
 }
-VERDICTS = {
-    "same": ("=", "text"),
-    "slower": ("▲", "bad"),
-    "faster": ("▼", "good"),
-    "small": ("≈", "text"),
-    "can't tell": ("?", "text"),
-    "invalid": ("✗", "text"),
-    "described": ("·", "text"),
-}
-"""A mark and a colour role for each verdict, as on the compare screen."""
 _UNFINISHED = frozenset({TO_COME, "queued", "starting", "running"})
 """States of unfinished runs."""
 _LABEL_WIDTH = 24

@@ -386,13 +386,8 @@ class NewRunScreen(Screen[None]):
             self._say(f"✗ {outcome.complaint}")
 
     def _tell_home(self, outcome: Outcome) -> None:
-        """Say on the home screen how a start went whose form was left."""
-        from gpuwatch.tui.home.screen import HomeScreen
-
-        for home in self.app.screen_stack:
-            if isinstance(home, HomeScreen):
-                home.say("the run has started" if outcome.good else f"✗ {outcome.complaint}")
-                home.action_refresh()
+        good = outcome.good
+        self.gpuwatch.tell_home("the run has started" if good else f"✗ {outcome.complaint}")
 
     def action_back(self) -> None:
         """Leave the form; while a run is being started, on the second time."""

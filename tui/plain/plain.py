@@ -20,6 +20,7 @@ from gpuwatch.tui.feed.collector import Collector
 from gpuwatch.tui.feed.feed import DevicesNow, Feed
 from gpuwatch.tui.feed.snapshot import Snapshot, Unreadable, View
 from gpuwatch.tui.feed.study import goes_on, upcoming_runs
+from gpuwatch.tui.feed.window import readable_duration
 from gpuwatch.tui.messages import farewell
 from gpuwatch.tui.plain.lines import (
     devices_words,
@@ -28,7 +29,6 @@ from gpuwatch.tui.plain.lines import (
     title_line,
     warning_lines,
 )
-from gpuwatch.tui.widgets.graph import readable_duration
 
 INTERVAL_SECONDS = 10.0
 """Default time between two lines."""

@@ -26,7 +26,7 @@ from gpuwatch.core.processes import start_time
 from gpuwatch.core.text import clean, shell
 from gpuwatch.core.units import NS, UNKNOWN, binary, clock_time, percent
 from gpuwatch.tui.feed.processes import ProcessNow
-from gpuwatch.tui.processes.rows import said_of
+from gpuwatch.tui.widgets.process_rows import said_of
 
 _LOOK_SECONDS = 1.0
 """Between two looks at the process."""

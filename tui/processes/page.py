@@ -12,14 +12,14 @@ from textual.widgets import Footer
 
 from gpuwatch.tui.feed.processes import ProcessNow, may_be_truncated
 from gpuwatch.tui.feed.snapshot import Snapshot
-from gpuwatch.tui.live.head_rows import title_row, warning_rows
 from gpuwatch.tui.processes.acting import ProcessActs
-from gpuwatch.tui.processes.rows import ORDERS, said_of, unknown_rows
 from gpuwatch.tui.processes.table import ProcessTable
 from gpuwatch.tui.processes.tree import Branch, family
 from gpuwatch.tui.widgets.canvas import Canvas, too_small
 from gpuwatch.tui.widgets.cells import wrap
+from gpuwatch.tui.widgets.head_rows import title_row, warning_rows
 from gpuwatch.tui.widgets.line import Line
+from gpuwatch.tui.widgets.process_rows import ORDERS, said_of, unknown_rows
 
 _LOOK_SECONDS = 0.5
 """Between two looks for a newer snapshot."""

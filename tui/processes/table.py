@@ -9,11 +9,10 @@ from textual import events
 from textual.binding import Binding, BindingType
 
 from gpuwatch.tui.feed.processes import ProcessNow
-from gpuwatch.tui.live.rows import rule
 from gpuwatch.tui.processes.acting import ProcessActs
-from gpuwatch.tui.processes.rows import ORDER_TEXT, ORDERS, in_order, next_order, table_rows
 from gpuwatch.tui.widgets.canvas import Canvas, Scrolled
-from gpuwatch.tui.widgets.line import Line
+from gpuwatch.tui.widgets.line import Line, rule
+from gpuwatch.tui.widgets.process_rows import ORDER_TEXT, ORDERS, in_order, next_order, table_rows
 
 NOT_HERE = "marks are for signals, and this one is not seen to run here"
 """Why a process is not marked."""

@@ -107,3 +107,9 @@ class Line:
 def filled(rows: Sequence[Line], width: int, height: int) -> list[Line]:
     """Exactly ``height`` rows: the first ones, or empty ones behind them."""
     return [*rows, *(Line(width) for _ in range(height - len(rows)))][:height]
+
+
+def rule(title: str, width: int) -> Line:
+    """A horizontal line with a title."""
+    row = Line(width).add("── ", "faint").add(title, "muted").add(" ", "faint")
+    return row.add("─" * row.left, "faint")

@@ -22,6 +22,17 @@ ORDER = (DARK, LIGHT, TERMINAL)
 BY_NAME = dict(zip(THEMES, ORDER, strict=True))
 """The theme for each name that ``--theme`` takes."""
 
+VERDICTS = {
+    "same": ("=", "text"),
+    "slower": ("▲", "bad"),
+    "faster": ("▼", "good"),
+    "small": ("≈", "text"),
+    "can't tell": ("?", "text"),
+    "invalid": ("✗", "text"),
+    "described": ("·", "text"),
+}
+"""A mark and a colour role for each verdict, as on the compare screen."""
+
 _DARK = {
     "background": "#10151c",
     "text": "#d4dbe4",

@@ -30,6 +30,11 @@ def digits(value: float) -> str:
     return f"{value:.2f}"
 
 
+def samples_rate(value: float | None) -> str:
+    """Samples per second: ``11,700``, ``3.21``."""
+    return UNKNOWN if value is None else digits(value)
+
+
 def significant(value: float, figures: int = 3) -> str:
     """``figures`` significant figures: ``0.0123``, ``15.2``.
 

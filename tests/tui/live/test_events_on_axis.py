@@ -7,8 +7,8 @@ from pathlib import Path
 
 from gpuwatch.core.units import NS
 from gpuwatch.session.rows import EventRow
-from gpuwatch.tui.live.gauge_rows import EVENT, axis_row
-from gpuwatch.tui.widgets.graph import Window
+from gpuwatch.tui.feed.window import Window
+from gpuwatch.tui.widgets.gauge_rows import EVENT, axis_row
 
 from ..harness import live, screen_text, shows
 from ..snapshots_of import texts

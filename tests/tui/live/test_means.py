@@ -12,8 +12,8 @@ from gpuwatch.core.metrics import Method
 from gpuwatch.session.reading.reader import SessionReader
 from gpuwatch.tui.feed.collector import Collector
 from gpuwatch.tui.feed.snapshot import Snapshot, View
-from gpuwatch.tui.live.gauge_rows import badge
 from gpuwatch.tui.plain.lines import status_line
+from gpuwatch.tui.widgets.gauge_rows import badge
 
 from ..harness import live, screen_text, shows
 from ..sessions import finished

@@ -12,8 +12,8 @@ from gpuwatch.session.reading.reader import SessionReader
 from gpuwatch.tui.feed.collector import Collector
 from gpuwatch.tui.feed.gauges import METRICS
 from gpuwatch.tui.feed.snapshot import Gauge, View
-from gpuwatch.tui.live.gauge_rows import gauge_rows, value_parts
 from gpuwatch.tui.live.screen import LiveScreen
+from gpuwatch.tui.widgets.gauge_rows import gauge_rows, value_parts
 
 from ..harness import live, screen_text, shows, until
 from ..snapshots_of import snapshot_of, texts

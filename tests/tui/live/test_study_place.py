@@ -15,8 +15,8 @@ from gpuwatch.session.study.plan_file import document
 from gpuwatch.session.study.progress import StudyPosition
 from gpuwatch.tui.feed.snapshot import Snapshot
 from gpuwatch.tui.feed.study import CurrentStudy
-from gpuwatch.tui.live.head_rows import title_row
 from gpuwatch.tui.live.screen import LiveScreen
+from gpuwatch.tui.widgets.head_rows import title_row
 
 from ..harness import live
 from ..sessions import finished

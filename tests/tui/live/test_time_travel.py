@@ -16,11 +16,11 @@ from gpuwatch.session.writing import statements, store
 from gpuwatch.tui.app import GpuwatchApp
 from gpuwatch.tui.feed.collector import Collector, PastView
 from gpuwatch.tui.feed.snapshot import Replay, Snapshot, View
-from gpuwatch.tui.live.gauge_rows import LABEL, value_width
-from gpuwatch.tui.live.head_rows import slider
+from gpuwatch.tui.feed.window import Window
 from gpuwatch.tui.live.screen import LiveScreen
 from gpuwatch.tui.log.screen import LogScreen
-from gpuwatch.tui.widgets.graph import Window
+from gpuwatch.tui.widgets.gauge_rows import LABEL, value_width
+from gpuwatch.tui.widgets.head_rows import slider
 from tests.session.counted import counted
 from tests.session.samples import fill
 

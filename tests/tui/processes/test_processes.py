@@ -18,7 +18,7 @@ from gpuwatch.tui.feed.processes import ProcessNow, processes_of
 from gpuwatch.tui.feed.snapshot import View
 from gpuwatch.tui.home.screen import HomeScreen
 from gpuwatch.tui.processes.page import ProcessScreen
-from gpuwatch.tui.processes.rows import process_rows, unknown_rows
+from gpuwatch.tui.widgets.process_rows import process_rows, unknown_rows
 from tests.fake_nvml import FakeDriver
 
 from ..harness import live, running, screen_text, shows, until

@@ -11,9 +11,11 @@ from gpuwatch.core.key_values import parse
 from gpuwatch.core.text import clean
 from gpuwatch.session.machine_now import Now
 from gpuwatch.tui.feed.feed import REFRESH_SECONDS
-from gpuwatch.tui.fleet.machine_table import MachineTable
-from gpuwatch.tui.fleet.reader import FleetReader
-from gpuwatch.tui.fleet.rows import (
+from gpuwatch.tui.home.base import ROOMY, Home
+from gpuwatch.tui.home.devices import alert_rows
+from gpuwatch.tui.home.fleet.machine_table import MachineTable
+from gpuwatch.tui.home.fleet.reader import FleetReader
+from gpuwatch.tui.home.fleet.rows import (
     Host,
     alerts_of,
     first_shown,
@@ -22,16 +24,12 @@ from gpuwatch.tui.fleet.rows import (
     host_rows,
     matching,
 )
-from gpuwatch.tui.home.base import ROOMY, Home
-from gpuwatch.tui.home.devices import alert_rows
 from gpuwatch.tui.home.line_edit import Edit
 from gpuwatch.tui.home.list import GOING_ON
-from gpuwatch.tui.live.screen import LiveScreen
 from gpuwatch.tui.widgets.canvas import Canvas
 from gpuwatch.tui.widgets.cells import fit
 from gpuwatch.tui.widgets.line import Line
 
-_NOT_OF_MACHINES = ("compare", "export", "over", "stop")
 _FIND = "find machines"
 _LEAST_MACHINES = 3
 _LONGEST = 30
@@ -162,7 +160,7 @@ class FleetScreen(Home):
         """The live screen of the selected machine."""
         session = next((host.session for host in self._hosts if host.place == self._place), None)
         if session is not None and session.exists():
-            self.app.push_screen(MachineScreen(session))
+            self.gpuwatch.open_machine(session)
 
     def on_machine_table_chosen(self, message: MachineTable.Chosen) -> None:
         place = self._drawn[message.y] if message.y < len(self._drawn) else ""
@@ -193,13 +191,3 @@ class FleetScreen(Home):
             self.paint()
         else:
             super().action_back()
-
-
-class MachineScreen(LiveScreen):
-    """One of the machines. Its recording is removed when the machines are no longer watched."""
-
-    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        return action not in _NOT_OF_MACHINES and super().check_action(action, parameters)
-
-    def action_leave(self) -> None:
-        self.app.exit(0)

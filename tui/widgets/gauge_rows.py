@@ -23,8 +23,9 @@ from gpuwatch.core.units import (
     si_parts,
 )
 from gpuwatch.tui.feed.snapshot import Gauge
+from gpuwatch.tui.feed.window import Window, axis
 from gpuwatch.tui.widgets.cells import wrap
-from gpuwatch.tui.widgets.graph import Window, area, axis
+from gpuwatch.tui.widgets.graph import area
 from gpuwatch.tui.widgets.line import Line
 
 _PLAIN: Mapping[str, Callable[[float], str]] = {

@@ -13,7 +13,7 @@ from gpuwatch.session.machine_now import MachineNow, Now
 from gpuwatch.session.reading.reader import SessionReader
 from gpuwatch.tui.feed.collector import Collector
 from gpuwatch.tui.feed.snapshot import Snapshot, View
-from gpuwatch.tui.fleet.rows import Host
+from gpuwatch.tui.home.fleet.rows import Host
 
 _PATIENCE_SECONDS = 0.2
 _SILENT_SECONDS = 15.0

@@ -9,8 +9,8 @@ from gpuwatch.core.metrics import Method
 from gpuwatch.core.text import clean
 from gpuwatch.core.units import UNKNOWN, number, percent, si
 from gpuwatch.tui.feed.snapshot import Panel
-from gpuwatch.tui.live.device_rows import more_values, power_text
 from gpuwatch.tui.widgets.cells import fit
+from gpuwatch.tui.widgets.device_rows import more_values, power_text
 from gpuwatch.tui.widgets.graph import area
 from gpuwatch.tui.widgets.line import Line
 
