@@ -245,12 +245,12 @@ def test_a_workload_does_not_wait_for_a_driver_that_hangs_at_the_start(
     if visible is not None:
         cli.variables["CUDA_VISIBLE_DEVICES"] = visible
     driver.delay("nvmlInit", 3600)
-    begun, end = tmp_path / "begun", tmp_path / "end"
-    waits = f"touch {begun}; until test -e {end}; do sleep 0.1; done"
+    rounds, end = tmp_path / "rounds", tmp_path / "end"
+    waits = f"until test -e {end}; do echo >> {rounds}; sleep 0.1; done"
     script = f"echo visible ${{CUDA_VISIBLE_DEVICES-all}}; {waits}"
     out = tmp_path / "out"
     recorder = cli.start("--record", "--interval", "0.2", "--out", out, "--", "sh", "-c", script)
-    until(begun.exists)
+    until(lambda: rounds.exists() and rounds.stat().st_size > 15)
     driver.work("nvmlInit")
 
     def sampled() -> bool:

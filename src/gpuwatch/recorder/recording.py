@@ -32,7 +32,7 @@ from gpuwatch.recorder.sources import (
     Opening,
     ProcessFacts,
     Sources,
-    added_late,
+    added,
     telemetry_rows,
 )
 from gpuwatch.runners import guarded
@@ -377,8 +377,8 @@ def begin(
         ]
     if isinstance(sources, Opening):
         assert spec is not None
-        sources, late = added_late(store, sources, spec, base_ns, on_trouble)
-        started.append(late)
+        sources, late = added(store, sources, spec, base_ns, on_trouble)
+        started += late
     intake, hook = Intake(base_ns), None
     if spec is not None and spec.hook is not None:
         given = mapping(known.get("hook"))

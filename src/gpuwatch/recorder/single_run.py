@@ -22,7 +22,7 @@ from gpuwatch.recorder.control import Stop, conclude, run_to_end
 from gpuwatch.recorder.observer import Observer
 from gpuwatch.recorder.recording import Launch, Recording, begin
 from gpuwatch.recorder.request import ResolvedPlan, with_files
-from gpuwatch.recorder.sources import DCGM_HOST, LAUNCH_S, Opening, Sources
+from gpuwatch.recorder.sources import DCGM_HOST, Opening, Sources
 from gpuwatch.session.study.plan import PlannedRun, Settings
 from gpuwatch.session.writing.store import Durability
 from gpuwatch.session.writing.write_hints import write_hint
@@ -101,20 +101,20 @@ def record_one(
             launch = Launch(runner, spec, prepared, run_path)
         # Who asked for GPUs or DCGM is told that they are not there before anything starts.
         asked_for = machine or watched is not None or settings.dcgm is not None
-        sources = opening.result() if asked_for else opening.within(LAUNCH_S)
+        sources = opening.result() if asked_for else opening
         resource_check.threads(_SPARE_THREADS)
-        for notice in (None if sources is None else sources.notice, resolved.notice):
-            if notice is not None and settings.gpus != ():
-                observer.message_once(notice)
         recording = begin(
             path,
             {**described, **_described(planned, run_id, folder, settings, launch)},
             facts,
-            sources or opening,
+            sources,
             launch,
             on_trouble=observer.message,
             safety=_safety(machine, throw_away=request.while_pid is not None),
         )
+        for notice in (opening.result().notice, resolved.notice):
+            if notice is not None and settings.gpus != ():
+                observer.message_once(notice)
     except BaseException as error:
         if opening is not None:
             opening.close()

@@ -8,7 +8,7 @@ import sqlite3
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import Future, TimeoutError
+from concurrent.futures import Future
 from typing import TYPE_CHECKING, TypeVar
 
 from gpuwatch import __version__
@@ -295,8 +295,8 @@ class ProcessFacts:
         return [without_facts("process"), *rows]
 
 
-LAUNCH_S = 3.0
-"""How long a launch waits for telemetry, in seconds: longer than a driver needs that answers."""
+LATE_S = 1.0
+"""Telemetry that begins so long after the workload, in seconds, is said to be late."""
 _AGAIN_SECONDS = 1.0
 """Time until a write that failed is tried again."""
 
@@ -315,13 +315,6 @@ class Opening:
 
         threading.Thread(target=run, name="gpuwatch-open", daemon=True).start()
 
-    def within(self, seconds: float) -> Sources | None:
-        """The sources if they are open by then; raises what opening them raised."""
-        try:
-            return self._opened.result(seconds)
-        except TimeoutError:
-            return None
-
     def result(self) -> Sources:
         """The sources, once they are open; raises what opening them raised."""
         return self._opened.result()
@@ -339,22 +332,23 @@ def telemetry_rows(sources: Sources, spec: LaunchSpec | None) -> list[Row]:
     return [*sources.device_rows(spec), *(fact("host", key, value) for key, value in facts)]
 
 
-def added_late(
+def added(
     store: SessionStore,
     opening: Opening,
     spec: LaunchSpec,
     base_ns: int,
     say: Callable[[str], None],
-) -> tuple[Sources, Row]:
-    """Add telemetry that opened only after the workload had started; returns the event of it."""
+) -> tuple[Sources, list[Row]]:
+    """Add telemetry that opens beside the workload; returns an event if that was late."""
     sources = opening.result()
     t = time.monotonic_ns() - base_ns
     text = f"nothing was sampled in the first {t / 1e9:.1f} s: the driver was slow to answer"
+    late = [event(t, "sampling-late", text)] if t > LATE_S * 1e9 else []
     while True:
         try:
             store.write(telemetry_rows(sources, spec))  # may be written again
             store.add_channels(0, described(sources.channels))
-            return sources, event(t, "sampling-late", text)
+            return sources, late
         except sqlite3.Error as error:  # as for any row of a workload that runs
             say(f"cannot write {store.path}: {error}; {write_hint(store.path, error)}")
             time.sleep(_AGAIN_SECONDS)
