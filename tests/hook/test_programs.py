@@ -446,6 +446,7 @@ FRAMEWORKS = os.environ.get("GPUWATCH_FRAMEWORKS")
         ("trainer.py", 10, 68, 10),
         ("lightning_module.py", 14, 200, 14),
         ("timm_script.py", 6, 48, None),
+        ("accelerated.py", 10, 136, None),
     ],
 )
 def test_frameworks_train_as_without_the_hook(
