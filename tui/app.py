@@ -351,12 +351,13 @@ def run_compare(
     margin: float | None = None,
     across_devices: bool = False,
     across_commands: bool = False,
+    whole: bool = False,
     look: DisplayOptions = USUAL,
 ) -> int:
     """Show sessions side by side until it is left; returns the exit code.
 
-    ``margin``, ``across_devices`` and ``across_commands`` are those of ``gpuwatch compare``. Of a
-    whole study a file that cannot be read is a note.
+    ``margin``, ``across_devices``, ``across_commands`` and ``whole`` (``--all``) are those of
+    ``gpuwatch compare``. Of a whole study a file that cannot be read is a note.
 
     Raises:
         NotASession, NewerSchema, StorageError: a file is no session that can be read.
@@ -371,6 +372,7 @@ def run_compare(
             margin=margin,
             across_devices=across_devices,
             across_commands=across_commands,
+            whole=whole,
         ),
         look,
     )

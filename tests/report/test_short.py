@@ -140,4 +140,4 @@ def test_the_notes_at_the_end_are_few(tmp_path: Path) -> None:
     run(tmp_path / "01.gpuwatch", **loaded(1.6, events=[*lost, ("throttle", "held down")]))
     lines = study_text.terminal(read_study(tmp_path), short=True).splitlines()
     notes = [line for line in lines if line.startswith("note: ")]
-    assert len(notes) == 6 and notes[-1] == "note: 2 more notes: summary.md has all of them"
+    assert len(notes) == 6 and notes[-1] == "note: 2 more notes in the report"

@@ -11,7 +11,7 @@ from gpuwatch.analysis.results import Cell, StudyResult
 from gpuwatch.analysis.summary.identity import baseline
 from gpuwatch.core.lazy_dataclass import dataclass
 from gpuwatch.report.document.blocks import Document, Table
-from gpuwatch.report.document.study import columns, document, lettered, one_by_one
+from gpuwatch.report.document.study import columns, document, lettered, one_by_one, verdict_first
 from gpuwatch.report.text import Row, parts
 from gpuwatch.tui.compare.histories import Case, Group
 from gpuwatch.tui.compare.kernel_differences import Pair
@@ -31,7 +31,9 @@ class Answer:
     """The result that the screen shows."""
 
     study: StudyResult
-    document: Document
+    whole: Document
+    brief: Document
+    """The verdict and what differs."""
     as_of: str
     """``as of run 7 of 18: `` for a study that is still going on, else empty."""
 
@@ -48,7 +50,8 @@ class Section:
 
 def answer(study: StudyResult, folder: Path | None) -> Answer:
     """The answer for a study in ``folder``, or for single sessions if that is ``None``."""
-    return Answer(study, document(study), "" if folder is None else _as_of(folder, study))
+    brief = verdict_first(study, "a: all figures")
+    return Answer(study, document(study), brief, "" if folder is None else _as_of(folder, study))
 
 
 def _as_of(folder: Path, study: StudyResult) -> str:
@@ -60,9 +63,9 @@ def _as_of(folder: Path, study: StudyResult) -> str:
     return f"as of run {last} of {len(runs)}: " if last else "before its first run is over: "
 
 
-def sections(answer: Answer, width: int, column: int) -> list[Section]:
+def sections(of: Document, width: int, column: int) -> list[Section]:
     """All that the document says; ``column``: the first one of tables that are too wide."""
-    first, *others = parts(answer.document, width - _MARGIN, column)
+    first, *others = parts(of, width - _MARGIN, column)
     return [
         Section(
             tuple(_line(row, width) for row in part.heading),
@@ -96,7 +99,7 @@ def column_of(answer: Answer, path: str) -> int:
         cells = (cell for each in lettered(answer.study)[0].questions for cell in each.cells)
         of_path = (c.label for c in cells if any(run.session.path == path for run in c.runs))
         name = next(of_path, "")
-    items = (item for section in answer.document.sections for item in section.items)
+    items = (item for section in answer.whole.sections for item in section.items)
     table = next((e for e in items if isinstance(e, Table) and name in e.head), None)
     if table is None:
         return 0

@@ -56,6 +56,7 @@ class CompareScreen(CanvasScreen):
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape,q", "back", "back"),
+        Binding("a", "whole", "all", tooltip="all figures, or only what differs"),
         Binding("h", "histories", "histories", tooltip="histories of the runs"),
         Binding("k", "kernels", "kernels", tooltip="kernels of the profiles, with the difference"),
         Binding("e", "export", "export", tooltip="write the report: a page for a browser"),
@@ -77,8 +78,10 @@ class CompareScreen(CanvasScreen):
         margin: float | None = None,
         across_devices: bool = False,
         across_commands: bool = False,
+        whole: bool = False,
     ) -> None:
-        """``beside``: the session shown next to the baseline if not all fit.
+        """``beside``: the session shown next to the baseline if not all fit. ``whole``: all figures
+        are shown, not only what differs.
 
         ``margin``, ``across_devices`` and ``across_commands``: as for ``gpuwatch compare``.
         """
@@ -98,8 +101,9 @@ class CompareScreen(CanvasScreen):
         self._read = 0
         """Number of sessions whose samples are read."""
         self._since = time.monotonic()
-        self._sections: tuple[tuple[int, int], list[Section]] | None = None
-        """What is laid out for a width and a column."""
+        self._whole = whole
+        self._sections: tuple[tuple[int, int, bool], list[Section]] | None = None
+        """What is laid out for a width and a column, in whole or not."""
         self._row = 0
         self._column = 0
         self._message = ""
@@ -171,7 +175,7 @@ class CompareScreen(CanvasScreen):
             lines = [Line(width), *trouble_rows(self.result, width)]
         else:
             title.add(f"  {self.result.as_of}", "warn")
-            title.add(clean(self.result.document.title), "muted")
+            title.add(clean(self.result.whole.title), "muted")
             lines = self._body(self.result, width, space, title)
         lines = [title, *lines][: space + 1]
         lines += [Line(width) for _ in range(space + 1 - len(lines))]
@@ -194,9 +198,10 @@ class CompareScreen(CanvasScreen):
         """
         from gpuwatch.tui.compare.answer import sections
 
-        place = (width, self._column)
+        place = (width, self._column, self._whole)
         if self._sections is None or self._sections[0] != place:
-            self._sections = (place, sections(answer, *place))
+            of = answer.whole if self._whole else answer.brief
+            self._sections = (place, sections(of, width, self._column))
         shown = self._sections[1]
         rows = [row for section in shown for row in (*section.heading, *section.body)]
         space = max(1, space)
@@ -221,6 +226,10 @@ class CompareScreen(CanvasScreen):
 
     def action_scroll_by(self, by: int) -> None:
         self._row += by
+        self._say("")
+
+    def action_whole(self) -> None:
+        self._whole, self._row = not self._whole, 0
         self._say("")
 
     def action_shift(self, by: int) -> None:

@@ -6,7 +6,7 @@ Nothing is drawn and no key is read, so that it works with pipes and screen read
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from queue import SimpleQueue
 
@@ -68,7 +68,7 @@ def watch(
     try:
         while True:
             snapshot = _follow_run(path, interval, say)
-            following = _next_run(path, say) if snapshot is not None or follow else None
+            following = next_run(path, say) if snapshot is not None or follow else None
             if following is None:
                 break
             path = following
@@ -140,32 +140,40 @@ def devices(interval: float = INTERVAL_SECONDS, *, say: Say = print_line) -> int
 
 def _follow_run(path: Path, interval: float, say: Say) -> Snapshot | None:
     """Print one run until its end; returns the last snapshot, ``None`` if it is unreadable."""
+    due = 0.0
+    before: Snapshot | None = None
+    for snapshot in snapshots(path, min(_REFRESH_SECONDS, interval)):
+        if isinstance(snapshot, Unreadable):
+            say(f"{path}: {clean(snapshot.trouble.text)}")
+            return None
+        if before is None:
+            say(title_line(snapshot))
+        for line in warning_lines(snapshot.alerts, before.alerts if before else ()):
+            say(line)
+        ended = not snapshot.status.live
+        changed = before is None or before.status.state is not snapshot.status.state
+        if ended or changed or time.monotonic() >= due:
+            due = time.monotonic() + interval
+            say(status_line(snapshot))
+        before = snapshot
+    assert before is not None
+    for line in end_lines(before):
+        say(line)
+    return before
+
+
+def snapshots(path: Path, refresh: float) -> Iterator[Snapshot | Unreadable]:
+    """A run every ``refresh`` seconds to its end, or until it is unreadable: the last one."""
     news: SimpleQueue[Snapshot | Unreadable] = SimpleQueue()
-    feed = Feed(lambda: path, news.put, refresh=min(_REFRESH_SECONDS, interval))
+    feed = Feed(lambda: path, news.put, refresh=refresh)
     feed.ask(_VIEW)
     feed.start()
     try:
-        due = 0.0
-        before: Snapshot | None = None
         while True:
-            snapshot = _newest(news)
-            if isinstance(snapshot, Unreadable):
-                say(f"{path}: {clean(snapshot.trouble.text)}")
-                return None
-            if before is None:
-                say(title_line(snapshot))
-            for line in warning_lines(snapshot.alerts, before.alerts if before else ()):
-                say(line)
-            ended = not snapshot.status.live
-            changed = before is None or before.status.state is not snapshot.status.state
-            if ended or changed or time.monotonic() >= due:
-                due = time.monotonic() + interval
-                say(status_line(snapshot))
-            if ended:
-                for line in end_lines(snapshot):
-                    say(line)
-                return snapshot
-            before = snapshot
+            newest = _newest(news)
+            yield newest
+            if isinstance(newest, Unreadable) or not newest.status.live:
+                return
     finally:
         feed.close()
 
@@ -178,7 +186,7 @@ def _newest(news: SimpleQueue[Snapshot | Unreadable]) -> Snapshot | Unreadable:
     return newest
 
 
-def _next_run(path: Path, say: Say) -> Path | None:
+def next_run(path: Path, say: Say = lambda text: None) -> Path | None:
     """Wait for the run after ``path`` to start; ``None``: there is none."""
     announced = None
     while (runs := upcoming_runs(path)) is not None and goes_on(path.parent):

@@ -44,6 +44,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
         "gpuwatch.cli.commands.attach",
         "watch a running run; --record takes over one whose recorder died",
     ),
+    "notify": ("gpuwatch.cli.commands.notify", "tell when a run or study is over, or in trouble"),
     "replay": ("gpuwatch.cli.commands.replay", "watch a saved session"),
     "stop": ("gpuwatch.cli.commands.stop", "end a run"),
     "signal": ("gpuwatch.cli.commands.signal", "send a signal to a process, with a prompt"),

@@ -15,6 +15,14 @@ def say(text: str) -> None:
         print(f"gpuwatch: {clean(text)}", file=sys.stderr, flush=True)
 
 
+def ring(text: str) -> None:
+    """Tell a terminal, by its bell and a notification of the desktop (OSC 9), that work is over."""
+    if sys.stderr.isatty():
+        with contextlib.suppress(OSError):
+            sys.stderr.write(f"\a\x1b]9;gpuwatch: {clean(text)}\a")
+            sys.stderr.flush()
+
+
 def confirmed(question: str) -> bool | None:
     """The answer of whoever is at the terminal to a question; ``None``: nobody is there."""
     if not (sys.stdin.isatty() and sys.stderr.isatty()):

@@ -73,6 +73,21 @@ def test_what_is_no_price_is_refused(cli: Cli, price: str) -> None:
     assert "SESSION=EUR" in done.stderr
 
 
-def test_a_price_needs_a_format(cli: Cli, studies: tuple[Path, Path]) -> None:
-    one, two = studies
-    assert "--format" in cli.read("compare", one, two, "--price", f"{one}=1", code=2).stderr
+def test_a_run_costs_its_hours_by_a_flag_or_by_its_device(cli: Cli) -> None:
+    study = _record(cli, "one", SECONDS[:1])
+    run = sorted(study.glob("*.gpuwatch"))[-1]
+    (cpu,) = (
+        each["name"]
+        for each in json.loads(cli.read("show", run, "--format", "json").stdout)["devices"]
+        if each["kind"] == "cpu"
+    )
+    told = " ".join(cli.read("show", run, "--price", PER_HOUR).stdout.split())
+    per_million = f"{PER_HOUR / 3600 * 1e6 * SECONDS[0] / SAMPLES:.3g} EUR per million samples"
+    assert "cost: " in told and "EUR an hour" in told and per_million in told
+    cli.variables["GPUWATCH_PRICES"] = f"nothing=1, {cpu[:4]}=99, {cpu}={PER_HOUR}"
+    assert per_million in " ".join(cli.read("show", run).stdout.split())
+    assert per_million in " ".join(cli.read("compare", run, *study.glob("*")).stdout.split())
+    cli.variables["GPUWATCH_PRICES"] = "nothing=1"
+    assert "cost" not in cli.read("show", run).stdout
+    cli.variables["GPUWATCH_PRICES"] = "H200=much"
+    assert "write DEVICE=EUR" in cli.read("show", run, code=2).stderr

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import math
+import re
 import threading
 from collections.abc import Callable
 from dataclasses import replace
@@ -35,6 +37,9 @@ pytestmark = pytest.mark.usefixtures("every_size")
 
 Make = Callable[..., Path]
 
+whole = partial(CompareScreen, whole=True)
+"""The screen after ``a``: with all figures."""
+
 
 def many(session: Make, count: int) -> list[Path]:
     """Sessions of one workload, each slower than the one before by a tenth of the first."""
@@ -54,14 +59,32 @@ def many(session: Make, count: int) -> list[Path]:
 async def test_the_values_of_two_runs_stand_side_by_side_with_ratios_against_the_first(
     session: Make,
 ) -> None:
-    async with running(lambda: CompareScreen(many(session, 2))) as (app, pilot):
+    async with running(lambda: whole(many(session, 2))) as (app, pilot):
         await shows(pilot, "step time, median")
         row = row_of(screen_text(app), "step time, median")
         assert "5.12 ms" in row and "5.63 ms ×1.100" in row and "measured" in row
 
 
+async def test_only_what_differs_is_shown_the_largest_change_first_and_a_shows_all(
+    session: Make,
+) -> None:
+    async with running(lambda: CompareScreen(many(session, 2)), (100, 60)) as (app, pilot):
+        await shows(pilot, "what differs")
+        rows = screen_text(app).split("what differs")[1].splitlines()
+        ratios = [float(found[1]) for row in rows if (found := re.search(r"×([\d.]+)", row))]
+        assert len(ratios) > 2
+        sizes = [abs(math.log(ratio)) for ratio in ratios]
+        rounded = [round(size, 2) for size in sizes]
+        assert rounded == sorted(rounded, reverse=True) and sizes[-1] > 0.009
+        assert "a: all figures" in screen_text(app) and "GPU temperature" not in screen_text(app)
+        await pilot.press("a")
+        await shows(pilot, "start-up and time")
+        await pilot.press("a")
+        await shows(pilot, "what differs")
+
+
 async def test_it_scrolls_to_maxima_differences_and_notes(session: Make) -> None:
-    async with running(lambda: CompareScreen(many(session, 2))) as (app, pilot):
+    async with running(lambda: whole(many(session, 2))) as (app, pilot):
         await shows(pilot, "step time, median")
         await pilot.press("end")
         await shows(pilot, "one run each: this describes the runs")
@@ -73,7 +96,7 @@ async def test_it_scrolls_to_maxima_differences_and_notes(session: Make) -> None
 
 
 async def test_sessions_that_do_not_fit_are_a_key_away(session: Make) -> None:
-    async with running(lambda: CompareScreen(many(session, 5))) as (app, pilot):
+    async with running(lambda: whole(many(session, 5))) as (app, pilot):
         await shows(pilot, "←→ 2 more")
         assert heading(app) == ["env0", "env1", "env2", "method"]
         await pilot.press("right", "right", "right", "right")
@@ -107,6 +130,8 @@ async def test_c_keeps_the_order_of_the_study_and_shows_the_run_it_was_pressed_o
     paths = many(session, 4)
     async with live(paths[3]) as (app, pilot):
         await pilot.press("c")
+        await shows(pilot, "NO VERDICT")
+        await pilot.press("a")
         await shows(pilot, "step time, median")
         assert heading(app) == ["env0", "env2", "env3", "method"]
         assert "6.65 ms" in row_of(screen_text(app), "step time, median")
@@ -118,7 +143,7 @@ async def test_ratios_are_against_the_first_run_that_did_not_fail(session: Make)
         session("02", environment="docker=a", meta=finished(), alive=False),
         session("03", environment="docker=b", pace=1.1, meta=finished(), alive=False),
     ]
-    async with running(lambda: CompareScreen(paths), (110, 30)) as (app, pilot):
+    async with running(lambda: whole(paths), (110, 30)) as (app, pilot):
         await shows(pilot, "bare: exit code 1")
         await shows(pilot, "docker=b against docker=a")
         assert row_of(screen_text(app), "step time, median").count("×") == 1
@@ -131,7 +156,7 @@ async def test_a_ratio_of_any_size_stands_apart_from_the_method(session: Make) -
             session(f"1-{pace}", meta=finished(), alive=False),
             session(f"2-{pace}", pace=pace, seconds=95.0, meta=finished(), alive=False),
         ]
-        async with running(lambda paths=paths: CompareScreen(paths)) as (app, pilot):
+        async with running(lambda paths=paths: whole(paths)) as (app, pilot):
             await shows(pilot, "step time, median")
             words = screen_text(app).split()
         assert any(word.startswith("×") for word in words) and "measured" in words
@@ -143,7 +168,7 @@ async def test_long_names_are_letters_with_a_legend_above(session: Make) -> None
         session(meta=finished(), alive=False),
         session("02", environment=name, meta=finished(), alive=False),
     ]
-    async with running(lambda: CompareScreen(paths)) as (app, pilot):
+    async with running(lambda: whole(paths)) as (app, pilot):
         await shows(pilot, f"B  {name}")
         assert screen_text(app).splitlines()[1].strip() == "A  bare (baseline)"
         assert heading(app) == ["A", "B", "method"]
@@ -168,7 +193,7 @@ async def test_unknown_values_are_dashes(session: Make) -> None:
         session(meta=finished(), alive=False),
         session("02", steps=False, kind="command", name="x", meta=finished(), alive=False),
     ]
-    async with running(lambda: CompareScreen(paths)) as (app, pilot):
+    async with running(lambda: whole(paths)) as (app, pilot):
         await shows(pilot, "step time, median")
         row = next(r for r in screen_text(app).splitlines() if "step time, median" in r)
         assert "—" in row and "×" not in row
@@ -176,7 +201,7 @@ async def test_unknown_values_are_dashes(session: Make) -> None:
 
 async def test_a_file_that_cannot_be_read_is_told(session: Make, tmp_path: Path) -> None:
     paths = [session(), tmp_path / "none.gpuwatch"]
-    async with running(lambda: CompareScreen(paths)) as (_, pilot):
+    async with running(lambda: whole(paths)) as (_, pilot):
         await shows(pilot, "no such file")
         await pilot.press("question_mark")
         await shows(pilot, "kernels of the profiles")
@@ -184,7 +209,7 @@ async def test_a_file_that_cannot_be_read_is_told(session: Make, tmp_path: Path)
 
 async def test_the_verdict_stands_first_then_its_interval_then_medians(tmp_path: Path) -> None:
     paths = study(tmp_path)
-    async with running(lambda: CompareScreen(paths), (120, 50)) as (app, pilot):
+    async with running(lambda: whole(paths), (120, 50)) as (app, pilot):
         await shows(pilot, "SLOWER")
         rows = screen_text(app).splitlines()
     order = ["= SAME    docker", "▲ SLOWER  apptainer", "├", "+1 %", "step time, steady"]
@@ -199,7 +224,7 @@ async def test_sessions_that_were_given_names_are_called_by_them(session: Make) 
     paths = many(session, 3)
     for path, name in zip(paths[1:], ("base", "low lr"), strict=True):
         labels.change(path.parent, path.name, partial(replace, name=name))
-    async with running(lambda: CompareScreen(paths), (130, 30)) as (app, pilot):
+    async with running(lambda: whole(paths), (130, 30)) as (app, pilot):
         await shows(pilot, "low lr (env2): step time")
         assert heading(app) == ["A", "B", "C", "method"]
         await pilot.press("h")
@@ -208,7 +233,7 @@ async def test_sessions_that_were_given_names_are_called_by_them(session: Make) 
 
 async def test_what_the_columns_are_stays_while_their_rows_scroll(tmp_path: Path) -> None:
     paths = study(tmp_path)
-    async with running(lambda: CompareScreen(paths)) as (app, pilot):
+    async with running(lambda: whole(paths)) as (app, pilot):
         await shows(pilot, "SLOWER")
         while "maximum:" not in screen_text(app):
             await pilot.press("pagedown")
@@ -230,7 +255,7 @@ async def test_a_study_is_compared_from_the_home_screen_without_marks(
 
 async def test_marked_in_another_order_the_first_mark_is_the_baseline(session: Make) -> None:
     paths = many(session, 2)
-    async with running(lambda: CompareScreen(paths[::-1])) as (app, pilot):
+    async with running(lambda: whole(paths[::-1])) as (app, pilot):
         await shows(pilot, "×0.909")
         assert heading(app)[0] == "env1"
 
@@ -242,7 +267,7 @@ async def test_marks_of_one_study_in_blocks_keep_its_baseline_and_ratios_are_aga
     planned = in_blocks(names, ("bare", "docker"))
     docker, bare = [session(n, environment=n[3:], meta=finished(), alive=False) for n in names[:2]]
     (docker.parent / PLAN).write_text(json.dumps(document(planned)))
-    async with running(lambda: CompareScreen([docker, bare])) as (_, pilot):
+    async with running(lambda: whole([docker, bare])) as (_, pilot):
         await shows(pilot, "against bare")
         await shows(pilot, "docker against bare")
         await shows(pilot, "judged runs")
@@ -254,7 +279,7 @@ async def test_a_stopped_first_mark_is_no_baseline_and_that_is_said(session: Mak
         session("02", environment="b", meta=finished(), alive=False),
         session("03", environment="c", pace=1.1, meta=finished(), alive=False),
     ]
-    async with running(lambda: CompareScreen(paths), (110, 60)) as (_, pilot):
+    async with running(lambda: whole(paths), (110, 60)) as (_, pilot):
         await shows(pilot, "c against b")
         await pilot.press("end")
         await shows(pilot, "a gave no value: the others are compared with b")
@@ -268,14 +293,14 @@ async def test_of_a_study_that_goes_on_the_screen_says_as_of_which_run_and_count
         session(name, environment=name[3:], meta=finished())
     path = session(names[4])
     (path.parent / PLAN).write_text(json.dumps(document(in_blocks(names))))
-    async with running(lambda: CompareScreen(sessions_in(path.parent)), (80, 40)) as (app, pilot):
+    async with running(lambda: whole(sessions_in(path.parent)), (80, 40)) as (app, pilot):
         await shows(pilot, "as of run 4 of 8: docker against bare")
         await shows(pilot, "1 going on")
         assert row_of(screen_text(app), "judged runs").split()[2:4] == ["2", "2"]
 
 
 async def test_of_a_study_that_is_over_nothing_is_said_of_when(tmp_path: Path) -> None:
-    async with running(lambda: CompareScreen(study(tmp_path))) as (app, pilot):
+    async with running(lambda: whole(study(tmp_path))) as (app, pilot):
         await shows(pilot, "docker and apptainer against bare")
         assert "as of run" not in screen_text(app)
 
@@ -314,7 +339,7 @@ async def test_names_states_and_first_medians_stand_before_the_verdict_and_keys_
         await shows(pilot, "env1 against 1 env0")
         await pilot.press("escape")
         go_on.set()
-        await shows(pilot, "step time, median")
+        await shows(pilot, "NO VERDICT")
 
 
 async def test_leaving_a_comparison_that_is_not_done_ends_it(session: Make) -> None:
@@ -340,14 +365,14 @@ async def test_two_workloads_have_no_verdict_and_why_stands_first(session: Make)
         session(meta=finished(), alive=False),
         session("02", name="vit", meta=finished(), alive=False),
     ]
-    async with running(lambda: CompareScreen(paths)) as (app, pilot):
+    async with running(lambda: whole(paths)) as (app, pilot):
         await shows(pilot, "nothing to compare: mnist-cnn, vit are different workloads")
         assert "nothing to compare" in screen_text(app).splitlines()[1]
 
 
 def rows(result: StudyResult, width: int, column: int = 0) -> list[Line]:
     """All rows of the screen."""
-    shown = sections(answer(result, None), width, column)
+    shown = sections(answer(result, None).whole, width, column)
     return [line for section in shown for line in (*section.heading, *section.body)]
 
 
@@ -399,6 +424,6 @@ def test_the_baseline_of_the_verdicts_stays_beside_the_run_that_was_asked_for(
     last = question.cells[2].runs[0].session.path
     column = column_of(found, last)
     assert column == 1
-    shown = sections(found, 62, column)
+    shown = sections(found.whole, 62, column)
     heading = next(each.heading for each in shown if each.left_out == (1, 0))
     assert " ".join(texts(list(heading))).split() == ["docker", "apptainer"]

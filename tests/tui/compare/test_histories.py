@@ -258,7 +258,7 @@ async def test_of_a_study_each_cell_is_a_line_and_tab_takes_the_next_case(tmp_pa
     (tmp_path / PLAN).write_text(json.dumps(document(made.plan)))
     paths = sorted(tmp_path.glob("*.gpuwatch"))
     async with running(lambda: CompareScreen(paths), (100, 30)) as (app, pilot):
-        await shows(pilot, "judged runs")
+        await shows(pilot, "NO VERDICT")
         await pilot.press("h")
         await shows(pilot, "resnet50  case 1 of 2")
         await until(pilot, lambda: screen_text(app).count("median of 2 runs") == 3)

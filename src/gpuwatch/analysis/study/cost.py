@@ -10,6 +10,7 @@ from dataclasses import replace
 from gpuwatch.analysis.comparison.cells import valued
 from gpuwatch.analysis.results import Cell, Cost, Run, StudyResult
 from gpuwatch.analysis.statistics.intervals import LEAST, difference
+from gpuwatch.analysis.summary.summary import Summary
 from gpuwatch.core import units
 from gpuwatch.core.lazy_dataclass import dataclass
 
@@ -20,8 +21,6 @@ _LEVEL = 0.95
 class Price:
     """What an hour costs of the machine that some sessions ran on."""
 
-    name: str
-    """As on the command line."""
     per_hour: float
     """In EUR."""
     sessions: frozenset[str]
@@ -74,6 +73,21 @@ def cost_text(cost: Cost) -> str:
         ends = f"{_number(cost.low)} to {_number(cost.high)}"
         basis = f"{ends}, {_LEVEL * 100:.0f} % interval of {runs}"
     return f"{_number(cost.per_million)} EUR per million samples ({basis}), {hour}"
+
+
+def run_cost(session: Summary, per_hour: float) -> str:
+    """``0.0178 EUR for 20.0 s at 3.20 EUR an hour; 1.02 EUR per million samples``."""
+    seconds, rate = session.timing.real_seconds, session.steps.samples_per_second
+    hour = f"at {_number(per_hour)} EUR an hour"
+    parts = [f"unknown {hour}: the run has no end"]
+    if seconds is not None:
+        parts = [f"{_number(per_hour * seconds / 3600)} EUR for {units.clock_time(seconds)} {hour}"]
+    if rate:
+        parts.append(f"{_number(per_hour / 3600 * 1e6 / rate)} EUR per million samples")
+    if session.tokens_per_second:
+        tokens = per_hour / 3600 * 1e6 / session.tokens_per_second
+        parts.append(f"{_number(tokens)} EUR per million tokens")
+    return "; ".join(parts)
 
 
 def _number(value: float) -> str:

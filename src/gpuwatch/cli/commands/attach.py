@@ -72,17 +72,36 @@ def _watch(arguments: argparse.Namespace, refresh: float) -> int:
         if not arguments.plain and watching.waits(placed):
             terminal.require(to_paste("attach --plain", Path(placed.study).name))
             return watching.on_screen(placed, screen_options.look(arguments), refresh)
-        path = watching.first_session(placed)
-        if path is None:
-            raise _nothing()
-    else:
-        path = session_lookup.session(session) if session else _running() or _between_runs()
-        if session is not None:
-            _have_followed(path)
+    path = _first(placed, session)
     follow = session is None and arguments.on is None
     if not arguments.plain:
         terminal.require(to_paste("attach --plain", path))
     return screen_options.watch(arguments, path, refresh, follow=follow)
+
+
+def watched(session: str | None) -> Path:
+    """The session to watch, of a study that goes on at a place the first; ``None``: the newest run
+    that goes on. Waits for a session if there is none yet.
+
+    Raises:
+        UsageError: there is nothing to watch.
+        NotAvailable: its place cannot be reached, or its job could not start.
+    """
+    return _first(_at_a_place(session), session)
+
+
+def _first(placed: Placed | None, session: str | None) -> Path:
+    if placed is not None:
+        from gpuwatch.cli.place import watching
+
+        path = watching.first_session(placed)
+        if path is None:
+            raise _nothing()
+        return path
+    path = session_lookup.session(session) if session else _running() or _between_runs()
+    if session is not None:
+        _have_followed(path)
+    return path
 
 
 def _joined(arguments: argparse.Namespace) -> Placed:

@@ -8,11 +8,13 @@ that any drift between them is part of the difference.
 from __future__ import annotations
 
 import argparse
+import contextlib
 import os
-import re
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
+from gpuwatch.cli.commands.show import price
 from gpuwatch.cli.options import screen_options
 from gpuwatch.cli.options.launch import margin
 from gpuwatch.cli.rendering import FORMATS, render
@@ -24,6 +26,10 @@ from gpuwatch.core.text import to_paste
 from gpuwatch.session.reading.reader import SessionReader
 from gpuwatch.session.study import study_folder
 from gpuwatch.session.writing.write_hints import write_hint
+
+if TYPE_CHECKING:
+    from gpuwatch.analysis.results import StudyResult
+    from gpuwatch.analysis.study.cost import Price
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -52,8 +58,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default=[],
         metavar="SESSION=EUR",
         help="what an hour costs of the machine that these sessions ran on, repeatable: adds the "
-        "cost of a million samples (with --format)",
+        "cost of a million samples (default: by their device in $GPUWATCH_PRICES)",
     )
+    parser.add_argument("--all", action="store_true", help="all figures, not only what differs")
     screen_options.add_arguments(parser)
     parser.add_argument("--format", choices=FORMATS, help="instead of the screen")
     parser.add_argument(
@@ -81,8 +88,6 @@ def run(arguments: argparse.Namespace, command: tuple[str, ...]) -> int:
         raise UsageError("--out needs --format", "add --format html")
     if out is not None and os.path.lexists(out):
         raise _taken(out)
-    if arguments.price and arguments.format is None:
-        raise UsageError("--price needs --format", "add --format table")
     options = {
         "across_devices": arguments.across_devices,
         "across_commands": arguments.across_commands,
@@ -91,7 +96,9 @@ def run(arguments: argparse.Namespace, command: tuple[str, ...]) -> int:
     if arguments.format is None and terminal.usable() and not arguments.plain:
         from gpuwatch.tui.app import run_compare
 
-        return run_compare(sessions, **options, look=screen_options.look(arguments))
+        look = screen_options.look(arguments)
+        return run_compare(sessions, **options, whole=arguments.all, look=look)
+    from gpuwatch.analysis.study.cost import with_costs
     from gpuwatch.analysis.study.read import read_sessions, read_study
 
     folder = _whole_study(arguments.session, sessions)
@@ -99,15 +106,15 @@ def run(arguments: argparse.Namespace, command: tuple[str, ...]) -> int:
         result = read_sessions(sessions, **options)
     else:
         result = read_study(folder, **options)
-    if arguments.price:
-        from gpuwatch.analysis.study.cost import Price, with_costs
+    result = with_costs(result, _prices(arguments.price, result))
+    if arguments.format in (None, "table") and not arguments.all:
+        from gpuwatch.report.document.study import verdict_first
+        from gpuwatch.report.text import as_text
 
-        prices = []
-        for name, value in arguments.price:
-            paths = session_lookup.resolved(session_lookup.sessions(name))
-            prices.append(Price(name, value, frozenset(map(str, paths))))
-        result = with_costs(result, prices)
-    text = render(result, arguments.format or "table", columns=terminal.columns())
+        more = f"all figures: {to_paste('compare --all', *arguments.session)}"
+        text = as_text(verdict_first(result, more), terminal.columns())
+    else:
+        text = render(result, arguments.format or "table", columns=terminal.columns())
     if out is None:
         sys.stdout.write(text)
     else:
@@ -118,11 +125,29 @@ def run(arguments: argparse.Namespace, command: tuple[str, ...]) -> int:
 def _price(text: str) -> tuple[str, float]:
     """``STUDY=3.20``: sessions as everywhere, and EUR an hour."""
     name, _, value = text.rpartition("=")
-    if not name or not re.fullmatch(r"\d+(\.\d+)?", value) or not float(value):
-        raise argparse.ArgumentTypeError(
-            f"invalid price {text!r}: write SESSION=EUR, such as last=3.20"
-        )
-    return name, float(value)
+    with contextlib.suppress(argparse.ArgumentTypeError):
+        if name:
+            return name, price(value)
+    raise argparse.ArgumentTypeError(
+        f"invalid price {text!r}: write SESSION=EUR, such as last=3.20"
+    )
+
+
+def _prices(given: list[tuple[str, float]], result: StudyResult) -> list[Price]:
+    """Those that were given, and of the sessions that have none by their devices."""
+    from gpuwatch.analysis.study.cost import Price
+    from gpuwatch.cli.options.prices import by_device, price_of
+
+    found = []
+    for name, value in given:
+        paths = session_lookup.resolved(session_lookup.sessions(name))
+        found.append(Price(value, frozenset(map(str, paths))))
+    known = by_device()
+    of: dict[float, set[str]] = {}
+    for session in result.sessions if known else ():
+        if (per_hour := price_of(session, known)) is not None:
+            of.setdefault(per_hour, set()).add(os.path.realpath(session.path))
+    return [*found, *(Price(value, frozenset(paths)) for value, paths in of.items())]
 
 
 def _write(out: Path, text: str) -> None:

@@ -12,6 +12,7 @@ import os
 import stat
 import subprocess
 import sys
+import time
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import replace
@@ -20,9 +21,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gpuwatch.cli import plan as preview
-from gpuwatch.cli.options import joining, launch
+from gpuwatch.cli.options import joining, launch, notifying
 from gpuwatch.cli.parser import Parser
-from gpuwatch.cli.say import give_up_output, put, say
+from gpuwatch.cli.say import give_up_output, put, ring, say
 from gpuwatch.core.errors import ExitCode, UsageError
 from gpuwatch.core.models import mapping
 from gpuwatch.core.text import shell, to_paste
@@ -37,6 +38,8 @@ if TYPE_CHECKING:
     from gpuwatch.places.placements import Placed
 
 _LAST_WORDS = 8
+_LONG_SECONDS = 30.0
+"""A terminal is told of the end of what took longer."""
 _TAKE_INPUT = ("bare", "apptainer", "charliecloud")
 """Environments that pass standard input on."""
 _READ_ONLY = os.strerror(errno.EROFS)
@@ -64,7 +67,7 @@ def start(request: Request, arguments: argparse.Namespace) -> int:
     """
     if preview.shown(request, arguments):
         return ExitCode.DONE
-    plan = request.plan
+    plan, begun = request.plan, time.monotonic()
     if not arguments.quiet:
         preview.announce(request)
     ends = plan.settings.duration_seconds or (request.on and all(map(joining.job_of, request.on)))
@@ -79,12 +82,15 @@ def start(request: Request, arguments: argparse.Namespace) -> int:
 
         return wait_for(send(request), request, arguments)
     if arguments.detach:
-        return report_start(*start_detached(request))
+        code, text = start_detached(request)
+        if code is ExitCode.DONE:
+            notifying.follow(Path(text).parent, arguments.notify)
+        return report_start(code, text)
     if not arguments.quiet:
         report_orphans()
     alone = len(plan.runs) == 1
     request = replace(request, takes_input=takes_input(plan, foreground=True))
-    terminal = _Terminal(alone=alone, quiet=arguments.quiet)
+    terminal = _Terminal(alone=alone, quiet=arguments.quiet, to=arguments.notify)
     code = record(request, terminal)
     for path in terminal.sessions:
         if code is not ExitCode.DONE and _failed(path):
@@ -93,6 +99,8 @@ def start(request: Request, arguments: argparse.Namespace) -> int:
     if not arguments.quiet and not refused and terminal.study is not None:
         print_summary(terminal.study, terminal.summary)
     _say_afterwards(plan, code, arguments)
+    if not arguments.quiet and time.monotonic() - begun > _LONG_SECONDS:
+        ring(f"{', '.join(dict.fromkeys(run.workload.name for run in plan.runs))} is over")
     return code
 
 
@@ -108,6 +116,8 @@ def wait_for(sent: Sequence[Placed], request: Request, arguments: argparse.Names
     from gpuwatch.cli.place.watching import until_over
 
     folders = [Path(placed.study) for placed in sent]
+    for folder in folders:
+        notifying.follow(folder, arguments.notify)
     if arguments.detach:
         for folder in folders:
             put(str(folder))
@@ -126,10 +136,10 @@ def wait_for(sent: Sequence[Placed], request: Request, arguments: argparse.Names
 class _Terminal(Observer):
     """Tells people at a terminal what a recorder in the foreground does."""
 
-    def __init__(self, *, alone: bool, quiet: bool) -> None:
-        """``alone``: it is the only run; ``quiet``: show problems only."""
+    def __init__(self, *, alone: bool, quiet: bool, to: str | None) -> None:
+        """``alone``: it is the only run; ``quiet``: show problems only; ``to``: who is told."""
         super().__init__(say)
-        self._alone, self._quiet = alone, quiet
+        self._alone, self._quiet, self._to = alone, quiet, to
         self.study: Path | None = None
         self.sessions: list[Path] = []
         self.summary = ""
@@ -147,6 +157,8 @@ class _Terminal(Observer):
 
     def session_created(self, path: Path) -> None:
         self.sessions.append(path)
+        if len(self.sessions) == 1:
+            notifying.follow(path.parent, self._to)
         if not self._quiet and (self._alone or len(self.sessions) == 1):
             self.message(f"recording to {path if self._alone else path.parent}")
 

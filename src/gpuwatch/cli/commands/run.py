@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from gpuwatch.cli import plan as preview
 from gpuwatch.cli.commands import record
-from gpuwatch.cli.options import launch, screen_options
+from gpuwatch.cli.options import launch, notifying, screen_options
 from gpuwatch.cli.parser import Parser
 from gpuwatch.cli.screen import terminal
 from gpuwatch.cli.study_result import exit_code
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 def add_arguments(parser: Parser) -> None:
     launch.add_arguments(parser)
+    notifying.add_argument(parser)
     screen_options.add_arguments(parser)
     parser.set_defaults(detach=False, quiet=False)
 
@@ -51,6 +52,7 @@ def start(request: Request, arguments: argparse.Namespace) -> int:
         from gpuwatch.cli.place import sending, watching
 
         (placed,) = sending.send(request)
+        notifying.follow(Path(placed.study), arguments.notify)
         if not arguments.plain:
             return _shown_there(placed, arguments)
         if (path := watching.first_session(placed)) is None:
@@ -62,6 +64,7 @@ def start(request: Request, arguments: argparse.Namespace) -> int:
         if code is not ExitCode.DONE:
             return record.report_start(code, text)
         path = Path(text)
+        notifying.follow(path.parent, arguments.notify)
     shown = screen_options.watch(arguments, path, _refresh(arguments), follow=True)
     return _ended(path.parent, shown)
 

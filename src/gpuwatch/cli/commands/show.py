@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import re
 import sys
 from pathlib import Path
 
@@ -15,7 +16,20 @@ from gpuwatch.core.text import clean, to_paste
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("session", metavar="SESSION", nargs="?", default="last")
     parser.add_argument("--all", action="store_true", help="all figures and notes")
+    parser.add_argument(
+        "--price",
+        type=price,
+        metavar="EUR",
+        help="what an hour costs of its machine (default: by its device in $GPUWATCH_PRICES)",
+    )
     parser.add_argument("--format", choices=("table", "json", "md", "csv"), default="table")
+
+
+def price(text: str) -> float:
+    """Parse EUR an hour."""
+    if not re.fullmatch(r"\d+(\.\d+)?", text) or not float(text):
+        raise argparse.ArgumentTypeError(f"invalid price {text!r}: write EUR, such as 3.20")
+    return float(text)
 
 
 def run(arguments: argparse.Namespace, command: tuple[str, ...]) -> int:
@@ -24,19 +38,24 @@ def run(arguments: argparse.Namespace, command: tuple[str, ...]) -> int:
         return 0
     path = session_lookup.session(arguments.session)
     from gpuwatch.analysis.comparison.side_by_side import compare
+    from gpuwatch.analysis.summary.requested import requested
     from gpuwatch.analysis.summary.summary import summarise
+    from gpuwatch.cli.options.prices import by_device, price_of
     from gpuwatch.report import csv, json, markdown, text
     from gpuwatch.report.document.sessions import document, short
     from gpuwatch.session.reading.reader import SessionReader
 
     with SessionReader(path) as reader:
         summary = summarise(reader)
+        times = (summary.timing.user_seconds, summary.timing.sys_seconds)
+        given = requested(reader, None if None in times else sum(filter(None, times)))
     if arguments.format == "json":
         sys.stdout.write(json.dumps(json.summary(summary)))
         return 0
     whole = arguments.all or summary.workload.get("kind") == "import"
     if arguments.format == "table" and not whole:
-        told = short(summary, to_paste("show --all", arguments.session))
+        price = arguments.price or price_of(summary, by_device())
+        told = short(summary, given, price, to_paste("show --all", arguments.session))
         sys.stdout.write(text.as_text(told, terminal.columns()))
         return 0
     compared = compare([summary])

@@ -44,13 +44,13 @@ from gpuwatch.session.reading.status import State
 
 _MOST = 3
 """Most comparisons that have a sentence each; more are counted by verdict."""
-_UNAVAILABLE = "unavailable"
+UNAVAILABLE = "unavailable"
 _BOUNDS = {
     bound.MEMORY: "memory-bound",
     bound.COMPUTE: "compute-bound",
     bound.HOST: "host-bound",
     bound.NEITHER: "below both ceilings",
-    bound.UNKNOWN: _UNAVAILABLE,
+    bound.UNKNOWN: UNAVAILABLE,
 }
 
 
@@ -301,7 +301,7 @@ def _figures(session: Summary) -> tuple[Figure, ...]:
         ),
         _mfu(MFU, of.mfu),
         _mfu(MFU_AT_MAXIMUM_CLOCK, of.mfu_at_maximum_clock),
-        Figure("bound", _BOUNDS.get(verdict.bound, _UNAVAILABLE), verdict.text),
+        Figure("bound", _BOUNDS.get(verdict.bound, UNAVAILABLE), verdict.text),
     )
 
 
@@ -311,7 +311,7 @@ def _mfu(name: str, mfu: MeasuredValue) -> Figure:
 
 def _figure(name: str, value: float | None, unit: str, how: str, why: str) -> Figure:
     if value is None:
-        return Figure(name, _UNAVAILABLE, why)
+        return Figure(name, UNAVAILABLE, why)
     return Figure(name, units.quantity(value, unit).removesuffix(" /s"), how)
 
 

@@ -138,6 +138,8 @@ class Section:
     """Label of the question, where there are several."""
     folded: bool = True
     """Whether Markdown folds it."""
+    closed: bool = False
+    """Whether the page shows it only when it is opened."""
     formats: tuple[str, ...] = (TEXT, MARKDOWN, PAGE)
 
 

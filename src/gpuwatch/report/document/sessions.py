@@ -15,9 +15,11 @@ from gpuwatch.analysis.comparison.comparison_row import (
 from gpuwatch.analysis.comparison.quantity_table import quantity_table
 from gpuwatch.analysis.comparison.side_by_side import Comparison, compare, headings, used_gpus
 from gpuwatch.analysis.hardware.mfu import MFU
+from gpuwatch.analysis.study.cost import run_cost
 from gpuwatch.analysis.study.letters import letters
 from gpuwatch.analysis.summary.identity import device_names, session_title
 from gpuwatch.analysis.summary.missing import missing_notes
+from gpuwatch.analysis.summary.requested import Requested
 from gpuwatch.analysis.summary.summary import Summary
 from gpuwatch.analysis.summary.training import NAMES
 from gpuwatch.core import units
@@ -103,19 +105,25 @@ def document(compared: Comparison, title: str, notices: Sequence[str] = ()) -> D
     return Document(title, sections=sessions(compared, names, notices))
 
 
-def short(session: Summary, command: str) -> Document:
-    """One session in one screen: how it ended, its main figures, what bounds it, its notes.
-    ``command`` shows all figures."""
+def short(
+    session: Summary, given: Sequence[Requested], per_hour: float | None, command: str
+) -> Document:
+    """One session in one screen: how it ended, its main figures, what bounds it, what it used of
+    what it was ``given``, what it cost at EUR ``per_hour``, its notes. ``command`` shows all
+    figures."""
     compared = compare([session])
     (end,) = _ends(compared, [""], legend=False)
     phases = {name: seconds for name, seconds in session.steps.phases.items() if seconds}
     step = sum(phases.values())
     parts = (f"{name} {units.percent(seconds / step)}" for name, seconds in phases.items())
     bound = session.efficiency.roofline.verdict.text
+    about = [f"given and used: {'; '.join(each.text for each in given)}"] if given else []
+    about += [] if per_hour is None else [f"cost: {run_cost(session, per_hour)}"]
     lines = (
         ["; ".join(filter(None, (end, _how(session)))), *_given(compared)],
         [f"phases of a step: {', '.join(parts)}"] if phases else [],
         [bound] if efficiency.efficiency_rows(session) else [],
+        about,
         [f"note: {each}" for each in (session.notice, *compared.notes) if each],
         [f"all figures: {command}"],
     )
@@ -129,13 +137,18 @@ def short(session: Summary, command: str) -> Document:
 def brief(compared: Comparison, columns: Sequence[str], *, legend: bool) -> Section:
     """The outcome and the main figures of each session, in a few lines."""
     ends = [Sentence("", each) for each in _ends(compared, columns, legend=legend) if each]
-    by_name = {(row.group, row.name): row for row in compared.rows}
-    if ("steps", STEADY) in by_name:
-        by_name.pop(_MEDIAN, None)
-    first = [by_name[at] for at in _FIRST if at in by_name]
+    first = main_rows(compared)
     return Section(
         "", [*ends, *([_quantities(compared, columns, first, named=False)] if first else [])]
     )
+
+
+def main_rows(compared: Comparison) -> list[ComparisonRow]:
+    """The rows of the main figures."""
+    by_name = {(row.group, row.name): row for row in compared.rows}
+    if ("steps", STEADY) in by_name:
+        by_name.pop(_MEDIAN, None)
+    return [by_name[at] for at in _FIRST if at in by_name]
 
 
 def _ends(compared: Comparison, columns: Sequence[str], *, legend: bool) -> list[str]:

@@ -14,6 +14,7 @@ from gpuwatch.report.document import (
     about,
     answer,
     devices,
+    differing,
     origin,
     quantities,
     reasons,
@@ -136,21 +137,57 @@ def brief(result: StudyResult) -> Document:
     """The answer alone, or for single runs their main figures; then doubts, without the outcomes
     of single runs."""
     whole = document(result)
-    doubtful = list(doubts(result))
     if one_by_one(result):
         first = [about.costs(each) for each in result.questions]
         first += [sessions.brief(compared(result), columns(result), legend=bool(whole.legend))]
-        shown = [each.status.text for each in result.sessions]
-        shown += [f"{each.label}: {each.status.text}" for each in result.sessions]
-        doubtful = [each for each in doubtful if each not in shown]
     else:
         first = [about.sweeps(result)]
-    if len(doubtful) > _MOST_DOUBTS:
-        rest = len(doubtful) - _MOST_DOUBTS + 1
-        more = f"{rest} more notes: summary.md has all of them"
-        doubtful = [*doubtful[: _MOST_DOUBTS - 1], more]
-    notes = Section("", [Sentence("", f"note: {each}") for each in doubtful])
+    notes = Section("", [Sentence("", f"note: {each}") for each in cautions(result)])
     return replace(whole, sections=tuple(each for each in (*first, notes) if each.items))
+
+
+def verdict_first(result: StudyResult, more: str) -> Document:
+    """``result`` in a screen or two: the verdict, what to know before believing it, its reasons,
+    and only what differs. ``more`` says how to see all of it."""
+    shown, legend = lettered(result)
+    body = [_cautions(result)]
+    if one_by_one(result):
+        body += [about.costs(each) for each in shown.questions]
+        of_all, names = compared(shown), columns(shown)
+        body.append(sessions.brief(of_all, names, legend=bool(legend)))
+        body.append(differing.of_sessions(of_all, names, sessions.main_rows(of_all)))
+        around = reasons.difference_items(of_all.differences, names)
+        body.append(Section(reasons.DIFFERENCES, around))
+    else:
+        body.append(about.sweeps(shown))
+        for question in shown.questions:
+            of = (
+                about.costs(question),
+                reasons.evidence(question),
+                differing.of_question(question),
+                reasons.facts(question),
+            )
+            several = len(shown.questions) > 1
+            body += [replace(each, of=question.label if several else "") for each in of]
+    body.append(Section("", [Sentence("", more)]))
+    return replace(document(result), sections=tuple(each for each in body if each.items))
+
+
+def _cautions(result: StudyResult) -> Section:
+    return Section("before you believe it", [Sentence("", each) for each in cautions(result)])
+
+
+def cautions(result: StudyResult) -> list[str]:
+    """What casts doubt on the figures of ``result``, the first of it; of single runs without their
+    outcomes, which stand beside their figures."""
+    shown = [each.status.text for each in result.sessions]
+    shown += [f"{each.label}: {each.status.text}" for each in result.sessions]
+    beside = one_by_one(result)
+    found = [each for each in doubts(result) if not (beside and each in shown)]
+    if len(found) > _MOST_DOUBTS:
+        rest = len(found) - _MOST_DOUBTS + 1
+        found = [*found[: _MOST_DOUBTS - 1], f"{rest} more notes in the report"]
+    return found
 
 
 def _beside(result: StudyResult, *, legend: bool) -> Iterator[Section]:
@@ -172,24 +209,27 @@ def _sections(result: StudyResult) -> Iterator[Section]:
     yield devices.devices(result)
     order = quantities.orders(result.plan)
     several = len(result.questions) > 1
+    yield replace(_cautions(result), formats=(PAGE,))
     for question in result.questions:
+        differs = differing.of_question(question)
         for section in (
             about.costs(question),
-            quantities.cells(question),
-            *_drawn(question),
             reasons.evidence(question),
+            replace(differs, formats=(MARKDOWN, PAGE)),
+            replace(quantities.cells(question), closed=bool(differs.items)),
+            *_drawn(question),
             reasons.roofline(question),
             reasons.kernels(question),
             reasons.ranks(question),
             reasons.facts(question),
             replace(quantities.runs(question, order), formats=(TEXT, MARKDOWN)),
-            quantities.verdicts(question),
+            replace(quantities.verdicts(question), closed=True),
         ):
             yield replace(section, of=question.label if several else "")
     yield about.noise(result)
     yield about.notes(result)
-    yield about.method(result)
-    yield about.all_runs(result)
+    yield replace(about.method(result), closed=True)
+    yield replace(about.all_runs(result), closed=True)
 
 
 def _drawn(question: Question) -> Iterator[Section]:

@@ -45,8 +45,6 @@ _SIGNS = {
     Kind.INVALID: "✕",
     Kind.DESCRIBED: "○",
 }
-_FOLDED = ("all runs", "verdicts in numbers", "how each number was obtained")
-"""Sections that the reader opens."""
 
 
 def page(result: StudyResult, series: Sequence[RunSeries]) -> str:
@@ -162,7 +160,7 @@ def _body(of: Document, series: Mapping[str, RunSeries]) -> tuple[list[str], str
 
 def _section(of: Section, level: int, anchor: str, series: Mapping[str, RunSeries]) -> str:
     body = _items(of.items, of.title, level + 1, anchor, series)
-    if of.title in _FOLDED:
+    if of.closed:
         body = folded("Show", body)
     return section(anchor, level, _capital(of.title), body) if of.title else body
 

@@ -25,6 +25,7 @@ OF_A_STUDY = frozenset(
         "summary.csv",
         "summary.html",
         ROOFLINE,
+        "notify.log",
         "recorder.log",
         PLACEMENT,
         ATTEMPTS,

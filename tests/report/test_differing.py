@@ -1,0 +1,104 @@
+"""Of a comparison only what differs: the largest first, and nothing that its runs do not show."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from gpuwatch.analysis.comparison.comparison_row import ComparisonRow
+from gpuwatch.analysis.comparison.side_by_side import Comparison
+from gpuwatch.analysis.results import TableRow
+from gpuwatch.analysis.statistics.intervals import Interval
+from gpuwatch.analysis.study.read import read_study
+from gpuwatch.core.metrics import Method
+from gpuwatch.report.document.blocks import Section, Table
+from gpuwatch.report.document.differing import of_question, of_sessions
+from gpuwatch.report.document.study import verdict_first
+from gpuwatch.report.text import as_text
+from tests.analysis.recorded_studies import BARE, DOCKER, blocks_of, recorded
+
+from . import results
+
+MEASURED = (Method.MEASURED, Method.MEASURED)
+
+
+def row(name: str, first: float | None, other: float | None, unit: str = "s") -> ComparisonRow:
+    ratio = other / first if first and other is not None else None
+    return ComparisonRow("mean", name, unit, (first, other), MEASURED, (None, ratio))
+
+
+def names(section: Section) -> list[str]:
+    return [each[0] for item in section.items if isinstance(item, Table) for each in item.rows]
+
+
+def of_rows(*rows: ComparisonRow) -> list[str]:
+    return names(of_sessions(Comparison((), 0, rows, (), ()), ["a", "b"], [rows[0]]))
+
+
+def test_single_runs_show_what_is_a_hundredth_apart_the_largest_first() -> None:
+    shown = of_rows(
+        row("first", 1.0, 9.0),
+        row("near", 1.0, 1.009),
+        row("tenth", 1.0, 0.9),
+        row("twice", 1.0, 2.0),
+        row("half a point", 0.200, 0.205, "1"),
+        row("share", 0.2, 0.5, "1"),
+        row("unknown", 1.0, None),
+        row("from nothing", 0.0, 5.0, "By"),
+        row("steps", 10.0, 90.0, "{step}"),
+        replace(row("maximum too", 1.0, 3.0), group="maximum", name="twice"),
+        replace(row("peak", 1.0, 3.0), group="maximum"),
+    )
+    assert shown == ["maximum peak", "twice", "share", "tenth", "from nothing"]
+
+
+def test_of_many_the_number_of_those_that_differ_less_is_told() -> None:
+    rows = [row(f"r{n}", 1.0, 2.0 + n) for n in range(25)]
+    section = of_sessions(Comparison((), 0, tuple(rows), (), ()), ["a", "b"], [])
+    assert names(section)[0] == "r24" and len(names(section)) == 20
+    assert "5 more that differ less" in str(section.items[-1])
+
+
+@pytest.mark.parametrize(
+    ("change", "apart", "shown"),
+    [
+        (Interval(0.10, 0.05, 0.15, 0.95), False, True),
+        (Interval(0.10, -0.01, 0.21, 0.95), True, False),
+        (None, True, True),
+        (None, False, False),
+    ],
+)
+def test_of_repeated_runs_pairs_or_runs_that_do_not_overlap_decide(
+    tmp_path: Path, change: Interval | None, apart: bool, shown: bool
+) -> None:
+    question = results.study_result(tmp_path).questions[0]
+    of = question.baseline
+    other = (of + 1) % 3
+    values, lows, highs = [1.0] * 3, [0.9] * 3, [1.05] * 3
+    values[other], lows[other], highs[other] = 1.1, 1.06 if apart else 1.04, 1.2
+    changes = [None, None, None]
+    found = TableRow(
+        "mean",
+        "made",
+        "s",
+        tuple(values),
+        tuple(lows),
+        tuple(highs),
+        (Method.MEASURED,) * 3,
+        tuple(None if at == of else value for at, value in enumerate(values)),
+        changes=tuple(change if at == other else None for at, _ in enumerate(changes)),
+    )
+    assert names(of_question(replace(question, table=(found,)))) == (["made"] if shown else [])
+
+
+def test_the_verdict_is_followed_by_what_differs_and_where_the_rest_is(
+    tmp_path: Path,
+) -> None:
+    recorded(tmp_path, [blocks_of(5, BARE, DOCKER)], {BARE.label: 1.0, DOCKER.label: 1.1})
+    text = as_text(verdict_first(read_study(tmp_path), "all figures: there"), 100)
+    order = ("SLOWER", "what differs", "step time, steady", "all figures: there")
+    places = [text.index(each) for each in order]
+    assert places == sorted(places)
+    assert "timed steps" not in text and "what was measured" not in text
