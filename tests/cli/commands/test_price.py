@@ -82,7 +82,8 @@ def test_a_run_costs_its_hours_by_a_flag_or_by_its_device(cli: Cli) -> None:
         if each["kind"] == "cpu"
     )
     told = " ".join(cli.read("show", run, "--price", PER_HOUR).stdout.split())
-    per_million = f"{PER_HOUR / 3600 * 1e6 * SECONDS[0] / SAMPLES:.3g} EUR per million samples"
+    assert PER_HOUR / 3600 * 1e6 * SECONDS[0] / SAMPLES == pytest.approx(3.125)
+    per_million = "3.13 EUR per million samples"
     assert "cost: " in told and "EUR an hour" in told and per_million in told
     cli.variables["GPUWATCH_PRICES"] = f"nothing=1, {cpu[:4]}=99, {cpu}={PER_HOUR}"
     assert per_million in " ".join(cli.read("show", run).stdout.split())

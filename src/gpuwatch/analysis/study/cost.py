@@ -81,7 +81,8 @@ def run_cost(session: Summary, per_hour: float) -> str:
     hour = f"at {_number(per_hour)} EUR an hour"
     parts = [f"unknown {hour}: the run has no end"]
     if seconds is not None:
-        parts = [f"{_number(per_hour * seconds / 3600)} EUR for {units.clock_time(seconds)} {hour}"]
+        took = units.clock_time(seconds) if seconds >= 60 else units.quantity(seconds, "s")
+        parts = [f"{_number(per_hour * seconds / 3600)} EUR for {took} {hour}"]
     if rate:
         parts.append(f"{_number(per_hour / 3600 * 1e6 / rate)} EUR per million samples")
     if session.tokens_per_second:
