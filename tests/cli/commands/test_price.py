@@ -89,6 +89,6 @@ def test_a_run_costs_its_hours_by_a_flag_or_by_its_device(cli: Cli) -> None:
     assert per_million in " ".join(cli.read("show", run).stdout.split())
     assert per_million in " ".join(cli.read("compare", study).stdout.split())
     cli.variables["GPUWATCH_PRICES"] = "nothing=1"
-    assert "cost" not in cli.read("show", run).stdout
+    assert "cost: " not in cli.read("show", run).stdout
     cli.variables["GPUWATCH_PRICES"] = "H200=much"
     assert "write DEVICE=EUR" in cli.read("show", run, code=2).stderr
