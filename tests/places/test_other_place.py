@@ -171,7 +171,7 @@ def test_it_is_checked_by_doctor(cli: Cli, other: Path) -> None:
 def test_a_plan_says_what_the_place_says(cli: Cli, other: Path) -> None:
     words = ("--blocks", "2", "--command", "a=true", "--command", "b=false", "--on")
     told = " ".join(cli("--record", "--plan", *words, f"folder={other}").stdout.split())
-    assert "6 runs" in told and f"folder={other} would start it at " in told
+    assert "6 runs" in told and f"folder={other} would start a job at " in told
     (other / "locked").touch()
     told = " ".join(cli("--record", "--plan", *words, f"folder={other}").stdout.split())
     assert "6 runs" in told and "the folder is locked; unlock it" in told

@@ -15,11 +15,19 @@ from gpuwatch.analysis.measured_value import unknown
 from gpuwatch.analysis.results import Cell, StudyResult
 from gpuwatch.analysis.study.cost import Price, with_costs
 from gpuwatch.core import units
+from gpuwatch.core.models import JSON
 from gpuwatch.report.document.blocks import Heading, Sentence, Table
 from gpuwatch.report.document.devices import devices
 from gpuwatch.report.html.page import page
 from gpuwatch.report.markdown import as_markdown
 from gpuwatch.report.text import terminal
+
+A100: dict[str, JSON] = {
+    "memory.total": 80 * 2**30,
+    "compute.capability": "8.0",
+    "driver.version": "550.54",
+    "core.count": 6912,
+}
 
 
 def test_each_case_is_a_row_of_its_device(two_cases: StudyResult) -> None:
@@ -151,7 +159,10 @@ def test_one_workload_on_two_devices_has_a_table_of_each(result: StudyResult) ->
             run,
             session=replace(
                 run.session,
-                devices=[replace(each, name=f"{each.name} 2") for each in run.session.devices],
+                devices=[
+                    replace(each, name="NVIDIA A100-SXM4-80GB", attributes=A100)
+                    for each in run.session.devices
+                ],
             ),
         )
         for run in second.runs
@@ -159,4 +170,18 @@ def test_one_workload_on_two_devices_has_a_table_of_each(result: StudyResult) ->
     across = replace(question, cells=(first, replace(second, runs=runs)))
     shown = devices(replace(result, questions=(across,))).items
     one, two = (item.text for item in shown if isinstance(item, Heading))
-    assert two == f"{one} 2"
+    assert two == "NVIDIA A100-SXM4-80GB"
+    specified = shown[0]
+    assert isinstance(specified, Table) and specified.head[0] == "device"
+    assert [row[0] for row in specified.rows] == [one, two]
+    by_name = dict(zip(specified.head, specified.rows[1], strict=True))
+    known = ("80.0 GiB", "2.04 TB/s", "8.0", "550.54")
+    names = ("memory", "bandwidth", "compute capability", "driver")
+    assert tuple(by_name[name] for name in names) == known
+    times = shown[2]
+    assert isinstance(times, Table) and times.head == ("time in kernels", one, two)
+    assert {row[0]: row[1:] for row in times.rows} == {
+        "Winograd convolution": ("150 ms,\t60 %", "-"),
+        "implicit GEMM convolution": ("-", "150 ms,\t60 %"),
+        "other": ("100 ms,\t40 %", "100 ms,\t40 %"),
+    }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import field
@@ -33,6 +34,9 @@ REPEATS: Mapping[str, tuple[tuple[str, ...], str]] = {
 }
 """How often each environment runs: flags, and what the result can say."""
 
+_PLACE = re.compile(r"""(?:"[^"]*"|'[^']*'|\[[^]]*\]|\S)+""")
+"""Blanks within quotes and brackets belong to a place."""
+
 
 @dataclass(frozen=True)
 class Form:
@@ -49,7 +53,8 @@ class Form:
     other: str = ""
     """Further environments as ``--env`` takes them, with blanks between."""
     on: str = ""
-    """The place that records it, as ``--on`` takes it; empty: this machine."""
+    """The places that record it, as ``--on`` takes them, with blanks between; empty: this
+    machine."""
     pull: bool = False
     gpus: tuple[str, ...] | None = None
     """By index or UUID; ``None``: all, ``()``: none."""
@@ -80,6 +85,11 @@ class Form:
         return (*self.ticked, *_words(self.other))
 
     @property
+    def places(self) -> tuple[str, ...]:
+        """All chosen places, as ``--on`` takes them."""
+        return tuple(_PLACE.findall(self.on))
+
+    @property
     def on_gpus(self) -> bool:
         """Whether the run may use GPUs."""
         return self.gpus != () and (self.own or self.values.get("device") != "cpu")
@@ -102,6 +112,11 @@ def problems(form: Form) -> dict[str, str]:
             found["other"] = f"{invalid[0]}: write KIND=IMAGE, such as docker=pytorch/pytorch"
         elif not form.environments:
             found["environments"] = "choose at least one environment"
+    for place in form.places:
+        try:
+            key_values(place)
+        except UsageError as error:
+            found["on"] = str(error)
     return found
 
 
@@ -110,7 +125,7 @@ def arguments(form: Form) -> tuple[str, ...]:
     found = [] if form.own else [form.case, *parameters.flags(_values(form)[0])]
     if form.environments != ("bare",):
         found += [part for text in form.environments for part in ("--env", text)]
-    found += ["--on", form.on.strip()] if form.on.strip() else []
+    found += [part for text in form.places for part in ("--on", text)]
     found += ["--pull"] * form.pull
     if form.gpus is not None:
         found += ["--gpus", ",".join(form.gpus) or "none"]

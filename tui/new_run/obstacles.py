@@ -24,8 +24,8 @@ class Answers:
     """Arguments that ``plan`` is for."""
 
     def environment(self, form: Form, text: str) -> Environment | None:
-        """The environment of that name, if it was checked for what ``form`` runs."""
-        if self.machine is None or self.program != form.program:
+        """The environment of that name, if it was checked for what ``form`` runs here."""
+        if self.machine is None or self.program != form.program or form.places:
             return None
         return next((each for each in self.machine.environments if each.text == text), None)
 
@@ -39,7 +39,7 @@ class Answers:
 def field_problems(form: Form, machine: Machine | None) -> dict[str, str]:
     """What is wrong with the fields, in themselves or on this machine, by the field's name."""
     found = problems(form)
-    if form.on.strip():
+    if form.places:
         return found
     no_gpu = "no GPU is chosen" if form.gpus == () else machine.no_gpu if machine else ""
     if form.own or not no_gpu or {"dtype", "device"} & found.keys():
@@ -57,7 +57,7 @@ def refusal(form: Form, answers: Answers, text: str) -> Refusal | None:
     The plan has the last word on a chosen environment, but does not know whether the torch of bare
     runs can use the GPUs.
     """
-    if form.on.strip():
+    if form.places:
         return None
     known, plan = answers.environment(form, text), answers.plan_for(form)
     torch = _torch_refusal(form, answers.machine) if text == "bare" else None
@@ -87,14 +87,16 @@ def obstacle(form: Form, answers: Answers) -> tuple[str, str] | None:
             return name, f"{environment}: {found.text}{hint}"
     plan = answers.plan_for(form)
     if plan is not None and plan.complaint:
+        if form.places and ("--on" in plan.complaint or not form.other.strip()):
+            return "on", plan.complaint
         return "other" if form.other.strip() else "command", plan.complaint
     return None
 
 
 def usable_environment(form: Form, machine: Machine) -> str | None:
-    """The environment to choose where none of the chosen ones can run a workload."""
+    """The environment to choose where none of the chosen ones can run a workload here."""
     usable = [each.text for each in machine.environments if not each.refusal(form.on_gpus)]
-    if form.own or not usable or set(form.ticked) & set(usable):
+    if form.own or form.places or not usable or set(form.ticked) & set(usable):
         return None
     return usable[0]
 

@@ -126,7 +126,8 @@ class NewRunScreen(Screen[None]):
         self._on = FieldRow(
             "on",
             Input(on, placeholder="this machine", compact=True, id="on"),
-            tooltip="where it runs, as --on takes it: ssh=HOST, or slurm,partition=gpu ...",
+            tooltip="where it runs, as --on takes it: ssh=HOST, or slurm,partition=gpu ...; "
+            "several with blanks between: a study at each",
             wide=True,
         )
         self._pull = FieldRow("pull", PlainCheckbox(compact=True, id="pull"), tooltip="--pull")
@@ -174,7 +175,6 @@ class NewRunScreen(Screen[None]):
 
     def on_mount(self) -> None:
         self.query_one("#plan").border_title = "plan"
-        self._gpu_section.display = self._no_gpu.display = False
         self._gpu_section.collapsed = self._more.collapsed = self.app.size.height < OPEN_ROWS
         self._pull.update("fetch images that are not here")
         for field in self.query(Input):
@@ -183,6 +183,11 @@ class NewRunScreen(Screen[None]):
         self._ask()
 
     # The form.
+
+    @property
+    def _away(self) -> bool:
+        """Whether it runs at another place, whose GPUs and environments are not known here."""
+        return bool(self._on.text.strip())
 
     @property
     def form(self) -> Form:
@@ -196,7 +201,7 @@ class NewRunScreen(Screen[None]):
             other=self._other.text,
             on=self._on.text,
             pull=bool(self._pull.text),
-            gpus=None if len(chosen) == len(self._gpus) else chosen,
+            gpus=None if self._away or len(chosen) == len(self._gpus) else chosen,
             repeat=self._repeat.text,
             values={name: row.text for name, row in self._parameters.items()},
             order_seed=self._order_seed,
@@ -242,6 +247,10 @@ class NewRunScreen(Screen[None]):
             known = self.answers.environment(form, name)
             row.update(known, refusal(form, self.answers, name))
         self._other.update(problem=problems.get("other", ""))
+        self._on.update(problem=problems.get("on", ""))
+        machine = self.answers.machine or Machine()
+        self._gpu_section.display = bool(self._gpus) and not self._away
+        self._no_gpu.display = bool(machine.no_gpu) and not self._away
         chosen = len(self._gpus) if form.gpus is None else len(form.gpus)
         self._gpu_section.title = f"GPUs: {chosen or 'none'} of {len(self._gpus)}"
         self._plan.update(plan_text(form, self.answers))
@@ -318,10 +327,7 @@ class NewRunScreen(Screen[None]):
             label = Content(f"{gpu.choice}  {gpu.name}{memory}")
             self._gpus[gpu.choice] = PlainCheckbox(label, True, compact=True)
         self._gpu_list.mount(*self._gpus.values())
-        self._gpu_section.display = bool(self._gpus)
-        if machine.no_gpu:
-            self._no_gpu.display = True
-            self._no_gpu.update(f"no GPU, workloads run on the CPU: {machine.no_gpu}")
+        self._no_gpu.update(f"no GPU, workloads run on the CPU: {machine.no_gpu}")
 
     async def _ask_plan(self, planned: tuple[str, ...]) -> None:
         plan = await ask_plan(planned)
@@ -374,7 +380,7 @@ class NewRunScreen(Screen[None]):
         path = commands.session_path(outcome)
         if self._left:
             self._tell_home(outcome)
-        elif outcome.good and self.form.on.strip():
+        elif outcome.good and self._away:
             self.dismiss(None)
             self._tell_home(outcome)
         elif outcome.good and path is not None:

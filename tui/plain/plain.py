@@ -15,6 +15,7 @@ from gpuwatch.core.text import clean
 from gpuwatch.core.units import NS
 from gpuwatch.session.reading.reader import SessionReader
 from gpuwatch.session.reading.reader_at import PastReader
+from gpuwatch.session.reading.status import State
 from gpuwatch.session.study.progress import recorder_alive, tally
 from gpuwatch.tui.feed.collector import Collector
 from gpuwatch.tui.feed.feed import DevicesNow, Feed
@@ -155,6 +156,8 @@ def _follow_run(path: Path, interval: float, say: Say) -> Snapshot | None:
         if ended or changed or time.monotonic() >= due:
             due = time.monotonic() + interval
             say(status_line(snapshot))
+        if changed and not ended and snapshot.status.state in (State.LOST, State.UNKNOWN):
+            say(clean(snapshot.status.text))
         before = snapshot
     assert before is not None
     for line in end_lines(before):

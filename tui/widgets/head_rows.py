@@ -108,12 +108,18 @@ def _short(text: str) -> str:
 
 def trouble_rows(trouble: Trouble, width: int) -> list[Line]:
     """An error and its hint."""
-    rows = []
-    for index, text in enumerate(wrap(clean(trouble.text), width - 4, 3)):
-        rows.append(Line(width).add(" ✗ " if index == 0 else "   ", "bad").add(text, "bad"))
-    for index, text in enumerate(wrap(clean(trouble.hint or ""), width - 4, 2)):
-        rows.append(Line(width).add(" → " if index == 0 else "   ", "key").add(text))
-    return rows
+    rows = marked_rows("✗", "bad", trouble.text, width, 3, text_role="bad")
+    return rows + marked_rows("→", "key", trouble.hint or "", width, 2)
+
+
+def marked_rows(
+    mark: str, role: str, text: str, width: int, most: int, *, text_role: str = "text"
+) -> list[Line]:
+    """A sentence behind a mark in at most ``most`` rows."""
+    return [
+        Line(width).add("   " if at else f" {mark} ", role).add(part, text_role)
+        for at, part in enumerate(wrap(clean(text), width - 4, most))
+    ]
 
 
 def banner_rows(snapshot: Snapshot, width: int) -> list[Line]:
@@ -125,8 +131,10 @@ def banner_rows(snapshot: Snapshot, width: int) -> list[Line]:
     rows += warning_rows(snapshot, width)
     if snapshot.notice:
         rows.append(Line(width).add(" ! ", "warn").add(clean(snapshot.notice), "text"))
+    mark, role = MARKS[state]
+    if snapshot.status.live and mark == "?":
+        rows += marked_rows(mark, role, snapshot.status.text, width, 2)
     if not snapshot.status.live:
-        mark, role = MARKS[state]
         row = Line(width).add(f" {mark} ", role)
         row.add(_end(snapshot, row.left), role if snapshot.trouble is None else "text")
         keys = Line(width).add("Enter", "key").add(" sessions  ").add("c", "key").add(" compare ")
@@ -169,7 +177,7 @@ def _end_text(snapshot: Snapshot) -> str:
     if snapshot.trouble is not None:
         known = "" if code is None else f", exit code {code}"
         return f"{snapshot.status.state.value}{after}{known}"
-    if snapshot.machine_only:
+    if snapshot.machine_only or snapshot.status.state is State.UNKNOWN:
         return text
     return f"the run is over{after}: {text}"
 

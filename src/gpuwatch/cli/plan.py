@@ -153,7 +153,7 @@ def as_json(resolved: ResolvedPlan) -> dict[str, JSON]:
     """The plan, the problems of its runs, and its duration: the keys are in ``docs/json.md``."""
     plan, problems = resolved.request.plan, resolved.problems
     waiting = {run.index for run in resolved.todo}
-    seconds, reason = _seconds(plan, resolved.todo)
+    seconds, reason = _seconds(resolved.request, resolved.todo)
     return {
         "schema": JSON_SCHEMA,
         "on": list(resolved.request.on),
@@ -211,7 +211,7 @@ def _time(request: Request, todo: Sequence[PlannedRun]) -> str:
     done = f"{len(plan.runs) - len(todo)} of {len(plan.runs)} runs are done; " * bool(
         request.resume
     )
-    seconds, reason = _seconds(plan, todo)
+    seconds, reason = _seconds(request, todo)
     if seconds is not None:
         return f"{done}it takes {about(seconds)}, by earlier runs of the same"
     first = "first block" if plan.parts[0].blocks else "first run"
@@ -219,10 +219,12 @@ def _time(request: Request, todo: Sequence[PlannedRun]) -> str:
     return f"{when}: {reason}" if reason else when
 
 
-def _seconds(plan: Plan, todo: Sequence[PlannedRun]) -> tuple[float | None, str]:
-    """Expected duration in s from earlier runs on this host, or ``None`` and the reason."""
-    cells = [cell(run) for run in todo]
-    known = history(session_lookup.known_sessions(), dict.fromkeys(cells))
+def _seconds(request: Request, todo: Sequence[PlannedRun]) -> tuple[float | None, str]:
+    """Expected duration in s from earlier runs where it runs, or ``None`` and the reason."""
+    plan, cells = request.plan, [cell(run) for run in todo]
+    if len(request.on) > 1:
+        return None, "it runs at several places"
+    known = history(session_lookup.known_sessions(), dict.fromkeys(cells), *request.on)
     if (longest := plan.settings.duration_seconds) is not None:
         known = KnownTimes(
             {cell: [min(t, longest) for t in times] for cell, times in known.runs.items()},
@@ -236,6 +238,7 @@ def _seconds(plan: Plan, todo: Sequence[PlannedRun]) -> tuple[float | None, str]
         return None, "no earlier study of several runs"
     cases = unique(run.workload for run in plan.runs)
     name = f"{case_label(new[0].workload, cases)} in {new[0].environment.label}"
+    name += "".join(f" on {place}" for place in request.on)
     return None, f"no earlier run of {name} that finished"
 
 

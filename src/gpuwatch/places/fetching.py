@@ -84,9 +84,7 @@ class Fetching:
                 with _local_trouble():
                     moved |= self._apply(frame)
             except BadFrame as error:
-                raise NotAvailable(
-                    f"what arrived cannot be read: {error}", "it is tried again"
-                ) from error
+                raise NotAvailable(f"what arrived cannot be read: {error}") from error
             if self._connection.ended_at is not None:
                 break
         return moved

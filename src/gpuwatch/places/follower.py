@@ -82,7 +82,7 @@ class Follower:
                 self._over(JobStatus(JobState.FAILED, error.message, hint=error.hint))
                 return
             except NotAvailable as error:
-                self._note(JobStatus(JobState.UNKNOWN, error.message, hint=error.hint))
+                self._note(_away(error.message, error.hint))
             if self._answered:
                 wait = _SHORTEST_WAIT
             time.sleep(wait)
@@ -133,8 +133,10 @@ class Follower:
                     time.sleep(1.0)
                 if time.monotonic() >= due or (fetching is not None and fetching.asks):
                     status = self._place.state(self._placed.job, native)
-                    if status.state is JobState.UNKNOWN and fetches:
-                        raise NotAvailable(status.reason or "it does not answer", status.hint)
+                    if status.state is JobState.UNKNOWN:
+                        if fetches:
+                            raise NotAvailable(status.reason or "it does not answer", status.hint)
+                        status = _away(status.reason, status.hint)
                     self._answered = True
                     self._note(status)
                     if status.state.over:
@@ -254,6 +256,12 @@ class Follower:
         )
         if last:
             self._summary.wait()
+
+
+def _away(reason: str | None, hint: str | None) -> JobStatus:
+    """The state of a job whose place cannot be asked just now."""
+    again = f"it is tried again; {hint}" if hint else "it is tried again"
+    return JobStatus(JobState.UNKNOWN, reason, hint=again)
 
 
 def _open(session: Path) -> bool:

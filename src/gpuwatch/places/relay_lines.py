@@ -72,12 +72,10 @@ class RelayLines:
             line = self._lines.get(timeout=seconds)
         except queue.Empty:
             if time.monotonic() - self._heard > _SILENT_SECONDS:
-                raise NotAvailable(
-                    f"nothing came for {_SILENT_SECONDS:.0f} s", "it is tried again"
-                ) from None
+                raise NotAvailable(f"nothing came for {_SILENT_SECONDS:.0f} s") from None
             return None
         if not line:
-            raise NotAvailable("the connection was lost", "it is tried again")
+            raise NotAvailable("the connection was lost")
         self._heard = time.monotonic()
         frame = parse(line)
         self._n += 1

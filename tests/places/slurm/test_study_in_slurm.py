@@ -290,6 +290,40 @@ def test_a_kill_between_submission_and_its_note_leaves_exactly_one_job(here: Cli
     assert [path.read_text() for path in here.home.glob("ran-*")] == ["x\n"] * 20
 
 
+def test_runs_go_on_while_the_controller_is_away_and_the_next_job_is_submitted_after_it(
+    here: Cli,
+) -> None:
+    wait = "sh -c 'while [ ! -e go ]; do sleep 0.1; done'"
+    commands = ("--command", f"a={wait}", "--command", f"b={wait}")
+    words = ("--on", "slurm,jobs=block", "--blocks", "2", "--cool-down", "0", *commands)
+    screen = Pty(here.argv("run", *words), (180, 30), here.env, folder=here.home)
+    try:
+        screen.taken_over("▶ running", PATIENCE)
+        (folder,) = (path.parent for path in here.home.rglob("plan.json"))
+        slurm("stop", "ctld")
+        screen.wait("it is tried again", PATIENCE)
+        assert "Unable to contact slurm controller" in screen.text()
+        asked = here("stop", folder, code=3).stderr
+        assert f"{folder.name} was not stopped and goes on" in asked and "tried" not in asked
+        assert "controller does not answer" in here("run", *words, code=3).stderr
+        (here.home / "go").touch()
+        until(lambda: status(here).count("finished") == 2, "its block is done", PATIENCE)
+        assert placement(folder)["state"] == "unknown"
+        slurm("start", "ctld")
+        wait_for(folder, "ended")
+        screen.wait("6 finished", PATIENCE)
+        screen.type("q")
+        assert screen.end() == 0
+    finally:
+        screen.close()
+        slurm("start", "ctld")
+        wait_for_nodes()
+    assert status(here) == ["finished"] * 6
+    assert len((folder / "attempts").read_text().split()) == 3
+    known = placement(folder)["changes"]
+    assert isinstance(known, list) and [state for state, _ in known].count("unknown") == 1
+
+
 @pytest.mark.parametrize(
     ("place", "words", "code"),
     [

@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 
 from gpuwatch.core.models import Environment, Workload
+from gpuwatch.session import placement
+from gpuwatch.session.placement import JobState, Placement
 from gpuwatch.session.study import study_folder
 from gpuwatch.session.study.blocks import plan_runs
 from gpuwatch.session.study.estimate import about, cell, history, times_of_study, timing
@@ -65,6 +67,16 @@ def test_history_is_the_median_of_what_finished_here(tmp_path: Path) -> None:
         OTHER: [10.0, 10.0],
     }
     assert found.left([ONE, OTHER, ONE], 2) == pytest.approx(3 * 10 + 2 * 3.0)
+
+
+def test_of_another_place_count_the_runs_that_were_sent_there(tmp_path: Path) -> None:
+    paths = made(tmp_path, 4)
+    paths.append(recorded(paths[0].parent, RUNS[4], 2010, 30.0, host="n1"))
+    assert history(paths, [ONE, OTHER], "slurm").runs == {}
+    sent = Placement("slurm", "0123456789abcdef", JobState.ENDED)
+    placement.write(paths[0].parent, sent)
+    assert len(history(paths, [ONE, OTHER], "slurm").runs[ONE]) == 3
+    assert history(paths, [ONE, OTHER], "ssh=a").runs == {}
 
 
 def test_pauses_of_the_history_are_without_the_cool_down_of_their_study(tmp_path: Path) -> None:

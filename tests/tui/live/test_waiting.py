@@ -133,12 +133,17 @@ async def test_escape_goes_to_the_sessions(study: Path) -> None:
         await until(pilot, lambda: isinstance(app.screen, HomeScreen))
 
 
-async def test_between_two_jobs_the_live_screen_says_what_the_next_run_waits_for(
+async def test_the_live_screen_says_what_is_unknown_and_what_the_next_run_waits_for(
     session: Make,
 ) -> None:
     path = session(RUNS[0])
     plan(path.parent, *RUNS)
-    placement.write(path.parent, queued(starts=None))
+    placement.write(path.parent, queued(written=0))
     async with live(path, size=(120, 30)) as (_, pilot):
+        await shows(pilot, " ? nobody here follows it on slurm,gres=gpu:8")
+    placement.write(path.parent, queued(state=JobState.UNKNOWN, reason="no controller", hint="h"))
+    async with live(path, size=(120, 30)) as (_, pilot):
+        await shows(pilot, " ? slurm,gres=gpu:8 does not answer: no controller; h")
+        placement.write(path.parent, queued(starts=None))
         end(path)
         await shows(pilot, "run 2 of 2, queued on slurm,gres=gpu:8: Resources")

@@ -96,6 +96,7 @@ def test_a_model_of_torchvision_is_part_of_the_workloads_name() -> None:
         (Form("gcn", other="=x"), "other"),
         (Form("gcn", other="pytorch/pytorch"), "other"),
         (Form("gcn", other="'bare"), "other"),
+        (Form("gcn", on="ssh=a slurm,nodelist=n[1"), "on"),
         (Form("mnist-cnn", values={"steps": "0"}), "steps"),
         (Form("mnist-cnn", values={"steps": "-3"}), "steps"),
         (Form("mnist-cnn", values={"steps": "²"}), "steps"),
@@ -109,6 +110,12 @@ def test_a_model_of_torchvision_is_part_of_the_workloads_name() -> None:
 def test_what_cannot_be_meant_is_a_problem_of_its_field(form: Form, field: str) -> None:
     found = problems(form)
     assert list(found) == [field] and found[field]
+
+
+def test_each_place_is_one_of_its_own_and_blanks_in_quotes_belong_to_it() -> None:
+    form = Form("gcn", on=' ssh=a  slurm,comment="a b",nodelist=n[1-2] ')
+    wanted = ("gcn", "--on", "ssh=a", "--on", 'slurm,comment="a b",nodelist=n[1-2]')
+    assert arguments(form) == wanted and problems(form) == {}
 
 
 def test_a_flag_that_a_workload_refuses_is_not_asked_for() -> None:

@@ -374,6 +374,29 @@ async def test_an_image_can_be_typed_or_pasted(fake: Fake) -> None:
         await shows(pilot, "docker=a/b --pull -- ls")
 
 
+async def test_at_another_place_nothing_is_told_of_this_machine(session: Make, fake: Fake) -> None:
+    fake.records(session())
+    fake.finds(environment("bare"), environment("docker", "no daemon answers"), gpus=1)
+    async with running(HomeScreen, (120, 40)) as (app, pilot):
+        await pilot.press("n")
+        await shows(pilot, "start a run")
+        await pilot.press(*"ls")
+        await shows(pilot, "GPUs: 1 of 1")
+        await says(pilot, "✗ no daemon answers")
+        await focus(app, pilot, "on")
+        await pilot.press(*"ssh=a slurm,a=[")
+        await says(pilot, "cannot start: a [ has no ] in slurm,a=[; put the value in quotes")
+        text = screen_text(app)
+        assert "GPUs:" not in text and "no daemon" not in text and "Engine of" not in text
+        await pilot.press(*"1]")
+        await says(pilot, "$ gpuwatch run --on ssh=a --on 'slurm,a=[1]' -- ls")
+        await says(pilot, "takes about 40 s")
+        await pilot.press("ctrl+s")
+        await until(pilot, lambda: isinstance(app.screen, HomeScreen))
+        await shows(pilot, "the run has started")
+    assert started(fake) == [["--on", "ssh=a", "--on", "slurm,a=[1]", "--", "ls"]]
+
+
 async def test_what_the_command_line_refuses_is_said_in_the_plan(fake: Fake) -> None:
     (fake.folder / "plan.json").write_text("")
     async with running(NewRunScreen) as (app, pilot):

@@ -114,6 +114,23 @@ def times_of(profile: Profile | None) -> Times:
     )
 
 
+def family_seconds(profile: Profile | None) -> dict[str, float]:
+    """Seconds of a profiled step in the GPU's kernels, by family; empty where a time is unknown
+    or derived, or the number of steps unknown."""
+    table = _table(profile, KERNELS)
+    if profile is None or profile.time_source or not profile.steps:
+        return {}
+    if table is None or table.rows_left_out:
+        return {}
+    found: dict[str, float] = {}
+    for name, time in zip(table.column("Name"), table.numbers(_TIME), strict=False):
+        if time is None:
+            return {}
+        label = family(str(name))
+        found[label] = found.get(label, 0.0) + time / 1e9 / profile.steps
+    return found
+
+
 def _seconds(table: Table | None, pattern: re.Pattern[str] | None) -> float | None:
     """Seconds of the rows whose operation matches, 0 without any; unknown for a shortened table."""
     if table is None or table.rows_left_out:

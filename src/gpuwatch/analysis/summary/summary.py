@@ -104,6 +104,8 @@ class DeviceSummary:
     used: bool | None
     """``None`` is unknown."""
     metrics: Mapping[str, Statistic]
+    attributes: Mapping[str, JSON]
+    """Its facts, see docs/telemetry.md."""
 
 
 @dataclass(frozen=True)
@@ -242,7 +244,9 @@ def summarise_from(
         window=window,
         metrics=statistics,
         devices=tuple(
-            DeviceSummary(row.id, row.kind, row.name, row.uuid, row.used, of_device[row.id])
+            DeviceSummary(
+                row.id, row.kind, row.name, row.uuid, row.used, of_device[row.id], row.attributes
+            )
             for row in rows
         ),
         facts=facts,

@@ -430,13 +430,10 @@ def checked_places(texts: Sequence[str]) -> tuple[str, ...]:
     """
     if not texts:
         return ()
-    from gpuwatch import places
-    from gpuwatch.places import spec
+    from gpuwatch.places import load, spec
 
     for text in texts:
-        kind = spec.parse(text).kind
-        if kind not in places.kinds():
-            raise UsageError(f"unknown place {kind!r}", f"choose from: {', '.join(places.kinds())}")
+        load(spec.parse(text), Path())
     if len(set(texts)) < len(texts):
         raise UsageError("--on names a place twice", "name each once")
     return tuple(texts)

@@ -35,18 +35,20 @@ def doctor(text: str, words: Sequence[str], *, as_json: bool) -> int:
         archive = Path(temporary) / "gpuwatch.pyz"
         place = connected(text, archive)
         capsule.build(archive)
-        described = place.describe()
+        described, problems = place.describe(), place.preflight()
+        starts = None if described is None or problems else place.expected_start()
         if described is not None and as_json:
-            problems = place.preflight()
-            print(_document(described, problems, only_here(described.images)))
+            print(_document(described, problems, only_here(described.images), starts))
             return ExitCode.NOT_AVAILABLE if problems else ExitCode.DONE
         if described is not None:
             for told in described.lines:
                 print(told)
             for warning in only_here(described.images):
                 print(f"image       {warning.text}; {warning.hint}")
-        for problem in place.preflight():
+        for problem in problems:
             raise NotAvailable(problem.text, problem.hint)
+        if starts is not None:
+            print(f"start       {_start(text, starts)}")
         if described is not None:
             return ExitCode.DONE
         job = Job(secrets.token_hex(8), "doctor", Path(temporary))
@@ -63,7 +65,10 @@ def doctor(text: str, words: Sequence[str], *, as_json: bool) -> int:
 
 
 def _document(
-    described: Description, problems: Sequence[Problem], warnings: Sequence[Problem]
+    described: Description,
+    problems: Sequence[Problem],
+    warnings: Sequence[Problem],
+    starts: float | None,
 ) -> str:
     """Schema 1 of the place in ``docs/json.md``."""
     found = {
@@ -71,6 +76,7 @@ def _document(
         "ready": not problems,
         "problems": [asdict(problem) for problem in problems],
         "warnings": [asdict(warning) for warning in warnings],
+        "starts": starts,
         **described.document,
     }
     return document(json.dumps(found, indent=2, ensure_ascii=False))
@@ -102,4 +108,4 @@ def _start(on: str, starts: float | None) -> str:
         return f"{on} is reached"
     wait = max(0.0, starts - time.time())
     at = time.strftime("%H:%M" if wait < 86400 else "%Y-%m-%d %H:%M", time.localtime(starts))
-    return f"{on} would start it at {at}, by what runs there now"
+    return f"{on} would start a job at {at}, by what runs there now"

@@ -75,9 +75,7 @@ class Kubectl:
                 command, input=data, capture_output=True, timeout=seconds + 10, check=False
             )
         except subprocess.TimeoutExpired:
-            raise NotAvailable(
-                f"the cluster did not answer within {seconds:.0f} s", "it is tried again"
-            ) from None
+            raise NotAvailable(f"the cluster did not answer within {seconds:.0f} s") from None
         except OSError as error:
             raise NotAvailable(f"kubectl cannot be started: {error.strerror}", INSTALL) from error
         if done.returncode != 0:
@@ -160,9 +158,7 @@ class Kubectl:
                 output, errors = process.communicate(data, timeout=seconds)
             except subprocess.TimeoutExpired:
                 process.kill()
-                raise NotAvailable(
-                    f"the pod did not answer within {seconds:.0f} s", "it is tried again"
-                ) from None
+                raise NotAvailable(f"the pod did not answer within {seconds:.0f} s") from None
         if process.returncode != 0:
             raise self.problem(errors.decode(errors="replace"))
         return output.decode(errors="replace")
@@ -234,5 +230,5 @@ def _object(text: str) -> dict[str, Any]:
     except (ValueError, RecursionError):
         found = None
     if not isinstance(found, dict):
-        raise NotAvailable("the API server's answer cannot be read", "it is tried again")
+        raise NotAvailable("the API server's answer cannot be read")
     return found

@@ -30,7 +30,7 @@ _AWAY = (
     "Transport endpoint is not connected",
 )
 """Of Slurm's own messages: it cannot be asked just now."""
-HINT_AWAY = "it is tried again; look yourself: scontrol ping"
+HINT_AWAY = "look yourself: scontrol ping"
 
 
 @dataclass(frozen=True)

@@ -4,22 +4,34 @@ from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from gpuwatch.analysis.hardware.bound import UNKNOWN
+from gpuwatch.analysis.hardware.ceilings import data_type_of
 from gpuwatch.analysis.hardware.efficiency import Share
+from gpuwatch.analysis.hardware.kernels import family_seconds
 from gpuwatch.analysis.results import Cell, Cost, Question, StudyResult
 from gpuwatch.analysis.statistics.intervals import LEAST, difference
 from gpuwatch.analysis.study.cost import cost_text
-from gpuwatch.analysis.summary.identity import device_names, sound
-from gpuwatch.analysis.summary.summary import Summary
+from gpuwatch.analysis.summary.identity import device_names, sound, used_gpus
+from gpuwatch.analysis.summary.summary import DeviceSummary, Summary
 from gpuwatch.core import units
 from gpuwatch.core.metrics import Method
+from gpuwatch.core.models import JSON, number
+from gpuwatch.core.peaks import peaks, sheet_peaks
+from gpuwatch.core.text import clean
 from gpuwatch.report.document.blocks import Heading, Item, Section, Sentence, Table
 from gpuwatch.report.document.quantities import breakable
 
 _HEAD = ("case", "step time", "samples/s", "FLOP/s", "MFU", "bandwidth", "J/sample", "bound by")
 _COST = "EUR/million"
+_SPECIFIED = ("device", "memory", "peak FLOP/s", "bandwidth", "compute capability", "driver")
+_AT_CLOCK = "(m)"
+_SPECIFIED_BY = (
+    "memory of one GPU, compute capability, driver: NVML. Peak FLOP/s of the run's data type, of "
+    "all its GPUs, and bandwidth of one: the data sheet's, or "
+    f"{_AT_CLOCK} at the maximum clocks by NVML."
+)
 _ALGORITHMIC, _CPU, _PRODUCT = "(a)", "(c)", "(p)"
 _LEGEND = (
     f"of the judged runs: the geometric mean of {LEAST} or more over its 95 % interval, else the "
@@ -32,14 +44,22 @@ _LEGEND = (
 _PRICED = "EUR/million: the price of an hour by the throughput of all steps. "
 _UNKNOWN = f"{units.UNKNOWN}: unknown, for the reasons above. "
 
+_PROFILED = (
+    "of a profiled step of the first judged run that has a profile, with its share of the time in "
+    "kernels: measured; -: none ran."
+)
+_MOST_FAMILIES = 12
+
 Value = Callable[[Summary], float | None]
+_Of = tuple[Question, Cell, list[Summary]]
+"""A case on a device, and its sound runs."""
 
 
 def devices(result: StudyResult) -> Section:
     """The tables of workloads that report samples, of several cases or on several devices, else
     nothing."""
     cases = [each for each in result.questions if each.workload.get("kind") == "workload"]
-    rows: dict[str, list[tuple[Question, Cell, list[Summary]]]] = {}
+    rows: dict[str, list[_Of]] = {}
     for question in cases:
         for cell in question.cells:
             sessions = [run.session for run in cell.judged if sound(run.session)]
@@ -49,6 +69,14 @@ def devices(result: StudyResult) -> Section:
     if len(cases) < 2 and len(rows) < 2:
         return Section("devices", ())
     items: list[Item] = []
+    if len(rows) > 1:
+        specified = tuple(
+            _specified(device, [session for _, _, sessions in of for session in sessions])
+            for device, of in rows.items()
+        )
+        if any(set(row[1:]) != {units.UNKNOWN} for row in specified):
+            items += [Table(_SPECIFIED, specified), Sentence("", _SPECIFIED_BY)]
+        items += _kernel_times(rows, several=len(cases) > 1)
     for device, of in rows.items():
         priced = any(cell.cost is not None for _, cell, _ in of)
         head = (*_HEAD, _COST) if priced else _HEAD
@@ -57,11 +85,83 @@ def devices(result: StudyResult) -> Section:
         grid = Table(head, tuple(_row(*each, several=several, priced=priced) for each in of))
         items += [grid, *_reasons(grid, [(cell.cost, sessions) for _, cell, sessions in of])]
     if items:
-        grids = [item for item in items if isinstance(item, Table)]
+        grids = [item for item in items if isinstance(item, Table) and item.head[0] == _HEAD[0]]
         legend = _LEGEND + (_PRICED if any(_COST in grid.head for grid in grids) else "")
         unknown = any(units.UNKNOWN in row for grid in grids for row in grid.rows)
         items += [Sentence("", (legend + (_UNKNOWN if unknown else "")).strip())]
     return Section("devices", tuple(items), folded=False)
+
+
+def _specified(name: str, sessions: Sequence[Summary]) -> tuple[str, ...]:
+    """What the GPUs of a device are, by all its sessions: two hosts may have other drivers."""
+    gpus = [(gpu, session) for session in sessions for gpu in used_gpus(session)]
+
+    def told(key: str, shown: Callable[[JSON], str]) -> str:
+        known = [gpu.attributes.get(key) for gpu, _ in gpus]
+        return _each(shown(value) for value in known if value is not None)
+
+    def bandwidth(gpu: DeviceSummary) -> str:
+        sheet, at_clock = (of(gpu.attributes, gpu.name)["bandwidth"] for of in (sheet_peaks, peaks))
+        return _peak(sheet.value, at_clock.value, "By/s")
+
+    def flop(session: Summary) -> str:
+        of = (each.ceiling for each in session.efficiency.mfu_peaks)
+        sheet, at_clock = (None if each is None else each.value for each in of)
+        text = _peak(sheet, at_clock, "FLOP/s")
+        return text if text == units.UNKNOWN else f"{text} {data_type_of(session.run)}"
+
+    return (
+        name,
+        told("memory.total", lambda value: units.binary(number(value))),
+        _each(flop(session) for _, session in gpus),
+        _each(bandwidth(gpu) for gpu, _ in gpus),
+        told("compute.capability", lambda value: clean(str(value), 20)),
+        told("driver.version", lambda value: clean(str(value), 20)),
+    )
+
+
+def _kernel_times(rows: Mapping[str, Sequence[_Of]], *, several: bool) -> list[Item]:
+    """Time in each family of kernels, a column for each device; ``several``: cases."""
+    times: dict[tuple[str, str], dict[str, float]] = {}
+    for device, of in rows.items():
+        for question, _, sessions in of:
+            known = next(filter(None, (family_seconds(each.profile) for each in sessions)), None)
+            if known is not None:
+                times.setdefault((question.label, device), known)
+    if len({device for _, device in times}) < 2:
+        return []
+    longest: dict[tuple[str, str], float] = {}
+    for (case, _), known in times.items():
+        for family, seconds in known.items():
+            longest[case, family] = max(seconds, longest.get((case, family), 0.0))
+    shown = sorted(longest, key=lambda row: -longest[row])[:_MOST_FAMILIES]
+    table = [
+        (
+            f"{case}: {family}" if several else family,
+            *(_kernel_time(times.get((case, device)), family) for device in rows),
+        )
+        for case, family in shown
+    ]
+    return [Table(("time in kernels", *rows), tuple(table)), Sentence("", _PROFILED)]
+
+
+def _kernel_time(times: Mapping[str, float] | None, family: str) -> str:
+    if times is None:
+        return units.UNKNOWN
+    if family not in times:
+        return "-"
+    share = times[family] / (sum(times.values()) or 1.0)
+    return f"{units.quantity(times[family], 's')},\t{units.percent(share)}"
+
+
+def _peak(sheet: float | None, at_clock: float | None, unit: str) -> str:
+    if sheet is None and at_clock is not None:
+        return f"{units.quantity(at_clock, unit)} {_AT_CLOCK}"
+    return units.UNKNOWN if sheet is None else units.quantity(sheet, unit)
+
+
+def _each(texts: Iterable[str]) -> str:
+    return ", ".join(dict.fromkeys(texts)) or units.UNKNOWN
 
 
 def _row(

@@ -12,6 +12,7 @@ from pathlib import Path
 from gpuwatch.core.errors import GpuwatchError
 from gpuwatch.core.lazy_dataclass import dataclass
 from gpuwatch.core.models import JSON, mapping, number
+from gpuwatch.session import placement
 from gpuwatch.session.reading.reader import SessionReader
 from gpuwatch.session.reading.status import State, process_id, status
 from gpuwatch.session.study.plan import PlannedRun, read
@@ -110,8 +111,9 @@ def times_of_study(timings: Iterable[Timing]) -> KnownTimes:
     return KnownTimes(runs, [after.start - before.end for before, after in _neighbours(ordered)])
 
 
-def history(paths: Iterable[Path], cells: Iterable[Cell]) -> KnownTimes:
-    """Durations of ``cells`` from finished sessions on this host; pauses without the cool-down.
+def history(paths: Iterable[Path], cells: Iterable[Cell], place: str | None = None) -> KnownTimes:
+    """Durations of ``cells`` from finished sessions on this host, or of studies that were sent to
+    ``place``; pauses without the cool-down.
 
     Opens at most the hundred newest of ``paths``.
     """
@@ -121,7 +123,7 @@ def history(paths: Iterable[Path], cells: Iterable[Cell]) -> KnownTimes:
         if all(len(seconds) >= _ENOUGH for seconds in runs.values()):
             break
         earlier = timing(path)
-        if earlier is None or not earlier.finished or earlier.host != socket.gethostname():
+        if earlier is None or not earlier.finished or not _was_at(earlier, place):
             continue
         seen.append(earlier)
         if len(runs.get(earlier.cell, [0.0] * _ENOUGH)) < _ENOUGH:
@@ -132,6 +134,13 @@ def history(paths: Iterable[Path], cells: Iterable[Cell]) -> KnownTimes:
         if (rest := _cool_down(after)) is not None
     ]
     return KnownTimes({cell: times for cell, times in runs.items() if times}, pauses)
+
+
+def _was_at(earlier: Timing, place: str | None) -> bool:
+    if place is None:
+        return earlier.host == socket.gethostname()
+    known = placement.read(earlier.path.parent)
+    return known is not None and known.place == place
 
 
 def about(seconds: float) -> str:
