@@ -19,6 +19,7 @@ from .distributed import device_of, join, part, share_threads
 from .errors import translate
 from .failures import Failure, UsageFailure
 from .lines import emit
+from .memory import check as check_memory
 from .names import module_of, short
 from .options import TRAINING_FLAGS, lacking
 from .ranks import Rank
@@ -66,7 +67,8 @@ def run(
     settings = settings_of(flags, definition)
     if settings.compile:
         check_compiler(device)
-    join(rank, device)
+    check_memory(definition, settings, device)
+    join(rank, device)  # no rank makes its model before all have looked
 
     start = time.perf_counter()
     torch.manual_seed(settings.seed)

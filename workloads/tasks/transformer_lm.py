@@ -12,7 +12,7 @@ from torch.utils.checkpoint import checkpoint
 
 from ..data.text import text_data
 from ..names import defaults
-from ..task import Definition, Generation, Scored, Settings, Task
+from ..task import Definition, Extent, Generation, Scored, Settings, Task
 
 ROTARY_BASE = 10_000.0
 EPSILON = 1e-5
@@ -34,6 +34,16 @@ class Layout:
     vocabulary: int
     context: int
     tied: bool
+
+    @property
+    def extent(self) -> Extent:
+        """Its parameters, and numbers in the cache of a generation."""
+        keys = self.width * self.key_heads // self.heads
+        products = self.width * (2 * self.width + 2 * keys + 3 * self.hidden)
+        blocks = self.layers * (products + 2 * self.width)
+        tokens = self.vocabulary * self.width * (1 if self.tied else 2)
+        cache = self.layers * 2 * keys * (PROMPT + NEW)
+        return Extent(blocks + tokens + self.width, cache)
 
 
 LAYOUTS = {
@@ -195,4 +205,4 @@ def make(settings: Settings) -> Task:
 
 def definition(name: str) -> Definition:
     """The workload."""
-    return Definition(defaults(name), make)
+    return Definition(defaults(name), make, lambda size: LAYOUTS[size].extent)

@@ -89,6 +89,7 @@ def test_a_decoder_has_the_published_parameters_and_the_closed_forms_flop(size: 
     with shapes_alone():
         model = transformer_lm.Decoder(layout)
     assert parameters(model) == pytest.approx(PUBLISHED_LM[size], rel=ONE_PERCENT)
+    assert parameters(model) == layout.extent.parameters
     length = layout.context
     products = parameters(model) - (0 if layout.tied else layout.vocabulary * layout.width)
     # Two FLOP for each weight and token, and two products of all pairs of tokens per layer.
@@ -167,6 +168,7 @@ def test_an_encoder_has_the_published_parameters(size: str) -> None:
     head = width**2 + 3 * width + bert.VOCABULARY  # what predicts tokens
     pooler = width**2 + width  # what judges pairs of sentences, and is not trained here
     assert parameters(model) - head + pooler == PUBLISHED_BERT[size]
+    assert parameters(model) == bert.extent(size).parameters
 
 
 def test_berts_flop_are_those_published_and_of_the_closed_form() -> None:
