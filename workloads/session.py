@@ -27,17 +27,18 @@ from .stopping import Stop, Stopped, leave
 from .task import Definition, Settings, Task
 from .training import Plan, Training, plan
 from .versions import versions
-from .ways import check_compiler, memory_format, set_precision
+from .ways import check_compiler, memory_format, set_attention, set_precision
 
 if TYPE_CHECKING:
-    from .profiling.kinds import Traced
+    from .profiling.traces import Traced
 
 _LEFT_OUT = {
     "nproc": 1,
     "size": None,
     "mode": "train",
     "memory_format": "contiguous",
-    "compile": False,
+    "attention": "auto",
+    "compile": "none",
     "checkpointing": False,
     "accumulate": 1,
 }
@@ -65,9 +66,10 @@ def run(
         f".tasks.{module_of(name)}", __package__
     ).definition(name)
     settings = settings_of(flags, definition)
-    if settings.compile:
+    if settings.compile != "none":
         check_compiler(device)
     check_memory(definition, settings, device)
+    set_attention(settings, device)
     join(rank, device)  # no rank makes its model before all have looked
 
     start = time.perf_counter()
@@ -194,7 +196,8 @@ def settings_of(flags: argparse.Namespace, definition: Definition) -> Settings:
         size=flags.size or next(iter(defaults.sizes), None),
         mode=flags.mode or "train",
         memory_format=flags.memory_format or "auto",
-        compile=flags.compile,
+        attention=flags.attention or "auto",
+        compile=flags.compile or "none",
         checkpointing=flags.checkpointing,
         accumulate=flags.accumulate or 1,
     )

@@ -41,7 +41,8 @@ class Settings:
     nproc: int
     size: str | None = None
     mode: str = "train"
-    compile: bool = False
+    attention: str = "auto"
+    compile: str = "none"
     checkpointing: bool = False
     accumulate: int = 1
     memory_format: str = "contiguous"

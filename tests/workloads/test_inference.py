@@ -44,6 +44,7 @@ def test_generation_tells_prefill_decode_and_the_cache(fork_workload: Run) -> No
         "sentiment-lstm --batch-size 2",
         "bert --size tiny --batch-size 1",
         "unet-diffusion --batch-size 1",
+        "attention --size 512 --attention math",
     ],
 )
 def test_inference_is_the_forward_pass_alone(fork_workload: Run, workload: str) -> None:

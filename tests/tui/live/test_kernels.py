@@ -98,7 +98,7 @@ def test_a_profile_that_could_not_be_made_says_why(session: Make) -> None:
 def test_an_import_is_told_as_one(session: Make) -> None:
     shown = kernels_text(session(**over({**PROFILE, "tool": "nsys", "steps": None})))
     assert "profile by nsys 2.15.0, imported" in shown
-    assert "after the timed steps" not in shown
+    assert "the timed steps" not in shown
 
 
 def test_the_screen_of_an_import_leads_to_its_kernels(session: Make) -> None:
