@@ -230,7 +230,7 @@ def why_none(meta: Mapping[str, JSON]) -> tuple[str, str | None]:
             return f"the run was not profiled: {why}", None
         return (
             "a program of your own is profiled if it is asked for",
-            "record it again with --profile 4; or read what nsys wrote with `gpuwatch import`",
+            "record it again with --profile 4, or read nsys's with `gpuwatch import`",
         )
     if kind == "import":
         return "the imported profile has no kernel table", None
