@@ -123,7 +123,7 @@ def add_arguments(add: Callable[..., argparse.Action]) -> None:
         const="default",
         choices=COMPILERS,
         metavar="MODE",
-        help="compile the model with torch.compile, in its mode default, reduce-overhead or "
+        help="compile the model with torch.compile, also in its mode reduce-overhead or "
         "max-autotune; a workload is named before it (default: none)",
     )
     add(
