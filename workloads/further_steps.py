@@ -10,8 +10,8 @@ import torch
 from .data.batches import Batches
 from .lines import emit
 from .profiling import hardware_counters
-from .profiling.kinds import Traced
 from .profiling.torch_profiler import DEFAULT_STEPS, Cost, ProfileResult, profile_steps, report
+from .profiling.traces import Traced
 from .stopping import Stop, Stopped, leave
 from .training import Training
 
@@ -35,10 +35,11 @@ def profile(
         stop.training = False
     except Stopped:
         stop.shielded = True
-        report(ProfileResult(reason="the run was stopped while it was profiled"), device, cost)
+        stopped = ProfileResult(reason="the run was stopped while it was profiled")
+        report(stopped, device, emit, **cost.keys())
         leave(128 + (stop.signum or 0))
     batches.close()
-    report(result, device, cost)
+    report(result, device, emit, **cost.keys())
     return result.launches
 
 

@@ -27,7 +27,8 @@ class Defaults:
     ``sparse``: it has sparse products, which are in float32 alone and not compiled. ``text``:
     ``--data`` is a text, not a folder. ``float8``: its linear layers can be in fp8. ``generates``:
     with ``--mode infer`` it generates tokens. ``convolves``: images, for ``--memory-format``.
-    ``downloads``: it can fetch its data.
+    ``downloads``: it can fetch its data. ``routes``: which layers a token passes depends on it.
+    ``attends``: it has attention, for ``--attention``.
     """
 
     batch_size: int | None
@@ -44,6 +45,8 @@ class Defaults:
     float8: bool = False
     convolves: bool = True
     downloads: bool = False
+    routes: bool = False
+    attends: bool = False
 
 
 @dataclass(frozen=True)
@@ -104,6 +107,24 @@ BUILT_IN: dict[str, Entry] = {
             text=True,
             generates=True,
             float8=True,
+            attends=True,
+            convolves=False,
+        ),
+    ),
+    "moe-lm": Entry(
+        "moe_lm",
+        "decoder with a mixture of experts, 1.3 M to 47 B parameters",
+        Defaults(
+            batch_size=8,
+            epochs=1,
+            lr=3e-4,
+            steps=BATCHES,
+            sizes=("43m", "1m", "1b", "7b", "47b"),
+            checkpointing=True,
+            text=True,
+            generates=True,
+            routes=True,
+            attends=True,
             convolves=False,
         ),
     ),
@@ -118,6 +139,21 @@ BUILT_IN: dict[str, Entry] = {
             sizes=("small", "tiny", "mini", "medium", "base", "large"),
             checkpointing=True,
             text=True,
+            attends=True,
+            convolves=False,
+        ),
+    ),
+    "attention": Entry(
+        "attention",
+        "one layer of causal attention, 512 to 16,384 tokens",
+        Defaults(
+            batch_size=1,
+            epochs=1,
+            lr=3e-4,
+            steps=BATCHES,
+            sizes=("1k", "512", "2k", "4k", "8k", "16k"),
+            text=True,
+            attends=True,
             convolves=False,
         ),
     ),
@@ -132,6 +168,7 @@ BUILT_IN: dict[str, Entry] = {
             sizes=("small", "ddpm"),
             checkpointing=True,
             downloads=True,
+            attends=True,
         ),
     ),
     "resnet18": Entry("imagenet", "ResNet-18 on ImageNet-like images", _pictures("resnet18")),

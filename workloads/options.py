@@ -14,6 +14,8 @@ from .names import Defaults, defaults, program
 DTYPES = ("float32", "tf32", "bfloat16", "float16", "fp8")
 MODES = ("train", "infer")
 MEMORY_FORMATS = ("auto", "contiguous", "channels_last")
+ATTENTIONS = ("auto", "math", "flash", "efficient", "cudnn")
+COMPILERS = ("none", "default", "reduce-overhead", "max-autotune")
 LARGEST_SEED = 2**32 - 1
 MOST_RANKS = 256
 
@@ -110,7 +112,20 @@ def add_arguments(add: Callable[..., argparse.Action]) -> None:
         help="order of the numbers of images in memory (default: auto, channels_last for "
         "convolutions in half precision on a GPU)",
     )
-    add("--compile", action="store_true", help="compile the model with torch.compile")
+    add(
+        "--attention",
+        choices=ATTENTIONS,
+        help="which of torch's kernels attention has (default: auto, torch's own choice)",
+    )
+    add(
+        "--compile",
+        nargs="?",
+        const="default",
+        choices=COMPILERS,
+        metavar="MODE",
+        help="compile the model with torch.compile, also in its mode reduce-overhead or "
+        "max-autotune; a workload is named before it (default: none)",
+    )
     add(
         "--checkpointing",
         action="store_true",
@@ -143,7 +158,8 @@ def add_arguments(add: Callable[..., argparse.Action]) -> None:
         "--profile",
         type=non_negative_int,
         metavar="N",
-        help="steps under torch.profiler after the timed ones (default: 4; 0: none)",
+        help="steps under torch.profiler after the timed ones (default: 4; 0: none); of a program "
+        "of your own so many of its steps, if given",
     )
     add(
         "--counters",
@@ -162,6 +178,7 @@ TRAINING_FLAGS = (
     "mode",
     "dtype",
     "memory_format",
+    "attention",
     "compile",
     "checkpointing",
     "accumulate",
@@ -208,9 +225,12 @@ def conflict(namespace: argparse.Namespace) -> tuple[str, str] | None:
         return "tf32 is a format of NVIDIA's tensor cores, not of a CPU", "use --dtype float32"
     if namespace.device == "cpu" and namespace.dtype == "fp8":
         return "fp8 is a format of NVIDIA's tensor cores, not of a CPU", "use --dtype bfloat16"
-    if namespace.dtype == "fp8" and (namespace.compile or (namespace.nproc or 1) > 1):
-        flag = "--compile" if namespace.compile else "--nproc"
+    compiles = namespace.compile not in (None, "none")
+    if namespace.dtype == "fp8" and (compiles or (namespace.nproc or 1) > 1):
+        flag = "--compile" if compiles else "--nproc"
         return f"--dtype fp8 was never tried with {flag}", f"leave {flag} out"
+    if namespace.device == "cpu" and namespace.attention in ("efficient", "cudnn"):
+        return f"torch has no --attention {namespace.attention} on a CPU", "use --attention flash"
     if namespace.mode == "infer" and namespace.dtype == "fp8":
         return "--dtype fp8 scales its weights anew in every training step", "use --dtype bfloat16"
     if namespace.device == "cpu" and namespace.dtype == "float16":
@@ -264,11 +284,19 @@ def lacking(workload: str, defaults: Defaults, flags: argparse.Namespace) -> tup
         return f"{workload} convolves no images", "leave --memory-format out"
     if flags.dtype == "fp8" and not defaults.float8:
         return f"{workload} has no layers in fp8: transformer-lm has", "use --dtype bfloat16"
-    if flags.compile and defaults.sparse:
+    if flags.attention not in (None, "auto") and not defaults.attends:
+        return f"{workload} has no attention of torch", "leave --attention out"
+    compiles = flags.compile not in (None, "none")
+    if compiles and defaults.sparse:
         return f"torch.compile knows no sparse products, and {workload} has", "leave --compile out"
+    if compiles and defaults.routes:
+        return (
+            f"--compile would compile {workload} anew as its tokens go to other experts",
+            "leave --compile out",
+        )
     if flags.mode == "infer" and defaults.sparse and flags.dtype in ("bfloat16", "float16"):
         return f"the sparse products of {workload} are in float32 alone", "use --dtype float32"
-    if flags.compile and flags.mode == "infer" and defaults.generates:
+    if compiles and flags.mode == "infer" and defaults.generates:
         return (
             f"--compile would compile {workload} anew as the cache of its tokens grows",
             "leave --compile out, or use --mode train",

@@ -11,6 +11,8 @@ import torch
 _FLAGS = ("amx_bf16", "avx512_bf16", "bf16")
 """The kernel's names for a processor's bfloat16 arithmetic (x86 and ARM)."""
 
+CONTROL_GROUPS = Path("/sys/fs/cgroup")
+
 
 def threads() -> str:
     count = torch.get_num_threads()
@@ -49,12 +51,22 @@ def largest_cache() -> int:
     return 0
 
 
-def free_memory() -> int:
-    """Bytes available without swapping."""
-    try:
+def free_memory(groups: Path = Path("/proc/self/cgroup"), root: Path = CONTROL_GROUPS) -> int:
+    """Bytes available without swapping, and no more than this process's control groups may use
+    (``memory.max``; in version 1 ``memory.limit_in_bytes``)."""
+    sizes = [os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_AVPHYS_PAGES")]
+    with contextlib.suppress(OSError):
         for line in Path("/proc/meminfo").read_text(encoding="utf-8").splitlines():
             if line.startswith("MemAvailable:"):
-                return int(line.split()[1]) * 1024
-    except OSError:
-        pass
-    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_AVPHYS_PAGES")
+                sizes = [int(line.split()[1]) * 1024]
+    with contextlib.suppress(OSError):
+        for line in groups.read_text(encoding="utf-8").splitlines():
+            _, controllers, path = line.split(":", 2)
+            if controllers in ("", "memory"):
+                top = root / controllers
+                name = "memory.limit_in_bytes" if controllers else "memory.max"
+                own = top / path.lstrip("/")
+                for folder in (own, *own.parents[: len(own.parts) - len(top.parts)]):
+                    with contextlib.suppress(OSError, ValueError):
+                        sizes.append(int((folder / name).read_text()))
+    return min(sizes)

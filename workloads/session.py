@@ -19,6 +19,7 @@ from .distributed import device_of, join, part, share_threads
 from .errors import translate
 from .failures import Failure, UsageFailure
 from .lines import emit
+from .memory import check as check_memory
 from .names import module_of, short
 from .options import TRAINING_FLAGS, lacking
 from .ranks import Rank
@@ -26,17 +27,18 @@ from .stopping import Stop, Stopped, leave
 from .task import Definition, Settings, Task
 from .training import Plan, Training, plan
 from .versions import versions
-from .ways import check_compiler, memory_format, set_precision
+from .ways import check_compiler, memory_format, set_attention, set_precision
 
 if TYPE_CHECKING:
-    from .profiling.kinds import Traced
+    from .profiling.traces import Traced
 
 _LEFT_OUT = {
     "nproc": 1,
     "size": None,
     "mode": "train",
     "memory_format": "contiguous",
-    "compile": False,
+    "attention": "auto",
+    "compile": "none",
     "checkpointing": False,
     "accumulate": 1,
 }
@@ -64,9 +66,11 @@ def run(
         f".tasks.{module_of(name)}", __package__
     ).definition(name)
     settings = settings_of(flags, definition)
-    if settings.compile:
+    if settings.compile != "none":
         check_compiler(device)
-    join(rank, device)
+    check_memory(definition, settings, device)
+    set_attention(settings, device)
+    join(rank, device)  # no rank makes its model before all have looked
 
     start = time.perf_counter()
     torch.manual_seed(settings.seed)
@@ -192,7 +196,8 @@ def settings_of(flags: argparse.Namespace, definition: Definition) -> Settings:
         size=flags.size or next(iter(defaults.sizes), None),
         mode=flags.mode or "train",
         memory_format=flags.memory_format or "auto",
-        compile=flags.compile,
+        attention=flags.attention or "auto",
+        compile=flags.compile or "none",
         checkpointing=flags.checkpointing,
         accumulate=flags.accumulate or 1,
     )

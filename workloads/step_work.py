@@ -8,12 +8,20 @@ from collections.abc import Callable
 from typing import Any
 
 from torch import nn
+from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from .data.batches import Batches
 from .failures import Failure
 from .flop.counting import InferenceCounter, StepWork, count_step
 from .task import Settings, Task
 from .ways import HALF, generate_ends
+
+_ATTENTIONS = [
+    SDPBackend.MATH,
+    SDPBackend.FLASH_ATTENTION,
+    SDPBackend.EFFICIENT_ATTENTION,
+    SDPBackend.CUDNN_ATTENTION,
+]
 
 
 def count(task: Task, batches: Batches, settings: Settings) -> dict[str, dict[str, Any]]:
@@ -23,7 +31,8 @@ def count(task: Task, batches: Batches, settings: Settings) -> dict[str, dict[st
     """
     start = time.perf_counter()
     try:
-        with warnings.catch_warnings():
+        # Shapes alone may lack the way of attention that the run has been given.
+        with warnings.catch_warnings(), sdpa_kernel(_ATTENTIONS):
             warnings.simplefilter("ignore")
             work, generation = _work(task, batches, settings)
     except Failure:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
 
@@ -41,7 +41,8 @@ class Settings:
     nproc: int
     size: str | None = None
     mode: str = "train"
-    compile: bool = False
+    attention: str = "auto"
+    compile: str = "none"
     checkpointing: bool = False
     accumulate: int = 1
     memory_format: str = "contiguous"
@@ -102,14 +103,22 @@ class Task:
     """Whether inputs contain sparse tensors, so that work is counted on real copies."""
 
 
+class Extent(NamedTuple):
+    """How large a model is: its parameters, and numbers in the cache of a sample's generation."""
+
+    parameters: int
+    cache: int = 0
+
+
 @dataclass(frozen=True)
 class Definition:
     """A workload: its defaults, and the function that creates its task for a run's settings.
 
     Every module of ``tasks`` has a function ``definition(name)`` that returns one. ``make`` takes
-    all randomness from torch's default generator, which the caller has seeded.
+    all randomness from torch's default generator, which the caller has seeded. ``extent`` is known
+    by size before the model is made, which an Adam trains: one too large is refused.
     """
 
     defaults: Defaults
     make: Callable[[Settings], Task]
-    needs_torchvision: bool = False
+    extent: Callable[[str], Extent] | None = None

@@ -5,12 +5,14 @@ from __future__ import annotations
 import contextlib
 import inspect
 import shutil
+import warnings
 from collections.abc import Callable
 from importlib.util import find_spec
 from typing import Any, Protocol
 
 import torch
 from torch import Tensor, nn
+from torch.nn.functional import scaled_dot_product_attention
 
 from .distributed import replicate
 from .failures import EnvironmentFailure, UsageFailure
@@ -66,6 +68,7 @@ class Train:
         self._optimizer = task.optimizer(self._replicated.parameters(), **fused)
         self._scheduler = task.scheduler(self._optimizer) if task.scheduler else None
         self._device = device
+        self._graphs = settings.compile in ("reduce-overhead", "max-autotune")
         self._autocast = HALF.get(settings.dtype)
         self._scaler = torch.amp.GradScaler() if settings.dtype == "float16" else None
 
@@ -109,7 +112,9 @@ class Train:
         scaled = loss if self._scaler is None else self._scaler.scale(loss)
         scaled.backward()  # type: ignore[no-untyped-call]
         mark()
-        return Result(loss.detach(), None if scores is None else scores.detach(), labels)
+        if scores is not None:  # a CUDA graph writes the next step's into the same memory
+            scores = scores.detach().clone() if self._graphs else scores.detach()
+        return Result(loss.detach(), scores, labels)
 
     def _alone(self, last: bool) -> contextlib.AbstractContextManager[Any]:
         """Average gradients over the ranks after the last part only."""
@@ -246,10 +251,36 @@ def set_precision(dtype: str) -> None:
     torch.backends.cudnn.allow_tf32 = allowed
 
 
+def set_attention(settings: Settings, device: torch.device) -> None:
+    """Have all attention computed in one way of torch's.
+
+    Raises:
+        EnvironmentFailure: this torch lacks it for this device and data type.
+    """
+    if settings.attention == "auto":
+        return
+    cuda = torch.backends.cuda
+    cuda.enable_math_sdp(settings.attention == "math")
+    cuda.enable_flash_sdp(settings.attention == "flash")
+    cuda.enable_mem_efficient_sdp(settings.attention == "efficient")
+    cuda.enable_cudnn_sdp(settings.attention == "cudnn")
+    some = torch.zeros(1, 1, 64, 64, device=device, dtype=HALF.get(settings.dtype))
+    some.requires_grad_(settings.mode == "train")
+    try:
+        with warnings.catch_warnings():  # in which torch tells what each way lacks
+            warnings.simplefilter("ignore")
+            scaled_dot_product_attention(some, some, some, is_causal=True)
+    except RuntimeError as error:
+        raise EnvironmentFailure(
+            f"torch {torch.__version__} has no --attention {settings.attention} for "
+            f"{settings.dtype} on this {'GPU' if device.type == 'cuda' else 'CPU'}",
+            "use --attention math, or leave it out",
+        ) from error
+
+
 def _compiled(model: nn.Module, settings: Settings) -> nn.Module:
-    if not settings.compile:
-        return model
-    model.compile()
+    if settings.compile != "none":
+        model.compile(mode=settings.compile)
     return model
 
 

@@ -257,3 +257,8 @@ def test_a_flag_that_does_not_go_with_the_study_is_refused(
 ) -> None:
     with pytest.raises(UsageError, match=said):
         with_parameters(part(body), given_)
+
+
+def test_steps_of_a_studys_commands_can_be_profiled() -> None:
+    study = part("command = 'true'")
+    assert with_parameters(study, {"profile": 2}) == study

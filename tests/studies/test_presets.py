@@ -12,6 +12,9 @@ def test_there_is_a_preset_for_each_study_that_is_replaced() -> None:
     assert studies.presets() == (
         "accelerator",
         "accelerators",
+        "attention",
+        "compile",
+        "ddp-scaling",
         "hyperparameters",
         "imagenet-15",
         "multi-environment",

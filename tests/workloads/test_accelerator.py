@@ -29,13 +29,23 @@ ALL = {
     r"(net.*)batch_size = \d+": r"\1batch_size = 2, image_size = 64",
     r"batch_size = \d\d+": "batch_size = 2",
 }
+TEN = {r"^blocks = \d+\n": "", r"steps = \d+": "steps = 10\nwarmup = 1\nprofile = 0"}
 SMALLER = {
     "accelerator": ALL
     | {
         r"steps = \d+": "steps = 10, warmup = 1, profile = 0",
         r'size = "110m"': 'size = "260k"',
     },
-    "precision": ALL | {r"steps = \d+": "steps = 10\nwarmup = 1\nprofile = 0"},
+    "precision": ALL | TEN,
+    "attention": TEN
+    | {r"batch_size = 4": "batch_size = 1", r'\[\[part\]\]\nname = "2,(.|\n)*': ""},
+    "compile": TEN | {r'    \{ name = "(bert|resnet50)".*\n': "", ', "reduce-.*': "]"},
+    "ddp-scaling": {
+        **ALL,
+        r"steps = \d+": "steps = 10\nwarmup = 1",
+        r'    \{ name = "resnet50".*\n': "",
+        r"1, 2, 4, 8": "1, 2",
+    },
 }
 """What is changed in each preset."""
 

@@ -6,6 +6,9 @@ from collections.abc import Callable
 
 import pytest
 
+pytest.importorskip("torch")
+
+from gpuwatch.workloads.tasks.transformer_lm import LAYOUTS
 from tests.workloads.conftest import Report
 
 pytestmark = pytest.mark.torch
@@ -27,6 +30,7 @@ def test_generation_tells_prefill_decode_and_the_cache(fork_workload: Run) -> No
     assert (told["sequences"], told["prompt_tokens"], told["new_tokens"]) == (2, 192, 64)
     # Keys and values of 5 layers, 4 heads of 8 numbers of two bytes, for 256 tokens.
     assert told["kv_cache_bytes"] == 2 * 2 * 5 * 4 * 8 * 256 * 2
+    assert told["kv_cache_bytes"] == LAYOUTS["260k"].extent.cache * 2 * 2
     assert count["flop_per_step"] == told["flop_prefill"] + told["flop_decode"]
     assert count["bytes_per_step"] == told["bytes_prefill"] + told["bytes_decode"]
     assert count["flop_backward_per_step"] == 0
@@ -40,6 +44,7 @@ def test_generation_tells_prefill_decode_and_the_cache(fork_workload: Run) -> No
         "sentiment-lstm --batch-size 2",
         "bert --size tiny --batch-size 1",
         "unet-diffusion --batch-size 1",
+        "attention --size 512 --attention math",
     ],
 )
 def test_inference_is_the_forward_pass_alone(fork_workload: Run, workload: str) -> None:

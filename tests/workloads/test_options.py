@@ -103,6 +103,7 @@ def test_a_value_that_cannot_be_is_refused(argv: str) -> None:
         ("--mode infer --dtype fp8", "in every training step"),
         ("--compile --dtype fp8", "never tried with --compile"),
         ("--nproc 2 --dtype fp8", "never tried with --nproc"),
+        ("--device cpu --attention cudnn", "no --attention cudnn on a CPU"),
         ("--mode infer --lr 0.1", "does not train"),
         ("--mode infer --checkpointing", "does not train"),
         ("--mode infer --accumulate 2", "does not train"),
@@ -124,6 +125,8 @@ def test_flags_that_contradict_each_other_are_told_with_a_mend(argv: str, word: 
         ("bert", "--size 7b", "no size '7b'"),
         ("mnist-cnn", "--checkpointing", "no blocks"),
         ("gcn", "--compile", "knows no sparse products"),
+        ("moe-lm", "--compile", "other experts"),
+        ("resnet18", "--attention math", "no attention"),
         ("bert", "--dtype fp8", "no layers in fp8"),
         ("gcn", "--mode infer --dtype bfloat16", "in float32 alone"),
         ("gcn", "--batch-size 8", "one batch"),
@@ -158,8 +161,9 @@ def test_what_a_workload_has_is_not_refused() -> None:
         assert unsupported(name, parse("--mode", "infer")) is None
         for size in defaults(name).sizes:
             assert unsupported(name, parse("--size", size)) is None
-    flags = parse("--checkpointing", "--compile", "--accumulate", "4")
-    assert unsupported("bert", flags) is None
+    flags = parse("--checkpointing", "--compile", "--accumulate", "4", "--attention", "flash")
+    assert unsupported("bert", flags) is None and flags.compile == "default"
+    assert unsupported("gcn", parse("--compile", "none", "--attention", "auto")) is None
     for name in ("mnist-cnn", "cifar10-cnn", "unet-diffusion"):
         assert unsupported(name, parse("--download", "--data", "x")) is None
 

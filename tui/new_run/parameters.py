@@ -124,8 +124,10 @@ def parameters_of(workload: str) -> tuple[Parameter, ...]:
         refused.add("size")
     if not own.checkpointing:
         refused.add("checkpointing")
-    if own.sparse:
+    if own.sparse or own.routes:
         refused.add("compile")
+    if not own.attends:
+        refused.add("attention")
     if not own.convolves:
         refused.add("memory_format")
     if not own.downloads:

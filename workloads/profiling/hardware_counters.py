@@ -26,8 +26,9 @@ from typing import IO, Any
 from ..lines import PREFIX
 from ..options import FLAGS, parameters_to_argv
 from ..training import BRACKET
-from .kinds import Traced, most_to_see, of_whole_step
+from .kinds import most_to_see, of_whole_step
 from .ncu import count, metrics, parse
+from .traces import Traced
 
 LIMIT_SECONDS = 120.0
 """For all of ncu; what it has counted until then is told."""

@@ -8,20 +8,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from typing import NamedTuple
 
 from .ncu import Launch
-
-Config = tuple[int, ...]
-
-
-class Traced(NamedTuple):
-    """A launch in a trace of torch's profiler."""
-
-    name: str
-    config: Config
-    """Grid and block."""
-    duration_ns: int
+from .traces import Config, Traced
 
 
 def most_to_see(step: Iterable[Traced]) -> int:

@@ -6,6 +6,7 @@ out of the timed window; its cost is in the event.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import tempfile
@@ -19,9 +20,7 @@ from typing import Any
 import torch
 from torch.profiler import ProfilerActivity, profile, schedule
 
-from ..lines import emit, finite
-from .kinds import Traced
-from .traces import Table, launches, read, tables
+from .traces import Table, Traced, launches, read, tables
 
 DEFAULT_STEPS = 4
 BUDGET_SECONDS = 10.0
@@ -35,6 +34,9 @@ SLOWDOWN = 2.0
 
 LARGEST_LINE = 48 * 1024
 """Maximum bytes of a step line."""
+
+LARGEST_TRACE = 512 << 20
+"""Most bytes of a trace that is read."""
 
 _KINETO_LOG = "KINETO_LOG_LEVEL"
 _QUIET = "99"
@@ -57,7 +59,7 @@ class ProfileResult:
     """Mean seconds of a step under the profiler."""
     tables: Sequence[Table] = ()
     reason: str | None = None
-    notes: tuple[str, ...] = ()
+    notes: Sequence[str] = ()
     launches: Sequence[Traced] = ()
     """The kernels of one step, in order."""
 
@@ -107,35 +109,123 @@ def profile_steps(
     """
     planned = extent(requested, step_seconds)
     if planned is None:
-        return ProfileResult(
-            reason=f"a step takes {step_seconds:.0f} s, and steps over "
-            f"{LONGEST_STEP_SECONDS:.0f} s are not profiled"
-        )
+        return too_long(step_seconds)
     try:
         begin()
-        seconds, tables, launched = _trace(step, device, planned)
+        with contextlib.closing(Tracing(device, planned)) as tracing:
+            step()
+            while not tracing.end_step():
+                step()
+            return tracing.result(requested, step_seconds)
     except Exception as error:
-        message = str(error).strip().partition("\n")[0]
-        return ProfileResult(
-            reason=f"torch.profiler failed: {type(error).__name__}: {message}"[:1000]
-        )
-    reason, notes = None, []
-    if planned.steps < requested:
-        notes.append(
-            f"{planned.steps} of {requested} steps: a step takes {step_seconds:.2g} s, and "
-            f"profiling is limited to about {BUDGET_SECONDS:.0f} s"
-        )
-    if device.type == "cuda" and not any(table.name == "cuda_gpu_kern_sum" for table in tables):
-        reason = (
-            "the profiler saw no kernel: CUPTI, which allows one user at a time, was busy "
-            "(end nsys, ncu or DCGM's profiling on this GPU), or this torch was built without it; "
-            f"{_KINETO_LOG}=0 shows what it says"
-        )
-    return ProfileResult(planned.steps, seconds, tables, reason, tuple(notes), launched)
+        return failed(error)
 
 
-def report(result: ProfileResult, device: torch.device, cost: Cost) -> None:
-    """Print the ``profile`` events: one per part of a table, or one without a table."""
+def too_long(step_seconds: float) -> ProfileResult:
+    """No profile, because a step takes so long."""
+    most = f"steps over {LONGEST_STEP_SECONDS:.0f} s are not profiled"
+    return ProfileResult(reason=f"a step takes {step_seconds:.0f} s, and {most}")
+
+
+def failed(error: Exception) -> ProfileResult:
+    """No profile, because the profiler failed."""
+    message = str(error).strip().partition("\n")[0]
+    return ProfileResult(reason=f"torch.profiler failed: {type(error).__name__}: {message}"[:1000])
+
+
+class Tracing:
+    """The profiler while steps are taken; it begins at once."""
+
+    def __init__(self, device: torch.device, planned: ProfileExtent) -> None:
+        self._device = device
+        self._planned = planned
+        self._ended = 0
+        self._seconds = 0.0
+        self._trace = ""
+        activities = [ProfilerActivity.CPU]
+        if device.type == "cuda":
+            activities.append(ProfilerActivity.CUDA)
+        phases = schedule(wait=0, warmup=planned.warmup, active=planned.steps, repeat=1)
+        self._profiler = profile(
+            activities=activities, schedule=phases, on_trace_ready=self._export
+        )
+        with _quietly():
+            self._profiler.start()
+        self._begin()
+
+    def end_step(self) -> bool:
+        """A step is over; whether it was the last."""
+        self._ended += 1
+        last = self._ended == self._planned.warmup + self._planned.steps
+        if last:
+            _synchronize(self._device)
+            self._seconds = (time.perf_counter() - self._start) / self._planned.steps
+        with _quietly():
+            self._profiler.step()
+            if last:
+                self._profiler.stop()
+        if self._ended == self._planned.warmup:
+            self._begin()
+        return last
+
+    def result(self, requested: int, step_seconds: float) -> ProfileResult:
+        """What was traced; ``requested`` steps were asked for, which take ``step_seconds``."""
+        planned, path = self._planned, Path(self._trace)
+        if (size := path.stat().st_size) > LARGEST_TRACE:
+            return ProfileResult(reason=f"the trace is too large: {size >> 20} MiB")
+        events = read(path)
+        found, traced = tables(events), launches(events, planned.steps)
+        reason, notes = None, []
+        if planned.steps < requested:
+            notes.append(
+                f"{planned.steps} of {requested} steps: a step takes {step_seconds:.2g} s, and "
+                f"profiling is limited to about {BUDGET_SECONDS:.0f} s"
+            )
+        if self._device.type == "cuda" and not any(t.name == "cuda_gpu_kern_sum" for t in found):
+            reason = (
+                "the profiler saw no kernel: CUPTI, which allows one user at a time, was busy "
+                "(end nsys, ncu or DCGM's profiling on this GPU), or this torch was built without "
+                f"it; {_KINETO_LOG}=0 shows what it says"
+            )
+        return ProfileResult(planned.steps, self._seconds, found, reason, notes, traced)
+
+    def close(self) -> None:
+        """Leave the profiler, whatever it has seen."""
+        if self._ended < self._planned.warmup + self._planned.steps:
+            with _quietly(), contextlib.suppress(Exception):
+                self._profiler.stop()
+        if self._trace:
+            Path(self._trace).unlink(missing_ok=True)
+
+    def _begin(self) -> None:
+        _synchronize(self._device)
+        self._start = time.perf_counter()
+
+    def _export(self, profiler: Any) -> None:
+        handle, self._trace = tempfile.mkstemp(prefix="gpuwatch-", suffix=".json")
+        os.close(handle)
+        profiler.export_chrome_trace(self._trace)
+
+
+@contextlib.contextmanager
+def _quietly() -> Iterator[None]:
+    """What the profiler says is of no concern to who reads the program's output."""
+    silences = _KINETO_LOG not in os.environ
+    if silences:
+        os.environ[_KINETO_LOG] = _QUIET
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield
+    finally:
+        if silences:
+            del os.environ[_KINETO_LOG]
+
+
+def report(
+    result: ProfileResult, device: torch.device, tell: Callable[..., None], **more: Any
+) -> None:
+    """``tell`` the ``profile`` events: one per part of a table, or one without a table."""
     keys = {
         "tool": "torch.profiler",
         "version": str(torch.__version__),
@@ -144,14 +234,14 @@ def report(result: ProfileResult, device: torch.device, cost: Cost) -> None:
         "step_seconds": result.step_seconds,
         "reason": result.reason,
         "notes": list(result.notes),
-        **cost.keys(),
+        **more,
     }
     if not result.tables:
-        emit("profile", **keys, table=None, columns=[], rows=[], rows_left_out=0)
+        tell("profile", **keys, table=None, columns=[], rows=[], rows_left_out=0)
     for table in result.tables:
         listed = list(parts(table.rows, LARGEST_LINE - 4096))
         for number, rows in enumerate(listed, 1):
-            emit(
+            tell(
                 "profile",
                 **keys,
                 table=table.name,
@@ -165,44 +255,12 @@ def parts(rows: Sequence[Sequence[Any]], most: int) -> Iterator[Sequence[Sequenc
     """Split the rows into parts of at most ``most`` bytes of JSON, or one row."""
     start = size = 0
     for at, row in enumerate(rows):
-        length = len(json.dumps(finite(row))) + 2
+        length = len(json.dumps(row)) + 2
         if at > start and size + length > most:
             yield rows[start:at]
             start, size = at, 0
         size += length
     yield rows[start:]
-
-
-def _trace(
-    step: Callable[[], None], device: torch.device, planned: ProfileExtent
-) -> tuple[float, list[Table], list[Traced]]:
-    """Mean seconds of a profiled step, the tables of the steps, and the kernels of one."""
-    os.environ.setdefault(_KINETO_LOG, _QUIET)
-    activities = [ProfilerActivity.CPU]
-    if device.type == "cuda":
-        activities.append(ProfilerActivity.CUDA)
-    phases = schedule(wait=0, warmup=planned.warmup, active=planned.steps, repeat=1)
-    start = end = 0.0
-    with tempfile.TemporaryDirectory(prefix="gpuwatch-") as folder, warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        path = Path(folder, "trace.json")
-
-        def export(profiler: Any) -> None:
-            profiler.export_chrome_trace(str(path))
-
-        with profile(activities=activities, schedule=phases, on_trace_ready=export) as profiler:
-            for number in range(planned.warmup + planned.steps):
-                if number == planned.warmup:
-                    _synchronize(device)
-                    start = time.perf_counter()
-                step()
-                if number == planned.warmup + planned.steps - 1:
-                    _synchronize(device)
-                    end = time.perf_counter()
-                profiler.step()
-        events = read(path)
-        seconds = (end - start) / planned.steps
-        return seconds, tables(events), launches(events, planned.steps)
 
 
 def _synchronize(device: torch.device) -> None:

@@ -10,8 +10,7 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from .kinds import Traced
-
+Config = tuple[int, ...]
 MOST_ROWS = 300
 LONGEST_NAME = 500
 
@@ -35,8 +34,17 @@ class Event(NamedTuple):
     start: int
     duration: int
     bytes: int | None
-    config: tuple[int, ...] = ()
+    config: Config = ()
     """Of a kernel: grid and block."""
+
+
+class Traced(NamedTuple):
+    """A launch of a kernel."""
+
+    name: str
+    config: Config
+    """Grid and block."""
+    duration_ns: int
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from torch.utils.checkpoint import checkpoint
 
 from ..data.text import text_data
 from ..names import defaults
-from ..task import Definition, Scored, Settings, Task
+from ..task import Definition, Extent, Scored, Settings, Task
 
 VOCABULARY, POSITIONS, SEGMENTS = 30_522, 512, 2
 LENGTH = 128
@@ -107,6 +107,14 @@ def make(settings: Settings) -> Task:
     )
 
 
+def extent(size: str) -> Extent:
+    """The parameters of a size."""
+    layers, width = LAYOUTS[size]
+    tokens = (VOCABULARY + POSITIONS + SEGMENTS + 2) * width
+    head = width * (width + 3) + VOCABULARY
+    return Extent(tokens + layers * width * (12 * width + 13) + head)
+
+
 def definition(name: str) -> Definition:
     """The workload."""
-    return Definition(defaults(name), make)
+    return Definition(defaults(name), make, extent)

@@ -133,4 +133,4 @@ def definition(name: str) -> Definition:
         )
 
     own_defaults = replace(defaults(name), image_size=own_size(model))
-    return Definition(own_defaults, make, needs_torchvision=True)
+    return Definition(own_defaults, make)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
 
@@ -12,7 +13,7 @@ from torch.utils.checkpoint import checkpoint
 
 from ..data.text import text_data
 from ..names import defaults
-from ..task import Definition, Generation, Scored, Settings, Task
+from ..task import Definition, Extent, Generation, Scored, Settings, Task
 
 ROTARY_BASE = 10_000.0
 EPSILON = 1e-5
@@ -34,6 +35,31 @@ class Layout:
     vocabulary: int
     context: int
     tied: bool
+    experts: int = 1
+    """SwiGLU layers of a block, of which a router chooses some for each token."""
+    chosen: int = 1
+
+    @property
+    def extent(self) -> Extent:
+        """Its parameters, and numbers in the cache of a generation."""
+        cache = self.layers * 2 * self._keys * (PROMPT + NEW)
+        return Extent(self._parameters(self.experts), cache)
+
+    @property
+    def active(self) -> int:
+        """Parameters that a token uses."""
+        return self._parameters(self.chosen)
+
+    @property
+    def _keys(self) -> int:
+        return self.width * self.key_heads // self.heads
+
+    def _parameters(self, experts: int) -> int:
+        router = self.experts if self.experts > 1 else 0
+        products = 2 * self.width + 2 * self._keys + experts * 3 * self.hidden + router
+        blocks = self.layers * self.width * (products + 2)
+        tokens = self.vocabulary * self.width * (1 if self.tied else 2)
+        return blocks + tokens + self.width
 
 
 LAYOUTS = {
@@ -74,8 +100,54 @@ def rotate(x: Tensor, cosine: Tensor, sine: Tensor) -> Tensor:
     return torch.cat((first * cosine - second * sine, second * cosine + first * sine), dim=-1)
 
 
+class SwiGLU(nn.Module):
+    """Two layers with a gate between them (arXiv:2002.05202): (..., width) to the same."""
+
+    def __init__(self, layout: Layout) -> None:
+        super().__init__()
+        self.gate = nn.Linear(layout.width, layout.hidden, bias=False)
+        self.up = nn.Linear(layout.width, layout.hidden, bias=False)
+        self.down = nn.Linear(layout.hidden, layout.width, bias=False)
+
+    def forward(self, x: Tensor) -> Tensor:
+        hidden: Tensor = self.down(silu(self.gate(x)) * self.up(x))
+        return hidden
+
+
+class Experts(nn.Module):
+    """Several `SwiGLU`, of which each token uses the likeliest, weighted; none has a limit of
+    tokens (arXiv:2401.04088): (N, length, width) to the same."""
+
+    def __init__(self, layout: Layout) -> None:
+        super().__init__()
+        self.chosen = layout.chosen
+        self.router = nn.Linear(layout.width, layout.experts, bias=False)
+        self.experts = nn.ModuleList(SwiGLU(layout) for _ in range(layout.experts))
+
+    def forward(self, x: Tensor) -> Tensor:
+        tokens = x.flatten(0, 1)
+        scores, experts = self.router(tokens).topk(self.chosen)
+        order = experts.flatten().argsort(stable=True)
+        by_expert = torch.split(tokens[order // self.chosen], self._counts(experts))
+        # In training each takes part, also without a token: ranks wait for all gradients.
+        pairs = zip(self.experts, by_expert, strict=True)
+        found = torch.cat([run(part) for run, part in pairs if self.training or part.shape[0]])
+        found = found[order.argsort()].view(*experts.shape, -1)
+        mixed: Tensor = (found * scores.softmax(-1)[..., None]).sum(1)
+        return mixed.view_as(x)
+
+    def _counts(self, experts: Tensor) -> list[int]:
+        """Tokens of each expert; where there are shapes alone (the count of a step's work, whose
+        tensors are on ``meta`` or of a class of their own), as many for each as for others."""
+        if type(experts) is Tensor and not experts.is_meta:
+            counts: list[int] = experts.flatten().bincount(minlength=len(self.experts)).tolist()
+            return counts
+        each, left = divmod(experts.numel(), len(self.experts))
+        return [each + (place < left) for place in range(len(self.experts))]
+
+
 class Block(nn.Module):
-    """Causal attention and a SwiGLU layer (arXiv:2002.05202), each after an RMS norm: (N, length,
+    """Causal attention and a SwiGLU layer, or several of them, each after an RMS norm: (N, length,
     width) to the same."""
 
     def __init__(self, layout: Layout, number: int) -> None:
@@ -89,15 +161,12 @@ class Block(nn.Module):
         self.value = nn.Linear(layout.width, keys, bias=False)
         self.out = nn.Linear(layout.width, layout.width, bias=False)
         self.hidden_norm = nn.RMSNorm(layout.width, EPSILON)
-        self.gate = nn.Linear(layout.width, layout.hidden, bias=False)
-        self.up = nn.Linear(layout.width, layout.hidden, bias=False)
-        self.down = nn.Linear(layout.hidden, layout.width, bias=False)
+        self.hidden = SwiGLU(layout) if layout.experts == 1 else Experts(layout)
 
     def forward(self, x: Tensor, cosine: Tensor, sine: Tensor, cache: Cache | None) -> Tensor:
         x = x + self._attention(self.attention_norm(x), cosine, sine, cache)
-        normed = self.hidden_norm(x)
-        hidden: Tensor = self.down(silu(self.gate(normed)) * self.up(normed))
-        return x + hidden
+        out: Tensor = x + self.hidden(self.hidden_norm(x))
+        return out
 
     def _attention(self, x: Tensor, cosine: Tensor, sine: Tensor, cache: Cache | None) -> Tensor:
         samples, length, width = x.shape
@@ -175,16 +244,21 @@ def objective(model: nn.Module, inputs: tuple[Tensor, ...], target: Tensor) -> S
     return cross_entropy(logits.flatten(0, 1), target.flatten()), None, None
 
 
-def make(settings: Settings) -> Task:
-    """The task with these settings."""
-    layout = LAYOUTS[settings.size or "15m"]
-    inferring = settings.mode == "infer"
+def make(layouts: Mapping[str, Layout], settings: Settings) -> Task:
+    """The task with these settings, its layout one of these."""
+    layout = layouts[settings.size or next(iter(layouts))]
+    inferring = settings.mode == "infer" and defaults(settings.workload).generates
     length = PROMPT if inferring else layout.context
+    experts = (
+        f", {layout.chosen} of {layout.experts} experts for each token, "
+        f"{layout.active:,} of {layout.extent.parameters:,} parameters active"
+    )
     return Task(
         model=Decoder(layout, settings.checkpointing),
         text=(
             f"decoder laid out as {layout.source}: {layout.layers} layers of {layout.width}, "
             f"{layout.heads} heads, vocabulary {layout.vocabulary}"
+            f"{experts if layout.experts > 1 else ''}"
         ),
         data=text_data(settings, length, 0),
         objective=objective,
@@ -193,6 +267,12 @@ def make(settings: Settings) -> Task:
     )
 
 
-def definition(name: str) -> Definition:
-    """The workload."""
-    return Definition(defaults(name), make)
+def definition(name: str, layouts: Mapping[str, Layout] = LAYOUTS) -> Definition:
+    """The workload, whose sizes have these layouts."""
+    own = defaults(name)
+
+    def extent(size: str) -> Extent:
+        whole = layouts[size].extent
+        return whole if own.generates else whole._replace(cache=0)
+
+    return Definition(own, partial(make, layouts), extent)

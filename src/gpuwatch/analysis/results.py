@@ -342,6 +342,8 @@ class SweepPoint:
     one seed share them."""
     acc1: float | None = None
     acc5: float | None = None
+    efficiency: Interval | None = None
+    """Of ranks: throughput of each, as a share of that with the fewest ranks."""
 
 
 @dataclass(frozen=True)

@@ -139,7 +139,8 @@ JOINED_JOB = "slurm_job"
 """Parameter of a recording of the machine: the Slurm job whose processes and GPUs it shows."""
 
 HOOK_OPTIONS = ("loss",)
-"""What the hook does only if it is asked to: read the loss."""
+"""What the hook does only if it is asked to: read the loss. ``--profile`` gives it another one."""
+HOOK_OPTION = re.compile(r"loss|profile=[1-9]\d{0,5}")
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,8 @@ from gpuwatch.hook import adapters
 from gpuwatch.workloads import archive
 
 _HERE = Path(__file__).resolve().parent
-_COUNTER = Path(archive.__file__).resolve().parent / "flop"
+_WORKLOADS = Path(archive.__file__).resolve().parent
+_PROFILER = ("__init__.py", "torch_profiler.py", "traces.py")
 
 
 def build(target: Path) -> str:
@@ -19,6 +20,10 @@ def build(target: Path) -> str:
     """
     files = {"sitecustomize.py": (_HERE / "sitecustomize.py").read_bytes()}
     files |= archive.modules(_HERE / "gpuwatch_hook", "gpuwatch_hook")
-    files |= archive.modules(_COUNTER, "gpuwatch_hook/counter")
+    files |= archive.modules(_WORKLOADS / "flop", "gpuwatch_hook/counter")
+    profiler = _WORKLOADS / "profiling"
+    files |= {
+        f"gpuwatch_hook/profiler/{name}": (profiler / name).read_bytes() for name in _PROFILER
+    }
     files |= adapters.files()
     return archive.write(target, files)

@@ -71,7 +71,10 @@ def with_parameters(study: Study, given: Mapping[str, JSON]) -> Study:
     if not given:
         return study
     if not any(part.workloads for part in study.parts):
-        flag = parameters.flag(next(iter(given)))
+        own = [name for name in given if name != "profile"]  # which the hook does in commands
+        if not own:
+            return study
+        flag = parameters.flag(own[0])
         raise UsageError(
             f"{flag} is a flag of gpuwatch's own workloads, and {study.name} has none",
             f"leave {flag} out",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -9,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from gpuwatch.analysis.results import Cell, MissingValues, Sweep
-from gpuwatch.analysis.study.sweep import sweep_of
+from gpuwatch.analysis.study.sweep import sweep_of, sweep_table
 from gpuwatch.analysis.summary.summary import Summary
 from gpuwatch.core.models import JSON, Problem
 from gpuwatch.session.reading.status import State, Status
@@ -284,3 +285,19 @@ def test_equal_values_in_every_block_are_a_tie(make: Make) -> None:
 def test_a_hostile_value_is_cleaned(make: Make) -> None:
     found = sweep([point(make, "a\x1b[2Jb", 5000, samples=64)], "x\n")
     assert found.sentence == "x ab: 5,000 samples/s, with no other to compare"
+
+
+def test_each_rank_has_its_share_of_what_one_does_alone_with_an_interval(make: Make) -> None:
+    points = [
+        point(make, 4, 240.0),
+        point(make, 1, 100.0, noise=OTHER_NOISE),
+        point(make, 2, 180.0, noise=QUIET),
+    ]
+    found = sweep(points, "nproc")
+    four, one, two = (each.efficiency for each in found.points)
+    assert one is None and four is not None and two is not None
+    assert 0.58 < four.low < four.estimate < four.high < 0.62
+    assert two.estimate == pytest.approx(0.9, abs=0.01)
+    assert re.search(r"with 2 each has 90 % \(\S+ to \S+\) of its throughput alone", found.sentence)
+    assert [bool(row.efficiency) for row in sweep_table(found)] == [True, False, True]
+    assert all(each.efficiency is None for each in sweep(points).points)

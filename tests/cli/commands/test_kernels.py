@@ -52,7 +52,7 @@ def test_the_kernels_are_shown_in_every_form_and_the_run_keeps_its_times(
 ) -> None:
     text = cli.read("kernels", recorded).stdout
     assert text.startswith(
-        "4 steps of 20.0 ms under torch.profiler 2.15.0 on the GPU, after the timed steps\n"
+        "4 steps of 20.0 ms under torch.profiler 2.15.0 on the GPU, apart from the timed steps\n"
     )
     assert "executed, per step, by ncu 2025.1: 3.40 GFLOP; DRAM 2.00 GB read, 1.00 GB" in text
     assert "executed to counted ×0.850" in text and "Winograd" in text
@@ -112,8 +112,13 @@ def test_a_table_that_is_not_there_names_those_that_are(cli: Cli, recorded: Path
 def test_without_a_profile_the_reason_and_what_gives_one_are_told(cli: Cli, tmp_path: Path) -> None:
     cli("--record", "--quiet", "--out", tmp_path / "out", "--", "true")
     told = cli.read("kernels", sessions(tmp_path / "out")[0], code=2).stderr
-    assert "a command of your own is not profiled" in told and "gpuwatch import" in told
+    assert "profiled if it is asked for" in told and "--profile 4" in told
     assert len(told.splitlines()) == 1
+    cli("--record", "--quiet", "--profile", 2, "--out", tmp_path / "asked", "--", "true")
+    told = cli.read("kernels", sessions(tmp_path / "asked")[0], code=2).stderr
+    assert "the run was not profiled: no Python program of the run imported torch" in told
+    told = cli.read("run", "--plain", "--hook", "off", "--profile", 2, "--", "true", code=2).stderr
+    assert "--hook off leaves it out" in told
 
 
 def test_steps_with_their_ends_alone_have_one_speed_everywhere_and_80_columns_are_enough(
@@ -159,3 +164,19 @@ def test_a_workload_of_ours_is_profiled_and_its_window_is_the_timed_steps(
     assert "more rows: --limit 0 shows all" in text
     found = json.loads(cli.read("show", path, "--format", "json").stdout)
     assert found["step"]["count"] == 5
+
+
+@pytest.mark.torch
+def test_steps_of_a_program_of_ones_own_are_profiled_if_that_is_asked_for(
+    cli: Cli, tmp_path: Path
+) -> None:
+    program = Path(__file__).parents[2] / "hook" / "programs" / "profiled.py"
+    out = ("--quiet", "--profile", 3, "--out", tmp_path / "out")
+    cli("--record", *out, "--", sys.executable, program)
+    (path,) = sessions(tmp_path / "out")
+    text = cli.read("kernels", path, "--limit", 3).stdout
+    assert text.startswith("3 steps of ") and "on the CPU, apart from the timed steps" in text
+    assert "steps 24 to 26 of the program, which are in no other figure" in text
+    assert "cpu_op_sum: operators on the CPU, by self time" in text
+    step = json.loads(cli.read("show", path, "--format", "json").stdout)["step"]
+    assert step["count"] + step["warmup_count"] == 30 and step["warmup_count"] >= 2 + 5

@@ -155,6 +155,6 @@ def test_a_number_takes_the_characters_of_a_number(name: str, typed: str, kept: 
 def test_a_text_and_a_choice_take_any_characters() -> None:
     unrestricted = {each.name for each in parameters.parameters() if each.restrict is None}
     assert unrestricted == {
-        *("size", "mode", "dtype", "memory_format", "compile", "checkpointing"),
+        *("size", "mode", "dtype", "memory_format", "attention", "compile", "checkpointing"),
         *("device", "data", "download", "counters"),
     }

@@ -111,14 +111,15 @@ def test_a_gpu_whose_kernels_are_not_seen_is_told_with_the_mend(
 def test_no_line_of_a_large_profile_is_over_48_kib(capsys: pytest.CaptureFixture[str]) -> None:
     import torch
 
-    from gpuwatch.workloads.profiling.torch_profiler import Cost, ProfileResult, report
+    from gpuwatch.workloads.lines import emit
+    from gpuwatch.workloads.profiling.torch_profiler import ProfileResult, report
     from gpuwatch.workloads.profiling.traces import Table
 
     rows = [[1.0, 10, 1, 10.0, f"{number}" + "k" * 490] for number in range(300)]
     large = Table(
         "cpu_op_sum", ("Time (%)", "Total Time (ns)", "Calls", "Avg (ns)", "Name"), rows, 7
     )
-    report(ProfileResult(4, 0.1, [large]), torch.device("cpu"), Cost())
+    report(ProfileResult(4, 0.1, [large]), torch.device("cpu"), emit)
     lines = capsys.readouterr().out.splitlines()
     assert len(lines) > 3 and max(map(len, lines)) < 48 * 1024
     events = [json.loads(line.partition(" ")[2]) for line in lines]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import pickle
 import statistics
 from collections.abc import Iterator
@@ -25,7 +26,9 @@ from gpuwatch.workloads.names import defaults
 from gpuwatch.workloads.ranks import Rank
 from gpuwatch.workloads.task import Data, Definition, Generation, Settings, Task
 from gpuwatch.workloads.tasks import (
+    attention,
     bert,
+    moe_lm,
     sentiment_gru,
     sentiment_lstm,
     transformer_lm,
@@ -72,32 +75,72 @@ def tokens(samples: int, length: int) -> Any:
 
 # transformer-lm
 
-PUBLISHED_LM = {
-    "260k": 260_032,  # the table of llama2.c's models, and their layouts
-    "15m": 15_191_712,
-    "42m": 41_689_600,
-    "110m": 109_529_856,
-    "1b": 1_100_048_384,  # TinyLlama's model card
-    "3b": 3_426_473_600,  # OpenLLaMA's 3B
-    "7b": 6_738_415_616,  # Llama 2's 7B
+DECODERS = {
+    **transformer_lm.LAYOUTS,
+    **{f"moe-{size}": layout for size, layout in moe_lm.LAYOUTS.items()},
+    **{f"attention-{size}": layout for size, layout in attention.LAYOUTS.items()},
 }
+PUBLISHED_LM = {  # parameters, and those that a token uses
+    "260k": (260_032,) * 2,  # the table of llama2.c's models, and their layouts
+    "15m": (15_191_712,) * 2,
+    "42m": (41_689_600,) * 2,
+    "110m": (109_529_856,) * 2,
+    "1b": (1_100_048_384,) * 2,  # TinyLlama's model card
+    "3b": (3_426_473_600,) * 2,  # OpenLLaMA's 3B
+    "7b": (6_738_415_616,) * 2,  # Llama 2's 7B
+    "moe-1m": (260_032 + 5 * 64 * (7 * 3 * 172 + 8), 260_032 + 5 * 64 * (3 * 172 + 8)),
+    "moe-43m": (15_191_712 + 6 * 288 * (7 * 3 * 768 + 8), 15_191_712 + 6 * 288 * (3 * 768 + 8)),
+    "moe-1b": (1_334_600_000, 428_000_000),  # Granite 3.0 1B-A400M's model card
+    "moe-7b": (6_919_161_856, 1_282_000_000),  # OLMoE's checkpoint, and its paper's 1.3 B
+    "moe-47b": (46_702_792_704, 12_879_925_248),  # Mixtral's checkpoint, and its paper's 13 B
+}
+ONE_LAYER = 4 * 1024**2 + 3 * 1024 * 64 + 256 * 1024  # attention, a small SwiGLU, the tokens
 
 
-@pytest.mark.parametrize("size", defaults("transformer-lm").sizes)
+@pytest.mark.parametrize("size", DECODERS)
 def test_a_decoder_has_the_published_parameters_and_the_closed_forms_flop(size: str) -> None:
-    layout = transformer_lm.LAYOUTS[size]
+    layout = DECODERS[size]
     with shapes_alone():
         model = transformer_lm.Decoder(layout)
-    assert parameters(model) == pytest.approx(PUBLISHED_LM[size], rel=ONE_PERCENT)
+    found = parameters(model), layout.active
+    assert found == pytest.approx(PUBLISHED_LM.get(size, (ONE_LAYER,) * 2), rel=ONE_PERCENT)
+    assert parameters(model) == layout.extent.parameters
     length = layout.context
-    products = parameters(model) - (0 if layout.tied else layout.vocabulary * layout.width)
+    products = layout.active - (0 if layout.tied else layout.vocabulary * layout.width)
     # Two FLOP for each weight and token, and two products of all pairs of tokens per layer.
     closed = 2 * products * length + 4 * layout.layers * layout.width * length**2
     assert count_forward(model, tokens(1, length)).flop == pytest.approx(closed, rel=ONE_PERCENT)
 
 
+def test_the_experts_work_is_the_same_in_every_data_type() -> None:
+    model = transformer_lm.Decoder(moe_lm.LAYOUTS["1m"])
+    text, make = torch.zeros(2, 64, dtype=torch.long), torch.optim.AdamW
+    single, half = (
+        count_step(model, (text,), text, transformer_lm.objective, make, dtype).flop_per_step
+        for dtype in (None, torch.bfloat16)
+    )
+    assert single == half > 0
+
+
+def test_each_token_gets_the_weighted_sum_of_its_two_likeliest_experts() -> None:
+    torch.manual_seed(0)
+    layer = transformer_lm.Experts(moe_lm.LAYOUTS["1m"]).eval()
+    given = torch.randn(2, 3, 64)
+    with torch.no_grad():
+        found, scores = layer(given), layer.router(given)
+        for place in ((0, 0), (1, 2)):
+            best = scores[place].topk(2)
+            each = [layer.experts[number](given[place]) for number in best.indices.tolist()]
+            wanted = sum(a * b for a, b in zip(best.values.softmax(0), each, strict=True))
+            assert torch.allclose(found[place], wanted, atol=1e-6)
+        alone = layer(given[:1, :1])[0, 0]  # most experts have no token
+    assert torch.allclose(alone, found[0, 0], atol=1e-6)
+
+
 def test_the_sizes_by_name_are_those_of_the_models() -> None:
     assert set(defaults("transformer-lm").sizes) == set(transformer_lm.LAYOUTS)
+    assert set(defaults("moe-lm").sizes) == set(moe_lm.LAYOUTS)
+    assert set(defaults("attention").sizes) == set(attention.LAYOUTS)
     assert set(defaults("bert").sizes) == set(bert.LAYOUTS)
     assert set(defaults("unet-diffusion").sizes) == set(unet_diffusion.WIDTHS)
 
@@ -167,6 +210,7 @@ def test_an_encoder_has_the_published_parameters(size: str) -> None:
     head = width**2 + 3 * width + bert.VOCABULARY  # what predicts tokens
     pooler = width**2 + width  # what judges pairs of sentences, and is not trained here
     assert parameters(model) - head + pooler == PUBLISHED_BERT[size]
+    assert parameters(model) == bert.extent(size).parameters
 
 
 def test_berts_flop_are_those_published_and_of_the_closed_form() -> None:
@@ -281,6 +325,8 @@ def settings(workload: str, **given: Any) -> Settings:
 
 MODULES = {
     "transformer-lm": transformer_lm,
+    "moe-lm": moe_lm,
+    "attention": attention,
     "bert": bert,
     "unet-diffusion": unet_diffusion,
     "sentiment-lstm": sentiment_lstm,
@@ -351,10 +397,14 @@ def pictures(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def test_a_decoders_loss_falls_on_a_real_text(text: Path) -> None:
-    own = settings("transformer-lm", size="260k", data=text, batch_size=1, lr=3e-3)
-    found = losses("transformer-lm", own, 10)
-    assert found[0] == pytest.approx(6.24, abs=0.3)  # ln 512: it knows nothing yet
+@pytest.mark.parametrize(
+    ("workload", "size"), [("transformer-lm", "260k"), ("moe-lm", "1m"), ("attention", "512")]
+)
+def test_a_decoders_loss_falls_on_a_real_text(workload: str, size: str, text: Path) -> None:
+    own = settings(workload, size=size, data=text, batch_size=1, lr=3e-3)
+    found = losses(workload, own, 10)
+    vocabulary = 256 if workload == "attention" else 512
+    assert found[0] == pytest.approx(math.log(vocabulary), abs=0.3)  # it knows nothing yet
     assert statistics.median(found[-3:]) < 0.8 * found[0]  # one step may fall back
 
 
@@ -386,6 +436,7 @@ def test_a_unets_loss_falls_on_real_pictures(pictures: Path) -> None:
     ("workload", "size", "of"),
     [
         ("transformer-lm", "260k", "text"),
+        ("moe-lm", "1m", "text"),
         ("bert", "tiny", "text"),
         ("unet-diffusion", "small", "pictures"),
     ],
@@ -412,7 +463,9 @@ def test_a_compiled_model_takes_a_compiler(monkeypatch: pytest.MonkeyPatch) -> N
     assert "install g++, or leave --compile out" in raised.value.hint
 
 
-@pytest.mark.parametrize("how", [{"accumulate": 4}, {"accumulate": 3}, {"compile": True}])
+@pytest.mark.parametrize(
+    "how", [{"accumulate": 4}, {"accumulate": 3}, {"compile": "reduce-overhead"}]
+)
 def test_parts_of_a_batch_and_compiled_models_give_the_same_weights(how: dict[str, Any]) -> None:
     def objective(model: Any, inputs: Any, target: Any) -> Any:
         scores = model(*inputs)

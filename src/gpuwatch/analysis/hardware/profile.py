@@ -222,10 +222,15 @@ def why_none(meta: Mapping[str, JSON]) -> tuple[str, str | None]:
     if kind == "machine":
         return "a recording of the machine runs nothing to profile", "gpuwatch run WORKLOAD"
     if kind == "command":
+        hook = mapping(meta.get("hook"))
+        if any(str(option).startswith("profile=") for option in _list(hook.get("options"))):
+            if "result" not in meta:
+                return "the run is still going; its steps are not profiled yet", None
+            why = _text(hook.get("text")) or "its steps are those that it prints, not the hook's"
+            return f"the run was not profiled: {why}", None
         return (
-            "a command of your own is not profiled by gpuwatch",
-            "profile it with nsys and read that with `gpuwatch import`, or let it print `profile` "
-            "step lines",
+            "a program of your own is profiled if it is asked for",
+            "record it again with --profile 4, or read nsys's with `gpuwatch import`",
         )
     if kind == "import":
         return "the imported profile has no kernel table", None
@@ -339,14 +344,14 @@ def tool_name(made: Profile | Counters) -> str:
 
 
 def source(profile: Profile) -> str:
-    """``4 steps of 21.0 ms under torch.profiler 2.6.0 on the GPU, after the timed steps``."""
+    """``4 steps of 21.0 ms under torch.profiler 2.6.0 on the GPU, apart from the timed steps``."""
     if profile.steps is None:
         times = f"; {derived_times(profile.time_source)}" if profile.time_source else ""
         return f"profile by {tool_name(profile)}, imported{times}"
     steps = f"{profile.steps:,} step{'' if profile.steps == 1 else 's'}"
     duration = f" of {units.milliseconds(profile.step_seconds)}" if profile.step_seconds else ""
     device = {"cuda": " on the GPU", "cpu": " on the CPU"}.get(profile.device or "", "")
-    return f"{steps}{duration} under {tool_name(profile)}{device}, after the timed steps"
+    return f"{steps}{duration} under {tool_name(profile)}{device}, apart from the timed steps"
 
 
 def derived_times(time_source: str) -> str:

@@ -10,6 +10,7 @@ from gpuwatch.analysis.comparison.verdict import FEWEST, paired, unpaired
 from gpuwatch.analysis.comparison.wording import change_text
 from gpuwatch.analysis.explain.sides import median, step_seconds
 from gpuwatch.analysis.results import Cell, Kind, Run, Sweep, SweepPoint, Verdict
+from gpuwatch.analysis.statistics.intervals import Interval
 from gpuwatch.analysis.summary.training import NAMES, unit_of
 from gpuwatch.core import units
 from gpuwatch.core.lazy_dataclass import dataclass
@@ -61,6 +62,11 @@ def sentence(
     if len(others) > _MOST_NAMED:
         clauses.append(f"{len(others) - _MOST_NAMED} more are slower")
     clauses += failed
+    clauses += [
+        f"with {_shown(point.value)} each has {_share(point.efficiency)} of its throughput alone"
+        for point in points
+        if point.efficiency is not None
+    ]
     if tied or others:
         clauses += _fewer([point for point in tied if point.pairs], blocks)
         clauses += _too_few(points, blocks)
@@ -178,6 +184,7 @@ without known samples."""
 
 _MOST_SAMPLES = 1e15
 """Most plausible samples per step: files may come from anywhere."""
+RANKS = "nproc"
 _EQUAL = 1e-6
 """Relative difference that a clock cannot resolve."""
 
@@ -235,6 +242,7 @@ def sweep_of(
     tied = {at for at, verdict in verdicts.items() if _is_tie(verdict)}
     if tied and best is not None:
         tied.add(best)
+    scaling = _scaling(measured, known, margin) if parameter == RANKS else {}
     made = tuple(
         SweepPoint(
             value=each.value,
@@ -246,6 +254,7 @@ def sweep_of(
             why=each.why,
             lacking=each.lacking,
             pairs=verdicts[at].pairs if at in verdicts else None,
+            efficiency=scaling.get(at),
             **{key: _last(runs[at][3], key) for key in NAMES},
         )
         for at, each in enumerate(measured)
@@ -354,6 +363,26 @@ def _against(measured: Sequence[_Measured], best: int, margin: float) -> dict[in
     }
 
 
+def _scaling(
+    measured: Sequence[_Measured], known: Sequence[int], margin: float
+) -> dict[int, Interval]:
+    """What each rank achieves of one where they are fewest, by index, for all other numbers of
+    ranks."""
+    ranks = {at: number(measured[at].value) or 0.0 for at in known}
+    if not all(ranks.values()):
+        return {}
+    fewest = min(ranks, key=ranks.__getitem__, default=0)
+    found = {}
+    for at, verdict in _against(measured, fewest, margin).items():
+        if (change := verdict.change) is not None:
+            share = ranks[fewest] / ranks[at]
+            estimate, low, high = (
+                (1 + each) * share for each in (change.estimate, change.low, change.high)
+            )
+            found[at] = Interval(estimate, low, high, change.level)
+    return found
+
+
 def _is_tie(verdict: Verdict) -> bool:
     """Whether zero lies in the interval, or all values are equal."""
     change = verdict.change
@@ -377,6 +406,8 @@ class SweepRow:
     """Loss and accuracies, as :func:`training_names` names them."""
     why: str | None
     """Why there is no figure, or why it cannot be the best."""
+    efficiency: str = ""
+    """Of each rank, against one where they are fewest; empty for those, and if unknown."""
 
 
 def sweep_table(sweep: Sweep) -> tuple[SweepRow, ...]:
@@ -392,9 +423,15 @@ def sweep_table(sweep: Sweep) -> tuple[SweepRow, ...]:
                 units.quantity(getattr(point, key), unit_of(key)) for key in _trained(sweep)
             ),
             why=point.why,
+            efficiency="" if point.efficiency is None else _share(point.efficiency),
         )
         for at, point in enumerate(sweep.points)
     )
+
+
+def _share(of: Interval) -> str:
+    """``91 % (89 to 93)``."""
+    return f"{units.percent(of.estimate)} ({_number(of.low)} to {_number(of.high)})"
 
 
 def training_names(sweep: Sweep) -> tuple[str, ...]:

@@ -16,7 +16,9 @@ from gpuwatch.core.text import shell, to_paste
 from gpuwatch.workloads import names, options
 
 _STEPS = 100
-_LONG_ENOUGH = ("imagenet", "gcn", "transformer_lm", "bert", "unet_diffusion")
+_LONG_ENOUGH = (
+    *("imagenet", "gcn", "transformer_lm", "moe_lm", "attention", "bert", "unet_diffusion"),
+)
 """Workload modules whose default length (15 batches, 200 epochs) reaches a steady state."""
 
 _INTERPRETERS = re.compile(r"(python|pypy|ruby|perl|node|bash|dash|zsh|sh)[\d.]*")
@@ -112,7 +114,7 @@ def labelled(
         raise UsageError(
             f"both --command and {other}", f"write it as a command: --command b={shell(other)}"
         )
-    if flag := _flag_given(arguments):
+    if flag := _flag_given(arguments, but="profile"):
         raise UsageError(
             f"{flag} is a flag of gpuwatch's own workloads", "write it into the commands"
         )
@@ -156,7 +158,7 @@ def workloads(arguments: argparse.Namespace, command: tuple[str, ...]) -> tuple[
                 f"both a workload ({arguments.workload[0]}) and a command after --",
                 "give one of them",
             )
-        if flag := _flag_given(arguments):
+        if flag := _flag_given(arguments, but="profile"):
             raise UsageError(
                 f"{flag} is a flag of gpuwatch's own workloads",
                 f"to pass it to {command[0]}, write it after --",
@@ -199,9 +201,10 @@ def given_flags(arguments: argparse.Namespace) -> dict[str, JSON]:
     }
 
 
-def _flag_given(arguments: argparse.Namespace) -> str | None:
-    """The first of them, as it was typed."""
-    return next((f"--{name.replace('_', '-')}" for name in given_flags(arguments)), None)
+def _flag_given(arguments: argparse.Namespace, but: str = "") -> str | None:
+    """The first of them, as it was typed; ``but`` is none of them."""
+    given = (name for name in given_flags(arguments) if name != but)
+    return next((f"--{name.replace('_', '-')}" for name in given), None)
 
 
 def long_enough(cases: Sequence[Workload]) -> tuple[Workload, ...]:

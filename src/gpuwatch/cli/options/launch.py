@@ -405,12 +405,20 @@ def request_of(
         seed = study.order_seed
     if drawn := seed is None:
         seed = random.SystemRandom().randrange(options.LARGEST_SEED + 1)
+    hook = arguments.hook
+    if getattr(arguments, "profile", None) and any(case.kind == "command" for case in cases):
+        if hook is None:
+            raise UsageError(
+                "--profile is the work of the hook in your program, and --hook off leaves it out",
+                "leave one of them out",
+            )
+        hook = (*hook, f"profile={arguments.profile}")
     settings = Settings(
         interval,
         arguments.duration,
         gpus(arguments.gpus),
         arguments.dcgm,
-        arguments.hook,
+        hook,
         arguments.keep_children,
         None if study is None else study.afterwards,
     )

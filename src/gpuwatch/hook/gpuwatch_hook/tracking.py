@@ -21,6 +21,7 @@ from .channel import Channel, world
 from .clocks import EVALUATION, PHASES, CudaClock, Timing
 from .passing import Passing, Step
 from .phases import Phases, gradients
+from .profiling import Profiling
 from .sampling import Sampling
 
 FOLDER, OPTIONS = "GPUWATCH_HOOK", "GPUWATCH_HOOK_OPTIONS"
@@ -106,6 +107,8 @@ class Tracker:
         """Why there may be none."""
         self._folder = folder
         self._wants_loss = "loss" in options
+        self._profiled = next((int(each[8:]) for each in options if each[:8] == "profile="), 0)
+        """How many steps are to be profiled."""
         self._channel: Channel | None = startup.channel or Channel(folder, world())
         self._begin()
         os.register_at_fork(after_in_child=self._forked)
@@ -141,6 +144,13 @@ class Tracker:
         self._trained_on: tuple[int | None, Sizes] = None, ()
         """Samples and kind of the last step that had a batch, or told its samples."""
         self._loss: Any = None
+        self._profiling: Profiling | None = None
+        if self._profiled:
+            self._profiling = Profiling(
+                self._profiled, _WARMUP, lambda event, **keys: self._tell(event=event, **keys)
+            )
+        self._seen_from = sys.maxsize
+        """Steps after which all are seen, since they are to be profiled."""
         self._began: int | None = None
         """When the first batch was asked for, or a model called, in monotonic nanoseconds."""
         self.passing = Passing()
@@ -188,6 +198,8 @@ class Tracker:
         if self._number:
             if self._counting is not None:
                 self._counting.stop("")
+            if self._profiling is not None:
+                self._profiling.leave()
             self._tell(event="training")
             batches = self._batches
             self._begin()
@@ -270,7 +282,8 @@ class Tracker:
 
     def _begin_kind(self, sizes: Sizes) -> None:
         """The first batch of the step is known."""
-        if sizes and self._counting is not None and not self.passing.partly:
+        profiled = self._profiling is not None and self._profiling.on
+        if sizes and self._counting is not None and not (profiled or self.passing.partly):
             self._begin_count(self._counting.begin_kind(sizes, self._on_gpu))
 
     @_guarded
@@ -390,7 +403,7 @@ class Tracker:
             if timed:
                 sampling.spent += time.thread_time_ns() - begin
                 sampling.timing = False
-            sample = sampling.next(clock)
+            sample = sampling.next(clock) or self._number + len(passing.ends) >= self._seen_from
             sampling.close()
             if sample or (clock.ends and self._on_gpu):
                 self._settle(marked=True)
@@ -432,6 +445,8 @@ class Tracker:
     def _may_pass(self) -> bool:
         """Whether the step that begins now may be passed over."""
         if self.sampling.sampled or self._always or self._by_itself or self._wants_loss:
+            return False
+        if self._number >= self._seen_from:
             return False
         counting, models = self._counting, self._phases.models
         return bool(
@@ -484,12 +499,15 @@ class Tracker:
         self._settle()
         if isinstance(steps, int) and steps > 0:
             self.total_steps, self._planned_at = self._number + steps, self._number
+            if self._profiling is not None:
+                self._seen_from = self._profiling.plan(self.total_steps) - 2
 
     def end_step(self, of: Any, skipped: bool) -> bool:
         """A step ends here, ``of`` an optimizer or a model; returns whether it is a warm-up."""
         self._number += 1
         forward, doubtful = self._phases.forward, self._phases.doubtful
         self._phases.end_step(self.sampling.next(self._phases.clock))
+        profiled = self._profiling is not None and self._end_profiled()
         if self._samples is None:
             self._use_batch()  # no backward pass was seen: gradients were taken otherwise
         lacking = 0 if self._batches is None else self._batches.lacking
@@ -507,7 +525,7 @@ class Tracker:
         samples, sizes = self._trained_on  # without a batch of its own: of the one before
         kind = Kind(sizes, self._calls if self._passes else self._new_calls, self._passes)
         counted = self._end_count(samples, kind)
-        warmup = self._number <= _WARMUP or counted or doubtful
+        warmup = self._number <= _WARMUP or counted or doubtful or profiled
         work = None
         if self._counting is not None:
             work = self._counting.work_of(samples, kind)
@@ -530,11 +548,21 @@ class Tracker:
         if self.inference is None:
             self._look_at_models(forward)
         self._tell_if_due()
-        if self._counting is not None:
+        if self._counting is not None and not (self._profiling is not None and self._profiling.on):
             self._begin_count(self._counting.begin(self._on_gpu))
         if self._may_pass():
             self._pass_over()
         return warmup
+
+    def _end_profiled(self) -> bool:
+        """Whether the step that ends was profiled. What the profiler takes is no cost of the
+        hook, which was asked for it."""
+        assert self._profiling is not None
+        begin = time.thread_time_ns()
+        profiled = self._profiling.end_step(self._number, on_gpu=self._on_gpu)
+        if self.sampling.timing:
+            self.sampling.spent -= time.thread_time_ns() - begin
+        return profiled
 
     def _look_at_models(self, forward: bool) -> None:
         """Find the models in the next step, if this one called none that is known."""
@@ -740,6 +768,8 @@ class Tracker:
             if reason is not None and self._counting.main is None:
                 self._tell(event="count", flop_per_step=None, bytes_per_step=None, method=reason)
         self._settle()
+        if self._profiling is not None:
+            self._profiling.close()
         self._take_timings(wait=True)
         if self._steps:
             self._tell_unseen()
@@ -758,6 +788,8 @@ class Tracker:
         try:
             if self._counting is not None:
                 self._counting.stop("the hook left the program")
+            if self._profiling is not None:
+                self._profiling.leave()
             if self._phases.models is not None:
                 self._phases.models.end_look()
             if self.inference is not None:

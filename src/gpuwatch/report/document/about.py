@@ -12,7 +12,7 @@ from gpuwatch.analysis.statistics.power import POWER
 from gpuwatch.analysis.study import notes as study_notes
 from gpuwatch.analysis.study.cost import cost_text
 from gpuwatch.analysis.study.interval_plot import percent
-from gpuwatch.analysis.study.sweep import SweepRow, sweep_table, training_names
+from gpuwatch.analysis.study.sweep import RANKS, SweepRow, sweep_table, training_names
 from gpuwatch.analysis.summary.missing import missing_notes
 from gpuwatch.core import units
 from gpuwatch.core.metrics import Method, label
@@ -47,13 +47,16 @@ def sweeps(result: StudyResult) -> Section:
 
 
 def _points(sweep: Sweep, rows: Sequence[SweepRow]) -> Table:
-    head = (sweep.parameter.replace("_", " "), "throughput", "step time", "against the best")
+    head = [sweep.parameter.replace("_", " "), "throughput", "step time", "against the best"]
+    ranks = sweep.parameter == RANKS
+    head += ["efficiency"] if ranks else []
     cells = (
         (
             row.value,
             row.throughput,
             row.step_time,
             ", ".join(filter(None, (row.change, row.rank))),
+            *([row.efficiency] if ranks else []),
             *row.training,
         )
         for row in rows

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from gpuwatch.core.models import (
-    HOOK_OPTIONS,
+    HOOK_OPTION,
     JSON,
     LONGEST_INTERVAL,
     SHORTEST_INTERVAL,
@@ -110,7 +110,7 @@ def _settings(plan: Mapping[str, JSON]) -> Settings:
     interval = _number(plan.get("interval_seconds", Settings().interval_seconds))
     if interval is None or not SHORTEST_INTERVAL <= interval <= LONGEST_INTERVAL:
         raise ValueError("invalid interval")
-    if not set(hook or ()) <= set(HOOK_OPTIONS):
+    if not all(HOOK_OPTION.fullmatch(_text(option)) for option in hook or ()):
         raise ValueError("invalid options of the hook")
     programs = _typed(plan.get("programs", {}), dict).items()
     return Settings(
