@@ -8,8 +8,8 @@ from pathlib import Path
 
 from gpuwatch.session.reading.reader import SessionReader
 from gpuwatch.tui.feed.collector import Collector, PastView
-from gpuwatch.tui.feed.snapshot import Snapshot, View
-from gpuwatch.tui.live.kernels import kernel_rows, kernels_in
+from gpuwatch.tui.feed.snapshot import TIMED, Snapshot, View
+from gpuwatch.tui.live.kernels import kernel_rows
 from gpuwatch.tui.live.page import page_of
 from gpuwatch.tui.live.roofline_rows import roofline_rows
 from gpuwatch.tui.live.rows import Options
@@ -49,12 +49,13 @@ def page_text(path: Path, size: tuple[int, int] = (80, 24), seconds: float = 90.
 
 
 def _first(path: Path, width: int, seconds: float = 90.0) -> Snapshot:
-    """What the live screen shows at first: a minute, or all of a run that is over."""
+    """What the live screen shows at first: a minute, or the timed steps of a run that is over."""
     view = View(columns=graph_columns(width))
     snapshot = snapshot_of(path, view, seconds)
     if snapshot.goes_on:
         return snapshot
-    return snapshot_of(path, replace(view, seconds=None), seconds)
+    whole = replace(view, seconds=TIMED if snapshot.timed else None)
+    return snapshot_of(path, whole, seconds)
 
 
 def numbers_text(path: Path, width: int = 80) -> str:
@@ -64,7 +65,7 @@ def numbers_text(path: Path, width: int = 80) -> str:
 
 def kernels_text(path: Path, width: int = 80) -> str:
     """The page of kernels, whole."""
-    return _page(kernel_rows(kernels_in(path), width), width)
+    return _page(kernel_rows(_first(path, width), width), width)
 
 
 def roofline_text(path: Path, size: tuple[int, int] = (80, 24)) -> str:

@@ -33,6 +33,10 @@ _LONGEST = 40
 """Characters of a name."""
 
 
+Shared = Sequence[tuple[tuple[str, ...], str]]
+"""Ids of GPUs with the same other processes on them, and a text about these."""
+
+
 class LatestEvents:
     """The newest event of each kind on each device, and how many there were."""
 
@@ -71,14 +75,14 @@ def alerts_of(
     findings: Sequence[Alert],
     *,
     live: bool,
-    shared: Mapping[str, str],
+    shared: Shared,
     full: Sequence[Alert],
 ) -> tuple[Alert, ...]:
     """All warnings, the most serious first.
 
-    ``throttled``: by GPU id, the share of the run with throttled clocks. ``shared``: by GPU id, a
-    text about other processes on it. ``full``: the warnings of low memory. In a live run
-    ``findings``, which come last, are left out while a GPU is lost: they are outdated.
+    ``throttled``: by GPU id, the share of the run with throttled clocks. ``full``: the warnings of
+    low memory. In a live run ``findings``, which come last, are left out while a GPU is lost: they
+    are outdated.
     """
     lost: list[Alert] = []
     errors: list[Alert] = []
@@ -104,7 +108,7 @@ def alerts_of(
         lost_counters += [_on_gpu(kind, gpu, text) for kind, text in events.lost_counters(id_)]
     lost_counters += [Alert(kind, "", text) for kind, text in events.lost_counters(None)]
     checks = [replace(alert, text=clean(alert.text)) for alert in findings]
-    others = _sharing(gpus, shared)
+    others = _sharing(shared)
     rest = () if live and lost else checks
     return (*lost, *errors, *full, *others, *throttling, *lost_counters, *rest)
 
@@ -114,14 +118,10 @@ def _on_gpu(kind: str, gpu: DeviceNow, text: str, between: str = ": ") -> Alert:
     return Alert(kind, id_, f"GPU {gpu.number}{between}{text}", (id_,), text)
 
 
-def _sharing(gpus: Sequence[DeviceNow], shared: Mapping[str, str]) -> Iterator[Alert]:
-    """One for all GPUs with the same text: ``GPU 3``, ``GPUs 0, 2 and 5``, ``GPUs 0 to 7``."""
-    by_text: dict[str, list[DeviceNow]] = {}
-    for gpu in gpus:
-        if gpu.row.id in shared:
-            by_text.setdefault(shared[gpu.row.id], []).append(gpu)
-    for text, group in by_text.items():
-        numbers = [gpu.number for gpu in group]
+def _sharing(shared: Shared) -> Iterator[Alert]:
+    """One for each group of GPUs: ``GPU 3``, ``GPUs 0, 2 and 5``, ``GPUs 0 to 7``."""
+    for ids, text in shared:
+        numbers = [id_.removeprefix("gpu") for id_ in ids]
         names = f"GPU {numbers[0]}"
         if len(numbers) > 1:
             names = f"GPUs {', '.join(numbers[:-1])} and {numbers[-1]}"
@@ -129,7 +129,6 @@ def _sharing(gpus: Sequence[DeviceNow], shared: Mapping[str, str]) -> Iterator[A
             first = int(numbers[0])
             if list(map(int, numbers)) == list(range(first, first + len(numbers))):
                 names = f"GPUs {numbers[0]} to {numbers[-1]}"
-        ids = tuple(gpu.row.id for gpu in group)
         yield Alert("shared", " ".join(numbers), f"{names}: {text}", ids, text)
 
 
@@ -189,22 +188,16 @@ def _free(device: DeviceNow, metric: str, total: float | None) -> float | None:
 # Other processes on the run's GPUs.
 
 
-def gpus_of_run(meta: Mapping[str, JSON], devices: Sequence[DeviceRow]) -> frozenset[str]:
-    """Ids of the GPUs that the run is known to use."""
-    of_run = devices_of_run(meta, devices)
-    return frozenset(device.id for device in of_run if device.kind == "gpu")
-
-
 def uses_no_gpu(meta: Mapping[str, JSON], devices: Sequence[DeviceRow]) -> bool:
     """Whether the run is known to use none of the recorded GPUs."""
-    watched = any(device.kind == "gpu" for device in devices)
-    return watched and not gpus_unknown(devices) and not gpus_of_run(meta, devices)
+    known = any(device.kind == "gpu" for device in devices) and not gpus_unknown(devices)
+    return known and all(device.kind != "gpu" for device in devices_of_run(meta, devices))
 
 
 def shared_with(
     presences: Sequence[GpuPresence], gpus: frozenset[str], run_ns: int | None
-) -> dict[str, str]:
-    """By id of the run's GPUs, the other processes on it; one text for GPUs with the same ones.
+) -> Shared:
+    """The other processes on the run's GPUs.
 
     ``run_ns``: how long the run took, of which those that were there for a part are left out;
     ``None``: they are there now. GPUs under MPS are left out.
@@ -220,7 +213,7 @@ def shared_with(
         on.sort(key=lambda each: -each.ns)
         if not any(MPS_SERVER in (each.name or "") for each in on):
             groups.setdefault(frozenset(each.pid for each in on), []).append(gpu)
-    texts = {}
+    texts = []
     for group in groups.values():
         longest = [by_gpu[gpu][0] for gpu in group]
         most, time = len({binary(each.bytes or 0) for each in longest}) > 1, ""
@@ -234,5 +227,6 @@ def shared_with(
         name = clean(first.name)[:_LONGEST] if first.name else "a process"
         text = f"shared{time} with {name} "
         text += f"({', '.join(clean(each)[:_LONGEST] for each in details if each)})"
-        texts.update(dict.fromkeys(group, f"{text} and {len(others)} more" if others else text))
+        ids = tuple(sorted(group, key=lambda id_: (len(id_), id_)))
+        texts.append((ids, f"{text} and {len(others)} more" if others else text))
     return texts

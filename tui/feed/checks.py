@@ -20,7 +20,7 @@ from gpuwatch.analysis.hardware.mfu import mfu_peaks
 from gpuwatch.analysis.hardware.pipes import METRICS as PIPES
 from gpuwatch.analysis.hardware.pipes import TENSOR, pipes_of
 from gpuwatch.analysis.hardware.points import Rates
-from gpuwatch.analysis.hardware.profile import Counters, counters_of
+from gpuwatch.analysis.hardware.profile import Counters, Profile, counters_of, profile_of
 from gpuwatch.analysis.hardware.program import Program
 from gpuwatch.analysis.hardware.roofline import roofline_of
 from gpuwatch.analysis.samples.channels import FULL
@@ -33,13 +33,13 @@ from gpuwatch.session.reading.reader import SessionReader
 from gpuwatch.session.rows import DeviceRow, GpuPresence
 from gpuwatch.tui.feed.alerts import (
     LatestEvents,
+    Shared,
     alerts_of,
-    gpus_of_run,
     low_memory,
     shared_with,
 )
 from gpuwatch.tui.feed.processes import ProcessNow
-from gpuwatch.tui.feed.samples import NOTHING, Histories
+from gpuwatch.tui.feed.samples import NOTHING, Derived, Histories
 from gpuwatch.tui.feed.snapshot import Alert, DeviceNow, Rooflines
 from gpuwatch.tui.feed.steps import Steps
 
@@ -88,19 +88,21 @@ class Checks:
         self._inputs: object = None
         """What the ceilings and counters follow from."""
         self.counters: Counters | None = None
+        self.profile: Profile | None = None
         self._findings: tuple[Alert, ...] = ()
         self._checked = -_CHECK_NS
-        self._past_sharing: Mapping[str, str] | None = None
+        self._past_sharing: Shared | None = None
         self._facts = reader.facts()
         self._no_gpu = [Alert("no-gpu", "", text) for text in out_of_order(self._facts)]
 
     def update(self, meta: Mapping[str, Any], devices: tuple[DeviceRow, ...]) -> None:
         """Use the session's current meta data and devices."""
         self._meta, self._devices = meta, devices
-        inputs = devices, *map(meta.get, ("ceilings", "run", "counters"))
+        inputs = devices, *map(meta.get, ("ceilings", "run", "counters", "profile"))
         if inputs != self._inputs:
             self._inputs = inputs
             self.ceilings, self.counters = Ceilings(meta, devices), counters_of(meta)
+            self.profile = profile_of(meta)
 
     def warnings(
         self, devices: Sequence[DeviceNow], t: int, *, live: bool, processes: Sequence[ProcessNow]
@@ -108,7 +110,7 @@ class Checks:
         """Warnings at session time ``t`` in nanoseconds; of a finished run over all of it."""
         gpus = None
         if mapping(self._meta.get("workload")).get("kind") not in ("machine", "import"):
-            gpus = gpus_of_run(self._meta, self._devices)
+            gpus = frozenset(gpu.id for gpu in self._gpus())
         if not live or self._steps.newest >= self._checked + _CHECK_NS:
             self._findings = self._cross_check(t, live=live)
             self._checked = self._steps.newest
@@ -124,31 +126,23 @@ class Checks:
             {} if live else self._throttled(t),
             (*self._no_gpu, *pods, *steps, *self._findings, *doubts, *omitted),
             live=live,
-            shared={} if gpus is None else self._shared(processes, gpus, t, live=live),
+            shared=() if gpus is None else self._shared(processes, gpus, t, live=live),
             full=low_memory(devices, gpus, limit) if live else (),
         )
 
     def _shared(
         self, processes: Sequence[ProcessNow], gpus: frozenset[str], t: int, *, live: bool
-    ) -> Mapping[str, str]:
-        """By GPU id, a text about other processes on it; of a finished run read once."""
+    ) -> Shared:
+        """The other processes on the run's GPUs; of a finished run read once."""
         if live:
             self._past_sharing = None
             now = [
-                GpuPresence(
-                    use.device,
-                    each.pid,
-                    each.name,
-                    each.user,
-                    each.place,
-                    use.kind,
-                    use.bytes,
-                    use.share,
-                    0,
-                )
+                GpuPresence(gpu, pid, each.name, each.user, each.place, kind, size, share, 0)
                 for each in processes
                 if each.owned is False and each.running
-                for use in each.gpus
+                for gpu, pid, kind, size, share in (
+                    (use.device, each.pid, use.kind, use.bytes, use.share) for use in each.gpus
+                )
             ]
             return shared_with(now, gpus, None)
         if self._past_sharing is None:
@@ -224,11 +218,8 @@ class Checks:
         executed = size = None
         if counters is not None and (per_second := steps.per_second()) is not None:
             executed, size = counters.flop_per_step, counters.dram_bytes_per_step
-        of_pipes = self._means(gpus, PIPES, start, end)
-        most = [
-            None if isinstance(pipes, str) else pipes.rate(of_pipes[gpu.id])
-            for gpu, pipes in ((gpu, pipes_of(gpu, self.ceilings.data_type)) for gpu in gpus)
-        ]
+        shares = steps.shares(self._meta)
+        pipes = [of_pipes(gpu, self.ceilings.data_type, self._series) for gpu in gpus]
 
         def each(metric: str) -> list[float | None]:
             return [self._mean(gpu.id, metric, start, end) for gpu in gpus]
@@ -237,7 +228,7 @@ class Checks:
             flop=_plausible(steps.flop.mean(start, end)),
             bytes=_plausible(steps.bytes.mean(start, end)),
             measured_bytes=_total(each("hw.gpu.memory.bandwidth")),
-            most_executed=_total(most),
+            most_executed=_total([each and each[0].mean(start, end, FULL) for each in pipes]),
             executed_flop=None if executed is None else executed * (per_second or 0.0),
             executed_bytes=None if size is None else size * (per_second or 0.0),
             on_gpu=bool(gpus),
@@ -247,7 +238,7 @@ class Checks:
                 else self._cpu_shares(start, end)
             ),
             sm_activity=_average(each("hw.gpu.sm.activity")),
-            data_share=steps.data_share(),
+            data_share=None if shares is None else dict(shares.parts).get("data"),
         )
 
     def _cpu_shares(self, start: int, end: int) -> dict[str, Any]:
@@ -280,6 +271,23 @@ class Checks:
     ) -> float | None:
         """``None``: less than most of the period is known."""
         return self._series.get((device, metric), NOTHING).mean(start, end, least)
+
+
+def of_pipes(
+    gpu: DeviceRow, data_type: str | None, series: Histories
+) -> tuple[Derived, str] | None:
+    """What the pipes of ``gpu`` executed at most in FLOP/s, and the convention in words; ``None``:
+    their peaks are not known."""
+    pipes = pipes_of(gpu, data_type)
+    if isinstance(pipes, str):
+        return None
+
+    def rate(values: Sequence[float | None]) -> float | None:
+        known = zip(PIPES, values, strict=True)
+        most: float | None = pipes.rate({name: v for name, v in known if v is not None})
+        return most
+
+    return Derived(rate, *(series.get((gpu.id, name), NOTHING) for name in PIPES)), pipes.text
 
 
 def _plausible(rate: float | None) -> float | None:

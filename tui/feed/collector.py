@@ -9,8 +9,10 @@ import time
 from collections import defaultdict, deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import cached_property
 from typing import Any
 
+from gpuwatch.analysis.hardware.profile import why_none
 from gpuwatch.analysis.summary.failure import in_few_words, reason_of
 from gpuwatch.core.metrics import Method
 from gpuwatch.core.models import (
@@ -27,18 +29,31 @@ from gpuwatch.session.reading.status import State, Status
 from gpuwatch.session.rows import ChannelRow, DeviceRow, EventRow, LogRow, Processes
 from gpuwatch.tui.feed.alerts import ALERT_EVENTS, uses_no_gpu
 from gpuwatch.tui.feed.checks import HISTORY, Checks
+from gpuwatch.tui.feed.earlier import Earlier, earlier_of
 from gpuwatch.tui.feed.gauges import (
+    LOSS,
+    Period,
     Sources,
     algorithmic_bytes,
     gauges_of,
     metrics_of,
     panels_of,
+    period_of,
     picked_of,
 )
+from gpuwatch.tui.feed.parts import parts_of, startup_phase, text
 from gpuwatch.tui.feed.processes import LiveProcesses, processes_of
 from gpuwatch.tui.feed.ranks import RankFeed
-from gpuwatch.tui.feed.samples import RECENT_NS, Buckets, History, RateSeries, Series, Ticks
-from gpuwatch.tui.feed.snapshot import DeviceNow, Reading, Replay, Snapshot, Trouble, View
+from gpuwatch.tui.feed.samples import (
+    NOTHING,
+    RECENT_NS,
+    Buckets,
+    History,
+    RateSeries,
+    Series,
+    Ticks,
+)
+from gpuwatch.tui.feed.snapshot import TIMED, DeviceNow, Reading, Replay, Snapshot, Trouble, View
 from gpuwatch.tui.feed.steps import Steps
 from gpuwatch.tui.feed.study import CurrentStudy
 from gpuwatch.tui.feed.window import Window, window
@@ -52,8 +67,6 @@ _MAX_LOG_LINES = 400
 """Log lines kept for the screen."""
 _MAX_EVENTS = 2000
 _MAX_SILENCE_SECONDS = 5.0
-_LONGEST_START_NS = 60 * NS
-"""After this a program that has not imported torch is not expected to."""
 _ADVANCE_NS = 30 * NS
 """Longest step forward that reads on; for a longer one a new collector is faster."""
 _MIN_STEPS_NS = 60 * NS
@@ -103,6 +116,10 @@ class Collector:
         self._live_processes = LiveProcesses()
         self._checks = Checks(reader, self._series, self._steps)
         self._checks.events.add(reader.events_of(ALERT_EVENTS, self._last_event))
+        self._all_read = False
+        """Whether older step lines are read, so that the rest may be."""
+        self._means: dict[tuple[int, int, int], float | None] = {}
+        """Of a run that is over: means by channel, start and end."""
         self._read_channels()
         buckets.together = self._first_channels()
 
@@ -134,7 +151,11 @@ class Collector:
     def backfill(self) -> bool:
         """Read one more chunk of older step lines; returns whether there may be more."""
         steps = self._steps.backfill()
-        return self._ranks.backfill() or steps
+        more = self._ranks.backfill() or steps
+        if not more and not self._all_read:
+            self._all_read = True
+            self._ticks.buckets.together = [channel.id for channel in self._channels]
+        return more
 
     def _read_channels(self) -> None:
         self._devices = self.reader.devices()
@@ -152,10 +173,8 @@ class Collector:
                 )
             key = channel.device, channel.metric
             if key not in self._series and channel.sampled_as is not Method.UNAVAILABLE:
-                if channel.metric == "process.cpu.time":
-                    self._series[key] = RateSeries(self._ticks, channel.id)
-                elif channel.kind != "counter":
-                    self._series[key] = Series(self._ticks, channel.id)
+                kind = RateSeries if channel.kind == "counter" else Series
+                self._series[key] = kind(self._ticks, channel.id)
 
     # The snapshot.
 
@@ -163,17 +182,26 @@ class Collector:
         path = self.reader.path
         state = self._status()
         t = self._now(state)
+        kind = text(self.meta, "workload", "kind")
+        present, timed = self._current or self, (self._current or self)._steps.timed
+        shown = window(t, view.seconds or None, view.columns, ended=not state.live)
+        has_timed = timed[1] - timed[0] > 2 * self._interval * NS
+        if view.seconds == TIMED and has_timed and t >= timed[0]:
+            shown = Window(*timed, view.columns)
+        elif self._current is not None and not view.seconds:
+            shown = Window(0, max(present.end, NS), view.columns)
+        period = period_of(shown, timed if has_timed else (0, t), t)
+        earlier = present._earlier if view.earlier else None
+        over = period if not state.live and self._all_read and kind != "import" else None
         devices = tuple(
-            DeviceNow(row, {each.metric: self._reading(each) for each in self._by_device[row.id]})
+            DeviceNow(
+                row, {each.metric: self._reading(each, over) for each in self._by_device[row.id]}
+            )
             for row in self._devices
         )
         used = [device.row.used for device in devices if device.row.kind == "gpu"]
-        kind = text(self.meta, "workload", "kind")
         off_gpus = kind != "machine" and uses_no_gpu(self.meta, self._devices)
         selected = _select(devices, view.device, off_gpus=off_gpus)
-        shown = window(t, view.seconds, view.columns, ended=not state.live)
-        if self._current is not None and view.seconds is None:
-            shown = Window(0, max(self._current.end, NS), view.columns)
         sources = Sources(
             device=next((d for d in devices if d.row.id == selected), None),
             devices=self._devices,
@@ -184,28 +212,29 @@ class Collector:
             live=state.live,
             t=t,
             window=shown,
+            period=period,
+            earlier=earlier,
             scales=self._scales,
         )
         environment, name = (
             text(self.meta, of, "label") or text(self.meta, of, key)
             for of, key in (("environment", "kind"), ("workload", "name"))
         )
-        work = None
-        if kind != "machine":
-            work = self._steps.work(name or path.stem, environment, self.meta, state.live, t)
+        work = None if kind == "machine" else self._steps.work(self.meta, state.live, t)
         place = self._study.place
         if place is not None and self._current is not None:
             place = replace(place, seconds_left=None)  # known for the present only
         moment = None
         if self._current is not None:
             live = self._current._status().live
-            moment = Replay(t, self._current.end, view.playing, view.speed, live)
+            moment = Replay(t, self._current.end, live)
         processes = processes_of(self._processes, environment, t, ended=not state.live)
         if state.live and self._current is None:
             processes = self._live_processes.find(processes, self.meta)
         unused = bool(used) and not any(used)
         phase = startup_phase(self.meta, state, t, stepped=self._steps.any, cuda=unused)
         alerts = self._checks.warnings(devices, t, live=state.live, processes=processes)
+        metric = view.metric or (LOSS if self._steps.losses.seen and view.gauges else None)
         with_metrics = view.gauges and kind != "import"
         metrics = tuple(metrics_of(devices, selected, self._steps)) if with_metrics else ()
         return Snapshot(
@@ -227,6 +256,9 @@ class Collector:
             event=self._events[-1] if self._events else None,
             no_gpu=None if self._no_gpu is None else str(self._no_gpu),
             phase=phase,
+            parts=tuple(parts_of(self.meta, self._steps, t)),
+            means="" if over is None else over.text,
+            timed=has_timed,
             trouble=trouble(self.reader, self.meta, state),
             notice=self.reader.notice,
             silent_seconds=self._silent(state),
@@ -234,11 +266,14 @@ class Collector:
             alerts=alerts,
             processes=processes,
             roofline=self._checks.rooflines(t) if view.roofline and kind != "machine" else None,
-            counters=self._checks.counters,
+            counters=present._checks.counters,
+            profile=present._checks.profile,
+            no_profile=why_none(present.meta),
             place=place,
             tally=self._study.tally,
-            picked=None if view.metric is None else picked_of(view.metric, devices, sources),
+            picked=None if metric is None else picked_of(metric, devices, sources),
             metrics=metrics,
+            earlier=self._compared(earlier, live=state.live) if view.earlier else "",
             shares=self._steps.shares(self.meta),
             ranks=self._ranks.now(shown, t, self._devices, self._series, self._processes),
             # The other runs and the comparison are known for the present only.
@@ -249,6 +284,15 @@ class Collector:
             replay=moment,
             view=view,
         )
+
+    @cached_property
+    def _earlier(self) -> Earlier | None:
+        return earlier_of(self.reader.path, self.meta)
+
+    def _compared(self, earlier: Earlier | None, *, live: bool) -> str:
+        if earlier is None:
+            return f"no finished run of this command before it in {self.reader.path.parent.parent}"
+        return earlier.compared(self._steps.newest_timed()[::-1], live=live)
 
     @property
     def end(self) -> int:
@@ -273,9 +317,16 @@ class Collector:
             return int(max(1, min(ended["t"], last + 3600 * NS)))
         return last
 
-    def _reading(self, channel: ChannelRow) -> Reading:
+    def _reading(self, channel: ChannelRow, over: Period | None) -> Reading:
+        """The newest value, or the mean ``over`` a period where the metric has one."""
         if channel.id in self._constant:
             return self._constant[channel.id]
+        if over is not None and not channel.unit.startswith("{"):
+            key = channel.id, over.start, over.end
+            if key not in self._means:
+                series = self._series.get((channel.device, channel.metric), NOTHING)
+                self._means[key] = series.mean(over.start, over.end)
+            return Reading(self._means[key], channel.method, channel.reason, channel.source)
         counter = channel.kind == "counter"
         sample = self._ticks.rate(channel.id) if counter else self._ticks.latest(channel.id)
         # Slow metrics are sampled less often than every tick; an older value is outdated.
@@ -305,44 +356,6 @@ def _select(devices: Sequence[DeviceNow], wanted: str | None, *, off_gpus: bool)
     return next(iter([*cpus, *gpus] if off_gpus else [*used, *gpus, *cpus]), None)
 
 
-def startup_phase(
-    meta: Mapping[str, Any], state: Status, t: int, *, stepped: bool, cuda: bool
-) -> str:
-    """What a live run does at session time ``t`` (ns) before its first step, else empty;
-    ``stepped``: it has a step; ``cuda``: there is a GPU, of which it is not known to use any."""
-    kind = text(meta, "workload", "kind")
-    if not state.live or kind == "machine" or stepped or "startup" in meta:
-        return ""
-    if "launch" in meta and kind == "command":
-        return _of_command(meta, t, cuda=cuda)
-    if "run" in meta:
-        return "preparing the first step"
-    return "starting" if "launch" in meta else "preparing the environment"
-
-
-def _of_command(meta: Mapping[str, Any], t: int, *, cuda: bool) -> str:
-    """What the hook tells, if anything; for a program that imports no torch nobody waits long."""
-    waiting = mapping(meta.get("waiting"))
-    since = number(waiting.get("t"))
-    if since is None:
-        launched, hook = number(mapping(meta.get("launch")).get("t")), mapping(meta.get("hook"))
-        hooked = hook.get("given") is True and launched is not None
-        early = hooked and t - (launched or 0) < _LONGEST_START_NS
-        return f"starting, {_seconds(t, launched or 0)}" if early else ""
-    if waiting.get("for") == "import":
-        return f"importing torch, {_seconds(t, since)}"
-    if waiting.get("for") == "own lines":
-        return "first steps are there, shown in 5 s"
-    if waiting.get("for") == "evaluation":
-        return "models are called, shown in 15 s"
-    before = "CUDA or the first step" if cuda else "the first step"
-    return f"waiting for {before}, {_seconds(t, since)}"
-
-
-def _seconds(t: int, since: float) -> str:
-    return f"{max(0.0, t - since) / NS:.0f} s"
-
-
 def trouble(reader: SessionReader, meta: Mapping[str, Any], state: Status) -> Trouble | None:
     """Why the run failed: the workload's error, else the reason as lists have it, else the status;
     ``None``: it did not fail."""
@@ -355,14 +368,6 @@ def trouble(reader: SessionReader, meta: Mapping[str, Any], state: Status) -> Tr
         reason = reason_of(reader, meta, state)
         return Trouble(in_few_words(state, reason, out_of_memory=killed_for_memory) or state.text)
     return None
-
-
-def text(meta: Mapping[str, Any], *keys: str) -> str:
-    """The value at the nested ``keys`` as text; empty: there is none."""
-    value: Any = meta
-    for key in keys:
-        value = value.get(key) if isinstance(value, dict) else None
-    return "" if value is None else str(value)
 
 
 class PastView:

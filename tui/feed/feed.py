@@ -147,7 +147,7 @@ class Feed:
         else:
             if (view.at is not None or not snapshot.status.live) and view == self._view:
                 final = self._check_file(viewed.snapshot(view))
-                if (final.gauges, final.ranks) != (snapshot.gauges, snapshot.ranks):
+                if final != snapshot:
                     self._post(final)
         self._wake.wait(max(0.0, due - time.monotonic()))
         self._wake.clear()

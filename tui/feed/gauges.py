@@ -3,23 +3,24 @@ ceilings and histories."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, MutableMapping, Sequence
+from collections.abc import Iterator, Mapping, MutableMapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from gpuwatch.analysis.hardware.ceilings import BANDWIDTH, MEASURED, Ceiling, gpus_unknown
 from gpuwatch.analysis.hardware.mfu import MFU
 from gpuwatch.analysis.hardware.pipes import METRICS as PIPES
-from gpuwatch.analysis.hardware.pipes import TENSOR, pipes_of
+from gpuwatch.analysis.hardware.pipes import TENSOR
 from gpuwatch.analysis.measured_value import MeasuredValue
 from gpuwatch.analysis.samples.step_lines import NO_STEPS_YET, no_steps
 from gpuwatch.core.lazy_dataclass import dataclass
-from gpuwatch.core.metrics import Method
+from gpuwatch.core.metrics import CATALOGUE, DERIVED, Method, reading_of
 from gpuwatch.core.models import mapping
 from gpuwatch.core.units import NS, nice
 from gpuwatch.session.rows import DeviceRow
-from gpuwatch.tui.feed.checks import Ceilings
-from gpuwatch.tui.feed.samples import NOTHING, Histories, History
+from gpuwatch.tui.feed.checks import Ceilings, of_pipes
+from gpuwatch.tui.feed.earlier import Earlier
+from gpuwatch.tui.feed.samples import NOTHING, Derived, Histories, History
 from gpuwatch.tui.feed.snapshot import MISSING, Alert, DeviceNow, Gauge, Panel, Reading
 from gpuwatch.tui.feed.steps import Steps, WorkRate
 from gpuwatch.tui.feed.window import Window
@@ -37,6 +38,26 @@ PICKED = "picked"
 """Key of the gauge of a picked metric, and the role of its colour."""
 
 
+class Period(NamedTuple):
+    """What the means of a run that is over cover, in nanoseconds of session time."""
+
+    start: int
+    end: int
+    text: str
+
+
+def period_of(window: Window, timed: tuple[int, int], t: int) -> Period:
+    """The window, if it is a part of the run; else its ``timed`` steps, as in ``gpuwatch show``.
+
+    ``timed``: from 0 to the end ``t`` of a run that has none.
+    """
+    if (window.start, window.end) == timed or (window.start <= 0 and window.end >= t):
+        return Period(*timed, "whole run" if timed == (0, t) else "timed steps")
+    seconds = (window.end - window.start) / NS
+    length = f"{seconds / 60:.0f} min" if seconds >= 60 else f"{seconds:.0f} s"
+    return Period(window.start, window.end, f"last {length}")
+
+
 @dataclass(frozen=True)
 class Sources:
     """Input of the gauges."""
@@ -50,6 +71,8 @@ class Sources:
     live: bool
     t: int
     window: Window
+    period: Period
+    earlier: Earlier | None
     scales: MutableMapping[tuple[str, str | None], float]
     """End of each history's scale by gauge and device id, which never shrinks."""
 
@@ -86,25 +109,6 @@ class Sources:
         return available or self.history(metric).seen
 
 
-class _Derived(History):
-    """A figure that follows from others at the same time."""
-
-    def __init__(
-        self, rule: Callable[[Sequence[float | None]], float | None], *of: History
-    ) -> None:
-        self._rule, self._of = rule, of
-
-    @property
-    def seen(self) -> bool:
-        return any(each.seen for each in self._of)
-
-    def columns(self, view: Window) -> list[float | None]:
-        return list(map(self._rule, zip(*(each.columns(view) for each in self._of), strict=True)))
-
-    def mean(self, start: int, end: int, least: float = 0.0) -> float | None:
-        return self._rule([each.mean(start, end, least) for each in self._of])
-
-
 def gauges_of(sources: Sources) -> tuple[Gauge, ...]:
     """Utilization, memory bandwidth and FLOP/s over the window."""
     bandwidth, flops = _bandwidth(sources), _flops(sources)
@@ -127,27 +131,27 @@ def _bandwidth(sources: Sources) -> Gauge:
     # A measured history stays measured: a counted rate would continue it as if it were the same.
     if sources.provides(_BANDWIDTH):
         history = sources.history(_BANDWIDTH)
-        gauge = _gauge(sources, "bandwidth", title, "B/s", reading, history)
+        gauge = _gauge(sources, "bandwidth", title, "By/s", reading, history)
         return _with_ceiling(
             gauge, sources.ceilings.of(device.row.id).get(BANDWIDTH) if device else None
         )
     unavailable = reading.reason if device is not None and device.row.kind == "gpu" else None
     if sources.kind == "machine":
         reason = unavailable or "no counter of memory traffic is recorded on this machine"
-        return _unavailable(sources, "bandwidth", title, "B/s", reason)
+        return _unavailable(sources, "bandwidth", title, "By/s", reason)
     reason = _no_count_reason(sources, "bytes")
     if unavailable and unavailable != MISSING.reason:
         reason = f"{unavailable}; {reason}"
     if sources.steps.bytes.seen:
-        gauge = _counted(sources, "bandwidth", "Algorithmic bytes/s", "B/s", sources.steps.bytes)
+        gauge = _counted(sources, "bandwidth", "Algorithmic bytes/s", "By/s", sources.steps.bytes)
         return _with_ceiling(gauge, sources.ceilings.of(None).get(BANDWIDTH))
     bound, peak = _bandwidth_bound(sources, reason), sources.peak_bandwidth
     if bound is None or peak is None:
-        return _unavailable(sources, "bandwidth", title, "B/s", reason)
-    history = _Derived(
+        return _unavailable(sources, "bandwidth", title, "By/s", reason)
+    history = Derived(
         lambda share: None if share[0] is None else share[0] * peak, sources.history(_BUSY)
     )
-    return _gauge(sources, "bandwidth", title, "B/s", bound, history)
+    return _gauge(sources, "bandwidth", title, "By/s", bound, history)
 
 
 def bandwidth_of(sources: Sources) -> Reading:
@@ -207,23 +211,14 @@ def _flop_bound(sources: Sources, reason: str) -> Gauge | None:
     """The gauge of what the device's pipes executed at most; ``None``: it is not measured."""
     if sources.device is None or not sources.provides(TENSOR):
         return None
-    pipes, tensor = (
-        pipes_of(sources.device.row, sources.ceilings.data_type),
-        sources.reading(TENSOR),
-    )
-    if isinstance(pipes, str):
+    found = of_pipes(sources.device.row, sources.ceilings.data_type, sources.series)
+    if found is None:
         return None
-
-    def rate(values: Sequence[float | None]) -> float | None:
-        known = zip(PIPES, values, strict=True)
-        most: float | None = pipes.rate({name: v for name, v in known if v is not None})
-        return most
-
-    now = rate([sources.reading(name).value for name in PIPES])
-    reading = Reading(now, Method.BOUND, reason, pipes.text)
+    (history, text), tensor = found, sources.reading(TENSOR)
+    now = history.rule([sources.reading(name).value for name in PIPES])
+    reading = Reading(now, Method.BOUND, reason, text)
     if tensor.method is Method.UNAVAILABLE:
-        reading = Reading(None, Method.UNAVAILABLE, tensor.reason, pipes.text, Method.BOUND)
-    history = _Derived(rate, *map(sources.history, PIPES))
+        reading = Reading(None, Method.UNAVAILABLE, tensor.reason, text, Method.BOUND)
     return _gauge(sources, "flops", "Executed FLOP/s", "FLOP/s", reading, history)
 
 
@@ -266,32 +261,29 @@ def _no_steps_reason(sources: Sources) -> str:
 def _gauge(
     sources: Sources, key: str, title: str, unit: str, reading: Reading, history: History
 ) -> Gauge:
-    """The gauge; for a finished run with the mean over the window in place of the last value.
-
-    Over the whole run it is the mean of the timed steps, as in ``gpuwatch show``.
-    """
-    window, columns = sources.window, tuple(history.columns(sources.window))
+    """The gauge; of a run that is over with the mean over the period in place of the last value."""
+    columns = tuple(history.columns(sources.window))
     gauge = Gauge(key, title, unit, reading, None, columns, 1.0, mean=False)
     lost = reading.method is Method.UNAVAILABLE
     method = reading.earlier_method if lost else reading.method
     known = [value for value in columns if value is not None]
     if sources.live or method is Method.UNAVAILABLE or (lost and not known):
         return gauge
-    covered = len(known) / len(columns) if lost else None
-    value, period = sum(known) / len(known) if known else None, ""
-    if window.start > 0 or window.end < sources.t:
-        seconds = (window.end - window.start) / NS
-        period = f"last {seconds / 60:.0f} min" if seconds >= 60 else f"last {seconds:.0f} s"
-    elif not lost:
-        timed = history.mean(*sources.steps.timed)
-        value, period = (value, "whole run") if timed is None else (timed, "timed steps")
+    (start, end, period), covered = sources.period, None
+    value = history.mean(start, end)
+    if lost:
+        value, period, covered = sum(known) / len(known), "", len(known) / len(columns)
+    elif value is None:
+        value, period = history.mean(0, sources.t), "whole run"
     reading = reading._replace(value=value, method=method)
     return replace(gauge, reading=reading, mean=True, period=period, covered=covered)
 
 
 def _with_scale(gauge: Gauge, sources: Sources) -> Gauge:
     """The gauge with a scale up to the largest value that it has shown so far."""
-    known = [value for value in (*gauge.history, gauge.reading.value) if value is not None]
+    known = [
+        value for value in (*gauge.history, *gauge.ghost, gauge.reading.value) if value is not None
+    ]
     device = sources.device.row.id if sources.device else None
     key = (f"{gauge.key} {gauge.title}", device)
     most = min(_MAX_SCALE, max(known)) if known else 0.0
@@ -305,89 +297,73 @@ def _with_scale(gauge: Gauge, sources: Sources) -> Gauge:
 # A picked metric.
 
 LOSS, STEP_TIME, THROUGHPUT = "loss", "step time", "samples/s"
-
-
-@dataclass(frozen=True)
-class Metric:
-    """A metric that can be picked."""
-
-    title: str
-    unit: str
-    top: str | float | None = None
-    """End of the scale: a number, or the device attribute that holds it."""
-
-
-_GPU = {
-    "hw.gpu.memory.usage": Metric("GPU memory", "By", "memory.total"),
-    "hw.gpu.power": Metric("Power", "W", "power.limit"),
-    "hw.gpu.temperature": Metric("Temperature", "°C", 100.0),
-    "hw.gpu.clock.sm": Metric("SM clock", "Hz", "clock.sm.max"),
-    "hw.gpu.clock.memory": Metric("Memory clock", "Hz", "clock.memory.max"),
-    "hw.gpu.pcie.receive": Metric("PCIe to the GPU", "B/s"),
-    "hw.gpu.pcie.transmit": Metric("PCIe from the GPU", "B/s"),
-    "hw.gpu.sm.activity": Metric("SM activity", "1", 1.0),
-    "hw.gpu.sm.occupancy": Metric("Occupancy", "1", 1.0),
-    "hw.gpu.tensor.activity": Metric("Tensor activity", "1", 1.0),
-    "hw.gpu.fp64.activity": Metric("FP64 activity", "1", 1.0),
-    "hw.gpu.fp32.activity": Metric("FP32 activity", "1", 1.0),
-    "hw.gpu.fp16.activity": Metric("FP16 activity", "1", 1.0),
-    "hw.gpu.dram.activity": Metric("DRAM activity", "1", 1.0),
-    _BUSY: Metric("Memory utilization", "1", 1.0),
-    "hw.gpu.nvlink.receive": Metric("NVLink to the GPU", "B/s"),
-    "hw.gpu.nvlink.transmit": Metric("NVLink from the GPU", "B/s"),
+_STEPS = {LOSS: "", THROUGHPUT: "{sample}/s", STEP_TIME: "s"}
+"""Figures of the steps, and their units."""
+_TOPS: Mapping[str, str | float] = {
+    "hw.gpu.memory.usage": "memory.total",
+    "hw.gpu.power": "power.limit",
+    "hw.gpu.temperature": 100.0,
+    "hw.gpu.clock.sm": "clock.sm.max",
+    "hw.gpu.clock.memory": "clock.memory.max",
+    "hw.memory.usage": "memory.total",
 }
-_HOST = {
-    "hw.cpu.utilization": Metric("Host CPU", "1", 1.0),
-    "hw.memory.usage": Metric("Host memory", "By", "memory.total"),
-    "hw.cpu.frequency": Metric("CPU clock", "Hz"),
-    "hw.cpu.power": Metric("CPU power", "W"),
-}
-_PROCESS = {
-    "process.cpu.time": Metric("Process CPU", "cores"),
-    "process.memory.usage": Metric("Process memory", "By"),
-}
-_STEPS = {
-    LOSS: Metric("Loss", ""),
-    THROUGHPUT: Metric("Samples/s", "/s"),
-    STEP_TIME: Metric("Step time", "s"),
-}
-METRICS = {**_GPU, **_HOST, **_PROCESS, **_STEPS}
+"""Ends of scales: a number, or the device attribute that holds it; of shares it is 1."""
+_PICKED = tuple(
+    metric.name
+    for metric in CATALOGUE.values()
+    if metric.name not in (*DERIVED, "hw.gpu.utilization", _BANDWIDTH) and metric.unit[0] != "{"
+)
+"""Sampled metrics that can be picked."""
+
+
+def title_of(key: str) -> str:
+    """What a picked metric is called."""
+    name = key if key in _STEPS else reading_of(key)[0]
+    return name[0].upper() + name[1:]
 
 
 def metrics_of(devices: Sequence[DeviceNow], selected: str | None, steps: Steps) -> Iterator[str]:
-    """Keys of the available metrics of the selected device, the host, the process and the steps,
+    """Keys of the available metrics of the steps, the selected device, the host and the process,
     in that order."""
-    for key in (*_GPU, *_HOST, *_PROCESS):
-        device = _device(key, devices, selected)
-        if device is not None and device.get(key).method is not Method.UNAVAILABLE:
-            yield key
     if steps.any:
         available = {LOSS: steps.losses.seen, THROUGHPUT: steps.samples.seen}
         yield from (key for key in _STEPS if available.get(key, steps.times.seen))
+    for key in _PICKED:
+        device = _device(key, devices, selected)
+        if device is not None and device.get(key).method is not Method.UNAVAILABLE:
+            yield key
 
 
 def picked_of(key: str, devices: Sequence[DeviceNow], sources: Sources) -> Gauge:
     """The metric ``key`` over the window, or the reason why it is unavailable."""
-    metric = METRICS.get(key, Metric(key, ""))
+    title = title_of(key)
     if key in _STEPS:
         reading, history = _step_figure(key, sources)
-        gauge = _gauge(sources, PICKED, metric.title, metric.unit, reading, history)
+        # A loss falls: its mean says nothing.
+        own = replace(sources, live=True) if key == LOSS else sources
+        gauge = _gauge(own, PICKED, title, _STEPS[key], reading, history)
+        if key == STEP_TIME and sources.earlier is not None:
+            ghost = sources.earlier.beside(sources.steps.recent, sources.window)
+            gauge = replace(gauge, ghost=ghost)
         return _with_scale(gauge, sources)
+    unit = reading_of(key)[1]
     device = _device(key, devices, sources.device.row.id if sources.device else None)
     if device is None:
-        return _gauge(sources, PICKED, metric.title, metric.unit, MISSING, NOTHING)
+        return _gauge(sources, PICKED, title, unit, MISSING, NOTHING)
     history = sources.series.get((device.row.id, key), NOTHING)
-    gauge = _gauge(sources, PICKED, metric.title, metric.unit, device.get(key), history)
-    top = metric.top if not isinstance(metric.top, str) else device.attribute(metric.top)
+    gauge = _gauge(sources, PICKED, title, unit, device.get(key), history)
+    end = _TOPS.get(key, 1.0 if unit == "1" else "")
+    top = device.attribute(end) if isinstance(end, str) else end
     if top is not None:
         # Memory, power and activity are shares of their limits; temperatures and clocks are not.
-        ceiling = top if metric.unit in ("By", "W", "1") else None
+        ceiling = top if unit in ("By", "W", "1") else None
         return replace(gauge, ceiling=ceiling, scale=top)
     return _with_scale(gauge, sources)
 
 
 def _device(key: str, devices: Sequence[DeviceNow], selected: str | None) -> DeviceNow | None:
-    kind = "cpu" if key in _HOST else "workload" if key in _PROCESS else "gpu"
+    kind = "gpu" if key.startswith("hw.gpu.") else "cpu"
+    kind = "workload" if key.startswith(("process.", "container.")) else kind
     candidates = (device for device in devices if device.row.kind == kind)
     return next((each for each in candidates if kind != "gpu" or each.row.id == selected), None)
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from array import array
 from bisect import bisect_left, bisect_right
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import islice, pairwise
 from math import nan
 from operator import mul
@@ -63,6 +63,25 @@ NOTHING = History()
 
 Histories = Mapping[tuple[str, str], History]
 """By device id and metric."""
+
+
+class Derived(History):
+    """A figure that follows from others at the same time."""
+
+    def __init__(
+        self, rule: Callable[[Sequence[float | None]], float | None], *of: History
+    ) -> None:
+        self.rule, self._of = rule, of
+
+    @property
+    def seen(self) -> bool:
+        return any(each.seen for each in self._of)
+
+    def columns(self, view: Window) -> list[float | None]:
+        return list(map(self.rule, zip(*(each.columns(view) for each in self._of), strict=True)))
+
+    def mean(self, start: int, end: int, least: float = 0.0) -> float | None:
+        return self.rule([each.mean(start, end, least) for each in self._of])
 
 
 class Buckets:
@@ -260,7 +279,14 @@ class RateSeries(Series):
     """The increase per second of a counter."""
 
     def mean(self, start: int, end: int, least: float = 0.0) -> float | None:
-        return History.mean(self, start, end, least)
+        """Between the first and the last sample in this time."""
+        if not self._ticks.covers(start):
+            return History.mean(self, start, end, least)
+        samples = zip(*self._ticks.recent(self._channel, start), strict=True)
+        known = [(t, value) for t, value in samples if start <= t <= end and value == value]
+        if len(known) < 2 or known[-1][0] - known[0][0] < least * (end - start):
+            return None
+        return (known[-1][1] - known[0][1]) / ((known[-1][0] - known[0][0]) / NS)
 
     def columns(self, view: Window) -> list[float | None]:
         if self._ticks.covers(view.start):

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from gpuwatch.analysis.hardware.ceilings import Ceiling
-from gpuwatch.analysis.hardware.profile import Counters
+from gpuwatch.analysis.hardware.profile import Counters, Profile
 from gpuwatch.analysis.hardware.roofline import Roofline
 from gpuwatch.core.lazy_dataclass import dataclass
 from gpuwatch.core.metrics import Method
@@ -24,6 +24,11 @@ from gpuwatch.tui.feed.window import Window
 
 if TYPE_CHECKING:
     from gpuwatch.analysis.ranks.ranks import RankFigures
+    from gpuwatch.tui.feed.parts import Part
+
+
+TIMED = 0
+"""In place of the length of a history."""
 
 
 @dataclass(frozen=True)
@@ -33,7 +38,7 @@ class View:
     device: str | None = None
     """Id of the device of the gauges; ``None``: the first one of the run."""
     seconds: int | None = 60
-    """Length of the history; ``None``: the whole session."""
+    """Length of the history; ``None``: the whole session; :data:`TIMED`: its timed steps."""
     columns: int = 50
     """Columns of the history."""
     roofline: bool = False
@@ -50,6 +55,8 @@ class View:
     """Whether to make the panels of all GPUs."""
     gauges: bool = True
     """Whether to make the gauges."""
+    earlier: bool = False
+    """Whether to find the earlier run of the same command."""
 
 
 @dataclass(frozen=True)
@@ -59,9 +66,6 @@ class Replay:
     position_ns: int
     length_ns: int
     """Session time of the newest record."""
-    playing: bool
-    speed: float | None
-    """Session seconds per second; ``None``: as fast as possible."""
     live: bool
     """Whether the run is live now."""
 
@@ -94,6 +98,8 @@ class Gauge:
     history: tuple[float | None, ...]
     scale: float
     """End of the history's scale in ``unit``; not a ceiling."""
+    ghost: tuple[float | None, ...] = field(default=(), kw_only=True)
+    """By column the same of an earlier run, drawn over it."""
     mean: bool
     """Whether the reading is a mean, not a current value."""
     period: str = ""
@@ -176,8 +182,6 @@ class DeviceNow:
 class Work:
     """Progress of the workload, from the steps that it reports."""
 
-    name: str
-    environment: str
     reports: bool
     """Whether it reported a step."""
     no_steps: str = ""
@@ -359,7 +363,13 @@ class Snapshot:
     no_gpu: str | None = None
     """Why the machine has no GPU; ``None``: it has one."""
     phase: str = ""
-    """What a run does before its first step."""
+    """What a run does before its first step, and after the timed ones."""
+    parts: tuple[Part, ...] = ()
+    """The known parts of the run in time; a later one lies over earlier ones."""
+    means: str = ""
+    """What the readings of ``devices`` are means of; empty: they are the newest."""
+    timed: bool = False
+    """Whether there are timed steps to show alone."""
     trouble: Trouble | None = None
     notice: str | None = None
     silent_seconds: float | None = None
@@ -376,12 +386,17 @@ class Snapshot:
     """Processes on the recorded GPUs and of the run, the largest GPU memory first."""
     counters: Counters | None = None
     """Counters of ncu."""
+    profile: Profile | None = None
+    no_profile: tuple[str, str | None] = ("", None)
+    """Why there is none, and how to get one."""
     roofline: Rooflines | None = None
     """Only if ``view.roofline``."""
     picked: Gauge | None = None
     """The graph of ``view.metric``."""
     metrics: tuple[str, ...] = ()
     """Keys of the metrics that can be picked."""
+    earlier: str = ""
+    """How the steps compare with those of the earlier run; only if ``view.earlier``."""
     shares: StepShares | None = None
     """``None``: the step lines name no phases."""
     ranks: RanksNow | None = None

@@ -34,7 +34,7 @@ from gpuwatch.core.metrics import Method
 from gpuwatch.core.models import mapping, number
 from gpuwatch.core.units import NS
 from gpuwatch.session.reading.reader import SessionReader
-from gpuwatch.session.rows import StepRow, with_phases
+from gpuwatch.session.rows import StepRow
 from gpuwatch.session.schema import BUCKET_SECONDS
 from gpuwatch.tui.feed.samples import (
     BUCKET_NS,
@@ -203,6 +203,9 @@ class Steps:
         self.newest_loss: float | None = None
         self.timed_start: int | None = None
         """Session time of the first timed step's start; ``None``: none yet."""
+        self.first: StepRow | None = None
+        self.evaluations: deque[tuple[float, float]] = deque(maxlen=_MAX_STEPS)
+        """Start and end of those that took most of the time of a step line."""
         works = (_unknown,) * 3 if self.doubt else (flop_of(count), bytes_of(count), samples_of)
         figures = (_unknown,) * 2 if self._writers else (_loss, _mean_seconds)
         self.flop, self.bytes, self.samples = (WorkRate(self, work) for work in works)
@@ -278,7 +281,14 @@ class Steps:
             self._last = rows[-1].n
 
     def _add(self, rows: list[StepRow]) -> None:
-        self._put(_spans(self.recent[-1] if self.recent else None, rows), rows)
+        self.first = self.first or self._reader.steps(limit=1)[0]
+        spans = _spans(self.recent[-1] if self.recent else None, rows)
+        self.evaluations.extend(
+            (start, start + row.evaluation * NS)
+            for start, end, row in spans
+            if 2 * row.evaluation * NS > end - start
+        )
+        self._put(spans, rows)
         self._dropped |= len(self.recent) + len(rows) > _MOST_ROWS
         self.recent.extend(rows)
         if not self._writers:
@@ -321,7 +331,7 @@ class Steps:
 
     # The newest timed steps.
 
-    def _newest_timed(self) -> list[StepRow]:
+    def newest_timed(self) -> list[StepRow]:
         """Of about as many steps as the median is of, the newest first."""
         steps = accumulate((len(row.seconds or ()) for row in reversed(self._timed)), initial=0)
         newest = zip(reversed(self._timed), steps, strict=False)
@@ -329,7 +339,7 @@ class Steps:
 
     def _durations(self) -> list[float]:
         """Seconds of the newest timed steps, in order."""
-        rows = reversed(self._newest_timed())
+        rows = reversed(self.newest_timed())
         return [seconds for row in rows for seconds in row.seconds or ()]
 
     @property
@@ -343,29 +353,13 @@ class Steps:
         durations = self._durations()
         return len(durations) / sum(durations) if sum(durations) > 0 else None
 
-    def data_share(self) -> float | None:
-        """Share of the data phase in the time of the newest timed steps, 0 to 1."""
-        seconds = steps = data = told = 0.0
-        for row in self._newest_timed():
-            seconds += sum(row.seconds or ())
-            steps += len(row.seconds or ())
-            sampled = with_phases([row])
-            if "data" in row.phases and sampled:
-                told += len(row.seconds or ())
-                data += row.phases["data"] / sampled * len(row.seconds or ())
-        if not told or seconds <= 0:
-            return None
-        return min(1.0, max(0.0, data / told * steps / seconds))
-
     def shares(self, meta: Mapping[str, Any]) -> StepShares | None:
         """See :func:`phase_shares`."""
         return phase_shares(reversed(self._phased), meta)
 
     # Progress.
 
-    def work(
-        self, name: str, environment: str, meta: Mapping[str, Any], live: bool, t: int
-    ) -> Work:
+    def work(self, meta: Mapping[str, Any], live: bool, t: int) -> Work:
         """Progress at session time ``t``; rates are unknown if the newest step is too old."""
         run = mapping(meta.get("run"))
         last = self.recent[-1] if self.recent else None
@@ -387,8 +381,6 @@ class Steps:
         if not live and not self._writers:
             durations = times_of([row for row in self.recent if not row.warmup])[0]
         return Work(
-            name=name,
-            environment=environment,
             reports=last is not None,
             no_steps=no_steps(meta),
             warmup=bool(last and last.warmup),

@@ -1,35 +1,22 @@
-"""The kernels page: the tables of a profile, read in a thread."""
+"""The kernels of a run as rows of text: the tables of its profile."""
 
 from __future__ import annotations
-
-from collections.abc import Sequence
-from pathlib import Path
-
-from textual.message import Message
 
 from gpuwatch.analysis.hardware.kernels import short_name
 from gpuwatch.analysis.hardware.profile import (
     Cell,
-    Counters,
-    Profile,
     Table,
     all_tables,
-    counters_of,
-    profile_of,
     source,
     title,
-    why_none,
 )
-from gpuwatch.core.lazy_dataclass import dataclass
 from gpuwatch.core.models import number
 from gpuwatch.core.text import clean
 from gpuwatch.core.units import UNKNOWN, digits, milliseconds, si
-from gpuwatch.session.reading.reader import SessionReader
-from gpuwatch.tui.feed.reading import Reading, ReadingFailed
-from gpuwatch.tui.feed.snapshot import Trouble
+from gpuwatch.tui.feed.snapshot import Snapshot
 from gpuwatch.tui.widgets.cells import pad
 from gpuwatch.tui.widgets.numbers import counter_rows, wrapped
-from gpuwatch.tui.widgets.page import PageScreen, Row
+from gpuwatch.tui.widgets.page import Row
 
 _COLUMNS = {
     "Time (%)": ("time", 8),
@@ -58,66 +45,9 @@ _TIME, _SIZE = "Total Time (ns)", "Total (MB)"
 Cells = tuple[Cell, ...]
 
 
-@dataclass(frozen=True)
-class KernelData:
-    """The profile and the counters of a session."""
-
-    profile: Profile | None
-    counters: Counters | None
-    missing_reason: tuple[str, str | None]
-    """Why there is no profile, and how to get one."""
-
-
-def kernels_in(path: Path) -> KernelData:
-    """Those of the session ``path``."""
-    with SessionReader(path) as reader:
-        meta = reader.meta()
-    return KernelData(profile_of(meta), counters_of(meta), why_none(meta))
-
-
-class KernelsRead(Message):
-    """The profile was read."""
-
-    def __init__(self, data: KernelData) -> None:
-        super().__init__()
-        self.data = data
-
-
-class KernelsScreen(PageScreen):
-    """Shows the kernels by their time."""
-
-    def __init__(self, path: Path) -> None:
-        super().__init__("kernels", self._kernel_rows)
-        self._result: KernelData | Trouble | None = None
-        self._reading = Reading("kernels", self, lambda post: post(KernelsRead(kernels_in(path))))
-
-    def on_mount(self) -> None:
-        super().on_mount()
-        self._reading.start()
-
-    def on_unmount(self) -> None:
-        self._reading.leave()
-
-    def on_kernels_read(self, message: KernelsRead) -> None:
-        self._result = message.data
-        self.paint()
-
-    def on_reading_failed(self, message: ReadingFailed) -> None:
-        self._result = message.trouble
-        self.paint()
-
-    def _kernel_rows(self, width: int) -> Sequence[Row]:
-        if self._result is None:
-            return [((" reading the session …", "muted"),)]
-        if isinstance(self._result, Trouble):
-            text, hint = clean(self._result.text), clean(self._result.hint or "")
-            return [((f" ✗ {text}", "bad"),), ((f" → {hint}", "text"),)]
-        return kernel_rows(self._result, width)
-
-
-def kernel_rows(data: KernelData, width: int) -> list[Row]:
+def kernel_rows(snapshot: Snapshot, width: int) -> list[Row]:
     """All tables, sorted by time or size, or the reason why there are none."""
-    profile, counters = data.profile, data.counters
+    profile, counters = snapshot.profile, snapshot.counters
     known = profile is not None and bool(profile.tables or profile.reason)
     rows: list[Row] = []
     if profile is not None and known:
@@ -130,7 +60,7 @@ def kernel_rows(data: KernelData, width: int) -> list[Row]:
     if counters is not None:
         rows += [*([(("", "text"),)] if rows else []), *counter_rows(counters, width)]
     if not tables and not known:
-        reason, hint = data.missing_reason
+        reason, hint = snapshot.no_profile
         mend = wrapped(hint, width, mark="→", role="text") if hint else []
         rows = [*wrapped(reason, width, role="text"), *mend, *rows]
     for table in tables.values():

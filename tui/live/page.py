@@ -7,13 +7,14 @@ from gpuwatch.core.lazy_dataclass import dataclass
 from gpuwatch.core.metrics import Method
 from gpuwatch.tui.feed.snapshot import Gauge, Snapshot
 from gpuwatch.tui.live.rows import (
-    ZOOMS,
     Options,
     event_columns,
     event_rows,
     log_rows,
+    parts_row,
     progress_row,
     workload_rows,
+    zoom_text,
 )
 from gpuwatch.tui.live.study_rows import strip_rows
 from gpuwatch.tui.widgets import grid_rows as grid
@@ -25,7 +26,7 @@ from gpuwatch.tui.widgets.device_rows import (
     host_row,
 )
 from gpuwatch.tui.widgets.gauge_rows import axis_row, empty_rows, gauge_rows, is_empty
-from gpuwatch.tui.widgets.head_rows import banner_rows, notable, position_row, title_row
+from gpuwatch.tui.widgets.head_rows import banner_rows, notable, position_row, slider, title_row
 from gpuwatch.tui.widgets.line import Line, filled, rule
 from gpuwatch.tui.widgets.process_rows import process_rows
 
@@ -35,13 +36,15 @@ _PHASES_HEIGHT, _STUDY_HEIGHT = 22, 20
 """Least rows of a screen with phases, and with the runs of the study."""
 
 _FIXED_ROWS = 2
-"""Rows of the device's name and the time axis."""
+"""Rows of the device's name and the time axis, at least."""
 _MIN_ROWS = 8
 """Rows kept free for the gauges and the log."""
 _DIGITS_HEIGHT = 7
 """Least rows of a gauge with large digits."""
-_MOST_ROWS, _MOST_WITHOUT_LOG = 12, 10
-"""Most rows of a gauge, also where no log is below it: higher ones send more at each change."""
+_MOST_ROWS = 12
+"""Most rows of a gauge: higher ones send more at each change."""
+_SMALL_ROWS = 3
+"""Rows of the loss, which is drawn unasked where the gauges keep large digits."""
 _FOLDED = ("bandwidth", "flops")
 """Gauges that are a text in one row while they have neither a value nor a history."""
 _MIN_LOG = 6
@@ -79,8 +82,8 @@ def _head(
     """Title, messages, position in the session and study; and the row of the session's bar."""
     top = [title_row(snapshot, width, paused=options.paused), *banner_rows(snapshot, width)]
     bar = None
-    if snapshot.replay is not None:
-        bar = len(top)
+    if snapshot.replay is not None or not snapshot.status.live:
+        bar = len(top) if slider(snapshot, width) else None
         top.append(position_row(snapshot, width))
     if snapshot.study is not None and height >= _STUDY_HEIGHT:
         top += strip_rows(snapshot.study, width, 4 if height >= TALL else 1)
@@ -97,8 +100,7 @@ def _one_gpu(snapshot: Snapshot, options: Options, width: int, height: int) -> P
     gpus = snapshot.gpus
     free = height - len(top) - len(bottom)
     device = snapshot.device(snapshot.selected)
-    final = not snapshot.status.live
-    details = detail_rows(device, width, final=final) if device else []
+    details = detail_rows(device, width, means=bool(snapshot.means)) if device else []
     if len(gpus) > 4 and height < TALL:
         details = details[1:]
     gpu_lines: list[Line] = []
@@ -119,23 +121,34 @@ def _one_gpu(snapshot: Snapshot, options: Options, width: int, height: int) -> P
     gauges = _gauges(snapshot, height)
     empty = [each for each in gauges if each.key in _FOLDED and is_empty(each)]
     gauges = [each for each in gauges if each not in empty]
+    marks = event_columns(notable(snapshot.events), snapshot.t, snapshot.window)
+    axis = [axis_row(snapshot.window, width, marks)]
+    if height >= _PHASES_HEIGHT:
+        axis += parts_row(snapshot.parts, snapshot.window, width)
     details = [*empty_rows(empty, width), *details]
-    free -= len(gpu_lines) + _FIXED_ROWS + len(details)
+    free -= len(gpu_lines) + 1 + len(axis) + len(details)
     table = _processes(snapshot, width, free - _DIGITS_HEIGHT * len(gauges) - _MIN_LOG)
     details += table
     free -= len(table)
-    most = _MOST_WITHOUT_LOG
     if not snapshot.machine_only:
-        free -= _log_height(free, len(gauges))
-        most = _MOST_ROWS
-    gauge_height = max(1, min(most, free // len(gauges)))
+        printed = len(snapshot.log) + bool(snapshot.log)
+        told = len(event_rows(snapshot, options, width, 2))
+        wanted = free if options.message else printed + told
+        free -= min(_log_height(free, len(gauges)), wanted)
+    small = [] if snapshot.view.metric or snapshot.picked is None else [snapshot.picked]
+    if free < (_DIGITS_HEIGHT - 1) * len(gauges) + _SMALL_ROWS:
+        small = []
+    free -= _SMALL_ROWS * len(small)
+    gauge_height = max(1, min(_MOST_ROWS, free // len(gauges)))
+    rest = _SMALL_ROWS + free - gauge_height * len(gauges)
     lines = [*top, *gpu_lines, _device_title(snapshot, width)]
     first = len(lines)
     for gauge in gauges:
         lines += gauge_rows(gauge, gauge_height, width)
+    for gauge in small:
+        lines += gauge_rows(gauge, min(_DIGITS_HEIGHT, rest), width)
     timeline = range(first, len(lines) + 1)
-    marks = event_columns(notable(snapshot.events), snapshot.t, snapshot.window)
-    lines += [axis_row(snapshot.window, width, marks), *details, *bottom]
+    lines += [*axis, *details, *bottom]
     if not snapshot.machine_only:
         lines += log_rows(snapshot, options, width, height - len(lines))
     return Page(filled(lines, width, height), (), timeline, bar)
@@ -165,7 +178,7 @@ def _frame(
     head = Line(width).add(f" {len(snapshot.gpus)} GPUs", "strong")
     if _marks_used(snapshot):
         head.add(f", the run uses {sum(bool(gpu.row.used) for gpu in snapshot.gpus)}", "text")
-    text = f"history: {ZOOMS[snapshot.view.seconds]} "
+    text = zoom_text(snapshot)
     head.end(text if head.left > len(text) else "", "muted")
     bottom = event_rows(snapshot, options, width, 1)
     if snapshot.work is not None and (snapshot.work.reports or snapshot.phase):
@@ -199,7 +212,7 @@ def _gauges(snapshot: Snapshot, height: int) -> list[Gauge]:
     """The three gauges and the picked one: a fourth one, or in place of an unavailable or the last
     one."""
     gauges = list(snapshot.gauges)
-    if snapshot.picked is None:
+    if snapshot.picked is None or not snapshot.view.metric:
         return gauges
     if height >= TALL:
         return [*gauges, snapshot.picked]
@@ -235,7 +248,5 @@ def _device_title(snapshot: Snapshot, width: int) -> Line:
     elif device is not None and device.row.used is None:
         why = "its GPUs are known once CUDA starts" if snapshot.phase else UNKNOWN_GPUS
         row.add(f"  {why if len(why) + 2 <= row.left else 'GPUs not known'}", "muted")
-    text = f"history: {ZOOMS[snapshot.view.seconds]}"
-    if row.left > len(text) + 1:
-        row.end(f"{text} ", "muted")
-    return row
+    text = zoom_text(snapshot)
+    return row.end(text, "muted") if row.left > len(text) else row

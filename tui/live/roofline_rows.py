@@ -24,7 +24,7 @@ from gpuwatch.tui.live.rows import Options
 from gpuwatch.tui.widgets.cells import fit, wrap
 from gpuwatch.tui.widgets.gauge_rows import longest_fitting
 from gpuwatch.tui.widgets.head_rows import title_row
-from gpuwatch.tui.widgets.line import Line, filled
+from gpuwatch.tui.widgets.line import Line, filled, marked_rows
 
 LIVE, STEADY = "●", "◇"
 _LEFT = 7
@@ -128,12 +128,9 @@ def _legend(mark: str, name: str, roofline: Roofline, width: int) -> Line:
 
 def _verdict(roofline: Roofline, width: int) -> list[Line]:
     """The verdict, and hints on missing data."""
-    rows = []
-    for index, line in enumerate(wrap(clean(roofline.verdict.text), width - 4, 4)):
-        rows.append(Line(width).add(" = " if index == 0 else "   ", "key").add(line, "text"))
+    rows = marked_rows(clean(roofline.verdict.text), " = ", "key", width, 4)
     for text in roofline.hints:
-        for index, line in enumerate(wrap(clean(text), width - 4, 2)):
-            rows.append(Line(width).add(" → " if index == 0 else "   ", "key").add(line, "muted"))
+        rows += marked_rows(clean(text), " → ", "key", width, 2, "muted")
     return rows
 
 

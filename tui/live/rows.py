@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import groupby
 
 from rich.cells import cell_len
 
@@ -19,15 +20,22 @@ from gpuwatch.core.units import (
     samples_rate,
 )
 from gpuwatch.session.rows import EventRow
-from gpuwatch.tui.feed.snapshot import Snapshot, StepShares, Work
+from gpuwatch.tui.feed.parts import Part
+from gpuwatch.tui.feed.snapshot import TIMED, Snapshot, StepShares, Work
 from gpuwatch.tui.feed.window import Window
 from gpuwatch.tui.widgets.cells import fit, wrap
 from gpuwatch.tui.widgets.device_rows import Fields
-from gpuwatch.tui.widgets.gauge_rows import EVENT
-from gpuwatch.tui.widgets.line import Line, filled, rule
+from gpuwatch.tui.widgets.gauge_rows import EVENT, GHOST, longest_fitting
+from gpuwatch.tui.widgets.line import Line, filled, rule, stream_mark
 
-ZOOMS: dict[int | None, str] = {10: "10 s", 60: "1 min", 300: "5 min", None: "all"}
+ZOOMS = {10: "10 s", 60: "1 min", 300: "5 min", TIMED: "timed steps", None: "all"}
 """Lengths of a history in seconds, and their names."""
+
+
+def zoom_text(snapshot: Snapshot) -> str:
+    """The length of the history in words."""
+    whole = snapshot.view.seconds == TIMED and not snapshot.window.start
+    return f"history: {ZOOMS[None if whole else snapshot.view.seconds]} "
 
 
 @dataclass(frozen=True)
@@ -68,6 +76,9 @@ def workload_rows(snapshot: Snapshot, width: int, phases: int) -> list[Line]:
     if width >= 120:
         fields.add("median over", f"{work.step_count:,} steps")
     rows += fields.rows()
+    if snapshot.earlier:
+        text = fit(clean(snapshot.earlier), width - 4)
+        rows.append(Line(width).add(f" {GHOST} ", "strong").add(text))
     if snapshot.ranks is not None and phases > 0:
         role = "warn" if snapshot.ranks.straggler else "text"
         line = Line(width).add(" ").add(snapshot.ranks.line, role)
@@ -94,7 +105,7 @@ def progress_row(snapshot: Snapshot, work: Work, width: int) -> Line:
     row.add(f"/{work.total:,}  ", "text")
     share = min(1.0, work.step / work.total)
     tail = Line(width).add(f" {percent(share):>6}", "strong")
-    if snapshot.status.live:
+    if snapshot.status.live and share < 1:
         eta = UNKNOWN if work.eta_seconds is None else clock_time(work.eta_seconds)
         tail.add("  ETA ", "muted").add(f"{eta} ", "strong")
     else:
@@ -104,31 +115,22 @@ def progress_row(snapshot: Snapshot, work: Work, width: int) -> Line:
 
 def log_rows(snapshot: Snapshot, options: Options, width: int, height: int) -> list[Line]:
     """The last log lines and the last event, in ``height`` rows."""
-    max_rows = max(1, height - 1) if options.message else 2 if height > 4 else 1
-    footer = event_rows(snapshot, options, width, max_rows)
-    space = height - len(footer) - 1
+    max_rows = max(1, height - 1) if options.message else 2 if height > 4 or not snapshot.log else 1
+    footer = event_rows(snapshot, options, width, max_rows)[:height]
+    space = height - len(footer)
+    if space < 1 or not snapshot.log:
+        return filled([], width, space) + footer
     # In three rows a second log line is worth more than a heading, except in the past.
-    least = 4 if snapshot.replay is None else 3
-    if height < least or space < 1:
-        rows, space = [], height - len(footer)
-    else:
-        rows = [rule("log", width)]
-    if space <= 0:
-        return footer[:height]
-    lines = list(snapshot.log[-space:]) if space else []
-    for entry in lines:
+    least = min(4 - (snapshot.replay is not None), len(snapshot.log) + 1 + len(footer))
+    rows = [rule("log", width)] if height >= least and space > 1 else []
+    for entry in snapshot.log[len(rows) - space :]:
         row = Line(width)
         if width >= 100:
             row.add(f" {clock_time(entry.t / NS):>8}", "muted")
-        if entry.stream == "stderr":
-            row.add(" err ", "warn").add(fit(clean(entry.text), row.left), "text")
-        else:
-            row.add(" out ", "muted").add(fit(clean(entry.text), row.left), "text")
+        text = clean(entry.text)
+        row.add(*stream_mark(entry.stream, text)).add(fit(text, row.left), "text")
         rows.append(row)
-    if not lines and space:
-        none = "nothing printed yet" if snapshot.goes_on else "nothing was printed"
-        rows.append(Line(width).add(f"     {none}", "muted"))
-    return filled(rows, width, height - len(footer)) + footer
+    return filled(rows, width, space) + footer
 
 
 def event_rows(snapshot: Snapshot, options: Options, width: int, max_rows: int) -> list[Line]:
@@ -140,7 +142,7 @@ def event_rows(snapshot: Snapshot, options: Options, width: int, max_rows: int) 
         return [*rows, *(Line(width).to(3).add(line, "strong") for line in rest)]
     event = snapshot.event
     if event is None:
-        return [row.add("no events", "muted")]
+        return []
     row.add(f"{EVENT} ", "warn").add(clock_time(event.t / NS), "muted").add(" event ")
     device = snapshot.device(event.device)
     if device is not None and device.row.kind == "gpu":
@@ -165,6 +167,25 @@ def event_columns(events: Sequence[EventRow], t: int, shown: Window) -> frozense
     return frozenset(columns)
 
 
+def parts_row(parts: Sequence[Part], shown: Window, width: int) -> list[Line]:
+    """A row below the time axis with the names of the run's parts; none, if there is but one."""
+    names = [""] * shown.columns
+    for name, start, end in parts:
+        first, last = (
+            int(max(0, min(shown.columns, (t - shown.start) / shown.column_ns + 0.5)))
+            for t in (start, end)
+        )
+        names[first:last] = [name] * (last - first)
+    row, drawn = Line(width).to(width - shown.columns), 0
+    for name, columns in groupby(names):
+        length = len(list(columns))
+        drawn += bool(name)
+        text = longest_fitting([f"{name} ", f"{name.split()[0]} "], length - 1) if name else ""
+        line = "─" * (length - len(text) - 1) + "│" if name else " " * length
+        row.add(text, "muted").add(line, "faint")
+    return [row] if drawn > 1 else []
+
+
 # The phases of a step: a stacked bar with names and shares.
 
 
@@ -182,26 +203,26 @@ _OTHER = ("·", "faint")
 _LONGEST = 16
 """Most columns of a phase's name."""
 
-Part = tuple[str, float, str, str]
+Phase = tuple[str, float, str, str]
 """Name, share, pattern, role."""
 
 
 def phase_rows(shares: StepShares, width: int, max_rows: int) -> list[Line]:
-    """The bar and the names below it; if ``max_rows`` is 1, each name follows its part of the bar.
+    """The bar and the names below it; if ``max_rows`` is 1, the names alone.
 
     Each phase keeps its pattern; ``other`` is the time outside all phases.
     """
     parts = _parts(shares)
+    names = Line(width).add(" ").join(_legend(parts, width - 1))
     if max_rows > 1:
         bar = _bar(Line(width).add(" "), parts, width - 2)
-        names = Line(width).add(" ").join(_legend(parts, width - 1, 0))
         hook = "" if shares.hook is None else f", hook {100 * shares.hook:.1f} % of the time"
         note = f"of {milliseconds(shares.seconds)}, mean of {shares.steps:,} steps{hook} "
         return [bar, names.end(note, "muted") if names.left > len(note) + 2 else names]
-    return [Line(width).add(" ").join(_legend(parts, width - 2, width))]
+    return [names]
 
 
-def _parts(shares: StepShares) -> list[Part]:
+def _parts(shares: StepShares) -> list[Phase]:
     more = iter(_MORE_PATTERNS)
     parts = [
         (fit(clean(name), _LONGEST), share, *(_KNOWN.get(name) or next(more, _MORE_PATTERNS[-1])))
@@ -210,7 +231,7 @@ def _parts(shares: StepShares) -> list[Part]:
     return [*parts, ("other", shares.other, *_OTHER)] if shares.other >= 0.005 else parts
 
 
-def _bar(row: Line, parts: list[Part], columns: int) -> Line:
+def _bar(row: Line, parts: list[Phase], columns: int) -> Line:
     """The stacked bar; borders are rounded, so that the columns of all parts add up."""
     start = total = 0.0
     for _, share, pattern, role in parts:
@@ -221,24 +242,15 @@ def _bar(row: Line, parts: list[Part], columns: int) -> Line:
     return row
 
 
-def _legend(parts: list[Part], width: int, bar: int) -> Line:
-    """Pattern, name and share of each phase, or of the largest ones that fit.
-
-    The patterns fill the free columns by share, at most ``bar`` columns in total.
-    """
+def _legend(parts: list[Phase], width: int) -> Line:
+    """Pattern, name and share of each phase, or of the largest ones that fit."""
     figures = [f"{100 * share:.0f} %" for _, share, _, _ in parts]
     keep = sorted(range(len(parts)), key=lambda at: -parts[at][1])
-    while keep and _taken(parts, figures, keep) > width + 2:
+    while keep and sum(5 + cell_len(parts[at][0] + figures[at]) for at in keep) > width + 2:
         keep.pop()
-    free = min(bar, width + 2 - _taken(parts, figures, keep))
     row = Line(width)
     for at in sorted(keep):
-        name, share, pattern, role = parts[at]
-        row.add("  " if row.used else "").add(pattern * (1 + int(share * free)), role)
+        name, _, pattern, role = parts[at]
+        row.add("  " if row.used else "").add(pattern, role)
         row.add(f" {name} ", "muted").add(figures[at], "strong")
     return row
-
-
-def _taken(parts: list[Part], figures: list[str], keep: list[int]) -> int:
-    """Columns of the phases ``keep``, with one column of pattern and a gap each."""
-    return sum(5 + cell_len(parts[at][0] + figures[at]) for at in keep)

@@ -15,8 +15,9 @@ from gpuwatch.session.study.progress import place
 from gpuwatch.session.study.study_folder import sessions_in
 from gpuwatch.tui.display_options import READ_ONLY
 from gpuwatch.tui.feed.feed import REFRESH_SECONDS, Feed
+from gpuwatch.tui.feed.gauges import STEP_TIME
 from gpuwatch.tui.feed.reading import Delivery, News
-from gpuwatch.tui.feed.snapshot import Snapshot, Unreadable, View
+from gpuwatch.tui.feed.snapshot import TIMED, Snapshot, Unreadable, View
 from gpuwatch.tui.live.page import Page, page_of, panel_columns
 from gpuwatch.tui.live.rows import ZOOMS, Options
 from gpuwatch.tui.live.stopping import Stopping
@@ -26,12 +27,6 @@ from gpuwatch.tui.widgets.gauge_rows import graph_columns
 from gpuwatch.tui.widgets.head_rows import trouble_rows
 from gpuwatch.tui.widgets.line import Line
 from gpuwatch.tui.widgets.page import Row
-
-_CONDITIONAL = (
-    "over", "open_gpu", "compare", "stop", "pause", "play", "to_now", "grid", "ranks",
-    "gauges", "back",
-)  # fmt: skip
-"""Actions that apply at times."""
 
 _NOT_OF_MACHINES = ("compare", "export", "over", "stop")
 
@@ -69,6 +64,7 @@ class LiveScreen(TimeTravel, Stopping):
         Binding("r", "ranks", "ranks", tooltip="the ranks of the run, and which is slower"),
         Binding("K", "kernels", "kernels", tooltip="which kernels took the time, after the run"),
         Binding("e", "export", "report", tooltip="write the study's report"),
+        Binding("b", "earlier", "before", show=False, tooltip="step times of the run before this"),
         Binding("M", "metric(-1)", "metric before", show=False),
         Binding("minus", "zoom(1)", "longer history", show=False),
         Binding("plus,equals_sign", "zoom(-1)", "shorter history", show=False),
@@ -121,7 +117,7 @@ class LiveScreen(TimeTravel, Stopping):
         self._waits_for_next = False
         """Whether the screen waits for the next run of the study."""
         self._page = Page([])
-        self._keys_that_apply: frozenset[str] = frozenset()
+        self._keys_that_apply: dict[str, bool] = {}
         post = Delivery(self, self.take).post
         self._feed = Feed(lambda: path, post, refresh=refresh, now_ns=now_ns)
         self._feed.ask(self._view)
@@ -147,7 +143,7 @@ class LiveScreen(TimeTravel, Stopping):
         else:
             self.trouble = None
             if self.snapshot is None and not news.goes_on:
-                self._ask(seconds=None)
+                self._ask(seconds=TIMED if news.timed and self._view.at is None else None)
             self._newest = news
             if not news.goes_on:
                 self.options = replace(self.options, paused=False)
@@ -211,35 +207,32 @@ class LiveScreen(TimeTravel, Stopping):
 
     def _refresh_keys(self) -> None:
         """Have the footer drawn anew where other keys apply."""
-        apply = frozenset(action for action in _CONDITIONAL if self.check_action(action, ()))
+        apply = self._conditions()
         if apply != self._keys_that_apply:
             self._keys_that_apply = apply
             self.refresh_bindings()
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """Which of the keys apply to what is shown now."""
+        return self._conditions().get(action, True)
+
+    def _conditions(self) -> dict[str, bool]:
+        """Of the actions that apply at times, whether they apply to what is shown now."""
         snapshot = self.snapshot
         goes_on = snapshot is not None and snapshot.goes_on
         over = snapshot is not None and not goes_on
-        if action == "over":
-            return over and not self._view.grid
-        if action in ("gauges", "back"):
-            return (action == "gauges") == self._view.roofline
-        if action == "open_gpu":
-            return self._view.grid
-        if action == "compare":
-            return snapshot is None or over or snapshot.place is not None
-        if action == "stop":
-            return goes_on and snapshot is not None and not snapshot.machine_only
-        if action in ("pause", "play"):
-            return (action == "play") == (self.travelling or not goes_on)
-        if action == "to_now":
-            return self.travelling
-        if action == "ranks":
-            return snapshot is not None and snapshot.ranks is not None
-        if action == "grid":
-            return snapshot is not None and len(snapshot.gpus) > 1
-        return True
+        return {
+            "over": over and not self._view.grid,
+            "gauges": self._view.roofline,
+            "back": not self._view.roofline,
+            "open_gpu": self._view.grid,
+            "compare": snapshot is None or over or snapshot.place is not None,
+            "stop": goes_on and snapshot is not None and not snapshot.machine_only,
+            "pause": goes_on and not self.travelling,
+            "play": not goes_on or self.travelling,
+            "to_now": self.travelling,
+            "ranks": snapshot is not None and snapshot.ranks is not None,
+            "grid": snapshot is not None and len(snapshot.gpus) > 1,
+        }
 
     def _lines(self, snapshot: Snapshot, width: int, height: int) -> list[Line]:
         if not self._view.roofline:
@@ -270,7 +263,7 @@ class LiveScreen(TimeTravel, Stopping):
 
     def _columns(self, *, grid: bool) -> int:
         """Columns of a history on the current screen."""
-        width, height = self.app.size
+        width, height = self.room
         if not grid or self.snapshot is None:
             return graph_columns(width)
         return panel_columns(self.snapshot, self.options, width, height)
@@ -319,11 +312,18 @@ class LiveScreen(TimeTravel, Stopping):
         index = keys.index(self._view.metric) if self._view.metric in keys else 0
         self._ask_columns(metric=keys[(index + by) % len(keys)], grid=False)
 
+    def action_earlier(self) -> None:
+        """Draw the earlier run of the same command over the step times, or not."""
+        earlier = not self._view.earlier
+        self._ask_columns(earlier=earlier, metric=STEP_TIME if earlier else None, grid=False)
+
     def action_zoom(self, by: int) -> None:
         """A longer (1) or shorter (-1) history; 0: the next length in turn."""
-        lengths = list(ZOOMS)
+        timed = self.snapshot is not None and self.snapshot.timed and not self.snapshot.goes_on
+        lengths = [length for length in ZOOMS if length != TIMED or timed]
         at = lengths.index(self._view.seconds) + (by or 1)
-        self._ask(seconds=lengths[at % len(ZOOMS) if by == 0 else max(0, min(len(ZOOMS) - 1, at))])
+        last = len(lengths) - 1
+        self._ask(seconds=lengths[at % len(lengths) if by == 0 else max(0, min(last, at))])
 
     def action_roofline(self) -> None:
         """Show or close the roofline."""
@@ -376,9 +376,10 @@ class LiveScreen(TimeTravel, Stopping):
         self.app.push_screen(SnapshotPage(what, rows, snapshot, lambda: self.snapshot))
 
     def action_kernels(self) -> None:
-        from gpuwatch.tui.live.kernels import KernelsScreen
+        if self.snapshot is not None:
+            from gpuwatch.tui.live.kernels import kernel_rows
 
-        self.app.push_screen(KernelsScreen(self.path))
+            self._open_page("kernels", kernel_rows, self.snapshot)
 
     def action_compare(self) -> None:
         """Compare the study, if the run has ended or the study has other sessions."""

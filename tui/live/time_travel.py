@@ -11,7 +11,7 @@ from textual import events
 
 from gpuwatch.core.text import clean
 from gpuwatch.core.units import NS, clock_time
-from gpuwatch.tui.feed.snapshot import Snapshot, View
+from gpuwatch.tui.feed.snapshot import TIMED, Snapshot, View
 from gpuwatch.tui.widgets.canvas_screen import CanvasScreen
 from gpuwatch.tui.widgets.gauge_rows import LABEL, value_width
 from gpuwatch.tui.widgets.head_rows import notable, slider, speed_text
@@ -114,7 +114,8 @@ class TimeTravel(CanvasScreen):
             self._stop_playing()
             self._ask(playing=False)
             return
-        position = 0 if self._view.at is None else self._view.at
+        start = self.snapshot.window.start if self._view.seconds == TIMED else 0
+        position = start if self._view.at is None else self._view.at
         self._play_from(position)
         self._ask(at=position, playing=True)
 
@@ -145,8 +146,9 @@ class TimeTravel(CanvasScreen):
 
     @property
     def _position(self) -> int:
-        at = self._view.at
-        return at if at is not None else self.snapshot.t if self.snapshot else 0
+        if self._view.at is not None or self.snapshot is None:
+            return self._view.at or 0
+        return min(self.snapshot.t, self.snapshot.window.end)
 
     @property
     def _end(self) -> int:

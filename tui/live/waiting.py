@@ -21,8 +21,7 @@ from gpuwatch.tui.feed.feed import REFRESH_SECONDS
 from gpuwatch.tui.live.stopping import Stopping
 from gpuwatch.tui.messages import STUDY_QUESTION, farewell_waiting
 from gpuwatch.tui.widgets.cells import fit, wrap
-from gpuwatch.tui.widgets.head_rows import marked_rows
-from gpuwatch.tui.widgets.line import Line
+from gpuwatch.tui.widgets.line import Line, marked_rows
 
 _LOOK_SECONDS = 0.5
 
@@ -104,8 +103,7 @@ def waiting_rows(
         return [*rows, Line(width).add(" nothing is known of where it runs", "muted")]
     role = "text" if known.going_on else "bad"
     rows += [Line(width).add(f" {text}", role) for text in wrap(known.text, width - 2, 3)]
-    rows += marked_rows("→", "key", known.hint or "", width, 2)
-    rows.append(Line(width))
+    rows += [*marked_rows(known.hint or "", " → ", "key", width, 2), Line(width)]
     if known.changes:
         since = known.changes[-1][1]
         clock = time.strftime("%H:%M", time.localtime(min(max(since, 0.0), 1e11)))

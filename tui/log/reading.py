@@ -18,9 +18,9 @@ from gpuwatch.core.text import clean
 from gpuwatch.core.units import NS, clock_time
 from gpuwatch.session.reading.log_lines import END, LONGEST, LogLine
 from gpuwatch.session.reading.reader import SessionReader
+from gpuwatch.tui.widgets.line import stream_mark
 
 STREAMS = {None: "both streams", "stdout": "standard output", "stderr": "standard error"}
-SHORT_STREAMS = {"stdout": "out", "stderr": "err"}
 MOST_LINES = 10_000
 """Lines that a screen holds; a line has at most ``LONGEST`` characters."""
 _MOST_CHARACTERS = 4_000_000
@@ -124,8 +124,9 @@ def show_in_pager(path: Path, stream: str | None, upto_ns: int | None) -> str:
         with pager, SessionReader(path) as reader:
             assert pager.stdin is not None
             for line in _lines(reader, stream, _last(reader, upto_ns)):
-                name = SHORT_STREAMS.get(line.stream, "?")
-                pager.stdin.write(f"{clock_time(line.t / NS):>7} {name} {text_of(line)}\n")
+                text = text_of(line)
+                mark, _ = stream_mark(line.stream, text)
+                pager.stdin.write(f"{clock_time(line.t / NS):>7}{mark}{text}\n")
     except BrokenPipeError:
         pass  # it was left before it had all
     except GpuwatchError as error:

@@ -15,7 +15,8 @@ from textual.strip import Strip
 
 from gpuwatch.core.units import NS, clock_time
 from gpuwatch.session.reading.log_lines import LogLine
-from gpuwatch.tui.log.reading import SHORT_STREAMS, text_of
+from gpuwatch.tui.log.reading import text_of
+from gpuwatch.tui.widgets.line import stream_mark
 from gpuwatch.tui.widgets.palette import styles
 
 
@@ -127,8 +128,8 @@ class LogView(ScrollView, can_focus=True):
         else:
             row.append("▸" if n == self.hit else " ", roles["key"])
             row.append(f"{clock_time(line.t / NS):>{self._clock}} ", roles["muted"])
-            role = "warn" if line.stream == "stderr" else "muted"
-            row.append(f"{SHORT_STREAMS.get(line.stream, '?'):<4}", roles[role])
+            mark, role = stream_mark(line.stream, text)
+            row.append(mark[1:], roles[role])
         segments = [*row.render(self.app.console), *shown.render(self.app.console)]
         return Strip(segments).adjust_cell_length(width, roles["text"])
 

@@ -31,44 +31,33 @@ def grid_rows(
 ) -> list[Line]:
     """A compact cell per GPU, in at most ``max_rows`` rows around the selected one.
 
-    If not all fit with two GPUs in a row, the last row tells how many are hidden.
+    If not all fit with two GPUs in a row, the last of several rows tells how many are hidden.
     ``mark_used``: mark the GPUs of the run.
     """
     per_row = columns_for(width)
-    if max_rows == 1 and len(gpus) > per_row:
-        return [_single_row(gpus, selected, width, mark_used)]
     if len(gpus) > per_row * max_rows and width >= _MIN_TWO_GPUS:
         per_row = 2
     rows = -(-len(gpus) // per_row)
     index = next((i for i, gpu in enumerate(gpus) if gpu.row.id == selected), 0)
     cut = max_rows < rows
-    visible_rows = min(rows, max_rows - cut)
+    visible_rows = max(1, min(rows, max_rows - cut))
     first = max(0, min(index % rows - visible_rows // 2, rows - visible_rows))
     lines = []
     for row in range(first, first + visible_rows):
         line = Line(width)
         for gpu, column in zip(gpus[row::rows], range(per_row), strict=False):
-            cell = _cell(gpu, gpu.row.id == selected, width // per_row - 2, mark_used)
+            cell = gpu_cell(gpu, gpu.row.id == selected, width // per_row - 2, mark_used)
             line.to(column * (width // per_row)).join(cell)
         lines.append(line)
-    if cut:
+    if cut and max_rows > 1:
         hidden = len(gpus) - sum(len(gpus[row::rows]) for row in range(first, first + visible_rows))
         more = Line(width).add(f"  … {hidden} more, ", "muted").add("g", "key", press="g")
         lines.append(more.add(" shows all", "muted"))
     return lines
 
 
-def _single_row(
-    gpus: Sequence[DeviceNow], selected: str | None, width: int, mark_used: bool
-) -> Line:
-    """The selected GPU, and the number of others."""
-    gpu = next((item for item in gpus if item.row.id == selected), gpus[0])
-    more = f"  … {len(gpus) - 1} more"
-    line = Line(width).join(_cell(gpu, True, width - len(more) - 1, mark_used))
-    return line.add(more, "muted")
-
-
-def _cell(gpu: DeviceNow, selected: bool, width: int, mark_used: bool) -> Line:
+def gpu_cell(gpu: DeviceNow, selected: bool, width: int, mark_used: bool) -> Line:
+    """One GPU in a row: utilization as a bar, and what fits of memory, power and temperature."""
     utilization = gpu.value("hw.gpu.utilization")
     memory = gpu.memory
     watts = number(gpu.value("hw.gpu.power"), "W")
@@ -115,13 +104,13 @@ class Fields:
         return line
 
 
-def detail_rows(device: DeviceNow, width: int, *, final: bool = False) -> list[Line]:
+def detail_rows(device: DeviceNow, width: int, *, means: bool = False) -> list[Line]:
     """Memory, power, temperature (and fans), clocks and PCIe of a device, in one or two rows.
 
-    ``final``: label them as the last values of a finished run.
+    ``means``: label them as means.
     """
     fields = Fields(width, 6 if width >= _SIX_COLUMNS else 3)
-    memory = "last: memory" if final else "memory"
+    memory = "mean: memory" if means else "memory"
     if device.row.kind == "cpu":
         fields.add(memory, device.memory).add(
             "clock", si(device.value("hw.cpu.frequency"), "Hz")

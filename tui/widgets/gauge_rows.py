@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from functools import lru_cache
 
 from rich.cells import cell_len
@@ -14,10 +14,8 @@ from gpuwatch.core.text import clean
 from gpuwatch.core.units import (
     UNKNOWN,
     binary_parts,
-    digits,
-    loss,
-    milliseconds,
     percent,
+    quantity,
     scale_label,
     si,
     si_parts,
@@ -28,27 +26,10 @@ from gpuwatch.tui.widgets.cells import wrap
 from gpuwatch.tui.widgets.graph import area
 from gpuwatch.tui.widgets.line import Line
 
-_PLAIN: Mapping[str, Callable[[float], str]] = {
-    "By": lambda value: " ".join(binary_parts(value)),
-    "s": milliseconds,
-    "": loss,
-    "W": lambda value: f"{value:.0f} W",
-    "°C": lambda value: f"{value:.0f} °C",
-    "cores": lambda value: f"{digits(value)} cores",
-}
-"""Formats of units without an SI prefix: a number, a space and the unit."""
-
 
 def value_parts(gauge: Gauge) -> tuple[str, str]:
     """The gauge's number and unit, as shown."""
-    if gauge.unit == "1":
-        text = percent(gauge.reading.value)
-        number, _, unit = text.partition(" ")
-        return number, unit
-    if gauge.unit in _PLAIN and gauge.reading.value is not None:
-        number, _, unit = _PLAIN[gauge.unit](gauge.reading.value).partition(" ")
-        return number, unit
-    number, unit = si_parts(gauge.reading.value, gauge.unit)
+    number, _, unit = quantity(gauge.reading.value, gauge.unit).partition(" ")
     at_most = gauge.reading.method is Method.BOUND and gauge.reading.value is not None
     return (f"≤{number}" if at_most else number), unit
 
@@ -99,12 +80,10 @@ def share_texts(gauge: Gauge) -> tuple[str, ...]:
     )
 
 
-def cache_texts(gauge: Gauge) -> tuple[str, ...]:
-    """Texts for algorithmic bytes above the bandwidth, the longest first; empty: they are not."""
+def is_cache_reuse(gauge: Gauge) -> bool:
+    """Whether algorithmic bytes are above the bandwidth: some were read from caches."""
     counted = gauge.key == "bandwidth" and gauge.reading.method is Method.COUNTED
-    if not counted or gauge.share is None or gauge.share <= _CACHE_REUSE:
-        return ()
-    return ("over the ceiling: cache reuse", "over: cache reuse", "cache reuse")
+    return counted and gauge.share is not None and gauge.share > _CACHE_REUSE
 
 
 def longest_fitting(texts: Sequence[str], width: int) -> str:
@@ -133,28 +112,19 @@ DIGITS = {
 }
 """Three rows of each character of a large number."""
 
+GHOST = "•"
+"""An earlier run in a history."""
 EVENT = "◆"
 """Mark of an event on the time axis and in its row."""
 
-_TWO_ROW_TITLES = {
-    "utilization": "utilization",
-    "flops": "est.",
-    "bandwidth": "bandwidth",
-    "counted": "alg. bytes",
-}
-"""Titles of gauges with two rows; ``counted``: of a counted bandwidth."""
-_ONE_ROW_TITLES = {
-    "utilization": "util.",
-    "flops": "est.",
-    "bandwidth": "memory",
-    "counted": "bytes",
-}
-"""Titles of gauges with one row."""
+_SHORT_TITLES = {"utilization": "util.", "flops": "est.", "bandwidth": "memory"}
+"""Titles of gauges with one or two rows."""
 
 
-def _short_title(gauge: Gauge, titles: Mapping[str, str]) -> str:
-    counted = gauge.key == "bandwidth" and gauge.reading.method is Method.COUNTED
-    return titles.get("counted" if counted else gauge.key, gauge.title)
+def _short_title(gauge: Gauge) -> str:
+    if gauge.key == "bandwidth" and gauge.reading.method is Method.COUNTED:
+        return "bytes"
+    return _SHORT_TITLES.get(gauge.key, gauge.title)
 
 
 def value_width(width: int) -> int:
@@ -219,17 +189,12 @@ def axis_row(view: Window, width: int, marks: frozenset[int] = frozenset()) -> L
     return row.add(run, role)
 
 
-def badge(gauge: Gauge, width: int, *, reuse: bool = True) -> str:
-    """Method of the value, period of its mean, and a note on cache ``reuse``, in ``width`` cells if
-    possible."""
+def badge(gauge: Gauge, width: int) -> str:
+    """Method of the value, and the period of its mean, in ``width`` cells if possible; or that it
+    is above its ceiling."""
     mean = mean_text(gauge)
     texts = [_parts(gauge, mean), _parts(gauge, gauge.period or mean)]
-    basic = longest_fitting(texts, width) or texts[-1]
-    notes = cache_texts(gauge) if reuse else ()
-    with_notes = [
-        f"{start}, {note}" for start in (basic, gauge.reading.method.value) for note in notes
-    ]
-    return longest_fitting(with_notes, width) or basic
+    return longest_fitting(texts, width) or texts[-1]
 
 
 def mean_text(gauge: Gauge) -> str:
@@ -246,6 +211,8 @@ def _parts(gauge: Gauge, mean: str) -> str:
     parts = ["bound: at most" if bound else gauge.reading.method.value]
     if gauge.covered is not None:
         return f"{parts[0]}, {percent(gauge.covered)} of the time"
+    if is_cache_reuse(gauge):
+        return f"{parts[0]}, over: cache reuse"
     if bound:
         return f"{parts[0]}, {mean}" if mean else parts[0]
     if gauge.reading.method is not Method.UNAVAILABLE:
@@ -265,90 +232,45 @@ def _has_history(gauge: Gauge) -> bool:
 
 def _block(gauge: Gauge, height: int, width: int) -> list[Line]:
     number, unit = value_parts(gauge)
+    value = f"{number} {unit}".strip()
     method, reason = gauge.reading.method.value, gauge.reading.reason
     lost = gauge.reading.method is Method.UNAVAILABLE
     role = "warn" if lost else "muted"
     rows = [Line(width) for _ in range(height)]
-    if height == 1:
-        rows[0].add(f"{_short_title(gauge, _ONE_ROW_TITLES)} ", "text")
-        rows[0].add(f"{number} {unit}".strip(), "strong")
-        rows[0].add(f" {method}", role)
+    if height < 3:
+        rows[0].add(f"{_short_title(gauge)} ").add(value, "strong").add(" ")
+        share = longest_fitting(share_texts(gauge), width - len(method) - 1) if height > 1 else ""
+        rows[-1].add(method if share or height == 1 else badge(gauge, width), role).end(share)
         return rows
-    if height > 2 and lost and reason and _has_history(gauge):
-        rows[0].add(gauge.title, "text").end(UNKNOWN, "strong")
-        _add_texts(rows[1:], wrap(badge(gauge, width, reuse=False), width, height - 1), "warn")
+    rows[0].add(gauge.title)
+    if lost and reason and _has_history(gauge):
+        rows[0].end(UNKNOWN, "strong")
+        for line, text in zip(rows[1:], wrap(badge(gauge, width), width, height - 1), strict=False):
+            line.add(text, "warn")
         return rows
-    if height < 6:
-        rows[0].add(gauge.title, "text")
-        if height == 2:
-            rows[0] = Line(width).add(_short_title(gauge, _TWO_ROW_TITLES), "text")
-            rows[0].end(f"{number} {unit}".strip(), "strong")
-            share = longest_fitting(share_texts(gauge), width - len(method) - 1)
-            rows[1].add(badge(gauge, width - len(share) - bool(share)), role)
-            if share:
-                rows[1] = Line(width).add(method, role).end(share, "text")
-            return rows
-        rows[1].add(f"{number} {unit}".strip(), "strong")
-        below = _share_lines(gauge, width, height - 3)
-        if gauge.named_ceiling is None:
-            _share(gauge, rows[1].to(10), width)
-        else:
-            share = "" if below else longest_fitting(share_texts(gauge), rows[1].left - 1)
-            rows[1].end(share, "text")
-            if not share and height == 3:
-                share = longest_fitting(share_texts(gauge), width - len(f"{method}, "))
-                text = f"{method}, {share}" if share else badge(gauge, width)
-                rows[2].add(text, role)
-                return rows
-        rows[2].add(badge(gauge, width), role)
-        _add_texts(rows[3:], below)
-        return rows
-    rows[0].add(gauge.title, "text")
-    for row in range(3):
+    at = 1 if height < 6 else 4
+    if at == 1:
+        rows[1].add(value, "strong")
+    for row in range(3 if at == 4 else 0):
         for before, character in zip(" " + number, number, strict=False):
             gap = " " if before.isdigit() and character.isdigit() else ""
             drawn = DIGITS.get(character, ("", "", character))[row]
             rows[1 + row].add(gap + drawn, gauge.key)
-    rows[3].add(f" {unit}", "strong")
-    _share(gauge, rows[4], width)
-    rows[5].add(badge(gauge, width), role)
-    note = _cache_row(gauge, width) if height > 6 else ""
-    if note:
-        rows[5] = Line(width).add(badge(gauge, width, reuse=False), role)
-    below = _share_lines(gauge, width, height - 6 - bool(note))
-    if not below and gauge.named_ceiling is not None:
-        # The text replaces the bar if there is no row below.
-        rows[4] = Line(width).add(longest_fitting(share_texts(gauge), width), "text")
-    _add_texts(rows[6:], [*below, note] if note else below)
+    if at == 4:
+        rows[3].add(f" {unit}", "strong")
+    shares, beside = share_texts(gauge), ""
+    if gauge.named_ceiling is not None:
+        share = longest_fitting(shares, rows[at].left - (at == 1))
+        rows[at].end(share) if at == 1 else rows[at].add(share)
+        if not share and height > 3:
+            rows[at + 2].add(longest_fitting(shares, width))
+        elif not share:
+            beside = longest_fitting([f"{method}, {text}" for text in shares], width)
+    elif gauge.ceiling is not None:
+        rows[at].to(10 if at == 1 else 0)
+        rows[at].bar(gauge.share, max(4, rows[at].left - 1), gauge.key)
+    rows[at + 1].add(beside or badge(gauge, width), role)
     return rows
-
-
-def _cache_row(gauge: Gauge, width: int) -> str:
-    """The note on cache reuse if it needs a row of its own, else empty."""
-    notes = cache_texts(gauge)
-    beside = f"{badge(gauge, width, reuse=False)}, {notes[0]}" if notes else ""
-    return longest_fitting(notes, width) if notes and len(beside) > width else ""
-
-
-def _add_texts(rows: list[Line], texts: list[str], role: str = "text") -> None:
-    for row, text in zip(rows, texts, strict=False):
-        row.add(text, role)
-
-
-def _share_lines(gauge: Gauge, width: int, lines: int) -> list[str]:
-    """The longest text of the share that fits in ``lines`` lines."""
-    for text in share_texts(gauge) if lines > 0 else ():
-        rows = wrap(text, width, lines + 1)
-        if len(rows) <= lines:
-            return rows
-    return []
-
-
-def _share(gauge: Gauge, row: Line, width: int) -> None:
-    """Add the share of the ceiling as a bar, if there is a ceiling."""
-    if gauge.ceiling is None:
-        return
-    row.bar(gauge.share, max(4, width - row.used - 1), gauge.key)
 
 
 def _graph(gauge: Gauge, height: int, width: int) -> list[Line]:
@@ -374,9 +296,22 @@ def _graph(gauge: Gauge, height: int, width: int) -> list[Line]:
             label = scale_end(gauge.ceiling or 0.0, gauge.unit, LABEL)
         tick = "╪" if index == mark else "┤" if label else "│"
         row.add(f"{label:>{LABEL - 1}}", "muted").add(tick, "key" if index == mark else "faint")
+        ghost = _in_row(gauge, height - 1 - index, height)
         for text, edge in drawn[index]:
-            row.add(text, gauge.key if edge else f"{gauge.key}-fill")
+            role, first = gauge.key if edge else f"{gauge.key}-fill", row.used - LABEL
+            for at, character in enumerate(text, first) if ghost else ():
+                row.add(*((GHOST, "strong") if at in ghost else (character, role)))
+            row.add("" if ghost else text, role)
     return rows
+
+
+def _in_row(gauge: Gauge, up: int, height: int) -> frozenset[int]:
+    """The columns whose ghost is in the row ``up`` rows above the lowest of ``height``."""
+    return frozenset(
+        column
+        for column, value in enumerate(gauge.ghost)
+        if value is not None and min(height - 1, int(value / gauge.scale * height)) == up
+    )
 
 
 def _ceiling_row(gauge: Gauge, height: int) -> int | None:

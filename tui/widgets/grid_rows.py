@@ -10,12 +10,14 @@ from gpuwatch.core.text import clean
 from gpuwatch.core.units import UNKNOWN, number, percent, si
 from gpuwatch.tui.feed.snapshot import Panel
 from gpuwatch.tui.widgets.cells import fit
-from gpuwatch.tui.widgets.device_rows import more_values, power_text
+from gpuwatch.tui.widgets.device_rows import gpu_cell, more_values, power_text
 from gpuwatch.tui.widgets.graph import area
 from gpuwatch.tui.widgets.line import Line
 
 _MIN_WIDTH = 36
 """Least columns of a panel."""
+_LEAST_HEIGHT = 4
+"""Least rows of a panel; lower ones are a single row."""
 _HISTORY_HEIGHT = 7
 """Least rows of a panel with a useful history."""
 _MORE_HEIGHT = 10
@@ -43,13 +45,16 @@ class Layout:
 
 
 def layout(count: int, width: int, height: int, selected: int = 0) -> Layout:
-    """The fewest panels in a row that are high enough for a history, else the highest panels."""
+    """The fewest panels in a row that are high enough for a history, else the highest panels, else
+    a row for each GPU."""
     most = max(1, min(count, width // _MIN_WIDTH))
     heights = {n: height // -(-count // n) for n in range(1, most + 1)}
     tall = [n for n, rows in heights.items() if rows >= _HISTORY_HEIGHT]
-    per_row = tall[0] if tall else max(heights, key=lambda n: (min(3, heights[n]), -n))
+    per_row = tall[0] if tall else max(heights, key=lambda n: (heights[n], -n))
+    if heights[per_row] < _LEAST_HEIGHT:
+        per_row = next((n for n, rows in heights.items() if rows), most)
     rows = -(-count // per_row)
-    panel_height = max(1, min(16, heights[per_row]))
+    panel_height = min(16, heights[per_row]) if heights[per_row] >= _LEAST_HEIGHT else 1
     visible_rows = max(1, min(rows, height // panel_height))
     first = max(0, min(selected // per_row - visible_rows // 2, rows - visible_rows))
     return Layout(per_row, width // per_row, panel_height, first, visible_rows)
@@ -106,24 +111,20 @@ def _panel(panel: Panel, selected: bool, grid: Layout, mark_used: bool) -> list[
     head.add(f"GPU {panel.device.number}", "strong")
     head.add((" run" if panel.device.row.used else "    ") if mark_used else "", "muted")
     head.add(" !" if panel.problem else "", "warn")
-    if height < 4:
-        value = f"{percent(_utilization(panel)):>{14 if height == 3 else 7}}"
-        value += f" {panel.device.memory:>14}" if height == 1 and width > 48 else ""
-        _bar(head.to(13), _utilization(panel), value, "utilization")
-        if height == 3:
-            _memory_bar(rows[1].add(" memory").to(13), panel)
-        if height > 1:
-            rows[-1].add(" ").join(_values(panel, width - 1, memory=height == 2))
-        return rows
+    if height < _LEAST_HEIGHT:
+        row = rows[0].join(gpu_cell(panel.device, selected, width - 2, mark_used))
+        return [row.add(" !" if panel.problem else "", "warn")]
     name = panel.problem or clean(panel.device.row.name)
     head.add(f" {fit(name, head.left - 1)}", "text" if panel.problem else "muted")
-    utilization = _utilization(panel)
-    _bar(rows[1].add(" util.").to(9), utilization, f"{percent(utilization):>14}", "utilization")
-    _memory_bar(rows[2].add(" memory").to(9), panel)
-    rows[3].add(" ").join(_values(panel, width - 1, memory=False))
+    device, use = panel.device, panel.device.value("hw.gpu.utilization")
+    _bar(rows[1].add(" util.").to(9), use, f"{percent(use):>14}", "utilization")
+    _bar(rows[2].add(" memory").to(9), device.memory_share, f"{device.memory:>14}", "progress")
+    degrees = number(device.value("hw.gpu.temperature"), "°C")
+    fields = [_bandwidth(panel), ("", f"{power_text(device):<9}"), ("", degrees)]
+    rows[3].add(" ").join(_fitting(fields, width - 1))
     first = 4
     if height >= _MORE_HEIGHT:
-        more = [(f"{name} ", text) for name, text in more_values(panel.device)]
+        more = [(f"{name} ", text) for name, text in more_values(device)]
         rows[first].add(" ").join(_fitting(more, width - 1))
         first += 1
     if height >= _HISTORY_HEIGHT - 1:
@@ -131,26 +132,9 @@ def _panel(panel: Panel, selected: bool, grid: Layout, mark_used: bool) -> list[
     return rows
 
 
-def _utilization(panel: Panel) -> float | None:
-    return panel.device.value("hw.gpu.utilization")
-
-
-def _memory_bar(row: Line, panel: Panel) -> None:
-    _bar(row, panel.device.memory_share, f"{panel.device.memory:>14}", "progress")
-
-
 def _bar(row: Line, share: float | None, value: str, role: str) -> None:
     """Add a bar and its value up to the end of the panel."""
     row.bar(share, max(3, row.left - len(value)), role).add(value, "strong")
-
-
-def _values(panel: Panel, width: int, *, memory: bool) -> Line:
-    """Bandwidth (or memory), power and temperature in fixed columns, as many as fit."""
-    device = panel.device
-    fields = [("memory ", f"{panel.device.memory:<13}") if memory else _bandwidth(panel)]
-    fields += [("", f"{power_text(device):<9}")]
-    fields += [("", number(device.value("hw.gpu.temperature"), "°C"))]
-    return _fitting(fields, width)
 
 
 def _fitting(fields: Sequence[tuple[str, str]], width: int) -> Line:

@@ -12,15 +12,15 @@ from gpuwatch.session.reading.status import State
 from gpuwatch.session.rows import EventRow
 from gpuwatch.session.study.estimate import about
 from gpuwatch.session.study.progress import StudyPosition
-from gpuwatch.tui.feed.snapshot import Replay, Snapshot, Trouble
-from gpuwatch.tui.widgets.cells import fit, wrap
-from gpuwatch.tui.widgets.line import Line
+from gpuwatch.tui.feed.snapshot import Snapshot, Trouble
+from gpuwatch.tui.widgets.cells import fit
+from gpuwatch.tui.widgets.line import Line, marked_rows
 
-_BEFORE_TEXT = " before"
-"""After the number of failed runs: this run itself is not included."""
 _MIN_NAME = 33
 """Least columns of workload and environment beside the position in the study."""
 
+_LEAST_BAR = 8
+"""Least columns of the bar of the session."""
 _ROUTINE = "epoch"
 """Kind of frequent events, which are skipped if there are others."""
 
@@ -77,70 +77,33 @@ def title_row(snapshot: Snapshot, width: int, *, paused: bool) -> Line:
 
 def _place(place: StudyPosition, width: int) -> list[tuple[str, str]]:
     """Block, run and time left in the longest text that fits, and the failed runs."""
-    counts = [(place.failed, "failed"), (place.not_run, "did not run")]
+    counts = [(place.failed, "failed before"), (place.not_run, "did not run")]
     failures = [(f", {number} {word}", "bad") for number, word in counts if number]
-    texts = _place_texts(place)
+    run = f"run {place.number} of {place.total}"
+    block = f"block {place.block} of {place.blocks}, " if place.block else "warm-up block, "
+    block = "" if place.block is None else block
+    left = "" if place.seconds_left is None else f", {about(place.seconds_left)} left"
     width -= sum(len(text) for text, _ in failures) + 2
-    if place.failed and len(texts[-1]) + len(_BEFORE_TEXT) <= width:
-        failures.insert(1, (_BEFORE_TEXT, "bad"))
-        width -= len(_BEFORE_TEXT)
-    text = next((text for text in texts if len(text) <= width), texts[-1])
+    texts = (block + run + left, run + left, run)
+    text = next((text for text in texts if len(text) <= width), run)
     return [(text, "strong"), *failures, ("  ", "text")]
-
-
-def _place_texts(place: StudyPosition) -> list[str]:
-    """Texts of the position, from long to short."""
-    blocks = run = f"run {place.number} of {place.total}"
-    if place.block is not None:
-        block = f"block {place.block} of {place.blocks}" if place.block else "warm-up block"
-        blocks = f"{block}, {run}"
-    if place.seconds_left is None:
-        texts = [blocks, run]
-    else:
-        left = f", {about(place.seconds_left)} left"
-        texts = [blocks + left, _short(blocks) + left, run + left, _short(run) + left, run]
-    return [*texts, _short(run)]
-
-
-def _short(text: str) -> str:
-    return text.replace(" of ", "/")
 
 
 def trouble_rows(trouble: Trouble, width: int) -> list[Line]:
     """An error and its hint."""
-    rows = marked_rows("✗", "bad", trouble.text, width, 3, text_role="bad")
-    return rows + marked_rows("→", "key", trouble.hint or "", width, 2)
-
-
-def marked_rows(
-    mark: str, role: str, text: str, width: int, most: int, *, text_role: str = "text"
-) -> list[Line]:
-    """A sentence behind a mark in at most ``most`` rows."""
-    return [
-        Line(width).add("   " if at else f" {mark} ", role).add(part, text_role)
-        for at, part in enumerate(wrap(clean(text), width - 4, most))
-    ]
+    rows = marked_rows(clean(trouble.text), " ✗ ", "bad", width, 3, "bad")
+    return rows + marked_rows(clean(trouble.hint or ""), " → ", "key", width, 2)
 
 
 def banner_rows(snapshot: Snapshot, width: int) -> list[Line]:
-    """Error, warnings and notice, and the end of a finished run with the next keys."""
-    rows: list[Line] = []
-    state = snapshot.status.state
-    if snapshot.trouble is not None:
-        rows += trouble_rows(snapshot.trouble, width)
+    """Error, warnings and notice."""
+    rows = [] if snapshot.trouble is None else trouble_rows(snapshot.trouble, width)
     rows += warning_rows(snapshot, width)
     if snapshot.notice:
         rows.append(Line(width).add(" ! ", "warn").add(clean(snapshot.notice), "text"))
-    mark, role = MARKS[state]
+    mark, role = MARKS[snapshot.status.state]
     if snapshot.status.live and mark == "?":
-        rows += marked_rows(mark, role, snapshot.status.text, width, 2)
-    if not snapshot.status.live:
-        row = Line(width).add(f" {mark} ", role)
-        row.add(_end(snapshot, row.left), role if snapshot.trouble is None else "text")
-        keys = Line(width).add("Enter", "key").add(" sessions  ").add("c", "key").add(" compare ")
-        if row.used + keys.used + 2 <= width:
-            row.to(width - keys.used).join(keys)
-        rows.append(row)
+        rows += marked_rows(clean(snapshot.status.text), f" {mark} ", role, width, 2)
     return rows
 
 
@@ -186,16 +149,14 @@ def _end_text(snapshot: Snapshot) -> str:
 
 
 def position_row(snapshot: Snapshot, width: int) -> Line:
-    """The session as a bar with its events, the position, length and speed; empty without
-    ``snapshot.replay``."""
-    replay = snapshot.replay
-    if replay is None:
-        return Line(width)
-    left, right = _side_texts(replay, width)
+    """How the run ended, or the moment that is shown; the session as a bar with its events, where
+    there is room; its length, and the keys that move in it."""
+    row, right = _sides(snapshot, width)
+    length = snapshot.replay.length_ns if snapshot.replay else snapshot.t
+    position = snapshot.replay.position_ns if snapshot.replay else snapshot.t
     columns = slider(snapshot, width)
-    row = Line(width).add(f" {left} ", "strong")
-    at = _column(replay.position_ns, replay.length_ns, len(columns))
-    marks = {_column(event.t, replay.length_ns, len(columns)) for event in notable(snapshot.events)}
+    at = _column(position, length, len(columns))
+    marks = {_column(event.t, length, len(columns)) for event in notable(snapshot.events)}
     for column in range(len(columns)):
         if column == at:
             row.add("●", "key")
@@ -203,26 +164,39 @@ def position_row(snapshot: Snapshot, width: int) -> Line:
             row.add(*(("╋", "warn") if column in marks else ("━", "progress")))
         else:
             row.add(*(("┼", "warn") if column in marks else ("─", "faint")))
-    return row.add(f" {right} ", "muted")
+    return row.to(width - right.used).join(right)
 
 
 def slider(snapshot: Snapshot, width: int) -> range:
-    """The columns of the bar in :func:`position_row`."""
-    if snapshot.replay is None:
-        return range(0)
-    left, right = _side_texts(snapshot.replay, width)
-    return range(len(left) + 2, max(len(left) + 3, width - len(right) - 2))
+    """The columns of the bar in :func:`position_row`; empty: there is no room."""
+    left, right = _sides(snapshot, width)
+    columns = range(left.used, width - right.used)
+    return columns if right.used and len(columns) >= _LEAST_BAR else range(0)
 
 
-def _side_texts(replay: Replay, width: int) -> tuple[str, str]:
-    """The texts left and right of the bar; their width is the same for every position."""
-    length = clock_time(replay.length_ns / NS)
-    position = clock_time(replay.position_ns / NS).rjust(len(length))
-    playing = "playing" if replay.playing else "stopped"
-    if width < 100:
-        return f"at {position}", f"{length}  {playing} {speed_text(replay.speed):<4}"
-    word = "looking back" if replay.live else "replay"
-    return f"{word} at {position}", f"of {length}  {playing}, speed {speed_text(replay.speed):<4}"
+def _sides(snapshot: Snapshot, width: int) -> tuple[Line, Line]:
+    """What is left and right of the bar; as wide for every position."""
+    replay, view = snapshot.replay, snapshot.view
+    whole = clock_time((replay.length_ns if replay else snapshot.t) / NS)
+    right = Line(width)
+    if not snapshot.imported and not snapshot.machine_only:
+        wide = width >= 100
+        right.add(f" of {whole}  " if wide else f" {whole} ", "muted")
+        keys = [("Space", "space", " stop" if view.playing else " play"), ("←", "left", "")]
+        keys += [("→", "right", " move" if wide else "")]
+        keys += [("<", "less_than_sign", ""), (">", "greater_than_sign", " speed" if wide else "")]
+        for key, press, what in keys:
+            right.add(key, "key", press=press).add(f"{what} ", "muted")
+        right.add(f"{speed_text(view.speed):<4}", "muted")
+    left = Line(width)
+    if replay is not None:
+        word = "at" if width < 100 else "looking back at" if replay.live else "replay at"
+        left.add(f" {word} {clock_time(replay.position_ns / NS):>{len(whole)}} ", "strong")
+        return left, right
+    mark, role = MARKS[snapshot.status.state]
+    left.add(f" {mark} ", role)
+    role = role if snapshot.trouble is None else "text"
+    return left.add(f"{_end(snapshot, left.left - right.used - 1)} ", role), right
 
 
 def _column(t: int, length: int, columns: int) -> int:

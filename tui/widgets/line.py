@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 from rich.cells import cell_len
 
-from gpuwatch.tui.widgets.cells import fit
+from gpuwatch.tui.widgets.cells import fit, wrap
 from gpuwatch.tui.widgets.graph import bar
 
 Span = tuple[str, str]
@@ -107,6 +108,27 @@ class Line:
 def filled(rows: Sequence[Line], width: int, height: int) -> list[Line]:
     """Exactly ``height`` rows: the first ones, or empty ones behind them."""
     return [*rows, *(Line(width) for _ in range(height - len(rows)))][:height]
+
+
+def marked_rows(
+    text: str, mark: str, mark_role: str, width: int, most: int, role: str = "text"
+) -> list[Line]:
+    """``text`` in at most so many rows, the first one behind a mark of three columns."""
+    return [
+        Line(width).add("   " if at else mark, mark_role).add(line, role)
+        for at, line in enumerate(wrap(text, width - 4, most))
+    ]
+
+
+_PROGRESS_BAR = re.compile(r"\d%\|.*\| |[━╸█]{3}")
+"""Bars of tqdm, and those of lines or blocks."""
+
+
+def stream_mark(stream: str, text: str) -> Span:
+    """The mark before a printed line; a progress bar, which goes to stderr, is no error."""
+    if stream == "stderr":
+        return (" bar ", "muted") if _PROGRESS_BAR.search(text) else (" err ", "warn")
+    return " out " if stream == "stdout" else " ?   ", "muted"
 
 
 def rule(title: str, width: int) -> Line:

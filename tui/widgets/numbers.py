@@ -7,12 +7,12 @@ from collections.abc import Callable, Sequence
 from rich.cells import cell_len
 
 from gpuwatch.analysis.hardware.profile import Counters, tool_name
-from gpuwatch.core.metrics import CATALOGUE, Method, label
+from gpuwatch.core.metrics import CATALOGUE, Method, reading_of
 from gpuwatch.core.text import clean
 from gpuwatch.core.units import NS, bounded, clock_time, quantity, si
 from gpuwatch.tui.feed.snapshot import DeviceNow, Gauge, Reading, Snapshot
 from gpuwatch.tui.widgets.cells import pad, wrap
-from gpuwatch.tui.widgets.gauge_rows import cache_texts, mean_text, share_texts
+from gpuwatch.tui.widgets.gauge_rows import is_cache_reuse, mean_text, share_texts
 from gpuwatch.tui.widgets.head_rows import age_text
 from gpuwatch.tui.widgets.page import PageScreen, Row
 
@@ -38,11 +38,12 @@ def number_lines(snapshot: Snapshot, width: int) -> list[Row]:
         rows += [(("", "text"),), *counter_rows(snapshot.counters, width)]
     order = {name: index for index, name in enumerate(CATALOGUE)}
     kinds = {"gpu": 0, "cpu": 1, "workload": 2}
+    means = f", mean of the {snapshot.means}" if snapshot.means else ""
     for device in sorted(snapshot.devices, key=lambda item: kinds.get(item.row.kind, 3)):
         rows += [(("", "text"),)] if rows else []
         known = device.row.kind in ("gpu", "cpu")
         title = device.title if known else f"{clean(device.row.id)}  {clean(device.row.name)}"
-        rows.append(((f" {title}", "strong"),))
+        rows.append(((f" {title}", "strong"), (means, "muted")))
         for metric in sorted(device.readings, key=lambda name: order.get(name, 99)):
             rows += _number(metric, device.readings[metric], width)
         rows += _facts(device, width)
@@ -63,7 +64,7 @@ def _gauges(snapshot: Snapshot, width: int) -> list[Row]:
             rows += _number(name, mfu, width, "1")
     bandwidth = snapshot.gauges[1]
     if bandwidth.reading.method is not Method.COUNTED and not snapshot.machine_only:
-        rows += _number("Algorithmic bytes/s", snapshot.algorithmic, width, "B/s")
+        rows += _number("Algorithmic bytes/s", snapshot.algorithmic, width, "By/s")
     return rows
 
 
@@ -110,22 +111,15 @@ def _ceiling(gauge: Gauge, width: int) -> list[Row]:
     if gauge.named_ceiling is None:
         return []
     share = (*share_texts(gauge), f"ceiling: {gauge.named_ceiling.text}")[0]
-    note = "".join(f"; {text}" for text in cache_texts(gauge)[:1])
+    note = "; over the ceiling: cache reuse" if is_cache_reuse(gauge) else ""
     rows = wrapped(f"{share}{note}", width, role="text", left=5)
     rows += wrapped(gauge.named_ceiling.source, width, role="muted", left=7)
     return rows + wrapped(gauge.named_ceiling.doubt or "", width, role="warn", left=7)
 
 
-_RATES = {"J": "power by {}", "s": "{}, cores"}
-"""Names of the rates of counters, by unit: a joule a second is a watt."""
-
-
 def _number(name: str, reading: Reading, width: int, unit: str | None = None) -> list[Row]:
     if unit is None:
-        metric = CATALOGUE.get(name)
-        name, unit = label(name), metric.unit if metric else ""
-        if metric and metric.kind.value == "counter":  # its reading is a rate
-            name, unit = _RATES.get(metric.unit, "{}/s").format(name), f"{unit}/s"
+        name, unit = reading_of(name)
     unavailable = reading.method is Method.UNAVAILABLE
     bound = reading.method is Method.BOUND and reading.value is not None
     value = bounded(quantity(reading.value, unit), "at most" if bound else None)

@@ -189,5 +189,17 @@ def label(name: str) -> str:
     return _LABELS.get(name) or " ".join(_WORDS.get(word, word) for word in words)
 
 
+_RATES = {"J": "power by {}", "s": "{}, cores"}
+"""Names of the rates of counters, by unit: a joule a second is a watt."""
+
+
+def reading_of(name: str) -> tuple[str, str]:
+    """Name for people and unit of a metric's reading: of a counter it is the rate."""
+    metric, text = CATALOGUE.get(name), label(name)
+    if metric is None or metric.kind is not Kind.COUNTER:
+        return text, metric.unit if metric else ""
+    return _RATES.get(metric.unit, "{}/s").format(text), f"{metric.unit}/s"
+
+
 DERIVED = ("gpuwatch.flop.rate", "gpuwatch.bytes.rate", "gpuwatch.throughput")
 """Metrics that readers compute from recorded steps; never sampled."""

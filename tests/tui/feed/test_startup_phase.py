@@ -8,7 +8,7 @@ import pytest
 
 from gpuwatch.core.units import NS
 from gpuwatch.session.reading.status import State, Status
-from gpuwatch.tui.feed.collector import startup_phase
+from gpuwatch.tui.feed.parts import startup_phase
 
 OWN: dict[str, Any] = {
     "workload": {"kind": "command"},
@@ -41,3 +41,21 @@ def test_a_program_that_imports_no_torch_is_not_waited_for_long() -> None:
     assert phase(5) == "starting, 4 s"
     assert phase(70) == ""
     assert phase(5, hook={"given": False}) == ""
+
+
+@pytest.mark.parametrize(
+    ("given", "done", "told"),
+    [
+        ({}, {}, "timed steps done, profiling kernels, 6 s"),
+        ({"profile": 0}, {}, "timed steps done"),
+        ({}, {"profile": 10}, "timed steps done"),
+        ({"counters": True}, {"profile": 10}, "timed steps done, ncu counts FLOP and bytes, 2 s"),
+        ({"counters": True}, {"profile": 8, "counters": 11}, "timed steps done"),
+    ],
+)
+def test_what_follows_the_timed_steps_is_said(
+    given: dict[str, Any], done: dict[str, int], told: str
+) -> None:
+    reports = {report: {"t": t * NS} for report, t in {"end": 6, **done}.items()}
+    workload = {"kind": "workload", "parameters": given}
+    assert phase(12, stepped=True, workload=workload, **reports) == told

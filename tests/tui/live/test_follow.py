@@ -184,11 +184,11 @@ def test_attach_between_two_runs_waits_with_the_study(
 async def test_the_next_run_shows_what_was_looked_at(session: Make) -> None:
     (path,) = study(session, RUNS[0])
     async with live(path, (120, 40)) as (app, pilot):
-        await pilot.press("m", "z")
-        await shows(pilot, "GPU memory")
+        await pilot.press("M", "z")
+        await shows(pilot, "Process memory")
         await shows(pilot, "history: 5 min")
         second = session(RUNS[1], environment="docker")
         end(path)
         await until(pilot, lambda: shown(app) == second)
-        await shows(pilot, "GPU memory")
+        await shows(pilot, "Process memory")
         assert "history: 5 min" in screen_text(app)

@@ -29,7 +29,7 @@ async def test_g_shows_all_gpus_and_g_again_one(session: Make) -> None:
         assert sum(row.count(" util. ") for row in rows) == 8
         assert sum(row.count("/80.0 GiB") for row in rows) == 8
         assert sum(row.count("/700 W") for row in rows) == sum(row.count("°C") for row in rows) == 8
-        assert "▸GPU 0 run" in rows[2] and "step 16,820/40,000" in rows[-3]
+        assert "▸GPU 0 run" in rows[2] and "step 16,820/40,000" in rows[-2]
         await pilot.press("g")
         await shows(pilot, "1 of 8, Tab for the next")
 

@@ -11,7 +11,7 @@ from gpuwatch.analysis.summary.summary import summarise
 from gpuwatch.core.metrics import Method
 from gpuwatch.session.reading.reader import SessionReader
 from gpuwatch.tui.feed.collector import Collector
-from gpuwatch.tui.feed.snapshot import Snapshot, View
+from gpuwatch.tui.feed.snapshot import TIMED, Snapshot, View
 from gpuwatch.tui.plain.lines import status_line
 from gpuwatch.tui.widgets.gauge_rows import badge
 
@@ -62,11 +62,18 @@ def test_the_mean_of_a_part_is_called_that(session: Make) -> None:
     assert badge(whole, 26) == "measured, timed steps"
 
 
-def test_what_is_no_mean_is_called_the_last(session: Make) -> None:
+def test_of_a_run_that_is_over_every_value_is_the_mean_that_show_gives(session: Make) -> None:
     path = session(meta=finished(), alive=False)
-    assert page_text(path, (120, 40)).count("last: memory") == 1
-    assert "timed steps, mean" in numbers_text(path, 120)
-    assert "last:" not in page_text(session("02-bare"), (120, 40))
+    text = page_text(path, (120, 40))
+    assert "history: timed steps" in text and text.count("mean: memory") == 1
+    assert "NVIDIA H100 80GB HBM3, mean of the timed steps" in numbers_text(path, 120)
+    with SessionReader(path) as reader:
+        metrics = next(each.metrics for each in summarise(reader).devices if each.id == "gpu0")
+    device = shown(path, View(seconds=TIMED)).device("gpu0")
+    assert device is not None and device.value("hw.gpu.temperature") != 62
+    for name in ("hw.gpu.power", "hw.gpu.temperature", "hw.gpu.memory.usage"):
+        assert device.value(name) == pytest.approx(metrics[name].mean, rel=0.01), name
+    assert "mean:" not in page_text(session("02-bare"), (120, 40))
 
 
 def test_a_run_that_hangs_tells_no_rate_anywhere(session: Make) -> None:

@@ -10,7 +10,7 @@ import pytest
 from gpuwatch.core.metrics import Method
 from gpuwatch.session.reading.reader import SessionReader
 from gpuwatch.tui.feed.collector import Collector
-from gpuwatch.tui.feed.gauges import METRICS
+from gpuwatch.tui.feed.gauges import title_of
 from gpuwatch.tui.feed.snapshot import Gauge, View
 from gpuwatch.tui.live.screen import LiveScreen
 from gpuwatch.tui.widgets.gauge_rows import gauge_rows, value_parts
@@ -37,11 +37,11 @@ async def test_m_goes_through_every_metric_of_the_session_and_then_to_none(sessi
         before = screen_text(app)
         for key in keys[:3]:
             await pilot.press("m")
-            await shows(pilot, f"\n {METRICS[key].title} ")
+            await shows(pilot, f"\n {title_of(key)} ")
         await pilot.press("M", "M", "M")
         await until(pilot, lambda: screen_text(app) == before)
         await pilot.press("M")
-        await shows(pilot, f"\n {METRICS[keys[-1]].title} ")
+        await shows(pilot, f"\n {title_of(keys[-1])} ")
         await pilot.press("escape")
         await until(pilot, lambda: screen_text(app) == before)
 
@@ -49,7 +49,7 @@ async def test_m_goes_through_every_metric_of_the_session_and_then_to_none(sessi
 async def test_on_a_small_screen_it_takes_the_place_of_one_gauge(session: Make) -> None:
     async with live(session(bandwidth_measured=True)) as (app, pilot):
         await pilot.press("m")
-        await shows(pilot, "GPU memory")
+        await shows(pilot, "Loss")
         text = screen_text(app)
         assert "GPU utilization" in text and "Memory bandwidth" in text
         assert "Estimated FLOP/s" not in text
@@ -57,14 +57,14 @@ async def test_on_a_small_screen_it_takes_the_place_of_one_gauge(session: Make) 
         await shows(pilot, "Estimated FLOP/s")
     async with live(session("02", count=False)) as (app, pilot):
         await pilot.press("m")
-        await shows(pilot, "GPU memory")
+        await shows(pilot, "Loss")
         assert "Estimated FLOP/s" in screen_text(app), "a gauge without a value makes room"
 
 
 async def test_where_there_is_room_it_is_a_fourth_graph(session: Make) -> None:
     async with live(session(), (120, 40)) as (app, pilot):
-        await pilot.press("m", "m")
-        await shows(pilot, "Power")
+        await pilot.press(*"mmmmmm")
+        await shows(pilot, "GPU power")
         text = screen_text(app)
     for title in ("GPU utilization", "Algorithmic bytes/s", "Estimated FLOP/s"):
         assert title in text
@@ -138,7 +138,7 @@ def test_a_bucket_is_drawn_up_to_now_and_not_to_its_end(session: Make, key: str)
 
 async def test_before_the_first_step_there_is_no_step_line_yet(session: Make) -> None:
     async with live(session(), (120, 40)) as (app, pilot):
-        await pilot.press("M")
+        await pilot.press("m", "m", "m")
         await shows(pilot, "Step time")
         await pilot.press("home")
         await shows(pilot, "looking back at 0:00")

@@ -208,3 +208,21 @@ def test_what_a_counter_gains_in_a_second_is_named_so(session: Make) -> None:
     assert any(row.startswith("power by GPU energy 102 W measured") for row in texts)
     assert any(row.startswith("process CPU time, cores 1.70 cores measured") for row in texts)
     assert any(row.startswith("process memory usage 2.40 GiB measured") for row in texts)
+
+
+async def test_slash_leaves_the_rows_with_a_text_and_those_they_belong_to(session: Make) -> None:
+    async with live(session(gpus=2), (120, 40)) as (app, pilot):
+        await pilot.press("i", "slash", *"POWER")
+        await until(pilot, lambda: "temperature" not in screen_text(app))
+        rows = [row for row in screen_text(app).splitlines()[2:-1] if row.strip()]
+        assert [row.split()[:2] for row in rows if row[1] != " "] == [
+            ["GPU", "0"],
+            ["GPU", "1"],
+            ["CPU", "AMD"],
+        ]
+        assert sum("GPU power" in row for row in rows) == 2
+        assert "RAPL can be read by root only" in screen_text(app), "what belongs to a row"
+        await pilot.press("enter", "escape")
+        await shows(pilot, "temperature")
+        await pilot.press("escape")
+        await shows(pilot, "GPU utilization")

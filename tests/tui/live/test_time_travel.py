@@ -15,7 +15,7 @@ from gpuwatch.session.reading.reader import SessionReader
 from gpuwatch.session.writing import statements, store
 from gpuwatch.tui.app import GpuwatchApp
 from gpuwatch.tui.feed.collector import Collector, PastView
-from gpuwatch.tui.feed.snapshot import Replay, Snapshot, View
+from gpuwatch.tui.feed.snapshot import TIMED, Replay, Snapshot, View
 from gpuwatch.tui.feed.window import Window
 from gpuwatch.tui.live.screen import LiveScreen
 from gpuwatch.tui.log.screen import LogScreen
@@ -72,6 +72,13 @@ async def test_a_run_that_is_over_is_gone_through_by_columns_and_events(over: Pa
         whole = _screen(app).snapshot
         assert _replay(app) is None and whole is not None
         assert "the run is over after 1:30" in screen_text(app)
+        await shows(pilot, "history: timed steps")
+        assert "Space play" in screen_text(app)
+        await until(pilot, lambda: "mean: memory" in screen_text(app))
+        await pilot.press("minus")
+        await shows(pilot, "history: all")
+        whole = _screen(app).snapshot
+        assert whole is not None
         column = whole.window.column_ns / NS
         await pilot.press("left")
         await _at(pilot, 90 - column)
@@ -84,7 +91,7 @@ async def test_a_run_that_is_over_is_gone_through_by_columns_and_events(over: Pa
         await until(pilot, lambda: _replay(app) is None)
         await pilot.press("home")
         await _at(pilot, 0)
-        assert "replay" in screen_text(app) and "stopped, speed 1x" in screen_text(app)
+        assert "replay" in screen_text(app) and "speed 1x" in screen_text(app)
         assert "is over" not in screen_text(app)
         await pilot.press("right_square_bracket")
         await _at(pilot, 20)
@@ -115,17 +122,18 @@ async def test_space_plays_at_a_speed_to_the_end_and_shows_the_whole_then(over: 
         await pilot.press(*["greater_than_sign"] * 5)
         await shows(pilot, "Space plays at 8x")
         await pilot.press("space")
-        await shows(pilot, "playing, speed 8x")
-        await until(pilot, lambda: (_replay(app) or Replay(0, 1, True, 1, False)).position_ns > NS)
+        await shows(pilot, "Space stop")
+        await until(pilot, lambda: (_replay(app) or Replay(0, 1, False)).position_ns > 6 * NS)
         await pilot.press("space")
-        await shows(pilot, "stopped, speed 8x")
+        await shows(pilot, "Space play")
+        assert "speed 8x" in screen_text(app)
         assert not _screen(app)._view.playing
         await pilot.press(*["greater_than_sign"] * 7)
         assert _screen(app)._view.speed is None
         await pilot.press("less_than_sign")
         assert _screen(app)._view.speed == 64
         await pilot.press("greater_than_sign")
-        await until(pilot, lambda: (_replay(app) or Replay(0, 1, True, 1, False)).speed is None)
+        await shows(pilot, "speed max")
         await pilot.press("space")
         await until(pilot, lambda: _replay(app) is None)
         assert not _screen(app)._view.playing
@@ -146,7 +154,7 @@ async def test_a_run_that_goes_on_is_held_and_looked_back_at(going: Path) -> Non
         await pilot.press("home")
         await _at(pilot, 0)
         await pilot.press("space")
-        await shows(pilot, "playing")
+        await shows(pilot, "Space stop")
         assert "view paused" not in screen_text(app)
         await pilot.press("escape")
         await until(pilot, lambda: _replay(app) is None)
@@ -161,7 +169,7 @@ async def test_a_run_that_goes_on_looks_back_while_it_is_recorded(going: Path) -
         assert "looking back at 1:00" in screen_text(app)
         before = then.replay.length_ns if then.replay else 0
         _grow(going)
-        await until(pilot, lambda: (_replay(app) or Replay(0, 0, True, 1, True)).length_ns > before)
+        await until(pilot, lambda: (_replay(app) or Replay(0, 0, True)).length_ns > before)
         await _at(pilot, 60)
         await pilot.press("end")
         await until(pilot, lambda: _replay(app) is None)
@@ -172,7 +180,7 @@ async def test_the_zoom_keeps_the_moment(over: Path) -> None:
     async with live(over) as (app, pilot):
         await pilot.press("left_square_bracket")
         await _at(pilot, 60)
-        for seconds in (10, 60, 300, None):
+        for seconds in (None, 10, 60, 300, TIMED):
             await pilot.press("z")
             await until(
                 pilot,
@@ -187,10 +195,11 @@ async def test_the_mouse_goes_to_a_moment_on_a_history_the_axis_and_the_bar(over
         timeline = _screen(app)._page.timeline
         assert len(timeline) > 3
         first = value_width(80) + LABEL
-        column = _screen(app).snapshot.window.column_ns / NS  # type: ignore[union-attr]
+        window = _screen(app).snapshot.window  # type: ignore[union-attr]
+        begin, column = window.start / NS, window.column_ns / NS
         for at, row in ((20, timeline[0]), (10, timeline[-1])):
             await pilot.mouse_down(offset=(first + at, row))
-            await _at(pilot, (at + 1) * column)
+            await _at(pilot, begin + (at + 1) * column)
             await pilot.mouse_up(offset=(first + at, row))
         snapshot = _screen(app).snapshot
         bar = _screen(app)._page.bar

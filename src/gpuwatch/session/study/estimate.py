@@ -78,21 +78,28 @@ def timing(path: Path) -> Timing | None:
     return timing_of_meta(meta, path)
 
 
+def cell_of(meta: Mapping[str, JSON]) -> Cell:
+    """The same of a session by its meta data."""
+    workload = mapping(meta.get("workload"))
+    arguments = workload.get("arguments")
+    return (
+        str(workload.get("name")),
+        str(workload.get("kind")),
+        tuple(map(str, arguments)) if isinstance(arguments, list) else (),
+        str(mapping(meta.get("environment")).get("label")),
+    )
+
+
 def timing_of_meta(meta: Mapping[str, JSON], path: Path) -> Timing | None:
     """As :func:`timing`, for a session whose meta is already read."""
-    workload, clock = mapping(meta.get("workload")), mapping(meta.get("clock"))
+    clock = mapping(meta.get("clock"))
     start, closed = number(clock.get("unix_ns")), number(mapping(meta.get("closed")).get("t"))
     if start is None or closed is None:
         return None
-    arguments, recorder = workload.get("arguments"), process_id(meta.get("recorder"))
+    recorder = process_id(meta.get("recorder"))
     index = mapping(meta.get("session")).get("index")
     return Timing(
-        cell=(
-            str(workload.get("name")),
-            str(workload.get("kind")),
-            tuple(map(str, arguments)) if isinstance(arguments, list) else (),
-            str(mapping(meta.get("environment")).get("label")),
-        ),
+        cell=cell_of(meta),
         path=path,
         start=start / 1e9,
         seconds=closed / 1e9,
@@ -119,7 +126,7 @@ def history(paths: Iterable[Path], cells: Iterable[Cell], place: str | None = No
     """
     runs: dict[Cell, list[float]] = {cell: [] for cell in cells}
     seen: list[Timing] = []
-    for path in sorted(dict.fromkeys(paths), key=_changed, reverse=True)[:_MOST_FILES]:
+    for path in sorted(dict.fromkeys(paths), key=changed, reverse=True)[:_MOST_FILES]:
         if all(len(seconds) >= _ENOUGH for seconds in runs.values()):
             break
         earlier = timing(path)
@@ -168,7 +175,8 @@ def _cool_down(after: Timing) -> float | None:
     return plan.parts[plan.runs[after.index - 1].part].cool_down
 
 
-def _changed(path: Path) -> float:
+def changed(path: Path) -> float:
+    """When a file was written last, in Unix seconds; 0: not known."""
     with contextlib.suppress(OSError):
         return path.stat().st_mtime
     return 0.0

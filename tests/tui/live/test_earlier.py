@@ -1,0 +1,68 @@
+"""The earlier run of the same command, beside the steps of this one."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from gpuwatch.tui.feed.gauges import STEP_TIME
+from gpuwatch.tui.feed.snapshot import View
+from gpuwatch.tui.widgets.gauge_rows import GHOST
+
+from ..harness import live, screen_text, shows, until
+from ..sessions import Script, finished, write
+from ..snapshots_of import snapshot_of
+
+BEFORE = Script(meta=finished(), alive=False, start=-3600.0)
+NOW = {"seconds": 30.0, "pace": 1.1}
+
+
+def written(tmp_path: Path, **others: Script) -> Path:
+    """The session of now, beside studies of ``others``."""
+    for name, script in others.items():
+        write(tmp_path / "studies" / name / "01-bare.gpuwatch", script)
+    return write(tmp_path / "studies" / "now" / "01-bare.gpuwatch", Script(**NOW))  # type: ignore[arg-type]
+
+
+async def test_b_compares_the_same_steps_and_draws_the_earlier_run(tmp_path: Path) -> None:
+    path = written(tmp_path, before=BEFORE)
+    async with live(path, (160, 50), seconds=30.0) as (app, pilot):
+        assert GHOST not in screen_text(app)
+        await pilot.press("b")
+        await shows(pilot, "Step time")
+        await shows(pilot, " slower so far than on 09 Oct 07:53: ")
+        assert screen_text(app).count(GHOST) > 30
+        await pilot.press("b")
+        await until(pilot, lambda: GHOST not in screen_text(app))
+    snapshot = snapshot_of(path, View(earlier=True, metric=STEP_TIME), 30.0)
+    assert snapshot.picked is not None
+    pairs = [
+        (now, then)
+        for now, then in zip(snapshot.picked.history, snapshot.picked.ghost, strict=True)
+        if now is not None and then is not None
+    ]
+    assert pairs and all(1.0 < now / then < 1.2 for now, then in pairs)
+
+
+@pytest.mark.parametrize(
+    "script",
+    [
+        Script(start=-3600.0),
+        Script(meta=finished(1), alive=False, start=-3600.0),
+        Script(meta=finished(), alive=False, start=+3600.0),
+        Script(meta=finished(), alive=False, start=-3600.0, name="other"),
+        Script(meta=finished(), alive=False, start=-3600.0, environment="docker"),
+    ],
+    ids=["goes on", "failed", "later", "another workload", "another environment"],
+)
+def test_what_is_no_earlier_run_of_the_same_is_not_taken(tmp_path: Path, script: Script) -> None:
+    snapshot = snapshot_of(written(tmp_path, other=script), View(earlier=True), 30.0)
+    assert snapshot.earlier.startswith("no finished run of this command before it in ")
+    assert str(tmp_path / "studies") in snapshot.earlier
+
+
+def test_of_two_the_newer_is_taken(tmp_path: Path) -> None:
+    newer = Script(meta=finished(), alive=False, start=-60.0)
+    path = written(tmp_path, before=BEFORE, newer=newer)
+    assert "09 Oct 08:52" in snapshot_of(path, View(earlier=True), 30.0).earlier

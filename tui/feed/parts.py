@@ -1,0 +1,113 @@
+"""What a run does when: in words while it is waited for, and as parts of the time axis."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from gpuwatch.core.models import mapping, number
+from gpuwatch.core.units import NS
+from gpuwatch.session.reading.status import Status
+from gpuwatch.tui.feed.steps import Steps
+
+_LONGEST_START_NS = 60 * NS
+"""After this a program that has not imported torch is not expected to."""
+
+Part = tuple[str, float, float]
+"""Name, start and end of a part of a run, in nanoseconds of session time."""
+
+
+def parts_of(meta: Mapping[str, Any], steps: Steps, t: int) -> Iterator[Part]:
+    """The parts of the run up to session time ``t`` that are known, a later one over earlier ones:
+    start-up or import and set-up, the first step, steps, evaluations, profile."""
+
+    def told(report: str, key: str = "t") -> float | None:
+        return number(mapping(meta.get(report)).get(key))
+
+    launch, first = told("launch"), steps.first
+    if launch is None:
+        return
+    begun = float(first.t if first is not None else t)
+    if first is not None and first.count == 1 and first.seconds:
+        begun = first.t - first.seconds[0] * NS
+    started, imported = told("started"), told("startup", "import_seconds")
+    if started is None or imported is None:
+        yield "start-up", launch, begun
+    else:
+        yield "import", started, started + imported * NS
+        yield "set-up", started + imported * NS, begun
+    if first is not None:
+        yield "first step", begun, first.t
+        yield "steps", first.t, steps.newest
+    for start, end in steps.evaluations:
+        yield "evaluation", start, end
+    for report in ("profile", "counters"):
+        ended, took = told(report), told(report, "real_seconds")
+        if ended is not None and took is not None:
+            yield ("ncu" if report == "counters" else report), ended - took * NS, ended
+
+
+def startup_phase(
+    meta: Mapping[str, Any], state: Status, t: int, *, stepped: bool, cuda: bool
+) -> str:
+    """What a live run does at session time ``t`` (ns) before its first step and after the timed
+    ones, else empty; ``stepped``: it has a step; ``cuda``: there is a GPU, of which it is not known
+    to use any."""
+    kind = text(meta, "workload", "kind")
+    if not state.live or kind == "machine":
+        return ""
+    if "end" in meta and kind == "workload":
+        return _after_steps(meta, t)
+    if stepped or "startup" in meta:
+        return ""
+    if "launch" in meta and kind == "command":
+        return _of_command(meta, t, cuda=cuda)
+    if "run" in meta:
+        return "preparing the first step"
+    return "starting" if "launch" in meta else "preparing the environment"
+
+
+def _of_command(meta: Mapping[str, Any], t: int, *, cuda: bool) -> str:
+    """What the hook tells, if anything; for a program that imports no torch nobody waits long."""
+    waiting = mapping(meta.get("waiting"))
+    since = number(waiting.get("t"))
+    if since is None:
+        launched, hook = number(mapping(meta.get("launch")).get("t")), mapping(meta.get("hook"))
+        hooked = hook.get("given") is True and launched is not None
+        early = hooked and t - (launched or 0) < _LONGEST_START_NS
+        return f"starting, {_seconds(t, launched or 0)}" if early else ""
+    if waiting.get("for") == "import":
+        return f"importing torch, {_seconds(t, since)}"
+    if waiting.get("for") == "own lines":
+        return "first steps are there, shown in 5 s"
+    if waiting.get("for") == "evaluation":
+        return "models are called, shown in 15 s"
+    before = "CUDA or the first step" if cuda else "the first step"
+    return f"waiting for {before}, {_seconds(t, since)}"
+
+
+def _after_steps(meta: Mapping[str, Any], t: int) -> str:
+    """What a built-in workload does with further steps, once the timed ones are done."""
+    given = mapping(mapping(meta.get("workload")).get("parameters"))
+    since = number(mapping(meta["end"]).get("t"))
+    for report, what, asked in (
+        ("profile", "profiling kernels", given.get("profile") != 0),
+        ("counters", "ncu counts FLOP and bytes", given.get("counters")),
+    ):
+        done = number(mapping(meta.get(report)).get("t"))
+        if asked and done is None:
+            return f"timed steps done, {what}, {_seconds(t, since or t)}"
+        since = done or since
+    return "timed steps done"
+
+
+def _seconds(t: int, since: float) -> str:
+    return f"{max(0.0, t - since) / NS:.0f} s"
+
+
+def text(meta: Mapping[str, Any], *keys: str) -> str:
+    """The value at the nested ``keys`` as text; empty: there is none."""
+    value: Any = meta
+    for key in keys:
+        value = value.get(key) if isinstance(value, dict) else None
+    return "" if value is None else str(value)
