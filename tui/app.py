@@ -303,6 +303,13 @@ def run_home(
     return _run(lambda: HomeScreen(refresh=refresh, recorder=recorder), look)
 
 
+def run_demo(session: Path, look: DisplayOptions, *, refresh: float) -> int:
+    """Show the home screen with the machine of a finished session; returns the exit code."""
+    from gpuwatch.tui.home.demo import DemoScreen
+
+    return _run(lambda: DemoScreen(session, refresh=refresh), look)
+
+
 def run_fleet(now: Now, look: DisplayOptions = USUAL, *, refresh: float = REFRESH_SECONDS) -> int:
     """Show machines elsewhere until the screen is left; returns the exit code.
 
