@@ -26,9 +26,15 @@ class Idle:
 
 def idle_gpus(before: Mapping[str, Idle] | None, now: Snapshot) -> dict[str, Idle]:
     """By id; ``before``: what this was for the snapshot before, ``None`` for the first one."""
-    at_rest = (gpu.row.id for gpu in now.gpus if gpu.value("hw.gpu.utilization") == 0)
-    known = before or {}
-    return {id_: known.get(id_) or Idle(now.t, before is None) for id_ in at_rest}
+    found = {}
+    for gpu in now.gpus:
+        use = gpu.value("hw.gpu.utilization")
+        if use is None:  # what it does is not seen
+            found[gpu.row.id] = Idle(now.t, True)
+        elif use == 0:
+            known = (before or {}).get(gpu.row.id)
+            found[gpu.row.id] = known or Idle(now.t, before is None)
+    return found
 
 
 def held_texts(idle: Mapping[str, Idle], now: Snapshot) -> list[str]:
@@ -51,7 +57,8 @@ def held_texts(idle: Mapping[str, Idle], now: Snapshot) -> list[str]:
         if seconds < _LEAST_SECONDS:
             continue
         at_least = "at least " if rest.before and since == rest.since else ""
-        clock = time.strftime("%H:%M", time.localtime(time.time() - seconds))
+        then, today = time.localtime(time.time() - seconds), time.localtime()
+        clock = time.strftime("%H:%M" if then[:3] == today[:3] else "%m-%d %H:%M", then)
         users = dict.fromkeys(clean(each.user or f"PID {each.pid}") for each, _ in on)
         names = dict.fromkeys(clean(each.name) for each, _ in on if each.name)
         owner = ", ".join(users), ", ".join(names), f"{at_least}{clock}"

@@ -131,7 +131,7 @@ def test_a_gpu_that_is_held_without_work_is_named_with_its_owner_and_since_when(
     idle = idle_gpus(None, began)
     now = replace(snapshot, t=100 * NS)
     first, second = held_texts(idle_gpus(idle, now), now)
-    clock = r"\d\d:\d\d"
+    clock = r"(\d\d-\d\d )?\d\d:\d\d"
     assert re.fullmatch(
         rf"GPU 0: 36.0 GiB held without work since at least {clock} by root \(python .*\)", first
     )
@@ -144,6 +144,8 @@ def test_a_gpu_that_is_held_without_work_is_named_with_its_owner_and_since_when(
     again = idle_gpus(busy, replace(now, t=101 * NS))
     later = replace(now, t=170 * NS)
     assert "since at least" not in held_texts(again, later)[0], "it was seen at work"
+    unseen = idle_gpus(busy, changed(now, "gpu0", utilization=None))
+    assert "since at least" in held_texts(idle_gpus(unseen, later), later)[0]
 
 
 def test_a_wide_row_names_user_and_program(session: Make) -> None:
