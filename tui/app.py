@@ -7,12 +7,12 @@ import contextlib
 import os
 import sys
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from textual import events
-from textual.app import App
+from textual.app import App, SystemCommand
 from textual.binding import Binding, BindingType
 from textual.command import Provider
 from textual.driver import Driver
@@ -27,7 +27,7 @@ from gpuwatch.session.study.study_folder import not_run, sessions_in
 from gpuwatch.tui.display_options import USUAL, DisplayOptions
 from gpuwatch.tui.feed.feed import REFRESH_SECONDS
 from gpuwatch.tui.feed.machine_recorder import MachineRecorder
-from gpuwatch.tui.feed.snapshot import Snapshot, View
+from gpuwatch.tui.feed.snapshot import DeviceNow, Snapshot, View
 from gpuwatch.tui.feed.study import goes_on
 from gpuwatch.tui.messages import farewell, farewell_stopped
 from gpuwatch.tui.widgets import palette
@@ -140,6 +140,12 @@ class GpuwatchApp(App[int]):
         focus = bool(self.screen.focus_chain)
         self.push_screen(HelpScreen(keys_of(bindings, self.get_key_display, focus=focus)))
 
+    def get_system_commands(self, screen: Screen[Any]) -> Iterable[SystemCommand]:
+        """What the palette has beside the keys."""
+        what = "screenshot: an SVG picture of this screen, in the folder where gpuwatch was started"
+        # Once the palette is gone.
+        yield SystemCommand(what, "", lambda: self.set_timer(0.1, self.deliver_screenshot))
+
     def deliver_screenshot(
         self, filename: str | None = None, path: str | None = None, time_format: str | None = None
     ) -> str | None:
@@ -153,11 +159,11 @@ class GpuwatchApp(App[int]):
 
     # Ways from one screen to another.
 
-    def open_session(self, path: Path, *, follow: bool = False) -> None:
-        """The live screen of ``path``, over the one on top; ``follow`` as in :func:`run_live`."""
+    def open_session(self, path: Path, *, follow: bool = False, start: View | None = None) -> None:
+        """The live screen of ``path``, over the one on top; the rest as in :func:`run_live`."""
         from gpuwatch.tui.live.screen import LiveScreen
 
-        self.push_screen(LiveScreen(path, follow=follow))
+        self.push_screen(LiveScreen(path, follow=follow, start=start))
 
     def open_machine(self, path: Path) -> None:
         """The live screen of a machine that ``path`` records, over the one on top."""
@@ -171,11 +177,12 @@ class GpuwatchApp(App[int]):
 
         self.push_screen(LogScreen(path, upto_ns=upto_ns))
 
-    def open_new_run(self, on: str = "") -> None:
-        """The form of a new run at ``on``, as ``--on`` takes it, over the screen on top."""
+    def open_new_run(self, on: str = "", gpus: Sequence[DeviceNow] = ()) -> None:
+        """The form of a new run at ``on``, as ``--on`` takes it, over the screen on top; ``gpus``:
+        as they were seen last."""
         from gpuwatch.tui.new_run.screen import NewRunScreen
 
-        self.push_screen(NewRunScreen(on=on))
+        self.push_screen(NewRunScreen(on=on, gpus=gpus))
 
     def open_waiting(self, study: Path) -> None:
         """The screen of a study that waits for its first run, over the one on top."""
@@ -294,6 +301,13 @@ def run_home(
     from gpuwatch.tui.home.screen import HomeScreen
 
     return _run(lambda: HomeScreen(refresh=refresh, recorder=recorder), look)
+
+
+def run_demo(session: Path, look: DisplayOptions, *, refresh: float) -> int:
+    """Show the home screen with the machine of a finished session; returns the exit code."""
+    from gpuwatch.tui.home.demo import DemoScreen
+
+    return _run(lambda: DemoScreen(session, refresh=refresh), look)
 
 
 def run_fleet(now: Now, look: DisplayOptions = USUAL, *, refresh: float = REFRESH_SECONDS) -> int:

@@ -55,8 +55,11 @@ class Outcome:
         return text.replace(str(path), path.name).replace(str(path.parent), path.parent.name)
 
 
-async def run(*arguments: str, timeout: float = TIMEOUT_SECONDS, outlives: bool = False) -> Outcome:
-    """Run ``gpuwatch ARGUMENTS``; unless it ``outlives`` the caller, it is ended with that.
+async def run(
+    *arguments: str, timeout: float = TIMEOUT_SECONDS, outlives: bool = False, folder: str = ""
+) -> Outcome:
+    """Run ``gpuwatch ARGUMENTS`` in ``folder``, or here; unless it ``outlives`` the caller, it is
+    ended with that.
 
     What takes longer than ``timeout`` seconds has exit code :data:`NO_ANSWER`; it is ended too, or
     goes on where it outlives.
@@ -72,6 +75,7 @@ async def run(*arguments: str, timeout: float = TIMEOUT_SECONDS, outlives: bool 
                 stdout=out,
                 stderr=err,
                 start_new_session=True,
+                cwd=folder or None,
             )
         )
         try:

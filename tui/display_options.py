@@ -13,7 +13,7 @@ LEAST = (40, 8)
 THEMES = ("dark", "light", "terminal")
 """What ``--theme`` takes; ``terminal``: the terminal's own 16 colours."""
 
-READ_ONLY = "read-only: start `gpuwatch serve --allow-actions`"
+READ_ONLY = "read-only: start `gpuwatch`, or `gpuwatch serve --allow-actions`"
 """What a key says that would change something where the screen may not."""
 
 _PLAIN_TERMINALS = frozenset(

@@ -49,6 +49,8 @@ _GPU: dict[str, object] = {
     "power_limit": 700_000,
     "energy": 5_000_250,  # millijoules
     "temperature": 47,
+    "temperature_slowdown": 89,
+    "temperature_max": 87,
     "clock_sm": 1755,  # MHz
     "clock_memory": 2619,
     "max_clock_sm": 1980,

@@ -418,6 +418,13 @@ ONE_NUMBER(nvmlDeviceGetPerformanceState, unsigned, "performance")
 ONE_NUMBER(nvmlDeviceGetCurrPcieLinkGeneration, unsigned, "pcie_generation")
 ONE_NUMBER(nvmlDeviceGetCurrPcieLinkWidth, unsigned, "pcie_width")
 
+int nvmlDeviceGetTemperatureThreshold(Device *d, int which, unsigned *out) {
+    ENTER_GPU(d);
+    if (which != 1 && which != 3) return NOT_SUPPORTED;
+    *out = (unsigned)NUMBER(which == 1 ? "temperature_slowdown" : "temperature_max");
+    return SUCCESS;
+}
+
 int nvmlDeviceGetPowerUsage(Device *d, unsigned *out) {
     ENTER_GPU(d);
     *out = (unsigned)loaded(s, d->gpu, "power", "power_idle", SECOND_US);

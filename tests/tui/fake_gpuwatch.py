@@ -2,7 +2,8 @@
 
 ``FAKE_FOLDER`` holds what it says (``sessions.json``, ``record.txt``, ``record.err``,
 ``doctor.json``, ``plan.json``), what waits (``held.txt``), and where it notes what it was asked
-(``asked.txt``) and what of that waited and has ended (``done.txt``).
+(``asked.txt``), where it started a run (``folder.txt``) and what of that waited and has ended
+(``done.txt``).
 """
 
 from __future__ import annotations
@@ -37,6 +38,7 @@ def main(arguments: list[str]) -> int:
             print(error.read_text(), file=sys.stderr)
             return 2
         print((FOLDER / "record.txt").read_text())
+        (FOLDER / "folder.txt").write_text(os.getcwd())
         return 0
     if arguments[0] == "--record":
         return record_machine(Path(arguments[arguments.index("--out") + 1]))

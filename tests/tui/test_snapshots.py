@@ -97,7 +97,8 @@ async def test_first_contact(
     async with running(HomeScreen, size) as (app, pilot):
         await shows(pilot, "No run was recorded yet")
         await shows(pilot, "EPYC")
-        await shows(pilot, "✗ bare")
+        await shows(pilot, "✓ bare")
+        await drawn(pilot)
         check_snapshot(name_of("first-contact", size), screen_text(app))
 
 

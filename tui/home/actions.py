@@ -133,7 +133,8 @@ class HomeActs(ProcessActs, WritingScreen):
     def action_new(self) -> None:
         if self.refused():
             return
-        self.gpuwatch.open_new_run(self.place_of_runs)
+        on, devices = self.place_of_runs, self.state.devices
+        self.gpuwatch.open_new_run(on, devices.gpus if devices and not on else ())
 
     def action_log(self) -> None:
         """The log of the session under the cursor."""

@@ -5,11 +5,9 @@ Above them stands what the subclass shows: the devices here, or machines elsewhe
 
 from __future__ import annotations
 
-import asyncio
 from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import ClassVar
 
 from textual import events
@@ -19,13 +17,10 @@ from textual.css.scalar import Scalar
 from textual.widget import Widget
 from textual.widgets import DataTable, Footer, Input
 
-from gpuwatch.tui import commands
-from gpuwatch.tui.commands import Listed
 from gpuwatch.tui.feed.processes import ProcessNow
-from gpuwatch.tui.home import first_contact, watch
-from gpuwatch.tui.home.actions import HomeActs
 from gpuwatch.tui.home.line_edit import LINE_END, Edit
-from gpuwatch.tui.home.list import ORDERS, ListOptions, arranged, lost, stoppable
+from gpuwatch.tui.home.list import ORDERS, lost, stoppable
+from gpuwatch.tui.home.reading import SessionReading
 from gpuwatch.tui.home.rows import empty_rows, foot_rows, heading
 from gpuwatch.tui.home.session_table import SessionTable
 from gpuwatch.tui.processes.page import ProcessScreen
@@ -35,10 +30,9 @@ from gpuwatch.tui.widgets.field import Field
 from gpuwatch.tui.widgets.line import Line
 from gpuwatch.tui.widgets.numbers import SnapshotPage, number_lines
 
-_REFRESH_SECONDS = 10.0
 LEAST_LISTED = 8
 """Rows of the list that what is above leaves to it."""
-ROOMY = 30
+_ROOMY = 30
 """Rows of the screen from which on several alerts have a place."""
 _OF_DEVICES = frozenset({"numbers", "processes"})
 _OF_SESSIONS = frozenset(
@@ -47,11 +41,13 @@ _OF_SESSIONS = frozenset(
 """Actions for what there may be none of."""
 _LEAST_SAID = 4
 """Rows that are left to what is said in the place of an empty list."""
+_EMPTY_LIST = 11
+"""Rows for what stands in the place of an empty list."""
 _LEAST_BELOW = 6
 """Rows below the devices from which on one is for the processes, however many there are."""
 
 
-class Home(HomeActs):
+class Home(SessionReading):
     """Processes and sessions, below what the subclass shows."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -102,10 +98,6 @@ class Home(HomeActs):
         self._left: Widget | None = None
         """What had the focus before a line was written."""
         self._keys_that_apply: tuple[bool | None, ...] = ()
-        self._wanted: Path | None = None
-        self._seen: watch.Signature | None = None
-        self._reading = False
-        self._looked = False
 
     # What the subclass shows.
 
@@ -114,8 +106,8 @@ class Home(HomeActs):
         return Canvas(ascii=self.gpuwatch.look.ascii, id="top")
 
     @abstractmethod
-    def top_rows(self, width: int, height: int) -> list[Line]:
-        """What stands in it; ``height`` is that of the screen."""
+    def top_rows(self, width: int, most: int) -> list[Line]:
+        """What stands in it, in about ``most`` rows: those that the others leave."""
 
     @abstractmethod
     def look_at(self, width: int) -> None:
@@ -125,6 +117,11 @@ class Home(HomeActs):
     def lists(self) -> tuple[Widget, ...]:
         """What can have the focus."""
         return (self._processes, self._table)
+
+    @property
+    def most_alerts(self) -> int:
+        """Rows for alerts."""
+        return 3 if self.room[1] >= _ROOMY else 1
 
     @property
     def whose(self) -> str:
@@ -147,8 +144,6 @@ class Home(HomeActs):
         yield Footer(compact=True)
 
     def on_mount(self) -> None:
-        self.state = replace(self.state, read_only=self.gpuwatch.look.read_only)
-        self.set_interval(_REFRESH_SECONDS, self.look_for_news)
         self.app.theme_changed_signal.subscribe(self, lambda _: self._table.redraw())
 
     def paint(self) -> None:
@@ -160,26 +155,27 @@ class Home(HomeActs):
             _fit(self._top, height)
             return
         foot = foot_rows(self.state, width, height)
-        top = self.top_rows(width, height)
+        devices, space = self.state.devices, height - len(foot)
+        shown = on_gpus(devices.processes, self.state.process_query) if devices else []
+        wanted = (2 + len(shown) if shown else 1) if devices is not None and devices.gpus else 0
+        listed = 2 + len(self.state.items) if self.state.items else _EMPTY_LIST
+        top = self.top_rows(width, max(space // 2, space - wanted - listed))
         self.look_at(width)
         _place(self._top, top)
-        self._paint_processes(height - len(top) - len(foot))
-        self._paint_list(width, height - len(top) - len(foot))
+        self._paint_processes(shown, wanted, space - len(top))
+        self._paint_list(width, space - len(top))
         _place(self._foot, foot)
         self._refresh_keys()
         if self.state.edit is not None:
             label = len(f" {self.state.edit.what}: ")
             self.field.stand(label, height - 1, width - label)
 
-    def _paint_processes(self, space: int) -> None:
-        """The processes in what the list leaves of so many rows, or how many there are."""
+    def _paint_processes(self, shown: Sequence[ProcessNow], wanted: int, space: int) -> None:
+        """The processes, for which there are ``wanted`` rows, in what the list leaves of ``space``,
+        or how many there are."""
         devices, query = self.state.devices, self.state.process_query
-        shown = on_gpus(devices.processes, query) if devices else []
-        wanted = 0
-        if devices is not None and devices.gpus:
-            wanted = 2 + len(shown) if shown else 1
         listed = min(len(self.state.items), LEAST_LISTED) or _LEAST_SAID
-        rows = min(wanted, max(0, space - listed - 3))
+        rows = min(wanted, max(0, space - listed - 2))
         short = rows < min(wanted, 3)
         if short:
             rows = 1 if space >= _LEAST_BELOW else 0
@@ -204,112 +200,10 @@ class Home(HomeActs):
             if self.focused is None:
                 self._table.focus()
         else:
-            rows += empty_rows(self.state, width, space - 1)
+            read_only = self.gpuwatch.look.read_only
+            rows += empty_rows(self.state, width, space - 1, read_only=read_only)
         _fit(self._middle, 1 if filled else None)
         self._middle.show(rows)
-
-    @property
-    def top_height(self) -> int:
-        """Rows that what is above may take: a list that is short leaves its room to it."""
-        height = self.room[1]
-        return height // 2 if self.state.items else height - 12
-
-    # Which sessions there are: read by the command, kept up to date, put in order.
-
-    def remember(self, current: Path | None, marked: Sequence[Path], message: str) -> None:
-        """The session to stand on, marks and a word that another screen leaves for this one."""
-        self._wanted = current
-        if marked:
-            self._lent = tuple(marked)
-            self.state = replace(self.state, marked=tuple(marked))
-        self.state = replace(self.state, message=message)
-
-    def action_refresh(self) -> None:
-        self.run_worker(self._read_list(), exclusive=True, group="list")
-
-    def action_look_again(self) -> None:
-        """The list, and where it is empty what can run here."""
-        self._looked = False
-        self.action_refresh()
-
-    async def _read_list(self) -> None:
-        self._reading = True
-        try:
-            before = await asyncio.to_thread(watch.signature, self._listed.entries)
-            listed, complaint = await commands.sessions()
-            if complaint is not None and self.state.entries:
-                self.say(complaint)
-                return
-            after = await asyncio.to_thread(watch.signature, listed.entries)
-        finally:
-            self._reading = False
-        # What changed while the list was read is new the next time.
-        self._seen = {**after, **before}
-        self._show(listed, complaint)
-        self.look_around()
-
-    async def _read_news(self) -> None:
-        seen = await asyncio.to_thread(watch.signature, self._listed.entries)
-        if seen != self._seen:
-            await self._read_list()
-            return
-        fresh = await asyncio.to_thread(watch.fresh, self._listed.entries)
-        if fresh:
-            entries = tuple(fresh.get(each.path, each) for each in self._listed.entries)
-            self._show(replace(self._listed, entries=entries), None)
-
-    def look_for_news(self) -> None:
-        """Read again what changed, in the background."""
-        if self.on_top and not self._reading:
-            self.run_worker(self._read_news(), exclusive=True, group="list")
-
-    def _show(self, listed: Listed, complaint: str | None) -> None:
-        self._listed = listed
-        paths = {entry.path for entry in listed.entries}
-        paths |= {study.path for study in listed.studies}
-        wanted, self._wanted = self._wanted, None
-        if wanted is not None and wanted not in paths:
-            wanted = wanted.resolve()
-        how = self.state.how
-        if wanted is not None and wanted.parent in {study.path for study in listed.studies}:
-            how = replace(how, opened=how.opened | {wanted.parent})
-        # A session from another folder is in no list and can be compared all the same.
-        marked = [path if path in paths else path.resolve() for path in self.state.marked]
-        self._lent = tuple(path if path in paths else path.resolve() for path in self._lent)
-        self.state = replace(
-            self.state,
-            entries=listed.entries,
-            complaint=complaint,
-            marked=tuple(path for path in marked if path in paths or path.exists()),
-        )
-        self.put_in_order(how, wanted)
-
-    def put_in_order(self, how: ListOptions, wanted: Path | None = None) -> None:
-        """Put the rows in order; the cursor stays on its row, or goes to ``wanted``."""
-        current = self.state.current
-        stand = wanted or (current.path if current is not None else None)
-        items = arranged(self._listed, how)
-        paths = [item.path for item in items]
-        if stand in paths:
-            cursor = paths.index(stand)
-        elif stand is not None and stand.parent in paths:
-            cursor = paths.index(stand.parent)
-        else:
-            cursor = min(self.state.cursor, max(0, len(items) - 1)) if wanted is None else 0
-        self.state = replace(self.state, how=how, items=items, cursor=cursor)
-        self.paint()
-
-    def look_around(self) -> None:
-        """Once, where nothing was recorded yet and the devices are there: what can run here."""
-        known = self.state.devices is not None or self.state.devices_trouble is not None
-        if known and self.state.entries == () and not self._looked and not self.state.complaint:
-            self._looked = True
-            self.run_worker(self._look(), group="look")
-
-    async def _look(self) -> None:
-        found = await first_contact.look()
-        self.state = replace(self.state, found=found)  # as it is now, not as it was on asking
-        self.paint()
 
     # Keys and mouse.
 

@@ -3,68 +3,65 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from gpuwatch.core.lazy_dataclass import dataclass
 from gpuwatch.core.metrics import Method
 from gpuwatch.core.text import clean
-from gpuwatch.core.units import UNKNOWN, memory_usage, number, percent, si
+from gpuwatch.core.units import NS, UNKNOWN, bounded, duration, memory_usage, number, percent, si
 from gpuwatch.tui.feed.processes import ProcessNow
-from gpuwatch.tui.feed.snapshot import DeviceNow, Panel, Reading, Snapshot
+from gpuwatch.tui.feed.snapshot import MISSING, DeviceNow, Panel, Snapshot
+from gpuwatch.tui.widgets import levels
 from gpuwatch.tui.widgets.cells import fit, pad, wrap
 from gpuwatch.tui.widgets.device_rows import more_values, power_text
 from gpuwatch.tui.widgets.gauge_rows import axis_row, gauge_rows
 from gpuwatch.tui.widgets.graph import area
-from gpuwatch.tui.widgets.grid_rows import history_columns as panel_history_columns
-from gpuwatch.tui.widgets.grid_rows import panel_rows
 from gpuwatch.tui.widgets.line import Line
 
-_MOST_ALERTS = 3
 _LEAST_BAR = 5
-_TALL_GRAPH = 8
+_LEAST_NAME = 8
+"""Columns of the GPUs' names for which who, where and when are left out of the head."""
+_LEAST_GRAPH, _TALLEST_GRAPH = 4, 31
+"""Rows of a graph for which a third one has a place, and most of any."""
 _HISTORY_FROM = 100
 """Columns from which on every GPU has a history."""
 _OWNER_FROM = 110
 """Columns from which on every GPU names its user and program."""
 _BANDWIDTH_FROM = 100
-_ID, _USE, _MEMORY, _BANDWIDTH, _POWER, _TEMPERATURE = 5, 7, 15, 12, 12, 7
+_ID, _USE, _MEMORY, _BANDWIDTH, _POWER, _TEMPERATURE = 5, 8, 16, 12, 12, 8
 """Columns of each field of a GPU's row."""
 
 
 def head_row(snapshot: Snapshot, running: int, here: str, width: int) -> Line:
-    """The machine in one row: its GPUs, CPU and host memory, what runs, then what fits of ``here``
-    (who, where and when) and the rest."""
+    """The machine in one row: its GPUs, CPU and host memory, what runs, ``here`` (who, where and
+    when), and what fits of the rest."""
     row = Line(width).add(" gpuwatch ", "brand")
     lost = {alert.device for alert in snapshot.alerts if alert.kind == "lost"}
     names = Counter(clean(gpu.row.name) for gpu in snapshot.gpus if gpu.row.id not in lost)
     text = "  ".join(f"{many} × {name}" if many > 1 else name for name, many in names.items())
-    right = f"▶ {running} running " if running else ""
-    cpu = snapshot.cpu
-    if cpu is not None:
-        # A lost GPU may have no name, and must not go where names are cut.
-        host = (f"{len(lost)} lost  " if lost else "") + _host(cpu)
-        text = f"{fit(text, row.left - len(host) - len(right) - 4)}  {host}" if text else host
-    here = f" {here} " if len(text) + len(here) + len(right) + 6 <= row.left else ""
+    of_host, here = host_texts(snapshot.cpu) if snapshot.cpu else [], f" {here} "
+    # A lost GPU may have no name, and must not go where names are cut.
+    host = "  ".join([*([f"{len(lost)} lost"] if lost else []), *of_host[:2]])
+    right, room = f"▶ {running} running " if running else "", row.left - len(host) - 4
+    if len(text) > room - len(right) - len(here):
+        text, right = text.replace("NVIDIA ", ""), right.replace("running ", "")
+    if room - len(right) - len(here) < min(len(text), _LEAST_NAME):
+        here = ""
     end = len(right) + len(here)
-    for more in (*(_rest_of_host(cpu) if cpu is not None else ()), _driver(snapshot)):
+    text = "  ".join(filter(None, (fit(text, room - end), host)))
+    for more in (*of_host[2:], _driver(snapshot)):
         if more and len(text) + len(more) + end + 4 <= row.left:
             text += f"  {more}"
-    row.add(text, "strong")
-    return row.to(width - end).add(right, "good").add(here, "muted") if end < row.left else row
+    return row.add(text, "strong").to(width - end).add(right, "good").add(here, "muted")
 
 
-def _host(cpu: DeviceNow) -> str:
-    memory = cpu.memory
-    return f"CPU {percent(cpu.value('hw.cpu.utilization'))}  RAM {memory}"
-
-
-def _rest_of_host(cpu: DeviceNow) -> Sequence[str]:
+def host_texts(cpu: DeviceNow) -> list[str]:
+    """``CPU 12 %``, ``RAM 3.6/23.5 GiB``, and load and swap where they are known."""
     load, swap = cpu.value("system.cpu.load_average.1m"), cpu.value("system.paging.usage")
+    texts = [f"CPU {percent(cpu.value('hw.cpu.utilization'))}", f"RAM {cpu.memory}"]
+    texts += [f"load {load:.2f}"] if load is not None else []
     total = cpu.attribute("swap.total")
-    return (
-        f"load {load:.2f}" if load is not None else "",
-        f"swap {memory_usage(swap, total)}" if swap is not None else "",
-    )
+    return texts + ([f"swap {memory_usage(swap, total)}"] if swap is not None else [])
 
 
 def _driver(snapshot: Snapshot) -> str:
@@ -74,47 +71,42 @@ def _driver(snapshot: Snapshot) -> str:
     return ", ".join(f"{name} {clean(str(value))}" for name, value in parts if value)
 
 
-def alert_rows(
-    alerts: Sequence[str], width: int, most: int = _MOST_ALERTS, rest: str = "press i"
-) -> list[Line]:
+def alert_rows(alerts: Sequence[str], width: int, most: int, rest: str = "press i") -> list[Line]:
     """The gravest alerts, one row each; the last says how many more there are, and ``rest`` where
     they stand."""
-    shown = alerts if len(alerts) <= most else alerts[: max(1, most - 1)]
-    hidden = len(alerts) - len(shown)
-    more = f"{hidden} more warning{'s' * (hidden > 1)}, {rest}"
-    beside = f"  {more} " if len(alerts) > len(shown) and len(shown) == most else ""
-    rows = [
-        Line(width).add(" ! ", "warn").add(fit(clean(each), width - 4 - len(beside)))
-        for each in shown
-    ]
-    if beside:
-        rows[-1].end(beside, "warn")
-    elif len(alerts) > len(shown):
-        rows.append(Line(width).add(f" ! {more}", "warn"))
+    hidden = len(alerts) - most
+    more = f"  {hidden} more, {rest} " if hidden > 0 else ""
+    rows = []
+    for at, text in enumerate(alerts[:most], 1):
+        room = width - 4 - (len(more) if at == most else 0)
+        rows.append(Line(width).add(" ! ", "warn").add(fit(clean(text), room)))
+    if more:
+        rows[-1].end(more, "warn")
     return rows
 
 
+def says_no_gpu(snapshot: Snapshot, text: str) -> bool:
+    """Whether a warning is why there is no GPU, which stands in the place of one."""
+    return bool(snapshot.no_gpu) and clean(snapshot.no_gpu) in text
+
+
 def device_rows(snapshot: Snapshot, width: int, height: int) -> list[Line]:
-    """The devices in at most ``height`` rows: a row for each GPU, or graphs of a single one."""
+    """The devices in at most ``height`` rows: some for each GPU, or graphs of a single one."""
     gpus = snapshot.gpus
     if len(gpus) > 1:
         return _table(snapshot, width, height)
     if gpus:
-        return _graphs(snapshot, gpus[0], width, height)
-    reason = f"no GPU: workloads run on the CPU ({clean(snapshot.no_gpu or 'none was found')})"
-    rows = [Line(width).add(f" {part}", "muted") for part in wrap(reason, width - 2, 2)]
-    cpu = snapshot.cpu
-    return [*rows, _cpu(cpu, width)] if cpu is not None else rows
-
-
-def grid_rows(snapshot: Snapshot, width: int, height: int) -> list[Line]:
-    """All GPUs as panels with a history each."""
-    return panel_rows(snapshot.panels, None, width, height, mark_used=False)
-
-
-def panel_columns(gpus: int, width: int, height: int) -> int:
-    """Columns of the history of each panel of :func:`grid_rows`."""
-    return panel_history_columns(gpus, width, height)
+        figures = _figures(gpus[0], width, 2 if height >= 4 * _LEAST_GRAPH else 1)
+    else:
+        told = next((text for text in snapshot.warnings if says_no_gpu(snapshot, text)), None)
+        reason = clean(told or snapshot.no_gpu or "none was found")
+        reason = f"no GPU: workloads run on the CPU ({reason})"
+        figures = [Line(width).add(f" {part}", "muted") for part in wrap(reason, width - 2, 2)]
+        if (cpu := snapshot.cpu) is not None:
+            clock = cpu.value("hw.cpu.frequency")
+            text = f" {cpu.title}" + (f"  {si(clock, 'Hz')}" if clock is not None else "")
+            figures.append(Line(width).add(fit(text, width), "strong"))
+    return [*figures, *_graphs(snapshot, width, height - len(figures))][:height]
 
 
 def history_columns(gpus: int, width: int) -> int:
@@ -122,7 +114,7 @@ def history_columns(gpus: int, width: int) -> int:
     return gpu_layout(width, bandwidth=True).history if gpus > 1 else 0
 
 
-# Several GPUs: a row each.
+# Several GPUs: a row each, or more where there is room.
 
 
 @dataclass(frozen=True)
@@ -135,6 +127,11 @@ class GpuLayout:
     bandwidth: int
     owner: int
 
+    @property
+    def values_at(self) -> int:
+        """Where the memory begins."""
+        return _ID + self.bar + _USE + 2 + (self.history + 2 if self.history else 0)
+
 
 def gpu_layout(width: int, *, bandwidth: bool, history: bool = True) -> GpuLayout:
     """How wide each field of a GPU's row is."""
@@ -144,7 +141,7 @@ def gpu_layout(width: int, *, bandwidth: bool, history: bool = True) -> GpuLayou
     if width < _HISTORY_FROM or not history:
         return GpuLayout(max(_LEAST_BAR, room // 2), 0, max(0, room - room // 2 - 2), shown, owner)
     third = room // 3
-    return GpuLayout(third - 2, room - 2 * third - 2, third - 2, shown, owner)
+    return GpuLayout(third - 2, room - 2 * third, third - 2, shown, owner)
 
 
 def _table(snapshot: Snapshot, width: int, height: int) -> list[Line]:
@@ -152,27 +149,29 @@ def _table(snapshot: Snapshot, width: int, height: int) -> list[Line]:
     known = any(panel.bandwidth.value is not None for panel in snapshot.panels)
     layout = gpu_layout(width, bandwidth=known)
     gpus = snapshot.gpus
-    room = max(1, height - 1)
+    seconds = round((snapshot.window.end - snapshot.window.start) / NS)
+    rows = [gpu_heading(layout, width, f"last {duration(seconds)}")] if height > 1 else []
+    total = [_totals(snapshot, layout, width)] if height > 3 else []
+    room = max(1, height - len(rows) - len(total))
     shown = gpus if len(gpus) <= room else gpus[: room - 1]
-    rows = [gpu_heading(layout, width)] if height > 1 else []
-    rows += [
-        gpu_row(gpu, panels.get(gpu.row.id), snapshot.processes, layout, width) for gpu in shown
-    ]
+    each, more = divmod(room, len(gpus)) if layout.history else (1, 0)
+    for at, gpu in enumerate(shown):
+        high = max(1, min(_TALLEST_GRAPH, each + (at < more and each > 1)))
+        panel = panels.get(gpu.row.id)
+        rows += gpu_rows(gpu, panel, snapshot.processes, layout, width, high)
     if len(shown) < len(gpus):
-        more = Line(width).add(f"    {len(gpus) - len(shown)} more GPUs, ", "muted")
-        rows.append(more.add("g", "key", press="g").add(" shows all", "muted"))
-    return rows
+        rest = Line(width).add(f"    {len(gpus) - len(shown)} more GPUs, ", "muted")
+        rows.append(rest.add("g", "key", press="g").add(" shows all", "muted"))
+    return rows + total
 
 
-def gpu_heading(layout: GpuLayout, width: int) -> Line:
+def gpu_heading(layout: GpuLayout, width: int, history: str = "") -> Line:
+    """``history``: what the histories are of."""
     row = Line(width).add(pad(" GPU", _ID), "muted")
     row.to(_ID).add(fit("utilization", layout.bar + _USE), "muted")
-    column = _ID + layout.bar + _USE + 2
-    if layout.history:
-        row.to(column).add("last minute", "muted")
-        column += layout.history + 2
-    row.to(column).add("memory", "muted")
-    column += layout.memory_bar + _MEMORY
+    row.to(_ID + layout.bar + _USE + 2).add(fit(history, layout.history), "muted")
+    row.to(layout.values_at).add("memory", "muted")
+    column = layout.values_at + layout.memory_bar + _MEMORY
     if layout.bandwidth:
         row.to(column).add(pad("bandwidth", layout.bandwidth, ">"), "muted")
     column += layout.bandwidth
@@ -182,101 +181,162 @@ def gpu_heading(layout: GpuLayout, width: int) -> Line:
     return row
 
 
-def gpu_row(
+def gpu_rows(
     gpu: DeviceNow,
     panel: Panel | None,
     processes: Sequence[ProcessNow],
     layout: GpuLayout,
     width: int,
-) -> Line:
+    height: int = 1,
+) -> list[Line]:
+    """The GPU's row; in further ones its history goes on, with more values and processes."""
     use = gpu.value("hw.gpu.utilization")
-    row = Line(width).add("!" if panel and panel.problem else " ", "warn")
-    row.add(f"{gpu.number:>2}  ", "strong")
-    row.bar(use, layout.bar, "utilization").add(f"{percent(use):>{_USE}}  ", "strong")
-    if layout.history:
-        history = panel.history[-layout.history :] if panel is not None else ()
-        row.add(" " * (layout.history - len(history)))
-        for text, _ in area(history, 1.0, 1)[0] if history else ():
-            row.add(text, "utilization")
-        row.add("  ")
-    row.bar(gpu.memory_share, layout.memory_bar, "progress")
-    row.add(f"{gpu.memory:>{_MEMORY}}", "strong")
+    room = layout.history - (height > 1)
+    history = panel.history[-room:] if panel is not None and layout.history else ()
+    graph = area(history, 1.0, height) if history else [[]] * height
+    owners = [_owner(process) for process in _on(gpu, processes)]
+    if height == 1 and len(owners) > 1:
+        owners = [f"+{len(owners) - 1} {owners[0]}"]
+    values_end = width - layout.owner - 1
+    values = [(name, text, "muted") for name, text in more_values(gpu)] if height > 1 else []
+    more = _packed(values, Line(values_end - layout.values_at), height - 1)
+    rows = []
+    for at, spans in enumerate(graph):
+        row = Line(width)
+        if not at:
+            mark, role = levels.utilization(use)
+            row.add("!" if panel and panel.problem else " ", "warn")
+            row.add(f"{gpu.number:>2}  ", "strong")
+            row.bar(use, layout.bar, role)
+            row.add(f"{_marked(mark, percent(use)):>{_USE}}", role)
+        row.to(_ID + layout.bar + _USE + 2)
+        if layout.history:
+            row.add("│" * (height > 1), "faint").add(" " * (room - len(history)))
+            for text, edge in spans:
+                row.add(text, "utilization" if edge else "utilization-fill")
+        row.to(layout.values_at)
+        if not at:
+            _now(row, gpu, panel, layout)
+        elif at <= len(more):
+            row.join(more[at - 1])
+        if layout.owner and at < len(owners):
+            row.to(values_end).add(f"  {fit(owners[at], layout.owner - 2)}")
+        rows.append(row)
+    return rows
+
+
+def _now(row: Line, gpu: DeviceNow, panel: Panel | None, layout: GpuLayout) -> None:
+    """Add memory, bandwidth, power and temperature."""
+    mark, role = levels.memory(gpu.memory_share)
+    row.bar(gpu.memory_share, layout.memory_bar, role)
+    row.add(f"{_marked(mark, gpu.memory):>{_MEMORY}}", role)
     if layout.bandwidth:
-        text = _bandwidth(panel.bandwidth) if panel is not None else UNKNOWN
+        reading = panel.bandwidth if panel is not None else MISSING
+        bound = reading.method is Method.BOUND and reading.value is not None
+        text = bounded(si(reading.value, "B/s"), "at most" if bound else None)
         row.add(pad(text, layout.bandwidth, ">"), "muted" if text == UNKNOWN else "text")
     row.add(pad(power_text(gpu), _POWER, ">"))
-    row.add(pad(number(gpu.value("hw.gpu.temperature"), "°C"), _TEMPERATURE, ">"))
-    if layout.owner:
-        row.add(f"  {fit(_owner(gpu, processes), layout.owner - 2)}")
-    return row
+    mark, role = levels.temperature(gpu)
+    celsius = number(gpu.value("hw.gpu.temperature"), "°C")
+    row.add(pad(_marked(mark, celsius), _TEMPERATURE, ">"), role)
 
 
-def _bandwidth(reading: Reading) -> str:
-    if reading.value is None:
-        return UNKNOWN
-    return ("≤" if reading.method is Method.BOUND else "") + si(reading.value, "B/s")
+def _marked(mark: str, text: str) -> str:
+    return f"{mark} {text}".strip()
 
 
-def _owner(gpu: DeviceNow, processes: Sequence[ProcessNow]) -> str:
-    """User and program of the process with the most memory on the GPU, and how many others."""
-    on = [
-        process
-        for process in processes
-        if process.running and any(use.device == gpu.row.id for use in process.gpus)
+def _packed(figures: Iterable[tuple[str, str, str]], first: Line, most: int) -> list[Line]:
+    """Names, values and their roles, behind what stands in the ``first`` row, in at most so many
+    rows."""
+    lines, indent = [first], first.used
+    for name, text, role in figures:
+        if len(name) + len(text) + 3 > lines[-1].left:
+            if len(lines) >= most:
+                break
+            lines.append(Line(first.width).to(indent))
+        lines[-1].add(f"{name} " if name else "", "muted").add(text, role).add("   ")
+    return lines
+
+
+def _totals(snapshot: Snapshot, layout: GpuLayout, width: int) -> Line:
+    """Of all GPUs that are not lost: how many are busy, their memory and power."""
+    lost = {alert.device for alert in snapshot.alerts if alert.kind == "lost"}
+    gpus = [gpu for gpu in snapshot.gpus if gpu.row.id not in lost]
+    uses = [use for gpu in gpus if (use := gpu.value("hw.gpu.utilization")) is not None]
+    used, size, power, limit = (
+        None if None in values else sum(value for value in values if value is not None)
+        for values in (
+            [gpu.memory_used for gpu in gpus],
+            [gpu.memory_total for gpu in gpus],
+            [gpu.value("hw.gpu.power") for gpu in gpus],
+            [gpu.attribute("power.limit") for gpu in gpus],
+        )
+    )
+    row = Line(width).add(pad(" all", _ID), "strong")
+    row.add(f"{sum(use > 0 for use in uses)} of {len(uses)} busy", "strong")
+    row.to(layout.values_at)
+    row.bar(used / size if used is not None and size else None, layout.memory_bar, "progress")
+    row.add(f"{memory_usage(used, size):>{_MEMORY}}", "strong").add(" " * layout.bandwidth)
+    watts = number(power, "W")
+    if power is not None and limit is not None:
+        watts = f"{power:.0f}/{limit:.0f} W"
+        if len(watts) >= _POWER:
+            spec = ".1f" if power < 1e4 else ".0f"
+            watts = f"{power / 1e3:{spec}}/{limit / 1e3:{spec}} kW"
+    return row.add(pad(watts, _POWER, ">"), "strong")
+
+
+def _on(gpu: DeviceNow, processes: Sequence[ProcessNow]) -> list[ProcessNow]:
+    """The running processes on a GPU, the largest memory first."""
+    return [
+        each
+        for each in processes
+        if each.running and any(use.device == gpu.row.id for use in each.gpus)
     ]
-    if not on:
-        return ""
-    first = on[0]
-    text = " ".join(clean(part) for part in (first.user, first.name) if part) or f"PID {first.pid}"
-    return f"+{len(on) - 1} {text}" if len(on) > 1 else text
 
 
-# One GPU: large graphs.
+def _owner(process: ProcessNow) -> str:
+    """User and program."""
+    words = (clean(part) for part in (process.user, process.name) if part)
+    return " ".join(words) or f"PID {process.pid}"
 
 
-def _graphs(snapshot: Snapshot, gpu: DeviceNow, width: int, height: int) -> list[Line]:
-    """Its numbers, then graphs of utilization and memory bandwidth."""
-    rows = _figures(gpu, width, 2 if height >= 2 * _TALL_GRAPH else 1)
-    gauges = [gauge for gauge in snapshot.gauges if gauge.key in ("utilization", "bandwidth")]
-    known = [gauge for gauge in gauges if gauge.reading.method is not Method.UNAVAILABLE]
-    room = height - len(rows)
-    if known and room >= 2:
-        each = min(_TALL_GRAPH, max(1, (room - 1) // len(known)))
-        for gauge in known:
-            rows += gauge_rows(gauge, each, width)
-        if len(rows) < height:
-            rows.append(axis_row(snapshot.window, width))
+# One GPU or none: large graphs.
+
+
+def _graphs(snapshot: Snapshot, width: int, height: int) -> list[Line]:
+    """Graphs of utilization, memory bandwidth, and memory where there is room for it."""
+    gauges = [each for each in snapshot.gauges if each.key in ("utilization", "bandwidth")]
+    gauges = gauges if snapshot.gpus else gauges[:1]
+    known = [each for each in gauges if each.reading.method is not Method.UNAVAILABLE]
+    rows: list[Line] = []
     for gauge in gauges:
-        if gauge not in known and len(rows) < height:
+        if gauge not in known and height > 2:
             why = clean(gauge.reading.reason or "not recorded")
             text = f" {gauge.title.lower()} unavailable: {why}"
             rows.append(Line(width).add(fit(text, width - 1), "muted"))
-    return rows[:height]
+    room = height - len(rows) - 1
+    if snapshot.picked is not None and room >= _LEAST_GRAPH * (len(known) + 1):
+        known.append(snapshot.picked)
+    if not known or room < 1:
+        return rows
+    each, more = divmod(room, len(known))
+    drawn: list[Line] = []
+    for at, gauge in enumerate(known):
+        if high := min(_TALLEST_GRAPH, each + (at < more)):
+            drawn += gauge_rows(gauge, high, width)
+    return [*drawn, axis_row(snapshot.window, width), *rows]
 
 
 def _figures(gpu: DeviceNow, width: int, rows: int) -> list[Line]:
     """The GPU's numbers in at most ``rows`` rows."""
-    lines = [Line(width).add(f" GPU {gpu.number}  ", "strong")]
-    texts = [
-        f"utilization {percent(gpu.value('hw.gpu.utilization'))}",
-        f"memory {gpu.memory}",
-        f"power {power_text(gpu)}",
-        number(gpu.value("hw.gpu.temperature"), "°C"),
-        *(f"{name} {text}" for name, text in more_values(gpu)),
+    use, celsius = gpu.value("hw.gpu.utilization"), gpu.value("hw.gpu.temperature")
+    figures = [
+        ("utilization", percent(use), *levels.utilization(use)),
+        ("memory", gpu.memory, *levels.memory(gpu.memory_share)),
+        ("power", power_text(gpu), " ", "text"),
+        ("", number(celsius, "°C"), *levels.temperature(gpu)),
     ]
-    for text in texts:
-        if len(text) + 3 > lines[-1].left:
-            if len(lines) == rows:
-                break
-            lines.append(Line(width).to(8))
-        lines[-1].add(f"{text}   ")
-    return lines
-
-
-def _cpu(cpu: DeviceNow, width: int) -> Line:
-    row = Line(width).add(f" {fit(cpu.title, width // 2)}  ", "strong")
-    use = cpu.value("hw.cpu.utilization")
-    row.bar(use, max(_LEAST_BAR, min(40, row.left - 24)), "bandwidth")
-    row.add(f" {percent(use):>6}", "strong")
-    clock = cpu.value("hw.cpu.frequency")
-    return row.add(f"  {si(clock, 'Hz')}") if clock is not None else row
+    marked = [(name, _marked(mark, text), role) for name, text, mark, role in figures]
+    marked += [(name, text, "text") for name, text in more_values(gpu)]
+    return _packed(marked, Line(width).add(f" GPU {gpu.number}  ", "strong"), rows)

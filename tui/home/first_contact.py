@@ -2,13 +2,8 @@
 
 from __future__ import annotations
 
-import json
-from typing import Any
-
 from gpuwatch.core.lazy_dataclass import dataclass
-from gpuwatch.core.models import mapping
-from gpuwatch.core.text import clean
-from gpuwatch.tui import commands
+from gpuwatch.tui.machine import Machine, Refusal, ask_doctor
 from gpuwatch.tui.widgets.cells import wrap
 from gpuwatch.tui.widgets.line import Line
 
@@ -27,72 +22,33 @@ class Found:
 
 
 async def look() -> tuple[Found, ...]:
-    """What `gpuwatch doctor` says without importing torch; nothing where it gives no answer."""
-    outcome = await commands.run("doctor", "--quick", "--format", "json", timeout=60)
-    try:
-        return found_in(json.loads(outcome.out))
-    except (ValueError, RecursionError):
-        return ()
+    """GPU, torch and environments of this machine; nothing where doctor gives no answer."""
+    found = await ask_doctor("--format", "json")
+    return () if found.complaint else found_in(found)
 
 
-def found_in(report: Any) -> tuple[Found, ...]:
-    """The lines of a report of `gpuwatch doctor`: GPU, torch, environments."""
-    report = mapping(report)
-    return (*_gpus(report), *_torch(report), *_environments(report))[:_MOST]
-
-
-def _gpus(report: Any) -> list[Found]:
-    gpus = report.get("gpus")
-    if isinstance(gpus, list) and gpus:
-        names = ", ".join(dict.fromkeys(_text(mapping(gpu).get("name")) for gpu in gpus))
-        return [Found("GPU", True, f"{len(gpus)} × {names}" if len(gpus) > 1 else names)]
-    why = mapping(report.get("gpu_unavailable"))
-    text = _text(why.get("text")) or "no NVIDIA GPU is seen"
-    return [Found("GPU", False, f"workloads run on the CPU: {text}", _text(why.get("hint")))]
-
-
-def _torch(report: Any) -> list[Found]:
-    python = mapping(report.get("python"))
-    if not python.get("path"):
-        return []
-    path = _text(python["path"])
-    gpus = report.get("gpus")
-    for gpu in map(mapping, gpus if isinstance(gpus, list) else ()):
-        if refusal := mapping(gpu.get("torch")):
-            return [Found("torch", False, _text(refusal.get("text")), _text(refusal.get("hint")))]
-    if python.get("torch"):
-        build = f" ({_text(python['torch_build'])} build)" if python.get("torch_build") else ""
-        text = f"{_text(python['torch'])}{build}, not tried, in {path}"
-        return [Found("torch", True, text)]
-    return [
-        Found(
-            "torch",
-            False,
-            f"not in {path}: n starts a command of your own",
-            f"{path} -m pip install torch torchvision",
-        )
-    ]
-
-
-def _environments(report: Any) -> list[Found]:
-    found = []
-    listed = report.get("environments")
-    for each in map(mapping, listed if isinstance(listed, list) else ()):
-        side = mapping(each.get("without_gpu"))
-        problems = side.get("problems")
-        first = mapping(problems[0]) if isinstance(problems, list) and problems else {}
-        name, engine = _text(each.get("env")), _text(each.get("engine"))
-        if side.get("ready") is True:
-            text = f"ready{f' ({engine})' if engine and name != 'bare' else ''}"
-            found.append(Found(name, True, text))
-        else:
-            text = _text(first.get("text")) or "not ready"
-            found.append(Found(name, False, text, _text(first.get("hint"))))
-    return found
-
-
-def _text(value: object) -> str:
-    return "" if value is None else clean(value, 300)
+def found_in(machine: Machine) -> tuple[Found, ...]:
+    """What to say of a machine."""
+    names = ", ".join(dict.fromkeys(gpu.name for gpu in machine.gpus))
+    many = f"{len(machine.gpus)} × " if len(machine.gpus) > 1 else ""
+    why = machine.no_gpu or Refusal("no NVIDIA GPU is seen")
+    no_gpu = Found("GPU", False, f"workloads run on the CPU: {why.text}", why.hint)
+    found = [Found("GPU", True, f"{many}{names}") if machine.gpus else no_gpu]
+    refused = next((gpu.torch for gpu in machine.gpus if gpu.torch), None)
+    path = machine.python
+    if path and refused is not None:
+        found.append(Found("torch", False, refused.text, refused.hint))
+    elif path and machine.torch:
+        found.append(Found("torch", True, f"{machine.torch}, not tried, in {path}"))
+    elif path:
+        text = f"not in {path}: n starts a command of your own"
+        found.append(Found("torch", False, text, f"{path} -m pip install torch torchvision"))
+    for each in machine.environments:
+        refusal = each.without_gpu
+        engine = f" ({each.engine})" if each.engine and each.text != "bare" else ""
+        ready = Found(each.text, True, f"ready{engine}")
+        found.append(Found(each.text, False, refusal.text, refusal.hint) if refusal else ready)
+    return tuple(found[:_MOST])
 
 
 def first_rows(

@@ -42,7 +42,6 @@ class HomeState:
     """What can run here, once it was looked at."""
     edit: Edit | None = None
     message: str = ""
-    read_only: bool = False
     grid: bool = False
     """All GPUs as panels, in place of rows."""
     process_query: str = ""
@@ -71,7 +70,7 @@ def heading(state: HomeState, width: int) -> Line:
     return rule(f"{title}  by {ORDERS[how.order].name} {'↓' if how.falling else '↑'}", width)
 
 
-def empty_rows(state: HomeState, width: int, space: int) -> list[Line]:
+def empty_rows(state: HomeState, width: int, space: int, *, read_only: bool) -> list[Line]:
     """Why the list is empty, and what to do."""
     if state.complaint:
         return [Line(width).add(" ✗ ", "bad").add(state.complaint, "text")]
@@ -82,7 +81,7 @@ def empty_rows(state: HomeState, width: int, space: int) -> list[Line]:
         row.add("Esc", "key", press="escape").add(" shows all again", "muted")
         why = no_field(state.how.query)
         return [row, *([Line(width).add(f" {why}", "warn")] if why else [])]
-    return first_rows(state.found, width, space, read_only=state.read_only)
+    return first_rows(state.found, width, space, read_only=read_only)
 
 
 def waiting_rows(state: HomeState, width: int) -> list[Line]:

@@ -6,24 +6,27 @@ import os
 import socket
 import threading
 import time
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 
+from gpuwatch.core.units import NS
 from gpuwatch.tui.feed.feed import DevicesNow, not_recorded
 from gpuwatch.tui.feed.machine_recorder import MachineRecorder
 from gpuwatch.tui.feed.reading import Delivery, News
 from gpuwatch.tui.feed.snapshot import Snapshot, Unreadable, View
-from gpuwatch.tui.home.base import LEAST_LISTED, ROOMY, Home
+from gpuwatch.tui.home import held
+from gpuwatch.tui.home.base import LEAST_LISTED, Home
 from gpuwatch.tui.home.devices import (
     alert_rows,
     device_rows,
-    grid_rows,
     head_row,
     history_columns,
-    panel_columns,
+    says_no_gpu,
 )
 from gpuwatch.tui.home.list import GOING_ON
 from gpuwatch.tui.home.rows import waiting_rows
 from gpuwatch.tui.processes.page import ProcessScreen
+from gpuwatch.tui.widgets import grid_rows
 from gpuwatch.tui.widgets.gauge_rows import graph_columns
 from gpuwatch.tui.widgets.line import Line
 from gpuwatch.tui.widgets.numbers import SnapshotPage
@@ -31,13 +34,16 @@ from gpuwatch.tui.widgets.numbers import SnapshotPage
 _MOST_DEATHS, _DEATHS_SECONDS = 3, 10.0
 """After so many recorders of the devices that died within so long no other one is started."""
 _YOUNG_NS = 3_000_000_000
+_FIRST_CONTACT = 24
+"""Rows for what can run here, where nothing was recorded yet."""
+_LONG_FROM = 80
+"""Columns from which on a history is of five minutes, and not of one."""
 
 
 def here() -> str:
     """``me@gpu7  14:05 CET``."""
-    user = os.environ.get("USER")
-    who = f"{user}@{socket.gethostname()}" if user else socket.gethostname()
-    return f"{who}  {time.strftime('%H:%M %Z')}"
+    user, host = os.environ.get("USER"), socket.gethostname().partition(".")[0]
+    return f"{f'{user}@' if user else ''}{host}  {time.strftime('%H:%M %Z')}"
 
 
 class HomeScreen(Home):
@@ -55,6 +61,8 @@ class HomeScreen(Home):
         self._looks_at: View | None = None
         self._deaths: list[float] = []
         """When recorders of the devices died."""
+        self._idle: Mapping[str, held.Idle] | None = None
+        """GPUs on which nothing runs; ``None``: there is no snapshot yet."""
 
     def on_unmount(self) -> None:
         devices, self._devices = self._devices, None
@@ -71,11 +79,24 @@ class HomeScreen(Home):
             if self._devices is devices:  # not of one that was replaced
                 self.take(news)
 
-        delivery = Delivery(self, take)
-        devices = DevicesNow(delivery.post, refresh=self._every, recorder=self._recorder)
+        devices = self.new_devices(Delivery(self, take).post)
         self._devices, self._recorder = devices, None
-        self._looks_at = None  # it is another one that has to be told
+        self._looks_at = self._idle = None  # it is another one that has to be told
         devices.start()
+
+    def new_devices(self, post: Callable[[News], None]) -> DevicesNow:
+        """What tells of the devices from its start on, by ``post``."""
+        return DevicesNow(post, refresh=self._every, recorder=self._recorder)
+
+    def where(self) -> str:
+        """Whose screen this is, where and when."""
+        return here()
+
+    def warnings(self) -> list[str]:
+        """What stands below the first row; not why there is no GPU, which stands in its place."""
+        devices = self.state.devices
+        told = devices.warnings if devices is not None else ()
+        return [text for text in told if devices and not says_no_gpu(devices, text)]
 
     def _record_again(self, devices: DevicesNow) -> None:
         """In place of a recorder of the devices that died, unless one after another does."""
@@ -120,34 +141,54 @@ class HomeScreen(Home):
             self._record_again(self._devices)
         elif self.state.devices is None or not _begins(news):
             self.state = replace(self.state, devices=news, devices_trouble=None)
+            self._idle = held.idle_gpus(self._idle, news)
         self.look_around()
         self.paint()
 
-    def top_rows(self, width: int, height: int) -> list[Line]:
+    def top_rows(self, width: int, most: int) -> list[Line]:
         devices = self.state.devices
         if devices is None:
             return waiting_rows(self.state, width)
         running = sum(entry.status in GOING_ON for entry in self.state.entries or ())
-        rows = [head_row(devices, running, here(), width)]
-        alerts = [each.text for each in devices.alerts]
-        rows += alert_rows(alerts, width, 3 if height >= ROOMY else 1)
+        rows = [head_row(devices, running, self.where(), width)]
+        rows += alert_rows(self.warnings(), width, self.most_alerts)
+        told = held.held_texts(self._idle or {}, devices)
+        rows += alert_rows(told, width, self.most_alerts, "press p")
         if self.state.grid and devices.panels:
-            return rows + grid_rows(devices, width, height - len(rows) - LEAST_LISTED)
-        return rows + device_rows(devices, width, max(3, self.top_height - len(rows)))
+            room = self.room[1] - len(rows) - LEAST_LISTED
+            panels = grid_rows.panel_rows(devices.panels, None, width, room, mark_used=False)
+            return rows + panels
+        if not devices.gpus and not self.state.items:  # what can run here is more than a graph
+            most = max(len(rows) + 3, self.room[1] - _FIRST_CONTACT)
+        if len(devices.gpus) > 1:  # each has its row, and their total, though the list is longer
+            most = max(most, min(len(rows) + len(devices.gpus) + 2, self.room[1] * 3 // 5))
+        return rows + device_rows(devices, width, max(3, most - len(rows)))
 
     def look_at(self, width: int) -> None:
-        """Ask for what is drawn: histories of all GPUs, or gauges of a single one."""
-        devices = self.state.devices
-        if devices is None or self._devices is None:
+        if self.state.devices is None or self._devices is None:
             return
-        count = len(devices.gpus)
-        columns = history_columns(count, width) or graph_columns(width)
-        if self.state.grid:
-            columns = panel_columns(count, width, self.room[1])
-        view = View(grid=count > 1, gauges=count == 1, columns=columns)
+        view = self.view_of(self.state.devices, width)
         if view != self._looks_at:
             self._looks_at = view
             self._devices.look_at(view)
+
+    def view_of(self, devices: Snapshot, width: int) -> View:
+        """What is drawn: histories of all GPUs, or gauges of a single one, or of the CPU.
+
+        A history begins with the recording, and is of the last minutes once there are more.
+        """
+        count = len(devices.gpus)
+        columns = history_columns(count, width) or graph_columns(width)
+        if self.state.grid:
+            columns = grid_rows.history_columns(count, width, self.room[1])
+        longest = 300 if columns >= _LONG_FROM else 60
+        return View(
+            grid=count > 1,
+            gauges=count <= 1,
+            metric="hw.gpu.memory.usage" if count else "hw.memory.usage",
+            columns=columns,
+            seconds=longest if devices.t > longest * NS else None,
+        )
 
     def action_grid(self) -> None:
         """All GPUs as panels, and back."""

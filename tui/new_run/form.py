@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import field
 
 from gpuwatch.core.errors import UsageError
@@ -33,6 +33,7 @@ REPEATS: Mapping[str, tuple[tuple[str, ...], str]] = {
     "rigorous": (("--rigorous",), "20 blocks: small differences too"),
 }
 """How often each environment runs: flags, and what the result can say."""
+_VARIABLE = re.compile(r"[A-Za-z_]\w*=", re.ASCII)
 
 _PLACE = re.compile(r"""(?:"[^"]*"|'[^']*'|\[[^]]*\]|\S)+""")
 """Blanks within quotes and brackets belong to a place."""
@@ -46,6 +47,10 @@ class Form:
     """A key of :data:`WORKLOADS`."""
     command: str = ""
     """As a shell would take it; without an effect on a workload."""
+    folder: str = ""
+    """Where a command runs; empty: where gpuwatch does. Without an effect on a workload."""
+    variables: str = ""
+    """``NAME=VALUE`` with blanks between, as a shell would take them, for a command."""
     model: str = ""
     """Name of a torchvision model."""
     ticked: tuple[str, ...] = ("bare",)
@@ -75,6 +80,11 @@ class Form:
         return next(iter(_words(self.command)), "sh") if self.own else None
 
     @property
+    def runs_in(self) -> str:
+        """The folder in which gpuwatch is to be started; empty: here."""
+        return os.path.expanduser(self.folder.strip()) if self.own else ""
+
+    @property
     def case(self) -> str:
         """The workload's name in the command line."""
         return self.workload + (self.model.strip() if self.workload == OF_TORCHVISION else "")
@@ -99,19 +109,15 @@ def problems(form: Form) -> dict[str, str]:
     """What is wrong with the fields in themselves, by the field's name."""
     found: dict[str, str] = {}
     if form.own:
-        if problem := _command_problem(form.command):
-            found["command"] = problem
+        found |= _command_problems(form)
     else:
         found |= _workload_problems(form)
-    try:
-        other = shlex.split(form.other)
-    except ValueError as error:
-        found["other"] = _split_problem(error)
-    else:
-        if invalid := [text for text in other if not _is_environment(text)]:
-            found["other"] = f"{invalid[0]}: write KIND=IMAGE, such as docker=pytorch/pytorch"
-        elif not form.environments:
-            found["environments"] = "choose at least one environment"
+    if problem := _unsplit(form.other):
+        found["other"] = problem
+    elif invalid := [text for text in _words(form.other) if not _is_environment(text)]:
+        found["other"] = f"{invalid[0]}: write KIND=IMAGE, such as docker=pytorch/pytorch"
+    elif not form.environments:
+        found["environments"] = "choose at least one environment"
     for place in form.places:
         try:
             key_values(place)
@@ -123,8 +129,9 @@ def problems(form: Form) -> dict[str, str]:
 def arguments(form: Form) -> tuple[str, ...]:
     """The arguments of ``gpuwatch run`` for a form without problems."""
     found = [] if form.own else [form.case, *parameters.flags(_values(form)[0])]
-    if form.environments != ("bare",):
-        found += [part for text in form.environments for part in ("--env", text)]
+    given = "".join(f",set={name}={_quoted(value)}" for name, value in _variables(form))
+    if given or form.environments != ("bare",):
+        found += [part for text in form.environments for part in ("--env", text + given)]
     found += [part for text in form.places for part in ("--on", text)]
     found += ["--pull"] * form.pull
     if form.gpus is not None:
@@ -134,23 +141,50 @@ def arguments(form: Form) -> tuple[str, ...]:
     return (*found, "--", *_words(form.command)) if form.own else tuple(found)
 
 
-def command_line(parts: Sequence[str]) -> str:
-    """``gpuwatch run`` with these arguments, as it would be typed."""
-    return " ".join(map(shell, ("gpuwatch", "run", *parts)))
+def command_line(form: Form) -> str:
+    """``gpuwatch run`` for a form without problems, as it would be typed."""
+    there = f"cd {shell(form.runs_in)} && " if form.runs_in else ""
+    return there + " ".join(map(shell, ("gpuwatch", "run", *arguments(form))))
 
 
-def _command_problem(command: str) -> str:
-    try:
-        if not shlex.split(command):
-            return "write what to run, such as python train.py"
-    except ValueError as error:
-        return _split_problem(error)
-    if operator := operator_in(command):
-        return (
+def _command_problems(form: Form) -> dict[str, str]:
+    found: dict[str, str] = {}
+    operator = operator_in(form.command)
+    if problem := _unsplit(form.command):
+        found["command"] = problem
+    elif not _words(form.command):
+        found["command"] = "write what to run, such as python train.py"
+    elif operator:
+        found["command"] = (
             f"{operator} needs a shell: a start puts bash -c before the command; "
             f"in quotes ({shlex.quote(operator)}) it is a plain word"
         )
-    return ""
+    if form.runs_in and not os.path.isdir(form.runs_in):
+        found["folder"] = f"there is no folder {form.folder.strip()}"
+    wrong = [word for word in _words(form.variables) if not _VARIABLE.match(word)]
+    both = [name for name, value in _variables(form) if {"'", '"'} <= set(value)]
+    if problem := _unsplit(form.variables):
+        found["variables"] = problem
+    elif wrong or both:
+        found["variables"] = (
+            f"{wrong[0]}: write NAME=VALUE, such as OMP_NUM_THREADS=8"
+            if wrong
+            else f"{both[0]}: a value with both kinds of quotes cannot be given here"
+        )
+    return found
+
+
+def _variables(form: Form) -> list[tuple[str, str]]:
+    """Names and values of a command's variables."""
+    pairs = (word.partition("=") for word in _words(form.variables) if form.own)
+    return [(name, value) for name, _, value in pairs]
+
+
+def _quoted(value: str) -> str:
+    """As a value of ``set=``: a comma would end it."""
+    if re.fullmatch(r"[\w./:@%+-]*", value):
+        return value
+    return f"'{value}'" if '"' in value else f'"{value}"'
 
 
 def _workload_problems(form: Form) -> dict[str, str]:
@@ -172,10 +206,15 @@ def _words(text: str) -> list[str]:
         return []
 
 
-def _split_problem(error: ValueError) -> str:
-    if str(error) == "No closing quotation":
-        return "a quotation mark is not closed"
-    return "nothing follows the backslash at the end"
+def _unsplit(text: str) -> str:
+    """Why a shell cannot split ``text``; empty: it can."""
+    try:
+        shlex.split(text)
+    except ValueError as error:
+        if str(error) == "No closing quotation":
+            return "a quotation mark is not closed"
+        return "nothing follows the backslash at the end"
+    return ""
 
 
 def _is_environment(text: str) -> bool:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 from gpuwatch.core.lazy_dataclass import dataclass
+from gpuwatch.tui.machine import Environment, Machine, Refusal
 from gpuwatch.tui.new_run import parameters
-from gpuwatch.tui.new_run.answers import Environment, Machine, Plan, Refusal
+from gpuwatch.tui.new_run.answers import Plan
 from gpuwatch.tui.new_run.form import Form, arguments, problems
 
 
@@ -21,7 +22,7 @@ class Answers:
     plan: Plan | None = None
     """``None``: not known yet."""
     planned: tuple[str, ...] = ()
-    """Arguments that ``plan`` is for."""
+    """Folder and arguments that ``plan`` is for."""
 
     def environment(self, form: Form, text: str) -> Environment | None:
         """The environment of that name, if it was checked for what ``form`` runs here."""
@@ -31,7 +32,8 @@ class Answers:
 
     def plan_for(self, form: Form) -> Plan | None:
         """The plan for ``form``; ``None``: not known yet, or the form has problems."""
-        if field_problems(form, self.machine) or arguments(form) != self.planned:
+        planned = form.runs_in, *arguments(form)
+        if field_problems(form, self.machine) or planned != self.planned:
             return None
         return self.plan
 
@@ -41,7 +43,8 @@ def field_problems(form: Form, machine: Machine | None) -> dict[str, str]:
     found = problems(form)
     if form.places:
         return found
-    no_gpu = "no GPU is chosen" if form.gpus == () else machine.no_gpu if machine else ""
+    known = machine.no_gpu.text if machine and machine.no_gpu else ""
+    no_gpu = "no GPU is chosen" if form.gpus == () else known
     if form.own or not no_gpu or {"dtype", "device"} & found.keys():
         return found
     if form.values.get("device") == "cuda":

@@ -6,8 +6,7 @@ from textual.content import Content
 
 from gpuwatch.core.text import clean
 from gpuwatch.session.study.estimate import about
-from gpuwatch.tui.new_run.answers import Plan
-from gpuwatch.tui.new_run.form import Form, arguments, command_line, problems
+from gpuwatch.tui.new_run.form import Form, command_line, problems
 from gpuwatch.tui.new_run.obstacles import Answers, obstacle
 
 GOOD, BAD = "$success", "$error"
@@ -22,23 +21,13 @@ def plan_text(form: Form, answers: Answers) -> Content:
     elif plan is None:
         lines = [Content("asking for the plan ...")]
     else:
-        lines = _plan_lines(plan)
+        runs = "1 run" if plan.runs == 1 else f"{plan.runs} runs"
+        lines = [Content.assemble(("✓ ", GOOD), (f"{runs}: {plan.what}", "bold"))]
+        lines += [Content(f"  {block}") for block in plan.order]
+        takes = f"time unknown: {plan.reason}"
+        if plan.seconds is not None:
+            takes = f"takes {about(plan.seconds)}, by earlier runs of the same"
+        lines.append(Content(f"  {takes}"))
     if not problems(form):
-        command = clean(command_line(arguments(form)))
-        lines.append(Content(f"$ {command}"))
+        lines.append(Content(f"$ {clean(command_line(form))}"))
     return Content("\n").join(lines)
-
-
-def _plan_lines(plan: Plan) -> list[Content]:
-    runs = "1 run" if plan.runs == 1 else f"{plan.runs} runs"
-    return [
-        Content.assemble(("✓ ", GOOD), (f"{runs}: {plan.what}", "bold")),
-        *(Content(f"  {block}") for block in plan.order),
-        Content(f"  {_time(plan)}"),
-    ]
-
-
-def _time(plan: Plan) -> str:
-    if plan.seconds is None:
-        return f"time unknown: {plan.reason}"
-    return f"takes {about(plan.seconds)}, by earlier runs of the same"

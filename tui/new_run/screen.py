@@ -3,26 +3,37 @@
 from __future__ import annotations
 
 import secrets
+import time
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
-from textual.containers import Container, VerticalGroup, VerticalScroll
+from textual.containers import Container, Vertical, VerticalGroup, VerticalScroll
 from textual.content import Content
-from textual.screen import Screen
 from textual.timer import Timer
 from textual.widget import Widget
-from textual.widgets import Collapsible, Footer, Input, Static
+from textual.widgets import Button, Collapsible, Footer, Input, Static
 
 from gpuwatch.core.shell_line import in_bash, operator_in
-from gpuwatch.core.units import binary
+from gpuwatch.core.units import binary, percent
 from gpuwatch.tui import commands
 from gpuwatch.tui.commands import Outcome
-from gpuwatch.tui.display_options import LEAST, READ_ONLY
+from gpuwatch.tui.display_options import READ_ONLY
+from gpuwatch.tui.feed.snapshot import DeviceNow
+from gpuwatch.tui.machine import Machine, ask_doctor
 from gpuwatch.tui.new_run import parameters
-from gpuwatch.tui.new_run.answers import Machine, ask_doctor, ask_plan
-from gpuwatch.tui.new_run.form import OF_TORCHVISION, REPEATS, WORKLOADS, Form, arguments
+from gpuwatch.tui.new_run.answers import ask_plan
+from gpuwatch.tui.new_run.form import (
+    OF_TORCHVISION,
+    REPEATS,
+    WORKLOADS,
+    Form,
+    arguments,
+    command_line,
+    problems,
+)
 from gpuwatch.tui.new_run.obstacles import (
     Answers,
     field_problems,
@@ -31,11 +42,15 @@ from gpuwatch.tui.new_run.obstacles import (
     usable_environment,
 )
 from gpuwatch.tui.new_run.plan_text import BAD, plan_text
-from gpuwatch.tui.new_run.widgets import EnvironmentRow, FieldRow, parameter_field, select_of
+from gpuwatch.tui.new_run.widgets import (
+    EnvironmentRow,
+    FieldRow,
+    parameter_field,
+    select_of,
+    text_row,
+)
+from gpuwatch.tui.widgets.base_screen import TitleRow, WidgetScreen
 from gpuwatch.tui.widgets.checkbox import PlainCheckbox
-
-if TYPE_CHECKING:
-    from gpuwatch.tui.app import GpuwatchApp
 
 PLAN_AFTER_SECONDS = 0.25
 """Time between the last change and the question for the plan."""
@@ -45,52 +60,45 @@ PLAN_WIDER_COLUMNS = 160
 """Columns from which on it has more of them."""
 OPEN_ROWS = 45
 """Rows from which on the GPUs and all settings are shown at once."""
-FIXES_ROWS = 36
-"""Rows from which on the fix of every environment is shown."""
 _LARGEST_SEED = 9999
-_TOO_SMALL = f"too small\nneeds {LEAST[0]}x{LEAST[1]}"
 
 
-class NewRunScreen(Screen[None]):
+class NewRunScreen(WidgetScreen):
     """Asks what to run and where, shows the plan, and starts it."""
 
     AUTO_FOCUS = "#command"
     HORIZONTAL_BREAKPOINTS = [  # noqa: RUF012 - Textual declares it so
-        (0, "-too-narrow"),
-        (LEAST[0], "-narrow"),
+        *WidgetScreen.HORIZONTAL_BREAKPOINTS,
         (PLAN_BESIDE_COLUMNS, "-wide"),
         (PLAN_WIDER_COLUMNS, "-widest"),
     ]
-    VERTICAL_BREAKPOINTS = [  # noqa: RUF012
-        (0, "-too-low"),
-        (LEAST[1], "-low"),
-        (20, "-medium"),
-        (FIXES_ROWS, "-high"),
-    ]
+    VERTICAL_BREAKPOINTS = [*WidgetScreen.VERTICAL_BREAKPOINTS, (20, "-medium")]  # noqa: RUF012
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("ctrl+s", "start", "start", tooltip="start the run; so does Enter in a text field"),
+        Binding("ctrl+y", "copy", "copy", tooltip="copy the plan's command to the clipboard"),
         Binding("escape", "back", "back", tooltip="leave; a run that is being started goes on"),
-        Binding("f1,question_mark", "app.help", "help", tooltip="all keys of this screen"),
         Binding("tab", "app.focus_next", "next field", show=False),
         Binding("shift+tab", "app.focus_previous", "field before", show=False),
     ]
 
-    def __init__(self, *, on: str = "") -> None:
-        """``on``: the place that is filled in at first."""
+    def __init__(self, *, on: str = "", gpus: Sequence[DeviceNow] = ()) -> None:
+        """``on``: the place that is filled in at first. ``gpus``: as they were seen last."""
         super().__init__()
         self.answers = Answers()
         self._order_seed = secrets.randbelow(_LARGEST_SEED) + 1
-        self._asked_program: str | None = ""
-        """``Form.program`` of the latest question about the machine."""
+        self._asked: tuple[str | None, str] | None = None
+        """``Form.program`` and the folder of the latest question about the machine."""
         self._environments_changed = False
         """Whether the user has chosen environments."""
         self._starting = self._back_pressed = self._left = False
         self._timer: Timer | None = None
-        self._command = FieldRow(
-            "command",
-            Input(placeholder="python train.py --lr 3e-4", compact=True, id="command"),
-            tooltip="what to run, as in a shell",
-            wide=True,
+        self._seen, self._opened = gpus, time.strftime("%H:%M")
+        self._command = text_row(
+            "command", "python train.py --lr 3e-4", "what to run, as in a shell"
+        )
+        self._folder = text_row("folder", "where gpuwatch was started", "where it runs")
+        self._variables = text_row(
+            "variables", "OMP_NUM_THREADS=8 ...", "its environment variables: NAME=VALUE ..."
         )
         names = max(map(len, WORKLOADS))
         workloads = {
@@ -102,12 +110,7 @@ class NewRunScreen(Screen[None]):
             tooltip="your own command, or a model that gpuwatch brings along",
             wide=True,
         )
-        self._model = FieldRow(
-            "model",
-            Input(placeholder="vit_b_16", compact=True, id="model"),
-            tooltip="name of a classification model in torchvision",
-            wide=True,
-        )
+        self._model = text_row("model", "vit_b_16", "name of a classification model in torchvision")
         self._parameters = {
             each.name: FieldRow(each.label, parameter_field(each))
             for each in parameters.parameters()
@@ -117,18 +120,18 @@ class NewRunScreen(Screen[None]):
         self._environments = {"bare": EnvironmentRow("bare", chosen=True)}
         self._environment_list = VerticalGroup(*self._environments.values())
         self._looking = Static("looking for engines and images ...", id="looking")
-        self._other = FieldRow(
-            "other images",
-            Input(placeholder="docker=IMAGE, apptainer=FILE.sif ...", compact=True, id="other"),
-            tooltip="as --env takes them: KIND=IMAGE[,python=PATH][,mount=SRC:DST] ...",
-            wide=True,
+        self._other = text_row(
+            "other",
+            "docker=IMAGE, apptainer=FILE.sif ...",
+            "as --env takes them: KIND=IMAGE[,python=PATH][,mount=SRC:DST] ...",
+            label="other images",
         )
-        self._on = FieldRow(
+        self._on = text_row(
             "on",
-            Input(on, placeholder="this machine", compact=True, id="on"),
-            tooltip="where it runs, as --on takes it: ssh=HOST, or slurm,partition=gpu ...; "
-            "several with blanks between: a study at each",
-            wide=True,
+            "this machine",
+            "where it runs, as --on takes it: ssh=HOST, or slurm,partition=gpu ...; several with "
+            "blanks between: a study at each",
+            value=on,
         )
         self._pull = FieldRow("pull", PlainCheckbox(compact=True, id="pull"), tooltip="--pull")
         self._gpus: dict[str, PlainCheckbox] = {}
@@ -145,17 +148,15 @@ class NewRunScreen(Screen[None]):
         self._message = Static(id="message", markup=False)
         self._plan = Static(id="plan-text")
 
-    @property
-    def gpuwatch(self) -> GpuwatchApp:
-        return self.app  # type: ignore[return-value]
-
     def compose(self) -> ComposeResult:
-        yield Static(_TOO_SMALL, id="too-small")
-        yield Static(Content.assemble(("gpuwatch", "bold $accent"), "  start a run"), id="title")
+        yield from super().compose()
+        yield TitleRow("start a run")
         with Container(id="body"):
             with VerticalScroll(id="form", can_focus=False):
                 yield self._command
                 yield self._workload
+                yield self._folder
+                yield self._variables
                 yield self._model
                 yield from (self._parameters[name] for name in parameters.FIRST)
                 yield self._more
@@ -168,13 +169,15 @@ class NewRunScreen(Screen[None]):
                 yield self._gpu_section
                 yield self._no_gpu
                 yield self._repeat
-            with VerticalScroll(id="plan"):
-                yield self._message
-                yield self._plan
+            with Vertical(id="side"):
+                with VerticalScroll(id="plan"):
+                    yield self._message
+                    yield self._plan
+                yield Button("Start", id="start", compact=True)
         yield Footer(compact=True)
 
     def on_mount(self) -> None:
-        self.query_one("#plan").border_title = "plan"
+        self.query_one("#side").border_title = "plan"
         self._gpu_section.collapsed = self._more.collapsed = self.app.size.height < OPEN_ROWS
         self._pull.update("fetch images that are not here")
         for field in self.query(Input):
@@ -196,6 +199,8 @@ class NewRunScreen(Screen[None]):
         return Form(
             workload=self._workload.text,
             command=self._command.text,
+            folder=self._folder.text,
+            variables=self._variables.text,
             model=self._model.text,
             ticked=tuple(name for name, row in self._environments.items() if row.checkbox.value),
             other=self._other.text,
@@ -241,27 +246,31 @@ class NewRunScreen(Screen[None]):
 
     def _show(self) -> None:
         """Show the hints, the problems and the plan of the form as it is."""
-        form, problems = self.form, field_problems(self.form, self.answers.machine)
-        self._show_workload(form, problems)
+        form, found = self.form, field_problems(self.form, self.answers.machine)
+        self._show_workload(form, found)
         for name, row in self._environments.items():
             known = self.answers.environment(form, name)
             row.update(known, refusal(form, self.answers, name))
-        self._other.update(problem=problems.get("other", ""))
-        self._on.update(problem=problems.get("on", ""))
+        self._other.update(problem=found.get("other", ""))
+        self._on.update(problem=found.get("on", ""))
         machine = self.answers.machine or Machine()
         self._gpu_section.display = bool(self._gpus) and not self._away
-        self._no_gpu.display = bool(machine.no_gpu) and not self._away
+        self._no_gpu.display = machine.no_gpu is not None and not self._away
         chosen = len(self._gpus) if form.gpus is None else len(form.gpus)
-        self._gpu_section.title = f"GPUs: {chosen or 'none'} of {len(self._gpus)}"
+        seen = f", their use as of {self._opened}" if self._seen else ""
+        self._gpu_section.title = f"GPUs: {chosen or 'none'} of {len(self._gpus)}{seen}"
         self._plan.update(plan_text(form, self.answers))
 
-    def _show_workload(self, form: Form, problems: dict[str, str]) -> None:
+    def _show_workload(self, form: Form, found: dict[str, str]) -> None:
         """Show the fields of the chosen workload."""
         self._command.field.disabled = not form.own
-        problem = problems.get("command", "") if form.command.strip() else ""
+        for name, row in (("folder", self._folder), ("variables", self._variables)):
+            row.display = form.own
+            row.update(problem=found.get(name, ""))
+        problem = found.get("command", "") if form.command.strip() else ""
         self._command.update(problem=problem)
         self._model.display = form.workload == OF_TORCHVISION
-        self._model.update(problem=problems.get("model", "") if form.model.strip() else "")
+        self._model.update(problem=found.get("model", "") if form.model.strip() else "")
         self._more.display = not form.own
         accepted = () if form.own else parameters.parameters_of(form.case)
         plan = self.answers.plan_for(form)
@@ -277,21 +286,25 @@ class NewRunScreen(Screen[None]):
                 row.field.placeholder = default
             flag = parameter.name.replace("_", "-")
             row.field.tooltip = Content(f"--{flag}: {parameter.help}; default: {default}")
-            row.update(parameter.hint(row.text), problems.get(parameter.name, ""))
+            row.update(parameter.hint(row.text), found.get(parameter.name, ""))
 
     # Questions to gpuwatch's commands.
 
     def _ask(self) -> None:
         """Ask for the plan, and what can run here where the answer may be another."""
         form = self.form
-        if form.program != self._asked_program:
-            self._asked_program = form.program
-            self.run_worker(self._ask_machine(form.program), exclusive=True, group="machine")
-        if not field_problems(form, self.answers.machine):
-            self.run_worker(self._ask_plan(arguments(form)), exclusive=True, group="plan")
+        found = field_problems(form, self.answers.machine)
+        asked = form.program, form.runs_in
+        if asked != self._asked and "folder" not in found:
+            self._asked = asked
+            self.run_worker(self._ask_machine(*asked), exclusive=True, group="machine")
+        if not found:
+            planned = form.runs_in, *arguments(form)
+            self.run_worker(self._ask_plan(planned), exclusive=True, group="plan")
 
-    async def _ask_machine(self, program: str | None) -> None:
-        machine = await ask_doctor(program)
+    async def _ask_machine(self, program: str | None, folder: str) -> None:
+        words = () if program is None else ("--", program)
+        machine = await ask_doctor("--images", "--format", "json", *words, folder=folder)
         self.answers = replace(self.answers, machine=machine, program=program)
         if self._environment_list.is_attached:  # widgets go before their screen does
             await self._add_environments(machine)
@@ -316,25 +329,47 @@ class NewRunScreen(Screen[None]):
             self._ask_later()
 
     def _add_gpus(self, machine: Machine) -> None:
-        """Add a checkbox for each GPU, the first time that they are known.
+        """Add a checkbox for each GPU, the first time that they are known, idle ones first.
 
         In one piece: the question about the next program ends this one wherever it waits.
         """
         if self._gpus:
             return
+        seen = {gpu.number: gpu for gpu in self._seen}
+        uses: dict[str, float] = {}
         for gpu in machine.gpus:
-            memory = f"  {binary(gpu.memory_bytes)}" if gpu.memory_bytes else ""
-            label = Content(f"{gpu.choice}  {gpu.name}{memory}")
+            now = seen.get(gpu.choice)
+            text = f"{binary(gpu.memory_bytes)}" if gpu.memory_bytes else ""
+            if now is not None:
+                use = now.value("hw.gpu.utilization")
+                text = now.memory
+                if use is not None:
+                    text += ", idle" if use == 0 else f", {percent(use)} busy"
+                uses[gpu.choice] = (use or 0) + (now.memory_share or 0)
+            label = Content(f"{gpu.choice}  {gpu.name}  {text}")
             self._gpus[gpu.choice] = PlainCheckbox(label, True, compact=True)
-        self._gpu_list.mount(*self._gpus.values())
-        self._no_gpu.update(f"no GPU, workloads run on the CPU: {machine.no_gpu}")
+        shown = sorted(self._gpus, key=lambda choice: uses.get(choice, 0))
+        self._gpu_list.mount(*(self._gpus[choice] for choice in shown))
+        if machine.no_gpu:
+            self._no_gpu.update(f"no GPU, workloads run on the CPU: {machine.no_gpu.text}")
 
     async def _ask_plan(self, planned: tuple[str, ...]) -> None:
-        plan = await ask_plan(planned)
+        plan = await ask_plan(*planned)
         self.answers = replace(self.answers, plan=plan, planned=planned)
         self._show()
 
     # Start and leave.
+
+    def on_button_pressed(self) -> None:
+        self.action_start()
+
+    def action_copy(self) -> None:
+        """The terminal's clipboard, also over SSH: by OSC 52, which it may refuse in silence."""
+        if problems(self.form):
+            self._say("there is no command yet")
+        else:
+            self.app.copy_to_clipboard(command_line(self.form))
+            self._say("sent to the terminal's clipboard")
 
     def action_start(self) -> None:
         """Start the run, or go to the field that prevents it."""
@@ -351,7 +386,8 @@ class NewRunScreen(Screen[None]):
         self._starting, self._back_pressed = True, False
         self._say("starting ...")
         # A worker of the app goes on when the form is left.
-        self.app.run_worker(self._start(arguments(self.form)), group="start")
+        form = self.form
+        self.app.run_worker(self._start(form.runs_in, arguments(form)), group="start")
 
     def _go_to(self, name: str) -> None:
         """Focus a field; a command that needs a shell is given one."""
@@ -374,8 +410,8 @@ class NewRunScreen(Screen[None]):
             self._more.collapsed = False
         field.focus()
 
-    async def _start(self, planned: tuple[str, ...]) -> None:
-        outcome = await commands.run(*commands.record(planned), outlives=True)
+    async def _start(self, folder: str, planned: tuple[str, ...]) -> None:
+        outcome = await commands.run(*commands.record(planned), outlives=True, folder=folder)
         self._starting = False
         path = commands.session_path(outcome)
         if self._left:

@@ -9,7 +9,7 @@ from textual.containers import HorizontalGroup, VerticalGroup
 from textual.content import Content
 from textual.widgets import Checkbox, Input, Label, Select, Static
 
-from gpuwatch.tui.new_run.answers import Environment, Refusal
+from gpuwatch.tui.machine import Environment, Refusal
 from gpuwatch.tui.new_run.parameters import Parameter
 from gpuwatch.tui.new_run.plan_text import BAD, GOOD
 from gpuwatch.tui.widgets.checkbox import PlainCheckbox
@@ -54,8 +54,8 @@ class FieldRow(HorizontalGroup):
 
 
 class EnvironmentRow(VerticalGroup):
-    """A checkbox for an environment, and whether it can run here; how to fix it while it has the
-    focus, or where there is room."""
+    """A checkbox for an environment, and in one row whether it can run here; the whole reason and
+    how to fix it while it has the focus."""
 
     def __init__(self, environment: str, *, chosen: bool = False) -> None:
         """``environment``: as ``--env`` takes it."""
@@ -92,6 +92,14 @@ class EnvironmentRow(VerticalGroup):
         self._fix.update(Content(f"Fix: {hint}"))
         self.set_class(bool(hint), "-fixable")
         self.tooltip = Content(f"Fix: {hint}") if hint else None
+
+
+def text_row(
+    id: str, placeholder: str, tooltip: str, *, label: str = "", value: str = ""
+) -> FieldRow:
+    """A text in a row of its own; ``label``: in place of its id."""
+    field = Input(value, placeholder=placeholder, compact=True, id=id)
+    return FieldRow(label or id, field, tooltip=tooltip, wide=True)
 
 
 def parameter_field(parameter: Parameter) -> Field:

@@ -13,7 +13,7 @@ from textual.binding import ActiveBinding, Binding, BindingType
 from textual.command import DiscoveryHit, Hit, Hits, Provider
 from textual.containers import VerticalScroll
 from textual.screen import ModalScreen
-from textual.widgets import Static
+from textual.widgets import Input, Static
 
 
 class HelpScreen(ModalScreen[None]):
@@ -85,16 +85,18 @@ _MOVES = frozenset({"up", "down", "left", "right", "pageup", "pagedown", "home",
 
 
 class Commands(Provider):
-    """Every binding with a description."""
+    """Every binding with a description, but those that edit a text."""
 
     def _commands(self) -> Iterator[tuple[str, str, Callable[[], Any]]]:
         """What it does, the key, and the action; each action once."""
         active = self.screen.active_bindings.values()
         bindings = [each.binding for each in active]
         moves = {each.action for each in bindings if each.key.rpartition("+")[2] in _MOVES}
-        seen = UNUSED | moves
+        # Both leave where a screen has a key of its own for it.
+        quit = {"quit"} if any(each.action == "leave" for each in bindings) else set()
+        seen = UNUSED | moves | quit | {"command_palette"}
         for node, binding, enabled, _ in active:
-            text = text_of(binding)
+            text = "" if isinstance(node, Input) else text_of(binding)
             if enabled and text and binding.action not in seen:
                 seen |= {binding.action}
                 act = partial(self.app.run_action, binding.action, node)

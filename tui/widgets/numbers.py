@@ -72,6 +72,7 @@ _FACT_UNITS = {
     **dict.fromkeys(("memory.total", "swap.total"), "By"),
     **dict.fromkeys(("clock.sm.max", "clock.memory.max", "frequency.max"), "Hz"),
     "power.limit": "W",
+    **dict.fromkeys(("temperature.slowdown", "temperature.operating.max"), "Cel"),
     "memory.bus.width": "bit",
 }
 """Units of the constant numbers of a device; the others are counts."""

@@ -194,7 +194,7 @@ def _theme(name: str, colours: Mapping[str, str], dark: bool) -> Theme:
 
 
 def styles(theme: Theme, no_color: bool) -> Mapping[str, Style]:
-    """Rich styles by role, for our themes and for Textual's."""
+    """Rich styles by role, in one of our themes."""
     name = "" if no_color else theme.name
     if name not in _cached:
         _cached[name] = _made(name, theme)
@@ -209,50 +209,8 @@ def _made(name: str, theme: Theme) -> Mapping[str, Style]:
         return {role: Style.parse(_PLAIN.get(role, "")) for role in ROLES}
     if theme.ansi:
         return {role: Style.parse(_TERMINAL.get(role, "")) for role in ROLES}
-    colours = {DARK: _DARK, LIGHT: _LIGHT}.get(name) or _derived(theme)
+    colours = {DARK: _DARK, LIGHT: _LIGHT}[name]
     base = Style(bgcolor=colours["background"])
     return {
         role: base + Style.parse(text) for role, text in colours.items() if role != "background"
     } | {"background": base}
-
-
-def _derived(theme: Theme) -> Mapping[str, str]:
-    """The roles' colours in one of Textual's own themes."""
-    from textual.color import Color
-
-    made = theme.to_color_system().generate()
-
-    def colour(name: str) -> Color:
-        return Color.parse(made[name])
-
-    back, front = colour("background"), colour("foreground")
-
-    def mixed(name: str, share: float) -> str:
-        return back.blend(colour(name), share, alpha=1.0).hex
-
-    full = {
-        "text": "foreground",
-        "good": "success",
-        "warn": "warning",
-        "utilization": "success",
-        "bandwidth": "secondary",
-        "flops": "warning",
-        "picked": "accent",
-        "progress": "primary",
-    }
-    return {
-        "background": back.hex,
-        **{role: mixed(name, 1.0) for role, name in full.items()},
-        "strong": f"bold {front.hex}",
-        "muted": mixed("foreground", 0.65),
-        "faint": mixed("foreground", 0.3),
-        "brand": f"bold {mixed('primary', 1.0)}",
-        "key": f"bold {mixed('primary', 1.0)}",
-        "bad": f"bold {mixed('error', 1.0)}",
-        "utilization-fill": mixed("success", 0.6),
-        "bandwidth-fill": mixed("secondary", 0.6),
-        "flops-fill": mixed("warning", 0.6),
-        "picked-fill": mixed("accent", 0.6),
-        "select": f"{front.hex} on {mixed('primary', 0.35)}",
-        "bar": f"{front.hex} on {colour('panel').hex}",
-    }

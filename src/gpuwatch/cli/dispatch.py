@@ -69,6 +69,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
         "gpuwatch.cli.commands.import_",
         "make a session from the output of nsys, ncu or nvprof",
     ),
+    "demo": ("gpuwatch.cli.commands.demo", "home and live with a recorded GPU, for a look"),
     "doctor": ("gpuwatch.cli.commands.doctor", "what can run here, and how to fix the rest"),
     "calibrate": (
         "gpuwatch.cli.commands.calibrate",

@@ -26,6 +26,7 @@ ABSURD = (0, -1, 2**31, 2**32 - 1, 2**63, 2**64 - 2)
 READ = (
     "utilization", "memory_busy", "memory_total", "memory_used", "memory_reserved", "power",
     "power_instant", "power_average", "power_limit", "energy", "temperature", "clock_sm",
+    "temperature_slowdown", "temperature_max",
     "clock_memory", "max_clock_sm", "max_clock_memory", "pcie_transmit", "pcie_receive",
     "pcie_generation", "pcie_width", "encoder", "decoder", "bus_width", "cores", "performance",
     "persistence", "compute_mode", "ecc", "ecc_corrected", "ecc_uncorrected",

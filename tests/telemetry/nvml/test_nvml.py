@@ -147,6 +147,8 @@ def test_facts_are_in_si_base_units(tmp_path: Path, remote: Start) -> None:
         "clock.sm.max": 1_980_000_000,
         "clock.memory.max": 2_619_000_000,
         "power.limit": 700.0,
+        "temperature.slowdown": 89,
+        "temperature.operating.max": 87,
         "pci.bus.id": "00000000:18:00.0",
         "mig.enabled": False,
         "ecc.enabled": True,
@@ -423,7 +425,8 @@ def test_what_the_driver_answers_for_a_mig_device_of_its_whole_gpu_is_not_taken(
     for metric in ("power", "energy", "temperature", "clock.sm", "throttle.power", "ecc.corrected"):
         assert "whole GPU" in source.channels["gpu0.mig0", f"hw.gpu.{metric}"]["reason"]
     attributes = source.first["devices"][0]["attributes"]
-    assert attributes["power.limit"] is attributes["core.count"] is None
+    assert attributes["power.limit"] is attributes["temperature.slowdown"] is None
+    assert attributes["core.count"] is None
 
 
 def test_processes_are_listed_with_unknown_memory_as_none(tmp_path: Path, remote: Start) -> None:

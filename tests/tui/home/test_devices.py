@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -9,8 +10,10 @@ from pathlib import Path
 import pytest
 
 from gpuwatch.core.metrics import Method
-from gpuwatch.tui.feed.snapshot import Alert, Reading, Snapshot
+from gpuwatch.core.units import NS
+from gpuwatch.tui.feed.snapshot import Alert, Panel, Reading, Snapshot
 from gpuwatch.tui.home.devices import alert_rows, device_rows, head_row
+from gpuwatch.tui.home.held import held_texts, idle_gpus
 from gpuwatch.tui.home.rows import short_path
 from gpuwatch.tui.home.screen import HomeScreen
 from gpuwatch.tui.processes.table import on_gpus
@@ -18,6 +21,7 @@ from gpuwatch.tui.processes.table import on_gpus
 from ..conftest import Fake
 from ..harness import running, until
 from ..process_sessions import LOADERS, RUN, STRANGER, Made, add
+from ..sessions import GIB
 from ..snapshots_of import snapshot_of, texts
 
 Make = Callable[..., Path]
@@ -31,13 +35,13 @@ def machine(session: Make, *processes: Made, file: str = "01-bare", gpus: int = 
 def test_every_gpu_has_a_row_with_utilization_memory_power_and_temperature(
     session: Make, width: int
 ) -> None:
-    rows = texts(device_rows(machine(session, gpus=8), width, 40))
-    assert len(rows) == 9 and all(len(row) <= width for row in rows)
+    rows = texts(device_rows(machine(session, gpus=8), width, 10))
+    assert len(rows) == 10 and all(len(row) <= width for row in rows)
     assert "utilization" in rows[0] and "memory" in rows[0] and "temp" in rows[0]
-    for number, row in enumerate(rows[1:]):
+    for number, row in enumerate(rows[1:-1]):
         assert row.startswith(f"  {number}  ") and " %" in row and "GiB" in row
         assert "/700 W" in row and "°C" in row
-        assert row.count("━") + row.count("─") + row.count("╸") >= 10
+        assert row.count("━") + row.count("─") + row.count("╸") >= 8
 
 
 @pytest.mark.parametrize("width", [80, 100, 160])
@@ -52,9 +56,96 @@ def test_numbers_of_four_digits_stand_apart(session: Make, width: int) -> None:
         )
         for each in snapshot.devices
     )
-    rows = texts(device_rows(replace(snapshot, devices=devices), width, 40))
-    assert len(rows) == 17
-    assert all(" 1420/1420 W " in row and len(row) <= width for row in rows[1:])
+    rows = texts(device_rows(replace(snapshot, devices=devices), width, 18))
+    assert len(rows) == 18
+    assert all(" 1420/1420 W " in row and len(row) <= width for row in rows[1:-1])
+    assert " 23/23 kW" in rows[-1]
+
+
+def changed(snapshot: Snapshot, id_: str, **values: float | None) -> Snapshot:
+    """With other readings of a GPU, by the last words of their metrics; and limits of H200."""
+    limits = {"temperature.slowdown": 89, "temperature.operating.max": 87}
+    devices = []
+    for each in snapshot.devices:
+        if each.row.id == id_:
+            read = {
+                f"hw.gpu.{name.replace('_', '.')}": Reading(value, Method.MEASURED, None, "test")
+                for name, value in values.items()
+            }
+            row = replace(each.row, attributes={**each.row.attributes, **limits})
+            each = replace(each, row=row, readings={**each.readings, **read})
+        devices.append(each)
+    return replace(snapshot, devices=tuple(devices))
+
+
+@pytest.mark.parametrize(
+    ("use", "share", "celsius", "marks"),
+    [(0.09, 0.05, 86, "   "), (0.1, 0.5, 87, "•••"), (0.75, 0.8, 89, "▲▲▲")],
+)
+def test_loads_and_temperatures_have_a_level_by_colour_and_shape(
+    session: Make, use: float, share: float, celsius: float, marks: str
+) -> None:
+    snapshot = machine(session, gpus=2)
+    usage = share * (snapshot.gpus[0].memory_total or 0)
+    told = changed(snapshot, "gpu0", utilization=use, memory_usage=usage, temperature=celsius)
+    row, without = device_rows(told, 120, 4)[1:3]
+    roles = {" ": "good", "•": "warn", "▲": "bad"}
+    for unit, mark in zip(("%", "GiB", "°C"), marks, strict=True):
+        text, role = next(each for each in row.spans() if each[0].rstrip().endswith(unit))
+        assert mark.strip() in text and role == roles[mark]
+    assert next(role for text, role in without.spans() if "°C" in text) == "strong", "no limits"
+
+
+def test_the_total_leaves_a_lost_gpu_out_and_is_unknown_where_one_does_not_tell(
+    session: Make,
+) -> None:
+    snapshot = changed(machine(session, gpus=4), "gpu1", utilization=0.0, power=None)
+    total = texts(device_rows(snapshot, 100, 6))[-1]
+    assert total.startswith(" all 3 of 4 busy") and "/320 GiB" in total and total.endswith("—")
+    lost = replace(snapshot, alerts=(Alert("lost", "gpu1", "GPU 1 is lost"),))
+    total = texts(device_rows(lost, 100, 6))[-1]
+    assert total.startswith(" all 3 of 3 busy") and "/240 GiB" in total
+    assert total.endswith("/2100 W")
+
+
+@pytest.mark.parametrize("gpus", [0, 1, 2, 8])
+def test_devices_fill_the_rows_that_are_left(session: Make, gpus: int) -> None:
+    snapshot = machine(session, gpus=gpus)
+    panels = tuple(Panel(gpu, (0.5,) * 40) for gpu in snapshot.gpus)
+    rows = texts(device_rows(replace(snapshot, panels=panels), 200, 30))
+    assert len(rows) == 30
+    assert sum(not row.strip() for row in rows) <= 2, "but between two graphs"
+
+
+def test_a_gpu_that_is_held_without_work_is_named_with_its_owner_and_since_when(
+    session: Make,
+) -> None:
+    old, new = (
+        replace(RUN, started=-50.0),
+        replace(STRANGER, gpus=(("gpu1", GIB, 0.0),), started=30),
+    )
+    snapshot = machine(session, old, new, gpus=2)
+    for id_ in ("gpu0", "gpu1"):
+        snapshot = changed(snapshot, id_, utilization=0.0)
+    began = replace(snapshot, t=5 * NS)
+    idle = idle_gpus(None, began)
+    now = replace(snapshot, t=100 * NS)
+    first, second = held_texts(idle_gpus(idle, now), now)
+    clock = r"(\d\d-\d\d )?\d\d:\d\d"
+    assert re.fullmatch(
+        rf"GPU 0: 36.0 GiB held without work since at least {clock} by root \(python .*\)", first
+    )
+    assert re.fullmatch(
+        rf"GPU 1: 1.00 GiB held without work since {clock} by bob \(python sweep.py\)", second
+    )
+    assert held_texts(idle, replace(snapshot, t=64 * NS)) == [], "a minute is not over"
+    busy = idle_gpus(idle, changed(now, "gpu0", utilization=0.5))
+    assert "gpu0" not in busy
+    again = idle_gpus(busy, replace(now, t=101 * NS))
+    later = replace(now, t=170 * NS)
+    assert "since at least" not in held_texts(again, later)[0], "it was seen at work"
+    unseen = idle_gpus(busy, changed(now, "gpu0", utilization=None))
+    assert "since at least" in held_texts(idle_gpus(unseen, later), later)[0]
 
 
 def test_a_wide_row_names_user_and_program(session: Make) -> None:
@@ -64,7 +155,7 @@ def test_a_wide_row_names_user_and_program(session: Make) -> None:
 
 def test_gpus_that_do_not_fit_are_counted(session: Make) -> None:
     rows = texts(device_rows(machine(session, gpus=16), 60, 7))
-    assert len(rows) == 7 and rows[-1].strip() == "11 more GPUs, g shows all"
+    assert len(rows) == 7 and rows[-2].strip() == "12 more GPUs, g shows all"
 
 
 def test_a_single_gpu_has_large_graphs_with_an_axis(session: Make) -> None:
@@ -77,7 +168,8 @@ def test_a_single_gpu_has_large_graphs_with_an_axis(session: Make) -> None:
 def test_without_a_gpu_the_reason_and_the_cpu_stand_there(session: Make) -> None:
     rows = texts(device_rows(machine(session, gpus=0), 80, 23))
     assert "no GPU: workloads run on the CPU" in rows[0]
-    assert "CPU  AMD EPYC" in rows[-1] and "GHz" in rows[-1]
+    assert any("CPU  AMD EPYC" in row and "GHz" in row for row in rows)
+    assert any("CPU utilization" in row for row in rows)
 
 
 def test_the_head_counts_gpus_and_running_runs_and_alerts_have_rows(session: Make) -> None:
@@ -85,15 +177,17 @@ def test_the_head_counts_gpus_and_running_runs_and_alerts_have_rows(session: Mak
     head = texts([head_row(snapshot, 2, "me@gpu7  14:05 CET", 120)])[0]
     assert "8 × NVIDIA H100" in head and "CPU " in head and "RAM " in head
     assert head.endswith("▶ 2 running  me@gpu7  14:05 CET ")
-    narrow = texts([head_row(snapshot, 2, "me@gpu7  14:05 CET", 60)])[0]
-    assert narrow.endswith("▶ 2 running ") and "CPU " in narrow
+    narrow = texts([head_row(snapshot, 2, "me@gpu7  14:05 CET", 80)])[0]
+    assert narrow.endswith("▶ 2  me@gpu7  14:05 CET ") and " 8 × H10" in narrow and "CPU " in narrow
+    assert "RAM " in texts([head_row(snapshot, 2, "me@gpu7  14:05 CET", 60)])[0]
     alerts = [f"alert {n}" for n in range(5)]
     rows = texts(alert_rows(alerts, 80, 3))
-    assert rows == [" ! alert 0", " ! alert 1", " ! 3 more warnings, press i"]
+    assert rows[:2] == [" ! alert 0", " ! alert 1"] and rows[2].startswith(" ! alert 2 ")
+    assert len(rows) == 3 and rows[2].rstrip().endswith("2 more, press i")
     (only,) = texts(alert_rows(alerts, 80, 1))
-    assert only.startswith(" ! alert 0 ") and only.rstrip().endswith("4 more warnings, press i")
+    assert only.startswith(" ! alert 0 ") and only.rstrip().endswith("4 more, press i")
     (two,) = texts(alert_rows(alerts[:2], 80, 1))
-    assert two.rstrip().endswith("1 more warning, press i")
+    assert two.rstrip().endswith("1 more, press i")
 
 
 @pytest.mark.parametrize("width", [60, 80, 160])
@@ -103,7 +197,7 @@ def test_the_head_counts_a_lost_gpu_apart(session: Make, width: int) -> None:
     devices = tuple(nameless if each.row.id == "gpu3" else each for each in snapshot.devices)
     lost = replace(snapshot, devices=devices, alerts=(Alert("lost", "gpu3", "GPU 3 is lost"),))
     head = texts([head_row(lost, 0, "", width)])[0]
-    assert "7 × NVIDIA" in head and "  1 lost  CPU " in head and "unknown" not in head
+    assert "7 × " in head and "  1 lost  CPU " in head and "unknown" not in head
 
 
 def test_the_head_has_load_swap_and_driver_where_they_fit(session: Make) -> None:
@@ -126,7 +220,7 @@ def test_the_head_has_load_swap_and_driver_where_they_fit(session: Make) -> None
     wide = texts([head_row(known, 0, "", 160)])[0]
     assert "  load 1.50  swap 1.00/4.00 GiB  driver 575.57.08, CUDA 12.9" in wide
     narrow = texts([head_row(known, 1, "", 80)])[0]
-    assert "RAM " in narrow and "driver" not in narrow and narrow.rstrip().endswith("▶ 1 running")
+    assert "RAM " in narrow and "driver" not in narrow and "▶ 1 running" in narrow
 
 
 def test_the_processes_on_gpus_are_narrowed_by_words(session: Make) -> None:

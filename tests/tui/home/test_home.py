@@ -47,7 +47,7 @@ def two(session: Make, fake: Fake) -> list[Path]:
 
 async def test_devices_now_come_from_a_recorder_that_ends_with_the_screen(fake: Fake) -> None:
     async with running(HomeScreen) as (_, pilot):
-        await shows(pilot, "NVIDIA H100 80GB HBM3")
+        await shows(pilot, "H100 80GB HBM3")
         recording = next(call for call in fake.asked if call[0] == "--record")
         folder = Path(recording[recording.index("--out") + 1])
         assert recording[recording.index("--while-pid") + 1] == str(os.getpid())
@@ -64,7 +64,7 @@ async def test_a_recorder_that_cannot_start_is_told(
         await shows(pilot, "r tries again")
         monkeypatch.setenv("FAKE_GPUS", "2")
         await pilot.press("r")
-        await shows(pilot, "2 × NVIDIA H100 80GB HBM3")
+        await shows(pilot, "2 × H100 80GB HBM3")
 
 
 async def test_why_a_run_failed_is_told_below_its_row(
@@ -317,7 +317,7 @@ async def test_recorders_that_die_one_after_another_are_given_up_until_r(
         )
         assert "p processes" not in screen_text(app), "there are none to show"
         await pilot.press("r")
-        await shows(pilot, "NVIDIA H100 80GB HBM3")
+        await shows(pilot, "H100 80GB HBM3")
 
 
 async def test_the_page_of_processes_says_why_the_devices_are_not_recorded(fake: Fake) -> None:

@@ -31,7 +31,7 @@ def test_a_word_before_a_colon_that_is_no_field_is_told() -> None:
     assert no_field("docker Nope:x") == f"nope: is not a field: {fields}"
     assert no_field("docker tag:x") == ""
     state = HomeState(entries=(ENTRY,), how=ListOptions(query="nope:x"))
-    shown = text(empty_rows(state, 80, 23))
+    shown = text(empty_rows(state, 80, 23, read_only=False))
     assert "nothing matches nope:x" in shown and f"nope: is not a field: {fields}" in shown
 
 

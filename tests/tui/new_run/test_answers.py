@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from gpuwatch.tui.commands import Outcome
-from gpuwatch.tui.new_run.answers import Machine, Plan, machine, plan
+from gpuwatch.tui.machine import Machine, machine
+from gpuwatch.tui.new_run.answers import Plan, plan
 
 
 @pytest.mark.parametrize(

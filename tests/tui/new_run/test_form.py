@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
+from gpuwatch.cli.options.environments import environments
 from gpuwatch.tui.new_run import parameters
 from gpuwatch.tui.new_run.form import (
     OF_TORCHVISION,
@@ -24,8 +26,8 @@ def test_a_new_form_lacks_a_command_alone() -> None:
     assert problems(Form()) == {"command": "write what to run, such as python train.py"}
     form = Form(command="python train.py --lr 3e-4")
     assert problems(form) == {}
-    assert command_line(arguments(form)) == "gpuwatch run -- python train.py --lr 3e-4"
-    assert command_line(arguments(Form("mnist-cnn"))) == "gpuwatch run mnist-cnn"
+    assert command_line(form) == "gpuwatch run -- python train.py --lr 3e-4"
+    assert command_line(Form("mnist-cnn")) == "gpuwatch run mnist-cnn"
 
 
 def test_environments_are_checked_for_the_first_word_of_a_command() -> None:
@@ -76,7 +78,19 @@ def test_no_gpu_ticked_is_none_and_all_of_them_is_no_flag() -> None:
 def test_a_command_keeps_its_quotes_and_has_no_parameters() -> None:
     form = Form(OWN_COMMAND, command="sh -c 'echo \"a b\"'", values={"steps": "no number"})
     assert arguments(form) == ("--", "sh", "-c", 'echo "a b"')
-    assert command_line(arguments(form)).endswith("""-- sh -c 'echo "a b"'""")
+    assert command_line(form).endswith("""-- sh -c 'echo "a b"'""")
+
+
+def test_a_command_runs_in_its_folder_with_its_variables(tmp_path: Path) -> None:
+    words = """A=1 'B=two words' C=a,b D='"'x"""
+    form = Form(command="ls", folder=f" {tmp_path} ", variables=words, other="docker=i")
+    assert problems(form) == {} and form.runs_in == str(tmp_path)
+    given = """,set=A=1,set=B="two words",set=C="a,b",set=D='"x'"""
+    assert arguments(form) == ("--env", f"bare{given}", "--env", f"docker=i{given}", "--", "ls")
+    parsed = environments(arguments(form)[1:2])[0].variables
+    assert parsed == {"A": "1", "B": "two words", "C": "a,b", "D": '"x'}
+    assert command_line(form).startswith(f"cd {tmp_path} && gpuwatch run --env ")
+    assert arguments(replace(form, workload="gcn", other="")) == ("gcn",)
 
 
 def test_a_model_of_torchvision_is_part_of_the_workloads_name() -> None:
@@ -90,6 +104,10 @@ def test_a_model_of_torchvision_is_part_of_the_workloads_name() -> None:
         (Form(OF_TORCHVISION, model="a b"), "model"),
         (Form(OWN_COMMAND), "command"),
         (Form(OWN_COMMAND, command="'"), "command"),
+        (Form(OWN_COMMAND, command="ls", folder="/no/such"), "folder"),
+        (Form(OWN_COMMAND, command="ls", variables="A"), "variables"),
+        (Form(OWN_COMMAND, command="ls", variables="A='"), "variables"),
+        (Form(OWN_COMMAND, command="ls", variables="""A='"'\\'"""), "variables"),
         (Form("gcn", ticked=()), "environments"),
         (Form("gcn", other="docker="), "other"),
         (Form("gcn", other="docker=a,set=X=[1"), "other"),

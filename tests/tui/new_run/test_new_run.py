@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,11 +12,13 @@ import pytest
 from textual.events import Paste
 from textual.pilot import Pilot
 from textual.widget import Widget
-from textual.widgets import Checkbox, Collapsible, Input, Select
+from textual.widgets import Button, Checkbox, Collapsible, Input, Select
 
+from gpuwatch.core.metrics import Method
 from gpuwatch.tui import commands
 from gpuwatch.tui.app import GpuwatchApp
 from gpuwatch.tui.display_options import DisplayOptions
+from gpuwatch.tui.feed.snapshot import Reading
 from gpuwatch.tui.home.screen import HomeScreen
 from gpuwatch.tui.live.screen import LiveScreen
 from gpuwatch.tui.new_run import screen as new_run
@@ -27,6 +30,7 @@ from gpuwatch.tui.widgets.help import HelpScreen
 from ..conftest import Fake, environment
 from ..harness import running, screen_text, shows, until
 from ..hostile import check_screen
+from ..snapshots_of import snapshot_of
 
 Make = Callable[..., Path]
 DOCTOR = ["doctor", "--quick", "--images", "--format", "json"]
@@ -108,6 +112,42 @@ async def test_a_command_is_typed_and_started_with_enter(session: Make, fake: Fa
     assert started(fake) == [["--", "python3", "t?.py", "--lr", "3e-4"]]
 
 
+async def test_the_folder_and_variables_of_a_command_reach_its_start(
+    session: Make, fake: Fake, tmp_path: Path
+) -> None:
+    fake.records(session())
+    async with running(NewRunScreen, (160, 50)) as (app, pilot):
+        for name, text in (("command", "ls"), ("folder", str(tmp_path)), ("variables", "A=1")):
+            app.screen.query_one(f"#{name}", Input).value = text
+        await shows(pilot, "✓ 1 run")
+        await pilot.press("ctrl+y")
+        await shows(pilot, "sent to the terminal's clipboard")
+        assert app.clipboard == f"cd {tmp_path} && gpuwatch run --env bare,set=A=1 -- ls"
+        app.screen.query_one("#start", Button).press()
+        await until(pilot, lambda: isinstance(app.screen, LiveScreen))
+    assert started(fake) == [["--env", "bare,set=A=1", "--", "ls"]]
+    assert (fake.folder / "folder.txt").read_text() == str(tmp_path)
+
+
+async def test_idle_gpus_come_first_and_keep_their_order_in_the_command(
+    session: Make, fake: Fake
+) -> None:
+    fake.finds(environment("bare"), gpus=3)
+    gpus = snapshot_of(session(gpus=3)).gpus
+    rest = Reading(0.0, Method.MEASURED, None, "test")
+    none = {"hw.gpu.utilization": rest, "hw.gpu.memory.usage": rest}
+    idle = replace(gpus[2], readings={**gpus[2].readings, **none})
+    async with running(lambda: NewRunScreen(gpus=(*gpus[:2], idle)), (160, 50)) as (app, pilot):
+        await shows(pilot, "0.00/80.0 GiB, idle")
+        boxes = app.screen.query("#gpus Checkbox").results(Checkbox)
+        assert [each.label.plain[0] for each in boxes] == ["2", "0", "1"]
+        assert "% busy" in screen_text(app)
+        await pilot.press(*"ls")
+        await focus(app, pilot, "1 ")
+        await pilot.press("space")
+        await shows(pilot, "$ gpuwatch run --gpus 0,2 -- ls")
+
+
 async def test_tab_comes_to_the_fields_in_their_order(fake: Fake) -> None:
     async with running(NewRunScreen, (120, 40)) as (app, pilot):
         assert app.focused is not None
@@ -117,7 +157,7 @@ async def test_tab_comes_to_the_fields_in_their_order(fake: Fake) -> None:
             fields.append(app.focused.id)
         await pilot.press("shift+tab")
         assert app.focused.id == fields[-2]
-    assert fields[:2] == ["command", "workload"] and fields[3:] == ["other", "pull"]
+    assert fields == ["command", "workload", "folder", "variables", None]
 
 
 async def test_a_command_starts_before_anything_is_known(session: Make, fake: Fake) -> None:
@@ -248,8 +288,6 @@ async def test_an_environment_that_cannot_run_says_why_and_how_to_fix_it(fake: F
         _plans(fake, "bare", runs=[{"environment": 0}])
         await pilot.press("space")
         await shows(pilot, "✓ 1 run: mnist-cnn in bare")
-    async with running(NewRunScreen, (80, 40)) as (_, pilot):
-        await shows(pilot, "Fix: fix docker")
 
 
 def _plans(fake: Fake, *environments: str, runs: list[dict[str, Any]]) -> None:
@@ -476,7 +514,7 @@ async def test_read_only_starts_nothing(fake: Fake) -> None:
         await pilot.press(*"ls")
         await shows(pilot, "$ gpuwatch run")
         await pilot.press("enter")
-        await shows(pilot, "read-only: start `gpuwatch serve --allow-actions`")
+        await shows(pilot, "read-only: start `gpuwatch`, or `gpuwatch serve")
     assert started(fake) == []
 
 
@@ -491,7 +529,7 @@ async def test_the_mouse_chooses_and_starts(session: Make, fake: Fake) -> None:
         await click(pilot, "[ ] docker")
         await click(pilot, "[x] bare")
         await shows(pilot, "$ gpuwatch run gcn --env docker")
-        await click(pilot, "start  esc")
+        await click(pilot, "start  ^y")
         await until(pilot, lambda: isinstance(app.screen, LiveScreen))
     assert started(fake) == [["gcn", "--env", "docker"]]
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from gpuwatch.tui.new_run.answers import Environment, Gpu, Machine, Plan, Refusal
+from gpuwatch.tui.machine import Environment, Gpu, Machine, Refusal
+from gpuwatch.tui.new_run.answers import Plan
 from gpuwatch.tui.new_run.form import Form, arguments
 from gpuwatch.tui.new_run.obstacles import (
     Answers,
@@ -24,7 +25,7 @@ GPUS = (Gpu("0", "H100", 85e9, OLD_DRIVER), Gpu("1", "H100", 85e9, None))
 def answers(form: Form, *environments: Environment, **plan: object) -> Answers:
     """Answers about the environments, and a plan with these fields, for ``form``."""
     machine = Machine(environments, GPUS if environments else ())
-    return Answers(machine, form.program, Plan(runs=1, **plan), arguments(form))  # type: ignore[arg-type]
+    return Answers(machine, form.program, Plan(runs=1, **plan), ("", *arguments(form)))  # type: ignore[arg-type]
 
 
 def test_a_bare_run_needs_a_torch_for_its_gpus() -> None:
@@ -70,7 +71,7 @@ def test_the_first_obstacle_has_its_field() -> None:
 
 
 def test_without_a_gpu_nothing_runs_that_needs_one() -> None:
-    machine = Machine(no_gpu="no NVIDIA GPU is seen")
+    machine = Machine(no_gpu=Refusal("no NVIDIA GPU is seen"))
     for values, field in (({"device": "cuda"}, "device"), ({"dtype": "tf32"}, "dtype")):
         assert list(field_problems(Form("gcn", values=values), machine)) == [field]
         assert field_problems(Form("gcn", values=values), None) == {}

@@ -135,7 +135,7 @@ async def test_a_question_in_the_terminals_colours_has_a_frame_and_leaves_the_re
         await pilot.press("d")
         await shows(pilot, "Arrows choose")
         text = screen_text(app)
-        assert "NVIDIA H100" in text and "find" in text.splitlines()[-1]
+        assert "H100 80GB" in text and "find" in text.splitlines()[-1]
         assert any("┌──" in row for row in text.splitlines())
 
 
@@ -148,5 +148,5 @@ async def test_the_palette_in_the_terminals_colours_has_a_frame_and_a_selected_r
         await pilot.press("ctrl+p")
         await shows(pilot, "┌──")
         await shows(pilot, "new run")
-        assert "NVIDIA H100" in screen_text(app)
+        assert "H100 80GB" in screen_text(app)
         await until(pilot, lambda: "color(0)" in colours(app) - before)

@@ -11,7 +11,6 @@ import pytest
 from textual.binding import Binding
 from textual.command import CommandPalette
 from textual.screen import Screen
-from textual.theme import BUILTIN_THEMES
 
 import gpuwatch.tui
 from gpuwatch.tui.compare.screen import CompareScreen
@@ -71,7 +70,7 @@ async def test_the_palettes_screenshot_goes_where_gpuwatch_was_started(
         await pilot.press("ctrl+p")
         await until(pilot, lambda: isinstance(app.screen, CommandPalette))
         await pilot.press(*"screenshot")
-        await shows(pilot, "Save an SVG")
+        await shows(pilot, "an SVG picture of this screen")
         await pilot.press("enter", "enter")
         await until(pilot, lambda: any("</svg>" in f.read_text() for f in tmp_path.glob("*.svg")))
 
@@ -97,6 +96,19 @@ async def test_the_palette_has_no_key_that_just_moves(fake: Fake, session: Make)
     assert not any("copy" in text for text in told), "nothing can be selected"
 
 
+@pytest.mark.parametrize("screen", [HomeScreen, NewRunScreen])
+async def test_the_palette_has_what_we_wrote_and_each_thing_once(
+    fake: Fake, screen: type[HomeScreen | NewRunScreen]
+) -> None:
+    async with running(screen, (100, 40)) as (app, pilot):
+        await shows(pilot, "Engine of bare" if screen is NewRunScreen else "No run was recorded")
+        told = [str(hit.text) async for hit in Commands(app.screen).discover()]
+        others = [each.title for each in app.get_system_commands(app.screen)]
+    assert told.count("leave; runs go on") == 1 and "shell: to the shell; fg returns" in told
+    assert len(others) == 1 and others[0].startswith("screenshot: an SVG picture")
+    assert not [text for text in told if "delete" in text or "select" in text or "palette" in text]
+
+
 async def test_the_help_of_a_small_screen_scrolls_by_keys(session: Make) -> None:
     async with live(session(), (60, 15)) as (app, pilot):
         await pilot.press("f1")
@@ -107,14 +119,6 @@ async def test_the_help_of_a_small_screen_scrolls_by_keys(session: Make) -> None
         await shows(pilot, "palette")
         await pilot.press("escape")
         await until(pilot, lambda: not isinstance(app.screen, HelpScreen))
-
-
-@pytest.mark.parametrize("theme", BUILTIN_THEMES)
-async def test_every_theme_of_textual_colours_the_canvas_too(session: Make, theme: str) -> None:
-    async with live(session()) as (app, pilot):
-        app.theme = theme
-        await pilot.pause()
-        assert "GPU utilization" in screen_text(app)
 
 
 async def test_a_key_of_the_footer_is_pressed_by_a_click(fake: Fake) -> None:

@@ -7,9 +7,9 @@ from pathlib import Path
 
 from gpuwatch.core.lazy_dataclass import dataclass
 from gpuwatch.core.text import clean
-from gpuwatch.core.units import clock_time, percent
+from gpuwatch.core.units import clock_time
 from gpuwatch.tui.feed.snapshot import Snapshot
-from gpuwatch.tui.home.devices import gpu_heading, gpu_layout, gpu_row
+from gpuwatch.tui.home.devices import gpu_heading, gpu_layout, gpu_rows, host_texts
 from gpuwatch.tui.widgets.cells import fit
 from gpuwatch.tui.widgets.line import Line
 
@@ -78,29 +78,16 @@ def host_rows(host: Host, selected: bool, width: int) -> list[Line]:
         return [row.add(why, "bad").add(heard)]
     if host.snapshot is None:
         return [row.add("" if host.session is not None else "is being reached ...", "muted")]
-    row.add(_machine(host.snapshot), "text")
+    cpu, none = host.snapshot.cpu, ["no GPU"] if not host.snapshot.gpus else []
+    row.add("  ".join([*(host_texts(cpu) if cpu is not None else []), *none]))
     warnings = f"! {len(host.alerts)} warning{'s' * (len(host.alerts) > 1)} " if host.alerts else ""
     if warnings and len(warnings) < row.left:
         row.end(warnings, "warn")
     layout = gpu_layout(width, bandwidth=False, history=False)
-    return [
-        row,
-        *(gpu_row(gpu, None, host.snapshot.processes, layout, width) for gpu in host.snapshot.gpus),
-    ]
-
-
-def _machine(snapshot: Snapshot) -> str:
-    """``CPU 12 %  RAM 3.6/23.5 GiB  load 0.50``."""
-    cpu = snapshot.cpu
-    parts = []
-    if cpu is not None:
-        memory = cpu.memory
-        parts += [f"CPU {percent(cpu.value('hw.cpu.utilization'))}", f"RAM {memory}"]
-        load = cpu.value("system.cpu.load_average.1m")
-        parts += [f"load {load:.2f}"] if load is not None else []
-    if not snapshot.gpus:
-        parts.append("no GPU")
-    return "  ".join(parts)
+    rows = [row]
+    for gpu in host.snapshot.gpus:
+        rows += gpu_rows(gpu, None, host.snapshot.processes, layout, width)
+    return rows
 
 
 def first_shown(hosts: Sequence[Host], selected: int, first: int, rows: int) -> int:

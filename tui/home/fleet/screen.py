@@ -11,7 +11,7 @@ from gpuwatch.core.key_values import parse
 from gpuwatch.core.text import clean
 from gpuwatch.session.machine_now import Now
 from gpuwatch.tui.feed.feed import REFRESH_SECONDS
-from gpuwatch.tui.home.base import ROOMY, Home
+from gpuwatch.tui.home.base import Home
 from gpuwatch.tui.home.devices import alert_rows
 from gpuwatch.tui.home.fleet.machine_table import MachineTable
 from gpuwatch.tui.home.fleet.reader import FleetReader
@@ -117,11 +117,10 @@ class FleetScreen(Home):
             devices_trouble=host.trouble if host is not None else None,
         )
 
-    def top_rows(self, width: int, height: int) -> list[Line]:
-        most = 3 if height >= ROOMY else 1
-        alerts = alert_rows(alerts_of(self._hosts), width, most, "open the machine")
+    def top_rows(self, width: int, most: int) -> list[Line]:
+        alerts = alert_rows(alerts_of(self._hosts), width, self.most_alerts, "open the machine")
         above = 2 + len(alerts)
-        space = max(_LEAST_MACHINES, self.top_height - above)
+        space = max(_LEAST_MACHINES, most - above)
         hosts, at = self._matching, self._at
         self._first = first_shown(hosts, at, self._first, space)
         rows: list[Line] = []

@@ -255,6 +255,14 @@ def _memory_total(nvml: Any, handle: Any) -> Fact:
     return int(nvml.nvmlDeviceGetMemoryInfo(handle).total)
 
 
+_SLOWDOWN, _GPU_MAX = 1, 3
+"""Of ``nvmlTemperatureThresholds_t``."""
+
+
+def _threshold(which: int) -> Callable[[Any, Any], Fact]:
+    return lambda nvml, handle: int(nvml.nvmlDeviceGetTemperatureThreshold(handle, which))
+
+
 _XID = 8
 """``nvmlEventTypeXidCriticalError``."""
 
@@ -283,6 +291,8 @@ FACTS: dict[str, Callable[[Any, Any], Fact]] = {
     "clock.sm.max": _max_clock(_SM),
     "clock.memory.max": _max_clock(_MEMORY),
     "power.limit": lambda nvml, handle: nvml.nvmlDeviceGetEnforcedPowerLimit(handle) / 1000,
+    "temperature.slowdown": _threshold(_SLOWDOWN),
+    "temperature.operating.max": _threshold(_GPU_MAX),
     "pci.bus.id": lambda nvml, handle: str(nvml.nvmlDeviceGetPciInfo(handle).busId),
     "mig.enabled": lambda nvml, handle: _is_on(nvml.nvmlDeviceGetMigMode(handle)[0]),
     "ecc.enabled": lambda nvml, handle: _is_on(nvml.nvmlDeviceGetEccMode(handle)[0]),
@@ -290,16 +300,21 @@ FACTS: dict[str, Callable[[Any, Any], Fact]] = {
     "persistence.enabled": lambda nvml, handle: _is_on(nvml.nvmlDeviceGetPersistenceMode(handle)),
     "xid.told": lambda nvml, handle: bool(nvml.nvmlDeviceGetSupportedEventTypes(handle) & _XID),
 }
-"""Facts that stay constant during a run, in bytes, watts, hertz; the bus width in bits."""
+"""Facts that stay constant during a run, in bytes, watts, hertz, degrees; the bus width in bits."""
 
 
-_OF_THE_WHOLE = ("core.count", "memory.bus.width", "power.limit")
+_OF_THE_WHOLE = (
+    *("core.count", "memory.bus.width", "power.limit"),
+    *("temperature.slowdown", "temperature.operating.max"),
+)
 """Facts of which a MIG device has a share that NVML does not report."""
 _LIKE = {
     "memory.total": "hw.gpu.memory.usage",
     "clock.sm.max": "hw.gpu.clock.sm",
     "clock.memory.max": "hw.gpu.clock.memory",
     "power.limit": "hw.gpu.power",
+    "temperature.slowdown": "hw.gpu.temperature",
+    "temperature.operating.max": "hw.gpu.temperature",
 }
 """The metrics whose limits hold for a fact, which is not 0 either."""
 _MOST = {"core.count": 1_000_000, "memory.bus.width": 100_000}

@@ -1,0 +1,125 @@
+"""Which sessions the home screen lists: read by the command, kept up to date, put in order."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from gpuwatch.tui import commands
+from gpuwatch.tui.commands import Listed
+from gpuwatch.tui.home import first_contact, watch
+from gpuwatch.tui.home.actions import HomeActs
+from gpuwatch.tui.home.list import ListOptions, arranged
+
+_REFRESH_SECONDS = 10.0
+
+
+class SessionReading(HomeActs):
+    """The list, and where it is empty what can run here."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._wanted: Path | None = None
+        self._seen: watch.Signature | None = None
+        self._reading = False
+        self._looked = False
+
+    def on_mount(self) -> None:
+        self.set_interval(_REFRESH_SECONDS, self.look_for_news)
+
+    def remember(self, current: Path | None, marked: Sequence[Path], message: str) -> None:
+        """The session to stand on, marks and a word that another screen leaves for this one."""
+        self._wanted = current
+        if marked:
+            self._lent = tuple(marked)
+            self.state = replace(self.state, marked=tuple(marked))
+        self.state = replace(self.state, message=message)
+
+    def action_refresh(self) -> None:
+        self.run_worker(self._read_list(), exclusive=True, group="list")
+
+    def action_look_again(self) -> None:
+        """The list, and where it is empty what can run here."""
+        self._looked = False
+        self.action_refresh()
+
+    async def _read_list(self) -> None:
+        self._reading = True
+        try:
+            before = await asyncio.to_thread(watch.signature, self._listed.entries)
+            listed, complaint = await commands.sessions()
+            if complaint is not None and self.state.entries:
+                self.say(complaint)
+                return
+            after = await asyncio.to_thread(watch.signature, listed.entries)
+        finally:
+            self._reading = False
+        # What changed while the list was read is new the next time.
+        self._seen = {**after, **before}
+        self._show(listed, complaint)
+        self.look_around()
+
+    async def _read_news(self) -> None:
+        seen = await asyncio.to_thread(watch.signature, self._listed.entries)
+        if seen != self._seen:
+            await self._read_list()
+            return
+        fresh = await asyncio.to_thread(watch.fresh, self._listed.entries)
+        if fresh:
+            entries = tuple(fresh.get(each.path, each) for each in self._listed.entries)
+            self._show(replace(self._listed, entries=entries), None)
+
+    def look_for_news(self) -> None:
+        """Read again what changed, in the background."""
+        if self.on_top and not self._reading:
+            self.run_worker(self._read_news(), exclusive=True, group="list")
+
+    def _show(self, listed: Listed, complaint: str | None) -> None:
+        self._listed = listed
+        paths = {entry.path for entry in listed.entries}
+        paths |= {study.path for study in listed.studies}
+        wanted, self._wanted = self._wanted, None
+        if wanted is not None and wanted not in paths:
+            wanted = wanted.resolve()
+        how = self.state.how
+        if wanted is not None and wanted.parent in {study.path for study in listed.studies}:
+            how = replace(how, opened=how.opened | {wanted.parent})
+        # A session from another folder is in no list and can be compared all the same.
+        marked = [path if path in paths else path.resolve() for path in self.state.marked]
+        self._lent = tuple(path if path in paths else path.resolve() for path in self._lent)
+        self.state = replace(
+            self.state,
+            entries=listed.entries,
+            complaint=complaint,
+            marked=tuple(path for path in marked if path in paths or path.exists()),
+        )
+        self.put_in_order(how, wanted)
+
+    def put_in_order(self, how: ListOptions, wanted: Path | None = None) -> None:
+        """Put the rows in order; the cursor stays on its row, or goes to ``wanted``."""
+        current = self.state.current
+        stand = wanted or (current.path if current is not None else None)
+        items = arranged(self._listed, how)
+        paths = [item.path for item in items]
+        if stand in paths:
+            cursor = paths.index(stand)
+        elif stand is not None and stand.parent in paths:
+            cursor = paths.index(stand.parent)
+        else:
+            cursor = min(self.state.cursor, max(0, len(items) - 1)) if wanted is None else 0
+        self.state = replace(self.state, how=how, items=items, cursor=cursor)
+        self.paint()
+
+    def look_around(self) -> None:
+        """Once, where nothing was recorded yet and the devices are there: what can run here."""
+        known = self.state.devices is not None or self.state.devices_trouble is not None
+        if known and self.state.entries == () and not self._looked and not self.state.complaint:
+            self._looked = True
+            self.run_worker(self._look(), group="look")
+
+    async def _look(self) -> None:
+        found = await first_contact.look()
+        self.state = replace(self.state, found=found)  # as it is now, not as it was on asking
+        self.paint()
