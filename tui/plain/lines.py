@@ -18,7 +18,7 @@ from gpuwatch.core.units import (
     milliseconds,
     number,
     percent,
-    si,
+    quantity,
 )
 from gpuwatch.tui.feed.snapshot import Alert, DeviceNow, Gauge, Snapshot
 
@@ -100,7 +100,7 @@ def _gauge(gauge: Gauge) -> str:
     reading = gauge.reading
     if reading.value is None or reading.method is Method.UNAVAILABLE:
         return ""
-    value = percent(reading.value) if gauge.unit == "1" else si(reading.value, gauge.unit)
+    value = quantity(reading.value, gauge.unit)
     bound = "at most " if reading.method is Method.BOUND else ""
     name = "estimated" if gauge.key == "flops" else gauge.title.lower().removesuffix("/s")
     return f"{name} {bound}{value} ({reading.method.value})"

@@ -63,7 +63,7 @@ async def test_on_a_small_screen_it_takes_the_place_of_one_gauge(session: Make) 
 
 async def test_where_there_is_room_it_is_a_fourth_graph(session: Make) -> None:
     async with live(session(), (120, 40)) as (app, pilot):
-        await pilot.press(*"mmmmmm")
+        await pilot.press(*"mmmmm")
         await shows(pilot, "GPU power")
         text = screen_text(app)
     for title in ("GPU utilization", "Algorithmic bytes/s", "Estimated FLOP/s"):
