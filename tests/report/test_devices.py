@@ -111,7 +111,7 @@ def test_what_is_unknown_has_its_reason_once(two_cases: StudyResult) -> None:
 
 def test_with_a_price_each_sample_has_its_cost(two_cases: StudyResult) -> None:
     paths = frozenset(os.path.realpath(session.path) for session in two_cases.sessions)
-    priced = with_costs(two_cases, [Price("all", 3.2, paths)])
+    priced = with_costs(two_cases, [Price(3.2, paths)])
     grid = devices(priced).items[1]
     assert isinstance(grid, Table)
     costs = [cell.cost for question in priced.questions for cell in question.cells]

@@ -150,6 +150,8 @@ MAY_WRITE = {
     "src/gpuwatch/recorder/observer.py": "appends to a log, by output.private_file; /dev/null",
     "src/gpuwatch/recorder/run_folder.py": "a lock and a mark in the run's private folder",
     "src/gpuwatch/cli/calibration_run.py": "in a fresh private folder",
+    "src/gpuwatch/cli/commands/demo.py": "in a fresh private folder",
+    "src/gpuwatch/cli/options/notifying.py": "appends to a log, by output.private_file",
     "src/gpuwatch/cli/say.py": "/dev/null",
     "src/gpuwatch/cli/place/sending.py": "appends to a log in the user's private state folder",
     "src/gpuwatch/places/capsule_main.py": "stands alone; new files in a private folder",
@@ -170,6 +172,7 @@ MAY_WRITE = {
     "workloads/lines.py": "may import nothing of gpuwatch; a new file in the run's private folder",
     "workloads/main.py": "/dev/null",
     "workloads/profiling/hardware_counters.py": "may import nothing of gpuwatch; no name",
+    "workloads/profiling/torch_profiler.py": "may import nothing of gpuwatch; a temporary file",
 }
 """Where files are opened for writing, and why not by :mod:`gpuwatch.core.output` alone."""
 

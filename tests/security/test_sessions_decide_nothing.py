@@ -304,7 +304,7 @@ def test_resume_does_not_go_on_with_a_program_that_was_changed(cli: Cli, tmp_pat
     folder = _study(cli, tmp_path, SCRIPT)
     (tmp_path / "work" / "train.py").write_text("print('another program')")
     told = cli("resume", folder, code=2).stderr
-    assert "train.py was changed" in told and "gpuwatch run" in told
+    assert "train.py was changed" in told and "gpuwatch rerun" in told
     (tmp_path / "work" / "train.py").write_text(SCRIPT)
     (tmp_path / "work" / "fast").touch()
     cli("resume", folder)

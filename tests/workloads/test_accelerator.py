@@ -184,7 +184,7 @@ def test_on_an_h100_the_five_span_the_roofline_and_each_sample_has_its_price(
     (folder,) = out.iterdir()
     result = read_study(folder)
     paths = frozenset(os.path.realpath(session.path) for session in result.sessions)
-    heading, grid, *_ = devices(with_costs(result, [Price("all", PRICE, paths)])).items
+    heading, grid, *_ = devices(with_costs(result, [Price(PRICE, paths)])).items
     assert isinstance(heading, Heading) and "H100" in heading.text
     assert isinstance(grid, Table) and tuple(row[0] for row in grid.rows) == tuple(MADE)
     for row, session, made in zip(grid.rows, result.sessions, MADE.values(), strict=True):

@@ -11,6 +11,7 @@ from typing import ClassVar
 from textual.binding import Binding, BindingType
 
 from gpuwatch.core.text import clean
+from gpuwatch.core.units import NS
 from gpuwatch.session.study.progress import place
 from gpuwatch.session.study.study_folder import sessions_in
 from gpuwatch.tui.display_options import READ_ONLY
@@ -28,6 +29,8 @@ from gpuwatch.tui.widgets.head_rows import trouble_rows
 from gpuwatch.tui.widgets.line import Line
 from gpuwatch.tui.widgets.page import Row
 
+_LONG_NS = 30 * NS
+"""The end of what took longer is heard."""
 _NOT_OF_MACHINES = ("compare", "export", "over", "stop")
 
 
@@ -157,6 +160,8 @@ class LiveScreen(TimeTravel, Stopping):
         if self._follow and not news.goes_on:
             self.options = replace(self.options, message="")
             self._waits_for_next = not self._stop_asked
+            if news.t > _LONG_NS and (news.place is None or news.place.number == news.place.total):
+                self.app.bell()
         self._follow = news.goes_on
         self.snapshot = news
         if self._waits_for_next and news.replay is None:

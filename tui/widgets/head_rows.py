@@ -102,7 +102,7 @@ def banner_rows(snapshot: Snapshot, width: int) -> list[Line]:
     if snapshot.notice:
         rows.append(Line(width).add(" ! ", "warn").add(clean(snapshot.notice), "text"))
     mark, role = MARKS[snapshot.status.state]
-    if snapshot.status.live and mark == "?":
+    if snapshot.status.state is State.UNKNOWN or (snapshot.status.live and mark == "?"):
         rows += marked_rows(clean(snapshot.status.text), f" {mark} ", role, width, 2)
     return rows
 

@@ -36,5 +36,7 @@ class Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
         hint = f"see `{self.prog} --help`"
         if message.startswith("unrecognized arguments: --price"):
-            hint = "give it afterwards: gpuwatch compare STUDY --format table --price STUDY=EUR"
+            hint = "give it afterwards: gpuwatch compare STUDY --price STUDY=EUR"
+        if message.startswith("argument --compile: invalid choice"):
+            hint = "name the workload first: gpuwatch run mnist-cnn --compile"
         raise UsageError(message, hint)

@@ -91,7 +91,7 @@ def test_show_and_compare_say_what_was_written(studies: Path, told: Told) -> Non
     session = json.loads(told("show", "id0", "--format", "json"))["session"]
     assert (session["name"], session["tags"]) == ("base", ["fast", "good"])
     assert session["note"] == "two fans\nwarm room"
-    beside = told("compare", "id0", "id2", "--format", "table")
+    beside = told("compare", "id0", "id2", "--all", "--format", "table")
     assert "base (pair/01-bare); " in " ".join(beside.split())
     assert "note: warm room" not in beside
     assert any(line.split() == ["base", "(bare)", "bare", "method"] for line in beside.splitlines())

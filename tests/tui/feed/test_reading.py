@@ -66,12 +66,12 @@ async def test_escape_leaves_at_once_however_long_the_reading_takes(
         go_on.wait()
 
     async with running(lambda: CompareScreen(paths)) as (app, pilot):
-        await shows(pilot, "step time, median")
+        await shows(pilot, "NO VERDICT")
         app.push_screen(screen(paths, held))
         try:
             await until(pilot, began.is_set)
             await pilot.press("escape")
-            await shows(pilot, "step time, median")
+            await shows(pilot, "NO VERDICT")
         finally:
             go_on.set()
 

@@ -172,7 +172,7 @@ def test_attach_between_two_runs_waits_with_the_study(
             assert "mnist-cnn in bare" in rows[0]
             second = session(RUNS[1], environment="docker")
             os.rename(second, folder / second.name)
-            terminal.wait("run 2/4  ▶ running")
+            terminal.wait("run 2 of 4  ▶ running")
             terminal.type("q")
             assert "the study of 4 runs goes on" in terminal.wait("code 0")
         terminal.type(f"clear; sh {script}", "Enter")

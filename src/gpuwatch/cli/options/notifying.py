@@ -7,6 +7,7 @@ import os
 import subprocess
 from pathlib import Path
 
+from gpuwatch.core import output
 from gpuwatch.own_command import OWN_COMMAND
 
 VARIABLE = "GPUWATCH_NOTIFY"
@@ -41,7 +42,7 @@ def follow(study: Path, to: str | None) -> None:
     if to is None:
         return
     # Not as an argument, which others could read: a webhook's address is a secret.
-    with open(study / LOG, "ab") as log:
+    with open(study / LOG, "ab", opener=output.private_file) as log:
         subprocess.Popen(
             [*OWN_COMMAND, "notify", "--started", str(study)],
             env={**os.environ, VARIABLE: to},

@@ -156,6 +156,9 @@ def verdict_first(result: StudyResult, more: str) -> Document:
         of_all, names = compared(shown), columns(shown)
         body.append(sessions.brief(of_all, names, legend=bool(legend)))
         body.append(differing.of_sessions(of_all, names, sessions.main_rows(of_all)))
+        if of_all.families:
+            table = reasons.kernel_table(names, of_all.kernels, of_all.families)
+            body.append(Section("kernels", (table,)))
         around = reasons.difference_items(of_all.differences, names)
         body.append(Section(reasons.DIFFERENCES, around))
     else:
@@ -165,6 +168,7 @@ def verdict_first(result: StudyResult, more: str) -> Document:
                 about.costs(question),
                 reasons.evidence(question),
                 differing.of_question(question),
+                reasons.kernels(question),
                 reasons.facts(question),
             )
             several = len(shown.questions) > 1
