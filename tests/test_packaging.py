@@ -15,6 +15,7 @@ pytestmark = pytest.mark.usefixtures("programs")
 
 ROOT = Path(__file__).parent.parent
 ROOMS = ("tui", "runners", "workloads", "recipes")
+FILES = ("Dockerfile", "recorded_h200.gpuwatch")
 ENDINGS = (".py", ".tcss", ".css", ".html", ".js", ".typed", ".def", ".toml", ".sh", ".yaml")
 
 
@@ -62,7 +63,7 @@ def sources() -> set[str]:
     package = ROOT / "src" / "gpuwatch"
     found = set()
     for path in [*package.rglob("*"), *(p for room in ROOMS for p in (package / room).rglob("*"))]:
-        known = path.name == "Dockerfile" or path.suffix in ENDINGS
+        known = path.name in FILES or path.suffix in ENDINGS
         if known and "__pycache__" not in path.parts:
             found.add(f"gpuwatch/{path.relative_to(package).as_posix()}")
     return found

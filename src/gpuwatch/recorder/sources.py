@@ -339,16 +339,24 @@ def added(
     base_ns: int,
     say: Callable[[str], None],
 ) -> tuple[Sources, list[Row]]:
-    """Add telemetry that opens beside the workload; returns an event if that was late."""
+    """Add telemetry that opens beside the workload; returns events if that was late, or the file
+    could not be written meanwhile."""
     sources = opening.result()
     t = time.monotonic_ns() - base_ns
     text = f"nothing was sampled in the first {t / 1e9:.1f} s: the driver was slow to answer"
-    late = [event(t, "sampling-late", text)] if t > LATE_S * 1e9 else []
+    notes = [event(t, "sampling-late", text)] if t > LATE_S * 1e9 else []
+    trouble: sqlite3.Error | None = None
     while True:
         try:
             store.write(telemetry_rows(sources, spec))  # may be written again
             store.add_channels(0, described(sources.channels))
-            return sources, late
+            if trouble is not None:
+                now = time.monotonic_ns() - base_ns
+                told = f"could not be written for {(now - t) / 1e9:.1f} s: {trouble}"
+                notes.append(event(now, "storage", f"the file {told}; nothing was sampled"))
+            return sources, notes
         except sqlite3.Error as error:  # as for any row of a workload that runs
-            say(f"cannot write {store.path}: {error}; {write_hint(store.path, error)}")
+            if trouble is None:
+                say(f"cannot write {store.path}: {error}; {write_hint(store.path, error)}")
+            trouble = error
             time.sleep(_AGAIN_SECONDS)
