@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 import signal
@@ -97,8 +98,9 @@ paths.remove_run_folder(pathlib.Path(sys.argv[1]))
 
 def test_a_run_has_one_recorder_at_a_time_and_no_descriptor_stays(study: Path) -> None:
     folder = paths.new_run_folder("c1")
+    gc.collect()  # what other tests left would close in between
     before = len(os.listdir("/proc/self/fd"))
     for _ in range(3):
         with run_folder.held(folder):
             assert run_folder.recorder_of(folder) == identify(os.getpid())
-    assert len(os.listdir("/proc/self/fd")) == before
+    assert len(os.listdir("/proc/self/fd")) <= before

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import gc
 import os
 import subprocess
 import sys
@@ -110,6 +111,7 @@ def test_processes_beyond_the_room_for_open_files_are_counted_alike(
     monkeypatch.setattr(proc_files, "_ROOM", 2)
     with _program("[child(0.2, hold=120) for _ in range(5)]\nsay()\nwait()") as program:
         _ready(program)
+        gc.collect()  # what other tests left would close in between
         before = len(os.listdir("/proc/self/fd"))
         tree = ProcessTree([program.pid])
         until(lambda: (tree.sample().cpu_s or 0) >= 0.9)
@@ -126,7 +128,7 @@ def test_processes_beyond_the_room_for_open_files_are_counted_alike(
             if row.pid != program.pid:
                 os.kill(row.pid, 9)
         tree.close()
-        assert len(os.listdir("/proc/self/fd")) == before
+        assert len(os.listdir("/proc/self/fd")) <= before
 
 
 def test_another_process_of_the_same_pid_does_not_answer(
