@@ -14,9 +14,9 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from gpuwatch.cli.commands.show import price
 from gpuwatch.cli.options import screen_options
 from gpuwatch.cli.options.launch import margin
+from gpuwatch.cli.options.prices import by_device, price, price_of
 from gpuwatch.cli.rendering import FORMATS, render
 from gpuwatch.cli.screen import terminal
 from gpuwatch.cli.selection import session_lookup
@@ -136,7 +136,6 @@ def _price(text: str) -> tuple[str, float]:
 def _prices(given: list[tuple[str, float]], result: StudyResult) -> list[Price]:
     """Those that were given, and of the sessions that have none by their devices."""
     from gpuwatch.analysis.study.cost import Price
-    from gpuwatch.cli.options.prices import by_device, price_of
 
     found = []
     for name, value in given:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import argparse
-import re
 import sys
 from pathlib import Path
 
+from gpuwatch.cli.options.prices import by_device, price, price_of
 from gpuwatch.cli.screen import terminal
 from gpuwatch.cli.selection import session_lookup
 from gpuwatch.core.errors import UsageError
@@ -25,13 +25,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--format", choices=("table", "json", "md", "csv"), default="table")
 
 
-def price(text: str) -> float:
-    """Parse EUR an hour."""
-    if not re.fullmatch(r"\d+(\.\d+)?", text) or not float(text):
-        raise argparse.ArgumentTypeError(f"invalid price {text!r}: write EUR, such as 3.20")
-    return float(text)
-
-
 def run(arguments: argparse.Namespace, command: tuple[str, ...]) -> int:
     if (folder := session_lookup.fetched_in_part(arguments.session)) is not None:
         sys.stdout.write(_in_part(folder, arguments.format))
@@ -40,7 +33,6 @@ def run(arguments: argparse.Namespace, command: tuple[str, ...]) -> int:
     from gpuwatch.analysis.comparison.side_by_side import compare
     from gpuwatch.analysis.summary.requested import requested
     from gpuwatch.analysis.summary.summary import summarise
-    from gpuwatch.cli.options.prices import by_device, price_of
     from gpuwatch.report import csv, json, markdown, text
     from gpuwatch.report.document.sessions import document, short
     from gpuwatch.session.reading.reader import SessionReader
@@ -54,8 +46,8 @@ def run(arguments: argparse.Namespace, command: tuple[str, ...]) -> int:
         return 0
     whole = arguments.all or summary.workload.get("kind") == "import"
     if arguments.format == "table" and not whole:
-        price = arguments.price or price_of(summary, by_device())
-        told = short(summary, given, price, to_paste("show --all", arguments.session))
+        per_hour = arguments.price or price_of(summary, by_device())
+        told = short(summary, given, per_hour, to_paste("show --all", arguments.session))
         sys.stdout.write(text.as_text(told, terminal.columns()))
         return 0
     compared = compare([summary])

@@ -2,16 +2,26 @@
 
 from __future__ import annotations
 
+import argparse
+import contextlib
 import os
 import re
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
-from gpuwatch.analysis.summary.identity import device_names
-from gpuwatch.analysis.summary.summary import Summary
 from gpuwatch.core.errors import UsageError
 
+if TYPE_CHECKING:
+    from gpuwatch.analysis.summary.summary import Summary
+
 VARIABLE = "GPUWATCH_PRICES"
-_PRICE = re.compile(r"\d+(\.\d+)?")
+
+
+def price(text: str) -> float:
+    """Parse EUR an hour."""
+    if not re.fullmatch(r"\d+(\.\d+)?", text) or not float(text):
+        raise argparse.ArgumentTypeError(f"invalid price {text!r}: write EUR, such as 3.20")
+    return float(text)
 
 
 def by_device() -> tuple[tuple[str, float], ...]:
@@ -22,18 +32,22 @@ def by_device() -> tuple[tuple[str, float], ...]:
     """
     found = []
     for part in filter(str.strip, os.environ.get(VARIABLE, "").split(",")):
-        word, _, price = part.partition("=")
-        if not word.strip() or not _PRICE.fullmatch(price.strip()) or not float(price):
-            raise UsageError(
-                f"{VARIABLE} has {part.strip()!r}", "write DEVICE=EUR, such as H200=3.20,A100=1.10"
-            )
-        found.append((word.strip(), float(price)))
+        word, _, value = map(str.strip, part.partition("="))
+        with contextlib.suppress(argparse.ArgumentTypeError):
+            if word:
+                found.append((word, price(value)))
+                continue
+        raise UsageError(
+            f"{VARIABLE} has {part.strip()!r}", "write DEVICE=EUR, such as H200=3.20,A100=1.10"
+        )
     return tuple(found)
 
 
 def price_of(session: Summary, prices: Sequence[tuple[str, float]]) -> float | None:
     """EUR an hour of the machine that ``session`` ran on, by the longest word that names one of its
     devices; ``None``: nobody said."""
+    from gpuwatch.analysis.summary.identity import device_names
+
     names = " ".join(device_names(session)).casefold()
-    found = [(len(word), price) for word, price in prices if word.casefold() in names]
+    found = [(len(word), each) for word, each in prices if word.casefold() in names]
     return max(found)[1] if found else None

@@ -113,11 +113,18 @@ def _bases(result: StudyResult) -> dict[int, int]:
 
 def document(result: StudyResult) -> Document:
     """The report of ``result``: of single runs side by side, else of each question."""
+    shown, legend = lettered(result)
+    beside = one_by_one(result)
+    body = _beside(shown, legend=bool(legend)) if beside else _sections(shown)
+    return replace(_head(result), sections=tuple(each for each in body if each.items))
+
+
+def _head(result: StudyResult) -> Document:
+    """The answer, above all sections."""
     beside, plan = one_by_one(result), result.plan
     result, legend = lettered(result)
     top = answer.top(result)
     names = (result.title, *([] if plan is None else [plan.title, plan.question]))
-    body = _beside(result, legend=bool(legend)) if beside else _sections(result)
     return Document(
         top.title,
         asked=() if beside else tuple(dict.fromkeys(each for each in names if each)),
@@ -129,21 +136,20 @@ def document(result: StudyResult) -> Document:
         chart=top.chart,
         answer=answer.verdicts(result),
         missing=answer.missing(result),
-        sections=tuple(section for section in body if section.items),
     )
 
 
 def brief(result: StudyResult) -> Document:
     """The answer alone, or for single runs their main figures; then doubts, without the outcomes
     of single runs."""
-    whole = document(result)
+    head = _head(result)
     if one_by_one(result):
         first = [about.costs(each) for each in result.questions]
-        first += [sessions.brief(compared(result), columns(result), legend=bool(whole.legend))]
+        first += [sessions.brief(compared(result), columns(result), legend=bool(head.legend))]
     else:
         first = [about.sweeps(result)]
     notes = Section("", [Sentence("", f"note: {each}") for each in cautions(result)])
-    return replace(whole, sections=tuple(each for each in (*first, notes) if each.items))
+    return replace(head, sections=tuple(each for each in (*first, notes) if each.items))
 
 
 def verdict_first(result: StudyResult, more: str) -> Document:
@@ -174,7 +180,7 @@ def verdict_first(result: StudyResult, more: str) -> Document:
             several = len(shown.questions) > 1
             body += [replace(each, of=question.label if several else "") for each in of]
     body.append(Section("", [Sentence("", more)]))
-    return replace(document(result), sections=tuple(each for each in body if each.items))
+    return replace(_head(result), sections=tuple(each for each in body if each.items))
 
 
 def _cautions(result: StudyResult) -> Section:
