@@ -21,6 +21,9 @@ BIN    := $(VENV)/bin
 WORKERS ?= 4
 FAST_WORKERS ?= $(shell expr $$(nproc) + 3)
 SOAK_MINUTES ?= 30
+# Files of `make test` are kept in memory where there is room for them, which saves a quarter of its time.
+IN_MEMORY := $(shell test $$(df --output=avail /dev/shm 2>/dev/null | tail -1) -gt 4000000 2>/dev/null \
+  && ! grep -q ' /dev/shm [^ ]* [^ ]*noexec' /proc/mounts && echo /dev/shm)
 # In the gate (.ci/run) tests that failed are tried once more at its end; anything else ends it at once.
 later = $(if $(GATE),|| { test $$? -eq 1 && mkdir -p build && echo $@ >>build/failed-tiers; })
 # Tests start hundreds of Pythons: without bytecode files each compiles all modules anew.
@@ -34,7 +37,7 @@ run: $(VENV)/.run
 	$(BIN)/gpuwatch run mnist-cnn --steps 500 $$($(PYTHON) $(has_torch) && echo --python $(PYTHON))
 
 test: $(VENV)/.test
-	$(BIN)/python -m pytest -n $(FAST_WORKERS) --dist loadfile -m "not system" $(later)
+	PYTEST_DEBUG_TEMPROOT=$(IN_MEMORY) $(BIN)/python -m pytest -n $(FAST_WORKERS) --dist loadfile -m "not system" $(later)
 
 test-landing: $(VENV)/.test
 	@# By name, so that nothing else is collected.

@@ -220,6 +220,18 @@ def test_in_a_pod_the_parts_of_a_split_gpu_are_watched(driver: FakeDriver) -> No
     assert pod_gpus(driver, **pod, CUDA_VISIBLE_DEVICES="MIG-bbbb") is None
 
 
+@pytest.mark.parametrize("call", ["nvmlInit", "nvmlDeviceGetCudaComputeCapability"])
+def test_a_look_at_gpus_is_given_up_wherever_the_driver_stalls(
+    driver: FakeDriver, call: str
+) -> None:
+    program = "from gpuwatch.telemetry.nvml.start import gpu_facts; print(gpu_facts(['0'], {}))"
+    for patience_s, expected in ((60.0, "compute.capability"), (0.5, "()")):
+        look = [sys.executable, "-c", program.format(patience_s)]
+        told = subprocess.run(look, env=driver.env, capture_output=True, check=True, text=True)
+        assert expected in told.stdout
+        driver.delay(call, 3600)
+
+
 def test_with_gpus_off_the_driver_is_never_called(
     cli: Cli, driver: FakeDriver, tmp_path: Path
 ) -> None:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from gpuwatch.core.models import Environment, Problem, Workload
+from gpuwatch.core.models import Environment, LaunchSpec, Problem, Workload
 from gpuwatch.recorder import request
 from gpuwatch.session.study.plan import Part
 from gpuwatch.workloads.nvidia import Driver
@@ -17,7 +18,7 @@ from gpuwatch.workloads.nvidia import Driver
 def ready(monkeypatch: pytest.MonkeyPatch) -> None:
     """The environment can run workloads, and there is no GPU."""
     monkeypatch.setattr(request.runners, "check", lambda spec: [])
-    monkeypatch.setattr(request.torch_builds, "obstacles", lambda spec: [])
+    monkeypatch.setattr(request.torch_builds, "obstacles", lambda spec, look: [])
     monkeypatch.setattr(request, "resolve", lambda *given, **how: request.Allocation())
     monkeypatch.setattr(request, "find_driver", lambda: None)
 
@@ -48,3 +49,24 @@ def test_data_that_is_not_there_is_told(tmp_path: Path) -> None:
     assert found is not None and found.code == "data-missing" and "none.txt" in found.text
     assert problem(name="mnist-cnn", data=str(tmp_path)) is None
     assert problem(name="mnist-cnn", data=str(tmp_path / "new"), download=True) is None
+
+
+def test_gpus_are_looked_at_once_for_all_runs_and_not_for_long(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    asked = []
+
+    def facts(gpus: tuple[str, ...], patience_s: float) -> tuple[dict[str, str], ...]:
+        asked.append((gpus, patience_s))
+        return ()
+
+    def obstacles(spec: LaunchSpec, look: Any) -> list[Problem]:
+        return list(look(spec.gpus))
+
+    monkeypatch.setattr(request, "gpu_facts", facts)
+    monkeypatch.setattr(request.torch_builds, "obstacles", obstacles)
+    monkeypatch.setattr(request, "resolve", lambda *_, **how: request.Allocation(("GPU-1",), True))
+    cases = [Workload(name, "workload", ("a",)) for name in ("mnist-cnn", "bert")]
+    plan = request.plan_of([Part("p", tuple(cases), (Environment("bare", "bare"),))])
+    assert request.resolve_plan(request.Request(plan, Path("out"))).problems == {}
+    assert asked == [(("GPU-1",), 2)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import socket
 from collections.abc import Mapping, Sequence
@@ -14,13 +15,14 @@ from gpuwatch.core.errors import GpuwatchError
 from gpuwatch.core.lazy_dataclass import dataclass
 from gpuwatch.core.models import GPUS_OFF, Allocation, Hook, LaunchSpec, Problem, Workload
 from gpuwatch.recorder import programs, torch_builds
-from gpuwatch.recorder.allocation import limits, resolve
+from gpuwatch.recorder.allocation import PATIENCE_S, limits, resolve
 from gpuwatch.recorder.recording import HOOK_CHANNEL
 from gpuwatch.recorder.sources import Sources
 from gpuwatch.session.study.blocks import plan_runs
 from gpuwatch.session.study.estimate import cell
 from gpuwatch.session.study.outcomes import first_block, missing
 from gpuwatch.session.study.plan import Part, Plan, PlannedRun, Settings
+from gpuwatch.telemetry.nvml.start import gpu_facts
 from gpuwatch.workloads import options
 from gpuwatch.workloads.nvidia import find_driver
 
@@ -159,10 +161,11 @@ def _preflight(
 ) -> dict[int, tuple[Problem, ...]]:
     """The problems of ``runs``; runs of the same in the same environment are checked once."""
     checked: dict[object, tuple[Problem, ...]] = {}
+    look = functools.cache(lambda gpus: gpu_facts(gpus, PATIENCE_S))
     for run in runs:
         key, spec = (cell(run), run.environment), launches[run.index]
         if key not in checked:
-            problems = runners.check(spec) or _refusals(spec) or torch_builds.obstacles(spec)
+            problems = runners.check(spec) or _refusals(spec) or torch_builds.obstacles(spec, look)
             checked[key] = tuple(problems)
     found = {run.index: checked[cell(run), run.environment] for run in runs}
     return {index: problems for index, problems in found.items() if problems}

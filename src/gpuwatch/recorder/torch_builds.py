@@ -6,13 +6,14 @@ import json
 import os
 import re
 import subprocess
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from gpuwatch.core.lazy_dataclass import dataclass
 from gpuwatch.core.models import LaunchSpec, Problem
 from gpuwatch.core.text import clean, shell
 from gpuwatch.runners.interpreter import choose
-from gpuwatch.telemetry.nvml.start import gpu_facts
+from gpuwatch.telemetry.nvml.fields import Fact
 from gpuwatch.workloads.architectures import build_for, is_too_old, oldest_driver, runs_on
 
 PATIENCE_SECONDS = 60.0
@@ -61,9 +62,11 @@ def read(package: Path) -> TorchBuild | None:
     return TorchBuild(facts["__version__"], facts["cuda"] or None, (), None)
 
 
-def obstacles(spec: LaunchSpec) -> list[Problem]:
+def obstacles(
+    spec: LaunchSpec, look: Callable[[tuple[str, ...]], Sequence[dict[str, Fact]]]
+) -> list[Problem]:
     """Why torch cannot use the GPUs of a bare run of one of gpuwatch's own workloads, as far as its
-    files tell. Torch is not imported."""
+    files and ``look``, the facts of GPUs, tell. Torch is not imported."""
     bare = spec.environment.kind == "bare" and spec.workload.kind == "workload"
     if not bare or not spec.gpus:
         return []
@@ -79,7 +82,7 @@ def obstacles(spec: LaunchSpec) -> list[Problem]:
         return []
     found = [
         verdict(build, _text(gpu["compute.capability"]), _text(gpu["driver.version"]), python)
-        for gpu in gpu_facts(spec.gpus)
+        for gpu in look(spec.gpus)
     ]
     return list(dict.fromkeys(problem for problem in found if problem is not None))
 

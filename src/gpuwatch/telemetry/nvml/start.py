@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Any, TypeVar
@@ -63,19 +64,24 @@ def silent(patience_s: float) -> Unavailable:
     )
 
 
-def gpu_facts(gpus: Sequence[str]) -> tuple[dict[str, Fact], ...]:
-    """The facts of these GPUs; empty where NVML cannot be used."""
-    begun = begin(gpus)
+def gpu_facts(gpus: Sequence[str], patience_s: float) -> tuple[dict[str, Fact], ...]:
+    """The facts of these GPUs; empty where NVML cannot be used or takes over ``patience_s`` s."""
+    late = time.monotonic() + patience_s
+    begun = begin(gpus, patience_s)
     if isinstance(begun, Unavailable):
         return ()
     nvml, chosen = begun
+
+    def ask() -> tuple[dict[str, Fact], ...]:
+        try:
+            return tuple(facts(nvml, one.handle) for one in chosen)
+        finally:
+            nvml.nvmlShutdown()
+
     try:
-        return within(ANSWER_S, lambda: tuple(facts(nvml, one.handle) for one in chosen))
-    except TimeoutError:
+        return within(late - time.monotonic(), ask)
+    except (TimeoutError, nvml.NVMLError):
         return ()
-    finally:
-        with suppress(TimeoutError, nvml.NVMLError):
-            within(1.0, nvml.nvmlShutdown)
 
 
 def gpu_uuids(
