@@ -10,7 +10,7 @@ import pytest
 from gpuwatch.core.errors import UsageError
 from gpuwatch.places.base import JobState, PlaceSpec
 from gpuwatch.places.slurm import nodes, options, states
-from gpuwatch.places.slurm.commands import environment
+from gpuwatch.places.slurm.commands import Answer, environment
 from gpuwatch.places.slurm.states import Seen
 
 AT = "2026-11-25T10:28:49"
@@ -251,3 +251,18 @@ a line of another form
     assert nodes.file_system(tmp_path / "my home" / "studies", mounts) == "nfs4"
     assert nodes.file_system(tmp_path / "my", mounts) == "ext4"
     assert nodes.file_system(tmp_path, "") is None
+
+
+@pytest.mark.parametrize(
+    ("printed", "reason"),
+    [
+        ("squeue: slurm_load_jobs error: Invalid job id specified", "Invalid job id specified"),
+        ("slurm_load_jobs error: Invalid job id specified", "Invalid job id specified"),
+        ("sbatch: error: Batch job submission failed: no", "Batch job submission failed: no"),
+        ("allocation failure: Invalid qos", "Invalid qos"),
+        ("\n  \nsrun: error: gone\nmore", "gone"),
+        ("", "it ended with the code 1"),
+    ],
+)
+def test_a_reason_is_told_without_what_slurm_puts_before_it(printed: str, reason: str) -> None:
+    assert Answer(1, "", printed).problem == reason

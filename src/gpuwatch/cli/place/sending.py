@@ -197,8 +197,9 @@ def _packed(reached: Sequence[tuple[Request, Place]], target: Path) -> Path | No
         return None
     folder = working_folder.find(Path.cwd())
     size, place = units.binary(folder.bytes), takers[0].on[0]
+    files = "1 file" if len(folder.files) == 1 else f"{len(folder.files)} files"
     if folder.bytes > working_folder.ASK_BYTES and not confirmed(
-        f"{len(folder.files)} files of {folder.path} ({size}) would be sent to {place}. Send them?"
+        f"{files} of {folder.path} ({size}) would be sent to {place}. Send them?"
     ):
         raise UsageError(
             f"{folder.path} has {size} to send to {place}",
@@ -206,7 +207,7 @@ def _packed(reached: Sequence[tuple[Request, Place]], target: Path) -> Path | No
             f"repository), or use one that is there: --on {shell(place + ',folder=DIR')}",
         )
     if folder.bytes > 1_000_000:
-        say(f"sending {len(folder.files)} files ({size}) of {folder.path}")
+        say(f"sending {files} ({size}) of {folder.path}")
     working_folder.pack(folder, target)
     return target
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 from collections.abc import Mapping, Sequence
 
@@ -30,6 +31,10 @@ _AWAY = (
     "Transport endpoint is not connected",
 )
 """Of Slurm's own messages: it cannot be asked just now."""
+_FRAME = re.compile(
+    rf"^((?:{'|'.join((*NEEDED, 'srun', 'sinfo'))}): )?((?:slurm_\w+ )?error: )?(allocation failure: )?"
+)
+"""What stands before the reason: ``squeue: slurm_load_jobs error: ``."""
 HINT_AWAY = "look yourself: scontrol ping"
 
 
@@ -46,13 +51,7 @@ class Answer:
         """The first line that says what is wrong, without the command's name."""
         lines = [clean(line) for line in f"{self.errors}\n{self.output}".splitlines()]
         first = next((line for line in lines if line), f"it ended with the code {self.code}")
-        for prefix in (
-            *(f"{name}: " for name in (*NEEDED, "srun")),
-            "error: ",
-            "allocation failure: ",
-        ):
-            first = first.removeprefix(prefix)
-        return first
+        return _FRAME.sub("", first)
 
     @property
     def away(self) -> bool:
