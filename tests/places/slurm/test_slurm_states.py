@@ -260,7 +260,7 @@ a line of another form
         ("slurm_load_jobs error: Invalid job id specified", "Invalid job id specified"),
         ("sbatch: error: Batch job submission failed: no", "Batch job submission failed: no"),
         ("allocation failure: Invalid qos", "Invalid qos"),
-        ("\n  \nsrun: error: gone\nmore", "gone"),
+        ("\nsrun: error: gone\nmore", "gone"),
         ("", "it ended with the code 1"),
     ],
 )

@@ -32,7 +32,8 @@ _AWAY = (
 )
 """Of Slurm's own messages: it cannot be asked just now."""
 _FRAME = re.compile(
-    rf"^((?:{'|'.join((*NEEDED, 'srun', 'sinfo'))}): )?((?:slurm_\w+ )?error: )?(allocation failure: )?"
+    rf"^((?:{'|'.join((*NEEDED, 'srun', 'sinfo'))}): )?((?:slurm_\w+ )?error: )?"
+    r"(allocation failure: )?"
 )
 """What stands before the reason: ``squeue: slurm_load_jobs error: ``."""
 HINT_AWAY = "look yourself: scontrol ping"
