@@ -177,18 +177,35 @@ with study_folder.held(Path(sys.argv[1])):
 """
 
 
-def test_a_recorder_that_opens_and_closes_other_files_is_found_by_its_lock(tmp_path: Path) -> None:
+_OTHERS = """
+import fcntl, tempfile
+while True:
+    files = [tempfile.TemporaryFile() for _ in range(150)]
+    for file in files:
+        fcntl.flock(file, fcntl.LOCK_SH)
+    for file in files:
+        file.close()
+"""
+
+
+def test_a_recorder_is_found_by_its_lock_while_files_and_locks_come_and_go(tmp_path: Path) -> None:
     folder = made(tmp_path)
-    with subprocess.Popen(
-        [sys.executable, "-c", _HOLDS, folder], stdin=subprocess.PIPE, stdout=subprocess.PIPE
-    ) as process:
+    with (
+        subprocess.Popen(
+            [sys.executable, "-c", _HOLDS, folder], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+        ) as process,
+        subprocess.Popen([sys.executable, "-c", _OTHERS]) as others,
+    ):
         assert process.stdout is not None and process.stdin is not None
         assert process.stdout.readline() == b"held\n"
         recorder = identify(process.pid)
         study_folder.note(folder, {1: [MISSING]})  # the plan is another file from here on
         assert recorder is not None
-        assert [study_folder.holder(folder) for _ in range(200)] == [recorder] * 200
-        process.stdin.close()
+        try:
+            assert [study_folder.holder(folder) for _ in range(200)] == [recorder] * 200
+        finally:
+            others.kill()
+            process.stdin.close()
     assert study_folder.holder(folder) is None
 
 

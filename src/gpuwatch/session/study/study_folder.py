@@ -227,19 +227,27 @@ def is_held(folder: Path) -> bool:
         os.close(fd)
 
 
+_LOOKS = 20
+"""At the locks of the machine. The kernel tells them by the page: where others come and go, a look
+may miss one."""
+
+
 def holder(folder: Path, session: Path | None = None) -> ProcessId | None:
     """This user's recorder of the study, found by its lock, that has ``session`` open; ``None`` if
     there is none here."""
-    try:
-        inode = str(folder.stat().st_ino)
-        locks = [line.split() for line in Path("/proc/locks").read_text().splitlines()]
-    except OSError:
-        return None
-    for _, kind, _, access, pid, place, *_ in (line for line in locks if len(line) >= 8):
-        locked = (kind, access) == ("FLOCK", "WRITE") and place.rpartition(":")[2] == inode
-        # Inode numbers repeat across file systems, and anybody can lock a folder.
-        if locked and _goes_through(pid, folder, session):
-            return identify(int(pid))
+    for _ in range(_LOOKS):
+        try:
+            inode = str(folder.stat().st_ino)
+            locks = [line.split() for line in Path("/proc/locks").read_text().splitlines()]
+        except OSError:
+            return None
+        for _, kind, _, access, pid, place, *_ in (line for line in locks if len(line) >= 8):
+            locked = (kind, access) == ("FLOCK", "WRITE") and place.rpartition(":")[2] == inode
+            # Inode numbers repeat across file systems, and anybody can lock a folder.
+            if locked and _goes_through(pid, folder, session):
+                return identify(int(pid))
+        if not is_held(folder):
+            return None
     return None
 
 
