@@ -228,7 +228,6 @@ class Sources:
         return [device_used(id_, id_ in used) for id_ in new]
 
     def close(self) -> None:
-        self._processes.close()
         for source in self.all:
             source.close()
 

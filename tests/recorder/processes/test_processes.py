@@ -242,7 +242,6 @@ def test_a_steady_process_is_written_once_and_not_every_time(
         "its cores: known from the second look on"
     )
     assert about_child(look(RESTATED_SECONDS)) == ["process", "process_use"]
-    watch.close()
 
 
 def test_a_users_name_that_comes_late_is_written_when_it_is_there(
@@ -278,7 +277,6 @@ def test_a_users_name_that_comes_late_is_written_when_it_is_there(
     directory.set()
     until(lambda: looked()[-1] == "told late")
     assert users == [f"uid {os.getuid()}", "told late"]
-    watch.close()
     tree.close()
     tree.close()
 
@@ -305,7 +303,6 @@ def test_no_more_than_the_most_processes_are_watched() -> None:
         until(looked)
         looked()
         assert len(names) == MOST_PROCESSES, "and the same ones the next time"
-        watch.close()
     finally:
         os.killpg(program.pid, 9)
         program.wait()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from gpuwatch.telemetry.process.identity import place_of
-from gpuwatch.telemetry.process.proc_files import Stat, parse_stat
+from gpuwatch.telemetry.process.proc_files import Stat, read_stat
 from gpuwatch.telemetry.process.workload import WorkloadSource
 
 _DEEPEST = 64
@@ -32,7 +32,7 @@ class RunProcesses:
 
         ``None``: it has ended, or ``/proc`` does not show it.
         """
-        stat = self._stat(pid)
+        stat = read_stat(pid, self._proc)
         if stat is None:
             return pid in self._tree.pids or None
         if (pid, stat.started) in self._known:
@@ -56,7 +56,7 @@ class RunProcesses:
             pid = above.parent
             if above.session in self._roots:
                 return True
-            above = self._stat(pid)
+            above = read_stat(pid, self._proc)
         return False
 
     def _look_at_roots(self) -> None:
@@ -68,7 +68,7 @@ class RunProcesses:
         of_recorder = self._place("self")
         places = {self._place(pid) for pid in roots} - {None, of_recorder}
         self._places = frozenset(str(place) for place in places)
-        stats = [self._stat(pid) for pid in roots]
+        stats = [read_stat(pid, self._proc) for pid in roots]
         parents = {stat.parent for stat in stats if stat is not None}
         self._above = frozenset(pid for pid in parents if self._is_shim(pid))
 
@@ -85,9 +85,3 @@ class RunProcesses:
         except OSError:
             return None
         return place_of(text)
-
-    def _stat(self, pid: int) -> Stat | None:
-        try:
-            return parse_stat((self._proc / str(pid) / "stat").read_bytes())
-        except (OSError, ValueError):
-            return None

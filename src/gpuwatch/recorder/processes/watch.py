@@ -16,9 +16,8 @@ from gpuwatch.session.schema import MOST_PROCESSES, RESTATED_SECONDS
 from gpuwatch.session.writing.statements import Row, process, process_use
 from gpuwatch.telemetry.nvml.source import NvmlSource
 from gpuwatch.telemetry.process.identity import ProcessIdentity, identify, with_user_name
-from gpuwatch.telemetry.process.others import OtherProcesses
-from gpuwatch.telemetry.process.proc_files import TICKS_PER_S
-from gpuwatch.telemetry.process.tree import ProcessRow
+from gpuwatch.telemetry.process.proc_files import TICKS_PER_S, read_stat
+from gpuwatch.telemetry.process.tree import ProcessRow, process_row
 from gpuwatch.telemetry.process.workload import OTHER_PIDS, WorkloadSource, sees_host_pids
 
 LISTS_SECONDS = 0.5
@@ -60,7 +59,6 @@ class ProcessWatch:
         self._nvml = nvml
         self._tree = tree
         self._own = RunProcesses(tree) if tree is not None else None
-        self._others = OtherProcesses()
         self._same_pids = sees_host_pids()
         self._holders = GpuHolders()
         self._watched: dict[int, _Watched] = {}
@@ -108,19 +106,14 @@ class ProcessWatch:
             return True
         return None if self._complete or self._looks < _MANY_LOOKS else False
 
-    def close(self) -> None:
-        """Idempotent."""
-        self._others.keep(())
-
     def _look(self, t: int, on_gpus: Mapping[Key, GpuUsage], *, restate: bool) -> list[Row]:
         """Rows on the identity and use of the processes."""
         tree = {row.pid: row for row in self._tree.rows()} if self._tree is not None else {}
         chosen = self._chosen(tree, on_gpus)
-        self._others.keep(chosen)
         gone = [pid for pid in self._watched if pid not in chosen]
         rows = [_process_row(t, self._watched.pop(pid), running=False) for pid in gone]
         for pid in chosen:
-            seen = tree.get(pid) or self._others.read(pid)
+            seen = tree.get(pid) or _now(pid)
             known = self._watched.get(pid)
             if known is not None and (seen is None or seen.started != known.row.started):
                 rows.append(_process_row(t, self._watched.pop(pid), running=False))
@@ -183,6 +176,12 @@ class ProcessWatch:
             return self._known_holders[pid]
         identity = identify(pid)
         return GpuHolder(identity.name, self._owns(pid), identity.reason)
+
+
+def _now(pid: int) -> ProcessRow | None:
+    """A process outside the workload's tree; ``None`` if it is gone or hidden."""
+    at, stat = time.monotonic(), read_stat(pid)
+    return None if stat is None or stat.state in "ZX" else process_row(pid, stat, at)
 
 
 def _moved(known: _Watched) -> bool:

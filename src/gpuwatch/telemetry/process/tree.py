@@ -59,6 +59,12 @@ class ProcessRow:
     """Time of the read, in monotonic seconds."""
 
 
+def process_row(pid: int, stat: Stat, at: float) -> ProcessRow:
+    """A process whose ``stat`` was read at ``at``, in monotonic seconds."""
+    cpu_s, resident = stat.own / TICKS_PER_S, stat.resident * PAGE_BYTES
+    return ProcessRow(pid, stat.parent, stat.name, cpu_s, resident, stat.started, at)
+
+
 class _Member:
     def __init__(self, files: ProcFiles) -> None:
         self.files = files
@@ -117,8 +123,6 @@ class ProcessTree:
 
     def set_roots(self, roots: Iterable[int]) -> None:
         """Watch other processes from now on; totals restart. Roots that are gone are left out."""
-        for member in self._members.values():
-            member.files.close()
         self._members = {}
         self._gone, self._gone_io, self._io_reason = 0, Io(0, 0), None
         self._last_pid, self._scan_due, self._shared_due = b"", 0.0, 0.0
@@ -176,19 +180,7 @@ class ProcessTree:
     def rows(self) -> list[ProcessRow]:
         """The living processes as of the last sample, by PID. Safe in another thread."""
         reads = [(pid, *member.read) for pid, member in sorted(self._members.items())]
-        return [
-            ProcessRow(
-                pid,
-                stat.parent,
-                stat.name,
-                stat.own / TICKS_PER_S,
-                stat.resident * PAGE_BYTES,
-                stat.started,
-                at,
-            )
-            for pid, at, stat in reads
-            if stat.state not in "ZX"
-        ]
+        return [process_row(pid, stat, at) for pid, at, stat in reads if stat.state not in "ZX"]
 
     def close(self) -> None:
         """Idempotent."""
@@ -200,16 +192,10 @@ class ProcessTree:
     def _add(self, pid: int, parent: int | None) -> bool:
         """Add a process, unless it is gone or its PID now belongs to another parent's child."""
         try:
-            files = ProcFiles(self._proc, pid)
-        except OSError:
-            return False
-        try:
-            member = _Member(files)
+            member = _Member(ProcFiles(self._proc, pid))
         except (OSError, ValueError):
-            files.close()
             return False
         if parent is not None and member.stat.parent != parent:
-            files.close()
             return False
         self._members[pid] = member
         self._read_io(member)
@@ -239,7 +225,6 @@ class ProcessTree:
                 if isinstance(error, OSError) and error.errno in _NO_DESCRIPTOR:
                     continue  # unreadable now, but perhaps not ended
                 ended[pid] = self._members.pop(pid)
-                member.files.close()
                 continue
             self._read_io(member)
         if ended:
