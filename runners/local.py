@@ -17,7 +17,7 @@ from pathlib import Path
 from gpuwatch.core import paths
 from gpuwatch.core.errors import GpuwatchError
 from gpuwatch.core.models import JSON, Output, Result, RunState
-from gpuwatch.core.processes import LivenessCheck, ProcessId, boot_id, identify, pid_namespace
+from gpuwatch.core.processes import ProcessId, boot_id, identify, pid_namespace
 from gpuwatch.runners import shim
 from gpuwatch.runners.spool import SpoolReader
 
@@ -62,7 +62,6 @@ class LocalRun:
         self._kind = kind
         self._folder = folder
         self._holder = holder
-        self._pulse = LivenessCheck(holder)
         self._spool = SpoolReader(folder / "spool", cursor)
         self._blame = blame
         self._remark = remark
@@ -162,12 +161,12 @@ class LocalRun:
         self._spool.release(cursor)
 
     def state(self) -> RunState:
-        if self._pulse.alive() is not False:  # the shim writes the result last
+        if self._holder.alive() is not False:  # the shim writes the result last
             return RunState.RUNNING
         return RunState.EXITED if self._note("ended.json") else RunState.LOST
 
     def result(self) -> Result | None:
-        if self._pulse.alive() is not False:
+        if self._holder.alive() is not False:
             return None
         note = self._note("ended.json")
         if not note:

@@ -22,9 +22,7 @@ class SpoolReader:
 
     def __init__(self, folder: Path, cursor: str | None = None) -> None:
         self._folder = folder
-        # Cursors of older versions have no total, and neither have their spools.
-        parts = (*map(int, (cursor or "1:0").split(":")), 0)
-        self._segment, self._offset, self._total = parts[:3]
+        self._segment, self._offset, self._total = map(int, (cursor or "1:0:0").split(":"))
         self._released = 0
 
     def cursor(self) -> str:
