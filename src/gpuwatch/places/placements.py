@@ -24,6 +24,7 @@ from gpuwatch.core.errors import StorageError, UsageError
 from gpuwatch.core.lazy_dataclass import dataclass
 from gpuwatch.core.processes import ProcessId, identify
 from gpuwatch.core.text import to_paste
+from gpuwatch.core.typed import typed
 from gpuwatch.places.base import Job
 from gpuwatch.session.reading.status import process_id
 from gpuwatch.session.study.attempts import ATTEMPT
@@ -161,7 +162,7 @@ def read(id_: str) -> Placed | None:
     if not ATTEMPT.fullmatch(id_) or not _is_private(folder):
         return None
     try:
-        placed = Placed(**json.loads((folder / _RECORD).read_text()))
+        placed = typed(Placed, json.loads((folder / _RECORD).read_text()))
     except (OSError, ValueError, TypeError):
         return None
     return placed if placed.id == id_ else None
