@@ -52,8 +52,6 @@ CHUNK = 5000
 """Rows per read, so that a reader never blocks the writer for long."""
 
 _OF_PROCESSES = ("gpu_process", "process", "process_use")
-_GROWING = ("step", "log", "event", "change", *_OF_PROCESSES)
-"""Tables with numbered rows that never change."""
 
 _LONGEST_TEXT = 64 * 1024
 
@@ -76,9 +74,6 @@ class SessionReader(BaseReader):
         self._meta: tuple[list[tuple[JSON, ...]], dict[str, JSON]] = [], {}
         self._devices: tuple[list[tuple[JSON, ...]], tuple[DeviceRow, ...]] = [], ()
         self._channels: tuple[object, tuple[ChannelRow, ...]] = None, ()
-        self._channels_at: tuple[JSON, JSON] | None = None
-        self._newest: dict[str, JSON] = {}
-        """Last row number by table, within :meth:`at_once`."""
         self._minutes: Times = {}
         self._processes: tuple[tuple[JSON, ...], Processes] | None = None
 
@@ -117,26 +112,10 @@ class SessionReader(BaseReader):
         """
         self._rows("BEGIN")
         try:
-            self._newest = self._last_numbers()
             yield
         finally:
-            self._newest = {}
             with suppress(sqlite3.Error):
                 self.opened.connection.execute("COMMIT")
-
-    def _last_numbers(self) -> dict[str, JSON]:
-        """Read in one statement: most tables have nothing new and need no query of their own."""
-        # SQLite finds max(rowid) quickly only in a query of its own.
-        subqueries = ", ".join(f"(SELECT max(n) FROM {table})" for table in _GROWING)  # noqa: S608
-        (numbers,) = self._rows(f"SELECT {subqueries}, (SELECT count(id) FROM channel)")  # noqa: S608
-        return dict(zip((*_GROWING, "channel"), numbers, strict=True))
-
-    def _none_behind(self, table: str, after: int) -> bool:
-        """Whether ``table`` is known to have no row with a number above ``after``."""
-        if table not in self._newest:
-            return False
-        newest = self._newest[table]
-        return newest is None or whole(newest) <= after
 
     def wait_at_most(self, seconds: float) -> None:
         """Set how long to wait for a locked file before raising :class:`StorageError`."""
@@ -202,9 +181,6 @@ class SessionReader(BaseReader):
 
     def channels(self) -> tuple[ChannelRow, ...]:
         """All channels by ID, with the method and reason of their last change."""
-        at = (self._newest["channel"], self._newest["change"]) if self._newest else None
-        if at is not None and at == self._channels_at:
-            return self._channels[1]
         ((count,),) = self._rows("SELECT count(id) FROM channel")
         known = int(count), self._changes()
         if known != self._channels[0]:
@@ -216,7 +192,6 @@ class SessionReader(BaseReader):
             if int(count) > len(rows):
                 self.leave_out(f"only the first {len(rows):,} of {int(count):,} channels are read")
             self._channels = known, channels_of(rows, known[1])
-        self._channels_at = at
         return self._channels[1]
 
     def _changes(self) -> list[tuple[JSON, ...]]:
@@ -279,8 +254,6 @@ class SessionReader(BaseReader):
 
     def steps(self, after: int = -1, limit: int = CHUNK) -> list[StepRow]:
         """Step lines with ``n > after`` in order; fewer than ``limit`` if they are long."""
-        if self._none_behind("step", after):
-            return []
         rows = self._rows(
             f"SELECT n, t, step, count, {WARMUP}, samples, seconds, loss, acc1, "  # noqa: S608
             "acc5, phases, partial, flop, bytes FROM step WHERE n > ? ORDER BY n LIMIT ?",
@@ -360,8 +333,6 @@ class SessionReader(BaseReader):
 
     def log(self, after: int = -1, limit: int = CHUNK) -> list[LogRow]:
         """Log lines with ``n > after`` in order; fewer than ``limit`` if they are long."""
-        if self._none_behind("log", after):
-            return []
         rows = self._rows(
             f"SELECT n, t, stream, substr(text, 1, {_LONGEST_TEXT}) FROM log "  # noqa: S608
             "WHERE n > ? ORDER BY n LIMIT ?",
@@ -391,8 +362,6 @@ class SessionReader(BaseReader):
 
     def events(self, after: int = -1, limit: int = CHUNK) -> list[EventRow]:
         """Events with ``n > after`` in order; fewer than ``limit`` if they are long."""
-        if self._none_behind("event", after):
-            return []
         rows = self._events("n > ? ORDER BY n LIMIT ?", (after, limit))
         in_order((row.n for row in rows), after)
         return rows
@@ -445,8 +414,9 @@ class SessionReader(BaseReader):
         those that ended in the minute before."""
         if upto is not None:
             return processes_at(self._rows, self.row_at, upto)
-        numbers = self._newest or self._last_numbers()
-        newest = tuple(numbers.get(table) for table in _OF_PROCESSES)
+        # SQLite finds max(rowid) quickly only in a query of its own.
+        last = ", ".join(f"(SELECT max(n) FROM {table})" for table in _OF_PROCESSES)  # noqa: S608
+        (newest,) = self._rows(f"SELECT {last}")
         if self._processes is None or self._processes[0] != newest:
             processes = processes_at(self._rows, self.row_at, None)
             self._processes = newest, processes
