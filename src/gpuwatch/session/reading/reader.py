@@ -13,9 +13,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from gpuwatch.core.errors import NotASession, StorageError
-from gpuwatch.core.models import JSON
+from gpuwatch.core.models import JSON, number
 from gpuwatch.session.reading import limits
-from gpuwatch.session.reading.base import BaseReader, floats
 from gpuwatch.session.reading.bounded_connection import MOST_BYTES
 from gpuwatch.session.reading.log_lines import END, LogLine, lines
 from gpuwatch.session.reading.open import OpenedSession, open_session
@@ -32,7 +31,7 @@ from gpuwatch.session.reading.processes import gpu_process, presences, processes
 from gpuwatch.session.reading.samples import LATEST, Samples, Times, newest, pieces
 from gpuwatch.session.reading.status import Status, status, writer_alive
 from gpuwatch.session.reading.step_lines import StepLines
-from gpuwatch.session.reading.validation import in_order, whole
+from gpuwatch.session.reading.validation import Validated, floats, in_order, whole
 from gpuwatch.session.rows import (
     ChannelRow,
     DeviceRow,
@@ -46,7 +45,7 @@ from gpuwatch.session.rows import (
     StepBucket,
     StepRow,
 )
-from gpuwatch.session.schema import WARMUP
+from gpuwatch.session.schema import BUCKET_SECONDS, WARMUP
 
 CHUNK = 5000
 """Rows per read, so that a reader never blocks the writer for long."""
@@ -54,9 +53,12 @@ CHUNK = 5000
 _OF_PROCESSES = ("gpu_process", "process", "process_use")
 
 _LONGEST_TEXT = 64 * 1024
+_BUCKET_NS = BUCKET_SECONDS * 1_000_000_000
+_TIMED = ("step", "log", "event", "gpu_process", "process", "process_use", "rank_step")
+"""Tables whose rows are in time order."""
 
 
-class SessionReader(BaseReader):
+class SessionReader(Validated):
     """A session file open for reading. Not thread-safe.
 
     Raises on opening:
@@ -69,7 +71,8 @@ class SessionReader(BaseReader):
         self.opened = opened if opened is not None else open_session(path, writer_alive)
         self.notice = self.opened.notice
         """How the file of a dead writer was made readable, if that was necessary."""
-        self.left_out = {}
+        self.left_out: dict[str, None] = {}
+        """Sentences on what was too much to read."""
         # Last results with the rows behind them: a screen asks once a second.
         self._meta: tuple[list[tuple[JSON, ...]], dict[str, JSON]] = [], {}
         self._devices: tuple[list[tuple[JSON, ...]], tuple[DeviceRow, ...]] = [], ()
@@ -85,6 +88,9 @@ class SessionReader(BaseReader):
 
     def close(self) -> None:
         self.opened.close()
+
+    def leave_out(self, sentence: str) -> None:
+        self.left_out[sentence] = None
 
     def _rows(
         self,
@@ -425,3 +431,68 @@ class SessionReader(BaseReader):
     def presences(self, start: int, end: int) -> tuple[GpuPresence, ...]:
         """How long foreign processes were on GPUs between two session times, in nanoseconds."""
         return presences(self._rows, start, end, self.leave_out)
+
+    def row_at(self, table: str, t: int) -> int:
+        """The number ``n`` of the table's last row up to time ``t`` (session nanoseconds), or -1.
+
+        A binary search: reads about forty single rows.
+        """
+        if table not in _TIMED:
+            raise AssertionError(f"no table in order of time: {table}")
+        low = -1
+        newest = self._rows(f"SELECT n, t FROM {table} ORDER BY n DESC LIMIT 1")  # noqa: S608
+        if not newest:
+            return low
+        if whole(newest[0][1]) <= t:
+            return int(newest[0][0])
+        high = int(newest[0][0])
+        before = f"SELECT n, t FROM {table} WHERE n <= ? ORDER BY n DESC LIMIT 1"  # noqa: S608
+        while high - low > 1:
+            middle = (low + high) // 2
+            row = self._rows(before, (middle,))
+            if row and whole(row[0][0]) > middle:
+                raise ValueError("rows that are not in order")
+            if row and whole(row[0][1]) > t:
+                high = int(row[0][0])
+            else:
+                low = middle
+        row = self._rows(before, (low,))
+        return int(row[0][0]) if row else -1
+
+    def step_groups(self, after: int, upto: int) -> list[StepRow]:
+        """The step lines with ``after < n <= upto``, combined to one or a few rows per ten seconds.
+
+        A row has the sums of steps, samples and work, if every line reports them; number, time,
+        step times and loss are those of its newest line.
+        """
+        # With a single max(), SQLite takes the other columns from the row of the maximum.
+        rows = self._rows(
+            f"SELECT max(n), t, step, sum(count), {WARMUP} AS warm, sum(samples), seconds, "  # noqa: S608
+            "loss, sum(flop), sum(bytes) FROM step WHERE n > ? AND n <= ? "
+            "GROUP BY t / ?, warm, samples IS NULL, flop IS NULL, bytes IS NULL ORDER BY 1",
+            (after, upto, _BUCKET_NS),
+        )
+        return [
+            StepRow(
+                n=whole(n),
+                t=whole(t),
+                step=whole(step),
+                count=max(1, whole(count)),
+                warmup=bool(warmup),
+                samples=number(samples),
+                seconds=floats(seconds),
+                loss=floats(loss),
+                acc1=None,
+                acc5=None,
+                phases={},
+                partial=(),
+                flop=number(flop),
+                bytes=number(size),
+            )
+            for n, t, step, count, warmup, samples, seconds, loss, flop, size in rows
+        ]
+
+    def first_timed_step(self) -> int | None:
+        """The number ``n`` of the first step line after the warm-up, or ``None``."""
+        rows = self._rows(f"SELECT n FROM step WHERE NOT {WARMUP} ORDER BY n LIMIT 1")  # noqa: S608
+        return int(rows[0][0]) if rows else None
