@@ -12,14 +12,18 @@ from pathlib import Path
 
 import pytest
 
-from gpuwatch.recorder.processes.own import RunProcesses
-from gpuwatch.recorder.processes.watch import EVERY_SECONDS, LISTS_SECONDS, ProcessWatch
+from gpuwatch.recorder.processes.watch import (
+    EVERY_SECONDS,
+    LISTS_SECONDS,
+    ProcessWatch,
+    RunProcesses,
+)
 from gpuwatch.session.reading.reader import SessionReader
 from gpuwatch.session.rows import GpuProcessRow, Processes, ProcessRow
 from gpuwatch.session.schema import MOST_PROCESSES, RESTATED_SECONDS
 from gpuwatch.session.writing.statements import Row
 from gpuwatch.telemetry.nvml.errors import Unavailable
-from gpuwatch.telemetry.process.users import USERS
+from gpuwatch.telemetry.process.identity import USERS
 from gpuwatch.telemetry.process.workload import WorkloadSource
 from tests.conftest import Cli
 from tests.fake_nvml import NOT_SUPPORTED, FakeDriver

@@ -10,8 +10,7 @@ import pytest
 from gpuwatch.core.metrics import Method
 from gpuwatch.telemetry.base import Value
 from gpuwatch.telemetry.host.cgroup import limits
-from gpuwatch.telemetry.host.cpu import CpuSource
-from gpuwatch.telemetry.host.rapl import difference, open_rapl
+from gpuwatch.telemetry.host.cpu import CpuSource, difference, open_rapl
 
 
 def _named(source: CpuSource) -> dict[str, Value]:
