@@ -169,13 +169,9 @@ class Report:
     """As in :class:`Step`."""
 
     @property
-    def kept(self) -> bool:
-        return self.event in _KEPT
-
-    @property
     def known(self) -> bool:
         """Whether a recorder uses it; otherwise it goes to the log."""
-        return self.kept or self.event in _MERGED
+        return self.event in _KEPT or self.event in _MERGED
 
 
 def parse(line: str) -> Step | Report:
