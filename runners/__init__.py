@@ -4,32 +4,28 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from importlib import import_module
-from typing import TYPE_CHECKING
 
-from gpuwatch.core.errors import GpuwatchError, NotAvailable, UsageError
-from gpuwatch.core.installation import DISTRIBUTION, broken_package_hint
+from gpuwatch.core.errors import GpuwatchError, NotAvailable
 from gpuwatch.core.models import LaunchSpec, Problem
+from gpuwatch.core.plugins import Plugins, error_text
 from gpuwatch.runners.base import Runner
 
-if TYPE_CHECKING:
-    from importlib.metadata import EntryPoint
-
-GROUP = "gpuwatch.runners"
-
-OWN = {
-    "bare": "gpuwatch.runners.bare:BareRunner",
-    "docker": "gpuwatch.runners.docker.runner:DockerRunner",
-    "apptainer": "gpuwatch.runners.apptainer.runner:ApptainerRunner",
-    "singularity": "gpuwatch.runners.apptainer.runner:ApptainerRunner",
-    "charliecloud": "gpuwatch.runners.charliecloud:CharliecloudRunner",
-}
-"""Built-in runners by kind. Other packages cannot replace them, and are not searched for them."""
+_RUNNERS = Plugins(
+    "gpuwatch.runners",
+    "environment",
+    {
+        "bare": "gpuwatch.runners.bare:BareRunner",
+        "docker": "gpuwatch.runners.docker.runner:DockerRunner",
+        "apptainer": "gpuwatch.runners.apptainer.runner:ApptainerRunner",
+        "singularity": "gpuwatch.runners.apptainer.runner:ApptainerRunner",
+        "charliecloud": "gpuwatch.runners.charliecloud:CharliecloudRunner",
+    },
+)
 
 
 def kinds(*, aliases: bool = True) -> tuple[str, ...]:
     """The kinds of environment that ``--env`` accepts here; without aliases, one per runner."""
-    entries = {kind: entry.value for kind, entry in _others().items()} | OWN
+    entries = {kind: entry.value for kind, entry in _RUNNERS.others().items()} | {**_RUNNERS.own}
     if aliases:
         return tuple(sorted(entries))
     firsts = {entries[kind]: kind for kind in sorted(entries, reverse=True)}
@@ -38,7 +34,7 @@ def kinds(*, aliases: bool = True) -> tuple[str, ...]:
 
 def known(kind: str) -> bool:
     """Whether this kind exists."""
-    return kind in OWN or kind in _others()
+    return kind in _RUNNERS.own or kind in _RUNNERS.others()
 
 
 def load(kind: str) -> Runner:
@@ -48,22 +44,7 @@ def load(kind: str) -> Runner:
         UsageError: the kind does not exist.
         NotAvailable: the package of the runner cannot be imported.
     """
-    if kind in OWN:
-        value, package = OWN[kind], DISTRIBUTION
-    elif (entry := _others().get(kind)) is not None:
-        value = entry.value
-        package = entry.dist.name if entry.dist is not None else entry.module.partition(".")[0]
-    else:
-        raise UsageError(f"unknown environment {kind!r}", f"choose from: {', '.join(kinds())}")
-    try:
-        module, _, name = value.partition(":")
-        runner: Runner = getattr(import_module(module), name)()
-    except (Exception, SystemExit) as error:
-        raise NotAvailable(
-            f"the environment {kind!r} cannot be loaded: {value} of the package {package}: "
-            f"{error_text(error)}",
-            broken_package_hint(package),
-        ) from error
+    runner: Runner = _RUNNERS.make(kind)
     return runner
 
 
@@ -112,17 +93,3 @@ def broken(kind: str, error: BaseException) -> Problem:
         f"the runner of {kind!r} failed: {error_text(error)}",
         "report this to its author, or choose another --env",
     )
-
-
-def error_text(error: BaseException) -> str:
-    """An unexpected exception, on one line."""
-    lines = str(error).strip().splitlines()
-    return f"{type(error).__name__}: {lines[0]}" if lines else type(error).__name__
-
-
-def _others() -> dict[str, EntryPoint]:
-    """Entry points of other packages, by kind."""
-    # Imported here: it pulls in e-mail and archive modules and reads every package's metadata.
-    from importlib.metadata import entry_points
-
-    return {entry.name: entry for entry in entry_points(group=GROUP) if entry.name not in OWN}

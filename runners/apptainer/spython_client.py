@@ -69,23 +69,6 @@ def parsed(text: str) -> tuple[str, str] | None:
     return (product, version[0]) if version else None
 
 
-def inspect(image: str | Path) -> dict[str, JSON]:
-    """The attributes of an image: ``labels``, ``deffile``, ``environment``, ...
-
-    Raises:
-        NotAvailable: the image cannot be read, or there is no engine.
-    """
-    client = _client()
-    with _guarded():
-        answer = client.inspect(str(image), quiet=True)
-        attributes = answer.get("attributes") if isinstance(answer, dict) else None
-    if not isinstance(attributes, dict):
-        lines = answer.get("message", "") if isinstance(answer, dict) else ""
-        reason = _reason(lines.splitlines() if isinstance(lines, str) else lines)
-        raise NotAvailable(f"cannot inspect {image}: {reason}")
-    return attributes
-
-
 def pull(uri: str, target: Path, say: Callable[[str], None]) -> None:
     """Fetch ``uri`` into the SIF file ``target``, which appears once it is complete.
 

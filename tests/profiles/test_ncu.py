@@ -14,7 +14,7 @@ from gpuwatch.profiles import ncu
 from gpuwatch.profiles.base import Report, Text
 from gpuwatch.profiles.files import load
 from gpuwatch.profiles.merge import merge
-from gpuwatch.profiles.ncu_metrics import parts_of
+from gpuwatch.profiles.ncu import parts_of
 from tests.profiles.conftest import loaded
 from tests.profiles.printed import Launch, ncu_details, ncu_raw
 from tests.profiles.test_nsys import names

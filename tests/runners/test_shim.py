@@ -12,8 +12,7 @@ import pytest
 
 from gpuwatch.core.models import Output, Result, RunState
 from gpuwatch.runners import local, shim
-from gpuwatch.runners.local import LocalRun
-from gpuwatch.runners.spool import SpoolReader
+from gpuwatch.runners.local import LocalRun, SpoolReader
 from tests.waiting import until
 
 pytestmark = pytest.mark.usefixtures("programs")

@@ -203,9 +203,9 @@ def test_rows_wait_while_the_file_cannot_be_written(tmp_path: Path) -> None:
 def test_memory_is_bounded_while_the_disk_is_full(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from gpuwatch.session.writing import backlog
+    from gpuwatch.session.writing import writer as writing
 
-    monkeypatch.setattr(backlog, "MOST_SAMPLES", 100)
+    monkeypatch.setattr(writing, "MOST_SAMPLES", 100)
     store = create(tmp_path / "s.gpuwatch")
     writer = SessionWriter(store, 2, base_ns=0)
 

@@ -312,10 +312,21 @@ def plan(folder: Path, *runs: str, problems: dict[str, Any] | None = None) -> No
     folder.mkdir(parents=True, exist_ok=True)
     design = {"warmup_blocks": 0, "margin": 0.01, "cool_down_seconds": 0, "sweep": {}}
     kinds = [{"kind": "bare", "label": name[3:]} for name in runs]
-    part = {"name": "", "workloads": [{"name": "mnist-cnn"}], "environments": kinds, **design}
+    part = {
+        "name": "",
+        "workloads": [{"name": "mnist-cnn", "kind": "workload"}],
+        "environments": kinds,
+        **design,
+    }
     listed = [
         {"index": at + 1, "file": f"{name}.gpuwatch", "part": 0, "workload": 0, "environment": at}
         for at, name in enumerate(runs)
     ]
-    document = {"schema": 2, "parts": [part], "runs": listed, "problems": problems or {}}
+    document = {
+        "schema": 2,
+        "study": "",
+        "parts": [part],
+        "runs": listed,
+        "problems": problems or {},
+    }
     (folder / "plan.json").write_text(json.dumps(document))

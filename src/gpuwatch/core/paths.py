@@ -10,6 +10,7 @@ import shutil
 import socket
 import stat
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 from gpuwatch.core import output
@@ -71,16 +72,24 @@ def remember_study(folder: Path) -> None:
     """Remember a study outside the default folder, so that lists find it. Best effort."""
     if data_home() in folder.parents or "\n" in str(folder):
         return
-    with contextlib.suppress(OSError, StorageError):
-        notes = _studies_elsewhere()
-        home = os.open(private_folder(notes.parent), os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-        try:
-            with contextlib.suppress(OSError):  # a file system without locks
-                fcntl.flock(home, fcntl.LOCK_EX)
-            known = [path for path in studies_elsewhere() if path != folder][-_MOST_REMEMBERED:]
-            output.write_text(notes, "".join(f"{path}\n" for path in [*known, folder]))
-        finally:
-            os.close(home)
+    with contextlib.suppress(OSError, StorageError), one_at_a_time():
+        private_folder(_studies_elsewhere().parent)
+        known = [path for path in studies_elsewhere() if path != folder][-_MOST_REMEMBERED:]
+        text = "".join(f"{path}\n" for path in [*known, folder])
+        output.write_text(_studies_elsewhere(), text)
+
+
+@contextlib.contextmanager
+def one_at_a_time() -> Iterator[None]:
+    """Be the only process of this user on this machine that changes a small file, where the state
+    folder can be locked."""
+    with contextlib.ExitStack() as stack:
+        with contextlib.suppress(OSError, StorageError):
+            state = private_folder(runs_home().parent)
+            home = os.open(state, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+            stack.callback(os.close, home)
+            fcntl.flock(home, fcntl.LOCK_EX)
+        yield
 
 
 def studies_elsewhere() -> list[Path]:
@@ -170,7 +179,7 @@ def _temporary_home() -> Path:
     return Path(tempfile.gettempdir()) / f"gpuwatch-{os.geteuid()}"
 
 
-def _is_private(path: Path) -> bool:
+def is_private(path: Path) -> bool:
     """Whether ``path`` is our own folder, not a link, and closed to everybody else.
 
     In the temporary folder anybody could have created it before us.
@@ -191,7 +200,7 @@ def new_run_folder(run_id: str) -> Path:
         folder = private_folder(runs_home() / run_id)
     except StorageError:
         fallback = private_folder(_temporary_home())
-        if not _is_private(fallback):
+        if not is_private(fallback):
             raise StorageError(
                 f"{fallback} is a link, or open to other users",
                 f"check what it is, then: rm -r {shell(fallback)}",
@@ -255,7 +264,7 @@ def _homes_of_runs() -> list[Path]:
     """The parent folders of this user's run folders."""
     home, temporary = runs_home(), _temporary_home()
     homes = [home] if home.is_dir() and home.stat().st_uid == os.geteuid() else []
-    return [*homes, temporary] if _is_private(temporary) else homes
+    return [*homes, temporary] if is_private(temporary) else homes
 
 
 def _in_homes_of_runs() -> list[Path]:

@@ -6,7 +6,6 @@ import os
 import select
 import socket
 import threading
-import weakref
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
@@ -54,8 +53,12 @@ def when_ended(process: ProcessId, call: Callable[[], None]) -> bool:
     Returns ``False``, and starts none, if no such process lives here or the kernel has no pidfd
     (Linux before 5.3, some sandboxes).
     """
-    fd = _descriptor(process)
-    if fd is None:
+    try:
+        fd = os.pidfd_open(process.pid)  # readable when the process has ended
+    except OSError:
+        return False
+    if not process.alive():
+        os.close(fd)
         return False
 
     def wait() -> None:
@@ -67,41 +70,6 @@ def when_ended(process: ProcessId, call: Callable[[], None]) -> bool:
 
     threading.Thread(target=wait, name="gpuwatch-end", daemon=True).start()
     return True
-
-
-class LivenessCheck:
-    """A cheap repeated check whether one process lives.
-
-    With a pidfd it takes one system call, instead of opening and parsing a file in ``/proc``.
-    """
-
-    def __init__(self, process: ProcessId) -> None:
-        self._process = process
-        self._poller: select.poll | None = None
-        fd = _descriptor(process)
-        if fd is not None:
-            self._poller = select.poll()
-            self._poller.register(fd, select.POLLIN)
-            weakref.finalize(self, os.close, fd)
-
-    def alive(self) -> bool | None:
-        """As :meth:`ProcessId.alive`."""
-        if self._poller is not None:
-            return not self._poller.poll(0)
-        return self._process.alive()
-
-
-def _descriptor(process: ProcessId) -> int | None:
-    """A pidfd, readable when the process has ended; ``None`` if no such process lives here, or the
-    kernel has no pidfd."""
-    try:
-        fd = os.pidfd_open(process.pid)
-    except OSError:
-        return None
-    if process.alive():
-        return fd
-    os.close(fd)
-    return None
 
 
 def identify(pid: int) -> ProcessId | None:
@@ -131,7 +99,7 @@ def machine_id() -> str:
 
 
 def is_this_machine(host: str, machine: str) -> bool:
-    """Whether a recorded host and machine ID mean this machine; older files have the name alone."""
+    """Whether a recorded host and machine ID mean this machine; some machines have no ID."""
     return host == socket.gethostname() and machine in ("", machine_id())
 
 

@@ -3,30 +3,25 @@ group ``gpuwatch.places``."""
 
 from __future__ import annotations
 
-from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from gpuwatch.core.errors import NotAvailable, UsageError
-from gpuwatch.core.installation import DISTRIBUTION, broken_package_hint
+from gpuwatch.core.plugins import Plugins
 from gpuwatch.places.base import Place, PlaceSpec
 
-if TYPE_CHECKING:
-    from importlib.metadata import EntryPoint
-
-GROUP = "gpuwatch.places"
-
-OWN = {
-    "kubernetes": "gpuwatch.places.kubernetes.place:KubernetesPlace",
-    "ssh": "gpuwatch.places.ssh.place:SshPlace",
-    "slurm": "gpuwatch.places.slurm:choose",
-}
-"""Built-in places by kind. Other packages cannot replace them, and are not searched for them."""
+_PLACES = Plugins(
+    "gpuwatch.places",
+    "place",
+    {
+        "kubernetes": "gpuwatch.places.kubernetes.place:KubernetesPlace",
+        "ssh": "gpuwatch.places.ssh.place:SshPlace",
+        "slurm": "gpuwatch.places.slurm:choose",
+    },
+)
 
 
 def kinds() -> tuple[str, ...]:
     """The kinds of place that ``--on`` accepts here."""
-    return tuple(sorted({*OWN, *_others()}))
+    return tuple(sorted({*_PLACES.own, *_PLACES.others()}))
 
 
 def load(spec: PlaceSpec, capsule: Path) -> Place:
@@ -37,29 +32,5 @@ def load(spec: PlaceSpec, capsule: Path) -> Place:
         UsageError: there is no such kind, or the place refuses its target or options.
         NotAvailable: the package of the place cannot be imported.
     """
-    if spec.kind in OWN:
-        value, package = OWN[spec.kind], DISTRIBUTION
-    elif (entry := _others().get(spec.kind)) is not None:
-        value = entry.value
-        package = entry.dist.name if entry.dist is not None else entry.module.partition(".")[0]
-    else:
-        raise UsageError(f"unknown place {spec.kind!r}", f"choose from: {', '.join(kinds())}")
-    module, _, name = value.partition(":")
-    try:
-        factory = getattr(import_module(module), name)
-    except (Exception, SystemExit) as error:
-        raise NotAvailable(
-            f"the place {spec.kind!r} cannot be loaded: {value} of the package {package}: "
-            f"{type(error).__name__}: {error}",
-            broken_package_hint(package),
-        ) from error
-    place: Place = factory(spec, capsule)
+    place: Place = _PLACES.make(spec.kind, spec, capsule)
     return place
-
-
-def _others() -> dict[str, EntryPoint]:
-    """Entry points of other packages, by kind."""
-    # Imported here: it reads every package's metadata.
-    from importlib.metadata import entry_points
-
-    return {entry.name: entry for entry in entry_points(group=GROUP) if entry.name not in OWN}

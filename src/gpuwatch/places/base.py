@@ -171,7 +171,7 @@ class Place(Protocol):
         Raises:
             NotAvailable: the place cannot be reached.
         """
-        ...
+        return None
 
     def send_folder(self, job: Job, archive: Path) -> None:
         """Send a tar file, which becomes the folder that the study's commands run in.
@@ -179,7 +179,7 @@ class Place(Protocol):
         Raises:
             NotAvailable: it does not arrive.
         """
-        ...
+        return
 
     def find(self, job: Job) -> str | None:
         """The place's own id of ``job``, if it was submitted.
@@ -221,7 +221,7 @@ class Place(Protocol):
             Refused: the machine is not to be had any more, as of a job that is over.
             NotAvailable: the place cannot be reached, or its machine is not given yet.
         """
-        ...
+        raise Refused("it names no machine")
 
     def cancel(self, job: Job, native: str) -> None:
         """End the job so that its sessions are closed; nothing happens if it is over.

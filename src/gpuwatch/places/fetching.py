@@ -7,7 +7,6 @@ import secrets
 import sys
 import time
 from collections.abc import Iterator, Mapping
-from types import TracebackType
 
 from gpuwatch.core.errors import NotAvailable, StorageError
 from gpuwatch.core.models import Problem
@@ -54,12 +53,7 @@ class Fetching:
         self._connection.begin(self._mirror)
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._connection.close()
         self._mirror.close()
 

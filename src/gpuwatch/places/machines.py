@@ -14,7 +14,6 @@ import threading
 import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from types import TracebackType
 from typing import IO
 
 from gpuwatch.core.errors import GpuwatchError, NotAvailable
@@ -159,12 +158,7 @@ class Machines:
             machine.start()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         for machine in self._machines:
             machine.close(wait=False)
         for machine in self._machines:

@@ -8,12 +8,10 @@ Each is a private folder ``placements/ID`` in the state folder, with the study t
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import json
 import os
 import secrets
 import shutil
-import stat
 import time
 from collections.abc import Iterator
 from dataclasses import asdict, replace
@@ -24,6 +22,7 @@ from gpuwatch.core.errors import StorageError, UsageError
 from gpuwatch.core.lazy_dataclass import dataclass
 from gpuwatch.core.processes import ProcessId, identify
 from gpuwatch.core.text import to_paste
+from gpuwatch.core.typed import typed
 from gpuwatch.places.base import Job
 from gpuwatch.session.reading.status import process_id
 from gpuwatch.session.study.attempts import ATTEMPT
@@ -158,10 +157,10 @@ def log_of(placed: Placed) -> Path:
 def read(id_: str) -> Placed | None:
     """What is noted under this id; ``None`` if nothing is, or the folder is not this user's own."""
     folder = _home() / id_
-    if not ATTEMPT.fullmatch(id_) or not _is_private(folder):
+    if not ATTEMPT.fullmatch(id_) or not paths.is_private(folder):
         return None
     try:
-        placed = Placed(**json.loads((folder / _RECORD).read_text()))
+        placed = typed(Placed, json.loads((folder / _RECORD).read_text()))
     except (OSError, ValueError, TypeError):
         return None
     return placed if placed.id == id_ else None
@@ -221,8 +220,9 @@ def lease(placed: Placed) -> Iterator[Lease]:
     path = _home() / placed.id / _LEASE
     lease_ = Lease(path)
     try:
-        with _turn(path):
-            _remove_expired(path)
+        with paths.one_at_a_time():
+            if follower(placed) is None:  # nobody's, or of somebody who is dead
+                path.unlink(missing_ok=True)
             taken = lease_.take()
     except OSError as error:
         raise StorageError(
@@ -300,34 +300,5 @@ def _expired(holder: ProcessId, renewed: float) -> bool:
     return not alive if alive is not None else time.time() - renewed > LEASE_SECONDS
 
 
-@contextlib.contextmanager
-def _turn(path: Path) -> Iterator[None]:
-    """Let one process of this host at a time look at a lease and take it."""
-    fd = output.private_file(f"{path}.turn", os.O_RDWR | os.O_CREAT)
-    try:
-        with contextlib.suppress(OSError):  # a file system without locks
-            fcntl.flock(fd, fcntl.LOCK_EX)
-        yield
-    finally:
-        os.close(fd)
-
-
-def _remove_expired(path: Path) -> None:
-    """Remove a lease whose holder is dead."""
-    holder, renewed = _held_by(path)
-    process = process_id(holder)
-    if process is None or _expired(process, renewed):
-        path.unlink(missing_ok=True)
-
-
 def _home() -> Path:
     return paths.runs_home().with_name("placements")
-
-
-def _is_private(folder: Path) -> bool:
-    try:
-        status = folder.lstat()
-    except OSError:
-        return False
-    own = stat.S_ISDIR(status.st_mode) and status.st_uid == os.geteuid()
-    return own and not status.st_mode & 0o077

@@ -12,7 +12,7 @@ from functools import partial
 from pathlib import Path
 
 from gpuwatch import runners
-from gpuwatch.core import paths, resource_check
+from gpuwatch.core import paths
 from gpuwatch.core.errors import REFUSED, ExitCode, GpuwatchError, StorageError
 from gpuwatch.core.models import JOINED_JOB, JSON, LaunchSpec
 from gpuwatch.hook import archive as hook_archive
@@ -83,7 +83,7 @@ def record_one(
         watched = settings.gpus or (None if job is None else joined_gpus(os.environ))
         if watched is None and spec is not None and any(map(is_part, spec.gpus)):
             watched = spec.gpus  # the whole GPU's values are not those of the run's part
-        resource_check.threads(_OPENING_THREADS)
+        _check_threads(_OPENING_THREADS)
         opening = Opening(
             partial(
                 Sources.open,
@@ -102,7 +102,7 @@ def record_one(
         # Who asked for GPUs or DCGM is told that they are not there before anything starts.
         asked_for = machine or watched is not None or settings.dcgm is not None
         sources = opening.result() if asked_for else opening
-        resource_check.threads(_SPARE_THREADS)
+        _check_threads(_SPARE_THREADS)
         recording = begin(
             path,
             {**described, **_described(planned, run_id, folder, settings, launch)},
@@ -211,3 +211,20 @@ def _hook(launch: LaunchSpec) -> dict[str, JSON] | None:
     options = [] if hook is None else list(hook.options)
     given: dict[str, JSON] = {"given": hook is not None, "sha256": digest, "options": options}
     return {**given, "processes": 0, "text": None}
+
+
+def _check_threads(count: int) -> None:
+    """Raises ``OSError`` (EAGAIN) unless ``count`` more threads can be started."""
+    started: list[threading.Thread] = []
+    over = threading.Event()
+    try:
+        for _ in range(count):
+            thread = threading.Thread(target=over.wait, daemon=True)
+            thread.start()
+            started.append(thread)
+    except RuntimeError as error:
+        raise OSError(errno.EAGAIN, "no thread can be started") from error
+    finally:
+        over.set()
+        for thread in started:
+            thread.join()

@@ -35,8 +35,8 @@ from gpuwatch.telemetry.nvml.errors import NO_LIBRARY
 from gpuwatch.telemetry.nvml.source import NvmlSource, Unavailable, open_nvml
 from gpuwatch.telemetry.nvml.start import ANSWER_S, gpu_uuids
 from gpuwatch.telemetry.process.job import JobSource
+from gpuwatch.telemetry.process.tree import innermost
 from gpuwatch.telemetry.process.workload import WorkloadSource
-from gpuwatch.telemetry.process.workload_pid import innermost
 
 if TYPE_CHECKING:
     from gpuwatch.telemetry.dcgm.source import DcgmSource
@@ -228,7 +228,6 @@ class Sources:
         return [device_used(id_, id_ in used) for id_ in new]
 
     def close(self) -> None:
-        self._processes.close()
         for source in self.all:
             source.close()
 

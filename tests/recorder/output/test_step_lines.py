@@ -86,7 +86,7 @@ def test_what_is_no_event_is_refused(text: str) -> None:
 def test_other_events_are_reports() -> None:
     parsed = parse(PREFIX + '{"event": "count", "flop_per_step": 1e9}')
     assert parsed == Report("count", {"event": "count", "flop_per_step": 1e9})
-    assert isinstance(parsed, Report) and parsed.kept
+    assert isinstance(parsed, Report) and parsed.known
 
 
 @pytest.mark.parametrize(

@@ -12,14 +12,18 @@ from pathlib import Path
 
 import pytest
 
-from gpuwatch.recorder.processes.own import RunProcesses
-from gpuwatch.recorder.processes.watch import EVERY_SECONDS, LISTS_SECONDS, ProcessWatch
+from gpuwatch.recorder.processes.watch import (
+    EVERY_SECONDS,
+    LISTS_SECONDS,
+    ProcessWatch,
+    RunProcesses,
+)
 from gpuwatch.session.reading.reader import SessionReader
 from gpuwatch.session.rows import GpuProcessRow, Processes, ProcessRow
 from gpuwatch.session.schema import MOST_PROCESSES, RESTATED_SECONDS
 from gpuwatch.session.writing.statements import Row
 from gpuwatch.telemetry.nvml.errors import Unavailable
-from gpuwatch.telemetry.process.users import USERS
+from gpuwatch.telemetry.process.identity import USERS
 from gpuwatch.telemetry.process.workload import WorkloadSource
 from tests.conftest import Cli
 from tests.fake_nvml import NOT_SUPPORTED, FakeDriver
@@ -242,7 +246,6 @@ def test_a_steady_process_is_written_once_and_not_every_time(
         "its cores: known from the second look on"
     )
     assert about_child(look(RESTATED_SECONDS)) == ["process", "process_use"]
-    watch.close()
 
 
 def test_a_users_name_that_comes_late_is_written_when_it_is_there(
@@ -278,7 +281,6 @@ def test_a_users_name_that_comes_late_is_written_when_it_is_there(
     directory.set()
     until(lambda: looked()[-1] == "told late")
     assert users == [f"uid {os.getuid()}", "told late"]
-    watch.close()
     tree.close()
     tree.close()
 
@@ -305,7 +307,6 @@ def test_no_more_than_the_most_processes_are_watched() -> None:
         until(looked)
         looked()
         assert len(names) == MOST_PROCESSES, "and the same ones the next time"
-        watch.close()
     finally:
         os.killpg(program.pid, 9)
         program.wait()

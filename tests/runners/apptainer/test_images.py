@@ -93,16 +93,9 @@ def test_what_cannot_be_fetched_leaves_a_reason_and_nothing_else(
 def test_what_spython_would_exit_for_is_an_error(
     tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    with pytest.raises(NotAvailable, match=r"no\.sif"):
-        spython_client.inspect(tmp_path / "no.sif")
     with pytest.raises(NotAvailable, match=r"no\.def"):
         spython_client.build(tmp_path / "no.def", tmp_path / "x.sif", lambda line: None)
     assert capfd.readouterr() == ("", "")
-
-
-def test_labels_of_an_image_can_be_read(small_sif: Path) -> None:
-    labels = spython_client.inspect(small_sif)["labels"]
-    assert "org.label-schema.build-arch" in labels
 
 
 @pytest.mark.docker

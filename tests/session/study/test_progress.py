@@ -31,9 +31,9 @@ def planned(folder: Path, count: int, problems: dict[str, JSON] | None = None) -
         {"index": index, "file": name, "part": 0, "workload": 0, "environment": 0}
         for index, name in enumerate(names, 1)
     ]
-    part = {"name": "", "workloads": [{"name": "x"}], "environments": [where]}
+    part = {"name": "", "workloads": [{"name": "x", "kind": "workload"}], "environments": [where]}
     part |= {"warmup_blocks": 0, "margin": 0.01, "cool_down_seconds": 0, "sweep": {}}
-    plan = {"schema": 2, "parts": [part], "runs": runs, "problems": problems or {}}
+    plan = {"schema": 2, "study": "", "parts": [part], "runs": runs, "problems": problems or {}}
     (folder / "plan.json").write_text(json.dumps(plan))
     return [folder / name for name in names]
 

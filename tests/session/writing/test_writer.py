@@ -14,7 +14,7 @@ from types import SimpleNamespace
 import pytest
 
 from gpuwatch.session.reading.reader import SessionReader
-from gpuwatch.session.writing.statements import Row, event, meta
+from gpuwatch.session.writing.statements import Row, meta
 from gpuwatch.session.writing.store import Durability, SessionStore
 from gpuwatch.session.writing.writer import SessionWriter
 from tests.session.samples import times_of
@@ -225,26 +225,6 @@ def test_what_is_read_at_once_is_of_one_moment_and_holds_nobody_up_afterwards(
             raise ZeroDivisionError
         store.write([meta("later", 1)])
         assert reader.meta()["later"] == 1
-    store.close()
-
-
-def test_what_is_read_at_once_is_not_asked_for_what_it_has_not(tmp_path: Path) -> None:
-    store = made(tmp_path)
-    store.write(
-        [
-            ("INSERT INTO log VALUES (?, ?, ?, ?)", (4, 0, "stdout", "line")),
-            event(0, "epoch", "1"),
-        ]
-    )
-    asked: list[str] = []
-    with SessionReader(store.path) as reader:
-        reader.opened.connection.set_trace_callback(asked.append)
-        with reader.at_once():
-            ((line,), (told,)) = reader.log(), reader.events()
-            asked.clear()
-            assert (reader.steps(), reader.log(line.n), reader.events(told.n)) == ([], [], [])
-            assert not asked
-            assert reader.log(line.n - 1) == [line]
     store.close()
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from gpuwatch.telemetry.host.cgroup_usage import GroupUsage
+from gpuwatch.telemetry.host.cgroup import GroupUsage
 
 PID = 4242
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from gpuwatch.telemetry.process.workload_pid import innermost
+from gpuwatch.telemetry.process.tree import innermost
 from tests.waiting import until
 
 SLEEP = f"{sys.executable} -c 'import time; time.sleep(600)'"

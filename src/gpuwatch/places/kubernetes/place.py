@@ -13,7 +13,7 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 from urllib.parse import quote
 
 from gpuwatch.core.errors import NotAvailable
@@ -176,10 +176,6 @@ class KubernetesPlace(Place):
             text = f"the PersistentVolumeClaim {claim} has lost its volume"
             return [Problem("kubernetes-claim", text, f"name another; {look}")]
         return []
-
-    def expected_start(self) -> float | None:
-        """Not told: a scheduler of Kubernetes does not expect anything."""
-        return None
 
     def preview(self, parts: Sequence[Part]) -> Preview:
         """How long its pod may hold what it has, and the Job that would be made, as JSON.
@@ -473,17 +469,6 @@ class KubernetesPlace(Place):
         command = manifest.call(self._options.python, "run", job.study, *arguments)
         return self._kubectl.start(
             states.name_of(pod), states.container_of(pod), command, subprocess.DEVNULL
-        )
-
-    def watch(self, arguments: Sequence[str], errors: IO[bytes]) -> subprocess.Popen[bytes]:
-        """Nothing: a cluster is no machine.
-
-        Raises:
-            Refused
-        """
-        raise Refused(
-            "kubernetes names no machine",
-            "record one from a pod: gpuwatch --record --on kubernetes,image=IMAGE --duration 5m",
         )
 
     def cancel(self, job: Job, native: str) -> None:

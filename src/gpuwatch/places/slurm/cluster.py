@@ -48,9 +48,6 @@ class Cluster(Place):
         if missing:
             raise NotAvailable(f"{', '.join(missing)} is not here", LOGIN)
 
-    def send_folder(self, job: Job, archive: Path) -> None:
-        """Nothing: what runs there runs in the folder itself."""
-
     def _copy_capsule(self, job: Job) -> None:
         """Put gpuwatch as one file where the node finds it.
 

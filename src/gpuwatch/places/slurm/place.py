@@ -9,11 +9,9 @@ import os
 import re
 import shutil
 import signal
-import subprocess
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import IO
 
 from gpuwatch.core.errors import NotAvailable
 from gpuwatch.core.models import Problem
@@ -204,14 +202,6 @@ class SlurmPlace(Cluster):
         except NotAvailable:
             return None
         return states.parse_accounting(answer.output) if answer.code == 0 else None
-
-    def watch(self, arguments: Sequence[str], errors: IO[bytes]) -> subprocess.Popen[bytes]:
-        """Nothing: a cluster is no machine.
-
-        Raises:
-            Refused
-        """
-        raise Refused("slurm without a job names no machine", "write --on slurm,job=ID")
 
     def cancel(self, job: Job, native: str) -> None:
         """Take a job that waits from the queue; tell a recorder to end, and so to close its

@@ -14,7 +14,6 @@ import os
 import re
 import secrets
 import shutil
-import stat
 import subprocess
 import tempfile
 import threading
@@ -25,6 +24,7 @@ from typing import IO
 
 from gpuwatch.core.errors import NotAvailable
 from gpuwatch.core.lazy_dataclass import dataclass
+from gpuwatch.core.paths import is_private
 from gpuwatch.core.text import clean, shell
 from gpuwatch.places.base import NeedsPerson
 
@@ -288,10 +288,9 @@ def _socket_folder() -> Path:
     folder = home / f"gpuwatch-ssh-{os.geteuid()}"
     try:
         folder.mkdir(mode=0o700, exist_ok=True)
-        status = folder.lstat()
     except OSError as error:
         raise NotAvailable(f"cannot create {folder}: {error.strerror}", "check it") from error
-    if not stat.S_ISDIR(status.st_mode) or status.st_uid != os.geteuid() or status.st_mode & 0o077:
+    if not is_private(folder):
         raise NotAvailable(
             f"{folder} is a link, or open to other users",
             f"check what it is, then: rm -r {shell(folder)}",

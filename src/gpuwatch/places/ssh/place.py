@@ -126,10 +126,6 @@ class SshPlace(Place):
             raise Refused(problem.text, problem.hint)
         return answer
 
-    def expected_start(self) -> float | None:
-        """At once."""
-        return None
-
     def send_folder(self, job: Job, archive: Path) -> None:
         """Send the tar file ``archive`` as the working folder of the study.
 

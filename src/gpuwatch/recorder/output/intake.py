@@ -17,11 +17,11 @@ from gpuwatch.recorder.output.step_lines import (
     Malformed,
     Report,
     Step,
+    Writers,
     add_part,
     pack,
     parse,
 )
-from gpuwatch.recorder.output.writers import Writers
 from gpuwatch.session.rows import with_phases
 from gpuwatch.session.writing import statements
 from gpuwatch.session.writing.statements import Row, event, fact, meta

@@ -7,8 +7,7 @@ from collections.abc import Mapping
 
 from gpuwatch.core.models import JSON, mapping
 from gpuwatch.core.text import clean
-from gpuwatch.recorder.output.step_lines import Malformed, Step, step_of
-from gpuwatch.recorder.output.writers import Writers
+from gpuwatch.recorder.output.step_lines import Malformed, Step, Writers, step_of
 from gpuwatch.recorder.progress import Progress, ProgressLines, formats
 from gpuwatch.session.writing.statements import Row, meta
 

@@ -7,19 +7,97 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
+from pathlib import Path
 
 from gpuwatch.core.lazy_dataclass import dataclass
 from gpuwatch.recorder.processes.gpu_holders import GpuHolder, GpuHolders, GpuUsage, Key, held
-from gpuwatch.recorder.processes.own import RunProcesses
 from gpuwatch.session.rows import MPS_SERVER
 from gpuwatch.session.schema import MOST_PROCESSES, RESTATED_SECONDS
 from gpuwatch.session.writing.statements import Row, process, process_use
 from gpuwatch.telemetry.nvml.source import NvmlSource
-from gpuwatch.telemetry.process.identity import ProcessIdentity, identify, with_user_name
-from gpuwatch.telemetry.process.others import OtherProcesses
-from gpuwatch.telemetry.process.proc_files import TICKS_PER_S
-from gpuwatch.telemetry.process.tree import ProcessRow
+from gpuwatch.telemetry.process.identity import ProcessIdentity, identify, place_of, with_user_name
+from gpuwatch.telemetry.process.proc_files import TICKS_PER_S, Stat, read_stat
+from gpuwatch.telemetry.process.tree import ProcessRow, process_row
 from gpuwatch.telemetry.process.workload import OTHER_PIDS, WorkloadSource, sees_host_pids
+
+_DEEPEST = 64
+"""Most ancestors to check."""
+
+
+class RunProcesses:
+    """Knows the run's processes by their ancestors, their session and their container.
+
+    The tree alone is not enough: NVML may list a process before the tree has found it, and an
+    orphan moves below the shim, or below another process in its container.
+    """
+
+    def __init__(self, tree: WorkloadSource, proc: Path = Path("/proc")) -> None:
+        self._tree = tree
+        self._proc = proc
+        self._roots: tuple[int, ...] = ()
+        self._above: frozenset[int] = frozenset()
+        self._places: frozenset[str] = frozenset()
+        self._known: set[tuple[int, int]] = set()
+
+    def owns(self, pid: int) -> bool | None:
+        """Whether a process belongs to the run; if so, it does until it ends.
+
+        ``None``: it has ended, or ``/proc`` does not show it.
+        """
+        stat = read_stat(pid, self._proc)
+        if stat is None:
+            return pid in self._tree.pids or None
+        if (pid, stat.started) in self._known:
+            return True
+        self._look_at_roots()
+        if self._belongs(pid, stat):
+            self._known.add((pid, stat.started))
+            return True
+        return False
+
+    def _belongs(self, pid: int, stat: Stat) -> bool:
+        mine = self._tree.pids | self._above
+        if stat.session in self._roots or self._place(pid) in self._places:
+            return True
+        above: Stat | None = stat
+        for _ in range(_DEEPEST):
+            if pid in mine:
+                return True
+            if above is None or above.parent <= 1:
+                return False
+            pid = above.parent
+            if above.session in self._roots:
+                return True
+            above = read_stat(pid, self._proc)
+        return False
+
+    def _look_at_roots(self) -> None:
+        """Find the run's own container, if any, and the shim above the run."""
+        roots = self._tree.roots
+        if roots == self._roots:
+            return
+        self._roots = roots
+        of_recorder = self._place("self")
+        places = {self._place(pid) for pid in roots} - {None, of_recorder}
+        self._places = frozenset(str(place) for place in places)
+        stats = [read_stat(pid, self._proc) for pid in roots]
+        parents = {stat.parent for stat in stats if stat is not None}
+        self._above = frozenset(pid for pid in parents if self._is_shim(pid))
+
+    def _is_shim(self, pid: int) -> bool:
+        try:
+            words = (self._proc / str(pid) / "cmdline").read_bytes().split(b"\0")
+        except OSError:
+            return False
+        return any(word.endswith(b"/shim.py") for word in words[:8])
+
+    def _place(self, pid: int | str) -> str | None:
+        try:
+            text = (self._proc / str(pid) / "cgroup").read_text("utf-8", "replace")
+        except OSError:
+            return None
+        return place_of(text)
+
 
 LISTS_SECONDS = 0.5
 """Seconds between two looks at NVML's process lists, which are read once a second."""
@@ -60,7 +138,6 @@ class ProcessWatch:
         self._nvml = nvml
         self._tree = tree
         self._own = RunProcesses(tree) if tree is not None else None
-        self._others = OtherProcesses()
         self._same_pids = sees_host_pids()
         self._holders = GpuHolders()
         self._watched: dict[int, _Watched] = {}
@@ -108,19 +185,14 @@ class ProcessWatch:
             return True
         return None if self._complete or self._looks < _MANY_LOOKS else False
 
-    def close(self) -> None:
-        """Idempotent."""
-        self._others.keep(())
-
     def _look(self, t: int, on_gpus: Mapping[Key, GpuUsage], *, restate: bool) -> list[Row]:
         """Rows on the identity and use of the processes."""
         tree = {row.pid: row for row in self._tree.rows()} if self._tree is not None else {}
         chosen = self._chosen(tree, on_gpus)
-        self._others.keep(chosen)
         gone = [pid for pid in self._watched if pid not in chosen]
         rows = [_process_row(t, self._watched.pop(pid), running=False) for pid in gone]
         for pid in chosen:
-            seen = tree.get(pid) or self._others.read(pid)
+            seen = tree.get(pid) or _now(pid)
             known = self._watched.get(pid)
             if known is not None and (seen is None or seen.started != known.row.started):
                 rows.append(_process_row(t, self._watched.pop(pid), running=False))
@@ -183,6 +255,12 @@ class ProcessWatch:
             return self._known_holders[pid]
         identity = identify(pid)
         return GpuHolder(identity.name, self._owns(pid), identity.reason)
+
+
+def _now(pid: int) -> ProcessRow | None:
+    """A process outside the workload's tree; ``None`` if it is gone or hidden."""
+    at, stat = time.monotonic(), read_stat(pid)
+    return None if stat is None or stat.state in "ZX" else process_row(pid, stat, at)
 
 
 def _moved(known: _Watched) -> bool:

@@ -11,8 +11,7 @@ from collections.abc import Callable, Sequence
 from gpuwatch.core.metrics import Method
 from gpuwatch.core.models import JSON, mapping, number
 from gpuwatch.session.reading import limits
-from gpuwatch.session.reading.base import floats
-from gpuwatch.session.reading.validation import whole
+from gpuwatch.session.reading.validation import floats, whole
 from gpuwatch.session.rows import (
     NOT_KNOWN,
     SAMPLED,

@@ -13,9 +13,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from gpuwatch.core.errors import NotASession, StorageError
-from gpuwatch.core.models import JSON
+from gpuwatch.core.models import JSON, number
 from gpuwatch.session.reading import limits
-from gpuwatch.session.reading.base import BaseReader, floats
 from gpuwatch.session.reading.bounded_connection import MOST_BYTES
 from gpuwatch.session.reading.log_lines import END, LogLine, lines
 from gpuwatch.session.reading.open import OpenedSession, open_session
@@ -32,7 +31,7 @@ from gpuwatch.session.reading.processes import gpu_process, presences, processes
 from gpuwatch.session.reading.samples import LATEST, Samples, Times, newest, pieces
 from gpuwatch.session.reading.status import Status, status, writer_alive
 from gpuwatch.session.reading.step_lines import StepLines
-from gpuwatch.session.reading.validation import in_order, whole
+from gpuwatch.session.reading.validation import Validated, floats, in_order, whole
 from gpuwatch.session.rows import (
     ChannelRow,
     DeviceRow,
@@ -46,19 +45,20 @@ from gpuwatch.session.rows import (
     StepBucket,
     StepRow,
 )
-from gpuwatch.session.schema import WARMUP
+from gpuwatch.session.schema import BUCKET_SECONDS, WARMUP
 
 CHUNK = 5000
 """Rows per read, so that a reader never blocks the writer for long."""
 
 _OF_PROCESSES = ("gpu_process", "process", "process_use")
-_GROWING = ("step", "log", "event", "change", *_OF_PROCESSES)
-"""Tables with numbered rows that never change."""
 
 _LONGEST_TEXT = 64 * 1024
+_BUCKET_NS = BUCKET_SECONDS * 1_000_000_000
+_TIMED = ("step", "log", "event", "gpu_process", "process", "process_use", "rank_step")
+"""Tables whose rows are in time order."""
 
 
-class SessionReader(BaseReader):
+class SessionReader(Validated):
     """A session file open for reading. Not thread-safe.
 
     Raises on opening:
@@ -71,14 +71,12 @@ class SessionReader(BaseReader):
         self.opened = opened if opened is not None else open_session(path, writer_alive)
         self.notice = self.opened.notice
         """How the file of a dead writer was made readable, if that was necessary."""
-        self.left_out = {}
+        self.left_out: dict[str, None] = {}
+        """Sentences on what was too much to read."""
         # Last results with the rows behind them: a screen asks once a second.
         self._meta: tuple[list[tuple[JSON, ...]], dict[str, JSON]] = [], {}
         self._devices: tuple[list[tuple[JSON, ...]], tuple[DeviceRow, ...]] = [], ()
         self._channels: tuple[object, tuple[ChannelRow, ...]] = None, ()
-        self._channels_at: tuple[JSON, JSON] | None = None
-        self._newest: dict[str, JSON] = {}
-        """Last row number by table, within :meth:`at_once`."""
         self._minutes: Times = {}
         self._processes: tuple[tuple[JSON, ...], Processes] | None = None
 
@@ -90,6 +88,9 @@ class SessionReader(BaseReader):
 
     def close(self) -> None:
         self.opened.close()
+
+    def leave_out(self, sentence: str) -> None:
+        self.left_out[sentence] = None
 
     def _rows(
         self,
@@ -117,26 +118,10 @@ class SessionReader(BaseReader):
         """
         self._rows("BEGIN")
         try:
-            self._newest = self._last_numbers()
             yield
         finally:
-            self._newest = {}
             with suppress(sqlite3.Error):
                 self.opened.connection.execute("COMMIT")
-
-    def _last_numbers(self) -> dict[str, JSON]:
-        """Read in one statement: most tables have nothing new and need no query of their own."""
-        # SQLite finds max(rowid) quickly only in a query of its own.
-        subqueries = ", ".join(f"(SELECT max(n) FROM {table})" for table in _GROWING)  # noqa: S608
-        (numbers,) = self._rows(f"SELECT {subqueries}, (SELECT count(id) FROM channel)")  # noqa: S608
-        return dict(zip((*_GROWING, "channel"), numbers, strict=True))
-
-    def _none_behind(self, table: str, after: int) -> bool:
-        """Whether ``table`` is known to have no row with a number above ``after``."""
-        if table not in self._newest:
-            return False
-        newest = self._newest[table]
-        return newest is None or whole(newest) <= after
 
     def wait_at_most(self, seconds: float) -> None:
         """Set how long to wait for a locked file before raising :class:`StorageError`."""
@@ -202,9 +187,6 @@ class SessionReader(BaseReader):
 
     def channels(self) -> tuple[ChannelRow, ...]:
         """All channels by ID, with the method and reason of their last change."""
-        at = (self._newest["channel"], self._newest["change"]) if self._newest else None
-        if at is not None and at == self._channels_at:
-            return self._channels[1]
         ((count,),) = self._rows("SELECT count(id) FROM channel")
         known = int(count), self._changes()
         if known != self._channels[0]:
@@ -216,7 +198,6 @@ class SessionReader(BaseReader):
             if int(count) > len(rows):
                 self.leave_out(f"only the first {len(rows):,} of {int(count):,} channels are read")
             self._channels = known, channels_of(rows, known[1])
-        self._channels_at = at
         return self._channels[1]
 
     def _changes(self) -> list[tuple[JSON, ...]]:
@@ -279,8 +260,6 @@ class SessionReader(BaseReader):
 
     def steps(self, after: int = -1, limit: int = CHUNK) -> list[StepRow]:
         """Step lines with ``n > after`` in order; fewer than ``limit`` if they are long."""
-        if self._none_behind("step", after):
-            return []
         rows = self._rows(
             f"SELECT n, t, step, count, {WARMUP}, samples, seconds, loss, acc1, "  # noqa: S608
             "acc5, phases, partial, flop, bytes FROM step WHERE n > ? ORDER BY n LIMIT ?",
@@ -360,8 +339,6 @@ class SessionReader(BaseReader):
 
     def log(self, after: int = -1, limit: int = CHUNK) -> list[LogRow]:
         """Log lines with ``n > after`` in order; fewer than ``limit`` if they are long."""
-        if self._none_behind("log", after):
-            return []
         rows = self._rows(
             f"SELECT n, t, stream, substr(text, 1, {_LONGEST_TEXT}) FROM log "  # noqa: S608
             "WHERE n > ? ORDER BY n LIMIT ?",
@@ -391,8 +368,6 @@ class SessionReader(BaseReader):
 
     def events(self, after: int = -1, limit: int = CHUNK) -> list[EventRow]:
         """Events with ``n > after`` in order; fewer than ``limit`` if they are long."""
-        if self._none_behind("event", after):
-            return []
         rows = self._events("n > ? ORDER BY n LIMIT ?", (after, limit))
         in_order((row.n for row in rows), after)
         return rows
@@ -445,8 +420,9 @@ class SessionReader(BaseReader):
         those that ended in the minute before."""
         if upto is not None:
             return processes_at(self._rows, self.row_at, upto)
-        numbers = self._newest or self._last_numbers()
-        newest = tuple(numbers.get(table) for table in _OF_PROCESSES)
+        # SQLite finds max(rowid) quickly only in a query of its own.
+        last = ", ".join(f"(SELECT max(n) FROM {table})" for table in _OF_PROCESSES)  # noqa: S608
+        (newest,) = self._rows(f"SELECT {last}")
         if self._processes is None or self._processes[0] != newest:
             processes = processes_at(self._rows, self.row_at, None)
             self._processes = newest, processes
@@ -455,3 +431,68 @@ class SessionReader(BaseReader):
     def presences(self, start: int, end: int) -> tuple[GpuPresence, ...]:
         """How long foreign processes were on GPUs between two session times, in nanoseconds."""
         return presences(self._rows, start, end, self.leave_out)
+
+    def row_at(self, table: str, t: int) -> int:
+        """The number ``n`` of the table's last row up to time ``t`` (session nanoseconds), or -1.
+
+        A binary search: reads about forty single rows.
+        """
+        if table not in _TIMED:
+            raise AssertionError(f"no table in order of time: {table}")
+        low = -1
+        newest = self._rows(f"SELECT n, t FROM {table} ORDER BY n DESC LIMIT 1")  # noqa: S608
+        if not newest:
+            return low
+        if whole(newest[0][1]) <= t:
+            return int(newest[0][0])
+        high = int(newest[0][0])
+        before = f"SELECT n, t FROM {table} WHERE n <= ? ORDER BY n DESC LIMIT 1"  # noqa: S608
+        while high - low > 1:
+            middle = (low + high) // 2
+            row = self._rows(before, (middle,))
+            if row and whole(row[0][0]) > middle:
+                raise ValueError("rows that are not in order")
+            if row and whole(row[0][1]) > t:
+                high = int(row[0][0])
+            else:
+                low = middle
+        row = self._rows(before, (low,))
+        return int(row[0][0]) if row else -1
+
+    def step_groups(self, after: int, upto: int) -> list[StepRow]:
+        """The step lines with ``after < n <= upto``, combined to one or a few rows per ten seconds.
+
+        A row has the sums of steps, samples and work, if every line reports them; number, time,
+        step times and loss are those of its newest line.
+        """
+        # With a single max(), SQLite takes the other columns from the row of the maximum.
+        rows = self._rows(
+            f"SELECT max(n), t, step, sum(count), {WARMUP} AS warm, sum(samples), seconds, "  # noqa: S608
+            "loss, sum(flop), sum(bytes) FROM step WHERE n > ? AND n <= ? "
+            "GROUP BY t / ?, warm, samples IS NULL, flop IS NULL, bytes IS NULL ORDER BY 1",
+            (after, upto, _BUCKET_NS),
+        )
+        return [
+            StepRow(
+                n=whole(n),
+                t=whole(t),
+                step=whole(step),
+                count=max(1, whole(count)),
+                warmup=bool(warmup),
+                samples=number(samples),
+                seconds=floats(seconds),
+                loss=floats(loss),
+                acc1=None,
+                acc5=None,
+                phases={},
+                partial=(),
+                flop=number(flop),
+                bytes=number(size),
+            )
+            for n, t, step, count, warmup, samples, seconds, loss, flop, size in rows
+        ]
+
+    def first_timed_step(self) -> int | None:
+        """The number ``n`` of the first step line after the warm-up, or ``None``."""
+        rows = self._rows(f"SELECT n FROM step WHERE NOT {WARMUP} ORDER BY n LIMIT 1")  # noqa: S608
+        return int(rows[0][0]) if rows else None

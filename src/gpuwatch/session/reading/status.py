@@ -16,6 +16,7 @@ from gpuwatch.core.lazy_dataclass import dataclass
 from gpuwatch.core.models import JSON, mapping
 from gpuwatch.core.processes import ProcessId
 from gpuwatch.core.text import to_paste
+from gpuwatch.core.typed import typed
 from gpuwatch.session import in_part
 from gpuwatch.session.placement import JobState, Placement
 from gpuwatch.session.placement import read as read_placement
@@ -128,16 +129,8 @@ def _placed(meta: Mapping[str, JSON], path: Path, placement: Placement) -> Statu
 def process_id(value: JSON) -> ProcessId | None:
     """The process that a session names; ``None`` if it is missing or malformed."""
     try:
-        namespace = value.get("pid_namespace")
-        return ProcessId(
-            str(value["host"]),
-            str(value["boot_id"]),
-            int(value["pid"]),
-            int(value["start_time"]),
-            None if namespace is None else int(namespace),
-            str(value.get("machine", "")),
-        )
-    except (AttributeError, TypeError, KeyError, ValueError, OverflowError):
+        return typed(ProcessId, value)
+    except (TypeError, ValueError):
         return None
 
 

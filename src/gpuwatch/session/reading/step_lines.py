@@ -10,9 +10,8 @@ from typing import Protocol
 
 from gpuwatch.core.models import JSON, mapping, number
 from gpuwatch.session.reading import limits
-from gpuwatch.session.reading.base import floats
 from gpuwatch.session.reading.parsed import bytes_of, json_of, step_of
-from gpuwatch.session.reading.validation import in_order, whole
+from gpuwatch.session.reading.validation import floats, in_order, whole
 from gpuwatch.session.rows import SAMPLED, StepBucket, StepRow
 from gpuwatch.session.schema import BUCKET_SECONDS, WARMUP
 

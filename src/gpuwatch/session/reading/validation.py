@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+from array import array
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from functools import wraps
@@ -10,6 +12,7 @@ from pathlib import Path
 
 from gpuwatch.core.errors import NotASession
 from gpuwatch.core.models import JSON
+from gpuwatch.session.reading import limits
 
 _WRONG = (ArithmeticError, LookupError, TypeError, ValueError)
 """Errors from building rows out of values that no recorder writes."""
@@ -68,3 +71,13 @@ def in_order(numbers: Iterable[JSON], after: int) -> None:
         if whole(n) <= after:
             raise ValueError("rows that are not in order")
         after = n
+
+
+def floats(blob: object) -> tuple[float, ...] | None:
+    """Decode a blob of little-endian doubles; ``None`` if it is missing or invalid."""
+    if not isinstance(blob, bytes) or len(blob) % 8 or len(blob) > limits.OF_A_LINE:
+        return None
+    values = array("d", blob)
+    if sys.byteorder == "big":
+        values.byteswap()
+    return tuple(values)

@@ -70,12 +70,17 @@ def cell(run: PlannedRun) -> Cell:
 
 def timing(path: Path) -> Timing | None:
     """Timing of a session; ``None`` if it did not end or cannot be read."""
+    meta = known_meta(path)
+    return None if meta is None else timing_of_meta(meta, path)
+
+
+def known_meta(path: Path) -> dict[str, JSON] | None:
+    """What a session says of itself; ``None`` if it cannot be read."""
     try:
         with SessionReader(path) as reader:
-            meta = reader.meta()
+            return reader.meta()
     except GpuwatchError:
         return None
-    return timing_of_meta(meta, path)
 
 
 def cell_of(meta: Mapping[str, JSON]) -> Cell:

@@ -168,5 +168,5 @@ def read(folder: Path) -> Plan | None:
     try:
         raw = read_regular(path, LARGEST)
         return parse(json.loads(raw)) if len(raw) <= LARGEST else None
-    except (OSError, ValueError, TypeError, LookupError, OverflowError, RecursionError):
+    except (OSError, ValueError, TypeError, LookupError, AttributeError, RecursionError):
         return None

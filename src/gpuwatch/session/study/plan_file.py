@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from collections.abc import Sequence
+from dataclasses import asdict, replace
 from pathlib import Path
-from typing import TypeVar
 
+from gpuwatch.core.lazy_dataclass import dataclass
 from gpuwatch.core.models import (
     HOOK_OPTION,
     JSON,
@@ -15,9 +15,8 @@ from gpuwatch.core.models import (
     Environment,
     Mount,
     Problem,
-    Workload,
-    number,
 )
+from gpuwatch.core.typed import typed
 from gpuwatch.session.schema import SUFFIX
 from gpuwatch.session.study.plan import SCHEMA, Part, Plan, PlannedRun, Settings
 
@@ -78,182 +77,82 @@ def parse(value: JSON) -> Plan:
     Raises:
         ValueError, TypeError, LookupError, OverflowError: it is not a valid plan.
     """
-    plan = _typed(value, dict)
-    if _typed(plan.get("schema"), int) != SCHEMA:
-        raise ValueError(f"schema {plan.get('schema')}")
-    parts = tuple(_part(item) for item in _typed(plan.get("parts"), list))
-    runs = tuple(_run(_typed(item, dict), parts) for item in _typed(plan.get("runs"), list))
+    if value["schema"] != SCHEMA:
+        raise ValueError(f"schema {value['schema']}")
+    parts = tuple(map(_part, _listed(value["parts"])))
+    runs = tuple(_run(typed(_Run, run), parts) for run in _listed(value["runs"]))
     if [run.index for run in runs] != list(range(1, len(runs) + 1)):
         raise ValueError("runs are not numbered from 1")
     if len({run.file for run in runs}) < len(runs):
         raise ValueError("two runs have the same file")
-    return Plan(
-        study=_text(plan.get("study", "")),
+    settings = typed(Settings, value)
+    if not SHORTEST_INTERVAL <= settings.interval_seconds <= LONGEST_INTERVAL:
+        raise ValueError("invalid interval")
+    if not all(map(HOOK_OPTION.fullmatch, settings.hook or ())):
+        raise ValueError("invalid options of the hook")
+    plain = {key: each for key, each in value.items() if key not in ("parts", "runs", "problems")}
+    return replace(
+        typed(Plan, {**plain, "parts": [], "runs": []}),
         parts=parts,
         runs=runs,
-        seed=_maybe(plan.get("seed"), int),
-        title=_words(plan.get("title")),
-        question=_words(plan.get("question")),
-        preset=_words(plan.get("preset")),
-        settings=_settings(plan),
+        settings=settings,
         problems={
-            int(index): tuple(_problem(item) for item in _typed(listed, list))
-            for index, listed in _typed(plan.get("problems", {}), dict).items()
+            int(index): tuple(typed(Problem, problem) for problem in _listed(listed))
+            for index, listed in value.get("problems", {}).items()
             if listed and 1 <= int(index) <= len(runs)
         },
-        signature=_words(plan.get("signature")),
-    )
-
-
-def _settings(plan: Mapping[str, JSON]) -> Settings:
-    gpus, hook = (_maybe(plan.get(name), list) for name in ("gpus", "hook"))
-    interval = _number(plan.get("interval_seconds", Settings().interval_seconds))
-    if interval is None or not SHORTEST_INTERVAL <= interval <= LONGEST_INTERVAL:
-        raise ValueError("invalid interval")
-    if not all(HOOK_OPTION.fullmatch(_text(option)) for option in hook or ()):
-        raise ValueError("invalid options of the hook")
-    programs = _typed(plan.get("programs", {}), dict).items()
-    return Settings(
-        interval,
-        _number(plan.get("duration_seconds")),
-        gpus=None if gpus is None else tuple(map(_text, gpus)),
-        dcgm=_words(plan.get("dcgm")),
-        hook=None if hook is None else tuple(hook),
-        keep_children=_typed(plan.get("keep_children", False), bool),
-        afterwards=_words(plan.get("afterwards")),
-        working_directory=_text(plan.get("working_directory", "")),
-        host=_text(plan.get("host", "")),
-        programs={_text(name): _text(digest) for name, digest in programs},
     )
 
 
 def _part(value: JSON) -> Part:
-    part = _typed(value, dict)
-    blocks = _maybe(part.get("blocks"), int)
-    warmup, margin = _typed(part.get("warmup_blocks"), int), _number(part.get("margin"))
-    cool_down = _number(part.get("cool_down_seconds"))
-    if blocks is not None and not 1 <= blocks <= MOST_BLOCKS:
+    environments = tuple(map(_environment, _listed(value["environments"])))
+    part = typed(Part, {**value, "environments": [], "cool_down": value["cool_down_seconds"]})
+    if part.blocks is not None and not 1 <= part.blocks <= MOST_BLOCKS:
         raise ValueError("invalid number of blocks")
-    if warmup not in (0, 1) or margin is None or not SMALLEST_MARGIN <= margin <= LARGEST_MARGIN:
+    if part.warmup_blocks not in (0, 1) or not SMALLEST_MARGIN <= part.margin <= LARGEST_MARGIN:
         raise ValueError("invalid design")
-    if cool_down is None or cool_down < 0:
+    if part.cool_down < 0:
         raise ValueError("invalid cool-down")
-    sweep = _typed(part.get("sweep"), dict)
-    return Part(
-        name=_text(part.get("name")),
-        workloads=tuple(_workload(workload) for workload in _typed(part.get("workloads"), list)),
-        environments=tuple(
-            _environment(environment) for environment in _typed(part.get("environments"), list)
-        ),
-        blocks=blocks,
-        warmup_blocks=warmup,
-        margin=margin,
-        cool_down=cool_down,
-        sweep={name: tuple(map(_plain, _typed(values, list))) for name, values in sweep.items()},
-    )
-
-
-def _run(run: Mapping[str, JSON], parts: Sequence[Part]) -> PlannedRun:
-    place = _typed(run.get("part"), int)
-    case, environment = _typed(run.get("workload"), int), _typed(run.get("environment"), int)
-    block = _maybe(run.get("block"), int)
-    if min(place, case, environment, block or 0) < 0:
-        raise ValueError("places count from 0")
-    part = parts[place]
-    if block is not None and block > (part.blocks or 0):
-        raise ValueError("the part has no such block")
-    return PlannedRun(
-        index=_typed(run.get("index"), int),
-        file=_file(run.get("file")),
-        workload=part.workloads[case],
-        environment=part.environments[environment],
-        part=place,
-        block=block,
-    )
-
-
-def _workload(value: JSON) -> Workload:
-    workload = _typed(value, dict)
-    parameters = _typed(workload.get("parameters", {}), dict)
-    return Workload(
-        name=_text(workload.get("name")),
-        kind=_text(workload.get("kind", "workload")),
-        arguments=tuple(_text(item) for item in _typed(workload.get("arguments", []), list)),
-        parameters={name: _plain(item) for name, item in parameters.items()},
-        label=_words(workload.get("label")),
-        program=_words(workload.get("program")),
-    )
+    return replace(part, environments=environments)
 
 
 def _environment(value: JSON) -> Environment:
-    environment = _typed(value, dict)
-    return Environment(
-        kind=_text(environment.get("kind")),
-        label=_text(environment.get("label")),
-        image=_words(environment.get("image")),
-        python=_words(environment.get("python")),
-        mounts=tuple(_mount(_text(item)) for item in _typed(environment.get("mounts", []), list)),
-        shm_bytes=_maybe(environment.get("shm_bytes"), int),
-        memory_bytes=_maybe(environment.get("memory_bytes"), int),
-        network=_words(environment.get("network")),
-        pull=_typed(environment.get("pull", False), bool),
-        variables={
-            _text(name): _text(value)
-            for name, value in _typed(environment.get("variables", {}), dict).items()
-        },
-    )
+    mounts = tuple(_mount(text) for text in _listed(value.get("mounts", [])))
+    return replace(typed(Environment, {**value, "mounts": []}), mounts=mounts)
+
+
+def _listed(value: JSON) -> list[JSON]:
+    if type(value) is not list:
+        raise TypeError("not a list")
+    return value
 
 
 def _mount(text: str) -> Mount:
     source, target, *mode = text.split(":")
     if mode not in ([], ["rw"]):
         raise ValueError("invalid mount")
-    return Mount(source, target, bool(mode))
+    return typed(Mount, {"source": source, "target": target, "writable": bool(mode)})
 
 
-def _problem(value: JSON) -> Problem:
-    problem = _typed(value, dict)
-    return Problem(_text(problem["code"]), _text(problem["text"]), _words(problem.get("hint")))
+@dataclass(frozen=True)
+class _Run:
+    """A run as it is written: its workload and environment by their places in its part."""
+
+    index: int
+    file: str
+    part: int
+    workload: int
+    environment: int
+    block: int | None = None
 
 
-def _file(value: JSON) -> str:
-    name = _text(value)
-    if name != Path(name).name or not name.endswith(SUFFIX) or "\0" in name:
+def _run(run: _Run, parts: Sequence[Part]) -> PlannedRun:
+    if min(run.part, run.workload, run.environment, run.block or 0) < 0:
+        raise ValueError("places count from 0")
+    part = parts[run.part]
+    if run.block is not None and run.block > (part.blocks or 0):
+        raise ValueError("the part has no such block")
+    if run.file != Path(run.file).name or not run.file.endswith(SUFFIX) or "\0" in run.file:
         raise ValueError("not a plain file name")
-    return name
-
-
-Kind = TypeVar("Kind")
-
-
-def _typed(value: JSON, kind: type[Kind]) -> Kind:
-    """Return ``value`` if it has exactly this type: a bool is not an int."""
-    if type(value) is not kind:
-        raise TypeError(f"{value!r:.50} is not of type {kind.__name__}")
-    return value
-
-
-def _maybe(value: JSON, kind: type[Kind]) -> Kind | None:
-    return None if value is None else _typed(value, kind)
-
-
-def _text(value: JSON) -> str:
-    text = _typed(value, str)
-    text.encode()  # refuses lone surrogates
-    return text
-
-
-def _words(value: JSON) -> str | None:
-    return None if value is None else _text(value)
-
-
-def _number(value: JSON) -> float | None:
-    if value is not None and number(value) is None:
-        raise TypeError("not a number")
-    return None if value is None else float(value)
-
-
-def _plain(value: JSON) -> JSON:
-    if value is None or isinstance(value, (str, bool)) or number(value) is not None:
-        return value
-    raise TypeError("not a plain value")
+    workload, environment = part.workloads[run.workload], part.environments[run.environment]
+    return PlannedRun(run.index, run.file, workload, environment, run.part, run.block)

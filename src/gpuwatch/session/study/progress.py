@@ -8,14 +8,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from gpuwatch.core.errors import GpuwatchError
 from gpuwatch.core.lazy_dataclass import dataclass
 from gpuwatch.core.models import JSON, mapping, number
 from gpuwatch.core.processes import ProcessId
 from gpuwatch.session.placement import read as read_placement
-from gpuwatch.session.reading.reader import SessionReader
 from gpuwatch.session.reading.status import State, process_id, status
-from gpuwatch.session.study.estimate import Timing, cell, times_of_study, timing_of_meta
+from gpuwatch.session.study.estimate import Timing, cell, known_meta, times_of_study, timing_of_meta
 from gpuwatch.session.study.plan import WARM_UP, Plan, PlannedRun, read
 from gpuwatch.session.study.study_folder import is_held, not_run, sessions_in
 
@@ -67,7 +65,7 @@ def place(path: Path) -> StudyPosition | None:
     run = _run(plan, path.name)
     if plan is None or run is None or len(plan.runs) < 2:
         return None
-    metas = {session.name: _meta(session) for session in sessions_in(path.parent)}
+    metas = {session.name: known_meta(session) for session in sessions_in(path.parent)}
     before = plan.runs[: run.index - 1]
     ends = _ends(path.parent, before, metas)
     to_come = [planned for planned in plan.runs[run.index :] if planned.index not in plan.problems]
@@ -114,7 +112,7 @@ def tally(folder: Path) -> str | None:
     if plan is None or len(plan.runs) < 2 or recorder_alive(folder):
         return None
     ends = _ends(
-        folder, plan.runs, {session.name: _meta(session) for session in sessions_in(folder)}
+        folder, plan.runs, {session.name: known_meta(session) for session in sessions_in(folder)}
     )
     if any(ends[state.value] for state in (State.QUEUED, State.STARTING, State.RUNNING)):
         return None
@@ -147,7 +145,7 @@ def recorder_alive(folder: Path) -> bool:
 def recorder_of(folder: Path) -> ProcessId | None:
     """The process that records the study here, from its first session on, also between runs."""
     for path in reversed(sessions_in(folder)):
-        recorder = process_id((_meta(path) or {}).get("recorder"))
+        recorder = process_id((known_meta(path) or {}).get("recorder"))
         if recorder is not None and recorder.alive():
             return recorder
     return None
@@ -195,12 +193,3 @@ def _ends(
         else:
             ends[status(meta, folder / run.file).state.value] += 1
     return ends
-
-
-def _meta(path: Path) -> dict[str, JSON] | None:
-    """``None`` if the session cannot be read."""
-    try:
-        with SessionReader(path) as reader:
-            return reader.meta()
-    except GpuwatchError:
-        return None

@@ -1,13 +1,12 @@
 """Reads a study's summary, for lists and for screens that follow the study.
 
-The file may come from anybody: its size is limited, and values of a wrong type are left out. Only
-the requested parts are parsed, because the rest, all figures of all runs, is large.
+The file may come from anybody: its size is limited, and values of a wrong type are left out.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from gpuwatch.core.lazy_dataclass import dataclass
@@ -55,43 +54,26 @@ class SummarySentence:
 
 def contrasts(folder: Path) -> tuple[Contrast, ...]:
     """Every contrast with a verdict; empty without a readable summary."""
-    content = _content(folder / SUMMARY_JSON)
-    return tuple(_contrasts(_part(content, "questions")))[:MOST_CONTRASTS]
+    return tuple(_contrasts(_content(folder).get("questions")))[:MOST_CONTRASTS]
 
 
 def sayings(folder: Path) -> tuple[SummarySentence, ...]:
     """The sentences on verdicts, then on sweeps and noise; empty without a readable summary."""
-    content = _content(folder / SUMMARY_JSON)
     sentences = (
         SummarySentence(clean(kind, 20), clean(text, _LONGEST_SAYING))
-        for kind, text in _sentences(content)
+        for kind, text in _sentences(_content(folder))
         if isinstance(text, str) and text
     )
     return tuple(sentence for sentence, _ in zip(sentences, range(MOST_SAYINGS), strict=False))
 
 
-def _content(path: Path) -> bytes:
-    """Content of the file; empty if it is too large or not a regular file."""
+def _content(folder: Path) -> Mapping[str, JSON]:
+    """The summary; empty if it is too large, no summary, or not a regular file."""
     try:
-        content = read_regular(path, LARGEST)
-    except OSError:
-        return b""
-    return content if len(content) <= LARGEST else b""
-
-
-def _part(content: bytes, key: str) -> JSON:
-    """A top-level value, found without parsing the rest: ``report.json.dumps`` puts each
-    key on its own line, indented by two, and JSON strings contain no line breaks."""
-    marker = f'\n  "{key}": '.encode()
-    start = content.find(marker)
-    if start < 0:
-        return None
-    start += len(marker)
-    ends = [end for mark in (b'\n  "', b"\n}") if (end := content.find(mark, start)) >= 0]
-    try:
-        return json.loads(content[start : min(ends, default=start)].rstrip().removesuffix(b","))
-    except (ValueError, RecursionError):
-        return None
+        content = read_regular(folder / SUMMARY_JSON, LARGEST)
+        return mapping(json.loads(content)) if len(content) <= LARGEST else {}
+    except (OSError, ValueError, RecursionError):
+        return {}
 
 
 def _contrasts(questions: JSON) -> Iterator[Contrast]:
@@ -121,12 +103,12 @@ def _contrasts(questions: JSON) -> Iterator[Contrast]:
             )
 
 
-def _sentences(content: bytes) -> Iterator[tuple[JSON, JSON]]:
-    for question in _dicts(_part(content, "questions")):
+def _sentences(content: Mapping[str, JSON]) -> Iterator[tuple[JSON, JSON]]:
+    for question in _dicts(content.get("questions")):
         for contrast in _dicts(question.get("contrasts")):
             yield mapping(contrast.get("verdict")).get("kind"), contrast.get("sentence")
     for kind in ("sweeps", "noise"):
-        for entry in _dicts(_part(content, kind)):
+        for entry in _dicts(content.get(kind)):
             yield kind, entry.get("sentence")
 
 

@@ -118,50 +118,26 @@ def without_log(first: int, end: int) -> Row:
     return "DELETE FROM log WHERE n >= ? AND n < ?", (first, end)
 
 
-def process(
-    t: int,
-    pid: int,
-    started: int,
-    name: str | None,
-    user: str | None,
-    place: str | None,
-    owned: bool | None,
-    running: bool,
-    reason: str | None,
-) -> Row:
-    """A process that appeared or ended at ``t``; ``owned``: it belongs to the run."""
-    own = None if owned is None else int(owned)
+def process(*values: object) -> Row:
+    """A process that appeared or ended: the columns of ``process`` but its number, in their
+    order."""
     return (
         "INSERT INTO process (t, pid, started, name, user, place, owned, running, reason) "
         "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
-        (t, pid, started, name, user, place, own, int(running), reason),
+        values,
     )
 
 
-def process_use(t: int, pid: int, cores: float | None, resident: int) -> Row:
-    """What a process uses: processors, and bytes of memory."""
-    statement = "INSERT INTO process_use (t, pid, cores, resident) VALUES (?, ?, ?, ?)"
-    return statement, (t, pid, cores, resident)
+def process_use(*values: object) -> Row:
+    """What a process uses: the columns of ``process_use`` but its number, in their order."""
+    return "INSERT INTO process_use (t, pid, cores, resident) VALUES (?, ?, ?, ?)", values
 
 
-def gpu_process(
-    t: int,
-    device: str,
-    pid: int,
-    name: str | None,
-    owned: bool | None,
-    bytes_: int | None,
-    running: bool,
-    kind: str | None,
-    share: float | None,
-    memory_share: float | None,
-    reason: str | None,
-) -> Row:
-    """What a process has of one GPU. Of the GPU's time, from 0 to 1: ``share``, in which its
-    kernels ran, and ``memory_share``, in which it read or wrote device memory."""
-    own = None if owned is None else int(owned)
+def gpu_process(*values: object) -> Row:
+    """What a process has of one GPU: the columns of ``gpu_process`` but its number, in their
+    order."""
     return (
         "INSERT INTO gpu_process (t, device, pid, name, owned, bytes, running, kind, share, "
         "memory_share, reason) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-        (t, device, pid, name, own, bytes_, int(running), kind, share, memory_share, reason),
+        values,
     )

@@ -1,11 +1,12 @@
-"""CPU and memory limits from control groups, versions 1 and 2.
+"""Limits of CPU and memory by control groups, versions 1 and 2, and what a group has used, also by
+processes that were never sampled.
 
 Source: the kernel's documentation, admin-guide/cgroup-v2 and cgroup-v1.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Literal
 
@@ -27,31 +28,38 @@ class Limits:
 
 def limits(pid: int | Literal["self"] = "self", root: Path = Path("/")) -> Limits:
     """The tightest limits from the process's own group up to the root group. Never raises."""
-    try:
-        lines = (root / f"proc/{pid}/cgroup").read_text(encoding="utf-8").splitlines()
-    except OSError:
-        return Limits(None, None, None)
-    mounts = root / "sys/fs/cgroup"
     versions: set[str] = set()
     cpus: Limit = None
     memory: Limit = None
-    for line in lines:
-        _, names, path = line.split(":", 2)
-        controllers = names.split(",")
-        if not names:
-            for mount in (mounts, mounts / "unified"):
-                if (mount / "cgroup.controllers").exists():
-                    versions.add("v2")
-                    cpus = _tighter(cpus, _tightest(mount, path, _cpu_v2))
-                    memory = _tighter(memory, _tightest(mount, path, _memory_v2))
+    for controllers, mount, path in _groups(pid, root):
+        if controllers is None:
+            if (mount / "cgroup.controllers").exists():
+                versions.add("v2")
+                cpus = _tighter(cpus, _tightest(mount, path, _cpu_v2))
+                memory = _tighter(memory, _tightest(mount, path, _memory_v2))
             continue
         versions.add("v1")
-        for mount in {mounts / names, *(mounts / name for name in controllers)}:
-            if "cpu" in controllers:
-                cpus = _tighter(cpus, _tightest(mount, path, _cpu_v1))
-            if "memory" in controllers:
-                memory = _tighter(memory, _tightest(mount, path, _memory_v1))
+        if "cpu" in controllers:
+            cpus = _tighter(cpus, _tightest(mount, path, _cpu_v1))
+        if "memory" in controllers:
+            memory = _tighter(memory, _tightest(mount, path, _memory_v1))
     return Limits("+".join(sorted(versions)) or None, cpus, memory)
+
+
+def _groups(pid: int | str, root: Path) -> Iterator[tuple[list[str] | None, Path, str]]:
+    """For each group of a process the controllers (``None``: version 2), a folder where it may be
+    mounted, and its path below that; none if the process shows no group."""
+    try:
+        lines = (root / f"proc/{pid}/cgroup").read_text(encoding="utf-8").splitlines()
+    except OSError:
+        return
+    mounts = root / "sys/fs/cgroup"
+    for line in lines:
+        _, names, path = line.split(":", 2)
+        controllers = names.split(",") if names else None
+        places = {names, *names.split(",")} if names else {".", "unified"}
+        for place in sorted(places):
+            yield controllers, mounts / place, path
 
 
 def _tightest(mount: Path, path: str, read: Callable[[Path], Limit]) -> Limit:
@@ -100,3 +108,77 @@ def _cpu_v1(group: Path) -> Limit:
 def _memory_v1(group: Path) -> Limit:
     size = int((group / "memory.limit_in_bytes").read_text(encoding="ascii"))
     return "unlimited" if size >= 1 << 60 else float(size)
+
+
+class GroupUsage:
+    """CPU time and memory of a process's control group, versions 1 and 2.
+
+    Every value is ``None`` once the group is gone, or if the kernel does not account for it.
+    """
+
+    def __init__(self, pid: int, root: Path = Path("/")) -> None:
+        self._cpu: Path | None = None
+        self._memory: Path | None = None
+        self._version = 2
+        for controllers, mount, path in _groups(pid, root):
+            group = mount / path.lstrip("/")
+            if controllers is None:
+                if self._cpu is None and (group / "cpu.stat").exists():
+                    self._cpu = group
+                if self._memory is None and (group / "memory.current").exists():
+                    self._memory = group
+                continue
+            if "cpuacct" in controllers and (group / "cpuacct.usage").exists():
+                self._cpu, self._version = group, 1
+            if "memory" in controllers and (group / "memory.usage_in_bytes").exists():
+                self._memory, self._version = group, 1
+
+    @property
+    def sources(self) -> tuple[str, str]:
+        """The files behind CPU time and memory, for display."""
+        if self._version == 1:
+            return (
+                "cgroup v1 cpuacct.usage",
+                "cgroup v1 memory.usage_in_bytes less total_inactive_file",
+            )
+        return "cgroup v2 cpu.stat usage_usec", "cgroup v2 memory.current less inactive_file"
+
+    def cpu_s(self) -> float | None:
+        """Seconds of CPU time, user and system, since the group was created."""
+        if self._cpu is None:
+            return None
+        if self._version == 1:
+            used = _number(self._cpu / "cpuacct.usage")
+            return None if used is None else used / 1e9
+        micros = _fields(self._cpu / "cpu.stat").get("usage_usec")
+        return None if micros is None else micros / 1e6
+
+    def memory(self) -> int | None:
+        """Bytes in use, without file pages that the kernel can drop at once."""
+        if self._memory is None:
+            return None
+        fields = _fields(self._memory / "memory.stat")
+        if self._version == 1:
+            used = _number(self._memory / "memory.usage_in_bytes")
+            droppable = fields.get("total_inactive_file")
+        else:
+            used = _number(self._memory / "memory.current")
+            droppable = fields.get("inactive_file")
+        if used is None or droppable is None:
+            return None
+        return max(0, used - droppable)
+
+
+def _number(path: Path) -> int | None:
+    try:
+        return int(path.read_text(encoding="ascii"))
+    except (OSError, ValueError):
+        return None
+
+
+def _fields(path: Path) -> dict[str, int]:
+    try:
+        pairs = (line.split() for line in path.read_text(encoding="ascii").splitlines())
+        return {pair[0]: int(pair[1]) for pair in pairs if len(pair) == 2}
+    except (OSError, ValueError):
+        return {}

@@ -51,12 +51,12 @@ def fingerprint_host(devices: Iterable[Device] = (), root: Path = Path("/")) -> 
         "memory.transparent.hugepages": _chosen(
             read_text(sys / "kernel/mm/transparent_hugepage/enabled")
         ),
-        "memory.swap.total": _kilobytes(proc / "meminfo", "SwapTotal"),
     }
     cpu = CpuSource(root)
     try:
         for device in cpu.devices:
             facts["cpu.model"] = device.name
+            facts["memory.swap.total"] = device.attributes["swap.total"]
             facts |= {
                 key if key.startswith("memory.") else f"cpu.{key}": value
                 for key, value in device.attributes.items()
@@ -157,11 +157,6 @@ def _chosen(text: str | None) -> str | None:
 def _status(path: Path) -> dict[str, str]:
     pairs = (line.partition(":") for line in (read_text(path) or "").splitlines())
     return {key: value.strip() for key, _, value in pairs}
-
-
-def _kilobytes(path: Path, key: str) -> int | None:
-    words = _status(path).get(key, "").split()
-    return int(words[0]) * 1024 if words else None
 
 
 def _whole(text: str | None) -> int | None:

@@ -1,7 +1,8 @@
 """One GPU through NVML: what is read when, reasons for what is missing, and loss of the GPU.
 
-All calls of a GPU are made by one thread (:mod:`gpu_thread`). Other threads only look at what it
-left behind, and say of a call that does not return that it does not.
+All calls of a GPU are made by one thread, a ``GpuThread`` of :mod:`gpuwatch.telemetry.nvml.source`.
+Other threads only look at what it left behind, and say of a call that does not return that it does
+not.
 """
 
 from __future__ import annotations

@@ -1,7 +1,5 @@
-"""A process's own files under ``/proc``, safe against PID reuse.
-
-Files stay open, which is fastest, while the limit on open files permits. Later processes' files
-are opened for each read, and the start time shows whether the process is still the same.
+"""A process's own files under ``/proc``. The start time shows whether a PID is still the same
+process's.
 
 Field numbers are those of proc_pid_stat(5) and proc_pid_io(5).
 """
@@ -9,13 +7,14 @@ Field numbers are those of proc_pid_stat(5) and proc_pid_io(5).
 from __future__ import annotations
 
 import os
-import resource
+from contextlib import suppress
 from pathlib import Path
 
 from gpuwatch.core.lazy_dataclass import dataclass
 
 TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
+_MOST_BYTES = 1 << 16
 
 
 @dataclass(frozen=True)
@@ -64,59 +63,35 @@ def parse_stat(text: bytes) -> Stat:
     )
 
 
-_FOR_OTHERS = 64
-"""Open files reserved for the rest of the recorder."""
-_EACH = 3
-"""Files per process."""
-
-
-def _room() -> int:
-    """Number of processes whose files may stay open: they take half of the limit on open files,
-    after the recorder's own reserve."""
-    limit, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
-    return 1 << 20 if limit == resource.RLIM_INFINITY else max(0, limit - _FOR_OTHERS) // 2 // _EACH
-
-
-_ROOM = _room()
-_kept: set[ProcFiles] = set()
+def read_stat(pid: int, proc: Path = Path("/proc")) -> Stat | None:
+    """``None`` for a process that has ended, or that ``/proc`` does not show."""
+    try:
+        return parse_stat(_read(f"{proc}/{pid}/stat"))
+    except (OSError, ValueError):
+        return None
 
 
 class ProcFiles:
-    """The files of one process. All methods and the constructor raise ``OSError`` if it is gone."""
+    """The files of one process. All methods raise ``OSError`` if it is gone."""
 
     def __init__(self, proc: Path, pid: int) -> None:
-        self._folder = proc / str(pid)
-        self._task = self._folder / "task"
-        self._stat: int | None = None
-        self._io: int | None = None
-        self._children: int | None = None
+        self._folder = f"{proc}/{pid}"
         self._main = str(pid)
-        self._started = 0
-        if len(_kept) < _ROOM:
-            self._stat = os.open(self._folder / "stat", os.O_RDONLY | os.O_CLOEXEC)
-            _kept.add(self)
-        else:
-            self._started = parse_stat((self._folder / "stat").read_bytes()).started
+        self._started: int | None = None
 
     def stat(self) -> Stat:
-        """Raises ``OSError`` once the process has been reaped."""
-        if self._stat is not None:
-            return parse_stat(os.pread(self._stat, 1024, 0))
-        stat = parse_stat((self._folder / "stat").read_bytes())
-        if stat.started != self._started:
+        """Raises ``OSError`` once the process has been reaped, also if its PID is another's by
+        now."""
+        stat = parse_stat(_read(f"{self._folder}/stat"))
+        if self._started not in (None, stat.started):
             raise ProcessLookupError(f"process {self._main} is another by now")
+        self._started = stat.started
         return stat
 
     def io(self) -> Io:
         """Raises ``PermissionError``, or another ``OSError`` if the kernel does not count I/O."""
-        if self._stat is None:
-            text = (self._folder / "io").read_bytes()
-        else:
-            if self._io is None:
-                self._io = os.open(self._folder / "io", os.O_RDONLY | os.O_CLOEXEC)
-            text = os.pread(self._io, 512, 0)
         read = written = 0
-        for line in text.split(b"\n"):
+        for line in _read(f"{self._folder}/io").split(b"\n"):
             if line.startswith(b"read_bytes:"):
                 read = int(line[11:])
             elif line.startswith(b"write_bytes:"):
@@ -130,33 +105,25 @@ class ProcFiles:
         Raises ``PermissionError`` for another user's process, or another ``OSError`` if the kernel
         lacks the file.
         """
-        text = (self._folder / "smaps_rollup").read_bytes()
+        text = _read(f"{self._folder}/smaps_rollup")
         return int(text.partition(b"\nPss:")[2].split(None, 1)[0]) * 1024
 
     def children(self, threads: int) -> list[int]:
-        """PIDs of the children of every thread. Raises ``OSError`` if the kernel lacks the file.
-
-        Only the main thread's file is kept open: a process can have hundreds of threads.
-        """
-        path = self._task / self._main / "children"
-        if self._stat is None:
-            pids = path.read_bytes().split()
-        else:
-            if self._children is None:
-                self._children = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-            pids = os.pread(self._children, 65536, 0).split()
+        """PIDs of the children of every thread. Raises ``OSError`` if the kernel lacks the file."""
+        tasks = f"{self._folder}/task"
+        pids = _read(f"{tasks}/{self._main}/children").split()
         if threads > 1:
-            for task in os.listdir(self._task):
+            for task in os.listdir(tasks):
                 if task != self._main:
-                    try:
-                        pids += (self._task / task / "children").read_bytes().split()
-                    except OSError:
-                        continue
+                    with suppress(OSError):
+                        pids += _read(f"{tasks}/{task}/children").split()
         return [int(pid) for pid in pids]
 
-    def close(self) -> None:
-        for descriptor in (self._stat, self._io, self._children):
-            if descriptor is not None:
-                os.close(descriptor)
-        self._io = self._children = None
-        _kept.discard(self)
+
+def _read(path: str) -> bytes:
+    """Faster than by a file object: every file of every process is read with each sample."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        return os.read(descriptor, _MOST_BYTES)
+    finally:
+        os.close(descriptor)

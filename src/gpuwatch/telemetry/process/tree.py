@@ -13,6 +13,42 @@ from gpuwatch.core.lazy_dataclass import dataclass
 from gpuwatch.core.processes import parents
 from gpuwatch.telemetry.process.proc_files import PAGE_BYTES, TICKS_PER_S, Io, ProcFiles, Stat
 
+
+def innermost(roots: Sequence[int], *, container: bool, proc: Path = Path("/proc")) -> int | None:
+    """The process reached from ``roots`` by following single children.
+
+    With ``container`` the search starts at the first process with other mounts than this one,
+    preferably one with its own PID namespace: everything before it belongs to the engine. ``None``
+    while there is no such process.
+    """
+    children: dict[int, list[int]] = {}
+    for pid, parent in parents(proc).items():
+        children.setdefault(parent, []).append(pid)
+    start = _inside(roots, children, proc) if container else next(iter(roots), None)
+    if start is None:
+        return None
+    while len(below := children.get(start, [])) == 1:
+        start = below[0]
+    return start
+
+
+def _inside(roots: Sequence[int], children: dict[int, list[int]], proc: Path) -> int | None:
+    tree = list(roots)
+    for pid in tree:
+        tree += sorted(children.get(pid, ()))
+    elsewhere = [pid for pid in tree if _differs(pid, "mnt", proc)]
+    numbered = [pid for pid in elsewhere if _differs(pid, "pid", proc)]
+    return next(iter(numbered or elsewhere), None)
+
+
+def _differs(pid: int, namespace: str, proc: Path) -> bool:
+    try:
+        own = (proc / "self/ns" / namespace).readlink()
+        return (proc / str(pid) / "ns" / namespace).readlink() != own
+    except OSError:
+        return False
+
+
 SCAN_EVERY_S = 1.0
 """Minimum seconds between two scans of ``/proc`` if the kernel lists no children."""
 SCAN_SHARE = 0.02
@@ -57,6 +93,12 @@ class ProcessRow:
     """Clock ticks from boot."""
     at: float
     """Time of the read, in monotonic seconds."""
+
+
+def process_row(pid: int, stat: Stat, at: float) -> ProcessRow:
+    """A process whose ``stat`` was read at ``at``, in monotonic seconds."""
+    cpu_s, resident = stat.own / TICKS_PER_S, stat.resident * PAGE_BYTES
+    return ProcessRow(pid, stat.parent, stat.name, cpu_s, resident, stat.started, at)
 
 
 class _Member:
@@ -117,8 +159,6 @@ class ProcessTree:
 
     def set_roots(self, roots: Iterable[int]) -> None:
         """Watch other processes from now on; totals restart. Roots that are gone are left out."""
-        for member in self._members.values():
-            member.files.close()
         self._members = {}
         self._gone, self._gone_io, self._io_reason = 0, Io(0, 0), None
         self._last_pid, self._scan_due, self._shared_due = b"", 0.0, 0.0
@@ -176,19 +216,7 @@ class ProcessTree:
     def rows(self) -> list[ProcessRow]:
         """The living processes as of the last sample, by PID. Safe in another thread."""
         reads = [(pid, *member.read) for pid, member in sorted(self._members.items())]
-        return [
-            ProcessRow(
-                pid,
-                stat.parent,
-                stat.name,
-                stat.own / TICKS_PER_S,
-                stat.resident * PAGE_BYTES,
-                stat.started,
-                at,
-            )
-            for pid, at, stat in reads
-            if stat.state not in "ZX"
-        ]
+        return [process_row(pid, stat, at) for pid, at, stat in reads if stat.state not in "ZX"]
 
     def close(self) -> None:
         """Idempotent."""
@@ -200,16 +228,10 @@ class ProcessTree:
     def _add(self, pid: int, parent: int | None) -> bool:
         """Add a process, unless it is gone or its PID now belongs to another parent's child."""
         try:
-            files = ProcFiles(self._proc, pid)
-        except OSError:
-            return False
-        try:
-            member = _Member(files)
+            member = _Member(ProcFiles(self._proc, pid))
         except (OSError, ValueError):
-            files.close()
             return False
         if parent is not None and member.stat.parent != parent:
-            files.close()
             return False
         self._members[pid] = member
         self._read_io(member)
@@ -239,7 +261,6 @@ class ProcessTree:
                 if isinstance(error, OSError) and error.errno in _NO_DESCRIPTOR:
                     continue  # unreadable now, but perhaps not ended
                 ended[pid] = self._members.pop(pid)
-                member.files.close()
                 continue
             self._read_io(member)
         if ended:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from gpuwatch.core.metrics import Method
 from gpuwatch.telemetry.base import Change, Channel, Device, Event, Value
-from gpuwatch.telemetry.host.cgroup_usage import GroupUsage
+from gpuwatch.telemetry.host.cgroup import GroupUsage
 from gpuwatch.telemetry.nvml.errors import Unavailable
 from gpuwatch.telemetry.nvml.fields import GpuProcess
 from gpuwatch.telemetry.nvml.processes import SOURCE, ProcessShares

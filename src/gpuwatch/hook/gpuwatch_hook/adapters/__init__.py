@@ -1,1 +1,1 @@
-"""What the hook learns from frameworks, one module each; see :mod:`gpuwatch.hook.adapters`."""
+"""What the hook learns from frameworks, one module each; see :mod:`gpuwatch.hook.archive`."""
