@@ -27,7 +27,7 @@ MAY: dict[str, tuple[set[str], set[str]]] = {
     "workloads": (set(), {"torch", "torchvision"}),
     "hook": ({"workloads.archive"}, {"torch", "gpuwatch_hook", "imp"}),
     "runners": (ENGINE, {"docker", "spython"}),
-    "telemetry": (ENGINE, {"pynvml"}),
+    "telemetry": (ENGINE, {"pynvml", "psutil"}),
     "session": (ENGINE | {"telemetry.base"}, set()),
     "recorder": (
         ENGINE
@@ -195,7 +195,7 @@ def loaded(*arguments: str, home: Path | None = None) -> set[str]:
     return set(json.loads(done.stdout))
 
 
-HEAVY = {"docker", "spython", "pynvml", "torch", "textual", "numpy", "scipy", "rich"}
+HEAVY = {"docker", "spython", "pynvml", "psutil", "torch", "textual", "numpy", "scipy", "rich"}
 HEAVY |= {"pyarrow", "pandas"}
 
 
@@ -207,7 +207,7 @@ def test_help_and_version_load_nothing_heavy(argument: str) -> None:
 def test_a_recorder_loads_neither_screen_nor_statistics(tmp_path: Path) -> None:
     words = ("--record", "--duration", "50ms", "--quiet", "--out", str(tmp_path / "out"))
     modules = loaded(*words, home=tmp_path)
-    assert modules & (HEAVY - {"pynvml"}) == set()
+    assert modules & (HEAVY - {"pynvml", "psutil"}) == set()
 
 
 def test_a_run_looks_into_no_other_package_for_its_runner(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from gpuwatch.own_command import OWN_COMMAND
 from tests.conftest import Cli
 from tests.terminal import Pty
 
-OTHERS = ("docker", "gpuwatch", "numpy", "pynvml", "rich", "scipy", "textual", "torch")
+OTHERS = ("docker", "gpuwatch", "numpy", "psutil", "pynvml", "rich", "scipy", "textual", "torch")
 
 
 @pytest.fixture

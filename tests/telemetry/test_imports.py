@@ -8,7 +8,7 @@ from pathlib import Path
 import gpuwatch.telemetry
 
 ROOM = Path(gpuwatch.telemetry.__path__[0])
-ALLOWED = {"pynvml"}
+ALLOWED = {"pynvml", "psutil"}
 COMMON = {
     "gpuwatch.core.lazy_dataclass",
     "gpuwatch.core.errors",
@@ -42,7 +42,7 @@ def test_importing_the_room_does_not_load_the_binding() -> None:
     code = (
         "import sys, gpuwatch.telemetry.nvml.source, gpuwatch.telemetry.process.workload;"
         "import gpuwatch.telemetry.host.fingerprint;"
-        "print([name for name in ('pynvml', 'numpy') if name in sys.modules])"
+        "print([name for name in ('pynvml', 'psutil', 'numpy') if name in sys.modules])"
     )
     env = {"PYTHONPATH": str(ROOM.parents[1])}
     told = subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, text=True)

@@ -7,7 +7,7 @@ import sys
 
 from .conftest import ROOT
 
-HEAVY = ("numpy", "scipy", "pynvml", "torch")
+HEAVY = ("numpy", "scipy", "pynvml", "psutil", "torch")
 FORBIDDEN = ("gpuwatch.telemetry", "gpuwatch.recorder", "gpuwatch.runners")
 
 

@@ -1,10 +1,12 @@
 from __future__ import annotations
 
 import os
+import sys
 import time
 from collections.abc import Mapping
 from pathlib import Path
 
+import psutil
 import pytest
 
 from gpuwatch.core.metrics import Method
@@ -171,6 +173,20 @@ def test_a_nominal_frequency_is_not_called_measured(
         assert value is None and "nominal" in str(channel.reason)
 
 
+@pytest.fixture
+def without_psutil(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As in a capsule."""
+    monkeypatch.setitem(sys.modules, "psutil", None)
+
+
+def test_without_psutil_the_facts_are_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    with_it = _described(Path("/"))
+    assert with_it["memory.total"] == psutil.virtual_memory().total
+    monkeypatch.setitem(sys.modules, "psutil", None)
+    assert _described(Path("/")) == with_it
+
+
+@pytest.mark.usefixtures("without_psutil")
 def test_cores_are_counted_by_their_threads_or_by_socket_and_are_unknown_otherwise(
     tmp_path: Path,
 ) -> None:
@@ -189,6 +205,7 @@ def test_cores_are_counted_by_their_threads_or_by_socket_and_are_unknown_otherwi
     }
 
 
+@pytest.mark.usefixtures("without_psutil")
 def test_the_highest_frequency_is_the_mean_of_all_policies(tmp_path: Path) -> None:
     root = _root(tmp_path, cpuinfo="flags\t: fpu\n")
     assert _described(root)["frequency.max"] is None

@@ -246,16 +246,26 @@ class CpuSource:
                 name = line.split(":", 1)[1].strip()
                 break
         memory = self._memory_bytes()
+        try:
+            import psutil
+        except (
+            ImportError
+        ):  # where gpuwatch is not installed: it was sent without compiled packages
+            cores, highest = _physical_cores(root), _highest_frequency(root)
+        else:
+            frequency = psutil.cpu_freq()
+            cores = psutil.cpu_count(logical=False)
+            highest = frequency.max * 1e6 if frequency and frequency.max else None
         return Device(
             "cpu",
             "cpu",
             name,
             attributes={
                 "core.logical.count": os.cpu_count(),
-                "core.physical.count": _physical_cores(root),
+                "core.physical.count": cores,
                 "core.affinity.count": len(os.sched_getaffinity(0)),
                 "cgroup.cpu.limit": limits("self", root).cpus,
-                "frequency.max": _highest_frequency(root),
+                "frequency.max": highest,
                 "memory.total": memory.get(b"MemTotal"),
                 "swap.total": memory.get(b"SwapTotal"),
             },
