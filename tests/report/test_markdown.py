@@ -15,8 +15,6 @@ from . import results
 def test_the_verdict_and_a_small_table_stand_before_the_details(result: StudyResult) -> None:
     before, _, details = as_markdown(result).partition("<details>")
     assert before.startswith("# docker and apptainer against bare\n")
-    assert "**docker and bare differ by less than 1 %** (+0.2 %, -0.1 to +0.5 %)" in before
-    assert "**apptainer is 3.1 % slower than bare** (2.7 to 3.5 %)" in before
     assert "**SAME** docker costs nothing measurable here" in before
     assert (
         "| docker | SAME | 503 ms | ×1.002 | +0.2 %, -0.1 to +0.5 % at 95 % | 0.3 % | 7 |" in before

@@ -400,15 +400,20 @@ def test_an_interval_says_which_side_is_slower(tmp_path: Path) -> None:
     assert {role for text, role in shown[at + 2].spans() if "●" in text} == {"bad"}
 
 
-def test_a_verdict_has_its_mark_and_colour_and_a_change_has_one_if_it_excludes_none(
+def test_a_verdict_has_its_mark_and_colour_and_what_is_worse_its_own(
     tmp_path: Path,
 ) -> None:
     recorded(tmp_path, [blocks_of(5, BARE, DOCKER)], {BARE.label: 1.0, DOCKER.label: 1.1})
     shown = [row.spans() for row in rows(read_study(tmp_path), 120)]
     assert next(role for row in shown for text, role in row if "▲ SLOWER" in text) == "bad"
     by_name = {"".join(text for text, _ in row).strip()[:17]: row for row in shown}
-    assert by_name["step time, steady"][-1][1] == "key"
+    assert by_name["step time, steady"][-1][1] == "strong"
     assert by_name["timed steps (c)  "][-1][1] == "text"
+    brief = sections(answer(read_study(tmp_path), None).brief, 120, 0)
+    shown = [row.spans() for section in brief for row in section.body]
+    by_name = {"".join(text for text, _ in row).strip()[:17]: row for row in shown}
+    assert by_name["step time, steady"][-1] == ("                +10.0 % worse", "bad")
+    assert by_name["algorithmic bytes"][-1][1] == "strong"
 
 
 def test_the_baseline_of_the_verdicts_stays_beside_the_run_that_was_asked_for(

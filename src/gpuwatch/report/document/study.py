@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from gpuwatch.analysis.comparison.side_by_side import Comparison, compare, headings, with_judged
-from gpuwatch.analysis.results import Kind, Question, StudyResult
+from gpuwatch.analysis.results import Kind, Question, StudyResult, Verdict
 from gpuwatch.analysis.study.letters import LegendEntry, letters, with_letters
 from gpuwatch.analysis.study.notes import conditions, doubts, notes
 from gpuwatch.analysis.summary.identity import sound
@@ -111,6 +111,17 @@ def _bases(result: StudyResult) -> dict[int, int]:
     return bases
 
 
+def _verdicts(result: StudyResult) -> dict[int, Verdict]:
+    """The verdicts on sessions that stand side by side."""
+    place = {session.path: at for at, session in enumerate(result.sessions)}
+    return {
+        place[run.session.path]: contrast.verdict
+        for question in result.questions
+        for contrast in question.contrasts
+        for run in question.cells[contrast.other].runs
+    }
+
+
 def document(result: StudyResult) -> Document:
     """The report of ``result``: of single runs side by side, else of each question."""
     shown, legend = lettered(result)
@@ -123,19 +134,13 @@ def _head(result: StudyResult) -> Document:
     """The answer, above all sections."""
     beside, plan = one_by_one(result), result.plan
     result, legend = lettered(result)
-    top = answer.top(result)
     names = (result.title, *([] if plan is None else [plan.title, plan.question]))
-    return Document(
-        top.title,
+    return replace(
+        answer.top(result),
         asked=() if beside else tuple(dict.fromkeys(each for each in names if each)),
         facts=origin.facts(result),
         origin=() if beside else origin.lines(result),
         legend=legend,
-        statements=top.statements,
-        figures=top.figures,
-        chart=top.chart,
-        answer=answer.verdicts(result),
-        missing=answer.missing(result),
     )
 
 
@@ -160,8 +165,12 @@ def verdict_first(result: StudyResult, more: str) -> Document:
     if one_by_one(result):
         body += [about.costs(each) for each in shown.questions]
         of_all, names = compared(shown), columns(shown)
-        body.append(sessions.brief(of_all, names, legend=bool(legend)))
-        body.append(differing.of_sessions(of_all, names, sessions.main_rows(of_all)))
+        verdicts = _verdicts(shown)
+        first = sessions.main_rows(of_all)
+        body += [
+            sessions.brief(of_all, names, legend=bool(legend), verdicts=verdicts),
+            differing.of_sessions(of_all, names, first, verdicts),
+        ]
         if of_all.families:
             table = reasons.kernel_table(names, of_all.kernels, of_all.families)
             body.append(Section("kernels", (table,)))
@@ -189,11 +198,12 @@ def _cautions(result: StudyResult) -> Section:
 
 def cautions(result: StudyResult) -> list[str]:
     """What casts doubt on the figures of ``result``, the first of it; of single runs without their
-    outcomes, which stand beside their figures."""
-    shown = [each.status.text for each in result.sessions]
-    shown += [f"{each.label}: {each.status.text}" for each in result.sessions]
-    beside = one_by_one(result)
-    found = [each for each in doubts(result) if not (beside and each in shown)]
+    outcomes, which stand beside their figures; nor what the answer says."""
+    shown = [item.text for item in answer.top(result).answer if isinstance(item, Sentence)]
+    if one_by_one(result):
+        shown += [each.status.text for each in result.sessions]
+        shown += [f"{each.label}: {each.status.text}" for each in result.sessions]
+    found = [each for each in doubts(result) if each not in shown]
     if len(found) > _MOST_DOUBTS:
         rest = len(found) - _MOST_DOUBTS + 1
         found = [*found[: _MOST_DOUBTS - 1], f"{rest} more notes in the report"]

@@ -321,7 +321,7 @@ def heat_map(of: HeatMap) -> str:
 
 
 def rooflines(of: Rooflines) -> str:
-    """The picture and its points in numbers; without any point, the reasons."""
+    """The picture and its points in numbers; without any point, the reasons for that."""
     picture = svg(of.rooflines)
     if picture is None:
         labels: dict[str, list[str]] = {}
