@@ -44,7 +44,7 @@ def test_an_invalid_comparison_names_its_reasons_and_draws_no_interval(study: St
     verdict = replace(
         one.verdict, kind=Kind.INVALID, change=None, equivalence=None, reasons=(reason,)
     )
-    made = page(with_contrasts(study, replace(one, verdict=verdict)), [])
+    made = page(with_contrasts(study, replace(one, verdict=verdict, sentence=f"{reason}.")), [])
     assert reason in text_of(made)
     assert 'class="mean"' not in made
 

@@ -30,7 +30,6 @@ from gpuwatch.report.document.blocks import (
     Item,
     Sentence,
 )
-from gpuwatch.report.document.reasons import middle_runs
 
 _MOST = 3
 """Most comparisons that the title names."""
@@ -48,16 +47,17 @@ def top(result: StudyResult) -> Document:
     """The title of the report of ``result``, the answer in words, and one chart or the figures of a
     single run."""
     contrasts = [each for question in result.questions for each in question.contrasts]
-    run = None if contrasts or result.sweeps else _only_run(result)
     figures: tuple[Figure, ...] = ()
     chart: Intervals | Bars | None = None
-    if run is not None:
-        title, figures, chart = session_title(run), _figures(run), _phases(run)
-    elif contrasts:
+    names = {session_title(each) for each in result.sessions}
+    title = names.pop() if len(names) == 1 and result.plan is None else result.title
+    if contrasts:
         title, chart = _title(result), _changes(result)
-    else:
-        title = result.title
+    elif result.sweeps:
         chart = _throughput(result.sweeps[0]) if len(result.sweeps) == 1 else None
+    elif len(result.sessions) == 1:
+        (run,) = result.sessions
+        title, figures, chart = session_title(run), _figures(run), _phases(run)
     missing = [Sentence("", reason, hint) for reason, hint in not_run(result)]
     missing += [Sentence("", each) for each in to_come(result)]
     return Document(
@@ -179,14 +179,6 @@ def _throughput(sweep: Sweep) -> Bars | None:
         if point.samples_per_second is not None
     )
     return Bars(f"throughput by {sweep.parameter.replace('_', ' ')}", bars) if bars else None
-
-
-def _only_run(result: StudyResult) -> Summary | None:
-    """The run in the middle of the only cell; ``None`` if there are several cells or none."""
-    if len(result.questions) != 1 or len(result.questions[0].cells) != 1:
-        return None
-    (run,) = middle_runs(result.questions[0])
-    return None if run is None else run.session
 
 
 def _figures(session: Summary) -> tuple[Figure, ...]:

@@ -136,4 +136,5 @@ def _design(result: StudyResult, at: int, part: Part) -> str:
         blocks = f"{blocks_done(result, at)} of {counted(part.blocks, 'judged block')} done"
         blocks += ", a warm-up block" if part.warmup_blocks else ""
     rest = f", {units.digits(part.cool_down)} s of rest between runs" if part.cool_down else ""
-    return f"{part.name}: {blocks}, margin {per_cent(part.margin)}{rest}"
+    name = f"{part.name}: " if part.name else ""
+    return f"{name}{blocks}, margin {per_cent(part.margin)}{rest}"

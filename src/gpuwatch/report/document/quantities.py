@@ -2,28 +2,25 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from gpuwatch.analysis.comparison.comparison_row import ComparisonRow
 from gpuwatch.analysis.comparison.effect import effect
-from gpuwatch.analysis.comparison.wording import change_text, per_cent
-from gpuwatch.analysis.results import Cell, Question, Run, TableRow, Verdict
+from gpuwatch.analysis.comparison.wording import change_text, per_cent, signed
+from gpuwatch.analysis.results import Question, Run, TableRow, Verdict
 from gpuwatch.analysis.samples.steady_state import Steady
 from gpuwatch.analysis.statistics.intervals import Interval
 from gpuwatch.analysis.summary.summary import Summary
 from gpuwatch.core import units
 from gpuwatch.core.metrics import Method, label
 from gpuwatch.core.text import clean
-from gpuwatch.report import changes
-from gpuwatch.report.document.blocks import CHANGED, Item, Section, Sentence, Table
+from gpuwatch.report.document.blocks import CHANGED, Section, Sentence, Table
 from gpuwatch.session.reading.status import State
 from gpuwatch.session.study.plan import Plan
 
 _FIRST = "steps"
 """The group of the metric that verdicts are about."""
-_OUTLIER = "*"
 _BAD = frozenset({State.FAILED, State.KILLED, State.LOST, State.IN_PART})
 BADGES = {Method.COUNTED.value: "c", Method.BOUND.value: "b"}
 """Letters for methods; without one a quantity is measured."""
@@ -90,87 +87,31 @@ def _ratio_legend(question: Question) -> str:
     return legend
 
 
-def runs(question: Question, order: Mapping[str, int]) -> Section:
-    """Every run: its number in the study (or its session id), and its value or why it has none."""
-    of_cell = [_by_place(cell) for cell in question.cells]
-    places = sorted({place for of in of_cell for place in of})
-    ratio_of = {each.other: each.ratios for each in question.contrasts}
-    several = Counter(block for block, _ in places)
-    rows = []
-    for block, again in places:
-        name = _block(block, again, several[block])
-        texts = []
-        for at, of in enumerate(of_cell):
-            run = of.get((block, again))
-            text = "" if run is None else _value(run, order)
-            known = ratio_of.get(at, ())
-            if block > 0 and again == 0 and block <= len(known):
-                text += f" {units.ratio(known[block - 1])}".rstrip()
-            texts.append(text)
-        rows.append((name, *texts))
-    items: list[Item] = [
-        Table(("number: value", *(cell.label for cell in question.cells)), tuple(rows))
-    ]
-    items += [
-        Sentence("", f"{cell.label}, run {_place(run, order)}: no {question.metric}: {run.reason}")
-        for cell in question.cells
-        for run in cell.runs
-        if run.value is None
-    ]
-    if any(run.outlier for cell in question.cells for run in cell.runs):
-        far = "more than ten scaled median absolute deviations from its cell's median"
-        items.append(Sentence("", f"{_OUTLIER} outlier, {far}: shown and kept"))
-    return Section("runs", tuple(items))
-
-
-def _by_place(cell: Cell) -> dict[tuple[int, int], Run]:
-    """Runs by (block, number of earlier runs in that block); block -1 means none."""
-    runs_: dict[tuple[int, int], Run] = {}
-    seen: Counter[int] = Counter()
-    for run in cell.runs:
-        block = -1 if run.block is None else run.block
-        runs_[block, seen[block]] = run
-        seen[block] += 1
-    return runs_
-
-
-def _block(block: int, again: int, several: int) -> str:
-    if block < 0:
-        return f"run {again + 1}"
-    name = "warm-up, not judged" if block == 0 else f"block {block}"
-    return f"{name}, run {again + 1}" if several > 1 else name
-
-
-def _value(run: Run, order: Mapping[str, int]) -> str:
-    value = "none" if run.value is None else units.quantity(run.value, "s")
-    return f"{_place(run, order)}: {value}{_OUTLIER if run.outlier else ''}"
-
-
-def _place(run: Run, order: Mapping[str, int]) -> str:
-    """The run's number in the study, else the start of its session id."""
-    index = order_of(run.session, order)
-    return run.session.id[:6] if index is None else str(index)
-
-
-def steady(question: Question) -> Table:
-    """Every run of each cell with its steady state, or why it has no value."""
+def runs(question: Question, order: Mapping[str, int]) -> Table:
+    """Every run of each cell: its number in the study (or its session id), its value, with the
+    ratio within its block, or why it has none, and its steady state."""
+    ratios = {each.other: each.ratios for each in question.contrasts}
     rows: list[tuple[str, ...]] = []
-    for cell in question.cells:
-        rows.append((cell.label, *[""] * 5))
-        for at, run in enumerate(cell.runs, 1):
-            marks = ["warm-up, not judged"] if run.warm_up else []
-            marks += ["outlier, kept"] if run.outlier else []
+    for at, cell in enumerate(question.cells):
+        rows.append((cell.label, *[""] * 4))
+        seen: set[int | None] = set()
+        for run in cell.runs:
+            known = ratios.get(at, ())
+            alone = run.block is not None and 0 < run.block <= len(known) and run.block not in seen
+            ratio = units.ratio(known[run.block - 1]) if alone and run.block else ""
+            seen.add(run.block)
+            block = units.UNKNOWN if run.block is None else str(run.block or "warm-up")
+            marked = ", outlier" if run.outlier else ""
             rows.append(
                 (
-                    str(at),
-                    units.UNKNOWN if run.block is None else str(run.block),
-                    value_of(run),
+                    str(order_of(run.session, order) or run.session.id[:6]),
+                    block,
+                    f"{value_of(run)} {ratio}".rstrip() + marked,
                     _steady(run.steady),
                     units.percent(run.steady.spread),
-                    ", ".join(marks),
                 )
             )
-    head = ("run", "block", question.metric, "steady state", "spread of its steps", "marks")
+    head = ("run", "block", question.metric, "steady state", "spread of its steps")
     return Table(head, tuple(rows))
 
 
@@ -223,19 +164,31 @@ def _changes(verdict: Verdict, of: str) -> dict[str, str]:
     """The figures of one value, ``of`` in their names."""
     figures = {}
     if verdict.estimate is not None:
-        figures[f"change{of}"] = changes.estimate(verdict.estimate, verdict.change)
+        figures[f"change{of}"] = estimate(verdict.estimate, verdict.change)
     if verdict.change is not None:
         figures[f"interval{of}"] = interval(verdict.change)
     if verdict.equivalence is not None:
         figures[f"equivalence interval{of}"] = interval(verdict.equivalence)
     if verdict.p_zero is not None:
-        figures[f"p{of}"] = changes.p_value(verdict.p_zero)
+        figures[f"p{of}"] = f"{verdict.p_zero:.2g}"
     return figures
+
+
+def estimate(change: float, interval: Interval | None = None) -> str:
+    """A relative change with as many digits as its interval justifies: ``+3.1 %``."""
+    if interval is None:
+        return f"{signed(change, 1 if abs(change) < 1 else 0)} %"
+    return change_text(interval).partition(" (")[0]
+
+
+def ends(interval: Interval) -> str:
+    """``+2.7 to +3.5``, in per cent, with the digits of ``estimate``."""
+    return change_text(interval).partition(" (")[2].removesuffix(")")
 
 
 def interval(of: Interval) -> str:
     """``-0.1 to +0.5 % at 95 %``."""
-    return f"{changes.ends(of)} %\nat {100 * of.level:.3g} %"
+    return f"{ends(of)} %\nat {100 * of.level:.3g} %"
 
 
 def quantity_table(

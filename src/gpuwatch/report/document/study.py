@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 from gpuwatch.analysis.comparison.side_by_side import Comparison, compare, headings, with_judged
@@ -23,7 +23,6 @@ from gpuwatch.report.document import (
 from gpuwatch.report.document.blocks import (
     MARKDOWN,
     PAGE,
-    TEXT,
     Curves,
     Document,
     Dots,
@@ -215,16 +214,19 @@ def _beside(result: StudyResult, *, legend: bool) -> Iterator[Section]:
     for question in result.questions:
         yield about.costs(question)
     told = [*result.notices, *conditions(result.questions)]
-    yield from sessions.sessions(compared(result), columns(result), told, legend=legend)
+    of_all, names = compared(result), columns(result)
+    differs = differing.of_sessions(of_all, names, (), _verdicts(result))
+    yield replace(differs, folded=False, formats=(MARKDOWN, PAGE))
+    yield from sessions.sessions(of_all, names, told, legend=legend)
     for question in result.questions:
-        yield from _drawn(question)
+        every, gauges = _drawn(question, {})
+        yield replace(every, formats=(PAGE,))
+        yield gauges
         yield replace(reasons.evidence(question), formats=(PAGE,))
         yield replace(reasons.roofline(question), formats=(PAGE,))
 
 
 def _sections(result: StudyResult) -> Iterator[Section]:
-    for question in result.questions:
-        yield about.medians(question)
     yield about.sweeps(result)
     yield devices.devices(result)
     order = quantities.orders(result.plan)
@@ -235,14 +237,13 @@ def _sections(result: StudyResult) -> Iterator[Section]:
         for section in (
             about.costs(question),
             reasons.evidence(question),
-            replace(differs, formats=(MARKDOWN, PAGE)),
+            replace(differs, folded=False, formats=(MARKDOWN, PAGE)),
             replace(quantities.cells(question), closed=bool(differs.items)),
-            *_drawn(question),
+            *_drawn(question, order),
             reasons.roofline(question),
             reasons.kernels(question),
             reasons.ranks(question),
             reasons.facts(question),
-            replace(quantities.runs(question, order), formats=(TEXT, MARKDOWN)),
             replace(quantities.verdicts(question), closed=True),
         ):
             yield replace(section, of=question.label if several else "")
@@ -252,8 +253,7 @@ def _sections(result: StudyResult) -> Iterator[Section]:
     yield replace(about.all_runs(result), closed=True)
 
 
-def _drawn(question: Question) -> Iterator[Section]:
-    """What only the page draws."""
-    table = quantities.steady(question)
-    yield Section("every run", (Dots(question), table), formats=(PAGE,))
-    yield Section("gauges", (Curves(question),), formats=(PAGE,))
+def _drawn(question: Question, order: Mapping[str, int]) -> tuple[Section, Section]:
+    """Every run, and the gauges, which only the page draws."""
+    every = Section("every run", (Dots(question), quantities.runs(question, order)))
+    return every, Section("gauges", (Curves(question),), formats=(PAGE,))
