@@ -22,7 +22,7 @@ def test_the_verdict_and_a_small_table_stand_before_the_details(result: StudyRes
 
 
 def test_the_origin_stands_below_the_verdict_and_above_the_table(result: StudyResult) -> None:
-    after = as_markdown(result).partition("**SAME**")[2].partition("\n|")[0]
+    after = as_markdown(result).partition("**SAME**")[2].partition("\n##")[0]
     when, what = after.strip().split("\n")[-2:]
     assert when.startswith("2026-09-21 14:14 UTC, ") and "NVIDIA H100" in when
     assert what == "resnet50 --batch-size 64; 7 of 7 blocks done, margin 1 %"

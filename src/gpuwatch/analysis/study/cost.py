@@ -50,18 +50,17 @@ def _cost(cell: Cell, prices: Sequence[Price]) -> Cost | None:
     price = next((each for each in prices if paths and paths <= each.sessions), None)
     if price is None:
         return None
-    runs = [run for run in valued(cell) if _seconds_per_sample(run) is not None]
-    paid = [price.per_hour / 3600 * 1e6 * (_seconds_per_sample(run) or 0.0) for run in runs]
-    used = [run.session.efficiency.energy.gpu_per_sample for run in runs]
-    kwh = [each.value * 1e6 / _KWH for each in used if each.value]
-    told = bool(kwh) and len(kwh) == len(runs)
+    seconds = {id(run): known for run in valued(cell) if (known := _seconds_per_sample(run))}
+    used = [run.session.efficiency.energy.gpu_per_sample for run in cell.runs if id(run) in seconds]
+    joules = [each.value for each in used if each.value]
+    measured = bool(used) and len(joules) == len(used)
     ways = dict.fromkeys(each.source.partition(" (")[0] for each in used)
     return Cost(
         price.per_hour,
-        *_mean(paid),
-        len(paid),
-        *(_mean(kwh) if told else ()),
-        kwh_by=" and ".join(ways) if told else "",
+        *_mean([price.per_hour / 3600 * 1e6 * each for each in seconds.values()]),
+        len(seconds),
+        *_mean([each * 1e6 / _KWH for each in joules if measured]),
+        kwh_by=" and ".join(ways) if measured else "",
     )
 
 
@@ -94,10 +93,10 @@ def cost_text(cost: Cost) -> str:
     text = f"{_number(cost.per_million)} EUR per million samples ({basis}), {hour}"
     if cost.kwh_per_million is None:
         return text
-    ends = cost.kwh_by
+    ends = f"measured: {cost.kwh_by}"
     if cost.kwh_low is not None and cost.kwh_high is not None:
         ends = f"{_number(cost.kwh_low)} to {_number(cost.kwh_high)}, {ends}"
-    return f"{text}; its GPUs used {_number(cost.kwh_per_million)} kWh ({ends})"
+    return f"{text}; its GPUs used {_number(cost.kwh_per_million)} kWh for them ({ends})"
 
 
 def run_energy(reader: SessionReader, session: Summary) -> MeasuredValue:
