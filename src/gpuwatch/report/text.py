@@ -319,7 +319,9 @@ def _page(
     def line(name: str, values: Sequence[str], role: str, number: int = -1) -> Row:
         spans = [(name.ljust(names), role)]
         for value, width, at in zip(values, widths, page, strict=True):
-            own = _ROLES.get(marks.get((number, at), ""), role)
+            mark = marks.get((number, at), "")
+            # Of a cell in several lines, the first one and that which has the word.
+            own = _ROLES.get(mark, role) if role != "muted" or value.endswith(mark) else role
             spans.append((" " * (_GAP + width - len(value)) + value, own))
         return tuple(spans)
 
@@ -350,5 +352,5 @@ def _page(
                 ]
                 name = ""
             if name or any(values):
-                body.append(line(name, values, role, number if at == 0 else -1))
+                body.append(line(name, values, role, number))
     return tuple(heading), tuple(body)

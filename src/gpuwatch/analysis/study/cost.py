@@ -55,13 +55,10 @@ def _cost(cell: Cell, prices: Sequence[Price]) -> Cost | None:
     joules = [each.value for each in used if each.value]
     measured = bool(used) and len(joules) == len(used)
     ways = dict.fromkeys(each.source.partition(" (")[0] for each in used)
-    return Cost(
-        price.per_hour,
-        *_mean([price.per_hour / 3600 * 1e6 * each for each in seconds.values()]),
-        len(seconds),
-        *_mean([each * 1e6 / _KWH for each in joules if measured]),
-        kwh_by=" and ".join(ways) if measured else "",
-    )
+    paid = _mean([price.per_hour / 3600 * 1e6 * each for each in seconds.values()])
+    kwh = _mean([each * 1e6 / _KWH for each in joules if measured])
+    by = " and ".join(ways) if measured else ""
+    return Cost(price.per_hour, *paid, len(seconds), *kwh, by)
 
 
 def _mean(values: Sequence[float]) -> tuple[float | None, float | None, float | None]:

@@ -267,7 +267,8 @@ def _cell(row: ComparisonRow | TableRow, at: int, baseline: int | None, word: st
     if value is None:
         return text
     ratio = "" if at == baseline else units.ratio(row.ratios[at])
-    lines = ["\t".join(filter(None, (units.bounded(text, row.bound(at)), ratio, word)))]
+    told = f"{ratio} {word}".rstrip()
+    lines = ["\t".join(filter(None, (units.bounded(text, row.bound(at)), told)))]
     if isinstance(row, TableRow):
         lines.append(breakable(_span(row, at, text)))
         if row.known and 0 < row.known[at] < row.runs[at]:
