@@ -87,7 +87,9 @@ def _answer(study: Path, end: News) -> dict[str, JSON]:
         for each in told.figures
         if each.value != UNAVAILABLE
     ]
-    text = f"{socket.gethostname()}: {told.title}: {'; '.join([end.text, *map(str, verdicts)])}"
+    first = [f"{each['name']} {each['value']}" for each in figures[:2]]
+    text = "; ".join([end.text, *map(str, verdicts), *first])
+    text = f"{socket.gethostname()}: {told.title}: {text}"
     return {"text": text, "verdicts": verdicts, "figures": list(figures)}
 
 
