@@ -8,12 +8,13 @@ import os
 from dataclasses import replace
 from statistics import mean, median, stdev
 
+import pytest
 from scipy import stats
 
 from gpuwatch.analysis.hardware.bound import UNKNOWN
 from gpuwatch.analysis.measured_value import unknown
 from gpuwatch.analysis.results import Cell, StudyResult
-from gpuwatch.analysis.study.cost import Price, with_costs
+from gpuwatch.analysis.study.cost import Price, cost_text, with_costs
 from gpuwatch.core import units
 from gpuwatch.core.models import JSON
 from gpuwatch.report.document.blocks import Heading, Sentence, Table
@@ -117,6 +118,12 @@ def test_with_a_price_each_sample_has_its_cost(two_cases: StudyResult) -> None:
     costs = [cell.cost for question in priced.questions for cell in question.cells]
     known = [None if cost is None else cost.per_million for cost in costs]
     assert any(value is not None for value in known)
+    (cell, *_) = priced.questions[0].cells
+    assert cell.cost is not None and cell.cost.kwh_per_million is not None
+    watts, seconds, samples = 310.0, cell.median or 0.0, 64
+    kwh = watts * seconds / samples * 1e6 / 3.6e6
+    assert cell.cost.kwh_per_million == pytest.approx(kwh, rel=0.01)
+    assert "kWh for them (0.673 to 0.679, measured: integral of power" in cost_text(cell.cost)
     for row, value in zip(grid.rows, known, strict=True):
         shown, *interval = row[-1].split("\n")
         assert shown == ("—" if value is None else units.significant(value))

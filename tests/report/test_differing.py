@@ -8,14 +8,17 @@ from pathlib import Path
 import pytest
 
 from gpuwatch.analysis.comparison.comparison_row import ComparisonRow
+from gpuwatch.analysis.comparison.effect import effect
 from gpuwatch.analysis.comparison.side_by_side import Comparison
 from gpuwatch.analysis.results import TableRow
 from gpuwatch.analysis.statistics.intervals import Interval
 from gpuwatch.analysis.study.read import read_study
 from gpuwatch.core.metrics import Method
-from gpuwatch.report.document.blocks import Section, Table
+from gpuwatch.report.document.blocks import CHANGED, Section, Table
 from gpuwatch.report.document.differing import of_question, of_sessions
 from gpuwatch.report.document.study import verdict_first
+from gpuwatch.report.html.page import page
+from gpuwatch.report.markdown import as_markdown
 from gpuwatch.report.text import as_text
 from tests.analysis.recorded_studies import BARE, DOCKER, blocks_of, recorded
 
@@ -34,7 +37,7 @@ def names(section: Section) -> list[str]:
 
 
 def of_rows(*rows: ComparisonRow) -> list[str]:
-    return names(of_sessions(Comparison((), 0, rows, (), ()), ["a", "b"], [rows[0]]))
+    return names(of_sessions(Comparison((), 0, rows, (), ()), ["a", "b"], [rows[0]], {}))
 
 
 def test_single_runs_show_what_is_a_hundredth_apart_the_largest_first() -> None:
@@ -56,7 +59,7 @@ def test_single_runs_show_what_is_a_hundredth_apart_the_largest_first() -> None:
 
 def test_of_many_the_number_of_those_that_differ_less_is_told() -> None:
     rows = [row(f"r{n}", 1.0, 2.0 + n) for n in range(25)]
-    section = of_sessions(Comparison((), 0, tuple(rows), (), ()), ["a", "b"], [])
+    section = of_sessions(Comparison((), 0, tuple(rows), (), ()), ["a", "b"], [], {})
     assert names(section)[0] == "r24" and len(names(section)) == 20
     assert "5 more that differ less" in str(section.items[-1])
 
@@ -91,6 +94,55 @@ def test_of_repeated_runs_pairs_or_runs_that_do_not_overlap_decide(
         changes=tuple(change if at == other else None for at, _ in enumerate(changes)),
     )
     assert names(of_question(replace(question, table=(found,)))) == (["made"] if shown else [])
+
+
+TIMED = ("phases, mean", "data", "s")
+
+
+@pytest.mark.parametrize(
+    ("quantity", "ratio", "ends", "said"),
+    [
+        (TIMED, 1.02, None, "worse"),
+        (TIMED, 0.98, None, "better"),
+        (TIMED, 1.009, None, ""),
+        (TIMED, 0.991, None, ""),
+        (("steps", "throughput", "{sample}/s"), 1.02, None, "better"),
+        (("efficiency", "energy per step", "J"), 1.02, None, "worse"),
+        (("efficiency", "MFU", "1"), 0.5, None, "worse"),
+        (("efficiency", "memory bandwidth, % of peak", "1"), 0.5, None, ""),
+        (("mean", "hw.gpu.power", "W"), 2.0, None, ""),
+        (("start-up and time", "real", "s"), 2.0, None, ""),
+        (("steps", "timed steps", "{step}"), 2.0, None, ""),
+        (TIMED, None, None, ""),
+        (TIMED, 1.05, (0.02, 0.08), "worse"),
+        (TIMED, 1.05, (0.005, 0.08), ""),
+        (TIMED, 0.95, (-0.08, -0.02), "better"),
+    ],
+)
+def test_better_and_worse_are_said_beyond_the_margin_of_what_has_a_better(
+    quantity: tuple[str, str, str], ratio: float | None, ends: tuple[float, float] | None, said: str
+) -> None:
+    values, ratios = (1.0, ratio), (None, ratio)
+    assert effect(ComparisonRow(*quantity, values, MEASURED, ratios), 0, 0) == ""
+    if ends is None:
+        assert effect(ComparisonRow(*quantity, values, MEASURED, ratios), 1, 0) == said
+    else:
+        changes = (None, Interval(0.0, *ends, 0.95))
+        of_runs = TableRow(*quantity, values, values, values, MEASURED, ratios, changes=changes)
+        assert effect(of_runs, 1, 0) == said
+
+
+def test_every_format_says_better_and_worse_in_words_and_colours_them(tmp_path: Path) -> None:
+    recorded(tmp_path, [blocks_of(5, BARE, DOCKER)], {BARE.label: 1.0, DOCKER.label: 1.1})
+    result = read_study(tmp_path)
+    (table, _) = of_question(result.questions[0]).items
+    assert isinstance(table, Table)
+    marks = {table.rows[at][0]: mark for (at, _), mark in table.marks.items()}
+    assert marks["step time, steady"] == marks["throughput (c)"] == "worse"
+    assert marks["algorithmic bytes/s (c)"] == CHANGED
+    assert as_text(verdict_first(result, ""), 80).count("worse") == 5
+    assert '<strong class="worse">+10.0 % worse' in page(result, [])
+    assert "+10.0 % worse<br>" in as_markdown(result)
 
 
 def test_the_verdict_is_followed_by_what_differs_and_where_the_rest_is(

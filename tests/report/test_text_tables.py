@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from gpuwatch.report.document.blocks import Document, Section, Table
 from gpuwatch.report.tables import table
-from gpuwatch.report.text import as_text
+from gpuwatch.report.text import as_text, parts
 
 CELL = st.text("abc 1.", max_size=30)
 
@@ -70,3 +70,15 @@ def test_a_tab_breaks_where_there_is_no_room_and_is_a_space_where_there_is() -> 
 def test_no_line_is_wider_than_asked(of: tuple[list[str], list[list[str]]], columns: int) -> None:
     head, rows = of
     assert widest(fitted(head, rows, columns)) <= columns
+
+
+def test_a_cell_that_breaks_keeps_its_colour_where_the_word_stands() -> None:
+    made = Table(
+        ("", "A", "B"),
+        (("throughput", "12,668 samples/s", "11,517 samples/s\t×0.909 worse"),),
+        marks={(0, 2): "worse"},
+    )
+    shown = parts(Document("", sections=(Section("", (made,)),)), 40)
+    spans = [span for part in shown for row in part.body for span in row]
+    found = [text.strip() for text, role in spans if role == "bad"]
+    assert found == ["11,517 samples/s", "×0.909 worse"]

@@ -11,8 +11,8 @@ from textual.binding import Binding, BindingType
 from textual.message import Message
 
 from gpuwatch.core.text import clean
+from gpuwatch.core.units import clock_time
 from gpuwatch.session.study.study_folder import sessions_in
-from gpuwatch.tui.compare.opening import MOST, Opening, opening_of, opening_rows
 from gpuwatch.tui.display_options import READ_ONLY
 from gpuwatch.tui.exporting import export_report
 from gpuwatch.tui.feed.reading import Post, Reading, ReadingFailed
@@ -31,12 +31,8 @@ _MOST_MESSAGE = 5
 """Most rows of a part of the message."""
 
 
-class Opened(Message):
-    """A session is in the list, or, without ``opening``, its samples are read."""
-
-    def __init__(self, opening: Opening | None) -> None:
-        super().__init__()
-        self.opening = opening
+class SessionRead(Message):
+    """The steps and samples of one more session are read."""
 
 
 class Compared(Message):
@@ -97,7 +93,6 @@ class CompareScreen(CanvasScreen):
             "across_commands": across_commands,
         }
         self.result: Answer | Trouble | None = None
-        self._openings: list[Opening] = []
         self._read = 0
         """Number of sessions whose samples are read."""
         self._since = time.monotonic()
@@ -119,9 +114,7 @@ class CompareScreen(CanvasScreen):
         self._reading.leave()
 
     def _compare(self, post: Post) -> None:
-        """In the thread: post the list entries, then compare."""
-        for path in self.paths[:MOST]:
-            post(Opened(opening_of(path)))
+        """In the thread."""
         post(Compared(self._answer(post)))
 
     def _answer(self, post: Post) -> Answer:
@@ -130,7 +123,7 @@ class CompareScreen(CanvasScreen):
 
         def read_one(path: Path) -> Read:
             session = read(path)
-            post(Opened(None))
+            post(SessionRead())
             return session
 
         if self._study is not None:
@@ -139,11 +132,8 @@ class CompareScreen(CanvasScreen):
             study = read_sessions(self.paths, **self._how, reading=read_one)
         return answer(study, self._study)
 
-    def on_opened(self, message: Opened) -> None:
-        if message.opening is not None:
-            self._openings.append(message.opening)
-        else:
-            self._read += 1
+    def on_session_read(self, _: SessionRead) -> None:
+        self._read += 1
         self.paint()
 
     def on_compared(self, message: Compared) -> None:
@@ -169,8 +159,9 @@ class CompareScreen(CanvasScreen):
         space = height - 1 - len(foot)
         if self.result is None:
             count, seconds = len(self.paths), time.monotonic() - self._since
-            title.add(f"  {count} sessions", "muted")
-            lines = opening_rows(self._openings, count, self._read, seconds, width, space)
+            told = f"reading session {self._read + 1} of {count}"
+            told = told if self._read < count else f"comparing {count} sessions"
+            lines = [Line(width).add(f" {told} … ", "strong").add(clock_time(seconds), "muted")]
         elif isinstance(self.result, Trouble):
             lines = [Line(width), *trouble_rows(self.result, width)]
         else:
@@ -270,11 +261,7 @@ class CompareScreen(CanvasScreen):
 
     def _labelled(self) -> list[tuple[str, Path]]:
         """Labels and paths of the sessions, while the baseline is unknown."""
-        environments = {opening.path: opening.environment for opening in self._openings}
-        return [
-            (f"{at} {clean(environments.get(path) or path.stem)}", path)
-            for at, path in enumerate(self.paths, 1)
-        ]
+        return [(f"{at} {clean(path.stem)}", path) for at, path in enumerate(self.paths, 1)]
 
     def action_export(self) -> None:
         if self.gpuwatch.look.read_only:

@@ -143,6 +143,12 @@ class Cost:
     """The ends of its 95 % interval; ``None`` for fewer than three runs."""
     high: float | None
     runs: int
+    kwh_per_million: float | None = None
+    """Of all GPUs, likewise, where every run's energy was measured."""
+    kwh_low: float | None = None
+    kwh_high: float | None = None
+    kwh_by: str = ""
+    """How it was measured."""
 
 
 @dataclass(frozen=True)

@@ -61,22 +61,20 @@ def written(of: Document, roofline: str | None = None) -> str:
 
 
 def _beginning(of: Document) -> Iterator[str]:
-    """Title, legend, the sentences, the figures of a single run, the chart, and verdicts."""
+    """Title, legend, the figures of a single run, verdicts, the chart, and what is missing."""
     yield f"# {markdown(of.title)}\n"
     yield _items([Sentence(each.letter, each.text) for each in of.legend])
-    for each in of.statements:
-        detail = f" ({markdown(clean(each.detail, _LONGEST_TEXT))})" if each.detail else ""
-        yield f"**{markdown(clean(each.claim, _LONGEST_TEXT))}**{detail}\n"
     if of.figures:
         figures = [
             [markdown(each.name), markdown(each.value), markdown(clean(each.note, _LONGEST_TEXT))]
             for each in of.figures
         ]
         yield markdown_table(["", "", ""], figures, left=3) + "\n"
+    yield _items(of.answer)
     if isinstance(of.chart, Bars):
         yield f"{markdown(of.chart.title)}:\n"
     yield _items([of.chart] if of.chart is not None else [])
-    yield _items([*of.answer, *of.missing])
+    yield _items(of.missing)
     yield from (f"{markdown(each)}\n" for each in of.asked)
     if of.origin:
         yield "<br>\n".join(map(markdown, of.origin)) + "\n"

@@ -6,14 +6,16 @@ import bisect
 import itertools
 import re
 import textwrap
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
+from gpuwatch.analysis.comparison.effect import BETTER, WORSE
 from gpuwatch.analysis.results import StudyResult
 from gpuwatch.analysis.study import interval_plot
 from gpuwatch.core.lazy_dataclass import dataclass
 from gpuwatch.core.text import clean
 from gpuwatch.report.document import study
 from gpuwatch.report.document.blocks import (
+    CHANGED,
     TEXT,
     Bars,
     Document,
@@ -32,8 +34,8 @@ _FASTER, _SLOWER = "faster <", "> slower"
 _BREAKS = re.compile(r"[\n\t]|[^\n\t]+")
 
 Span = tuple[str, str]
-"""Text and what it is: ``text``, ``muted``, ``strong``, ``key`` (a change), or a verdict's word;
-``axis`` and one of these for a drawing of ``<>|:[]-*``."""
+"""Text and what it is: ``text``, ``muted``, ``strong`` (also a change), ``good``, ``bad``, or a
+verdict's word; ``axis`` and one of these for a drawing of ``<>|:[]-*``."""
 Row = tuple[Span, ...]
 
 
@@ -204,9 +206,8 @@ def _table(table: Table, columns: int, first: int | None) -> Iterator[Part]:
             _split(head, rows, each, columns, table.kept, first) for each in (narrow, _UNBROKEN)
         )
         layout = min(unbroken, split, key=lambda of: (len(of.pages), sum(of.left_out)))
-    changed = {row for row, _ in table.strong}
     for of_page in layout.pages:
-        heading, body = _page(head, layout, of_page, columns, changed)
+        heading, body = _page(head, layout, of_page, columns, table.marks)
         yield Part((), ((),))
         yield Part(heading, body, layout.left_out)
 
@@ -302,15 +303,27 @@ def _lines(row: Sequence[str]) -> list[list[str]]:
     ]
 
 
+_ROLES = {CHANGED: "strong", BETTER: "good", WORSE: "bad"}
+
+
 def _page(
-    head: Sequence[str], layout: _Layout, page: Sequence[int], columns: int, changed: set[int]
+    head: Sequence[str],
+    layout: _Layout,
+    page: Sequence[int],
+    columns: int,
+    marks: Mapping[tuple[int, int], str],
 ) -> tuple[tuple[Row, ...], tuple[Row, ...]]:
-    """Heading and rows of the columns ``page``; rows in ``changed`` state a change."""
+    """Heading and rows of the columns ``page``, its cells in the colours of their ``marks``."""
     names, widths = layout.names, [layout.widths[at - 1] for at in page]
 
-    def line(name: str, values: Sequence[str]) -> str:
-        cells = [value.rjust(width) for value, width in zip(values, widths, strict=True)]
-        return (" " * _GAP).join([name.ljust(names), *cells]).rstrip()
+    def line(name: str, values: Sequence[str], role: str, number: int = -1) -> Row:
+        spans = [(name.ljust(names), role)]
+        for value, width, at in zip(values, widths, page, strict=True):
+            mark = marks.get((number, at), "")
+            # Of a cell in several lines, the first one and that which has the word.
+            own = _ROLES.get(mark, role) if role != "muted" or value.endswith(mark) else role
+            spans.append((" " * (_GAP + width - len(value)) + value, own))
+        return tuple(spans)
 
     heads = [
         textwrap.wrap(text, max(1, width)) or [""]
@@ -318,14 +331,14 @@ def _page(
     ]
     height = max(map(len, heads))
     first, *others = ([*[""] * (height - len(each)), *each] for each in heads)
-    heading = [((line(first[at], [each[at] for each in others]), "muted"),) for at in range(height)]
+    heading = [line(first[at], [each[at] for each in others], "muted") for at in range(height)]
     body: list[Row] = []
     for number, of in enumerate(layout.rows):
         for at, (name, *cells) in enumerate(of):
             values = [
                 _cut(cells[column - 1], width) for column, width in zip(page, widths, strict=True)
             ]
-            role = "muted" if at or not any(values) else "key" if number in changed else "text"
+            role = "muted" if at or not any(values) else "text"
             if len(name) > names:
                 indent = " " * (len(name) - len(name.lstrip()))
                 body += [
@@ -339,5 +352,5 @@ def _page(
                 ]
                 name = ""
             if name or any(values):
-                body.append(((line(name, values), role),))
+                body.append(line(name, values, role, number))
     return tuple(heading), tuple(body)

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from gpuwatch.analysis.comparison.quantity_table import difference_name, of_question
 from gpuwatch.analysis.results import Kind, Question, StudyResult
 from gpuwatch.analysis.study.read import read_sessions, read_study
 from gpuwatch.core.models import Environment, Workload
+from gpuwatch.report.document.reasons import difference_name, differing_facts
 from gpuwatch.session.study import study_folder
 from gpuwatch.session.study.blocks import plan_runs
 from gpuwatch.session.study.plan import Part, Plan
@@ -220,7 +220,7 @@ def test_variables_and_interpreter_of_an_environment_are_listed(tmp_path: Path) 
         "variables.OMP_NUM_THREADS",
         "python",
     }
-    shown = {difference_name(each): each.values for each in of_question(question)}
+    shown = {difference_name(each): each.values for each in differing_facts(question)}
     assert shown["variables.OMP_NUM_THREADS"] == (None, "1")
 
 

@@ -49,7 +49,7 @@ def test_a_webhook_gets_the_end_with_figures_that_say_how_and_nothing_keeps_its_
     until(lambda: bool(got))
     (told,) = got
     assert (told["kind"], told["failed"]) == ("over", False)
-    assert "finished" in told["text"] and "A step takes" in told["text"]
+    assert "finished" in told["text"] and "; step time " in told["text"]
     figures = {each["name"]: each for each in told["figures"]}
     assert figures["step time"]["how"].startswith("measured: median of")
     assert all(each["value"] != "unavailable" for each in told["figures"])
@@ -80,7 +80,7 @@ def test_of_a_study_each_failure_is_told_and_at_the_end_the_verdict_once(
     *before, last = got
     assert [each["kind"] for each in before] in (["failed"], ["failed", "failed"])
     assert all("bad" in each["run"] for each in before)
-    assert last["verdicts"][0].startswith("Can't tell whether bad is")
+    assert last["verdicts"][0].startswith("CAN'T TELL bad ")
 
 
 def test_what_cannot_be_told_is_said_without_the_address(cli: Cli, tmp_path: Path) -> None:

@@ -8,6 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from gpuwatch.analysis.study.cost import run_cost, run_energy
+from gpuwatch.analysis.summary.summary import summarise
+from gpuwatch.session.reading.reader import SessionReader
+from tests.analysis.sessions import SECOND, record
 from tests.conftest import Cli
 
 SECONDS = (0.100, 0.102, 0.098, 0.101, 0.099)
@@ -92,3 +96,17 @@ def test_a_run_costs_its_hours_by_a_flag_or_by_its_device(cli: Cli) -> None:
     assert "cost: " not in cli.read("show", run).stdout
     cli.variables["GPUWATCH_PRICES"] = "H200=much"
     assert "write DEVICE=EUR" in cli.read("show", run, code=2).stderr
+
+
+def test_what_the_gpus_used_from_start_to_end_stands_beside_the_cost(tmp_path: Path) -> None:
+    """360 W for ten seconds are 0.001 kWh; before, there was no run."""
+    power = [9000.0] * 8 + [360.0] * 30
+    end = {"t": 15 * SECOND, "real_seconds": 10.0, "exit_code": 0}
+    path = record(
+        tmp_path / "01.gpuwatch", gauges={("gpu0", "hw.gpu.power"): power}, extra={"result": end}
+    )
+    with SessionReader(path) as reader:
+        session = summarise(reader)
+        told = run_cost(session, PER_HOUR, run_energy(reader, session))
+    assert "its GPUs used 0.001 kWh (measured: integral of power over time" in told
+    assert "within " in told

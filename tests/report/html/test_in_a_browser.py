@@ -21,8 +21,7 @@ def test_it_loads_without_an_error_and_asks_for_nothing(open_page: Open, html: s
 
 def test_the_verdict_is_read_before_all_else(open_page: Open, html: str) -> None:
     text = open_page(html).page.inner_text("body")
-    order = ["What do containers cost?", "docker and bare differ by less than 1 %", "SAME"]
-    order += ["apptainer is slower:"]
+    order = ["What do containers cost?", "SAME", "apptainer is slower:"]
     order += ["Design", "What was measured\n", "Every run\n", "Gauges\n", "Verdicts in numbers"]
     order += ["All runs", "Made by gpuwatch"]
     places = [text.index(each) for each in order]
@@ -36,21 +35,17 @@ def _paths(page: Any) -> list[list[tuple[float, float]]]:
     return [[tuple(map(float, each.split())) for each in re.split("[ML]", d)[1:]] for d in found]
 
 
-def test_without_script_the_first_gauge_is_drawn_as_the_script_would(
-    open_page: Open, html: str
-) -> None:
-    static = open_page(html, java_script_enabled=False)
-    assert not static.page.is_visible("figure.curves select")
-    paths, drawn = _paths(static.page), _paths(open_page(html).page)
-    assert len(paths) == 24 and all(len(each) == 300 for each in paths)
-    for path, other in zip(paths, drawn, strict=True):
-        for point, again in zip(path, other, strict=True):
-            assert point == pytest.approx(again, abs=0.11)
+def test_without_script_it_is_said_that_the_gauges_need_it(open_page: Open, html: str) -> None:
+    static = open_page(html, java_script_enabled=False).page
+    assert not static.is_visible("figure.curves select")
+    said = "The script of this page draws the curves"
+    assert said in static.inner_text("main") and said not in open_page(html).page.inner_text("main")
 
 
 def test_a_gauge_starts_where_the_timed_steps_do(open_page: Open, html: str) -> None:
     """The ramp of 0 to 80 % begins 6 s before the first timed step and takes 36 s."""
-    page = open_page(html, java_script_enabled=False).page
+    page = open_page(html).page
+    assert len(_paths(page)) == 24 and all(len(each) == 300 for each in _paths(page))
     path = _paths(page)[0]
     assert path[0] == (0.0, 226.0)
     assert path[-1] == (1000.0, 51.6)  # 80 % of 218 above 226

@@ -44,7 +44,7 @@ def test_an_invalid_comparison_names_its_reasons_and_draws_no_interval(study: St
     verdict = replace(
         one.verdict, kind=Kind.INVALID, change=None, equivalence=None, reasons=(reason,)
     )
-    made = page(with_contrasts(study, replace(one, verdict=verdict)), [])
+    made = page(with_contrasts(study, replace(one, verdict=verdict, sentence=f"{reason}.")), [])
     assert reason in text_of(made)
     assert 'class="mean"' not in made
 
@@ -146,7 +146,7 @@ def test_text_has_a_contrast_of_4_5_and_marks_of_3_in_light_dark_and_print() -> 
     assert len(palettes) == 3
     for palette in palettes:
         for paper in ("page", "soft-page"):
-            for ink in ("text", "soft", "link"):
+            for ink in ("text", "soft", "link", "good", "bad"):
                 assert contrast(palette[ink], palette[paper]) >= 4.5, (ink, paper)
             for cell in range(6):
                 assert contrast(palette[f"c{cell}"], palette[paper]) >= 3, (cell, paper)

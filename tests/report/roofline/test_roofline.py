@@ -233,10 +233,18 @@ def test_no_figure_however_absurd_stops_the_drawing(
                    for each in root.iter() for value in each.attrib.values())  # fmt: skip
 
 
-def test_without_a_point_the_text_says_why_and_there_is_no_picture() -> None:
-    found = roofline(bytes=1e10)
+@pytest.mark.parametrize(
+    ("found", "why"),
+    [
+        (roofline(bytes=1e10), "no FLOP/s are known"),
+        (roofline_of(Program("cpu"), Rates(flop=1e12, bytes=1e10), {}, "float32"), "not known"),
+    ],
+)
+def test_without_a_point_or_a_ceiling_the_text_says_why_and_there_is_no_picture(
+    found: Roofline, why: str
+) -> None:
     assert svg([found]) is None
-    assert "no FLOP/s are known" in text([found])
+    assert why in text([found]) and "│" not in text([found])
 
 
 @pytest.fixture
@@ -266,7 +274,7 @@ def test_a_picture_of_nothing_is_one_clear_error(
     path = record(tmp_path / "a.gpuwatch", count={"flop_per_step": None})
     assert main(["roofline", str(path), "--format", "svg"]) == 3
     error = capsys.readouterr().err
-    assert error.startswith("gpuwatch: error: there is no point to draw") and error[-1] == "\n"
+    assert error.startswith("gpuwatch: error: there is no roofline to draw") and error[-1] == "\n"
     assert error.count("\n") == 1
     assert main(["roofline", str(path)]) == 0
 

@@ -317,7 +317,7 @@ def in_blocks(names: list[str], order: tuple[str, ...] = ()) -> Plan:
     return Plan("study", (part,), runs)
 
 
-async def test_names_states_and_first_medians_stand_before_the_verdict_and_keys_work_meanwhile(
+async def test_how_far_the_reading_is_stands_before_the_verdict_and_keys_work_meanwhile(
     session: Make,
 ) -> None:
     go_on = threading.Event()
@@ -327,16 +327,12 @@ async def test_names_states_and_first_medians_stand_before_the_verdict_and_keys_
             go_on.wait(60)
             return super()._answer(post)
 
-    paths = [*many(session, 2), session("03", meta=finished(1), alive=False)]
-    async with running(lambda: Held(paths)) as (app, pilot):
-        await shows(pilot, "✗ failed")
-        text = screen_text(app)
-        assert "reading the steps and samples of session 1 of 3" in text
-        assert "✓ finished" in row_of(text, "env1") and "ms" in row_of(text, "env1")
+    async with running(lambda: Held(many(session, 2))) as (_, pilot):
+        await shows(pilot, "reading session 1 of 2 …")
         await pilot.press("h")
-        await shows(pilot, "b 2 env1")
+        await shows(pilot, "b 2 01-env")
         await pilot.press("escape", "k")
-        await shows(pilot, "env1 against 1 env0")
+        await shows(pilot, "2 01-env against 1 00-env")
         await pilot.press("escape")
         go_on.set()
         await shows(pilot, "NO VERDICT")
@@ -400,15 +396,20 @@ def test_an_interval_says_which_side_is_slower(tmp_path: Path) -> None:
     assert {role for text, role in shown[at + 2].spans() if "●" in text} == {"bad"}
 
 
-def test_a_verdict_has_its_mark_and_colour_and_a_change_has_one_if_it_excludes_none(
+def test_a_verdict_has_its_mark_and_colour_and_what_is_worse_its_own(
     tmp_path: Path,
 ) -> None:
     recorded(tmp_path, [blocks_of(5, BARE, DOCKER)], {BARE.label: 1.0, DOCKER.label: 1.1})
     shown = [row.spans() for row in rows(read_study(tmp_path), 120)]
     assert next(role for row in shown for text, role in row if "▲ SLOWER" in text) == "bad"
     by_name = {"".join(text for text, _ in row).strip()[:17]: row for row in shown}
-    assert by_name["step time, steady"][-1][1] == "key"
+    assert by_name["step time, steady"][-1][1] == "strong"
     assert by_name["timed steps (c)  "][-1][1] == "text"
+    brief = sections(answer(read_study(tmp_path), None).brief, 120, 0)
+    shown = [row.spans() for section in brief for row in section.body]
+    by_name = {"".join(text for text, _ in row).strip()[:17]: row for row in shown}
+    assert by_name["step time, steady"][-1] == ("                +10.0 % worse", "bad")
+    assert by_name["algorithmic bytes"][-1][1] == "strong"
 
 
 def test_the_baseline_of_the_verdicts_stays_beside_the_run_that_was_asked_for(

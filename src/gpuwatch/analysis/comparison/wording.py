@@ -127,17 +127,6 @@ def change_text(interval: Interval) -> str:
     return f"{signed(interval.estimate, places)} % ({ends})"
 
 
-def size_text(interval: Interval) -> tuple[str, str]:
-    """The size of a change and of its ends: ``12.7 %``, ``11.0 to 14.3 %``.
-
-    For intervals that exclude zero.
-    """
-    places = _places(interval.estimate, interval.high - interval.low)
-    low, high = sorted((abs(interval.low) * 100, abs(interval.high) * 100))
-    size = abs(interval.estimate) * 100
-    return f"{size:.{places}f} %", f"{low:.{places}f} to {high:.{places}f} %"
-
-
 def signed(share: float, places: int = 1) -> str:
     """A share in per cent with its sign: ``+3.1``; what rounds to zero is ``+0.0``."""
     text = f"{share * 100:+.{places}f}"
@@ -187,7 +176,7 @@ def _both(metric: str, verdict: Verdict, text: Callable[[Verdict], str | None]) 
     return f"{metric} {told}, throughput {text(total)}"
 
 
-def typical_step(verdict: Verdict) -> str:
+def _typical_step(verdict: Verdict) -> str:
     """``the typical step is the same (+0.2 %)``, where the time of all steps decides."""
     alone = "" if verdict.estimate is None else f" ({signed(verdict.estimate)} %)"
     if verdict.typical is Kind.CANT_TELL:
@@ -199,7 +188,7 @@ def typical_step(verdict: Verdict) -> str:
 def _of_all_steps(verdict: Verdict, total: Verdict, slow: str | None) -> str:
     """What is told if the time of all steps decides: ``throughput -17.0 % (-18.1 to -16.0), the
     typical step is the same (+0.2 %): 1 step in 4 is slower``."""
-    told = f"throughput {_change(throughput(total))}, {typical_step(verdict)}"
+    told = f"throughput {_change(throughput(total))}, {_typical_step(verdict)}"
     return f"{told}: {slow}" if slow else told
 
 
@@ -218,7 +207,7 @@ def _decided(baseline: Side, other: Side, verdict: Verdict, metric: str, slow: s
         told = f": {_of_all_steps(verdict, verdict.total, slow)}"
     if verdict.kind is Kind.SMALL and verdict.total is not None and verdict.by_total:
         paid = f"throughput {_equivalence(throughput(verdict.total))}"
-        within = f"within {per_cent(verdict.margin)}, though {typical_step(verdict)}"
+        within = f"within {per_cent(verdict.margin)}, though {_typical_step(verdict)}"
         return f"{both}: {paid}, {within}.{_alike(baseline, other)}"
     if verdict.kind is Kind.SMALL:
         small = f"a real difference, below your margin of {per_cent(verdict.margin)}"

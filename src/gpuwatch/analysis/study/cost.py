@@ -8,13 +8,22 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from gpuwatch.analysis.comparison.cells import valued
+from gpuwatch.analysis.hardware.energy import COUNTER, POWER, gpu_energy
+from gpuwatch.analysis.measured_value import MeasuredValue, unknown
 from gpuwatch.analysis.results import Cell, Cost, Run, StudyResult
+from gpuwatch.analysis.samples.source import Source
+from gpuwatch.analysis.samples.window import Window
 from gpuwatch.analysis.statistics.intervals import LEAST, difference
+from gpuwatch.analysis.summary.identity import used_gpus
 from gpuwatch.analysis.summary.summary import Summary
 from gpuwatch.core import units
 from gpuwatch.core.lazy_dataclass import dataclass
+from gpuwatch.core.units import NS
+from gpuwatch.session.reading.reader import SessionReader
 
 _LEVEL = 0.95
+_KWH = 3.6e6
+"""Joules."""
 
 
 @dataclass(frozen=True)
@@ -41,18 +50,24 @@ def _cost(cell: Cell, prices: Sequence[Price]) -> Cost | None:
     price = next((each for each in prices if paths and paths <= each.sessions), None)
     if price is None:
         return None
-    logs = [
-        math.log(price.per_hour / 3600 * 1e6 * seconds)
-        for run in valued(cell)
-        if (seconds := _seconds_per_sample(run)) is not None
-    ]
+    seconds = {id(run): known for run in valued(cell) if (known := _seconds_per_sample(run))}
+    used = [run.session.efficiency.energy.gpu_per_sample for run in cell.runs if id(run) in seconds]
+    joules = [each.value for each in used if each.value]
+    measured = bool(used) and len(joules) == len(used)
+    ways = dict.fromkeys(each.source.partition(" (")[0] for each in used)
+    paid = _mean([price.per_hour / 3600 * 1e6 * each for each in seconds.values()])
+    kwh = _mean([each * 1e6 / _KWH for each in joules if measured])
+    by = " and ".join(ways) if measured else ""
+    return Cost(price.per_hour, *paid, len(seconds), *kwh, by)
+
+
+def _mean(values: Sequence[float]) -> tuple[float | None, float | None, float | None]:
+    """The trimmed geometric mean, and the ends of its interval where there are enough."""
+    logs = [math.log(each) for each in values]
     found = difference(logs, _LEVEL)
-    value, low, high = (
-        (math.exp(sum(logs) / len(logs)) if logs else None, None, None)
-        if found is None
-        else (math.exp(found.estimate), math.exp(found.low), math.exp(found.high))
-    )
-    return Cost(price.per_hour, value, low, high, len(logs))
+    if found is None:
+        return (math.exp(sum(logs) / len(logs)) if logs else None, None, None)
+    return math.exp(found.estimate), math.exp(found.low), math.exp(found.high)
 
 
 def _seconds_per_sample(run: Run) -> float | None:
@@ -72,11 +87,28 @@ def cost_text(cost: Cost) -> str:
     if cost.low is not None and cost.high is not None:
         ends = f"{_number(cost.low)} to {_number(cost.high)}"
         basis = f"{ends}, {_LEVEL * 100:.0f} % interval of {runs}"
-    return f"{_number(cost.per_million)} EUR per million samples ({basis}), {hour}"
+    text = f"{_number(cost.per_million)} EUR per million samples ({basis}), {hour}"
+    if cost.kwh_per_million is None:
+        return text
+    ends = f"measured: {cost.kwh_by}"
+    if cost.kwh_low is not None and cost.kwh_high is not None:
+        ends = f"{_number(cost.kwh_low)} to {_number(cost.kwh_high)}, {ends}"
+    return f"{text}; its GPUs used {_number(cost.kwh_per_million)} kWh for them ({ends})"
 
 
-def run_cost(session: Summary, per_hour: float) -> str:
-    """``0.0178 EUR for 20.0 s at 3.20 EUR an hour; 1.02 EUR per million samples``."""
+def run_energy(reader: SessionReader, session: Summary) -> MeasuredValue:
+    """Joules that the GPUs used from the start of the run to its end."""
+    end, seconds = session.seconds, session.timing.real_seconds
+    if end is None or seconds is None:
+        return unknown("J", "the run has no end")
+    whole = Window("whole run", int((end - seconds) * NS), int(end * NS))
+    gpus = [gpu.id for gpu in used_gpus(session)]
+    return gpu_energy(Source(reader).samples((COUNTER, POWER), gpus, whole), gpus, whole)
+
+
+def run_cost(session: Summary, per_hour: float, joules: MeasuredValue) -> str:
+    """``0.0178 EUR for 20.0 s at 3.20 EUR an hour; 1.02 EUR per million samples; its GPUs used
+    0.00297 kWh: integral of power over time (...), within 1.2 %``."""
     seconds, rate = session.timing.real_seconds, session.steps.samples_per_second
     hour = f"at {_number(per_hour)} EUR an hour"
     parts = [f"unknown {hour}: the run has no end"]
@@ -88,6 +120,9 @@ def run_cost(session: Summary, per_hour: float) -> str:
     if session.tokens_per_second:
         tokens = per_hour / 3600 * 1e6 / session.tokens_per_second
         parts.append(f"{_number(tokens)} EUR per million tokens")
+    if joules.value is not None:
+        used = f"its GPUs used {_number(joules.value / _KWH)} kWh"
+        parts.append(f"{used} ({joules.method.value}: {joules.source})")
     return "; ".join(parts)
 
 

@@ -76,17 +76,21 @@ def _answer(study: Path, end: News) -> dict[str, JSON]:
     """The verdicts of a study that is over, or the figures of its only run."""
     from gpuwatch.analysis.study.read import read_study
     from gpuwatch.report.document.answer import UNAVAILABLE, top
+    from gpuwatch.report.document.blocks import Sentence
 
     told = top(read_study(study))
-    claims = [f"{each.claim} ({each.detail})".removesuffix(" ()") for each in told.statements]
-    verdicts = [each for each in claims if each not in end.text]
+    verdicts: list[JSON] = [
+        f"{each.word} {each.text}".strip() for each in told.answer if isinstance(each, Sentence)
+    ]
     figures = [
         {"name": each.name, "value": each.value, "how": each.note}
         for each in told.figures
         if each.value != UNAVAILABLE
     ]
-    text = f"{socket.gethostname()}: {told.title}: {'; '.join([end.text, *verdicts])}"
-    return {"text": text, "verdicts": list(verdicts), "figures": list(figures)}
+    first = [f"{each['name']} {each['value']}" for each in figures[:2]]
+    text = "; ".join([end.text, *map(str, verdicts), *first])
+    text = f"{socket.gethostname()}: {told.title}: {text}"
+    return {"text": text, "verdicts": verdicts, "figures": list(figures)}
 
 
 def _tell(to: str, message: dict[str, JSON]) -> None:

@@ -69,7 +69,7 @@ def render(paths: list[Path], form: str) -> str:
         reasons = dict.fromkeys(figure.reason or figure.verdict.text for figure in rooflines)
         hints = dict.fromkeys(figure.verdict.hint for figure in rooflines if figure.verdict.hint)
         raise NotAvailable(
-            f"there is no point to draw: {'; '.join(reasons)}",
+            f"there is no roofline to draw: {'; '.join(reasons)}",
             "; ".join(hints) or "record a workload of gpuwatch's own",
         )
     return picture

@@ -31,6 +31,7 @@ def run(arguments: argparse.Namespace, command: tuple[str, ...]) -> int:
         return 0
     path = session_lookup.session(arguments.session)
     from gpuwatch.analysis.comparison.side_by_side import compare
+    from gpuwatch.analysis.study.cost import run_cost, run_energy
     from gpuwatch.analysis.summary.requested import requested
     from gpuwatch.analysis.summary.summary import summarise
     from gpuwatch.report import csv, json, markdown, text
@@ -41,13 +42,14 @@ def run(arguments: argparse.Namespace, command: tuple[str, ...]) -> int:
         summary = summarise(reader)
         times = (summary.timing.user_seconds, summary.timing.sys_seconds)
         given = requested(reader, None if None in times else sum(filter(None, times)))
+        per_hour = arguments.price or price_of(summary, by_device())
+        cost = run_cost(summary, per_hour, run_energy(reader, summary)) if per_hour else ""
     if arguments.format == "json":
         sys.stdout.write(json.dumps(json.summary(summary)))
         return 0
     whole = arguments.all or summary.workload.get("kind") == "import"
     if arguments.format == "table" and not whole:
-        per_hour = arguments.price or price_of(summary, by_device())
-        told = short(summary, given, per_hour, to_paste("show --all", arguments.session))
+        told = short(summary, given, cost, to_paste("show --all", arguments.session))
         sys.stdout.write(text.as_text(told, terminal.columns()))
         return 0
     compared = compare([summary])

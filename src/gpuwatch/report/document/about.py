@@ -6,8 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 from pathlib import PurePath
 
-from gpuwatch.analysis.comparison.wording import heading
-from gpuwatch.analysis.results import NoiseFloor, Question, StudyResult, Sweep, Verdict
+from gpuwatch.analysis.results import NoiseFloor, Question, StudyResult, Sweep
 from gpuwatch.analysis.statistics.power import POWER
 from gpuwatch.analysis.study import notes as study_notes
 from gpuwatch.analysis.study.cost import cost_text
@@ -16,9 +15,7 @@ from gpuwatch.analysis.study.sweep import RANKS, SweepRow, sweep_table, training
 from gpuwatch.analysis.summary.missing import missing_notes
 from gpuwatch.core import units
 from gpuwatch.core.metrics import Method, label
-from gpuwatch.report import changes
 from gpuwatch.report.document.blocks import (
-    MARKDOWN,
     PAGE,
     Heading,
     Item,
@@ -28,7 +25,6 @@ from gpuwatch.report.document.blocks import (
     Table,
 )
 from gpuwatch.report.document.origin import device, host
-from gpuwatch.report.document.quantities import PAIRED, interval
 from gpuwatch.report.document.reasons import middle_runs
 
 _MOST_NOTES = 40
@@ -165,39 +161,6 @@ def _primary(questions: tuple[Question, ...]) -> list[str]:
     if any(each.comparisons > 1 for each in verdicts):
         sentences.append("several comparisons share one level by Holm's procedure")
     return sentences
-
-
-def medians(question: Question) -> Section:
-    """One row per cell: its median, the verdict's estimate as a ratio, and its change."""
-    of = {each.other: each.verdict for each in question.contrasts}
-    rows = []
-    for at, cell in enumerate(question.cells):
-        verdict = of.get(at)
-        estimate = None if verdict is None else verdict.estimate
-        rows.append(
-            (
-                cell.label,
-                "" if verdict is None else heading(verdict),
-                units.quantity(cell.median, "s"),
-                units.ratio(None if estimate is None else 1 + estimate),
-                "" if verdict is None else _change(verdict),
-                units.UNKNOWN if cell.spread is None else units.percent(cell.spread),
-                str(len([run for run in cell.judged if run.value is not None])),
-            )
-        )
-    change = PAIRED if any(each.paired for each in of.values()) else "change"
-    head = (question.label, "verdict", question.metric, "ratio", change, "spread", "runs")
-    return Section("", (Table(head, tuple(rows)),), folded=False, formats=(MARKDOWN,))
-
-
-def _change(verdict: Verdict) -> str:
-    """The change that decides, with its interval."""
-    of = verdict.leading
-    if of.estimate is None:
-        return ""
-    text = changes.estimate(of.estimate, of.change)
-    text = f"{text}, {interval(of.change)}".replace("\n", " ") if of.change else text
-    return f"{text}, of all steps" if verdict.by_total else text
 
 
 def all_runs(result: StudyResult) -> Section:

@@ -1,49 +1,38 @@
-"""The top of a report: its title, the answer in a sentence, one chart, and verdicts in words."""
+"""The top of a report: its title, verdicts in words, and one chart or figures."""
 
 from __future__ import annotations
 
-import math
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 
 from gpuwatch.analysis.comparison.wording import (
     after_word,
-    counted,
     of_cell,
-    per_cent,
-    size_text,
-    typical_step,
 )
 from gpuwatch.analysis.comparison.wording import heading as heading_of
 from gpuwatch.analysis.hardware import bound
 from gpuwatch.analysis.hardware.mfu import MFU, MFU_AT_MAXIMUM_CLOCK
 from gpuwatch.analysis.measured_value import MeasuredValue
-from gpuwatch.analysis.results import Contrast, Kind, Overall, Question, StudyResult, Sweep
-from gpuwatch.analysis.statistics.intervals import ALPHA, Interval
+from gpuwatch.analysis.results import Question, StudyResult, Sweep
 from gpuwatch.analysis.study.interval_plot import rows_of
 from gpuwatch.analysis.study.not_run import not_run, to_come
 from gpuwatch.analysis.summary.identity import session_title
 from gpuwatch.analysis.summary.summary import Summary
 from gpuwatch.core import units
-from gpuwatch.core.lazy_dataclass import dataclass
-from gpuwatch.report import changes
 from gpuwatch.report.document.blocks import (
     Bar,
     Bars,
     Change,
+    Document,
     Figure,
     Heading,
     Intervals,
     Item,
     Sentence,
-    Statement,
 )
-from gpuwatch.report.document.reasons import middle_runs
-from gpuwatch.session.reading.status import State
 
 _MOST = 3
-"""Most comparisons that have a sentence each; more are counted by verdict."""
+"""Most comparisons that the title names."""
 UNAVAILABLE = "unavailable"
 _BOUNDS = {
     bound.MEMORY: "memory-bound",
@@ -54,33 +43,29 @@ _BOUNDS = {
 }
 
 
-@dataclass(frozen=True)
-class Top:
-    title: str
-    """``B against A``."""
-    statements: tuple[Statement, ...]
-    figures: tuple[Figure, ...] = ()
-    """Of a single run."""
-    chart: Intervals | Bars | None = None
-
-
-def top(result: StudyResult) -> Top:
-    """The title of the report of ``result``, its answer in a sentence or a few, and its chart."""
+def top(result: StudyResult) -> Document:
+    """The title of the report of ``result``, the answer in words, and one chart or the figures of a
+    single run."""
     contrasts = [each for question in result.questions for each in question.contrasts]
-    run = None if contrasts or result.sweeps else _only_run(result)
-    if run is not None:
-        return Top(session_title(run), (_of_run(run),), _figures(run), _phases(run))
+    figures: tuple[Figure, ...] = ()
+    chart: Intervals | Bars | None = None
+    names = {session_title(each) for each in result.sessions}
+    title = names.pop() if len(names) == 1 and result.plan is None else result.title
     if contrasts:
-        return Top(_title(result), _answers(result, contrasts), (), _changes(result))
-    told = (each.sentence.partition("; ") for each in result.sweeps)
-    statements = tuple(Statement(claim, rest) for claim, _, rest in told)
-    chart = _throughput(result.sweeps[0]) if len(result.sweeps) == 1 else None
-    runs = counted(len(result.sessions), "run")
-    nothing = Statement(f"Nothing to compare: {runs}, one environment or none")
-    return Top(result.title, statements or (nothing,), (), chart)
+        title, chart = _title(result), _changes(result)
+    elif result.sweeps:
+        chart = _throughput(result.sweeps[0]) if len(result.sweeps) == 1 else None
+    elif len(result.sessions) == 1:
+        (run,) = result.sessions
+        title, figures, chart = session_title(run), _figures(run), _phases(run)
+    missing = [Sentence("", reason, hint) for reason, hint in not_run(result)]
+    missing += [Sentence("", each) for each in to_come(result)]
+    return Document(
+        title, figures=figures, chart=chart, answer=_verdicts(result), missing=tuple(missing)
+    )
 
 
-def verdicts(result: StudyResult) -> tuple[Item, ...]:
+def _verdicts(result: StudyResult) -> tuple[Item, ...]:
     """Verdicts in words, of each question and over all."""
     items: list[Item] = []
     several = len(result.questions) > 1
@@ -111,12 +96,6 @@ def verdicts(result: StudyResult) -> tuple[Item, ...]:
     if not items and len(result.sessions) > 1:
         items += [Sentence("", each) for each in result.notes[:1]]
     return tuple(items)
-
-
-def missing(result: StudyResult) -> tuple[Sentence, ...]:
-    """Runs that did not take place, with hints, and the number of runs still to come."""
-    sentences = [Sentence("", reason, hint) for reason, hint in not_run(result)]
-    return (*sentences, *(Sentence("", each) for each in to_come(result)))
 
 
 def _sentences(question: Question, *, alone: bool) -> list[Sentence]:
@@ -175,67 +154,6 @@ def _title(result: StudyResult) -> str:
     return f"{', '.join(first)}{' and ' if first else ''}{last} against {bases.pop()}"
 
 
-def _answers(result: StudyResult, contrasts: Sequence[Contrast]) -> tuple[Statement, ...]:
-    if 0 < len(result.overall) <= _MOST:
-        return tuple(_over_cases(each) for each in result.overall)
-    if len(contrasts) > _MOST:
-        counts = Counter(each.verdict.kind for each in contrasts)
-        kinds = ", ".join(f"{counts[kind]} {kind.word}" for kind in Kind if counts[kind])
-        return (Statement(f"{len(contrasts)} comparisons: {kinds}"),)
-    several = len(result.questions) > 1
-    return tuple(
-        _of_contrast(question, each, f"{name}: " if several else "")
-        for question, name in zip(result.questions, short_labels(result.questions), strict=True)
-        for each in question.contrasts
-    )
-
-
-def _over_cases(overall: Overall) -> Statement:
-    """Of several cases together; where the interval holds zero the headline has no number."""
-    change = overall.change
-    who = f"{overall.environment} against {overall.baseline}"
-    over = f"{who} over {counted(overall.cases, 'case')}: "
-    size = f"{overall.metric} {changes.estimate(change.estimate, change)}"
-    ends = f"{changes.ends(change)} %, geometric mean"
-    if change.low <= 0 <= change.high:
-        return Statement(f"{over}no difference shown", f"{size}, {ends}")
-    return Statement(over + size, ends)
-
-
-def _of_contrast(question: Question, contrast: Contrast, case: str) -> Statement:
-    first, other = (question.cells[at].label for at in (contrast.baseline, contrast.other))
-    verdict, kind = contrast.verdict, contrast.verdict.kind
-    change = verdict.leading.change
-    if kind in (Kind.SLOWER, Kind.FASTER, Kind.SMALL) and change is not None:
-        size, ends = size_text(change)
-        word = "slower" if change.estimate > 0 else "faster"
-        small = f", within the margin of {per_cent(verdict.margin)}" if kind is Kind.SMALL else ""
-        claim = f"{case}{other} is {size} {word} than {first}{small}"
-        which = f", over all steps: {typical_step(verdict)}" if verdict.by_total else ""
-        return Statement(claim, f"{ends}{_level(change)}{which}")
-    told = ""
-    if change is not None:
-        estimate = changes.estimate(change.estimate, change)
-        told = f"{estimate}, {changes.ends(change)} %{_level(change)}"
-    if kind is Kind.SAME:
-        less = f"differ by less than {per_cent(verdict.margin)}"
-        return Statement(f"{case}{other} and {first} {less}", told)
-    if kind is Kind.INVALID:
-        reasons = "; ".join(verdict.reasons)
-        return Statement(f"{case}{other} and {first} are not comparable", reasons)
-    if kind is Kind.CANT_TELL:
-        claim = f"{case}Can't tell whether {other} is slower or faster than {first}"
-        return Statement(claim, told or "; ".join(verdict.reasons))
-    no_verdict = heading_of(verdict).replace(kind.word, "No verdict", 1)
-    return Statement(f"{case}{no_verdict} on {other} against {first}", told)
-
-
-def _level(interval: Interval) -> str:
-    """The confidence of ``interval``, unless it is the usual 95 %."""
-    usual = math.isclose(interval.level, 1 - ALPHA)
-    return "" if usual else f", {100 * interval.level:.3g} % interval"
-
-
 def _changes(result: StudyResult) -> Intervals | Bars | None:
     """The intervals of all changes; without any, the medians of the first question's cells."""
     intervals = _intervals(result.questions)
@@ -261,22 +179,6 @@ def _throughput(sweep: Sweep) -> Bars | None:
         if point.samples_per_second is not None
     )
     return Bars(f"throughput by {sweep.parameter.replace('_', ' ')}", bars) if bars else None
-
-
-def _only_run(result: StudyResult) -> Summary | None:
-    """The run in the middle of the only cell; ``None`` if there are several cells or none."""
-    if len(result.questions) != 1 or len(result.questions[0].cells) != 1:
-        return None
-    (run,) = middle_runs(result.questions[0])
-    return None if run is None else run.session
-
-
-def _of_run(session: Summary) -> Statement:
-    seconds, rate = session.steps.median_seconds, session.steps.samples_per_second
-    if session.status.state is not State.FINISHED or seconds is None:
-        return Statement(session.status.text)
-    samples = "" if rate is None else f", {units.digits(rate)} samples/s"
-    return Statement(f"A step takes {units.quantity(seconds, 's')}{samples}")
 
 
 def _figures(session: Summary) -> tuple[Figure, ...]:

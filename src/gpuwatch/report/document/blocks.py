@@ -5,7 +5,8 @@ A format leaves out what it cannot draw: curves, dots and heat maps are of the p
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import field
 
 from gpuwatch.analysis.hardware.roofline import Roofline
 from gpuwatch.analysis.ranks.ranks import Heat
@@ -13,6 +14,8 @@ from gpuwatch.analysis.results import Kind, Question, Sweep, Verdict
 from gpuwatch.analysis.study.letters import LegendEntry
 from gpuwatch.core.lazy_dataclass import dataclass
 
+CHANGED = "changed"
+"""A cell that states a change of which nothing says whether it is better or worse."""
 TEXT, MARKDOWN, PAGE = "text", "markdown", "page"
 """Formats that show a section."""
 
@@ -49,8 +52,8 @@ class Table:
     rows: tuple[tuple[str, ...], ...]
     kept: tuple[int, ...] = ()
     """Columns that each part of a split table has, besides the first one: the baseline, methods."""
-    strong: frozenset[tuple[int, int]] = frozenset()
-    """Row and column of the cells that state a change."""
+    marks: Mapping[tuple[int, int], str] = field(default_factory=dict)
+    """By row and column what a cell states: a change, ``better`` or ``worse``."""
 
 
 @dataclass(frozen=True)
@@ -144,16 +147,6 @@ class Section:
 
 
 @dataclass(frozen=True)
-class Statement:
-    """A sentence that answers the study's question."""
-
-    claim: str
-    """``B is 12.7 % faster than A``."""
-    detail: str = ""
-    """What follows in parentheses: ``11.0 to 14.3 %``."""
-
-
-@dataclass(frozen=True)
 class Figure:
     """One of the main figures of a single run."""
 
@@ -175,7 +168,6 @@ class Document:
     origin: tuple[str, ...] = ()
     """The main ones of ``facts`` in a line or two."""
     legend: tuple[LegendEntry, ...] = ()
-    statements: tuple[Statement, ...] = ()
     figures: tuple[Figure, ...] = ()
     """Of a single run."""
     chart: Intervals | Bars | None = None

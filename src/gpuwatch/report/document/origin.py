@@ -114,6 +114,7 @@ def facts(result: StudyResult) -> tuple[tuple[str, str], ...]:
         ("Command", commands(result)),
         ("gpuwatch", versions(result)),
         ("Runs", str(len(sessions))),
+        ("Ended", sessions[0].status.text if len(sessions) == 1 else ""),
         (
             "Design",
             "; ".join(_design(result, at, part) for at, part in enumerate(plan.parts[:_MOST_PARTS]))
@@ -135,4 +136,5 @@ def _design(result: StudyResult, at: int, part: Part) -> str:
         blocks = f"{blocks_done(result, at)} of {counted(part.blocks, 'judged block')} done"
         blocks += ", a warm-up block" if part.warmup_blocks else ""
     rest = f", {units.digits(part.cool_down)} s of rest between runs" if part.cool_down else ""
-    return f"{part.name}: {blocks}, margin {per_cent(part.margin)}{rest}"
+    name = f"{part.name}: " if part.name else ""
+    return f"{name}{blocks}, margin {per_cent(part.margin)}{rest}"

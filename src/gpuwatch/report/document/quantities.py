@@ -2,29 +2,25 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from gpuwatch.analysis.comparison.quantity_table import (
-    QuantityCell,
-    QuantityGroup,
-    QuantityRow,
-    quantity_table,
-)
-from gpuwatch.analysis.comparison.wording import per_cent
-from gpuwatch.analysis.results import Cell, Question, Run, Verdict
+from gpuwatch.analysis.comparison.comparison_row import ComparisonRow
+from gpuwatch.analysis.comparison.effect import effect
+from gpuwatch.analysis.comparison.wording import change_text, per_cent, signed
+from gpuwatch.analysis.results import Question, Run, TableRow, Verdict
 from gpuwatch.analysis.samples.steady_state import Steady
 from gpuwatch.analysis.statistics.intervals import Interval
 from gpuwatch.analysis.summary.summary import Summary
 from gpuwatch.core import units
-from gpuwatch.core.metrics import Method
-from gpuwatch.report import changes
-from gpuwatch.report.document.blocks import Item, Section, Sentence, Table
+from gpuwatch.core.metrics import Method, label
+from gpuwatch.core.text import clean
+from gpuwatch.report.document.blocks import CHANGED, Section, Sentence, Table
 from gpuwatch.session.reading.status import State
 from gpuwatch.session.study.plan import Plan
 
-_OUTLIER = "*"
+_FIRST = "steps"
+"""The group of the metric that verdicts are about."""
 _BAD = frozenset({State.FAILED, State.KILLED, State.LOST, State.IN_PART})
 BADGES = {Method.COUNTED.value: "c", Method.BOUND.value: "b"}
 """Letters for methods; without one a quantity is measured."""
@@ -46,22 +42,22 @@ def cells(question: Question) -> Section:
     """One row per quantity: medians and ratios, with the range of the runs below."""
     if not question.table:
         return Section("what was measured", ())
-    groups = quantity_table(question.table, question.baseline)
     told = "median over the judged runs that gave a value, and their range where it shows"
     if question.contrasts:
-        told += f"; {ratio_legend(question)}"
-    methods = {row.method for group in groups for row in group.rows}
-    marks = [f"({mark}) {each}" for each, mark in BADGES.items() if each in "/".join(methods)]
+        told += f"; {_ratio_legend(question)}"
+    methods = {each for row in question.table for each in _methods(row)}
+    marks = [f"({mark}) {each}" for each, mark in BADGES.items() if each in methods]
     told += f"; {', '.join(marks)}, all else measured" if marks else "; all measured"
     labels = [cell.label for cell in question.cells]
-    groups = (QuantityGroup("", _judged(question)), *groups)
-    grid = quantity_table_of(groups, labels, question.baseline, badges=True)
+    grid = quantity_table(
+        question.table, labels, question.baseline, badges=True, first=_judged(question)
+    )
     return Section("what was measured", (grid, Sentence("", told)))
 
 
-def _judged(question: Question) -> tuple[QuantityRow, ...]:
+def _judged(question: Question) -> list[tuple[str, ...]]:
     """How many runs the medians are over, and how far apart these are."""
-    counts, spreads = [], []
+    counts = []
     for cell in question.cells:
         ended = [run for run in cell.judged if not run.session.status.live]
         in_part = sum(each.in_part for each in cell.not_run)
@@ -71,16 +67,13 @@ def _judged(question: Question) -> tuple[QuantityRow, ...]:
             (len(cell.not_run) - in_part, "did not run"),
             (in_part, "fetched in part"),
         )
-        told = "\n".join(f"{count} {what}" for count, what in others if count)
-        counts.append(QuantityCell(str(len(ended)), True, span=told))
-        spreads.append(QuantityCell(units.percent(cell.spread), cell.spread is not None))
-    return (
-        QuantityRow("judged runs", tuple(counts), ""),
-        QuantityRow("their standard deviation", tuple(spreads), ""),
-    )
+        told = [f"{count} {what}" for count, what in others if count]
+        counts.append("\n".join((str(len(ended)), *told)))
+    spreads = [units.percent(cell.spread) for cell in question.cells]
+    return [("judged runs", *counts), ("their standard deviation", *spreads)]
 
 
-def ratio_legend(question: Question) -> str:
+def _ratio_legend(question: Question) -> str:
     """The legend for the table's ratios and changes."""
     base = question.cells[question.baseline].label
     legend = (
@@ -94,87 +87,31 @@ def ratio_legend(question: Question) -> str:
     return legend
 
 
-def runs(question: Question, order: Mapping[str, int]) -> Section:
-    """Every run: its number in the study (or its session id), and its value or why it has none."""
-    of_cell = [_by_place(cell) for cell in question.cells]
-    places = sorted({place for of in of_cell for place in of})
-    ratio_of = {each.other: each.ratios for each in question.contrasts}
-    several = Counter(block for block, _ in places)
-    rows = []
-    for block, again in places:
-        name = _block(block, again, several[block])
-        texts = []
-        for at, of in enumerate(of_cell):
-            run = of.get((block, again))
-            text = "" if run is None else _value(run, order)
-            known = ratio_of.get(at, ())
-            if block > 0 and again == 0 and block <= len(known):
-                text += f" {units.ratio(known[block - 1])}".rstrip()
-            texts.append(text)
-        rows.append((name, *texts))
-    items: list[Item] = [
-        Table(("number: value", *(cell.label for cell in question.cells)), tuple(rows))
-    ]
-    items += [
-        Sentence("", f"{cell.label}, run {_place(run, order)}: no {question.metric}: {run.reason}")
-        for cell in question.cells
-        for run in cell.runs
-        if run.value is None
-    ]
-    if any(run.outlier for cell in question.cells for run in cell.runs):
-        far = "more than ten scaled median absolute deviations from its cell's median"
-        items.append(Sentence("", f"{_OUTLIER} outlier, {far}: shown and kept"))
-    return Section("runs", tuple(items))
-
-
-def _by_place(cell: Cell) -> dict[tuple[int, int], Run]:
-    """Runs by (block, number of earlier runs in that block); block -1 means none."""
-    runs_: dict[tuple[int, int], Run] = {}
-    seen: Counter[int] = Counter()
-    for run in cell.runs:
-        block = -1 if run.block is None else run.block
-        runs_[block, seen[block]] = run
-        seen[block] += 1
-    return runs_
-
-
-def _block(block: int, again: int, several: int) -> str:
-    if block < 0:
-        return f"run {again + 1}"
-    name = "warm-up, not judged" if block == 0 else f"block {block}"
-    return f"{name}, run {again + 1}" if several > 1 else name
-
-
-def _value(run: Run, order: Mapping[str, int]) -> str:
-    value = "none" if run.value is None else units.quantity(run.value, "s")
-    return f"{_place(run, order)}: {value}{_OUTLIER if run.outlier else ''}"
-
-
-def _place(run: Run, order: Mapping[str, int]) -> str:
-    """The run's number in the study, else the start of its session id."""
-    index = order_of(run.session, order)
-    return run.session.id[:6] if index is None else str(index)
-
-
-def steady(question: Question) -> Table:
-    """Every run of each cell with its steady state, or why it has no value."""
+def runs(question: Question, order: Mapping[str, int]) -> Table:
+    """Every run of each cell: its number in the study (or its session id), its value, with the
+    ratio within its block, or why it has none, and its steady state."""
+    ratios = {each.other: each.ratios for each in question.contrasts}
     rows: list[tuple[str, ...]] = []
-    for cell in question.cells:
-        rows.append((cell.label, *[""] * 5))
-        for at, run in enumerate(cell.runs, 1):
-            marks = ["warm-up, not judged"] if run.warm_up else []
-            marks += ["outlier, kept"] if run.outlier else []
+    for at, cell in enumerate(question.cells):
+        rows.append((cell.label, *[""] * 4))
+        seen: set[int | None] = set()
+        for run in cell.runs:
+            known = ratios.get(at, ())
+            alone = run.block is not None and 0 < run.block <= len(known) and run.block not in seen
+            ratio = units.ratio(known[run.block - 1]) if alone and run.block else ""
+            seen.add(run.block)
+            block = units.UNKNOWN if run.block is None else str(run.block or "warm-up")
+            marked = ", outlier" if run.outlier else ""
             rows.append(
                 (
-                    str(at),
-                    units.UNKNOWN if run.block is None else str(run.block),
-                    value_of(run),
+                    str(order_of(run.session, order) or run.session.id[:6]),
+                    block,
+                    f"{value_of(run)} {ratio}".rstrip() + marked,
                     _steady(run.steady),
                     units.percent(run.steady.spread),
-                    ", ".join(marks),
                 )
             )
-    head = ("run", "block", question.metric, "steady state", "spread of its steps", "marks")
+    head = ("run", "block", question.metric, "steady state", "spread of its steps")
     return Table(head, tuple(rows))
 
 
@@ -227,74 +164,133 @@ def _changes(verdict: Verdict, of: str) -> dict[str, str]:
     """The figures of one value, ``of`` in their names."""
     figures = {}
     if verdict.estimate is not None:
-        figures[f"change{of}"] = changes.estimate(verdict.estimate, verdict.change)
+        figures[f"change{of}"] = estimate(verdict.estimate, verdict.change)
     if verdict.change is not None:
         figures[f"interval{of}"] = interval(verdict.change)
     if verdict.equivalence is not None:
         figures[f"equivalence interval{of}"] = interval(verdict.equivalence)
     if verdict.p_zero is not None:
-        figures[f"p{of}"] = changes.p_value(verdict.p_zero)
+        figures[f"p{of}"] = f"{verdict.p_zero:.2g}"
     return figures
+
+
+def estimate(change: float, interval: Interval | None = None) -> str:
+    """A relative change with as many digits as its interval justifies: ``+3.1 %``."""
+    if interval is None:
+        return f"{signed(change, 1 if abs(change) < 1 else 0)} %"
+    return change_text(interval).partition(" (")[0]
+
+
+def ends(interval: Interval) -> str:
+    """``+2.7 to +3.5``, in per cent, with the digits of ``estimate``."""
+    return change_text(interval).partition(" (")[2].removesuffix(")")
 
 
 def interval(of: Interval) -> str:
     """``-0.1 to +0.5 % at 95 %``."""
-    return f"{changes.ends(of)} %\nat {100 * of.level:.3g} %"
+    return f"{ends(of)} %\nat {100 * of.level:.3g} %"
 
 
-def quantity_table_of(
-    groups: Sequence[QuantityGroup],
+def quantity_table(
+    rows: Sequence[ComparisonRow | TableRow],
     labels: Sequence[str],
     baseline: int | None,
     *,
     badges: bool = False,
+    grouped: bool = True,
+    verdicts: Mapping[int, Verdict] | None = None,
+    first: Sequence[Sequence[str]] = (),
 ) -> Table:
-    """Quantities under the names of their groups, if these have names; their methods last.
+    """Quantities, those of the steps first, under the names of their groups, their methods last.
 
-    A cell with changes within blocks has a second column for them. With ``badges`` the methods are
-    letters behind the names, which :data:`BADGES` explains.
+    A column with changes within blocks has a second one for them. With ``badges`` the methods are
+    letters behind the names, which :data:`BADGES` explains. Not ``grouped``: in the order given,
+    without the groups' names. ``verdicts``: of the columns; with them a cell says whether it is
+    better or worse. ``first``: rows before all others, a name and a text for each label.
     """
-    rows_ = [row for group in groups for row in group.rows]
-    paired = {at for row in rows_ for at, cell in enumerate(row.cells) if cell.change}
+    of_rows = [row.changes for row in rows if isinstance(row, TableRow) and row.changes]
+    paired = {at for at in range(len(labels)) if any(changes[at] for changes in of_rows)}
     heads = [
         head
         for at, label in enumerate(labels)
         for head in ((label, f"{label}: {PAIRED}") if at in paired else (label,))
     ]
-    rows: list[tuple[str, ...]] = []
-    strong: set[tuple[int, int]] = set()
-    for group in groups:
-        if group.name:
-            rows.append((f"{group.name}:", *[""] * (len(heads) + (not badges))))
-        for row in group.rows:
-            cells: list[str] = []
-            for at, cell in enumerate(row.cells):
-                cells.append(_quantity(cell))
-                if at in paired:
-                    cells.append(_change(cell))
-                    strong |= {(len(rows), len(cells))} if cell.is_changed else set()
-            rows.append((_badged(row), *cells) if badges else (row.name, *cells, row.method))
-    head = ("", *heads) if badges else ("", *heads, "method")
+    last = [] if badges else [""]
+    made: list[tuple[str, ...]] = []
+    for name, *texts in first:
+        wide = (part for at, text in enumerate(texts) for part in (text, *[""] * (at in paired)))
+        made.append((name, *wide, *last))
+    marks: dict[tuple[int, int], str] = {}
+    group = ""
+    for row in sorted(rows, key=lambda row: row.group != _FIRST) if grouped else rows:
+        if grouped and row.group != group:
+            group = row.group
+            made.append((f"{clean(group)}:", *[""] * len(heads), *last))
+        cells: list[str] = []
+        for at in range(len(labels)):
+            change = row.changes[at] if isinstance(row, TableRow) and row.changes else None
+            word = ""
+            if verdicts is not None and baseline is not None:
+                word = effect(row, at, baseline, verdicts.get(at))
+            cells.append(_cell(row, at, baseline, "" if change else word))
+            if at in paired:
+                cells.append("" if change is None else _change(change, word))
+            if word or (change and not change.low <= 0 <= change.high):
+                marks[len(made), len(cells)] = word or CHANGED
+        methods = _methods(row)
+        letters = "/".join(BADGES[each] for each in methods if each in BADGES) if badges else ""
+        name = name_of(row)
+        named = f"{name} ({letters})" if letters else name
+        made.append((named, *cells, *([] if badges else ["/".join(methods)])))
     kept = [] if badges else [len(heads) + 1]
     if baseline is not None and len(labels) > 1:
         kept = [1 + baseline + sum(at < baseline for at in paired), *kept]
-    return Table(head, tuple(rows), tuple(kept), frozenset(strong))
+    head = ("", *heads, *([] if badges else ["method"]))
+    return Table(head, tuple(made), tuple(kept), marks)
 
 
-def _change(cell: QuantityCell) -> str:
+def name_of(row: ComparisonRow | TableRow) -> str:
+    """The quantity as people call it."""
+    name = clean(row.name)
+    return label(name) if "." in name else name
+
+
+def _methods(row: ComparisonRow | TableRow) -> list[str]:
+    methods = dict.fromkeys(each.value for each in row.methods)
+    return [each for each in methods if each != Method.UNAVAILABLE.value]
+
+
+def _cell(row: ComparisonRow | TableRow, at: int, baseline: int | None, word: str) -> str:
+    """Value and ratio; below them the range of the runs, and how many have a value if not all."""
+    value = row.values[at]
+    text = units.quantity(value, row.unit, is_traffic=row.is_traffic)
+    if value is None:
+        return text
+    ratio = "" if at == baseline else units.ratio(row.ratios[at])
+    told = f"{ratio} {word}".rstrip()
+    lines = ["\t".join(filter(None, (units.bounded(text, row.bound(at)), told)))]
+    if isinstance(row, TableRow):
+        lines.append(breakable(_span(row, at, text)))
+        if row.known and 0 < row.known[at] < row.runs[at]:
+            lines.append(f"{row.known[at]} of {row.runs[at]} runs")
+    return "\n".join(filter(None, lines))
+
+
+def _span(row: TableRow, at: int, value: str) -> str:
+    """The range of the runs where it shows, without the value's unit: ``499 to 506``."""
+    low, high = row.lows[at], row.highs[at]
+    if low is None or high is None:
+        return ""
+    first, to, last = units.span(low, high, row.unit, is_traffic=row.is_traffic).partition(" to ")
+    number, _, unit = last.rpartition(" ")
+    shared = " " not in first and value.endswith(f" {unit}")
+    return f"{first}{to}{number if shared else last}" if to else ""
+
+
+def _change(change: Interval, word: str) -> str:
     """The estimate above its interval."""
-    estimate, _, ends = cell.change.removesuffix(")").partition(" (")
-    return "\n".join(filter(None, (estimate, breakable(ends))))
-
-
-def _badged(row: QuantityRow) -> str:
-    letters = "/".join(BADGES[each] for each in row.method.split("/") if each in BADGES)
-    return f"{row.name} ({letters})" if letters else row.name
-
-
-def _quantity(cell: QuantityCell) -> str:
-    first = "\t".join(filter(None, (cell.value, cell.ratio)))
-    return "\n".join(filter(None, (first, breakable(cell.span), cell.runs)))
+    estimate, _, ends = change_text(change).removesuffix(")").partition(" (")
+    return f"{f'{estimate} {word}'.rstrip()}\n{breakable(ends)}"
 
 
 def breakable(span: str) -> str:

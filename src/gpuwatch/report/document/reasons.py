@@ -6,17 +6,14 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import TypeVar
 
-from gpuwatch.analysis.comparison.quantity_table import (
-    difference_name,
-    difference_texts,
-    of_question,
-)
+from gpuwatch.analysis.comparison.side_by_side import environment_facts
 from gpuwatch.analysis.hardware.kernels import KernelRow, short_name
 from gpuwatch.analysis.ranks.ranks import RankFigures, Ranks
 from gpuwatch.analysis.ranks.wording import sentences
-from gpuwatch.analysis.results import Contrast, Difference, Question, Run
+from gpuwatch.analysis.results import Cell, Contrast, Difference, Question, Run
 from gpuwatch.analysis.summary.summary import DeviceSummary
 from gpuwatch.core import units
+from gpuwatch.core.models import JSON, mapping
 from gpuwatch.core.text import clean
 from gpuwatch.report.document.blocks import (
     Heading,
@@ -248,7 +245,7 @@ def _rate(value: float | None) -> str:
 def facts(question: Question) -> Section:
     """What differs around the runs: a row for each fact, a column for each environment."""
     labels = [cell.label for cell in question.cells]
-    return Section(DIFFERENCES, difference_items(of_question(question), labels))
+    return Section(DIFFERENCES, difference_items(differing_facts(question), labels))
 
 
 def difference_items(differences: Sequence[Difference], labels: Sequence[str]) -> list[Item]:
@@ -257,7 +254,8 @@ def difference_items(differences: Sequence[Difference], labels: Sequence[str]) -
     rows: list[tuple[str, ...]] = []
     sentences: list[Item] = []
     for each in differences:
-        name, texts = difference_name(each), difference_texts(each)
+        name = difference_name(each)
+        texts = [units.fact(each.key, value) for value in each.values]
         if max(map(len, texts)) <= longest:
             rows.append((name, *texts))
             continue
@@ -268,3 +266,41 @@ def difference_items(differences: Sequence[Difference], labels: Sequence[str]) -
         sentences.append(Sentence(name, told))
     table: list[Item] = [Table(("fingerprint", *labels), tuple(rows))] if rows else []
     return [*table, *sentences]
+
+
+def difference_name(difference: Difference) -> str:
+    """The fact's name, without its scope if that is redundant: ``image size``, ``host: kernel``."""
+    scope, key = difference.scope, difference.key
+    if scope == "environment":
+        return key if key.startswith("variables.") else key.replace("_", " ")
+    if scope in ("process", "host"):
+        return key.removeprefix("process.").removeprefix("env.")
+    return f"{scope}: {key}"
+
+
+def differing_facts(question: Question) -> tuple[Difference, ...]:
+    """The facts that differ between any two compared cells, with the value in every cell."""
+    facts = {
+        (each.scope, each.key): None
+        for contrast in question.contrasts
+        for each in contrast.explanation.differences
+    }
+    return tuple(
+        Difference(scope, key, tuple(_fact(cell, scope, key) for cell in question.cells))
+        for scope, key in facts
+    )
+
+
+def _fact(cell: Cell, scope: str, key: str) -> JSON:
+    sessions = [run.session for run in cell.judged or cell.runs]
+    values = [
+        (
+            environment_facts(each.environment)
+            if scope == "environment"
+            else mapping(each.facts.get(scope))
+        ).get(key)
+        for each in sessions
+    ]
+    if any(value != values[0] for value in values):
+        return "differs from run to run"
+    return values[0] if values else None

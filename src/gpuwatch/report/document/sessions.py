@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from gpuwatch.analysis.comparison.comparison_row import (
@@ -12,10 +12,9 @@ from gpuwatch.analysis.comparison.comparison_row import (
     ComparisonRow,
     name_of,
 )
-from gpuwatch.analysis.comparison.quantity_table import quantity_table
 from gpuwatch.analysis.comparison.side_by_side import Comparison, compare, headings, used_gpus
 from gpuwatch.analysis.hardware.mfu import MFU
-from gpuwatch.analysis.study.cost import run_cost
+from gpuwatch.analysis.results import Verdict
 from gpuwatch.analysis.study.letters import letters
 from gpuwatch.analysis.summary.identity import device_names, session_title
 from gpuwatch.analysis.summary.missing import missing_notes
@@ -27,15 +26,15 @@ from gpuwatch.core.models import mapping
 from gpuwatch.core.text import clean, shell
 from gpuwatch.report.document import efficiency, reasons
 from gpuwatch.report.document.blocks import Document, Section, Sentence, Table
-from gpuwatch.report.document.quantities import quantity_table_of
+from gpuwatch.report.document.quantities import quantity_table
 from gpuwatch.session.reading.status import State
 
 _MEDIAN = ("steps", "step time, median")
 _FIRST = (
-    ("start-up and time", "real"),
     ("steps", STEADY),
     _MEDIAN,
     ("steps", "throughput"),
+    ("start-up and time", "real"),
     *((TRAINING, name_of(key, STEP)) for key in NAMES),
     ("mean", "gpuwatch.flop.rate"),
     ("efficiency", MFU),
@@ -72,7 +71,7 @@ def sessions(
         told = [Sentence("", each) for each in (*notices, *compared.notes)]
         return (Section("", told, folded=False),)
     sections = [Section("", [Sentence("", line) for line in (*lines, *_given(compared))])]
-    sections.append(Section("", (_quantities(compared, columns, compared.rows),)))
+    sections.append(Section("", (quantity_table(compared.rows, columns, compared.baseline),)))
     for label, session in zip(columns, compared.sessions, strict=True):
         named = f"{label}: " if several else ""
         rows = [Sentence(name, text) for name, text in efficiency.efficiency_rows(session)]
@@ -105,11 +104,9 @@ def document(compared: Comparison, title: str, notices: Sequence[str] = ()) -> D
     return Document(title, sections=sessions(compared, names, notices))
 
 
-def short(
-    session: Summary, given: Sequence[Requested], per_hour: float | None, command: str
-) -> Document:
+def short(session: Summary, given: Sequence[Requested], cost: str, command: str) -> Document:
     """One session in one screen: how it ended, its main figures, what bounds it, what it used of
-    what it was ``given``, what it cost at EUR ``per_hour``, its notes. ``command`` shows all
+    what it was ``given``, what it cost, its notes. ``command`` shows all
     figures."""
     compared = compare([session])
     (end,) = _ends(compared, [""], legend=False)
@@ -118,7 +115,7 @@ def short(
     parts = (f"{name} {units.percent(seconds / step)}" for name, seconds in phases.items())
     bound = session.efficiency.roofline.verdict.text
     about = [f"given and used: {'; '.join(each.text for each in given)}"] if given else []
-    about += [] if per_hour is None else [f"cost: {run_cost(session, per_hour)}"]
+    about += [f"cost: {cost}"] if cost else []
     lines = (
         ["; ".join(filter(None, (end, _how(session)))), *_given(compared)],
         [f"phases of a step: {', '.join(parts)}"] if phases else [],
@@ -134,13 +131,19 @@ def short(
     return Document(session.label, sections=sections)
 
 
-def brief(compared: Comparison, columns: Sequence[str], *, legend: bool) -> Section:
+def brief(
+    compared: Comparison,
+    columns: Sequence[str],
+    *,
+    legend: bool,
+    verdicts: Mapping[int, Verdict] | None = None,
+) -> Section:
     """The outcome and the main figures of each session, in a few lines."""
     ends = [Sentence("", each) for each in _ends(compared, columns, legend=legend) if each]
-    first = main_rows(compared)
-    return Section(
-        "", [*ends, *([_quantities(compared, columns, first, named=False)] if first else [])]
-    )
+    if not (first := main_rows(compared)):
+        return Section("", ends)
+    table = quantity_table(first, columns, compared.baseline, grouped=False, verdicts=verdicts)
+    return Section("", [*ends, table])
 
 
 def main_rows(compared: Comparison) -> list[ComparisonRow]:
@@ -199,17 +202,3 @@ def _what(session: Summary) -> str:
         f"{data['kind']} data" if data.get("kind") else "",
     )
     return ", ".join(part for part in settings if part)
-
-
-def _quantities(
-    compared: Comparison,
-    columns: Sequence[str],
-    rows: Sequence[ComparisonRow],
-    *,
-    named: bool = True,
-) -> Table:
-    """The table of quantities; not ``named``: without the names of the groups."""
-    groups = quantity_table(rows, compared.baseline)
-    if not named:
-        groups = tuple(replace(group, name="") for group in groups)
-    return quantity_table_of(groups, columns, compared.baseline)

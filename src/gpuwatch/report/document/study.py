@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 from gpuwatch.analysis.comparison.side_by_side import Comparison, compare, headings, with_judged
-from gpuwatch.analysis.results import Kind, Question, StudyResult
+from gpuwatch.analysis.results import Kind, Question, StudyResult, Verdict
 from gpuwatch.analysis.study.letters import LegendEntry, letters, with_letters
 from gpuwatch.analysis.study.notes import conditions, doubts, notes
 from gpuwatch.analysis.summary.identity import sound
@@ -23,7 +23,6 @@ from gpuwatch.report.document import (
 from gpuwatch.report.document.blocks import (
     MARKDOWN,
     PAGE,
-    TEXT,
     Curves,
     Document,
     Dots,
@@ -111,6 +110,17 @@ def _bases(result: StudyResult) -> dict[int, int]:
     return bases
 
 
+def _verdicts(result: StudyResult) -> dict[int, Verdict]:
+    """The verdicts on sessions that stand side by side."""
+    place = {session.path: at for at, session in enumerate(result.sessions)}
+    return {
+        place[run.session.path]: contrast.verdict
+        for question in result.questions
+        for contrast in question.contrasts
+        for run in question.cells[contrast.other].runs
+    }
+
+
 def document(result: StudyResult) -> Document:
     """The report of ``result``: of single runs side by side, else of each question."""
     shown, legend = lettered(result)
@@ -123,19 +133,13 @@ def _head(result: StudyResult) -> Document:
     """The answer, above all sections."""
     beside, plan = one_by_one(result), result.plan
     result, legend = lettered(result)
-    top = answer.top(result)
     names = (result.title, *([] if plan is None else [plan.title, plan.question]))
-    return Document(
-        top.title,
+    return replace(
+        answer.top(result),
         asked=() if beside else tuple(dict.fromkeys(each for each in names if each)),
         facts=origin.facts(result),
         origin=() if beside else origin.lines(result),
         legend=legend,
-        statements=top.statements,
-        figures=top.figures,
-        chart=top.chart,
-        answer=answer.verdicts(result),
-        missing=answer.missing(result),
     )
 
 
@@ -160,8 +164,12 @@ def verdict_first(result: StudyResult, more: str) -> Document:
     if one_by_one(result):
         body += [about.costs(each) for each in shown.questions]
         of_all, names = compared(shown), columns(shown)
-        body.append(sessions.brief(of_all, names, legend=bool(legend)))
-        body.append(differing.of_sessions(of_all, names, sessions.main_rows(of_all)))
+        verdicts = _verdicts(shown)
+        first = sessions.main_rows(of_all)
+        body += [
+            sessions.brief(of_all, names, legend=bool(legend), verdicts=verdicts),
+            differing.of_sessions(of_all, names, first, verdicts),
+        ]
         if of_all.families:
             table = reasons.kernel_table(names, of_all.kernels, of_all.families)
             body.append(Section("kernels", (table,)))
@@ -189,11 +197,12 @@ def _cautions(result: StudyResult) -> Section:
 
 def cautions(result: StudyResult) -> list[str]:
     """What casts doubt on the figures of ``result``, the first of it; of single runs without their
-    outcomes, which stand beside their figures."""
-    shown = [each.status.text for each in result.sessions]
-    shown += [f"{each.label}: {each.status.text}" for each in result.sessions]
-    beside = one_by_one(result)
-    found = [each for each in doubts(result) if not (beside and each in shown)]
+    outcomes, which stand beside their figures; nor what the answer says."""
+    shown = [item.text for item in answer.top(result).answer if isinstance(item, Sentence)]
+    if one_by_one(result):
+        shown += [each.status.text for each in result.sessions]
+        shown += [f"{each.label}: {each.status.text}" for each in result.sessions]
+    found = [each for each in doubts(result) if each not in shown]
     if len(found) > _MOST_DOUBTS:
         rest = len(found) - _MOST_DOUBTS + 1
         found = [*found[: _MOST_DOUBTS - 1], f"{rest} more notes in the report"]
@@ -205,16 +214,19 @@ def _beside(result: StudyResult, *, legend: bool) -> Iterator[Section]:
     for question in result.questions:
         yield about.costs(question)
     told = [*result.notices, *conditions(result.questions)]
-    yield from sessions.sessions(compared(result), columns(result), told, legend=legend)
+    of_all, names = compared(result), columns(result)
+    differs = differing.of_sessions(of_all, names, (), _verdicts(result))
+    yield replace(differs, folded=False, formats=(MARKDOWN, PAGE))
+    yield from sessions.sessions(of_all, names, told, legend=legend)
     for question in result.questions:
-        yield from _drawn(question)
+        every, gauges = _drawn(question, {})
+        yield replace(every, formats=(PAGE,))
+        yield gauges
         yield replace(reasons.evidence(question), formats=(PAGE,))
         yield replace(reasons.roofline(question), formats=(PAGE,))
 
 
 def _sections(result: StudyResult) -> Iterator[Section]:
-    for question in result.questions:
-        yield about.medians(question)
     yield about.sweeps(result)
     yield devices.devices(result)
     order = quantities.orders(result.plan)
@@ -225,14 +237,13 @@ def _sections(result: StudyResult) -> Iterator[Section]:
         for section in (
             about.costs(question),
             reasons.evidence(question),
-            replace(differs, formats=(MARKDOWN, PAGE)),
+            replace(differs, folded=False, formats=(MARKDOWN, PAGE)),
             replace(quantities.cells(question), closed=bool(differs.items)),
-            *_drawn(question),
+            *_drawn(question, order),
             reasons.roofline(question),
             reasons.kernels(question),
             reasons.ranks(question),
             reasons.facts(question),
-            replace(quantities.runs(question, order), formats=(TEXT, MARKDOWN)),
             replace(quantities.verdicts(question), closed=True),
         ):
             yield replace(section, of=question.label if several else "")
@@ -242,8 +253,7 @@ def _sections(result: StudyResult) -> Iterator[Section]:
     yield replace(about.all_runs(result), closed=True)
 
 
-def _drawn(question: Question) -> Iterator[Section]:
-    """What only the page draws."""
-    table = quantities.steady(question)
-    yield Section("every run", (Dots(question), table), formats=(PAGE,))
-    yield Section("gauges", (Curves(question),), formats=(PAGE,))
+def _drawn(question: Question, order: Mapping[str, int]) -> tuple[Section, Section]:
+    """Every run, and the gauges, which only the page draws."""
+    every = Section("every run", (Dots(question), quantities.runs(question, order)))
+    return every, Section("gauges", (Curves(question),), formats=(PAGE,))

@@ -14,7 +14,6 @@ from gpuwatch.analysis.results import Cell, Question, Run
 from gpuwatch.analysis.statistics.intervals import lower_end
 from gpuwatch.analysis.study.sweep import sweep_table
 from gpuwatch.core import units
-from gpuwatch.report import changes
 from gpuwatch.report.document.blocks import (
     Bars,
     Change,
@@ -24,7 +23,7 @@ from gpuwatch.report.document.blocks import (
     SweepChart,
     Table,
 )
-from gpuwatch.report.document.quantities import value_of
+from gpuwatch.report.document.quantities import ends, estimate, value_of
 from gpuwatch.report.html.drawing import (
     Axis,
     anchor,
@@ -154,10 +153,10 @@ def _numbers(of: Change) -> str:
     verdict, change = of.verdict, of.verdict.change
     told = ""
     if change is not None:
-        told = changes.estimate(change.estimate, change)
+        told = estimate(change.estimate, change)
         if math.isfinite(change.low) and math.isfinite(change.high):
-            told += f" ({changes.ends(change)}, {100 * change.level:.3g} %)"
-    blocks = ", ".join(changes.estimate(each) for each in _blocks(of))
+            told += f" ({ends(change)}, {100 * change.level:.3g} %)"
+    blocks = ", ".join(estimate(each) for each in _blocks(of))
     facts = [
         heading(verdict),
         told,
@@ -321,7 +320,7 @@ def heat_map(of: HeatMap) -> str:
 
 
 def rooflines(of: Rooflines) -> str:
-    """The picture and its points in numbers; without any point, the reasons."""
+    """The picture and its points in numbers; without any point, the reasons for that."""
     picture = svg(of.rooflines)
     if picture is None:
         labels: dict[str, list[str]] = {}

@@ -1,4 +1,4 @@
-"""The gauges of all runs of a question in one chart, with data for the script."""
+"""The gauges of all runs of a question: the data of a chart that the script draws."""
 
 from __future__ import annotations
 
@@ -12,25 +12,10 @@ from gpuwatch.core.lazy_dataclass import dataclass
 from gpuwatch.core.metrics import label as name_of
 from gpuwatch.core.models import JSON, number
 from gpuwatch.core.text import clean
-from gpuwatch.report.html.drawing import (
-    Axis,
-    anchor,
-    colour,
-    from_zero,
-    label,
-    legend,
-    lines,
-    mark,
-    scale,
-    shape,
-)
+from gpuwatch.report.html.drawing import colour, from_zero, legend, shape
 from gpuwatch.report.html.markup import text
 
-_HEIGHT, _TOP, _BOTTOM = 250, 8, 226
-_ACROSS = 1000
-"""Width of the chart in its own units; it is stretched to that of the page."""
-_MARKS = 6
-"""Number of shapes along a cell's line."""
+_HEIGHT = 250
 _BEFORE, _AFTER = 0.2, 0.1
 """Time shown before and after the timed steps, as a share of their duration."""
 _FEWEST = 8
@@ -45,7 +30,8 @@ class Measure:
     divisor: float
     """A value in the metric's own unit divided by this is in ``unit``."""
     unit: str
-    axis: Axis
+    top: float
+    """The upper end of its axis, which begins at 0."""
     how: str
     """Method and source, for every way in which the runs obtained it."""
 
@@ -73,8 +59,8 @@ def measures(series: Sequence[RunSeries]) -> list[Measure]:
             + (f", mean of {each.devices} devices" if each.devices > 1 else "")
             for each in gauges
         )
-        axis = Axis(0.0, 100.0) if unit == "1" else from_zero(largest / divisor)
-        measures_.append(Measure(name, name_of(name), divisor, shown, axis, "; ".join(hows)))
+        top = 100.0 if unit == "1" else from_zero(largest / divisor).high
+        measures_.append(Measure(name, name_of(name), divisor, shown, top, "; ".join(hows)))
     return measures_
 
 
@@ -103,24 +89,23 @@ def _display(unit: str, largest: float) -> tuple[float, str]:
 
 @dataclass(frozen=True)
 class _Drawn:
-    """One run in the units of the chart.
-
-    ``times`` and ``steps`` have one entry per point, and so has each of ``values``.
-    """
+    """One run in the units of the chart, as the script reads it."""
 
     cell: int
     name: str
-    warm_up: bool
-    times: tuple[float, ...]
-    steps: tuple[float | None, ...]
-    values: tuple[tuple[float | None, ...] | None, ...]
+    faint: bool
+    """Whether it is of the warm-up block."""
+    t: tuple[float, ...]
+    """Times, one for each point; likewise timed steps done, and each of the values."""
+    k: tuple[float | None, ...]
+    v: tuple[tuple[float | None, ...] | None, ...]
     """One tuple per measure; ``None`` if the run lacks it."""
 
 
 def curves(question: Question, series: Mapping[str, RunSeries], prefix: str) -> str:
-    """Chart, controls and data, or why there is no chart; ``series`` is keyed by session path.
+    """Controls and data, which the script draws, or why there is no chart.
 
-    HTML ids start with ``prefix``.
+    ``series`` is keyed by session path. HTML ids start with ``prefix``.
     """
     plotted = [
         (number, run, series[run.session.path])
@@ -137,25 +122,21 @@ def curves(question: Question, series: Mapping[str, RunSeries], prefix: str) -> 
     drawn = [_drawn(number, run, each, known, divisor) for number, run, each in plotted]
     across = f"{unit} since the {' or the '.join(dict.fromkeys(each.zero for each in of_runs))}"
     ranges = _ranges(drawn)
-    mode = _NEAR if _NEAR in ranges else _ALL
     labels = [cell.label for cell in question.cells]
-    first = known[0]
-    title = f"{first.title} of every run of {question.label}"
-    ticks = [(_y(first.axis, tick), label(tick)) for tick in first.axis.ticks(4)]
     return (
         '<figure class="chart curves">\n'
-        f"{_controls(known, ranges, prefix)}{legend(labels)}"
-        f'<p class="what">{text(first.title)}, {text(first.unit)}</p>\n'
-        f'<div class="plot">{scale(ticks, 56, _HEIGHT)}'
+        '<p class="unscripted">The script of this page draws the curves, and it does not run '
+        "here.</p>\n<div hidden>\n"
+        f'{_controls(known, ranges, prefix)}{legend(labels)}<p class="what"></p>\n'
+        f'<div class="plot"><svg class="up" aria-hidden="true" width="56" height="{_HEIGHT}"/>'
         f'<svg class="over" role="img" width="100%" height="{_HEIGHT}">'
-        f"<title>{text(title)}</title>"
-        f"{_picture(drawn, len(labels), first.axis, ranges[mode])}</svg>"
-        f'</div>\n<p class="across" data-time="{text(across)}">{text(across)}</p>\n'
-        f'<p class="moment" hidden><label for="{prefix}-at">Read off at</label>'
+        f"<title>every run of {text(question.label)}</title></svg></div>\n"
+        f'<p class="across" data-time="{text(across)}"></p>\n'
+        f'<p class="moment"><label for="{prefix}-at">Read off at</label>'
         f'<input id="{prefix}-at" type="range" min="0" max="400" value="200"></p>\n'
-        '<div class="readout" role="status"></div>\n'
-        f"<figcaption>{_caption(first, of_runs)}</figcaption>\n"
-        f'<script type="application/json">{_data(labels, drawn, known, ranges, mode)}</script>\n'
+        '<div class="readout" role="status"></div>\n</div>\n'
+        f"<figcaption>{_caption(known[0], of_runs)}</figcaption>\n"
+        f'<script type="application/json">{_data(labels, drawn, known, ranges)}</script>\n'
         "</figure>"
     )
 
@@ -188,18 +169,16 @@ def _drawn(
 
 def _ranges(drawn: Sequence[_Drawn]) -> dict[str, tuple[float, float]]:
     """Ranges of the x axis: around the timed steps, the whole recording, the step numbers."""
-    times = [t for each in drawn for t in each.times]
+    times = [t for each in drawn for t in each.t]
     ranges = {_ALL: (min(times), max(max(times), min(times) + 1e-3))}
-    timed = [
-        t for each in drawn for t, k in zip(each.times, each.steps, strict=True) if k is not None
-    ]
+    timed = [t for each in drawn for t, k in zip(each.t, each.k, strict=True) if k is not None]
     if timed and max(timed) > 0:
         span = max(timed)
         low, high = max(ranges[_ALL][0], -_BEFORE * span), min(ranges[_ALL][1], (1 + _AFTER) * span)
         inside = sum(low <= t <= high for t in times)
         if inside >= _FEWEST * len(drawn):
             ranges[_NEAR] = (low, high)
-    steps = [k for each in drawn for k in each.steps if k is not None]
+    steps = [k for each in drawn for k in each.k if k is not None]
     if steps and max(steps) > 0:
         ranges[_STEPS] = (0.0, max(steps))
     return ranges
@@ -218,72 +197,12 @@ def _controls(known: Sequence[Measure], ranges: Mapping[str, object], prefix: st
         f'<option value="{mode}">{names[mode]}</option>' for mode in names if mode in ranges
     )
     return (
-        '<p class="controls" hidden>'
+        '<p class="controls">'
         f'<span><label for="{prefix}-metric">Metric</label> '
         f'<select id="{prefix}-metric">{metrics}</select></span>'
         f'<span><label for="{prefix}-mode">Aligned by</label> '
         f'<select id="{prefix}-mode">{aligned}</select></span></p>\n'
     )
-
-
-def _y(axis: Axis, value: float) -> float:
-    return _TOP + (_BOTTOM - _TOP) * (1 - axis.share(value) / 100)
-
-
-def _picture(drawn: Sequence[_Drawn], cells: int, up: Axis, span: tuple[float, float]) -> str:
-    """The first measure over time; the script draws the others in the same way."""
-    across = Axis(*span)
-    parts = lines([_y(up, t) for t in up.ticks(4)])
-    for tick in across.ticks(7):
-        x = across.share(tick)
-        if abs(tick) < 1e-12:
-            parts.append(
-                f'<line class="axis" x1="{x:.2f}%" x2="{x:.2f}%" y1="{_TOP}" y2="{_BOTTOM}"/>'
-            )
-        parts.append(
-            f'<text x="{x:.2f}%" y="{_HEIGHT - 6}" text-anchor="{anchor(x)}">{label(tick)}</text>'
-        )
-    curves_ = "".join(_line(each, up, across) for each in drawn)
-    parts.append(
-        f'<svg width="100%" height="{_HEIGHT}" viewBox="0 0 {_ACROSS} {_HEIGHT}" '
-        f'preserveAspectRatio="none">{curves_}</svg>'
-    )
-    return "".join([*parts, *_marks(drawn, cells, up, across)])
-
-
-def _line(drawn: _Drawn, up: Axis, across: Axis) -> str:
-    values = drawn.values[0]
-    if values is None:
-        return ""
-    path, pen = [], "M"
-    for t, value in zip(drawn.times, values, strict=True):
-        if value is None or not across.holds(t):
-            pen = "M"
-            continue
-        path.append(f"{pen}{across.share(t) * _ACROSS / 100:.1f} {_y(up, value):.1f}")
-        pen = "L"
-    faint = " faint" if drawn.warm_up else ""
-    return f'<path class="curve {colour(drawn.cell)}{faint}" d="{"".join(path)}"/>'
-
-
-def _marks(drawn: Sequence[_Drawn], cells: int, up: Axis, across: Axis) -> list[str]:
-    """Shapes along the first judged run of each cell, offset from those of the other cells."""
-    marks = []
-    for cell in range(cells):
-        run = next((each for each in drawn if each.cell == cell and not each.warm_up), None)
-        if run is None or (values := run.values[0]) is None:
-            continue
-        known = [
-            (t, value)
-            for t, value in zip(run.times, values, strict=True)
-            if value is not None and across.holds(t)
-        ]
-        for place in range(_MARKS if known else 0):
-            share = (place + (cell + 0.5) / cells) / _MARKS
-            wanted = across.low + share * (across.high - across.low)
-            t, value = min(known, key=lambda each: abs(each[0] - wanted))
-            marks.append(mark(cell, f"{across.share(t):.2f}%", _y(up, value)))
-    return marks
 
 
 def _caption(measure: Measure, series: Sequence[RunSeries]) -> str:
@@ -305,11 +224,10 @@ def _data(
     drawn: Sequence[_Drawn],
     known: Sequence[Measure],
     ranges: Mapping[str, tuple[float, float]],
-    mode: str,
 ) -> str:
     return embedded(
         {
-            "mode": mode,
+            "mode": _NEAR if _NEAR in ranges else _ALL,
             "ranges": ranges,
             "cells": [
                 {"label": clean(each, 80), "colour": colour(number), "shape": shape(number)}
@@ -319,21 +237,11 @@ def _data(
                 {
                     "title": each.title,
                     "unit": clean(each.unit),
-                    "top": each.axis.high,
+                    "top": each.top,
                     "how": clean(each.how, 600),
                 }
                 for each in known
             ],
-            "runs": [
-                {
-                    "cell": each.cell,
-                    "name": each.name,
-                    "faint": each.warm_up,
-                    "t": each.times,
-                    "k": each.steps,
-                    "v": each.values,
-                }
-                for each in drawn
-            ],
+            "runs": [vars(each) for each in drawn],
         }
     )

@@ -39,8 +39,8 @@ def table(caption: str, of: Table) -> str:
             rows.append(f'</tbody>\n<tbody>\n<tr class="group">{group}</tr>\n')
             continue
         filled = "".join(
-            f"<td><strong>{_cell(cell)}</strong></td>"
-            if (at, column) in of.strong
+            f'<td><strong class="{mark}">{_cell(cell)}</strong></td>'
+            if (mark := of.marks.get((at, column)))
             else f"<td>{_cell(cell)}</td>"
             for column, cell in enumerate(cells, 1)
         )

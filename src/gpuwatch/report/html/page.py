@@ -102,13 +102,9 @@ def _hash(content: str) -> str:
 
 
 def _header(of: Document) -> str:
-    """Title, answer, figures of a single run, chart, verdicts, and how it was measured."""
+    """Title, answer, figures of a single run, chart, what is missing, and how it was measured."""
     asked = "".join(f'<p class="question">{text(e)}</p>\n' for e in of.asked if e != of.title)
-    answer = [
-        f'<p class="answer"><strong>{text(each.claim, _LONGEST)}</strong>'
-        + (f" <span>({text(each.detail, _LONGEST)})</span></p>" if each.detail else "</p>")
-        for each in of.statements
-    ]
+    answer = [_items(of.answer, "Answer", 2, "", {})] if of.answer else []
     if of.figures:
         figures = "".join(
             f"<div><dt>{text(each.name)}</dt><dd>{text(each.value)}</dd>"
@@ -117,13 +113,13 @@ def _header(of: Document) -> str:
         )
         answer.append(f'<dl class="figures">{figures}</dl>')
     chart = [of.chart] if of.chart is not None else []
-    answer.append(_items([*chart, *of.answer, *of.missing], "Answer", 2, "", {}))
+    answer.append(_items([*chart, *of.missing], "Answer", 2, "", {}))
     facts = "".join(
         f"<div><dt>{name}</dt><dd>{text(value, 300)}</dd></div>" for name, value in of.facts
     )
     return (
         f"<header>\n<h1>{text(of.title)}</h1>\n{_letters(of.legend)}{asked}"
-        f'<section aria-label="Answer">\n{"".join(answer)}\n</section>\n'
+        f'<section class="answer" aria-label="Answer">\n{"".join(answer)}\n</section>\n'
         f"<dl>{facts}</dl>\n</header>"
     )
 

@@ -57,7 +57,7 @@
     const across = figure.querySelector(".across"), readout = figure.querySelector(".readout");
     const slider = figure.querySelector("input");
     const title = plot.querySelector("title");
-    const of = title.textContent.slice(data.measures[0].title.length);
+    const of = title.textContent;
     let cursor;
 
     const along = (run) => (mode.value === "steps" ? run.k : run.t);
@@ -107,7 +107,7 @@
 
     const draw = () => {
       const up = ticks(0, measure().top, 4), parts = [title];
-      title.textContent = measure().title + of;
+      title.textContent = `${measure().title} of ${of}`;
       for (const tick of up)
         parts.push(make("line", { class: "grid", x1: 0, x2: "100%", y1: y(tick), y2: y(tick) }));
       for (const tick of ticks(...range(), 7)) {
@@ -168,7 +168,8 @@
       slider.value = portion * slider.max;
       read(portion);
     });
-    figure.querySelectorAll("[hidden]").forEach((part) => { part.hidden = false; });
+    figure.querySelector(".unscripted").remove();
+    figure.querySelector("[hidden]").hidden = false;
     draw();
   }
 

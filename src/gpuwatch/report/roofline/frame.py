@@ -66,7 +66,7 @@ class Frame:
 
 
 def frame_of(rooflines: Sequence[Roofline]) -> Frame | None:
-    """The plane that holds all points and ceilings; ``None`` if there is no point to draw."""
+    """The plane that holds all points and ceilings; ``None`` without a point or any ceiling."""
     points: list[Point] = []
     numbers: list[tuple[int, ...]] = []
     for each in rooflines:
@@ -78,6 +78,8 @@ def frame_of(rooflines: Sequence[Roofline]) -> Frame | None:
         return None
     slopes = _roofs(rooflines, numbers, slope=True)
     flats = _roofs(rooflines, numbers, slope=False)
+    if not slopes and not flats:
+        return None
     intensities = [point.intensity for point in points]
     intensities += [flat.value / slope.value for flat in flats for slope in slopes]
     rates = [point.rate for point in points] + [flat.value for flat in flats]

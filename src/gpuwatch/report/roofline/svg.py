@@ -47,7 +47,7 @@ svg { background: #0d1117 } text { fill: #f0f6fc } .soft { fill: #9198a1 }
 
 
 def svg(rooflines: Sequence[Roofline]) -> str | None:
-    """The picture; ``None`` if no run has a point.
+    """The picture; ``None`` if no run has a point, or none a ceiling.
 
     A point's shape shows the kind of its bytes: diamond executed, circle measured, triangle
     algorithmic.

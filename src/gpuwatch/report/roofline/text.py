@@ -18,7 +18,7 @@ _MARKS = {EXECUTED: "◆", MEASURED: "●", ALGORITHMIC: "▲"}
 
 
 def text(rooflines: Sequence[Roofline]) -> str:
-    """Plot, legend and what bounds each run; without a point only the reasons."""
+    """Plot, legend and what bounds each run; without a point or a ceiling only the reasons."""
     frame = frame_of(rooflines)
     lines = [] if frame is None else _plot(frame)
     if frame is not None:

@@ -1,0 +1,66 @@
+"""Whether a value of a comparison is better or worse than the baseline's."""
+
+from __future__ import annotations
+
+from gpuwatch.analysis.comparison.comparison_row import ALL_STEPS, STEADY, THROUGHPUT, ComparisonRow
+from gpuwatch.analysis.results import Kind, TableRow, Verdict
+from gpuwatch.analysis.statistics.intervals import lower_end
+from gpuwatch.session.study.plan import MARGIN
+
+BETTER, WORSE = "better", "worse"
+_TIMED = ("image", "start-up and time", "steps", "phases, mean", "generation", "ranks")
+_LESS = {(group, "s") for group in (*_TIMED, "profile, per step")} | {
+    *(("ranks", "1"), ("efficiency", "J"), ("training", "")),
+}
+"""Groups and units of the quantities of which less is better."""
+_MORE = {
+    *(("steps", "{sample}/s"), ("steps", "{token}/s"), ("generation", "{token}/s")),
+    *(("mean", "FLOP/s"), ("training", "{accuracy}")),
+}
+_MORE_OF = ("MFU", "FLOP/s, % of")
+"""Beginnings of the names of shares of which more is better."""
+_OF_THE_RUN = ("real", "user", "sys", "evaluations")
+"""Times that say nothing where the runs have other numbers of steps."""
+_JUDGED = {("steps", STEADY), ("steps", ALL_STEPS), THROUGHPUT}
+
+
+def effect(
+    row: ComparisonRow | TableRow, at: int, baseline: int, verdict: Verdict | None = None
+) -> str:
+    """``better`` or ``worse`` if the value of ``at`` is so by more than the margin.
+
+    Empty where the runs do not show it, the two are not comparable, or it is not known which is
+    better: of a GPU's power, memory or use nobody can say. ``verdict``: of ``at``, in a study.
+    """
+    more = (row.group, row.unit) in _MORE
+    more = more or (row.group == "efficiency" and row.name.startswith(_MORE_OF))
+    ratio = row.ratios[at]
+    if at == baseline or not ratio or row.name in _OF_THE_RUN or not shows(row, at, baseline):
+        return ""
+    if not more and (row.group, row.unit) not in _LESS:
+        return ""
+    change = row.changes[at] if isinstance(row, TableRow) and row.changes else None
+    untold = verdict is not None and verdict.kind is Kind.CANT_TELL and change is None
+    if untold and (row.group, row.name) in _JUDGED:
+        return ""
+    margin = MARGIN if verdict is None else verdict.margin
+    low, high = (ratio - 1, ratio - 1) if change is None else (change.low, change.high)
+    if low > margin:
+        return BETTER if more else WORSE
+    if high < lower_end(margin):
+        return WORSE if more else BETTER
+    return ""
+
+
+def shows(row: ComparisonRow | TableRow, at: int, baseline: int) -> bool:
+    """Whether the runs show a difference; single ones cannot contradict it."""
+    if isinstance(row, ComparisonRow):
+        return True
+    change = row.changes[at] if row.changes else None
+    if change is not None:
+        return not change.low <= 0 <= change.high
+    ends = (row.lows[at], row.highs[at], row.lows[baseline], row.highs[baseline])
+    low, high, base_low, base_high = ends
+    if low is None or high is None or base_low is None or base_high is None:
+        return False
+    return low > base_high or high < base_low
