@@ -374,7 +374,7 @@ class PastView:
     """Gives a collector for any moment; used in the feed's thread."""
 
     def __init__(self, current: Collector) -> None:
-        self._present = current
+        self.present = current
         self._past: tuple[PastReader, Collector] | None = None
         self._back_ns = 0
         """``back_ns`` of the kept collector."""
@@ -384,8 +384,8 @@ class PastView:
         ``seconds``."""
         if t is None:
             self._past = None
-            return self._present
-        t = max(0, min(t, self._present.end))
+            return self.present
+        t = max(0, min(t, self.present.end))
         back_ns = max(_MIN_STEPS_NS, self._steps_ns(seconds))
         if (
             self._past is None
@@ -393,8 +393,8 @@ class PastView:
             or not 0 <= t - self._past[0].t_ns <= _ADVANCE_NS
         ):
             self._past = None
-            reader = PastReader(self._present.reader, t)
-            collector = Collector(reader, current=self._present, back_ns=back_ns)
+            reader = PastReader(self.present.reader, t)
+            collector = Collector(reader, current=self.present, back_ns=back_ns)
             collector.update()
             self._past, self._back_ns = (reader, collector), back_ns
         elif t > self._past[0].t_ns:
@@ -405,5 +405,5 @@ class PastView:
     def _steps_ns(self, seconds: int | None) -> int:
         """How far back the history needs single step lines, in nanoseconds."""
         if seconds is None:
-            return self._present.end if self._present.end <= RECENT_NS else 0
+            return self.present.end if self.present.end <= RECENT_NS else 0
         return round(seconds * 1.2 * NS)

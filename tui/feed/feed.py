@@ -55,7 +55,8 @@ class Feed:
         self._view = View()
         self._wake = threading.Event()
         self._closed = threading.Event()
-        self._read_at = float("-inf")
+        self._read_at = -math.inf
+        self._goes_on = False
         self._file: FileId | None = None
         self._thread = threading.Thread(target=self._run, name="session-feed", daemon=True)
 
@@ -81,7 +82,7 @@ class Feed:
             if reader is None:
                 return
             with reader:
-                self._follow(Collector(reader, self._now_ns))
+                self._follow(reader)
         except GpuwatchError as error:
             self._post(Unreadable(Trouble(error.message, error.hint)))
         except OSError as error:
@@ -106,15 +107,17 @@ class Feed:
             self._closed.wait(_START_REFRESH_SECONDS)
         return None
 
-    def _follow(self, collector: Collector) -> None:
-        collector.reader.wait_at_most(_STARTUP_SECONDS)
-        past = PastView(collector)
-        self._file = _file_of(collector.reader.path)
+    def _follow(self, reader: SessionReader) -> None:
+        past = PastView(Collector(reader, self._now_ns))
+        reader.wait_at_most(_STARTUP_SECONDS)
+        self._file = _file_of(reader.path)
         startup_deadline = time.monotonic() + _STARTUP_SECONDS
         failures = 0
         while not self._closed.is_set():
             try:
-                self._read_and_post(collector, past, startup_deadline)
+                if self._read_and_post(past, startup_deadline):
+                    # Its figures are then those of a run that is opened after its end.
+                    past, self._read_at = PastView(Collector(reader, self._now_ns)), -math.inf
                 failures = 0
             except (NotASession, StorageError, OSError):
                 # Perhaps only locked for a moment, or on a slow disk.
@@ -122,12 +125,13 @@ class Feed:
                 if failures == _ATTEMPTS or self._closed.wait(_RETRY_SECONDS):
                     raise
 
-    def _read_and_post(self, collector: Collector, past: PastView, startup_deadline: float) -> None:
-        """Read new records, post a snapshot, and wait for the refresh interval or another view.
+    def _read_and_post(self, past: PastView, startup_deadline: float) -> bool:
+        """Read new records, post a snapshot, and wait for the refresh interval or another view;
+        returns whether, instead, the run has just ended.
 
         New records are read at most once per refresh interval, however often the view changes.
         """
-        view = self._view
+        view, collector = self._view, past.present
         if view.at is None or time.monotonic() >= self._read_at + self._refresh:
             # One transaction may delay the recorder: not for the first, long read.
             opened = self._read_at > -math.inf
@@ -136,6 +140,9 @@ class Feed:
             self._read_at = time.monotonic()
         viewed = past.at(view.at, view.seconds)
         snapshot = self._check_file(viewed.snapshot(view))
+        went_on, self._goes_on = self._goes_on, snapshot.goes_on
+        if went_on and not snapshot.goes_on:
+            return True
         self._post(snapshot)
         active = snapshot.goes_on or (snapshot.place is not None and not snapshot.tally)
         due = time.monotonic() + (self._refresh if active else _ENDED_REFRESH_SECONDS)
@@ -151,6 +158,7 @@ class Feed:
                     self._post(final)
         self._wake.wait(max(0.0, due - time.monotonic()))
         self._wake.clear()
+        return False
 
     def _check_file(self, snapshot: Snapshot) -> Snapshot:
         """The snapshot, with a message if the session file was deleted or replaced."""

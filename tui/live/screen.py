@@ -115,6 +115,10 @@ class LiveScreen(TimeTravel, Stopping):
         self.trouble: Unreadable | None = None
         self.options = Options()
         self._view = start or View()
+        self._live_seconds = self._view.seconds
+        """Length of the history while the run goes on."""
+        self._over = False
+        """Whether the run was shown as one that is over: on its timed steps."""
         self._newest: Snapshot | None = None
         self._follow = follow
         self._waits_for_next = False
@@ -145,11 +149,15 @@ class LiveScreen(TimeTravel, Stopping):
             self.trouble = news
         else:
             self.trouble = None
-            if self.snapshot is None and not news.goes_on:
-                self._ask(seconds=TIMED if news.timed and self._view.at is None else None)
             self._newest = news
-            if not news.goes_on:
+            if news.goes_on:
+                self._over = False
+            else:
                 self.options = replace(self.options, paused=False)
+                now = self._view.at is None
+                if not self._over and (now or self.snapshot is None):
+                    self._over, self._live_seconds = True, self._view.seconds
+                    self._ask(seconds=TIMED if now and news.timed else None)
             if not self.options.paused or self.snapshot is None or news.view != self.snapshot.view:
                 self._show(news)
         if self.on_top:
@@ -184,7 +192,7 @@ class LiveScreen(TimeTravel, Stopping):
             self.options = replace(self.options, message=message)
         elif runs.newest is not None and not self.options.paused and self.on_top:
             self._waits_for_next = False
-            view = replace(self._view, at=None, playing=False)
+            view = replace(self._view, at=None, playing=False, seconds=self._live_seconds)
             self.app.switch_screen(
                 LiveScreen(
                     runs.newest,
