@@ -73,6 +73,8 @@ class GpuwatchApp(App[int]):
         self.look = look
         self.pressed: deque[events.Key] = deque()
         """Keys that are still to be handled."""
+        self.call: Callable[[str], None] = lambda _: self.bell()
+        """Calls a person who looks elsewhere; the driver of a terminal says there what for."""
         self.farewell: list[str] = []
         """Lines for the terminal after the screen is gone."""
         for theme in palette.themes():

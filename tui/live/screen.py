@@ -23,6 +23,7 @@ from gpuwatch.tui.live.page import Page, page_of, panel_columns
 from gpuwatch.tui.live.rows import ZOOMS, Options
 from gpuwatch.tui.live.stopping import Stopping
 from gpuwatch.tui.live.time_travel import TimeTravel
+from gpuwatch.tui.plain.lines import end_lines, title_line
 from gpuwatch.tui.widgets.canvas import Clicked
 from gpuwatch.tui.widgets.gauge_rows import graph_columns
 from gpuwatch.tui.widgets.head_rows import trouble_rows
@@ -168,8 +169,9 @@ class LiveScreen(TimeTravel, Stopping):
         if self._follow and not news.goes_on:
             self.options = replace(self.options, message="")
             self._waits_for_next = not self._stop_asked
-            if news.t > _LONG_NS and (news.place is None or news.place.number == news.place.total):
-                self.app.bell()
+            last = news.place is None or news.place.number == news.place.total
+            if news.t > _LONG_NS and last and not news.machine_only:
+                self.gpuwatch.call(f"{title_line(news)}: {end_lines(news)[0]}")
         self._follow = news.goes_on
         self.snapshot = news
         if self._waits_for_next and news.replay is None:

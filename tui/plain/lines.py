@@ -32,10 +32,13 @@ def status_line(snapshot: Snapshot) -> str:
     if snapshot.silent_seconds is not None:
         parts.append(f"nothing recorded for {clock_time(snapshot.silent_seconds)}")
     parts += _work(snapshot)
-    parts += [text for gauge in snapshot.gauges[1:] if (text := _gauge(gauge))]
+    gauges = [text for gauge in snapshot.gauges[1:] if (text := _gauge(gauge))]
     gpus = [gpu for gpu in snapshot.gpus if gpu.row.used] or list(snapshot.gpus)
     others = [device for device in snapshot.devices if device.row.kind == "cpu"]
-    return "; ".join([", ".join(parts), *devices_words([*gpus, *others])])
+    figures = [*([", ".join(gauges)] if gauges else []), *devices_words([*gpus, *others])]
+    if snapshot.means and figures:
+        figures[0] = f"means of the {snapshot.means}: {figures[0]}"
+    return "; ".join([", ".join(parts), *figures])
 
 
 def title_line(snapshot: Snapshot) -> str:

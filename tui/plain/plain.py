@@ -19,7 +19,7 @@ from gpuwatch.session.reading.status import State
 from gpuwatch.session.study.progress import recorder_alive, tally
 from gpuwatch.tui.feed.collector import Collector
 from gpuwatch.tui.feed.feed import DevicesNow, Feed
-from gpuwatch.tui.feed.snapshot import Snapshot, Unreadable, View
+from gpuwatch.tui.feed.snapshot import TIMED, Snapshot, Unreadable, View
 from gpuwatch.tui.feed.study import goes_on, upcoming_runs
 from gpuwatch.tui.feed.window import readable_duration
 from gpuwatch.tui.messages import farewell
@@ -90,9 +90,7 @@ def replay(path: Path, interval: float | None = None, *, say: Say = print_line) 
         NotASession, NewerSchema, StorageError: the session cannot be read.
     """
     with SessionReader(path) as reader:
-        whole = Collector(reader, time.time_ns)
-        whole.update()
-        last = whole.snapshot(_VIEW)
+        last = _whole(reader)
         say(title_line(last))
         step = int((interval or readable_duration(last.t / NS / _REPLAY_LINES)) * NS)
         past = PastReader(reader, 0)
@@ -147,6 +145,9 @@ def _follow_run(path: Path, interval: float, say: Say) -> Snapshot | None:
         if isinstance(snapshot, Unreadable):
             say(f"{path}: {clean(snapshot.trouble.text)}")
             return None
+        if not snapshot.status.live:
+            with SessionReader(path) as reader:
+                snapshot = _whole(reader)
         if before is None:
             say(title_line(snapshot))
         for line in warning_lines(snapshot.alerts, before.alerts if before else ()):
@@ -163,6 +164,16 @@ def _follow_run(path: Path, interval: float, say: Say) -> Snapshot | None:
     for line in end_lines(before):
         say(line)
     return before
+
+
+def _whole(reader: SessionReader) -> Snapshot:
+    """The newest snapshot, of all that is recorded; of a run that is over with the means of its
+    timed steps."""
+    collector = Collector(reader)
+    collector.update()
+    while collector.backfill():
+        pass
+    return collector.snapshot(View(seconds=TIMED, columns=1))
 
 
 def snapshots(path: Path, refresh: float) -> Iterator[Snapshot | Unreadable]:
