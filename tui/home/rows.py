@@ -42,8 +42,6 @@ class HomeState:
     """What can run here, once it was looked at."""
     edit: Edit | None = None
     message: str = ""
-    grid: bool = False
-    """All GPUs as panels, in place of rows."""
     process_query: str = ""
     """What the table of processes is narrowed by."""
 

@@ -15,7 +15,7 @@ from gpuwatch.tui.feed.machine_recorder import MachineRecorder
 from gpuwatch.tui.feed.reading import Delivery, News
 from gpuwatch.tui.feed.snapshot import Snapshot, Unreadable, View
 from gpuwatch.tui.home import held
-from gpuwatch.tui.home.base import LEAST_LISTED, Home
+from gpuwatch.tui.home.base import Home
 from gpuwatch.tui.home.devices import (
     alert_rows,
     device_rows,
@@ -26,7 +26,6 @@ from gpuwatch.tui.home.devices import (
 from gpuwatch.tui.home.list import GOING_ON
 from gpuwatch.tui.home.rows import waiting_rows
 from gpuwatch.tui.processes.page import ProcessScreen
-from gpuwatch.tui.widgets import grid_rows
 from gpuwatch.tui.widgets.gauge_rows import graph_columns
 from gpuwatch.tui.widgets.line import Line
 from gpuwatch.tui.widgets.numbers import SnapshotPage
@@ -154,10 +153,6 @@ class HomeScreen(Home):
         rows += alert_rows(self.warnings(), width, self.most_alerts)
         told = held.held_texts(self._idle or {}, devices)
         rows += alert_rows(told, width, self.most_alerts, "press p")
-        if self.state.grid and devices.panels:
-            room = self.room[1] - len(rows) - LEAST_LISTED
-            panels = grid_rows.panel_rows(devices.panels, None, width, room, mark_used=False)
-            return rows + panels
         if not devices.gpus and not self.state.items:  # what can run here is more than a graph
             most = max(len(rows) + 3, self.room[1] - _FIRST_CONTACT)
         if len(devices.gpus) > 1:  # each has its row, and their total, though the list is longer
@@ -179,8 +174,6 @@ class HomeScreen(Home):
         """
         count = len(devices.gpus)
         columns = history_columns(count, width) or graph_columns(width)
-        if self.state.grid:
-            columns = grid_rows.history_columns(count, width, self.room[1])
         longest = 300 if columns >= _LONG_FROM else 60
         return View(
             grid=count > 1,
@@ -189,11 +182,6 @@ class HomeScreen(Home):
             columns=columns,
             seconds=longest if devices.t > longest * NS else None,
         )
-
-    def action_grid(self) -> None:
-        """All GPUs as panels, and back."""
-        self.state = replace(self.state, grid=not self.state.grid)
-        self.paint()
 
 
 def _begins(news: Snapshot) -> bool:

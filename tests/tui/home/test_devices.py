@@ -109,11 +109,14 @@ def test_the_total_leaves_a_lost_gpu_out_and_is_unknown_where_one_does_not_tell(
 
 
 @pytest.mark.parametrize("gpus", [0, 1, 2, 8])
-def test_devices_fill_the_rows_that_are_left(session: Make, gpus: int) -> None:
+@pytest.mark.parametrize(("width", "height"), [(80, 21), (120, 16), (200, 30)])
+def test_devices_fill_the_rows_that_are_left(
+    session: Make, gpus: int, width: int, height: int
+) -> None:
     snapshot = machine(session, gpus=gpus)
     panels = tuple(Panel(gpu, (0.5,) * 40) for gpu in snapshot.gpus)
-    rows = texts(device_rows(replace(snapshot, panels=panels), 200, 30))
-    assert len(rows) == 30
+    rows = texts(device_rows(replace(snapshot, panels=panels), width, height))
+    assert len(rows) == height and max(map(len, rows)) <= width
     assert sum(not row.strip() for row in rows) <= 2, "but between two graphs"
 
 
@@ -155,7 +158,7 @@ def test_a_wide_row_names_user_and_program(session: Make) -> None:
 
 def test_gpus_that_do_not_fit_are_counted(session: Make) -> None:
     rows = texts(device_rows(machine(session, gpus=16), 60, 7))
-    assert len(rows) == 7 and rows[-2].strip() == "12 more GPUs, g shows all"
+    assert len(rows) == 7 and rows[-2].strip() == "… 6 more, i shows all"
 
 
 def test_a_single_gpu_has_large_graphs_with_an_axis(session: Make) -> None:

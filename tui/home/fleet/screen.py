@@ -145,8 +145,6 @@ class FleetScreen(Home):
         self._reader.look_at(self._shown)
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        if action == "grid":
-            return False
         if action == "filter" and self._machines.has_focus:
             return self.state.edit is None
         return super().check_action(action, parameters)
