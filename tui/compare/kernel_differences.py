@@ -28,10 +28,10 @@ from gpuwatch.core.lazy_dataclass import dataclass
 from gpuwatch.core.text import clean
 from gpuwatch.core.units import UNKNOWN, milliseconds
 from gpuwatch.session.reading.reader import SessionReader
-from gpuwatch.tui.feed.reading import Post, Reading, ReadingFailed
+from gpuwatch.tui.feed.feed import Post, Reading, ReadingFailed
 from gpuwatch.tui.feed.snapshot import Trouble
-from gpuwatch.tui.widgets.cells import pad
 from gpuwatch.tui.widgets.head_rows import trouble_rows
+from gpuwatch.tui.widgets.line import pad
 from gpuwatch.tui.widgets.numbers import wrapped
 from gpuwatch.tui.widgets.page import PageScreen, Row
 

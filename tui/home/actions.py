@@ -22,8 +22,8 @@ from gpuwatch.tui.home.rows import HomeState
 from gpuwatch.tui.home.table import started
 from gpuwatch.tui.messages import LOST_QUESTION, STUDY_QUESTION, Question, stop_question
 from gpuwatch.tui.processes.acting import ProcessActs
-from gpuwatch.tui.widgets.canvas_screen import WritingScreen
-from gpuwatch.tui.widgets.cells import fit
+from gpuwatch.tui.widgets.base_screen import WritingScreen
+from gpuwatch.tui.widgets.line import fit
 
 
 class HomeActs(ProcessActs, WritingScreen):

@@ -22,11 +22,11 @@ from gpuwatch.tui.home.line_edit import LINE_END, Edit
 from gpuwatch.tui.home.list import ORDERS, lost, stoppable
 from gpuwatch.tui.home.reading import SessionReading
 from gpuwatch.tui.home.rows import empty_rows, foot_rows, heading
-from gpuwatch.tui.home.session_table import SessionTable
+from gpuwatch.tui.home.table import SessionTable
 from gpuwatch.tui.processes.page import ProcessScreen
 from gpuwatch.tui.processes.table import ProcessTable, on_gpus
+from gpuwatch.tui.widgets.base_screen import Field
 from gpuwatch.tui.widgets.canvas import Canvas, too_small
-from gpuwatch.tui.widgets.field import Field
 from gpuwatch.tui.widgets.line import Line
 from gpuwatch.tui.widgets.numbers import SnapshotPage, number_lines
 

@@ -11,8 +11,7 @@ from pathlib import Path
 from gpuwatch.core.models import mapping, number
 from gpuwatch.core.units import NS, clock_time
 from gpuwatch.session.reading.reader import SessionReader
-from gpuwatch.tui.feed.feed import DevicesNow
-from gpuwatch.tui.feed.reading import News
+from gpuwatch.tui.feed.feed import DevicesNow, News
 from gpuwatch.tui.feed.snapshot import Snapshot, View
 from gpuwatch.tui.home.screen import HomeScreen
 

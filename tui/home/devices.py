@@ -13,11 +13,9 @@ from gpuwatch.core.units import NS, UNKNOWN, bounded, duration, memory_usage, nu
 from gpuwatch.tui.feed.processes import ProcessNow
 from gpuwatch.tui.feed.snapshot import MISSING, DeviceNow, Panel, Snapshot
 from gpuwatch.tui.widgets import levels
-from gpuwatch.tui.widgets.cells import fit, pad, wrap
 from gpuwatch.tui.widgets.device_rows import grid_rows, more_values, power_text
 from gpuwatch.tui.widgets.gauge_rows import axis_row, gauge_rows
-from gpuwatch.tui.widgets.graph import area
-from gpuwatch.tui.widgets.line import Line
+from gpuwatch.tui.widgets.line import Line, area, fit, pad, wrap
 
 _LEAST_BAR = 5
 _LEAST_NAME = 8

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from gpuwatch.core.lazy_dataclass import dataclass
 from gpuwatch.tui.machine import Machine, Refusal, ask_doctor
-from gpuwatch.tui.widgets.cells import wrap
-from gpuwatch.tui.widgets.line import Line
+from gpuwatch.tui.widgets.line import Line, wrap
 
 _MOST = 12
 _MOST_LINES, _INDENT = 3, 19

@@ -16,7 +16,7 @@ from gpuwatch.session.study.label import (
     with_tags,
 )
 from gpuwatch.tui.home.list import Item
-from gpuwatch.tui.widgets.field import MAX_LENGTH
+from gpuwatch.tui.widgets.base_screen import MAX_LENGTH
 
 _LONGEST = {"name": LONGEST_NAME, "tags": MOST_TAGS * (LONGEST_TAG + 1) - 1, "note": LONGEST_NOTE}
 LINE_END = "↵"

@@ -15,7 +15,7 @@ from gpuwatch.analysis.summary import listing
 from gpuwatch.core.lazy_dataclass import dataclass
 from gpuwatch.session.reading.status import State
 from gpuwatch.tui.commands import Entry, Listed, Study
-from gpuwatch.tui.widgets.cells import fit
+from gpuwatch.tui.widgets.line import fit
 
 _FIELDS: dict[str, Callable[[Entry, Study | None], tuple[str, ...]]] = {
     "status": lambda entry, study: (entry.status,),

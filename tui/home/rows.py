@@ -15,8 +15,7 @@ from gpuwatch.tui.home.first_contact import Found, first_rows
 from gpuwatch.tui.home.line_edit import Edit
 from gpuwatch.tui.home.list import ORDERS, Item, ListOptions, no_field
 from gpuwatch.tui.home.table import details
-from gpuwatch.tui.widgets.cells import fit, wrap
-from gpuwatch.tui.widgets.line import Line, rule
+from gpuwatch.tui.widgets.line import Line, fit, rule, wrap
 
 _MOST_UNLISTED = 3
 _MOST_SAID = 3

@@ -10,9 +10,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from gpuwatch.core.units import NS
-from gpuwatch.tui.feed.feed import DevicesNow, not_recorded
+from gpuwatch.tui.feed.feed import Delivery, DevicesNow, News, not_recorded
 from gpuwatch.tui.feed.machine_recorder import MachineRecorder
-from gpuwatch.tui.feed.reading import Delivery, News
 from gpuwatch.tui.feed.snapshot import Snapshot, Unreadable, View
 from gpuwatch.tui.home import held
 from gpuwatch.tui.home.base import Home

@@ -14,7 +14,7 @@ from gpuwatch.core.models import number
 from gpuwatch.core.text import clean
 from gpuwatch.core.units import UNKNOWN, digits, milliseconds, si
 from gpuwatch.tui.feed.snapshot import Snapshot
-from gpuwatch.tui.widgets.cells import pad
+from gpuwatch.tui.widgets.line import pad
 from gpuwatch.tui.widgets.numbers import counter_rows, wrapped
 from gpuwatch.tui.widgets.page import Row
 

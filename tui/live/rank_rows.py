@@ -6,7 +6,7 @@ from gpuwatch.analysis.ranks.levels import LEVELS, level
 from gpuwatch.core.text import clean
 from gpuwatch.core.units import NS, UNKNOWN, clock_time, milliseconds, percent, si
 from gpuwatch.tui.feed.snapshot import RankNow, RanksNow, Snapshot
-from gpuwatch.tui.widgets.cells import fit, pad
+from gpuwatch.tui.widgets.line import fit, pad
 from gpuwatch.tui.widgets.numbers import wrapped
 from gpuwatch.tui.widgets.page import Row
 

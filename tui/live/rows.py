@@ -23,10 +23,9 @@ from gpuwatch.session.rows import EventRow
 from gpuwatch.tui.feed.parts import Part
 from gpuwatch.tui.feed.snapshot import TIMED, Snapshot, StepShares, Work
 from gpuwatch.tui.feed.window import Window
-from gpuwatch.tui.widgets.cells import fit, wrap
 from gpuwatch.tui.widgets.device_rows import Fields
 from gpuwatch.tui.widgets.gauge_rows import EVENT, GHOST, longest_fitting
-from gpuwatch.tui.widgets.line import Line, filled, rule, stream_mark
+from gpuwatch.tui.widgets.line import Line, filled, fit, rule, stream_mark, wrap
 
 ZOOMS = {10: "10 s", 60: "1 min", 300: "5 min", TIMED: "timed steps", None: "all"}
 """Lengths of a history in seconds, and their names."""

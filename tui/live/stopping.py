@@ -10,7 +10,7 @@ from gpuwatch.tui import commands
 from gpuwatch.tui.display_options import READ_ONLY
 from gpuwatch.tui.feed.snapshot import Snapshot
 from gpuwatch.tui.messages import stop_question
-from gpuwatch.tui.widgets.canvas_screen import CanvasScreen
+from gpuwatch.tui.widgets.base_screen import CanvasScreen
 
 if TYPE_CHECKING:
     from textual.worker import Worker

@@ -11,9 +11,8 @@ from gpuwatch.core.units import UNKNOWN
 from gpuwatch.session.study.summary import Contrast
 from gpuwatch.tui.feed.snapshot import StudyRun, StudyStrip
 from gpuwatch.tui.feed.study import DID_NOT_RUN, TO_COME, UNREADABLE
-from gpuwatch.tui.widgets.cells import fit
 from gpuwatch.tui.widgets.head_rows import MARKS
-from gpuwatch.tui.widgets.line import Line
+from gpuwatch.tui.widgets.line import Line, fit
 from gpuwatch.tui.widgets.palette import VERDICTS
 
 _MARKS = {

@@ -12,7 +12,7 @@ from textual import events
 from gpuwatch.core.text import clean
 from gpuwatch.core.units import NS, clock_time
 from gpuwatch.tui.feed.snapshot import TIMED, Snapshot, View
-from gpuwatch.tui.widgets.canvas_screen import CanvasScreen
+from gpuwatch.tui.widgets.base_screen import CanvasScreen
 from gpuwatch.tui.widgets.gauge_rows import LABEL, value_width
 from gpuwatch.tui.widgets.head_rows import notable, slider, speed_text
 

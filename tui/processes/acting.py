@@ -12,7 +12,7 @@ from gpuwatch.tui import commands
 from gpuwatch.tui.display_options import READ_ONLY
 from gpuwatch.tui.feed.processes import ProcessNow
 from gpuwatch.tui.messages import SIGNALS, signal_question
-from gpuwatch.tui.widgets.canvas_screen import CanvasScreen
+from gpuwatch.tui.widgets.base_screen import CanvasScreen
 
 _LONGEST_COMMAND, _ONE_ROW, _MOST_NAMED = 600, 62, 12
 """Characters of a question about one process, and of each of several; most of those."""

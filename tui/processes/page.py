@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import ClassVar
 
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.widgets import Footer
 
+from gpuwatch.core.live_process import command_line, command_text
+from gpuwatch.core.processes import parents, start_time
 from gpuwatch.tui.feed.processes import ProcessNow, may_be_truncated
 from gpuwatch.tui.feed.snapshot import Snapshot
 from gpuwatch.tui.processes.acting import ProcessActs
 from gpuwatch.tui.processes.table import ProcessTable
-from gpuwatch.tui.processes.tree import Branch, family
 from gpuwatch.tui.widgets.canvas import Canvas, too_small
-from gpuwatch.tui.widgets.cells import wrap
 from gpuwatch.tui.widgets.head_rows import title_row, warning_rows
-from gpuwatch.tui.widgets.line import Line
+from gpuwatch.tui.widgets.line import Line, wrap
 from gpuwatch.tui.widgets.process_rows import ORDERS, said_of, unknown_rows
 
 _LOOK_SECONDS = 0.5
@@ -202,3 +202,63 @@ def _said(text: str, width: int) -> list[Line]:
     """Below a blank row."""
     rows = (Line(width).add(f" {row}", "muted") for row in wrap(text, width - 2, 4))
     return [Line(width), *rows]
+
+
+Branch = tuple[ProcessNow, str]
+"""A process, and what stands before it in a tree."""
+
+_NOT_RECORDED = "not recorded: a parent or child that is neither on a GPU nor of the run"
+
+
+def family(processes: Sequence[ProcessNow]) -> list[Branch]:
+    """``processes``, with the parent and the children of each that runs here."""
+    above = parents()
+    recorded = {process.pid: process for process in processes}
+    nodes: dict[int, ProcessNow] = {}
+    for process in processes:
+        near = [process.pid]
+        if process.start is not None:
+            near = [above.get(process.pid, 0), *near]
+            near += [pid for pid, parent in above.items() if parent == process.pid]
+        for pid in near:
+            node = nodes.get(pid) or recorded.get(pid) or _relative(pid, process.t)
+            if node is not None:
+                nodes[pid] = node
+    return list(_branches(nodes, above))
+
+
+def _relative(pid: int, t: int) -> ProcessNow | None:
+    """A process that only ``/proc`` tells of; ``None``: it has ended, or is the system's first."""
+    start = start_time(pid) if pid > 1 else None
+    if start is None:
+        return None
+    words = command_line(pid, start)
+    command = command_text(words) if words else None
+    return ProcessNow(
+        *(pid, None, None, None, None, (), None, None, None, True, t, _NOT_RECORDED),
+        start=start,
+        command=command,
+    )
+
+
+def _branches(nodes: Mapping[int, ProcessNow], above: Mapping[int, int]) -> Iterator[Branch]:
+    """Each process once, behind its parent where that is among them."""
+    below: dict[int, list[int]] = {}
+    roots = []
+    for pid, process in nodes.items():
+        parent = above.get(pid, 0)
+        if process.start is not None and parent in nodes and nodes[parent].start is not None:
+            below.setdefault(parent, []).append(pid)
+        else:
+            roots.append(pid)
+
+    def under(pid: int, before: str) -> Iterator[Branch]:
+        children = below.get(pid, [])
+        for child in children:
+            last = child == children[-1]
+            yield nodes[child], f"{before}{'└─ ' if last else '├─ '}"
+            yield from under(child, before + ("   " if last else "│  "))
+
+    for pid in roots:
+        yield nodes[pid], ""
+        yield from under(pid, "")

@@ -2,25 +2,59 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from abc import abstractmethod
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, ClassVar
 
 from rich.table import Table
 from rich.text import Text
-from textual import on
+from textual import events, on
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
+from textual.containers import Horizontal, Vertical
 from textual.events import Mount
-from textual.screen import Screen
-from textual.widgets import Static
+from textual.message import Message
+from textual.screen import ModalScreen, Screen
+from textual.widgets import Button, Footer, Input, Static
 
+from gpuwatch.core.text import clean
 from gpuwatch.tui.display_options import LEAST
-from gpuwatch.tui.widgets.dialog import Dialog
+from gpuwatch.tui.messages import Question
+from gpuwatch.tui.widgets.canvas import Canvas, Scrolled
+from gpuwatch.tui.widgets.line import Line
 from gpuwatch.tui.widgets.palette import styles
 
 if TYPE_CHECKING:
     from gpuwatch.tui.app import GpuwatchApp
-    from gpuwatch.tui.messages import Question
+
+
+class Dialog(ModalScreen[int]):
+    """Which answer ``question`` gets: 0 is no, 1 is yes, then follow its other ways."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape", "dismiss(0)", show=False),
+        Binding("left,up", "app.focus_previous", show=False),
+        Binding("right,down", "app.focus_next", show=False),
+        Binding("f10", "app.quit", show=False),
+    ]
+
+    def __init__(self, question: Question) -> None:
+        super().__init__()
+        self._question = question
+
+    def compose(self) -> ComposeResult:
+        question = self._question
+        with Vertical():
+            yield Static(question.text, markup=False)
+            # Several ways of doing it are told in full, one below the other.
+            with Vertical() if question.more else Horizontal():
+                for n, answer in enumerate((question.no, question.yes, *question.more)):
+                    yield Button(answer, id=f"answer-{n}", compact=True)
+            yield Static("Arrows choose, Enter confirms, Esc cancels")
+
+    def on_button_pressed(self, event: Button.Pressed) -> None:
+        self.dismiss(list(self.query(Button)).index(event.button))
+
 
 TOO_SMALL = f"too small\nneeds {LEAST[0]}x{LEAST[1]}"
 
@@ -97,3 +131,116 @@ class TitleRow(Static):
             Text(f"  {self._right} ", roles["muted"]),
         )
         return row
+
+
+MAX_LENGTH = 2000
+"""Default limit of the text in characters."""
+
+
+class Field(Input):
+    """Textual's input, hidden while it is not in use."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("enter", "submit", "done"),
+        Binding("escape", "leave", "cancel"),
+    ]
+
+    class Left(Message):
+        """Esc was pressed."""
+
+    class Cut(Message):
+        """Pasted text was too long and was cut."""
+
+        def __init__(self, longest: int) -> None:
+            super().__init__()
+            self.why = f"at most {longest} characters: the rest is left out"
+
+    def __init__(self) -> None:
+        super().__init__(compact=True, select_on_focus=False, max_length=MAX_LENGTH)
+        self.cursor_blink = False
+        self.display = False
+        self.line_end = " "
+        """Replaces the ends of lines in pasted text."""
+
+    def write(self, value: str, *, longest: int = MAX_LENGTH, line_end: str = " ") -> None:
+        """Show the input with ``value`` and the cursor at its end."""
+        self.max_length, self.line_end = longest, line_end
+        with self.prevent(Input.Changed):
+            self.value = value
+        self.cursor_position = len(value)
+        self.display = True
+        self.screen.set_focus(self, scroll_visible=False)
+
+    def hide(self) -> None:
+        """Hide the input."""
+        if self.display:
+            self.screen.set_focus(None)
+            self.display = False
+
+    def stand(self, x: int, y: int, width: int) -> None:
+        """Move to column ``x`` and row ``y``, with ``width`` cells."""
+        self.styles.offset, self.styles.width = (x, y), max(1, width)
+
+    def action_leave(self) -> None:
+        self.post_message(self.Left())
+
+    def on_paste(self, event: events.Paste) -> None:
+        """Insert pasted lines as one; text that is too long is cut, with a :class:`Cut`."""
+        event.stop()
+        event.prevent_default()
+        text = self.line_end.join(map(clean, event.text.splitlines()))
+        longest = self.max_length or MAX_LENGTH
+        fitting = text[: max(0, longest - len(self.value) + len(self.selected_text))]
+        self.replace(fitting, *sorted(self.selection))
+        if fitting != text:
+            self.post_message(self.Cut(longest))
+
+
+class CanvasScreen(BaseScreen):
+    """Subclasses draw in :meth:`paint`."""
+
+    _canvas: Canvas | None = None
+
+    @property
+    def room(self) -> tuple[int, int]:
+        """Columns and rows of the canvas: the terminal without the footer."""
+        width, height = self.app.size
+        return width, height - 1
+
+    @abstractmethod
+    def paint(self) -> None:
+        """Draw the current state, with :meth:`show`."""
+
+    def show(self, lines: Sequence[Line]) -> None:
+        """Draw ``lines``; nothing once the canvas is gone, which happens before its screen goes."""
+        if self._canvas is not None and self._canvas.is_attached:
+            self._canvas.show(lines)
+
+    def compose(self) -> ComposeResult:
+        self._canvas = Canvas(ascii=self.gpuwatch.look.ascii)
+        yield self._canvas
+        yield Footer(compact=True)
+
+    def on_scrolled(self, message: Scrolled) -> None:
+        """The wheel does what a screen's ``action_scroll_by(rows)`` does, if it has one."""
+        scroll_by = getattr(self, "action_scroll_by", None)
+        if scroll_by is not None:
+            scroll_by(message.by)
+
+    def on_resize(self) -> None:
+        self.call_after_refresh(self.paint)
+
+    def on_screen_resume(self) -> None:
+        self.call_after_refresh(self.paint)
+
+
+class WritingScreen(CanvasScreen):
+    """A canvas screen on which a line of text can be written."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.field = Field()
+
+    def compose(self) -> ComposeResult:
+        yield from super().compose()
+        yield self.field

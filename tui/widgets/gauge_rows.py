@@ -22,9 +22,7 @@ from gpuwatch.core.units import (
 )
 from gpuwatch.tui.feed.snapshot import Gauge
 from gpuwatch.tui.feed.window import Window, axis
-from gpuwatch.tui.widgets.cells import wrap
-from gpuwatch.tui.widgets.graph import area
-from gpuwatch.tui.widgets.line import Line
+from gpuwatch.tui.widgets.line import Line, area, wrap
 
 
 def value_parts(gauge: Gauge) -> tuple[str, str]:

@@ -11,9 +11,9 @@ from gpuwatch.core.metrics import CATALOGUE, Method, reading_of
 from gpuwatch.core.text import clean
 from gpuwatch.core.units import NS, bounded, clock_time, quantity, si
 from gpuwatch.tui.feed.snapshot import DeviceNow, Gauge, Reading, Snapshot
-from gpuwatch.tui.widgets.cells import pad, wrap
 from gpuwatch.tui.widgets.gauge_rows import is_cache_reuse, mean_text, share_texts
 from gpuwatch.tui.widgets.head_rows import age_text
+from gpuwatch.tui.widgets.line import pad, wrap
 from gpuwatch.tui.widgets.page import PageScreen, Row
 
 _SOURCE = 58

@@ -7,8 +7,7 @@ from typing import ClassVar
 
 from textual.binding import Binding, BindingType
 
-from gpuwatch.tui.widgets.canvas_screen import WritingScreen
-from gpuwatch.tui.widgets.field import Field
+from gpuwatch.tui.widgets.base_screen import Field, WritingScreen
 from gpuwatch.tui.widgets.line import Line, Span
 
 Row = tuple[Span, ...]

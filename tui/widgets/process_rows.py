@@ -11,8 +11,7 @@ from gpuwatch.core.lazy_dataclass import dataclass
 from gpuwatch.core.text import clean
 from gpuwatch.core.units import NS, UNKNOWN, binary, clock_time, percent
 from gpuwatch.tui.feed.processes import ProcessNow, may_be_truncated
-from gpuwatch.tui.widgets.cells import pad
-from gpuwatch.tui.widgets.line import Line
+from gpuwatch.tui.widgets.line import Line, pad
 
 
 @dataclass(frozen=True)

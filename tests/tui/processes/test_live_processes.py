@@ -26,9 +26,8 @@ from gpuwatch.tui.feed.snapshot import View
 from gpuwatch.tui.home.screen import HomeScreen
 from gpuwatch.tui.processes.acting import shortened
 from gpuwatch.tui.processes.details import DetailsScreen, _variable, details
-from gpuwatch.tui.processes.page import ProcessScreen
-from gpuwatch.tui.processes.tree import family
-from gpuwatch.tui.widgets.dialog import Dialog
+from gpuwatch.tui.processes.page import ProcessScreen, family
+from gpuwatch.tui.widgets.base_screen import Dialog
 from tests import waiting
 from tests.fake_nvml import FakeDriver
 

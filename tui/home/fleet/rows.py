@@ -10,8 +10,7 @@ from gpuwatch.core.text import clean
 from gpuwatch.core.units import clock_time
 from gpuwatch.tui.feed.snapshot import Snapshot
 from gpuwatch.tui.home.devices import gpu_heading, gpu_layout, gpu_rows, host_texts
-from gpuwatch.tui.widgets.cells import fit
-from gpuwatch.tui.widgets.line import Line
+from gpuwatch.tui.widgets.line import Line, fit
 
 
 @dataclass(frozen=True)
