@@ -307,7 +307,7 @@ def run_home(
 
 def run_demo(session: Path, look: DisplayOptions, *, refresh: float) -> int:
     """Show the home screen with the machine of a finished session; returns the exit code."""
-    from gpuwatch.tui.home.demo import DemoScreen
+    from gpuwatch.tui.home.screen import DemoScreen
 
     return _run(lambda: DemoScreen(session, refresh=refresh), look)
 

@@ -12,7 +12,6 @@ from gpuwatch.core.text import clean
 from gpuwatch.core.units import NS, UNKNOWN, bounded, duration, memory_usage, number, percent, si
 from gpuwatch.tui.feed.processes import ProcessNow
 from gpuwatch.tui.feed.snapshot import MISSING, DeviceNow, Panel, Snapshot
-from gpuwatch.tui.widgets import levels
 from gpuwatch.tui.widgets.device_rows import grid_rows, more_values, power_text
 from gpuwatch.tui.widgets.gauge_rows import axis_row, gauge_rows
 from gpuwatch.tui.widgets.line import Line, area, fit, pad, wrap
@@ -206,7 +205,7 @@ def gpu_rows(
     for at, drawn in enumerate(graph):
         row = Line(width)
         if not at:
-            mark, role = levels.utilization(use)
+            mark, role = use_level(use)
             row.add("!" if panel and panel.problem else " ", "warn")
             row.add(f"{gpu.number:>2}  ", "strong")
             row.bar(use, layout.bar, role)
@@ -236,7 +235,7 @@ def _history(values: Sequence[float | None], layout: GpuLayout, height: int) -> 
 
 def _now(row: Line, gpu: DeviceNow, panel: Panel | None, layout: GpuLayout) -> None:
     """Add memory, bandwidth, power and temperature."""
-    mark, role = levels.memory(gpu.memory_share)
+    mark, role = memory_level(gpu.memory_share)
     row.bar(gpu.memory_share, layout.memory_bar, role)
     row.add(f"{_marked(mark, gpu.memory):>{_MEMORY}}", role)
     if layout.bandwidth:
@@ -245,7 +244,7 @@ def _now(row: Line, gpu: DeviceNow, panel: Panel | None, layout: GpuLayout) -> N
         text = bounded(si(reading.value, "B/s"), "at most" if bound else None)
         row.add(pad(text, layout.bandwidth, ">"), "muted" if text == UNKNOWN else "text")
     row.add(pad(power_text(gpu), _POWER, ">"))
-    mark, role = levels.temperature(gpu)
+    mark, role = temperature_level(gpu)
     celsius = number(gpu.value("hw.gpu.temperature"), "°C")
     row.add(pad(_marked(mark, celsius), _TEMPERATURE, ">"), role)
 
@@ -349,11 +348,45 @@ def _figures(gpu: DeviceNow, width: int, rows: int) -> list[Line]:
     """The GPU's numbers in at most ``rows`` rows."""
     use, celsius = gpu.value("hw.gpu.utilization"), gpu.value("hw.gpu.temperature")
     figures = [
-        ("utilization", percent(use), *levels.utilization(use)),
-        ("memory", gpu.memory, *levels.memory(gpu.memory_share)),
+        ("utilization", percent(use), *use_level(use)),
+        ("memory", gpu.memory, *memory_level(gpu.memory_share)),
         ("power", power_text(gpu), " ", "text"),
-        ("", number(celsius, "°C"), *levels.temperature(gpu)),
+        ("", number(celsius, "°C"), *temperature_level(gpu)),
     ]
     marked = [(name, _marked(mark, text), role) for name, text, mark, role in figures]
     marked += [(name, text, "text") for name, text in more_values(gpu)]
     return _packed(marked, Line(width).add(f" GPU {gpu.number}  ", "strong"), rows)
+
+
+Sign = tuple[str, str]
+"""A mark of one cell, and the role of its colour."""
+
+_LEVELS: tuple[Sign, ...] = ((" ", "good"), ("•", "warn"), ("▲", "bad"))
+_NO_LEVEL: Sign = (" ", "strong")
+_USE_LEVELS, _MEMORY_LEVELS = (0.10, 0.75), (0.10, 0.80)
+"""From which shares on they are medium and high: those of nvitop."""
+
+
+def use_level(share: float | None) -> Sign:
+    """Of a share of time."""
+    return _level(share, *_USE_LEVELS)
+
+
+def memory_level(share: float | None) -> Sign:
+    """Of a share of the memory."""
+    return _level(share, *_MEMORY_LEVELS)
+
+
+def temperature_level(gpu: DeviceNow) -> Sign:
+    """Medium above what the card is made for, high where it slows itself down; no level where the
+    driver tells neither."""
+    limits = (gpu.attribute(f"temperature.{name}") for name in ("operating.max", "slowdown"))
+    return _level(gpu.value("hw.gpu.temperature"), *limits)
+
+
+def _level(value: float | None, medium: float | None, high: float | None) -> Sign:
+    if value is None or (medium is None and high is None):
+        return _NO_LEVEL
+    if high is not None and value >= high:
+        return _LEVELS[2]
+    return _LEVELS[medium is not None and value >= medium]

@@ -13,9 +13,8 @@ from gpuwatch.core.metrics import Method
 from gpuwatch.core.units import NS
 from gpuwatch.tui.feed.snapshot import Alert, Panel, Reading, Snapshot
 from gpuwatch.tui.home.devices import alert_rows, device_rows, head_row
-from gpuwatch.tui.home.held import held_texts, idle_gpus
 from gpuwatch.tui.home.rows import short_path
-from gpuwatch.tui.home.screen import HomeScreen
+from gpuwatch.tui.home.screen import HomeScreen, held_texts, idle_gpus
 from gpuwatch.tui.processes.table import on_gpus
 
 from ..conftest import Fake
