@@ -55,11 +55,7 @@ class GpuwatchApp(App[int]):
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("t", "theme", "theme", show=False, tooltip="dark, light, the terminal's own"),
         Binding(
-            "ctrl+z",
-            "suspend_process",
-            "shell",
-            show=False,
-            tooltip="to the shell; fg returns",
+            "ctrl+z", "suspend_process", "shell", show=False, tooltip="to the shell; fg returns"
         ),
         Binding(
             "f10,ctrl+c", "quit", "leave", show=False, priority=True, tooltip="leave; runs go on"

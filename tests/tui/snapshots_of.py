@@ -15,8 +15,7 @@ from gpuwatch.tui.live.roofline_rows import roofline_rows
 from gpuwatch.tui.live.rows import Options
 from gpuwatch.tui.widgets.gauge_rows import graph_columns
 from gpuwatch.tui.widgets.line import Line
-from gpuwatch.tui.widgets.numbers import number_lines
-from gpuwatch.tui.widgets.page import Row
+from gpuwatch.tui.widgets.page import Row, number_lines
 
 from .sessions import NS, START_UNIX_NS
 

@@ -1,4 +1,5 @@
-"""The compare screen: the document of a study, its tables with the columns that fit."""
+"""The compare screen: the document of a study, its tables with the columns that fit; before it
+is there, the list of what is compared."""
 
 from __future__ import annotations
 
@@ -19,8 +20,8 @@ from gpuwatch.session.reading.status import State
 from gpuwatch.session.study import labels
 from gpuwatch.session.study.label import NONE
 from gpuwatch.session.study.study_folder import sessions_in
+from gpuwatch.tui.commands import export_report
 from gpuwatch.tui.display_options import READ_ONLY
-from gpuwatch.tui.exporting import export_report
 from gpuwatch.tui.feed.feed import Post, Reading, ReadingFailed
 from gpuwatch.tui.feed.snapshot import Trouble
 from gpuwatch.tui.widgets.base_screen import CanvasScreen

@@ -15,12 +15,7 @@ from typing import Any
 from gpuwatch.analysis.hardware.profile import why_none
 from gpuwatch.analysis.summary.failure import in_few_words, reason_of
 from gpuwatch.core.metrics import Method
-from gpuwatch.core.models import (
-    LONGEST_INTERVAL,
-    SHORTEST_INTERVAL,
-    mapping,
-    number,
-)
+from gpuwatch.core.models import LONGEST_INTERVAL, SHORTEST_INTERVAL, mapping, number
 from gpuwatch.core.units import NS
 from gpuwatch.session.placement import elsewhere
 from gpuwatch.session.reading.reader import SessionReader
@@ -29,12 +24,13 @@ from gpuwatch.session.reading.status import State, Status
 from gpuwatch.session.rows import ChannelRow, DeviceRow, EventRow, LogRow, Processes
 from gpuwatch.tui.feed.alerts import ALERT_EVENTS, uses_no_gpu
 from gpuwatch.tui.feed.checks import HISTORY, Checks
-from gpuwatch.tui.feed.earlier import Earlier, earlier_of
 from gpuwatch.tui.feed.gauges import (
     LOSS,
+    Earlier,
     Period,
     Sources,
     algorithmic_bytes,
+    earlier_of,
     gauges_of,
     metrics_of,
     panels_of,

@@ -1,4 +1,4 @@
-"""The thread that reads one session and posts snapshots of it."""
+"""The thread that reads one session and posts snapshots of it, and their way to a screen."""
 
 from __future__ import annotations
 

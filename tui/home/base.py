@@ -18,8 +18,7 @@ from textual.widget import Widget
 from textual.widgets import DataTable, Footer, Input
 
 from gpuwatch.tui.feed.processes import ProcessNow
-from gpuwatch.tui.home.line_edit import LINE_END, Edit
-from gpuwatch.tui.home.list import ORDERS, lost, stoppable
+from gpuwatch.tui.home.list import LINE_END, ORDERS, Edit, lost, stoppable
 from gpuwatch.tui.home.reading import SessionReading
 from gpuwatch.tui.home.rows import empty_rows, foot_rows, heading
 from gpuwatch.tui.home.table import SessionTable
@@ -28,7 +27,7 @@ from gpuwatch.tui.processes.table import ProcessTable, on_gpus
 from gpuwatch.tui.widgets.base_screen import Field
 from gpuwatch.tui.widgets.canvas import Canvas, too_small
 from gpuwatch.tui.widgets.line import Line
-from gpuwatch.tui.widgets.numbers import SnapshotPage, number_lines
+from gpuwatch.tui.widgets.page import SnapshotPage, number_lines
 
 _LEAST_LISTED = 8
 """Rows of the list that what is above leaves to it."""
@@ -60,10 +59,7 @@ class Home(SessionReading):
         Binding("space", "mark", "mark", tooltip="mark the session or study"),
         Binding("c", "compare", "compare", tooltip="compare what is marked, else the study"),
         Binding(
-            "slash",
-            "filter",
-            "find",
-            tooltip="find words, or status: env: name: tag: note: study:",
+            "slash", "filter", "find", tooltip="find words, or status: env: name: tag: note: study:"
         ),
         Binding("l", "log", "log", tooltip="the log of the run"),
         Binding(

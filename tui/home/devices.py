@@ -195,7 +195,12 @@ def gpu_rows(
     """The GPU's row; in further ones its history goes on, with more values and processes."""
     use = gpu.value("hw.gpu.utilization")
     graph = _history(panel.history if panel is not None else (), layout, height)
-    owners = [_owner(process) for process in _on(gpu, processes)]
+    on = [each for each in processes if gpu.row.id in [use.device for use in each.gpus]]
+    owners = [
+        " ".join(clean(part) for part in (each.user, each.name) if part) or f"PID {each.pid}"
+        for each in on
+        if each.running
+    ]
     if height == 1 and len(owners) > 1:
         owners = [f"+{len(owners) - 1} {owners[0]}"]
     values_end = width - layout.owner - 1
@@ -300,21 +305,6 @@ def _totals(snapshot: Snapshot, layout: GpuLayout, width: int, height: int) -> l
             watts = f"{power / 1e3:{spec}}/{limit / 1e3:{spec}} kW"
     row.add(pad(watts, _POWER, ">"), "strong")
     return [row, *(Line(width).to(_ID + layout.bar + _USE + 2).join(line) for line in others)]
-
-
-def _on(gpu: DeviceNow, processes: Sequence[ProcessNow]) -> list[ProcessNow]:
-    """The running processes on a GPU, the largest memory first."""
-    return [
-        each
-        for each in processes
-        if each.running and any(use.device == gpu.row.id for use in each.gpus)
-    ]
-
-
-def _owner(process: ProcessNow) -> str:
-    """User and program."""
-    words = (clean(part) for part in (process.user, process.name) if part)
-    return " ".join(words) or f"PID {process.pid}"
 
 
 # One GPU or none: large graphs.

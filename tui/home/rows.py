@@ -12,10 +12,9 @@ from gpuwatch.core.text import clean
 from gpuwatch.tui.commands import Entry
 from gpuwatch.tui.feed.snapshot import Snapshot
 from gpuwatch.tui.home.first_contact import Found, first_rows
-from gpuwatch.tui.home.line_edit import Edit
-from gpuwatch.tui.home.list import ORDERS, Item, ListOptions, no_field
+from gpuwatch.tui.home.list import ORDERS, Edit, Item, ListOptions, no_field
 from gpuwatch.tui.home.table import details
-from gpuwatch.tui.widgets.line import Line, fit, rule, wrap
+from gpuwatch.tui.widgets.line import Line, fit, marked_rows, rule
 
 _MOST_UNLISTED = 3
 _MOST_SAID = 3
@@ -86,11 +85,8 @@ def waiting_rows(state: HomeState, width: int) -> list[Line]:
     row = Line(width).add(" gpuwatch ", "brand")
     if not state.devices_trouble:
         return [row.add("reading the devices …", "muted")]
-    why = wrap(f"{state.devices_trouble} (r tries again)", width - 4, _MOST_SAID)
-    return [
-        row,
-        *(Line(width).add("   " if at else " ! ", "warn").add(text) for at, text in enumerate(why)),
-    ]
+    why = f"{state.devices_trouble} (r tries again)"
+    return [row, *marked_rows(why, " ! ", "warn", width, _MOST_SAID)]
 
 
 def foot_rows(state: HomeState, width: int, height: int) -> list[Line]:
@@ -99,7 +95,7 @@ def foot_rows(state: HomeState, width: int, height: int) -> list[Line]:
     rows = _unlisted(state, width)
     current = state.current
     if state.entries and current is not None:
-        rows += details(current, width, _details(height))
+        rows += details(current, width, 0 if height < 18 else 3 if height < 40 else 6)
     if state.edit is not None:
         why = state.edit.trouble
         written = Line(width).add(f" {state.edit.what}: ", "key")
@@ -110,17 +106,9 @@ def foot_rows(state: HomeState, width: int, height: int) -> list[Line]:
     return [*rows, Line(width).add(" ").add(path, "muted")]
 
 
-def _details(height: int) -> int:
-    """Rows of the foot for more of the row under the cursor, at most."""
-    return 0 if height < 18 else 3 if height < 40 else 6
-
-
 def _said(mark: str, text: str, width: int) -> list[Line]:
     """A word, wrapped: what it names stands at its end."""
-    return [
-        Line(width).add(" ").add(mark if not at else "  ", "key").add(part, "strong")
-        for at, part in enumerate(wrap(clean(text), width - 4, _MOST_SAID) or [""])
-    ]
+    return marked_rows(clean(text), f" {mark}", "key", width, _MOST_SAID, "strong")
 
 
 def short_path(path: Path, width: int) -> str:

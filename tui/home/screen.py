@@ -1,4 +1,5 @@
-"""The home screen: devices and processes now, the sessions and studies, the way to a new run."""
+"""The home screen: devices and processes now, the sessions and studies, the way to a new run; also
+with a recorded card, for who has none at hand: ``gpuwatch demo``."""
 
 from __future__ import annotations
 
@@ -32,7 +33,7 @@ from gpuwatch.tui.home.rows import waiting_rows
 from gpuwatch.tui.processes.page import ProcessScreen
 from gpuwatch.tui.widgets.gauge_rows import graph_columns
 from gpuwatch.tui.widgets.line import Line
-from gpuwatch.tui.widgets.numbers import SnapshotPage
+from gpuwatch.tui.widgets.page import SnapshotPage
 
 _MOST_DEATHS, _DEATHS_SECONDS = 3, 10.0
 """After so many recorders of the devices that died within so long no other one is started."""

@@ -1,4 +1,4 @@
-"""The rows of the list of sessions and studies, and the details of one."""
+"""The list of sessions and studies as Textual's table: its rows, and the details of one."""
 
 from __future__ import annotations
 

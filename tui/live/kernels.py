@@ -3,20 +3,13 @@
 from __future__ import annotations
 
 from gpuwatch.analysis.hardware.kernels import short_name
-from gpuwatch.analysis.hardware.profile import (
-    Cell,
-    Table,
-    all_tables,
-    source,
-    title,
-)
+from gpuwatch.analysis.hardware.profile import Cell, Table, all_tables, source, title
 from gpuwatch.core.models import number
 from gpuwatch.core.text import clean
 from gpuwatch.core.units import UNKNOWN, digits, milliseconds, si
 from gpuwatch.tui.feed.snapshot import Snapshot
 from gpuwatch.tui.widgets.line import pad
-from gpuwatch.tui.widgets.numbers import counter_rows, wrapped
-from gpuwatch.tui.widgets.page import Row
+from gpuwatch.tui.widgets.page import Row, counter_rows, wrapped
 
 _COLUMNS = {
     "Time (%)": ("time", 8),

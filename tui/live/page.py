@@ -1,4 +1,5 @@
-"""The live screen as rows of text: a pure function of the snapshot and the screen's size."""
+"""The live screen as rows of text, of one GPU or a small panel for each: a pure function of the
+snapshot and the screen's size."""
 
 from __future__ import annotations
 

@@ -7,8 +7,7 @@ from gpuwatch.core.text import clean
 from gpuwatch.core.units import NS, UNKNOWN, clock_time, milliseconds, percent, si
 from gpuwatch.tui.feed.snapshot import RankNow, RanksNow, Snapshot
 from gpuwatch.tui.widgets.line import fit, pad
-from gpuwatch.tui.widgets.numbers import wrapped
-from gpuwatch.tui.widgets.page import Row
+from gpuwatch.tui.widgets.page import Row, wrapped
 
 SHADES = (("·", "faint"), ("░", "warn"), ("▒", "warn"), ("▓", "bad"), ("█", "bad"))
 """Pattern and colour role of each level: the patterns alone tell them apart."""

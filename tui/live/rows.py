@@ -10,15 +10,7 @@ from rich.cells import cell_len
 from gpuwatch.analysis.samples.step_lines import NO_STEPS_YET
 from gpuwatch.core.lazy_dataclass import dataclass
 from gpuwatch.core.text import clean
-from gpuwatch.core.units import (
-    NS,
-    UNKNOWN,
-    clock_time,
-    loss,
-    milliseconds,
-    percent,
-    samples_rate,
-)
+from gpuwatch.core.units import NS, UNKNOWN, clock_time, loss, milliseconds, percent, samples_rate
 from gpuwatch.session.rows import EventRow
 from gpuwatch.tui.feed.parts import Part
 from gpuwatch.tui.feed.snapshot import TIMED, Snapshot, StepShares, Work

@@ -196,11 +196,7 @@ class LiveScreen(TimeTravel, Stopping):
             view = replace(self._view, at=None, playing=False, seconds=self._live_seconds)
             self.app.switch_screen(
                 LiveScreen(
-                    runs.newest,
-                    follow=True,
-                    refresh=self._refresh,
-                    now_ns=self._now_ns,
-                    start=view,
+                    runs.newest, follow=True, refresh=self._refresh, now_ns=self._now_ns, start=view
                 )
             )
 
@@ -372,7 +368,7 @@ class LiveScreen(TimeTravel, Stopping):
 
     def action_numbers(self) -> None:
         if self.snapshot is not None:
-            from gpuwatch.tui.widgets.numbers import number_lines
+            from gpuwatch.tui.widgets.page import number_lines
 
             self._open_page("every number", number_lines, self.snapshot)
 
@@ -385,7 +381,7 @@ class LiveScreen(TimeTravel, Stopping):
     def _open_page(
         self, what: str, rows: Callable[[Snapshot, int], Sequence[Row]], snapshot: Snapshot
     ) -> None:
-        from gpuwatch.tui.widgets.numbers import SnapshotPage
+        from gpuwatch.tui.widgets.page import SnapshotPage
 
         self.app.push_screen(SnapshotPage(what, rows, snapshot, lambda: self.snapshot))
 
@@ -410,7 +406,7 @@ class LiveScreen(TimeTravel, Stopping):
         self.run_worker(self._export(), exclusive=True, group="export")
 
     async def _export(self) -> None:
-        from gpuwatch.tui.exporting import export_report
+        from gpuwatch.tui.commands import export_report
 
         self._say(await export_report([self.path]))
 

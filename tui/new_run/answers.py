@@ -1,4 +1,4 @@
-"""What a start would do, as ``gpuwatch run --plan`` answers."""
+"""What a start would do, as ``gpuwatch run --plan`` answers, and what prevents it, in words."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from gpuwatch.tui import commands
 from gpuwatch.tui.commands import Outcome
 from gpuwatch.tui.machine import Environment, Machine, Refusal, body_of, objects, refusal_of
 from gpuwatch.tui.new_run import parameters
-from gpuwatch.tui.new_run.form import Form, arguments, command_line, problems
+from gpuwatch.tui.new_run.parameters import Form, arguments, command_line, problems
 
 
 @dataclass(frozen=True)

@@ -34,7 +34,7 @@ from gpuwatch.tui.new_run.answers import (
     refusal,
     usable_environment,
 )
-from gpuwatch.tui.new_run.form import (
+from gpuwatch.tui.new_run.parameters import (
     OF_TORCHVISION,
     REPEATS,
     WORKLOADS,

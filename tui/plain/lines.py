@@ -28,7 +28,9 @@ _MEMORY = {"gpu": "hw.gpu.memory.usage", "cpu": "hw.memory.usage"}
 def status_line(snapshot: Snapshot) -> str:
     """One snapshot: time, state, progress, the gauges, the devices of the run."""
     state = snapshot.status.state.value
-    parts = [f"{clock_time(snapshot.t / NS)} {state}{_phase(snapshot)}"]
+    parts = [f"{clock_time(snapshot.t / NS)} {state}"]
+    if snapshot.phase:
+        parts.append(clean(snapshot.phase))
     if snapshot.silent_seconds is not None:
         parts.append(f"nothing recorded for {clock_time(snapshot.silent_seconds)}")
     parts += _work(snapshot)
@@ -74,10 +76,6 @@ def devices_words(devices: list[DeviceNow]) -> list[str]:
     return [text for device in devices if (text := _device(device))]
 
 
-def _phase(snapshot: Snapshot) -> str:
-    return f", {clean(snapshot.phase)}" if snapshot.phase else ""
-
-
 def _work(snapshot: Snapshot) -> list[str]:
     work = snapshot.work
     if work is None or not work.reports:
@@ -117,7 +115,8 @@ def _device(device: DeviceNow) -> str:
         parts.append(percent(utilization))
     used, total = device.value(_MEMORY.get(kind, "")), device.memory_total
     if used is not None:
-        parts.append(f"memory {_of_total(used, total)}")
+        of = "" if total is None else f" of {' '.join(binary_parts(total))}"
+        parts.append(f"memory {' '.join(binary_parts(used))}{of}")
     watts = device.value(f"hw.{kind}.power")
     if watts is not None:
         limit = device.attribute("power.limit")
@@ -127,8 +126,3 @@ def _device(device: DeviceNow) -> str:
         parts.append(number(degrees, "°C"))
     name = f"GPU {device.number}" if kind == "gpu" else "CPU"
     return f"{name} {', '.join(parts)}" if parts else ""
-
-
-def _of_total(used: float, total: float | None) -> str:
-    text = " ".join(binary_parts(used))
-    return text if total is None else f"{text} of {' '.join(binary_parts(total))}"

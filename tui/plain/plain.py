@@ -50,11 +50,7 @@ def print_line(text: str) -> None:
 
 
 def watch(
-    path: Path,
-    interval: float = INTERVAL_SECONDS,
-    *,
-    follow: bool = False,
-    say: Say = print_line,
+    path: Path, interval: float = INTERVAL_SECONDS, *, follow: bool = False, say: Say = print_line
 ) -> int:
     """Follow a run and the next ones of its study to their end, a line every ``interval`` seconds.
 

@@ -39,7 +39,7 @@ class ProcessActs(CanvasScreen):
 
     def details(self, process: ProcessNow) -> None:
         """All that is known of one process, over this screen."""
-        from gpuwatch.tui.processes.details import DetailsScreen
+        from gpuwatch.tui.processes.page import DetailsScreen
 
         def latest() -> ProcessNow | None:
             if process.start is not None and process.started is None:  # not recorded

@@ -1,4 +1,5 @@
-"""What every screen has: the key of its help, a footer of whole keys, questions over it."""
+"""What every screen has: the key of its help, a footer of whole keys, questions over it; and the
+base of screens that are drawn, on which a line can be written."""
 
 from __future__ import annotations
 
@@ -65,7 +66,7 @@ class BaseScreen(Screen[None]):
 
     AUTO_FOCUS = ""
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("question_mark,f1", "app.help", "help", tooltip="all keys of this screen"),
+        Binding("question_mark,f1", "app.help", "help", tooltip="all keys of this screen")
     ]
 
     @property

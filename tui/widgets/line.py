@@ -1,4 +1,4 @@
-"""One row of styled text."""
+"""One row of styled text: texts in a number of cells, bars and histories on a fixed scale."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ from gpuwatch.tui.feed.feed import News
 from gpuwatch.tui.feed.processes import ProcessNow
 from gpuwatch.tui.feed.snapshot import Snapshot
 from gpuwatch.tui.home.screen import HomeScreen
-from gpuwatch.tui.processes.details import DetailsScreen
+from gpuwatch.tui.processes.page import DetailsScreen
 from gpuwatch.tui.processes.table import NOT_HERE, ProcessTable
 from gpuwatch.tui.widgets.base_screen import Dialog
 

@@ -12,7 +12,7 @@ from gpuwatch.tui.new_run.answers import (
     refusal,
     usable_environment,
 )
-from gpuwatch.tui.new_run.form import Form, arguments
+from gpuwatch.tui.new_run.parameters import Form, arguments
 
 WORKLOAD = Form("mnist-cnn")
 OLD_DRIVER = Refusal("the driver is too old", "update it")

@@ -27,8 +27,7 @@ from gpuwatch.tui.home.fleet.rows import (
     host_rows,
     matching,
 )
-from gpuwatch.tui.home.line_edit import Edit
-from gpuwatch.tui.home.list import GOING_ON
+from gpuwatch.tui.home.list import GOING_ON, Edit
 from gpuwatch.tui.widgets.canvas import Canvas, Scrolled
 from gpuwatch.tui.widgets.line import Line, fit
 
