@@ -9,8 +9,8 @@ from pathlib import Path
 from gpuwatch.session.reading.reader import SessionReader
 from gpuwatch.tui.feed.collector import Collector, PastView
 from gpuwatch.tui.feed.snapshot import TIMED, Snapshot, View
-from gpuwatch.tui.live.kernels import kernel_rows
 from gpuwatch.tui.live.page import page_of
+from gpuwatch.tui.live.pages import kernel_rows
 from gpuwatch.tui.live.roofline_rows import roofline_rows
 from gpuwatch.tui.live.rows import Options
 from gpuwatch.tui.widgets.gauge_rows import graph_columns

@@ -16,7 +16,7 @@ from gpuwatch.core.lazy_dataclass import dataclass
 from gpuwatch.core.text import clean
 from gpuwatch.core.units import NS, UNKNOWN, nice, quantity, si
 from gpuwatch.tui.compare.curves import LOSS, METRICS, STEP_TIME, Curve, Curves, Metric
-from gpuwatch.tui.feed.window import Window, axis
+from gpuwatch.tui.feed.samples import Window, axis
 from gpuwatch.tui.widgets.line import Line, pad
 
 LETTERS = string.ascii_letters

@@ -48,11 +48,12 @@ from gpuwatch.tui.feed.samples import (
     RateSeries,
     Series,
     Ticks,
+    Window,
+    window,
 )
 from gpuwatch.tui.feed.snapshot import TIMED, DeviceNow, Reading, Replay, Snapshot, Trouble, View
 from gpuwatch.tui.feed.steps import Steps
 from gpuwatch.tui.feed.study import CurrentStudy
-from gpuwatch.tui.feed.window import Window, window
 
 _FIRST_METRICS = (
     *("hw.gpu.utilization", "hw.gpu.memory.bandwidth", "hw.gpu.memory.busy"),

@@ -26,10 +26,9 @@ from gpuwatch.session.rows import DeviceRow, StepRow
 from gpuwatch.session.schema import SUFFIX
 from gpuwatch.session.study.estimate import cell_of, changed, timing
 from gpuwatch.tui.feed.checks import Ceilings, of_pipes
-from gpuwatch.tui.feed.samples import NOTHING, Derived, Histories, History
+from gpuwatch.tui.feed.samples import NOTHING, Derived, Histories, History, Window
 from gpuwatch.tui.feed.snapshot import MISSING, Alert, DeviceNow, Gauge, Panel, Reading
 from gpuwatch.tui.feed.steps import Steps, WorkRate
-from gpuwatch.tui.feed.window import Window
 
 _IMPORTED = "an imported profile has no samples and no steps"
 _UNKNOWN_GPUS = "GPUs not known"

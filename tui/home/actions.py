@@ -20,7 +20,7 @@ from gpuwatch.tui.home.list import Edit, Item, first_start, items_of, label_comm
 from gpuwatch.tui.home.rows import HomeState
 from gpuwatch.tui.home.table import started
 from gpuwatch.tui.messages import LOST_QUESTION, STUDY_QUESTION, Question, stop_question
-from gpuwatch.tui.processes.acting import ProcessActs
+from gpuwatch.tui.processes.table import ProcessActs
 from gpuwatch.tui.widgets.base_screen import WritingScreen
 from gpuwatch.tui.widgets.line import fit
 

@@ -13,8 +13,8 @@ from gpuwatch.core.text import clean
 from gpuwatch.core.units import NS, UNKNOWN, clock_time, loss, milliseconds, percent, samples_rate
 from gpuwatch.session.rows import EventRow
 from gpuwatch.tui.feed.parts import Part
+from gpuwatch.tui.feed.samples import Window
 from gpuwatch.tui.feed.snapshot import TIMED, Snapshot, StepShares, Work
-from gpuwatch.tui.feed.window import Window
 from gpuwatch.tui.widgets.device_rows import Fields
 from gpuwatch.tui.widgets.gauge_rows import EVENT, GHOST, longest_fitting
 from gpuwatch.tui.widgets.line import Line, filled, fit, rule, stream_mark, wrap

@@ -20,9 +20,8 @@ from gpuwatch.tui.feed.gauges import STEP_TIME
 from gpuwatch.tui.feed.snapshot import TIMED, Snapshot, Unreadable, View
 from gpuwatch.tui.live.page import Page, page_of, panel_columns
 from gpuwatch.tui.live.rows import ZOOMS, Options
-from gpuwatch.tui.live.stopping import Stopping
-from gpuwatch.tui.live.time_travel import TimeTravel
-from gpuwatch.tui.plain.lines import end_lines, title_line
+from gpuwatch.tui.live.time_travel import Stopping, TimeTravel
+from gpuwatch.tui.plain.plain import end_lines, title_line
 from gpuwatch.tui.widgets.canvas import Clicked
 from gpuwatch.tui.widgets.gauge_rows import graph_columns
 from gpuwatch.tui.widgets.head_rows import trouble_rows
@@ -374,7 +373,7 @@ class LiveScreen(TimeTravel, Stopping):
 
     def action_ranks(self) -> None:
         if self.snapshot is not None:
-            from gpuwatch.tui.live.rank_rows import rank_rows
+            from gpuwatch.tui.live.pages import rank_rows
 
             self._open_page("ranks", rank_rows, self.snapshot)
 
@@ -387,7 +386,7 @@ class LiveScreen(TimeTravel, Stopping):
 
     def action_kernels(self) -> None:
         if self.snapshot is not None:
-            from gpuwatch.tui.live.kernels import kernel_rows
+            from gpuwatch.tui.live.pages import kernel_rows
 
             self._open_page("kernels", kernel_rows, self.snapshot)
 

@@ -18,7 +18,7 @@ from gpuwatch.session.study.plan import read as read_plan
 from gpuwatch.session.study.study_folder import sessions_in
 from gpuwatch.tui.display_options import READ_ONLY
 from gpuwatch.tui.feed.feed import REFRESH_SECONDS
-from gpuwatch.tui.live.stopping import Stopping
+from gpuwatch.tui.live.time_travel import Stopping
 from gpuwatch.tui.messages import STUDY_QUESTION, farewell_waiting
 from gpuwatch.tui.widgets.line import Line, fit, marked_rows, wrap
 

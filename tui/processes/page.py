@@ -21,8 +21,7 @@ from gpuwatch.core.text import clean, shell
 from gpuwatch.core.units import NS, UNKNOWN, binary, clock_time, percent
 from gpuwatch.tui.feed.processes import ProcessNow, may_be_truncated
 from gpuwatch.tui.feed.snapshot import Snapshot
-from gpuwatch.tui.processes.acting import ProcessActs
-from gpuwatch.tui.processes.table import ProcessTable
+from gpuwatch.tui.processes.table import ProcessActs, ProcessTable
 from gpuwatch.tui.widgets.canvas import Canvas, too_small
 from gpuwatch.tui.widgets.head_rows import title_row, warning_rows
 from gpuwatch.tui.widgets.line import Line, wrap

@@ -12,8 +12,8 @@ from gpuwatch.analysis.hardware.ceilings import MEASURED, PEAK, SHEET
 from gpuwatch.core.metrics import Method
 from gpuwatch.core.text import clean
 from gpuwatch.core.units import UNKNOWN, binary_parts, percent, quantity, scale_label, si, si_parts
+from gpuwatch.tui.feed.samples import Window, axis
 from gpuwatch.tui.feed.snapshot import Gauge
-from gpuwatch.tui.feed.window import Window, axis
 from gpuwatch.tui.widgets.line import Line, area, wrap
 
 

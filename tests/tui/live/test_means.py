@@ -12,7 +12,7 @@ from gpuwatch.core.metrics import Method
 from gpuwatch.session.reading.reader import SessionReader
 from gpuwatch.tui.feed.collector import Collector
 from gpuwatch.tui.feed.snapshot import TIMED, Snapshot, View
-from gpuwatch.tui.plain.lines import status_line
+from gpuwatch.tui.plain.plain import status_line
 from gpuwatch.tui.widgets.gauge_rows import badge
 
 from ..harness import live, screen_text, shows

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from gpuwatch.session.writing.store import SessionStore
+from gpuwatch.tui.feed.samples import Window
 from gpuwatch.tui.feed.snapshot import View
-from gpuwatch.tui.feed.window import Window
 from gpuwatch.tui.live.rows import parts_row
 from gpuwatch.tui.widgets.line import stream_mark
 

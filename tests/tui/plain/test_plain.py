@@ -17,7 +17,7 @@ from gpuwatch.core.units import quantity
 from gpuwatch.session.reading.reader import SessionReader
 from gpuwatch.tui.feed.snapshot import Alert
 from gpuwatch.tui.plain import plain
-from gpuwatch.tui.plain.lines import warning_lines
+from gpuwatch.tui.plain.plain import warning_lines
 from tests.terminal import Pty, surroundings
 
 from ..conftest import ROOT

@@ -24,8 +24,8 @@ from gpuwatch.tui.feed.collector import Collector
 from gpuwatch.tui.feed.processes import LiveProcesses, ProcessNow, processes_of
 from gpuwatch.tui.feed.snapshot import View
 from gpuwatch.tui.home.screen import HomeScreen
-from gpuwatch.tui.processes.acting import shortened
 from gpuwatch.tui.processes.page import DetailsScreen, ProcessScreen, _variable, details, family
+from gpuwatch.tui.processes.table import shortened
 from gpuwatch.tui.widgets.base_screen import Dialog
 from tests import waiting
 from tests.fake_nvml import FakeDriver

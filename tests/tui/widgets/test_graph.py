@@ -10,9 +10,8 @@ from gpuwatch.core.text import clean
 from gpuwatch.core.units import NS
 from gpuwatch.session.reading.reader import SessionReader
 from gpuwatch.tui.feed.collector import Collector
-from gpuwatch.tui.feed.samples import column_means
+from gpuwatch.tui.feed.samples import axis, column_means, window
 from gpuwatch.tui.feed.snapshot import View
-from gpuwatch.tui.feed.window import axis, window
 from gpuwatch.tui.widgets.line import area, bar, fit, pad, wrap
 from tests.session.samples import fill
 

@@ -17,8 +17,8 @@ from gpuwatch.session.machine_now import Now
 from gpuwatch.tui.feed.feed import REFRESH_SECONDS
 from gpuwatch.tui.home.base import Home
 from gpuwatch.tui.home.devices import alert_rows
-from gpuwatch.tui.home.fleet.reader import FleetReader
-from gpuwatch.tui.home.fleet.rows import (
+from gpuwatch.tui.home.fleet.reader import (
+    FleetReader,
     Host,
     alerts_of,
     first_shown,
