@@ -41,7 +41,7 @@ _PATIENCE_SECONDS = 1.0
 
 
 def _commands() -> type[Provider]:
-    from gpuwatch.tui.widgets.help import Commands
+    from gpuwatch.tui.widgets.base_screen import Commands
 
     return Commands
 
@@ -132,7 +132,7 @@ class GpuwatchApp(App[int]):
 
     def action_help(self) -> None:
         """The keys of the screen on top."""
-        from gpuwatch.tui.widgets.help import HelpScreen, keys_of
+        from gpuwatch.tui.widgets.base_screen import HelpScreen, keys_of
 
         bindings = self.screen.active_bindings.values()
         focus = bool(self.screen.focus_chain)

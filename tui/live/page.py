@@ -18,10 +18,10 @@ from gpuwatch.tui.live.rows import (
     log_rows,
     parts_row,
     progress_row,
+    strip_rows,
     workload_rows,
     zoom_text,
 )
-from gpuwatch.tui.live.study_rows import strip_rows
 from gpuwatch.tui.widgets.device_rows import (
     activity_row,
     columns_for,

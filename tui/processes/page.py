@@ -96,16 +96,20 @@ class ProcessScreen(ProcessActs):
             summary = _summary(snapshot, width)
             top += [summary, Line(width)]
             most = max(0, (height - len(top)) // 3)
-            below = _command_rows(selected, width, most)
-            below = [*below, *_reason_rows(self._table, width)][:most]
-            below = [Line(width), *below] if below else []
+            said = said_of(selected)
+            texts = wrap(f"{selected.pid}  {said}", width - 2, most) if said else []
+            below = [Line(width).add(f" {text}") for text in texts]
+            for reason in unknown_rows(self._table.processes):
+                texts = wrap(f"— {reason}", width - 2, 2)
+                below += [Line(width).add(f" {text}", "muted") for text in texts]
+            below = [Line(width), *below[:most]] if below[:most] else []
             space = max(1, height - len(top) - 1 - len(below))
             rows = 1 + min(space, len(self._table.processes))
             self._table.fit(rows)
             order = f"{ORDERS[self._table.order].title}"
             first = self._table.first
-            texts = (f"{order}, {first + 1} to {first + rows - 1} ", f"{order} ")
-            fitting = [text for text in texts if len(text) < summary.left]
+            orders = (f"{order}, {first + 1} to {first + rows - 1} ", f"{order} ")
+            fitting = [text for text in orders if len(text) < summary.left]
             summary.end(fitting[0] if fitting else "", "muted")
         else:
             self._table.fit(0)
@@ -188,20 +192,6 @@ def _summary(snapshot: Snapshot, width: int) -> Line:
     if not snapshot.status.live:
         row.add(", as of the last minute", "muted")
     return row
-
-
-def _command_rows(process: ProcessNow, width: int, most: int) -> list[Line]:
-    """The command line of the selected process, whole where ``most`` rows hold it."""
-    rows = wrap(f"{process.pid}  {said_of(process)}", width - 2, most)
-    return [Line(width).add(f" {row}") for row in rows] if said_of(process) else []
-
-
-def _reason_rows(table: ProcessTable, width: int) -> list[Line]:
-    return [
-        Line(width).add(f" {line}", "muted")
-        for reason in unknown_rows(table.processes)
-        for line in wrap(f"— {reason}", width - 2, 2)
-    ]
 
 
 def _said(text: str, width: int) -> list[Line]:

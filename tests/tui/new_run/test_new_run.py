@@ -25,7 +25,7 @@ from gpuwatch.tui.new_run import screen as new_run
 from gpuwatch.tui.new_run.parameters import WORKLOADS
 from gpuwatch.tui.new_run.screen import NewRunScreen
 from gpuwatch.tui.new_run.widgets import EnvironmentRow
-from gpuwatch.tui.widgets.help import HelpScreen
+from gpuwatch.tui.widgets.base_screen import HelpScreen
 
 from ..conftest import Fake, environment
 from ..harness import running, screen_text, shows, until
