@@ -17,8 +17,7 @@ from gpuwatch.tui.home.table import details
 from gpuwatch.tui.machine import Machine, Refusal, ask_doctor
 from gpuwatch.tui.widgets.line import Line, fit, marked_rows, rule, wrap
 
-_MOST_UNLISTED = 3
-_MOST_SAID = 3
+_MOST_UNLISTED = _MOST_SAID = 3
 
 
 @dataclass(frozen=True)

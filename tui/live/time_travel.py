@@ -6,9 +6,10 @@ import time
 from abc import abstractmethod
 from math import inf
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from textual import events
+from textual.timer import Timer
+from textual.worker import Worker
 
 from gpuwatch.core.text import clean
 from gpuwatch.core.units import NS, clock_time
@@ -19,10 +20,6 @@ from gpuwatch.tui.messages import stop_question
 from gpuwatch.tui.widgets.base_screen import CanvasScreen
 from gpuwatch.tui.widgets.gauge_rows import LABEL, value_width
 from gpuwatch.tui.widgets.head_rows import notable, slider, speed_text
-
-if TYPE_CHECKING:
-    from textual.timer import Timer
-    from textual.worker import Worker
 
 _SPEEDS = (0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0)
 """Session seconds per second; the next step is as fast as possible."""
