@@ -41,7 +41,7 @@ _PATIENCE_SECONDS = 1.0
 
 
 def _commands() -> type[Provider]:
-    from gpuwatch.tui.widgets.help import Commands
+    from gpuwatch.tui.widgets.base_screen import Commands
 
     return Commands
 
@@ -55,11 +55,7 @@ class GpuwatchApp(App[int]):
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("t", "theme", "theme", show=False, tooltip="dark, light, the terminal's own"),
         Binding(
-            "ctrl+z",
-            "suspend_process",
-            "shell",
-            show=False,
-            tooltip="to the shell; fg returns",
+            "ctrl+z", "suspend_process", "shell", show=False, tooltip="to the shell; fg returns"
         ),
         Binding(
             "f10,ctrl+c", "quit", "leave", show=False, priority=True, tooltip="leave; runs go on"
@@ -73,6 +69,8 @@ class GpuwatchApp(App[int]):
         self.look = look
         self.pressed: deque[events.Key] = deque()
         """Keys that are still to be handled."""
+        self.call: Callable[[str], None] = lambda _: self.bell()
+        """Calls a person who looks elsewhere; the driver of a terminal says there what for."""
         self.farewell: list[str] = []
         """Lines for the terminal after the screen is gone."""
         for theme in palette.themes():
@@ -134,7 +132,7 @@ class GpuwatchApp(App[int]):
 
     def action_help(self) -> None:
         """The keys of the screen on top."""
-        from gpuwatch.tui.widgets.help import HelpScreen, keys_of
+        from gpuwatch.tui.widgets.base_screen import HelpScreen, keys_of
 
         bindings = self.screen.active_bindings.values()
         focus = bool(self.screen.focus_chain)
@@ -305,7 +303,7 @@ def run_home(
 
 def run_demo(session: Path, look: DisplayOptions, *, refresh: float) -> int:
     """Show the home screen with the machine of a finished session; returns the exit code."""
-    from gpuwatch.tui.home.demo import DemoScreen
+    from gpuwatch.tui.home.screen import DemoScreen
 
     return _run(lambda: DemoScreen(session, refresh=refresh), look)
 

@@ -15,8 +15,7 @@ import pytest
 from gpuwatch.analysis.summary.summary import summarise
 from gpuwatch.session.reading.reader import SessionReader
 from gpuwatch.session.reading.status import State
-from gpuwatch.tui.feed.samples import column_means
-from gpuwatch.tui.feed.window import Window
+from gpuwatch.tui.feed.samples import Window, column_means
 from tests.conftest import Cli
 from tests.session.samples import rows_of
 from tests.waiting import until

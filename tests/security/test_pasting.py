@@ -150,7 +150,7 @@ FIXED = {
     "src/gpuwatch/report/doctor.py": {"chosen", "report.gpuwatch", "clean(report.system, 60)"},
     "src/gpuwatch/report/document/origin.py": {"versions(result)"},
     "src/gpuwatch/core/text.py": {"what"},
-    "tui/exporting.py": {"platform.node() or 'HOST'"},
+    "tui/commands.py": {"platform.node() or 'HOST'"},
 }
 """What stands there as it is: names of gpuwatch's own, what is quoted already, and sentences."""
 

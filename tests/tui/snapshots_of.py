@@ -9,14 +9,13 @@ from pathlib import Path
 from gpuwatch.session.reading.reader import SessionReader
 from gpuwatch.tui.feed.collector import Collector, PastView
 from gpuwatch.tui.feed.snapshot import TIMED, Snapshot, View
-from gpuwatch.tui.live.kernels import kernel_rows
 from gpuwatch.tui.live.page import page_of
+from gpuwatch.tui.live.pages import kernel_rows
 from gpuwatch.tui.live.roofline_rows import roofline_rows
 from gpuwatch.tui.live.rows import Options
 from gpuwatch.tui.widgets.gauge_rows import graph_columns
 from gpuwatch.tui.widgets.line import Line
-from gpuwatch.tui.widgets.numbers import number_lines
-from gpuwatch.tui.widgets.page import Row
+from gpuwatch.tui.widgets.page import Row, number_lines
 
 from .sessions import NS, START_UNIX_NS
 

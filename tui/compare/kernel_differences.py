@@ -28,12 +28,11 @@ from gpuwatch.core.lazy_dataclass import dataclass
 from gpuwatch.core.text import clean
 from gpuwatch.core.units import UNKNOWN, milliseconds
 from gpuwatch.session.reading.reader import SessionReader
-from gpuwatch.tui.feed.reading import Post, Reading, ReadingFailed
+from gpuwatch.tui.feed.feed import Post, Reading, ReadingFailed
 from gpuwatch.tui.feed.snapshot import Trouble
-from gpuwatch.tui.widgets.cells import pad
 from gpuwatch.tui.widgets.head_rows import trouble_rows
-from gpuwatch.tui.widgets.numbers import wrapped
-from gpuwatch.tui.widgets.page import PageScreen, Row
+from gpuwatch.tui.widgets.line import pad
+from gpuwatch.tui.widgets.page import PageScreen, Row, wrapped
 
 _TIME = "Total Time (ns)"
 _NAMES = ("Name", "Operation")
@@ -234,8 +233,7 @@ def _spent(table: Table | None, side: Side, per_step: bool) -> dict[str, _Spent]
     unknown = (None,) * len(names)
     for name, time, count in zip(names, times or unknown, counts or unknown, strict=True):
         row = _Spent(
-            None if time is None else time / 1e9 / steps,
-            None if count is None else count / steps,
+            None if time is None else time / 1e9 / steps, None if count is None else count / steps
         )
         by_name[str(name)] = _plus(by_name.get(str(name), _Spent(0.0, 0.0)), row)
     return by_name

@@ -13,14 +13,13 @@ from textual.message import Message
 from gpuwatch.core.text import clean
 from gpuwatch.core.units import clock_time
 from gpuwatch.session.study.study_folder import sessions_in
+from gpuwatch.tui.commands import export_report
 from gpuwatch.tui.display_options import READ_ONLY
-from gpuwatch.tui.exporting import export_report
-from gpuwatch.tui.feed.reading import Post, Reading, ReadingFailed
+from gpuwatch.tui.feed.feed import Post, Reading, ReadingFailed
 from gpuwatch.tui.feed.snapshot import Trouble
-from gpuwatch.tui.widgets.canvas_screen import CanvasScreen
-from gpuwatch.tui.widgets.cells import wrap
+from gpuwatch.tui.widgets.base_screen import CanvasScreen
 from gpuwatch.tui.widgets.head_rows import trouble_rows
-from gpuwatch.tui.widgets.line import Line
+from gpuwatch.tui.widgets.line import Line, wrap
 
 if TYPE_CHECKING:
     from gpuwatch.analysis.study.read import Read

@@ -31,13 +31,7 @@ from gpuwatch.core.models import mapping, number
 from gpuwatch.core.units import NS
 from gpuwatch.session.reading.reader import SessionReader
 from gpuwatch.session.rows import DeviceRow, GpuPresence
-from gpuwatch.tui.feed.alerts import (
-    LatestEvents,
-    Shared,
-    alerts_of,
-    low_memory,
-    shared_with,
-)
+from gpuwatch.tui.feed.alerts import LatestEvents, Shared, alerts_of, low_memory, shared_with
 from gpuwatch.tui.feed.processes import ProcessNow
 from gpuwatch.tui.feed.samples import NOTHING, Derived, Histories
 from gpuwatch.tui.feed.snapshot import Alert, DeviceNow, Rooflines

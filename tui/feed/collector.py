@@ -15,12 +15,7 @@ from typing import Any
 from gpuwatch.analysis.hardware.profile import why_none
 from gpuwatch.analysis.summary.failure import in_few_words, reason_of
 from gpuwatch.core.metrics import Method
-from gpuwatch.core.models import (
-    LONGEST_INTERVAL,
-    SHORTEST_INTERVAL,
-    mapping,
-    number,
-)
+from gpuwatch.core.models import LONGEST_INTERVAL, SHORTEST_INTERVAL, mapping, number
 from gpuwatch.core.units import NS
 from gpuwatch.session.placement import elsewhere
 from gpuwatch.session.reading.reader import SessionReader
@@ -29,12 +24,13 @@ from gpuwatch.session.reading.status import State, Status
 from gpuwatch.session.rows import ChannelRow, DeviceRow, EventRow, LogRow, Processes
 from gpuwatch.tui.feed.alerts import ALERT_EVENTS, uses_no_gpu
 from gpuwatch.tui.feed.checks import HISTORY, Checks
-from gpuwatch.tui.feed.earlier import Earlier, earlier_of
 from gpuwatch.tui.feed.gauges import (
     LOSS,
+    Earlier,
     Period,
     Sources,
     algorithmic_bytes,
+    earlier_of,
     gauges_of,
     metrics_of,
     panels_of,
@@ -52,11 +48,12 @@ from gpuwatch.tui.feed.samples import (
     RateSeries,
     Series,
     Ticks,
+    Window,
+    window,
 )
 from gpuwatch.tui.feed.snapshot import TIMED, DeviceNow, Reading, Replay, Snapshot, Trouble, View
 from gpuwatch.tui.feed.steps import Steps
 from gpuwatch.tui.feed.study import CurrentStudy
-from gpuwatch.tui.feed.window import Window, window
 
 _FIRST_METRICS = (
     *("hw.gpu.utilization", "hw.gpu.memory.bandwidth", "hw.gpu.memory.busy"),
@@ -374,7 +371,7 @@ class PastView:
     """Gives a collector for any moment; used in the feed's thread."""
 
     def __init__(self, current: Collector) -> None:
-        self._present = current
+        self.present = current
         self._past: tuple[PastReader, Collector] | None = None
         self._back_ns = 0
         """``back_ns`` of the kept collector."""
@@ -384,8 +381,8 @@ class PastView:
         ``seconds``."""
         if t is None:
             self._past = None
-            return self._present
-        t = max(0, min(t, self._present.end))
+            return self.present
+        t = max(0, min(t, self.present.end))
         back_ns = max(_MIN_STEPS_NS, self._steps_ns(seconds))
         if (
             self._past is None
@@ -393,8 +390,8 @@ class PastView:
             or not 0 <= t - self._past[0].t_ns <= _ADVANCE_NS
         ):
             self._past = None
-            reader = PastReader(self._present.reader, t)
-            collector = Collector(reader, current=self._present, back_ns=back_ns)
+            reader = PastReader(self.present.reader, t)
+            collector = Collector(reader, current=self.present, back_ns=back_ns)
             collector.update()
             self._past, self._back_ns = (reader, collector), back_ns
         elif t > self._past[0].t_ns:
@@ -405,5 +402,5 @@ class PastView:
     def _steps_ns(self, seconds: int | None) -> int:
         """How far back the history needs single step lines, in nanoseconds."""
         if seconds is None:
-            return self._present.end if self._present.end <= RECENT_NS else 0
+            return self.present.end if self.present.end <= RECENT_NS else 0
         return round(seconds * 1.2 * NS)

@@ -1,4 +1,4 @@
-"""The thread that reads one session and posts snapshots of it."""
+"""The thread that reads one session and posts snapshots of it, and their way to a screen."""
 
 from __future__ import annotations
 
@@ -6,10 +6,16 @@ import math
 import os
 import threading
 import time
+from collections import deque
 from collections.abc import Callable
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
+
+from textual.message import Message
+from textual.message_pump import MessagePump
+from textual.screen import Screen
 
 from gpuwatch.core.errors import GpuwatchError, NotASession, StorageError
 from gpuwatch.core.text import clean, to_paste
@@ -55,7 +61,8 @@ class Feed:
         self._view = View()
         self._wake = threading.Event()
         self._closed = threading.Event()
-        self._read_at = float("-inf")
+        self._read_at = -math.inf
+        self._goes_on = False
         self._file: FileId | None = None
         self._thread = threading.Thread(target=self._run, name="session-feed", daemon=True)
 
@@ -81,7 +88,7 @@ class Feed:
             if reader is None:
                 return
             with reader:
-                self._follow(Collector(reader, self._now_ns))
+                self._follow(reader)
         except GpuwatchError as error:
             self._post(Unreadable(Trouble(error.message, error.hint)))
         except OSError as error:
@@ -106,15 +113,17 @@ class Feed:
             self._closed.wait(_START_REFRESH_SECONDS)
         return None
 
-    def _follow(self, collector: Collector) -> None:
-        collector.reader.wait_at_most(_STARTUP_SECONDS)
-        past = PastView(collector)
-        self._file = _file_of(collector.reader.path)
+    def _follow(self, reader: SessionReader) -> None:
+        past = PastView(Collector(reader, self._now_ns))
+        reader.wait_at_most(_STARTUP_SECONDS)
+        self._file = _file_of(reader.path)
         startup_deadline = time.monotonic() + _STARTUP_SECONDS
         failures = 0
         while not self._closed.is_set():
             try:
-                self._read_and_post(collector, past, startup_deadline)
+                if self._read_and_post(past, startup_deadline):
+                    # Its figures are then those of a run that is opened after its end.
+                    past, self._read_at = PastView(Collector(reader, self._now_ns)), -math.inf
                 failures = 0
             except (NotASession, StorageError, OSError):
                 # Perhaps only locked for a moment, or on a slow disk.
@@ -122,12 +131,13 @@ class Feed:
                 if failures == _ATTEMPTS or self._closed.wait(_RETRY_SECONDS):
                     raise
 
-    def _read_and_post(self, collector: Collector, past: PastView, startup_deadline: float) -> None:
-        """Read new records, post a snapshot, and wait for the refresh interval or another view.
+    def _read_and_post(self, past: PastView, startup_deadline: float) -> bool:
+        """Read new records, post a snapshot, and wait for the refresh interval or another view;
+        returns whether, instead, the run has just ended.
 
         New records are read at most once per refresh interval, however often the view changes.
         """
-        view = self._view
+        view, collector = self._view, past.present
         if view.at is None or time.monotonic() >= self._read_at + self._refresh:
             # One transaction may delay the recorder: not for the first, long read.
             opened = self._read_at > -math.inf
@@ -136,6 +146,9 @@ class Feed:
             self._read_at = time.monotonic()
         viewed = past.at(view.at, view.seconds)
         snapshot = self._check_file(viewed.snapshot(view))
+        went_on, self._goes_on = self._goes_on, snapshot.goes_on
+        if went_on and not snapshot.goes_on:
+            return True
         self._post(snapshot)
         active = snapshot.goes_on or (snapshot.place is not None and not snapshot.tally)
         due = time.monotonic() + (self._refresh if active else _ENDED_REFRESH_SECONDS)
@@ -151,6 +164,7 @@ class Feed:
                     self._post(final)
         self._wake.wait(max(0.0, due - time.monotonic()))
         self._wake.clear()
+        return False
 
     def _check_file(self, snapshot: Snapshot) -> Snapshot:
         """The snapshot, with a message if the session file was deleted or replaced."""
@@ -231,3 +245,84 @@ class DevicesNow:
 def not_recorded(why: str) -> str:
     """What stands in the place of the devices."""
     return f"the devices cannot be recorded: {why}"
+
+
+_MAX_MESSAGE = 400
+
+
+class ReadingFailed(Message):
+    """The thread ended with an error."""
+
+    def __init__(self, trouble: Trouble) -> None:
+        super().__init__()
+        self.trouble = trouble
+
+
+def trouble_of(error: Exception) -> Trouble:
+    """The message for an error, expected or not."""
+    if isinstance(error, GpuwatchError):
+        return Trouble(error.message, error.hint)
+    return Trouble(f"reading failed: {type(error).__name__}: {clean(error, _MAX_MESSAGE)}")
+
+
+class _Stopped(Exception):
+    """The screen was closed."""
+
+
+Post = Callable[[Message], None]
+"""Posts a message to the screen; raises an exception that ends the work if it was closed."""
+
+
+class Reading:
+    """A thread that ends with the first message after :meth:`leave`; nothing waits for it."""
+
+    def __init__(self, name: str, screen: MessagePump, work: Callable[[Post], None]) -> None:
+        """``work`` runs in the thread; ``screen`` gets :class:`ReadingFailed` for any error."""
+        self._screen = screen
+        self._work = work
+        self._stopped = threading.Event()
+        self._thread = threading.Thread(target=self._run, name=name, daemon=True)
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def leave(self) -> None:
+        """Post no more messages."""
+        self._stopped.set()
+
+    def _run(self) -> None:
+        try:
+            self._work(self._post)
+        except _Stopped:
+            return
+        except Exception as error:  # without a message the screen would wait forever
+            if not self._stopped.is_set():
+                self._screen.post_message(ReadingFailed(trouble_of(error)))
+
+    def _post(self, message: Message) -> None:
+        if self._stopped.is_set():
+            raise _Stopped
+        self._screen.post_message(message)
+
+
+News = Snapshot | Unreadable
+
+
+class Delivery:
+    """Calls ``take`` in the app's event loop with the newest posted snapshot."""
+
+    def __init__(self, screen: Screen[Any], take: Callable[[News], None]) -> None:
+        self._screen = screen
+        self._take = take
+        self._newest: deque[News] = deque(maxlen=1)
+
+    def post(self, news: News) -> None:
+        """Deliver ``news`` to the screen if it still exists; callable from any thread."""
+        self._newest.append(news)
+        if self._screen.is_running:
+            with suppress(RuntimeError):  # the loop is closed
+                self._screen.call_later(self._deliver)
+
+    def _deliver(self) -> None:
+        if self._newest and self._screen.is_attached:
+            self._take(self._newest.pop())

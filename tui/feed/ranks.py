@@ -12,9 +12,8 @@ from typing import TYPE_CHECKING
 from gpuwatch.core.units import NS
 from gpuwatch.session.reading.reader import SessionReader
 from gpuwatch.session.rows import DeviceRow, Processes, RankRow, RankStepRow
-from gpuwatch.tui.feed.samples import RECENT_NS, Histories
+from gpuwatch.tui.feed.samples import RECENT_NS, Histories, Window
 from gpuwatch.tui.feed.snapshot import RankNow, RanksNow
-from gpuwatch.tui.feed.window import Window
 
 if TYPE_CHECKING:
     from gpuwatch.analysis.ranks.history import OwnTimes

@@ -20,7 +20,7 @@ from gpuwatch.session.rows import DeviceRow, EventRow, LogRow
 from gpuwatch.session.study.progress import Following, StudyPosition
 from gpuwatch.session.study.summary import Contrast
 from gpuwatch.tui.feed.processes import ProcessNow
-from gpuwatch.tui.feed.window import Window
+from gpuwatch.tui.feed.samples import Window
 
 if TYPE_CHECKING:
     from gpuwatch.analysis.ranks.ranks import RankFigures

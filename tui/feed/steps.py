@@ -40,12 +40,12 @@ from gpuwatch.tui.feed.samples import (
     BUCKET_NS,
     RECENT_NS,
     History,
+    Window,
     bucket_ranges,
     clip,
     column_means,
 )
 from gpuwatch.tui.feed.snapshot import Reading, StepShares, Work
-from gpuwatch.tui.feed.window import Window
 
 _MAX_STEPS = 1000
 """Number of newest steps of the median and of the phases."""

@@ -12,13 +12,7 @@ from gpuwatch.session.placement import JobState
 from gpuwatch.session.reading.reader import SessionReader
 from gpuwatch.session.reading.status import status
 from gpuwatch.session.study.plan import Plan, case_label, read, unique
-from gpuwatch.session.study.progress import (
-    StudyPosition,
-    following,
-    place,
-    recorder_alive,
-    tally,
-)
+from gpuwatch.session.study.progress import StudyPosition, following, place, recorder_alive, tally
 from gpuwatch.session.study.study_folder import SUMMARY_JSON, is_held
 from gpuwatch.session.study.summary import Contrast, contrasts
 from gpuwatch.tui.feed.snapshot import StudyRun, StudyStrip, UpcomingRuns

@@ -16,14 +16,13 @@ from gpuwatch.session.study.progress import place
 from gpuwatch.session.study.study_folder import sessions_in
 from gpuwatch.tui import commands
 from gpuwatch.tui.commands import Listed
-from gpuwatch.tui.home.line_edit import Edit, label_command
-from gpuwatch.tui.home.list import Item, first_start, items_of, lost
+from gpuwatch.tui.home.list import Edit, Item, first_start, items_of, label_command, lost
 from gpuwatch.tui.home.rows import HomeState
 from gpuwatch.tui.home.table import started
 from gpuwatch.tui.messages import LOST_QUESTION, STUDY_QUESTION, Question, stop_question
-from gpuwatch.tui.processes.acting import ProcessActs
-from gpuwatch.tui.widgets.canvas_screen import WritingScreen
-from gpuwatch.tui.widgets.cells import fit
+from gpuwatch.tui.processes.table import ProcessActs
+from gpuwatch.tui.widgets.base_screen import WritingScreen
+from gpuwatch.tui.widgets.line import fit
 
 
 class HomeActs(ProcessActs, WritingScreen):
@@ -223,7 +222,7 @@ class HomeActs(ProcessActs, WritingScreen):
             self.act("writing the report", self._export(paths))
 
     async def _export(self, paths: list[Path]) -> bool:
-        from gpuwatch.tui.exporting import export_report
+        from gpuwatch.tui.commands import export_report
 
         wanted = paths if len(paths) == 1 else await asyncio.to_thread(_sessions, paths)
         self.say(await export_report(wanted))

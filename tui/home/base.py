@@ -18,19 +18,18 @@ from textual.widget import Widget
 from textual.widgets import DataTable, Footer, Input
 
 from gpuwatch.tui.feed.processes import ProcessNow
-from gpuwatch.tui.home.line_edit import LINE_END, Edit
-from gpuwatch.tui.home.list import ORDERS, lost, stoppable
+from gpuwatch.tui.home.list import LINE_END, ORDERS, Edit, lost, stoppable
 from gpuwatch.tui.home.reading import SessionReading
 from gpuwatch.tui.home.rows import empty_rows, foot_rows, heading
-from gpuwatch.tui.home.session_table import SessionTable
+from gpuwatch.tui.home.table import SessionTable
 from gpuwatch.tui.processes.page import ProcessScreen
 from gpuwatch.tui.processes.table import ProcessTable, on_gpus
+from gpuwatch.tui.widgets.base_screen import Field
 from gpuwatch.tui.widgets.canvas import Canvas, too_small
-from gpuwatch.tui.widgets.field import Field
 from gpuwatch.tui.widgets.line import Line
-from gpuwatch.tui.widgets.numbers import SnapshotPage, number_lines
+from gpuwatch.tui.widgets.page import SnapshotPage, number_lines
 
-LEAST_LISTED = 8
+_LEAST_LISTED = 8
 """Rows of the list that what is above leaves to it."""
 _ROOMY = 30
 """Rows of the screen from which on several alerts have a place."""
@@ -60,10 +59,7 @@ class Home(SessionReading):
         Binding("space", "mark", "mark", tooltip="mark the session or study"),
         Binding("c", "compare", "compare", tooltip="compare what is marked, else the study"),
         Binding(
-            "slash",
-            "filter",
-            "find",
-            tooltip="find words, or status: env: name: tag: note: study:",
+            "slash", "filter", "find", tooltip="find words, or status: env: name: tag: note: study:"
         ),
         Binding("l", "log", "log", tooltip="the log of the run"),
         Binding(
@@ -72,7 +68,6 @@ class Home(SessionReading):
             "processes",
             tooltip="the processes on the GPUs, on a page of their own",
         ),
-        Binding("g", "grid", "GPUs", tooltip="all GPUs as panels with histories, and back"),
         Binding(
             "i", "numbers", "numbers", tooltip="every number of the devices, and what they are"
         ),
@@ -174,7 +169,7 @@ class Home(SessionReading):
         """The processes, for which there are ``wanted`` rows, in what the list leaves of ``space``,
         or how many there are."""
         devices, query = self.state.devices, self.state.process_query
-        listed = min(len(self.state.items), LEAST_LISTED) or _LEAST_SAID
+        listed = min(len(self.state.items), _LEAST_LISTED) or _LEAST_SAID
         rows = min(wanted, max(0, space - listed - 2))
         short = rows < min(wanted, 3)
         if short:
@@ -214,21 +209,19 @@ class Home(SessionReading):
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """A run can be stopped while it goes on, and resumed once its recorder died; what is for
         sessions or devices needs some."""
-        current, devices = self.state.current, self.state.devices
+        current = self.state.current
         if action == "stop":
             return current is not None and stoppable(current)
         if action == "take_up":
             return current is not None and lost(current)
-        if action == "grid":
-            return devices is not None and len(devices.gpus) > 1
         if action in _OF_DEVICES:
-            return devices is not None
+            return self.state.devices is not None
         if action == "filter" and (self.state.edit is not None or self._processes.has_focus):
             return self.state.edit is None
         return action not in _OF_SESSIONS or bool(self.state.entries)
 
     def _refresh_keys(self) -> None:
-        actions = ("stop", "take_up", "grid", "numbers", "filter", "mark")
+        actions = ("stop", "take_up", "numbers", "filter", "mark")
         apply = tuple(self.check_action(action, ()) for action in actions)
         if apply != self._keys_that_apply:
             self._keys_that_apply = apply

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from statistics import fmean
 
 from gpuwatch.core.lazy_dataclass import dataclass
 from gpuwatch.core.metrics import Method
@@ -11,12 +12,9 @@ from gpuwatch.core.text import clean
 from gpuwatch.core.units import NS, UNKNOWN, bounded, duration, memory_usage, number, percent, si
 from gpuwatch.tui.feed.processes import ProcessNow
 from gpuwatch.tui.feed.snapshot import MISSING, DeviceNow, Panel, Snapshot
-from gpuwatch.tui.widgets import levels
-from gpuwatch.tui.widgets.cells import fit, pad, wrap
-from gpuwatch.tui.widgets.device_rows import more_values, power_text
+from gpuwatch.tui.widgets.device_rows import grid_rows, more_values, power_text
 from gpuwatch.tui.widgets.gauge_rows import axis_row, gauge_rows
-from gpuwatch.tui.widgets.graph import area
-from gpuwatch.tui.widgets.line import Line
+from gpuwatch.tui.widgets.line import Line, area, fit, pad, wrap
 
 _LEAST_BAR = 5
 _LEAST_NAME = 8
@@ -25,6 +23,8 @@ _LEAST_GRAPH, _TALLEST_GRAPH = 4, 31
 """Rows of a graph for which a third one has a place, and most of any."""
 _HISTORY_FROM = 100
 """Columns from which on every GPU has a history."""
+_LEAST_HISTORY = 8
+"""Columns of a history below that width, where a GPU has rows for it."""
 _OWNER_FROM = 110
 """Columns from which on every GPU names its user and program."""
 _BANDWIDTH_FROM = 100
@@ -138,8 +138,11 @@ def gpu_layout(width: int, *, bandwidth: bool, history: bool = True) -> GpuLayou
     shown = _BANDWIDTH if bandwidth and width >= _BANDWIDTH_FROM else 0
     owner = min(40, width // 5) if width >= _OWNER_FROM else 0
     room = width - _ID - _USE - _MEMORY - shown - _POWER - _TEMPERATURE - owner - 1
-    if width < _HISTORY_FROM or not history:
+    narrow = room - _LEAST_BAR - 4
+    if not history or (width < _HISTORY_FROM and narrow < _LEAST_HISTORY):
         return GpuLayout(max(_LEAST_BAR, room // 2), 0, max(0, room - room // 2 - 2), shown, owner)
+    if width < _HISTORY_FROM:
+        return GpuLayout(_LEAST_BAR, narrow, 0, shown, owner)
     third = room // 3
     return GpuLayout(third - 2, room - 2 * third, third - 2, shown, owner)
 
@@ -147,22 +150,22 @@ def gpu_layout(width: int, *, bandwidth: bool, history: bool = True) -> GpuLayou
 def _table(snapshot: Snapshot, width: int, height: int) -> list[Line]:
     panels = {panel.device.row.id: panel for panel in snapshot.panels}
     known = any(panel.bandwidth.value is not None for panel in snapshot.panels)
-    layout = gpu_layout(width, bandwidth=known)
-    gpus = snapshot.gpus
-    seconds = round((snapshot.window.end - snapshot.window.start) / NS)
-    rows = [gpu_heading(layout, width, f"last {duration(seconds)}")] if height > 1 else []
-    total = [_totals(snapshot, layout, width)] if height > 3 else []
-    room = max(1, height - len(rows) - len(total))
-    shown = gpus if len(gpus) <= room else gpus[: room - 1]
-    each, more = divmod(room, len(gpus)) if layout.history else (1, 0)
-    for at, gpu in enumerate(shown):
-        high = max(1, min(_TALLEST_GRAPH, each + (at < more and each > 1)))
-        panel = panels.get(gpu.row.id)
-        rows += gpu_rows(gpu, panel, snapshot.processes, layout, width, high)
-    if len(shown) < len(gpus):
-        rest = Line(width).add(f"    {len(gpus) - len(shown)} more GPUs, ", "muted")
-        rows.append(rest.add("g", "key", press="g").add(" shows all", "muted"))
-    return rows + total
+    gpus, headed, summed = snapshot.gpus, height > 1, height > 3
+    room = max(1, height - headed - summed)
+    each = min(_TALLEST_GRAPH, room // len(gpus))
+    history = each > 1 or width >= _HISTORY_FROM
+    layout = gpu_layout(width, bandwidth=known, history=history and each > 0)
+    each = each if layout.history else 1
+    if len(gpus) > room:
+        rows = grid_rows(gpus, None, width, room + headed, mark_used=False, key="i")
+    else:
+        seconds = round((snapshot.window.end - snapshot.window.start) / NS)
+        rows = [gpu_heading(layout, width, f"last {duration(seconds)}")] if headed else []
+        for gpu in gpus:
+            panel = panels.get(gpu.row.id)
+            rows += gpu_rows(gpu, panel, snapshot.processes, layout, width, each)
+    left = height - len(rows) if layout.history else 1
+    return rows + (_totals(snapshot, layout, width, left) if summed else [])
 
 
 def gpu_heading(layout: GpuLayout, width: int, history: str = "") -> Line:
@@ -191,30 +194,28 @@ def gpu_rows(
 ) -> list[Line]:
     """The GPU's row; in further ones its history goes on, with more values and processes."""
     use = gpu.value("hw.gpu.utilization")
-    room = layout.history - (height > 1)
-    history = panel.history[-room:] if panel is not None and layout.history else ()
-    graph = area(history, 1.0, height) if history else [[]] * height
-    owners = [_owner(process) for process in _on(gpu, processes)]
+    graph = _history(panel.history if panel is not None else (), layout, height)
+    on = [each for each in processes if gpu.row.id in [use.device for use in each.gpus]]
+    owners = [
+        " ".join(clean(part) for part in (each.user, each.name) if part) or f"PID {each.pid}"
+        for each in on
+        if each.running
+    ]
     if height == 1 and len(owners) > 1:
         owners = [f"+{len(owners) - 1} {owners[0]}"]
     values_end = width - layout.owner - 1
     values = [(name, text, "muted") for name, text in more_values(gpu)] if height > 1 else []
     more = _packed(values, Line(values_end - layout.values_at), height - 1)
     rows = []
-    for at, spans in enumerate(graph):
+    for at, drawn in enumerate(graph):
         row = Line(width)
         if not at:
-            mark, role = levels.utilization(use)
+            mark, role = use_level(use)
             row.add("!" if panel and panel.problem else " ", "warn")
             row.add(f"{gpu.number:>2}  ", "strong")
             row.bar(use, layout.bar, role)
             row.add(f"{_marked(mark, percent(use)):>{_USE}}", role)
-        row.to(_ID + layout.bar + _USE + 2)
-        if layout.history:
-            row.add("│" * (height > 1), "faint").add(" " * (room - len(history)))
-            for text, edge in spans:
-                row.add(text, "utilization" if edge else "utilization-fill")
-        row.to(layout.values_at)
+        row.to(_ID + layout.bar + _USE + 2).join(drawn).to(layout.values_at)
         if not at:
             _now(row, gpu, panel, layout)
         elif at <= len(more):
@@ -225,9 +226,21 @@ def gpu_rows(
     return rows
 
 
+def _history(values: Sequence[float | None], layout: GpuLayout, height: int) -> list[Line]:
+    """Shares of time over time as a graph of so many rows; its right end is now."""
+    rows = [Line(layout.history) for _ in range(height)]
+    room = layout.history - (height > 1)
+    shown = values[-room:] if layout.history else ()
+    for row, spans in zip(rows, area(shown, 1.0, height) if shown else (), strict=False):
+        row.add("│" * (height > 1), "faint").add(" " * (room - len(shown)))
+        for text, edge in spans:
+            row.add(text, "utilization" if edge else "utilization-fill")
+    return rows
+
+
 def _now(row: Line, gpu: DeviceNow, panel: Panel | None, layout: GpuLayout) -> None:
     """Add memory, bandwidth, power and temperature."""
-    mark, role = levels.memory(gpu.memory_share)
+    mark, role = memory_level(gpu.memory_share)
     row.bar(gpu.memory_share, layout.memory_bar, role)
     row.add(f"{_marked(mark, gpu.memory):>{_MEMORY}}", role)
     if layout.bandwidth:
@@ -236,7 +249,7 @@ def _now(row: Line, gpu: DeviceNow, panel: Panel | None, layout: GpuLayout) -> N
         text = bounded(si(reading.value, "B/s"), "at most" if bound else None)
         row.add(pad(text, layout.bandwidth, ">"), "muted" if text == UNKNOWN else "text")
     row.add(pad(power_text(gpu), _POWER, ">"))
-    mark, role = levels.temperature(gpu)
+    mark, role = temperature_level(gpu)
     celsius = number(gpu.value("hw.gpu.temperature"), "°C")
     row.add(pad(_marked(mark, celsius), _TEMPERATURE, ">"), role)
 
@@ -258,8 +271,9 @@ def _packed(figures: Iterable[tuple[str, str, str]], first: Line, most: int) -> 
     return lines
 
 
-def _totals(snapshot: Snapshot, layout: GpuLayout, width: int) -> Line:
-    """Of all GPUs that are not lost: how many are busy, their memory and power."""
+def _totals(snapshot: Snapshot, layout: GpuLayout, width: int, height: int) -> list[Line]:
+    """Of all GPUs that are not lost: how many are busy, their memory and power, and the mean
+    utilization over time in ``height`` rows."""
     lost = {alert.device for alert in snapshot.alerts if alert.kind == "lost"}
     gpus = [gpu for gpu in snapshot.gpus if gpu.row.id not in lost]
     uses = [use for gpu in gpus if (use := gpu.value("hw.gpu.utilization")) is not None]
@@ -274,7 +288,13 @@ def _totals(snapshot: Snapshot, layout: GpuLayout, width: int) -> Line:
     )
     row = Line(width).add(pad(" all", _ID), "strong")
     row.add(f"{sum(use > 0 for use in uses)} of {len(uses)} busy", "strong")
-    row.to(layout.values_at)
+    known = [panel.history for panel in snapshot.panels if panel.device.row.id not in lost]
+    means = [
+        fmean(some) if (some := [u for u in column if u is not None]) else None
+        for column in zip(*known, strict=True)
+    ]
+    first, *others = _history(means, layout, min(_TALLEST_GRAPH, height))
+    row.to(_ID + layout.bar + _USE + 2).join(first).to(layout.values_at)
     row.bar(used / size if used is not None and size else None, layout.memory_bar, "progress")
     row.add(f"{memory_usage(used, size):>{_MEMORY}}", "strong").add(" " * layout.bandwidth)
     watts = number(power, "W")
@@ -283,22 +303,8 @@ def _totals(snapshot: Snapshot, layout: GpuLayout, width: int) -> Line:
         if len(watts) >= _POWER:
             spec = ".1f" if power < 1e4 else ".0f"
             watts = f"{power / 1e3:{spec}}/{limit / 1e3:{spec}} kW"
-    return row.add(pad(watts, _POWER, ">"), "strong")
-
-
-def _on(gpu: DeviceNow, processes: Sequence[ProcessNow]) -> list[ProcessNow]:
-    """The running processes on a GPU, the largest memory first."""
-    return [
-        each
-        for each in processes
-        if each.running and any(use.device == gpu.row.id for use in each.gpus)
-    ]
-
-
-def _owner(process: ProcessNow) -> str:
-    """User and program."""
-    words = (clean(part) for part in (process.user, process.name) if part)
-    return " ".join(words) or f"PID {process.pid}"
+    row.add(pad(watts, _POWER, ">"), "strong")
+    return [row, *(Line(width).to(_ID + layout.bar + _USE + 2).join(line) for line in others)]
 
 
 # One GPU or none: large graphs.
@@ -332,11 +338,45 @@ def _figures(gpu: DeviceNow, width: int, rows: int) -> list[Line]:
     """The GPU's numbers in at most ``rows`` rows."""
     use, celsius = gpu.value("hw.gpu.utilization"), gpu.value("hw.gpu.temperature")
     figures = [
-        ("utilization", percent(use), *levels.utilization(use)),
-        ("memory", gpu.memory, *levels.memory(gpu.memory_share)),
+        ("utilization", percent(use), *use_level(use)),
+        ("memory", gpu.memory, *memory_level(gpu.memory_share)),
         ("power", power_text(gpu), " ", "text"),
-        ("", number(celsius, "°C"), *levels.temperature(gpu)),
+        ("", number(celsius, "°C"), *temperature_level(gpu)),
     ]
     marked = [(name, _marked(mark, text), role) for name, text, mark, role in figures]
     marked += [(name, text, "text") for name, text in more_values(gpu)]
     return _packed(marked, Line(width).add(f" GPU {gpu.number}  ", "strong"), rows)
+
+
+Sign = tuple[str, str]
+"""A mark of one cell, and the role of its colour."""
+
+_LEVELS: tuple[Sign, ...] = ((" ", "good"), ("•", "warn"), ("▲", "bad"))
+_NO_LEVEL: Sign = (" ", "strong")
+_USE_LEVELS, _MEMORY_LEVELS = (0.10, 0.75), (0.10, 0.80)
+"""From which shares on they are medium and high: those of nvitop."""
+
+
+def use_level(share: float | None) -> Sign:
+    """Of a share of time."""
+    return _level(share, *_USE_LEVELS)
+
+
+def memory_level(share: float | None) -> Sign:
+    """Of a share of the memory."""
+    return _level(share, *_MEMORY_LEVELS)
+
+
+def temperature_level(gpu: DeviceNow) -> Sign:
+    """Medium above what the card is made for, high where it slows itself down; no level where the
+    driver tells neither."""
+    limits = (gpu.attribute(f"temperature.{name}") for name in ("operating.max", "slowdown"))
+    return _level(gpu.value("hw.gpu.temperature"), *limits)
+
+
+def _level(value: float | None, medium: float | None, high: float | None) -> Sign:
+    if value is None or (medium is None and high is None):
+        return _NO_LEVEL
+    if high is not None and value >= high:
+        return _LEVELS[2]
+    return _LEVELS[medium is not None and value >= medium]

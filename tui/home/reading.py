@@ -9,9 +9,10 @@ from pathlib import Path
 
 from gpuwatch.tui import commands
 from gpuwatch.tui.commands import Listed
-from gpuwatch.tui.home import first_contact, watch
+from gpuwatch.tui.home import watch
 from gpuwatch.tui.home.actions import HomeActs
 from gpuwatch.tui.home.list import ListOptions, arranged
+from gpuwatch.tui.home.rows import look
 
 _REFRESH_SECONDS = 10.0
 
@@ -120,6 +121,6 @@ class SessionReading(HomeActs):
             self.run_worker(self._look(), group="look")
 
     async def _look(self) -> None:
-        found = await first_contact.look()
+        found = await look()
         self.state = replace(self.state, found=found)  # as it is now, not as it was on asking
         self.paint()

@@ -1,4 +1,5 @@
-"""The home screen: devices and processes now, the sessions and studies, the way to a new run."""
+"""The home screen: devices and processes now, the sessions and studies, the way to a new run; also
+with a recorded card, for who has none at hand: ``gpuwatch demo``."""
 
 from __future__ import annotations
 
@@ -8,14 +9,18 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from datetime import datetime
+from pathlib import Path
 
-from gpuwatch.core.units import NS
-from gpuwatch.tui.feed.feed import DevicesNow, not_recorded
+from gpuwatch.core.lazy_dataclass import dataclass
+from gpuwatch.core.models import mapping, number
+from gpuwatch.core.text import clean
+from gpuwatch.core.units import NS, binary, clock_time
+from gpuwatch.session.reading.reader import SessionReader
+from gpuwatch.tui.feed.feed import Delivery, DevicesNow, News, not_recorded
 from gpuwatch.tui.feed.machine_recorder import MachineRecorder
-from gpuwatch.tui.feed.reading import Delivery, News
-from gpuwatch.tui.feed.snapshot import Snapshot, Unreadable, View
-from gpuwatch.tui.home import held
-from gpuwatch.tui.home.base import LEAST_LISTED, Home
+from gpuwatch.tui.feed.snapshot import DeviceNow, Snapshot, Unreadable, View
+from gpuwatch.tui.home.base import Home
 from gpuwatch.tui.home.devices import (
     alert_rows,
     device_rows,
@@ -26,10 +31,9 @@ from gpuwatch.tui.home.devices import (
 from gpuwatch.tui.home.list import GOING_ON
 from gpuwatch.tui.home.rows import waiting_rows
 from gpuwatch.tui.processes.page import ProcessScreen
-from gpuwatch.tui.widgets import grid_rows
 from gpuwatch.tui.widgets.gauge_rows import graph_columns
 from gpuwatch.tui.widgets.line import Line
-from gpuwatch.tui.widgets.numbers import SnapshotPage
+from gpuwatch.tui.widgets.page import SnapshotPage
 
 _MOST_DEATHS, _DEATHS_SECONDS = 3, 10.0
 """After so many recorders of the devices that died within so long no other one is started."""
@@ -61,7 +65,7 @@ class HomeScreen(Home):
         self._looks_at: View | None = None
         self._deaths: list[float] = []
         """When recorders of the devices died."""
-        self._idle: Mapping[str, held.Idle] | None = None
+        self._idle: Mapping[str, Idle] | None = None
         """GPUs on which nothing runs; ``None``: there is no snapshot yet."""
 
     def on_unmount(self) -> None:
@@ -141,7 +145,7 @@ class HomeScreen(Home):
             self._record_again(self._devices)
         elif self.state.devices is None or not _begins(news):
             self.state = replace(self.state, devices=news, devices_trouble=None)
-            self._idle = held.idle_gpus(self._idle, news)
+            self._idle = idle_gpus(self._idle, news)
         self.look_around()
         self.paint()
 
@@ -152,12 +156,8 @@ class HomeScreen(Home):
         running = sum(entry.status in GOING_ON for entry in self.state.entries or ())
         rows = [head_row(devices, running, self.where(), width)]
         rows += alert_rows(self.warnings(), width, self.most_alerts)
-        told = held.held_texts(self._idle or {}, devices)
+        told = held_texts(self._idle or {}, devices)
         rows += alert_rows(told, width, self.most_alerts, "press p")
-        if self.state.grid and devices.panels:
-            room = self.room[1] - len(rows) - LEAST_LISTED
-            panels = grid_rows.panel_rows(devices.panels, None, width, room, mark_used=False)
-            return rows + panels
         if not devices.gpus and not self.state.items:  # what can run here is more than a graph
             most = max(len(rows) + 3, self.room[1] - _FIRST_CONTACT)
         if len(devices.gpus) > 1:  # each has its row, and their total, though the list is longer
@@ -179,8 +179,6 @@ class HomeScreen(Home):
         """
         count = len(devices.gpus)
         columns = history_columns(count, width) or graph_columns(width)
-        if self.state.grid:
-            columns = grid_rows.history_columns(count, width, self.room[1])
         longest = 300 if columns >= _LONG_FROM else 60
         return View(
             grid=count > 1,
@@ -190,14 +188,131 @@ class HomeScreen(Home):
             seconds=longest if devices.t > longest * NS else None,
         )
 
-    def action_grid(self) -> None:
-        """All GPUs as panels, and back."""
-        self.state = replace(self.state, grid=not self.state.grid)
-        self.paint()
-
 
 def _begins(news: Snapshot) -> bool:
     """Whether a recording is so young that the use of the CPU, a difference, is not known yet."""
     cpu = news.cpu
     young = news.t < _YOUNG_NS
     return young and cpu is not None and cpu.value("hw.cpu.utilization") is None
+
+
+_LEAST_SECONDS = 60.0
+"""For so long no kernel ran: a program that saves or validates is no news."""
+
+
+@dataclass(frozen=True)
+class Idle:
+    """A GPU on which no kernel runs."""
+
+    since: int
+    """Session time in nanoseconds at which that was seen first."""
+    before: bool
+    """Whether it may have been so before: nobody looked."""
+
+
+def idle_gpus(before: Mapping[str, Idle] | None, now: Snapshot) -> dict[str, Idle]:
+    """By id; ``before``: what this was for the snapshot before, ``None`` for the first one."""
+    found = {}
+    for gpu in now.gpus:
+        use = gpu.value("hw.gpu.utilization")
+        if use is None:  # what it does is not seen
+            found[gpu.row.id] = Idle(now.t, True)
+        elif use == 0:
+            known = (before or {}).get(gpu.row.id)
+            found[gpu.row.id] = known or Idle(now.t, before is None)
+    return found
+
+
+def held_texts(idle: Mapping[str, Idle], now: Snapshot) -> list[str]:
+    """A sentence for each owner of such GPUs: ``GPU 2: 60.0 GiB held without work since at least
+    14:02 by ann (python train.py)``."""
+    held: dict[tuple[str, str, str], list[tuple[DeviceNow, int]]] = {}
+    for gpu in now.gpus:
+        rest = idle.get(gpu.row.id)
+        on = [
+            (each, use.bytes)
+            for each in now.processes
+            for use in each.gpus
+            if each.running and use.device == gpu.row.id and use.bytes
+        ]
+        if rest is None or not on:
+            continue
+        # Nothing was held before the first of them came; one of unknown age may have been there.
+        since = max(rest.since, min(each.started or 0 for each, _ in on))
+        seconds = (now.t - since) / NS
+        if seconds < _LEAST_SECONDS:
+            continue
+        at_least = "at least " if rest.before and since == rest.since else ""
+        then, today = time.localtime(time.time() - seconds), time.localtime()
+        clock = time.strftime("%H:%M" if then[:3] == today[:3] else "%m-%d %H:%M", then)
+        users = dict.fromkeys(clean(each.user or f"PID {each.pid}") for each, _ in on)
+        names = dict.fromkeys(clean(each.name) for each, _ in on if each.name)
+        owner = ", ".join(users), ", ".join(names), f"{at_least}{clock}"
+        held.setdefault(owner, []).append((gpu, sum(size for _, size in on)))
+    texts = []
+    for (users_, names_, since_), gpus in held.items():
+        numbers = ", ".join(gpu.number for gpu, _ in gpus)
+        size = binary(sum(size for _, size in gpus))
+        what = f"GPU{'s' * (len(gpus) > 1)} {numbers}: {size} held without work"
+        by = f" by {users_}" + (f" ({names_})" if names_ else "")
+        texts.append(f"{what} since {since_}{by}")
+    return texts
+
+
+RECORDING = Path(__file__).with_name("recorded_h200.gpuwatch")
+"""A training of ResNet-50 on an NVIDIA H200, of 53 seconds."""
+
+
+class _Recorded(DevicesNow):
+    """A recording in the place of one that is made."""
+
+    def __init__(self, path: Path, post: Callable[[News], None], *, refresh: float) -> None:
+        super().__init__(post, refresh=refresh)
+        self._path = path
+
+    def start(self) -> None:
+        self.look_at(View(gauges=False, at=0, playing=True))
+        self._feed.start()
+
+    def _session(self) -> Path:
+        return self._path
+
+
+class DemoScreen(HomeScreen):
+    """Plays a recording, over and over, as if its machine were this one; says that it does."""
+
+    def __init__(self, path: Path, *, refresh: float) -> None:
+        """``path``: a finished session, in the default folder; ``refresh``: as of home."""
+        super().__init__(refresh=refresh)
+        with SessionReader(path) as reader:
+            start = number(mapping(reader.meta().get("clock")).get("unix_ns")) or 0
+            ended = number(mapping(reader.meta().get("result")).get("t")) or 0
+        self._path, self._length = path, max(NS, int(ended) - NS)
+        self._day = datetime.fromtimestamp(start / NS).strftime("%Y-%m-%d")
+        self._begun = time.monotonic()
+
+    @property
+    def _at(self) -> int:
+        """The moment that is shown, in session time."""
+        return round((time.monotonic() - self._begun) * NS) % self._length
+
+    def new_devices(self, post: Callable[[News], None]) -> DevicesNow:
+        return _Recorded(self._path, post, refresh=self._every)
+
+    def on_mount(self) -> None:
+        self.set_interval(self._every, self.paint)
+
+    def view_of(self, devices: Snapshot, width: int) -> View:
+        return replace(super().view_of(devices, width), at=self._at, playing=True)
+
+    def where(self) -> str:
+        return f"recorded {self._day}  {clock_time(self._at / NS)}"
+
+    def warnings(self) -> list[str]:
+        note = f"a recording of {self._day}, of another machine: Enter plays its run"
+        return [note, *super().warnings()]
+
+    def action_open(self) -> None:
+        """The run from its start, as it was live."""
+        if self.state.current is not None:
+            self.gpuwatch.open_session(self.state.current.path, start=View(at=0, playing=True))

@@ -21,10 +21,9 @@ from gpuwatch.core.text import clean
 from gpuwatch.core.units import percent, quantity, scale_label, si, si_parts
 from gpuwatch.tui.feed.snapshot import Snapshot
 from gpuwatch.tui.live.rows import Options
-from gpuwatch.tui.widgets.cells import fit, wrap
 from gpuwatch.tui.widgets.gauge_rows import longest_fitting
 from gpuwatch.tui.widgets.head_rows import title_row
-from gpuwatch.tui.widgets.line import Line, filled, marked_rows
+from gpuwatch.tui.widgets.line import Line, filled, fit, marked_rows, wrap
 
 LIVE, STEADY = "●", "◇"
 _LEFT = 7

@@ -15,14 +15,13 @@ from gpuwatch.core.units import NS
 from gpuwatch.session.study.progress import place
 from gpuwatch.session.study.study_folder import sessions_in
 from gpuwatch.tui.display_options import READ_ONLY
-from gpuwatch.tui.feed.feed import REFRESH_SECONDS, Feed
+from gpuwatch.tui.feed.feed import REFRESH_SECONDS, Delivery, Feed, News
 from gpuwatch.tui.feed.gauges import STEP_TIME
-from gpuwatch.tui.feed.reading import Delivery, News
 from gpuwatch.tui.feed.snapshot import TIMED, Snapshot, Unreadable, View
 from gpuwatch.tui.live.page import Page, page_of, panel_columns
 from gpuwatch.tui.live.rows import ZOOMS, Options
-from gpuwatch.tui.live.stopping import Stopping
-from gpuwatch.tui.live.time_travel import TimeTravel
+from gpuwatch.tui.live.time_travel import Stopping, TimeTravel
+from gpuwatch.tui.plain.plain import end_lines, title_line
 from gpuwatch.tui.widgets.canvas import Clicked
 from gpuwatch.tui.widgets.gauge_rows import graph_columns
 from gpuwatch.tui.widgets.head_rows import trouble_rows
@@ -115,6 +114,10 @@ class LiveScreen(TimeTravel, Stopping):
         self.trouble: Unreadable | None = None
         self.options = Options()
         self._view = start or View()
+        self._live_seconds = self._view.seconds
+        """Length of the history while the run goes on."""
+        self._over = False
+        """Whether the run was shown as one that is over: on its timed steps."""
         self._newest: Snapshot | None = None
         self._follow = follow
         self._waits_for_next = False
@@ -145,11 +148,15 @@ class LiveScreen(TimeTravel, Stopping):
             self.trouble = news
         else:
             self.trouble = None
-            if self.snapshot is None and not news.goes_on:
-                self._ask(seconds=TIMED if news.timed and self._view.at is None else None)
             self._newest = news
-            if not news.goes_on:
+            if news.goes_on:
+                self._over = False
+            else:
                 self.options = replace(self.options, paused=False)
+                now = self._view.at is None
+                if not self._over and (now or self.snapshot is None):
+                    self._over, self._live_seconds = True, self._view.seconds
+                    self._ask(seconds=TIMED if now and news.timed else None)
             if not self.options.paused or self.snapshot is None or news.view != self.snapshot.view:
                 self._show(news)
         if self.on_top:
@@ -160,8 +167,9 @@ class LiveScreen(TimeTravel, Stopping):
         if self._follow and not news.goes_on:
             self.options = replace(self.options, message="")
             self._waits_for_next = not self._stop_asked
-            if news.t > _LONG_NS and (news.place is None or news.place.number == news.place.total):
-                self.app.bell()
+            last = news.place is None or news.place.number == news.place.total
+            if news.t > _LONG_NS and last and not news.machine_only:
+                self.gpuwatch.call(f"{title_line(news)}: {end_lines(news)[0]}")
         self._follow = news.goes_on
         self.snapshot = news
         if self._waits_for_next and news.replay is None:
@@ -184,14 +192,10 @@ class LiveScreen(TimeTravel, Stopping):
             self.options = replace(self.options, message=message)
         elif runs.newest is not None and not self.options.paused and self.on_top:
             self._waits_for_next = False
-            view = replace(self._view, at=None, playing=False)
+            view = replace(self._view, at=None, playing=False, seconds=self._live_seconds)
             self.app.switch_screen(
                 LiveScreen(
-                    runs.newest,
-                    follow=True,
-                    refresh=self._refresh,
-                    now_ns=self._now_ns,
-                    start=view,
+                    runs.newest, follow=True, refresh=self._refresh, now_ns=self._now_ns, start=view
                 )
             )
 
@@ -363,26 +367,26 @@ class LiveScreen(TimeTravel, Stopping):
 
     def action_numbers(self) -> None:
         if self.snapshot is not None:
-            from gpuwatch.tui.widgets.numbers import number_lines
+            from gpuwatch.tui.widgets.page import number_lines
 
             self._open_page("every number", number_lines, self.snapshot)
 
     def action_ranks(self) -> None:
         if self.snapshot is not None:
-            from gpuwatch.tui.live.rank_rows import rank_rows
+            from gpuwatch.tui.live.pages import rank_rows
 
             self._open_page("ranks", rank_rows, self.snapshot)
 
     def _open_page(
         self, what: str, rows: Callable[[Snapshot, int], Sequence[Row]], snapshot: Snapshot
     ) -> None:
-        from gpuwatch.tui.widgets.numbers import SnapshotPage
+        from gpuwatch.tui.widgets.page import SnapshotPage
 
         self.app.push_screen(SnapshotPage(what, rows, snapshot, lambda: self.snapshot))
 
     def action_kernels(self) -> None:
         if self.snapshot is not None:
-            from gpuwatch.tui.live.kernels import kernel_rows
+            from gpuwatch.tui.live.pages import kernel_rows
 
             self._open_page("kernels", kernel_rows, self.snapshot)
 
@@ -401,7 +405,7 @@ class LiveScreen(TimeTravel, Stopping):
         self.run_worker(self._export(), exclusive=True, group="export")
 
     async def _export(self) -> None:
-        from gpuwatch.tui.exporting import export_report
+        from gpuwatch.tui.commands import export_report
 
         self._say(await export_report([self.path]))
 

@@ -18,10 +18,9 @@ from gpuwatch.session.study.plan import read as read_plan
 from gpuwatch.session.study.study_folder import sessions_in
 from gpuwatch.tui.display_options import READ_ONLY
 from gpuwatch.tui.feed.feed import REFRESH_SECONDS
-from gpuwatch.tui.live.stopping import Stopping
+from gpuwatch.tui.live.time_travel import Stopping
 from gpuwatch.tui.messages import STUDY_QUESTION, farewell_waiting
-from gpuwatch.tui.widgets.cells import fit, wrap
-from gpuwatch.tui.widgets.line import Line, marked_rows
+from gpuwatch.tui.widgets.line import Line, fit, marked_rows, wrap
 
 _LOOK_SECONDS = 0.5
 

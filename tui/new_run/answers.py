@@ -1,17 +1,22 @@
-"""What a start would do, as ``gpuwatch run --plan`` answers."""
+"""What a start would do, as ``gpuwatch run --plan`` answers, and what prevents it, in words."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import field
+from dataclasses import field, replace
 from itertools import groupby
+
+from textual.content import Content
 
 from gpuwatch.core.lazy_dataclass import dataclass
 from gpuwatch.core.models import JSON, mapping, number
 from gpuwatch.core.text import clean
+from gpuwatch.session.study.estimate import about
 from gpuwatch.tui import commands
 from gpuwatch.tui.commands import Outcome
-from gpuwatch.tui.machine import Refusal, body_of, objects, refusal_of
+from gpuwatch.tui.machine import Environment, Machine, Refusal, body_of, objects, refusal_of
+from gpuwatch.tui.new_run import parameters
+from gpuwatch.tui.new_run.parameters import Form, arguments, command_line, problems
 
 
 @dataclass(frozen=True)
@@ -84,3 +89,128 @@ def _blocks(runs: Sequence[Mapping[str, JSON]], names: Sequence[str]) -> list[st
         order = [names[p] for p in positions if isinstance(p, int) and 0 <= p < len(names)]
         lines.append(f"{'warm-up' if block == 0 else f'block {block}'}: {', '.join(order)}")
     return lines
+
+
+@dataclass(frozen=True)
+class Answers:
+    """The latest answers of gpuwatch's commands."""
+
+    machine: Machine | None = None
+    """``None``: not known yet."""
+    program: str | None = None
+    """``Form.program`` that the environments of ``machine`` were checked for."""
+    plan: Plan | None = None
+    """``None``: not known yet."""
+    planned: tuple[str, ...] = ()
+    """Folder and arguments that ``plan`` is for."""
+
+    def environment(self, form: Form, text: str) -> Environment | None:
+        """The environment of that name, if it was checked for what ``form`` runs here."""
+        if self.machine is None or self.program != form.program or form.places:
+            return None
+        return next((each for each in self.machine.environments if each.text == text), None)
+
+    def plan_for(self, form: Form) -> Plan | None:
+        """The plan for ``form``; ``None``: not known yet, or the form has problems."""
+        planned = form.runs_in, *arguments(form)
+        if field_problems(form, self.machine) or planned != self.planned:
+            return None
+        return self.plan
+
+
+def field_problems(form: Form, machine: Machine | None) -> dict[str, str]:
+    """What is wrong with the fields, in themselves or on this machine, by the field's name."""
+    found = problems(form)
+    if form.places:
+        return found
+    known = machine.no_gpu.text if machine and machine.no_gpu else ""
+    no_gpu = "no GPU is chosen" if form.gpus == () else known
+    if form.own or not no_gpu or {"dtype", "device"} & found.keys():
+        return found
+    if form.values.get("device") == "cuda":
+        return {**found, "device": no_gpu}
+    conflict = parameters.conflict({"dtype": form.values.get("dtype"), "device": "cpu"})
+    return {**found, conflict[0]: conflict[1]} if conflict else found
+
+
+def refusal(form: Form, answers: Answers, text: str) -> Refusal | None:
+    """Why nothing can run in the environment ``text``; ``None``: it can, or that is not known, as
+    at another place.
+
+    The plan has the last word on a chosen environment, but does not know whether the torch of bare
+    runs can use the GPUs.
+    """
+    if form.places:
+        return None
+    known, plan = answers.environment(form, text), answers.plan_for(form)
+    torch = _torch_refusal(form, answers.machine) if text == "bare" else None
+    if plan is not None and not plan.complaint and text in form.environments:
+        found = plan.refusals.get(form.environments.index(text)) or torch
+    else:
+        found = known.refusal(form.on_gpus) if known else None
+    if found is None or known is None or known.without_gpu is not None or not form.on_gpus:
+        return found
+    if found.text not in {each.text for each in (torch, known.with_gpu) if each is not None}:
+        return found
+    if not form.own and "--device cpu" in found.hint:
+        return found
+    without_gpus = "choose no GPU" if form.own else "choose device cpu"
+    return replace(found, hint=f"{found.hint}, or {without_gpus}" if found.hint else without_gpus)
+
+
+def obstacle(form: Form, answers: Answers) -> tuple[str, str] | None:
+    """The first thing that prevents a start: the name of its field, and what is wrong."""
+    labels = {each.name: f"{each.label}: " for each in parameters.parameters()}
+    for name, text in field_problems(form, answers.machine).items():
+        return name, f"{labels.get(name, '')}{text}"
+    for environment in form.environments:
+        if found := refusal(form, answers, environment):
+            name = environment if environment in form.ticked else "other"
+            hint = f"; {found.hint}" if found.hint else ""
+            return name, f"{environment}: {found.text}{hint}"
+    plan = answers.plan_for(form)
+    if plan is not None and plan.complaint:
+        if form.places and ("--on" in plan.complaint or not form.other.strip()):
+            return "on", plan.complaint
+        return "other" if form.other.strip() else "command", plan.complaint
+    return None
+
+
+def usable_environment(form: Form, machine: Machine) -> str | None:
+    """The environment to choose where none of the chosen ones can run a workload here."""
+    usable = [each.text for each in machine.environments if not each.refusal(form.on_gpus)]
+    if form.own or form.places or not usable or set(form.ticked) & set(usable):
+        return None
+    return usable[0]
+
+
+def _torch_refusal(form: Form, machine: Machine | None) -> Refusal | None:
+    """Why the torch of bare runs cannot use one of the chosen GPUs."""
+    if machine is None or form.own or not form.on_gpus:
+        return None
+    chosen = [gpu for gpu in machine.gpus if form.gpus is None or gpu.choice in form.gpus]
+    return next((gpu.torch for gpu in chosen if gpu.torch), None)
+
+
+GOOD, BAD = "$success", "$error"
+"""Styles of the marks."""
+
+
+def plan_text(form: Form, answers: Answers) -> Content:
+    """What prevents a start, else the plan; below it the equivalent command line."""
+    found, plan = obstacle(form, answers), answers.plan_for(form)
+    if found is not None:
+        lines = [Content.assemble(("✗ ", BAD), f"cannot start: {clean(found[1])}")]
+    elif plan is None:
+        lines = [Content("asking for the plan ...")]
+    else:
+        runs = "1 run" if plan.runs == 1 else f"{plan.runs} runs"
+        lines = [Content.assemble(("✓ ", GOOD), (f"{runs}: {plan.what}", "bold"))]
+        lines += [Content(f"  {block}") for block in plan.order]
+        takes = f"time unknown: {plan.reason}"
+        if plan.seconds is not None:
+            takes = f"takes {about(plan.seconds)}, by earlier runs of the same"
+        lines.append(Content(f"  {takes}"))
+    if not problems(form):
+        lines.append(Content(f"$ {clean(command_line(form))}"))
+    return Content("\n").join(lines)

@@ -24,8 +24,17 @@ from gpuwatch.tui.display_options import READ_ONLY
 from gpuwatch.tui.feed.snapshot import DeviceNow
 from gpuwatch.tui.machine import Machine, ask_doctor
 from gpuwatch.tui.new_run import parameters
-from gpuwatch.tui.new_run.answers import ask_plan
-from gpuwatch.tui.new_run.form import (
+from gpuwatch.tui.new_run.answers import (
+    BAD,
+    Answers,
+    ask_plan,
+    field_problems,
+    obstacle,
+    plan_text,
+    refusal,
+    usable_environment,
+)
+from gpuwatch.tui.new_run.parameters import (
     OF_TORCHVISION,
     REPEATS,
     WORKLOADS,
@@ -34,23 +43,15 @@ from gpuwatch.tui.new_run.form import (
     command_line,
     problems,
 )
-from gpuwatch.tui.new_run.obstacles import (
-    Answers,
-    field_problems,
-    obstacle,
-    refusal,
-    usable_environment,
-)
-from gpuwatch.tui.new_run.plan_text import BAD, plan_text
 from gpuwatch.tui.new_run.widgets import (
     EnvironmentRow,
     FieldRow,
+    PlainCheckbox,
     parameter_field,
     select_of,
     text_row,
 )
 from gpuwatch.tui.widgets.base_screen import TitleRow, WidgetScreen
-from gpuwatch.tui.widgets.checkbox import PlainCheckbox
 
 PLAN_AFTER_SECONDS = 0.25
 """Time between the last change and the question for the plan."""

@@ -12,8 +12,7 @@ from gpuwatch.core.text import clean
 from gpuwatch.core.units import clock_time, milliseconds
 from gpuwatch.session.reading.status import State
 from gpuwatch.tui.feed.snapshot import Snapshot, Unreadable
-from gpuwatch.tui.plain.lines import end_lines, title_line
-from gpuwatch.tui.plain.plain import next_run, snapshots
+from gpuwatch.tui.plain.plain import end_lines, next_run, snapshots, title_line
 
 IDLE_SECONDS = 600.0
 """GPUs of the run that do nothing for so long are told."""

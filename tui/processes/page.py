@@ -1,24 +1,30 @@
-"""The page of processes, over the live screen and over the home screen."""
+"""The page of processes, over the live screen and over home, and that of a single process."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import ClassVar
 
+from rich.table import Table
+from rich.text import Text
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
-from textual.widgets import Footer
+from textual.containers import VerticalScroll
+from textual.screen import ModalScreen
+from textual.widgets import Footer, Static
 
+from gpuwatch.core.live_process import ProcessFacts, command_line, command_text, environment, facts
+from gpuwatch.core.processes import parents, start_time
+from gpuwatch.core.text import clean, shell
+from gpuwatch.core.units import NS, UNKNOWN, binary, clock_time, percent
 from gpuwatch.tui.feed.processes import ProcessNow, may_be_truncated
 from gpuwatch.tui.feed.snapshot import Snapshot
-from gpuwatch.tui.processes.acting import ProcessActs
-from gpuwatch.tui.processes.table import ProcessTable
-from gpuwatch.tui.processes.tree import Branch, family
+from gpuwatch.tui.processes.table import ProcessActs, ProcessTable
 from gpuwatch.tui.widgets.canvas import Canvas, too_small
-from gpuwatch.tui.widgets.cells import wrap
 from gpuwatch.tui.widgets.head_rows import title_row, warning_rows
-from gpuwatch.tui.widgets.line import Line
+from gpuwatch.tui.widgets.line import Line, wrap
 from gpuwatch.tui.widgets.process_rows import ORDERS, said_of, unknown_rows
 
 _LOOK_SECONDS = 0.5
@@ -90,16 +96,20 @@ class ProcessScreen(ProcessActs):
             summary = _summary(snapshot, width)
             top += [summary, Line(width)]
             most = max(0, (height - len(top)) // 3)
-            below = _command_rows(selected, width, most)
-            below = [*below, *_reason_rows(self._table, width)][:most]
-            below = [Line(width), *below] if below else []
+            said = said_of(selected)
+            texts = wrap(f"{selected.pid}  {said}", width - 2, most) if said else []
+            below = [Line(width).add(f" {text}") for text in texts]
+            for reason in unknown_rows(self._table.processes):
+                texts = wrap(f"— {reason}", width - 2, 2)
+                below += [Line(width).add(f" {text}", "muted") for text in texts]
+            below = [Line(width), *below[:most]] if below[:most] else []
             space = max(1, height - len(top) - 1 - len(below))
             rows = 1 + min(space, len(self._table.processes))
             self._table.fit(rows)
             order = f"{ORDERS[self._table.order].title}"
             first = self._table.first
-            texts = (f"{order}, {first + 1} to {first + rows - 1} ", f"{order} ")
-            fitting = [text for text in texts if len(text) < summary.left]
+            orders = (f"{order}, {first + 1} to {first + rows - 1} ", f"{order} ")
+            fitting = [text for text in orders if len(text) < summary.left]
             summary.end(fitting[0] if fitting else "", "muted")
         else:
             self._table.fit(0)
@@ -184,21 +194,200 @@ def _summary(snapshot: Snapshot, width: int) -> Line:
     return row
 
 
-def _command_rows(process: ProcessNow, width: int, most: int) -> list[Line]:
-    """The command line of the selected process, whole where ``most`` rows hold it."""
-    rows = wrap(f"{process.pid}  {said_of(process)}", width - 2, most)
-    return [Line(width).add(f" {row}") for row in rows] if said_of(process) else []
-
-
-def _reason_rows(table: ProcessTable, width: int) -> list[Line]:
-    return [
-        Line(width).add(f" {line}", "muted")
-        for reason in unknown_rows(table.processes)
-        for line in wrap(f"— {reason}", width - 2, 2)
-    ]
-
-
 def _said(text: str, width: int) -> list[Line]:
     """Below a blank row."""
     rows = (Line(width).add(f" {row}", "muted") for row in wrap(text, width - 2, 4))
     return [Line(width), *rows]
+
+
+Branch = tuple[ProcessNow, str]
+"""A process, and what stands before it in a tree."""
+
+_NOT_RECORDED = "not recorded: a parent or child that is neither on a GPU nor of the run"
+
+
+def family(processes: Sequence[ProcessNow]) -> list[Branch]:
+    """``processes``, with the parent and the children of each that runs here."""
+    above = parents()
+    recorded = {process.pid: process for process in processes}
+    nodes: dict[int, ProcessNow] = {}
+    for process in processes:
+        near = [process.pid]
+        if process.start is not None:
+            near = [above.get(process.pid, 0), *near]
+            near += [pid for pid, parent in above.items() if parent == process.pid]
+        for pid in near:
+            node = nodes.get(pid) or recorded.get(pid) or _relative(pid, process.t)
+            if node is not None:
+                nodes[pid] = node
+    return list(_branches(nodes, above))
+
+
+def _relative(pid: int, t: int) -> ProcessNow | None:
+    """A process that only ``/proc`` tells of; ``None``: it has ended, or is the system's first."""
+    start = start_time(pid) if pid > 1 else None
+    if start is None:
+        return None
+    words = command_line(pid, start)
+    command = command_text(words) if words else None
+    return ProcessNow(
+        *(pid, None, None, None, None, (), None, None, None, True, t, _NOT_RECORDED),
+        start=start,
+        command=command,
+    )
+
+
+def _branches(nodes: Mapping[int, ProcessNow], above: Mapping[int, int]) -> Iterator[Branch]:
+    """Each process once, behind its parent where that is among them."""
+    below: dict[int, list[int]] = {}
+    roots = []
+    for pid, process in nodes.items():
+        parent = above.get(pid, 0)
+        if process.start is not None and parent in nodes and nodes[parent].start is not None:
+            below.setdefault(parent, []).append(pid)
+        else:
+            roots.append(pid)
+
+    def under(pid: int, before: str) -> Iterator[Branch]:
+        children = below.get(pid, [])
+        for child in children:
+            last = child == children[-1]
+            yield nodes[child], f"{before}{'└─ ' if last else '├─ '}"
+            yield from under(child, before + ("   " if last else "│  "))
+
+    for pid in roots:
+        yield nodes[pid], ""
+        yield from under(pid, "")
+
+
+_FOLLOW_SECONDS = 1.0
+"""Between two looks at the process."""
+_NOT_HERE = f"{UNKNOWN}  it is not seen to run on this machine now"
+_NOT_OURS = f"{UNKNOWN}  its user and root alone may read it"
+
+Told = tuple[str, str]
+"""What it is, and its text."""
+
+
+class DetailsScreen(ModalScreen[None]):
+    """Scrolls with the arrows; ``e`` shows the environment variables, which nothing stores."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("question_mark,f1", "app.help", "help", tooltip="all keys of this screen"),
+        Binding("escape,q,enter", "dismiss", "back"),
+        Binding("e", "environment", "variables", tooltip="its environment variables, and back"),
+        Binding("f10", "app.quit", show=False),
+    ]
+
+    def __init__(
+        self, process: ProcessNow, latest: Callable[[], ProcessNow | None], *, read_only: bool
+    ) -> None:
+        """``latest``: the same process as last recorded; ``None``: it has ended.
+
+        ``read_only``: environment variables are not offered.
+        """
+        super().__init__()
+        self._process = process
+        self._latest = latest
+        self._variables = False
+        """Whether they are shown."""
+        self._offered = process.start is not None and not read_only
+
+    def compose(self) -> ComposeResult:
+        with VerticalScroll():
+            yield Static()
+        yield Footer(compact=True)
+
+    def on_mount(self) -> None:
+        self.query_one(VerticalScroll).focus()
+        self._look()
+        self.set_interval(_FOLLOW_SECONDS, self._look)
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        return action != "environment" or self._offered
+
+    def action_environment(self) -> None:
+        self._variables = not self._variables
+        self._look()
+
+    def _look(self) -> None:
+        self.run_worker(self._show(), exclusive=True)
+
+    async def _show(self) -> None:
+        latest = self._latest()
+        self._process = latest or self._process
+        # The kernel may let a reader wait for a process that is stuck: not this screen.
+        told = await asyncio.to_thread(
+            lambda: [*details(self._process), *_variables(self._process, asked=self._variables)]
+        )
+        table = Table(box=None, show_header=False, padding=(0, 2, 0, 0))
+        table.add_row(Text("process", style="bold"), Text(str(self._process.pid)))
+        if latest is None:
+            table.add_row("", Text("it has ended, or left the GPUs"))
+        for what, text in told:
+            table.add_row(Text(what, style="bold", no_wrap=True), Text(text, overflow="fold"))
+        self.query_one(Static).update(table)
+
+
+def details(process: ProcessNow) -> list[Told]:
+    """What is known of it, with what ``/proc`` tells at this moment."""
+    known = None if process.start is None else facts(process.pid, process.start)
+    return [
+        ("command", said_of(process) or UNKNOWN),
+        ("user", clean(process.user or UNKNOWN)),
+        *([("runs in", clean(process.place))] if process.place else []),
+        ("parent", _NOT_HERE if known is None else _parent(known.parent)),
+        ("started", _started(process, known)),
+        ("directory", _NOT_HERE if known is None else clean(known.directory or _NOT_OURS)),
+        ("threads", _NOT_HERE if known is None else str(known.threads)),
+        ("CPU", UNKNOWN if process.cores is None else f"{100 * process.cores:.0f} % of one core"),
+        ("memory", binary(process.resident)),
+        *_gpus(process),
+        *([("", f"{UNKNOWN}  {clean(process.reason)}")] if process.reason else []),
+    ]
+
+
+def _gpus(process: ProcessNow) -> Iterator[Told]:
+    for use in process.gpus:
+        name = f"GPU {clean(use.device).removeprefix('gpu')}"
+        text = f"memory {binary(use.bytes)}, SM {percent(use.share)}"
+        text += f", bandwidth {percent(use.memory_share)} of the time"
+        yield name, text
+        if use.reason:
+            yield "", f"{UNKNOWN}  {clean(use.reason)}"
+
+
+def _parent(pid: int) -> str:
+    if pid == 0:
+        return "none that is seen from here"
+    start = start_time(pid)
+    words: Sequence[str] = () if start is None else command_line(pid, start)
+    return f"{pid}  {command_text(words)}" if words else str(pid)
+
+
+def _started(process: ProcessNow, known: ProcessFacts | None) -> str:
+    if process.started is None:
+        return UNKNOWN
+    age = f"{clock_time((process.t - process.started) / NS)} ago"
+    if known is None:
+        return age
+    return f"{time.strftime('%Y-%m-%d %H:%M:%S', time.localtime(known.started_unix))}, {age}"
+
+
+def _variables(process: ProcessNow, *, asked: bool) -> list[Told]:
+    if not asked or process.start is None:
+        return []
+    found = environment(process.pid, process.start)
+    if found is None:
+        ended = start_time(process.pid) != process.start
+        return [("variables", _NOT_HERE if ended else _NOT_OURS)]
+    lines = sorted(map(_variable, found))
+    names = ["variables", *[""] * len(lines)]
+    return list(zip(names, lines or ["none"], strict=False))
+
+
+def _variable(text: str) -> str:
+    """``NAME=value``; a value with other than printable characters is quoted as in a shell."""
+    name, _, value = text.partition("=")
+    line = f"{name}={value if value.isprintable() else shell(value)}"
+    return clean(line, len(line))

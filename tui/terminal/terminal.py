@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from textual.drivers.linux_driver import LinuxDriver
 
+from gpuwatch.core.text import notification
 from gpuwatch.tui.widgets.ascii import to_ascii
 
 if TYPE_CHECKING:
@@ -35,6 +36,7 @@ class TerminalDriver(LinuxDriver):
     def __init__(self, app: GpuwatchApp, **options: Any) -> None:
         super().__init__(app, **options)
         self._ascii = app.look.ascii
+        app.call = lambda text: self.write(notification(text))
 
     def write(self, data: str) -> None:
         super().write(to_ascii(data) if self._ascii else data)

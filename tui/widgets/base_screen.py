@@ -1,26 +1,63 @@
-"""What every screen has: the key of its help, a footer of whole keys, questions over it."""
+"""What every screen has: its help, a footer of whole keys, questions over it; and the
+base of screens that are drawn, on which a line can be written."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING, ClassVar
+from abc import abstractmethod
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from rich.table import Table
 from rich.text import Text
-from textual import on
+from textual import events, on
 from textual.app import ComposeResult
-from textual.binding import Binding, BindingType
+from textual.binding import ActiveBinding, Binding, BindingType
+from textual.command import DiscoveryHit, Hit, Hits, Provider
+from textual.containers import Horizontal, Vertical, VerticalScroll
 from textual.events import Mount
-from textual.screen import Screen
-from textual.widgets import Static
+from textual.message import Message
+from textual.screen import ModalScreen, Screen
+from textual.widgets import Button, Footer, Input, Static
 
+from gpuwatch.core.text import clean
 from gpuwatch.tui.display_options import LEAST
-from gpuwatch.tui.widgets.dialog import Dialog
+from gpuwatch.tui.messages import Question
+from gpuwatch.tui.widgets.canvas import Canvas, Scrolled
+from gpuwatch.tui.widgets.line import Line
 from gpuwatch.tui.widgets.palette import styles
 
 if TYPE_CHECKING:
     from gpuwatch.tui.app import GpuwatchApp
-    from gpuwatch.tui.messages import Question
+
+
+class Dialog(ModalScreen[int]):
+    """Which answer ``question`` gets: 0 is no, 1 is yes, then follow its other ways."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape", "dismiss(0)", show=False),
+        Binding("left,up", "app.focus_previous", show=False),
+        Binding("right,down", "app.focus_next", show=False),
+        Binding("f10", "app.quit", show=False),
+    ]
+
+    def __init__(self, question: Question) -> None:
+        super().__init__()
+        self._question = question
+
+    def compose(self) -> ComposeResult:
+        question = self._question
+        with Vertical():
+            yield Static(question.text, markup=False)
+            # Several ways of doing it are told in full, one below the other.
+            with Vertical() if question.more else Horizontal():
+                for n, answer in enumerate((question.no, question.yes, *question.more)):
+                    yield Button(answer, id=f"answer-{n}", compact=True)
+            yield Static("Arrows choose, Enter confirms, Esc cancels")
+
+    def on_button_pressed(self, event: Button.Pressed) -> None:
+        self.dismiss(list(self.query(Button)).index(event.button))
+
 
 TOO_SMALL = f"too small\nneeds {LEAST[0]}x{LEAST[1]}"
 
@@ -31,7 +68,7 @@ class BaseScreen(Screen[None]):
 
     AUTO_FOCUS = ""
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("question_mark,f1", "app.help", "help", tooltip="all keys of this screen"),
+        Binding("question_mark,f1", "app.help", "help", tooltip="all keys of this screen")
     ]
 
     @property
@@ -97,3 +134,216 @@ class TitleRow(Static):
             Text(f"  {self._right} ", roles["muted"]),
         )
         return row
+
+
+MAX_LENGTH = 2000
+"""Default limit of the text in characters."""
+
+
+class Field(Input):
+    """Textual's input, hidden while it is not in use."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("enter", "submit", "done"),
+        Binding("escape", "leave", "cancel"),
+    ]
+
+    class Left(Message):
+        """Esc was pressed."""
+
+    class Cut(Message):
+        """Pasted text was too long and was cut."""
+
+        def __init__(self, longest: int) -> None:
+            super().__init__()
+            self.why = f"at most {longest} characters: the rest is left out"
+
+    def __init__(self) -> None:
+        super().__init__(compact=True, select_on_focus=False, max_length=MAX_LENGTH)
+        self.cursor_blink = False
+        self.display = False
+        self.line_end = " "
+        """Replaces the ends of lines in pasted text."""
+
+    def write(self, value: str, *, longest: int = MAX_LENGTH, line_end: str = " ") -> None:
+        """Show the input with ``value`` and the cursor at its end."""
+        self.max_length, self.line_end = longest, line_end
+        with self.prevent(Input.Changed):
+            self.value = value
+        self.cursor_position = len(value)
+        self.display = True
+        self.screen.set_focus(self, scroll_visible=False)
+
+    def hide(self) -> None:
+        """Hide the input."""
+        if self.display:
+            self.screen.set_focus(None)
+            self.display = False
+
+    def stand(self, x: int, y: int, width: int) -> None:
+        """Move to column ``x`` and row ``y``, with ``width`` cells."""
+        self.styles.offset, self.styles.width = (x, y), max(1, width)
+
+    def action_leave(self) -> None:
+        self.post_message(self.Left())
+
+    def on_paste(self, event: events.Paste) -> None:
+        """Insert pasted lines as one; text that is too long is cut, with a :class:`Cut`."""
+        event.stop()
+        event.prevent_default()
+        text = self.line_end.join(map(clean, event.text.splitlines()))
+        longest = self.max_length or MAX_LENGTH
+        fitting = text[: max(0, longest - len(self.value) + len(self.selected_text))]
+        self.replace(fitting, *sorted(self.selection))
+        if fitting != text:
+            self.post_message(self.Cut(longest))
+
+
+class CanvasScreen(BaseScreen):
+    """Subclasses draw in :meth:`paint`."""
+
+    _canvas: Canvas | None = None
+
+    @property
+    def room(self) -> tuple[int, int]:
+        """Columns and rows of the canvas: the terminal without the footer."""
+        width, height = self.app.size
+        return width, height - 1
+
+    @abstractmethod
+    def paint(self) -> None:
+        """Draw the current state, with :meth:`show`."""
+
+    def show(self, lines: Sequence[Line]) -> None:
+        """Draw ``lines``; nothing once the canvas is gone, which happens before its screen goes."""
+        if self._canvas is not None and self._canvas.is_attached:
+            self._canvas.show(lines)
+
+    def compose(self) -> ComposeResult:
+        self._canvas = Canvas(ascii=self.gpuwatch.look.ascii)
+        yield self._canvas
+        yield Footer(compact=True)
+
+    def on_scrolled(self, message: Scrolled) -> None:
+        """The wheel does what a screen's ``action_scroll_by(rows)`` does, if it has one."""
+        scroll_by = getattr(self, "action_scroll_by", None)
+        if scroll_by is not None:
+            scroll_by(message.by)
+
+    def on_resize(self) -> None:
+        self.call_after_refresh(self.paint)
+
+    def on_screen_resume(self) -> None:
+        self.call_after_refresh(self.paint)
+
+
+class WritingScreen(CanvasScreen):
+    """A canvas screen on which a line of text can be written."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.field = Field()
+
+    def compose(self) -> ComposeResult:
+        yield from super().compose()
+        yield self.field
+
+
+class HelpScreen(ModalScreen[None]):
+    """Scrolls with the arrows; the key that opened it closes it."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape,q,enter,question_mark,f1", "dismiss", show=False),
+        Binding("f10", "app.quit", show=False),
+    ]
+
+    def __init__(self, keys: Iterable[tuple[str, str]]) -> None:
+        """``keys``: keys as they are written, and what they do."""
+        super().__init__()
+        self._keys = tuple(keys)
+
+    def compose(self) -> ComposeResult:
+        table = Table(box=None, show_header=False, padding=(0, 2, 0, 0))
+        for key, text in self._keys:
+            table.add_row(Text(key, style="bold", no_wrap=True), Text(text))
+        with VerticalScroll():
+            yield Static(table)
+        yield Static("Esc closes, arrows scroll", classes="muted")
+
+    def on_mount(self) -> None:
+        self.query_one(VerticalScroll).focus()
+
+
+UNUSED = frozenset({"screen.copy_text"})
+"""Actions of Textual for which no screen has a use."""
+_FOCUS = frozenset({"app.focus_next", "app.focus_previous"})
+
+
+def text_of(binding: Binding) -> str:
+    """What a binding does: its description, and its tooltip where that says more."""
+    word = " ".join(map(_small, binding.description.split(" ")))
+    first, blank, rest = binding.tooltip.partition(" ")
+    more = f"{_small(first)}{blank}{rest}"
+    if not word or not more:
+        return word or more
+    return more if more.startswith(word) else f"{word}: {more}"
+
+
+def _small(word: str) -> str:
+    """Without a capital, as in our texts: Textual's begin with one."""
+    return word.lower() if word.istitle() else word
+
+
+def keys_of(
+    bindings: Iterable[ActiveBinding], display: Callable[[Binding], str], *, focus: bool
+) -> list[tuple[str, str]]:
+    """Keys as they are written and what they do, those of one action together.
+
+    ``display`` writes a binding's key; ``focus``: whether anything can have the focus. Bindings
+    without a description are left out; those without a tooltip, such as the editing keys of an
+    input, come last.
+    """
+    unused = UNUSED if focus else UNUSED | _FOCUS
+    actions: dict[str, tuple[list[str], str]] = {}
+    for _, binding, _, _ in sorted(bindings, key=lambda each: not each.binding.tooltip):
+        text = text_of(binding)
+        if text and not binding.system and binding.action not in unused:
+            keys, _ = actions.setdefault(binding.action, ([], text))
+            keys.append(display(binding))
+    return [(" ".join(dict.fromkeys(keys)), text) for keys, text in actions.values()]
+
+
+_MOVES = frozenset({"up", "down", "left", "right", "pageup", "pagedown", "home", "end", "tab"})
+"""Keys that nobody looks for by words, nor the other keys of what they do."""
+
+
+class Commands(Provider):
+    """Every binding with a description, but those that edit a text."""
+
+    def _commands(self) -> Iterator[tuple[str, str, Callable[[], Any]]]:
+        """What it does, the key, and the action; each action once."""
+        active = self.screen.active_bindings.values()
+        bindings = [each.binding for each in active]
+        moves = {each.action for each in bindings if each.key.rpartition("+")[2] in _MOVES}
+        # Both leave where a screen has a key of its own for it.
+        quit = {"quit"} if any(each.action == "leave" for each in bindings) else set()
+        seen = UNUSED | moves | quit | {"command_palette"}
+        for node, binding, enabled, _ in active:
+            text = "" if isinstance(node, Input) else text_of(binding)
+            if enabled and text and binding.action not in seen:
+                seen |= {binding.action}
+                act = partial(self.app.run_action, binding.action, node)
+                yield text, self.app.get_key_display(binding), act
+
+    async def discover(self) -> Hits:
+        """All of them, in the order of their declaration."""
+        for text, key, act in self._commands():
+            yield DiscoveryHit(text, act, help=key)
+
+    async def search(self, query: str) -> Hits:
+        """Those that match, the best first."""
+        matcher = self.matcher(query)
+        for text, key, act in self._commands():
+            score = matcher.match(text)
+            if score > 0:
+                yield Hit(score, matcher.highlight(text), act, help=key)

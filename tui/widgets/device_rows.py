@@ -27,12 +27,18 @@ def columns_for(width: int) -> int:
 
 
 def grid_rows(
-    gpus: Sequence[DeviceNow], selected: str | None, width: int, max_rows: int, *, mark_used: bool
+    gpus: Sequence[DeviceNow],
+    selected: str | None,
+    width: int,
+    max_rows: int,
+    *,
+    mark_used: bool,
+    key: str = "g",
 ) -> list[Line]:
     """A compact cell per GPU, in at most ``max_rows`` rows around the selected one.
 
-    If not all fit with two GPUs in a row, the last of several rows tells how many are hidden.
-    ``mark_used``: mark the GPUs of the run.
+    If not all fit with two GPUs in a row, the last of several rows tells how many are hidden, and
+    the ``key`` that shows them. ``mark_used``: mark the GPUs of the run.
     """
     per_row = columns_for(width)
     if len(gpus) > per_row * max_rows and width >= _MIN_TWO_GPUS:
@@ -51,7 +57,7 @@ def grid_rows(
         lines.append(line)
     if cut and max_rows > 1:
         hidden = len(gpus) - sum(len(gpus[row::rows]) for row in range(first, first + visible_rows))
-        more = Line(width).add(f"  … {hidden} more, ", "muted").add("g", "key", press="g")
+        more = Line(width).add(f"  … {hidden} more, ", "muted").add(key, "key", press=key)
         lines.append(more.add(" shows all", "muted"))
     return lines
 

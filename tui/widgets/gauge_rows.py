@@ -11,20 +11,10 @@ from rich.cells import cell_len
 from gpuwatch.analysis.hardware.ceilings import MEASURED, PEAK, SHEET
 from gpuwatch.core.metrics import Method
 from gpuwatch.core.text import clean
-from gpuwatch.core.units import (
-    UNKNOWN,
-    binary_parts,
-    percent,
-    quantity,
-    scale_label,
-    si,
-    si_parts,
-)
+from gpuwatch.core.units import UNKNOWN, binary_parts, percent, quantity, scale_label, si, si_parts
+from gpuwatch.tui.feed.samples import Window, axis
 from gpuwatch.tui.feed.snapshot import Gauge
-from gpuwatch.tui.feed.window import Window, axis
-from gpuwatch.tui.widgets.cells import wrap
-from gpuwatch.tui.widgets.graph import area
-from gpuwatch.tui.widgets.line import Line
+from gpuwatch.tui.widgets.line import Line, area, wrap
 
 
 def value_parts(gauge: Gauge) -> tuple[str, str]:

@@ -13,8 +13,7 @@ from gpuwatch.session.rows import EventRow
 from gpuwatch.session.study.estimate import about
 from gpuwatch.session.study.progress import StudyPosition
 from gpuwatch.tui.feed.snapshot import Snapshot, Trouble
-from gpuwatch.tui.widgets.cells import fit
-from gpuwatch.tui.widgets.line import Line, marked_rows
+from gpuwatch.tui.widgets.line import Line, fit, marked_rows
 
 _MIN_NAME = 33
 """Least columns of workload and environment beside the position in the study."""

@@ -1,15 +1,22 @@
-"""A page of text over a screen: rows that scroll."""
+"""Pages of text over a screen, rows that scroll; and the page of every number, on ``i``."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from typing import ClassVar
 
+from rich.cells import cell_len
 from textual.binding import Binding, BindingType
 
-from gpuwatch.tui.widgets.canvas_screen import WritingScreen
-from gpuwatch.tui.widgets.field import Field
-from gpuwatch.tui.widgets.line import Line, Span
+from gpuwatch.analysis.hardware.profile import Counters, tool_name
+from gpuwatch.core.metrics import CATALOGUE, Method, reading_of
+from gpuwatch.core.text import clean
+from gpuwatch.core.units import NS, bounded, clock_time, quantity, si
+from gpuwatch.tui.feed.snapshot import DeviceNow, Gauge, Reading, Snapshot
+from gpuwatch.tui.widgets.base_screen import Field, WritingScreen
+from gpuwatch.tui.widgets.gauge_rows import is_cache_reuse, mean_text, share_texts
+from gpuwatch.tui.widgets.head_rows import age_text
+from gpuwatch.tui.widgets.line import Line, Span, pad, wrap
 
 Row = tuple[Span, ...]
 
@@ -110,3 +117,190 @@ class PageScreen(WritingScreen):
             self.paint()
         else:
             self.dismiss(None)
+
+
+_SOURCE = 58
+"""First column of the source, plus one."""
+_MAX_ROWS = 6
+"""Most rows of a source or a reason; foreign files may contain long ones."""
+_POLL_SECONDS = 0.5
+"""Time between two checks for a newer snapshot."""
+
+
+def number_lines(snapshot: Snapshot, width: int) -> list[Row]:
+    """Each number with its value, method, source and reason."""
+    rows: list[Row] = []
+    if snapshot.warnings:
+        rows.append(((" warnings", "strong"),))
+        for text in snapshot.warnings:
+            rows += wrapped(text, width, mark="!", role="text")
+        rows.append((("", "text"),))
+    if snapshot.gauges:
+        rows += _gauges(snapshot, width)
+    if snapshot.counters is not None:
+        rows += [(("", "text"),), *counter_rows(snapshot.counters, width)]
+    order = {name: index for index, name in enumerate(CATALOGUE)}
+    kinds = {"gpu": 0, "cpu": 1, "workload": 2}
+    means = f", mean of the {snapshot.means}" if snapshot.means else ""
+    for device in sorted(snapshot.devices, key=lambda item: kinds.get(item.row.kind, 3)):
+        rows += [(("", "text"),)] if rows else []
+        known = device.row.kind in ("gpu", "cpu")
+        title = device.title if known else f"{clean(device.row.id)}  {clean(device.row.name)}"
+        rows.append(((f" {title}", "strong"), (means, "muted")))
+        for metric in sorted(device.readings, key=lambda name: order.get(name, 99)):
+            rows += _number(metric, device.readings[metric], width)
+        rows += _facts(device, width)
+    if snapshot.event is not None:
+        rows += [(("", "text"),), ((" last event", "strong"),)]
+        prefix = f"{snapshot.event.device} " if snapshot.event.device else ""
+        rows += wrapped(f"{prefix}{snapshot.event.kind}: {snapshot.event.text}", width, role="text")
+    return rows
+
+
+def _gauges(snapshot: Snapshot, width: int) -> list[Row]:
+    rows: list[Row] = [((" gauges of the run", "strong"),)]
+    for gauge in snapshot.gauges[1:]:
+        rows += _number(gauge.title, gauge.reading, width, gauge.unit)
+        rows += wrapped(mean_text(gauge), width, role="muted", left=5)
+        rows += _ceiling(gauge, width)
+        for name, mfu in gauge.mfus:
+            rows += _number(name, mfu, width, "1")
+    bandwidth = snapshot.gauges[1]
+    if bandwidth.reading.method is not Method.COUNTED and not snapshot.machine_only:
+        rows += _number("Algorithmic bytes/s", snapshot.algorithmic, width, "By/s")
+    return rows
+
+
+_FACT_UNITS = {
+    **dict.fromkeys(("memory.total", "swap.total"), "By"),
+    **dict.fromkeys(("clock.sm.max", "clock.memory.max", "frequency.max"), "Hz"),
+    "power.limit": "W",
+    **dict.fromkeys(("temperature.slowdown", "temperature.operating.max"), "Cel"),
+    "memory.bus.width": "bit",
+}
+"""Units of the constant numbers of a device; the others are counts."""
+
+
+_FACT_NAMES = {
+    "clock.memory.max": "maximum memory clock",
+    "clock.sm.max": "maximum SM clock",
+    "ecc.enabled": "ECC",
+    "mig.enabled": "MIG",
+    "pci.bus.id": "PCI bus id",
+    "persistence.enabled": "persistence mode",
+    "xid.told": "reports Xid errors",
+}
+"""Names for people, where they differ from the attribute's."""
+
+
+def _facts(device: DeviceNow, width: int) -> list[Row]:
+    """What stays as it is during a session: versions, sizes, limits, modes."""
+    rows: list[Row] = []
+    for name, value in sorted(device.row.attributes.items()):
+        if value is None or isinstance(value, (dict, list)):
+            continue
+        if isinstance(value, bool):
+            text = "yes" if value else "no"
+        elif isinstance(value, (int, float)):
+            text = quantity(value, _FACT_UNITS[name]) if name in _FACT_UNITS else f"{value:,g}"
+        else:
+            text = clean(str(value), width - 32)
+        title = _FACT_NAMES.get(name) or clean(name.replace(".", " "))
+        rows.append(((f"   {pad(title, 26)}", "muted"), (f"  {text}", "text")))
+    return rows
+
+
+def _ceiling(gauge: Gauge, width: int) -> list[Row]:
+    """The share of the ceiling, the ceiling's source, and disturbances of its measurement."""
+    if gauge.named_ceiling is None:
+        return []
+    share = (*share_texts(gauge), f"ceiling: {gauge.named_ceiling.text}")[0]
+    note = "; over the ceiling: cache reuse" if is_cache_reuse(gauge) else ""
+    rows = wrapped(f"{share}{note}", width, role="text", left=5)
+    rows += wrapped(gauge.named_ceiling.source, width, role="muted", left=7)
+    return rows + wrapped(gauge.named_ceiling.doubt or "", width, role="warn", left=7)
+
+
+def _number(name: str, reading: Reading, width: int, unit: str | None = None) -> list[Row]:
+    if unit is None:
+        name, unit = reading_of(name)
+    unavailable = reading.method is Method.UNAVAILABLE
+    bound = reading.method is Method.BOUND and reading.value is not None
+    value = bounded(quantity(reading.value, unit), "at most" if bound else None)
+    row: Row = (
+        (f"   {pad(clean(name), 26)}", "text"),
+        (f"{value:>14}  ", "muted" if reading.value is None else "strong"),
+        (f"{reading.method.value:<12}", "warn" if unavailable else "muted"),
+    )
+    source = "" if unavailable else clean(reading.source)
+    below: list[Row] = []
+    if cell_len(source) <= width - _SOURCE:
+        row = (*row, (source, "muted"))
+    else:
+        below = wrapped(source, width, role="muted", left=5)
+    return [row, *below, *wrapped(reading.reason or "", width, role="muted", left=5)]
+
+
+def counter_rows(counters: Counters, width: int) -> list[Row]:
+    """The totals and notes, or the reason why there are no counters."""
+    if counters.reason:
+        return wrapped(f"no hardware counters: {counters.reason}", width, mark="!")
+    flop, read, written = counters.totals
+    title = clean(f" counted by {tool_name(counters)}, {counters.scope}")
+    rows: list[Row] = [((title, "strong"),)]
+    if (flop, read, written) != (None, None, None):
+        rows += [
+            ((f"   {name:<20}", "text"), (value, "strong"))
+            for name, value in (
+                ("executed FLOP", si(flop, "FLOP")),
+                ("DRAM bytes read", si(read, "B")),
+                ("DRAM bytes written", si(written, "B")),
+            )
+        ]
+    for note in counters.notes:
+        rows += wrapped(note, width)
+    return rows
+
+
+def wrapped(
+    text: str, width: int, mark: str = " ", role: str = "muted", left: int = 3
+) -> list[Row]:
+    """Text from a session in several rows from column ``left`` on, the first with a mark."""
+    return [
+        ((" " * (left - 2) + f"{' ' if n else mark} ", "warn"), (line, role))
+        for n, line in enumerate(wrap(clean(text), max(10, width - left - 1), _MAX_ROWS))
+    ]
+
+
+class SnapshotPage(PageScreen):
+    """Shows ``rows`` of the snapshot of the screen below it."""
+
+    def __init__(
+        self,
+        what: str,
+        rows: Callable[[Snapshot, int], Sequence[Row]],
+        first: Snapshot,
+        latest: Callable[[], Snapshot | None],
+    ) -> None:
+        """``latest`` returns the newest snapshot; it is called twice a second."""
+        self._what = what
+        self._latest = latest
+        self._shown = first
+        super().__init__(self._title(), lambda width: rows(self._shown, width))
+
+    def on_mount(self) -> None:
+        self.set_interval(_POLL_SECONDS, self._follow)
+
+    def _follow(self) -> None:
+        news = self._latest()
+        if self.on_top and news is not None and news is not self._shown:
+            self._shown = news
+            self._heading = self._title()
+            self.paint()
+
+    def _title(self) -> str:
+        """``every number at 1:40, 0:08 ago``; the moment in session time."""
+        moment = age_text(self._shown)
+        return f"{self._what} at {clock_time(self._shown.t / NS)}" + (
+            f", {moment}" if moment else ""
+        )

@@ -8,14 +8,12 @@ people with any kind of colour blindness. ``faint`` is for decoration.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from functools import cache
 
 from rich.style import Style
+from textual.theme import Theme
 
 from gpuwatch.tui.display_options import THEMES
-
-if TYPE_CHECKING:
-    from textual.theme import Theme
 
 DARK, LIGHT, TERMINAL = "gpuwatch-dark", "gpuwatch-light", "gpuwatch-terminal"
 ORDER = (DARK, LIGHT, TERMINAL)
@@ -140,8 +138,6 @@ def themes() -> tuple[Theme, Theme, Theme]:
 
 def _terminal_theme() -> Theme:
     """Nothing in it needs to know whether the terminal is dark or light."""
-    from textual.theme import Theme
-
     default = (
         "ansi-foreground", "ansi-background", "border-blurred",
         "scrollbar-background", "scrollbar-background-hover", "scrollbar-background-active",
@@ -171,8 +167,6 @@ def _terminal_theme() -> Theme:
 
 
 def _theme(name: str, colours: Mapping[str, str], dark: bool) -> Theme:
-    from textual.theme import Theme  # only the app needs it; colours come before it is loaded
-
     def plain(role: str) -> str:
         return colours[role].split()[-1]
 
@@ -195,19 +189,14 @@ def _theme(name: str, colours: Mapping[str, str], dark: bool) -> Theme:
 
 def styles(theme: Theme, no_color: bool) -> Mapping[str, Style]:
     """Rich styles by role, in one of our themes."""
-    name = "" if no_color else theme.name
-    if name not in _cached:
-        _cached[name] = _made(name, theme)
-    return _cached[name]
+    return _styles("" if no_color else theme.name, theme.ansi)
 
 
-_cached: dict[str, Mapping[str, Style]] = {}
-
-
-def _made(name: str, theme: Theme) -> Mapping[str, Style]:
+@cache
+def _styles(name: str, ansi: bool) -> Mapping[str, Style]:
     if not name:
         return {role: Style.parse(_PLAIN.get(role, "")) for role in ROLES}
-    if theme.ansi:
+    if ansi:
         return {role: Style.parse(_TERMINAL.get(role, "")) for role in ROLES}
     colours = {DARK: _DARK, LIGHT: _LIGHT}[name]
     base = Style(bgcolor=colours["background"])

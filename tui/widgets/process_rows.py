@@ -11,8 +11,7 @@ from gpuwatch.core.lazy_dataclass import dataclass
 from gpuwatch.core.text import clean
 from gpuwatch.core.units import NS, UNKNOWN, binary, clock_time, percent
 from gpuwatch.tui.feed.processes import ProcessNow, may_be_truncated
-from gpuwatch.tui.widgets.cells import pad
-from gpuwatch.tui.widgets.line import Line
+from gpuwatch.tui.widgets.line import Line, pad
 
 
 @dataclass(frozen=True)
@@ -164,21 +163,10 @@ def _columns(processes: Sequence[ProcessNow], width: int) -> list[_Column]:
         _Column("GPU", -4, 0, _gpus, "strong"),
         _Column("PID", 7, 0, lambda each: str(each.pid)),
         _Column("user", 0, 0, _user),
-        _Column(
-            "GPU mem",
-            size,
-            0,
-            gpu_memory,
-            "strong",
-        ),
+        _Column("GPU mem", size, 0, gpu_memory, "strong"),
         _Column("SM %", 6, 0, lambda each: _on_gpu(each, each.gpu_share)),
         _Column("mem %", 6, 90, lambda each: _on_gpu(each, each.memory_share)),
-        _Column(
-            "CPU %",
-            6,
-            70,
-            _cpu,
-        ),
+        _Column("CPU %", 6, 70, _cpu),
         _Column("memory", size, 76, lambda each: _size(each.resident, tight)),
         _Column("age", 9, _SPACIOUS, _age),
     ]
@@ -201,11 +189,7 @@ def _user_width(processes: Sequence[ProcessNow], room: int) -> int:
 
 
 def _row(
-    process: ProcessNow,
-    mark: tuple[str, str],
-    columns: Sequence[_Column],
-    width: int,
-    branch: str,
+    process: ProcessNow, mark: tuple[str, str], columns: Sequence[_Column], width: int, branch: str
 ) -> Line:
     row = Line(width).add(*mark)
     for column in columns:

@@ -6,7 +6,7 @@ import contextlib
 import os
 import sys
 
-from gpuwatch.core.text import clean, shell
+from gpuwatch.core.text import clean, notification, shell
 
 
 def say(text: str) -> None:
@@ -19,7 +19,7 @@ def ring(text: str) -> None:
     """Tell a terminal, by its bell and a notification of the desktop (OSC 9), that work is over."""
     if sys.stderr.isatty():
         with contextlib.suppress(OSError):
-            sys.stderr.write(f"\a\x1b]9;gpuwatch: {clean(text)}\a")
+            sys.stderr.write(notification(text))
             sys.stderr.flush()
 
 

@@ -31,6 +31,11 @@ def clean(text: object, longest: int = _LONGEST) -> str:
     return "".join(_safe(character) for character in line)
 
 
+def notification(text: str) -> str:
+    """What rings a terminal and has it tell ``text`` on the desktop (OSC 9)."""
+    return f"\a\x1b]9;gpuwatch: {clean(text)}\a"
+
+
 def shell(word: str | os.PathLike[str]) -> str:
     """``word`` quoted for pasting into a shell, if it needs quotes.
 

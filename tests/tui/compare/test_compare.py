@@ -23,7 +23,7 @@ from gpuwatch.session.study.study_folder import sessions_in
 from gpuwatch.tui.app import GpuwatchApp
 from gpuwatch.tui.compare.answer import Answer, answer, column_of, sections
 from gpuwatch.tui.compare.screen import CompareScreen
-from gpuwatch.tui.feed.reading import Post
+from gpuwatch.tui.feed.feed import Post
 from gpuwatch.tui.home.screen import HomeScreen
 from gpuwatch.tui.widgets.line import Line
 from tests.analysis.recorded_studies import BARE, DOCKER, blocks_of, recorded

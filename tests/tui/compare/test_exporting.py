@@ -12,9 +12,9 @@ import pytest
 from gpuwatch.session.study.plan import PLAN
 from gpuwatch.session.study.plan_file import document
 from gpuwatch.tui.app import GpuwatchApp
+from gpuwatch.tui.commands import Export, _short_path, export_of, export_report
 from gpuwatch.tui.compare.screen import CompareScreen
 from gpuwatch.tui.display_options import READ_ONLY, DisplayOptions
-from gpuwatch.tui.exporting import Export, _short_path, export_of, export_report
 
 from ..conftest import Fake
 from ..harness import piloted, running, screen_text, shows

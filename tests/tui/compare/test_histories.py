@@ -14,11 +14,10 @@ from gpuwatch.session.study.plan import PLAN
 from gpuwatch.session.study.plan_file import document
 from gpuwatch.tui.app import GpuwatchApp
 from gpuwatch.tui.compare.curves import METRICS, STEP_TIME, Curve, Curves, Metric, read_curves
-from gpuwatch.tui.compare.history_rows import Series, View, _place, history_rows
+from gpuwatch.tui.compare.history_rows import Overlay, Series, View, _place, history_rows
 from gpuwatch.tui.compare.screen import CompareScreen
 from gpuwatch.tui.display_options import DisplayOptions
 from gpuwatch.tui.widgets.ascii import to_ascii
-from gpuwatch.tui.widgets.overlay import Overlay
 from tests.report import results
 
 from ..harness import piloted, running, screen_text, shows, until

@@ -13,9 +13,8 @@ from gpuwatch.core.metrics import Method
 from gpuwatch.core.units import NS
 from gpuwatch.tui.feed.snapshot import Alert, Panel, Reading, Snapshot
 from gpuwatch.tui.home.devices import alert_rows, device_rows, head_row
-from gpuwatch.tui.home.held import held_texts, idle_gpus
 from gpuwatch.tui.home.rows import short_path
-from gpuwatch.tui.home.screen import HomeScreen
+from gpuwatch.tui.home.screen import HomeScreen, held_texts, idle_gpus
 from gpuwatch.tui.processes.table import on_gpus
 
 from ..conftest import Fake
@@ -109,11 +108,14 @@ def test_the_total_leaves_a_lost_gpu_out_and_is_unknown_where_one_does_not_tell(
 
 
 @pytest.mark.parametrize("gpus", [0, 1, 2, 8])
-def test_devices_fill_the_rows_that_are_left(session: Make, gpus: int) -> None:
+@pytest.mark.parametrize(("width", "height"), [(80, 21), (120, 16), (200, 30)])
+def test_devices_fill_the_rows_that_are_left(
+    session: Make, gpus: int, width: int, height: int
+) -> None:
     snapshot = machine(session, gpus=gpus)
     panels = tuple(Panel(gpu, (0.5,) * 40) for gpu in snapshot.gpus)
-    rows = texts(device_rows(replace(snapshot, panels=panels), 200, 30))
-    assert len(rows) == 30
+    rows = texts(device_rows(replace(snapshot, panels=panels), width, height))
+    assert len(rows) == height and max(map(len, rows)) <= width
     assert sum(not row.strip() for row in rows) <= 2, "but between two graphs"
 
 
@@ -155,7 +157,7 @@ def test_a_wide_row_names_user_and_program(session: Make) -> None:
 
 def test_gpus_that_do_not_fit_are_counted(session: Make) -> None:
     rows = texts(device_rows(machine(session, gpus=16), 60, 7))
-    assert len(rows) == 7 and rows[-2].strip() == "12 more GPUs, g shows all"
+    assert len(rows) == 7 and rows[-2].strip() == "… 6 more, i shows all"
 
 
 def test_a_single_gpu_has_large_graphs_with_an_axis(session: Make) -> None:

@@ -13,9 +13,8 @@ import pytest
 from gpuwatch.session.machine_now import MachineNow
 from gpuwatch.session.rows import GpuProcessRow
 from gpuwatch.tui.feed.processes import ProcessNow
-from gpuwatch.tui.home.fleet.machine_table import MachineTable
-from gpuwatch.tui.home.fleet.rows import Host, first_shown, host_rows
-from gpuwatch.tui.home.fleet.screen import FleetScreen
+from gpuwatch.tui.home.fleet.reader import Host, first_shown, host_rows
+from gpuwatch.tui.home.fleet.screen import FleetScreen, MachineTable
 from gpuwatch.tui.live.screen import MachineScreen
 from gpuwatch.tui.new_run.screen import NewRunScreen
 

@@ -25,11 +25,11 @@ from gpuwatch.tui.app import GpuwatchApp
 from gpuwatch.tui.compare.screen import CompareScreen
 from gpuwatch.tui.display_options import READ_ONLY, DisplayOptions
 from gpuwatch.tui.home.screen import HomeScreen
-from gpuwatch.tui.home.session_table import SessionTable
+from gpuwatch.tui.home.table import SessionTable
 from gpuwatch.tui.home.watch import fresh
 from gpuwatch.tui.live.screen import LiveScreen
 from gpuwatch.tui.log.screen import LogScreen
-from gpuwatch.tui.widgets.dialog import Dialog
+from gpuwatch.tui.widgets.base_screen import Dialog
 
 from ..conftest import Fake, entry
 from ..harness import piloted, running, screen_text, shows, until

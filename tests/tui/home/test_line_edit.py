@@ -6,8 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from gpuwatch.tui.commands import Entry
-from gpuwatch.tui.home.line_edit import Edit
-from gpuwatch.tui.home.list import Item, ListOptions, no_field
+from gpuwatch.tui.home.list import Edit, Item, ListOptions, no_field
 from gpuwatch.tui.home.rows import HomeState, empty_rows
 from gpuwatch.tui.home.table import details
 from gpuwatch.tui.widgets.line import Line

@@ -17,13 +17,13 @@ from gpuwatch.core.live_process import command_text
 from gpuwatch.core.processes import start_time
 from gpuwatch.session.rows import GpuProcessRow
 from gpuwatch.tui.display_options import READ_ONLY, DisplayOptions
+from gpuwatch.tui.feed.feed import News
 from gpuwatch.tui.feed.processes import ProcessNow
-from gpuwatch.tui.feed.reading import News
 from gpuwatch.tui.feed.snapshot import Snapshot
 from gpuwatch.tui.home.screen import HomeScreen
-from gpuwatch.tui.processes.details import DetailsScreen
+from gpuwatch.tui.processes.page import DetailsScreen
 from gpuwatch.tui.processes.table import NOT_HERE, ProcessTable
-from gpuwatch.tui.widgets.dialog import Dialog
+from gpuwatch.tui.widgets.base_screen import Dialog
 
 from ..conftest import Fake, entry
 from ..harness import running, screen_text, shows, until

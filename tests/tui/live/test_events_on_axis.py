@@ -7,7 +7,7 @@ from pathlib import Path
 
 from gpuwatch.core.units import NS
 from gpuwatch.session.rows import EventRow
-from gpuwatch.tui.feed.window import Window
+from gpuwatch.tui.feed.samples import Window
 from gpuwatch.tui.widgets.gauge_rows import EVENT, axis_row
 
 from ..harness import live, screen_text, shows

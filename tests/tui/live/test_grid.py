@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from gpuwatch.tui.feed.snapshot import View
+from gpuwatch.tui.live.page import panel_rows
 from gpuwatch.tui.live.screen import LiveScreen
 from gpuwatch.tui.widgets.device_rows import grid_rows
 from gpuwatch.tui.widgets.gauge_rows import value_parts
-from gpuwatch.tui.widgets.grid_rows import panel_rows
 
 from ..harness import live, screen_text, shows, until
 from ..snapshots_of import snapshot_of, texts

@@ -12,12 +12,13 @@ from gpuwatch.core.metrics import Method
 from gpuwatch.session.reading.reader import SessionReader
 from gpuwatch.tui.feed.collector import Collector
 from gpuwatch.tui.feed.snapshot import TIMED, Snapshot, View
-from gpuwatch.tui.plain.lines import status_line
+from gpuwatch.tui.plain.plain import status_line
 from gpuwatch.tui.widgets.gauge_rows import badge
 
 from ..harness import live, screen_text, shows
 from ..sessions import finished
 from ..snapshots_of import numbers_text, page_text
+from .test_follow import end
 
 Make = Callable[..., Path]
 
@@ -74,6 +75,26 @@ def test_of_a_run_that_is_over_every_value_is_the_mean_that_show_gives(session: 
     for name in ("hw.gpu.power", "hw.gpu.temperature", "hw.gpu.memory.usage"):
         assert device.value(name) == pytest.approx(metrics[name].mean, rel=0.01), name
     assert "mean:" not in page_text(session("02-bare"), (120, 40))
+
+
+@pytest.mark.parametrize("back", [False, True], ids=["watched", "looking back"])
+async def test_a_run_that_ends_here_shows_what_one_that_is_opened_then_shows(
+    session: Make, back: bool
+) -> None:
+    path = session(seconds=900.0, total_steps=10**9)
+    async with live(path, (120, 40), seconds=900.0) as (app, pilot):
+        await pilot.press("z", "end", *["left"] * back)
+        await shows(pilot, "ago" if back else "history: 5 min")
+        end(path)
+        if back:
+            await shows(pilot, "replay")
+            assert "history: 5 min" in screen_text(app), "nobody's view is moved while it is back"
+            await pilot.press("end")
+        await shows(pilot, "mean: memory")
+        watched = screen_text(app)
+    async with live(path, (120, 40), seconds=900.0) as (app, pilot):
+        await shows(pilot, "mean: memory")
+        assert "timed steps" in watched and watched == screen_text(app)
 
 
 def test_a_run_that_hangs_tells_no_rate_anywhere(session: Make) -> None:

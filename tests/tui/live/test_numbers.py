@@ -17,7 +17,7 @@ from gpuwatch.session.writing.store import SessionStore
 from gpuwatch.tui.feed.snapshot import Reading, View
 from gpuwatch.tui.home.screen import HomeScreen
 from gpuwatch.tui.widgets.gauge_rows import badge
-from gpuwatch.tui.widgets.numbers import number_lines
+from gpuwatch.tui.widgets.page import number_lines
 from tests.session.samples import fill, rows_of
 
 from ..conftest import Fake

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from gpuwatch.session.writing.store import SessionStore
+from gpuwatch.tui.feed.samples import Window
 from gpuwatch.tui.feed.snapshot import View
-from gpuwatch.tui.feed.window import Window
 from gpuwatch.tui.live.rows import parts_row
 from gpuwatch.tui.widgets.line import stream_mark
 
@@ -25,14 +27,25 @@ REPORTS = {
 
 
 def test_the_known_parts_of_a_run_stand_below_the_time_axis(session: Make) -> None:
-    path = session(seconds=80.0, meta={**finished(), **REPORTS}, alive=False)
+    path = session(seconds=70.0, meta={**finished(), **REPORTS}, alive=False)
+    line = (80 * NS, 20_000, 1, 0, json.dumps({"evaluation": 8.0, "other": 2.0}))
+    store = SessionStore.reopen(path)
+    store.write(
+        [("INSERT INTO step (t, step, count, warmup, phases) VALUES (?, ?, ?, ?, ?)", line)]
+    )
+    store.close()
     parts = snapshot_of(path, View(seconds=None)).parts
     assert [(name, round(start / NS), round(end / NS)) for name, start, end in parts] == [
         ("import", 1, 3),
         ("set-up", 3, 5),
         ("first step", 5, 5),
         ("steps", 5, 80),
+        ("evaluation", 70, 78),
         ("profile", 80, 90),
+    ]
+    (row,) = texts(parts_row(parts, Window(0, 90 * NS, 900), 920))
+    assert [name.strip(" ─") for name in row.split("│")] == [
+        *("import", "set-up", "steps", "evaluation", "steps", "profile", "")
     ]
 
 

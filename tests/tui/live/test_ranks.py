@@ -14,9 +14,9 @@ import pytest
 from gpuwatch.analysis.ranks.history import OwnTimes
 from gpuwatch.session.reading.reader import SessionReader
 from gpuwatch.tui.feed.collector import Collector
+from gpuwatch.tui.feed.samples import Window
 from gpuwatch.tui.feed.snapshot import View
-from gpuwatch.tui.feed.window import Window
-from gpuwatch.tui.live.rank_rows import SHADES, rank_rows
+from gpuwatch.tui.live.pages import SHADES, rank_rows
 from gpuwatch.tui.widgets.ascii import to_ascii
 
 from ...rank_steps import SECOND, rank_steps, written

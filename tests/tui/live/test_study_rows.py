@@ -20,7 +20,7 @@ from gpuwatch.session.study.summary import KINDS, Contrast
 from gpuwatch.tui.feed import study
 from gpuwatch.tui.feed.snapshot import StudyStrip, UpcomingRuns
 from gpuwatch.tui.feed.study import CurrentStudy
-from gpuwatch.tui.live.study_rows import VERDICTS, strip_rows
+from gpuwatch.tui.live.rows import VERDICTS, strip_rows
 
 from ..harness import live, shows
 from ..sessions import finished

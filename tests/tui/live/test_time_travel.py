@@ -15,8 +15,8 @@ from gpuwatch.session.reading.reader import SessionReader
 from gpuwatch.session.writing import statements, store
 from gpuwatch.tui.app import GpuwatchApp
 from gpuwatch.tui.feed.collector import Collector, PastView
+from gpuwatch.tui.feed.samples import Window
 from gpuwatch.tui.feed.snapshot import TIMED, Replay, Snapshot, View
-from gpuwatch.tui.feed.window import Window
 from gpuwatch.tui.live.screen import LiveScreen
 from gpuwatch.tui.log.screen import LogScreen
 from gpuwatch.tui.widgets.gauge_rows import LABEL, value_width

@@ -10,7 +10,7 @@ import pytest
 
 from gpuwatch.cli.options.environments import environments
 from gpuwatch.tui.new_run import parameters
-from gpuwatch.tui.new_run.form import (
+from gpuwatch.tui.new_run.parameters import (
     OF_TORCHVISION,
     OWN_COMMAND,
     Form,

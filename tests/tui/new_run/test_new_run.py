@@ -22,10 +22,10 @@ from gpuwatch.tui.feed.snapshot import Reading
 from gpuwatch.tui.home.screen import HomeScreen
 from gpuwatch.tui.live.screen import LiveScreen
 from gpuwatch.tui.new_run import screen as new_run
-from gpuwatch.tui.new_run.form import WORKLOADS
+from gpuwatch.tui.new_run.parameters import WORKLOADS
 from gpuwatch.tui.new_run.screen import NewRunScreen
 from gpuwatch.tui.new_run.widgets import EnvironmentRow
-from gpuwatch.tui.widgets.help import HelpScreen
+from gpuwatch.tui.widgets.base_screen import HelpScreen
 
 from ..conftest import Fake, environment
 from ..harness import running, screen_text, shows, until

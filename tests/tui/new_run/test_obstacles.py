@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from gpuwatch.tui.machine import Environment, Gpu, Machine, Refusal
-from gpuwatch.tui.new_run.answers import Plan
-from gpuwatch.tui.new_run.form import Form, arguments
-from gpuwatch.tui.new_run.obstacles import (
+from gpuwatch.tui.new_run.answers import (
     Answers,
+    Plan,
     field_problems,
     obstacle,
+    plan_text,
     refusal,
     usable_environment,
 )
-from gpuwatch.tui.new_run.plan_text import plan_text
+from gpuwatch.tui.new_run.parameters import Form, arguments
 
 WORKLOAD = Form("mnist-cnn")
 OLD_DRIVER = Refusal("the driver is too old", "update it")

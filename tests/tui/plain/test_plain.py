@@ -11,10 +11,13 @@ from pathlib import Path
 
 import pytest
 
+from gpuwatch.analysis.summary.summary import summarise
 from gpuwatch.core.errors import NotASession
+from gpuwatch.core.units import quantity
+from gpuwatch.session.reading.reader import SessionReader
 from gpuwatch.tui.feed.snapshot import Alert
 from gpuwatch.tui.plain import plain
-from gpuwatch.tui.plain.lines import warning_lines
+from gpuwatch.tui.plain.plain import warning_lines
 from tests.terminal import Pty, surroundings
 
 from ..conftest import ROOT
@@ -80,7 +83,8 @@ def replayed(path: Path, interval: float | None = None) -> list[str]:
 
 
 def test_a_replay_tells_each_interval_of_the_session_and_how_it_ended(session: Make) -> None:
-    lines = replayed(session(meta=finished(), alive=False, bandwidth_measured=True), 30)
+    path = session(meta=finished(), alive=False, bandwidth_measured=True)
+    lines = replayed(path, 30)
     assert lines[0] == "mnist-cnn in bare"
     assert [line.split()[0] for line in lines[1:4]] == ["0:30", "1:00", "1:30"]
     assert "running" in lines[1] and "finished" in lines[3]
@@ -88,6 +92,11 @@ def test_a_replay_tells_each_interval_of_the_session_and_how_it_ended(session: M
         assert words in lines[1]
     assert "TFLOP/s (counted)" in lines[1]
     assert "GPU 0 71 %, memory 36.3 GiB of 80.0 GiB, 478 of 700 W, 57 °C" in lines[1]
+    assert "; means of the timed steps: " in lines[3]
+    assert not any("means" in line for line in lines[1:3])
+    with SessionReader(path) as reader:
+        rate = summarise(reader).metrics["gpuwatch.flop.rate"].mean
+    assert f"estimated {quantity(rate, 'FLOP/s')} (counted); GPU 0 " in lines[3], "as in show"
     assert "the run is over after 1:30: finished" in lines
 
 

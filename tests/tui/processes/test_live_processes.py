@@ -24,11 +24,9 @@ from gpuwatch.tui.feed.collector import Collector
 from gpuwatch.tui.feed.processes import LiveProcesses, ProcessNow, processes_of
 from gpuwatch.tui.feed.snapshot import View
 from gpuwatch.tui.home.screen import HomeScreen
-from gpuwatch.tui.processes.acting import shortened
-from gpuwatch.tui.processes.details import DetailsScreen, _variable, details
-from gpuwatch.tui.processes.page import ProcessScreen
-from gpuwatch.tui.processes.tree import family
-from gpuwatch.tui.widgets.dialog import Dialog
+from gpuwatch.tui.processes.page import DetailsScreen, ProcessScreen, _variable, details, family
+from gpuwatch.tui.processes.table import shortened
+from gpuwatch.tui.widgets.base_screen import Dialog
 from tests import waiting
 from tests.fake_nvml import FakeDriver
 
@@ -290,7 +288,7 @@ async def test_enter_opens_the_details_and_e_shows_the_variables_on_request(
 async def test_variables_of_another_user_are_refused_with_the_reason(
     session: Make, sleeper: subprocess.Popen[bytes], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("gpuwatch.tui.processes.details.environment", lambda pid, start: None)
+    monkeypatch.setattr("gpuwatch.tui.processes.page.environment", lambda pid, start: None)
     async with live(add(session(), made(sleeper))) as (app, pilot):
         await pilot.press("p")
         await shows(pilot, SECRET)

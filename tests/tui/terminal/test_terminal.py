@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 import shutil
 import subprocess
@@ -12,10 +13,12 @@ from pathlib import Path
 import pytest
 
 from gpuwatch.session.study.progress import tally
+from tests.terminal import SEQUENCES as KNOWN
 from tests.terminal import Pty, surroundings
 from tests.tmux import Pane
 
 from ..conftest import ROOT
+from ..live.test_follow import end
 
 Make = Callable[..., Path]
 
@@ -50,6 +53,24 @@ def test_a_run_is_watched_left_and_found_again(
         shown = terminal.wait("code 0")
         assert "come back: gpuwatch attach" in shown
         assert "█" not in shown, "the terminal was restored"
+    finally:
+        terminal.close()
+
+
+def test_the_end_of_a_run_is_told_on_the_desktop_once_in_words(session: Make) -> None:
+    path = session()
+    source = f"from gpuwatch.tui.app import run_live; from pathlib import Path; run_live(Path({str(path)!r}))"  # noqa: E501
+    terminal = Pty([sys.executable, "-c", source])
+    try:
+        terminal.taken_over("step ")
+        end(path)
+        terminal.wait("\x1b]9;gpuwatch: mnist-cnn in bare: the run is over after 1:30: finished\a")
+        terminal.wait("mean: memory", start=terminal.sent.index(b"\x1b]9;"))
+        terminal.type("q")
+        assert terminal.end() == 0
+        assert terminal.sent.count(b"\x1b]9;") == 1
+        told = re.sub(r"\x07\x1b]9;[^\x07]*\x07", "", terminal.text())
+        assert "\x1b" not in KNOWN.sub("", told), "no other sequence is torn by it"
     finally:
         terminal.close()
 

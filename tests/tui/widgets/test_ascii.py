@@ -11,7 +11,7 @@ import pytest
 
 from gpuwatch.tui.display_options import DisplayOptions
 from gpuwatch.tui.widgets.ascii import has_ascii, to_ascii
-from gpuwatch.tui.widgets.ascii_words import with_words
+from gpuwatch.tui.widgets.canvas import with_words
 from gpuwatch.tui.widgets.line import Line
 from tests.terminal import Pty, surroundings
 

@@ -2,8 +2,8 @@
 
 import asyncio
 
+from gpuwatch.tui.widgets.base_screen import CanvasScreen
 from gpuwatch.tui.widgets.canvas import Canvas
-from gpuwatch.tui.widgets.canvas_screen import CanvasScreen
 from gpuwatch.tui.widgets.line import Line
 from tests.tui.harness import running, shows, until
 

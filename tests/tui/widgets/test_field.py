@@ -7,7 +7,7 @@ from textual import events
 from textual.pilot import Pilot
 
 from gpuwatch.tui.app import GpuwatchApp
-from gpuwatch.tui.widgets.canvas_screen import WritingScreen
+from gpuwatch.tui.widgets.base_screen import WritingScreen
 from gpuwatch.tui.widgets.line import Line
 from tests.tui.harness import running, shows, until
 

@@ -10,11 +10,9 @@ from gpuwatch.core.text import clean
 from gpuwatch.core.units import NS
 from gpuwatch.session.reading.reader import SessionReader
 from gpuwatch.tui.feed.collector import Collector
-from gpuwatch.tui.feed.samples import column_means
+from gpuwatch.tui.feed.samples import axis, column_means, window
 from gpuwatch.tui.feed.snapshot import View
-from gpuwatch.tui.feed.window import axis, window
-from gpuwatch.tui.widgets.cells import fit, pad, wrap
-from gpuwatch.tui.widgets.graph import area, bar
+from gpuwatch.tui.widgets.line import area, bar, fit, pad, wrap
 from tests.session.samples import fill
 
 from ..sessions import START_UNIX_NS, Script, write

@@ -16,8 +16,7 @@ import gpuwatch.tui
 from gpuwatch.tui.compare.screen import CompareScreen
 from gpuwatch.tui.home.screen import HomeScreen
 from gpuwatch.tui.new_run.screen import NewRunScreen
-from gpuwatch.tui.widgets.canvas_screen import CanvasScreen
-from gpuwatch.tui.widgets.help import Commands, HelpScreen, text_of
+from gpuwatch.tui.widgets.base_screen import CanvasScreen, Commands, HelpScreen, text_of
 
 from ..conftest import Fake, entry
 from ..harness import live, running, screen_text, shows, until

@@ -4,7 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import ClassVar
 
+from textual import events
+from textual.binding import Binding, BindingType
+from textual.message import Message
 from textual.widget import Widget
 
 from gpuwatch.core.key_values import parse
@@ -13,9 +17,8 @@ from gpuwatch.session.machine_now import Now
 from gpuwatch.tui.feed.feed import REFRESH_SECONDS
 from gpuwatch.tui.home.base import Home
 from gpuwatch.tui.home.devices import alert_rows
-from gpuwatch.tui.home.fleet.machine_table import MachineTable
-from gpuwatch.tui.home.fleet.reader import FleetReader
-from gpuwatch.tui.home.fleet.rows import (
+from gpuwatch.tui.home.fleet.reader import (
+    FleetReader,
     Host,
     alerts_of,
     first_shown,
@@ -24,11 +27,9 @@ from gpuwatch.tui.home.fleet.rows import (
     host_rows,
     matching,
 )
-from gpuwatch.tui.home.line_edit import Edit
-from gpuwatch.tui.home.list import GOING_ON
-from gpuwatch.tui.widgets.canvas import Canvas
-from gpuwatch.tui.widgets.cells import fit
-from gpuwatch.tui.widgets.line import Line
+from gpuwatch.tui.home.list import GOING_ON, Edit
+from gpuwatch.tui.widgets.canvas import Canvas, Scrolled
+from gpuwatch.tui.widgets.line import Line, fit
 
 _FIND = "find machines"
 _LEAST_MACHINES = 3
@@ -145,8 +146,6 @@ class FleetScreen(Home):
         self._reader.look_at(self._shown)
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        if action == "grid":
-            return False
         if action == "filter" and self._machines.has_focus:
             return self.state.edit is None
         return super().check_action(action, parameters)
@@ -190,3 +189,41 @@ class FleetScreen(Home):
             self.paint()
         else:
             super().action_back()
+
+
+class MachineTable(Canvas, can_focus=True):
+    """Drawn by the screen; what its keys do is the screen's as well."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("enter", "screen.open_machine", "open", tooltip="open the machine: histories"),
+        Binding("down,j", "screen.move_machine(1)", "machine below", show=False),
+        Binding("up,k", "screen.move_machine(-1)", "machine above", show=False),
+        Binding("pagedown", "screen.move_machine(10)", "ten machines down", show=False),
+        Binding("pageup", "screen.move_machine(-10)", "ten machines up", show=False),
+        Binding("home", "screen.move_machine(-100000)", "first machine", show=False),
+        Binding("end", "screen.move_machine(100000)", "last machine", show=False),
+    ]
+
+    class Chosen(Message):
+        """A row was clicked: ``on_machine_table_chosen`` of the screen."""
+
+        def __init__(self, y: int, opens: bool) -> None:
+            """``y``: the row, from 0; ``opens``: it was a double click."""
+            super().__init__()
+            self.y, self.opens = y, opens
+
+    class Turned(Message):
+        """The mouse wheel was turned: ``on_machine_table_turned`` of the screen."""
+
+        def __init__(self, by: int) -> None:
+            """``by``: machines, positive for down."""
+            super().__init__()
+            self.by = by
+
+    def on_click(self, event: events.Click) -> None:
+        event.stop()
+        self.post_message(self.Chosen(event.y, event.chain == 2))
+
+    def on_scrolled(self, message: Scrolled) -> None:
+        message.stop()
+        self.post_message(self.Turned(1 if message.by > 0 else -1))

@@ -33,7 +33,7 @@ def run(arguments: argparse.Namespace, command: tuple[str, ...]) -> int:
         raise UsageError("--plain does not work with demo", "gpuwatch --plain")
     terminal.require("gpuwatch demo, in a terminal")
     from gpuwatch.tui.app import run_demo
-    from gpuwatch.tui.home.demo import RECORDING
+    from gpuwatch.tui.home.screen import RECORDING
 
     look = replace(screen_options.look(arguments), read_only=True)
     with TemporaryDirectory(prefix="gpuwatch-demo-") as folder:
