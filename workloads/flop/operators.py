@@ -12,7 +12,6 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from .formulas import flop_of, formula_of
 from .traffic import bytes_of
-from .zero_flop_ops import MOVERS, VIEWS
 
 ROWS = 40
 """Number of operators listed in a table; the rest share one row."""
@@ -22,6 +21,26 @@ SILENT = frozenset({"prim", "profiler"})
 
 COLLECTIVES = frozenset({"c10d", "_c10d_functional", "fsdp"})
 """Namespaces whose operators move data between ranks; a reduction's sums are not counted."""
+
+_VIEWS = """
+    _unsafe_view _reshape_alias lift_fresh empty empty_like empty_strided new_empty
+    new_empty_strided device _local_scalar_dense is_same_size _nnz as_strided_ detach_ squeeze_
+    t_ transpose_ unsqueeze_ resize_ set_ unsafe_split unsafe_chunk
+"""
+VIEWS = frozenset(_VIEWS.split())
+"""Operators that move no data although their schema does not mark them as views."""
+
+_MOVERS = """
+    _to_copy _pin_memory _foreach_copy_ _index_put_impl_
+    _sparse_coo_tensor_with_dims_and_tensors arange bernoulli_ bernoulli cat clone
+    constant_pad_nd copy_ embedding fill_ flip full full_like gather index index_put index_put_
+    index_select lift masked_fill masked_fill_ masked_select new_full new_ones new_zeros normal_
+    ones ones_like rand rand_like randn randn_like repeat roll scalar_tensor scatter scatter_
+    select_backward slice_backward split_with_sizes_copy stack uniform_ where zero_ zeros
+    zeros_like channel_shuffle native_channel_shuffle pixel_shuffle
+"""
+MOVERS = frozenset(_MOVERS.split())
+"""Operators that move data without arithmetic; their FLOP are zero, not unknown."""
 
 PLAIN = (torch.Tensor, torch.nn.Parameter, FakeTensor)
 """Tensor types that operators work on; other types are built from these."""
