@@ -51,7 +51,7 @@ def complete() -> None:
         parser.add_argument("--version", action="store_true")
         parser.add_argument("--record", action="store_true")
         command: Any = parser.add_argument("command", nargs="?")
-        command.completer = ChoicesCompleter({name: what for name, (_, what) in COMMANDS.items()})
+        command.completer = ChoicesCompleter(COMMANDS)
     os.environ[_ASKED] = str(first + 1)
     autocomplete(parser, always_complete_options=False)
 

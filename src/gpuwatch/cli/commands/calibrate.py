@@ -37,8 +37,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace, command: tuple[str, ...]) -> int:
-    if command:
-        raise UsageError("calibrate takes no command", "see `gpuwatch calibrate --help`")
     if arguments.list:
         _refuse_choices(arguments)
         return _list(arguments.format)

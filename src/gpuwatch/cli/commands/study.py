@@ -42,8 +42,6 @@ def add_arguments(parser: Parser) -> None:
 
 
 def run(arguments: argparse.Namespace, command: tuple[str, ...]) -> int:
-    if command:
-        raise UsageError("study takes no command", 'write command = "..." in its file')
     actions = [arguments.list, arguments.show is not None, arguments.study is not None]
     if sum(actions) != 1:
         raise UsageError("name one study, or --list, or --show NAME", "see `gpuwatch study --help`")
