@@ -20,7 +20,6 @@ from gpuwatch.analysis.comparison.comparison_row import (
     THROUGHPUT,
     ComparisonRow,
     ceiling_notes,
-    energy_notes,
     paid_ratios,
     ratio,
 )
@@ -73,7 +72,7 @@ def table_of(
         all_steps = _primary(ALL_STEPS, cells, against, totals, lambda run: run.total)
         made = [_paid(row, all_steps) for row in made]
         made[first:first] = [_primary(STEADY, cells, against, judged, _typical), all_steps]
-    return tuple(made), [*ceiling_notes(rows), *energy_notes(sessions)]
+    return tuple(made), ceiling_notes(rows)
 
 
 _Places = Sequence[tuple[int, Run]]
