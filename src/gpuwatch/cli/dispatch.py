@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from importlib import import_module
 from typing import Protocol
 
-from gpuwatch.cli.options.global_options import command_at
 from gpuwatch.cli.parser import Parser
 from gpuwatch.core.errors import UsageError
 
@@ -82,6 +81,8 @@ EXAMPLES: tuple[tuple[str, str], ...] = (
     ("gpuwatch sweep mnist-cnn --batch-size 16,32,64", "which batch size is fastest"),
     ("gpuwatch compare D/*/*.gpuwatch", "saved runs side by side"),
 )
+VALUED = ("--interval", "--on", "--theme")
+"""Options of the home screen that take a value."""
 EXIT_CODES: tuple[tuple[int, str], ...] = (
     (0, "done"),
     (1, "a run failed"),
@@ -124,6 +125,17 @@ def dispatch(arguments: Sequence[str]) -> int:
     if command and name not in _TAKE_WORDS:
         raise UsageError(f"{name} takes no command", f"see `{parser.prog} --help`")
     return module.run(parser.parse_intermixed_args(words), command)
+
+
+def command_at(arguments: Sequence[str]) -> int:
+    """Index of the command, of words such as ``--plain replay last``: the first that is neither an
+    option nor an option's value; the number of words if there is none. Options may be abbreviated,
+    as in argparse."""
+    at = 0
+    while at < len(arguments) and arguments[at].startswith("-"):
+        word = arguments[at]
+        at += 2 if len(word) > 2 and any(option.startswith(word) for option in VALUED) else 1
+    return min(at, len(arguments))
 
 
 def module_of(name: str) -> Command:
