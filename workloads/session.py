@@ -16,8 +16,7 @@ import torch
 from .data.batches import Batches
 from .device import describe
 from .distributed import device_of, join, part, share_threads
-from .errors import translate
-from .failures import Failure, UsageFailure
+from .failures import Failure, UsageFailure, translate
 from .lines import emit
 from .memory import check as check_memory
 from .names import module_of, short

@@ -14,8 +14,7 @@ import torch
 from .clock import clock_for
 from .data.batches import Batch, Batches
 from .ranks import Rank
-from .reporter import Reporter, Step
-from .scores import Result, ScoreReader
+from .reporter import Reporter, Result, ScoreReader, Step
 from .stopping import Stop
 from .task import Settings, Task
 from .ways import FORMATS, way_of

@@ -18,7 +18,7 @@ from .distributed import replicate
 from .failures import EnvironmentFailure, UsageFailure
 from .float8 import with_float8
 from .ranks import Rank
-from .scores import Result
+from .reporter import Result
 from .task import Generation, Settings, Task
 
 HALF = {"bfloat16": torch.bfloat16, "float16": torch.float16, "fp8": torch.bfloat16}

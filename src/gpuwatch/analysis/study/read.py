@@ -12,9 +12,8 @@ from gpuwatch.analysis.comparison.wording import per_cent
 from gpuwatch.analysis.results import StudyResult
 from gpuwatch.analysis.samples.rates import time_per_step
 from gpuwatch.analysis.samples.source import Source
-from gpuwatch.analysis.samples.steady_state import Steady, steady_series
+from gpuwatch.analysis.samples.steady_state import Series, Steady, series_of, steady_series
 from gpuwatch.analysis.samples.step_lines import ends_told
-from gpuwatch.analysis.samples.step_series import Series, series_of
 from gpuwatch.analysis.study.study import study_result
 from gpuwatch.analysis.summary.summary import summarise_from
 from gpuwatch.core.errors import GpuwatchError

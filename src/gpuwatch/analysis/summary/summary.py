@@ -11,10 +11,10 @@ from gpuwatch.analysis.hardware.efficiency import SAMPLED, Efficiency, Work, eff
 from gpuwatch.analysis.hardware.energy import with_energy
 from gpuwatch.analysis.hardware.profile import Counters, Profile, counters_of, profile_of
 from gpuwatch.analysis.hardware.program import Program
-from gpuwatch.analysis.ranks.ranks import Ranks, figures_of, tokens_per_second
-from gpuwatch.analysis.ranks.recorded import recorded_ranks
+from gpuwatch.analysis.ranks.ranks import Ranks, figures_of, recorded_ranks, tokens_per_second
 from gpuwatch.analysis.samples.rates import StepLine, samples_per_step
 from gpuwatch.analysis.samples.source import Source
+from gpuwatch.analysis.samples.steady_state import StepTimes, series_of
 from gpuwatch.analysis.samples.step_lines import (
     NO_STEPS,
     ends_told,
@@ -24,7 +24,6 @@ from gpuwatch.analysis.samples.step_lines import (
     several_writers,
     throughput,
 )
-from gpuwatch.analysis.samples.step_series import StepTimes, series_of
 from gpuwatch.analysis.samples.window import Window, span_of, timed_window
 from gpuwatch.analysis.statistics.description import Statistic
 from gpuwatch.analysis.summary.generation import Generation, generation_of

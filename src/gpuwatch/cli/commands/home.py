@@ -55,7 +55,7 @@ def _elsewhere(arguments: argparse.Namespace, refresh: float) -> int:
     if arguments.plain:
         raise UsageError("--plain shows this machine alone", instead)
     terminal.require(instead)
-    from gpuwatch.cli.place.watched_machines import watched
+    from gpuwatch.cli.place.watching import watched
 
     with watched(arguments.on) as machines:
         from gpuwatch.tui.app import run_fleet
