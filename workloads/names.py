@@ -75,7 +75,7 @@ BUILT_IN: dict[str, Entry] = {
         Defaults(64, epochs=1, lr=1.0, workers=1, downloads=True),
     ),
     "sentiment-rnn": Entry(
-        "sentiment_rnn",
+        "sentiment",
         "recurrent network on 1,000 film reviews",
         Defaults(64, epochs=1, lr=1e-3, convolves=False),
     ),
@@ -90,12 +90,12 @@ BUILT_IN: dict[str, Entry] = {
         Defaults(batch_size=None, epochs=200, lr=0.01, sparse=True, convolves=False),
     ),
     "sentiment-lstm": Entry(
-        "sentiment_lstm",
+        "sentiment",
         "LSTM on 1,000 film reviews",
         Defaults(32, epochs=1, lr=1e-3, convolves=False),
     ),
     "sentiment-gru": Entry(
-        "sentiment_gru",
+        "sentiment",
         "GRU on 1,000 film reviews",
         Defaults(32, epochs=1, lr=1e-3, convolves=False),
     ),
@@ -110,7 +110,7 @@ BUILT_IN: dict[str, Entry] = {
         ),
     ),
     "moe-lm": Entry(
-        "moe_lm",
+        "transformer_lm",
         "decoder with a mixture of experts, 1.3 M to 47 B parameters",
         _language("43m", "1m", "1b", "7b", "47b", checkpointing=True, generates=True, routes=True),
     ),
@@ -122,7 +122,7 @@ BUILT_IN: dict[str, Entry] = {
         ),
     ),
     "attention": Entry(
-        "attention",
+        "transformer_lm",
         "one layer of causal attention, 512 to 16,384 tokens",
         _language("1k", "512", "2k", "4k", "8k", "16k", batch_size=1),
     ),
