@@ -5,8 +5,10 @@ This only describes the runs: to say which environment is faster takes several b
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
+from typing import Any
 
 from gpuwatch.analysis.comparison.cells import STEP_TIME
 from gpuwatch.analysis.comparison.comparison_row import (
@@ -58,33 +60,42 @@ class Comparison:
     """Families of kernels that differ."""
 
 
-_TIMING = (
-    ("launch", "launch_seconds"),
-    ("import", "import_seconds"),
-    ("model and data", "model_seconds"),
-    ("first step", "first_step_seconds"),
-    ("after the last step", "ending_seconds"),
-    ("real", "real_seconds"),
-    ("user", "user_seconds"),
-    ("sys", "sys_seconds"),
-)
 _IMAGE = (
-    ("size", "By", "image_bytes"),
-    ("pull", "s", "image_pull_seconds"),
-    ("build", "s", "image_build_seconds"),
+    ("image", "size", "By", "environment.image_bytes", Method.MEASURED),
+    ("image", "pull", "s", "environment.image_pull_seconds", Method.MEASURED),
+    ("image", "build", "s", "environment.image_build_seconds", Method.MEASURED),
 )
-_STEPS = (
-    ("step time, median", "s", "median_seconds", Method.MEASURED),
-    ("step time, 95th percentile", "s", "p95_seconds", Method.MEASURED),
-    ("throughput", "{sample}/s", "samples_per_second", Method.COUNTED),
-    ("throughput with evaluations", "{sample}/s", "samples_per_second_overall", Method.COUNTED),
-    ("evaluations", "s", "evaluation_seconds", Method.MEASURED),
-    ("timed steps", "{step}", "count", Method.COUNTED),
+_TIMES = (
+    *_IMAGE,
+    *(
+        ("start-up and time", name, "s", f"timing.{key}_seconds", Method.MEASURED)
+        for name, key in (
+            ("launch", "launch"),
+            ("import", "import"),
+            ("model and data", "model"),
+            ("first step", "first_step"),
+            ("after the last step", "ending"),
+            ("real", "real"),
+            ("user", "user"),
+            ("sys", "sys"),
+        )
+    ),
+    ("steps", "step time, median", "s", "steps.median_seconds", Method.MEASURED),
+    ("steps", "step time, 95th percentile", "s", "steps.p95_seconds", Method.MEASURED),
+    ("steps", "throughput", "{sample}/s", "steps.samples_per_second", Method.COUNTED),
+    (
+        *("steps", "throughput with evaluations", "{sample}/s"),
+        *("steps.samples_per_second_overall", Method.COUNTED),
+    ),
+    ("steps", "evaluations", "s", "steps.evaluation_seconds", Method.MEASURED),
+    ("steps", "timed steps", "{step}", "steps.count", Method.COUNTED),
+    ("steps", "token throughput", "{token}/s", "tokens_per_second", Method.COUNTED),
 )
+"""Group, name, unit, where a summary has it, and how it is known."""
 _WORK = (
-    ("model FLOP", "FLOP", "flop_per_step"),
-    ("recomputed FLOP", "FLOP", "flop_recomputed_per_step"),
-    ("algorithmic bytes", "By", "bytes_per_step"),
+    ("work per step", "model FLOP", "FLOP", "count.flop_per_step", Method.COUNTED),
+    ("work per step", "recomputed FLOP", "FLOP", "count.flop_recomputed_per_step", Method.COUNTED),
+    ("work per step", "algorithmic bytes", "By", "count.bytes_per_step", Method.COUNTED),
 )
 _PHASES = ("data", "copy", "forward", "backward", "optimizer")
 """The phases of gpuwatch's own workloads, in the order of a step; a program's own names follow."""
@@ -104,34 +115,20 @@ _SHOWN_ELSEWHERE = frozenset({"gpuwatch.throughput"})
 
 # Facts that differ between any two runs without meaning anything.
 _INCIDENTAL = frozenset({"gpu.unavailable", "gpu.hint", "gpu.mend", "host.boot.id"})
-_SHOWN_AS_ROWS = frozenset({"label", "kind", *(key for _, _, key in _IMAGE)})
+_SHOWN_AS_ROWS = frozenset({"label", "kind", *(where.partition(".")[2] for *_, where, _ in _IMAGE)})
 
 
 def compare(sessions: Sequence[Summary]) -> Comparison:
     """Compare any number of sessions with the first that did not fail."""
-    rows = [row_of("image", name, unit, sessions, _environment(key)) for name, unit, key in _IMAGE]
-    rows += [_time_row(name, key, sessions) for name, key in _TIMING]
-    rows += [
-        row_of("steps", name, unit, sessions, _steps(key), method)
-        for name, unit, key, method in _STEPS
-    ]
-    tokens = row_of("steps", "token throughput", "{token}/s", sessions, _tokens, Method.COUNTED)
-    rows += [tokens, *training_rows(sessions)]
+    rows = [*_rows(_TIMES, sessions), *training_rows(sessions)]
     rows += [
         row_of("phases, mean", clean(name, _LONGEST_PHASE), "s", sessions, _phase(name))
         for name in _phase_names(sessions)
     ]
-    sampled = _steps("sampled_count")
-    rows.append(
-        row_of("phases, mean", "sampled steps", "{step}", sessions, sampled, Method.COUNTED)
-    )
-    rows += generation_rows(sessions)
+    sampled = ("phases, mean", "sampled steps", "{step}", "steps.sampled_count", Method.COUNTED)
+    rows += [*_rows([sampled], sessions), *generation_rows(sessions)]
     rows += [row_of("ranks", name, unit, sessions, value) for name, unit, value in _RANKS]
-    rows += [
-        row_of("work per step", name, unit, sessions, _counted(key), Method.COUNTED)
-        for name, unit, key in _WORK
-    ]
-    rows += kernel_rows(sessions) + efficiency_rows(sessions)
+    rows += [*_rows(_WORK, sessions), *kernel_rows(sessions), *efficiency_rows(sessions)]
     kernels, families = differing_kernels(
         [(session.profile, session.counters) for session in sessions]
     )
@@ -159,27 +156,26 @@ def compare(sessions: Sequence[Summary]) -> Comparison:
     )
 
 
-def _environment(key: str) -> Value:
-    return lambda session: number(session.environment.get(key))
+def _rows(
+    table: Iterable[tuple[str, str, str, str, Method]], sessions: Sequence[Summary]
+) -> Iterator[ComparisonRow]:
+    for group, name, unit, where, method in table:
+        row = row_of(group, name, unit, sessions, partial(_at, where), method)
+        if where in ("timing.user_seconds", "timing.sys_seconds"):
+            methods = (
+                Method.BOUND if session.timing.cpu_is_bound and how is method else how
+                for session, how in zip(sessions, row.methods, strict=True)
+            )
+            row = replace(row, methods=tuple(methods))
+        yield row
 
 
-def _time_row(name: str, key: str, sessions: Sequence[Summary]) -> ComparisonRow:
-    row = row_of("start-up and time", name, "s", sessions, _timing(key))
-    if name not in ("user", "sys"):
-        return row
-    methods = tuple(
-        Method.BOUND if session.timing.cpu_is_bound and method is Method.MEASURED else method
-        for session, method in zip(sessions, row.methods, strict=True)
-    )
-    return replace(row, methods=methods)
-
-
-def _timing(key: str) -> Value:
-    return lambda session: number(getattr(session.timing, key))
-
-
-def _steps(key: str) -> Value:
-    return lambda session: number(getattr(session.steps, key))
+def _at(where: str, session: Summary) -> float | None:
+    """What is at ``where``, such as ``steps.count``, in a summary."""
+    found: Any = session
+    for key in where.split("."):
+        found = found.get(key) if isinstance(found, Mapping) else getattr(found, key)
+    return number(found)
 
 
 def _phase_names(sessions: Sequence[Summary]) -> list[str]:
@@ -191,28 +187,16 @@ def _phase(name: str) -> Value:
     return lambda session: session.steps.phases.get(name)
 
 
-def _tokens(session: Summary) -> float | None:
-    return session.tokens_per_second
-
-
 def _own_time(session: Summary) -> float | None:
     ranks = session.ranks
     own = [] if ranks is None else [each.own_seconds for each in ranks.figures]
     return max((seconds for seconds in own if seconds is not None), default=None)
 
 
-def _imbalance(session: Summary) -> float | None:
-    return None if session.ranks is None else session.ranks.imbalance
-
-
 _RANKS: tuple[tuple[str, str, Value], ...] = (
     ("own time of the slowest rank", "s", _own_time),
-    ("imbalance", "1", _imbalance),
+    ("imbalance", "1", lambda session: None if session.ranks is None else session.ranks.imbalance),
 )
-
-
-def _counted(key: str) -> Value:
-    return lambda session: number(session.count.get(key))
 
 
 def _metric_rows(
