@@ -7,8 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
-from typing import Any
 
 from gpuwatch.analysis.comparison.cells import STEP_TIME
 from gpuwatch.analysis.comparison.comparison_row import (
@@ -16,6 +14,7 @@ from gpuwatch.analysis.comparison.comparison_row import (
     STEADY,
     THROUGHPUT,
     Value,
+    at,
     ceiling_notes,
     efficiency_rows,
     generation_rows,
@@ -39,7 +38,7 @@ from gpuwatch.analysis.summary.load import load_notes
 from gpuwatch.analysis.summary.summary import Summary
 from gpuwatch.core.lazy_dataclass import dataclass
 from gpuwatch.core.metrics import CATALOGUE, Kind, Method
-from gpuwatch.core.models import JSON, mapping, number
+from gpuwatch.core.models import JSON, mapping
 from gpuwatch.core.text import clean
 
 
@@ -160,7 +159,7 @@ def _rows(
     table: Iterable[tuple[str, str, str, str, Method]], sessions: Sequence[Summary]
 ) -> Iterator[ComparisonRow]:
     for group, name, unit, where, method in table:
-        row = row_of(group, name, unit, sessions, partial(_at, where), method)
+        row = row_of(group, name, unit, sessions, at(where), method)
         if where in ("timing.user_seconds", "timing.sys_seconds"):
             methods = (
                 Method.BOUND if session.timing.cpu_is_bound and how is method else how
@@ -168,14 +167,6 @@ def _rows(
             )
             row = replace(row, methods=tuple(methods))
         yield row
-
-
-def _at(where: str, session: Summary) -> float | None:
-    """What is at ``where``, such as ``steps.count``, in a summary."""
-    found: Any = session
-    for key in where.split("."):
-        found = found.get(key) if isinstance(found, Mapping) else getattr(found, key)
-    return number(found)
 
 
 def _phase_names(sessions: Sequence[Summary]) -> list[str]:
@@ -195,7 +186,7 @@ def _own_time(session: Summary) -> float | None:
 
 _RANKS: tuple[tuple[str, str, Value], ...] = (
     ("own time of the slowest rank", "s", _own_time),
-    ("imbalance", "1", lambda session: None if session.ranks is None else session.ranks.imbalance),
+    ("imbalance", "1", at("ranks.imbalance")),
 )
 
 
