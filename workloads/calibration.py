@@ -251,7 +251,7 @@ def _product(bench: Bench, name: str) -> tuple[float, float, str]:
     with _precision(name):
         largest = _product_size(bench, name)
         results = {
-            size: _measured_product(bench, size, name)
+            size: bench.best(_multiplying(bench, size, name))
             for size in PRODUCTS
             if largest // 2 <= size <= largest
         }
@@ -262,10 +262,11 @@ def _product(bench: Bench, name: str) -> tuple[float, float, str]:
     return 2 * size**3 / results[size].seconds, results[size].spread, how
 
 
-def _measured_product(bench: Bench, size: int, name: str) -> Measured:
-    a, b = (_normal(size, bench.device, name) for _ in range(2))
+def _multiplying(bench: Bench, size: int, name: str) -> Callable[[], object]:
+    """A product of two matrices of normally distributed numbers."""
+    a, b = (torch.randn(size, size, device=bench.device).to(_DATA_TYPES[name]) for _ in range(2))
     out = torch.empty_like(a)
-    return bench.best(lambda: torch.mm(a, b, out=out))
+    return lambda: torch.mm(a, b, out=out)
 
 
 def _product_size(bench: Bench, name: str) -> int:
@@ -278,18 +279,10 @@ def _product_size(bench: Bench, name: str) -> int:
             break
         chosen = size
         # The next size is eight times the work: continue only if that is quick enough too.
-        if _seconds_of_a_product(bench, size, name) * 8 > bench.pace.product_seconds:
+        multiply = _multiplying(bench, size, name)
+        if min(bench.time(multiply, 1) for _ in range(3)) * 8 > bench.pace.product_seconds:
             break
     return chosen
-
-
-def _seconds_of_a_product(bench: Bench, size: int, name: str) -> float:
-    a, b = (_normal(size, bench.device, name) for _ in range(2))
-    return min(bench.time(lambda: torch.mm(a, b), 1) for _ in range(3))
-
-
-def _normal(size: int, device: torch.device, name: str) -> torch.Tensor:
-    return torch.randn(size, size, device=device, dtype=torch.float32).to(_DATA_TYPES[name])
 
 
 @contextlib.contextmanager

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from .clock import Clock, Timing
+from .clock import SLOW_STEP_SECONDS, Clock, Timing
 from .lines import emit
 
 TOP5_CLASSES = 5
@@ -103,9 +103,6 @@ def hits(scores: Tensor, labels: Tensor) -> Tensor:
 INTERVAL = 0.2
 """Interval between step lines, in seconds; the first, the last and slow steps are exempt."""
 
-SLOW = 0.1
-"""A step of at least this many seconds is reported as soon as it ends."""
-
 EPOCH_INTERVAL = 1.0
 """Interval between epoch lines, in seconds; the last is exempt. An epoch can be one short step."""
 
@@ -166,7 +163,7 @@ class Reporter:
         self._waiting.append(step)
         self._taken += 1
         edge = self._taken == 1 or self._taken == self._total
-        slow = now - self._last_step >= SLOW
+        slow = now - self._last_step >= SLOW_STEP_SECONDS
         self._last_step = now
         if edge or slow or now >= self._next_line:
             self._report(now, wait=edge)

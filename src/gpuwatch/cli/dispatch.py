@@ -5,21 +5,10 @@ from __future__ import annotations
 import argparse
 from collections.abc import Sequence
 from importlib import import_module
-from typing import Protocol
+from types import ModuleType
 
 from gpuwatch.cli.parser import Parser
 from gpuwatch.core.errors import UsageError
-
-
-class Command(Protocol):
-    """A module of ``gpuwatch.cli.commands``: its docstring is the command's help text."""
-
-    def add_arguments(self, parser: Parser) -> None: ...
-
-    def run(self, arguments: argparse.Namespace, command: tuple[str, ...]) -> int:
-        """Run the command; ``command`` holds the words after ``--``."""
-        ...
-
 
 SESSION = """\
 SESSION is a file, a study's folder or its name, the start of an id, a name given
@@ -124,7 +113,8 @@ def dispatch(arguments: Sequence[str]) -> int:
             command = (*after, *(("--", *command) if command else ()))
     if command and name not in _TAKE_WORDS:
         raise UsageError(f"{name} takes no command", f"see `{parser.prog} --help`")
-    return module.run(parser.parse_intermixed_args(words), command)
+    code: int = module.run(parser.parse_intermixed_args(words), command)
+    return code
 
 
 def command_at(arguments: Sequence[str]) -> int:
@@ -138,11 +128,11 @@ def command_at(arguments: Sequence[str]) -> int:
     return min(at, len(arguments))
 
 
-def module_of(name: str) -> Command:
-    """The module of a command; for :data:`HOME` that of the home screen."""
+def module_of(name: str) -> ModuleType:
+    """The module of a command, whose docstring is its help text; for :data:`HOME` that of the home
+    screen. Its ``run`` gets the arguments of its ``add_arguments``, and the words after ``--``."""
     file = {"": "home", "--record": "record", "import": "import_"}.get(name, name)
-    module: Command = import_module(f"gpuwatch.cli.commands.{file.replace('-', '_')}")
-    return module
+    return import_module(f"gpuwatch.cli.commands.{file.replace('-', '_')}")
 
 
 def parser_of(name: str) -> Parser:
