@@ -191,16 +191,13 @@ def read_sessions(
 
 def _pairs(plan: Plan, files: Collection[str]) -> bool:
     """Whether two of ``files`` belong to the same block, and case where these are kept apart."""
-    places = [
-        (run.part, run.block, "" if plan.parts[run.part].compares_commands else _case(run))
-        for run in plan.runs
-        if run.file in files
-    ]
+    places = []
+    for run in plan.runs:
+        if run.file in files:
+            apart = not plan.parts[run.part].compares_commands
+            case = f"{run.workload.name} {run.workload.parameters}" if apart else ""
+            places.append((run.part, run.block, case))
     return len(set(places)) < len(places)
-
-
-def _case(run: PlannedRun) -> str:
-    return f"{run.workload.name} {run.workload.parameters}"
 
 
 def _keeps_commands_apart(plan: Plan) -> bool:
