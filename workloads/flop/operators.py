@@ -194,7 +194,10 @@ class Work:
         )
         rows = [cost.row(name) for name, cost in ranked[:ROWS]]
         if len(ranked) > ROWS:
-            rows.append(_sum(cost for _, cost in ranked[ROWS:]).row("(others)"))
+            others = Cost()
+            for _, cost in ranked[ROWS:]:
+                others.add(cost)
+            rows.append(others.row("(others)"))
         return rows
 
 
@@ -204,13 +207,6 @@ def together(works: Iterable[Work]) -> Work:
     for work in works:
         for name, cost in work.operators.items():
             total.operators.setdefault(name, Cost()).add(cost)
-    return total
-
-
-def _sum(costs: Iterable[Cost]) -> Cost:
-    total = Cost()
-    for cost in costs:
-        total.add(cost)
     return total
 
 

@@ -219,7 +219,11 @@ def _why_unknown(launches: Sequence[Launch], lacking: Sequence[str]) -> str:
         for launch in launches
         if launch.name[:LONGEST_NAME] == lacking[0] and _flop(launch.values) is None
     )
-    unread = [name for name, value in values.items() if value is None and _is_work(name)]
+    unread = [
+        name
+        for name, value in values.items()
+        if value is None and (name in _WEIGHTS or "_tensor" in name)
+    ]
     executed = _products(values)
     if unread:
         why = f"ncu gave no {unread[0]}"
@@ -231,10 +235,6 @@ def _why_unknown(launches: Sequence[Launch], lacking: Sequence[str]) -> str:
         why = "ncu has no count of the tensor cores' operations on this GPU"
     shown = ", ".join(name[:80] for name in lacking[:3])
     return f"executed FLOP are unknown, not the sum of what is known: {why} ({shown})"
-
-
-def _is_work(name: str) -> bool:
-    return name in _WEIGHTS or "_tensor" in name
 
 
 def _value(text: str, unit: str) -> float | None:

@@ -113,7 +113,9 @@ def self_times(events: Iterable[Event]) -> dict[str, list[int]]:
     for listed in threads.values():
         open_calls: list[tuple[Event, list[int]]] = []
         for event in sorted(listed, key=lambda other: (other.start, -other.duration)):
-            while open_calls and event.start >= _end(open_calls[-1][0]):
+            while (
+                open_calls and event.start >= open_calls[-1][0].start + open_calls[-1][0].duration
+            ):
                 _close(times, *open_calls.pop())
             if open_calls:
                 open_calls[-1][1].append(event.duration)
@@ -135,10 +137,6 @@ def _event(entry: Mapping[str, Any]) -> Event:
         None if size is None else int(size),
         tuple(int(each) for name in ("grid", "block") for each in arguments.get(name) or ()),
     )
-
-
-def _end(event: Event) -> int:
-    return event.start + event.duration
 
 
 def _close(times: dict[str, list[int]], event: Event, children: list[int]) -> None:

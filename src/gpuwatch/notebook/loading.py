@@ -22,7 +22,7 @@ from gpuwatch.core.models import JSON
 from gpuwatch.report import json
 from gpuwatch.report.export import session_tables, study
 from gpuwatch.report.export.series import series
-from gpuwatch.report.export.table import Column, Export, Row
+from gpuwatch.report.export.table import Column, Export
 from gpuwatch.session.reading.reader import SessionReader
 from gpuwatch.session.study.study_folder import sessions_in
 
@@ -87,7 +87,8 @@ def arrays(export: Export) -> list[Array]:
     """One array (rows,) for each column of ``export``."""
     parts: list[list[Array]] = [[] for _ in export.columns]
     for batch in export.batches():
-        for part, column, values in zip(parts, export.columns, _turned(batch), strict=False):
+        turned: Iterator[tuple[Any, ...]] = zip(*batch, strict=True)
+        for part, column, values in zip(parts, export.columns, turned, strict=False):
             part.append(_array(column, values))
     result = [
         np.concatenate(part) if part else _array(column, ())
@@ -96,10 +97,6 @@ def arrays(export: Export) -> list[Array]:
     for array in result:
         array.flags.writeable = False
     return result
-
-
-def _turned(batch: Sequence[Row]) -> Iterator[tuple[Any, ...]]:
-    return zip(*batch, strict=True)
 
 
 def _array(column: Column, values: Sequence[Any]) -> Array:

@@ -170,7 +170,9 @@ class Sides:
             rows = [[medians] for medians in middle]
         added = [_added(first, second) for first, second in zip(*rows, strict=True)]
         columns = list(zip(*added, strict=True))
-        scale = _scale(statistics.mean(columns[0]))
+        ratio = statistics.mean(columns[0])
+        # From shares of a mean log-ratio to shares of the relative change.
+        scale = math.expm1(ratio) / ratio if ratio else 1.0
         rest = [each[0] - sum(each[1:]) for each in added]
         parts = tuple(
             Part(name, (middle[0][at], middle[1][at]), _points(columns[at], scale, len(shared)))
@@ -221,11 +223,6 @@ def _added(first: Sequence[float], second: Sequence[float]) -> list[float]:
     # The logarithmic mean; for equal values, the value itself.
     mean = (second[0] - first[0]) / ratio if ratio else first[0]
     return [ratio, *((b - a) / mean for a, b in zip(first[1:], second[1:], strict=True))]
-
-
-def _scale(mean_ratio: float) -> float:
-    """Factor that turns shares of a mean log-ratio into shares of the relative change."""
-    return math.expm1(mean_ratio) / mean_ratio if mean_ratio else 1.0
 
 
 def _points(added: Sequence[float], scale: float, pairs: int) -> Points:

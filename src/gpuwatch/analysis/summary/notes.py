@@ -58,7 +58,10 @@ def out_of_order(facts: Mapping[str, Mapping[str, JSON]]) -> list[str]:
 
 def notes(reader: SessionReader, window: Window, steps: Sequence[StepLine]) -> tuple[str, ...]:
     """Notes on gaps, losses, lost devices, and what the figures cover."""
-    texts = out_of_order(reader.facts()) + _outside_of_job(reader) + _left_out(reader)
+    texts = out_of_order(reader.facts()) + _outside_of_job(reader)
+    # Bindings of another job, which a submitting shell may have without knowing.
+    if (bound := mapping(reader.facts().get("host")).get("job.left.out")) is not None:
+        texts.append(f"{bound} of the submitting shell was kept from the job")
     gpus = [each.id for each in reader.devices() if each.kind == "gpu" and each.used is not False]
     texts += gpu_sharing.told_of_pods(reader.facts(), gpus)
     texts += gpu_sharing.told_of_parts(reader.facts(), gpus)
@@ -159,12 +162,6 @@ def _outside_of_job(reader: SessionReader) -> list[str]:
         f"the container ran outside of Slurm's job {job}: the job's memory limit and accounting "
         "did not hold for it"
     ]
-
-
-def _left_out(reader: SessionReader) -> list[str]:
-    """A note on bindings of another job, which a submitting shell may have without knowing."""
-    bound = mapping(reader.facts().get("host")).get("job.left.out")
-    return [] if bound is None else [f"{bound} of the submitting shell was kept from the job"]
 
 
 def _denominators(steps: Sequence[StepLine], *, told: bool) -> list[str]:
