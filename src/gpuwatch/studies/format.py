@@ -91,15 +91,14 @@ def with_parameters(study: Study, given: Mapping[str, JSON]) -> Study:
                 f"{parameters.flag(swept[0])} is swept by part {part.name!r} of {study.name}",
                 f"leave it out, or change a copy: {to_paste('study --show', study.name)}",
             )
-    return replace(study, parts=tuple(_changed(part, given, study.name) for part in study.parts))
-
-
-def _changed(part: StudyPart, given: Mapping[str, JSON], where: str) -> StudyPart:
-    place = f"{where}, part {part.name!r}"
-    points = [(workload.word, {**workload.parameters, **given}) for workload in part.workloads]
-    workloads = parameters.workloads(points, place, swept=bool(part.sweep))
-    parameters.refuse_twins(workloads, place)
-    return replace(part, workloads=workloads)
+    changed = []
+    for part in study.parts:
+        place = f"{study.name}, part {part.name!r}"
+        points = [(workload.word, {**workload.parameters, **given}) for workload in part.workloads]
+        workloads = parameters.workloads(points, place, swept=bool(part.sweep))
+        parameters.refuse_twins(workloads, place)
+        changed.append(replace(part, workloads=workloads))
+    return replace(study, parts=tuple(changed))
 
 
 MOST_BLOCKS = 1_000
@@ -109,18 +108,7 @@ _SHORT, _LONG = 120, 2_000
 _ENVIRONMENTS = 'environments = ["bare", "docker"]'
 _WORKLOADS = 'workloads = ["mnist-cnn"]'
 _OF_A_PART = ("name", "workloads", "command", "commands", "environments", "sweep")
-_OF_A_STUDY = (
-    "title",
-    "question",
-    "afterwards",
-    "quick",
-    "rigorous",
-    "margin",
-    "cool_down",
-    "order_seed",
-    "on",
-    "part",
-)
+_OF_A_STUDY = "title question afterwards quick rigorous margin cool_down order_seed on part"
 
 
 def load(path: Path) -> Study:
@@ -203,7 +191,7 @@ def _part(table: Table, place: int, common: Mapping[str, JSON]) -> StudyPart:
         blocks=table.integer("blocks", 1, MOST_BLOCKS),
         sweep=sweep,
     )
-    table.done(_OF_A_STUDY, "it belongs above the first [[part]], for the whole study")
+    table.done(_OF_A_STUDY.split(), "it belongs above the first [[part]], for the whole study")
     return part
 
 

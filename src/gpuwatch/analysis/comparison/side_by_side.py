@@ -99,16 +99,10 @@ _WORK = (
 _PHASES = ("data", "copy", "forward", "backward", "optimizer")
 """The phases of gpuwatch's own workloads, in the order of a step; a program's own names follow."""
 _MOST_PHASES, _LONGEST_PHASE = 50, 40
-_MAXIMA = (
-    "hw.gpu.utilization",
-    "hw.gpu.memory.usage",
-    "hw.gpu.memory.bandwidth",
-    "hw.gpu.power",
-    "hw.cpu.utilization",
-    "process.memory.usage",
-    "gpuwatch.flop.rate",
-    "gpuwatch.bytes.rate",
-)
+_MAXIMA = """
+    hw.gpu.utilization hw.gpu.memory.usage hw.gpu.memory.bandwidth hw.gpu.power hw.cpu.utilization
+    process.memory.usage gpuwatch.flop.rate gpuwatch.bytes.rate
+"""
 _SHOWN_ELSEWHERE = frozenset({"gpuwatch.throughput"})
 """Metrics whose mean is already the steps' throughput."""
 
@@ -120,9 +114,10 @@ _SHOWN_AS_ROWS = frozenset({"label", "kind", *(where.partition(".")[2] for *_, w
 def compare(sessions: Sequence[Summary]) -> Comparison:
     """Compare any number of sessions with the first that did not fail."""
     rows = [*_rows(_TIMES, sessions), *training_rows(sessions)]
+    reported = (name for session in sessions for name in session.steps.phases)
     rows += [
         row_of("phases, mean", clean(name, _LONGEST_PHASE), "s", sessions, _phase(name))
-        for name in _phase_names(sessions)
+        for name in list(dict.fromkeys((*_PHASES, *reported)))[:_MOST_PHASES]
     ]
     sampled = ("phases, mean", "sampled steps", "{step}", "steps.sampled_count", Method.COUNTED)
     rows += [*_rows([sampled], sessions), *generation_rows(sessions)]
@@ -134,7 +129,7 @@ def compare(sessions: Sequence[Summary]) -> Comparison:
     names = list(CATALOGUE)
     rows += _metric_rows("mean", names, sessions, lambda s: s.mean, counters=False)
     rows += _metric_rows("over the window", names, sessions, lambda s: s.max, counters=True)
-    rows += _metric_rows("maximum", _MAXIMA, sessions, lambda s: s.max, counters=False)
+    rows += _metric_rows("maximum", _MAXIMA.split(), sessions, lambda s: s.max, counters=False)
     return Comparison(
         sessions=tuple(sessions),
         baseline=baseline(sessions),
@@ -167,11 +162,6 @@ def _rows(
             )
             row = replace(row, methods=tuple(methods))
         yield row
-
-
-def _phase_names(sessions: Sequence[Summary]) -> list[str]:
-    reported = (name for session in sessions for name in session.steps.phases)
-    return list(dict.fromkeys((*_PHASES, *reported)))[:_MOST_PHASES]
 
 
 def _phase(name: str) -> Value:
@@ -207,7 +197,8 @@ def _metric_rows(
         if name.startswith("hw.gpu.") and len(gpus) > 1:
             # Pooled figures of several GPUs would be true of none.
             for gpu in gpus:
-                found = [_of_gpu(session, gpu, name) for session in sessions]
+                of_gpu = [{each.id: each for each in used_gpus(session)} for session in sessions]
+                found = [each[gpu].metrics.get(name) if gpu in each else None for each in of_gpu]
                 rows.append(_statistic_row(group, f"{name} {gpu}", metric.unit, found, value))
             continue
         found = [session.metrics[name] for session in sessions]
@@ -226,10 +217,6 @@ def _statistic_row(
     methods = tuple(Method.UNAVAILABLE if each is None else each.method for each in statistics)
     at_most = tuple(method is Method.BOUND for method in methods)
     return ComparisonRow(group, name, unit, values, methods, at_most=at_most)
-
-
-def _of_gpu(session: Summary, gpu: str, name: str) -> Statistic | None:
-    return next((d.metrics.get(name) for d in used_gpus(session) if d.id == gpu), None)
 
 
 def environment_facts(environment: Mapping[str, JSON]) -> dict[str, JSON]:

@@ -221,12 +221,13 @@ def summarise_from(
         counters,
         reader.gpu_processes(),
     )
+    unix = number(mapping(meta.get("clock")).get("unix_ns"))
     return Summary(
         id=str(session.get("id", "")),
         path=str(reader.path),
         label=label,
         started=_iso(mapping(meta.get("clock")).get("unix_ns")),
-        started_unix=_seconds(mapping(meta.get("clock")).get("unix_ns")),
+        started_unix=None if unix is None else unix / 1e9,
         status=status(meta, reader.path),
         notice=reader.notice,
         seconds=None if ended is None else ended / 1e9,
@@ -378,11 +379,6 @@ def steps_of(
         samples_per_second_overall=overall,
         sampled_count=round(sampled) if sampled < count else None,
     )
-
-
-def _seconds(nanoseconds: JSON) -> float | None:
-    known = number(nanoseconds)
-    return None if known is None else known / 1e9
 
 
 def _iso(unix_ns: JSON) -> str:
