@@ -129,7 +129,8 @@ class Sides:
     @property
     def sessions(self) -> tuple[tuple[Summary, ...], tuple[Summary, ...]]:
         """Sessions of the judged runs of each cell."""
-        return _sessions(self.baseline), _sessions(self.other)
+        first, second = (tuple(run.session for run in cell.judged) for cell in self.cells)
+        return first, second
 
     def medians(
         self, value: Callable[[Summary], float | None]
@@ -201,10 +202,6 @@ def signed(share: float) -> str:
     """A share in points or per cent with its sign: ``+2.9``; ``0.0`` has none."""
     text = f"{share * 100:+.1f}"
     return text if float(text) else "0.0"
-
-
-def _sessions(cell: Cell) -> tuple[Summary, ...]:
-    return tuple(run.session for run in cell.judged)
 
 
 def _rows(cell: Cell, wanted: Sequence[Value]) -> list[tuple[int | None, list[float]]]:
