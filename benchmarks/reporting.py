@@ -22,8 +22,7 @@ import time
 import torch
 
 from gpuwatch.workloads.clock import clock_for
-from gpuwatch.workloads.reporter import Reporter, Step
-from gpuwatch.workloads.scores import Result, ScoreReader
+from gpuwatch.workloads.reporter import Reporter, Result, ScoreReader, Step
 
 STEP_SECONDS = 0.005
 WINDOW_STEPS = 200

@@ -10,19 +10,89 @@ things down.
 from __future__ import annotations
 
 import contextlib
+import statistics
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, replace
 
 import torch
 
-from .bench import Bench, Measured, Pace
 from .device import choose, describe
-from .errors import translate
+from .failures import translate
 from .lines import emit
 from .processor import arithmetic, free_memory, largest_cache, threads
 from .system_load import BUSY, OtherLoad
 from .versions import versions
+
+
+@dataclass(frozen=True)
+class Pace:
+    """Duration of a benchmark."""
+
+    seconds: float
+    """Approximate limit for each copy or matrix size."""
+    sets: int
+    """Minimum number of sets; also the number of sets without a better median that ends it."""
+    samples: int
+    """Samples per set."""
+    sample_seconds: float
+    """Approximate duration of a sample, which repeats the operation."""
+    product_seconds: float
+    """Longest duration of one matrix product; decides the size of the matrices."""
+
+
+@dataclass(frozen=True)
+class Measured:
+    """Seconds of one operation."""
+
+    seconds: float
+    """The best median of a set, in seconds."""
+    spread: float
+    """Distance of the slowest set's median from it, relative to it."""
+    sets: int
+
+
+@dataclass(frozen=True)
+class Bench:
+    """A device with a suitable stopwatch."""
+
+    device: torch.device
+    pace: Pace
+
+    def time(self, operation: Callable[[], object], repeats: int) -> float:
+        """Seconds per operation, mean over ``repeats`` of them without a pause."""
+        if self.device.type == "cuda":
+            start = torch.cuda.Event(enable_timing=True)  # type: ignore[no-untyped-call]
+            end = torch.cuda.Event(enable_timing=True)  # type: ignore[no-untyped-call]
+            start.record()
+            for _ in range(repeats):
+                operation()
+            end.record()
+            end.synchronize()
+            return float(start.elapsed_time(end)) / 1e3 / repeats
+        begin = time.perf_counter()
+        for _ in range(repeats):
+            operation()
+        return (time.perf_counter() - begin) / repeats
+
+    def best(self, operation: Callable[[], object]) -> Measured:
+        """Measure sets of samples until none improves, or time is up."""
+        pace = self.pace
+        self.time(operation, 2)  # lets the library choose its kernel and the clock rise
+        repeats = max(1, round(pace.sample_seconds / max(1e-9, self.time(operation, 1))))
+        deadline = time.perf_counter() + pace.seconds
+        medians: list[float] = []
+        since_best = 0
+        while len(medians) < pace.sets or since_best < pace.sets:
+            median = statistics.median(self.time(operation, repeats) for _ in range(pace.samples))
+            better = not medians or median < min(medians) * 0.995
+            since_best = 0 if better else since_best + 1
+            medians.append(median)
+            if time.perf_counter() > deadline:
+                break
+        best = min(medians)
+        return Measured(best, max(medians) / best - 1, len(medians))
+
 
 COPY_BYTES = 1 << 30
 """Bytes of each of the two arrays: many times a GPU's largest cache."""
@@ -181,7 +251,7 @@ def _product(bench: Bench, name: str) -> tuple[float, float, str]:
     with _precision(name):
         largest = _product_size(bench, name)
         results = {
-            size: _measured_product(bench, size, name)
+            size: bench.best(_multiplying(bench, size, name))
             for size in PRODUCTS
             if largest // 2 <= size <= largest
         }
@@ -192,10 +262,11 @@ def _product(bench: Bench, name: str) -> tuple[float, float, str]:
     return 2 * size**3 / results[size].seconds, results[size].spread, how
 
 
-def _measured_product(bench: Bench, size: int, name: str) -> Measured:
-    a, b = (_normal(size, bench.device, name) for _ in range(2))
+def _multiplying(bench: Bench, size: int, name: str) -> Callable[[], object]:
+    """A product of two matrices of normally distributed numbers."""
+    a, b = (torch.randn(size, size, device=bench.device).to(_DATA_TYPES[name]) for _ in range(2))
     out = torch.empty_like(a)
-    return bench.best(lambda: torch.mm(a, b, out=out))
+    return lambda: torch.mm(a, b, out=out)
 
 
 def _product_size(bench: Bench, name: str) -> int:
@@ -208,18 +279,10 @@ def _product_size(bench: Bench, name: str) -> int:
             break
         chosen = size
         # The next size is eight times the work: continue only if that is quick enough too.
-        if _seconds_of_a_product(bench, size, name) * 8 > bench.pace.product_seconds:
+        multiply = _multiplying(bench, size, name)
+        if min(bench.time(multiply, 1) for _ in range(3)) * 8 > bench.pace.product_seconds:
             break
     return chosen
-
-
-def _seconds_of_a_product(bench: Bench, size: int, name: str) -> float:
-    a, b = (_normal(size, bench.device, name) for _ in range(2))
-    return min(bench.time(lambda: torch.mm(a, b), 1) for _ in range(3))
-
-
-def _normal(size: int, device: torch.device, name: str) -> torch.Tensor:
-    return torch.randn(size, size, device=device, dtype=torch.float32).to(_DATA_TYPES[name])
 
 
 @contextlib.contextmanager

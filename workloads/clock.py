@@ -12,7 +12,7 @@ import time
 from collections import deque
 from collections.abc import Sequence
 from itertools import pairwise
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import torch
 
@@ -20,7 +20,7 @@ PHASES = ("data", "copy", "forward", "backward", "optimizer")
 """The phases of a training step that is one pass."""
 
 SLOW_STEP_SECONDS = 0.1
-"""A step this long is waited for, one step late, so that it is reported when it ends."""
+"""A step this long is reported as soon as it ends; on a GPU it is waited for, one step late."""
 
 
 class Timing(NamedTuple):
@@ -34,39 +34,28 @@ class Timing(NamedTuple):
     end_ns: int
 
 
-class Clock(Protocol):
-    """Marks the phases of steps; returns the timings of finished steps in order.
-
-    ``phases`` are those of every step, in order; a name may come more than once.
-    """
-
-    phases: Sequence[str]
-
-    def start(self) -> None:
-        """Begin a run of steps with the first one. Waits for all earlier work."""
-
-    def mark(self) -> None:
-        """End the current phase; after the last phase, the step."""
-
-    def finished(self, wait: bool) -> list[Timing]:
-        """New timings of the steps known to be over, or of all steps with ``wait``."""
-
-
 class CpuClock:
-    """`Clock` for work that is done when its call returns."""
+    """Marks the phases of steps whose work is done when its call returns.
+
+    ``phases`` are those of every step, in order; a name may come more than once. Timings of
+    finished steps are in order.
+    """
 
     def __init__(self, phases: Sequence[str] = PHASES) -> None:
         self.phases = phases
         self._marks: list[int] = []
 
     def start(self) -> None:
+        """Begin a run of steps with the first one. Waits for all earlier work."""
         self._marks = [time.monotonic_ns()]
         self._append = self._marks.append
 
     def mark(self) -> None:
+        """End the current phase; after the last phase, the step."""
         self._append(time.monotonic_ns())
 
     def finished(self, wait: bool) -> list[Timing]:
+        """New timings of the steps known to be over, or of all steps with ``wait``."""
         marks, width = self._marks, len(self.phases)
         count = (len(marks) - 1) // width
         timings = []
@@ -79,7 +68,7 @@ class CpuClock:
 
 
 class CudaClock:
-    """`Clock` for a CUDA device, by events in its stream; no step waits for the device.
+    """The same for a CUDA device, by events in its stream; no step waits for the device.
 
     Except for slow steps: the end of each waits for the end of the previous one. One step stays
     queued, so the device does not idle, and a long step is reported when it ends.
@@ -126,13 +115,14 @@ class CudaClock:
         return timings
 
     def _record(self) -> Any:
-        event = self._spare.pop() if self._spare else self._new_event()
+        event: Any = self._spare.pop() if self._spare else None
+        if event is None:
+            event = torch.cuda.Event(enable_timing=True, blocking=True)  # type: ignore[no-untyped-call]
         event.record(torch.cuda.current_stream(self._device))
         return event
 
-    @staticmethod
-    def _new_event() -> Any:
-        return torch.cuda.Event(enable_timing=True, blocking=True)  # type: ignore[no-untyped-call]
+
+Clock = CpuClock | CudaClock
 
 
 def clock_for(device: torch.device, phases: Sequence[str] = PHASES) -> Clock:

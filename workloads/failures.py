@@ -1,4 +1,4 @@
-"""Why a workload stops: one class for each kind of fix."""
+"""Why a workload stops: one class for each kind of fix, and what errors of torch become."""
 
 from __future__ import annotations
 
@@ -35,3 +35,63 @@ class EnvironmentFailure(Failure):
 
 class RunFailure(Failure):
     """The run began but could not continue: out of memory, a loader's worker died."""
+
+
+_MEMORY = (
+    "out of memory",
+    "CUBLAS_STATUS_ALLOC_FAILED",
+    "can't allocate memory",
+    "not enough memory",
+)
+_SHARED_MEMORY = ("Bus error", "shared memory", "No space left on device")
+
+
+def missing(package: str, error: Exception) -> EnvironmentFailure:
+    """The failure for a package that cannot be imported, because it is missing or broken."""
+    packages = "torch torchvision" if package == "torch" else "torchvision"
+    if isinstance(error, ModuleNotFoundError) and error.name == package:
+        return EnvironmentFailure(
+            f"this Python has no {package}", f"PYTHON -m pip install {packages}"
+        )
+    return EnvironmentFailure(
+        f"{package} is installed but cannot be imported: {_one_line(error)}",
+        f"PYTHON -m pip install --force-reinstall {packages}",
+    )
+
+
+def translate(error: BaseException, batch_size: int | None) -> Failure:
+    """The failure behind an error of the run, judged by its first cause.
+
+    ``batch_size`` is the run's; None if the run has not begun.
+    """
+    while isinstance(error.__cause__, Exception):
+        error = error.__cause__
+    text = str(error)
+    if isinstance(error, MemoryError) or any(sign in text for sign in _MEMORY):
+        return RunFailure(
+            f"out of memory: {_one_line(error)}",
+            f"use a --batch-size smaller than {batch_size}"
+            if batch_size
+            else "use a smaller --batch-size",
+        )
+    if any(sign in text for sign in _SHARED_MEMORY):
+        return RunFailure(
+            f"the loader's workers ran out of shared memory: {_one_line(error)}",
+            "give the container a larger /dev/shm (docker: --shm-size 2g), or use --workers 0",
+        )
+    if text.startswith("Caught "):
+        return RunFailure(f"a worker of the loader failed: {_one_line(error)}")
+    if "DataLoader worker" in text:
+        return RunFailure(
+            f"a worker of the loader died: {_one_line(error)}",
+            "use --workers 0, which shows the worker's own error",
+        )
+    return RunFailure(f"{type(error).__name__}: {_one_line(error)}")
+
+
+def _one_line(error: BaseException) -> str:
+    """An error's message on one line; for an error of a loader's worker, its last line."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    if not lines:
+        return type(error).__name__
+    return lines[-1] if lines[0].startswith("Caught ") else lines[0]

@@ -147,7 +147,7 @@ def _run(argv: Sequence[str], launched_ns: int, stop: Stop, rank: Rank) -> int:
     except Exception as error:
         if stop.signum is not None:
             raise Stopped from error
-        from .errors import translate
+        from .failures import translate
 
         raise translate(error, None) from error
     finally:
@@ -190,7 +190,7 @@ def _open_channel(rank: Rank) -> None:
 
 def _import_torch(module: str) -> float:
     """Seconds spent importing torch, and torchvision if needed."""
-    from .errors import missing
+    from .failures import missing
 
     start = time.perf_counter()
     try:

@@ -60,24 +60,29 @@ class Entry:
 
 def _pictures(model: str) -> Defaults:
     rate = 0.01 if model.startswith(_LOW_RATE) else 0.1
-    return Defaults(64, epochs=90, lr=rate, steps=BATCHES, workers=2, image_size=COMMON_SIZE)
+    return Defaults(64, 90, rate, BATCHES, workers=2, image_size=COMMON_SIZE)
+
+
+def _language(*sizes: str, batch_size: int = 8, lr: float = 3e-4, **more: bool) -> Defaults:
+    flags = {"text": True, "attends": True, "convolves": False, **more}
+    return Defaults(batch_size, 1, lr, BATCHES, sizes=sizes, **flags)
 
 
 BUILT_IN: dict[str, Entry] = {
     "mnist-cnn": Entry(
         "mnist_cnn",
         "small convolutional network on 512 MNIST digits",
-        Defaults(batch_size=64, epochs=1, lr=1.0, workers=1, downloads=True),
+        Defaults(64, epochs=1, lr=1.0, workers=1, downloads=True),
     ),
     "sentiment-rnn": Entry(
-        "sentiment_rnn",
+        "sentiment",
         "recurrent network on 1,000 film reviews",
-        Defaults(batch_size=64, epochs=1, lr=1e-3, convolves=False),
+        Defaults(64, epochs=1, lr=1e-3, convolves=False),
     ),
     "cifar10-cnn": Entry(
         "cifar10_cnn",
         "small convolutional network on CIFAR-10",
-        Defaults(batch_size=32, epochs=3, lr=1e-3, downloads=True),
+        Defaults(32, epochs=3, lr=1e-3, downloads=True),
     ),
     "gcn": Entry(
         "gcn",
@@ -85,86 +90,47 @@ BUILT_IN: dict[str, Entry] = {
         Defaults(batch_size=None, epochs=200, lr=0.01, sparse=True, convolves=False),
     ),
     "sentiment-lstm": Entry(
-        "sentiment_lstm",
+        "sentiment",
         "LSTM on 1,000 film reviews",
-        Defaults(batch_size=32, epochs=1, lr=1e-3, convolves=False),
+        Defaults(32, epochs=1, lr=1e-3, convolves=False),
     ),
     "sentiment-gru": Entry(
-        "sentiment_gru",
+        "sentiment",
         "GRU on 1,000 film reviews",
-        Defaults(batch_size=32, epochs=1, lr=1e-3, convolves=False),
+        Defaults(32, epochs=1, lr=1e-3, convolves=False),
     ),
     "transformer-lm": Entry(
         "transformer_lm",
         "decoder like Llama's, 260 k to 7 B parameters",
-        Defaults(
-            batch_size=8,
-            epochs=1,
-            lr=3e-4,
-            steps=BATCHES,
-            sizes=("15m", "260k", "42m", "110m", "1b", "3b", "7b"),
+        _language(
+            *("15m", "260k", "42m", "110m", "1b", "3b", "7b"),
             checkpointing=True,
-            text=True,
             generates=True,
             float8=True,
-            attends=True,
-            convolves=False,
         ),
     ),
     "moe-lm": Entry(
-        "moe_lm",
+        "transformer_lm",
         "decoder with a mixture of experts, 1.3 M to 47 B parameters",
-        Defaults(
-            batch_size=8,
-            epochs=1,
-            lr=3e-4,
-            steps=BATCHES,
-            sizes=("43m", "1m", "1b", "7b", "47b"),
-            checkpointing=True,
-            text=True,
-            generates=True,
-            routes=True,
-            attends=True,
-            convolves=False,
-        ),
+        _language("43m", "1m", "1b", "7b", "47b", checkpointing=True, generates=True, routes=True),
     ),
     "bert": Entry(
         "bert",
         "BERT's encoder, which predicts masked tokens",
-        Defaults(
-            batch_size=8,
-            epochs=1,
-            lr=1e-4,
-            steps=BATCHES,
-            sizes=("small", "tiny", "mini", "medium", "base", "large"),
-            checkpointing=True,
-            text=True,
-            attends=True,
-            convolves=False,
+        _language(
+            *("small", "tiny", "mini", "medium", "base", "large"), lr=1e-4, checkpointing=True
         ),
     ),
     "attention": Entry(
-        "attention",
+        "transformer_lm",
         "one layer of causal attention, 512 to 16,384 tokens",
-        Defaults(
-            batch_size=1,
-            epochs=1,
-            lr=3e-4,
-            steps=BATCHES,
-            sizes=("1k", "512", "2k", "4k", "8k", "16k"),
-            text=True,
-            attends=True,
-            convolves=False,
-        ),
+        _language("1k", "512", "2k", "4k", "8k", "16k", batch_size=1),
     ),
     "unet-diffusion": Entry(
         "unet_diffusion",
         "DDPM's U-Net, which predicts the noise of CIFAR-10's images",
         Defaults(
-            batch_size=8,
-            epochs=1,
-            lr=2e-4,
-            steps=BATCHES,
+            *(8, 1, 2e-4, BATCHES),
             sizes=("small", "ddpm"),
             checkpointing=True,
             downloads=True,

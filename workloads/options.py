@@ -168,28 +168,11 @@ def add_arguments(add: Callable[..., argparse.Action]) -> None:
     )
 
 
-TRAINING_FLAGS = (
-    "batch_size",
-    "epochs",
-    "steps",
-    "warmup",
-    "lr",
-    "size",
-    "mode",
-    "dtype",
-    "memory_format",
-    "attention",
-    "compile",
-    "checkpointing",
-    "accumulate",
-    "device",
-    "data",
-    "download",
-    "image_size",
-    "workers",
-    "seed",
-    "nproc",
-)
+_TRAINING = """
+    batch_size epochs steps warmup lr size mode dtype memory_format attention compile
+    checkpointing accumulate device data download image_size workers seed nproc
+"""
+TRAINING_FLAGS = tuple(_TRAINING.split())
 """Flags that affect the training: the ``parameters`` of the ``run`` event."""
 
 FLAGS = (*TRAINING_FLAGS, "profile", "counters")

@@ -90,7 +90,6 @@ class _Launcher:
         self._ranks: list[subprocess.Popen[bytes]] = []
         self._signum: int | None = None
         self._asked = 0.0
-        self._killing = False
 
     def run(self, size: int, silent: bool) -> int:
         for signum in (signal.SIGTERM, signal.SIGINT):

@@ -16,8 +16,7 @@ import torch
 from .data.batches import Batches
 from .device import describe
 from .distributed import device_of, join, part, share_threads
-from .errors import translate
-from .failures import Failure, UsageFailure
+from .failures import Failure, UsageFailure, translate
 from .lines import emit
 from .memory import check as check_memory
 from .names import module_of, short
@@ -178,9 +177,9 @@ def settings_of(flags: argparse.Namespace, definition: Definition) -> Settings:
     steps = flags.steps
     if steps is None and flags.epochs is None:
         steps = defaults.steps
-    settings = Settings(
+    return Settings(
         workload=flags.workload,
-        batch_size=defaults.batch_size or 0,
+        batch_size=flags.batch_size or defaults.batch_size or 0,
         epochs=flags.epochs or defaults.epochs,
         steps=steps,
         warmup=flags.warmup,
@@ -201,7 +200,6 @@ def settings_of(flags: argparse.Namespace, definition: Definition) -> Settings:
         checkpointing=flags.checkpointing,
         accumulate=flags.accumulate or 1,
     )
-    return replace(settings, batch_size=flags.batch_size or settings.batch_size)
 
 
 def _emit_run(

@@ -14,8 +14,7 @@ import torch
 from .clock import clock_for
 from .data.batches import Batch, Batches
 from .ranks import Rank
-from .reporter import Reporter, Step
-from .scores import Result, ScoreReader
+from .reporter import Reporter, Result, ScoreReader, Step
 from .stopping import Stop
 from .task import Settings, Task
 from .ways import FORMATS, way_of
@@ -107,7 +106,7 @@ class Training:
 
     def unreported_step(self) -> None:
         """Take a step like the others that is neither timed nor reported."""
-        self._work(self._batches.next(), _nothing)
+        self._work(self._batches.next(), lambda: None)
 
     def flush(self) -> None:
         """Report the finished steps of a run that ends early."""
@@ -154,7 +153,3 @@ class Training:
 
 def _cudart() -> Any:
     return torch.cuda.cudart()  # type: ignore[no-untyped-call]
-
-
-def _nothing() -> None:
-    """Mark nothing."""

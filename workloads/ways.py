@@ -8,7 +8,7 @@ import shutil
 import warnings
 from collections.abc import Callable
 from importlib.util import find_spec
-from typing import Any, Protocol
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -18,7 +18,7 @@ from .distributed import replicate
 from .failures import EnvironmentFailure, UsageFailure
 from .float8 import with_float8
 from .ranks import Rank
-from .scores import Result
+from .reporter import Result
 from .task import Generation, Settings, Task
 
 HALF = {"bfloat16": torch.bfloat16, "float16": torch.float16, "fp8": torch.bfloat16}
@@ -28,21 +28,14 @@ FORMATS = {"contiguous": torch.contiguous_format, "channels_last": torch.channel
 Mark = Callable[[], None]
 
 
-class Way(Protocol):
-    """Takes steps with a model on its device."""
+def way_of(
+    task: Task, settings: Settings, device: torch.device, rank: Rank
+) -> Train | Infer | Generate:
+    """The way that the settings ask for, with the model on the device.
 
-    phases: tuple[str, ...]
-    """The phases that `step` marks the ends of, in order; a name may come more than once."""
-
-    def step(self, inputs: tuple[Tensor, ...], target: Tensor, mark: Mark) -> Result:
-        """Take a step on a batch on the device."""
-
-    def end_epoch(self) -> None:
-        """Change what changes after each epoch."""
-
-
-def way_of(task: Task, settings: Settings, device: torch.device, rank: Rank) -> Way:
-    """The way that the settings ask for, with the model on the device."""
+    Each takes a step on a batch on the device, whose ``phases`` it marks the ends of, in order, and
+    ends an epoch.
+    """
     if settings.mode == "train":
         return Train(task, settings, device, rank)
     model = as_inferred(task.model, settings)

@@ -16,8 +16,8 @@ import pytest
 from argcomplete.shell_integration import shellcode
 
 from gpuwatch.cli.commands.completions import SHELLS
+from gpuwatch.cli.completion import session_names
 from gpuwatch.cli.dispatch import COMMANDS
-from gpuwatch.cli.selection.session_names import session_names
 from gpuwatch.session.study import labels
 from gpuwatch.workloads.names import BUILT_IN
 from tests.conftest import Cli

@@ -14,8 +14,7 @@ from gpuwatch.workloads.architectures import build_for, runs_on
 from gpuwatch.workloads.data.batches import Batches
 from gpuwatch.workloads.data.synthetic import Repeated
 from gpuwatch.workloads.device import choose, full_uuid, unusable
-from gpuwatch.workloads.errors import missing, translate
-from gpuwatch.workloads.failures import EnvironmentFailure, UsageFailure
+from gpuwatch.workloads.failures import EnvironmentFailure, UsageFailure, missing, translate
 from gpuwatch.workloads.nvidia import Driver, find_driver
 from gpuwatch.workloads.ranks import Rank
 from gpuwatch.workloads.task import Data

@@ -89,7 +89,7 @@ class TestBetter:
         import torch
 
         from gpuwatch.workloads import calibration
-        from gpuwatch.workloads.bench import Bench
+        from gpuwatch.workloads.calibration import Bench
 
         turns = iter([self.figure(2.0, 1.0), self.figure(3.0, 0.0)])
         monkeypatch.setattr(calibration, "_figure", lambda bench, name: next(turns))
@@ -103,8 +103,7 @@ class TestBetter:
     def test_when_time_is_up_nothing_is_measured_again(self) -> None:
         import torch
 
-        from gpuwatch.workloads.bench import Bench
-        from gpuwatch.workloads.calibration import QUICK, insist
+        from gpuwatch.workloads.calibration import QUICK, Bench, insist
 
         found = {"bandwidth": self.figure(1.0, 1.0)}
         before = dict(found)

@@ -16,8 +16,7 @@ from gpuwatch.workloads import clock as clocks
 from gpuwatch.workloads import reporter as reporting
 from gpuwatch.workloads.clock import PHASES, CpuClock, CudaClock
 from gpuwatch.workloads.lines import emit
-from gpuwatch.workloads.reporter import Reporter, Step
-from gpuwatch.workloads.scores import Result, ScoreReader, accuracy
+from gpuwatch.workloads.reporter import Reporter, Result, ScoreReader, Step, accuracy
 
 from .conftest import parse
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 import contextlib
 import copy
 import warnings
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -148,20 +148,30 @@ def count_step(
             loss.backward()  # type: ignore[no-untyped-call]
         with update:
             optimizer.step()
-    step = together((forward.work, backward.backward, update.work))
     data_type = "float32" if autocast is None else f"autocast {autocast}".replace("torch.", "")
+    how = f"{_method(data_type, real)}; the optimizer's update is in the bytes, not in the FLOP"
+    return _step_work([forward.work], backward, [update.work], samples, how)
+
+
+def _step_work(
+    forward: Sequence[Work],
+    backward: BackwardCounter,
+    update: Sequence[Work],
+    samples: int,
+    method: str,
+) -> StepWork:
+    step = together([*forward, backward.backward, *update])
+    flop = sum(work.flop for work in forward)
     return StepWork(
-        flop_forward_per_sample=forward.work.flop / samples,
-        flop_forward_per_step=forward.work.flop,
+        flop_forward_per_sample=flop / samples,
+        flop_forward_per_step=flop,
         flop_backward_per_step=backward.backward.flop,
         flop_per_step=step.flop,
         flop_recomputed_per_step=backward.again.flop,
         bytes_per_step=step.bytes,
         operators=step.table(),
         uncounted_operators=step.uncounted_operators(),
-        method=(
-            f"{_method(data_type, real)}; the optimizer's update is in the bytes, not in the FLOP"
-        ),
+        method=method,
     )
 
 
@@ -211,18 +221,8 @@ class InferenceCounter:
 
     def work(self) -> StepWork:
         """The work of the whole step, which has no backward pass."""
-        step = together(self.parts)
-        return StepWork(
-            flop_forward_per_sample=step.flop / self._samples,
-            flop_forward_per_step=step.flop,
-            flop_backward_per_step=0,
-            flop_per_step=step.flop,
-            flop_recomputed_per_step=0,
-            bytes_per_step=step.bytes,
-            operators=step.table(),
-            uncounted_operators=step.uncounted_operators(),
-            method=_method(self._data_type, self._real),
-        )
+        method = _method(self._data_type, self._real)
+        return _step_work(self.parts, BackwardCounter(), (), self._samples, method)
 
 
 def count_forward(model: nn.Module, *inputs: torch.Tensor) -> Work:

@@ -34,7 +34,8 @@ def count_graph(
     forward, backward = StepCounter(shapes_alone=True), StepCounter(shapes_alone=True)
     forward.part, backward.part = part, BACKWARD
     fake = FakeTensorMode(allow_non_fake_inputs=True)
-    gradients, casts = torch.is_grad_enabled(), [_autocast(device) for device in _DEVICES]
+    gradients = torch.is_grad_enabled()
+    casts = [(torch.is_autocast_enabled(each), torch.get_autocast_dtype(each)) for each in _DEVICES]
     on_gpu = torch.cuda.is_initialized()  # type: ignore[no-untyped-call]
     stream: Any = torch.cuda.current_stream() if on_gpu else None
 
@@ -79,7 +80,3 @@ def _has_checkpoints(module: fx.GraphModule) -> bool:
     """Whether a graph has torch.utils.checkpoint, of which a compiler makes what it likes."""
     graphs = (each.graph for each in module.modules() if isinstance(each, fx.GraphModule))
     return any("checkpoint" in str(node.target) for graph in graphs for node in graph.nodes)
-
-
-def _autocast(device: str) -> tuple[bool, torch.dtype]:
-    return torch.is_autocast_enabled(device), torch.get_autocast_dtype(device)

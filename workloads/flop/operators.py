@@ -1,18 +1,88 @@
-"""Cost of operators as they run: a counter of FLOP and bytes, operator by operator."""
+"""Cost of operators as they run: a counter of FLOP and bytes, operator by operator.
+
+Algorithmic bytes are the size of an operator's inputs and outputs, ignoring caches and fusion.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
 import torch
 from torch._subclasses.fake_tensor import FakeTensor
 from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves
 
 from .formulas import flop_of, formula_of
-from .traffic import bytes_of
-from .zero_flop_ops import MOVERS, VIEWS
+from .formulas.products import stored
+
+OVERWRITES = frozenset(
+    {"copy_", "fill_", "zero_", "bernoulli_", "exponential_", "normal_", "random_", "uniform_"}
+)
+"""In-place operators that do not read what they overwrite."""
+
+TAKES = frozenset({"embedding", "gather", "index", "index_select", "take"})
+"""Operators that read only what they return from their first tensor."""
+
+
+def bytes_of(operator: str, func: Any, args: Any, kwargs: Any, out: Any) -> int:
+    """Bytes of an operator's inputs and outputs; a tensor changed in place counts as both.
+
+    Data that is overwritten unread (``copy_``, ``fill_``, ``out=``) is not an input, and a look-up
+    table counts only with the rows taken. ``operator`` is the name without its namespace.
+    """
+    schema = getattr(func, "_schema", None)
+    if schema is None:  # a higher-order operator
+        return _bytes((args, kwargs)) + _bytes(out)
+    results = (out,) if len(schema.returns) == 1 else out or ()
+    total = sum(
+        _bytes(value)
+        for result, value in zip(schema.returns, results, strict=False)
+        if result.alias_info is None
+    )
+    for position, (argument, value) in enumerate(_arguments(schema, args, kwargs)):
+        size = _bytes(value)
+        if argument.alias_info is not None and argument.alias_info.is_write:
+            overwritten = argument.is_out or operator in OVERWRITES
+            total += size if overwritten else 2 * size
+        elif position == 0 and operator in TAKES:
+            total += min(size, _bytes(out))
+        else:
+            total += size
+    return total
+
+
+def _arguments(schema: Any, args: Any, kwargs: Any) -> Iterator[tuple[Any, Any]]:
+    yield from zip(schema.arguments, args, strict=False)
+    named = {argument.name: argument for argument in schema.arguments}
+    yield from ((named[name], value) for name, value in kwargs.items() if name in named)
+
+
+def _bytes(tree: Any) -> int:
+    return sum(tensor_bytes(leaf) for leaf in tree_leaves(tree) if isinstance(leaf, torch.Tensor))
+
+
+def tensor_bytes(tensor: torch.Tensor) -> int:
+    """Bytes of a tensor's elements: expanded dimensions count once, sparse ones as stored."""
+    size = tensor.element_size()
+    if tensor.layout == torch.sparse_coo:
+        return stored(tensor) * size + tensor._indices().numel() * 8
+    if tensor.layout in (torch.sparse_csr, torch.sparse_bsr):
+        return _compressed(tensor, tensor.crow_indices(), tensor.col_indices())
+    if tensor.layout in (torch.sparse_csc, torch.sparse_bsc):
+        return _compressed(tensor, tensor.ccol_indices(), tensor.row_indices())
+    if tensor.layout != torch.strided or tensor.is_nested:
+        return tensor.numel() * size
+    elements = 1
+    for length, stride in zip(tensor.shape, tensor.stride(), strict=True):
+        elements *= min(length, 1) if stride == 0 else length
+    return elements * size
+
+
+def _compressed(tensor: torch.Tensor, *indices: torch.Tensor) -> int:
+    return stored(tensor) * tensor.element_size() + sum(map(tensor_bytes, indices))
+
 
 ROWS = 40
 """Number of operators listed in a table; the rest share one row."""
@@ -22,6 +92,26 @@ SILENT = frozenset({"prim", "profiler"})
 
 COLLECTIVES = frozenset({"c10d", "_c10d_functional", "fsdp"})
 """Namespaces whose operators move data between ranks; a reduction's sums are not counted."""
+
+_VIEWS = """
+    _unsafe_view _reshape_alias lift_fresh empty empty_like empty_strided new_empty
+    new_empty_strided device _local_scalar_dense is_same_size _nnz as_strided_ detach_ squeeze_
+    t_ transpose_ unsqueeze_ resize_ set_ unsafe_split unsafe_chunk
+"""
+VIEWS = frozenset(_VIEWS.split())
+"""Operators that move no data although their schema does not mark them as views."""
+
+_MOVERS = """
+    _to_copy _pin_memory _foreach_copy_ _index_put_impl_
+    _sparse_coo_tensor_with_dims_and_tensors arange bernoulli_ bernoulli cat clone
+    constant_pad_nd copy_ embedding fill_ flip full full_like gather index index_put index_put_
+    index_select lift masked_fill masked_fill_ masked_select new_full new_ones new_zeros normal_
+    ones ones_like rand rand_like randn randn_like repeat roll scalar_tensor scatter scatter_
+    select_backward slice_backward split_with_sizes_copy stack uniform_ where zero_ zeros
+    zeros_like channel_shuffle native_channel_shuffle pixel_shuffle
+"""
+MOVERS = frozenset(_MOVERS.split())
+"""Operators that move data without arithmetic; their FLOP are zero, not unknown."""
 
 PLAIN = (torch.Tensor, torch.nn.Parameter, FakeTensor)
 """Tensor types that operators work on; other types are built from these."""
@@ -104,7 +194,10 @@ class Work:
         )
         rows = [cost.row(name) for name, cost in ranked[:ROWS]]
         if len(ranked) > ROWS:
-            rows.append(_sum(cost for _, cost in ranked[ROWS:]).row("(others)"))
+            others = Cost()
+            for _, cost in ranked[ROWS:]:
+                others.add(cost)
+            rows.append(others.row("(others)"))
         return rows
 
 
@@ -114,13 +207,6 @@ def together(works: Iterable[Work]) -> Work:
     for work in works:
         for name, cost in work.operators.items():
             total.operators.setdefault(name, Cost()).add(cost)
-    return total
-
-
-def _sum(costs: Iterable[Cost]) -> Cost:
-    total = Cost()
-    for cost in costs:
-        total.add(cost)
     return total
 
 

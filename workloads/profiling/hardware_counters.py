@@ -2,7 +2,8 @@
 
 The run's own command is started again as ncu's child. ncu replays a kernel once per group of
 counters, so its times do not describe the run; its counts do, as the kernels are the same. Where a
-trace tells the kernels of a step, ncu sees a few of each kind only.
+trace tells the kernels of a step, ncu, which replays a launch for every group of counters, sees a
+few of each kind only: a kind is a kernel with its grid and block, whose launches do the same work.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
@@ -26,9 +27,64 @@ from typing import IO, Any
 from ..lines import PREFIX
 from ..options import FLAGS, parameters_to_argv
 from ..training import BRACKET
-from .kinds import most_to_see, of_whole_step
-from .ncu import count, metrics, parse
-from .traces import Traced
+from .ncu import Launch, count, metrics, parse
+from .traces import Config, Traced
+
+
+def most_to_see(step: Iterable[Traced]) -> int:
+    """How many launches of each grid and block must be seen to see every kernel among them.
+
+    ncu's filter ``per-launch-config`` counts launches of one grid and block, whatever the kernel.
+    """
+    seen: dict[Config, list[str]] = {}
+    most = 1
+    for launch in step:
+        names = seen.setdefault(launch.config, [])
+        if launch.name not in names:
+            most = max(most, len(names) + 1)
+        names.append(launch.name)
+    return most
+
+
+def of_whole_step(
+    seen: Sequence[Launch], step: Sequence[Traced]
+) -> tuple[list[Launch], str | None]:
+    """What ncu saw of a step, each launch for as many of its kind as the step has, and a note on
+    the kinds of which it saw none.
+
+    ncu and torch spell template arguments differently, so that kernels of one function, grid and
+    block are told apart by the order in which they first appear.
+    """
+    measured: dict[tuple[str, Config], dict[str, list[Launch]]] = {}
+    for one in seen:
+        kinds = measured.setdefault((_function(one.name), one.config), {})
+        kinds.setdefault(one.name, []).append(one)
+    traced: dict[tuple[str, Config], dict[str, list[int]]] = {}
+    for launch in step:
+        times = traced.setdefault((_function(launch.name), launch.config), {})
+        times.setdefault(launch.name, []).append(launch.duration_ns)
+    found: list[Launch] = []
+    lacking: dict[str, int] = {}
+    for key, kinds_of_step in traced.items():
+        samples = list(measured.get(key, {}).values())
+        for at, (name, durations) in enumerate(kinds_of_step.items()):
+            if at >= len(samples):
+                lacking[name] = lacking.get(name, 0) + sum(durations)
+                continue
+            found += [one.times_more(len(durations) / len(samples[at])) for one in samples[at]]
+    if not lacking:
+        return found, None
+    share = sum(lacking.values()) / max(1, sum(launch.duration_ns for launch in step))
+    named = ", ".join(name[:80] for name in sorted(lacking, key=lambda name: -lacking[name])[:3])
+    note = f"not counted: kernels with {share:.1%} of the kernels' time ({named})"
+    return found, f"{note}; what a step has is unknown, not the sum of the rest"
+
+
+def _function(name: str) -> str:
+    """A kernel's name without its template arguments, as both tools spell it."""
+    plain = re.sub(r"\(anonymous namespace\)|<unnamed>", "_", name).removeprefix("void ")
+    return re.split(r"[<(]", plain, maxsplit=1)[0]
+
 
 LIMIT_SECONDS = 120.0
 """For all of ncu; what it has counted until then is told."""

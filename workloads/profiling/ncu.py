@@ -96,10 +96,8 @@ def metrics(query: str) -> list[str]:
 
 
 def parse(text: str) -> list[Launch]:
-    """The launches in ncu's CSV, which may be mixed with other lines.
-
-    Reads both forms: one column per metric with a row of units (``--page raw``), and one row per
-    metric. A value with an unknown unit is None.
+    """The launches in ncu's CSV (``--page raw``), which may be mixed with other lines: one column
+    per metric, and a row of units. A value with an unknown unit is None.
     """
     lines = [line for line in text.splitlines() if line.startswith('"')]
     start = next((at for at, line in enumerate(lines) if '"Kernel Name"' in line), len(lines))
@@ -107,9 +105,18 @@ def parse(text: str) -> list[Launch]:
     if len(rows) < 2:
         return []
     head, rest = rows[0], [row for row in rows[1:] if len(row) == len(rows[0])]
-    if "Metric Name" in head:
-        return _long(head, rest)
-    return _wide(head, rest)
+    units = rest.pop(0) if rest else ()
+    at = head.index("Kernel Name")
+    sizes = [head.index(name) for name in ("Grid Size", "Block Size") if name in head]
+    columns = [i for i, name in enumerate(head) if "__" in name]
+    return [
+        Launch(
+            row[at],
+            {head[i]: _value(row[i], units[i]) for i in columns},
+            tuple(int(size) for i in sizes for size in re.findall(r"\d+", row[i])),
+        )
+        for row in rest
+    ]
 
 
 def count(launches: Sequence[Launch]) -> Counted:
@@ -212,7 +219,11 @@ def _why_unknown(launches: Sequence[Launch], lacking: Sequence[str]) -> str:
         for launch in launches
         if launch.name[:LONGEST_NAME] == lacking[0] and _flop(launch.values) is None
     )
-    unread = [name for name, value in values.items() if value is None and _is_work(name)]
+    unread = [
+        name
+        for name, value in values.items()
+        if value is None and (name in _WEIGHTS or "_tensor" in name)
+    ]
     executed = _products(values)
     if unread:
         why = f"ncu gave no {unread[0]}"
@@ -224,37 +235,6 @@ def _why_unknown(launches: Sequence[Launch], lacking: Sequence[str]) -> str:
         why = "ncu has no count of the tensor cores' operations on this GPU"
     shown = ", ".join(name[:80] for name in lacking[:3])
     return f"executed FLOP are unknown, not the sum of what is known: {why} ({shown})"
-
-
-def _is_work(name: str) -> bool:
-    return name in _WEIGHTS or "_tensor" in name
-
-
-def _wide(head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[Launch]:
-    units, launches = rows[0] if rows else (), rows[1:]
-    at = head.index("Kernel Name")
-    sizes = [head.index(name) for name in ("Grid Size", "Block Size") if name in head]
-    columns = [i for i, name in enumerate(head) if "__" in name]
-    return [
-        Launch(
-            row[at],
-            {head[i]: _value(row[i], units[i]) for i in columns},
-            tuple(int(size) for i in sizes for size in re.findall(r"\d+", row[i])),
-        )
-        for row in launches
-    ]
-
-
-def _long(head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[Launch]:
-    columns = ("ID", "Kernel Name", "Metric Name", "Metric Unit", "Metric Value")
-    if any(name not in head for name in columns):
-        return []
-    places = [head.index(name) for name in columns]
-    launches: dict[str, tuple[str, dict[str, float | None]]] = {}
-    for row in rows:
-        number, kernel, metric, unit, value = (row[at] for at in places)
-        launches.setdefault(number, (kernel, {}))[1][metric] = _value(value, unit)
-    return [Launch(name, values) for name, values in launches.values()]
 
 
 def _value(text: str, unit: str) -> float | None:

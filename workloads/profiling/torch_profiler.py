@@ -76,14 +76,12 @@ class Cost:
 
     def keys(self) -> dict[str, float]:
         """Seconds so far, and processor seconds including ended children."""
-        now, before = os.times(), self._times
+        spent = [now - before for now, before in zip(os.times(), self._times, strict=True)]
+        user, system, user_of_children, system_of_children, _ = spent
         return {
             "real_seconds": time.monotonic() - self._start,
-            "user_seconds": now.user + now.children_user - before.user - before.children_user,
-            "sys_seconds": now.system
-            + now.children_system
-            - before.system
-            - before.children_system,
+            "user_seconds": user + user_of_children,
+            "sys_seconds": system + system_of_children,
         }
 
 

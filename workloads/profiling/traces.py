@@ -77,7 +77,10 @@ def tables(events: Iterable[Event]) -> list[Table]:
     def in_categories(*categories: str) -> list[Event]:
         return [event for category in categories for event in by_category.get(category, ())]
 
-    copies = in_categories("gpu_memcpy", "gpu_memset")
+    copies = [
+        event._replace(name=_operation(event.name))
+        for event in in_categories("gpu_memcpy", "gpu_memset")
+    ]
     result = [
         _times("cuda_gpu_kern_sum", "Instances", "Name", _by_name(in_categories("kernel"))),
         _times(
@@ -86,7 +89,7 @@ def tables(events: Iterable[Event]) -> list[Table]:
             "Name",
             _by_name(in_categories("cuda_runtime", "cuda_driver")),
         ),
-        _times("cuda_gpu_mem_time_sum", "Count", "Operation", _by_operation(copies)),
+        _times("cuda_gpu_mem_time_sum", "Count", "Operation", _by_name(copies)),
         _sizes(copies),
         _operators(in_categories("cpu_op")),
     ]
@@ -113,7 +116,9 @@ def self_times(events: Iterable[Event]) -> dict[str, list[int]]:
     for listed in threads.values():
         open_calls: list[tuple[Event, list[int]]] = []
         for event in sorted(listed, key=lambda other: (other.start, -other.duration)):
-            while open_calls and event.start >= _end(open_calls[-1][0]):
+            while (
+                open_calls and event.start >= open_calls[-1][0].start + open_calls[-1][0].duration
+            ):
                 _close(times, *open_calls.pop())
             if open_calls:
                 open_calls[-1][1].append(event.duration)
@@ -137,10 +142,6 @@ def _event(entry: Mapping[str, Any]) -> Event:
     )
 
 
-def _end(event: Event) -> int:
-    return event.start + event.duration
-
-
 def _close(times: dict[str, list[int]], event: Event, children: list[int]) -> None:
     times.setdefault(event.name, []).append(max(0, event.duration - sum(children)))
 
@@ -149,13 +150,6 @@ def _by_name(events: Iterable[Event]) -> dict[str, list[int]]:
     times: dict[str, list[int]] = {}
     for event in events:
         times.setdefault(event.name, []).append(event.duration)
-    return times
-
-
-def _by_operation(events: Iterable[Event]) -> dict[str, list[int]]:
-    times: dict[str, list[int]] = {}
-    for event in events:
-        times.setdefault(_operation(event.name), []).append(event.duration)
     return times
 
 
@@ -180,7 +174,7 @@ def _sizes(events: Iterable[Event]) -> Table:
     sizes: dict[str, list[float]] = {}
     for event in events:
         if event.bytes is not None:
-            sizes.setdefault(_operation(event.name), []).append(event.bytes / 1e6)
+            sizes.setdefault(event.name, []).append(event.bytes / 1e6)
     rows = [
         [_rounded(sum(bytes_)), len(bytes_), *_spread(bytes_), named]
         for named, bytes_ in sizes.items()

@@ -10,7 +10,7 @@ from torch.nn.functional import cross_entropy
 
 from ..data import synthetic
 from ..data.cifar import FILES, FOLDER, read_cifar10
-from ..data.download import fetch
+from ..data.folder import fetch
 from ..names import defaults
 from ..task import Data, Definition, Scored, Settings, Task
 

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from torch.nn.functional import nll_loss
 
 from ..data import synthetic
-from ..data.download import fetch
+from ..data.folder import fetch
 from ..data.idx import read_mnist
 from ..names import defaults
 from ..task import Data, Definition, Scored, Settings, Task

@@ -1,4 +1,8 @@
-"""``transformer-lm``: a decoder as Llama's (arXiv:2307.09288), which predicts the next token."""
+"""``transformer-lm``: a decoder as Llama's (arXiv:2307.09288), which predicts the next token.
+
+``moe-lm`` is that with a mixture of experts in each block, ``attention`` one layer of causal
+attention at growing lengths, and little else beside it.
+"""
 
 from __future__ import annotations
 
@@ -71,7 +75,21 @@ LAYOUTS = {
     "3b": Layout("OpenLLaMA 3B", 26, 3_200, 32, 32, 8_640, 32_000, 2_048, tied=False),
     "7b": Layout("Llama 2 7B", 32, 4_096, 32, 32, 11_008, 32_000, 4_096, tied=False),
 }
-"""Sizes by name (`names.LANGUAGE_SIZES`). The stories are those of llama2.c."""
+"""Sizes by name. The stories are those of llama2.c."""
+MIXTURES = {
+    "43m": Layout("stories15M, with 8 experts", 6, 288, 6, 6, 768, 32_000, 256, True, 8, 2),
+    "1m": Layout("stories260K, with 8 experts", 5, 64, 8, 4, 172, 512, 512, True, 8, 2),
+    "1b": Layout("Granite 3.0 1B-A400M", 24, 1_024, 16, 8, 512, 49_155, 4_096, True, 32, 8),
+    "7b": Layout("OLMoE 1B-7B", 16, 2_048, 16, 16, 1_024, 50_304, 4_096, False, 64, 8),
+    "47b": Layout("Mixtral 8x7B", 32, 4_096, 32, 8, 14_336, 32_000, 4_096, False, 8, 2),
+}
+"""Sizes of ``moe-lm`` by all their parameters; of each ``Layout.active`` work on a token."""
+_LENGTHS = {"1k": 1_024, "512": 512, "2k": 2_048, "4k": 4_096, "8k": 8_192, "16k": 16_384}
+ATTENTIONS = {
+    name: Layout("one block with a small SwiGLU", 1, 1_024, 16, 16, 64, 256, length, True)
+    for name, length in _LENGTHS.items()
+}
+"""Sizes of ``attention`` by their length."""
 
 
 class Cache:
@@ -267,9 +285,10 @@ def make(layouts: Mapping[str, Layout], settings: Settings) -> Task:
     )
 
 
-def definition(name: str, layouts: Mapping[str, Layout] = LAYOUTS) -> Definition:
-    """The workload, whose sizes have these layouts."""
+def definition(name: str) -> Definition:
+    """The workload."""
     own = defaults(name)
+    layouts = {"moe-lm": MIXTURES, "attention": ATTENTIONS}.get(name, LAYOUTS)
 
     def extent(size: str) -> Extent:
         whole = layouts[size].extent

@@ -26,10 +26,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
         complete()
     try:
-        from gpuwatch.cli.screen import machine_recorder
-
-        with machine_recorder.Begun(arguments):
-            return _run(arguments)
+        return _run(arguments)
     except KeyboardInterrupt:
         from gpuwatch.core.errors import ExitCode
 

@@ -7,9 +7,10 @@ of sessions may come from elsewhere.
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -18,9 +19,56 @@ from argcomplete.completers import ChoicesCompleter, DirectoriesCompleter, Files
 from argcomplete.lexers import split_line
 
 from gpuwatch.cli.dispatch import COMMANDS, HOME, parser_of
-from gpuwatch.cli.selection.session_names import session_names
+from gpuwatch.cli.selection.session_lookup import known_sessions
+from gpuwatch.core import paths
 from gpuwatch.core.models import HOOK_OPTIONS
+from gpuwatch.core.text import clean
+from gpuwatch.session.study.label import Label
+from gpuwatch.session.study.labels import LABELS, read
 from gpuwatch.workloads import names
+
+_LARGEST_CACHE = 8 << 20
+"""Size in bytes above which the cache is too slow to read; then no ids are offered."""
+
+
+def session_names() -> list[str]:
+    """Names, tags, ``last``, study folders, and the ids of finished sessions that were listed
+    before."""
+    return [name for name in dict.fromkeys(_names()) if name]
+
+
+def _names() -> Iterator[str]:
+    sessions = known_sessions()
+    labels: dict[Path, Mapping[str, Label]] = {}
+    for path in reversed(sessions):
+        if path.parent not in labels and os.path.lexists(path.parent / LABELS):
+            labels[path.parent] = read(path.parent)
+    known = [label for of_folder in labels.values() for label in of_folder.values()]
+    yield from (label.name for label in known)
+    yield from (f"tag:{tag}" for label in known for tag in label.tags)
+    if sessions:
+        yield "last"
+    yield from (_printable(path.parent.name) for path in reversed(sessions))
+    listed = _listed()
+    yield from (_printable(listed.get(str(path), "")) for path in reversed(sessions))
+
+
+def _printable(name: str) -> str:
+    """``name`` if it fits on a line unchanged, else ``""``: a cleaned name matches no session."""
+    return name if clean(name) == name else ""
+
+
+def _listed() -> Mapping[str, str]:
+    """The ids of the cached session list, by path: see
+    :mod:`gpuwatch.cli.selection.session_index`."""
+    try:
+        file = paths.cache_home() / "sessions.json"
+        content = file.read_bytes() if file.stat().st_size <= _LARGEST_CACHE else b"{}"
+        known = json.loads(content)["files"].items()
+        return {path: value["id"] for path, (_, value) in known if "id" in value}
+    except (OSError, ValueError, TypeError, LookupError):
+        return {}
+
 
 _ASKED = "_ARGCOMPLETE"
 """Variable that a shell sets: which word of the line, from 1, is the program's name."""
@@ -51,7 +99,7 @@ def complete() -> None:
         parser.add_argument("--version", action="store_true")
         parser.add_argument("--record", action="store_true")
         command: Any = parser.add_argument("command", nargs="?")
-        command.completer = ChoicesCompleter({name: what for name, (_, what) in COMMANDS.items()})
+        command.completer = ChoicesCompleter(COMMANDS)
     os.environ[_ASKED] = str(first + 1)
     autocomplete(parser, always_complete_options=False)
 

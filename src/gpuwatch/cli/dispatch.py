@@ -5,22 +5,10 @@ from __future__ import annotations
 import argparse
 from collections.abc import Sequence
 from importlib import import_module
-from typing import Protocol
+from types import ModuleType
 
-from gpuwatch.cli.options.global_options import command_at
 from gpuwatch.cli.parser import Parser
 from gpuwatch.core.errors import UsageError
-
-
-class Command(Protocol):
-    """A module of ``gpuwatch.cli.commands``: its docstring is the command's help text."""
-
-    def add_arguments(self, parser: Parser) -> None: ...
-
-    def run(self, arguments: argparse.Namespace, command: tuple[str, ...]) -> int:
-        """Run the command; ``command`` holds the words after ``--``."""
-        ...
-
 
 SESSION = """\
 SESSION is a file, a study's folder or its name, the start of an id, a name given
@@ -29,69 +17,48 @@ with `gpuwatch rename`, tag:TAG, or `last`."""
 HOME = ""
 """Name for `gpuwatch` without a command, with the home screen's options."""
 
-COMMANDS: dict[str, tuple[str, str]] = {
-    "run": ("gpuwatch.cli.commands.run", "start a workload and watch it live"),
-    "--record": (
-        "gpuwatch.cli.commands.record",
-        "record a workload without a screen, or the machine alone",
-    ),
-    "study": ("gpuwatch.cli.commands.study", "run a preset, or a study from a file"),
-    "sweep": ("gpuwatch.cli.commands.sweep", "run a workload with several values of a parameter"),
-    "noise": ("gpuwatch.cli.commands.noise", "how much runs vary here, and which changes show"),
-    "rerun": ("gpuwatch.cli.commands.rerun", "run a recorded run or study again, as a new one"),
-    "resume": ("gpuwatch.cli.commands.resume", "continue an interrupted study"),
-    "attach": (
-        "gpuwatch.cli.commands.attach",
-        "watch a running run; --record takes over one whose recorder died",
-    ),
-    "notify": ("gpuwatch.cli.commands.notify", "tell when a run or study is over, or in trouble"),
-    "replay": ("gpuwatch.cli.commands.replay", "watch a saved session"),
-    "stop": ("gpuwatch.cli.commands.stop", "end a run"),
-    "signal": ("gpuwatch.cli.commands.signal", "send a signal to a process, with a prompt"),
-    "sessions": ("gpuwatch.cli.commands.sessions", "list running and saved sessions"),
-    "rename": ("gpuwatch.cli.commands.rename", "give a session or a study a name"),
-    "tag": ("gpuwatch.cli.commands.tag", "tag a session or a study"),
-    "note": ("gpuwatch.cli.commands.note", "write a note on a session or a study"),
-    "delete": ("gpuwatch.cli.commands.delete", "delete sessions or studies, with a prompt"),
-    "show": ("gpuwatch.cli.commands.show", "the figures of a session"),
-    "log": ("gpuwatch.cli.commands.log", "the output of a run"),
-    "kernels": ("gpuwatch.cli.commands.kernels", "which kernels ran, and what they executed"),
-    "compare": (
-        "gpuwatch.cli.commands.compare",
-        "compare runs and studies with the first: a verdict, and why",
-    ),
-    "roofline": (
-        "gpuwatch.cli.commands.roofline",
-        "what bounds a run: FLOP/s against FLOP per byte",
-    ),
-    "export": ("gpuwatch.cli.commands.export", "a run's or a study's data as CSV, JSON or Parquet"),
-    "import": (
-        "gpuwatch.cli.commands.import_",
-        "make a session from the output of nsys, ncu or nvprof",
-    ),
-    "demo": ("gpuwatch.cli.commands.demo", "home and live with a recorded GPU, for a look"),
-    "doctor": ("gpuwatch.cli.commands.doctor", "what can run here, and how to fix the rest"),
-    "calibrate": (
-        "gpuwatch.cli.commands.calibrate",
-        "measure the peak rates of this machine's GPUs or CPU",
-    ),
-    "build": ("gpuwatch.cli.commands.build", "build the workloads' image for Docker or Apptainer"),
-    "serve": ("gpuwatch.cli.commands.serve", "show the screens in a browser on this machine"),
-    "report": ("gpuwatch.cli.commands.report", "rewrite the summary of a study"),
-    "completions": ("gpuwatch.cli.commands.completions", "Tab completion for bash, zsh or fish"),
+COMMANDS: dict[str, str] = {
+    "run": "start a workload and watch it live",
+    "--record": "record a workload without a screen, or the machine alone",
+    "study": "run a preset, or a study from a file",
+    "sweep": "run a workload with several values of a parameter",
+    "noise": "how much runs vary here, and which changes show",
+    "rerun": "run a recorded run or study again, as a new one",
+    "resume": "continue an interrupted study",
+    "attach": "watch a running run; --record takes over one whose recorder died",
+    "notify": "tell when a run or study is over, or in trouble",
+    "replay": "watch a saved session",
+    "stop": "end a run",
+    "signal": "send a signal to a process, with a prompt",
+    "sessions": "list running and saved sessions",
+    "rename": "give a session or a study a name",
+    "tag": "tag a session or a study",
+    "note": "write a note on a session or a study",
+    "delete": "delete sessions or studies, with a prompt",
+    "show": "the figures of a session",
+    "log": "the output of a run",
+    "kernels": "which kernels ran, and what they executed",
+    "compare": "compare runs and studies with the first: a verdict, and why",
+    "roofline": "what bounds a run: FLOP/s against FLOP per byte",
+    "export": "a run's or a study's data as CSV, JSON or Parquet",
+    "import": "make a session from the output of nsys, ncu or nvprof",
+    "demo": "home and live with a recorded GPU, for a look",
+    "doctor": "what can run here, and how to fix the rest",
+    "calibrate": "measure the peak rates of this machine's GPUs or CPU",
+    "build": "build the workloads' image for Docker or Apptainer",
+    "serve": "show the screens in a browser on this machine",
+    "report": "rewrite the summary of a study",
+    "completions": "Tab completion for bash, zsh or fish",
 }
+"""What each command does, in the order of ``--help``."""
 
-HIDDEN: dict[str, str] = {
-    "follow": "gpuwatch.cli.commands.follow",
-    "in-part": "gpuwatch.cli.commands.in_part",
-    "relay": "gpuwatch.cli.commands.relay",
-    "start-plan": "gpuwatch.cli.commands.start_plan",
-    "watch-machine": "gpuwatch.cli.commands.watch_machine",
-}
+HIDDEN = frozenset({"follow", "in-part", "relay", "start-plan", "watch-machine"})
 """Commands that only gpuwatch itself starts, here or at another place."""
 
 PROGRAMS = frozenset({"run", "--record", "noise"})
 """Commands that run a program of the user's own; ``--`` before it may be left out."""
+_TAKE_WORDS = PROGRAMS | {"doctor", "sweep", "rename", "tag", "note"}
+"""Commands that look at the words after ``--``."""
 
 EXAMPLES: tuple[tuple[str, str], ...] = (
     ("gpuwatch", "devices now, saved sessions, start a run"),
@@ -103,6 +70,8 @@ EXAMPLES: tuple[tuple[str, str], ...] = (
     ("gpuwatch sweep mnist-cnn --batch-size 16,32,64", "which batch size is fastest"),
     ("gpuwatch compare D/*/*.gpuwatch", "saved runs side by side"),
 )
+VALUED = ("--interval", "--on", "--theme")
+"""Options of the home screen that take a value."""
 EXIT_CODES: tuple[tuple[int, str], ...] = (
     (0, "done"),
     (1, "a run failed"),
@@ -137,30 +106,33 @@ def dispatch(arguments: Sequence[str]) -> int:
     # A command such as `tag` may take words with a leading dash that are not options.
     words, parser = getattr(module, "words", list)(own), parser_of(name)
     if name in PROGRAMS:
-        words, command = _program(parser, words, command)
-    return module.run(parser.parse_intermixed_args(words), command)
+        from gpuwatch.cli.options.cases import program_at
+
+        if (start := program_at(parser, words)) is not None:
+            words, after = words[:start], words[start:]
+            command = (*after, *(("--", *command) if command else ()))
+    if command and name not in _TAKE_WORDS:
+        raise UsageError(f"{name} takes no command", f"see `{parser.prog} --help`")
+    code: int = module.run(parser.parse_intermixed_args(words), command)
+    return code
 
 
-def _program(
-    parser: Parser, words: list[str], command: tuple[str, ...]
-) -> tuple[list[str], tuple[str, ...]]:
-    """Move a program among gpuwatch's own ``words``, and what follows it, to ``command``."""
-    from gpuwatch.cli.options.cases import program_at
+def command_at(arguments: Sequence[str]) -> int:
+    """Index of the command, of words such as ``--plain replay last``: the first that is neither an
+    option nor an option's value; the number of words if there is none. Options may be abbreviated,
+    as in argparse."""
+    at = 0
+    while at < len(arguments) and arguments[at].startswith("-"):
+        word = arguments[at]
+        at += 2 if len(word) > 2 and any(option.startswith(word) for option in VALUED) else 1
+    return min(at, len(arguments))
 
-    at = program_at(parser, words)
-    if at is None:
-        return words, command
-    return words[:at], (*words[at:], *(("--", *command) if command else ()))
 
-
-def module_of(name: str) -> Command:
-    """The module of a command; for :data:`HOME` that of the home screen."""
-    if name in HIDDEN:
-        path = HIDDEN[name]
-    else:
-        path = COMMANDS[name][0] if name else "gpuwatch.cli.commands.home"
-    module: Command = import_module(path)
-    return module
+def module_of(name: str) -> ModuleType:
+    """The module of a command, whose docstring is its help text; for :data:`HOME` that of the home
+    screen. Its ``run`` gets the arguments of its ``add_arguments``, and the words after ``--``."""
+    file = {"": "home", "--record": "record", "import": "import_"}.get(name, name)
+    return import_module(f"gpuwatch.cli.commands.{file.replace('-', '_')}")
 
 
 def parser_of(name: str) -> Parser:
@@ -168,7 +140,7 @@ def parser_of(name: str) -> Parser:
     module = module_of(name)
     parser = Parser(
         prog=f"gpuwatch {name}".rstrip(),
-        description=(getattr(module, "__doc__", None) or COMMANDS[name][1]),
+        description=module.__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     module.add_arguments(parser)
@@ -190,7 +162,7 @@ def _split(arguments: Sequence[str]) -> tuple[list[str], tuple[str, ...]]:
 
 def _help(own: Sequence[str]) -> int:
     width = max(map(len, COMMANDS))
-    commands = "\n".join(f"  {name:{width}}  {what}" for name, (_, what) in COMMANDS.items())
+    commands = "\n".join(f"  {name:{width}}  {what}" for name, what in COMMANDS.items())
     longest = max(len(line) for line, _ in EXAMPLES)
     examples = "\n".join(f"  {line:{longest}}  {what}" for line, what in EXAMPLES)
     codes = ", ".join(f"{code} {what}" for code, what in EXIT_CODES)

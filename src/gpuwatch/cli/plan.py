@@ -71,18 +71,23 @@ def shown(request: Request, arguments: argparse.Namespace) -> bool:
         print(order(resolved))
         for place in request.on:
             for line in outlook(place, request.plan.parts, whole=arguments.dry_run):
-                print(line if line.startswith(("{", " ", "}")) else _whole_words(line))
+                print(
+                    line
+                    if line.startswith(("{", " ", "}"))
+                    else _whole_words(line, terminal.columns())
+                )
         for launch in listed or ():
             print("", *_launch_lines(launch, terminal.columns()), sep="\n")
     return True
 
 
-def _whole_words(text: str) -> str:
+def _whole_words(text: str, width: int, indent: str = "") -> str:
     """``text`` in lines that break no path or option."""
     return fill(
         text,
-        terminal.columns(),
-        subsequent_indent="  ",
+        width,
+        initial_indent=indent,
+        subsequent_indent=f"{indent}  ",
         break_long_words=False,
         break_on_hyphens=False,
     )
@@ -332,9 +337,6 @@ def _by_case(part: Part, runs: Sequence[PlannedRun]) -> list[tuple[int, list[Pla
     return [(case, list(group)) for case, group in groupby(runs, lambda run: key(run.workload))]
 
 
-_INDENT = 4
-
-
 @dataclass(frozen=True)
 class Launch:
     """One way of launching, and the runs that are launched so."""
@@ -402,10 +404,8 @@ def _launch_lines(launch: Launch, width: int) -> list[str]:
     count = len(launch.runs)
     head = f"{clean(launch.label)} ({count} {'run' if count == 1 else 'runs'})"
     if launch.prepared is None:
-        return [
-            head,
-            *(_entry("problem", clean(problem.text), width) for problem in launch.problems),
-        ]
+        texts = [f"problem: {clean(problem.text)}" for problem in launch.problems]
+        return [head, *(_whole_words(text, width, "  ") for text in texts)]
     prepared = launch.prepared
     entries = {
         "command": " ".join(map(shell, prepared.command)),
@@ -414,15 +414,5 @@ def _launch_lines(launch: Launch, width: int) -> list[str]:
         **{f"sets {name}": value for name, value in prepared.variables.items()},
         **{name: json.dumps(value) for name, value in prepared.settings.items()},
     }
-    return [head, *(_entry(name, clean(text, 10_000), width) for name, text in entries.items())]
-
-
-def _entry(name: str, text: str, width: int) -> str:
-    return fill(
-        f"{name}: {text}",
-        width,
-        initial_indent="  ",
-        subsequent_indent=" " * _INDENT,
-        break_long_words=False,
-        break_on_hyphens=False,
-    )
+    texts = [f"{name}: {clean(text, 10_000)}" for name, text in entries.items()]
+    return [head, *(_whole_words(text, width, "  ") for text in texts)]

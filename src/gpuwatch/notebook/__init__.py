@@ -5,5 +5,5 @@ from __future__ import annotations
 from gpuwatch.notebook.loading import Series as Series
 from gpuwatch.notebook.loading import Session as Session
 from gpuwatch.notebook.loading import Study as Study
+from gpuwatch.notebook.loading import Table as Table
 from gpuwatch.notebook.loading import load as load
-from gpuwatch.notebook.table import Table as Table

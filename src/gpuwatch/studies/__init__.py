@@ -12,8 +12,7 @@ from pathlib import Path
 
 from gpuwatch.core.errors import UsageError
 from gpuwatch.core.text import to_paste
-from gpuwatch.studies.format import load, study_of
-from gpuwatch.studies.study import Study, StudyPart, with_parameters
+from gpuwatch.studies.format import Study, StudyPart, load, study_of, with_parameters
 
 __all__ = [
     "Study",

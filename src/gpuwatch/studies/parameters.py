@@ -29,13 +29,8 @@ class _Parser(argparse.ArgumentParser):
         raise ValueError(message.removeprefix("argument ").partition(": ")[2] or message)
 
 
-def _parser() -> _Parser:
-    parser = _Parser(add_help=False, allow_abbrev=False)
-    options.add_arguments(parser.add_argument)
-    return parser
-
-
-_PARSER = _parser()
+_PARSER = _Parser(add_help=False, allow_abbrev=False)
+options.add_arguments(_PARSER.add_argument)
 _DEFAULTS = vars(_PARSER.parse_args([]))
 SWITCHES = frozenset(name for name, value in _DEFAULTS.items() if value is False)
 """Parameters without a value."""

@@ -1,27 +1,128 @@
-"""The server: one page, its files, and a socket to a screen's process."""
+"""The server: one page, its files, and a socket to a screen's process.
+
+Only pages of this server that know its secret get a screen. A page of another site in the same
+browser can send requests to a local port, and with a host name that it points here (DNS rebinding)
+even read the answers. So the host name, the origin and the secret are all checked, and each one
+alone can refuse a request. Other users of this machine can fake the first two, but do not know the
+secret; the page itself contains only public data.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
 import errno
+import hmac
 import logging
 import signal
 import sys
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from importlib.resources import files
 from pathlib import Path
 from socket import AF_INET6, create_server
 from socket import socket as Socket
 from string import Template
+from urllib.parse import urlsplit
 
 import textual_serve
 from aiohttp import WSCloseCode, WSMsgType, web
 
 from gpuwatch.core.errors import UsageError
-from gpuwatch.web import guard
-from gpuwatch.web.door import Door
 from gpuwatch.web.screen_process import ScreenProcess, clamp, size
+
+MOST = 128
+"""Maximum connections that have not shown the secret; the oldest is closed for a new one."""
+MOST_SECONDS = 60.0
+"""How long one may stay: enough to fetch everything public even over a slow line."""
+
+
+class Door:
+    """Accepts connections, and closes those that stay too long or are too many: any user of this
+    machine can open any number."""
+
+    def __init__(self, say: Callable[[str], None]) -> None:
+        """``say`` is called once if there are too many."""
+        self._say = say
+        self._told = False
+        self._strangers: dict[asyncio.Transport, asyncio.TimerHandle] = {}
+
+    async def accept(self, listening: Socket, server: web.Server) -> None:
+        """Pass the connections of a listening socket to ``server``, forever."""
+        loop = asyncio.get_running_loop()
+        while True:
+            try:
+                connection, _ = await loop.sock_accept(listening)
+            except OSError:  # too many open files, or the client gave up
+                self._close_oldest()
+                await asyncio.sleep(0.05)
+                continue
+            with contextlib.suppress(OSError):
+                transport, _ = await loop.connect_accepted_socket(server, connection)
+                self._take_in(transport)
+
+    def knows_the_secret(self, transport: asyncio.Transport | None) -> None:
+        """Mark a connection as the user's own: it may stay as long as it likes."""
+        if transport in self._strangers:
+            self._strangers.pop(transport).cancel()
+
+    def _take_in(self, transport: asyncio.Transport) -> None:
+        for each in [each for each in self._strangers if each.is_closing()]:
+            self._strangers.pop(each).cancel()
+        if len(self._strangers) >= MOST:
+            self._close_oldest()
+        loop = asyncio.get_running_loop()
+        self._strangers[transport] = loop.call_later(MOST_SECONDS, transport.abort)
+
+    def _close_oldest(self) -> None:
+        if not self._told:
+            self._told = True
+            self._say("too many connections: the oldest that show no screen are closed")
+        if self._strangers:
+            transport = next(iter(self._strangers))
+            self._strangers.pop(transport).cancel()
+            transport.abort()
+
+
+HEADERS: Mapping[str, str] = {
+    "Cache-Control": "no-store",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Referrer-Policy": "no-referrer",
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+}
+"""Headers of every answer."""
+
+_NAMES = frozenset({"localhost", "127.0.0.1", "::1"})
+
+
+def own_name(host: str | None) -> bool:
+    """Whether a request's ``Host`` is this machine, with any port, because ports can be
+    forwarded."""
+    try:
+        return urlsplit(f"//{host or ''}").hostname in _NAMES
+    except ValueError:
+        return False
+
+
+def same_origin(origin: str | None, host: str | None) -> bool:
+    """Whether the requesting page is ours, by the browser's ``Origin`` header."""
+    return origin is not None and origin == f"http://{host}"
+
+
+def knows(given: str, token: str) -> bool:
+    """Compare ``given`` with the secret in constant time."""
+    return hmac.compare_digest(given.encode("utf-8", "surrogatepass"), token.encode())
+
+
+def content_policy(host: str) -> str:
+    """What the page may load and run: this server's files, and no inline scripts."""
+    return (
+        "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; "
+        f"img-src 'self' data:; font-src 'self'; connect-src 'self' ws://{host}; "
+        "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+    )
+
 
 _MOST_SCREENS = 8
 """Maximum at a time; each is a process of some 40 MiB."""
@@ -73,7 +174,7 @@ class Site:
         except web.HTTPException as error:
             answer = web.Response(status=error.status, text=f"{error.reason}\n")
         if not answer.prepared:
-            answer.headers.update(guard.HEADERS)
+            answer.headers.update(HEADERS)
         return answer
 
     async def _page(self, request: web.Request) -> web.Response:
@@ -81,7 +182,7 @@ class Site:
         font = clamp(request.query.get("fontsize", _FONT_SIZE), *_FONT_SIZES)
         page = text.substitute(socket=f"ws://{request.host}/ws", size=font)
         answer = web.Response(text=page, content_type="text/html")
-        answer.headers["Content-Security-Policy"] = guard.content_policy(request.host)
+        answer.headers["Content-Security-Policy"] = content_policy(request.host)
         return answer
 
     async def _file(self, request: web.Request) -> web.Response:
@@ -89,7 +190,7 @@ class Site:
         return web.Response(text=text, content_type=_OWN[request.path])
 
     async def _socket(self, request: web.Request) -> web.StreamResponse:
-        if not guard.same_origin(request.headers.get("Origin"), request.host):
+        if not same_origin(request.headers.get("Origin"), request.host):
             return web.Response(status=403, text=_OWN_PAGE)
         socket = web.WebSocketResponse(
             heartbeat=15, max_msg_size=_LARGEST_MESSAGE, timeout=_FIRST_SECONDS
@@ -114,7 +215,7 @@ class Site:
             first = await asyncio.wait_for(socket.receive(), _FIRST_SECONDS)
         except asyncio.TimeoutError:
             return False
-        return first.type is WSMsgType.TEXT and guard.knows(first.data, self._token)
+        return first.type is WSMsgType.TEXT and knows(first.data, self._token)
 
     async def _close_all(self, application: web.Application) -> None:
         """Close all screens and wait for them to exit."""
@@ -139,11 +240,11 @@ class Site:
 
 
 def _refusal(request: web.Request) -> web.Response | None:
-    if not guard.own_name(request.headers.get("Host")):
+    if not own_name(request.headers.get("Host")):
         text = "gpuwatch answers to this machine's own name alone: open http://127.0.0.1:PORT\n"
         return web.Response(status=403, text=text)
     origin = request.headers.get("Origin")
-    if origin is not None and not guard.same_origin(origin, request.host):
+    if origin is not None and not same_origin(origin, request.host):
         return web.Response(status=403, text=_OWN_PAGE)
     return None
 

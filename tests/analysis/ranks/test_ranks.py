@@ -16,9 +16,9 @@ from gpuwatch.analysis.ranks.ranks import (
     Ranks,
     figures_of,
     ranks_of,
+    recorded_ranks,
     tokens_per_second,
 )
-from gpuwatch.analysis.ranks.recorded import recorded_ranks
 from gpuwatch.analysis.ranks.wording import sentences, short
 from gpuwatch.analysis.samples.source import Source
 from gpuwatch.session.reading.reader import SessionReader

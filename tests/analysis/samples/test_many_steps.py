@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from gpuwatch.analysis.samples import source
-from gpuwatch.analysis.samples.step_series import series_of
+from gpuwatch.analysis.samples.steady_state import series_of
 from gpuwatch.analysis.study.read import read
 from gpuwatch.session.reading.reader import SessionReader
 from gpuwatch.session.rows import StepBucket, with_phases

@@ -11,8 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.signal import lfilter
 
-from gpuwatch.analysis.samples.steady_state import Steady, late_note, steady_series
-from gpuwatch.analysis.samples.step_series import Series
+from gpuwatch.analysis.samples.steady_state import Series, Steady, late_note, steady_series
 from gpuwatch.analysis.statistics.changepoints import noise_of, partition
 
 pytestmark = pytest.mark.usefixtures("simulations")

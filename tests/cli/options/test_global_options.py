@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from gpuwatch.cli.dispatch import HOME, parser_of
-from gpuwatch.cli.options.global_options import VALUED, command_at
+from gpuwatch.cli.dispatch import HOME, VALUED, command_at, parser_of
 
 
 def test_the_command_is_found_behind_options_and_their_values() -> None:

@@ -14,8 +14,7 @@ from torch.nn import functional as F
 from torch.utils.flop_counter import FlopCounterMode
 
 from gpuwatch.workloads.flop.formulas import flop_of
-from gpuwatch.workloads.flop.operators import OperatorCounter
-from gpuwatch.workloads.flop.traffic import tensor_bytes
+from gpuwatch.workloads.flop.operators import OperatorCounter, tensor_bytes
 from gpuwatch.workloads.tasks.gcn import normalised_adjacency
 
 pytestmark = pytest.mark.torch

@@ -16,7 +16,7 @@ pytest.importorskip("torch")
 
 from gpuwatch.workloads.options import add_arguments
 from gpuwatch.workloads.profiling import hardware_counters
-from gpuwatch.workloads.profiling.kinds import most_to_see
+from gpuwatch.workloads.profiling.hardware_counters import most_to_see
 from gpuwatch.workloads.profiling.traces import Traced
 from tests.waiting import until
 

@@ -7,7 +7,7 @@ import io
 
 import pytest
 
-from gpuwatch.workloads.profiling.ncu import Launch, count, metrics, parse
+from gpuwatch.workloads.profiling.ncu import count, metrics, parse
 
 SASS = [
     f"smsp__sass_thread_inst_executed_op_{precision}{operation}_pred_on.sum"
@@ -121,19 +121,6 @@ def test_a_unit_that_is_not_known_makes_its_value_unknown() -> None:
     text = wide({**UNITS, "dram__bytes_read.sum": "furlong"}, ("kernel", {**NONE, **MEMORY}))
     counted = count(parse(text))
     assert counted.dram_read_bytes is None and counted.dram_write_bytes == 2048
-
-
-def test_the_form_with_a_row_for_each_metric_is_read_as_well() -> None:
-    head = [*FIXED, "Section Name", "Metric Name", "Metric Unit", "Metric Value"]
-    rows = [
-        [str(number), *[""] * 3, "saxpy", *[""] * 6, "Command line profiler metrics", name, unit, v]
-        for number in (0, 1)
-        for name, unit, v in (("dram__bytes_read.sum", "Gbyte", "1.5"), ("x__y", "", "n/a"))
-    ]
-    out = io.StringIO()
-    csv.writer(out, quoting=csv.QUOTE_ALL).writerows([head, *rows])
-    launches = parse(f"==PROF== Profiling\n{out.getvalue()}")
-    assert launches == [Launch("saxpy", {"dram__bytes_read.sum": 1.5e9, "x__y": None})] * 2
 
 
 @pytest.mark.parametrize("text", ["", "==ERROR== no", '"Kernel Name"', '"ID","Kernel Name"\n"0"\n'])

@@ -7,6 +7,7 @@ import pickle
 import statistics
 from collections.abc import Iterator
 from contextlib import contextmanager
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -22,18 +23,10 @@ from gpuwatch.workloads.data.text import read_text, text_data
 from gpuwatch.workloads.failures import EnvironmentFailure, UsageFailure
 from gpuwatch.workloads.float8 import Float8Linear, available, with_float8
 from gpuwatch.workloads.flop.counting import InferenceCounter, count_forward, count_step
-from gpuwatch.workloads.names import defaults
+from gpuwatch.workloads.names import defaults, module_of
 from gpuwatch.workloads.ranks import Rank
 from gpuwatch.workloads.task import Data, Definition, Generation, Settings, Task
-from gpuwatch.workloads.tasks import (
-    attention,
-    bert,
-    moe_lm,
-    sentiment_gru,
-    sentiment_lstm,
-    transformer_lm,
-    unet_diffusion,
-)
+from gpuwatch.workloads.tasks import bert, sentiment, transformer_lm, unet_diffusion
 from gpuwatch.workloads.ways import (
     Train,
     check_compiler,
@@ -77,8 +70,8 @@ def tokens(samples: int, length: int) -> Any:
 
 DECODERS = {
     **transformer_lm.LAYOUTS,
-    **{f"moe-{size}": layout for size, layout in moe_lm.LAYOUTS.items()},
-    **{f"attention-{size}": layout for size, layout in attention.LAYOUTS.items()},
+    **{f"moe-{size}": layout for size, layout in transformer_lm.MIXTURES.items()},
+    **{f"attention-{size}": layout for size, layout in transformer_lm.ATTENTIONS.items()},
 }
 PUBLISHED_LM = {  # parameters, and those that a token uses
     "260k": (260_032,) * 2,  # the table of llama2.c's models, and their layouts
@@ -113,7 +106,7 @@ def test_a_decoder_has_the_published_parameters_and_the_closed_forms_flop(size: 
 
 
 def test_the_experts_work_is_the_same_in_every_data_type() -> None:
-    model = transformer_lm.Decoder(moe_lm.LAYOUTS["1m"])
+    model = transformer_lm.Decoder(transformer_lm.MIXTURES["1m"])
     text, make = torch.zeros(2, 64, dtype=torch.long), torch.optim.AdamW
     single, half = (
         count_step(model, (text,), text, transformer_lm.objective, make, dtype).flop_per_step
@@ -124,7 +117,7 @@ def test_the_experts_work_is_the_same_in_every_data_type() -> None:
 
 def test_each_token_gets_the_weighted_sum_of_its_two_likeliest_experts() -> None:
     torch.manual_seed(0)
-    layer = transformer_lm.Experts(moe_lm.LAYOUTS["1m"]).eval()
+    layer = transformer_lm.Experts(transformer_lm.MIXTURES["1m"]).eval()
     given = torch.randn(2, 3, 64)
     with torch.no_grad():
         found, scores = layer(given), layer.router(given)
@@ -139,8 +132,8 @@ def test_each_token_gets_the_weighted_sum_of_its_two_likeliest_experts() -> None
 
 def test_the_sizes_by_name_are_those_of_the_models() -> None:
     assert set(defaults("transformer-lm").sizes) == set(transformer_lm.LAYOUTS)
-    assert set(defaults("moe-lm").sizes) == set(moe_lm.LAYOUTS)
-    assert set(defaults("attention").sizes) == set(attention.LAYOUTS)
+    assert set(defaults("moe-lm").sizes) == set(transformer_lm.MIXTURES)
+    assert set(defaults("attention").sizes) == set(transformer_lm.ATTENTIONS)
     assert set(defaults("bert").sizes) == set(bert.LAYOUTS)
     assert set(defaults("unet-diffusion").sizes) == set(unet_diffusion.WIDTHS)
 
@@ -291,7 +284,7 @@ def test_a_recurrent_classifier_has_the_closed_forms_parameters_and_flop(
 ) -> None:
     with shapes_alone():
         layer = getattr(torch.nn, kind)(128, 128, batch_first=True)
-        model = sentiment_lstm.Classifier(layer)
+        model = sentiment.Classifier(layer)
     # Keras's IMDB example (imdb_lstm.py) has 2,691,713 with an LSTM, whose biases are single.
     single = 20_000 * 128 + gates * 128 * (128 + 128 + 1) + 129
     assert single == 2_691_713 if kind == "LSTM" else True
@@ -323,19 +316,9 @@ def settings(workload: str, **given: Any) -> Settings:
     return Settings(workload=workload, **{**basis, **given})
 
 
-MODULES = {
-    "transformer-lm": transformer_lm,
-    "moe-lm": moe_lm,
-    "attention": attention,
-    "bert": bert,
-    "unet-diffusion": unet_diffusion,
-    "sentiment-lstm": sentiment_lstm,
-    "sentiment-gru": sentiment_gru,
-}
-
-
 def task_of(workload: str, own: Settings) -> Task:
-    definition: Definition = MODULES[workload].definition(workload)
+    module = import_module(f"gpuwatch.workloads.tasks.{module_of(workload)}")
+    definition: Definition = module.definition(workload)
     torch.manual_seed(0)
     return definition.make(own)
 

@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
+from typing import Any
 
 from gpuwatch.analysis.hardware.ceilings import BANDWIDTH, MEASURED, PEAK, SHEET, Ceiling
 from gpuwatch.analysis.hardware.efficiency import Efficiency, Share
 from gpuwatch.analysis.hardware.kernels import times_of
 from gpuwatch.analysis.hardware.mfu import HFU, MFU, MFU_AT_MAXIMUM_CLOCK, MODEL_FLOP
 from gpuwatch.analysis.hardware.points import KINDS
-from gpuwatch.analysis.hardware.profile import Counters
 from gpuwatch.analysis.measured_value import MeasuredValue
 from gpuwatch.analysis.summary.identity import baseline, sound
 from gpuwatch.analysis.summary.identity import training as settings_of
 from gpuwatch.analysis.summary.summary import Summary
-from gpuwatch.analysis.summary.training import NAMES, Reported, unit_of
+from gpuwatch.analysis.summary.training import NAMES, unit_of
 from gpuwatch.core import units
 from gpuwatch.core.lazy_dataclass import dataclass
 from gpuwatch.core.metrics import Method
@@ -77,6 +76,18 @@ def row_of(
     return ComparisonRow(group, name, unit, values, methods)
 
 
+def at(where: str) -> Value:
+    """What is at ``where`` in a summary, such as ``steps.count``."""
+
+    def value(session: Summary) -> float | None:
+        found: Any = session
+        for key in where.split("."):
+            found = found.get(key) if isinstance(found, Mapping) else getattr(found, key, None)
+        return number(found)
+
+    return value
+
+
 def same_ceiling(row: ComparisonRow, one: int, other: int) -> bool:
     """Whether two values of a row are shares of the same ceiling, or of none."""
     if not row.ceilings:
@@ -120,12 +131,10 @@ def training_rows(sessions: Sequence[Summary]) -> list[ComparisonRow]:
     rows = []
     for kind in (STEP, EPOCH):
         for key in NAMES:
-            value = partial(_value, key, kind)
+            value = at(f"training.{kind}.{key}.figure.value")
             rows.append(row_of(TRAINING, name_of(key, kind), unit_of(key), sessions, value))
-        at = partial(_at, kind)
-        rows.append(
-            row_of(TRAINING, f"reported at {kind}", f"{{{kind}}}", sessions, at, Method.COUNTED)
-        )
+        name, unit, place = f"reported at {kind}", f"{{{kind}}}", at(f"training.{kind}.at")
+        rows.append(row_of(TRAINING, name, unit, sessions, place, Method.COUNTED))
     return rows
 
 
@@ -136,21 +145,9 @@ def trained_alike(row: ComparisonRow, one: Summary, other: Summary) -> bool:
         return False
     key, kind = _PLACES[row.name]
     seeds = [settings_of(session).get("seed") for session in (one, other)]
-    places = [reported(session, kind).all[key].at for session in (one, other)]
+    place = at(f"training.{kind}.{key}.at")
+    places = [place(session) for session in (one, other)]
     return None not in seeds and seeds[0] == seeds[1] and places[0] == places[1]
-
-
-def reported(session: Summary, kind: str) -> Reported:
-    """The figures of the session's steps or epochs."""
-    return session.training.step if kind == STEP else session.training.epoch
-
-
-def _value(key: str, kind: str, session: Summary) -> float | None:
-    return reported(session, kind).all[key].figure.value
-
-
-def _at(kind: str, session: Summary) -> float | None:
-    return reported(session, kind).at
 
 
 _SAMPLED = frozenset({"mean", "over the window", "maximum"})
@@ -254,27 +251,20 @@ def _executed(
     group: str, quantities: Sequence[tuple[str, str, str]], sessions: Sequence[Summary]
 ) -> list[ComparisonRow]:
     return [
-        row_of(group, name, unit, sessions, _from_counters(key)) for name, unit, key in quantities
+        row_of(group, name, unit, sessions, at(f"counters.{key}")) for name, unit, key in quantities
     ]
 
 
 def _times(group: str, sessions: Sequence[Summary], *, per_step: bool) -> list[ComparisonRow]:
-    return [
-        _with_time_methods(
-            row_of(group, name, "s", sessions, _profiled(key, per_step=per_step)), sessions
+    rows = []
+    for name, key in _PROFILED:
+        row = row_of(group, name, "s", sessions, _profiled(key, per_step=per_step))
+        methods = tuple(
+            session.profile.time_method if session.profile and value is not None else method
+            for method, value, session in zip(row.methods, row.values, sessions, strict=True)
         )
-        for name, key in _PROFILED
-    ]
-
-
-def _with_time_methods(row: ComparisonRow, sessions: Sequence[Summary]) -> ComparisonRow:
-    """The row, with the methods of times that a profile derives."""
-    profiles = [session.profile for session in sessions]
-    methods = tuple(
-        method if profile is None or method is Method.UNAVAILABLE else profile.time_method
-        for method, profile in zip(row.methods, profiles, strict=True)
-    )
-    return replace(row, methods=methods)
+        rows.append(replace(row, methods=methods))
+    return rows
 
 
 def efficiency_rows(sessions: Sequence[Summary]) -> list[ComparisonRow]:
@@ -301,24 +291,6 @@ def mfu_notes(sessions: Sequence[Summary]) -> list[str]:
     if len(sessions) < 2 or not peaks:
         return []
     return [f"MFU: {MODEL_FLOP}, over {' and '.join(dict.fromkeys(peaks))}"]
-
-
-def energy_notes(sessions: Sequence[Summary]) -> list[str]:
-    """A note where the energies were measured in different ways."""
-    sources = [session.efficiency.energy.gpu.source for session in sessions]
-    ways = dict.fromkeys(source.partition(" (")[0] for source in sources if source)
-    if len(ways) < 2:
-        return []
-    methods = " and by ".join(ways)
-    return [f"energy was measured in different ways, by {methods}: small differences mean little"]
-
-
-def _from_counters(key: str) -> Value:
-    return lambda session: _counter(session.counters, key)
-
-
-def _counter(counters: Counters | None, key: str) -> float | None:
-    return None if counters is None else number(getattr(counters, key))
 
 
 def _profiled(key: str, *, per_step: bool) -> Value:
@@ -388,23 +360,17 @@ def _share_row(
     kind = next((each for each in (MEASURED, PEAK, SHEET) if each in common), None)
     chosen = [next((e for e in of if e.ceiling.kind == kind), None) for of in found]
     known = [None if each is None else each.ceiling for each in chosen]
-    row_name = f"{name}, % of {_kind(known)}" if kind else name
+    words = {PEAK: "peak", SHEET: "data-sheet peak"}
+    words[MEASURED] = "measured copy" if name != "FLOP/s" else "measured product"
+    row_name = f"{name}, % of {words[kind]}" if kind else name
     values = tuple(None if each is None else each.value for each in chosen)
+    measured = name.startswith("memory")
     methods = tuple(
-        Method.UNAVAILABLE if value is None else _share_method(name, session)
+        Method.UNAVAILABLE
+        if value is None
+        else session.efficiency.bandwidth.method
+        if measured
+        else Method.COUNTED
         for value, session in zip(values, sessions, strict=True)
     )
     return ComparisonRow("efficiency", row_name, "1", values, methods, ceilings=tuple(known))
-
-
-def _kind(ceilings: Sequence[Ceiling | None]) -> str:
-    """The kind of ceiling in a few words for the row's name."""
-    first = next(each for each in ceilings if each is not None)
-    if first.kind == MEASURED:
-        return "measured copy" if first.name == BANDWIDTH else "measured product"
-    return {PEAK: "peak", SHEET: "data-sheet peak"}[first.kind]
-
-
-def _share_method(name: str, session: Summary) -> Method:
-    measured = name.startswith("memory")
-    return session.efficiency.bandwidth.method if measured else Method.COUNTED

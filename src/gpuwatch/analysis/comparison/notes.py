@@ -17,6 +17,7 @@ from gpuwatch.analysis.summary.identity import (
 from gpuwatch.analysis.summary.summary import Summary
 from gpuwatch.session.reading.status import State
 
+ONE_RUN_EACH = "one run each: this describes the runs; it does not say which is faster"
 _NOT_WHOLE = frozenset({State.LOST, State.IN_PART})
 """States of a run whose session says too little to be compared."""
 
@@ -48,7 +49,7 @@ def session_notes(sessions: Sequence[Summary]) -> tuple[str, ...]:
         name = headings(sessions)[base]
         notes.append(f"ratios (×…) are against {name}; none from or to a run that failed")
     if len(sessions) > 1:
-        notes.append("one run each: this describes the runs; it does not say which is faster")
+        notes.append(ONE_RUN_EACH)
     return tuple(notes)
 
 

@@ -50,17 +50,16 @@ def both(what: str, one: Sequence[Summary], two: Sequence[Summary], value: Value
 
 def differ(one: Sequence[Summary], two: Sequence[Summary], value: Value) -> bool:
     """Whether the value is known on both sides and differs."""
-    first, second = (_keys(known(side, value)) for side in (one, two))
+    first, second = (
+        {json.dumps(each, sort_keys=True, default=str) for each in known(side, value)}
+        for side in (one, two)
+    )
     return bool(first and second) and first != second
 
 
 def known(sessions: Iterable[Summary], value: Value) -> list[JSON]:
     """The values of the sessions where it is known."""
     return [found for session in sessions if (found := value(session)) is not None]
-
-
-def _keys(values: Iterable[JSON]) -> set[str]:
-    return {json.dumps(each, sort_keys=True, default=str) for each in values}
 
 
 def listed(values: Sequence[JSON]) -> str:

@@ -5,7 +5,7 @@ This only describes the runs: to say which environment is faster takes several b
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from gpuwatch.analysis.comparison.cells import STEP_TIME
@@ -14,9 +14,9 @@ from gpuwatch.analysis.comparison.comparison_row import (
     STEADY,
     THROUGHPUT,
     Value,
+    at,
     ceiling_notes,
     efficiency_rows,
-    energy_notes,
     generation_rows,
     kernel_rows,
     mfu_notes,
@@ -38,7 +38,7 @@ from gpuwatch.analysis.summary.load import load_notes
 from gpuwatch.analysis.summary.summary import Summary
 from gpuwatch.core.lazy_dataclass import dataclass
 from gpuwatch.core.metrics import CATALOGUE, Kind, Method
-from gpuwatch.core.models import JSON, mapping, number
+from gpuwatch.core.models import JSON, mapping
 from gpuwatch.core.text import clean
 
 
@@ -59,87 +59,77 @@ class Comparison:
     """Families of kernels that differ."""
 
 
-_TIMING = (
-    ("launch", "launch_seconds"),
-    ("import", "import_seconds"),
-    ("model and data", "model_seconds"),
-    ("first step", "first_step_seconds"),
-    ("after the last step", "ending_seconds"),
-    ("real", "real_seconds"),
-    ("user", "user_seconds"),
-    ("sys", "sys_seconds"),
-)
 _IMAGE = (
-    ("size", "By", "image_bytes"),
-    ("pull", "s", "image_pull_seconds"),
-    ("build", "s", "image_build_seconds"),
+    ("image", "size", "By", "environment.image_bytes", Method.MEASURED),
+    ("image", "pull", "s", "environment.image_pull_seconds", Method.MEASURED),
+    ("image", "build", "s", "environment.image_build_seconds", Method.MEASURED),
 )
-_STEPS = (
-    ("step time, median", "s", "median_seconds", Method.MEASURED),
-    ("step time, 95th percentile", "s", "p95_seconds", Method.MEASURED),
-    ("throughput", "{sample}/s", "samples_per_second", Method.COUNTED),
-    ("throughput with evaluations", "{sample}/s", "samples_per_second_overall", Method.COUNTED),
-    ("evaluations", "s", "evaluation_seconds", Method.MEASURED),
-    ("timed steps", "{step}", "count", Method.COUNTED),
+_TIMES = (
+    *_IMAGE,
+    *(
+        ("start-up and time", name, "s", f"timing.{key}_seconds", Method.MEASURED)
+        for name, key in (
+            ("launch", "launch"),
+            ("import", "import"),
+            ("model and data", "model"),
+            ("first step", "first_step"),
+            ("after the last step", "ending"),
+            ("real", "real"),
+            ("user", "user"),
+            ("sys", "sys"),
+        )
+    ),
+    ("steps", "step time, median", "s", "steps.median_seconds", Method.MEASURED),
+    ("steps", "step time, 95th percentile", "s", "steps.p95_seconds", Method.MEASURED),
+    ("steps", "throughput", "{sample}/s", "steps.samples_per_second", Method.COUNTED),
+    (
+        *("steps", "throughput with evaluations", "{sample}/s"),
+        *("steps.samples_per_second_overall", Method.COUNTED),
+    ),
+    ("steps", "evaluations", "s", "steps.evaluation_seconds", Method.MEASURED),
+    ("steps", "timed steps", "{step}", "steps.count", Method.COUNTED),
+    ("steps", "token throughput", "{token}/s", "tokens_per_second", Method.COUNTED),
 )
+"""Group, name, unit, where a summary has it, and how it is known."""
 _WORK = (
-    ("model FLOP", "FLOP", "flop_per_step"),
-    ("recomputed FLOP", "FLOP", "flop_recomputed_per_step"),
-    ("algorithmic bytes", "By", "bytes_per_step"),
+    ("work per step", "model FLOP", "FLOP", "count.flop_per_step", Method.COUNTED),
+    ("work per step", "recomputed FLOP", "FLOP", "count.flop_recomputed_per_step", Method.COUNTED),
+    ("work per step", "algorithmic bytes", "By", "count.bytes_per_step", Method.COUNTED),
 )
 _PHASES = ("data", "copy", "forward", "backward", "optimizer")
 """The phases of gpuwatch's own workloads, in the order of a step; a program's own names follow."""
 _MOST_PHASES, _LONGEST_PHASE = 50, 40
-_MAXIMA = (
-    "hw.gpu.utilization",
-    "hw.gpu.memory.usage",
-    "hw.gpu.memory.bandwidth",
-    "hw.gpu.power",
-    "hw.cpu.utilization",
-    "process.memory.usage",
-    "gpuwatch.flop.rate",
-    "gpuwatch.bytes.rate",
-)
+_MAXIMA = """
+    hw.gpu.utilization hw.gpu.memory.usage hw.gpu.memory.bandwidth hw.gpu.power hw.cpu.utilization
+    process.memory.usage gpuwatch.flop.rate gpuwatch.bytes.rate
+"""
 _SHOWN_ELSEWHERE = frozenset({"gpuwatch.throughput"})
 """Metrics whose mean is already the steps' throughput."""
 
 # Facts that differ between any two runs without meaning anything.
 _INCIDENTAL = frozenset({"gpu.unavailable", "gpu.hint", "gpu.mend", "host.boot.id"})
-_SHOWN_AS_ROWS = frozenset({"label", "kind", *(key for _, _, key in _IMAGE)})
+_SHOWN_AS_ROWS = frozenset({"label", "kind", *(where.partition(".")[2] for *_, where, _ in _IMAGE)})
 
 
 def compare(sessions: Sequence[Summary]) -> Comparison:
     """Compare any number of sessions with the first that did not fail."""
-    rows = [row_of("image", name, unit, sessions, _environment(key)) for name, unit, key in _IMAGE]
-    rows += [_time_row(name, key, sessions) for name, key in _TIMING]
-    rows += [
-        row_of("steps", name, unit, sessions, _steps(key), method)
-        for name, unit, key, method in _STEPS
-    ]
-    tokens = row_of("steps", "token throughput", "{token}/s", sessions, _tokens, Method.COUNTED)
-    rows += [tokens, *training_rows(sessions)]
+    rows = [*_rows(_TIMES, sessions), *training_rows(sessions)]
+    reported = (name for session in sessions for name in session.steps.phases)
     rows += [
         row_of("phases, mean", clean(name, _LONGEST_PHASE), "s", sessions, _phase(name))
-        for name in _phase_names(sessions)
+        for name in list(dict.fromkeys((*_PHASES, *reported)))[:_MOST_PHASES]
     ]
-    sampled = _steps("sampled_count")
-    rows.append(
-        row_of("phases, mean", "sampled steps", "{step}", sessions, sampled, Method.COUNTED)
-    )
-    rows += generation_rows(sessions)
+    sampled = ("phases, mean", "sampled steps", "{step}", "steps.sampled_count", Method.COUNTED)
+    rows += [*_rows([sampled], sessions), *generation_rows(sessions)]
     rows += [row_of("ranks", name, unit, sessions, value) for name, unit, value in _RANKS]
-    rows += [
-        row_of("work per step", name, unit, sessions, _counted(key), Method.COUNTED)
-        for name, unit, key in _WORK
-    ]
-    rows += kernel_rows(sessions) + efficiency_rows(sessions)
+    rows += [*_rows(_WORK, sessions), *kernel_rows(sessions), *efficiency_rows(sessions)]
     kernels, families = differing_kernels(
         [(session.profile, session.counters) for session in sessions]
     )
     names = list(CATALOGUE)
     rows += _metric_rows("mean", names, sessions, lambda s: s.mean, counters=False)
     rows += _metric_rows("over the window", names, sessions, lambda s: s.max, counters=True)
-    rows += _metric_rows("maximum", _MAXIMA, sessions, lambda s: s.max, counters=False)
+    rows += _metric_rows("maximum", _MAXIMA.split(), sessions, lambda s: s.max, counters=False)
     return Comparison(
         sessions=tuple(sessions),
         baseline=baseline(sessions),
@@ -153,7 +143,6 @@ def compare(sessions: Sequence[Summary]) -> Comparison:
             *session_notes(sessions),
             *load_notes(sessions),
             *ceiling_notes(rows),
-            *energy_notes(sessions),
             *mfu_notes(sessions),
         ),
         kernels=kernels[:MOST],
@@ -161,40 +150,22 @@ def compare(sessions: Sequence[Summary]) -> Comparison:
     )
 
 
-def _environment(key: str) -> Value:
-    return lambda session: number(session.environment.get(key))
-
-
-def _time_row(name: str, key: str, sessions: Sequence[Summary]) -> ComparisonRow:
-    row = row_of("start-up and time", name, "s", sessions, _timing(key))
-    if name not in ("user", "sys"):
-        return row
-    methods = tuple(
-        Method.BOUND if session.timing.cpu_is_bound and method is Method.MEASURED else method
-        for session, method in zip(sessions, row.methods, strict=True)
-    )
-    return replace(row, methods=methods)
-
-
-def _timing(key: str) -> Value:
-    return lambda session: number(getattr(session.timing, key))
-
-
-def _steps(key: str) -> Value:
-    return lambda session: number(getattr(session.steps, key))
-
-
-def _phase_names(sessions: Sequence[Summary]) -> list[str]:
-    reported = (name for session in sessions for name in session.steps.phases)
-    return list(dict.fromkeys((*_PHASES, *reported)))[:_MOST_PHASES]
+def _rows(
+    table: Iterable[tuple[str, str, str, str, Method]], sessions: Sequence[Summary]
+) -> Iterator[ComparisonRow]:
+    for group, name, unit, where, method in table:
+        row = row_of(group, name, unit, sessions, at(where), method)
+        if where in ("timing.user_seconds", "timing.sys_seconds"):
+            methods = (
+                Method.BOUND if session.timing.cpu_is_bound and how is method else how
+                for session, how in zip(sessions, row.methods, strict=True)
+            )
+            row = replace(row, methods=tuple(methods))
+        yield row
 
 
 def _phase(name: str) -> Value:
     return lambda session: session.steps.phases.get(name)
-
-
-def _tokens(session: Summary) -> float | None:
-    return session.tokens_per_second
 
 
 def _own_time(session: Summary) -> float | None:
@@ -203,18 +174,10 @@ def _own_time(session: Summary) -> float | None:
     return max((seconds for seconds in own if seconds is not None), default=None)
 
 
-def _imbalance(session: Summary) -> float | None:
-    return None if session.ranks is None else session.ranks.imbalance
-
-
 _RANKS: tuple[tuple[str, str, Value], ...] = (
     ("own time of the slowest rank", "s", _own_time),
-    ("imbalance", "1", _imbalance),
+    ("imbalance", "1", at("ranks.imbalance")),
 )
-
-
-def _counted(key: str) -> Value:
-    return lambda session: number(session.count.get(key))
 
 
 def _metric_rows(
@@ -234,7 +197,8 @@ def _metric_rows(
         if name.startswith("hw.gpu.") and len(gpus) > 1:
             # Pooled figures of several GPUs would be true of none.
             for gpu in gpus:
-                found = [_of_gpu(session, gpu, name) for session in sessions]
+                of_gpu = [{each.id: each for each in used_gpus(session)} for session in sessions]
+                found = [each[gpu].metrics.get(name) if gpu in each else None for each in of_gpu]
                 rows.append(_statistic_row(group, f"{name} {gpu}", metric.unit, found, value))
             continue
         found = [session.metrics[name] for session in sessions]
@@ -253,10 +217,6 @@ def _statistic_row(
     methods = tuple(Method.UNAVAILABLE if each is None else each.method for each in statistics)
     at_most = tuple(method is Method.BOUND for method in methods)
     return ComparisonRow(group, name, unit, values, methods, at_most=at_most)
-
-
-def _of_gpu(session: Summary, gpu: str, name: str) -> Statistic | None:
-    return next((d.metrics.get(name) for d in used_gpus(session) if d.id == gpu), None)
 
 
 def environment_facts(environment: Mapping[str, JSON]) -> dict[str, JSON]:

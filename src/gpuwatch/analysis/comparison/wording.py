@@ -293,7 +293,11 @@ def _equivalence(verdict: Verdict) -> str:
 
 def _parts_of_change(verdict: Verdict, evidence: Sequence[Evidence]) -> str | None:
     """``GPU kernel time unchanged; host wait accounts for 2.9 of 3.1 points``."""
-    known = list(_parts(evidence))
+    known = [
+        (each.part.removeprefix("the "), each.points)
+        for each in evidence
+        if each.points is not None and each.part
+    ]
     changed = sorted(
         ((name, points) for name, points in known if _is_changed(points)),
         key=lambda each: -abs(each[1].estimate),
@@ -311,7 +315,13 @@ def _parts_of_change(verdict: Verdict, evidence: Sequence[Evidence]) -> str | No
     told = f"{name} accounts for {share}{change} points"
     told += "".join(f", {other} for {points}" for other, points in shares[1:])
     margin = verdict.margin
-    if any(each == _KERNELS and _is_unchanged(points, margin) for each, points in known):
+    if any(
+        each == _KERNELS
+        and not _is_changed(points)
+        and lower_end(margin) < points.low
+        and points.high < margin
+        for each, points in known
+    ):
         told = f"{_KERNELS} unchanged; {told}"
     return _capital(told)
 
@@ -323,19 +333,8 @@ def _share(points: Interval, change: Interval | None) -> str:
     return f"{abs(size):.1f}" if along else f"{size:+.1f}"
 
 
-def _parts(evidence: Sequence[Evidence]) -> Iterator[tuple[str, Interval]]:
-    for each in evidence:
-        if each.points is not None and each.part:
-            yield each.part.removeprefix("the "), each.points
-
-
 def _is_changed(points: Interval) -> bool:
     return abs(points.estimate) >= _LEAST_POINTS and not points.low <= 0 <= points.high
-
-
-def _is_unchanged(points: Interval, margin: float) -> bool:
-    """Whether it has not changed and its interval lies within the margin."""
-    return not _is_changed(points) and lower_end(margin) < points.low and points.high < margin
 
 
 def _blocks(verdict: Verdict, lost: int, what: str = "block") -> str:

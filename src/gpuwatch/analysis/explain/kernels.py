@@ -11,7 +11,6 @@ from gpuwatch.analysis.hardware.kernels import (
     MOST,
     OTHER,
     KernelRow,
-    Profiled,
     differing_kernels,
     family_launches,
     short_name,
@@ -38,7 +37,9 @@ def differing(sides: Sides) -> tuple[Differing, Differing, Evidence | None]:
     count, nor a family's number of launches that some run of the other cell has too.
     """
     nearest = [nearest_profiled(cell) for cell in sides.cells]
-    kernels, families = differing_kernels([_profiled(each) for each in nearest])
+    kernels, families = differing_kernels(
+        [(None, None) if each is None else (each.profile, each.counters) for each in nearest]
+    )
     if not families:
         return (), (), None
     table = families[0].table
@@ -55,10 +56,6 @@ def differing(sides: Sides) -> tuple[Differing, Differing, Evidence | None]:
     families = tuple(row for row in families if row.family in alone or _always_differs(sides, row))
     profiles = [each.profile for each in nearest if each is not None and each.profile is not None]
     return kernels[:MOST], families, _evidence(sides, kernels, families, profiles)
-
-
-def _profiled(session: Summary | None) -> Profiled:
-    return (None, None) if session is None else (session.profile, session.counters)
 
 
 def _always_differs(sides: Sides, row: KernelRow) -> bool:

@@ -129,7 +129,8 @@ class Sides:
     @property
     def sessions(self) -> tuple[tuple[Summary, ...], tuple[Summary, ...]]:
         """Sessions of the judged runs of each cell."""
-        return _sessions(self.baseline), _sessions(self.other)
+        first, second = (tuple(run.session for run in cell.judged) for cell in self.cells)
+        return first, second
 
     def medians(
         self, value: Callable[[Summary], float | None]
@@ -170,7 +171,9 @@ class Sides:
             rows = [[medians] for medians in middle]
         added = [_added(first, second) for first, second in zip(*rows, strict=True)]
         columns = list(zip(*added, strict=True))
-        scale = _scale(statistics.mean(columns[0]))
+        ratio = statistics.mean(columns[0])
+        # From shares of a mean log-ratio to shares of the relative change.
+        scale = math.expm1(ratio) / ratio if ratio else 1.0
         rest = [each[0] - sum(each[1:]) for each in added]
         parts = tuple(
             Part(name, (middle[0][at], middle[1][at]), _points(columns[at], scale, len(shared)))
@@ -201,10 +204,6 @@ def signed(share: float) -> str:
     return text if float(text) else "0.0"
 
 
-def _sessions(cell: Cell) -> tuple[Summary, ...]:
-    return tuple(run.session for run in cell.judged)
-
-
 def _rows(cell: Cell, wanted: Sequence[Value]) -> list[tuple[int | None, list[float]]]:
     """Block and values of the judged runs where all of ``wanted`` are known."""
     rows = []
@@ -221,11 +220,6 @@ def _added(first: Sequence[float], second: Sequence[float]) -> list[float]:
     # The logarithmic mean; for equal values, the value itself.
     mean = (second[0] - first[0]) / ratio if ratio else first[0]
     return [ratio, *((b - a) / mean for a, b in zip(first[1:], second[1:], strict=True))]
-
-
-def _scale(mean_ratio: float) -> float:
-    """Factor that turns shares of a mean log-ratio into shares of the relative change."""
-    return math.expm1(mean_ratio) / mean_ratio if mean_ratio else 1.0
 
 
 def _points(added: Sequence[float], scale: float, pairs: int) -> Points:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 
 from gpuwatch.analysis.comparison.verdict import difference
 from gpuwatch.analysis.explain.sides import (
@@ -47,7 +47,10 @@ def start_up(sides: Sides) -> tuple[StartUp | None, Evidence | None]:
     interval = _interval(sides)
     differs = interval is None or not interval.low <= 0 <= interval.high
     more = extra if differs and extra > 0 else None
-    steps = None if more is None else _amortised(sides, more)
+    step = None if more is None else _step(sides.baseline)
+    steps = None
+    if more is not None and step is not None and sides.margin > 0:
+        steps = _steps(more, sides.margin * step)
     even = None if more is None else _break_even(sides, more)
     text = f"start-up {sides.both(_start_time(first), _start_time(second))}"
     if differs and extra:
@@ -74,12 +77,6 @@ def seconds_of(session: Summary) -> float | None:
     return plausible(sum(known)) if len(known) == len(stages) else None
 
 
-def _amortised(sides: Sides, extra: float) -> int | None:
-    """Number of steps after which ``extra`` seconds are within the margin of their time."""
-    step = _step(sides.baseline)
-    return None if step is None or sides.margin <= 0 else _steps(extra, sides.margin * step)
-
-
 def _break_even(sides: Sides, extra: float) -> int | None:
     """Number of steps that save ``extra`` seconds, if they are faster by more than the margin."""
     whole = sides.split({})
@@ -104,32 +101,27 @@ def _steps(extra: float, each: float) -> int:
 
 def _interval(sides: Sides) -> Interval | None:
     """Interval of the difference in seconds, paired by block; ``None`` under three pairs."""
-    first, second = (_by_block(cell) for cell in sides.cells)
+    first, second = (
+        {
+            run.block: known
+            for run in cell.judged
+            if run.block is not None and (known := seconds_of(run.session)) is not None
+        }
+        for cell in sides.cells
+    )
     added = [second[block] - first[block] for block in sorted(first.keys() & second.keys())]
     return difference(added)
-
-
-def _by_block(cell: Cell) -> dict[int, float]:
-    return {
-        run.block: known
-        for run in cell.judged
-        if run.block is not None and (known := seconds_of(run.session)) is not None
-    }
 
 
 def _stage(sides: Sides, extra: float) -> str:
     """The stage with the largest part of the difference, in words."""
     added = []
     for name, key in _STAGES:
-        first, second = sides.medians(_of(key))
+        first, second = sides.medians(lambda run, key=key: number(getattr(run.timing, key)))
         if first is not None and second is not None:
             added.append(((second - first) * math.copysign(1.0, extra), name))
     most, name = max(added)
     return f", {_start_time(most)} of it {name}"
-
-
-def _of(key: str) -> Callable[[Summary], float | None]:
-    return lambda session: number(getattr(session.timing, key))
 
 
 def _start_time(seconds: float) -> str:
@@ -196,7 +188,10 @@ def _by_kernels(sides: Sides) -> list[Weighed] | None:
     less = "kernels"
     if _COPIES in parts:
         less += " and copies"
-        name, more = f"{_COPIES} (under the profiler)", _copy_phase(sides, phases)
+        name, more = f"{_COPIES} (under the profiler)", None
+        for phase in phases.parts if phases else ():
+            if phase.name == _COPY:
+                more = f"the steps' phase copy {_both(sides, phase)}"
         evidence.append(
             _evidence("copies", name, _COPIES, parts[_COPIES], split.change, profiled, sides, more)
         )
@@ -313,13 +308,6 @@ def _left_over(split: Split, parts: str, cause: str, source: str) -> Iterator[We
         yield abs(points.estimate), Evidence("host", text, points.judged, Method.MEASURED, source)
 
 
-def _copy_phase(sides: Sides, phases: Split | None) -> str | None:
-    part = next((each for each in phases.parts if each.name == _COPY), None) if phases else None
-    if part is None:
-        return None
-    return f"the steps' phase copy {_both(sides, part)}"
-
-
 def _most_changed(phases: Split | None) -> str | None:
     """The phase with the largest part of the change: another view of the same time."""
     changed = [part for part in (phases.parts if phases else ()) if part.points.changed]
@@ -339,13 +327,12 @@ def _widest(parts: Sequence[Part]) -> str:
 
 
 def _both(sides: Sides, part: Part) -> str:
-    first, second = map(_time, part.seconds)
+    first, second = (
+        f"{'-' if seconds < 0 else ''}{units.milliseconds(abs(seconds))}"
+        for seconds in part.seconds
+    )
     return sides.both(f"{first} a step", second)
 
 
 def _name(part: Part) -> str:
     return clean(part.name, _LONGEST_NAME)
-
-
-def _time(seconds: float) -> str:
-    return f"-{units.milliseconds(-seconds)}" if seconds < 0 else units.milliseconds(seconds)

@@ -153,17 +153,18 @@ def _of_device(meta: Mapping[str, JSON], device: DeviceRow) -> list[Ceiling]:
 
 def peaks_of(device: DeviceRow) -> dict[str, Peak]:
     """The peaks of a GPU at its maximum clocks, including unknown ones."""
-    return peaks(_plain(device.attributes), device.name)
+    return peaks(plain(device), device.name)
 
 
 def sheet_peaks_of(device: DeviceRow) -> dict[str, Peak]:
     """The peaks of a GPU by its data sheet, including unknown ones."""
-    return sheet_peaks(_plain(device.attributes), device.name)
+    return sheet_peaks(plain(device), device.name)
 
 
-def _plain(attributes: Mapping[str, JSON]) -> dict[str, JSON]:
+def plain(device: DeviceRow) -> dict[str, JSON]:
     """The scalar attributes: a file from elsewhere may hold anything."""
-    return {key: value for key, value in attributes.items() if not isinstance(value, (dict, list))}
+    attributes = device.attributes.items()
+    return {key: value for key, value in attributes if not isinstance(value, (dict, list))}
 
 
 def _documents(meta: Mapping[str, JSON], device: DeviceRow) -> list[Mapping[str, JSON]]:

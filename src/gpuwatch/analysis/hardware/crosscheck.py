@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from gpuwatch.analysis.hardware.ceilings import PEAK, Ceiling, peaks_of
+from gpuwatch.analysis.hardware.ceilings import PEAK, Ceiling, peaks_of, plain
 from gpuwatch.analysis.hardware.pipes import TENSOR
 from gpuwatch.analysis.samples.window import Window
 from gpuwatch.core import units
@@ -53,7 +53,7 @@ def limit_of(gpus: Sequence[DeviceRow], data_type: str | None) -> Ceiling | None
     """
     if data_type is None or not gpus:
         return None
-    types = [computed_in(data_type, _plain(gpu), gpu.name) for gpu in gpus]
+    types = [computed_in(data_type, plain(gpu), gpu.name) for gpu in gpus]
     peaks_ = [peaks_of(gpu).get(name) for gpu, name in zip(gpus, types, strict=True)]
     values = [peak.value for peak in peaks_ if peak is not None and peak.value]
     if len(values) < len(gpus):
@@ -71,10 +71,6 @@ def limit_of(gpus: Sequence[DeviceRow], data_type: str | None) -> Ceiling | None
 def is_over(limit: Ceiling | None, rate: float | None) -> bool:
     """Whether ``rate`` [FLOP/s] is more than the hardware can do."""
     return limit is not None and rate is not None and rate > OVER_PEAK * limit.value
-
-
-def _plain(gpu: DeviceRow) -> dict[str, JSON]:
-    return {k: v for k, v in gpu.attributes.items() if not isinstance(v, (dict, list))}
 
 
 RATE_SLACK, RATE_FAR = 1.15, 3.0
@@ -107,7 +103,7 @@ def findings_of(
     flop_rate: float | None,
     most_executed: float | None,
 ) -> tuple[Finding, ...]:
-    """All cross-checks, warnings first.
+    """All cross-checks of what was counted.
 
     ``flop_rate`` is in FLOP/s over the timed steps and over all GPUs of the run; ``most_executed``
     is that of :mod:`~gpuwatch.analysis.hardware.pipes`.
@@ -117,8 +113,7 @@ def findings_of(
         _pipes(flop_rate, most_executed),
         _tensor(means, data_type),
     ]
-    findings = [finding for finding in candidates if finding is not None]
-    return tuple(sorted(findings, key=lambda finding: not finding.warning))
+    return tuple(finding for finding in candidates if finding is not None)
 
 
 def _peak(limit: Ceiling | None, data_type: str | None, counted: float | None) -> Finding | None:

@@ -22,7 +22,7 @@ from gpuwatch.analysis.hardware.crosscheck import (
     limit_of,
     shared,
 )
-from gpuwatch.analysis.hardware.energy import COUNTER, CPU_POWER, POWER, Energy, energy_of
+from gpuwatch.analysis.hardware.energy import COUNTER, CPU_POWER, Energy, energy_of
 from gpuwatch.analysis.hardware.mfu import MfuPeak, hfu_of, mfu_peaks
 from gpuwatch.analysis.hardware.pipes import METRICS as PIPES
 from gpuwatch.analysis.hardware.pipes import most_executed
@@ -85,11 +85,16 @@ def traffic_of(
     by_device = {
         series.channel.device: series for series in samples if series.channel.metric == METRIC
     }
+
+    def not_known(reason: str) -> Traffic:
+        units_ = ("By", "{sector}", "By", "By/s")
+        return Traffic(*(unknown(unit, reason) for unit in units_), None)
+
     if not devices:
-        return _unknown(missing or "the run used no GPU, and only GPUs count bytes to memory")
+        return not_known(missing or "the run used no GPU, and only GPUs count bytes to memory")
     without = [device for device in devices if device not in by_device]
     if without:
-        return _unknown(f"the memory bandwidth of {', '.join(without)} was not sampled")
+        return not_known(f"the memory bandwidth of {', '.join(without)} was not sampled")
     integrals = [integral(by_device[device].values, window) for device in devices]
     coverage = min(part.coverage for part in integrals)
     sources = dict.fromkeys(by_device[device].channel.source for device in devices)
@@ -97,7 +102,7 @@ def traffic_of(
     if coverage <= 0:
         reasons = dict.fromkeys(by_device[device].channel.reason or "" for device in devices)
         reason = "; ".join(text for text in reasons if text)
-        return _unknown(reason or "no sample of the memory bandwidth fell into the window")
+        return not_known(reason or "no sample of the memory bandwidth fell into the window")
     known = units.percent(coverage)
     if coverage >= FULL:
         value = sum(part.total / part.coverage for part in integrals)
@@ -110,28 +115,17 @@ def traffic_of(
     return Traffic(
         total,
         divided(total, SECTOR, "{sector}", "32 bytes", ""),
-        unknown("By", doubt) if doubt else _per_step(total, steps),
+        unknown("By", doubt)
+        if doubt
+        else divided(
+            total, steps, "By", "the timed steps", "the window is not that of timed steps"
+        ),
         divided(total, window.seconds, "By/s", "the window", "the window has no length"),
         coverage,
     )
 
 
-def _per_step(total: MeasuredValue, steps: int | None) -> MeasuredValue:
-    reason = "the window is not that of timed steps"
-    return divided(total, steps, "By", "the timed steps", reason)
-
-
-def _unknown(reason: str) -> Traffic:
-    return Traffic(
-        unknown("By", reason),
-        unknown("{sector}", reason),
-        unknown("By", reason),
-        unknown("By/s", reason),
-        None,
-    )
-
-
-SAMPLED = (METRIC, COUNTER, POWER, CPU_POWER, *PIPES)
+SAMPLED = (METRIC, COUNTER, CPU_POWER, *PIPES)
 """Metrics whose single samples are needed."""
 
 Metrics = Mapping[str, Statistic]
@@ -233,7 +227,14 @@ def efficiency_of(
     if absent:
         most = unknown("FLOP/s", "no process of the run held memory of its GPUs")
     means = _means(by_device, ids) if steady else {}
-    rate = None if program.doubt else _step_rate(work, window)
+    rate = None  # of the timed steps in the window, as for FLOP/s; else by the mean step time
+    if not program.doubt and steady and work.count and window.seconds > 0:
+        rate = work.count / window.seconds
+    elif not program.doubt and work.mean_seconds:
+        rate = 1 / work.mean_seconds
+    data_share = None
+    if work.data_seconds is not None and work.mean_seconds:
+        data_share = min(1.0, work.data_seconds / work.mean_seconds)
     rates = Rates(
         flop=flop.value,
         bytes=size.value,
@@ -247,19 +248,20 @@ def efficiency_of(
         on_gpu=bool(gpus),
         **_busy(gpus, devices, metrics, window, facts) if steady and of_run else {},
         sm_activity=_mean(metrics, "hw.gpu.sm.activity") if steady and gpus else None,
-        data_share=_data_share(work),
+        data_share=data_share,
     )
     over = mfu_peaks(meta, devices)
     mfu, mfu_at_maximum_clock = (peak.mfu(flop) for peak in over)
     roofline = roofline_of(program, rates, ceilings_of(meta, devices), data_type)
+    intensity = unknown("FLOP/By", roofline.reason or "not known")
+    if roofline.points:
+        point = roofline.points[0]
+        intensity = MeasuredValue(point.intensity, "FLOP/By", point.method, point.text)
     # Of an unknown data type the bound is too far above to be compared with a count.
     upper = most.value if steady and data_type is not None else None
+    own_gpus, own_means = ((), {}) if absent else (gpus, means)
     findings = [
-        *(
-            findings_of((), {}, data_type, flop.value, upper)
-            if absent
-            else findings_of(gpus, means, data_type, flop.value, upper)
-        ),
+        *findings_of(own_gpus, own_means, data_type, flop.value, upper),
         *([held] if (held := held_down(gpus, means)) else []),
         *shared(gpus, processes, window, run, metrics),
     ]
@@ -278,7 +280,7 @@ def efficiency_of(
         bytes_shares=_shares(size.value, every.get(BANDWIDTH, ())),
         bandwidth=traffic.rate,
         bandwidth_shares=_shares(traffic.rate.value, every.get(BANDWIDTH, ())),
-        intensity=_intensity(roofline),
+        intensity=intensity,
         traffic=traffic,
         energy=energy_of(
             samples, ids, window, steps, work.samples, metrics[COUNTER].reason, program.doubt
@@ -317,28 +319,8 @@ def _shares(value: float | None, ceilings: Sequence[Ceiling]) -> tuple[Share, ..
     return tuple(Share(value / ceiling.value, ceiling) for ceiling in ceilings)
 
 
-def _intensity(roofline: Roofline) -> MeasuredValue:
-    if not roofline.points:
-        return unknown("FLOP/By", roofline.reason or "not known")
-    point = roofline.points[0]
-    return MeasuredValue(point.intensity, "FLOP/By", point.method, point.text)
-
-
-def _step_rate(work: Work, window: Window) -> float | None:
-    """Timed steps per second of the window, as for FLOP/s; else from the mean step time."""
-    if window.kind == "timed steps" and work.count and window.seconds > 0:
-        return work.count / window.seconds
-    return 1 / work.mean_seconds if work.mean_seconds else None
-
-
 def _times(per_step: float | None, rate: float | None) -> float | None:
     return None if per_step is None or rate is None else per_step * rate
-
-
-def _data_share(work: Work) -> float | None:
-    if work.data_seconds is None or not work.mean_seconds:
-        return None
-    return min(1.0, work.data_seconds / work.mean_seconds)
 
 
 def _busy(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
+from dataclasses import astuple, replace
 
 from gpuwatch.analysis.hardware.profile import (
     KERNELS,
@@ -297,16 +297,9 @@ def _differs(uses: Sequence[_Use | None]) -> bool:
 def _row(
     table: str, label: str, name: str | None, uses: Sequence[_Use | None], per_step: bool
 ) -> KernelRow:
-    return KernelRow(
-        table,
-        label,
-        name,
-        kernels=tuple(None if use is None else use.kernels for use in uses),
-        launches=tuple(None if use is None else use.launches for use in uses),
-        flop=tuple(None if use is None else use.flop for use in uses),
-        shares=tuple(None if use is None else use.share for use in uses),
-        per_step=per_step,
-    )
+    of_each = [(None,) * 4 if use is None else astuple(use) for use in uses]
+    kernels, launches, flop, shares = zip(*of_each, strict=True)
+    return KernelRow(table, label, name, kernels, launches, flop, shares, per_step)
 
 
 def _ordered(rows: Iterable[KernelRow]) -> tuple[KernelRow, ...]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from itertools import islice
+from operator import attrgetter
 
 from gpuwatch.core import units
 from gpuwatch.core.lazy_dataclass import dataclass
@@ -35,14 +36,14 @@ TABLES = {
 COUNTERS = "kernel_counters"
 """Name of the table of hardware counters per kernel, from any tool."""
 
-_COUNTERS_COLUMNS = (
-    "Total Time (ns)",
-    "Instances",
-    "FLOP",
-    "DRAM Read (bytes)",
-    "DRAM Write (bytes)",
-    "Name",
-)
+_COUNTERS_COLUMNS = {
+    "Total Time (ns)": "duration_ns",
+    "Instances": "launches",
+    "FLOP": "flop",
+    "DRAM Read (bytes)": "dram_read_bytes",
+    "DRAM Write (bytes)": "dram_write_bytes",
+    "Name": "name",
+}
 _NUMERIC = re.compile(r"\((%|ns|us|ms|s|MB)\)$|^(Instances|Num Calls|Count|Calls|Invocations)$")
 _MOST_TABLES = 50
 _MOST_COLUMNS = 50
@@ -199,12 +200,11 @@ def counters_of(meta: Mapping[str, JSON]) -> Counters | None:
         tool=_text(counters.get("tool")) or "unknown tool",
         version=_text(counters.get("version")),
         steps=_count(counters.get("steps")),
-        flop_per_step=_amount(counters.get("flop_per_step")),
-        dram_read_bytes_per_step=_amount(counters.get("dram_read_bytes_per_step")),
-        dram_write_bytes_per_step=_amount(counters.get("dram_write_bytes_per_step")),
-        flop=_amount(counters.get("flop")),
-        dram_read_bytes=_amount(counters.get("dram_read_bytes")),
-        dram_write_bytes=_amount(counters.get("dram_write_bytes")),
+        **{
+            f"{what}{of}": _amount(counters.get(f"{what}{of}"))
+            for what in ("flop", "dram_read_bytes", "dram_write_bytes")
+            for of in ("", "_per_step")
+        },
         kernels=tuple(kernel for kernel in kernels if kernel is not None),
         launches=_count(counters.get("launches")),
         reason=_text(counters.get("reason")),
@@ -245,18 +245,8 @@ def why_none(meta: Mapping[str, JSON]) -> tuple[str, str | None]:
 
 def counters_table(counters: Counters) -> Table:
     """The counters as a table, one row per kernel in the recorded order."""
-    rows = tuple(
-        (
-            kernel.duration_ns,
-            kernel.launches,
-            kernel.flop,
-            kernel.dram_read_bytes,
-            kernel.dram_write_bytes,
-            kernel.name,
-        )
-        for kernel in counters.kernels
-    )
-    return Table(COUNTERS, _COUNTERS_COLUMNS, rows)
+    cells = attrgetter(*_COUNTERS_COLUMNS.values())
+    return Table(COUNTERS, tuple(_COUNTERS_COLUMNS), tuple(map(cells, counters.kernels)))
 
 
 def _table(name: str, value: Mapping[str, JSON]) -> Table | None:

@@ -19,18 +19,11 @@ from gpuwatch.session.rows import ChannelRow, StepRow
 POINTS = 300
 """Points of a curve that a chart of a page's width can show."""
 FEWEST_POINTS = 20
-SHOWN = (
-    "hw.gpu.utilization",
-    "hw.gpu.memory.bandwidth",
-    "gpuwatch.flop.rate",
-    "hw.gpu.power",
-    "hw.gpu.memory.usage",
-    "hw.gpu.clock.sm",
-    "hw.gpu.temperature",
-    "hw.cpu.utilization",
-    "process.memory.usage",
-    "gpuwatch.throughput",
-)
+_SHOWN = """
+    hw.gpu.utilization hw.gpu.memory.bandwidth gpuwatch.flop.rate hw.gpu.power hw.gpu.memory.usage
+    hw.gpu.clock.sm hw.gpu.temperature hw.cpu.utilization process.memory.usage gpuwatch.throughput
+"""
+SHOWN = tuple(_SHOWN.split())
 """Metrics that get a chart, in reading order."""
 
 _ALL_RUNS = 8400

@@ -110,11 +110,5 @@ def throughput(timed: Sequence[StepLine], *, told: bool) -> float | None:
     ``told``: :func:`ends_told`."""
     lines = timed[1:] if timed and taken(timed[0]) is None else timed
     seconds = duration(lines, timed[0] if len(lines) < len(timed) else None, told=told)
-    samples = _sum([row.samples for row in lines])
-    return samples / seconds if samples is not None and seconds else None
-
-
-def _sum(values: Sequence[float | None]) -> float | None:
-    """The sum; ``None`` where a value is unknown."""
-    known = [value for value in values if value is not None]
-    return sum(known) if len(known) == len(values) else None
+    samples = [row.samples for row in lines if row.samples is not None]
+    return sum(samples) / seconds if len(samples) == len(lines) and seconds else None

@@ -332,7 +332,7 @@ def _groups(case: list[list[Read]], *, by_command: bool = False) -> tuple[Group,
                 name.heading(work if by_command else environment),
                 setting,
                 environment,
-                clean(_device_name(session), LONGEST),
+                clean(" + ".join(sorted(device_names(session))) or "CPU", LONGEST),
                 clean(Path(session.path).parent.name, LONGEST),
                 _device_id(session),
             )
@@ -349,10 +349,6 @@ def _groups(case: list[list[Read]], *, by_command: bool = False) -> tuple[Group,
         )
         for name, group in zip(names, case, strict=True)
     )
-
-
-def _device_name(session: Summary) -> str:
-    return " + ".join(sorted(device_names(session))) or "CPU"
 
 
 def _device_id(session: Summary) -> str:

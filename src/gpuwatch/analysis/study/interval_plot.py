@@ -143,7 +143,8 @@ class _Axis:
         cells = [" "] * self._columns
         ticks = [0.0, lower_end(self._margin), self._margin, self._low, self._high]
         for tick in ticks:
-            text = f"{_short(100 * tick)} %" if tick else "0"
+            short = f"{100 * tick:+.3g}" if abs(tick) < 0.01 else f"{100 * tick:+.1f}"
+            text = f"{short.removesuffix('.0')} %" if tick else "0"
             start = min(max(0, self.at(tick) - len(text) // 2), self._columns - len(text))
             around = cells[max(0, start - 1) : start + len(text) + 1]
             if all(cell == " " for cell in around):
@@ -164,10 +165,6 @@ def _text(change: Interval) -> str:
     if change.low == change.high:
         return f"{signed(change.estimate)} %"
     return change_text(change)
-
-
-def _short(value: float) -> str:
-    return f"{value:+.3g}" if abs(value) < 1 else f"{value:+.1f}".removesuffix(".0")
 
 
 def _cut(name: str, width: int) -> str:

@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
+from gpuwatch.analysis.comparison.notes import ONE_RUN_EACH as ONE_RUN_EACH
 from gpuwatch.analysis.comparison.notes import session_notes
 from gpuwatch.analysis.results import Question, StudyResult
 from gpuwatch.analysis.summary.load import load_notes
 from gpuwatch.session.study.plan import WARM_UP, Plan
-
-ONE_RUN_EACH = "one run each: this describes the runs; it does not say which is faster"
 
 
 def design(plan: Plan) -> str:

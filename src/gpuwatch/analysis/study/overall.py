@@ -103,9 +103,8 @@ def _disturbed(change: Interval) -> list[str]:
     """A sentence if a difference shows although there is none."""
     if change.low <= 0 <= change.high:
         return []
-    low, high = sorted((abs(change.low), abs(change.high)))
+    between = _range(*sorted((abs(change.low), abs(change.high))))
     word = "slower" if change.estimate > 0 else "faster"
-    between = _range(low, high)
     chance = f"{(1 - change.level) * 100:.0f} in 100"
     return [
         f"Here the second looked {units.percent(abs(change.estimate))} {word} ({between}), though "
@@ -137,7 +136,11 @@ def overalls(questions: Sequence[Question], plan: Plan | None) -> Iterator[Overa
             metrics.setdefault((question.part, other, first), []).append(question.metric)
     several = plan is not None and len(plan.parts) > 1
     for (part, other, first), contrasts in by_pair.items():
-        kept = [each for each in contrasts if each.ratios and not _left_out(each.verdict)]
+        kept = [
+            each
+            for each in contrasts
+            if each.ratios and each.verdict.kind is not Kind.INVALID and not each.verdict.lacking
+        ]
         paid = all(each.total_ratios for each in kept)
         by_case = [each.total_ratios if paid else each.ratios for each in kept]
         blocks = [
@@ -165,10 +168,6 @@ def overalls(questions: Sequence[Question], plan: Plan | None) -> Iterator[Overa
             f"{f', a verdict needs {FEWEST}' if len(blocks) < FEWEST else ''}.",
             metric=metric,
         )
-
-
-def _left_out(verdict: Verdict) -> bool:
-    return verdict.kind is Kind.INVALID or verdict.lacking
 
 
 def noise_floors(questions: CaseQuestions) -> Iterator[NoiseFloor]:
@@ -238,7 +237,8 @@ def _sweep(
     points: list[tuple[JSON, Cell | None, str | None]] = []
     for value in values:
         case, question = by_value.get(json.dumps(value, default=str), (None, None))
-        cell = _cell(question, environment)
+        cells = () if question is None else question.cells
+        cell = next((each for each in cells if each.label == environment), None)
         why = None if case is None else _why(case, cell, environment)
         points.append((value, cell, why))
     label = clean(f"{name} in {environment}: {_words(parameter)}{''.join(fixed)}", 2 * _LONGEST)
@@ -255,11 +255,6 @@ def _why(case: Case, cell: Cell | None, environment: str) -> str | None:
     else:
         known = next((each.problems[0].text for each in cell.not_run if each.problems), None)
     return known or ("still to come" if case.goes_on else "not run")
-
-
-def _cell(question: Question | None, label: str) -> Cell | None:
-    cells = () if question is None else question.cells
-    return next((cell for cell in cells if cell.label == label), None)
 
 
 def _words(name: str) -> str:

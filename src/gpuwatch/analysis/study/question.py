@@ -343,7 +343,11 @@ def _contrast(
             if verdict.by_total
             else None,
             blocks_lost=_lost(baseline, other),
-            blocks_to_come=_to_come(baseline, other),
+            blocks_to_come=len(
+                (baseline.open | other.open)
+                & baseline.blocks
+                & other.blocks - baseline.lost - other.lost
+            ),
         ),
         by_design=chosen_differences(baseline.cell, other.cell) if chosen else (),
     )
@@ -352,12 +356,6 @@ def _contrast(
 def _named(side: _Side) -> Side:
     cell = side.cell
     return Side(cell.label, cell.environment, len(side.values), cell.setting)
-
-
-def _to_come(one: _Side, other: _Side) -> int:
-    """Number of blocks that may still give a pair: a run is still going or to be started."""
-    both = one.blocks & other.blocks
-    return len(((one.open | other.open) & both) - one.lost - other.lost)
 
 
 def _workload(case: Case, recorded: Mapping[str, JSON]) -> dict[str, JSON]:
@@ -370,10 +368,6 @@ def _workload(case: Case, recorded: Mapping[str, JSON]) -> dict[str, JSON]:
         "arguments": list(planned.arguments),
         "parameters": dict(planned.parameters),
     }
-
-
-def _known_until(run: Run) -> float | None:
-    return run.session.steps.known_until_seconds
 
 
 def _notes(
@@ -394,7 +388,8 @@ def _notes(
         notes.append("no run reports steps: whole runs are compared, start-up included")
     for side in sides:
         notes += [side.cell.lack.text] if side.cell.lack else []
-        cut = [known for run in side.cell.judged if (known := _known_until(run)) is not None]
+        ends = [run.session.steps.known_until_seconds for run in side.cell.judged]
+        cut = [known for known in ends if known is not None]
         if cut:
             of = counted(len(side.cell.judged), "run")
             notes.append(

@@ -12,9 +12,8 @@ from gpuwatch.analysis.comparison.wording import per_cent
 from gpuwatch.analysis.results import StudyResult
 from gpuwatch.analysis.samples.rates import time_per_step
 from gpuwatch.analysis.samples.source import Source
-from gpuwatch.analysis.samples.steady_state import Steady, steady_series
+from gpuwatch.analysis.samples.steady_state import Series, Steady, series_of, steady_series
 from gpuwatch.analysis.samples.step_lines import ends_told
-from gpuwatch.analysis.samples.step_series import Series, series_of
 from gpuwatch.analysis.study.study import study_result
 from gpuwatch.analysis.summary.summary import summarise_from
 from gpuwatch.core.errors import GpuwatchError
@@ -192,16 +191,13 @@ def read_sessions(
 
 def _pairs(plan: Plan, files: Collection[str]) -> bool:
     """Whether two of ``files`` belong to the same block, and case where these are kept apart."""
-    places = [
-        (run.part, run.block, "" if plan.parts[run.part].compares_commands else _case(run))
-        for run in plan.runs
-        if run.file in files
-    ]
+    places = []
+    for run in plan.runs:
+        if run.file in files:
+            apart = not plan.parts[run.part].compares_commands
+            case = f"{run.workload.name} {run.workload.parameters}" if apart else ""
+            places.append((run.part, run.block, case))
     return len(set(places)) < len(places)
-
-
-def _case(run: PlannedRun) -> str:
-    return f"{run.workload.name} {run.workload.parameters}"
 
 
 def _keeps_commands_apart(plan: Plan) -> bool:

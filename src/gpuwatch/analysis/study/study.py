@@ -106,6 +106,10 @@ def study_result(
     ]
     questions = tuple(question for _, question in by_case if question is not None)
     ordered = _ordered(sessions, plan)
+    never = sum(map(had_no_turn, not_run))
+    ended = []
+    if never and plan is not None:
+        ended = [f"ended early: {never} of {len(plan.runs)} runs never had their turn"]
     return StudyResult(
         title=title,
         plan=plan,
@@ -117,7 +121,7 @@ def study_result(
         to_come=to_come,
         notes=(
             *notes,
-            *_ended(plan, not_run),
+            *ended,
             *(() if plan is None else far_apart(sessions, plan)),
             *_notes(plan, cases, questions, strangers),
             *load_of(questions),
@@ -138,13 +142,6 @@ def _ordered(sessions: Sequence[Read], plan: Plan | None) -> list[Read]:
     order = {run.file: run.index for run in plan.runs}
     last = len(plan.runs) + 1
     return sorted(sessions, key=lambda read: order.get(Path(read.summary.path).name, last))
-
-
-def _ended(plan: Plan | None, not_run: Sequence[NotRun]) -> Iterator[str]:
-    """A note if the study ended before all planned runs."""
-    rest = sum(map(had_no_turn, not_run))
-    if rest and plan is not None:
-        yield f"ended early: {rest} of {len(plan.runs)} runs never had their turn"
 
 
 def _notes(

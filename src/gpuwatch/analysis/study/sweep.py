@@ -50,7 +50,14 @@ def sentence(
         if at != best and not point.tied and point.why is None
     ]
     first = [] if tied else [points[best]]
-    figures = _listed([_figure(point, by_time) for point in tied or first])
+    figures = _listed(
+        [
+            units.milliseconds(point.step_seconds)
+            if by_time
+            else units.digits(point.samples_per_second or 0.0)
+            for point in tied or first
+        ]
+    )
     values = _listed([_shown(point.value) for point in tied or first])
     unit = " a step" if by_time else " samples/s"
     if not tied and not others:
@@ -154,13 +161,6 @@ def _out_of_memory(memory: Sequence[SweepPoint], points: Sequence[SweepPoint]) -
         ran = all(point.cell is not None and point.cell.runs for point in memory)
         return f"{least} and more ran {MEMORY}" if ran else f"{MEMORY} from {least} on"
     return f"{_listed([_shown(point.value) for point in memory])} ran {MEMORY}"
-
-
-def _figure(point: SweepPoint, by_time: bool) -> str:
-    if by_time:
-        return units.milliseconds(point.step_seconds)
-    rate = point.samples_per_second or 0.0
-    return units.digits(rate)
 
 
 def _shown(value: JSON) -> str:

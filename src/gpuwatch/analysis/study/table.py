@@ -20,7 +20,6 @@ from gpuwatch.analysis.comparison.comparison_row import (
     THROUGHPUT,
     ComparisonRow,
     ceiling_notes,
-    energy_notes,
     paid_ratios,
     ratio,
 )
@@ -38,6 +37,7 @@ _MEDIAN = "step time, median"
 _EQUAL = 1e-9
 """Spread of log-ratios below which they differ only by rounding: no interval follows from them."""
 _WEAKEST = (Method.UNAVAILABLE, Method.BOUND, Method.COUNTED, Method.MEASURED)
+"""The least certain method first: that of a cell is the least of its runs."""
 
 
 def table_of(
@@ -67,13 +67,14 @@ def table_of(
         if not (has_primary and row.group == "steps" and row.name == _MEDIAN)
     ]
     if has_primary:
-        first = _first_of_steps(made)
+        first = next((at for at, row in enumerate(made) if row.group == "steps"), len(made))
         judged = {each.other: each.verdict for each in valid}
         totals = {at: of.total for at, of in judged.items() if of.total is not None}
         all_steps = _primary(ALL_STEPS, cells, against, totals, lambda run: run.total)
         made = [_paid(row, all_steps) for row in made]
-        made[first:first] = [_primary(STEADY, cells, against, judged, _typical), all_steps]
-    return tuple(made), [*ceiling_notes(rows), *energy_notes(sessions)]
+        steady = _primary(STEADY, cells, against, judged, lambda run: run.value)
+        made[first:first] = [steady, all_steps]
+    return tuple(made), ceiling_notes(rows)
 
 
 _Places = Sequence[tuple[int, Run]]
@@ -84,10 +85,6 @@ def _shown(cell: Cell) -> list[Run]:
     over = [run for run in cell.judged if not run.session.status.live]
     good = [run for run in over if sound(run.session)]
     return valued(cell) or good or over or list(cell.judged)
-
-
-def _first_of_steps(rows: Sequence[TableRow]) -> int:
-    return next((at for at, row in enumerate(rows) if row.group == "steps"), len(rows))
 
 
 @dataclass(frozen=True)
@@ -130,13 +127,12 @@ def _row(
         [len(runs) for runs in of_cell],
         against,
         over,
-        _changes(cells_values, against, over) if paired else (None,) * len(of_cell),
+        tuple(
+            _change(cells_values[against[at]], of, over) if paired and at in against else None
+            for at, of in enumerate(cells_values)
+        ),
         is_traffic=row.is_traffic,
     )
-
-
-def _typical(run: Run) -> float | None:
-    return run.value
 
 
 def _primary(
@@ -193,22 +189,25 @@ def _made(
 ) -> TableRow:
     """``name``: group, name and unit; ``runs``: runs of each cell, with or without a value."""
     medians = [_median(of) for of in cells_values]
-    bounds = tuple(_bound(of) if of else None for of in cells_values)
+    directions = [_directions(of) for of in cells_values]
+    bounds = tuple(next(iter(of)) if len(of) == 1 else None for of in directions)
     known = [bound for of, bound in zip(cells_values, bounds, strict=True) if of]
     return TableRow(
         *name,
         values=tuple(medians),
         # An upper bound leaves the lowest value unknown, a lower bound the highest.
         lows=tuple(
-            None if AT_MOST in _directions(of) else min((e.value for e in of), default=None)
-            for of in cells_values
+            None if AT_MOST in bound else min((e.value for e in of), default=None)
+            for of, bound in zip(cells_values, directions, strict=True)
         ),
         highs=tuple(
-            None if AT_LEAST in _directions(of) else max((e.value for e in of), default=None)
-            for of in cells_values
+            None if AT_LEAST in bound else max((e.value for e in of), default=None)
+            for of, bound in zip(cells_values, directions, strict=True)
         ),
         methods=tuple(
-            _weakest(of) if median is not None else Method.UNAVAILABLE
+            Method.UNAVAILABLE
+            if median is None
+            else min((e.method for e in of), key=_WEAKEST.index)
             for of, median in zip(cells_values, medians, strict=True)
         ),
         ratios=_ratios(cells_values, against, over),
@@ -225,21 +224,11 @@ def _directions(values: Sequence[_Value]) -> set[str]:
     return {each.bound for each in values if each.bound is not None}
 
 
-def _bound(values: Sequence[_Value]) -> str | None:
-    directions = _directions(values)
-    return directions.pop() if len(directions) == 1 else None
-
-
 def _median(values: Sequence[_Value]) -> float | None:
     """Median; ``None`` without values, or with both upper and lower bounds."""
     if not values or len(_directions(values)) > 1:
         return None
     return statistics.median(each.value for each in values)
-
-
-def _weakest(values: Sequence[_Value]) -> Method:
-    """The least certain method."""
-    return min((each.method for each in values), key=_WEAKEST.index, default=Method.UNAVAILABLE)
 
 
 def _ratios(
@@ -250,7 +239,7 @@ def _ratios(
         _ratio(cells_values[against[at]], of, over)
         if at in against
         else 1.0
-        if at in bases and _is_exact(of) and _median(of)
+        if at in bases and not _directions(of) and _median(of)
         else None
         for at, of in enumerate(cells_values)
     )
@@ -262,23 +251,14 @@ def _ratio(baseline: Sequence[_Value], other: Sequence[_Value], over: _Over) -> 
     pairs = [(one, two) for one in baseline for two in other[:1]]
     pairs += [(one, two) for one in baseline[:1] for two in other[1:]]
     base, value = _median(baseline), _median(other)
-    if not (base and value is not None and _is_exact(baseline) and _is_exact(other)):
+    if not base or value is None or _directions([*baseline, *other]):
         return None
     return None if any(over(*pair) is None for pair in pairs) else value / base
 
 
-def _changes(
-    cells_values: Sequence[Sequence[_Value]], against: Mapping[int, int], over: _Over
-) -> tuple[Interval | None, ...]:
-    return tuple(
-        _change(cells_values[against[at]], of, over) if at in against else None
-        for at, of in enumerate(cells_values)
-    )
-
-
 def _change(baseline: Sequence[_Value], other: Sequence[_Value], over: _Over) -> Interval | None:
     """The mean change within the blocks that have both values."""
-    if not (_is_exact(baseline) and _is_exact(other)):
+    if _directions([*baseline, *other]):
         return None
     first = {each.run.block: each for each in baseline}
     ratios = [over(first[each.run.block], each) for each in other if each.run.block in first]
@@ -287,8 +267,3 @@ def _change(baseline: Sequence[_Value], other: Sequence[_Value], over: _Over) ->
     if len(logs) < max(len(known), 2) or statistics.stdev(logs) < _EQUAL:
         return None
     return interval(logs)
-
-
-def _is_exact(values: Sequence[_Value]) -> bool:
-    """Whether no value is a bound."""
-    return not _directions(values)

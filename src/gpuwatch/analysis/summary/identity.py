@@ -75,7 +75,9 @@ def headings(sessions: Sequence[Summary]) -> list[str]:
         same = [s for s, other in zip(sessions, titles, strict=True) if other == title]
         own = _distinctive(session, same)
         shown = own if len(set(titles)) == 1 else [title, *own]
-        short_names.append(_short(", ".join(shown or [title])))
+        name = ", ".join(shown or [title])
+        cut = f"{name[: _LONGEST - 1].rstrip()}…"
+        short_names.append(name if len(name) <= _LONGEST else cut)
     return [
         f"{name} {clean(s.id, 6)}" if short_names.count(name) > 1 else name
         for name, s in zip(short_names, sessions, strict=True)
@@ -90,10 +92,6 @@ def _distinctive(session: Summary, others: Sequence[Summary]) -> list[str]:
         for key in dict.fromkeys(itertools.chain(*given))
         if key not in _NO_TRAINING and any(each.get(key) != own.get(key) for each in given)
     ]
-
-
-def _short(name: str) -> str:
-    return name if len(name) <= _LONGEST else f"{name[: _LONGEST - 1].rstrip()}…"
 
 
 def at_once(sessions: Sequence[Summary]) -> bool:

@@ -17,7 +17,6 @@ from gpuwatch.analysis.samples.step_lines import no_steps
 from gpuwatch.analysis.samples.window import Window
 from gpuwatch.analysis.statistics.description import Statistic, describe, unavailable
 from gpuwatch.core import units
-from gpuwatch.core.lazy_dataclass import dataclass
 from gpuwatch.core.metrics import CATALOGUE, DERIVED, Kind, Method
 from gpuwatch.core.models import JSON, mapping
 from gpuwatch.session.reading.reader import SessionReader
@@ -28,14 +27,6 @@ CPU_TIME = "process.cpu.time"
 _SPAN = ", from the start of the first timed step to the end of the last"
 _MOST_NAMED = 4
 _IMPORTED = "an imported profile holds no samples and no steps"
-
-
-@dataclass(frozen=True)
-class _Timed:
-    """The timed steps: the time that each line covers, and the edges between rates, in ns."""
-
-    spans: Sequence[Span]
-    edges: Sequence[int]
 
 
 def statistics_of(
@@ -55,7 +46,9 @@ def statistics_of(
     """
     devices, channels = reader.devices(), reader.channels()
     used = {device.id for device in devices if device.used}
-    missing, timed = _missing_reason(reader), _timed(source, steps)
+    missing, spans = _missing_reason(reader), _timed(steps)
+    start, end = (spans[0][0], spans[-1][1]) if spans else (0, 0)
+    edges = [start, *source.edges(start, end), end] if end > start else []
     silent = no_steps(reader.meta())
     statistics: dict[str, Statistic] = {}
     single: dict[tuple[str, str], Statistic] = {}
@@ -68,7 +61,7 @@ def statistics_of(
         for channel in of_metric:
             single[channel.device, name] = _describe([channel], [columns[channel.id]])
         if name in DERIVED:
-            statistics[name] = _derived(name, timed, count, doubt, silent)
+            statistics[name] = _derived(name, spans, edges, count, doubt, silent)
         elif name in CATALOGUE:
             pooled = [channel for channel in of_metric if channel.device in used]
             if not pooled:
@@ -152,37 +145,39 @@ def _from_start(values: np.ndarray) -> np.ndarray:
     return values - known[0] if known.size else values
 
 
-def _timed(source: Source, steps: Sequence[StepLine]) -> _Timed:
-    """Spans and edges of the timed steps; without timed steps, of all steps.
+def _timed(steps: Sequence[StepLine]) -> Sequence[Span]:
+    """The time that each line of the timed steps covers; without timed steps, of all steps.
 
     Step rates need no samples, so their window is that of the steps even if none lies in it.
     """
     every = intervals(steps)
-    spans = [span for span in every if not span[2].warmup] or every
-    start, end = (spans[0][0], spans[-1][1]) if spans else (0, 0)
-    return _Timed(spans, [start, *source.edges(start, end), end] if end > start else [])
+    return [span for span in every if not span[2].warmup] or every
 
 
 def _derived(
-    name: str, timed: _Timed, count: Mapping[str, JSON], doubt: str | None, silent: str
+    name: str,
+    spans: Sequence[Span],
+    edges: Sequence[int],
+    count: Mapping[str, JSON],
+    doubt: str | None,
+    silent: str,
 ) -> Statistic:
-    """``silent``: the reason if there are no steps."""
+    """``edges``: between rates, in ns; ``silent``: the reason if there are no steps."""
     unit = CATALOGUE[name].unit
     work, source = works(count)[name]
     if name != "gpuwatch.throughput":
         source += _SPAN
-    if not timed.spans:
+    if not spans:
         return unavailable(unit, source, silent)
-    if doubt and any(work(row) is not None for _, _, row in timed.spans):
+    if doubt and any(work(row) is not None for _, _, row in spans):
         return unavailable(unit, source, doubt)
-    every = sum(row.count for _, _, row in timed.spans)
-    silent_steps = sum(row.count for _, _, row in timed.spans if work(row) is None)
+    every = sum(row.count for _, _, row in spans)
+    silent_steps = sum(row.count for _, _, row in spans if work(row) is None)
     if 0 < silent_steps < every:
         return unavailable(unit, source, f"{silent_steps:,} of {every:,} steps do not tell it")
-    edges = timed.edges
     if not edges:
         return unavailable(unit, source, "the steps' times are not known")
-    rates = spread(timed.spans, work, edges)
+    rates = spread(spans, work, edges)
     described = describe(
         rates, unit=unit, method=Method.COUNTED, source=source, reason=unknown_rate(name, count)
     )

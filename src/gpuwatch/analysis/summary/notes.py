@@ -13,40 +13,19 @@ from gpuwatch.core.models import JSON, mapping, number
 from gpuwatch.session.reading.reader import SessionReader
 from gpuwatch.session.rows import EventRow, with_phases
 
+_MATTER = """
+    output-lost output-missing log-shortened interval-missed sampling-late suspended
+    clock-stepped gpu-lost gpu-back xid ecc throttle nvml-lost nvml-back gpm-lost gpm-back
+    dcgm-lost dcgm-back processes-lost processes-back memory-contradiction resumed storage
+    malformed-step several-writers progress-lines left-behind run-lost run-back run-paused
+    run-unpaused
+"""
+"""Kinds of events that matter."""
 _SENTENCES = {
     "output-lost": "output was lost, perhaps with steps in it: the workload wrote too fast",
-    "output-missing": None,
-    "log-shortened": None,
-    "interval-missed": None,
-    "sampling-late": None,
-    "suspended": None,
-    "clock-stepped": None,
-    "gpu-lost": None,
-    "gpu-back": None,
-    "xid": None,
-    "ecc": None,
-    "throttle": None,
-    "nvml-lost": None,
-    "nvml-back": None,
-    "gpm-lost": None,
-    "gpm-back": None,
-    "dcgm-lost": None,
-    "dcgm-back": None,
-    "processes-lost": None,
-    "processes-back": None,
-    "memory-contradiction": None,
     "resumed": "nothing was sampled between two recorders",
-    "storage": None,
-    "malformed-step": None,
-    "several-writers": None,
-    "progress-lines": None,
-    "left-behind": None,
-    "run-lost": None,
-    "run-back": None,
-    "run-paused": None,
-    "run-unpaused": None,
 }
-"""Kinds of events that matter, with a sentence where the event's own text is not enough."""
+"""A sentence for kinds whose events' own text is not enough."""
 
 _TIMED_BY = {
     "host": "by the host's clock, scaled so that it adds up to that of the GPU's events",
@@ -79,7 +58,10 @@ def out_of_order(facts: Mapping[str, Mapping[str, JSON]]) -> list[str]:
 
 def notes(reader: SessionReader, window: Window, steps: Sequence[StepLine]) -> tuple[str, ...]:
     """Notes on gaps, losses, lost devices, and what the figures cover."""
-    texts = out_of_order(reader.facts()) + _outside_of_job(reader) + _left_out(reader)
+    texts = out_of_order(reader.facts()) + _outside_of_job(reader)
+    # Bindings of another job, which a submitting shell may have without knowing.
+    if (bound := mapping(reader.facts().get("host")).get("job.left.out")) is not None:
+        texts.append(f"{bound} of the submitting shell was kept from the job")
     gpus = [each.id for each in reader.devices() if each.kind == "gpu" and each.used is not False]
     texts += gpu_sharing.told_of_pods(reader.facts(), gpus)
     texts += gpu_sharing.told_of_parts(reader.facts(), gpus)
@@ -95,17 +77,18 @@ def notes(reader: SessionReader, window: Window, steps: Sequence[StepLine]) -> t
     texts += _no_counters(reader.meta())
     by_kind: dict[str, list[EventRow]] = {}
     others = {device.id for device in reader.devices() if device.used is False}
+    matter = _MATTER.split()
     events = reader.events(limit=_MOST_EVENTS)
     if len(events) == _MOST_EVENTS:
         reader.leave_out(f"only the first {_MOST_EVENTS:,} events are read")
     for row in events:
-        if row.kind in _SENTENCES and row.device not in others:
+        if row.kind in matter and row.device not in others:
             by_kind.setdefault(row.kind, []).append(row)
     texts += [row.text for row in events if row.kind == "hook" and _LEFT in row.text][:_FEW]
     for kind, rows in by_kind.items():
         if kind == "interval-missed":
             rows = rows[-1:]  # each event counts all missed so far
-        sentence = _SENTENCES[kind]
+        sentence = _SENTENCES.get(kind)
         texts += [sentence] if sentence else [_sentence(row) for row in rows[:_FEW]]
         if not sentence and len(rows) > _FEW:
             texts.append(f"and {len(rows) - _FEW} more events of kind {kind}")
@@ -179,12 +162,6 @@ def _outside_of_job(reader: SessionReader) -> list[str]:
         f"the container ran outside of Slurm's job {job}: the job's memory limit and accounting "
         "did not hold for it"
     ]
-
-
-def _left_out(reader: SessionReader) -> list[str]:
-    """A note on bindings of another job, which a submitting shell may have without knowing."""
-    bound = mapping(reader.facts().get("host")).get("job.left.out")
-    return [] if bound is None else [f"{bound} of the submitting shell was kept from the job"]
 
 
 def _denominators(steps: Sequence[StepLine], *, told: bool) -> list[str]:

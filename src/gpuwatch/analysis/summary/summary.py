@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import field, replace
 from datetime import datetime, timezone
 
 from gpuwatch.analysis.hardware.ceilings import missing_of
@@ -11,10 +11,10 @@ from gpuwatch.analysis.hardware.efficiency import SAMPLED, Efficiency, Work, eff
 from gpuwatch.analysis.hardware.energy import with_energy
 from gpuwatch.analysis.hardware.profile import Counters, Profile, counters_of, profile_of
 from gpuwatch.analysis.hardware.program import Program
-from gpuwatch.analysis.ranks.ranks import Ranks, figures_of, tokens_per_second
-from gpuwatch.analysis.ranks.recorded import recorded_ranks
+from gpuwatch.analysis.ranks.ranks import Ranks, figures_of, recorded_ranks, tokens_per_second
 from gpuwatch.analysis.samples.rates import StepLine, samples_per_step
 from gpuwatch.analysis.samples.source import Source
+from gpuwatch.analysis.samples.steady_state import StepTimes, series_of
 from gpuwatch.analysis.samples.step_lines import (
     NO_STEPS,
     ends_told,
@@ -24,7 +24,6 @@ from gpuwatch.analysis.samples.step_lines import (
     several_writers,
     throughput,
 )
-from gpuwatch.analysis.samples.step_series import StepTimes, series_of
 from gpuwatch.analysis.samples.window import Window, span_of, timed_window
 from gpuwatch.analysis.statistics.description import Statistic
 from gpuwatch.analysis.summary.generation import Generation, generation_of
@@ -63,25 +62,25 @@ class Timing:
 class Steps:
     """The timed steps. Partial batches count as steps, but not in the step-time statistics."""
 
-    count: int | None
+    count: int | None = None
     """``None`` where no step was reported at all, or by several processes."""
-    warmup_count: int | None
-    partial_count: int | None
-    median_seconds: float | None
-    mean_seconds: float | None
-    p95_seconds: float | None
-    min_seconds: float | None
-    max_seconds: float | None
-    samples_per_second: float | None
+    warmup_count: int | None = None
+    partial_count: int | None = None
+    median_seconds: float | None = None
+    mean_seconds: float | None = None
+    p95_seconds: float | None = None
+    min_seconds: float | None = None
+    max_seconds: float | None = None
+    samples_per_second: float | None = None
     """In training: without evaluations."""
-    samples_per_step: float | None
+    samples_per_step: float | None = None
     """Of a full step."""
-    reason: str | None
+    reason: str | None = None
     """Why there is no median."""
-    phases: Mapping[str, float]
+    phases: Mapping[str, float] = field(default_factory=dict)
     """Mean seconds of each phase per timed step, of those that were sampled."""
-    first_loss: float | None
-    last_loss: float | None
+    first_loss: float | None = None
+    last_loss: float | None = None
     evaluation_seconds: float | None = None
     """Between the timed steps; ``None``: the program told of none."""
     samples_per_second_overall: float | None = None
@@ -182,9 +181,7 @@ def summarise_from(
     label = str(session.get("label", reader.path.stem))
     rows, facts = reader.devices(), reader.facts()
     until = number(mapping(meta.get("result")).get("output_until"))
-    described = (
-        _unknown_steps(writers) if writers else steps_of(steps, series, told=ends_told(meta))
-    )
+    described = Steps(reason=writers) if writers else steps_of(steps, series, told=ends_told(meta))
     if not steps:
         described = replace(described, reason=no_steps(meta))
     described = replace(
@@ -224,12 +221,13 @@ def summarise_from(
         counters,
         reader.gpu_processes(),
     )
+    unix = number(mapping(meta.get("clock")).get("unix_ns"))
     return Summary(
         id=str(session.get("id", "")),
         path=str(reader.path),
         label=label,
         started=_iso(mapping(meta.get("clock")).get("unix_ns")),
-        started_unix=_seconds(mapping(meta.get("clock")).get("unix_ns")),
+        started_unix=None if unix is None else unix / 1e9,
         status=status(meta, reader.path),
         notice=reader.notice,
         seconds=None if ended is None else ended / 1e9,
@@ -335,19 +333,6 @@ def _launch(meta: Mapping[str, JSON]) -> float | None:
     return seconds if seconds >= 0 else None
 
 
-def _unknown_steps(reason: str) -> Steps:
-    """Steps of which nothing is known, for ``reason``."""
-    unknown = dict.fromkeys(
-        (
-            *("count", "warmup_count", "partial_count", "samples_per_second"),
-            "samples_per_step",
-            *("median_seconds", "mean_seconds", "p95_seconds", "min_seconds", "max_seconds"),
-            *("first_loss", "last_loss"),
-        )
-    )
-    return Steps(**unknown, reason=reason, phases={})
-
-
 def steps_of(
     rows: Sequence[StepLine], series: StepTimes | None = None, *, told: bool = False
 ) -> Steps:
@@ -394,11 +379,6 @@ def steps_of(
         samples_per_second_overall=overall,
         sampled_count=round(sampled) if sampled < count else None,
     )
-
-
-def _seconds(nanoseconds: JSON) -> float | None:
-    known = number(nanoseconds)
-    return None if known is None else known / 1e9
 
 
 def _iso(unix_ns: JSON) -> str:

@@ -63,8 +63,6 @@ def run(arguments: argparse.Namespace, command: tuple[str, ...]) -> int:
                 f"--{name.replace('_', '-')} is not for {arguments.engine}",
                 "see `gpuwatch build --help`",
             )
-    if command:
-        raise UsageError("build takes no command", "see `gpuwatch build --help`")
     progress = TerminalProgress() if sys.stderr.isatty() else PlainProgress()
     try:
         with _interruptible():

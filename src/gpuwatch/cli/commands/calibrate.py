@@ -37,10 +37,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace, command: tuple[str, ...]) -> int:
-    if command:
-        raise UsageError("calibrate takes no command", "see `gpuwatch calibrate --help`")
     if arguments.list:
-        _refuse_choices(arguments)
+        for name in ("gpus", "device", "python", "fresh"):
+            if getattr(arguments, name):
+                raise UsageError(
+                    f"--list shows all measurements; --{name} chooses what to measure",
+                    "give one of them",
+                )
         return _list(arguments.format)
     if arguments.device == "cpu" and arguments.gpus not in (None, "none"):
         raise UsageError("--device cpu and --gpus contradict each other", "give one of them")
@@ -76,20 +79,6 @@ def run(arguments: argparse.Namespace, command: tuple[str, ...]) -> int:
                 "see `gpuwatch doctor`",
             )
     return ExitCode.DONE
-
-
-def _refuse_choices(arguments: argparse.Namespace) -> None:
-    """Refuse, with --list, the options that choose what to measure.
-
-    Raises:
-        UsageError: there is such an option.
-    """
-    for name in ("gpus", "device", "python", "fresh"):
-        if getattr(arguments, name):
-            raise UsageError(
-                f"--list shows all measurements; --{name} chooses what to measure",
-                "give one of them",
-            )
 
 
 def _say_kept(now: JSON, stored: JSON) -> None:

@@ -27,7 +27,6 @@ from gpuwatch.core.errors import StorageError, UsageError
 
 if TYPE_CHECKING:
     from gpuwatch.report.export.table import Export
-    from gpuwatch.session.reading.reader import SessionReader
 
 _WHAT = ("series", "steps", "log", "events", "runs")
 _FORMATS = ("csv", "json", "parquet")
@@ -51,7 +50,10 @@ def run(arguments: argparse.Namespace, command: tuple[str, ...]) -> int:
     if form == "parquet" and out is None:
         raise UsageError("Parquet is written to a file", "add --output FILE.parquet")
     if out is not None:
-        _check(out, paths, form)
+        if os.path.realpath(out) in {os.path.realpath(path) for path in paths}:
+            raise UsageError(f"{out} is the session itself", "choose another --output")
+        if form == "parquet" and os.path.exists(out) and not os.path.isfile(out):
+            raise UsageError(f"{out} is not a regular file", "choose another --output")
     with contextlib.ExitStack() as stack:
         several = len(paths) > 1 or _is_study(arguments.session, paths[0])
         export = _export(paths, arguments.what, stack, several=several)
@@ -85,14 +87,8 @@ def _export(paths: list[Path], what: str, stack: contextlib.ExitStack, *, severa
     if several:
         return study.under_each_other(paths, TABLES[what])
     reader = stack.enter_context(SessionReader(paths[0]))
-    stack.callback(_note_omissions, reader)
+    stack.callback(lambda: [say(f"note: {omission}") for omission in reader.left_out])
     return TABLES[what](reader)
-
-
-def _note_omissions(reader: SessionReader) -> None:
-    """Print what was left out of the table."""
-    for omission in reader.left_out:
-        say(f"note: {omission}")
 
 
 def _text(form: str) -> Callable[[Export], Iterator[str]]:
@@ -104,13 +100,6 @@ def _text(form: str) -> Callable[[Export], Iterator[str]]:
 def _named(out: Path | None) -> str:
     ending = "" if out is None else out.suffix.lower().removeprefix(".")
     return "json" if ending == "jsonl" else ending if ending in _FORMATS else "csv"
-
-
-def _check(out: Path, paths: list[Path], form: str) -> None:
-    if os.path.realpath(out) in {os.path.realpath(path) for path in paths}:
-        raise UsageError(f"{out} is the session itself", "choose another --output")
-    if form == "parquet" and os.path.exists(out) and not os.path.isfile(out):
-        raise UsageError(f"{out} is not a regular file", "choose another --output")
 
 
 def _save(out: Path, form: str, export: Export) -> None:

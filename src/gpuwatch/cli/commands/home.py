@@ -6,9 +6,10 @@ import argparse
 from contextlib import closing
 
 from gpuwatch.cli.options import screen_options
-from gpuwatch.cli.screen import machine_recorder, terminal
+from gpuwatch.cli.screen import terminal
 from gpuwatch.core.errors import UsageError
 from gpuwatch.core.text import shell, to_paste
+from gpuwatch.tui.feed.machine_recorder import MachineRecorder
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -37,7 +38,7 @@ def run(arguments: argparse.Namespace, command: tuple[str, ...]) -> int:
         return plain.devices(plain.INTERVAL_SECONDS if arguments.interval is None else refresh)
     terminal.require("gpuwatch --plain; for scripts see `gpuwatch --help`")
     look = screen_options.look(arguments)
-    with closing(machine_recorder.recorder(refresh)) as recorder:
+    with closing(MachineRecorder(refresh)) as recorder:  # it loads while the screen does
         from gpuwatch.tui.app import run_home
 
         return run_home(look, refresh=refresh, recorder=recorder)
@@ -54,7 +55,7 @@ def _elsewhere(arguments: argparse.Namespace, refresh: float) -> int:
     if arguments.plain:
         raise UsageError("--plain shows this machine alone", instead)
     terminal.require(instead)
-    from gpuwatch.cli.place.watched_machines import watched
+    from gpuwatch.cli.place.watching import watched
 
     with watched(arguments.on) as machines:
         from gpuwatch.tui.app import run_fleet

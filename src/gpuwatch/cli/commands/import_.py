@@ -29,8 +29,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace, command: tuple[str, ...]) -> int:
-    if command:
-        raise UsageError("import takes no command", "gpuwatch import FILE...")
     from gpuwatch.profiles.files import load
     from gpuwatch.profiles.merge import merge
     from gpuwatch.profiles.save import save

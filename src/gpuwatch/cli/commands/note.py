@@ -11,9 +11,8 @@ from dataclasses import replace
 
 from gpuwatch.cli.say import say
 from gpuwatch.cli.selection import session_lookup
-from gpuwatch.core.errors import UsageError
 from gpuwatch.session.study import labels
-from gpuwatch.session.study.label import LONGEST_NOTE, NONE, clean_note
+from gpuwatch.session.study.label import NONE, clean_note
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -29,22 +28,7 @@ def run(arguments: argparse.Namespace, command: tuple[str, ...]) -> int:
         if note:
             print(note)
         return 0
-    text = _standard_input() if words == ["-"] else " ".join(words)
-    note = clean_note(text)
+    note = clean_note(sys.stdin.read() if words == ["-"] else " ".join(words))
     labels.change(folder, key, lambda label: replace(label, note=note))
     say(f"{session_lookup.called(folder, key)}: {'noted' if note else 'no note'}")
     return 0
-
-
-_MOST = 1 << 20
-"""Most characters read from standard input."""
-
-
-def _standard_input() -> str:
-    text = sys.stdin.read(_MOST + 1)
-    if len(text) > _MOST:
-        raise UsageError(
-            f"the note has more than {_MOST} characters; at most {LONGEST_NOTE}",
-            "shorten it",
-        )
-    return text

@@ -151,9 +151,7 @@ class _Terminal(Observer):
         if not self._quiet:
             self.message(text)
 
-    def reached(self, text: str) -> None:
-        if not self._quiet:
-            self.message(text)
+    reached = next_run
 
     def session_created(self, path: Path) -> None:
         self.sessions.append(path)

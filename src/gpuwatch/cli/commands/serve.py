@@ -16,7 +16,7 @@ import secrets
 import sys
 
 from gpuwatch.cli.say import say
-from gpuwatch.core.errors import ExitCode, NotAvailable, UsageError
+from gpuwatch.core.errors import ExitCode, NotAvailable
 from gpuwatch.core.installation import install_command
 from gpuwatch.own_command import OWN_COMMAND
 
@@ -34,8 +34,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace, command: tuple[str, ...]) -> int:
-    if command:
-        raise UsageError("serve takes no command", "start it first: gpuwatch run -- COMMAND")
     try:
         from gpuwatch.web.server import serve
     except ImportError as error:

@@ -19,19 +19,16 @@ from gpuwatch.session.study.attempts import ATTEMPT
 from gpuwatch.session.study.plan import read
 
 
+def _runs(text: str) -> frozenset[int]:
+    return frozenset(map(int, text.split(",")))
+
+
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("folder", type=Path, metavar="FOLDER")
     parser.add_argument("--attempt", required=True, metavar="ID")
-    parser.add_argument("--runs", metavar="INDEX,...")
+    parser.add_argument("--runs", type=_runs, metavar="INDEX,...")
     parser.add_argument("--one-block", action="store_true")
     parser.add_argument("--detach", action="store_true")
-
-
-def _only(text: str | None) -> frozenset[int] | None:
-    try:
-        return None if text is None else frozenset(map(int, text.split(",")))
-    except ValueError:
-        raise UsageError(f"--runs {text} names no runs", "gpuwatch starts it by itself") from None
 
 
 def run(arguments: argparse.Namespace, command: tuple[str, ...]) -> int:
@@ -47,7 +44,7 @@ def run(arguments: argparse.Namespace, command: tuple[str, ...]) -> int:
         folder.parent,
         resume=folder,
         attempt=arguments.attempt,
-        only=_only(arguments.runs),
+        only=arguments.runs,
         one_block=arguments.one_block,
     )
     if arguments.detach:

@@ -57,7 +57,7 @@ def _stop_named(text: str) -> int:
     ended, troubles = _apply(stop, targets)
     between = [alone] if alone else []
     if targets and not (ended or troubles) and os.path.isdir(text):
-        between = _folders(targets)
+        between = list(dict.fromkeys(path.parent for path in targets))
     ended_studies, study_troubles = _apply(_stop_between_runs, between)
     _report(ended + ended_studies, troubles + study_troubles, alone=len(targets) == 1)
     if not (ended or ended_studies):
@@ -162,9 +162,10 @@ def _at_a_place(text: str) -> Placed | None:
 
     if (placed := placements.named(text)) is not None:
         return placed
-    folders: list[Path] = []
+    sessions: list[Path] = []
     with contextlib.suppress(GpuwatchError):
-        folders = _folders(session_lookup.sessions(text))
+        sessions = session_lookup.sessions(text)
+    folders = dict.fromkeys(path.parent for path in sessions)
     return next((placed for folder in folders if (placed := sent(folder)) is not None), None)
 
 
@@ -178,10 +179,6 @@ def _without_session(text: str) -> Path | None:
         if os.path.isdir(folder) and not sessions_in(folder) and not folders_of(folder):
             return folder if holder(folder) else None
     return None
-
-
-def _folders(paths: list[Path]) -> list[Path]:
-    return list(dict.fromkeys(path.parent for path in paths))
 
 
 def _of_several_runs(folder: Path) -> bool:

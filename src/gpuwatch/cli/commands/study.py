@@ -25,7 +25,7 @@ from gpuwatch.cli.parser import Parser
 from gpuwatch.core.errors import ExitCode, UsageError
 from gpuwatch.core.interpreter import takes_interpreter
 from gpuwatch.core.key_values import parse as key_values
-from gpuwatch.core.models import JSON, Workload
+from gpuwatch.core.models import Workload
 from gpuwatch.report.tables import table
 from gpuwatch.session.study.plan import Part
 from gpuwatch.studies import Study, StudyPart, parameters
@@ -42,8 +42,6 @@ def add_arguments(parser: Parser) -> None:
 
 
 def run(arguments: argparse.Namespace, command: tuple[str, ...]) -> int:
-    if command:
-        raise UsageError("study takes no command", 'write command = "..." in its file')
     actions = [arguments.list, arguments.show is not None, arguments.study is not None]
     if sum(actions) != 1:
         raise UsageError("name one study, or --list, or --show NAME", "see `gpuwatch study --help`")
@@ -53,7 +51,11 @@ def run(arguments: argparse.Namespace, command: tuple[str, ...]) -> int:
     if arguments.show is not None:
         sys.stdout.write(studies.preset_text(arguments.show))
         return ExitCode.DONE
-    study = studies.with_parameters(studies.find(arguments.study), _flags(arguments))
+    flags = {
+        name: parameters.checked(name, value, parameters.flag(name))
+        for name, value in given_flags(arguments).items()
+    }
+    study = studies.with_parameters(studies.find(arguments.study), flags)
     return record.start(launch.request_of(arguments, parts(study, arguments), study), arguments)
 
 
@@ -129,14 +131,6 @@ def _cases(part: StudyPart) -> list[Workload]:
         for label, words in part.commands.items()
     ]
     return [*part.workloads, *own, *labelled]
-
-
-def _flags(arguments: argparse.Namespace) -> dict[str, JSON]:
-    """The workload flags given on the command line."""
-    return {
-        name: parameters.checked(name, value, parameters.flag(name))
-        for name, value in given_flags(arguments).items()
-    }
 
 
 def _list(arguments: argparse.Namespace) -> str:

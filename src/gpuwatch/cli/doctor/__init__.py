@@ -1,1 +1,1 @@
-"""Checks of `gpuwatch doctor`: hardware counters, images, builds of torch."""
+"""Checks of `gpuwatch doctor`: hardware counters, and the clock elsewhere."""

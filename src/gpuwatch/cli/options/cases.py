@@ -16,9 +16,7 @@ from gpuwatch.core.text import shell, to_paste
 from gpuwatch.workloads import names, options
 
 _STEPS = 100
-_LONG_ENOUGH = (
-    *("imagenet", "gcn", "transformer_lm", "moe_lm", "attention", "bert", "unet_diffusion"),
-)
+_LONG_ENOUGH = ("imagenet", "gcn", "transformer_lm", "bert", "unet_diffusion")
 """Workload modules whose default length (15 batches, 200 epochs) reaches a steady state."""
 
 _INTERPRETERS = re.compile(r"(python|pypy|ruby|perl|node|bash|dash|zsh|sh)[\d.]*")

@@ -1,4 +1,4 @@
-"""Waits for a study at a place: for its first session, or for its end."""
+"""Watches a study at a place, until its first session or its end, and machines elsewhere."""
 
 from __future__ import annotations
 
@@ -6,16 +6,20 @@ import os
 import signal
 import time
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gpuwatch.cli.place import sending, stopping
+from gpuwatch.cli.place.sending import somebody_is_there
 from gpuwatch.cli.say import say
 from gpuwatch.cli.study_result import exit_code
-from gpuwatch.core.errors import ExitCode, NotAvailable
+from gpuwatch.core.errors import ExitCode, NotAvailable, UsageError
 from gpuwatch.core.text import to_paste
-from gpuwatch.places import placements
+from gpuwatch.places import capsule, load, placements, spec
+from gpuwatch.places.base import NeedsPerson, Place
+from gpuwatch.places.machines import Machines, temporary_folder
 from gpuwatch.places.placements import Placed
 from gpuwatch.session import placement
 from gpuwatch.session.placement import JobState, Placement
@@ -23,6 +27,56 @@ from gpuwatch.session.study.study_folder import not_run, sessions_in
 
 if TYPE_CHECKING:
     from gpuwatch.tui.display_options import DisplayOptions
+
+
+_AT_ONCE = 16
+"""Connections that are made at the same time."""
+
+
+@contextmanager
+def watched(places: Sequence[str]) -> Iterator[Machines]:
+    """Record the machines that ``places`` name, within the block.
+
+    Raises:
+        UsageError: a place is misspelt, or names no machine.
+    """
+    with temporary_folder() as folder:
+        archive = folder / "gpuwatch.pyz"
+        loaded = [(name, load(spec.parse(name), archive)) for name in dict.fromkeys(places)]
+        for name, place in loaded:
+            if not place.names_machine:
+                raise UsageError(
+                    f"{name} names no machine", "name a host or a job: ssh=HOST, or slurm,job=ID"
+                )
+        capsule.build(archive)
+        _connect([place for _, place in loaded])
+        with Machines(loaded, folder) as machines:
+            yield machines
+
+
+def _connect(places: Sequence[Place]) -> None:
+    """Reach the places while a person can still be asked for a password. Those that cannot be
+    reached are tried again later."""
+    say(f"reaching {len(places)} machine{'s' * (len(places) > 1)} ...")
+    with ThreadPoolExecutor(_AT_ONCE) as pool:
+        ask = [place for place in pool.map(_that_asks, places) if place is not None]
+    for place in ask if somebody_is_there() else ():
+        try:
+            place.connect(person=True)
+        except NotAvailable as error:
+            say(f"{error}")
+
+
+def _that_asks(place: Place) -> Place | None:
+    """The place, if it asks for something that only a person knows."""
+    try:
+        place.connect(person=False)
+    except NeedsPerson:
+        return place
+    except NotAvailable:
+        return None
+    return None
+
 
 _LOOK_SECONDS = 0.2
 _NOBODY_SECONDS = 15.0

@@ -1,1 +1,1 @@
-"""Before a screen is loaded: the check for a terminal, and the recorder of the machine."""
+"""Before a screen is loaded: the check for a terminal."""

@@ -34,18 +34,13 @@ def refresh(arguments: argparse.Namespace) -> float:
         UsageError: the interval is below 0.1 s or above 60 s.
     """
     seconds = REFRESH_SECONDS if arguments.interval is None else float(arguments.interval)
-    if in_range(seconds):
+    if _SHORTEST <= seconds <= _LONGEST:
         return seconds
     from gpuwatch.core.errors import UsageError
 
     raise UsageError(
         f"--interval {seconds:g} is out of range", f"{_SHORTEST:g} to {_LONGEST:g} seconds"
     )
-
-
-def in_range(seconds: float) -> bool:
-    """Whether ``seconds`` is a permitted refresh interval."""
-    return _SHORTEST <= seconds <= _LONGEST
 
 
 def usable() -> bool:

@@ -8,7 +8,6 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -26,7 +25,6 @@ from gpuwatch.session.study.labels import read_with_problem
 from gpuwatch.session.study.plan import PLAN
 from gpuwatch.session.study.study_folder import SUMMARY_JSON, is_held
 
-_SAVE_SECONDS = 5.0
 _OVER = frozenset({"finished", "failed", "killed", "stopped"})
 _TEXTS = (
     *("id", "path", "status", "status_text", "reason", "failure"),
@@ -58,13 +56,7 @@ def listed(paths: Sequence[Path], waiting: Sequence[Path] = ()) -> Listed:
     """List the sessions at the absolute ``paths`` with their labels, and their studies; ``waiting``
     are the folders of studies that have no session yet."""
     cache = _Cache()
-    rows = []
-    saved = time.monotonic()
-    for path in paths:
-        rows.append(cache.session(path))
-        if time.monotonic() > saved + _SAVE_SECONDS:  # progress survives an interrupt
-            cache.save()
-            saved = time.monotonic()
+    rows = [cache.session(path) for path in paths]
     folders: dict[Path, list[dict[str, JSON]]] = {folder: [] for folder in waiting}
     for path, row in zip(paths, rows, strict=True):
         folders.setdefault(path.parent, []).append(row)
@@ -173,13 +165,20 @@ class _Cache:
 
     def plan(self, folder: Path) -> dict[str, JSON]:
         """The result of :func:`gpuwatch.analysis.summary.listing.planned`."""
-        plan: dict[str, JSON] = self._of_file(folder / PLAN, _planned)
+        from gpuwatch.analysis.summary.listing import planned
+
+        plan: dict[str, JSON] = self._of_file(folder / PLAN, planned)
         return plan
 
     def sayings(self, folder: Path) -> list[JSON]:
         """The result of :func:`gpuwatch.session.study.summary.sayings`."""
-        sayings: list[JSON] = self._of_file(folder / SUMMARY_JSON, _sayings)
-        return sayings
+        from gpuwatch.session.study.summary import sayings
+
+        said: list[JSON] = self._of_file(
+            folder / SUMMARY_JSON,
+            lambda folder: [{"kind": each.kind, "text": each.text} for each in sayings(folder)],
+        )
+        return said
 
     def _of_file(self, path: Path, read_: Callable[[Path], JSON]) -> JSON:
         mark, known = _mark(path), self._known.get(str(path))
@@ -211,18 +210,6 @@ class _Cache:
             paths.private_folder(self._file.parent)
             output.write_text(self._file, text)
             self._changed = False
-
-
-def _planned(folder: Path) -> dict[str, JSON]:
-    from gpuwatch.analysis.summary.listing import planned
-
-    return planned(folder)
-
-
-def _sayings(folder: Path) -> list[JSON]:
-    from gpuwatch.session.study.summary import sayings
-
-    return [{"kind": said.kind, "text": said.text} for said in sayings(folder)]
 
 
 def _mark(path: Path) -> list[int] | None:

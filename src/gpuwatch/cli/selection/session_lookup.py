@@ -46,23 +46,8 @@ def _entries(folder: str | Path) -> list[os.DirEntry[str]]:
 
 
 def resolved(paths_: Iterable[Path]) -> list[Path]:
-    """Absolute paths without symlinks, each once; cheap for many files in few folders."""
-    known: dict[Path, Path] = {}
-
-    def real(folder: Path) -> Path:
-        if folder not in known:
-            linked = folder.is_symlink() or folder.parent == folder
-            known[folder] = (
-                Path(os.path.realpath(folder)) if linked else real(folder.parent) / folder.name
-            )
-        return known[folder]
-
-    results = []
-    for path in paths_:
-        full = path if path.is_absolute() and ".." not in path.parts else path.resolve()
-        linked = full.is_symlink()  # possibly to itself, which raises nothing here
-        results.append(Path(os.path.realpath(full)) if linked else real(full.parent) / full.name)
-    return list(dict.fromkeys(results))
+    """Absolute paths without symlinks, each once."""
+    return list(dict.fromkeys(Path(os.path.realpath(path)) for path in paths_))
 
 
 def live_sessions() -> list[Path]:
