@@ -293,6 +293,16 @@ def mfu_notes(sessions: Sequence[Summary]) -> list[str]:
     return [f"MFU: {MODEL_FLOP}, over {' and '.join(dict.fromkeys(peaks))}"]
 
 
+def energy_notes(sessions: Sequence[Summary]) -> list[str]:
+    """A note where the energies were measured in different ways."""
+    sources = [session.efficiency.energy.gpu.source for session in sessions]
+    ways = dict.fromkeys(source.partition(" (")[0] for source in sources if source)
+    if len(ways) < 2:
+        return []
+    methods = " and by ".join(ways)
+    return [f"energy was measured in different ways, by {methods}: small differences mean little"]
+
+
 def _profiled(key: str, *, per_step: bool) -> Value:
     """Mean per step of a gpuwatch profile; the total of an import, whose steps are unknown."""
 

@@ -22,7 +22,7 @@ from gpuwatch.analysis.hardware.crosscheck import (
     limit_of,
     shared,
 )
-from gpuwatch.analysis.hardware.energy import COUNTER, CPU_POWER, Energy, energy_of
+from gpuwatch.analysis.hardware.energy import COUNTER, CPU_POWER, POWER, Energy, energy_of
 from gpuwatch.analysis.hardware.mfu import MfuPeak, hfu_of, mfu_peaks
 from gpuwatch.analysis.hardware.pipes import METRICS as PIPES
 from gpuwatch.analysis.hardware.pipes import most_executed
@@ -125,7 +125,7 @@ def traffic_of(
     )
 
 
-SAMPLED = (METRIC, COUNTER, CPU_POWER, *PIPES)
+SAMPLED = (METRIC, COUNTER, POWER, CPU_POWER, *PIPES)
 """Metrics whose single samples are needed."""
 
 Metrics = Mapping[str, Statistic]

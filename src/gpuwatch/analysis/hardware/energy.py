@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
 
 from gpuwatch.analysis.measured_value import MeasuredValue, divided, unknown
-from gpuwatch.analysis.samples.channels import FULL, Samples, arrays, integral
+from gpuwatch.analysis.samples.channels import (
+    FULL,
+    Samples,
+    arrays,
+    integral,
+)
 from gpuwatch.analysis.samples.window import Window
 from gpuwatch.analysis.statistics.description import Statistic, unavailable
 from gpuwatch.core import units
 from gpuwatch.core.lazy_dataclass import dataclass
 from gpuwatch.core.metrics import Method
 
-COUNTER, CPU_POWER = "hw.gpu.energy", "hw.cpu.power"
+COUNTER, POWER, CPU_POWER = "hw.gpu.energy", "hw.gpu.power", "hw.cpu.power"
 SHORTEST = 1.0
 """Shortest window in seconds: power sensors measure only part of the time (a quarter of it on A100
 and H100: Z. Yang et al., arXiv 2312.02741), and energy counters are updated about ten times a
@@ -23,9 +29,14 @@ second."""
 
 _UPDATE_NS = 100_000_000
 """Between two updates of the energy counter: 0.1 s on an H200 (docs/validation.md)."""
+_ROUGH = 0.1
+"""Relative error beyond which the counter gives way to the integral of power."""
 _LEAST_SPAN = 0.5
 """Share of the window that the counter's readings span at least: the first and the last, late by up
 to an update each, are then off by at most two updates over the window."""
+_ERRORS = 4
+"""Standard errors: of independent samples 2 would do, but a load whose period is near that of the
+samples scatters their mean up to twice as much."""
 
 
 @dataclass(frozen=True)
@@ -56,27 +67,38 @@ def energy_of(
     ``steps`` is ``None`` where the window is not that of the timed steps; ``missing`` is the reason
     for a run without GPUs, ``doubt`` that against any figure per step.
     """
-    short = ""
+    if short := _unfit(window, steps):
+        gpu = cpu = unknown("J", short)
+    else:
+        gpu = gpu_energy(samples, gpus, window, missing)
+        cpu = _cpu(samples, window)
+    return Energy(
+        gpu, _per_step(gpu, steps, doubt), _per_sample(gpu, batch, doubt),
+        cpu, _per_step(cpu, steps, doubt), _per_sample(cpu, batch, doubt),
+    )  # fmt: skip
+
+
+def _per_step(energy: MeasuredValue, steps: int | None, doubt: str | None) -> MeasuredValue:
+    if doubt:
+        return unknown("J", doubt)
+    return divided(energy, steps, "J", "the timed steps", "no timed step was reported")
+
+
+def _per_sample(energy: MeasuredValue, batch: float | None, doubt: str | None) -> MeasuredValue:
+    if doubt:
+        return unknown("J", doubt)
+    return divided(
+        energy, batch, "J", "the timed steps' samples", "the workload reported no samples"
+    )
+
+
+def _unfit(window: Window, steps: int | None) -> str:
     if not steps:
-        short = "no timed step was sampled"
-    elif window.seconds < SHORTEST:
+        return "no timed step was sampled"
+    if window.seconds < SHORTEST:
         length = units.milliseconds(window.seconds)
-        short = f"the timed steps took {length}: energy needs at least a second"
-    gpu = cpu = unknown("J", short)
-    if not short:
-        gpu, cpu = gpu_energy(samples, gpus, window, missing), _cpu(samples, window)
-
-    def over(energy: MeasuredValue) -> tuple[MeasuredValue, MeasuredValue]:
-        """Of a step, and of a sample."""
-        if doubt:
-            return unknown("J", doubt), unknown("J", doubt)
-        none = "no timed step was reported", "the workload reported no samples"
-        return (
-            divided(energy, steps, "J", "the timed steps", none[0]),
-            divided(energy, batch, "J", "the timed steps' samples", none[1]),
-        )
-
-    return Energy(gpu, *over(gpu), cpu, *over(cpu))
+        return f"the timed steps took {length}: energy needs at least a second"
+    return ""
 
 
 def with_energy(
@@ -104,43 +126,86 @@ def with_energy(
 def gpu_energy(
     samples: Sequence[Samples], gpus: Sequence[str], window: Window, missing: str | None = None
 ) -> MeasuredValue:
-    """Joules that all ``gpus`` together used in ``window``, by their energy counters; ``missing``:
-    why there are none.
+    """Joules that all ``gpus`` together used in ``window``; ``missing``: why there are none.
 
-    The source states the largest error. No GPU uses 0 J in a second: a counter that stands still
-    tells nothing.
+    By the energy counter. Where that is missing, stands still (no GPU uses 0 J in a second) or is
+    more than 10 % off, the integral of power. The source states the largest error.
     """
     if window.seconds < SHORTEST:
         length = units.milliseconds(window.seconds)
         return unknown("J", f"the window is {length}: energy needs at least a second")
     if not gpus:
         return unknown("J", missing or "the run used no GPU")
-    total, worst, told = 0.0, -1.0, ""
-    sources: dict[str, None] = {}
-    counters = {each.channel.device: each for each in samples if each.channel.metric == COUNTER}
-    for gpu in gpus:
-        series = counters.get(gpu)
-        if series is None:
-            return unknown("J", f"the energy counter of {gpu} was not sampled")
-        joules, error, why = _counted(series.values, window)
-        if joules is None:
-            return unknown("J", f"energy counter of {gpu}: {series.channel.reason or why}")
-        total += joules
-        sources[series.channel.source] = None
-        if error > worst:
-            worst, told = error, why
-    several = f", sum over {len(gpus)} GPUs" if len(gpus) > 1 else ""
-    source = (
-        f"energy counter ({'; '.join(sources)}{several}), within {units.percent(worst)}: {told}"
+    counter = _total(_BY_COUNTER, samples, gpus, window)
+    if counter.value is not None and counter.error <= _ROUGH:
+        return _figure(counter)
+    power = _total(_BY_POWER, samples, gpus, window)
+    if counter.value is not None and (power.value is None or counter.error <= power.error):
+        return _figure(counter)
+    if power.value is None:
+        return unknown("J", f"{counter.name}: {counter.why}; {power.name}: {power.why}")
+    why = counter.why if counter.value is None else f"only within {units.percent(counter.error)}"
+    return _figure(power, f"; {counter.name}: {why}")
+
+
+@dataclass(frozen=True)
+class _Way:
+    """A way to the energy of one GPU."""
+
+    name: str
+    metric: str
+    joules: Callable[[Sequence[tuple[int, float]], Window], tuple[float | None, float, str]]
+    """Joules, their relative error, and where it comes from; or ``None``, 0 and the reason."""
+
+
+@dataclass(frozen=True)
+class _Found:
+    """What one way says of one GPU, or of several together."""
+
+    name: str
+    value: float | None
+    source: str
+    error: float
+    why: str
+    """Where the error comes from; where ``value`` is unknown, the reason."""
+
+
+def _total(way: _Way, samples: Sequence[Samples], gpus: Sequence[str], window: Window) -> _Found:
+    found = [_of_gpu(way, samples, gpu, window) for gpu in gpus]
+    lacking = {gpu: each.why for gpu, each in zip(gpus, found, strict=True) if each.value is None}
+    if len(gpus) == 1:
+        return found[0]
+    if lacking:
+        why = ", ".join(f"{gpu} {reason}" for gpu, reason in lacking.items())
+        return _Found(way.name, None, "", 0.0, why)
+    source = "; ".join(dict.fromkeys(each.source for each in found))
+    worst = max(found, key=lambda each: each.error)
+    total = sum(each.value or 0.0 for each in found)
+    return replace(worst, value=total, source=f"{source}, sum over {len(gpus)} GPUs")
+
+
+def _of_gpu(way: _Way, samples: Sequence[Samples], gpu: str, window: Window) -> _Found:
+    of_gpu = (
+        each for each in samples if (each.channel.device, each.channel.metric) == (gpu, way.metric)
     )
-    return MeasuredValue(total, "J", Method.MEASURED, source)
+    series = next(of_gpu, None)
+    if series is None:
+        return _Found(way.name, None, "", 0.0, "not sampled")
+    joules, error, why = way.joules(series.values, window)
+    if joules is None:
+        return _Found(way.name, None, "", 0.0, series.channel.reason or why)
+    return _Found(way.name, joules, series.channel.source, error, why)
+
+
+def _figure(found: _Found, behind: str = "") -> MeasuredValue:
+    source = f"{found.name} ({found.source}), within {units.percent(found.error)}: {found.why}"
+    return MeasuredValue(found.value, "J", Method.MEASURED, source + behind)
 
 
 def _counted(
     values: Sequence[tuple[int, float]], window: Window
 ) -> tuple[float | None, float, str]:
-    """Joules from the first reading in the window to the last, scaled to all of it, their relative
-    error, and where that comes from; or ``None``, 0 and the reason.
+    """From the first reading in the window to the last, scaled to all of it.
 
     Readings outside are not used: before and after the timed steps the load is another. A value
     that repeats is the same reading, shown again; such a reading was taken some time between two
@@ -152,21 +217,47 @@ def _counted(
     known = np.flatnonzero(inside)
     at = np.flatnonzero(inside & np.concatenate([[True], np.diff(counts) != 0])[: t.size])
     length = window.end - window.start
-    in_all = units.number(window.seconds, "s", ".3g")
     if (np.diff(counts[known]) < 0).any():
         return None, 0.0, "was reset"
     if known.size > 1 and counts[known[0]] == counts[known[-1]]:
-        return None, 0.0, f"did not move in {in_all}"
+        return None, 0.0, f"did not move in {_length(window)}"
     span = int(t[at[-1]] - t[at[0]]) if at.size > 2 else 0
     if span < _LEAST_SPAN * length:
-        return None, 0.0, f"too few readings in {in_all}"
+        return None, 0.0, f"too few readings in {_length(window)}"
     rise, apart = np.diff(counts[at]), np.diff(t[at])
     ends = at[[0, -1]]
     late = np.max(t[ends] - t[np.maximum(ends - 1, 0)]) if at.size < known.size else 0
     dated, total = _UPDATE_NS + float(late), float(rise.sum())
     varied = np.max(np.abs(rise / apart * span / total - 1) - dated / apart)
     error = (2 * dated + (length - span) * max(0.0, float(varied))) / length
-    return total * length / span, error, f"dated to {dated / 1e9:.2g} s of {in_all}"
+    return total * length / span, error, f"dated to {dated / 1e9:.2g} s of {_length(window)}"
+
+
+def _integrated(
+    values: Sequence[tuple[int, float]], window: Window
+) -> tuple[float | None, float, str]:
+    """The integral of power. The error is :data:`_ERRORS` standard errors of the mean of the
+    samples, and what the one that begins before the window may be off."""
+    part = integral(values, window)
+    if part.coverage < FULL:
+        return None, 0.0, _covers(part.coverage)
+    joules = part.total / part.coverage
+    if joules <= 0:
+        return None, 0.0, f"was 0 in {_length(window)}"
+    t, power = arrays(values)
+    inside = (t >= window.start) & (t <= window.end)
+    edge = int(np.argmax(inside))
+    inside[edge] = False
+    each = power[inside]
+    if each.size < 2:
+        return None, 0.0, f"only {each.size} samples lie within {_length(window)}"
+    off = _ERRORS * float(each.std(ddof=1)) / math.sqrt(each.size) * window.seconds
+    off += (int(t[edge]) - window.start) / 1e9 * abs(float(power[edge] - each.mean()))
+    return joules, off / joules, f"by the scatter of {each.size} samples"
+
+
+_BY_COUNTER = _Way("energy counter", COUNTER, _counted)
+_BY_POWER = _Way("integral of power over time", POWER, _integrated)
 
 
 def _cpu(samples: Sequence[Samples], window: Window) -> MeasuredValue:
@@ -175,7 +266,14 @@ def _cpu(samples: Sequence[Samples], window: Window) -> MeasuredValue:
         return unknown("J", "the power of the CPU packages was not sampled")
     part = integral(series.values, window)
     if part.coverage < FULL:
-        covered = f"its samples cover only {units.percent(part.coverage)} of the timed steps"
-        return unknown("J", series.channel.reason or covered)
+        return unknown("J", series.channel.reason or _covers(part.coverage))
     source = f"integral of power over time ({series.channel.source})"
     return MeasuredValue(part.total / part.coverage, "J", Method.MEASURED, source)
+
+
+def _length(window: Window) -> str:
+    return units.number(window.seconds, "s", ".3g")
+
+
+def _covers(coverage: float) -> str:
+    return f"its samples cover only {units.percent(coverage)} of the timed steps"

@@ -20,6 +20,7 @@ from gpuwatch.analysis.comparison.comparison_row import (
     THROUGHPUT,
     ComparisonRow,
     ceiling_notes,
+    energy_notes,
     paid_ratios,
     ratio,
 )
@@ -74,7 +75,7 @@ def table_of(
         made = [_paid(row, all_steps) for row in made]
         steady = _primary(STEADY, cells, against, judged, lambda run: run.value)
         made[first:first] = [steady, all_steps]
-    return tuple(made), ceiling_notes(rows)
+    return tuple(made), [*ceiling_notes(rows), *energy_notes(sessions)]
 
 
 _Places = Sequence[tuple[int, Run]]
