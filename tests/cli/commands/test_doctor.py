@@ -18,7 +18,7 @@ from gpuwatch.cli import main
 from gpuwatch.cli.commands import doctor
 from gpuwatch.cli.doctor import counters
 from gpuwatch.tui import machine
-from gpuwatch.tui.home import first_contact
+from gpuwatch.tui.home import rows
 from tests.conftest import Cli
 from tests.engines.daemon import DockerDaemon, import_root
 from tests.fake_nvml import DRIVER_NOT_LOADED, FakeDriver, uuid
@@ -227,13 +227,13 @@ def test_neither_the_home_screen_nor_the_form_for_a_run_imports_torch(
     with_torch(without_torch)
     for name, value in (cli.env | {"VIRTUAL_ENV": str(without_torch.parents[1])}).items():
         monkeypatch.setenv(name, value)
-    found = {each.name: each for each in asyncio.run(first_contact.look())}
+    found = {each.name: each for each in asyncio.run(rows.look())}
     assert len(asyncio.run(machine.ask_doctor("--format", "json")).gpus) == 2
     assert not imported(without_torch)
     assert found["torch"].good and found["bare"].good
     assert found["torch"].text == f"2.15.0 (CUDA 13.2 build), not tried, in {without_torch}"
     driver.set_machine(driver="575.57.08")
-    torch = {each.name: each for each in asyncio.run(first_contact.look())}["torch"]
+    torch = {each.name: each for each in asyncio.run(rows.look())}["torch"]
     assert not torch.good and "needs driver 580" in torch.text and torch.hint
 
 

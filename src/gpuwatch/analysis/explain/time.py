@@ -117,7 +117,11 @@ def _stage(sides: Sides, extra: float) -> str:
     """The stage with the largest part of the difference, in words."""
     added = []
     for name, key in _STAGES:
-        first, second = sides.medians(lambda run, key=key: number(getattr(run.timing, key)))
+
+        def seconds(run: Summary, key: str = key) -> float | None:
+            return number(getattr(run.timing, key))
+
+        first, second = sides.medians(seconds)
         if first is not None and second is not None:
             added.append(((second - first) * math.copysign(1.0, extra), name))
     most, name = max(added)

@@ -87,8 +87,8 @@ def traffic_of(
     }
 
     def not_known(reason: str) -> Traffic:
-        units_ = ("By", "{sector}", "By", "By/s")
-        return Traffic(*(unknown(unit, reason) for unit in units_), None)
+        by = unknown("By", reason)
+        return Traffic(by, unknown("{sector}", reason), by, unknown("By/s", reason), None)
 
     if not devices:
         return not_known(missing or "the run used no GPU, and only GPUs count bytes to memory")

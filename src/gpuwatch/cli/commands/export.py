@@ -87,7 +87,12 @@ def _export(paths: list[Path], what: str, stack: contextlib.ExitStack, *, severa
     if several:
         return study.under_each_other(paths, TABLES[what])
     reader = stack.enter_context(SessionReader(paths[0]))
-    stack.callback(lambda: [say(f"note: {omission}") for omission in reader.left_out])
+
+    @stack.callback
+    def _() -> None:
+        for omission in reader.left_out:
+            say(f"note: {omission}")
+
     return TABLES[what](reader)
 
 
