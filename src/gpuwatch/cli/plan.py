@@ -119,11 +119,12 @@ def _filled(text: str, width: int) -> str:
 def _cannot(plan: Plan, problems: Mapping[int, Sequence[Problem]]) -> list[str]:
     """Each reason once, with the environments it concerns, or the cases in them."""
     found: dict[str, dict[str, None]] = {}
-    cases = labels(plan.runs)
     for index, (first, *_) in problems.items():
         reason = f"{first.text}; {first.hint}" if first.hint else first.text
-        of_case = first.code == "workload-flags"
-        name = cases[index - 1] if of_case else plan.runs[index - 1].environment.label
+        run = plan.runs[index - 1]
+        name = run.environment.label
+        if first.code == "workload-flags":
+            name = f"{case_label(run.workload, plan.parts[run.part].workloads)} in {name}"
         found.setdefault(reason, {})[name] = None
     return [f"{', '.join(names)} cannot run here: {reason}" for reason, names in found.items()]
 
@@ -268,6 +269,11 @@ def blocks(plan: Plan, place: int, marks: Mapping[int, str], width: int) -> list
     if max(map(len, rows), default=0) <= width or len(part.environments) > len(ascii_uppercase):
         return [fill(line, width, subsequent_indent="    ") for line in rows]
     rows = [f"  {name}: {_codes(part, block_runs, marks)}" for name, block_runs in named]
+    if len(plan.parts) > 2:  # side by side, so that all parts fit on a screen
+        longest = max(map(len, rows)) + 1
+        columns = max(1, width // longest)
+        starts = range(0, len(rows), columns)
+        rows = ["".join(f"{row:{longest}}" for row in rows[at : at + columns]) for at in starts]
     legend = [f"  {line}" for line in _legend(part, runs, marks)]
     return [fill(line, width, subsequent_indent="    ") for line in [*legend, *rows]]
 
