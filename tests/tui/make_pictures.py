@@ -15,7 +15,7 @@ from pathlib import Path
 from gpuwatch.core.units import NS
 from gpuwatch.tui.compare.screen import CompareScreen
 from gpuwatch.tui.feed.snapshot import View
-from gpuwatch.tui.home.demo import RECORDING, DemoScreen
+from gpuwatch.tui.home.screen import RECORDING, DemoScreen
 from gpuwatch.tui.live.screen import LiveScreen
 
 from .harness import running, shows, until
