@@ -110,7 +110,9 @@ def test_a_queued_study_tells_why_and_is_cancelled(here: Cli) -> None:
 
 
 def test_the_screen_shows_what_waits_and_then_the_run(here: Cli) -> None:
-    command = here.argv("run", "--on", "slurm,begin=now+1hour", "--", "sleep", "600")
+    command = here.argv(
+        "run", "--on", "slurm,begin=now+1hour", "--", "sh", "-c", "echo begun; sleep 600"
+    )
     screen = Pty(command, environment=here.env, folder=here.home)
     try:
         screen.wait("BeginTime", PATIENCE)
@@ -118,7 +120,7 @@ def test_the_screen_shows_what_waits_and_then_the_run(here: Cli) -> None:
         (folder,) = (path.parent for path in here.home.rglob("plan.json"))
         job = str(placement(folder)["native"])
         subprocess.run(["scontrol", "update", f"JobId={job}", "StartTime=now"], check=True)
-        screen.wait("nothing printed yet", PATIENCE)
+        screen.wait("begun", PATIENCE)
         screen.type("q")
         assert screen.end() == 0
         assert "gpuwatch attach" in screen.text()
