@@ -10,6 +10,7 @@ import shutil
 import socket
 import stat
 import tempfile
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -79,17 +80,40 @@ def remember_study(folder: Path) -> None:
         output.write_text(_studies_elsewhere(), text)
 
 
+_PATIENCE = 5.0
+"""Seconds to wait for another process that changes a small file."""
+
+
 @contextlib.contextmanager
 def one_at_a_time() -> Iterator[None]:
     """Be the only process of this user on this machine that changes a small file, where the state
-    folder can be locked."""
+    folder can be locked.
+
+    Raises:
+        StorageError: another one has not come to an end within some seconds.
+    """
+    state, home = runs_home().parent, None
     with contextlib.ExitStack() as stack:
         with contextlib.suppress(OSError, StorageError):
-            state = private_folder(runs_home().parent)
-            home = os.open(state, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+            home = os.open(private_folder(state), os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
             stack.callback(os.close, home)
-            fcntl.flock(home, fcntl.LOCK_EX)
+        deadline = time.monotonic() + _PATIENCE
+        while home is not None and not locked(home, fcntl.LOCK_EX):
+            if time.monotonic() > deadline:
+                raise StorageError(f"another gpuwatch has locked {state}", "try again")
+            time.sleep(0.02)
         yield
+
+
+def locked(fd: int, how: int) -> bool:
+    """Take a lock until ``fd`` is closed; ``False`` if somebody else holds it."""
+    try:
+        fcntl.flock(fd, how | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    except OSError:  # a file system without locks
+        pass
+    return True
 
 
 def studies_elsewhere() -> list[Path]:

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from gpuwatch.core import paths
 from gpuwatch.core.errors import StorageError, UsageError
 from gpuwatch.session.study import labels
 from gpuwatch.session.study.label import (
@@ -72,6 +73,16 @@ def test_many_writers_lose_nothing(tmp_path: Path) -> None:
     for thread in threads:
         thread.join()
     assert len(labels.read(tmp_path)) == 20
+
+
+def test_a_lock_that_is_not_given_back_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(paths, "_PATIENCE", 0.0)
+    with paths.one_at_a_time(), pytest.raises(StorageError, match="has locked") as refused:
+        name(tmp_path, "01-bare.gpuwatch", "first")
+    assert refused.value.hint == "try again"
+    assert name(tmp_path, "01-bare.gpuwatch", "first") == Label(name="first")
 
 
 @pytest.mark.parametrize(

@@ -196,7 +196,7 @@ def held(folder: Path) -> Iterator[None]:
     fd, plan = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC), -1
     try:
         deadline = time.monotonic() + _A_LOOK
-        while not _locked(fd, fcntl.LOCK_EX):
+        while not paths.locked(fd, fcntl.LOCK_EX):
             if time.monotonic() > deadline:
                 raise UsageError(
                     f"another recorder is already running the study {folder}",
@@ -222,7 +222,7 @@ def is_held(folder: Path) -> bool:
     except OSError:
         return False
     try:
-        return not _locked(fd, fcntl.LOCK_SH)
+        return not paths.locked(fd, fcntl.LOCK_SH)
     finally:
         os.close(fd)
 
@@ -269,17 +269,6 @@ def _goes_through(pid: str, folder: Path, session: Path | None) -> bool:
             name = os.path.basename(os.readlink(descriptor))
             has_plan |= name.removesuffix(" (deleted)") == PLAN
     return has_folder and has_plan and has_session
-
-
-def _locked(fd: int, how: int) -> bool:
-    """Take a lock until ``fd`` is closed; ``False`` if somebody else holds it."""
-    try:
-        fcntl.flock(fd, how | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    except OSError:  # a file system without locks
-        pass
-    return True
 
 
 def set_aside(path: Path) -> Path:
