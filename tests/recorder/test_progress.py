@@ -191,7 +191,7 @@ def test_a_recording_shows_the_steps_and_says_where_they_are_from(cli: Cli, tmp_
     cli("--record", "--out", tmp_path / "out", "--", sys.executable, tmp_path / "main.py")
     (session,) = sessions(tmp_path / "out")
     timing = json.loads(cli.read("show", session, "--format", "json").stdout)["timing"]
-    shown = " ".join(cli.read("show", session).stdout.split())
+    shown = " ".join(cli.read("show", "--all", session).stdout.split())
     assert "timed steps 19 counted" in shown
     assert "loss, last step 1.09 measured" in shown
     assert "steps are from the progress lines of pytorch/examples' ImageNet script" in shown

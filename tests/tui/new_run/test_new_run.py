@@ -88,9 +88,9 @@ async def test_the_descriptions_in_the_list_of_workloads_are_one_column(fake: Fa
     async with running(NewRunScreen) as (app, pilot):
         await focus(app, pilot, "workload")
         await pilot.press("enter")
-        await shows(pilot, "unet-diffusion")
+        await shows(pilot, "bert")
         rows = screen_text(app).splitlines()
-        names = ("mnist-cnn", "sentiment-lstm", "unet-diffusion")
+        names = ("mnist-cnn", "sentiment-lstm", "bert")
         starts = {
             next(row for row in rows if name in row).index(WORKLOADS[name][:10]) for name in names
         }
