@@ -97,6 +97,15 @@ def test_the_parts_of_a_step_add_up_to_the_verdicts_change(make: Make) -> None:
     assert sum(each.estimate for each in points) == pytest.approx(change.estimate)
 
 
+def test_one_disturbed_block_of_ten_moves_neither_verdict_nor_parts(make: Make) -> None:
+    bare = [gpu(make, 0.50, 0.30, 0.10) for _ in range(10)]
+    steps = [*[0.525] * 9, 1.0]
+    docker = [gpu(make, step, 0.30, 0.105) for step in steps]
+    (host,) = of(explain(cell("bare", bare), cell("docker", docker), MARGIN), "host")
+    assert host.points is not None and host.points.estimate == pytest.approx(0.04, abs=1e-5)
+    assert "accounts for +4.0 of +5.0 points (+4.0 to +4.0)" in host.text
+
+
 def test_points_have_their_interval_over_the_blocks(make: Make) -> None:
     (host,) = of(explain(*gpu_cells(make), MARGIN), "host")
     assert host.points is not None

@@ -18,8 +18,10 @@ IMAGE = "gpuwatch-test/small:1"
 """An image of the tests' small root."""
 OTHER = "gpuwatch-test/other:1"
 """The same with a file ``/other``."""
+TORCH = "gpuwatch-test/torch:1"
+"""The same with torch and torchvision."""
 USERS = "gpuwatch-test/users:1"
-"""The same, whose user is not root."""
+"""As :data:`IMAGE`, whose user is not root."""
 
 
 def kubectl(*words: str, data: str | None = None, check: bool = True) -> str:

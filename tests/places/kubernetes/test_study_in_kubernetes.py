@@ -26,6 +26,7 @@ from tests.conftest import Cli
 from tests.places.kubernetes.cluster import (
     IMAGE,
     OTHER,
+    TORCH,
     cluster,
     facts_of,
     in_pod,
@@ -1007,15 +1008,17 @@ def test_each_block_may_be_a_job_of_its_own(here: Cli) -> None:
     assert placement(folder)["state"] == "ended"
 
 
-def test_a_study_at_each_of_two_node_pools(here: Cli, namespace: str) -> None:
+def test_the_preset_runs_at_each_of_two_node_pools(here: Cli, torch_root: Path) -> None:
     """The only node is first in the one pool, then in the other."""
-    pools = [on("gpu=nvidia.com/gpu:1", f"node=pool:{name}") for name in "ab"]
-    places = [word for pool in pools for word in ("--on", pool)]
-    told = here("study", "accelerators", *places, "--dry-run").stdout
+    cluster("image", TORCH, str(torch_root))
+    pools = [f"kubernetes,image={TORCH},gpu=nvidia.com/gpu:1,node=pool:{name}" for name in "ab"]
+    words = ["study", "accelerators", *(word for pool in pools for word in ("--on", pool))]
+    words += ["--device", "cpu", "--steps", "2", "--warmup", "0", "--profile", "0"]
+    words += ["--blocks", "2", "--cool-down", "0"]
+    told = here(*words, "--dry-run").stdout
     assert [f'"pool": "{name}"' in told for name in "ab"] == [True, True]
     kubectl("label", "node", "node1", "pool=a")
-    running = here.start("--record", *places, "--blocks", "2", "--cool-down", "0", "--",
-                         "sleep", "0.2")  # fmt: skip
+    running = here.start(*words)
     try:
         until = time.monotonic() + PATIENCE
         while len(studies := list(here.home.rglob(PLACEMENT))) < 2:
@@ -1026,7 +1029,7 @@ def test_a_study_at_each_of_two_node_pools(here: Cli, namespace: str) -> None:
             for name in "ab"
         )
         assert "affinity" in str(wait_for_reason(second, "Unschedulable")["reason"])
-        wait_for(first, "ended")
+        wait_for(first, "ended", seconds=2 * PATIENCE)
         assert not sessions(second)
         kubectl("label", "node", "node1", "pool=b", "--overwrite")
         errors = running.communicate(timeout=2 * PATIENCE)[1]
@@ -1035,11 +1038,11 @@ def test_a_study_at_each_of_two_node_pools(here: Cli, namespace: str) -> None:
         running.kill()
         running.communicate()
     assert running.returncode == 0, errors
-    assert len(sessions(first)) == len(sessions(second)) == 3
+    assert len(sessions(first)) == len(sessions(second)) == 9
     found = re.search(r"gpuwatch (compare --across-devices .*)", errors)
     assert found is not None and first.name in found[1] and second.name in found[1]
     compared = json.loads(here(*found[1].split(), "--format", "json").stdout)
-    assert len(compared["questions"]) == 1 and len(compared["questions"][0]["cells"]) == 2
+    assert [len(each["cells"]) for each in compared["questions"]] == [2, 2, 2]
 
 
 def place_of(folder: Path) -> object:

@@ -1,9 +1,10 @@
 """Two cells side by side: figures of their judged runs, and the contribution of each step part.
 
-A *point* is a hundredth of the baseline's step time. The parts add up to the step time, and their
-points to the verdict's relative change: each block's log-ratio is split by the logarithmic mean of
-its two step times (LMDI: Ang 2005, Energy Policy 33), so that the result does not depend on which
-of two noisy runs is the baseline.
+A *point* is a hundredth of the baseline's step time. The parts of a block add up to the step time,
+and their points to its relative change: its log-ratio is split by the logarithmic mean of its two
+step times (LMDI: Ang 2005, Energy Policy 33), so that the result does not depend on which of two
+noisy runs is the baseline. All are estimated as the verdict is, from ten blocks on by trimmed
+means, which add up roughly.
 """
 
 from __future__ import annotations
@@ -94,11 +95,8 @@ class Split:
 
     parts: tuple[Part, ...]
     remainder: Points
-
-    @property
-    def change(self) -> float:
-        """The relative change of the step time: the sum of all points."""
-        return self.remainder.estimate + sum(part.points.estimate for part in self.parts)
+    change: float
+    """The relative change of the step time, as a share."""
 
 
 @dataclass(frozen=True)
@@ -171,7 +169,7 @@ class Sides:
             rows = [[medians] for medians in middle]
         added = [_added(first, second) for first, second in zip(*rows, strict=True)]
         columns = list(zip(*added, strict=True))
-        ratio = statistics.mean(columns[0])
+        ratio = _estimate(columns[0], difference(columns[0]) if shared else None)
         # From shares of a mean log-ratio to shares of the relative change.
         scale = math.expm1(ratio) / ratio if ratio else 1.0
         rest = [each[0] - sum(each[1:]) for each in added]
@@ -179,7 +177,7 @@ class Sides:
             Part(name, (middle[0][at], middle[1][at]), _points(columns[at], scale, len(shared)))
             for at, name in enumerate(values, 1)
         )
-        return Split(parts, _points(rest, scale, len(shared)))
+        return Split(parts, _points(rest, scale, len(shared)), math.expm1(ratio))
 
 
 def step_seconds(run: Run) -> float | None:
@@ -224,7 +222,12 @@ def _added(first: Sequence[float], second: Sequence[float]) -> list[float]:
 
 def _points(added: Sequence[float], scale: float, pairs: int) -> Points:
     interval = difference(added) if pairs else None
+    estimate = _estimate(added, interval) * scale
     if interval is not None:
         low, high = interval.low * scale, interval.high * scale
-        interval = Interval(interval.estimate * scale, low, high, interval.level)
-    return Points(statistics.mean(added) * scale, interval, pairs)
+        interval = Interval(estimate, low, high, interval.level)
+    return Points(estimate, interval, pairs)
+
+
+def _estimate(added: Sequence[float], interval: Interval | None) -> float:
+    return statistics.mean(added) if interval is None else interval.estimate
