@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import re
 import subprocess
+from collections.abc import Collection
 from pathlib import Path
 
 import pytest
+
+from gpuwatch.core.metrics import CATALOGUE
+from gpuwatch.workloads.names import BUILT_IN
 
 ROOT = Path(__file__).resolve().parents[1]
 MOST_WORDS = 900
@@ -54,6 +58,15 @@ def test_every_relative_link_leads_to_a_file_and_to_a_heading_of_it() -> None:
     pages = _pages()
     assert "README.md" in pages
     assert [link for name in pages for link in _broken(name)] == []
+
+
+SAMPLED = [name for name in CATALOGUE if not name.startswith("gpuwatch.")]
+
+
+@pytest.mark.parametrize(("page", "names"), [("workloads", BUILT_IN), ("telemetry", SAMPLED)])
+def test_a_page_has_every_workload_or_metric(page: str, names: Collection[str]) -> None:
+    text = (ROOT / f"docs/{page}.md").read_text(encoding="utf-8")
+    assert [name for name in names if f"`{name}`" not in text] == []
 
 
 def test_every_page_in_docs_stands_in_the_index() -> None:

@@ -8,7 +8,7 @@ from importlib import import_module
 from types import ModuleType
 
 from gpuwatch.cli.parser import Parser
-from gpuwatch.core.errors import UsageError
+from gpuwatch.core.errors import ExitCode, UsageError
 
 SESSION = """\
 SESSION is a file, a study's folder or its name, the start of an id, a name given
@@ -72,13 +72,6 @@ EXAMPLES: tuple[tuple[str, str], ...] = (
 )
 VALUED = ("--interval", "--on", "--theme")
 """Options of the home screen that take a value."""
-EXIT_CODES: tuple[tuple[int, str], ...] = (
-    (0, "done"),
-    (1, "a run failed"),
-    (2, "usage"),
-    (3, "environment not available"),
-    (130, "interrupted"),
-)
 
 
 def dispatch(arguments: Sequence[str]) -> int:
@@ -165,7 +158,7 @@ def _help(own: Sequence[str]) -> int:
     commands = "\n".join(f"  {name:{width}}  {what}" for name, what in COMMANDS.items())
     longest = max(len(line) for line, _ in EXAMPLES)
     examples = "\n".join(f"  {line:{longest}}  {what}" for line, what in EXAMPLES)
-    codes = ", ".join(f"{code} {what}" for code, what in EXIT_CODES)
+    codes = ", ".join(f"{code} {code.name.replace('_', ' ').lower()}" for code in ExitCode)
     parser = Parser(
         prog="gpuwatch",
         usage="gpuwatch [COMMAND] [...]",
