@@ -53,8 +53,10 @@ def test_long_labels_are_letters_in_title_sentence_and_chart(tmp_path: Path) -> 
 
 
 def test_two_single_runs_have_their_letters_above_the_verdict(tmp_path: Path) -> None:
+    told = "resnet50 (bare), 2026-09-21 14:14 UTC (baseline)"
     text = as_markdown(renamed(results.one_run_each(tmp_path), LONG))
-    assert text.startswith(f"# B against A\n\n- **A** bare (baseline)\n- **B** {LONG}\n\n- **NO V")
+    assert text.startswith(f"# B against A\n\n- **A** 01-bare, {told}\n- **B** {LONG}, 02-docker, ")
+    assert text.index("- **B**") < text.index("- **NO V")
 
 
 def test_two_single_runs_have_their_step_times_as_bars(tmp_path: Path) -> None:
@@ -138,15 +140,37 @@ def test_a_sweep_names_best_ties_and_out_of_memory(result: StudyResult) -> None:
     assert Sentence("", "128: out of memory") in items
 
 
-def test_two_runs_of_one_environment_stand_side_by_side_and_of_many_their_median(
+def test_a_few_runs_of_one_environment_are_compared_and_of_many_the_median_is_told(
     tmp_path: Path,
 ) -> None:
-    paths = [tmp_path / f"{at}.gpuwatch" for at in range(5)]
+    paths = [tmp_path / f"{at}-as-it-was.gpuwatch" for at in range(5)]
     for at, path in enumerate(paths):
         write(path, Script(meta=finished(), alive=False, start=100.0 * at, pace=1 + at / 10))
     for some in (paths[:2], paths):
-        items = [item for each in document(read_sessions(some)).sections for item in each.items]
+        result, few = read_sessions(some), len(some) == 2
+        shown = document(result)
+        items = [item for each in shown.sections for item in each.items]
         rows = [row for item in items if isinstance(item, Table) for row in item.rows]
-        row = next(row for row in rows if row[0].startswith("step time, "))
-        assert len(row) == (4 if len(some) == 2 else 2)
-        assert any("×1.100" in cell for cell in row) is (len(some) == 2)
+        row = next(row for row in rows if row[0].startswith("step time, steady"))
+        assert len(row) == (4 if few else 2)
+        assert any("×1.100" in cell for cell in row) is few
+        (said,) = shown.answer
+        assert isinstance(said, Sentence)
+        assert said.word == ("NO VERDICT (1 run of each, needs 5)" if few else "")
+        assert ("step time +10.0 %" if few else "step time, steady 6.59 ms (") in said.text
+        assert [each.letter for each in shown.legend] == (["A", "B"] if few else [])
+        assert all(f"{at}-as-it-was, " in each.text for at, each in enumerate(shown.legend))
+
+
+def test_runs_of_several_programs_have_a_letter_each_in_every_section_and_note(
+    tmp_path: Path,
+) -> None:
+    paths = [tmp_path / f"{at}.gpuwatch" for at in range(3)]
+    for path, name, code in zip(paths, ("vit-large", "bert", "gcn"), (0, 0, 1), strict=True):
+        ended = finished(code)
+        write(path, Script(meta=ended, alive=False, name=name, start=100.0 * int(path.stem)))
+    result = read_sessions(paths)
+    text = page(result, [])
+    assert [each.letter for each in document(result).legend] == ["A", "B", "C"]
+    assert all(f"<dd>bare, {at}, " in text or f"<dd>{at}, " in text for at in range(3))
+    assert "C: exit code 1" in " ".join(terminal(result).split())

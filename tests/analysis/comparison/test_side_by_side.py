@@ -221,7 +221,7 @@ def test_runs_of_a_sweep_are_named_by_their_own_values(tmp_path: Path) -> None:
     above = headings([precise, plain, docker])
     assert above == ["bare, dtype bfloat16", "bare, dtype default", "docker"]
     found = compare([precise, plain])
-    short = brief(found, letters(headings(found.sessions)), legend=False)
+    short = brief(found, letters(headings(found.sessions)))
     told = as_text(Document("", sections=(short,)), 80)
     assert "A  dtype bfloat16 (baseline)" in told and "B  dtype default" in told
     again = headings([replace(precise, id="abcdef12"), replace(precise, id="123456ab"), plain])
