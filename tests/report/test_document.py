@@ -165,12 +165,12 @@ def test_a_few_runs_of_one_environment_are_compared_and_of_many_the_median_is_to
 def test_runs_of_several_programs_have_a_letter_each_in_every_section_and_note(
     tmp_path: Path,
 ) -> None:
-    paths = [tmp_path / f"{at}.gpuwatch" for at in range(3)]
+    paths = [tmp_path / f"{at}-of-several-programs.gpuwatch" for at in range(3)]
     for path, name, code in zip(paths, ("vit-large", "bert", "gcn"), (0, 0, 1), strict=True):
         ended = finished(code)
-        write(path, Script(meta=ended, alive=False, name=name, start=100.0 * int(path.stem)))
+        write(path, Script(meta=ended, alive=False, name=name, start=100.0 * int(path.stem[0])))
     result = read_sessions(paths)
     text = page(result, [])
     assert [each.letter for each in document(result).legend] == ["A", "B", "C"]
-    assert all(f"<dd>bare, {at}, " in text or f"<dd>{at}, " in text for at in range(3))
+    assert all(f"<dd>bare, {at}-of-several-programs, " in text for at in range(3))
     assert "C: exit code 1" in " ".join(terminal(result).split())

@@ -12,7 +12,6 @@ from typing import Any
 import pytest
 
 from gpuwatch.analysis.comparison.side_by_side import Comparison, compare, headings
-from gpuwatch.analysis.study.letters import letters
 from gpuwatch.analysis.summary.missing import missing
 from gpuwatch.analysis.summary.summary import Summary, summarise
 from gpuwatch.core.metrics import CATALOGUE, Method
@@ -20,8 +19,7 @@ from gpuwatch.core.models import Output
 from gpuwatch.recorder.output.intake import Intake
 from gpuwatch.report import json as as_json
 from gpuwatch.report.csv import of_sessions
-from gpuwatch.report.document.blocks import Document
-from gpuwatch.report.document.sessions import brief, document
+from gpuwatch.report.document.sessions import document
 from gpuwatch.report.markdown import written
 from gpuwatch.report.text import as_text
 from gpuwatch.session.reading.reader import SessionReader
@@ -220,10 +218,6 @@ def test_runs_of_a_sweep_are_named_by_their_own_values(tmp_path: Path) -> None:
     docker = replace(one, environment={"label": "docker", "kind": "docker"})
     above = headings([precise, plain, docker])
     assert above == ["bare, dtype bfloat16", "bare, dtype default", "docker"]
-    found = compare([precise, plain])
-    short = brief(found, letters(headings(found.sessions)))
-    told = as_text(Document("", sections=(short,)), 80)
-    assert "A  dtype bfloat16 (baseline)" in told and "B  dtype default" in told
     again = headings([replace(precise, id="abcdef12"), replace(precise, id="123456ab"), plain])
     assert again == ["dtype bfloat16 abcdef", "dtype bfloat16 123456", "dtype default"]
 

@@ -38,7 +38,7 @@ def with_letters(
 
     A label has the same letter in every question; ``each_run``: every run has its own. Sentences
     keep the labels, so that they can be quoted. Without a long label among those compared, nothing
-    changes and the legend is empty. Of single runs the legend has file, name and start.
+    changes and the legend is empty. Of runs put together by hand it has file, name and start.
     """
     asked = [each for each in result.questions if each_run or len(each.cells) > 1]
     order = {session.path: at for at, session in enumerate(result.sessions)}
@@ -51,7 +51,8 @@ def with_letters(
         for cell in question.cells:
             found.setdefault(key(cell), []).append((question, cell))
     keys = sorted(found, key=lambda each: order.get(each, len(order)))
-    names = headings(result.sessions) if each_run else keys
+    headed = dict(zip(order, headings(result.sessions), strict=True)) if each_run else {}
+    names = list(headed.values()) or keys
     if letters(names) == names:
         return result, ()
     letter_of = {each: _letter(at) for at, each in enumerate(keys)}
@@ -60,7 +61,8 @@ def with_letters(
     legend = []
     for each, letter in letter_of.items():
         label, runs = found[each][0][1].label, [run for _, cell in found[each] for run in cell.runs]
-        told = _told(label, runs[0]) if len(runs) == 1 and result.plan is None else label
+        by_hand = len(runs) == 1 and result.plan is None
+        told = _told(label, runs[0]) if by_hand else headed.get(each, label)
         of = tuple(question.label for question, _ in found[each])
         legend.append(LegendEntry(letter, told, each in baselines - others, of))
     questions = tuple(
