@@ -10,8 +10,9 @@ import pytest
 from gpuwatch.analysis.results import Cell, Difference, Kind, StudyResult
 from gpuwatch.analysis.study.table import table_of
 from gpuwatch.core.models import Problem
+from gpuwatch.report.document.study import verdict_first
 from gpuwatch.report.markdown import as_markdown
-from gpuwatch.report.text import terminal
+from gpuwatch.report.text import as_text, terminal
 from gpuwatch.session.study.study_folder import NotRun
 
 from . import results
@@ -265,14 +266,15 @@ def test_one_run_each_is_told_side_by_side_behind_the_verdict(pair: StudyResult)
     assert "ms ×1.007  measured" in median
 
 
-def test_single_runs_of_different_cases_have_no_ratio(pair: StudyResult) -> None:
+def test_single_runs_of_different_cases_are_described_and_not_judged(pair: StudyResult) -> None:
     question = pair.questions[0]
     apart = tuple(
         replace(question, label=cell.label, cells=(cell,), contrasts=()) for cell in question.cells
     )
-    text = terminal(replace(pair, questions=apart, notes=("nothing to compare",)))
-    assert text.startswith("nothing to compare\n") and " ratio " not in text
-    assert "×1." not in text and "ratios (×…)" not in text and "step time, median" in text
+    said = replace(pair, questions=apart, notes=("nothing to compare",))
+    text = as_text(verdict_first(said, ""), 80)
+    assert text.startswith("nothing to compare\n") and "503 ms ×1.007  measured" in text
+    assert "better" not in text and "worse" not in text
 
 
 def test_many_single_runs_stay_within_the_terminal(tmp_path: Path) -> None:

@@ -86,13 +86,12 @@ def with_letters(
 
 
 def _told(label: str, run: Run) -> str:
-    """The cell, file, name and start of a run."""
+    """The cell, file, name and start of a run, none within another."""
     session = run.session
-    file = Path(session.path).stem
-    start = f"{session.started[:16].replace('T', ' ')} UTC" if session.started else ""
-    names = [each for each in (label, file) if each not in (file if each == label else label)]
-    told = (*(names or [label]), session.label, start)
-    return ", ".join(filter(None, told))
+    names = list(dict.fromkeys((label, Path(session.path).stem, session.label)))
+    told = [each for each in names if not any(each in of for of in names if of != each)]
+    start = [f"{session.started[:16].replace('T', ' ')} UTC"] if session.started else []
+    return ", ".join((*told, *start))
 
 
 def letters(labels: Sequence[str]) -> list[str]:

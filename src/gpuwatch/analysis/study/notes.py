@@ -58,7 +58,7 @@ def run_notes(result: StudyResult) -> list[str]:
     seen: dict[str, Counter[str]] = {}
     names = run_names(result)
     for session in result.sessions:
-        for note in session_notes([session]):
+        for note in session_notes(session):
             seen.setdefault(note, Counter())[names[session.path]] += 1
     alone = len(result.sessions) == 1
     return [

@@ -9,7 +9,7 @@ from gpuwatch.analysis.comparison.side_by_side import Comparison, compare, headi
 from gpuwatch.analysis.results import Kind, Question, StudyResult, Verdict
 from gpuwatch.analysis.study.letters import LegendEntry, with_letters
 from gpuwatch.analysis.study.notes import conditions, doubts, notes, run_names
-from gpuwatch.analysis.summary.identity import sound
+from gpuwatch.analysis.summary.identity import baseline, sound
 from gpuwatch.report.document import (
     about,
     answer,
@@ -70,8 +70,8 @@ def _names(shown: StudyResult) -> list[str]:
 def compared(result: StudyResult) -> Comparison:
     """The comparison of all sessions, with the study's notes.
 
-    Ratios are relative to the first sound run of the question's baseline. They are given only
-    where the study compares two: not between questions, nor if that is invalid.
+    Ratios are relative to the first sound run of the question's baseline. Of single runs side by
+    side they describe an invalid pair, and different programs, too; else only what is compared.
     """
     bases = _bases(result)
     comparison = with_judged(compare(result.sessions), result.questions, bases)
@@ -89,14 +89,18 @@ def _bases(result: StudyResult) -> dict[int, int]:
     """Index of each session with a ratio -> index of its baseline session."""
     place = {session.path: at for at, session in enumerate(result.sessions)}
     bases: dict[int, int] = {}
+    beside = one_by_one(result)
+    first = baseline(result.sessions)
+    if beside and first is not None and not any(each.contrasts for each in result.questions):
+        return dict.fromkeys(range(len(result.sessions)), first)
     for question in result.questions:
         for contrast in question.contrasts:
-            baseline, other = question.cells[contrast.baseline], question.cells[contrast.other]
-            sound_runs = [run.session for run in baseline.judged if sound(run.session)]
-            if contrast.verdict.kind is Kind.INVALID or not sound_runs:
+            against, other = question.cells[contrast.baseline], question.cells[contrast.other]
+            sound_runs = [run.session for run in against.judged if sound(run.session)]
+            if not sound_runs or (contrast.verdict.kind is Kind.INVALID and not beside):
                 continue
             base = place[sound_runs[0].path]
-            for run in (*baseline.runs, *other.runs):
+            for run in (*against.runs, *other.runs):
                 bases[place[run.session.path]] = base
     return bases
 
