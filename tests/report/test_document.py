@@ -9,10 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from gpuwatch.analysis.results import StudyResult
+from gpuwatch.analysis.results import Difference, Kind, StudyResult
 from gpuwatch.analysis.study.read import read_sessions, read_study
 from gpuwatch.report.document.answer import top
-from gpuwatch.report.document.blocks import Bar, Bars, Item, Sentence, Table
+from gpuwatch.report.document.blocks import Bar, Bars, Heading, Item, Sentence, Table
+from gpuwatch.report.document.reasons import difference_items
 from gpuwatch.report.document.study import document, verdict_first
 from gpuwatch.report.html.page import page
 from gpuwatch.report.markdown import as_markdown
@@ -168,9 +169,39 @@ def test_runs_of_several_programs_have_a_letter_each_in_every_section_and_note(
     paths = [tmp_path / f"{at}-of-several-programs.gpuwatch" for at in range(3)]
     for path, name, code in zip(paths, ("vit-large", "bert", "gcn"), (0, 0, 1), strict=True):
         ended = finished(code)
-        write(path, Script(meta=ended, alive=False, name=name, start=100.0 * int(path.stem[0])))
+        start = 100.0 * int(path.stem[0])
+        write(path, Script(meta=ended, alive=False, name=name, kind="command", start=start))
     result = read_sessions(paths)
     text = page(result, [])
     assert [each.letter for each in document(result).legend] == ["A", "B", "C"]
     assert all(f"<dd>bare, {at}-of-several-programs, " in text for at in range(3))
     assert "C: exit code 1" in " ".join(terminal(result).split())
+    grid = next(item for item in section_of(result, "devices") if isinstance(item, Table))
+    assert [row[0] for row in grid.rows] == ["vit-large in A", "bert in B"]
+
+
+def test_a_chapter_of_the_page_has_its_own_letters_and_says_where_the_other_notes_are(
+    tmp_path: Path,
+) -> None:
+    result = renamed(results.study_result(tmp_path, workloads=("resnet50", "vit")), LONG)
+    first, second = result.questions
+    asked = (first, replace(second, cells=second.cells[:1], contrasts=()))
+    noted = replace(result, questions=asked, notes=tuple(f"odd {at}" for at in range(9)))
+    text = page(noted, [])
+    assert text.count('<dl class="letters">') == 2, "the top's, and of the first chapter"
+    assert "more notes below" in text
+    assert "more notes in the report" in as_text(verdict_first(noted, ""), 80)
+
+
+def test_what_may_not_be_compared_has_no_chart(pair: StudyResult) -> None:
+    (question,) = pair.questions
+    (contrast,) = question.contrasts
+    invalid = replace(contrast, verdict=replace(contrast.verdict, kind=Kind.INVALID))
+    assert top(pair).chart is not None
+    assert top(replace(pair, questions=(replace(question, contrasts=(invalid,)),))).chart is None
+
+
+def test_of_two_a_fact_that_differs_is_one_line() -> None:
+    torch = Difference("workload", "torch", ("2.6.0", None))
+    told = [Heading("A → B"), Sentence("workload: torch", "2.6.0 → —")]
+    assert difference_items([torch], ["A", "B"]) == told
