@@ -173,7 +173,10 @@ def test_runs_of_several_programs_have_a_letter_each_in_every_section_and_note(
         write(path, Script(meta=ended, alive=False, name=name, kind="command", start=start))
     result = read_sessions(paths)
     text = page(result, [])
-    assert [each.letter for each in document(result).legend] == ["A", "B", "C"]
+    legend = document(result).legend
+    assert [(each.letter, each.is_baseline) for each in legend] == [
+        *(("A", True), ("B", False), ("C", False))
+    ]
     assert all(f"<dd>bare, {at}-of-several-programs, " in text for at in range(3))
     assert "C: exit code 1" in " ".join(terminal(result).split())
     grid = next(item for item in section_of(result, "devices") if isinstance(item, Table))

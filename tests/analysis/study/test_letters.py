@@ -66,7 +66,7 @@ def test_each_run_of_a_plan_has_a_letter_and_what_tells_it_from_the_others(tmp_p
     sessions = tuple(cell.runs[0].session for cell in cells)
     sweep = replace(result, questions=asked, sessions=sessions, plan=plan)
     lettered, legend = with_letters(sweep, each_run=True)
-    assert [each.text for each in legend] == ["dtype float16", "dtype bfloat16"]
+    assert [each.text for each in legend] == ["dtype float16 (baseline)", "dtype bfloat16"]
     assert [each.cells[0].label for each in lettered.questions] == ["A", "B"]
 
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from gpuwatch.analysis.results import Cell, Question, Run, StudyResult
-from gpuwatch.analysis.summary.identity import headings
+from gpuwatch.analysis.summary.identity import baseline, headings
 from gpuwatch.core.lazy_dataclass import dataclass
 
 LONGEST = 12
@@ -57,6 +57,8 @@ def with_letters(
         return result, ()
     letter_of = {each: _letter(at) for at, each in enumerate(keys)}
     baselines = {key(each.cells[each.baseline]) for each in asked if each.contrasts}
+    if each_run and not baselines and (first := baseline(result.sessions)) is not None:
+        baselines = {result.sessions[first].path}  # what ratios of unlike programs are against
     others = {key(each.cells[c.other]) for each in asked for c in each.contrasts}
     legend = []
     for each, letter in letter_of.items():
