@@ -18,6 +18,7 @@ from gpuwatch.report.document.study import document, verdict_first
 from gpuwatch.report.html.page import page
 from gpuwatch.report.markdown import as_markdown
 from gpuwatch.report.text import as_text, bars, terminal
+from gpuwatch.session.study.study_folder import sessions_in
 from tests.analysis.recorded_studies import BARE, DOCKER, blocks_of, recorded
 from tests.analysis.study.test_letters import LONG, renamed
 from tests.tui.sessions import Script, finished, write
@@ -161,6 +162,12 @@ def test_a_few_runs_of_one_environment_are_compared_and_of_many_the_median_is_to
         assert ("step time +10.0 %" if few else "step time, steady 6.59 ms (") in said.text
         assert [each.letter for each in shown.legend] == (["A", "B"] if few else [])
         assert all(f"{at}-as-it-was, " in each.text for at, each in enumerate(shown.legend))
+
+
+def test_a_run_with_its_warm_up_is_described(tmp_path: Path) -> None:
+    recorded(tmp_path, [blocks_of(1, BARE)], EFFECTS)
+    text = as_text(verdict_first(read_sessions(sessions_in(tmp_path)), ""), 80)
+    assert text.startswith("bare: step time, steady 50") and ", 1 of 1 run\n" in text
 
 
 def test_runs_of_several_programs_have_a_letter_each_in_every_section_and_note(

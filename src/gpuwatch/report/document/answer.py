@@ -106,7 +106,7 @@ def _sentences(question: Question, *, alone: bool) -> list[Sentence]:
         sentences.append(Sentence(heading_of(verdict), after_word(each), kind=verdict.kind))
         sentences += [Sentence("", each.design)] if each.design else []
     if not sentences and alone:
-        cells = [cell for cell in question.cells if len(cell.judged) > 1]
+        cells = [cell for cell in question.cells if cell.judged and len(cell.runs) > 1]
         sentences = [Sentence("", of_cell(cell, question.metric)) for cell in cells]
     return sentences
 
