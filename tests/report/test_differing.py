@@ -10,7 +10,7 @@ import pytest
 from gpuwatch.analysis.comparison.comparison_row import ComparisonRow
 from gpuwatch.analysis.comparison.effect import effect
 from gpuwatch.analysis.comparison.side_by_side import Comparison
-from gpuwatch.analysis.results import TableRow
+from gpuwatch.analysis.results import Kind, TableRow, Verdict
 from gpuwatch.analysis.statistics.intervals import Interval
 from gpuwatch.analysis.study.read import read_study
 from gpuwatch.core.metrics import Method
@@ -37,29 +37,32 @@ def names(section: Section) -> list[str]:
 
 
 def of_rows(*rows: ComparisonRow) -> list[str]:
-    return names(of_sessions(Comparison((), 0, rows, (), ()), ["a", "b"], [rows[0]], {}))
+    return names(of_sessions(Comparison((), 0, rows, (), ()), ["a", "b"], {}))
 
 
-def test_single_runs_show_what_is_a_hundredth_apart_the_largest_first() -> None:
+def test_single_runs_show_all_that_is_a_hundredth_apart_the_largest_factor_first() -> None:
     shown = of_rows(
-        row("first", 1.0, 9.0),
         row("near", 1.0, 1.009),
         row("tenth", 1.0, 0.9),
         row("twice", 1.0, 2.0),
         row("half a point", 0.200, 0.205, "1"),
-        row("share", 0.2, 0.5, "1"),
+        row("share", 0.5, 0.2, "1"),
+        replace(row("of unlike windows", 1.0, 2.2), ratios=(None, None)),
+        replace(row("counter", 1.0, 9.0), ratios=(None, None), group="over the window"),
         row("unknown", 1.0, None),
         row("from nothing", 0.0, 5.0, "By"),
         row("steps", 10.0, 90.0, "{step}"),
         replace(row("maximum too", 1.0, 3.0), group="maximum", name="twice"),
         replace(row("peak", 1.0, 3.0), group="maximum"),
     )
-    assert shown == ["maximum peak", "twice", "share", "tenth", "from nothing"]
+    assert shown == [
+        *("maximum peak", "share", "of unlike windows", "twice", "tenth", "from nothing")
+    ]
 
 
 def test_of_many_the_number_of_those_that_differ_less_is_told() -> None:
     rows = [row(f"r{n}", 1.0, 2.0 + n) for n in range(25)]
-    section = of_sessions(Comparison((), 0, tuple(rows), (), ()), ["a", "b"], [], {})
+    section = of_sessions(Comparison((), 0, tuple(rows), (), ()), ["a", "b"], {})
     assert names(section)[0] == "r24" and len(names(section)) == 20
     assert "5 more that differ less" in str(section.items[-1])
 
@@ -97,6 +100,12 @@ def test_of_repeated_runs_pairs_or_runs_that_do_not_overlap_decide(
 
 
 TIMED = ("phases, mean", "data", "s")
+
+
+def test_an_invalid_pair_is_described_without_better_or_worse() -> None:
+    of = ComparisonRow(*TIMED, (1.0, 2.0), MEASURED, (None, 2.0))
+    verdict = Verdict(Kind.INVALID, None, None, 0.01, 1, False, None)
+    assert (effect(of, 1, 0), effect(of, 1, 0, verdict)) == ("worse", "")
 
 
 @pytest.mark.parametrize(

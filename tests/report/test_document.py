@@ -9,14 +9,16 @@ from pathlib import Path
 
 import pytest
 
-from gpuwatch.analysis.results import StudyResult
+from gpuwatch.analysis.results import Difference, Kind, StudyResult
 from gpuwatch.analysis.study.read import read_sessions, read_study
 from gpuwatch.report.document.answer import top
-from gpuwatch.report.document.blocks import Bar, Bars, Item, Sentence, Table
+from gpuwatch.report.document.blocks import Bar, Bars, Heading, Item, Sentence, Table
+from gpuwatch.report.document.reasons import difference_items
 from gpuwatch.report.document.study import document, verdict_first
 from gpuwatch.report.html.page import page
 from gpuwatch.report.markdown import as_markdown
 from gpuwatch.report.text import as_text, bars, terminal
+from gpuwatch.session.study.study_folder import sessions_in
 from tests.analysis.recorded_studies import BARE, DOCKER, blocks_of, recorded
 from tests.analysis.study.test_letters import LONG, renamed
 from tests.tui.sessions import Script, finished, write
@@ -53,8 +55,10 @@ def test_long_labels_are_letters_in_title_sentence_and_chart(tmp_path: Path) -> 
 
 
 def test_two_single_runs_have_their_letters_above_the_verdict(tmp_path: Path) -> None:
+    told = "resnet50 (bare), 2026-09-21 14:14 UTC (baseline)"
     text = as_markdown(renamed(results.one_run_each(tmp_path), LONG))
-    assert text.startswith(f"# B against A\n\n- **A** bare (baseline)\n- **B** {LONG}\n\n- **NO V")
+    assert text.startswith(f"# B against A\n\n- **A** 01-bare, {told}\n- **B** {LONG}, 02-docker, ")
+    assert text.index("- **B**") < text.index("- **NO V")
 
 
 def test_two_single_runs_have_their_step_times_as_bars(tmp_path: Path) -> None:
@@ -138,15 +142,76 @@ def test_a_sweep_names_best_ties_and_out_of_memory(result: StudyResult) -> None:
     assert Sentence("", "128: out of memory") in items
 
 
-def test_two_runs_of_one_environment_stand_side_by_side_and_of_many_their_median(
+def test_a_few_runs_of_one_environment_are_compared_and_of_many_the_median_is_told(
     tmp_path: Path,
 ) -> None:
-    paths = [tmp_path / f"{at}.gpuwatch" for at in range(5)]
+    paths = [tmp_path / f"{at}-as-it-was.gpuwatch" for at in range(5)]
     for at, path in enumerate(paths):
         write(path, Script(meta=finished(), alive=False, start=100.0 * at, pace=1 + at / 10))
     for some in (paths[:2], paths):
-        items = [item for each in document(read_sessions(some)).sections for item in each.items]
+        result, few = read_sessions(some), len(some) == 2
+        shown = document(result)
+        items = [item for each in shown.sections for item in each.items]
         rows = [row for item in items if isinstance(item, Table) for row in item.rows]
-        row = next(row for row in rows if row[0].startswith("step time, "))
-        assert len(row) == (4 if len(some) == 2 else 2)
-        assert any("×1.100" in cell for cell in row) is (len(some) == 2)
+        row = next(row for row in rows if row[0].startswith("step time, steady"))
+        assert len(row) == (4 if few else 2)
+        assert any("×1.100" in cell for cell in row) is few
+        (said,) = shown.answer
+        assert isinstance(said, Sentence)
+        assert said.word == ("NO VERDICT (1 run of each, needs 5)" if few else "")
+        assert ("step time +10.0 %" if few else "step time, steady 6.59 ms (") in said.text
+        assert [each.letter for each in shown.legend] == (["A", "B"] if few else [])
+        assert all(f"{at}-as-it-was, " in each.text for at, each in enumerate(shown.legend))
+
+
+def test_a_run_with_its_warm_up_is_described(tmp_path: Path) -> None:
+    recorded(tmp_path, [blocks_of(1, BARE)], EFFECTS)
+    text = as_text(verdict_first(read_sessions(sessions_in(tmp_path)), ""), 80)
+    assert text.startswith("bare: step time, steady 50") and ", 1 of 1 run\n" in text
+
+
+def test_runs_of_several_programs_have_a_letter_each_in_every_section_and_note(
+    tmp_path: Path,
+) -> None:
+    paths = [tmp_path / f"{at}-of-several-programs.gpuwatch" for at in range(3)]
+    for path, name, code in zip(paths, ("vit-large", "bert", "gcn"), (0, 0, 1), strict=True):
+        ended = finished(code)
+        start = 100.0 * int(path.stem[0])
+        write(path, Script(meta=ended, alive=False, name=name, kind="command", start=start))
+    result = read_sessions(paths)
+    text = page(result, [])
+    legend = document(result).legend
+    assert [(each.letter, each.is_baseline) for each in legend] == [
+        *(("A", True), ("B", False), ("C", False))
+    ]
+    assert all(f"<dd>bare, {at}-of-several-programs, " in text for at in range(3))
+    assert "C: exit code 1" in " ".join(terminal(result).split())
+    grid = next(item for item in section_of(result, "devices") if isinstance(item, Table))
+    assert [row[0] for row in grid.rows] == ["vit-large in A", "bert in B"]
+
+
+def test_a_chapter_of_the_page_has_its_own_letters_and_says_where_the_other_notes_are(
+    tmp_path: Path,
+) -> None:
+    result = renamed(results.study_result(tmp_path, workloads=("resnet50", "vit")), LONG)
+    first, second = result.questions
+    asked = (first, replace(second, cells=second.cells[:1], contrasts=()))
+    noted = replace(result, questions=asked, notes=tuple(f"odd {at}" for at in range(9)))
+    text = page(noted, [])
+    assert text.count('<dl class="letters">') == 2, "the top's, and of the first chapter"
+    assert "more notes below" in text
+    assert "more notes in the report" in as_text(verdict_first(noted, ""), 80)
+
+
+def test_what_may_not_be_compared_has_no_chart(pair: StudyResult) -> None:
+    (question,) = pair.questions
+    (contrast,) = question.contrasts
+    invalid = replace(contrast, verdict=replace(contrast.verdict, kind=Kind.INVALID))
+    assert top(pair).chart is not None
+    assert top(replace(pair, questions=(replace(question, contrasts=(invalid,)),))).chart is None
+
+
+def test_of_two_a_fact_that_differs_is_one_line() -> None:
+    torch = Difference("workload", "torch", ("2.6.0", None))
+    told = [Heading("A → B"), Sentence("workload: torch", "2.6.0 → —")]
+    assert difference_items([torch], ["A", "B"]) == told

@@ -124,14 +124,22 @@ def test_ratios_are_against_a_judged_run_of_the_baseline_of_the_same_question(
     assert found["baseline"] == found["questions"][0]["cells"][0]["runs"][1]["session"]
 
 
-def test_an_invalid_verdict_leaves_no_ratio(pair: StudyResult) -> None:
+def test_an_invalid_verdict_leaves_ratios_of_single_runs_alone(
+    pair: StudyResult, result: StudyResult
+) -> None:
+    """They describe the two."""
     question = pair.questions[0]
     (contrast,) = question.contrasts
     verdict = replace(contrast.verdict, kind=Kind.INVALID, reasons=("batch size 64 against 128",))
     invalid = replace(question, contrasts=(replace(contrast, verdict=verdict),))
     found = read(replace(pair, questions=(invalid,)))
-    assert all(ratio is None for row in found["rows"] for ratio in row["ratios"])
-    assert any(ratio for row in read(pair)["rows"] for ratio in row["ratios"])
+    assert found["rows"] == read(pair)["rows"]
+    asked = tuple(
+        replace(each, contrasts=tuple(replace(of, verdict=verdict) for of in each.contrasts))
+        for each in result.questions
+    )
+    of_study = read(replace(result, questions=asked))
+    assert all(ratio is None for row in of_study["rows"] for ratio in row["ratios"])
 
 
 def test_numbers_that_are_not_finite_are_null(result: StudyResult) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-from gpuwatch.analysis.comparison.side_by_side import headings
 from gpuwatch.analysis.explain.kernels import nearest_profiled
 from gpuwatch.analysis.results import Cell, StudyResult
 from gpuwatch.analysis.summary.identity import baseline
@@ -145,11 +144,11 @@ def _profiled(cell: Cell) -> Path:
 
 
 def _one_by_one(study: StudyResult) -> list[tuple[str, Path]]:
-    """Numbers with names, and paths of the sessions, the baseline first."""
-    names = headings(study.sessions)
+    """Letters or numbers with names, and paths of the sessions, the baseline first."""
+    told = {each.letter: each.label for each in lettered(study)[1]}
     runs = [
-        (f"{at} {name}", Path(session.path))
-        for at, (name, session) in enumerate(zip(names, study.sessions, strict=True), 1)
+        (f"{name} {told[name]}" if name in told else f"{at} {name}", Path(session.path))
+        for at, (name, session) in enumerate(zip(columns(study), study.sessions, strict=True), 1)
     ]
     base = baseline(study.sessions) or 0
     return [*runs[base : base + 1], *runs[:base], *runs[base + 1 :]]

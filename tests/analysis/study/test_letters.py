@@ -52,6 +52,24 @@ def test_a_cell_that_is_compared_with_nothing_keeps_its_label(tmp_path: Path) ->
     assert with_letters(replace(result, questions=(alone,)))[1] == ()
 
 
+def test_each_run_of_a_plan_has_a_letter_and_what_tells_it_from_the_others(tmp_path: Path) -> None:
+    result = results.one_run_each(tmp_path, ("bare", "bare"))
+    cells = [
+        replace(cell, runs=(replace(run, session=replace(run.session, workload=workload)),))
+        for cell, dtype in zip(result.questions[0].cells, ("float16", "bfloat16"), strict=True)
+        for run in cell.runs
+        for workload in ({**run.session.workload, "parameters": {"dtype": dtype}},)
+    ]
+    asked = tuple(replace(result.questions[0], cells=(cell,), contrasts=()) for cell in cells)
+    (tmp_path / "s").mkdir()
+    plan = results.study_result(tmp_path / "s").plan
+    sessions = tuple(cell.runs[0].session for cell in cells)
+    sweep = replace(result, questions=asked, sessions=sessions, plan=plan)
+    lettered, legend = with_letters(sweep, each_run=True)
+    assert [each.text for each in legend] == ["dtype float16 (baseline)", "dtype bfloat16"]
+    assert [each.cells[0].label for each in lettered.questions] == ["A", "B"]
+
+
 def test_letters_go_on_after_z() -> None:
     names = letters([f"an environment {at}" for at in range(28)])
     assert (names[0], names[25], names[26], names[27]) == ("A", "Z", "AA", "AB")

@@ -130,7 +130,8 @@ def test_another_gpu_is_no_comparison_unless_it_is_asked_for(
     assert kinds(found) == ["invalid"]
     reasons = " ".join(found["questions"][0]["contrasts"][0]["verdict"]["reasons"])
     assert "GPU-1" in reasons and "GPU-2" in reasons
-    assert all(ratio is None for row in found["rows"] for ratio in row["ratios"])
+    text = said(capsys, "compare", first, second)
+    assert "×2.000" in text and "worse" not in text, "described, and not judged"
     assert kinds(compared(capsys, first, second, "--across-devices")) == ["described"]
 
 

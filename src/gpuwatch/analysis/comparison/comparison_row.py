@@ -9,7 +9,7 @@ from typing import Any
 from gpuwatch.analysis.hardware.ceilings import BANDWIDTH, MEASURED, PEAK, SHEET, Ceiling
 from gpuwatch.analysis.hardware.efficiency import Efficiency, Share
 from gpuwatch.analysis.hardware.kernels import times_of
-from gpuwatch.analysis.hardware.mfu import HFU, MFU, MFU_AT_MAXIMUM_CLOCK, MODEL_FLOP
+from gpuwatch.analysis.hardware.mfu import HFU, MFU, MFU_AT_MAXIMUM_CLOCK
 from gpuwatch.analysis.hardware.points import KINDS
 from gpuwatch.analysis.measured_value import MeasuredValue
 from gpuwatch.analysis.summary.identity import baseline, sound
@@ -279,18 +279,6 @@ def efficiency_rows(sessions: Sequence[Summary]) -> list[ComparisonRow]:
         _share_row("algorithmic bytes/s", sessions, lambda of: of.bytes_shares),
         _share_row("memory bandwidth", sessions, lambda of: of.bandwidth_shares),
     ]
-
-
-def mfu_notes(sessions: Sequence[Summary]) -> list[str]:
-    """Which FLOP, type and peak MFUs of several sessions are of."""
-    peaks = [
-        f"the dense {session.efficiency.mfu_peaks[0].ceiling.text}"
-        for session in sessions
-        if session.efficiency.mfu.value is not None and session.efficiency.mfu_peaks[0].ceiling
-    ]
-    if len(sessions) < 2 or not peaks:
-        return []
-    return [f"MFU: {MODEL_FLOP}, over {' and '.join(dict.fromkeys(peaks))}"]
 
 
 def energy_notes(sessions: Sequence[Summary]) -> list[str]:

@@ -37,6 +37,8 @@ def effect(
     ratio = row.ratios[at]
     if at == baseline or not ratio or row.name in _OF_THE_RUN or not shows(row, at, baseline):
         return ""
+    if verdict is not None and verdict.kind is Kind.INVALID:
+        return ""
     if not more and (row.group, row.unit) not in _LESS:
         return ""
     change = row.changes[at] if isinstance(row, TableRow) and row.changes else None

@@ -7,7 +7,8 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
-from gpuwatch.analysis.comparison.cells import WHOLE_RUN
+from gpuwatch.analysis.comparison.cells import STEP_TIME, WHOLE_RUN
+from gpuwatch.analysis.comparison.comparison_row import STEADY
 from gpuwatch.analysis.results import Cell, Contrast, Evidence, Kind, Verdict
 from gpuwatch.analysis.statistics.intervals import FEWEST, Interval, lower_end
 from gpuwatch.core import units
@@ -94,9 +95,14 @@ def heading(verdict: Verdict) -> str:
 def of_cell(cell: Cell, metric: str) -> str:
     """The sentence for a cell without a comparison."""
     values = [run.value for run in cell.judged if run.value is not None]
-    text = f"{cell.label}: {metric} {units.quantity(cell.median, 's')}"
+    text = f"{cell.label}: {value_name(metric)} {units.quantity(cell.median, 's')}"
     text += f" ({units.span(min(values), max(values), 's')})" if len(values) > 1 else ""
     return f"{text}, {len(values)} of {counted(len(cell.judged), 'run')}"
+
+
+def value_name(metric: str) -> str:
+    """The value that is judged, as tables call it: ``step time, steady``."""
+    return STEADY if metric == STEP_TIME else metric
 
 
 def repeats(one: Side | Cell, other: Side | Cell) -> bool:

@@ -214,6 +214,9 @@ def _case_labels(plan: Plan) -> list[list[str]]:
 
 
 _SHORT = 16
+FEW = 4
+"""Most sessions of one cell that are compared with the first of them, as whoever selects a few by
+hand asks for; of more the cell is described."""
 
 
 def grouped_cases(
@@ -225,16 +228,22 @@ def grouped_cases(
 
     A group with unique parameters joins the first case of its workload if that has no group of its
     environment, device and study: the comparison was probably intended, and the verdict names the
-    difference.
+    difference. A few sessions that are all of one group are groups of their own.
     """
     parameters = _parameters(reads)
+    keys = {
+        read.summary.path: _text(_workload(read), parameters[read.summary.path], _where(read))
+        for read in reads
+    }
+    few = len(reads) <= FEW and not any(read.warm_up for read in reads)
+    apart = few and len(set(keys.values())) == 1
     by_workload: dict[str, dict[str, list[Read]]] = {}
     of_commands: dict[str, list[Read]] = {}
     for read in reads:
-        group = json.dumps([parameters[read.summary.path], _where(read)])
+        path = read.summary.path
         across = across_commands and _command(read) is not None
         groups = of_commands if across else by_workload.setdefault(_workload(read), {})
-        groups.setdefault(group, []).append(read)
+        groups.setdefault(path if apart else keys[path], []).append(read)
     result = [_of_commands(list(of_commands.values()), margin)] if of_commands else []
     for of_workload in by_workload.values():
         cases = _cases(list(of_workload.values()), parameters)
@@ -335,6 +344,7 @@ def _groups(case: list[list[Read]], *, by_command: bool = False) -> tuple[Group,
                 clean(" + ".join(sorted(device_names(session))) or "CPU", LONGEST),
                 clean(Path(session.path).parent.name, LONGEST),
                 _device_id(session),
+                clean(Path(session.path).stem, LONGEST),
             )
             for session, name, setting, environment, work in zip(
                 firsts, given, settings, environments, called, strict=True

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import string
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
 
-from gpuwatch.analysis.results import Question, StudyResult
+from gpuwatch.analysis.results import Cell, Question, Run, StudyResult
+from gpuwatch.analysis.summary.identity import baseline, headings
 from gpuwatch.core.lazy_dataclass import dataclass
 
 LONGEST = 12
@@ -20,6 +22,8 @@ class LegendEntry:
     letter: str
     label: str
     is_baseline: bool
+    questions: tuple[str, ...] = ()
+    """Labels of the questions that have it."""
 
     @property
     def text(self) -> str:
@@ -27,26 +31,50 @@ class LegendEntry:
         return f"{self.label} (baseline)" if self.is_baseline else self.label
 
 
-def with_letters(result: StudyResult) -> tuple[StudyResult, tuple[LegendEntry, ...]]:
+def with_letters(
+    result: StudyResult, *, each_run: bool = False
+) -> tuple[StudyResult, tuple[LegendEntry, ...]]:
     """``result`` with letters as the labels of its cells, and their legend.
 
-    A label has the same letter in every question. Sentences keep the labels, so that they can be
-    quoted. Without a long label among those compared, nothing changes and the legend is empty.
+    A label has the same letter in every question; ``each_run``: every run has its own. Sentences
+    keep the labels, so that they can be quoted. Without a long label among those compared, nothing
+    changes and the legend is empty. Of runs put together by hand it has file, name and start.
     """
-    several = [question for question in result.questions if len(question.cells) > 1]
-    labels = list(dict.fromkeys(cell.label for each in several for cell in each.cells))
-    names = letters(labels)
-    if names == labels:
+    asked = [each for each in result.questions if each_run or len(each.cells) > 1]
+    order = {session.path: at for at, session in enumerate(result.sessions)}
+
+    def key(cell: Cell) -> str:
+        return cell.runs[0].session.path if each_run and cell.runs else cell.label
+
+    found: dict[str, list[tuple[Question, Cell]]] = {}
+    for question in asked:
+        for cell in question.cells:
+            found.setdefault(key(cell), []).append((question, cell))
+    keys = sorted(found, key=lambda each: order.get(each, len(order)))
+    headed = dict(zip(order, headings(result.sessions), strict=True)) if each_run else {}
+    names = list(headed.values()) or keys
+    if letters(names) == names:
         return result, ()
-    letter_of = dict(zip(labels, names, strict=True))
-    baselines = {each.cells[each.baseline].label for each in several if each.contrasts}
-    others = {e.cells[c.other].label for e in several for c in e.contrasts}
-    legend = tuple(
-        LegendEntry(letter, label, label in baselines - others)
-        for label, letter in letter_of.items()
-    )
+    letter_of = {each: _letter(at) for at, each in enumerate(keys)}
+    baselines = {key(each.cells[each.baseline]) for each in asked if each.contrasts}
+    if each_run and not baselines and (first := baseline(result.sessions)) is not None:
+        baselines = {result.sessions[first].path}  # what ratios of unlike programs are against
+    others = {key(each.cells[c.other]) for each in asked for c in each.contrasts}
+    legend = []
+    for each, letter in letter_of.items():
+        label, runs = found[each][0][1].label, [run for _, cell in found[each] for run in cell.runs]
+        by_hand = len(runs) == 1 and result.plan is None
+        told = _told(label, runs[0]) if by_hand else headed.get(each, label)
+        of = tuple(question.label for question, _ in found[each])
+        legend.append(LegendEntry(letter, told, each in baselines - others, of))
     questions = tuple(
-        _lettered(each, letter_of) if len(each.cells) > 1 else each for each in result.questions
+        replace(
+            each,
+            cells=tuple(replace(of, label=letter_of.get(key(of), of.label)) for of in each.cells),
+        )
+        if each in asked
+        else each
+        for each in result.questions
     )
     overall = tuple(
         replace(
@@ -56,7 +84,16 @@ def with_letters(result: StudyResult) -> tuple[StudyResult, tuple[LegendEntry, .
         )
         for each in result.overall
     )
-    return replace(result, questions=questions, overall=overall), legend
+    return replace(result, questions=questions, overall=overall), tuple(legend)
+
+
+def _told(label: str, run: Run) -> str:
+    """The cell, file, name and start of a run, none within another."""
+    session = run.session
+    names = list(dict.fromkeys((label, Path(session.path).stem, session.label)))
+    told = [each for each in names if not any(each in of for of in names if of != each)]
+    start = [f"{session.started[:16].replace('T', ' ')} UTC"] if session.started else []
+    return ", ".join((*told, *start))
 
 
 def letters(labels: Sequence[str]) -> list[str]:
@@ -69,8 +106,3 @@ def letters(labels: Sequence[str]) -> list[str]:
 def _letter(at: int) -> str:
     before, last = divmod(at, len(string.ascii_uppercase))
     return (_letter(before - 1) if before else "") + string.ascii_uppercase[last]
-
-
-def _lettered(question: Question, letter_of: Mapping[str, str]) -> Question:
-    cells = tuple(replace(cell, label=letter_of[cell.label]) for cell in question.cells)
-    return replace(question, cells=cells)

@@ -35,12 +35,31 @@ def every_note(result: StudyResult) -> list[str]:
     return list(dict.fromkeys([*notes(result), *warnings(result), *result.notices]))
 
 
+def run_names(result: StudyResult) -> dict[str, str]:
+    """By path, what a run is called in notes: its label, or that of its cell where others have the
+    same and the cell has no other run."""
+    cells = [cell for question in result.questions for cell in question.cells]
+    alone = Counter(cell.label for cell in cells for _ in cell.runs)
+    of = {
+        run.session.path: cell.label
+        for cell in cells
+        for run in cell.runs
+        if alone[cell.label] == 1
+    }
+    labels = Counter(each.label for each in result.sessions)
+    return {
+        each.path: of.get(each.path, each.label) if labels[each.label] > 1 else each.label
+        for each in result.sessions
+    }
+
+
 def run_notes(result: StudyResult) -> list[str]:
     """Notes on recordings, each with the runs that it applies to."""
     seen: dict[str, Counter[str]] = {}
+    names = run_names(result)
     for session in result.sessions:
-        for note in session_notes([session]):
-            seen.setdefault(note, Counter())[session.label] += 1
+        for note in session_notes(session):
+            seen.setdefault(note, Counter())[names[session.path]] += 1
     alone = len(result.sessions) == 1
     return [
         note
@@ -58,9 +77,11 @@ def warnings(result: StudyResult) -> list[str]:
     number of runs."""
     first: dict[str, str] = {}
     runs: Counter[str] = Counter()
+    names = run_names(result)
     for session in result.sessions:
         texts = {each.kind: each.text for each in session.efficiency.findings if each.warning}
-        first = {**{kind: f"{session.label}: {text}" for kind, text in texts.items()}, **first}
+        named = {kind: f"{names[session.path]}: {text}" for kind, text in texts.items()}
+        first = {**named, **first}
         runs.update(texts.keys())
     total = len(result.sessions)
     if total == 1:

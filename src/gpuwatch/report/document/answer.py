@@ -8,12 +8,13 @@ from dataclasses import replace
 from gpuwatch.analysis.comparison.wording import (
     after_word,
     of_cell,
+    value_name,
 )
 from gpuwatch.analysis.comparison.wording import heading as heading_of
 from gpuwatch.analysis.hardware import bound
 from gpuwatch.analysis.hardware.mfu import MFU, MFU_AT_MAXIMUM_CLOCK
 from gpuwatch.analysis.measured_value import MeasuredValue
-from gpuwatch.analysis.results import Question, StudyResult, Sweep
+from gpuwatch.analysis.results import Kind, Question, StudyResult, Sweep
 from gpuwatch.analysis.study.interval_plot import rows_of
 from gpuwatch.analysis.study.not_run import not_run, to_come
 from gpuwatch.analysis.summary.identity import session_title
@@ -105,7 +106,7 @@ def _sentences(question: Question, *, alone: bool) -> list[Sentence]:
         sentences.append(Sentence(heading_of(verdict), after_word(each), kind=verdict.kind))
         sentences += [Sentence("", each.design)] if each.design else []
     if not sentences and alone:
-        cells = [cell for cell in question.cells if len(cell.judged) > 1]
+        cells = [cell for cell in question.cells if cell.judged and len(cell.runs) > 1]
         sentences = [Sentence("", of_cell(cell, question.metric)) for cell in cells]
     return sentences
 
@@ -155,17 +156,24 @@ def _title(result: StudyResult) -> str:
 
 
 def _changes(result: StudyResult) -> Intervals | Bars | None:
-    """The intervals of all changes; without any, the medians of the first question's cells."""
+    """The intervals of all changes; without any, the medians of the first question whose cells may
+    be compared."""
     intervals = _intervals(result.questions)
     if intervals is not None:
         return intervals
-    question = next(each for each in result.questions if each.contrasts)
+    judged = (
+        question
+        for question in result.questions
+        if any(each.verdict.kind is not Kind.INVALID for each in question.contrasts)
+    )
+    if (question := next(judged, None)) is None:
+        return None
     bars = tuple(
         Bar(cell.label, cell.median, units.quantity(cell.median, "s"))
         for cell in question.cells
         if cell.median is not None
     )
-    return Bars(question.metric, bars) if bars else None
+    return Bars(value_name(question.metric), bars) if bars else None
 
 
 def _throughput(sweep: Sweep) -> Bars | None:

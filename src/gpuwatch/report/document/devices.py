@@ -56,9 +56,13 @@ _Of = tuple[Question, Cell, list[Summary]]
 
 
 def devices(result: StudyResult) -> Section:
-    """The tables of workloads that report samples, of several cases or on several devices, else
-    nothing."""
-    cases = [each for each in result.questions if each.workload.get("kind") == "workload"]
+    """The tables of what reports steps, of several cases or on several devices, else nothing; of a
+    study without its own commands, which its other sections compare."""
+    cases = [
+        each
+        for each in result.questions
+        if result.plan is None or each.workload.get("kind") == "workload"
+    ]
     rows: dict[str, list[_Of]] = {}
     for question in cases:
         for cell in question.cells:

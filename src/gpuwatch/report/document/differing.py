@@ -14,7 +14,7 @@ from gpuwatch.report.document import quantities
 from gpuwatch.report.document.blocks import Section, Sentence
 
 _LEAST = 0.01
-"""Least change that is shown, as a ratio; of shares, in points."""
+"""Least change that is shown, as a ratio; of shares in points, too."""
 _MAXIMUM = "maximum"
 """Group of the largest values of what has a mean, too."""
 _BEFORE = {_MAXIMUM: "maximum ", "phases, mean": "phase: "}
@@ -26,13 +26,11 @@ _MOST = 20
 def of_sessions(
     compared: Comparison,
     names: Sequence[str],
-    first: Sequence[object],
-    verdicts: Mapping[int, Verdict],
+    verdicts: Mapping[int, Verdict] | None,
 ) -> Section:
-    """What differs between single sessions, without the rows ``first``."""
+    """What differs between single sessions."""
     told = "single runs: how much a quantity varies from run to run is not known"
-    rows = [row for row in compared.rows if row not in first]
-    return _differing(rows, compared.baseline, names, told, verdicts, badges=False)
+    return _differing(compared.rows, compared.baseline, names, told, verdicts, badges=False)
 
 
 def of_question(question: Question) -> Section:
@@ -51,7 +49,7 @@ def _differing(
     baseline: int | None,
     labels: Sequence[str],
     told: str,
-    verdicts: Mapping[int, Verdict],
+    verdicts: Mapping[int, Verdict] | None,
     *,
     badges: bool,
 ) -> Section:
@@ -63,7 +61,13 @@ def _differing(
     found = [row for row in found if row.group != _MAXIMUM or row.name not in means]
     if not found:
         return Section("what differs", [Sentence("", "nothing by more than 1 %")])
-    told = f"more than 1 % apart (shares: a point), largest first; {told}"
+    told = f"more than 1 % apart, shares by a point, too; the largest factor first; {told}"
+    shown, places = found[:_MOST], range(len(labels))
+    if any(_apart(row, at, baseline) and not row.ratios[at] for row in shown for at in places):
+        told += (
+            "; without ×: from or to nothing, of a run that failed, or of unlike work, windows, "
+            "ceilings or seeds"
+        )
     if len(found) > _MOST:
         told += f"; {len(found) - _MOST} more that differ less"
     # The name alone could be another's.
@@ -71,7 +75,7 @@ def _differing(
         replace(row, name=f"{_BEFORE[row.group]}{quantities.name_of(row)}")
         if row.group in _BEFORE
         else row
-        for row in found[:_MOST]
+        for row in shown
     ]
     table = quantities.quantity_table(
         named, labels, baseline, badges=badges, grouped=False, verdicts=verdicts
@@ -80,8 +84,8 @@ def _differing(
 
 
 def _size(row: ComparisonRow | TableRow, baseline: int) -> float:
-    """How far the furthest value that differs is from the baseline's, 0 if none does: logarithm of
-    the ratio, of shares the difference."""
+    """The logarithm of the factor between the baseline's value and the furthest that differs, 0 if
+    none does."""
     return max((_apart(row, at, baseline) for at in range(len(row.values))), default=0.0)
 
 
@@ -89,15 +93,13 @@ def _apart(row: ComparisonRow | TableRow, at: int, baseline: int) -> float:
     value, base = row.values[at], row.values[baseline]
     if at == baseline or value is None or base is None or not shows(row, at, baseline):
         return 0.0
-    if row.unit == "{step}":
-        return 0.0  # how many were timed says nothing of how fast they were
-    ratio = row.ratios[at]
-    if ratio is None and not (base == 0 and value and row.bound(at) is None):
-        return 0.0  # not comparable
-    if row.unit == "1":
-        size = abs(value - base)
-    elif not ratio:
+    if row.unit == "{step}" or value == base or row.bound(at) or row.bound(baseline):
+        return 0.0  # how many steps were timed says nothing of how fast they were
+    if row.group == "over the window" and row.ratios[at] is None and base:
+        return 0.0  # the longer window has more
+    if row.unit == "1" and abs(value - base) <= _LEAST:
+        return 0.0
+    if value <= 0 or base <= 0:
         return _LEAST  # to or from nothing: how much has no measure
-    else:
-        size = abs(math.log(ratio))
+    size = abs(math.log(row.ratios[at] or value / base))
     return size if size > _LEAST else 0.0

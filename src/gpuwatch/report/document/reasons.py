@@ -27,8 +27,6 @@ from gpuwatch.report.document.blocks import (
 
 Number = TypeVar("Number", int, float)
 DIFFERENCES = "what differs around the runs"
-_SHORTEST, _ROOM = 20, 120
-"""Least characters for one value; most characters for all values of a fact together."""
 _MOST_RANKS = 64
 """Ranks in a table; JSON has all."""
 _LONGEST_DEVICE = 20
@@ -243,29 +241,24 @@ def _rate(value: float | None) -> str:
 
 
 def facts(question: Question) -> Section:
-    """What differs around the runs: a row for each fact, a column for each environment."""
+    """What differs around the runs."""
     labels = [cell.label for cell in question.cells]
     return Section(DIFFERENCES, difference_items(differing_facts(question), labels))
 
 
 def difference_items(differences: Sequence[Difference], labels: Sequence[str]) -> list[Item]:
-    """A row for each fact that differs; of one with a long value a sentence, which has it whole."""
-    longest = max(_SHORTEST, _ROOM // max(1, len(labels)))
-    rows: list[tuple[str, ...]] = []
-    sentences: list[Item] = []
+    """A line for each fact that differs: of two ``13.0 → 12.8``, of more who has what."""
+    items: list[Item] = [Heading(" → ".join(labels))] if differences and len(labels) == 2 else []
     for each in differences:
-        name = difference_name(each)
         texts = [units.fact(each.key, value) for value in each.values]
-        if max(map(len, texts)) <= longest:
-            rows.append((name, *texts))
-            continue
-        of_text: dict[str, list[str]] = {}
-        for label, text in zip(labels, texts, strict=True):
-            of_text.setdefault(text, []).append(label)
-        told = "; ".join(f"{', '.join(names)}: {text}" for text, names in of_text.items())
-        sentences.append(Sentence(name, told))
-    table: list[Item] = [Table(("fingerprint", *labels), tuple(rows))] if rows else []
-    return [*table, *sentences]
+        told = " → ".join(texts)
+        if len(labels) != 2:
+            of_text: dict[str, list[str]] = {}
+            for label, text in zip(labels, texts, strict=True):
+                of_text.setdefault(text, []).append(label)
+            told = "; ".join(f"{', '.join(names)}: {text}" for text, names in of_text.items())
+        items.append(Sentence(difference_name(each), told))
+    return items
 
 
 def difference_name(difference: Difference) -> str:

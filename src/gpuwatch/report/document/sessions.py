@@ -15,7 +15,6 @@ from gpuwatch.analysis.comparison.comparison_row import (
 from gpuwatch.analysis.comparison.side_by_side import Comparison, compare, headings, used_gpus
 from gpuwatch.analysis.hardware.mfu import MFU
 from gpuwatch.analysis.results import Verdict
-from gpuwatch.analysis.study.letters import letters
 from gpuwatch.analysis.summary.identity import device_names, session_title
 from gpuwatch.analysis.summary.missing import missing_notes
 from gpuwatch.analysis.summary.requested import Requested
@@ -52,17 +51,14 @@ def sessions(
     compared: Comparison,
     columns: Sequence[str],
     notices: Sequence[str] = (),
-    *,
-    legend: bool = False,
 ) -> tuple[Section, ...]:
     """All that is known of the sessions, under each other and side by side.
 
-    ``columns``: their names. ``notices`` come before the notes. ``legend``: whether letters among
-    ``columns`` are told before.
+    ``columns``: their names. ``notices`` come before the notes.
     """
     several = len(compared.sessions) > 1
     how = [_how(session) for session in compared.sessions]
-    ends = _ends(compared, columns, legend=legend)
+    ends = _ends(compared, columns)
     if several:
         lines = [end for end in ends if end]
     else:
@@ -109,7 +105,7 @@ def short(session: Summary, given: Sequence[Requested], cost: str, command: str)
     what it was ``given``, what it cost, its notes. ``command`` shows all
     figures."""
     compared = compare([session])
-    (end,) = _ends(compared, [""], legend=False)
+    (end,) = _ends(compared, [""])
     phases = {name: seconds for name, seconds in session.steps.phases.items() if seconds}
     step = sum(phases.values())
     parts = (f"{name} {units.percent(seconds / step)}" for name, seconds in phases.items())
@@ -125,7 +121,7 @@ def short(session: Summary, given: Sequence[Requested], cost: str, command: str)
         [f"all figures: {command}"],
     )
     first, *others = (Section("", [Sentence("", each) for each in group]) for group in lines)
-    figures = brief(compared, headings([session]), legend=False).items
+    figures = brief(compared, headings([session])).items
     table = Section("", [each for each in figures if isinstance(each, Table)])
     sections = tuple(each for each in (first, table, *others) if each.items)
     return Document(session.label, sections=sections)
@@ -134,12 +130,10 @@ def short(session: Summary, given: Sequence[Requested], cost: str, command: str)
 def brief(
     compared: Comparison,
     columns: Sequence[str],
-    *,
-    legend: bool,
     verdicts: Mapping[int, Verdict] | None = None,
 ) -> Section:
     """The outcome and the main figures of each session, in a few lines."""
-    ends = [Sentence("", each) for each in _ends(compared, columns, legend=legend) if each]
+    ends = [Sentence("", each) for each in _ends(compared, columns) if each]
     if not (first := main_rows(compared)):
         return Section("", ends)
     table = quantity_table(first, columns, compared.baseline, grouped=False, verdicts=verdicts)
@@ -154,19 +148,12 @@ def main_rows(compared: Comparison) -> list[ComparisonRow]:
     return [by_name[at] for at in _FIRST if at in by_name]
 
 
-def _ends(compared: Comparison, columns: Sequence[str], *, legend: bool) -> list[str]:
-    """How each run ended, after its letter and name if no legend has told them; of several runs
-    empty for one that finished and needs no letter told."""
-    names = headings(compared.sessions)
-    lettered = not legend and list(columns) != names and list(columns) == letters(names)
-    titles = [each.given.heading(session_title(each)) for each in compared.sessions]
+def _ends(compared: Comparison, columns: Sequence[str]) -> list[str]:
+    """How each run ended; of several runs empty for one that finished."""
     ends = []
-    for at, (column, session) in enumerate(zip(columns, compared.sessions, strict=True)):
-        title = titles[at]
-        if lettered:
-            title = names[at] if titles.count(title) > 1 else title
-            title = f"{column}  {title}{' (baseline)' if at == compared.baseline else ''}"
-        elif len(columns) > 1:
+    for column, session in zip(columns, compared.sessions, strict=True):
+        title = session.given.heading(session_title(session))
+        if len(columns) > 1:
             title = "" if session.status.state is State.FINISHED else column
         ends.append(f"{title}: {session.status.text}" if title else "")
     return ends

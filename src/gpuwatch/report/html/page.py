@@ -140,7 +140,8 @@ def _body(of: Document, series: Mapping[str, RunSeries]) -> tuple[list[str], str
         if label:
             anchor = f"case-{case}"
             inner = [_section(each, 3, f"{anchor}-{_slug(each)}", series) for each in sections]
-            parts.append(section(anchor, 2, label, _letters(of.legend) + "\n".join(inner)))
+            own = [each for each in of.legend if label in each.questions]
+            parts.append(section(anchor, 2, label, _letters(own) + "\n".join(inner)))
             links.append(f'<a href="#{anchor}">{text(label)}</a>')
             continue
         seen: Counter[str] = Counter()
