@@ -80,7 +80,8 @@ def roofline(question: Question) -> Section:
         for label, session in runs
         for of in (session.efficiency.roofline,)
     ]
-    title = "what bounds a run in the middle of each cell"
+    alone = len(question.cells) == 1 and len(question.cells[0].runs) == 1
+    title = f"what bounds {'the run' if alone else 'a run in the middle of each cell'}"
     return Section(title, [*items, Rooflines(tuple(rooflines))] if items else ())
 
 
@@ -264,7 +265,7 @@ def difference_items(differences: Sequence[Difference], labels: Sequence[str]) -
             of_text.setdefault(text, []).append(label)
         told = "; ".join(f"{', '.join(names)}: {text}" for text, names in of_text.items())
         sentences.append(Sentence(name, told))
-    table: list[Item] = [Table(("fingerprint", *labels), tuple(rows))] if rows else []
+    table: list[Item] = [Table(("recorded fact", *labels), tuple(rows))] if rows else []
     return [*table, *sentences]
 
 

@@ -217,13 +217,14 @@ def _beside(result: StudyResult, *, legend: bool) -> Iterator[Section]:
     of_all, names = compared(result), columns(result)
     differs = differing.of_sessions(of_all, names, (), _verdicts(result))
     yield replace(differs, folded=False, formats=(MARKDOWN, PAGE))
-    yield from sessions.sessions(of_all, names, told, legend=legend)
+    drawn, alone = [], len(result.sessions) == 1
     for question in result.questions:
         every, gauges = _drawn(question, {})
-        yield replace(every, formats=(PAGE,))
-        yield gauges
-        yield replace(reasons.evidence(question), formats=(PAGE,))
-        yield replace(reasons.roofline(question), formats=(PAGE,))
+        of_page = (every, gauges, reasons.evidence(question), reasons.roofline(question))
+        drawn += [replace(each, formats=(PAGE,)) for each in of_page[alone:]]
+    yield from drawn if alone else ()
+    yield from sessions.sessions(of_all, names, told, legend=legend)
+    yield from () if alone else drawn
 
 
 def _sections(result: StudyResult) -> Iterator[Section]:
