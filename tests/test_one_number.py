@@ -108,6 +108,8 @@ def test_a_figure_is_the_same_in_every_view(kind: str, tmp_path: Path) -> None:
         if name in curves and name != "gpuwatch.throughput":
             alike(statistic.mean, curves[name].figure)
     alike(shown.metrics["process.gpu.memory.usage"].max, own_peak(row))
+    told = (shown.peak_gpu_memory.value, shown.peak_gpu_memory.method.value)
+    assert told == (row["peak_gpu_memory_bytes"], row["peak_gpu_memory_method"])
 
     gauges = {gauge.key: gauge for gauge in replayed.gauges}
     if shown.window.kind == "timed steps" and not several:

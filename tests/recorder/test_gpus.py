@@ -10,7 +10,11 @@ from typing import Any
 
 import pytest
 
+from gpuwatch.core.models import GPUS_OFF, Environment, Workload
+from gpuwatch.recorder.sources import Opening, Sources, added
+from gpuwatch.runners.base import LaunchSpec
 from gpuwatch.session.reading.reader import SessionReader
+from gpuwatch.session.writing.store import SessionStore
 from tests.conftest import Cli
 from tests.fake_nvml import (
     DRIVER_NOT_LOADED,
@@ -279,3 +283,14 @@ def test_a_workload_does_not_wait_for_a_driver_that_hangs_at_the_start(
     assert "the driver was slow to answer" in late.text
     told = cli.read("show", sessions(out)[0]).stdout
     assert "nothing was sampled in the first" in " ".join(told.split())
+
+
+def test_without_a_driver_no_driver_is_said_to_be_slow(tmp_path: Path) -> None:
+    store = SessionStore.create(tmp_path / "a.gpuwatch", [])
+    opening = Opening(lambda: Sources.open(GPUS_OFF, workload=False))
+    workload = Workload("true", "command", ("true",))
+    spec = LaunchSpec(workload, Environment("bare", "bare"), None, "/", {})
+    sources, ((_, (_, kind, _, text)),) = added(store, opening, spec, 0, print)
+    sources.close()
+    store.close()
+    assert kind == "sampling-late" and "driver" not in text and "this machine was slow" in text

@@ -71,11 +71,16 @@ def test_two_single_runs_have_their_step_times_as_bars(tmp_path: Path) -> None:
 
 
 def test_a_single_run_has_its_main_figures_and_phases(tmp_path: Path) -> None:
-    head = top(results.one_run_each(tmp_path, ("bare",)))
+    result = results.one_run_each(tmp_path, ("bare",))
+    head, sections = top(result), document(result).sections
+    (folded,) = [at for at, each in enumerate(sections) if each.closed and not each.title]
+    assert isinstance(sections[folded].items[0], Table)
+    assert "gauges" in [each.title for each in sections[:folded]]
     assert [each.name for each in head.figures] == [
-        *("step time", "samples/s", "MFU", "MFU at maximum clock", "bound")
+        *("step time, median", "throughput, mean", "MFU", "energy a sample", "peak GPU memory")
     ]
-    assert [each.value for each in head.figures[:2]] == ["499 ms", "128"]
+    assert [each.value for each in head.figures[:2]] == ["499 ms", "128 samples/s"]
+    assert head.figures[0].note == "measured: 20 timed steps, mean 499 ms"
     assert isinstance(head.chart, Bars)
     assert [bar.name for bar in head.chart.bars] == ["data", "forward", "backward"]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+import re
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ import pytest
 from gpuwatch.analysis.comparison.side_by_side import compare
 from gpuwatch.analysis.study.read import read_study
 from gpuwatch.analysis.summary.summary import summarise
+from gpuwatch.cli import main
 from gpuwatch.report import json, markdown
 from gpuwatch.report import json as as_json
 from gpuwatch.report import text as study_text
@@ -38,8 +40,44 @@ EFFECTS = {BARE.label: 1.0, DOCKER.label: 1.0}
 def test_a_single_run_is_said_in_a_dozen_lines(tmp_path: Path) -> None:
     write(tmp_path / "01-bare.gpuwatch", Script(meta=finished(), alive=False))
     lines = study_text.terminal(read_study(tmp_path), short=True).splitlines()
-    assert lines[0] == "01-bare: finished" and len(lines) <= 14
+    assert "01-bare: finished" in lines and len(lines) <= 16
     assert any(line.startswith("step time, median") for line in lines)
+
+
+def test_one_session_is_shown_by_what_bounds_it_first(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = Path(__file__).parents[1] / "data" / "h200" / "train.gpuwatch"
+    monkeypatch.setenv("GPUWATCH_PRICES", "H200=3.20")
+    assert main(["show", str(path)]) == 0
+    first, identity, table, *_ = capsys.readouterr().out.split("\n\n")
+    assert " ".join(first.split()) == (
+        "Launch- or host-bound: 65 % of the time no kernel ran; neither compute (1.4 %) nor "
+        "bandwidth (5.6 %) is full. MFU 1.4 %; step time 31.2 ms, median; 7.56 J a step; "
+        "0.0201 EUR."
+    )
+    assert identity.startswith("train.py (bare): finished")
+    rows = (re.split(" {2,}", line) for line in table.splitlines()[1:])
+    figures = {name: (value, method) for name, value, method in rows}
+    assert figures["throughput, samples/s"] == ("1,720", "counted")
+    batch = float(figures["step time, mean"][0].removesuffix(" ms")) / 1e3 * 1720
+    assert batch == pytest.approx(64, rel=2e-3), "for who multiplies what is shown"
+    assert figures["peak GPU memory"] == ("2.14 GiB", "measured")
+    assert main(["show", "--all", str(path)]) == 0
+    every = capsys.readouterr().out
+    assert "GPU power  " in every and "GPU power average" not in every
+    assert "FLOP/s, % of data-sheet peak" in every and "MFU at maximum clock" in every
+
+
+def test_what_lists_count_of_a_run_beside_real_is_told(tmp_path: Path) -> None:
+    times = {"real_seconds": 89.0, "user_seconds": 20.0, "sys_seconds": 10.0}
+    stages = {"profile": {"real_seconds": 1.5}, "counters": {"real_seconds": 71.5}}
+    run(tmp_path / "01-bare.gpuwatch", result={"t": 89_400_000_000, **times}, extra=stages)
+    told = said(tmp_path)
+    assert "real 16.0 s" in told and (
+        "the recording is 1:29 long, as lists say: real is without 1.50 s for its profile and "
+        "71.5 s for its counters after the steps" in told
+    )
 
 
 def test_two_single_runs_stand_beside_each_other_under_the_answer(tmp_path: Path) -> None:

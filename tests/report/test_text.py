@@ -67,7 +67,7 @@ def test_medians_have_their_range_below_them_and_their_ratio_beside(result: Stud
     ]  # fmt: skip
     assert lines[at + 1].split() == ["499", "to", "506", "501", "to", "506", "515", "to", "521"]
     throughput = next(line for line in lines if "throughput" in line)
-    assert throughput.split()[:2] == ["throughput", "(c)"]
+    assert throughput.split()[:3] == ["throughput,", "samples/s", "(c)"]
 
 
 def test_every_run_is_told_with_its_block_its_place_and_its_ratio(result: StudyResult) -> None:

@@ -15,7 +15,7 @@ from gpuwatch.analysis.hardware.ceilings import (
     every_ceiling_of,
     missing_of,
 )
-from gpuwatch.analysis.hardware.crosscheck import Means, findings_of
+from gpuwatch.analysis.hardware.crosscheck import Means, clocks_of, findings_of, limit_of
 from gpuwatch.analysis.hardware.mfu import mfu_peaks
 from gpuwatch.analysis.hardware.pipes import METRICS as PIPES
 from gpuwatch.analysis.hardware.pipes import TENSOR, pipes_of
@@ -38,7 +38,7 @@ from gpuwatch.tui.feed.snapshot import Alert, DeviceNow, Rooflines
 from gpuwatch.tui.feed.steps import Steps
 
 THROTTLES = ("hw.gpu.throttle.power", "hw.gpu.throttle.thermal")
-HISTORY = ("hw.gpu.sm.activity", *PIPES, *THROTTLES)
+HISTORY = ("hw.gpu.sm.activity", "hw.gpu.clock.sm", *PIPES, *THROTTLES)
 """Metrics that need a history."""
 
 _CHECK_NS = 10 * NS
@@ -222,6 +222,8 @@ class Checks:
             flop=_plausible(steps.flop.mean(start, end)),
             bytes=_plausible(steps.bytes.mean(start, end)),
             measured_bytes=_total(each("hw.gpu.memory.bandwidth")),
+            clocks=clocks_of(gpus, self._means(gpus, (*THROTTLES, "hw.gpu.clock.sm"), start, end)),
+            limit=limit_of(gpus, self.ceilings.data_type),
             most_executed=_total([each and each[0].mean(start, end, FULL) for each in pipes]),
             executed_flop=None if executed is None else executed * (per_second or 0.0),
             executed_bytes=None if size is None else size * (per_second or 0.0),

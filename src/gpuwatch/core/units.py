@@ -174,6 +174,10 @@ def quantity(value: float | None, unit: str, *, is_traffic: bool = False) -> str
     return si(value, plain_unit(unit))
 
 
+def _rate(value: float, unit: str) -> str:
+    return f"{digits(value)} {unit}" if value < 999_999.5 else si(value, f" {unit}")
+
+
 _QUANTITIES: dict[str, Callable[[float], str]] = {
     "": loss,
     "1": percent,
@@ -183,18 +187,18 @@ _QUANTITIES: dict[str, Callable[[float], str]] = {
     "J": joules,
     "J/s": lambda value: f"{digits(value)} W",
     "W": lambda value: f"{digits(value)} W",
-    "s": milliseconds,
+    "s": lambda value: milliseconds(value) if value < 99.95 else clock_time(round(value)),
     "s/s": lambda value: f"{digits(value)} cores",
     "{accuracy}": accuracy,
     "{epoch}": lambda value: f"{value:,.0f}",
     "{error}": lambda value: f"{value:,.0f} errors",
     "{generation}": lambda value: f"gen {value:.3g}",
     "{lane}": lambda value: f"x{value:.3g}",
-    "{sample}/s": lambda value: f"{digits(value)} /s" if value < 999_999.5 else si(value, "/s"),
+    "{sample}/s": lambda value: _rate(value, "samples/s"),
     "{sector}": lambda value: f"{si(value, '')} sectors",
     "{state}": lambda value: f"P{value:.3g}",
     "{step}": lambda value: f"{value:,.0f}",
-    "{token}/s": lambda value: f"{digits(value)} /s" if value < 999_999.5 else si(value, "/s"),
+    "{token}/s": lambda value: _rate(value, "tokens/s"),
 }
 
 

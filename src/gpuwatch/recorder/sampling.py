@@ -121,8 +121,8 @@ class Sampler:
                 event(
                     now,
                     "interval-missed",
-                    f"{self._missed} of {self._missed + self._taken} samples so far came too late "
-                    f"for an interval of {self._interval_ns / 1e9:g} s and are missing",
+                    f"{self._missed} of the first {self._missed + self._taken} samples came too "
+                    f"late for an interval of {self._interval_ns / 1e9:g} s and are missing",
                 )
             )
 

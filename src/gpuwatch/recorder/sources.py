@@ -342,7 +342,8 @@ def added(
     could not be written meanwhile."""
     sources = opening.result()
     t = time.monotonic_ns() - base_ns
-    text = f"nothing was sampled in the first {t / 1e9:.1f} s: the driver was slow to answer"
+    slow = "the driver was" if sources.no_gpu is None else "this machine was"
+    text = f"nothing was sampled in the first {t / 1e9:.1f} s: {slow} slow to answer"
     notes = [event(t, "sampling-late", text)] if t > LATE_S * 1e9 else []
     trouble: sqlite3.Error | None = None
     while True:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -41,18 +42,22 @@ def test_a_measured_ceiling_comes_before_the_peak() -> None:
     assert (
         "spread 1.0 %" in found["bandwidth"].source and "torch 2.15.0" in found["bandwidth"].source
     )
-    assert found["bfloat16"].kind == "peak" and "maximum clock" in found["bfloat16"].text
+    assert found["bfloat16"].text == "bfloat16 data-sheet peak", "which an MFU is of, too"
 
 
-def test_the_peak_of_an_h100_is_that_of_its_clocks() -> None:
-    found = ceilings_of({}, [gpu()])
-    assert found["bandwidth"].value == pytest.approx(2.619e9 * 2 * 5120 / 8)
-    assert found["bfloat16"].value == pytest.approx(132 * 4096 * 1.98e9)
+def test_the_peaks_of_an_h100_are_those_of_its_data_sheet_and_of_its_clocks() -> None:
+    found = every_ceiling_of({}, [gpu()])
+    sheet, at_clock = zip(*(found[name] for name in ("bandwidth", "bfloat16")), strict=True)
+    assert [each.value for each in sheet] == pytest.approx([3.352e12, 9.895e14], rel=1e-3)
+    at_maximum = [2.619e9 * 2 * 5120 / 8, 132 * 4096 * 1.98e9]
+    assert [each.value for each in at_clock] == pytest.approx(at_maximum)
+    unlisted = replace(gpu(), name="NVIDIA H100 of tomorrow")
+    assert ceilings_of({}, [unlisted])["bfloat16"].text == "bfloat16 peak at maximum clock"
 
 
 def test_a_calibration_of_another_card_says_nothing() -> None:
     document = calibration(uuid="GPU-9", bandwidth=3e12)
-    assert ceilings_of({"ceilings": document}, [gpu()])["bandwidth"].kind == "peak"
+    assert ceilings_of({"ceilings": document}, [gpu()])["bandwidth"].kind == "sheet"
     nameless = calibration(uuid=None, bandwidth=3e12)
     assert ceilings_of({"ceilings": nameless}, [gpu()])["bandwidth"].kind == "measured"
 
@@ -98,8 +103,8 @@ def test_several_gpus_have_the_sum_of_their_ceilings_and_it_is_said() -> None:
 def test_where_one_of_several_gpus_lacks_a_measured_ceiling_peaks_are_added() -> None:
     both = [gpu(), gpu("gpu1", "GPU-2")]
     found = ceilings_of({"ceilings": calibration(bandwidth=3e12)}, both)["bandwidth"]
-    assert found.kind == "peak" and found.value == pytest.approx(2 * 2.619e9 * 2 * 5120 / 8)
-    unknown = gpu("gpu1", "GPU-2", **{"compute.capability": "99.0"})
+    assert found.kind == "sheet" and found.value == pytest.approx(2 * 3.352e12)
+    unknown = replace(gpu("gpu1", "GPU-2", **{"compute.capability": "99.0"}), name="NVIDIA X")
     assert "bandwidth" not in ceilings_of({}, [gpu(), unknown])
 
 

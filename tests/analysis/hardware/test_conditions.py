@@ -107,7 +107,10 @@ def test_clocks_that_were_held_down_are_told_with_share_of_time_and_mean(tmp_pat
     assert "on average 990 MHz of at most 1.98 GHz" in warning
     verdict = found.roofline.verdict
     # 40 % of the peak at the maximum clock is 80 % of what half the clock allows.
-    assert verdict.bound == "compute" and "(80 % at the clock it had)" in verdict.text
+    assert (
+        verdict.bound == "compute"
+        and "43 % of the bfloat16 data-sheet peak, 80 % at the clock it had" in verdict.text
+    )
 
 
 def test_one_glimpse_of_clocks_that_are_held_down_is_no_warning(tmp_path: Path) -> None:
@@ -170,7 +173,7 @@ def test_what_was_sampled_in_part_is_told_as_the_least_it_can_be(tmp_path: Path)
     assert any("only 65 % of the timed steps" in note for note in found.notes)
     told = dict(efficiency_rows(found))["memory bandwidth"]
     assert told.startswith("at least 650 GB/s bound (samples cover only 65 % of the window)")
-    assert "at least 19 % of the peak" in told
+    assert "at least 19 % of the data-sheet peak" in told
 
 
 def test_the_verdict_says_why_there_are_no_measured_bytes(tmp_path: Path) -> None:

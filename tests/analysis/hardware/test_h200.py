@@ -33,8 +33,11 @@ def test_the_peak_is_that_of_the_bus_that_the_card_has(name: str) -> None:
     """6,016 of 6,144 bits: NVIDIA's data sheet has 4.8 TB/s."""
     (gpu,) = [each for each in recorded(name).devices if each.kind == "gpu"]
     assert gpu.name == "NVIDIA H200"
-    bandwidth = recorded(name).efficiency.roofline.ceilings["bandwidth"]
-    assert bandwidth.value == pytest.approx(4.8143e12, rel=1e-4)
+    shares = {
+        each.ceiling.kind: each.ceiling for each in recorded(name).efficiency.bandwidth_shares
+    }
+    assert shares["peak"].value == pytest.approx(4.8143e12, rel=1e-4)
+    assert shares["sheet"].value == 4.8e12
 
 
 def test_bandwidth_of_a_copy() -> None:

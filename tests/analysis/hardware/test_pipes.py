@@ -96,8 +96,9 @@ def test_a_run_without_a_count_has_it_in_show_json_and_roofline(tmp_path: Path) 
     found = uncounted(tmp_path, gauges=gauges)
     told = dict(efficiency_rows(found))
     assert "FLOP/s" not in told, "merged with other unavailable figures"
-    start = "at most 321 TFLOP/s bound: at most 30 % of the bfloat16 peak at maximum clock, 1.07"
-    assert told["executed FLOP/s"].startswith(start)
+    start = "at most 321 TFLOP/s bound: at most 32 % of the bfloat16 data-sheet peak, 989 TFLOP/s"
+    at_maximum = "at most 30 % of the bfloat16 peak at maximum clock, 1.07 PFLOP/s"
+    assert told["executed FLOP/s"].startswith(f"{start}, {at_maximum}")
     assert "without sparsity; tensor pipes: of bfloat16)" in told["executed FLOP/s"]
     figure = json.loads(as_json.dumps(as_json.summary(found)))["efficiency"]
     assert figure["most_executed_flop_rate"]["value"] == pytest.approx(rate("bfloat16", 0.3))

@@ -28,6 +28,7 @@ from gpuwatch.report.text import as_text
 from gpuwatch.session.reading.reader import CHUNK
 from tests.analysis.recorded_studies import BARE, DOCKER, blocks_of, recorded
 from tests.analysis.sessions import BATCH, SECOND, STEPS, WARM, summary
+from tests.reading import events
 
 EFFECTS = {BARE.label: 1.0, DOCKER.label: 1.0}
 NAMES = ("loss, last step", "acc@1, last step", "acc@5, last step")
@@ -122,6 +123,8 @@ def test_what_an_epoch_ended_with_stands_apart_from_the_last_step(tmp_path: Path
         {"event": "epoch", "epoch": 2, "loss": 0.123456789, "acc1": 0.875},
     ]
     found = summary(tmp_path / "a.gpuwatch", steps=[*lines(), *epochs])
+    told_then = events(tmp_path / "a.gpuwatch", "epoch")
+    assert [each.text for each in told_then][-1] == "2, loss 0.1235, acc@1 87.5 %"
     told = as_json.summary(found)["training"]["epoch"]
     assert (told["loss"]["value"], told["loss"]["at"]) == (0.123456789, 2)
     assert told["acc1"]["value"] == 0.875

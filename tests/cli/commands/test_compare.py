@@ -151,7 +151,10 @@ def test_every_format_says_the_same_runs(
 def test_report_writes_every_file_and_leaves_nothing_else(
     study: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert said(capsys, "report", study) == f"{study / 'summary.html'}\n"
+    assert main(["report", str(study)]) == 0
+    printed = capsys.readouterr()
+    assert printed.out == f"{study / 'summary.html'}\n"
+    assert all(each in printed.err for each in set(FILES) - {"summary.html"})
     names = {path.name for path in study.iterdir() if path.suffix != ".gpuwatch"}
     assert names == {"plan.json", *FILES}
     found = json.loads((study / "summary.json").read_text())
@@ -159,6 +162,20 @@ def test_report_writes_every_file_and_leaves_nothing_else(
     assert "roofline.svg, beside this file" in (study / "summary.md").read_text()
     assert (study / "summary.csv").read_text().startswith("study,part,workload,")
     assert (study / "summary.html").read_text().startswith("<!")
+
+
+def test_a_named_session_of_several_has_a_page_of_its_own(
+    study: Path, pair: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    session = min(study.glob("*.gpuwatch"))
+    page = session.with_suffix(".html")
+    assert said(capsys, "report", session) == f"{page}\n"
+    of_session = page.read_text()
+    page.unlink()  # the study is that of other tests, too
+    assert "SLOWER" not in of_session and "step time, median" in of_session
+    assert said(capsys, "report", pair[0]).endswith("/a.html\n")
+    error = said(capsys, "report", *pair, code=2)
+    assert f"gpuwatch compare {' '.join(pair)} --format html" in error
 
 
 def test_a_file_of_the_summary_that_cannot_be_written_is_one_clear_error(

@@ -53,7 +53,7 @@ def test_the_text_is_eighty_columns_and_names_everything() -> None:
     assert max(map(len, found.splitlines())) <= 80
     for told in ("●1", "▲2", "bfloat16", "measured copy, 3.00 TB/s", "FLOP per byte", "100 FLOP/B"):
         assert told in found, told
-    assert "resnet50 (bare): far below both ceilings" in found
+    assert "resnet50 (bare): neither compute (" in found
 
 
 def test_a_point_lies_below_the_roof_of_its_intensity_and_right_of_fewer_flop_per_byte() -> None:
@@ -259,7 +259,7 @@ def test_the_command_prints_text_json_and_svg(
     session: Path, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     assert main(["roofline", str(session)]) == 0
-    assert "no kernel ran 50 % of the time" in " ".join(capsys.readouterr().out.split())
+    assert "50 % of the time no kernel ran" in " ".join(capsys.readouterr().out.split())
     assert main(["roofline", str(session), "--format", "json"]) == 0
     (found,) = json.loads(capsys.readouterr().out)["rooflines"]
     assert found["bound"] == "host" and found["ceilings"]["bandwidth"]["kind"] == "measured"

@@ -427,5 +427,5 @@ def test_the_baseline_of_the_verdicts_stays_beside_the_run_that_was_asked_for(
     column = column_of(found, last)
     assert column == 1
     shown = sections(found.whole, 62, column)
-    heading = next(each.heading for each in shown if each.left_out == (1, 0))
-    assert " ".join(texts(list(heading))).split() == ["docker", "apptainer"]
+    headings = [texts(list(each.heading)) for each in shown if each.left_out == (1, 0)]
+    assert ["docker", "apptainer"] in [" ".join(each).split() for each in headings]

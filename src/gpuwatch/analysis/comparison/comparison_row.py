@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from gpuwatch.analysis.hardware.ceilings import BANDWIDTH, MEASURED, PEAK, SHEET, Ceiling
+from gpuwatch.analysis.hardware.ceilings import KINDS as CEILINGS
 from gpuwatch.analysis.hardware.efficiency import Efficiency, Share
 from gpuwatch.analysis.hardware.kernels import times_of
 from gpuwatch.analysis.hardware.mfu import HFU, MFU, MFU_AT_MAXIMUM_CLOCK
@@ -355,10 +356,10 @@ def _share_row(
     found = [shares(session.efficiency) for session in sessions]
     kinds = [{each.ceiling.kind for each in of} for of in found if of]
     common = set.intersection(*kinds) if kinds else set()
-    kind = next((each for each in (MEASURED, PEAK, SHEET) if each in common), None)
+    kind = next((each for each in CEILINGS if each in common), None)
     chosen = [next((e for e in of if e.ceiling.kind == kind), None) for of in found]
     known = [None if each is None else each.ceiling for each in chosen]
-    words = {PEAK: "peak", SHEET: "data-sheet peak"}
+    words = {PEAK: "peak at maximum clock", SHEET: "data-sheet peak"}
     words[MEASURED] = "measured copy" if name != "FLOP/s" else "measured product"
     row_name = f"{name}, % of {words[kind]}" if kind else name
     values = tuple(None if each is None else each.value for each in chosen)

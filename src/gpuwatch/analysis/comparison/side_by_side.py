@@ -57,6 +57,8 @@ class Comparison:
     """Families of kernels that differ."""
 
 
+_MEAN = "step time, mean"
+"""The throughput's, of a single session: of several the verdicts judge other means."""
 _IMAGE = (
     ("image", "size", "By", "environment.image_bytes", Method.MEASURED),
     ("image", "pull", "s", "environment.image_pull_seconds", Method.MEASURED),
@@ -78,6 +80,7 @@ _TIMES = (
         )
     ),
     ("steps", "step time, median", "s", "steps.median_seconds", Method.MEASURED),
+    ("steps", _MEAN, "s", "steps.mean_seconds", Method.MEASURED),
     ("steps", "step time, 95th percentile", "s", "steps.p95_seconds", Method.MEASURED),
     ("steps", "throughput", "{sample}/s", "steps.samples_per_second", Method.COUNTED),
     (
@@ -101,8 +104,10 @@ _MAXIMA = """
     hw.gpu.utilization hw.gpu.memory.usage hw.gpu.memory.bandwidth hw.gpu.power hw.cpu.utilization
     process.memory.usage gpuwatch.flop.rate gpuwatch.bytes.rate
 """
-_SHOWN_ELSEWHERE = frozenset({"gpuwatch.throughput"})
-"""Metrics whose mean is already the steps' throughput."""
+PEAK_MEMORY = "peak GPU memory"
+_SHOWN_ELSEWHERE = frozenset({"gpuwatch.throughput", "hw.gpu.power.average"})
+"""Metrics whose mean is already another's: the steps' throughput, and the power, which the driver's
+own running mean follows some seconds late."""
 
 # Facts that differ between any two runs without meaning anything.
 _INCIDENTAL = frozenset({"gpu.unavailable", "gpu.hint", "gpu.mend", "host.boot.id"})
@@ -111,7 +116,8 @@ _SHOWN_AS_ROWS = frozenset({"label", "kind", *(where.partition(".")[2] for *_, w
 
 def compare(sessions: Sequence[Summary]) -> Comparison:
     """Compare any number of sessions with the first that did not fail."""
-    rows = [*_rows(_TIMES, sessions), *training_rows(sessions)]
+    times = [each for each in _TIMES if each[1] != _MEAN or len(sessions) == 1]
+    rows = [*_rows(times, sessions), *training_rows(sessions)]
     reported = (name for session in sessions for name in session.steps.phases)
     rows += [
         row_of("phases, mean", clean(name, _LONGEST_PHASE), "s", sessions, _phase(name))
@@ -128,6 +134,7 @@ def compare(sessions: Sequence[Summary]) -> Comparison:
     rows += _metric_rows("mean", names, sessions, lambda s: s.mean, counters=False)
     rows += _metric_rows("over the window", names, sessions, lambda s: s.max, counters=True)
     rows += _metric_rows("maximum", _MAXIMA.split(), sessions, lambda s: s.max, counters=False)
+    rows.append(_peak_memory(sessions))
     return Comparison(
         sessions=tuple(sessions),
         baseline=baseline(sessions),
@@ -200,6 +207,15 @@ def _metric_rows(
         found = [session.metrics[name] for session in sessions]
         rows.append(_statistic_row(group, name, metric.unit, found, value))
     return rows
+
+
+def _peak_memory(sessions: Sequence[Summary]) -> ComparisonRow:
+    """What the runs' own processes held, unlike the memory in use on their GPUs."""
+    found = [session.peak_gpu_memory for session in sessions]
+    at_most = tuple(each.method is Method.BOUND for each in found)
+    row = row_of("maximum", PEAK_MEMORY, "By", sessions, at("peak_gpu_memory.value"))
+    methods = tuple(each.method for each in found)
+    return replace(row, methods=methods, at_most=at_most)
 
 
 def _statistic_row(

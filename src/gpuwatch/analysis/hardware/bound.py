@@ -5,14 +5,14 @@ Two shares decide, that of the compute ceiling and that of the bandwidth:
 - From ``NEAR`` (one half) on, a run is bound by the ceiling. A step mixes kernels, and those that
   do not use the resource dilute the share: a step that runs at the full roof for half of its time
   reads one half. The roof does not explain anything slower.
-- Below that, no ceiling limits the run; under ``FAR`` (one fifth) the wording is *far* below. The
-  cause is sought in idle time: ``IDLE`` (one quarter) of the time idle, or of the step in the data
-  phase, is named, since removing it would shorten the step by a quarter or more.
+- Below that, no ceiling limits the run. The cause is sought in idle time: ``IDLE`` (one quarter) of
+  the time idle, or of the step in the data phase, is named, since removing it would shorten the
+  step by a quarter or more.
 - Algorithmic bytes over ``OVER`` times the bandwidth never reached memory: caches served them, and
   they show no bound. Five per cent allow for the error of a measured ceiling.
 - A counted rate over the arithmetic peak is impossible, and shows no bound either.
-- Clocks held down by power or temperature lower the compute ceiling: if it is the peak at the
-  maximum clock, the share at the actual clock decides.
+- Clocks held down by power or temperature lower the compute ceiling: if it is a peak, the share of
+  the peak at the actual clock decides.
 - Any other rate over ``OVER`` times a measured ceiling means that the ceiling was measured too low;
   it says nothing about the bound.
 """
@@ -20,19 +20,20 @@ Two shares decide, that of the compute ceiling and that of the bandwidth:
 from __future__ import annotations
 
 from gpuwatch.analysis.hardware.ceilings import MEASURED as CALIBRATED
-from gpuwatch.analysis.hardware.ceilings import NEVER_MEASURED, PEAK, Ceiling, Missing
+from gpuwatch.analysis.hardware.ceilings import NEVER_MEASURED, SHEET, Ceiling, Missing
 from gpuwatch.analysis.hardware.crosscheck import is_over
 from gpuwatch.analysis.hardware.points import ALGORITHMIC, EXECUTED, MEASURED, Point, Rates
 from gpuwatch.core import units
 from gpuwatch.core.lazy_dataclass import dataclass
 
 NEAR = 0.5
-FAR = 0.2
 IDLE = 0.25
 OVER = 1.05
+_APART = 0.005
+"""Least difference of two shares that are both told."""
 
 MEMORY, COMPUTE, HOST, NEITHER, UNKNOWN = "memory", "compute", "host", "neither", "unknown"
-_SHORT = {ALGORITHMIC: "algorithmic bytes", MEASURED: "measured bytes", EXECUTED: "ncu's bytes"}
+_BY = {ALGORITHMIC: " by algorithmic bytes", MEASURED: "", EXECUTED: " by ncu's bytes"}
 
 
 @dataclass(frozen=True)
@@ -43,7 +44,8 @@ class Verdict:
     """``memory``, ``compute``, ``host`` (launch- or host-bound), ``neither`` (below both,
     without idle time that explains it) or ``unknown``."""
     text: str
-    """One sentence with its figures."""
+    """One sentence with its figures. A share of which it says nothing else is one of the data
+    sheet's dense peak of the run's data type, or of its bandwidth, by measured bytes."""
     hint: str | None = None
     """What would tell more, if anything."""
 
@@ -68,15 +70,24 @@ def verdict_of(
     """
     of_compute = None if compute is None else point.rate / compute.value
     of_bandwidth = None if bandwidth is None else point.bytes_rate / bandwidth.value
-    shares = _shares(of_compute, compute, of_bandwidth, bandwidth, point, rates)
-    of_compute = _at_clock(of_compute, compute, rates) or of_compute
-    limit = compute if rates.limit is None and compute and compute.kind == PEAK else rates.limit
+    at_clock, clock = _at_clock(point.rate, compute, rates), ""
+    if at_clock is not None and of_compute is not None and at_clock - of_compute > _APART:
+        clock = f", {units.percent(at_clock)} at the clock it had"
+    parts = [
+        "" if compute is None else f"compute at {_of(of_compute, compute)}{clock}",
+        ""
+        if bandwidth is None
+        else f"bandwidth at {_of(of_bandwidth, bandwidth)}{_BY[point.bytes_kind]}",
+    ]
+    held = ""
+    if rates.clocks is not None:
+        held = f"; the clocks were held down {units.percent(rates.clocks.held)} of the time"
+    shares = ", ".join(filter(None, parts)) + (held if any(parts) else "")
+    limit = rates.limit
     if limit is not None and rates.flop is not None and is_over(limit, rates.flop):
         share = units.percent(rates.flop / limit.value)
-        text = f"{share} of the {limit.text}, which no run can pass: {_IMPOSSIBLE}"
-        return Verdict(UNKNOWN, f"cannot tell what bounds the run: {text}")
+        return _cannot_tell(f"{share} of the {limit.text}, which no run can pass: {_IMPOSSIBLE}")
     algorithmic = point.bytes_kind == ALGORITHMIC
-    near_compute = of_compute is not None and of_compute >= NEAR
     passed = [
         ceiling.text
         for ceiling, share, caches in (
@@ -86,31 +97,50 @@ def verdict_of(
         if ceiling is not None and ceiling.kind == CALIBRATED and (share or 0) > OVER and not caches
     ]
     if passed:
-        text = f"cannot tell what bounds the run: {shares}: the {' and the '.join(passed)} "
-        return Verdict(
-            UNKNOWN, f"{text}{'was' if len(passed) == 1 else 'were'} measured too low", AGAIN
-        )
+        were = "was" if len(passed) == 1 else "were"
+        text = f"the {' and the '.join(passed)} {were} measured too low ({shares})"
+        return _cannot_tell(text, AGAIN)
+    shown = of_compute
+    if of_compute is not None and at_clock is not None:
+        of_compute = max(of_compute, at_clock)
+    near_compute = of_compute is not None and of_compute >= NEAR
     if of_bandwidth is not None and algorithmic and of_bandwidth > OVER:
         saved = f"at least {units.percent(1 - 1 / of_bandwidth)} of these bytes came from caches"
         if bandwidth is not None and bandwidth.doubt:
             saved = "these bytes came from caches, or the copy was measured too low"
         if near_compute:
             return _bound(COMPUTE, f"{shares}: {saved}", None, compute)
-        text = f"cannot tell what bounds the run: {shares}: {saved}, so they show no bound"
-        return Verdict(UNKNOWN, text, _measured(rates))
+        return _cannot_tell(f"{saved}, so they show no bound ({shares})", _measured(rates))
     near_bandwidth = of_bandwidth is not None and of_bandwidth >= NEAR
     if near_bandwidth and (of_compute is None or (of_bandwidth or 0) >= of_compute):
+        shares = ", ".join(filter(None, reversed(parts))) + held
         if algorithmic:
             return _bound(MEMORY, shares, _measured(rates), bandwidth, "caches save little")
         return _bound(MEMORY, shares, None, bandwidth)
     if near_compute:
         return _bound(COMPUTE, shares, None, compute)
-    if of_compute is None or of_bandwidth is None:
+    if compute is None or bandwidth is None:
         known = f" ({shares})" if shares else ""
         which, hint = _unknown_ceilings(data_type, compute, bandwidth, missing)
-        return Verdict(UNKNOWN, f"cannot tell what bounds the run: {which}{known}", hint)
-    where = "far below" if max(of_compute, of_bandwidth) < FAR else "under half of"
-    return _below(f"{where} both ceilings", shares, rates, profiled=profiled)
+        return _cannot_tell(f"{which}{known}", hint)
+    unused = (
+        f"neither compute ({_share(shown, compute)}{clock}) nor bandwidth "
+        f"({_share(of_bandwidth, bandwidth)}{_BY[point.bytes_kind]}) is full"
+    )
+    return _below(unused, held, rates, profiled=profiled)
+
+
+def _cannot_tell(why: str, hint: str | None = None) -> Verdict:
+    return Verdict(UNKNOWN, f"cannot tell what bounds the run: {why}", hint)
+
+
+def _of(share: float | None, ceiling: Ceiling) -> str:
+    return f"{units.percent(share)} of the {ceiling.text}"
+
+
+def _share(share: float | None, ceiling: Ceiling) -> str:
+    """The share, with its ceiling unless that is the data sheet's."""
+    return units.percent(share) if ceiling.kind == SHEET else _of(share, ceiling)
 
 
 _IMPOSSIBLE = "too much is counted, or a faster data type than the reported one was in use"
@@ -126,12 +156,12 @@ def _measured(rates: Rates) -> str | None:
     return f"measured bytes would settle it{reason}"
 
 
-def _at_clock(share: float | None, compute: Ceiling | None, rates: Rates) -> float | None:
+def _at_clock(rate: float, compute: Ceiling | None, rates: Rates) -> float | None:
     """The share of the peak at the actual clock, where clocks were held down."""
     clock_share = None if rates.clocks is None else rates.clocks.share
-    if share is None or compute is None or compute.kind != PEAK or not clock_share:
+    if compute is None or compute.kind == CALIBRATED or rates.limit is None or not clock_share:
         return None
-    return share / clock_share
+    return rate / (rates.limit.value * clock_share)
 
 
 def _bound(
@@ -143,7 +173,8 @@ def _bound(
         conditions = (*conditions, f"the {ceiling.text} was not measured too low")
     condition = f", if {' and '.join(conditions)}" if conditions else ""
     hints = [text for text in (hint, AGAIN if doubtful else None) if text]
-    return Verdict(bound, f"{bound}-bound{condition}: {shares}", "; ".join(hints) or None)
+    told = shares.removeprefix("compute at ")
+    return Verdict(bound, f"{bound}-bound{condition}: {told}", "; ".join(hints) or None)
 
 
 def _unknown_ceilings(
@@ -169,30 +200,7 @@ def _unknown_ceilings(
     return f"the {' and the '.join(names)} ceiling{are} not known{reason}", missing.hint
 
 
-def _shares(
-    of_compute: float | None,
-    compute: Ceiling | None,
-    of_bandwidth: float | None,
-    bandwidth: Ceiling | None,
-    point: Point,
-    rates: Rates,
-) -> str:
-    parts = []
-    if compute is not None:
-        at_clock = _at_clock(of_compute, compute, rates)
-        clock_note = "" if at_clock is None else f" ({units.percent(at_clock)} at the clock it had)"
-        parts.append(f"{units.percent(of_compute)} of the {compute.text}{clock_note}")
-    if bandwidth is not None:
-        parts.append(
-            f"{_SHORT[point.bytes_kind]} at {units.percent(of_bandwidth)} of the {bandwidth.text}"
-        )
-    if parts and rates.clocks is not None:
-        held = units.percent(rates.clocks.held)
-        parts.append(f"while the clocks were held down {held} of the time")
-    return ", ".join(parts)
-
-
-def _below(where: str, shares: str, rates: Rates, *, profiled: bool) -> Verdict:
+def _below(unused: str, held: str, rates: Rates, *, profiled: bool) -> Verdict:
     idle, data = idle_of(rates), rates.data_share
     causes = []
     if idle is not None and idle >= IDLE:
@@ -201,30 +209,28 @@ def _below(where: str, shares: str, rates: Rates, *, profiled: bool) -> Verdict:
         causes.append(f"waiting for data took {units.percent(data)} of the step")
     if causes:
         kind = "launch- or host-bound" if rates.on_gpu else "host-bound"
-        return Verdict(HOST, f"{where}, {kind}: {'; '.join(causes)} ({shares})")
-    return Verdict(
-        NEITHER,
-        f"{where}, and {_no_idle_cause(rates)} ({shares})",
-        "`gpuwatch kernels` shows where the time went" if profiled else None,
-    )
+        return Verdict(HOST, f"{kind}: {'; '.join(causes)}; {unused}{held}")
+    hint = "`gpuwatch kernels` shows where the time went" if profiled else None
+    return Verdict(NEITHER, f"{unused}: {_no_idle_cause(rates)}{held}", hint)
 
 
 def _no_idle_cause(rates: Rates) -> str:
     idle = idle_of(rates)
     if idle is None:
         return "the idle time is unknown"
-    text = f"idle time does not explain it: {_idle_text(rates, idle)}"
+    text = _idle_text(rates, idle)
     if not rates.on_gpu:
         if rates.busy is None and rates.own_cores is None:
             return f"{text}; the share of the program itself is unknown"
-        return f"{text}: operators that use neither well"
+        return f"operators that use neither well; {text}"
     active = rates.sm_activity
     if rates.busy is not None and active is not None and 1 - active >= IDLE:
+        without = units.percent(1 - active)
         return (
-            f"{text}, but {units.percent(1 - active)} of the multiprocessors' time was without "
-            "work: kernels that do not fill the GPU"
+            f"kernels that do not fill the GPU; {without} of the multiprocessors' time was without "
+            f"work; {text}"
         )
-    return f"{text}: kernels that use neither well"
+    return f"many small or inefficient kernels; {text}"
 
 
 def idle_of(rates: Rates) -> float | None:
@@ -245,7 +251,8 @@ def idle_of(rates: Rates) -> float | None:
 def _idle_text(rates: Rates, idle: float) -> str:
     if rates.on_gpu:
         what = "the multiprocessors were without work" if rates.busy is None else "no kernel ran"
-        return f"{what} {units.percent(idle)} of the time"
+        share = units.percent(idle)
+        return f"{share} of the time {what}" if idle else "a kernel ran all the time"
     all_cores = "" if rates.cores_busy is None else units.percent(rates.cores_busy)
     if rates.busy is not None:
         ran = f"the workload's threads ran {units.percent(1 - idle)} of the time"

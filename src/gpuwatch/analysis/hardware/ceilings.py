@@ -1,4 +1,5 @@
-"""Ceilings of compute and bandwidth: measured ones take precedence over peaks.
+"""Ceilings of compute and bandwidth: measured ones, else the data sheet's peaks, else those at the
+maximum clock.
 
 A measured ceiling comes from `gpuwatch calibrate` on the same device; a peak is computed from the
 card's widths and clocks (``gpuwatch.core.peaks``). A CPU has measured ceilings only. Names are
@@ -19,6 +20,8 @@ from gpuwatch.session.rows import DeviceRow
 
 BANDWIDTH = "bandwidth"
 MEASURED, PEAK, SHEET = "measured", "peak", "sheet"
+KINDS = (MEASURED, SHEET, PEAK)
+"""The first that is known is the one that a share is of."""
 CALIBRATE = "`gpuwatch calibrate` measures the ceilings of this machine"
 
 _TEXTS = {PEAK: "peak at maximum clock", SHEET: "data-sheet peak"}
@@ -79,23 +82,19 @@ def missing_of(meta: Mapping[str, JSON], devices: Sequence[DeviceRow]) -> Missin
 def ceilings_of(
     meta: Mapping[str, JSON], devices: Sequence[DeviceRow], device_id: str | None = None
 ) -> dict[str, Ceiling]:
-    """The known ceilings by name: the measured one, else the peak at maximum clock.
+    """The known ceilings by name: the first of :data:`KINDS`.
 
     They are those of ``device_id``, by default of what the run used: the CPU, a GPU, or the sum
     over its GPUs, if all of them have a ceiling of the same kind.
     """
     every = every_ceiling_of(meta, devices, device_id)
-    best = {
-        name: next((ceiling for ceiling in of_name if ceiling.kind in (MEASURED, PEAK)), None)
-        for name, of_name in every.items()
-    }
-    return {name: ceiling for name, ceiling in best.items() if ceiling is not None}
+    return {name: of_name[0] for name, of_name in every.items()}
 
 
 def every_ceiling_of(
     meta: Mapping[str, JSON], devices: Sequence[DeviceRow], device_id: str | None = None
 ) -> dict[str, tuple[Ceiling, ...]]:
-    """All ceilings by name, in the order measured, peak, data sheet; see :func:`ceilings_of`."""
+    """All ceilings by name, in the order of :data:`KINDS`; see :func:`ceilings_of`."""
     if device_id is None:
         chosen = devices_of_run(meta, devices)
     else:
@@ -105,7 +104,7 @@ def every_ceiling_of(
         for ceiling in _of_device(meta, device):
             by_kind.setdefault((ceiling.name, ceiling.kind), []).append(ceiling)
     by_name: dict[str, tuple[Ceiling, ...]] = {}
-    for kind in (MEASURED, PEAK, SHEET):
+    for kind in KINDS:
         for (name, of_kind), ceilings in by_kind.items():
             if of_kind == kind and len(ceilings) == len(chosen):
                 by_name[name] = (*by_name.get(name, ()), _sum(ceilings))
@@ -215,7 +214,7 @@ def _peaks(peaks: Mapping[str, Peak], kind: str) -> list[Ceiling]:
             peak.unit,
             kind,
             _TEXTS[kind] if name == BANDWIDTH else f"{name} {_TEXTS[kind]}",
-            f"{peak.basis}; {peak.source}",
+            "; ".join(dict.fromkeys((peak.basis, peak.source))),
         )
         for name, peak in peaks.items()
         if peak.value is not None and peak.value > 0

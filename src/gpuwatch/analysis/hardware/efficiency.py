@@ -147,7 +147,7 @@ class Efficiency:
     flop_rate: MeasuredValue
     """Model FLOP/s over the timed steps."""
     flop_shares: tuple[Share, ...]
-    """Shares of each compute ceiling of the run's data type: measured, peak, data sheet."""
+    """Shares of each compute ceiling of the run's data type, in the order of ``ceilings.KINDS``."""
     most_executed: MeasuredValue
     """Executed FLOP/s at most, over the window; a ``bound`` for every program on a GPU whose pipes
     are measured."""

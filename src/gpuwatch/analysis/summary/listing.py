@@ -45,7 +45,7 @@ def listing(reader: SessionReader, *, speed: bool = True) -> dict[str, JSON]:
     timed = [row for row in rows if not row.warmup and not writers]
     rates = [] if no_rates(meta, timed) else timed
     devices, workload = reader.devices(), mapping(meta.get("workload"))
-    peak = _peak_gpu_memory(reader, workload, devices)
+    peak = peak_gpu_memory(reader, workload, devices)
     flop = _flop_rate(meta, rows if rates else [])
     mfu, mfu_at_maximum_clock = (each.mfu(flop) for each in mfu_peaks(meta, devices))
     reason = reason_of(reader, meta, state)
@@ -87,11 +87,11 @@ def _flop_rate(meta: Mapping[str, JSON], steps: Sequence[StepRow]) -> MeasuredVa
     return MeasuredValue(rate, "FLOP/s", Method.COUNTED, "step lines")
 
 
-def _peak_gpu_memory(
+def peak_gpu_memory(
     reader: SessionReader, workload: Mapping[str, JSON], devices: Sequence[DeviceRow]
 ) -> MeasuredValue:
-    """What the run's processes held at most in the timed steps (without any, in the whole run), on
-    all its GPUs together; where the driver does not tell, at most what was in use there by
+    """Bytes that the run's processes held at most in the timed steps (without any, in the whole
+    run), on all its GPUs together; where the driver does not tell, at most what was in use there by
     anyone."""
     gpus = [device.id for device in devices if device.kind == "gpu" and device.used]
     if not gpus or workload.get("kind") == "machine":

@@ -17,7 +17,7 @@ from gpuwatch.analysis.samples.step_lines import no_steps
 from gpuwatch.analysis.samples.window import Window
 from gpuwatch.analysis.statistics.description import Statistic, describe, unavailable
 from gpuwatch.core import units
-from gpuwatch.core.metrics import CATALOGUE, DERIVED, Kind, Method
+from gpuwatch.core.metrics import CATALOGUE, DERIVED, Kind, Method, label
 from gpuwatch.core.models import JSON, mapping
 from gpuwatch.session.reading.reader import SessionReader
 from gpuwatch.session.rows import ChannelRow
@@ -134,7 +134,7 @@ def partly_sampled(metrics: Mapping[str, Statistic], window: Window) -> list[str
             by_share.setdefault(units.percent(coverage), []).append(name)
     return [
         f"sampled over only {share} of the {window.kind}, and statistics cover only that part: "
-        + ", ".join(names[:_MOST_NAMED])
+        + ", ".join(map(label, names[:_MOST_NAMED]))
         + (f" and {len(names) - _MOST_NAMED} more" if len(names) > _MOST_NAMED else "")
         for share, names in by_share.items()
     ]

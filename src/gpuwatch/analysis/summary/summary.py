@@ -11,6 +11,7 @@ from gpuwatch.analysis.hardware.efficiency import SAMPLED, Efficiency, Work, eff
 from gpuwatch.analysis.hardware.energy import with_energy
 from gpuwatch.analysis.hardware.profile import Counters, Profile, counters_of, profile_of
 from gpuwatch.analysis.hardware.program import Program
+from gpuwatch.analysis.measured_value import MeasuredValue
 from gpuwatch.analysis.ranks.ranks import Ranks, figures_of, recorded_ranks, tokens_per_second
 from gpuwatch.analysis.samples.rates import StepLine, samples_per_step
 from gpuwatch.analysis.samples.source import Source
@@ -27,6 +28,7 @@ from gpuwatch.analysis.samples.step_lines import (
 from gpuwatch.analysis.samples.window import Window, span_of, timed_window
 from gpuwatch.analysis.statistics.description import Statistic
 from gpuwatch.analysis.summary.generation import Generation, generation_of
+from gpuwatch.analysis.summary.listing import peak_gpu_memory
 from gpuwatch.analysis.summary.metrics import partly_sampled, statistics_of
 from gpuwatch.analysis.summary.notes import notes
 from gpuwatch.analysis.summary.training import Training, training_of
@@ -143,6 +145,8 @@ class Summary:
     efficiency: Efficiency
     profile: Profile | None
     counters: Counters | None
+    peak_gpu_memory: MeasuredValue
+    """Bytes, as in lists."""
     generation: Generation | None = None
     """Of a language model that generates."""
     several_writers: str | None = None
@@ -260,6 +264,7 @@ def summarise_from(
         efficiency=efficiency,
         profile=profile_of(meta),
         counters=counters,
+        peak_gpu_memory=peak_gpu_memory(reader, workload, rows),
         generation=generation_of(
             meta,
             described.phases,

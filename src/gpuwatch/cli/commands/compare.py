@@ -106,7 +106,7 @@ def run(arguments: argparse.Namespace, command: tuple[str, ...]) -> int:
         result = read_sessions(sessions, **options)
     else:
         result = read_study(folder, **options)
-    result = with_costs(result, _prices(arguments.price, result))
+    result = with_costs(result, prices(arguments.price, result))
     if arguments.format in (None, "table") and not arguments.all:
         from gpuwatch.report.document.study import verdict_first
         from gpuwatch.report.text import as_text
@@ -133,7 +133,7 @@ def _price(text: str) -> tuple[str, float]:
     )
 
 
-def _prices(given: list[tuple[str, float]], result: StudyResult) -> list[Price]:
+def prices(given: list[tuple[str, float]], result: StudyResult) -> list[Price]:
     """Those that were given, and of the sessions that have none by their devices."""
     from gpuwatch.analysis.study.cost import Price
 

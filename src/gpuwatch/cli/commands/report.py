@@ -1,6 +1,7 @@
 """Rewrite the summary of a study, by default the last, from its sessions; prints where the page is.
 
-Writes summary.json, .md, .csv and .html, and roofline.svg if a run has a point.
+Writes summary.json, .md, .csv and .html, and roofline.svg if a run has a point. Of one session of
+several in a folder it writes the page alone, beside it.
 """
 
 from __future__ import annotations
@@ -12,8 +13,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gpuwatch.cli.commands import resume
+from gpuwatch.cli.commands.compare import prices
 from gpuwatch.cli.rendering import FORMATS, picture, render
+from gpuwatch.cli.say import say
 from gpuwatch.cli.screen import terminal
+from gpuwatch.cli.selection import session_lookup
 from gpuwatch.core import output
 from gpuwatch.core.errors import StorageError, UsageError
 from gpuwatch.core.text import shell, to_paste
@@ -33,7 +37,7 @@ FILES = {
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("study", metavar="STUDY", nargs="?", default="last")
+    parser.add_argument("study", metavar="STUDY or SESSION", nargs="*", default=["last"])
     parser.add_argument("--format", choices=FORMATS, help="print the summary, write no file")
     parser.add_argument(
         "--short",
@@ -43,42 +47,65 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace, command: tuple[str, ...]) -> int:
-    folder = Path(arguments.study)
-    if not os.path.isdir(folder):
-        folder = resume.folder_of(arguments.study)
+    if len(arguments.study) > 1:
+        compared = to_paste("compare", *arguments.study)
+        raise UsageError(
+            f"a report is of one study or session, not of {len(arguments.study)}",
+            f"{compared} --format html --out comparison.html",
+        )
+    (named,) = arguments.study
+    alone = _alone(named)
+    folder = Path(named) if os.path.isdir(named) else resume.folder_of(named)
     if not os.access(folder, os.R_OK | os.X_OK):
         raise StorageError(
             f"cannot read {folder}: Permission denied", f"chmod u+rwx {shell(folder)}"
         )
     if not study_folder.sessions_in(folder) and not study_folder.not_run(folder):
         raise UsageError(f"no session in {folder}", "see `gpuwatch sessions`")
-    from gpuwatch.analysis.study.read import read_study
+    from gpuwatch.analysis.study.cost import with_costs
+    from gpuwatch.analysis.study.read import read_sessions, read_study
 
-    result = read_study(folder)
+    result = read_study(folder) if alone is None else read_sessions([alone])
+    result = with_costs(result, prices([], result))
+    if arguments.format or arguments.short:
+        form, columns = arguments.format or "table", terminal.columns()
+        sys.stdout.write(render(result, form, columns=columns, short=arguments.short))
     if arguments.format:
-        columns = terminal.columns()
-        short = arguments.short
-        sys.stdout.write(render(result, arguments.format, columns=columns, short=short))
         return 0
-    if arguments.short:
-        sys.stdout.write(render(result, "table", columns=terminal.columns(), short=True))
     try:
-        _write(folder, result)
+        page, *others = _write(folder, result, alone)
     except OSError as error:
         raise StorageError(
             f"cannot write the summary to {folder}: {error.strerror}",
-            f"{write_hint(folder, error)}, then: {to_paste('report', folder)}",
+            f"{write_hint(folder, error)}, then: {to_paste('report', named)}",
         ) from error
     if not arguments.short:
-        print(folder / "summary.html")
+        print(page)
+        if others:
+            say(f"beside it: {', '.join(others)}")
     return 0
 
 
-def _write(folder: Path, result: StudyResult) -> None:
-    """Replace each file atomically, the most needed first."""
+def _alone(named: str) -> Path | None:
+    """The session that ``named`` names, unless it stands for its study: as the only one there, or
+    as the last."""
+    if os.path.isdir(named) or named == "last":
+        return None
+    folder, name = session_lookup.target(named)
+    return folder / name if name and len(study_folder.sessions_in(folder)) > 1 else None
+
+
+def _write(folder: Path, result: StudyResult, alone: Path | None) -> list[str]:
+    """Replace each file atomically, the most needed first; returns the page and the names of the
+    others."""
+    if alone is not None:
+        output.write_text(alone.with_suffix(".html"), render(result, "html"))
+        return [str(alone.with_suffix(".html"))]
     drawn = picture(result)
     if drawn:
         output.write_text(folder / study_folder.ROOFLINE, drawn)
     roofline = study_folder.ROOFLINE if drawn else None
     for name, form in FILES.items():
         output.write_text(folder / name, render(result, form, roofline=roofline))
+    *names, page = FILES
+    return [str(folder / page), *names, *([roofline] if roofline else [])]

@@ -44,12 +44,14 @@ def run(arguments: argparse.Namespace, command: tuple[str, ...]) -> int:
         given = requested(reader, None if None in times else sum(filter(None, times)))
         per_hour = arguments.price or price_of(summary, by_device())
         cost = run_cost(summary, per_hour, run_energy(reader, summary)) if per_hour else ""
+        seconds = summary.timing.real_seconds
+        paid = per_hour * seconds / 3600 if per_hour and seconds else None
     if arguments.format == "json":
         sys.stdout.write(json.dumps(json.summary(summary)))
         return 0
     whole = arguments.all or summary.workload.get("kind") == "import"
     if arguments.format == "table" and not whole:
-        told = short(summary, given, cost, to_paste("show --all", arguments.session))
+        told = short(summary, given, paid, cost, to_paste("show --all", arguments.session))
         sys.stdout.write(text.as_text(told, terminal.columns()))
         return 0
     compared = compare([summary])

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from gpuwatch.core.lazy_dataclass import dataclass
 from gpuwatch.core.models import JSON, Output, mapping
-from gpuwatch.core.units import significant
+from gpuwatch.core.units import accuracy, significant
 from gpuwatch.recorder.output.kept_log import KeptLog, Line
 from gpuwatch.recorder.output.lines import LineAssembler
 from gpuwatch.recorder.output.progress_steps import ProgressSteps, Serving
@@ -37,6 +37,8 @@ _AFTER_THE_LAST = (
     "not flush its output prints late (python -u, or PYTHONUNBUFFERED=1)"
 )
 _OF_EPOCH = ("epoch", "loss", "acc1", "acc5")
+_SHARES = {"acc1": "acc@1", "acc5": "acc@5"}
+"""What reports call them."""
 
 
 @dataclass(frozen=True)
@@ -368,11 +370,7 @@ class Intake:
     def _epoch(self, t: int, body: Mapping[str, JSON]) -> list[Row]:
         """Rows for an epoch: an event and its figures. At most one a second, plus the last epoch:
         small data gives many epochs."""
-        figures = (
-            f"{key} {significant(value, 4)}" if isinstance(value, float) else f"{key} {value}"
-            for key, value in body.items()
-            if key != "epoch"
-        )
+        figures = (_told(key, value) for key, value in body.items() if key != "epoch")
         rows = [
             event(t, "epoch", ", ".join([str(body.get("epoch", "")), *figures])[:500]),
             meta("epoch", {**{key: body[key] for key in _OF_EPOCH if key in body}, "t": t}),
@@ -408,3 +406,9 @@ def _between(before: Step, step: Step) -> tuple[float, ...] | None:
     """Seconds between the ends that both lines tell; ``None`` unless they rise."""
     taken = (step.monotonic_ns or 0) - (before.monotonic_ns or 0)
     return (taken / 1e9,) if taken > 0 else None
+
+
+def _told(key: str, value: JSON) -> str:
+    if key in _SHARES and isinstance(value, float) and 0 <= value <= 1:
+        return f"{_SHARES[key]} {accuracy(value)}"
+    return f"{key} {significant(value, 4) if isinstance(value, float) else value}"

@@ -11,15 +11,15 @@ from gpuwatch.analysis.comparison.wording import (
     value_name,
 )
 from gpuwatch.analysis.comparison.wording import heading as heading_of
-from gpuwatch.analysis.hardware import bound
-from gpuwatch.analysis.hardware.mfu import MFU, MFU_AT_MAXIMUM_CLOCK
+from gpuwatch.analysis.hardware.mfu import MFU
 from gpuwatch.analysis.measured_value import MeasuredValue
-from gpuwatch.analysis.results import Kind, Question, StudyResult, Sweep
+from gpuwatch.analysis.results import Cost, Kind, Question, StudyResult, Sweep
 from gpuwatch.analysis.study.interval_plot import rows_of
 from gpuwatch.analysis.study.not_run import not_run, to_come
 from gpuwatch.analysis.summary.identity import session_title
 from gpuwatch.analysis.summary.summary import Summary
 from gpuwatch.core import units
+from gpuwatch.core.metrics import Method
 from gpuwatch.report.document.blocks import (
     Bar,
     Bars,
@@ -31,17 +31,11 @@ from gpuwatch.report.document.blocks import (
     Item,
     Sentence,
 )
+from gpuwatch.report.document.sessions import headline
 
 _MOST = 3
 """Most comparisons that the title names."""
 UNAVAILABLE = "unavailable"
-_BOUNDS = {
-    bound.MEMORY: "memory-bound",
-    bound.COMPUTE: "compute-bound",
-    bound.HOST: "host-bound",
-    bound.NEITHER: "below both ceilings",
-    bound.UNKNOWN: UNAVAILABLE,
-}
 
 
 def top(result: StudyResult) -> Document:
@@ -50,6 +44,7 @@ def top(result: StudyResult) -> Document:
     contrasts = [each for question in result.questions for each in question.contrasts]
     figures: tuple[Figure, ...] = ()
     chart: Intervals | Bars | None = None
+    answer = _verdicts(result)
     names = {session_title(each) for each in result.sessions}
     title = names.pop() if len(names) == 1 and result.plan is None else result.title
     if contrasts:
@@ -58,12 +53,14 @@ def top(result: StudyResult) -> Document:
         chart = _throughput(result.sweeps[0]) if len(result.sweeps) == 1 else None
     elif len(result.sessions) == 1:
         (run,) = result.sessions
-        title, figures, chart = session_title(run), _figures(run), _phases(run)
+        costs = [cell.cost for question in result.questions for cell in question.cells]
+        figures = _figures(run, next(filter(None, costs), None))
+        title, chart = session_title(run), _phases(run)
+        verdict = headline(run)
+        answer = (Sentence("", verdict),) if verdict else ()
     missing = [Sentence("", reason, hint) for reason, hint in not_run(result)]
     missing += [Sentence("", each) for each in to_come(result)]
-    return Document(
-        title, figures=figures, chart=chart, answer=_verdicts(result), missing=tuple(missing)
-    )
+    return Document(title, figures=figures, chart=chart, answer=answer, missing=tuple(missing))
 
 
 def _verdicts(result: StudyResult) -> tuple[Item, ...]:
@@ -189,40 +186,53 @@ def _throughput(sweep: Sweep) -> Bars | None:
     return Bars(f"throughput by {sweep.parameter.replace('_', ' ')}", bars) if bars else None
 
 
-def _figures(session: Summary) -> tuple[Figure, ...]:
-    """Step time, throughput, MFU and what bounds the run."""
+def _figures(session: Summary, cost: Cost | None) -> tuple[Figure, ...]:
+    """Step time, throughput, MFU, energy, memory, and what samples cost if a price is known."""
     steps, of = session.steps, session.efficiency
-    verdict = of.roofline.verdict
     why = steps.reason or "the program reports no steps"
-    return (
+    peak, energy, memory = of.mfu_peaks[0].ceiling, of.energy, session.peak_gpu_memory
+    over = "" if peak is None else f"{peak.text}, {units.quantity(peak.value, peak.unit)}"
+    mean = "" if steps.mean_seconds is None else units.quantity(steps.mean_seconds, "s")
+    joules, per = energy.gpu_per_sample, "sample"
+    if joules.value is None:
+        joules, per = energy.gpu_per_step, "step"
+    figures = [
         _figure(
-            "step time",
+            "step time, median",
             steps.median_seconds,
             "s",
-            f"measured: median of {steps.count} timed steps",
+            f"measured: {steps.count} timed steps, mean {mean}",
             why,
         ),
         _figure(
-            "samples/s",
+            "throughput, mean",
             steps.samples_per_second,
             "{sample}/s",
             "counted: samples of the timed steps over their time",
             steps.reason or "the program reports no samples",
         ),
-        _mfu(MFU, of.mfu),
-        _mfu(MFU_AT_MAXIMUM_CLOCK, of.mfu_at_maximum_clock),
-        Figure("bound", _BOUNDS.get(verdict.bound, UNAVAILABLE), verdict.text),
-    )
+        _known(MFU, of.mfu, f"of the dense {over}"),
+        _known(f"energy a {per}", joules, joules.source.partition(" (")[0]),
+        _known("peak GPU memory", memory, memory.source),
+    ]
+    if cost is not None and cost.per_million is not None:
+        hour = units.significant(cost.per_hour)
+        paid = f"{units.significant(cost.per_million)} EUR"
+        figures.append(Figure("a million samples", paid, f"at {hour} EUR an hour, all steps"))
+    return tuple(figures)
 
 
-def _mfu(name: str, mfu: MeasuredValue) -> Figure:
-    return _figure(name, mfu.value, "1", f"{mfu.method.value}: {mfu.source}", mfu.reason or "")
+def _known(name: str, figure: MeasuredValue, how: str) -> Figure:
+    told = _figure(name, figure.value, figure.unit, f"{figure.method.value}: {how}", "")
+    if figure.value is None:
+        return replace(told, note=figure.reason or "")
+    return replace(told, value=f"≤{told.value}") if figure.method is Method.BOUND else told
 
 
 def _figure(name: str, value: float | None, unit: str, how: str, why: str) -> Figure:
     if value is None:
         return Figure(name, UNAVAILABLE, why)
-    return Figure(name, units.quantity(value, unit).removesuffix(" /s"), how)
+    return Figure(name, units.quantity(value, unit), how)
 
 
 def _phases(session: Summary) -> Bars | None:

@@ -24,6 +24,8 @@ _FIRST = "steps"
 _BAD = frozenset({State.FAILED, State.KILLED, State.LOST, State.IN_PART})
 BADGES = {Method.COUNTED.value: "c", Method.BOUND.value: "b"}
 """Letters for methods; without one a quantity is measured."""
+_IN_NAME = {"{sample}/s": ", samples/s", "{token}/s": ", tokens/s"}
+"""Units that a table has behind the names, as they would widen each of its columns."""
 PAIRED = "paired change"
 """Head of the column of changes within blocks."""
 
@@ -239,7 +241,7 @@ def quantity_table(
                 marks[len(made), len(cells)] = word or CHANGED
         methods = _methods(row)
         letters = "/".join(BADGES[each] for each in methods if each in BADGES) if badges else ""
-        name = name_of(row)
+        name = f"{name_of(row)}{_IN_NAME.get(row.unit, '')}"
         named = f"{name} ({letters})" if letters else name
         made.append((named, *cells, *([] if badges else ["/".join(methods)])))
     kept = [] if badges else [len(heads) + 1]
@@ -268,7 +270,8 @@ def _cell(row: ComparisonRow | TableRow, at: int, baseline: int | None, word: st
         return text
     ratio = "" if at == baseline else units.ratio(row.ratios[at])
     told = f"{ratio} {word}".rstrip()
-    lines = ["\t".join(filter(None, (units.bounded(text, row.bound(at)), told)))]
+    short = text.removesuffix(_IN_NAME.get(row.unit, "").replace(",", ""))
+    lines = ["\t".join(filter(None, (units.bounded(short, row.bound(at)), told)))]
     if isinstance(row, TableRow):
         lines.append(breakable(_span(row, at, text)))
         if row.known and 0 < row.known[at] < row.runs[at]:

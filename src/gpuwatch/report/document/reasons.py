@@ -78,7 +78,8 @@ def roofline(question: Question) -> Section:
         for label, session in runs
         for of in (session.efficiency.roofline,)
     ]
-    title = "what bounds a run in the middle of each cell"
+    alone = len(question.cells) == 1 and len(question.cells[0].runs) == 1
+    title = f"what bounds {'the run' if alone else 'a run in the middle of each cell'}"
     return Section(title, [*items, Rooflines(tuple(rooflines))] if items else ())
 
 

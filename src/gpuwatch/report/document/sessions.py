@@ -12,10 +12,17 @@ from gpuwatch.analysis.comparison.comparison_row import (
     ComparisonRow,
     name_of,
 )
-from gpuwatch.analysis.comparison.side_by_side import Comparison, compare, headings, used_gpus
+from gpuwatch.analysis.comparison.side_by_side import (
+    PEAK_MEMORY,
+    Comparison,
+    compare,
+    headings,
+    used_gpus,
+)
+from gpuwatch.analysis.hardware import bound
 from gpuwatch.analysis.hardware.mfu import MFU
 from gpuwatch.analysis.results import Verdict
-from gpuwatch.analysis.summary.identity import device_names, session_title
+from gpuwatch.analysis.summary.identity import device_names, session_title, sound
 from gpuwatch.analysis.summary.missing import missing_notes
 from gpuwatch.analysis.summary.requested import Requested
 from gpuwatch.analysis.summary.summary import Summary
@@ -28,10 +35,10 @@ from gpuwatch.report.document.blocks import Document, Section, Sentence, Table
 from gpuwatch.report.document.quantities import quantity_table
 from gpuwatch.session.reading.status import State
 
-_MEDIAN = ("steps", "step time, median")
+_UNSTEADY = (("steps", "step time, median"), ("steps", "step time, mean"))
 _FIRST = (
     ("steps", STEADY),
-    _MEDIAN,
+    *_UNSTEADY,
     ("steps", "throughput"),
     ("start-up and time", "real"),
     *((TRAINING, name_of(key, STEP)) for key in NAMES),
@@ -39,12 +46,13 @@ _FIRST = (
     ("efficiency", MFU),
     ("mean", "hw.gpu.utilization"),
     ("mean", "hw.gpu.memory.bandwidth"),
-    ("mean", "hw.gpu.memory.usage"),
+    ("maximum", PEAK_MEMORY),
     ("mean", "hw.gpu.power"),
     ("efficiency", "energy per step"),
     ("mean", "hw.cpu.utilization"),
 )
-"""Groups and names of the rows of the brief table; the median only without a steady step time."""
+"""Groups and names of the rows of the brief table; median and mean, which throughput goes by, only
+without a steady step time."""
 
 
 def sessions(
@@ -67,11 +75,13 @@ def sessions(
         told = [Sentence("", each) for each in (*notices, *compared.notes)]
         return (Section("", told, folded=False),)
     sections = [Section("", [Sentence("", line) for line in (*lines, *_given(compared))])]
-    sections.append(Section("", (quantity_table(compared.rows, columns, compared.baseline),)))
+    table = quantity_table(compared.rows, columns, compared.baseline)
+    sections.append(Section("", (table,), closed=not several))
     for label, session in zip(columns, compared.sessions, strict=True):
         named = f"{label}: " if several else ""
         rows = [Sentence(name, text) for name, text in efficiency.efficiency_rows(session)]
-        sections.append(Section(f"{named}{efficiency.heading(session)}", rows))
+        title = f"{named}{efficiency.heading(session)}"
+        sections.append(Section(title, rows, closed=not several))
     for label, session in zip(columns, compared.sessions, strict=True):
         if session.ranks is not None:
             items = reasons.rank_items(label, session.ranks, session.devices)
@@ -100,30 +110,57 @@ def document(compared: Comparison, title: str, notices: Sequence[str] = ()) -> D
     return Document(title, sections=sessions(compared, names, notices))
 
 
-def short(session: Summary, given: Sequence[Requested], cost: str, command: str) -> Document:
-    """One session in one screen: how it ended, its main figures, what bounds it, what it used of
-    what it was ``given``, what it cost, its notes. ``command`` shows all
-    figures."""
-    compared = compare([session])
+def headline(session: Summary) -> str:
+    """What bounds a run; empty where that is not known."""
+    verdict = session.efficiency.roofline.verdict
+    known = verdict.bound != bound.UNKNOWN and efficiency.efficiency_rows(session)
+    return _sentence(verdict.text) if known else ""
+
+
+def _sentence(text: str) -> str:
+    return f"{text[:1].upper()}{text[1:].removesuffix('.')}."
+
+
+def short(
+    session: Summary,
+    given: Sequence[Requested],
+    paid: float | None,
+    cost: str,
+    command: str,
+) -> Document:
+    """One session in one screen: what bounds it and its main figures in two sentences, how it
+    ended, more figures, what it used of what it was ``given``, what it cost, its notes; of one that
+    failed its end first. ``paid``: EUR. ``command`` shows all figures."""
+    compared, of = compare([session]), session.efficiency
     (end,) = _ends(compared, [""])
+    identity = ["; ".join(filter(None, (end, _how(session)))), *_given(compared)]
+    first = [
+        ("MFU {}", of.mfu.value, "1"),
+        ("step time {}, median", session.steps.median_seconds, "s"),
+        ("{} a step", of.energy.gpu_per_step.value, "J"),
+    ]
+    told = [text.format(units.quantity(value, unit)) for text, value, unit in first if value]
+    told += [f"{units.significant(paid)} EUR"] if paid else []
+    outcome = [_sentence(each) for each in (headline(session), "; ".join(told)) if each]
     phases = {name: seconds for name, seconds in session.steps.phases.items() if seconds}
     step = sum(phases.values())
     parts = (f"{name} {units.percent(seconds / step)}" for name, seconds in phases.items())
-    bound = session.efficiency.roofline.verdict.text
-    about = [f"given and used: {'; '.join(each.text for each in given)}"] if given else []
-    about += [f"cost: {cost}"] if cost else []
+    unknown = [] if headline(session) else [of.roofline.verdict.text]
     lines = (
-        ["; ".join(filter(None, (end, _how(session)))), *_given(compared)],
+        *((outcome, identity) if sound(session) else (identity, outcome)),
         [f"phases of a step: {', '.join(parts)}"] if phases else [],
-        [bound] if efficiency.efficiency_rows(session) else [],
-        about,
+        unknown if efficiency.efficiency_rows(session) else [],
+        [
+            *([f"given and used: {'; '.join(each.text for each in given)}"] if given else []),
+            *([f"cost: {cost}"] if cost else []),
+        ],
         [f"note: {each}" for each in (session.notice, *compared.notes) if each],
         [f"all figures: {command}"],
     )
-    first, *others = (Section("", [Sentence("", each) for each in group]) for group in lines)
+    before, after, *others = (Section("", [Sentence("", each) for each in of_]) for of_ in lines)
     figures = brief(compared, headings([session])).items
     table = Section("", [each for each in figures if isinstance(each, Table)])
-    sections = tuple(each for each in (first, table, *others) if each.items)
+    sections = tuple(each for each in (before, after, table, *others) if each.items)
     return Document(session.label, sections=sections)
 
 
@@ -143,9 +180,8 @@ def brief(
 def main_rows(compared: Comparison) -> list[ComparisonRow]:
     """The rows of the main figures."""
     by_name = {(row.group, row.name): row for row in compared.rows}
-    if ("steps", STEADY) in by_name:
-        by_name.pop(_MEDIAN, None)
-    return [by_name[at] for at in _FIRST if at in by_name]
+    hidden = _UNSTEADY if ("steps", STEADY) in by_name else ()
+    return [by_name[at] for at in _FIRST if at in by_name and at not in hidden]
 
 
 def _ends(compared: Comparison, columns: Sequence[str]) -> list[str]:

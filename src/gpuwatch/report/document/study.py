@@ -214,13 +214,17 @@ def _beside(result: StudyResult) -> Iterator[Section]:
     of_all, names = compared(result), _names(result)
     differs = differing.of_sessions(of_all, names, _verdicts(result))
     yield replace(differs, folded=False, formats=(MARKDOWN, PAGE))
-    yield from sessions.sessions(of_all, names, told)
+    drawn: list[Section] = []
+    alone = len(result.sessions) == 1
     for question in result.questions:
         every, gauges = _drawn(question, {})
-        yield replace(every, formats=(PAGE,))
-        yield gauges
-        yield replace(reasons.evidence(question), formats=(PAGE,))
-        yield replace(reasons.roofline(question), formats=(PAGE,))
+        of_page = [gauges, reasons.evidence(question), reasons.roofline(question)]
+        if not alone:
+            of_page.insert(0, every)
+        drawn += [replace(each, formats=(PAGE,)) for each in of_page]
+    yield from drawn if alone else ()
+    yield from sessions.sessions(of_all, names, told)
+    yield from () if alone else drawn
 
 
 def _sections(result: StudyResult) -> Iterator[Section]:

@@ -158,7 +158,7 @@ def _body(of: Document, series: Mapping[str, RunSeries]) -> tuple[list[str], str
 def _section(of: Section, level: int, anchor: str, series: Mapping[str, RunSeries]) -> str:
     body = _items(of.items, of.title, level + 1, anchor, series)
     if of.closed:
-        body = folded("Show", body)
+        body = folded("Show" if of.title else "All figures", body)
     return section(anchor, level, _capital(of.title), body) if of.title else body
 
 
