@@ -223,9 +223,8 @@ def _figures(session: Summary, cost: Cost | None) -> tuple[Figure, ...]:
 
 
 def _known(name: str, figure: MeasuredValue, how: str) -> Figure:
-    told = _figure(name, figure.value, figure.unit, f"{figure.method.value}: {how}", "")
-    if figure.value is None:
-        return replace(told, note=figure.reason or "")
+    way, why = f"{figure.method.value}: {how}", figure.reason or ""
+    told = _figure(name, figure.value, figure.unit, way, why)
     return replace(told, value=f"≤{told.value}") if figure.method is Method.BOUND else told
 
 
