@@ -132,11 +132,13 @@ class GpuwatchApp(App[int]):
 
     def action_help(self) -> None:
         """The keys of the screen on top."""
-        from gpuwatch.tui.widgets.base_screen import HelpScreen, keys_of
+        from gpuwatch.tui.widgets.base_screen import BaseScreen, HelpScreen, keys_of
 
         bindings = self.screen.active_bindings.values()
         focus = bool(self.screen.focus_chain)
-        self.push_screen(HelpScreen(keys_of(bindings, self.get_key_display, focus=focus)))
+        keys = keys_of(bindings, self.get_key_display, focus=focus)
+        signs = self.screen.SIGNS if isinstance(self.screen, BaseScreen) else ()
+        self.push_screen(HelpScreen([*keys, *signs]))
 
     def get_system_commands(self, screen: Screen[Any]) -> Iterable[SystemCommand]:
         """What the palette has beside the keys."""

@@ -351,7 +351,7 @@ def export_of(
 ) -> Export | str:
     """The command for a report of ``paths``, or why there is none; see :func:`export_report`."""
     listed = [path.absolute() for path in paths]
-    folder = _study_of(listed)
+    folder = study_of(listed)
     if len(listed) == 1 and listed[0].is_dir():
         listed = sessions_in(listed[0])
     as_it_is = margin is None and not across_devices and not across_commands
@@ -383,7 +383,7 @@ def fetch(page: Path) -> str:
     return f"scp {platform.node() or 'HOST'}:{shell(page)} ."
 
 
-def _study_of(paths: Sequence[Path]) -> Path | None:
+def study_of(paths: Sequence[Path]) -> Path | None:
     """The study's folder if ``paths`` are a whole study or one session of it, else ``None``.
 
     Without a plan, that is a single session in a folder that has no file with the summary's name,

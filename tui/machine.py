@@ -79,6 +79,9 @@ async def ask_doctor(*options: str, folder: str = "") -> Machine:
 def machine(outcome: Outcome) -> Machine:
     """Parse the answer of ``gpuwatch doctor``; raises nothing, whatever it holds."""
     body = body_of(outcome)
+    if outcome.code == commands.NO_ANSWER:
+        text = f"looking for engines took over {DOCTOR_SECONDS:.0f} s; bare can be started"
+        return Machine(complaint=text)
     if not body:
         return Machine(complaint=outcome.complaint if outcome.err else "doctor gave no answer")
     python, no_gpu = mapping(body.get("python")), mapping(body.get("gpu_unavailable"))

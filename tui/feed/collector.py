@@ -12,6 +12,7 @@ from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
+from gpuwatch.analysis.hardware.bound import UNKNOWN
 from gpuwatch.analysis.hardware.profile import why_none
 from gpuwatch.analysis.summary.failure import in_few_words, reason_of
 from gpuwatch.core.metrics import Method
@@ -117,6 +118,8 @@ class Collector:
         """Whether older step lines are read, so that the rest may be."""
         self._means: dict[tuple[int, int, int], float | None] = {}
         """Of a run that is over: means by channel, start and end."""
+        self._bound_at = -1, ""
+        """When it was over, and what bounded it."""
         self._read_channels()
         buckets.together = self._first_channels()
 
@@ -262,6 +265,7 @@ class Collector:
             algorithmic=algorithmic_bytes(sources),
             alerts=alerts,
             processes=processes,
+            bound="" if over is None or self._current else self._bound(t),
             roofline=self._checks.rooflines(t) if view.roofline and kind != "machine" else None,
             counters=present._checks.counters,
             profile=present._checks.profile,
@@ -281,6 +285,13 @@ class Collector:
             replay=moment,
             view=view,
         )
+
+    def _bound(self, t: int) -> str:
+        """The sentence of ``gpuwatch show`` on what bounds the run that was over at ``t`` (ns)."""
+        if self._bound_at[0] != t:
+            verdict = self._checks.rooflines(t).steady.verdict
+            self._bound_at = t, "" if verdict.bound == UNKNOWN else verdict.text
+        return self._bound_at[1]
 
     @cached_property
     def _earlier(self) -> Earlier | None:

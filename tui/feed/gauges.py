@@ -3,6 +3,7 @@ ceilings and histories; and the newest earlier run of the same command beside th
 
 from __future__ import annotations
 
+import math
 import time
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Mapping, MutableMapping, Sequence
@@ -35,6 +36,7 @@ _UNKNOWN_GPUS = "GPUs not known"
 """Note of a gauge whose share of the ceiling is unknown."""
 _MAX_SCALE = 1e24
 """Highest end of a scale; values from foreign files may be larger."""
+_DECADE = 10
 _CEILING_SHARE = 0.1
 """Share of its ceiling from which a history's scale ends there: a lower curve would be flat."""
 _BUSY = "hw.gpu.memory.busy"
@@ -299,6 +301,15 @@ def _with_scale(gauge: Gauge, sources: Sources) -> Gauge:
     return replace(gauge, scale=sources.scales[key] or 1.0)
 
 
+def _logarithmic(gauge: Gauge) -> Gauge:
+    """The gauge on a logarithmic scale, if its history spans a decade: most of it would be flat."""
+    known = [value for value in gauge.history if value is not None]
+    if not known or not 0 < _DECADE * min(known) <= max(known):
+        return gauge
+    floor = 10.0 ** math.floor(math.log10(min(known)))
+    return replace(gauge, title=f"{gauge.title}, log scale", floor=floor)
+
+
 # A picked metric.
 
 LOSS, STEP_TIME, THROUGHPUT = "loss", "step time", "samples/s"
@@ -344,13 +355,13 @@ def picked_of(key: str, devices: Sequence[DeviceNow], sources: Sources) -> Gauge
     title = title_of(key)
     if key in _STEPS:
         reading, history = _step_figure(key, sources)
-        # A loss falls: its mean says nothing.
-        own = replace(sources, live=True) if key == LOSS else sources
+        # A loss falls: its mean says nothing, and its scale is that of what is shown.
+        own = replace(sources, live=True, scales={}) if key == LOSS else sources
         gauge = _gauge(own, PICKED, title, _STEPS[key], reading, history)
         if key == STEP_TIME and sources.earlier is not None:
             ghost = sources.earlier.beside(sources.steps.recent, sources.window)
             gauge = replace(gauge, ghost=ghost)
-        return _with_scale(gauge, sources)
+        return _logarithmic(_with_scale(gauge, own)) if key == LOSS else _with_scale(gauge, own)
     unit = reading_of(key)[1]
     device = _device(key, devices, sources.device.row.id if sources.device else None)
     if device is None:

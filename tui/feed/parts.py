@@ -62,9 +62,16 @@ def startup_phase(
         return ""
     if "launch" in meta and kind == "command":
         return _of_command(meta, t, cuda=cuda)
-    if "run" in meta:
-        return "preparing the first step"
-    return "starting" if "launch" in meta else "preparing the environment"
+    run, waiting = mapping(meta.get("run")), mapping(meta.get("waiting"))
+    for what, since in (
+        ("preparing the first step", run.get("t")),
+        ("making the model and its data", waiting.get("t")),
+        ("importing torch", mapping(meta.get("started")).get("t")),
+        ("starting", mapping(meta.get("launch")).get("t")),
+    ):
+        if (begun := number(since)) is not None:
+            return f"{what}, {_seconds(t, begun)}"
+    return "preparing the environment"
 
 
 def _of_command(meta: Mapping[str, Any], t: int, *, cuda: bool) -> str:

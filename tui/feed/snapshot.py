@@ -98,6 +98,8 @@ class Gauge:
     history: tuple[float | None, ...]
     scale: float
     """End of the history's scale in ``unit``; not a ceiling."""
+    floor: float = field(default=0.0, kw_only=True)
+    """Start of that scale; above 0 the scale is logarithmic."""
     ghost: tuple[float | None, ...] = field(default=(), kw_only=True)
     """By column the same of an earlier run, drawn over it."""
     mean: bool
@@ -190,6 +192,9 @@ class Work:
     step: int | None = None
     total: int | None = None
     eta_seconds: float | None = None
+    """Of the steps left, at the median of the newest; ``None``: unknown, or not live."""
+    silence: str | None = None
+    """Why no rate is known now, though steps are left."""
     throughput: Reading = MISSING
     step_seconds: float | None = None
     step_count: int = 0
@@ -389,6 +394,8 @@ class Snapshot:
     profile: Profile | None = None
     no_profile: tuple[str, str | None] = ("", None)
     """Why there is none, and how to get one."""
+    bound: str = ""
+    """What bounds a run that is over, in a sentence; empty: unknown, or another moment is shown."""
     roofline: Rooflines | None = None
     """Only if ``view.roofline``."""
     picked: Gauge | None = None

@@ -57,8 +57,6 @@ _MIN_FIRST_ROWS, _MAX_FIRST_ROWS = 200, 4000
 """Least and most step lines read when a session is opened; older ones follow in chunks."""
 _CHUNK, _SPARSE_CHUNK = 20_000, 1000
 """Older step lines per chunk: in ten-second sums, or single ones if they are rare."""
-_ETA_NS = 30 * NS
-"""Time over which the pace for the time left is measured."""
 _STALE_NS = 5 * NS
 """Least time without a step line after which the current rate is unknown."""
 _MOST_BUCKETS = 1000
@@ -248,7 +246,8 @@ class Steps:
         """Why current rates are unknown at ``t``; ``None``: the newest step line is recent."""
         if not self.recent:
             return None
-        pause = self.recent[-1].t - self.recent[-2].t if len(self.recent) > 1 else 0
+        between = self.recent[-1].t - self.recent[-2].t if len(self.recent) > 1 else 0
+        pause = max(between, sum(self.recent[-1].seconds or ()) * NS)
         elapsed = t - self.newest
         if elapsed <= max(_STALE_NS, 3 * pause):
             return None
@@ -374,23 +373,24 @@ class Steps:
             if last.warmup:
                 total = warmup_steps or None
         silence = self.silence(t) if live else None
-        eta = None
-        if live and last is not None and not last.warmup and silence is None:
-            eta = self._eta(step, total)
         durations: Sequence[float] = self._durations()[-_MAX_STEPS:]
         if not live and not self._writers:
             durations = times_of([row for row in self.recent if not row.warmup])[0]
+        pace = median(durations) if durations else None
+        left = 0 if step is None or total is None else total - step
+        known = live and last is not None and not last.warmup and left > 0
         return Work(
             reports=last is not None,
             no_steps=no_steps(meta),
             warmup=bool(last and last.warmup),
             step=step,
             total=total,
-            eta_seconds=eta,
+            eta_seconds=self._eta(left, pace) if known and silence is None else None,
+            silence=silence if known else None,
             throughput=self._throughput(meta, live)
             if silence is None
             else Reading(None, Method.COUNTED, silence, "step lines"),
-            step_seconds=median(durations) if durations else None,
+            step_seconds=pace,
             step_count=len(durations),
             loss=self.newest_loss,
             model=_text(run.get("model")),
@@ -411,20 +411,14 @@ class Steps:
             return Reading(None, Method.UNAVAILABLE, "the step lines contain no samples")
         return Reading(value, Method.COUNTED, None, "step lines")
 
-    def _eta(self, step: int | None, total: int | None) -> float | None:
-        """Seconds until the last step at the pace of the last half minute."""
-        if step is None or total is None or step >= total:
-            return None
-        newest = self.recent[-1]
-        first = newest
-        for row in reversed(self.recent):
-            if row.warmup or newest.t - row.t > _ETA_NS:
-                break
-            first = row
-        done, ns = newest.step - first.step, newest.t - first.t
-        if done <= 0 or ns <= 0:
-            return None
-        return (total - step) * (ns / NS / done)
+    def _eta(self, left: int, pace: float | None) -> float | None:
+        """Seconds that so many steps take, at ``pace`` seconds each, else at that of the arrivals
+        of the newest lines."""
+        if pace is None and len(self.recent) > 1:
+            first, newest = self.recent[-min(len(self.recent), 17)], self.recent[-1]
+            done = newest.step - first.step
+            pace = (newest.t - first.t) / NS / done if done > 0 else None
+        return None if pace is None else left * pace
 
 
 def phase_shares(newest: Iterable[StepRow], meta: Mapping[str, Any]) -> StepShares | None:

@@ -88,6 +88,12 @@ class Home(SessionReading):
         ),
     ]
 
+    SIGNS: ClassVar[tuple[tuple[str, str], ...]] = (
+        ("• ▲", "a medium, a high level: of use, memory, load or temperature"),
+        ("!", "a warning; i has all of them"),
+        ("▶ ✓ ■ ✗ ?", "goes on, finished, stopped, failed or killed, lost"),
+    )
+
     def __init__(self) -> None:
         super().__init__()
         self._left: Widget | None = None

@@ -33,13 +33,14 @@ _ID, _USE, _MEMORY, _BANDWIDTH, _POWER, _TEMPERATURE = 5, 8, 16, 12, 12, 8
 
 
 def head_row(snapshot: Snapshot, running: int, here: str, width: int) -> Line:
-    """The machine in one row: its GPUs, CPU and host memory, what runs, ``here`` (who, where and
-    when), and what fits of the rest."""
+    """The machine in one row: its GPUs, CPU and host memory (without a GPU they stand below),
+    what runs, ``here`` (who, where and when), and what fits of the rest."""
     row = Line(width).add(" gpuwatch ", "brand")
     lost = {alert.device for alert in snapshot.alerts if alert.kind == "lost"}
     names = Counter(clean(gpu.row.name) for gpu in snapshot.gpus if gpu.row.id not in lost)
     text = "  ".join(f"{many} × {name}" if many > 1 else name for name, many in names.items())
-    of_host, here = host_texts(snapshot.cpu) if snapshot.cpu else [], f" {here} "
+    of_host = host_texts(snapshot.cpu) if snapshot.cpu and snapshot.gpus else []
+    here = f" {here} "
     # A lost GPU may have no name, and must not go where names are cut.
     host = "  ".join([*([f"{len(lost)} lost"] if lost else []), *of_host[:2]])
     right, room = f"▶ {running} running " if running else "", row.left - len(host) - 4
@@ -103,9 +104,7 @@ def device_rows(snapshot: Snapshot, width: int, height: int) -> list[Line]:
         reason = f"no GPU: workloads run on the CPU ({reason})"
         figures = [Line(width).add(f" {part}", "muted") for part in wrap(reason, width - 2, 2)]
         if (cpu := snapshot.cpu) is not None:
-            clock = cpu.value("hw.cpu.frequency")
-            text = f" {cpu.title}" + (f"  {si(clock, 'Hz')}" if clock is not None else "")
-            figures.append(Line(width).add(fit(text, width), "strong"))
+            figures += _cpu_figures(cpu, width)
     return [*figures, *_graphs(snapshot, width, height - len(figures))][:height]
 
 
@@ -231,10 +230,9 @@ def _history(values: Sequence[float | None], layout: GpuLayout, height: int) -> 
     rows = [Line(layout.history) for _ in range(height)]
     room = layout.history - (height > 1)
     shown = values[-room:] if layout.history else ()
-    for row, spans in zip(rows, area(shown, 1.0, height) if shown else (), strict=False):
+    for row, text in zip(rows, area(shown, 1.0, height) if shown else (), strict=False):
         row.add("│" * (height > 1), "faint").add(" " * (room - len(shown)))
-        for text, edge in spans:
-            row.add(text, "utilization" if edge else "utilization-fill")
+        row.add(text, "utilization")
     return rows
 
 
@@ -332,6 +330,20 @@ def _graphs(snapshot: Snapshot, width: int, height: int) -> list[Line]:
         if high := min(_TALLEST_GRAPH, each + (at < more)):
             drawn += gauge_rows(gauge, high, width)
     return [*drawn, axis_row(snapshot.window, width), *rows]
+
+
+def _cpu_figures(cpu: DeviceNow, width: int) -> list[Line]:
+    """The CPU's numbers, with the levels of a GPU's; the load is a share of the cores."""
+    use, load = cpu.value("hw.cpu.utilization"), cpu.value("system.cpu.load_average.1m")
+    clock, cores = cpu.value("hw.cpu.frequency"), cpu.attribute("core.logical.count")
+    figures = [("utilization", percent(use), *use_level(use))]
+    figures += [("memory", cpu.memory, *memory_level(cpu.memory_share))]
+    if load is not None:
+        share = None if cores is None else load / cores
+        figures += [("load", f"{load:.2f}", *use_level(share))]
+    shown = [(name, _marked(mark, text), role) for name, text, mark, role in figures]
+    title = f" {cpu.title}  " + (f"{si(clock, 'Hz')}  " if clock is not None else "")
+    return _packed(shown, Line(width).add(title, "strong"), 2)
 
 
 def _figures(gpu: DeviceNow, width: int, rows: int) -> list[Line]:

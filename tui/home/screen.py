@@ -29,7 +29,7 @@ from gpuwatch.tui.home.devices import (
     says_no_gpu,
 )
 from gpuwatch.tui.home.list import GOING_ON
-from gpuwatch.tui.home.rows import waiting_rows
+from gpuwatch.tui.home.rows import first_rows, waiting_rows
 from gpuwatch.tui.processes.page import ProcessScreen
 from gpuwatch.tui.widgets.gauge_rows import graph_columns
 from gpuwatch.tui.widgets.line import Line
@@ -39,7 +39,7 @@ _MOST_DEATHS, _DEATHS_SECONDS = 3, 10.0
 """After so many recorders of the devices that died within so long no other one is started."""
 _YOUNG_NS = 3_000_000_000
 _FIRST_CONTACT = 24
-"""Rows for what can run here, where nothing was recorded yet."""
+"""Most rows for what can run here, and those for it before it is known."""
 _LONG_FROM = 80
 """Columns from which on a history is of five minutes, and not of one."""
 
@@ -159,10 +159,17 @@ class HomeScreen(Home):
         told = held_texts(self._idle or {}, devices)
         rows += alert_rows(told, width, self.most_alerts, "press p")
         if not devices.gpus and not self.state.items:  # what can run here is more than a graph
-            most = max(len(rows) + 3, self.room[1] - _FIRST_CONTACT)
+            most = max(len(rows) + 3, self.room[1] - self._first_contact(width))
         if len(devices.gpus) > 1:  # each has its row, and their total, though the list is longer
             most = max(most, min(len(rows) + len(devices.gpus) + 2, self.room[1] * 3 // 5))
         return rows + device_rows(devices, width, max(3, most - len(rows)))
+
+    def _first_contact(self, width: int) -> int:
+        """Rows for what can run here, where nothing was recorded yet."""
+        if self.state.found is None:
+            return _FIRST_CONTACT
+        rows = first_rows(self.state.found, width, _FIRST_CONTACT, read_only=False)
+        return len(rows) + 2  # with the heading and the foot
 
     def look_at(self, width: int) -> None:
         if self.state.devices is None or self._devices is None:

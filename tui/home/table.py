@@ -34,9 +34,14 @@ from gpuwatch.tui.widgets.palette import styles
 
 _ROOMY = 130
 """Columns from which a name and what ran stand side by side, and tags have a column."""
+_SPACIOUS = 170
+"""Columns from which the folder of a session, or of a study, has one."""
 _FIGURES = {"step": 9, "samples/s": 10, "MFU": 7, "peak mem": 11}
 """Columns of numbers, and their widths; a row with a sentence has it in their place."""
-_DROPPED = (*("started", "samples/s", "peak mem", "MFU"), *("environment", "elapsed", "step"))
+_DROPPED = (
+    *("folder", "started", "samples/s", "peak mem", "MFU"),
+    *("environment", "elapsed", "step"),
+)
 """Columns that go first where there is no room."""
 _WIDTHS = {
     "status": (12, 17),
@@ -46,6 +51,7 @@ _WIDTHS = {
     "elapsed": (8, 10),
     "started": (8, 12),
     "tags": (8, 24),
+    "folder": (8, 40),
     "result": (0, 120),
 }
 """Least and most that the content of a column is given."""
@@ -58,6 +64,9 @@ _GROWN = (
     *(("command", 80), ("environment", 32), ("result", 120), ("environment", 64), ("command", 160)),
 )
 """Who gets the room that is left, and up to which width; ``result`` with the figures before it."""
+
+
+_PARTED = ("command", "environment", "folder")
 
 
 @dataclass(frozen=True)
@@ -91,6 +100,7 @@ def columns(items: Sequence[Item], width: int) -> list[Column]:
         *([Column("name", needs["name"])] if beside else []),
         Column("command", min(_COMMAND, needs["command"]), title=title),
         Column("environment", _WIDTHS["environment"][0], title="env"),
+        *([Column("folder", needs["folder"])] if width >= _SPACIOUS else []),
         *(Column(name, _FIGURES[name], right=True) for name in known),
         Column("result", 0, title=" result" if known else "result"),
         Column("elapsed", needs["elapsed"], right=True),
@@ -111,10 +121,11 @@ def columns(items: Sequence[Item], width: int) -> list[Column]:
                 listed[at] = replace(column, width=column.width + max(0, more))
                 spare -= max(0, more)
     # What is left parts what ran from its numbers, so that these end at the right edge.
-    for name, share in (("command", spare // 2), ("environment", spare - spare // 2)):
-        for at, column in enumerate(listed):
-            if column.name == name:
-                listed[at] = replace(column, width=column.width + share)
+    parted = [column.name for column in listed if column.name in _PARTED]
+    for at, column in enumerate(listed):
+        if column.name in parted:
+            more = parted.index(column.name) < spare % len(parted)
+            listed[at] = replace(column, width=column.width + spare // len(parted) + more)
     # Of a few columns, in which a sentence goes on, the title would be cut.
     return [
         replace(each, title=" ") if each.name == "result" and each.width < _TITLED else each
@@ -197,6 +208,7 @@ def _texts(item: Item, *, named: bool) -> dict[str, str]:
         "elapsed": UNKNOWN if seconds is None else clock_time(seconds),
         "started": when,
         "tags": " ".join(of.tags),
+        "folder": clean((item.path if entry is None else item.path.parent).name),
     }
 
 

@@ -49,7 +49,7 @@ _MIN_ROWS = 8
 _DIGITS_HEIGHT = 7
 """Least rows of a gauge with large digits."""
 _MOST_ROWS = 12
-"""Most rows of a gauge: higher ones send more at each change."""
+"""Most rows of a gauge of a run that goes on: higher ones send more at each change."""
 _SMALL_ROWS = 3
 """Rows of the loss, which is drawn unasked where the gauges keep large digits."""
 _FOLDED = ("bandwidth", "flops")
@@ -139,21 +139,22 @@ def _one_gpu(snapshot: Snapshot, options: Options, width: int, height: int) -> P
     free -= len(table)
     if not snapshot.machine_only:
         printed = len(snapshot.log) + bool(snapshot.log)
-        told = len(event_rows(snapshot, options, width, 2))
-        wanted = free if options.message else printed + told
-        free -= min(_log_height(free, len(gauges)), wanted)
+        told = len(event_rows(snapshot, options, width, _MIN_LOG if options.message else 2))
+        free -= min(_log_height(free, len(gauges)), printed + told)
     small = [] if snapshot.view.metric or snapshot.picked is None else [snapshot.picked]
     if free < (_DIGITS_HEIGHT - 1) * len(gauges) + _SMALL_ROWS:
         small = []
     free -= _SMALL_ROWS * len(small)
-    gauge_height = max(1, min(_MOST_ROWS, free // len(gauges)))
+    most = _MOST_ROWS if snapshot.goes_on else free
+    gauge_height = max(1, min(most, free // len(gauges)))
     rest = _SMALL_ROWS + free - gauge_height * len(gauges)
+    higher = rest - _SMALL_ROWS if gauge_height < most and not small else 0
     lines = [*top, *gpu_lines, _device_title(snapshot, width)]
     first = len(lines)
-    for gauge in gauges:
-        lines += gauge_rows(gauge, gauge_height, width)
+    for at, gauge in enumerate(gauges):
+        lines += gauge_rows(gauge, gauge_height + (at < higher), width)
     for gauge in small:
-        lines += gauge_rows(gauge, min(_DIGITS_HEIGHT, rest), width)
+        lines += gauge_rows(gauge, min(_MOST_ROWS, rest), width)
     timeline = range(first, len(lines) + 1)
     lines += [*axis, *details, *bottom]
     if not snapshot.machine_only:
@@ -404,8 +405,7 @@ def _bandwidth(panel: Panel) -> tuple[str, str]:
 def _history(panel: Panel, rows: list[Line]) -> None:
     """Draw the utilization from 0 to 100 %; if not all of it fits, the newest part."""
     shown = panel.history[_LABEL - rows[0].width :]
-    for at, (row, spans) in enumerate(zip(rows, area(shown, 1.0, len(rows)), strict=True)):
+    for at, (row, text) in enumerate(zip(rows, area(shown, 1.0, len(rows)), strict=True)):
         label = "100%" if at == 0 else "0" if at == len(rows) - 1 else ""
         row.add(f"{label:>{_LABEL - 1}}", "muted").add("┤" if label else "│", "faint")
-        for text, edge in spans:
-            row.add(text, "utilization" if edge else "utilization-fill")
+        row.add(text, "utilization")

@@ -11,6 +11,7 @@ from rich.cells import cell_len
 
 from gpuwatch.analysis.samples.step_lines import NO_STEPS_YET
 from gpuwatch.core.lazy_dataclass import dataclass
+from gpuwatch.core.metrics import Method
 from gpuwatch.core.text import clean
 from gpuwatch.core.units import NS, UNKNOWN, clock_time, loss, milliseconds, percent, samples_rate
 from gpuwatch.session.rows import EventRow
@@ -22,7 +23,7 @@ from gpuwatch.tui.feed.study import DID_NOT_RUN, TO_COME, UNREADABLE
 from gpuwatch.tui.widgets.device_rows import Fields
 from gpuwatch.tui.widgets.gauge_rows import EVENT, GHOST, longest_fitting
 from gpuwatch.tui.widgets.head_rows import MARKS
-from gpuwatch.tui.widgets.line import Line, filled, fit, rule, stream_mark, wrap
+from gpuwatch.tui.widgets.line import Line, filled, fit, marked_rows, rule, stream_mark, wrap
 from gpuwatch.tui.widgets.palette import VERDICTS
 
 ZOOMS = {10: "10 s", 60: "1 min", 300: "5 min", TIMED: "timed steps", None: "all"}
@@ -60,6 +61,8 @@ def workload_rows(snapshot: Snapshot, width: int, phases: int) -> list[Line]:
             row.add("an imported profile: ", "muted").add("K", "key").add(
                 " shows its kernels", "muted"
             )
+        elif snapshot.phase:
+            return rows
         elif snapshot.status.live:
             where = "they come from torch, or printed lines (docs/step-lines.md)"
             row.add(f"{NO_STEPS_YET}: {where}", "muted")
@@ -67,10 +70,12 @@ def workload_rows(snapshot: Snapshot, width: int, phases: int) -> list[Line]:
             row.add(clean(f"no throughput, step times or loss: {work.no_steps}"), "muted")
         return [*rows, row]
     fields = Fields(width, 6 if width >= 120 else 3)
-    fields.add("samples/s", samples_rate(work.throughput.value))
+    if work.throughput.method is not Method.UNAVAILABLE:
+        fields.add("samples/s", samples_rate(work.throughput.value))
     fields.add("median step", milliseconds(work.step_seconds))
-    fields.add("loss", loss(work.loss))
-    if width >= 120:
+    if work.loss is not None:
+        fields.add("loss", loss(work.loss))
+    if width >= 120 and work.step_count:
         fields.add("median over", f"{work.step_count:,} steps")
     rows += fields.rows()
     if snapshot.earlier:
@@ -82,7 +87,18 @@ def workload_rows(snapshot: Snapshot, width: int, phases: int) -> list[Line]:
         rows.append(line.add("  r", "key", press="r").add(" shows each", "muted"))
     if snapshot.shares is not None and phases > 0:
         rows += phase_rows(snapshot.shares, width, phases)
-    return rows
+    return rows + bound_rows(snapshot.bound, width, phases)
+
+
+def bound_rows(text: str, width: int, most: int) -> list[Line]:
+    """What bounds a run that is over; of a sentence that does not fit its first clause."""
+    if not text or not most:
+        return []
+    rows = marked_rows(text, " = ", "key", width, most)
+    if cell_len(text) <= (width - 4) * most - 10:
+        return rows
+    row = Line(width).add(" = ", "key").add(text.partition(":")[0])
+    return [row.add("  o", "key", press="o").add(" shows why", "muted")]
 
 
 def progress_row(snapshot: Snapshot, work: Work, width: int) -> Line:
@@ -102,11 +118,11 @@ def progress_row(snapshot: Snapshot, work: Work, width: int) -> Line:
     row.add(f"/{work.total:,}  ", "text")
     share = min(1.0, work.step / work.total)
     tail = Line(width).add(f" {percent(share):>6}", "strong")
-    if snapshot.status.live and share < 1:
-        eta = UNKNOWN if work.eta_seconds is None else clock_time(work.eta_seconds)
-        tail.add("  ETA ", "muted").add(f"{eta} ", "strong")
-    else:
-        tail.add(" ")
+    if work.silence is not None:
+        tail.add(f"  {work.silence}", "warn")
+    elif work.eta_seconds is not None:
+        tail.add("  ETA ", "muted").add(clock_time(work.eta_seconds), "strong")
+    tail.add(" ")
     return row.bar(share, max(5, row.left - tail.used), "progress").join(tail)
 
 
@@ -165,7 +181,8 @@ def event_columns(events: Sequence[EventRow], t: int, shown: Window) -> frozense
 
 
 def parts_row(parts: Sequence[Part], shown: Window, width: int) -> list[Line]:
-    """A row below the time axis with the names of the run's parts; none, if there is but one."""
+    """A row below the time axis with the names of the run's parts; none, if there is but one, or
+    room for no name."""
     names = [""] * shown.columns
     for name, start, end in parts:
         first, last = (
@@ -173,14 +190,18 @@ def parts_row(parts: Sequence[Part], shown: Window, width: int) -> list[Line]:
             for t in (start, end)
         )
         names[first:last] = [name] * (last - first)
-    row, drawn = Line(width).to(width - shown.columns), 0
+    row, drawn, named = Line(width).to(width - shown.columns), 0, False
     for name, columns in groupby(names):
         length = len(list(columns))
         drawn += bool(name)
-        text = longest_fitting([f"{name} ", f"{name.split()[0]} "], length - 1) if name else ""
+        word = name.partition(" ")[0]
+        short = "1st" if word == "first" else ""
+        texts = [f"{name} ", name, f"{word} ", word, short] if name else []
+        text = longest_fitting(texts, length - 1)
+        named |= bool(text)
         line = "─" * (length - len(text) - 1) + "│" if name else " " * length
         row.add(text, "muted").add(line, "faint")
-    return [row] if drawn > 1 else []
+    return [row] if drawn > 1 and named else []
 
 
 # The phases of a step: a stacked bar with names and shares.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import cached_property
 from pathlib import Path
 from typing import ClassVar
 
@@ -14,6 +15,7 @@ from gpuwatch.core.text import clean
 from gpuwatch.core.units import NS
 from gpuwatch.session.study.progress import place
 from gpuwatch.session.study.study_folder import sessions_in
+from gpuwatch.tui import commands
 from gpuwatch.tui.display_options import READ_ONLY
 from gpuwatch.tui.feed.feed import REFRESH_SECONDS, Delivery, Feed, News
 from gpuwatch.tui.feed.gauges import STEP_TIME
@@ -43,8 +45,8 @@ class LiveScreen(TimeTravel, Stopping):
         Binding("enter", "over", "sessions", tooltip="to the sessions, after the run"),
         Binding("enter", "open_gpu", "open", tooltip="open the selected GPU"),
         Binding("c", "compare", "compare", tooltip="compare the study, so far while it goes on"),
-        Binding("space", "pause", "pause", tooltip="hold the view, or go on; recording goes on"),
-        Binding("space", "play", "play", tooltip="play from here, or stop playing"),
+        Binding("space", "pause", "pause", tooltip="hold the view or stop playing, or go on"),
+        Binding("space", "play", "play", tooltip="play from here"),
         Binding(
             "left",
             "step(-1)",
@@ -224,6 +226,11 @@ class LiveScreen(TimeTravel, Stopping):
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         return self._conditions().get(action, True)
 
+    @cached_property
+    def _of_study(self) -> bool:
+        """Whether there is a report to write: that of a study."""
+        return commands.study_of([self.path]) is not None
+
     def _conditions(self) -> dict[str, bool]:
         """Of the actions that apply at times, whether they apply to what is shown now."""
         snapshot = self.snapshot
@@ -235,9 +242,10 @@ class LiveScreen(TimeTravel, Stopping):
             "back": not self._view.roofline,
             "open_gpu": self._view.grid,
             "compare": snapshot is None or over or snapshot.place is not None,
+            "export": self._of_study,
             "stop": goes_on and snapshot is not None and not snapshot.machine_only,
-            "pause": goes_on and not self.travelling,
-            "play": not goes_on or self.travelling,
+            "pause": self._view.playing or (goes_on and not self.travelling),
+            "play": not self._view.playing and (not goes_on or self.travelling),
             "to_now": self.travelling,
             "ranks": snapshot is not None and snapshot.ranks is not None,
             "grid": snapshot is not None and len(snapshot.gpus) > 1,
@@ -405,9 +413,7 @@ class LiveScreen(TimeTravel, Stopping):
         self.run_worker(self._export(), exclusive=True, group="export")
 
     async def _export(self) -> None:
-        from gpuwatch.tui.commands import export_report
-
-        self._say(await export_report([self.path]))
+        self._say(await commands.export_report([self.path]))
 
     def action_over(self) -> None:
         """After the run go to the sessions."""

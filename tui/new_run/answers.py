@@ -18,6 +18,8 @@ from gpuwatch.tui.machine import Environment, Machine, Refusal, body_of, objects
 from gpuwatch.tui.new_run import parameters
 from gpuwatch.tui.new_run.parameters import Form, arguments, command_line, problems
 
+_PLAN_SECONDS = 60
+
 
 @dataclass(frozen=True)
 class Plan:
@@ -31,7 +33,7 @@ class Plan:
     seconds: float | None = None
     """How long it takes."""
     reason: str = ""
-    """Why that is not known."""
+    """Why that is not known, or the whole plan."""
     refusals: Mapping[int, Refusal] = field(default_factory=dict)
     """Why nothing can run in an environment, by its position in ``Form.environments``."""
     steps: str = ""
@@ -43,12 +45,14 @@ class Plan:
 async def ask_plan(folder: str, *arguments: str) -> Plan:
     """What ``gpuwatch run ARGUMENTS`` would do in ``folder``; empty: here."""
     words = ("--record", "--plan", "--format", "json", *arguments)
-    return plan(await commands.run(*words, timeout=60, folder=folder))
+    return plan(await commands.run(*words, timeout=_PLAN_SECONDS, folder=folder))
 
 
 def plan(outcome: Outcome) -> Plan:
     """Parse the answer of ``gpuwatch --record --plan``; raises nothing, whatever it holds."""
     body = body_of(outcome) if outcome.good else {}
+    if outcome.code == commands.NO_ANSWER:
+        return Plan(reason=f"the plan took over {_PLAN_SECONDS} s; it can be started without one")
     if not body:
         return Plan(complaint=outcome.complaint.removeprefix("error: "))
     parts, runs = objects(body.get("parts")), objects(body.get("runs"))
@@ -203,6 +207,8 @@ def plan_text(form: Form, answers: Answers) -> Content:
         lines = [Content.assemble(("✗ ", BAD), f"cannot start: {clean(found[1])}")]
     elif plan is None:
         lines = [Content("asking for the plan ...")]
+    elif not plan.what:
+        lines = [Content(f"! {plan.reason}")]
     else:
         runs = "1 run" if plan.runs == 1 else f"{plan.runs} runs"
         lines = [Content.assemble(("✓ ", GOOD), (f"{runs}: {plan.what}", "bold"))]

@@ -70,6 +70,8 @@ class BaseScreen(Screen[None]):
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("question_mark,f1", "app.help", "help", tooltip="all keys of this screen")
     ]
+    SIGNS: ClassVar[tuple[tuple[str, str], ...]] = ()
+    """Marks on the screen and what they mean, for the help."""
 
     @property
     def gpuwatch(self) -> GpuwatchApp:
@@ -300,12 +302,14 @@ def keys_of(
     """Keys as they are written and what they do, those of one action together.
 
     ``display`` writes a binding's key; ``focus``: whether anything can have the focus. Bindings
-    without a description are left out; those without a tooltip, such as the editing keys of an
-    input, come last.
+    without a description are left out. Those of the footer come first, those without a tooltip,
+    such as the editing keys of an input, last.
     """
     unused = UNUSED if focus else UNUSED | _FOCUS
     actions: dict[str, tuple[list[str], str]] = {}
-    for _, binding, _, _ in sorted(bindings, key=lambda each: not each.binding.tooltip):
+    for _, binding, _, _ in sorted(
+        bindings, key=lambda each: (not each.binding.tooltip, not each.binding.show)
+    ):
         text = text_of(binding)
         if text and not binding.system and binding.action not in unused:
             keys, _ = actions.setdefault(binding.action, ([], text))

@@ -118,9 +118,11 @@ def detail_rows(device: DeviceNow, width: int, *, means: bool = False) -> list[L
     fields = Fields(width, 6 if width >= _SIX_COLUMNS else 3)
     memory = "mean: memory" if means else "memory"
     if device.row.kind == "cpu":
-        fields.add(memory, device.memory).add(
-            "clock", si(device.value("hw.cpu.frequency"), "Hz")
-        ).add("power", number(device.value("hw.cpu.power"), "W"))
+        fields.add(memory, device.memory)
+        for name, metric, unit in (("clock", "frequency", "Hz"), ("power", "power", "W")):
+            reading = device.get(f"hw.cpu.{metric}")
+            if reading.method is not Method.UNAVAILABLE:
+                fields.add(name, si(reading.value, unit))
         return fields.rows()
     short = width < _SHORT
     temperature = number(device.value("hw.gpu.temperature"), "°C")
@@ -189,8 +191,10 @@ def host_row(snapshot: Snapshot, width: int) -> Line | None:
         if width >= 120:
             memory = process.value("process.memory.usage")
             fields.add("resident", memory_usage(memory, None))
-            read, written = (process.value(f"process.io.{way}") for way in ("read", "write"))
-            fields.add("reads", si(read, "B/s")).add("writes", si(written, "B/s"))
+            for way in ("read", "write"):
+                reading = process.get(f"process.io.{way}")
+                if reading.method is not Method.UNAVAILABLE:
+                    fields.add(f"{way}s", si(reading.value, "B/s"))
     rows = fields.rows()
     return rows[0] if rows else None
 

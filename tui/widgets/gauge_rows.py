@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from functools import lru_cache
+from math import log
 
 from rich.cells import cell_len
 
@@ -269,17 +270,22 @@ def _graph(gauge: Gauge, height: int, width: int) -> list[Line]:
     if is_empty(gauge):
         reason = clean(gauge.reading.reason or "")
         lines = wrap(reason, columns - 2, height)
-        top = (height - len(lines)) // 2
+        above = (height - len(lines)) // 2
         for row in rows:
             row.to(LABEL - 1).add("│", "faint")
         for index, text in enumerate(lines):
-            rows[top + index].add(f" {text}", "muted")
+            rows[above + index].add(f" {text}", "muted")
         return rows
-    drawn = area(gauge.history, gauge.scale, height)
+    history: Sequence[float | None] = gauge.history
+    top, bottom = gauge.scale, "0"
+    if gauge.floor:
+        history = [None if each is None else log(each / gauge.floor) for each in history]
+        top, bottom = log(top / gauge.floor), scale_end(gauge.floor, gauge.unit, LABEL)
+    drawn = area(history, top, height)
     top_label = scale_end(gauge.scale, gauge.unit, LABEL)
     mark = _ceiling_row(gauge, height)
     for index, row in enumerate(rows):
-        label = top_label if index == 0 else "0" if index == height - 1 else ""
+        label = top_label if index == 0 else bottom if index == height - 1 else ""
         if height == 1:
             label = top_label
         elif index == mark:
@@ -287,11 +293,9 @@ def _graph(gauge: Gauge, height: int, width: int) -> list[Line]:
         tick = "╪" if index == mark else "┤" if label else "│"
         row.add(f"{label:>{LABEL - 1}}", "muted").add(tick, "key" if index == mark else "faint")
         ghost = _in_row(gauge, height - 1 - index, height)
-        for text, edge in drawn[index]:
-            role, first = gauge.key if edge else f"{gauge.key}-fill", row.used - LABEL
-            for at, character in enumerate(text, first) if ghost else ():
-                row.add(*((GHOST, "strong") if at in ghost else (character, role)))
-            row.add("" if ghost else text, role)
+        for at, character in enumerate(drawn[index]) if ghost else ():
+            row.add(*((GHOST, "strong") if at in ghost else (character, gauge.key)))
+        row.add("" if ghost else drawn[index], gauge.key)
     return rows
 
 

@@ -123,33 +123,22 @@ def warning_rows(snapshot: Snapshot, width: int) -> list[Line]:
 
 
 def _end(snapshot: Snapshot, width: int) -> str:
-    """How the run ended, and the states of all runs of a finished study, as far as they fit."""
-    own = _end_text(snapshot)
-    if not snapshot.tally:
-        return own
-    short = f"{snapshot.status.state.value} after {clock_time(snapshot.t / NS)}"
-    texts = [f"{own}; {snapshot.tally}", f"{short}; {snapshot.tally}"]
-    return next((text for text in texts if cell_len(text) <= width), snapshot.tally)
-
-
-def _end_text(snapshot: Snapshot) -> str:
-    text = clean(snapshot.status.text)
-    code = snapshot.status.exit_code
-    after = f" after {clock_time(snapshot.t / NS)}"
+    """What the title does not tell of how the run ended, and the states of all runs of a finished
+    study, as far as they fit."""
+    status = snapshot.status
+    own = "" if status.text == status.state.value else clean(status.text)
     if snapshot.trouble is not None:
-        known = "" if code is None else f", exit code {code}"
-        return f"{snapshot.status.state.value}{after}{known}"
-    if snapshot.machine_only or snapshot.status.state is State.UNKNOWN:
-        return text
-    return f"the run is over{after}: {text}"
+        own = "" if status.exit_code is None else f"exit code {status.exit_code}"
+    whole = "; ".join(filter(None, (own, snapshot.tally)))
+    return whole if cell_len(whole) <= width else fit(snapshot.tally or own, width)
 
 
 # The position in the session.
 
 
 def position_row(snapshot: Snapshot, width: int) -> Line:
-    """How the run ended, or the moment that is shown; the session as a bar with its events, where
-    there is room; its length, and the keys that move in it."""
+    """What the title does not tell of how the run ended, or the moment that is shown; the session
+    as a bar with its events, where there is room; and the keys that move in it."""
     row, right = _sides(snapshot, width)
     length = snapshot.replay.length_ns if snapshot.replay else snapshot.t
     position = snapshot.replay.position_ns if snapshot.replay else snapshot.t
@@ -176,26 +165,26 @@ def slider(snapshot: Snapshot, width: int) -> range:
 def _sides(snapshot: Snapshot, width: int) -> tuple[Line, Line]:
     """What is left and right of the bar; as wide for every position."""
     replay, view = snapshot.replay, snapshot.view
-    whole = clock_time((replay.length_ns if replay else snapshot.t) / NS)
     right = Line(width)
     if not snapshot.imported and not snapshot.machine_only:
         wide = width >= 100
-        right.add(f" of {whole}  " if wide else f" {whole} ", "muted")
-        keys = [("Space", "space", " stop" if view.playing else " play"), ("←", "left", "")]
-        keys += [("→", "right", " move" if wide else "")]
+        keys = [("Space", "space", f" {'pause' if view.playing else 'play':<5}")]
+        keys += [("←", "left", ""), ("→", "right", " move" if wide else "")]
         keys += [("<", "less_than_sign", ""), (">", "greater_than_sign", " speed" if wide else "")]
+        right.add(" ")
         for key, press, what in keys:
             right.add(key, "key", press=press).add(f"{what} ", "muted")
         right.add(f"{speed_text(view.speed):<4}", "muted")
-    left = Line(width)
+    left = Line(width).add(" ")
     if replay is not None:
-        word = "at" if width < 100 else "looking back at" if replay.live else "replay at"
-        left.add(f" {word} {clock_time(replay.position_ns / NS):>{len(whole)}} ", "strong")
-        return left, right
+        whole = clock_time(replay.length_ns / NS)
+        at = f"{clock_time(replay.position_ns / NS):>{len(whole)}}"
+        return left.add(f"at {at} ", "strong").add(f"of {whole} ", "muted"), right
     mark, role = MARKS[snapshot.status.state]
-    left.add(f" {mark} ", role)
-    role = role if snapshot.trouble is None else "text"
-    return left.add(f"{_end(snapshot, left.left - right.used - 1)} ", role), right
+    if text := _end(snapshot, left.left - right.used - _LEAST_BAR - 3):
+        left.add(f"{mark} ", role)
+        left.add(f"{text} ", role if snapshot.trouble is None else "text")
+    return left, right
 
 
 def _column(t: int, length: int, columns: int) -> int:

@@ -170,11 +170,11 @@ def _columns(processes: Sequence[ProcessNow], width: int) -> list[_Column]:
         _Column("memory", size, 76, lambda each: _size(each.resident, tight)),
         _Column("age", 9, _SPACIOUS, _age),
     ]
-    told = any(each.memory_share is not None for each in processes)
+    empty = {"GPU", "GPU mem", "SM %", "mem %"} if not any(map(_gpus, processes)) else set()
+    if all(each.memory_share is None for each in processes):
+        empty.add("mem %")
     shown = [
-        column
-        for column in columns
-        if width >= column.from_width and (told or column.title != "mem %")
+        column for column in columns if width >= column.from_width and column.title not in empty
     ]
     room = width - _MARK - sum(abs(column.width) + 1 for column in shown) - 1
     user = _user_width(processes, room)

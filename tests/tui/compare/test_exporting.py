@@ -17,7 +17,7 @@ from gpuwatch.tui.compare.screen import CompareScreen
 from gpuwatch.tui.display_options import READ_ONLY, DisplayOptions
 
 from ..conftest import Fake
-from ..harness import piloted, running, screen_text, shows
+from ..harness import live, piloted, running, screen_text, shows
 from ..sessions import finished
 from .test_compare import in_blocks
 
@@ -141,6 +141,8 @@ async def test_a_session_of_no_study_says_what_a_report_takes(session: Make) -> 
     path = session()
     session("02-docker")
     assert "mark another one to compare it with" in await export_report([path])
+    async with live(path, (200, 60)) as (app, _):
+        assert "K kernels" in screen_text(app) and "e report" not in screen_text(app)
 
 
 async def test_e_on_the_compare_screen_says_where_the_page_is(

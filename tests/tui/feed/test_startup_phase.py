@@ -44,6 +44,20 @@ def test_a_program_that_imports_no_torch_is_not_waited_for_long() -> None:
 
 
 @pytest.mark.parametrize(
+    ("reports", "told"),
+    [
+        ({}, "starting, 11 s"),
+        ({"started": 2}, "importing torch, 10 s"),
+        ({"started": 2, "waiting": 7}, "making the model and its data, 5 s"),
+        ({"started": 2, "waiting": 7, "run": 9}, "preparing the first step, 3 s"),
+    ],
+)
+def test_what_a_built_in_workload_waits_for_is_said(reports: dict[str, int], told: str) -> None:
+    meta = {report: {"t": t * NS} for report, t in reports.items()}
+    assert phase(12, workload={"kind": "workload"}, **meta) == told
+
+
+@pytest.mark.parametrize(
     ("given", "done", "told"),
     [
         ({}, {}, "timed steps done, profiling kernels, 6 s"),

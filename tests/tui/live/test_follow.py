@@ -146,7 +146,7 @@ async def test_a_run_that_was_stopped_here_is_not_followed(session: Make, fake: 
     async with live(path) as (app, pilot):
         await pilot.press("s", "right", "enter")
         end(path)
-        await shows(pilot, "the run is over")
+        await shows(pilot, "✓ finished")
         assert "next:" not in screen_text(app)
 
 

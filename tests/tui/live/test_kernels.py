@@ -87,7 +87,7 @@ async def test_a_long_table_scrolls(session: Make) -> None:
         await pilot.press("end")
         await shows(pilot, "kernel_99")
         await pilot.press("escape")
-        await shows(pilot, "the run is over")
+        await shows(pilot, "✓ finished")
 
 
 def test_a_profile_that_could_not_be_made_says_why(session: Make) -> None:
@@ -124,7 +124,7 @@ async def test_of_a_program_of_ones_own_it_says_how_to_profile_that(session: Mak
         await shows(pilot, "a program of your own is profiled if it is asked for")
         await shows(pilot, "gpuwatch import")
         await pilot.press("K")
-        await shows(pilot, "the run is over")
+        await shows(pilot, "✓ finished")
 
 
 COUNTERS: dict[str, Any] = {

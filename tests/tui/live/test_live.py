@@ -48,7 +48,7 @@ def test_gauges_without_a_value_leave_their_room_to_the_others(session: Make) ->
         " Estimated FLOP/s unavailable: the workload counts no FLOP"
     )
     assert "1m20s" in rows[at - 1], "it stands below the time axis"
-    assert sum("│" in row or "┤" in row for row in rows) == 11 + 6, "utilization and loss"
+    assert sum("│" in row or "┤" in row for row in rows) == 11 + 11, "utilization and loss"
 
 
 async def test_eight_gpus_are_a_grid_and_tab_and_digits_select(session: Make) -> None:
@@ -76,7 +76,7 @@ def test_a_failed_run_without_a_reported_error_shows_its_last_words(session: Mak
     log = [("stderr", "Traceback"), ("stderr", last), ("stdout", "bye")]
     text = page_text(session(meta=finished(1), alive=False, log=log))
     assert " ✗ CUDA out of memory (tried 20.00 GiB)" in text.splitlines()[1]
-    assert "✗ failed after 1:30, exit code 1" in text
+    assert "✗ exit code 1 ━━" in text
 
 
 async def test_space_holds_the_view_and_lets_it_go(session: Make) -> None:
@@ -180,7 +180,7 @@ async def test_a_study_that_goes_on_is_not_summed_up(session: Make) -> None:
     running = session("02-docker")
     plan(path.parent, *STUDY)
     async with live(path) as (app, pilot):
-        assert "the run is over after 1:30: finished" in screen_text(app)
+        assert "✓ finished  1:30" in screen_text(app)
         await pilot.press("q")
         await pilot.pause()
     assert "come back: gpuwatch attach" in app.farewell
@@ -233,7 +233,7 @@ async def test_the_end_of_a_run_is_seen_while_watching(session: Make, fake: Fake
         store = SessionStore.reopen(path)
         store.write([meta(key, value) for key, value in finished().items()])
         store.close()
-        await shows(pilot, "the run is over")
+        await shows(pilot, "✓ finished")
         await pilot.press("enter")
         await until(pilot, lambda: isinstance(app.screen, HomeScreen))
 
@@ -254,7 +254,7 @@ async def test_c_compares_with_the_study(session: Make) -> None:
         await pilot.press("c")
         await shows(pilot, "docker=image against bare")
         await pilot.press("escape")
-        await shows(pilot, "the run is over")
+        await shows(pilot, "✓ finished")
 
 
 async def test_c_without_a_study_asks_for_another_session(session: Make, fake: Fake) -> None:

@@ -108,6 +108,27 @@ def test_a_run_that_hangs_tells_no_rate_anywhere(session: Make) -> None:
     assert "no step for 6" in status_line(snapshot) and "samples per" not in status_line(snapshot)
 
 
+def test_the_time_left_is_that_of_the_steps_left_at_their_median(session: Make) -> None:
+    """From the first timed step on, however long it takes."""
+    for path in (session(), session("02", pace=2000, seconds=34, total_steps=40)):
+        work = shown(path, View()).work
+        assert work is not None and work.total and work.step and work.step_seconds
+        left = (work.total - work.step) * work.step_seconds
+        assert work.eta_seconds == pytest.approx(left, rel=1e-9)
+
+
+def test_the_bar_of_a_stopped_run_has_room_and_its_length_is_told_once(session: Make) -> None:
+    ended = finished(0, stopped="SIGTERM")
+    title, bar, *_ = page_text(session(meta=ended, alive=False)).splitlines()
+    assert "■ stopped  1:30" in title and "■ stopped by SIGTERM ━━━━━━" in bar
+    assert "1:30" not in bar and "●" in bar
+
+
+def test_what_a_session_cannot_have_takes_no_room(session: Make) -> None:
+    text = page_text(session(gpus=0), (120, 40))
+    assert "clock 3.31 GHz" in text and "power" not in text
+
+
 CPU_RUN = {"run": {"device": "cpu", "dtype": "float32", "batch_size": 64}}
 
 

@@ -9,6 +9,7 @@ import pytest
 
 from gpuwatch.core.metrics import Method
 from gpuwatch.session.reading.reader import SessionReader
+from gpuwatch.session.writing.store import SessionStore
 from gpuwatch.tui.feed.collector import Collector
 from gpuwatch.tui.feed.gauges import title_of
 from gpuwatch.tui.feed.snapshot import Gauge, View
@@ -44,6 +45,20 @@ async def test_m_goes_through_every_metric_of_the_session_and_then_to_none(sessi
         await shows(pilot, f"\n {title_of(keys[-1])} ")
         await pilot.press("escape")
         await until(pilot, lambda: screen_text(app) == before)
+
+
+def test_a_loss_that_falls_by_far_has_a_logarithmic_scale(session: Make) -> None:
+    path = session()
+    whole, newest = picked(path, "loss", seconds=None), picked(path, "loss", seconds=10)
+    assert (whole.title, whole.floor, whole.scale) == ("Loss, log scale", 0.01, 2)
+    assert (newest.title, newest.floor, newest.scale) == ("Loss", 0, 0.1)
+    rows = texts(gauge_rows(whole, 6, 80))
+    assert " 2┤" in rows[0] and "0.01┤" in rows[-1]
+
+
+def test_a_history_has_one_brightness(session: Make) -> None:
+    spans = [span for row in gauge_rows(picked(session(), "loss"), 6, 80) for span in row.spans()]
+    assert {role for text, role in spans if set(text) & set("▁▄█")} == {"picked"}
 
 
 async def test_on_a_small_screen_it_takes_the_place_of_one_gauge(session: Make) -> None:
@@ -141,18 +156,21 @@ async def test_before_the_first_step_there_is_no_step_line_yet(session: Make) ->
         await pilot.press("m", "m", "m")
         await shows(pilot, "Step time")
         await pilot.press("home")
-        await shows(pilot, "looking back at 0:00")
+        await shows(pilot, "at 0:00 of")
         await until(pilot, lambda: "no steps yet" in screen_text(app))
         assert "contain no step time" not in screen_text(app)
 
 
 def test_a_scale_grows_and_never_shrinks(session: Make) -> None:
     path = session()
+    store = SessionStore.reopen(path)
+    store.write([("UPDATE tick SET c7 = 9e9 WHERE n BETWEEN 125 AND 130", ())])
+    store.close()
     with SessionReader(path) as reader:
         collector = Collector(reader)
         collector.update()
         scales = [
-            collector.snapshot(View(metric="loss", seconds=seconds)).picked.scale  # type: ignore[union-attr]
+            collector.snapshot(View(metric="hw.gpu.pcie.transmit", seconds=seconds)).picked.scale  # type: ignore[union-attr]
             for seconds in (10, None, 10)
         ]
     assert scales[0] < scales[1] == scales[2]

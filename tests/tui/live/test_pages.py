@@ -35,7 +35,7 @@ async def test_l_opens_the_log_and_escape_leads_back(session: Make) -> None:
 async def test_of_an_earlier_moment_the_log_ends_there(session: Make) -> None:
     async with live(session(log=LOG), (120, 40)) as (app, pilot):
         await pilot.press("home")
-        await shows(pilot, "looking back at 0:00")
+        await shows(pilot, "at 0:00 of")
         await pilot.press("l")
         await until(pilot, lambda: isinstance(app.screen, LogScreen))
         assert isinstance(app.screen, LogScreen) and app.screen.upto_ns == 0
@@ -86,7 +86,7 @@ async def test_space_plays_a_run_that_is_over_and_escape_shows_all_of_it_again(
         await pilot.press("space")
         await shows(pilot, "◀ replay")
         await pilot.press("escape")
-        await shows(pilot, "the run is over after 1:30")
+        await shows(pilot, "✓ finished  1:30")
 
 
 async def test_snapshots_that_arrive_under_another_page_are_not_drawn(session: Make) -> None:

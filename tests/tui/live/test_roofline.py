@@ -12,7 +12,7 @@ from gpuwatch.tui.live.screen import LiveScreen
 
 from ..harness import live, screen_text, shows, until
 from ..sessions import finished
-from ..snapshots_of import roofline_text
+from ..snapshots_of import page_text, roofline_text
 from .test_ceilings import measured
 
 Make = Callable[..., Path]
@@ -51,6 +51,14 @@ def test_a_run_that_is_over_has_its_timed_steps_alone(session: Make) -> None:
     shown = roofline_text(path)
     assert "◇ timed steps" in shown
     assert "last minute" not in shown
+
+
+@pytest.mark.parametrize("size", [(80, 24), (120, 40)], ids=str)
+def test_a_run_that_is_over_says_what_bounds_it(session: Make, size: tuple[int, int]) -> None:
+    given = {"bandwidth_measured": True, "known_card": True}
+    over = session(**given, meta=measured() | finished(), alive=False)
+    assert " = compute-bound" in page_text(over, size)
+    assert " = " not in page_text(session("02", **given, meta=measured()), size)
 
 
 async def test_it_is_computed_only_while_it_is_looked_at(session: Make) -> None:

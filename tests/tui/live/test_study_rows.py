@@ -181,5 +181,5 @@ async def test_what_comes_after_a_run_is_looked_for_in_the_feeds_thread(
     first = session(names[0], meta=finished())
     session(names[1], alive=True)
     async with live(first) as (_, pilot):
-        await shows(pilot, "the run is over")
+        await shows(pilot, "✓ finished")
     assert set(threads) == {"session-feed"}

@@ -71,7 +71,7 @@ async def test_a_run_that_is_over_is_gone_through_by_columns_and_events(over: Pa
     async with live(over, (120, 40)) as (app, pilot):
         whole = _screen(app).snapshot
         assert _replay(app) is None and whole is not None
-        assert "the run is over after 1:30" in screen_text(app)
+        assert "✓ finished  1:30" in screen_text(app)
         await shows(pilot, "history: timed steps")
         assert "Space play" in screen_text(app)
         await until(pilot, lambda: "mean: memory" in screen_text(app))
@@ -122,7 +122,8 @@ async def test_space_plays_at_a_speed_to_the_end_and_shows_the_whole_then(over: 
         await pilot.press(*["greater_than_sign"] * 5)
         await shows(pilot, "Space plays at 8x")
         await pilot.press("space")
-        await shows(pilot, "Space stop")
+        await shows(pilot, "Space pause")
+        await shows(pilot, "space pause")
         await until(pilot, lambda: (_replay(app) or Replay(0, 1, False)).position_ns > 6 * NS)
         await pilot.press("space")
         await shows(pilot, "Space play")
@@ -154,7 +155,7 @@ async def test_a_run_that_goes_on_is_held_and_looked_back_at(going: Path) -> Non
         await pilot.press("home")
         await _at(pilot, 0)
         await pilot.press("space")
-        await shows(pilot, "Space stop")
+        await shows(pilot, "Space pause")
         assert "view paused" not in screen_text(app)
         await pilot.press("escape")
         await until(pilot, lambda: _replay(app) is None)
@@ -166,7 +167,7 @@ async def test_a_run_that_goes_on_looks_back_while_it_is_recorded(going: Path) -
         await pilot.press("left_square_bracket")
         then = await _at(pilot, 60)
         assert then.goes_on and "ago" in screen_text(app)
-        assert "looking back at 1:00" in screen_text(app)
+        assert "at 1:00 of" in screen_text(app)
         before = then.replay.length_ns if then.replay else 0
         _grow(going)
         await until(pilot, lambda: (_replay(app) or Replay(0, 0, True)).length_ns > before)
@@ -334,7 +335,7 @@ async def test_the_beginning_of_a_run_that_goes_on_is_not_its_end(tmp_path: Path
     async with live(path) as (app, pilot):
         await pilot.press("home")
         await _at(pilot, 0)
-        assert "the run is over" not in screen_text(app)
+        assert "✓ finished" not in screen_text(app)
 
 
 async def test_the_end_of_a_run_lets_a_held_view_go(going: Path) -> None:
@@ -346,7 +347,7 @@ async def test_the_end_of_a_run_lets_a_held_view_go(going: Path) -> None:
         file.close()
         await shows(pilot, "space play")
         await pilot.press("o")
-        await shows(pilot, "the run is over")
+        await shows(pilot, "✓ finished")
         assert "paused" not in screen_text(app)
 
 
@@ -373,4 +374,4 @@ def test_a_run_that_waits_to_start_is_not_told_as_over(tmp_path: Path) -> None:
     state = {"run_state": {"state": "starting", "t": 0}}
     path = write(tmp_path / "a.gpuwatch", Script(steps=False, seconds=1, meta=state))
     shown = page_text(path)
-    assert "starting" in shown and "is over" not in shown
+    assert "starting" in shown and "Space" not in shown

@@ -4,9 +4,18 @@ from __future__ import annotations
 
 import pytest
 
-from gpuwatch.tui.commands import Outcome
+from gpuwatch.tui.commands import NO_ANSWER, Outcome
 from gpuwatch.tui.machine import Machine, machine
-from gpuwatch.tui.new_run.answers import Plan, plan
+from gpuwatch.tui.new_run.answers import Answers, Plan, obstacle, plan, plan_text
+from gpuwatch.tui.new_run.parameters import Form, arguments
+
+
+def test_what_gives_no_answer_is_named_and_prevents_no_start() -> None:
+    late, form = Outcome(NO_ANSWER, "", "no answer after 60 s"), Form(command="ls")
+    known = Answers(machine(late), None, plan(late), (form.runs_in, *arguments(form)))
+    assert "bare can be started" in machine(late).complaint
+    assert "the plan took over 60 s" in plan_text(form, known).plain
+    assert obstacle(form, known) is None
 
 
 @pytest.mark.parametrize(

@@ -18,17 +18,13 @@ from tests.session.samples import fill
 from ..sessions import START_UNIX_NS, Script, write
 
 
-def drawn(values: list[float | None], top: float, height: int) -> list[str]:
-    return ["".join(text for text, _ in row) for row in area(values, top, height)]
-
-
 def test_a_constant_half_draws_half_full() -> None:
-    assert drawn([0.5, 0.5], 1.0, 2) == ["  ", "██"]
-    assert drawn([0.5], 1.0, 1) == ["▄"]
+    assert area([0.5, 0.5], 1.0, 2) == ["  ", "██"]
+    assert area([0.5], 1.0, 1) == ["▄"]
 
 
 def test_zero_is_a_line_and_unknown_is_blank() -> None:
-    assert drawn([0.0, None, 1.0], 1.0, 1) == ["▁ █"]
+    assert area([0.0, None, 1.0], 1.0, 1) == ["▁ █"]
 
 
 @pytest.mark.parametrize("fraction", [-1.0, 0.0, 0.33, 0.5, 1.0, 9.0, None])

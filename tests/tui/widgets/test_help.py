@@ -137,3 +137,13 @@ async def test_the_footer_cuts_no_key(session: Make) -> None:
             shown, palette, _ = row.partition("▏")
             keys = shown.rstrip().split("  ")
             assert palette and keys == [each.rstrip() for each in whole[: len(keys)]], row
+
+
+async def test_the_help_begins_with_the_footers_keys_and_ends_with_the_signs(fake: Fake) -> None:
+    fake.list(entry(Path("/home/user/studies/a.gpuwatch")))
+    async with running(HomeScreen, (120, 60)) as (app, pilot):
+        await shows(pilot, "mnist-cnn")
+        await pilot.press("question_mark")
+        await shows(pilot, "• ▲")
+        told = screen_text(app)
+        assert told.index("start a run") < told.index("hide a study's runs") < told.index("• ▲")

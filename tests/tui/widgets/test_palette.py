@@ -15,7 +15,7 @@ THEMES = (palette.DARK, palette.LIGHT)
 BY_NAME = {theme.name: theme for theme in palette.themes()}
 WORDS = ("text", "strong", "muted", "brand", "key", "good", "warn", "bad", "select", "bar")
 GAUGES = ("utilization", "bandwidth", "flops", "picked")
-GRAPHS = (*GAUGES, *(f"{name}-fill" for name in GAUGES), "progress")
+GRAPHS = (*GAUGES, "progress")
 APART = 15.0
 """In L*a*b*: several times what is just seen side by side."""
 

@@ -352,7 +352,11 @@ class Intake:
         body = {key: value for key, value in report.body.items() if key != "event"}
         if report.event == "versions":
             self.versions = body
-            return [fact("workload", key, value) for key, value in list(body.items())[:_MOST_FACTS]]
+            facts = list(body.items())[:_MOST_FACTS]
+            return [
+                *(fact("workload", key, value) for key, value in facts),
+                meta("waiting", {"for": "model", "t": t}),  # torch is imported
+            ]
         if report.event == "epoch":
             return self._epoch(t, body)
         if report.event == "profile":
