@@ -86,7 +86,7 @@ def test_show_and_compare_say_what_was_written(studies: Path, told: Told) -> Non
     told("tag", "id0", "fast", "good")
     told("note", "id0", "two\x1b[31m fans\nwarm room")
     text = told("show", "id0")
-    assert text.startswith("base (pair/01-bare): ")
+    assert "\n\nbase (pair/01-bare): " in text
     assert "\ntags: fast, good\nnote: two fans\nnote: warm room\n" in text
     session = json.loads(told("show", "id0", "--format", "json"))["session"]
     assert (session["name"], session["tags"]) == ("base", ["fast", "good"])

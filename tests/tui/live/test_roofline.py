@@ -55,7 +55,7 @@ def test_a_run_that_is_over_has_its_timed_steps_alone(session: Make) -> None:
 
 @pytest.mark.parametrize("size", [(80, 24), (120, 40)], ids=str)
 def test_a_run_that_is_over_says_what_bounds_it(session: Make, size: tuple[int, int]) -> None:
-    given = {"bandwidth_measured": True, "known_card": True}
+    given = {"bandwidth_measured": True}
     over = session(**given, meta=measured() | finished(), alive=False)
     assert " = compute-bound" in page_text(over, size)
     assert " = " not in page_text(session("02", **given, meta=measured()), size)
