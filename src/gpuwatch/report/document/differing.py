@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from gpuwatch.analysis.comparison.comparison_row import ComparisonRow
 from gpuwatch.analysis.comparison.effect import shows
-from gpuwatch.analysis.comparison.side_by_side import Comparison
+from gpuwatch.analysis.comparison.side_by_side import PEAK_MEMORY, Comparison
 from gpuwatch.analysis.results import Question, TableRow, Verdict
 from gpuwatch.report.document import quantities
 from gpuwatch.report.document.blocks import Section, Sentence
@@ -73,7 +73,7 @@ def _differing(
     # The name alone could be another's.
     named = [
         replace(row, name=f"{_BEFORE[row.group]}{quantities.name_of(row)}")
-        if row.group in _BEFORE
+        if row.group in _BEFORE and row.name != PEAK_MEMORY
         else row
         for row in shown
     ]
