@@ -11,12 +11,6 @@
 CONSTANT(nvmlDeviceGetMaxPcieLinkGeneration, 5)
 CONSTANT(nvmlDeviceGetMaxPcieLinkWidth, 16)
 
-int nvmlDeviceGetTemperatureThreshold(Device *d, unsigned type, unsigned *out) {
-    ENTER_GPU(d);
-    *out = 87 + type;
-    return SUCCESS;
-}
-
 /* The library's own newer versions, under the names that nvtop demands first. */
 int nvmlDeviceGetCount_v2(unsigned *out);
 int nvmlDeviceGetHandleByIndex_v2(unsigned index, Device **out);
