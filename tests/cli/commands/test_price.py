@@ -96,6 +96,8 @@ def test_a_run_costs_its_hours_by_a_flag_or_by_its_device(cli: Cli) -> None:
     assert "cost: " not in cli.read("show", run).stdout
     cli.variables["GPUWATCH_PRICES"] = "H200=much"
     assert "write DEVICE=EUR" in cli.read("show", run, code=2).stderr
+    written = cli("report", study)
+    assert "no costs: GPUWATCH_PRICES" in written.stderr and "summary.html" in written.stdout
 
 
 def test_what_the_gpus_used_from_start_to_end_stands_beside_the_cost(tmp_path: Path) -> None:

@@ -66,7 +66,10 @@ def run(arguments: argparse.Namespace, command: tuple[str, ...]) -> int:
     from gpuwatch.analysis.study.read import read_sessions, read_study
 
     result = read_study(folder) if alone is None else read_sessions([alone])
-    result = with_costs(result, prices([], result))
+    try:
+        result = with_costs(result, prices([], result))
+    except UsageError as error:  # no reason to lose the summary of a run
+        say(f"no costs: {error}")
     if arguments.format or arguments.short:
         form, columns = arguments.format or "table", terminal.columns()
         sys.stdout.write(render(result, form, columns=columns, short=arguments.short))
