@@ -85,10 +85,10 @@ def test_the_cpu_is_measured_stored_and_given_to_the_next_run(cli: Cli, tmp_path
     assert all(each["value"] > 0 for each in document["ceilings"].values())
 
     flags = ("--python", sys.executable, "--device", "cpu", "--steps", "3", "--profile", "0")
-    cli("--record", "gcn", *flags, "--quiet", "--out", tmp_path / "out")
+    cli("--record", "mnist-cnn", *flags, "--quiet", "--out", tmp_path / "out")
     assert meta(sessions(tmp_path / "out")[-1])["ceilings"] == document
     assert "measured copy" in cli("roofline", sessions(tmp_path / "out")[-1]).stdout
-    assert "in a hurry" in cli.read("show", sessions(tmp_path / "out")[-1]).stdout
+    assert "in a hurry" in cli.read("show", "--all", sessions(tmp_path / "out")[-1]).stdout
 
 
 def test_a_gpu_is_measured_by_its_uuid_and_held_against_its_peaks(
