@@ -98,7 +98,7 @@ def test_each_of_the_five_has_its_figures_or_a_reason(
     why = {column for each in sentences for column in _columns(each)}
     for row in grid.rows:
         known = dict(zip(grid.head, row, strict=True))
-        for column in ("step time", "samples/s", "FLOP/s"):
+        for column in ("step time", "throughput", "FLOP/s"):
             assert known[column] != units.UNKNOWN
         for column in ("MFU", "bandwidth", "J/sample"):
             assert known[column] == units.UNKNOWN and column in why
@@ -191,7 +191,7 @@ def test_on_an_h100_the_five_span_the_roofline_and_each_sample_has_its_price(
         dtype, samples, flop, bandwidth, _, bound = made
         of, rate = session.efficiency, session.steps.samples_per_second
         expected = {
-            "samples/s": (rate, samples / STEP, "{sample}/s"),
+            "throughput": (rate, samples / STEP, "{sample}/s"),
             "FLOP/s": (of.flop_rate.value, flop / STEP, "FLOP/s"),
             "MFU": (of.mfu.value, flop / STEP / PEAKS[dtype], "1"),
             "bandwidth": (of.bandwidth_shares[0].value, bandwidth, "1"),
