@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from gpuwatch.core.text import markdown, spreadsheet
+from gpuwatch.core.text import clean, markdown, spreadsheet
 
 
 @pytest.mark.parametrize(
@@ -25,6 +25,11 @@ def test_github_finds_no_mention_reference_or_link_in_text_from_outside(text: st
     shown = re.sub(r"\\(?=[^\w\s])", "", markdown(text))
     assert "\u200b" in shown and shown.replace("\u200b", "") == text
     assert not re.search(r"@\w|#\d|GH-\d|www\.|://", shown, re.IGNORECASE)
+
+
+def test_text_that_is_cut_ends_in_an_ellipsis() -> None:
+    shown = [clean("a long label", longest) for longest in (12, 9, 8)]
+    assert shown == ["a long label", "a long l…", "a long…"]
 
 
 def test_a_dollar_sign_begins_no_formula_of_markdown() -> None:

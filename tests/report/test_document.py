@@ -172,7 +172,7 @@ def test_a_few_runs_of_one_environment_are_compared_and_of_many_the_median_is_to
 def test_a_run_with_its_warm_up_is_described(tmp_path: Path) -> None:
     recorded(tmp_path, [blocks_of(1, BARE)], EFFECTS)
     text = as_text(verdict_first(read_sessions(sessions_in(tmp_path)), ""), 80)
-    assert text.startswith("bare: step time, steady 50") and ", 1 of 1 run\n" in text
+    assert text.startswith("bare: step time, steady 50") and ", 1 run\n" in text
 
 
 def test_runs_of_several_programs_have_a_letter_each_in_every_section_and_note(

@@ -385,7 +385,7 @@ class Steps:
             warmup=bool(last and last.warmup),
             step=step,
             total=total,
-            eta_seconds=self._eta(left, pace) if known and silence is None else None,
+            eta_seconds=time_left(left, pace, self.recent) if known and silence is None else None,
             silence=silence if known else None,
             throughput=self._throughput(meta, live)
             if silence is None
@@ -411,14 +411,19 @@ class Steps:
             return Reading(None, Method.UNAVAILABLE, "the step lines contain no samples")
         return Reading(value, Method.COUNTED, None, "step lines")
 
-    def _eta(self, left: int, pace: float | None) -> float | None:
-        """Seconds that so many steps take, at ``pace`` seconds each, else at that of the arrivals
-        of the newest lines."""
-        if pace is None and len(self.recent) > 1:
-            first, newest = self.recent[-min(len(self.recent), 17)], self.recent[-1]
-            done = newest.step - first.step
-            pace = (newest.t - first.t) / NS / done if done > 0 else None
-        return None if pace is None else left * pace
+
+def time_left(left: int, pace: float | None, recent: Sequence[StepRow]) -> float | None:
+    """Seconds that ``left`` steps take at ``pace`` seconds each, with evaluations as often and as
+    long as among the ``recent`` timed ones; without a pace at that of the newest arrivals."""
+    if pace is not None:
+        timed = [row for row in recent if not row.warmup]
+        steps, evaluation = (sum(row.count for row in timed), sum(row.evaluation for row in timed))
+        return left * (pace + evaluation / max(1, steps))
+    if len(recent) < 2:
+        return None
+    first, newest = recent[-min(len(recent), 17)], recent[-1]
+    done = newest.step - first.step
+    return left * (newest.t - first.t) / NS / done if done > 0 else None
 
 
 def phase_shares(newest: Iterable[StepRow], meta: Mapping[str, Any]) -> StepShares | None:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from gpuwatch.analysis.hardware.kernels import short_name
-from gpuwatch.analysis.hardware.profile import Cell, Table, all_tables, source, title
+from gpuwatch.analysis.hardware.kernels import all_tables, short_name
+from gpuwatch.analysis.hardware.profile import Cell, Table, source, title
 from gpuwatch.analysis.ranks.levels import LEVELS, level
 from gpuwatch.core.models import number
 from gpuwatch.core.text import clean
@@ -116,8 +116,10 @@ def _table(ranks: RanksNow, width: int) -> list[Row]:
 
 _KERNEL_COLUMNS = {
     "Time (%)": ("time", 8),
+    "Time a Step (ns)": ("a step", 9),
     "Total Time (ns)": ("total", 9),
     "Total (MB)": ("total MB", 9),
+    "Launches a Step": ("count", 8),
     "Instances": ("count", 8),
     "Num Calls": ("count", 8),
     "Count": ("count", 8),
@@ -144,7 +146,8 @@ Cells = tuple[Cell, ...]
 def kernel_rows(snapshot: Snapshot, width: int) -> list[Row]:
     """All tables, sorted by time or size, or the reason why there are none."""
     profile, counters = snapshot.profile, snapshot.counters
-    known = profile is not None and bool(profile.tables or profile.reason)
+    tables = all_tables(profile, counters)
+    known = profile is not None and (profile.main_table() is not None or profile.reason is not None)
     rows: list[Row] = []
     if profile is not None and known:
         rows += wrapped(source(profile), width, role="strong")
@@ -152,7 +155,6 @@ def kernel_rows(snapshot: Snapshot, width: int) -> list[Row]:
             rows += wrapped(profile.reason, width, mark="!", role="text")
         for note in profile.notes:
             rows += wrapped(note, width)
-    tables = all_tables(profile, counters)
     if counters is not None:
         rows += [*([(("", "text"),)] if rows else []), *counter_rows(counters, width)]
     if not tables and not known:
@@ -215,4 +217,6 @@ def _cell(value: Cell, column: str) -> str:
         return f"{known:.1f} %"
     if column == "FLOP" or column.endswith("(bytes)"):
         return si(known, "B" if column.endswith("(bytes)") else "")
-    return digits(known) if column.endswith("(MB)") else f"{known:,.0f}"
+    if column.endswith("(MB)"):
+        return digits(known)
+    return f"{known:,.1f}" if column == "Launches a Step" else f"{known:,.0f}"

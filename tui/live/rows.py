@@ -156,11 +156,10 @@ def event_rows(snapshot: Snapshot, options: Options, width: int, max_rows: int) 
     event = snapshot.event
     if event is None:
         return []
-    row.add(f"{EVENT} ", "warn").add(clock_time(event.t / NS), "muted").add(" event ")
+    row.add(f"{EVENT} ", "warn").add(f"at {clock_time(event.t / NS)}: ", "muted")
     device = snapshot.device(event.device)
     if device is not None and device.row.kind == "gpu":
-        row.add(f"GPU {device.number} ", "strong")
-    row.add(f"{clean(event.kind)}: ", "warn")
+        row.add(f"GPU {device.number}: ", "strong")
     text, indent = clean(event.text), row.used
     if cell_len(text) > row.left and max_rows > 1:
         first, *rest = wrap(text, width - indent - 1, max_rows)

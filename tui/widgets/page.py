@@ -152,13 +152,13 @@ def number_lines(snapshot: Snapshot, width: int) -> list[Row]:
         rows += _facts(device, width)
     if snapshot.event is not None:
         rows += [(("", "text"),), ((" last event", "strong"),)]
-        prefix = f"{snapshot.event.device} " if snapshot.event.device else ""
-        rows += wrapped(f"{prefix}{snapshot.event.kind}: {snapshot.event.text}", width, role="text")
+        prefix = f"{snapshot.event.device}: " if snapshot.event.device else ""
+        rows += wrapped(f"{prefix}{snapshot.event.text}", width, role="text")
     return rows
 
 
 def _gauges(snapshot: Snapshot, width: int) -> list[Row]:
-    rows: list[Row] = [((" gauges of the run", "strong"),)]
+    rows: list[Row] = [((" gauges", "strong"),)]
     for gauge in snapshot.gauges[1:]:
         rows += _number(gauge.title, gauge.reading, width, gauge.unit)
         rows += wrapped(mean_text(gauge), width, role="muted", left=5)

@@ -23,8 +23,11 @@ def clean(text: object, longest: int = _LONGEST) -> str:
     """One line without escape sequences, control, format or direction-changing characters.
 
     A carriage return rewrites a line: only the text after the last one is kept, as on a terminal.
+    Text of more than ``longest`` characters ends in an ellipsis.
     """
-    line = str(text).rstrip("\r\n").rpartition("\r")[2][:longest]
+    line = str(text).rstrip("\r\n").rpartition("\r")[2]
+    if len(line) > longest:
+        line = f"{line[: longest - 1].rstrip()}…"
     line = _ESCAPES.sub("", line).expandtabs(4)
     if line.isascii() and line.isprintable():
         return line

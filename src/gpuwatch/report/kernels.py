@@ -150,6 +150,8 @@ def _shown(cell: Cell, column: str) -> str:
         return name if len(name) <= _LONGEST_NAME else f"{name[: _LONGEST_NAME - 1]}…"
     if column.endswith("(%)"):
         return f"{cell:.1f}"
+    if column.endswith("a Step"):
+        return f"{cell:,.1f}"
     return f"{cell:,.3f}" if column.endswith("(MB)") else f"{cell:,.0f}"
 
 

@@ -410,8 +410,8 @@ def held(share: float, clock: float | None) -> Options:
 @pytest.mark.parametrize(
     ("bare", "docker", "said"),
     [
-        (0.0, 0.3, "clocks were held down 0 % of the time in bare against 30 % in docker"),
-        (0.87, 0.97, "clocks were held down 87 % of the time in bare against 97 % in docker"),
+        (0.0, 0.3, "clocks were held down: never in bare, 30 % of the time in docker"),
+        (0.87, 0.97, "clocks were held down: 87 % of the time in bare, 97 % of the time in docker"),
         (0.27, 0.3, None),
         (0.3, 0.3, None),
         # The finding starts at 5 %: two sides of it may be as good as equal.

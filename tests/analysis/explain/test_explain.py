@@ -501,6 +501,7 @@ def test_on_a_cpu_operators_are_told(make: Make) -> None:
 @pytest.mark.parametrize(
     ("name", "expected"),
     [
+        ("ncclDevKernel_AllReduce_Sum_f32_RING_LL(ncclDevComm*)", "communication"),
         ("volta_scudnn_winograd_128x128_ldg1_ldg4_relu_tile148t_nt_v1", "Winograd convolution"),
         ("void cudnn::winograd_nonfused::winogradForwardData4x4<float>", "Winograd convolution"),
         ("sm80_xmma_fprop_implicit_gemm_f32f32_tf32f32_f32_nhwckrsc_nchw_tilesize128x128x16", None),

@@ -44,6 +44,9 @@ def test_a_rate_over_the_arithmetic_peak_is_a_warning_and_shows_no_bound(tmp_pat
     ).efficiency
     (warning,) = found.warnings
     assert "150 % of the float32 peak at maximum clock" in warning and "TF32" in warning
+    for mfu in (found.mfu, found.mfu_at_maximum_clock):
+        assert mfu.value is None and "no run can pass the float32 peak" in (mfu.reason or "")
+    assert found.flop_shares == (), "nor has it another share of a peak"
     assert found.roofline.verdict.bound == "unknown"
     assert "which no run can pass" in found.roofline.verdict.text
 

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from gpuwatch.analysis.hardware.kernels import family_seconds, family_table
 from gpuwatch.analysis.hardware.profile import KERNELS, OPERATORS, counters_of, profile_of, why_none
 
 PROFILE: dict[str, Any] = {
@@ -43,6 +44,24 @@ def test_a_profile_is_read_with_its_tables_and_the_kernels_come_first() -> None:
     assert table.numbers("Total Time (ns)") == (300, 100)
     assert table.column("Name") == ("gemm", "relu")
     assert table.column("no such") == ()
+
+
+def test_families_are_of_a_step_where_steps_are_known() -> None:
+    rows = [[60.0, 300, 3, "gemm"], [5.0, 25, 2, "relu"], [5.0, 25, 3, "prelu"]]
+    kernels = {**PROFILE["tables"][KERNELS], "rows": rows}
+    profile = profile_of({"profile": {**PROFILE, "tables": {KERNELS: kernels}}})
+    table = family_table(profile)
+    assert table is not None and table.rows_left_out == 2
+    assert table.rows == ((60.0, 75, 0.75, "GEMM"), (10.0, 12.5, 1.25, "other"))
+    assert family_seconds(profile) == {}, "some kernels were left out"
+    whole = {**PROFILE, "tables": {KERNELS: {**kernels, "rows_left_out": 0}}}
+    profile = profile_of({"profile": whole})
+    assert family_seconds(profile) == {"GEMM": 75e-9, "other": 12.5e-9}
+    table = family_table(profile)
+    assert table is not None and table.rows[0] == (pytest.approx(100 * 300 / 350), 75, 0.75, "GEMM")
+    table = family_table(profile_of({"profile": {**whole, "steps": None}}))
+    assert table is not None and table.columns[1:3] == ("Total Time (ns)", "Instances")
+    assert table.rows[1][1:] == (50, 5, "other")
 
 
 def test_without_a_word_of_it_there_is_no_profile_and_no_counters() -> None:

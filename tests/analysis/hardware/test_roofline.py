@@ -200,7 +200,13 @@ def test_a_run_without_a_point_says_why_and_what_mends_it(
 
 def test_a_copy_has_no_point_for_its_steps_have_no_flop() -> None:
     found = roofline_of(Program("copy"), Rates(flop=0.0, bytes=4e12), measured(), None)
-    assert "its steps have no FLOP" in (found.reason or "")
+    assert "its steps have no FLOP" in (found.reason or "") and found.verdict.bound == "unknown"
+    found = roofline_of(Program("copy"), Rates(flop=0.0, measured_bytes=9e11), SHEETS, None)
+    told = "bandwidth at 90 % of the data-sheet peak; its steps have no FLOP, like those of a copy"
+    assert (found.verdict.bound, found.verdict.text) == ("memory", f"memory-bound: {told}")
+    for slow in (4e11, 2e12, None):
+        found = roofline_of(Program("copy"), Rates(measured_bytes=slow), SHEETS, None)
+        assert found.verdict.bound == "unknown"
 
 
 def test_cores_that_other_programs_hold_are_not_called_idle() -> None:

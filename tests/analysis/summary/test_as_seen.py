@@ -46,6 +46,14 @@ def test_an_evaluation_in_the_first_line_is_told_alike(tmp_path: Path) -> None:
     assert any(note.startswith("evaluations took 6.00 s") for note in told.notes)
 
 
+def test_a_phase_that_the_hook_never_saw_is_not_zero(tmp_path: Path) -> None:
+    steps = [{**each, "phases": {"data": 0.0, "forward": 0.2, "other": 0.3}} for each in STEPS]
+    told = summary(tmp_path / "a.gpuwatch", steps=steps, extra={"hook": {"processes": 1}})
+    assert dict(told.steps.phases) == pytest.approx({"forward": 0.2, "other": 0.3})
+    printed = summary(tmp_path / "b.gpuwatch", steps=steps)
+    assert printed.steps.phases["data"] == 0, "which the program itself says"
+
+
 def test_without_an_evaluation_there_is_one_rate(tmp_path: Path) -> None:
     steps = summary(tmp_path / "a.gpuwatch").steps
     assert steps.samples_per_second_overall is steps.evaluation_seconds is None

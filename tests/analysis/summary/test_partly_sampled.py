@@ -25,8 +25,8 @@ def test_any_metric_that_is_known_for_less_than_the_others_is_named(kind: str) -
         "hw.gpu.energy": _of(None),
     }
     assert partly_sampled(metrics, Window(kind, 0, 10**10)) == [
-        f"sampled over only 33 % of the {kind}, and statistics cover only that part: "
-        "process GPU utilization"
+        f"process GPU utilization: sampled over only 33 % of the {kind}, the part that statistics "
+        "cover"
     ]
 
 

@@ -14,6 +14,7 @@ from gpuwatch.session.writing.statements import meta
 from gpuwatch.session.writing.store import SessionStore
 from gpuwatch.tui.feed.collector import Collector
 from gpuwatch.tui.feed.snapshot import Gauge, Snapshot, View
+from gpuwatch.tui.feed.steps import time_left
 from gpuwatch.tui.live.rows import workload_rows
 from tests.analysis import sessions
 from tests.analysis.sessions import BATCH, SECOND, WARM
@@ -80,6 +81,20 @@ def test_of_lines_that_tell_no_time_progress_is_shown_and_no_rate(tmp_path: Path
     assert (work.throughput.value, work.step_seconds) == (None, None)
     assert (gauge.reading.method, gauge.reading.reason) == (Method.UNAVAILABLE, UNTIMED)
     assert [alert.text for alert in found.alerts if alert.kind == "steps"] == [UNTIMED]
+
+
+def test_the_time_left_counts_evaluations_where_the_steps_tell_them(tmp_path: Path) -> None:
+    evaluated = [
+        {**line, "phases": {"forward": 0.4, "evaluation": 3.0 * (line["step"] % 10 == 5)}}
+        for line in told(1)
+    ]
+    for steps, seconds in ((told(1), 50.0), (evaluated, 50.0 + 10 * 3.0)):
+        path = sessions.record(tmp_path / f"{seconds}.gpuwatch", steps=steps)
+        with SessionReader(path) as reader:
+            rows = reader.steps()
+        assert time_left(100, 0.5, rows) == pytest.approx(seconds)
+        assert time_left(100, None, rows) == pytest.approx(50.0), "as the lines arrived"
+    assert time_left(100, None, rows[:1]) is None
 
 
 def test_figures_of_what_turns_out_to_be_an_evaluation_are_forgotten(tmp_path: Path) -> None:

@@ -26,7 +26,7 @@ def events(*seconds: float) -> list[EventRow]:
 
 async def test_events_are_marked_on_the_axis_and_the_newest_is_named(session: Make) -> None:
     async with live(session(events=EVENTS)) as (app, pilot):
-        await shows(pilot, "◆ 1:15 event throttle: clocks are free again")
+        await shows(pilot, "◆ at 1:15: clocks are free again")
         axis = next(row for row in screen_text(app).splitlines() if "└" in row)
         assert axis.count(EVENT) == 2
         await pilot.press("z", "z", "z")

@@ -62,6 +62,7 @@ def test_kernels_come_first_sorted_by_time_with_tool_and_steps(session: Make) ->
     at = [
         next(i for i, row in enumerate(rows) if words in row)
         for words in (
+            "kernel_families: what they do, by their names",
             "cuda_gpu_kern_sum: kernels on the GPU",
             "ampere_sgemm_128x64_nn",
             "[bold]gemm[/]<4>",
@@ -99,6 +100,7 @@ def test_an_import_is_told_as_one(session: Make) -> None:
     shown = kernels_text(session(**over({**PROFILE, "tool": "nsys", "steps": None})))
     assert "profile by nsys 2.15.0, imported" in shown
     assert "the timed steps" not in shown
+    assert "   total   count  name" in shown and "a step   count" not in shown
 
 
 def test_the_screen_of_an_import_leads_to_its_kernels(session: Make) -> None:
@@ -112,9 +114,11 @@ def test_the_screen_of_an_import_leads_to_its_kernels(session: Make) -> None:
 
 
 def test_without_a_profile_it_says_what_would_give_one(session: Make) -> None:
-    assert "the run ended before its last timed step" in kernels_text(
-        session(meta=finished(), alive=False)
-    )
+    shown = kernels_text(session(meta=finished(), alive=False))
+    assert "the run ended before its last timed step" in shown and "→ record it again" in shown
+    empty = {**PROFILE, "tables": {"cuda_gpu_kern_sum": table(COLUMNS)}}
+    shown = kernels_text(session(**over(empty), kind="import", steps=False, gpus=0))
+    assert "no kernel table" in shown and "→ import the output of `nsys stats" in shown
 
 
 async def test_of_a_program_of_ones_own_it_says_how_to_profile_that(session: Make) -> None:

@@ -155,14 +155,17 @@ def _lack(cell: Cell, group: Group) -> MissingValues | None:
         ways[_ABSENT] = [None] * (absent - group.in_part)
     first, *rest = [_clause(way, reasons) for way, reasons in ways.items()]
     count, _, what = first.partition(" ")
-    of = f"of {total} {'run' if total == 1 else 'runs'} of {cell.label}"
-    return MissingValues(
-        ", ".join([f"{count} {of} {what}", *rest]), (len(lacking) + absent) / total
-    )
+    who = runs_of(int(count), total, cell.label)
+    return MissingValues(", ".join([f"{who} {what}", *rest]), (len(lacking) + absent) / total)
+
+
+def runs_of(count: int, total: int, label: str) -> str:
+    """``2 of 7 runs of docker``; ``the run of docker`` where there is one alone."""
+    return f"the run of {label}" if total == 1 else f"{count} of {total} runs of {label}"
 
 
 def _clause(way: tuple[str, str], reasons: Sequence[str | None]) -> str:
-    """``2 reached no steady state``, with the reason if it is the same for all."""
+    """``2 never became steady``, with the reason if it is the same for all."""
     one, many = way
     distinct = {None if each is None else _SAID_BEFORE.sub("", each) for each in reasons}
     reason = distinct.pop() if len(distinct) == 1 else None
@@ -186,7 +189,7 @@ def _way(run: Run) -> tuple[str, str]:
     if status.state in _WAYS and not ended_as_asked(run.session):
         return _WAYS[status.state]
     if run.steady.count or run.session.steps.median_seconds is not None:
-        return "reached no steady state", "reached no steady state"
+        return "never became steady", "never became steady"
     return "has no time", "have no time"
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from gpuwatch.analysis.comparison.cells import valued
+from gpuwatch.analysis.comparison.cells import runs_of, valued
 from gpuwatch.analysis.comparison.same_work import (
     Value,
     against,
@@ -262,8 +262,7 @@ def _sharing(baseline: Cell, other: Cell) -> list[str]:
         else "others may have been on the GPU"
     )
     return [
-        f"{was} in {len(runs)} of {len(valued(where))} runs of {where.label}, "
-        f"in none of {spared.label}"
+        f"{was} in {runs_of(len(runs), len(valued(where)), where.label)}, in none of {spared.label}"
     ]
 
 
@@ -280,10 +279,8 @@ def clocks_apart(baseline: Cell, other: Cell) -> tuple[str, float]:
     if abs(shares[0] - shares[1]) < (CLEARLY_HELD if all(hit) else BARELY_HELD):
         return "", 0.0
     one, two = (_clock(side) for side in sides)
-    text = (
-        f"clocks were held down {units.percent(shares[0])} of the time in {baseline.label} against "
-        f"{units.percent(shares[1])} in {other.label}"
-    )
+    of = [f"{units.percent(share)} of the time" if share else "never" for share in shares]
+    text = f"clocks were held down: {of[0]} in {baseline.label}, {of[1]} in {other.label}"
     if one is None or two is None:
         return text, math.inf
     explained = abs(math.log(two / one))

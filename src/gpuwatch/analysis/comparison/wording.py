@@ -97,7 +97,8 @@ def of_cell(cell: Cell, metric: str) -> str:
     values = [run.value for run in cell.judged if run.value is not None]
     text = f"{cell.label}: {value_name(metric)} {units.quantity(cell.median, 's')}"
     text += f" ({units.span(min(values), max(values), 's')})" if len(values) > 1 else ""
-    return f"{text}, {len(values)} of {counted(len(cell.judged), 'run')}"
+    known, judged = len(values), len(cell.judged)
+    return f"{text}, {counted(1, 'run') if known == judged == 1 else f'{known} of {judged} runs'}"
 
 
 def value_name(metric: str) -> str:

@@ -22,7 +22,6 @@ from gpuwatch.core.text import clean
 
 LEAST_POINTS = 0.003
 """Below 0.3 points a part of the step counts as unchanged."""
-_LONGEST_LABEL = 40
 _SHORTEST, _LONGEST = 1e-12, 1e12
 """Plausible seconds of a step or a part of a run, so that every division stays finite."""
 
@@ -121,8 +120,8 @@ class Sides:
 
     @property
     def names(self) -> tuple[str, str]:
-        """The cells' labels, cleaned and shortened for a sentence."""
-        return clean(self.baseline.label, _LONGEST_LABEL), clean(self.other.label, _LONGEST_LABEL)
+        """The cells' labels, cleaned for a sentence."""
+        return clean(self.baseline.label), clean(self.other.label)
 
     @property
     def sessions(self) -> tuple[tuple[Summary, ...], tuple[Summary, ...]]:

@@ -130,6 +130,17 @@ def verdict_of(
     return _below(unused, held, rates, profiled=profiled)
 
 
+def without_point(
+    reason: str, hint: str | None, rates: Rates, bandwidth: Ceiling | None
+) -> Verdict:
+    """For a run without a point: a full memory is known without FLOP, as that of a copy."""
+    measured = rates.measured_bytes
+    share = None if bandwidth is None or measured is None else measured / bandwidth.value
+    if bandwidth is None or share is None or not NEAR <= share <= OVER:
+        return _cannot_tell(reason, hint)
+    return Verdict(MEMORY, f"{MEMORY}-bound: bandwidth at {_of(share, bandwidth)}; {reason}", hint)
+
+
 def _cannot_tell(why: str, hint: str | None = None) -> Verdict:
     return Verdict(UNKNOWN, f"cannot tell what bounds the run: {why}", hint)
 

@@ -19,6 +19,7 @@ from gpuwatch.analysis.hardware.crosscheck import (
     clocks_of,
     findings_of,
     held_down,
+    is_over,
     limit_of,
     shared,
 )
@@ -269,7 +270,9 @@ def efficiency_of(
         covers=tuple(device.id for device in of_run),
         data_type=data_type,
         flop_rate=flop,
-        flop_shares=_shares(flop.value, every.get(data_type or "", ())),
+        flop_shares=_shares(
+            None if is_over(rates.limit, flop.value) else flop.value, every.get(data_type or "", ())
+        ),
         most_executed=most,
         most_executed_shares=_shares(most.value, every.get(data_type or "", ())),
         mfu=mfu,

@@ -7,14 +7,20 @@ from collections.abc import Iterable, Sequence
 from dataclasses import astuple, replace
 
 from gpuwatch.analysis.hardware.profile import (
+    COUNTERS,
+    FAMILIES,
     KERNELS,
     MEMORY_TIME,
     OPERATORS,
+    TITLES,
+    Cell,
     Counters,
     Profile,
     Table,
+    counters_table,
 )
 from gpuwatch.core.lazy_dataclass import dataclass
+from gpuwatch.core.models import number
 
 OTHER = "other"
 """The family of names that say nothing."""
@@ -23,6 +29,7 @@ OTHER = "other"
 _FAMILIES = tuple(
     (re.compile(pattern, re.IGNORECASE), family)
     for pattern, family in (
+        (r"nccl|rccl|c10d::|all_?reduce|all_?gather", "communication"),
         (r"winograd", "Winograd convolution"),
         (r"implicit_?(gemm|conv)|[sh](884|1688|16816)?cudnn_", "implicit GEMM convolution"),
         (r"flash", "flash attention"),
@@ -65,7 +72,7 @@ LEAST_FLOP = 0.02
 Profiled = tuple[Profile | None, Counters | None]
 """What is known of the kernels of a session."""
 
-_TIME, _SHARE = "Total Time (ns)", "Time (%)"
+_TIME, _STEP_TIME, _SHARE = "Total Time (ns)", "Time a Step (ns)", "Time (%)"
 _COUNTS = {KERNELS: "Instances", OPERATORS: "Calls"}
 _TO_DEVICE = re.compile(r"host[- ]to[- ]device|htod", re.IGNORECASE)
 _MEMSET = re.compile(r"memset", re.IGNORECASE)
@@ -117,18 +124,71 @@ def times_of(profile: Profile | None) -> Times:
 def family_seconds(profile: Profile | None) -> dict[str, float]:
     """Seconds of a profiled step in the GPU's kernels, by family; empty where a time is unknown
     or derived, or the number of steps unknown."""
-    table = _table(profile, KERNELS)
-    if profile is None or profile.time_source or not profile.steps:
+    if profile is None or profile.time_source or _table(profile, KERNELS) is None:
         return {}
+    table = family_table(profile)
     if table is None or table.rows_left_out:
         return {}
-    found: dict[str, float] = {}
-    for name, time in zip(table.column("Name"), table.numbers(_TIME), strict=False):
-        if time is None:
-            return {}
-        label = family(str(name))
-        found[label] = found.get(label, 0.0) + time / 1e9 / profile.steps
-    return found
+    times = table.numbers(_STEP_TIME)
+    if None in times:
+        return {}
+    return {
+        str(label): time / 1e9
+        for label, time in zip(table.column("Name"), times, strict=False)
+        if time is not None
+    }
+
+
+def family_table(profile: Profile | None) -> Table | None:
+    """What the kernels of a profile do, the most time first; without a GPU, the operators.
+
+    Times and launches are of a step, or of the whole profile where its steps are unknown. Rows
+    that were left out are in no family, nor in a share that the tool did not give.
+    """
+    table = _table(profile, KERNELS) or _table(profile, OPERATORS)
+    if profile is None or table is None:
+        return None
+    names = table.column("Name")
+    given, times, counts = (
+        table.numbers(column) or (None,) * len(names)
+        for column in (_SHARE, _TIME, _COUNTS[table.name])
+    )
+    total = None if table.rows_left_out or given.count(None) == len(given) else _sum(times)
+    parts: dict[str, list[tuple[float | None, float | None, float | None]]] = {}
+    for name, share, time, count in zip(names, given, times, counts, strict=True):
+        share = share if not total else None if time is None else 100 * time / total
+        parts.setdefault(family(str(name)), []).append((share, time, count))
+    steps = profile.steps or 1
+    rows: list[tuple[Cell, ...]] = []
+    for label, cells in parts.items():
+        shares, times, counts = zip(*cells, strict=True)
+        time, count = _sum(times), _sum(counts)
+        rows.append(
+            (
+                _sum(shares),
+                None if time is None else time / steps,
+                None if count is None else count / steps,
+                label,
+            )
+        )
+    columns = (_STEP_TIME, "Launches a Step") if profile.steps else (_TIME, _COUNTS[table.name])
+    rows.sort(key=lambda row: tuple(-(number(cell) or 0.0) for cell in row[1:3]))
+    return Table(FAMILIES, (_SHARE, *columns, "Name"), tuple(rows), table.rows_left_out)
+
+
+def all_tables(profile: Profile | None, counters: Counters | None) -> dict[str, Table]:
+    """All tables of a session by name, the families first, in display order."""
+    tables = dict(profile.tables) if profile is not None else {}
+    if (families := family_table(profile)) is not None:
+        tables[FAMILIES] = families
+    if counters is not None and counters.kernels:
+        tables[COUNTERS] = counters_table(counters)
+    order = {name: at for at, name in enumerate(TITLES)}
+    return {
+        name: tables[name]
+        for name in sorted(tables, key=lambda name: order.get(name, len(order)))
+        if tables[name].rows
+    }
 
 
 def _seconds(table: Table | None, pattern: re.Pattern[str] | None) -> float | None:

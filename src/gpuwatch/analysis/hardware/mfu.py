@@ -16,6 +16,7 @@ from gpuwatch.analysis.hardware.ceilings import (
     peaks_of,
     sheet_peaks_of,
 )
+from gpuwatch.analysis.hardware.crosscheck import is_over
 from gpuwatch.analysis.measured_value import MeasuredValue, unknown
 from gpuwatch.core import units
 from gpuwatch.core.lazy_dataclass import dataclass
@@ -46,13 +47,20 @@ class MfuPeak:
     ceiling: Ceiling | None
     reason: str | None
     """Why it is not known."""
+    limit: Ceiling | None = None
+    """What no run can pass: the peak at the maximum clock."""
 
     def mfu(self, flop: MeasuredValue) -> MeasuredValue:
-        """Forward and backward FLOP per second over the peak; a share, not clipped at 1."""
+        """Forward and backward FLOP/s over the peak; unknown above what no run can pass."""
         if flop.value is None:
             return unknown("1", flop.reason or "no FLOP/s are known")
         if self.ceiling is None:
             return unknown("1", self.reason or "no peak is known")
+        if is_over(self.limit, flop.value) and self.limit is not None:
+            most = f"{self.limit.text}, {units.si(self.limit.value, 'FLOP/s')}"
+            return unknown(
+                "1", f"{units.si(flop.value, 'FLOP/s')} are counted, and no run can pass the {most}"
+            )
         source = (
             f"{MODEL_FLOP}, per second over the dense {self.ceiling.text}, "
             f"{units.si(self.ceiling.value, self.ceiling.unit)} ({self.ceiling.source})"
@@ -88,9 +96,9 @@ def _peak(name: str, kind: str, meta: Mapping[str, JSON], devices: Sequence[Devi
         reason = "the workload did not report a data type whose peak is known"
         return MfuPeak(name, None, reason)
     ceilings = every_ceiling_of(meta, devices).get(data_type, ())
-    peak = next((ceiling for ceiling in ceilings if ceiling.kind == kind), None)
-    if peak is not None:
-        return MfuPeak(name, peak, None)
+    of_kind = {ceiling.kind: ceiling for ceiling in ceilings}
+    if kind in of_kind:
+        return MfuPeak(name, of_kind[kind], None, of_kind.get(PEAK))
     of_gpu = sheet_peaks_of if kind == SHEET else peaks_of
     peaks = (of_gpu(gpu).get(data_type) for gpu in gpus)
     found = next((each.reason for each in peaks if each and each.reason), None)

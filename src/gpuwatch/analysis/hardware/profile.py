@@ -33,6 +33,8 @@ TABLES = {
 }
 """The tables that gpuwatch writes, in display order, with their contents."""
 
+FAMILIES = "kernel_families"
+"""Name of the table of what kernels do, which is made of the first that there is."""
 COUNTERS = "kernel_counters"
 """Name of the table of hardware counters per kernel, from any tool."""
 
@@ -230,16 +232,22 @@ def why_none(meta: Mapping[str, JSON]) -> tuple[str, str | None]:
             return f"the run was not profiled: {why}", None
         return (
             "a program of your own is profiled if it is asked for",
-            "record it again with --profile 4, or read nsys's with `gpuwatch import`",
+            "record it again with --profile 4 (needs torch), or `gpuwatch import` what nsys tells",
         )
     if kind == "import":
-        return "the imported profile has no kernel table", None
+        return (
+            "the imported profile has no kernel table",
+            "import the output of `nsys stats --report cuda_gpu_kern_sum --format csv FILE`",
+        )
     if mapping(mapping(meta.get("workload")).get("parameters")).get("profile") == 0:
         return "the run was asked not to profile (--profile 0)", "run it without --profile 0"
     if "result" not in meta:
         return "the run is still going; its profile follows the timed steps", None
     if "end" not in meta:
-        return "the run ended before its last timed step, so it was not profiled", None
+        return (
+            "the run ended before its last timed step, so it was not profiled",
+            "record it again to its end, with fewer --steps",
+        )
     return "the run has no profile", "record it again: runs are profiled after their timed steps"
 
 
@@ -306,25 +314,16 @@ def _count(value: JSON) -> int | None:
     return int(known) if known is not None and known == int(known) else None
 
 
-_TITLES = {**TABLES, COUNTERS: "kernels by hardware counters"}
-
-
-def all_tables(profile: Profile | None, counters: Counters | None) -> dict[str, Table]:
-    """All tables of a session by name, in display order."""
-    tables = dict(profile.tables) if profile is not None else {}
-    if counters is not None and counters.kernels:
-        tables[COUNTERS] = counters_table(counters)
-    order = {name: at for at, name in enumerate(_TITLES)}
-    return {
-        name: tables[name]
-        for name in sorted(tables, key=lambda name: order.get(name, len(order)))
-        if tables[name].rows
-    }
+TITLES = {
+    FAMILIES: "what they do, by their names",
+    **TABLES,
+    COUNTERS: "kernels by hardware counters",
+}
 
 
 def title(table: Table) -> str:
     """Name and contents: ``cuda_gpu_kern_sum: kernels on the GPU``."""
-    what = _TITLES.get(table.name)
+    what = TITLES.get(table.name)
     return f"{table.name}: {what}" if what else table.name
 
 

@@ -56,7 +56,7 @@ def no_point(program: Program, rates: Rates) -> tuple[str, str | None]:
     if program.doubt:
         return f"no FLOP/s are known: {program.doubt}", None
     if rates.flop == 0 and not rates.executed_flop:
-        return "its steps have no FLOP, as those of a copy: a point has some", None
+        return "its steps have no FLOP, like those of a copy", None
     if not rates.flop and not rates.executed_flop:
         return f"no FLOP/s are known: {uncounted(program.count, 'FLOP')}", _FLOP if own else None
     return (

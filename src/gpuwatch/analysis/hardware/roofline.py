@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from gpuwatch.analysis.hardware.bound import UNKNOWN, Verdict, verdict_of
+from gpuwatch.analysis.hardware.bound import Verdict, verdict_of, without_point
 from gpuwatch.analysis.hardware.ceilings import (
     BANDWIDTH,
     MEASURED,
@@ -72,7 +72,7 @@ def roofline_of(
     points = points_of(program.label, rates)
     if not points or points[0].method is Method.BOUND:
         reason, hint = no_point(program, rates)
-        verdict = Verdict(UNKNOWN, f"cannot tell what bounds the run: {reason}", hint)
+        verdict = without_point(reason, hint, rates, ceilings.get(BANDWIDTH))
         return Roofline(program.label, points, dict(ceilings), data_type, verdict, reason)
     verdict = verdict_of(
         points[0],

@@ -216,7 +216,7 @@ def late_note(steady: Steady) -> str | None:
     total = steady.first + steady.count
     if steady.seconds is None or steady.share >= _MOSTLY:
         return None
-    return f"the steady part is the last {steady.count} of {total} steps"
+    return f"the steady part is the last {steady.count:,} of {total:,} steps"
 
 
 def _changed(times: Series, at: Sequence[int], first: int) -> str:

@@ -362,7 +362,7 @@ def _groups(case: list[list[Read]], *, by_command: bool = False) -> tuple[Group,
 
 
 def _device_id(session: Summary) -> str:
-    gpus = [clean(gpu.uuid or gpu.id, _SHORT) for gpu in used_gpus(session)]
+    gpus = [clean(gpu.uuid or gpu.id)[:_SHORT] for gpu in used_gpus(session)]
     return " + ".join(gpus) or clean(mapping(session.facts.get("host")).get("host.name"), _SHORT)
 
 

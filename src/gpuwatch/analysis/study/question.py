@@ -16,6 +16,7 @@ from gpuwatch.analysis.comparison.cells import (
     cell_of,
     lacks_too_much,
     metric_of,
+    runs_of,
     valued,
 )
 from gpuwatch.analysis.comparison.validity import (
@@ -26,7 +27,7 @@ from gpuwatch.analysis.comparison.validity import (
     remarks,
 )
 from gpuwatch.analysis.comparison.verdict import FEWEST, invalid, paired, unpaired
-from gpuwatch.analysis.comparison.wording import Side, counted, sentence
+from gpuwatch.analysis.comparison.wording import Side, sentence
 from gpuwatch.analysis.explain.explain import explain
 from gpuwatch.analysis.results import Cell, Contrast, Explanation, Kind, Question, Run, Verdict
 from gpuwatch.analysis.samples import steady_state
@@ -391,15 +392,15 @@ def _notes(
         ends = [run.session.steps.known_until_seconds for run in side.cell.judged]
         cut = [known for known in ends if known is not None]
         if cut:
-            of = counted(len(side.cell.judged), "run")
+            who = runs_of(len(cut), len(side.cell.judged), side.cell.label)
             notes.append(
-                f"{len(cut)} of {of} of {side.cell.label}: nothing is known of the output after "
-                f"{min(cut):.1f} s, and steps in it are not counted"
+                f"{who}: nothing is known of the output after {min(cut):.1f} s, and steps in it "
+                "are not counted"
             )
         late = [text for run in side.cell.judged if (text := steady_state.late_note(run.steady))]
         if late:
-            of = counted(len(side.cell.judged), "run")
-            notes.append(f"{len(late)} of {of} of {side.cell.label}: {late[0]}")
+            who = runs_of(len(late), len(side.cell.judged), side.cell.label)
+            notes.append(f"{who}: {late[0]}")
     for contrast in contrasts:
         cells = (sides[base].cell, sides[contrast.other].cell)
         notes += device_differences(*cells) if across_devices else []

@@ -109,7 +109,7 @@ def study_result(
     never = sum(map(had_no_turn, not_run))
     ended = []
     if never and plan is not None:
-        ended = [f"ended early: {never} of {len(plan.runs)} runs never had their turn"]
+        ended = [f"ended early: {never} of {len(plan.runs)} runs never began"]
     return StudyResult(
         title=title,
         plan=plan,

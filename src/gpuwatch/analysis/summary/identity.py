@@ -79,7 +79,7 @@ def headings(sessions: Sequence[Summary]) -> list[str]:
         cut = f"{name[: _LONGEST - 1].rstrip()}…"
         short_names.append(name if len(name) <= _LONGEST else cut)
     return [
-        f"{name} {clean(s.id, 6)}" if short_names.count(name) > 1 else name
+        f"{name} {clean(s.id)[:6]}" if short_names.count(name) > 1 else name
         for name, s in zip(short_names, sessions, strict=True)
     ]
 

@@ -133,9 +133,9 @@ def partly_sampled(metrics: Mapping[str, Statistic], window: Window) -> list[str
         if coverage < FULL * whole:
             by_share.setdefault(units.percent(coverage), []).append(name)
     return [
-        f"sampled over only {share} of the {window.kind}, and statistics cover only that part: "
-        + ", ".join(map(label, names[:_MOST_NAMED]))
+        ", ".join(map(label, names[:_MOST_NAMED]))
         + (f" and {len(names) - _MOST_NAMED} more" if len(names) > _MOST_NAMED else "")
+        + f": sampled over only {share} of the {window.kind}, the part that statistics cover"
         for share, names in by_share.items()
     ]
 

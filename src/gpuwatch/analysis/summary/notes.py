@@ -94,7 +94,7 @@ def notes(reader: SessionReader, window: Window, steps: Sequence[StepLine]) -> t
         sentence = _SENTENCES.get(kind)
         texts += [sentence] if sentence else [_sentence(row) for row in rows[:_FEW]]
         if not sentence and len(rows) > _FEW:
-            texts.append(f"and {len(rows) - _FEW} more events of kind {kind}")
+            texts.append(f"and {len(rows) - _FEW} more such events")
     return tuple(texts)
 
 

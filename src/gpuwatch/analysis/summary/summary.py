@@ -188,6 +188,9 @@ def summarise_from(
     described = Steps(reason=writers) if writers else steps_of(steps, series, told=ends_told(meta))
     if not steps:
         described = replace(described, reason=no_steps(meta))
+    if hooked(meta):  # of a phase that the hook never saw the time is in ``other``, not 0
+        seen = {name: seconds for name, seconds in described.phases.items() if seconds > 0}
+        described = replace(described, phases=seen)
     described = replace(
         described,
         samples_per_second=None if doubt else described.samples_per_second,

@@ -1,7 +1,7 @@
 """Show which kernels ran: the profile of some steps after the timed ones, or an imported one.
 
 The tables have the names and columns of nsys stats. Without --table the GPU kernels are shown, or
-the CPU operators if there are none; JSON has all tables in full.
+the CPU operators if there are none, below what they do; JSON has all tables in full.
 """
 
 from __future__ import annotations
@@ -33,9 +33,10 @@ def run(arguments: argparse.Namespace, command: tuple[str, ...]) -> int:
     if limit is None and arguments.format != "json":
         limit = _ROWS
     path = session_lookup.session(arguments.session)
+    from gpuwatch.analysis.hardware.kernels import all_tables
     from gpuwatch.analysis.hardware.profile import (
         COUNTERS,
-        all_tables,
+        FAMILIES,
         counters_of,
         profile_of,
         why_none,
@@ -61,6 +62,8 @@ def run(arguments: argparse.Namespace, command: tuple[str, ...]) -> int:
     elif name is None:
         main = profile.main_table() if profile is not None else None
         shown = [main] if main is not None else [t for n, t in tables.items() if n == COUNTERS]
+        if arguments.format == "table" and FAMILIES in tables:
+            shown = [tables[FAMILIES], *shown]
     elif name in tables:
         shown = [tables[name]]
     else:

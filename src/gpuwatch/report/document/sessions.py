@@ -140,7 +140,7 @@ def short(
         ("{} a step", of.energy.gpu_per_step.value, "J"),
     ]
     told = [text.format(units.quantity(value, unit)) for text, value, unit in first if value]
-    told += [f"{units.significant(paid)} EUR"] if paid else []
+    told += [f"{units.significant(paid)} EUR"] if paid and told else []
     outcome = [_sentence(each) for each in (headline(session), "; ".join(told)) if each]
     phases = {name: seconds for name, seconds in session.steps.phases.items() if seconds}
     step = sum(phases.values())
@@ -154,7 +154,11 @@ def short(
             *([f"given and used: {'; '.join(each.text for each in given)}"] if given else []),
             *([f"cost: {cost}"] if cost else []),
         ],
-        [f"note: {each}" for each in (session.notice, *compared.notes) if each],
+        [
+            f"note: {each}"
+            for each in (session.notice, *compared.notes)
+            if each and each != session.status.text
+        ],
         [f"all figures: {command}"],
     )
     before, after, *others = (Section("", [Sentence("", each) for each in of_]) for of_ in lines)

@@ -156,7 +156,7 @@ def _time_unit(seconds: float) -> tuple[float, str]:
 def _drawn(
     number: int, run: Run, series: RunSeries, known: Sequence[Measure], divisor: float
 ) -> _Drawn:
-    name = clean(run.session.id, 12) if run.block is None else f"block {run.block}"
+    name = clean(run.session.id)[:12] if run.block is None else f"block {run.block}"
     return _Drawn(
         number,
         "warm-up" if run.warm_up else name,
