@@ -13,7 +13,16 @@ from gpuwatch.analysis.samples.step_lines import NO_STEPS_YET
 from gpuwatch.core.lazy_dataclass import dataclass
 from gpuwatch.core.metrics import Method
 from gpuwatch.core.text import clean
-from gpuwatch.core.units import NS, UNKNOWN, clock_time, loss, milliseconds, percent, samples_rate
+from gpuwatch.core.units import (
+    NS,
+    UNKNOWN,
+    clock_time,
+    counted,
+    loss,
+    milliseconds,
+    percent,
+    samples_rate,
+)
 from gpuwatch.session.rows import EventRow
 from gpuwatch.session.study.summary import Contrast
 from gpuwatch.tui.feed.parts import Part
@@ -76,7 +85,7 @@ def workload_rows(snapshot: Snapshot, width: int, phases: int) -> list[Line]:
     if work.loss is not None:
         fields.add("loss", loss(work.loss))
     if width >= 120 and work.step_count:
-        fields.add("median over", f"{work.step_count:,} steps")
+        fields.add("median over", counted(work.step_count, "step"))
     rows += fields.rows()
     if snapshot.earlier:
         text = fit(clean(snapshot.earlier), width - 4)

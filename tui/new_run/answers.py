@@ -11,6 +11,7 @@ from textual.content import Content
 from gpuwatch.core.lazy_dataclass import dataclass
 from gpuwatch.core.models import JSON, mapping, number
 from gpuwatch.core.text import clean
+from gpuwatch.core.units import counted
 from gpuwatch.session.study.estimate import about
 from gpuwatch.tui import commands
 from gpuwatch.tui.commands import Outcome
@@ -210,8 +211,8 @@ def plan_text(form: Form, answers: Answers) -> Content:
     elif not plan.what:
         lines = [Content(f"! {plan.reason}")]
     else:
-        runs = "1 run" if plan.runs == 1 else f"{plan.runs} runs"
-        lines = [Content.assemble(("✓ ", GOOD), (f"{runs}: {plan.what}", "bold"))]
+        what = f"{counted(plan.runs, 'run')}: {plan.what}"
+        lines = [Content.assemble(("✓ ", GOOD), (what, "bold"))]
         lines += [Content(f"  {block}") for block in plan.order]
         takes = f"time unknown: {plan.reason}"
         if plan.seconds is not None:

@@ -17,6 +17,7 @@ from gpuwatch.core.key_values import parse as key_values
 from gpuwatch.core.lazy_dataclass import dataclass
 from gpuwatch.core.shell_line import operator_in
 from gpuwatch.core.text import shell
+from gpuwatch.core.units import counted
 from gpuwatch.workloads import names, options
 
 FIRST = ("steps", "batch_size", "dtype", "device")
@@ -146,7 +147,7 @@ def parameters_of(workload: str) -> tuple[Parameter, ...]:
 def default(parameter: Parameter, workload: str) -> str:
     """The value that a workload uses where none is given, in words."""
     own = names.defaults(workload)
-    epochs = f"{own.epochs} epoch{'' if own.epochs == 1 else 's'}"
+    epochs = counted(own.epochs, "epoch")
     by_workload: Mapping[str, object] = {
         "steps": epochs if own.steps is None else own.steps,
         "batch_size": own.batch_size,

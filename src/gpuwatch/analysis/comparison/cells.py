@@ -14,6 +14,7 @@ from gpuwatch.analysis.summary.summary import Summary
 from gpuwatch.core.lazy_dataclass import dataclass
 from gpuwatch.core.models import Workload
 from gpuwatch.core.text import clean
+from gpuwatch.core.units import counted
 from gpuwatch.session.reading.status import State
 from gpuwatch.session.study.study_folder import NotRun
 
@@ -155,7 +156,7 @@ def _lack(cell: Cell, group: Group) -> MissingValues | None:
         ways[_ABSENT] = [None] * (absent - group.in_part)
     first, *rest = [_clause(way, reasons) for way, reasons in ways.items()]
     count, _, what = first.partition(" ")
-    of = f"of {total} {'run' if total == 1 else 'runs'} of {cell.label}"
+    of = f"of {counted(total, 'run')} of {cell.label}"
     return MissingValues(
         ", ".join([f"{count} {of} {what}", *rest]), (len(lacking) + absent) / total
     )
@@ -166,7 +167,7 @@ def _clause(way: tuple[str, str], reasons: Sequence[str | None]) -> str:
     one, many = way
     distinct = {None if each is None else _SAID_BEFORE.sub("", each) for each in reasons}
     reason = distinct.pop() if len(distinct) == 1 else None
-    text = f"{len(reasons)} {one if len(reasons) == 1 else many}"
+    text = counted(len(reasons), one, many)
     return f"{text} ({reason})" if reason else text
 
 

@@ -262,7 +262,7 @@ def _sharing(baseline: Cell, other: Cell) -> list[str]:
         else "others may have been on the GPU"
     )
     return [
-        f"{was} in {len(runs)} of {len(valued(where))} runs of {where.label}, "
+        f"{was} in {len(runs)} of {units.counted(len(valued(where)), 'run')} of {where.label}, "
         f"in none of {spared.label}"
     ]
 
