@@ -204,7 +204,9 @@ GOOD, BAD = "$success", "$error"
 def plan_text(form: Form, answers: Answers) -> Content:
     """What prevents a start, else the plan; below it the equivalent command line."""
     found, plan = obstacle(form, answers), answers.plan_for(form)
-    if found is not None:
+    if form.own and not form.command.strip():
+        lines = [Content(problems(form)["command"])]  # a form that is empty is no mistake
+    elif found is not None:
         lines = [Content.assemble(("✗ ", BAD), f"cannot start: {clean(found[1])}")]
     elif plan is None:
         lines = [Content("asking for the plan ...")]

@@ -193,7 +193,7 @@ WORKLOADS: Mapping[str, str] = {
 }
 """Everything that can be run, with a description."""
 REPEATS: Mapping[str, tuple[tuple[str, ...], str]] = {
-    "once": ((), "each once: no verdict"),
+    "once": ((), "one run each: no verdict"),
     "quick": (("--quick",), "3 blocks: describes only"),
     "full": (("--blocks", "10"), "10 blocks: a verdict"),
     "rigorous": (("--rigorous",), "20 blocks: small differences too"),

@@ -320,7 +320,10 @@ def keys_of(
         if text and ours and binding.action not in unused:
             keys, _ = actions.setdefault(binding.action, ([], text))
             keys.append(key_name(display(binding)))
-    return [(" ".join(dict.fromkeys(keys)), text) for keys, text in actions.values()]
+    told: dict[str, list[str]] = {}
+    for keys, text in actions.values():
+        told.setdefault(text, []).extend(keys)
+    return [(" ".join(dict.fromkeys(keys)), text) for text, keys in told.items()]
 
 
 _KEY_NAMES = {"pgup": "PageUp", "pgdn": "PageDown", "⌫": "Backspace"}

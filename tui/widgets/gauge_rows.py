@@ -9,7 +9,7 @@ from math import log
 
 from rich.cells import cell_len
 
-from gpuwatch.analysis.hardware.ceilings import MEASURED, PEAK, SHEET
+from gpuwatch.analysis.hardware.ceilings import MEASURED
 from gpuwatch.core.metrics import Method
 from gpuwatch.core.text import clean
 from gpuwatch.core.units import UNKNOWN, binary_parts, percent, quantity, scale_label, si, si_parts
@@ -43,8 +43,7 @@ _CACHE_REUSE = 1.05
 the error of a measured ceiling."""
 _BENCHMARKS = {True: "copy", False: "product"}
 """What a measured ceiling timed: for the bandwidth a copy, else a matrix product."""
-_WORDS = {PEAK: "peak", SHEET: "sheet peak"}
-_PLURAL = {"copy": "copies", "product": "products", "peak": "peaks", "sheet peak": "sheet peaks"}
+_PLURAL = {"copy": "copies", "product": "products", "peak": "peaks"}
 
 
 def share_texts(gauge: Gauge) -> tuple[str, ...]:
@@ -57,9 +56,7 @@ def share_texts(gauge: Gauge) -> tuple[str, ...]:
     full, _, extent = ceiling.text.partition(", ")
     all_of = f", {extent}" if extent else ""
     sum_of = "sum of " if extent else ""
-    word = (
-        _BENCHMARKS[gauge.key == "bandwidth"] if ceiling.kind == MEASURED else _WORDS[ceiling.kind]
-    )
+    word = _BENCHMARKS[gauge.key == "bandwidth"] if ceiling.kind == MEASURED else "peak"
     count = extent.removeprefix("sum over ").removesuffix(" GPUs")
     short_of = f"{count} {_PLURAL.get(word, word)}" if extent else word
     short = full.removesuffix(" at maximum clock")

@@ -164,7 +164,7 @@ def _table(document: JSON, attributes: JSON, *, listed: bool = False) -> str:
                 clean(_how(mapping(entry), document), 240),
             ]
         )
-    threads = document.get("threads")
+    threads = number(document.get("threads"))
     head = ["ceiling", "value", "spread", *(["of peak"] if known else []), "how"]
     facts = [
         name,
