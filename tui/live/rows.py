@@ -82,10 +82,10 @@ def workload_rows(snapshot: Snapshot, width: int, phases: int) -> list[Line]:
     if work.throughput.method is not Method.UNAVAILABLE:
         fields.add("samples/s", samples_rate(work.throughput.value))
     fields.add("median step", milliseconds(work.step_seconds))
+    if width >= 120 and work.step_count:
+        fields.add("over", counted(work.step_count, "step"))
     if work.loss is not None:
         fields.add("loss", loss(work.loss))
-    if width >= 120 and work.step_count:
-        fields.add("median over", counted(work.step_count, "step"))
     rows += fields.rows()
     if snapshot.earlier:
         text = fit(clean(snapshot.earlier), width - 4)
