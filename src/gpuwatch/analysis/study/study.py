@@ -109,7 +109,8 @@ def study_result(
     never = sum(map(had_no_turn, not_run))
     ended = []
     if never and plan is not None:
-        ended = [f"ended early: {never} of {len(plan.runs)} runs never had their turn"]
+        turn = "its turn" if never == 1 else "their turn"
+        ended = [f"ended early: {never} of {len(plan.runs)} runs never had {turn}"]
     return StudyResult(
         title=title,
         plan=plan,
