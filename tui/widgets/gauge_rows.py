@@ -29,13 +29,14 @@ def scale_end(value: float, unit: str, columns: int) -> str:
     """The end of a scale or a ceiling, in fewer than ``columns`` columns."""
     if unit == "By":
         number, prefixed = binary_parts(value)
-        return f"{float(number.replace(',', '')):g}{prefixed.removesuffix('B')}"[: columns - 1]
-    if unit == "s" and 0 < value < 1:
+        size, name = float(number.replace(",", "")), prefixed.removesuffix("B")
+    elif unit == "s" and 0 < value < 1:
         size, name = (value * 1e3, "ms") if value >= 1e-3 else (value * 1e6, "µs")
-        exact = f"{size:g}{name}"
-        return exact if len(exact) < columns else f"{size:.0f}{name}"
-    label = scale_label(value, unit)
-    return label if len(label) < columns else "".join(si_parts(value, "")).replace(" ", "")
+    else:
+        label = scale_label(value, unit)
+        return label if len(label) < columns else "".join(si_parts(value, "")).replace(" ", "")
+    exact = f"{size:g}{name}"
+    return exact if len(exact) < columns else f"{size:.0f}{name}"[: columns - 1]
 
 
 _CACHE_REUSE = 1.05
