@@ -135,7 +135,7 @@ class GpuwatchApp(App[int]):
         from gpuwatch.tui.widgets.base_screen import BaseScreen, HelpScreen, keys_of
 
         bindings = self.screen.active_bindings.values()
-        focus = bool(self.screen.focus_chain)
+        focus = len(self.screen.focus_chain) > 1
         keys = keys_of(bindings, self.get_key_display, focus=focus)
         signs = self.screen.SIGNS if isinstance(self.screen, BaseScreen) else ()
         self.push_screen(HelpScreen([*keys, *signs]))

@@ -323,19 +323,17 @@ async def export_report(
 ) -> str:
     """Write the report of ``paths``; returns where it is and, after three blanks, how to fetch it.
 
-    ``paths``: a study's folder, a session of a study, or sessions to compare, the baseline first. A
-    study's summary is written to its folder again; other reports, and that of a study in a
-    read-only folder, go into a new file in the current folder or, if that is read-only, in the
-    folder of the studies. ``margin``, ``across_devices`` and ``across_commands``: as for ``gpuwatch
-    compare``.
+    ``paths``: a study's folder, a session, or sessions to compare, the baseline first. A study's
+    summary is written to its folder again, the page of a session of no study beside it; a
+    comparison, and the report of a study in a read-only folder, go into a new file in the current
+    folder or, if that is read-only, in the folder of the studies. ``margin``, ``across_devices``
+    and ``across_commands``: as for ``gpuwatch compare``.
 
-    Nothing is raised: the text says what went wrong. Only a summary is ever overwritten.
+    Nothing is raised: the text says what went wrong.
     """
     export = export_of(
         paths, margin=margin, across_devices=across_devices, across_commands=across_commands
     )
-    if isinstance(export, str):
-        return export
     outcome = await run(*export.arguments, timeout=_TIMEOUT_SECONDS, outlives=True)
     if not outcome.good:
         return f"no report: {outcome.complaint}"
@@ -348,20 +346,19 @@ def export_of(
     margin: float | None = None,
     across_devices: bool = False,
     across_commands: bool = False,
-) -> Export | str:
-    """The command for a report of ``paths``, or why there is none; see :func:`export_report`."""
+) -> Export:
+    """The command for a report of ``paths``; see :func:`export_report`."""
     listed = [path.absolute() for path in paths]
     folder = study_of(listed)
     if len(listed) == 1 and listed[0].is_dir():
         listed = sessions_in(listed[0])
-    as_it_is = margin is None and not across_devices and not across_commands
-    if folder is not None and as_it_is and os.access(folder, os.W_OK):
-        return Export(("report", str(folder)), folder / PAGE)
     sessions = listed if folder is None else sessions_in(folder)
-    if len(sessions) < 2:
-        if folder is None:
-            return "no report: the session is of no study; mark another one to compare it with"
-        return f"no report: {folder} cannot be written"
+    as_it_is = margin is None and not across_devices and not across_commands
+    in_place = len(sessions) < 2 or (as_it_is and folder is not None and os.access(folder, os.W_OK))
+    if folder is not None and in_place:
+        return Export(("report", str(folder)), folder / PAGE)
+    if len(sessions) == 1:
+        return Export(("report", str(sessions[0])), sessions[0].with_suffix(".html"))
     page = _new_page()
     options = [] if margin is None else ["--margin", f"{100 * margin:.9g}%"]
     options += ["--across-devices"] if across_devices else []
@@ -384,18 +381,11 @@ def fetch(page: Path) -> str:
 
 
 def study_of(paths: Sequence[Path]) -> Path | None:
-    """The study's folder if ``paths`` are a whole study or one session of it, else ``None``.
-
-    Without a plan, that is a single session in a folder that has no file with the summary's name,
-    which might be the user's own.
-    """
+    """The study's folder if ``paths`` are a whole study or one session of it, else ``None``."""
     alone = len(paths) == 1
     folder = paths[0] if alone and paths[0].is_dir() else paths[0].parent
-    sessions = sessions_in(folder)
-    whole = (alone and folder == paths[0]) or list(paths) == sessions
-    if (folder / PLAN).exists():
-        return folder if whole or alone else None
-    return folder if whole and len(sessions) == 1 and not (folder / PAGE).exists() else None
+    planned = (folder / PLAN).exists()
+    return folder if planned and (alone or list(paths) == sessions_in(folder)) else None
 
 
 def _new_page() -> Path:

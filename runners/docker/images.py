@@ -13,6 +13,7 @@ from docker.utils import parse_repository_tag
 from gpuwatch.core.errors import NotAvailable
 from gpuwatch.core.models import JSON, Environment, Problem
 from gpuwatch.core.text import shell
+from gpuwatch.core.units import counted
 from gpuwatch.runners import image_records
 from gpuwatch.runners.docker.client import AWAY, Daemon, Refused, one_line
 
@@ -151,7 +152,7 @@ def _follow(image: str, messages: Iterable[Mapping[str, JSON]], say: Callable[[s
             received, size = (sum(column) / 1e6 for column in zip(*layers.values(), strict=True))
             say(
                 f"pulling {image}: {received:,.0f} of {size:,.0f} MB, "
-                f"{len(done)} of {len(layers.keys() | done)} layers unpacked"
+                f"{len(done)} of {counted(len(layers.keys() | done), 'layer')} unpacked"
             )
 
 

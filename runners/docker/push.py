@@ -14,6 +14,7 @@ from docker.utils import parse_repository_tag
 from gpuwatch.core.errors import NotAvailable, UsageError
 from gpuwatch.core.models import JSON, Problem
 from gpuwatch.core.text import shell
+from gpuwatch.core.units import counted
 from gpuwatch.runners.docker import images
 from gpuwatch.runners.docker.client import AWAY, Daemon, connect, one_line
 
@@ -81,7 +82,7 @@ def _follow(
             there.add(layer)
         if layers and time.monotonic() - reported_at > _TELL_SECONDS:
             reported_at = time.monotonic()
-            say(f"pushing {target}: {len(there & layers)} of {len(layers)} layers are there")
+            say(f"pushing {target}: {len(there & layers)} of {counted(len(layers), 'layer')} there")
     return digest
 
 

@@ -89,6 +89,11 @@ def test_a_span_has_its_unit_once(low: float, high: float, unit: str, text: str)
     assert units.span(low, high, unit) == text
 
 
+def test_things_are_counted_in_the_singular_where_there_is_one() -> None:
+    told = [units.counted(n, "launch", "launches") for n in (0, 1, 2_000, 1.5)]
+    assert told == ["0 launches", "1 launch", "2,000 launches", "1.5 launches"]
+
+
 def test_a_bound_has_the_sign_of_its_direction() -> None:
     texts = [units.bounded("5 ms", bound) for bound in ("at most", "at least", None)]
     assert texts == ["≤5 ms", "≥5 ms", "5 ms"]

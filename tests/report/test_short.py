@@ -168,7 +168,7 @@ def test_who_else_was_on_the_gpu_and_what_was_lost_is_said_at_the_end(
 
 def test_a_study_that_was_broken_off_says_so_at_its_end(tmp_path: Path) -> None:
     recorded(tmp_path, [blocks_of(5, BARE, DOCKER)], EFFECTS, left_out=(11, 12))
-    assert "ended early: 2 of 12 runs were never started; `gpuwatch resume" in said(tmp_path)
+    assert "ended early: 2 of 12 runs never started; `gpuwatch resume" in said(tmp_path)
 
 
 def test_the_notes_at_the_end_are_few(tmp_path: Path) -> None:

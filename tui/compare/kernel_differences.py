@@ -108,6 +108,9 @@ class KernelDifferencesScreen(PageScreen):
                 sides[path] = Side("", None, (error.message, error.hint))
         post(ProfilesRead(sides))
 
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        return action != "pair" or len(self._pairs) > 1
+
     def on_profiles_read(self, message: ProfilesRead) -> None:
         self._sides = message.sides
         self.paint()

@@ -11,7 +11,7 @@ from textual.binding import Binding, BindingType
 from textual.message import Message
 
 from gpuwatch.core.text import clean
-from gpuwatch.core.units import clock_time
+from gpuwatch.core.units import clock_time, counted
 from gpuwatch.session.study.study_folder import sessions_in
 from gpuwatch.tui.commands import export_report
 from gpuwatch.tui.display_options import READ_ONLY
@@ -159,7 +159,7 @@ class CompareScreen(CanvasScreen):
         if self.result is None:
             count, seconds = len(self.paths), time.monotonic() - self._since
             told = f"reading session {self._read + 1} of {count}"
-            told = told if self._read < count else f"comparing {count} sessions"
+            told = told if self._read < count else f"comparing {counted(count, 'session')}"
             lines = [Line(width).add(f" {told} … ", "strong").add(clock_time(seconds), "muted")]
         elif isinstance(self.result, Trouble):
             lines = [Line(width), *trouble_rows(self.result, width)]

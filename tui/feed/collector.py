@@ -38,6 +38,7 @@ from gpuwatch.tui.feed.gauges import (
     period_of,
     picked_of,
 )
+from gpuwatch.tui.feed.log_lines import fold
 from gpuwatch.tui.feed.parts import parts_of, startup_phase, text
 from gpuwatch.tui.feed.processes import LiveProcesses, processes_of
 from gpuwatch.tui.feed.ranks import RankFeed
@@ -95,7 +96,7 @@ class Collector:
         self._constant: dict[int, Reading] = {}
         """Readings of unavailable channels by id, until a channel changes."""
         self._devices: tuple[DeviceRow, ...] = ()
-        self._log: deque[LogRow] = deque(maxlen=_MAX_LOG_LINES)
+        self._log: dict[int | str, LogRow] = {}
         self._last_log = reader.last_log() - _MAX_LOG_LINES
         self._events: deque[EventRow] = deque(maxlen=_MAX_EVENTS)
         self._last_event = reader.last_event() - _MAX_EVENTS
@@ -138,8 +139,10 @@ class Collector:
         self._ranks.update()
         self._checks.update(self.meta, self._devices)
         while lines := self.reader.log(self._last_log):
-            self._log.extend(lines)
+            fold(self._log, lines)
             self._last_log = lines[-1].n
+        for key in [*self._log][:-_MAX_LOG_LINES]:
+            del self._log[key]
         while events := self.reader.events(self._last_event):
             self._events.extend(events)
             self._last_event = events[-1].n
@@ -252,7 +255,7 @@ class Collector:
             gauges=gauges_of(sources) if view.gauges else (),
             window=shown,
             work=work,
-            log=tuple(self._log),
+            log=tuple(self._log.values()),
             event=self._events[-1] if self._events else None,
             no_gpu=None if self._no_gpu is None else str(self._no_gpu),
             phase=phase,

@@ -458,7 +458,7 @@ class Earlier:
 def earlier_of(path: Path, meta: Mapping[str, JSON]) -> Earlier | None:
     """The newest run of the same command and environment in the folder of the session's study that
     began before it and is finished; ``None``: there is none."""
-    began = (number(mapping(meta.get("clock")).get("unix_ns")) or 0.0) / NS
+    began = (number(mapping(meta.get("clock")).get("unix_ns")) or 0.0) / 1e9  # as ``timing`` rounds
     files = sorted(path.parent.parent.glob(f"*/*{SUFFIX}"), key=changed, reverse=True)
     known = filter(None, map(timing, files[:_MOST_FILES]))
     same = [each for each in known if each.finished and each.cell == cell_of(meta)]

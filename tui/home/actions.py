@@ -12,6 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from gpuwatch.core.text import clean
+from gpuwatch.core.units import counted
 from gpuwatch.session.study.progress import place
 from gpuwatch.session.study.study_folder import sessions_in
 from gpuwatch.tui import commands
@@ -266,7 +267,7 @@ def _told(item: Item) -> str:
         where = f"in {item.entry.environment}"
     else:
         ran = item.ran
-        where = f"study of {len(item.every)} run{'' if len(item.every) == 1 else 's'}"
+        where = f"study of {counted(len(item.every), 'run')}"
     name = f"{fit(item.of.name, _LONGEST_NAME)} ({ran})" if item.of.name else ran
     start = first_start(item)
     return f"{name} {where}" + (f", started {started(start)}" if start else "")

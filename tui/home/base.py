@@ -75,7 +75,7 @@ class Home(SessionReading):
         Binding(
             "d", "delete", "delete", tooltip="delete what is marked, else the row, after asking"
         ),
-        Binding("e", "export", "report", tooltip="report of what is marked, else of the study"),
+        Binding("e", "export", "report", tooltip="report of what is marked, else of the row"),
         Binding("R", "label('name')", "name", tooltip="give it a name, to find it by"),
         Binding("T", "label('tags')", "tags", tooltip="its tags"),
         Binding("N", "label('note')", "note", tooltip="a note on it"),

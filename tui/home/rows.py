@@ -10,6 +10,7 @@ from rich.cells import cell_len
 
 from gpuwatch.core.lazy_dataclass import dataclass
 from gpuwatch.core.text import clean
+from gpuwatch.core.units import counted
 from gpuwatch.tui.commands import Entry
 from gpuwatch.tui.feed.snapshot import Snapshot
 from gpuwatch.tui.home.list import ORDERS, Edit, Item, ListOptions, no_field
@@ -59,7 +60,7 @@ def heading(state: HomeState, width: int) -> Line:
     title = f"sessions  {shown} of {len(entries)}" if how.query else f"sessions  {len(entries)}"
     studies = sum(item.entry is None for item in state.items)
     if studies:
-        title += f"  in {studies} {'study' if studies == 1 else 'studies'}"
+        title += f"  in {counted(studies, 'study', 'studies')}"
         title += f" and {alone} alone" if alone else ""
     if how.query:
         title += f"  /{fit(how.query, 24)}"

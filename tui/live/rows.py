@@ -13,7 +13,16 @@ from gpuwatch.analysis.samples.step_lines import NO_STEPS_YET
 from gpuwatch.core.lazy_dataclass import dataclass
 from gpuwatch.core.metrics import Method
 from gpuwatch.core.text import clean
-from gpuwatch.core.units import NS, UNKNOWN, clock_time, loss, milliseconds, percent, samples_rate
+from gpuwatch.core.units import (
+    NS,
+    UNKNOWN,
+    clock_time,
+    counted,
+    loss,
+    milliseconds,
+    percent,
+    samples_rate,
+)
 from gpuwatch.session.rows import EventRow
 from gpuwatch.session.study.summary import Contrast
 from gpuwatch.tui.feed.parts import Part
@@ -73,10 +82,10 @@ def workload_rows(snapshot: Snapshot, width: int, phases: int) -> list[Line]:
     if work.throughput.method is not Method.UNAVAILABLE:
         fields.add("samples/s", samples_rate(work.throughput.value))
     fields.add("median step", milliseconds(work.step_seconds))
+    if width >= 120 and work.step_count:
+        fields.add("over", counted(work.step_count, "step"))
     if work.loss is not None:
         fields.add("loss", loss(work.loss))
-    if width >= 120 and work.step_count:
-        fields.add("median over", f"{work.step_count:,} steps")
     rows += fields.rows()
     if snapshot.earlier:
         text = fit(clean(snapshot.earlier), width - 4)

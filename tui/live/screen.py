@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from functools import cached_property
 from pathlib import Path
 from typing import ClassVar
 
@@ -67,7 +66,7 @@ class LiveScreen(TimeTravel, Stopping):
         ),
         Binding("r", "ranks", "ranks", tooltip="the ranks of the run, and which is slower"),
         Binding("K", "kernels", "kernels", tooltip="which kernels took the time, after the run"),
-        Binding("e", "export", "report", tooltip="write the study's report"),
+        Binding("e", "export", "report", tooltip="report of its study, else of the run"),
         Binding("b", "earlier", "before", show=False, tooltip="step times of the run before this"),
         Binding("M", "metric(-1)", "metric before", show=False),
         Binding("minus", "zoom(1)", "longer history", show=False),
@@ -226,27 +225,28 @@ class LiveScreen(TimeTravel, Stopping):
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         return self._conditions().get(action, True)
 
-    @cached_property
-    def _of_study(self) -> bool:
-        """Whether there is a report to write: that of a study."""
-        return commands.study_of([self.path]) is not None
-
     def _conditions(self) -> dict[str, bool]:
         """Of the actions that apply at times, whether they apply to what is shown now."""
         snapshot = self.snapshot
         goes_on = snapshot is not None and snapshot.goes_on
         over = snapshot is not None and not goes_on
+        imported = snapshot is not None and snapshot.imported
+        run = not imported and (snapshot is None or not snapshot.machine_only)
+        several = snapshot is not None and len(snapshot.choices) > 1
         return {
             "over": over and not self._view.grid,
             "gauges": self._view.roofline,
             "back": not self._view.roofline,
             "open_gpu": self._view.grid,
             "compare": snapshot is None or over or snapshot.place is not None,
-            "export": self._of_study,
             "stop": goes_on and snapshot is not None and not snapshot.machine_only,
             "pause": self._view.playing or (goes_on and not self.travelling),
-            "play": not self._view.playing and (not goes_on or self.travelling),
+            "play": not imported and not self._view.playing and (not goes_on or self.travelling),
             "to_now": self.travelling,
+            **dict.fromkeys(("step", "start", "event", "speed", "zoom", "metric"), not imported),
+            **dict.fromkeys(("earlier", "log"), run),
+            "processes": not imported,
+            **dict.fromkeys(("select", "row"), several),
             "ranks": snapshot is not None and snapshot.ranks is not None,
             "grid": snapshot is not None and len(snapshot.gpus) > 1,
         }
@@ -405,7 +405,7 @@ class LiveScreen(TimeTravel, Stopping):
             self.gpuwatch.compare_with_study(self.path)
 
     def action_export(self) -> None:
-        """Write the study's report."""
+        """Write the report of the study, else of the run."""
         if self.gpuwatch.look.read_only:
             self._say(READ_ONLY)
             return

@@ -112,7 +112,6 @@ def waiting_rows(
         rows.append(Line(width).add(fit(f" job {known.native}", width), "muted"))
     if plan is not None and plan.runs:
         labels = dict.fromkeys(clean(run.environment.label) for run in plan.runs)
-        count = len(plan.runs)
-        told = f"{count} run{'s' * (count > 1)}: {', '.join(labels)}"
+        told = f"{units.counted(len(plan.runs), 'run')}: {', '.join(labels)}"
         rows += [Line(width).add(f" {text}", "muted") for text in wrap(told, width - 2, 3)]
     return rows

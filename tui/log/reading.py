@@ -7,7 +7,6 @@ import shlex
 import signal
 import subprocess
 import threading
-from collections import deque
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -18,6 +17,7 @@ from gpuwatch.core.text import clean
 from gpuwatch.core.units import NS, clock_time
 from gpuwatch.session.reading.log_lines import END, LONGEST, LogLine
 from gpuwatch.session.reading.reader import SessionReader
+from gpuwatch.tui.feed.log_lines import fold
 from gpuwatch.tui.widgets.line import stream_mark
 
 STREAMS = {None: "both streams", "stdout": "standard output", "stderr": "standard error"}
@@ -67,7 +67,7 @@ def follow(
             name = mapping(meta.get("workload")).get("name")
             where = mapping(meta.get("environment")).get("label")
             name = clean(f"{name} in {where}" if where else name or path.stem)
-            lines: deque[LogLine] = deque()
+            lines: dict[int | str, LogLine] = {}
             before: tuple[int, bool] | None = None
             live, older = True, False
             while live and not closed.is_set():
@@ -75,21 +75,22 @@ def follow(
                     live = upto_ns is None and reader.status(reader.meta()).live
                     last = _last(reader, upto_ns)
                     if before is None:
-                        lines += reader.log_lines(END, MOST_LINES, upto=last, back=True)
-                        older = bool(lines and reader.log_lines(lines[0].n, 1, back=True))
+                        new = reader.log_lines(END, MOST_LINES, upto=last, back=True)
+                        older = bool(new and reader.log_lines(new[0].n, 1, back=True))
                     else:
-                        lines += reader.log_lines(before[0] + 1, MOST_LINES, upto=last)
+                        new = reader.log_lines(before[0] + 1, MOST_LINES, upto=last)
+                    fold(lines, new)
                 except StorageError:  # locked by its writer
                     live = True
                 else:
-                    characters = sum(len(line.text) for line in lines)
+                    characters = sum(len(line.text) for line in lines.values())
                     while len(lines) > MOST_LINES or characters > _MOST_CHARACTERS:
-                        characters -= len(lines.popleft().text)
+                        characters -= len(lines.pop(next(iter(lines))).text)
                         older = True
-                    last = lines[-1].n if lines else -1
+                    last = new[-1].n if new else -1 if before is None else before[0]
                     if (last, live) != before:
                         before = last, live
-                        post(LogEnd(name, tuple(lines), older, last, live))
+                        post(LogEnd(name, tuple(lines.values()), older, last, live))
                 closed.wait(_POLL_SECONDS if live else 0)
     except GpuwatchError as error:
         post(error)

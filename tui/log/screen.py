@@ -24,7 +24,7 @@ from textual.widgets import Footer, Input, Static
 
 from gpuwatch.core.errors import GpuwatchError
 from gpuwatch.core.text import clean
-from gpuwatch.core.units import NS, clock_time
+from gpuwatch.core.units import NS, clock_time, counted
 from gpuwatch.session.reading.log_lines import LogLine
 from gpuwatch.tui.display_options import READ_ONLY
 from gpuwatch.tui.log.reading import STREAMS, LogEnd, follow, show_in_pager, text_of
@@ -161,7 +161,7 @@ class LogScreen(WidgetScreen):
             return f"{what} is not in the log{older}"
         hit = self._view.hit
         place = f"{bisect_left(self._hits, hit) + 1:,} of " if hit in self._hits else ""
-        return f"{what}: {place}{len(self._hits):,} lines{older}"
+        return f"{what}: {place}{counted(len(self._hits), 'line')}{older}"
 
     @property
     def _older(self) -> bool:

@@ -11,6 +11,7 @@ from textual.content import Content
 from gpuwatch.core.lazy_dataclass import dataclass
 from gpuwatch.core.models import JSON, mapping, number
 from gpuwatch.core.text import clean
+from gpuwatch.core.units import counted
 from gpuwatch.session.study.estimate import about
 from gpuwatch.tui import commands
 from gpuwatch.tui.commands import Outcome
@@ -203,15 +204,17 @@ GOOD, BAD = "$success", "$error"
 def plan_text(form: Form, answers: Answers) -> Content:
     """What prevents a start, else the plan; below it the equivalent command line."""
     found, plan = obstacle(form, answers), answers.plan_for(form)
-    if found is not None:
+    if form.own and not form.command.strip():
+        lines = [Content(problems(form)["command"])]  # a form that is empty is no mistake
+    elif found is not None:
         lines = [Content.assemble(("✗ ", BAD), f"cannot start: {clean(found[1])}")]
     elif plan is None:
         lines = [Content("asking for the plan ...")]
     elif not plan.what:
         lines = [Content(f"! {plan.reason}")]
     else:
-        runs = "1 run" if plan.runs == 1 else f"{plan.runs} runs"
-        lines = [Content.assemble(("✓ ", GOOD), (f"{runs}: {plan.what}", "bold"))]
+        what = f"{counted(plan.runs, 'run')}: {plan.what}"
+        lines = [Content.assemble(("✓ ", GOOD), (what, "bold"))]
         lines += [Content(f"  {block}") for block in plan.order]
         takes = f"time unknown: {plan.reason}"
         if plan.seconds is not None:

@@ -17,6 +17,7 @@ from gpuwatch.core.key_values import parse as key_values
 from gpuwatch.core.lazy_dataclass import dataclass
 from gpuwatch.core.shell_line import operator_in
 from gpuwatch.core.text import shell
+from gpuwatch.core.units import counted
 from gpuwatch.workloads import names, options
 
 FIRST = ("steps", "batch_size", "dtype", "device")
@@ -146,7 +147,7 @@ def parameters_of(workload: str) -> tuple[Parameter, ...]:
 def default(parameter: Parameter, workload: str) -> str:
     """The value that a workload uses where none is given, in words."""
     own = names.defaults(workload)
-    epochs = f"{own.epochs} epoch{'' if own.epochs == 1 else 's'}"
+    epochs = counted(own.epochs, "epoch")
     by_workload: Mapping[str, object] = {
         "steps": epochs if own.steps is None else own.steps,
         "batch_size": own.batch_size,
@@ -192,7 +193,7 @@ WORKLOADS: Mapping[str, str] = {
 }
 """Everything that can be run, with a description."""
 REPEATS: Mapping[str, tuple[tuple[str, ...], str]] = {
-    "once": ((), "each once: no verdict"),
+    "once": ((), "one run each: no verdict"),
     "quick": (("--quick",), "3 blocks: describes only"),
     "full": (("--blocks", "10"), "10 blocks: a verdict"),
     "rigorous": (("--rigorous",), "20 blocks: small differences too"),

@@ -18,7 +18,7 @@ from textual.widgets import Footer, Static
 from gpuwatch.core.live_process import ProcessFacts, command_line, command_text, environment, facts
 from gpuwatch.core.processes import parents, start_time
 from gpuwatch.core.text import clean, shell
-from gpuwatch.core.units import NS, UNKNOWN, binary, clock_time, percent
+from gpuwatch.core.units import NS, UNKNOWN, binary, clock_time, counted, percent
 from gpuwatch.tui.feed.processes import ProcessNow, may_be_truncated
 from gpuwatch.tui.feed.snapshot import Snapshot
 from gpuwatch.tui.processes.table import ProcessActs, ProcessTable
@@ -184,7 +184,7 @@ def _summary(snapshot: Snapshot, width: int) -> Line:
     on = sum(1 for each in snapshot.processes if each.gpus)
     own = sum(1 for each in snapshot.processes if each.owned)
     count = len(snapshot.processes)
-    row = Line(width).add(f" {least}{count} process{'es' * (count != 1)}", "strong")
+    row = Line(width).add(f" {least}{counted(count, 'process', 'processes')}", "strong")
     known = f", {on} on a GPU" if on or not snapshot.untold else ", those on GPUs not known"
     row.add(known if snapshot.gpus else ", no GPU recorded")
     if not snapshot.machine_only:

@@ -13,6 +13,7 @@ from textual.binding import Binding, BindingType
 
 from gpuwatch.core.processes import start_time
 from gpuwatch.core.text import clean
+from gpuwatch.core.units import counted
 from gpuwatch.tui import commands
 from gpuwatch.tui.display_options import READ_ONLY
 from gpuwatch.tui.feed.processes import ProcessNow
@@ -220,8 +221,8 @@ class ProcessTable(Canvas, can_focus=True):
         if not count:
             return rule(self._none, width)
         if self._height == 1:
-            word = "process" if count == 1 else "processes"
-            return rule(f"{count} {word} on {self._where}: press p", width)
+            many = counted(count, "process", "processes")
+            return rule(f"{many} on {self._where}: press p", width)
         title = f"processes on {self._where}  {ORDERS[self.order].title}"
         title += f"  /{self._query}" if self._query else ""
         title += f"  {len(self._marked)} marked" if self._marked else ""

@@ -251,6 +251,10 @@ class WritingScreen(CanvasScreen):
         yield self.field
 
 
+_KEYS_WIDTH = 14
+"""Most columns of the names of keys."""
+
+
 class HelpScreen(ModalScreen[None]):
     """Scrolls with the arrows; the key that opened it closes it."""
 
@@ -265,9 +269,10 @@ class HelpScreen(ModalScreen[None]):
         self._keys = tuple(keys)
 
     def compose(self) -> ComposeResult:
-        table = Table(box=None, show_header=False, padding=(0, 2, 0, 0))
+        table = Table(box=None, show_header=False, padding=(0, 1, 0, 0))
+        table.add_column(max_width=_KEYS_WIDTH)
         for key, text in self._keys:
-            table.add_row(Text(key, style="bold", no_wrap=True), Text(text))
+            table.add_row(Text(key, style="bold"), Text(text))
         with VerticalScroll():
             yield Static(table)
         yield Static("Esc closes, arrows scroll", classes="muted")
@@ -276,7 +281,7 @@ class HelpScreen(ModalScreen[None]):
         self.query_one(VerticalScroll).focus()
 
 
-UNUSED = frozenset({"screen.copy_text"})
+UNUSED = frozenset(("screen.copy_text", "scroll_left", "scroll_right", "page_left", "page_right"))
 """Actions of Textual for which no screen has a use."""
 _FOCUS = frozenset({"app.focus_next", "app.focus_previous"})
 
@@ -299,11 +304,11 @@ def _small(word: str) -> str:
 def keys_of(
     bindings: Iterable[ActiveBinding], display: Callable[[Binding], str], *, focus: bool
 ) -> list[tuple[str, str]]:
-    """Keys as they are written and what they do, those of one action together.
+    """The names of keys and what they do, those of one action together.
 
-    ``display`` writes a binding's key; ``focus``: whether anything can have the focus. Bindings
-    without a description are left out. Those of the footer come first, those without a tooltip,
-    such as the editing keys of an input, last.
+    ``display`` writes a binding's key as the footer does; ``focus``: whether the focus can go to
+    another place. Bindings without a description are left out, and keys of other systems. Those of
+    the footer come first, those without a tooltip, such as the editing keys of an input, last.
     """
     unused = UNUSED if focus else UNUSED | _FOCUS
     actions: dict[str, tuple[list[str], str]] = {}
@@ -311,10 +316,25 @@ def keys_of(
         bindings, key=lambda each: (not each.binding.tooltip, not each.binding.show)
     ):
         text = text_of(binding)
-        if text and not binding.system and binding.action not in unused:
+        ours = not binding.system and not binding.key.startswith("super+")
+        if text and ours and binding.action not in unused:
             keys, _ = actions.setdefault(binding.action, ([], text))
-            keys.append(display(binding))
-    return [(" ".join(dict.fromkeys(keys)), text) for keys, text in actions.values()]
+            keys.append(key_name(display(binding)))
+    told: dict[str, list[str]] = {}
+    for keys, text in actions.values():
+        told.setdefault(text, []).extend(keys)
+    return [(" ".join(dict.fromkeys(keys)), text) for text, keys in told.items()]
+
+
+_KEY_NAMES = {"pgup": "PageUp", "pgdn": "PageDown", "⌫": "Backspace"}
+
+
+def key_name(text: str) -> str:
+    """What stands on the keyboard, of a key as the footer writes it: ``Ctrl+C`` of ``^c``."""
+    if len(text) == 1:
+        return _KEY_NAMES.get(text, text)
+    *modifiers, key = text.replace("^", "ctrl+").split("+")
+    return "+".join([*map(str.capitalize, modifiers), _KEY_NAMES.get(key, key.capitalize())])
 
 
 _MOVES = frozenset({"up", "down", "left", "right", "pageup", "pagedown", "home", "end", "tab"})

@@ -9,7 +9,7 @@ from math import log
 
 from rich.cells import cell_len
 
-from gpuwatch.analysis.hardware.ceilings import MEASURED, PEAK, SHEET
+from gpuwatch.analysis.hardware.ceilings import MEASURED
 from gpuwatch.core.metrics import Method
 from gpuwatch.core.text import clean
 from gpuwatch.core.units import UNKNOWN, binary_parts, percent, quantity, scale_label, si, si_parts
@@ -29,13 +29,14 @@ def scale_end(value: float, unit: str, columns: int) -> str:
     """The end of a scale or a ceiling, in fewer than ``columns`` columns."""
     if unit == "By":
         number, prefixed = binary_parts(value)
-        return f"{float(number.replace(',', '')):g}{prefixed.removesuffix('B')}"[: columns - 1]
-    if unit == "s" and 0 < value < 1:
+        size, name = float(number.replace(",", "")), prefixed.removesuffix("B")
+    elif unit == "s" and 0 < value < 1:
         size, name = (value * 1e3, "ms") if value >= 1e-3 else (value * 1e6, "µs")
-        exact = f"{size:g}{name}"
-        return exact if len(exact) < columns else f"{size:.0f}{name}"
-    label = scale_label(value, unit)
-    return label if len(label) < columns else "".join(si_parts(value, "")).replace(" ", "")
+    else:
+        label = scale_label(value, unit)
+        return label if len(label) < columns else "".join(si_parts(value, "")).replace(" ", "")
+    exact = f"{size:g}{name}"
+    return exact if len(exact) < columns else f"{size:.0f}{name}"[: columns - 1]
 
 
 _CACHE_REUSE = 1.05
@@ -43,8 +44,7 @@ _CACHE_REUSE = 1.05
 the error of a measured ceiling."""
 _BENCHMARKS = {True: "copy", False: "product"}
 """What a measured ceiling timed: for the bandwidth a copy, else a matrix product."""
-_WORDS = {PEAK: "peak", SHEET: "sheet peak"}
-_PLURAL = {"copy": "copies", "product": "products", "peak": "peaks", "sheet peak": "sheet peaks"}
+_PLURAL = {"copy": "copies", "product": "products", "peak": "peaks"}
 
 
 def share_texts(gauge: Gauge) -> tuple[str, ...]:
@@ -57,9 +57,7 @@ def share_texts(gauge: Gauge) -> tuple[str, ...]:
     full, _, extent = ceiling.text.partition(", ")
     all_of = f", {extent}" if extent else ""
     sum_of = "sum of " if extent else ""
-    word = (
-        _BENCHMARKS[gauge.key == "bandwidth"] if ceiling.kind == MEASURED else _WORDS[ceiling.kind]
-    )
+    word = _BENCHMARKS[gauge.key == "bandwidth"] if ceiling.kind == MEASURED else "peak"
     count = extent.removeprefix("sum over ").removesuffix(" GPUs")
     short_of = f"{count} {_PLURAL.get(word, word)}" if extent else word
     short = full.removesuffix(" at maximum clock")

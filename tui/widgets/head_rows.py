@@ -61,6 +61,8 @@ def title_row(snapshot: Snapshot, width: int, *, paused: bool) -> Line:
     if snapshot.phase:
         end.append((f", {snapshot.phase}", "muted"))
     end.append((f"  {clock_time(snapshot.t / NS)} ", "strong"))
+    if snapshot.machine_only and snapshot.status.live:
+        end = []  # nothing runs that is watched, and it is of now
     if snapshot.place is not None:
         used_columns = sum(len(text) for text, _ in [*right, *end])
         right += _place(snapshot.place, width - used_columns - min(row.used + 10, _MIN_NAME) - 1)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from codecs import charmap_decode
 from collections.abc import Sequence
 from functools import lru_cache
 
 from rich.cells import cell_len, chop_cells, set_cell_size
+
+from gpuwatch.tui.feed.log_lines import bar_of
 
 
 def fit(text: str, width: int) -> str:
@@ -198,14 +199,10 @@ def marked_rows(
     ]
 
 
-_PROGRESS_BAR = re.compile(r"\d%\|.*\| |[━╸█]{3}")
-"""Bars of tqdm, and those of lines or blocks."""
-
-
 def stream_mark(stream: str, text: str) -> Span:
     """The mark before a printed line; a progress bar, which goes to stderr, is no error."""
     if stream == "stderr":
-        return (" bar ", "muted") if _PROGRESS_BAR.search(text) else (" err ", "warn")
+        return (" err ", "warn") if bar_of(stream, text) is None else (" bar ", "muted")
     return " out " if stream == "stdout" else " ?   ", "muted"
 
 

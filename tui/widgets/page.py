@@ -224,21 +224,23 @@ def _ceiling(gauge: Gauge, width: int) -> list[Row]:
 def _number(name: str, reading: Reading, width: int, unit: str | None = None) -> list[Row]:
     if unit is None:
         name, unit = reading_of(name)
-    unavailable = reading.method is Method.UNAVAILABLE
-    bound = reading.method is Method.BOUND and reading.value is not None
+    unavailable = reading.value is None
+    bound = reading.method is Method.BOUND and not unavailable
+    method = Method.UNAVAILABLE if unavailable else reading.method
     value = bounded(quantity(reading.value, unit), "at most" if bound else None)
     row: Row = (
         (f"   {pad(clean(name), 26)}", "text"),
-        (f"{value:>14}  ", "muted" if reading.value is None else "strong"),
-        (f"{reading.method.value:<12}", "warn" if unavailable else "muted"),
+        (f"{value:>14}  ", "muted" if unavailable else "strong"),
+        (f"{method.value:<12}", "warn" if unavailable else "muted"),
     )
     source = "" if unavailable else clean(reading.source)
+    why = reading.reason or ("no value at this moment" if unavailable else "")
     below: list[Row] = []
     if cell_len(source) <= width - _SOURCE:
         row = (*row, (source, "muted"))
     else:
         below = wrapped(source, width, role="muted", left=5)
-    return [row, *below, *wrapped(reading.reason or "", width, role="muted", left=5)]
+    return [row, *below, *wrapped(why, width, role="muted", left=5)]
 
 
 def counter_rows(counters: Counters, width: int) -> list[Row]:
@@ -299,8 +301,9 @@ class SnapshotPage(PageScreen):
             self.paint()
 
     def _title(self) -> str:
-        """``every number at 1:40, 0:08 ago``; the moment in session time."""
-        moment = age_text(self._shown)
-        return f"{self._what} at {clock_time(self._shown.t / NS)}" + (
-            f", {moment}" if moment else ""
-        )
+        """``every number at 1:40, 0:08 ago``, in session time; of a machine ``now``."""
+        shown = self._shown
+        if shown.machine_only and shown.goes_on and shown.replay is None:
+            return f"{self._what} now"
+        moment = age_text(shown)
+        return f"{self._what} at {clock_time(shown.t / NS)}" + (f", {moment}" if moment else "")

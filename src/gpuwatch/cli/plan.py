@@ -21,7 +21,7 @@ from gpuwatch.core.lazy_dataclass import dataclass
 from gpuwatch.core.models import JSON, LaunchSpec, Prepared, Problem
 from gpuwatch.core.shell_line import in_bash, operator_among
 from gpuwatch.core.text import clean, document, shell
-from gpuwatch.core.units import fact
+from gpuwatch.core.units import counted, fact
 from gpuwatch.recorder.request import Request, ResolvedPlan, resolve_plan, with_files
 from gpuwatch.session.study.estimate import KnownTimes, about, cell, history
 from gpuwatch.session.study.plan import (
@@ -146,11 +146,11 @@ def _design(part: Part, runs: int, seed: int | None) -> str:
             f"{', '.join(case_label(case, part.workloads) for case in part.workloads)} in {where}"
         )
     if part.blocks is None:
-        return f"{runs} {'runs' if runs > 1 else 'run'}, each once: {what}"
-    blocks = f"{part.blocks} {'blocks' if part.blocks > 1 else 'block'}"
+        return f"{counted(runs, 'run')}, each once: {what}"
+    blocks = counted(part.blocks, "block")
     warm = " after a warm-up block" if part.warmup_blocks else ""
     return (
-        f"{runs} runs, {blocks}{warm}: {what}; margin {part.margin * 100:g} %, "
+        f"{counted(runs, 'run')}, {blocks}{warm}: {what}; margin {part.margin * 100:g} %, "
         f"cool-down {part.cool_down:g} s, order seed {seed}"
     )
 
@@ -214,7 +214,7 @@ def _part_json(part: Part) -> dict[str, JSON]:
 def _time(request: Request, todo: Sequence[PlannedRun]) -> str:
     """The expected duration, in words."""
     plan = request.plan
-    done = f"{len(plan.runs) - len(todo)} of {len(plan.runs)} runs are done; " * bool(
+    done = f"{len(plan.runs) - len(todo)} of {counted(len(plan.runs), 'run')} done; " * bool(
         request.resume
     )
     seconds, reason = _seconds(request, todo)
@@ -407,8 +407,7 @@ def _launch_json(launch: Launch) -> dict[str, JSON]:
 
 def _launch_lines(launch: Launch, width: int) -> list[str]:
     """A launch as text of at most ``width`` columns where words allow."""
-    count = len(launch.runs)
-    head = f"{clean(launch.label)} ({count} {'run' if count == 1 else 'runs'})"
+    head = f"{clean(launch.label)} ({counted(len(launch.runs), 'run')})"
     if launch.prepared is None:
         texts = [f"problem: {clean(problem.text)}" for problem in launch.problems]
         return [head, *(_whole_words(text, width, "  ") for text in texts)]

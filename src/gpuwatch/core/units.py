@@ -119,6 +119,12 @@ def number(value: float | None, unit: str, spec: str = ".0f") -> str:
     return UNKNOWN if value is None else f"{value:{spec}} {unit}"
 
 
+def counted(number: float, one: str, many: str | None = None) -> str:
+    """``1 run``, ``2,000 runs``; of a mean four digits."""
+    text = f"{number:,}" if isinstance(number, int) else f"{number:,.4g}"
+    return f"{text} {one if number == 1 else many or one + 's'}"
+
+
 def clock_time(seconds: float) -> str:
     """``2:31``, ``1:02:31``, ``2d 03:10``."""
     total = max(0, int(seconds))

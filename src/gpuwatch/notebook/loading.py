@@ -19,6 +19,7 @@ from gpuwatch.core.installation import install_command
 from gpuwatch.core.lazy_dataclass import dataclass
 from gpuwatch.core.metrics import Method
 from gpuwatch.core.models import JSON
+from gpuwatch.core.units import counted
 from gpuwatch.report import json
 from gpuwatch.report.export import session_tables, study
 from gpuwatch.report.export.series import series
@@ -60,7 +61,7 @@ class Table(Mapping[str, Array]):
         return next((len(array) for array in self.columns.values()), 0)
 
     def __repr__(self) -> str:
-        return f"Table({self.rows} rows: {', '.join(self.columns)})"
+        return f"Table({counted(self.rows, 'row')}: {', '.join(self.columns)})"
 
     def to_pandas(self) -> pandas.DataFrame:
         """Convert to a ``DataFrame``.
@@ -161,7 +162,7 @@ class Session:
 
     def __repr__(self) -> str:
         known = self.summary["session"]
-        size = f"{len(self.time)} samples, {self.steps.rows} steps"
+        size = f"{counted(len(self.time), 'sample')}, {counted(self.steps.rows, 'step')}"
         return f"Session({known['label']}, {known['status']}, {size})"
 
 
@@ -180,7 +181,7 @@ class Study:
         return tuple(_session(Path(each.path)) for each in self.result.sessions)
 
     def __repr__(self) -> str:
-        return f"Study({self.result.title}, {self.runs.rows} runs)"
+        return f"Study({self.result.title}, {counted(self.runs.rows, 'run')})"
 
 
 def load(path: str | os.PathLike[str]) -> Session | Study:

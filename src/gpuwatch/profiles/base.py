@@ -10,6 +10,7 @@ from dataclasses import field
 from gpuwatch.core.errors import UsageError
 from gpuwatch.core.lazy_dataclass import dataclass
 from gpuwatch.core.text import clean
+from gpuwatch.core.units import counted
 
 MAKE = {
     "nsys": "nsys stats --report cuda_gpu_kern_sum --format csv REPORT.nsys-rep > FILE",
@@ -119,10 +120,9 @@ def line_notes(tool: str, foreign: int, unread: int) -> list[str]:
     """Notes on lines between the rows that are not the tool's, and on rows that were not read."""
     notes = []
     if foreign:
-        lines = "1 line" if foreign == 1 else f"{foreign} lines"
-        notes.append(f"{lines} between the rows left out: not printed by {tool}")
+        notes.append(f"{counted(foreign, 'line')} between the rows left out: not printed by {tool}")
     if unread:
-        rows = "1 row" if unread == 1 else f"{unread} rows"
+        rows = counted(unread, "row")
         notes.append(f"{rows} could not be read, mixed with other output: no total is known")
     return notes
 

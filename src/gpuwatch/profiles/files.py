@@ -13,6 +13,7 @@ from gpuwatch.core.errors import StorageError, UsageError
 from gpuwatch.core.lazy_dataclass import dataclass
 from gpuwatch.core.paths import read_regular
 from gpuwatch.core.text import clean
+from gpuwatch.core.units import counted
 from gpuwatch.profiles import ncu, nsys, nvprof
 from gpuwatch.profiles.base import MAKE, RECOGNISED, Report, Text
 
@@ -78,7 +79,7 @@ def load(path: Path) -> Profile:
     reports = [output for output in (reader(text) for reader in _READERS) if output is not None]
     if not reports:
         raise UsageError(
-            f"{shown} ({len(text.lines)} lines) holds no profile; {RECOGNISED}",
+            f"{shown} ({counted(len(text.lines), 'line')}) holds no profile; {RECOGNISED}",
             "print one: " + " | ".join(f"`{command}`" for command in MAKE.values()),
         )
     if len(reports) > 1:

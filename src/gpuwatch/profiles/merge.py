@@ -236,14 +236,16 @@ def _counters(profiles: Sequence[Profile], ran: int | None) -> JSON:
     launches = sum(kernel.launches for kernel in kernels)
     if ran is not None and launches > ran:
         own_notes.append(
-            f"counted were {launches} launches, timed {ran}: the files are of different runs"
+            f"{units.counted(launches, 'launch', 'launches')} counted, {ran} timed: the files are "
+            "of different runs"
         )
     unread = sum(p.report.unread for p in counting)
     totals = {key: _whole(key, [row[key] for row in rows], own_notes) for key in _TOTALS}
     rows.sort(key=lambda row: (-(row["flop"] or 0), -(row["dram_read_bytes"] or 0), row["name"]))
     if len(rows) > MOST_KERNELS:
         own_notes.append(
-            f"{len(rows) - MOST_KERNELS} kernels are in the totals, but not in the list"
+            units.counted(len(rows) - MOST_KERNELS, "kernel is", "kernels are")
+            + " in the totals, but not in the list"
         )
     why = _incomplete(launches, ran, unread)
     if why is not None:
@@ -275,10 +277,9 @@ def _counters(profiles: Sequence[Profile], ran: int | None) -> JSON:
 def _incomplete(launches: int, ran: int | None, unread: int) -> str | None:
     """Why the counters are not of all launches; ``None`` if they are, as far as is known."""
     if unread:
-        rows = "1 row" if unread == 1 else f"{unread} rows"
-        return f"{rows} of the counters could not be read"
+        return f"{units.counted(unread, 'row')} of the counters could not be read"
     if ran is not None and launches < ran:
-        return f"the counters are of {launches} of {ran} launches"
+        return f"the counters are of {launches} of {units.counted(ran, 'launch', 'launches')}"
     return None
 
 

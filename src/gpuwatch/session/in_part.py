@@ -53,7 +53,7 @@ class RunInPart:
         if self.seconds is not None:
             words[0] += f" after {units.clock_time(self.seconds)}"
         if self.steps is not None:
-            words.append(f"{self.steps} step{'' if self.steps == 1 else 's'}")
+            words.append(units.counted(self.steps, "step"))
         if self.step_median_seconds is not None:
             words.append(f"median {units.quantity(self.step_median_seconds, 's')}")
         if self.samples_per_second is not None:

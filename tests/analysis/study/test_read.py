@@ -132,7 +132,7 @@ def test_a_study_that_ended_early_says_what_goes_on_with_it(tmp_path: Path) -> N
     result = read_study(tmp_path)
     assert result.to_come == 0
     assert result.notes[0] == (
-        f"ended early: 8 of 12 runs were never started; `gpuwatch resume {tmp_path}` starts them"
+        f"ended early: 8 of 12 runs never started; `gpuwatch resume {tmp_path}` starts them"
     )
 
 

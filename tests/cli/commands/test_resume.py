@@ -109,7 +109,7 @@ def test_a_study_killed_in_a_block_is_completed_and_nothing_of_it_is_lost(
     elsewhere = tmp_path / "elsewhere"
     elsewhere.mkdir()
     done = cli("resume", folder, folder=elsewhere)
-    assert "2 of 4 runs are done" in done.stderr and f"took over {broken}" in done.stderr
+    assert "2 of 4 runs done" in done.stderr and f"took over {broken}" in done.stderr
     assert "run 4 of 4 (block 1 of 1)" in done.stderr and "run 3 of 4" not in done.stderr
     complete(folder)
     assert planned(folder) == before, "the plan, and with it the order, is as it was"
@@ -171,7 +171,7 @@ def test_a_run_that_was_stopped_is_done_again_and_its_session_kept(
     done = cli("resume", folder)
     kept = folder / f"{stopped.name}.lost-1"
     assert f"{stopped.name} was stopped; it is kept as {kept.name}" in done.stderr
-    assert "0 of 2 runs are done" in done.stderr
+    assert "0 of 2 runs done" in done.stderr
     assert meta(kept)["result"]["stopped"] == number.name
     assert [meta(path)["result"]["code"] for path in sessions(out)] == [0, 0]
     assert planned(folder).problems == {}
@@ -195,7 +195,7 @@ def test_a_study_killed_between_two_runs_goes_on_in_the_background(
     recorder.wait()
     folder = only(data)
     said = cli("resume", folder.name, "--plan").stdout
-    assert "once: bare#1 (done), bare#2\n" in said and "1 of 2 runs are done" in said
+    assert "once: bare#1 (done), bare#2\n" in said and "1 of 2 runs done" in said
     assert len(sessions(data)) == 1
     path = Path(cli("resume", folder.name, "--detach", "--quiet").stdout.strip())
     assert path == folder / planned(folder).runs[1].file

@@ -133,7 +133,7 @@ def test_a_study_of_commands_that_was_interrupted_is_completed(cli: Cli, tmp_pat
     plan = plan_in(tmp_path / "out")
     (folder,) = (tmp_path / "out").iterdir()
     done = cli("resume", folder)
-    assert "of 4 runs are done" in done.stderr and "a, slow in bare, own" in done.stderr
+    assert "of 4 runs done" in done.stderr and "a, slow in bare, own" in done.stderr
     assert [path.name for path in sessions(tmp_path / "out")] == [run.file for run in plan.runs]
     for path, planned in zip(sessions(tmp_path / "out"), plan.runs, strict=True):
         known = meta(path)

@@ -219,7 +219,7 @@ def test_ranks_that_tell_no_step_are_waited_for_and_then_told(run: Run) -> None:
     run.look(12 + PATIENCE_NS / SECOND)
     with run.end(99) as reader:
         assert [row.samples for row in reader.steps()] == [32]
-        assert ("hook", "1 ranks tell no steps; the others' count") in events(reader)
+        assert ("hook", "1 rank without steps; the others' count") in events(reader)
 
 
 @pytest.mark.parametrize("rank", [None, 0])

@@ -62,9 +62,7 @@ def planned(paths: list[Path]) -> Path:
 
 
 def export_for(*paths: Path, **options: float | bool) -> Export:
-    found = export_of(paths, **options)  # type: ignore[arg-type]
-    assert isinstance(found, Export)
-    return found
+    return export_of(paths, **options)  # type: ignore[arg-type]
 
 
 async def test_of_a_study_the_summary_in_its_folder_is_made_anew(pair: list[Path]) -> None:
@@ -137,12 +135,18 @@ async def test_a_folder_that_takes_no_more_is_told_in_one_clause(
     assert not page.exists()
 
 
-async def test_a_session_of_no_study_says_what_a_report_takes(session: Make) -> None:
+@pytest.mark.parametrize("others", [[], [NAMES[1]]], ids=["alone", "beside another"])
+async def test_the_page_of_a_session_of_no_study_stands_beside_it(
+    session: Make, fake: Fake, others: list[str]
+) -> None:
     path = session()
-    session("02-docker")
-    assert "mark another one to compare it with" in await export_report([path])
-    async with live(path, (200, 60)) as (app, _):
-        assert "K kernels" in screen_text(app) and "e report" not in screen_text(app)
+    for each in others:
+        session(each)
+    async with live(path, (200, 60)) as (app, pilot):
+        assert "e report" in screen_text(app)
+        await pilot.press("e")
+        await shows(pilot, f"report: {path.with_suffix('.html')}")
+    assert fake.asked == [["report", str(path)]]
 
 
 async def test_e_on_the_compare_screen_says_where_the_page_is(

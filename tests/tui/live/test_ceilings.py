@@ -88,7 +88,7 @@ def test_a_doubt_of_a_ceiling_that_nothing_is_compared_with_is_no_warning(
 
 def test_several_gpus_are_compared_with_the_sum_of_theirs(session: Make) -> None:
     path = session(gpus=2, known_card=True)
-    assert "204 % of 2 sheet peaks" in page_text(path, (160, 44))
+    assert "204 % of 2 peaks" in page_text(path, (160, 44))
     assert "of float32 data-sheet peak 134 TFLOP/s, sum over 2 GPUs" in numbers_text(path, 160)
 
 
@@ -156,4 +156,4 @@ def test_without_a_count_the_pipes_give_a_bound_of_what_was_executed(session: Ma
 
 def test_one_measured_of_several_gpus_is_not_the_ceiling_of_all(session: Make) -> None:
     shown = page_text(session(gpus=2, meta=measured()))
-    assert "of 2 sheet peaks" in shown and "of measured" not in shown
+    assert "of 2 peaks" in shown and "of measured" not in shown

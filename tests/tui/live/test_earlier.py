@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -60,6 +61,12 @@ def test_what_is_no_earlier_run_of_the_same_is_not_taken(tmp_path: Path, script:
     snapshot = snapshot_of(written(tmp_path, other=script), View(earlier=True), 30.0)
     assert snapshot.earlier.startswith("no finished run of this command before it in ")
     assert str(tmp_path / "studies") in snapshot.earlier
+
+
+def test_a_run_is_not_the_one_before_itself(tmp_path: Path) -> None:
+    """Whatever the last digits of its start are rounded to."""
+    path = write(tmp_path / "studies" / "now" / "01-bare.gpuwatch", replace(BEFORE, start=6e-7))
+    assert snapshot_of(path, View(earlier=True), 30.0).earlier.startswith("no finished run")
 
 
 def test_of_two_the_newer_is_taken(tmp_path: Path) -> None:

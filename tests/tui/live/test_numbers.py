@@ -144,7 +144,7 @@ async def test_the_home_screen_has_the_page_of_its_devices(fake: Fake, session: 
         home = app.screen
         await until(pilot, lambda: home.state.devices is not None)
         await pilot.press("i")
-        await shows(pilot, "every number at")
+        await shows(pilot, "every number now")
         await shows(pilot, "host memory usage")
         await pilot.press("escape")
         await until(pilot, lambda: app.screen is home)

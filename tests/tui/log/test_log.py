@@ -49,9 +49,10 @@ def _shown(app: GpuwatchApp) -> list[int]:
     return [int(n) for n in re.findall(r"line (\d+) of", screen_text(app))]
 
 
-def _append(path: Path, text: str) -> None:
+def _append(path: Path, text: str, stream: str = "stdout") -> None:
     with sqlite3.connect(path, timeout=5) as db:
-        db.execute("INSERT INTO log (t, stream, text) VALUES (?, 'stdout', ?)", (95 * NS, text))
+        row = 95 * NS, stream, text
+        db.execute("INSERT INTO log (t, stream, text) VALUES (?, ?, ?)", row)
     db.close()
 
 
@@ -121,6 +122,27 @@ async def test_a_search_goes_to_its_matches_and_marks_them(tmp_path: Path) -> No
         for key in ("slash", *"line", "enter"):
             app.post_message(events.Key(key, key if len(key) == 1 else None))
         await shows(pilot, "of 300 lines")
+
+
+async def test_a_progress_bar_is_one_line_the_newest(tmp_path: Path) -> None:
+    """As on a terminal, also where a program's numbers stand between its lines."""
+    path = tmp_path / "a.gpuwatch"
+    lines = [
+        each
+        for n in range(1, 5)
+        for each in (("stderr", f"{n:3}%|█   | {n}/100"), ("stdout", f"loss {n}"))
+    ]
+    write(path, Script(log=[("stderr", "Loading:   7%|█   | 7/100"), *lines]))
+    async with live(path, (120, 40)) as (app, pilot):
+        await shows(pilot, "loss 4")
+        for press, newest in (("", 4), ("l", 4), ("", 5)):
+            await pilot.press(*press)
+            if newest > 4:
+                _append(path, f"{newest:3}%|█   | {newest}/100", "stderr")
+            await shows(pilot, f"{newest}/100")
+            text = screen_text(app)
+            assert text.count("%|") == 2 and "7/100" in text and "loss 1" in text
+        assert isinstance(app.screen, LogScreen)
 
 
 async def test_long_lines_shift_and_wrap(tmp_path: Path) -> None:

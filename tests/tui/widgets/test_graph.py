@@ -12,6 +12,7 @@ from gpuwatch.session.reading.reader import SessionReader
 from gpuwatch.tui.feed.collector import Collector
 from gpuwatch.tui.feed.samples import axis, column_means, window
 from gpuwatch.tui.feed.snapshot import View
+from gpuwatch.tui.widgets.gauge_rows import LABEL, scale_end
 from gpuwatch.tui.widgets.line import area, bar, fit, pad, wrap
 from tests.session.samples import fill
 
@@ -40,6 +41,11 @@ def test_a_running_window_moves_in_jumps() -> None:
     assert len(views) == 1
     view = views.pop()
     assert (view.start, view.end) == (48 * NS, 108 * NS)
+
+
+def test_the_end_of_a_scale_keeps_its_unit() -> None:
+    ends = [scale_end(gib * 2**30, "By", LABEL) for gib in (79.6, 80, 139.8)]
+    assert ends == ["80Gi", "80Gi", "140Gi"]
 
 
 def test_the_axis_labels_time_since_the_start() -> None:

@@ -6,6 +6,7 @@ import importlib
 import pkgutil
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from textual.binding import Binding
@@ -50,7 +51,7 @@ async def test_the_footer_the_help_and_the_palette_know_the_same_keys(session: M
         await pilot.press("question_mark")
         await shows(pilot, "roofline: the run under its compute and bandwidth ceilings")
         assert isinstance(app.screen, HelpScreen)
-        assert "^c ^q f10" in screen_text(app)
+        assert "Ctrl+C Ctrl+Q" in screen_text(app)
         await pilot.press("question_mark")
         await until(pilot, lambda: not isinstance(app.screen, HelpScreen))
         await pilot.press("ctrl+p")
@@ -79,10 +80,25 @@ async def test_the_help_lists_tab_only_where_something_takes_the_focus(session: 
     async with running(lambda: CompareScreen([path]), (80, 40)) as (app, pilot):
         await pilot.press("question_mark")
         await shows(pilot, "next column")
-        assert "focus" not in screen_text(app)
+        assert "focus" not in screen_text(app) and "PageUp" in screen_text(app)
     async with running(NewRunScreen, (80, 40)) as (app, pilot):
         await pilot.press("f1")
         await shows(pilot, "next field")
+
+
+@pytest.mark.parametrize(
+    ("made", "several", "in_time"),
+    [({"gpus": 2}, True, True), ({}, False, True), ({"kind": "import", "gpus": 0}, False, False)],
+    ids=["two GPUs", "one GPU", "import"],
+)
+async def test_the_help_lists_no_key_that_does_nothing_there(
+    session: Make, made: dict[str, Any], several: bool, in_time: bool
+) -> None:
+    async with live(session(**made, alive=False), (120, 60)) as (app, pilot):
+        await pilot.press("question_mark")
+        await shows(pilot, "Ctrl+Z")
+        told = screen_text(app)
+    assert ("next GPU" in told, "ten columns back" in told) == (several, in_time)
 
 
 async def test_the_palette_has_no_key_that_just_moves(fake: Fake, session: Make) -> None:

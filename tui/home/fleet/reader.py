@@ -11,7 +11,7 @@ from pathlib import Path
 from gpuwatch.core.errors import GpuwatchError
 from gpuwatch.core.lazy_dataclass import dataclass
 from gpuwatch.core.text import clean
-from gpuwatch.core.units import clock_time
+from gpuwatch.core.units import clock_time, counted
 from gpuwatch.session.machine_now import MachineNow, Now
 from gpuwatch.session.reading.reader import SessionReader
 from gpuwatch.tui.feed.collector import Collector
@@ -162,8 +162,7 @@ def alerts_of(hosts: Sequence[Host]) -> list[str]:
 def head_row(hosts: Sequence[Host], query: str, hidden: int, running: int, width: int) -> Line:
     """How many machines there are, are away and have no room below, and how many runs go on."""
     away = sum(host.trouble is not None for host in hosts)
-    count = len(hosts)
-    text = f"{count} machine{'s' * (count != 1)}" + (f", {away} away" if away else "")
+    text = counted(len(hosts), "machine") + (f", {away} away" if away else "")
     text += f", {hidden} not in sight" if hidden else ""
     text += f"  /{fit(query, 24)}" if query else ""
     row = Line(width).add(" gpuwatch ", "brand").add(text, "strong")
@@ -188,7 +187,7 @@ def host_rows(host: Host, selected: bool, width: int) -> list[Line]:
         return [row.add("" if host.session is not None else "is being reached ...", "muted")]
     cpu, none = host.snapshot.cpu, ["no GPU"] if not host.snapshot.gpus else []
     row.add("  ".join([*(host_texts(cpu) if cpu is not None else []), *none]))
-    warnings = f"! {len(host.alerts)} warning{'s' * (len(host.alerts) > 1)} " if host.alerts else ""
+    warnings = f"! {counted(len(host.alerts), 'warning')} " if host.alerts else ""
     if warnings and len(warnings) < row.left:
         row.end(warnings, "warn")
     layout = gpu_layout(width, bandwidth=False, history=False)

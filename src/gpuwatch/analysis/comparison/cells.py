@@ -14,6 +14,7 @@ from gpuwatch.analysis.summary.summary import Summary
 from gpuwatch.core.lazy_dataclass import dataclass
 from gpuwatch.core.models import Workload
 from gpuwatch.core.text import clean
+from gpuwatch.core.units import counted
 from gpuwatch.session.reading.status import State
 from gpuwatch.session.study.study_folder import NotRun
 
@@ -169,7 +170,7 @@ def _clause(way: tuple[str, str], reasons: Sequence[str | None]) -> str:
     one, many = way
     distinct = {None if each is None else _SAID_BEFORE.sub("", each) for each in reasons}
     reason = distinct.pop() if len(distinct) == 1 else None
-    text = f"{len(reasons)} {one if len(reasons) == 1 else many}"
+    text = counted(len(reasons), one, many)
     return f"{text} ({reason})" if reason else text
 
 

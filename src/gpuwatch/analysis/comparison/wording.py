@@ -97,8 +97,8 @@ def of_cell(cell: Cell, metric: str) -> str:
     values = [run.value for run in cell.judged if run.value is not None]
     text = f"{cell.label}: {value_name(metric)} {units.quantity(cell.median, 's')}"
     text += f" ({units.span(min(values), max(values), 's')})" if len(values) > 1 else ""
-    known, judged = len(values), len(cell.judged)
-    return f"{text}, {counted(1, 'run') if known == judged == 1 else f'{known} of {judged} runs'}"
+    judged = len(cell.judged)
+    return f"{text}, {f'{len(values)} of {judged} runs' if judged > 1 else '1 run'}"
 
 
 def value_name(metric: str) -> str:
@@ -143,11 +143,6 @@ def signed(share: float, places: int = 1) -> str:
 def per_cent(share: float) -> str:
     """A share without a sign, such as a margin: ``1 %``, ``0.5 %``."""
     return f"{share * 100:.3g} %"
-
-
-def counted(number: int, one: str, many: str | None = None) -> str:
-    """``1 run``, ``2 runs``."""
-    return f"{number} {one if number == 1 else many or one + 's'}"
 
 
 def throughput(total: Verdict) -> Verdict:
@@ -251,7 +246,8 @@ def _described(
     first = f"{other.label}: {told} against {baseline.label}" if told else other.label
     if not verdict.pairs:
         return f"{first}: there is nothing to compare with {baseline.label} yet."
-    many = _blocks(verdict, lost) if verdict.paired else f"{counted(verdict.pairs, 'run')} of each"
+    many = units.counted(verdict.pairs, "run") + " of each"
+    many = _blocks(verdict, lost) if verdict.paired else many
     if to_come:
         return f"{first}. {many} so far, {to_come} to come."
     rest = f" {many} gave a pair." if lost else ""
@@ -265,7 +261,7 @@ def _no_verdict(verdict: Verdict) -> str:
 def _amount(verdict: Verdict) -> str:
     """How few pairs there are: ``3 blocks, needs 5``."""
     one, of = ("block", "") if verdict.paired else ("run", " of each")
-    return f"{counted(verdict.pairs, one)}{of}, needs {FEWEST}"
+    return f"{units.counted(verdict.pairs, one)}{of}, needs {FEWEST}"
 
 
 def _estimate(verdict: Verdict) -> str | None:
@@ -347,8 +343,8 @@ def _is_changed(points: Interval) -> bool:
 def _blocks(verdict: Verdict, lost: int, what: str = "block") -> str:
     """``7 blocks``, or ``6 of 7 blocks`` if one was lost."""
     if not lost:
-        return counted(verdict.pairs, what)
-    return f"{verdict.pairs} of {counted(verdict.pairs + lost, what)}"
+        return units.counted(verdict.pairs, what)
+    return f"{verdict.pairs} of {units.counted(verdict.pairs + lost, what)}"
 
 
 def _conditions(
@@ -366,7 +362,7 @@ def _conditions(
     if rests:
         yield f"{_capital(', '.join(rests))}."
     if not verdict.paired and verdict.pairs and max(baseline.runs, other.runs) > 1:
-        yield (f"{counted(other.runs, 'run')} against {baseline.runs}, {UNPAIRED}.")
+        yield (f"{units.counted(other.runs, 'run')} against {baseline.runs}, {UNPAIRED}.")
     change = verdict.change
     if verdict.kind in (Kind.DESCRIBED, Kind.CANT_TELL) and change is not None:
         factor = (1 + change.high) / max(_SMALLEST, 1 + change.low)

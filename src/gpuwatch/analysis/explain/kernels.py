@@ -171,9 +171,7 @@ def _one_sided(sides: Sides, rows: Differing, profiles: Sequence[Profile]) -> It
             amount = _amount(alone, here)
         largest = _amount(alone[:1], here) if not timed else units.percent(alone[0].shares[here])
         named = clean(short_name(alone[0].name or "", _LONGEST_NAME), _LONGEST_NAME)
-        text = (
-            f"{len(alone)} {_plural(what, len(alone))} ran in {name} and not in {away}, {amount}: "
-        )
+        text = f"{units.counted(len(alone), what)} ran in {name} and not in {away}, {amount}: "
         text += _families(alone, here, timed=timed)
         yield text + (f"the largest {named}, {largest}" if len(alone) > 1 else named)
 
@@ -190,7 +188,7 @@ def _families(alone: Sequence[KernelRow], here: int, *, timed: bool) -> str:
             sizes[row.family] = sizes.get(row.family, 0.0) + size
     most = sorted(sizes.items(), key=lambda each: -each[1])[:_MOST_FAMILIES]
     if not timed:
-        return "".join(f"{name} {size:g} {_plural('kernel', size)}, " for name, size in most)
+        return "".join(f"{name} {units.counted(size, 'kernel')}, " for name, size in most)
     return "".join(
         f"{name} {units.percent(share)}, " for name, share in most if share >= LEAST_SHARE
     )
@@ -217,11 +215,7 @@ def _amount(rows: Sequence[KernelRow], here: int) -> str:
     parts = []
     if None not in launches:
         count = sum(each for each in launches if each is not None)
-        parts.append(f"{count:,.4g} {_plural('launch', count)}")
+        parts.append(units.counted(count, "launch", "launches"))
     if None not in flop:
         parts.append(units.si(sum(each for each in flop if each is not None), "FLOP"))
     return f"{', '.join(parts)}{per}" if parts else "how often is not known"
-
-
-def _plural(noun: str, count: float) -> str:
-    return noun if count == 1 else f"{noun}{'es' if noun.endswith('ch') else 's'}"

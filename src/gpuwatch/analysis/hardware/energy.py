@@ -250,7 +250,8 @@ def _integrated(
     inside[edge] = False
     each = power[inside]
     if each.size < 2:
-        return None, 0.0, f"only {each.size} samples lie within {_length(window)}"
+        few = units.counted(each.size, "sample lies", "samples lie")
+        return None, 0.0, f"only {few} within {_length(window)}"
     off = _ERRORS * float(each.std(ddof=1)) / math.sqrt(each.size) * window.seconds
     off += (int(t[edge]) - window.start) / 1e9 * abs(float(power[edge] - each.mean()))
     return joules, off / joules, f"by the scatter of {each.size} samples"

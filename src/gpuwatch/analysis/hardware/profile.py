@@ -166,7 +166,7 @@ class Counters:
             return "per step"
         if self.launches is None:
             return "in all launches"
-        return f"in {self.launches:,} launch{'' if self.launches == 1 else 'es'}"
+        return f"in {units.counted(self.launches, 'launch', 'launches')}"
 
 
 def profile_of(meta: Mapping[str, JSON]) -> Profile | None:
@@ -337,7 +337,7 @@ def source(profile: Profile) -> str:
     if profile.steps is None:
         times = f"; {derived_times(profile.time_source)}" if profile.time_source else ""
         return f"profile by {tool_name(profile)}, imported{times}"
-    steps = f"{profile.steps:,} step{'' if profile.steps == 1 else 's'}"
+    steps = units.counted(profile.steps, "step")
     duration = f" of {units.milliseconds(profile.step_seconds)}" if profile.step_seconds else ""
     device = {"cuda": " on the GPU", "cpu": " on the CPU"}.get(profile.device or "", "")
     return f"{steps}{duration} under {tool_name(profile)}{device}, apart from the timed steps"

@@ -82,7 +82,7 @@ def cost_text(cost: Cost) -> str:
     hour = f"at {_number(cost.per_hour)} EUR an hour"
     if cost.per_million is None:
         return f"unknown {hour}: no judged run has both a step time and samples per step"
-    runs = f"{cost.runs} run{'' if cost.runs == 1 else 's'}"
+    runs = units.counted(cost.runs, "run")
     basis = f"{runs}; an interval takes {LEAST}"
     if cost.low is not None and cost.high is not None:
         ends = f"{_number(cost.low)} to {_number(cost.high)}"

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from gpuwatch.analysis.results import StudyResult
+from gpuwatch.core.units import counted
 from gpuwatch.session.study.plan import Plan
 from gpuwatch.session.study.plan import labels as planned
 from gpuwatch.session.study.study_folder import NotRun
@@ -25,7 +26,7 @@ def to_come(result: StudyResult) -> list[str]:
     """How many runs are still to come, if any."""
     if not result.to_come:
         return []
-    runs = "1 run is" if result.to_come == 1 else f"{result.to_come} runs are"
+    runs = counted(result.to_come, "run is", "runs are")
     return [f"{runs} still to come: this is what the others say so far"]
 
 
@@ -38,7 +39,7 @@ def _which(of: Sequence[NotRun], plan: Plan | None) -> str:
     all_planned = () if plan is None else planned(plan.runs)
     if plan is None or len(runs) < len(of) or all(all_planned.count(e) == 1 for e in labels):
         return f"{_counted(labels)} {verb}"
-    count = f"{len(of)} of {_runs(len(plan.runs))} {verb}"
+    count = f"{len(of)} of {counted(len(plan.runs), 'run')} {verb}"
     named = (
         "" if len(labels) > 1 and labels.keys() >= set(all_planned) else f"{', '.join(labels)}: "
     )
@@ -46,14 +47,10 @@ def _which(of: Sequence[NotRun], plan: Plan | None) -> str:
     return f"{named}{count}{f' ({_blocks(blocks)})' if blocks else ''}"
 
 
-def _runs(count: int) -> str:
-    return f"{count} run{'' if count == 1 else 's'}"
-
-
 def _counted(labels: Counter[str]) -> str:
     """``bare (3 runs), docker``."""
     return ", ".join(
-        f"{label} ({_runs(count)})" if count > 1 else label for label, count in labels.items()
+        f"{label} ({count} runs)" if count > 1 else label for label, count in labels.items()
     )
 
 

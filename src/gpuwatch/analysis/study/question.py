@@ -34,6 +34,7 @@ from gpuwatch.analysis.samples import steady_state
 from gpuwatch.analysis.study.table import table_of
 from gpuwatch.core.lazy_dataclass import dataclass
 from gpuwatch.core.models import JSON
+from gpuwatch.core.units import counted
 
 _MOST_IN_WORDS = 20
 """Steps of which one is slow, up to which they are counted."""
@@ -294,7 +295,7 @@ def _lacks(case: Case, baseline: _Side, other: _Side) -> tuple[str, ...]:
     lost, total = _lost(baseline, other), len(baseline.blocks & other.blocks)
     if lost <= MOST_LACKING * total:
         return ()
-    return f"{lost} of {total} blocks have no pair of values", *texts
+    return f"{lost} of {counted(total, 'block')} have no pair of values", *texts
 
 
 def _untold(alone: Verdict, lacks: tuple[str, ...]) -> Verdict:

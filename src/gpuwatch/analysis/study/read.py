@@ -18,6 +18,7 @@ from gpuwatch.analysis.study.study import study_result
 from gpuwatch.analysis.summary.summary import summarise_from
 from gpuwatch.core.errors import GpuwatchError
 from gpuwatch.core.text import clean, to_paste
+from gpuwatch.core.units import counted
 from gpuwatch.session.reading.reader import SessionReader
 from gpuwatch.session.study import plan as plans
 from gpuwatch.session.study import progress, study_folder
@@ -105,8 +106,9 @@ def read_study(
         missing = sum(not (folder / run.file).exists() for run in rest)
         to_come = missing if missing and progress.recorder_alive(folder) else 0
     if missing and not to_come:
+        runs = counted(len(plan.runs if plan else ()), "run")
         notes.append(
-            f"ended early: {missing} of {len(plan.runs if plan else ())} runs were never started; "
+            f"ended early: {missing} of {runs} never started; "
             f"`{to_paste('resume', folder)}` starts them"
         )
     return study_result(

@@ -85,9 +85,9 @@ def _too_few(points: Sequence[SweepPoint], blocks: int | None) -> list[str]:
     pairs = [point.pairs for point in points if point.pairs is not None]
     if blocks is not None:
         few = max(pairs) < FEWEST
-        return [f"{_counted(max(pairs), 'block')}{_NEEDED}"] if few else []
+        return [f"{units.counted(max(pairs), 'block')}{_NEEDED}"] if few else []
     runs = min(pairs)
-    return [f"{_counted(runs, 'run')} of each{_NEEDED if runs < FEWEST else ', not paired'}"]
+    return [f"{units.counted(runs, 'run')} of each{_NEEDED if runs < FEWEST else ', not paired'}"]
 
 
 def _fewer(tied: Sequence[SweepPoint], blocks: int | None) -> list[str]:
@@ -104,11 +104,7 @@ def _rests(point: SweepPoint, blocks: int | None) -> str | None:
     if blocks is None or point.pairs is None or point.pairs == blocks:
         return None
     few = _NEEDED if point.pairs < FEWEST <= blocks else ""
-    return f"{point.pairs} of {_counted(blocks, 'block')}{few}"
-
-
-def _counted(number: int, one: str) -> str:
-    return f"{number} {one}{'' if number == 1 else 's'}"
+    return f"{point.pairs} of {units.counted(blocks, 'block')}{few}"
 
 
 def _slower(point: SweepPoint, best: SweepPoint, blocks: int | None) -> str:

@@ -22,7 +22,7 @@ PREFILL, DECODE = "prefill", "decode"
 _TIMED = "mean of the phase over the timed steps, or over those that were sampled"
 _SHAPE = "shape of the cache's tensor"
 _PRINTED = (
-    "mean of the {lines:,.0f} lines with tokens that vLLM printed, ten seconds each by default"
+    "mean of the lines with tokens that vLLM printed ({lines:,.0f}), ten seconds each by default"
 )
 _NOT_PRINTED = "vLLM prints none in its log; its /metrics have it"
 _ENDS = "where each sequence ended could not be seen"

@@ -143,8 +143,8 @@ def _as_timed(timing: Mapping[str, JSON], every: int, sampled: int) -> list[str]
         texts.append(f"phases are means of {sampled:,} of {every:,} steps, drawn at random")
     if passed := number(timing.get("steps_passed")):
         texts.append(
-            f"only timed: {passed:,.0f} steps, whose samples and FLOP are those of the others, "
-            "which were alike"
+            f"only timed: {units.counted(int(passed), 'step')}, whose samples and FLOP are those "
+            "of the others, which were alike"
         )
     by = {name: number(each) for name, each in mapping(timing.get("steps_by")).items()}
     total = sum(each for each in by.values() if each is not None)

@@ -20,6 +20,7 @@ from collections.abc import Mapping, Sequence
 from gpuwatch.core.errors import ExitCode, NotAvailable, UsageError
 from gpuwatch.core.json_schema import JSON_SCHEMA
 from gpuwatch.core.models import JSON, mapping, number
+from gpuwatch.core.units import counted
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -163,14 +164,14 @@ def _table(document: JSON, attributes: JSON, *, listed: bool = False) -> str:
                 clean(_how(mapping(entry), document), 240),
             ]
         )
-    threads = document.get("threads")
+    threads = number(document.get("threads"))
     head = ["ceiling", "value", "spread", *(["of peak"] if known else []), "how"]
     facts = [
         name,
         str(device.get("uuid") or ""),
         f"driver {document['driver']}" if document.get("driver") else "",
         f"torch {document.get('torch')}",
-        "" if not threads else "1 thread" if threads == 1 else f"{threads} threads",
+        counted(threads, "thread") if threads else "",
         str(document.get("when")),
     ]
     lines = [clean("  ".join(fact for fact in facts if fact)), table(head, rows, last_left=True)]

@@ -79,8 +79,7 @@ def described(what: Removal) -> str:
 
     if what.whole and what.ours:
         folder, key = session_lookup.target(str(what.folder))
-        count = f"{many} session{'' if many == 1 else 's'}"
-        text = f"study {named(key, folder.name)}: {count}, {size}"
+        text = f"study {named(key, folder.name)}: {units.counted(many, 'session')}, {size}"
     else:
         sessions = ", ".join(named(name, name) for name in what.sessions)
         text = f"{sessions} of {named('', what.folder.name)}: {size}"

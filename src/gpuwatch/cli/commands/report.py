@@ -1,7 +1,7 @@
 """Rewrite the summary of a study, by default the last, from its sessions; prints where the page is.
 
 Writes summary.json, .md, .csv and .html, and roofline.svg if a run has a point. Of one session of
-several in a folder it writes the page alone, beside it.
+several in a folder, or of no study, it writes the page alone, beside it.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from gpuwatch.core import output
 from gpuwatch.core.errors import StorageError, UsageError
 from gpuwatch.core.text import shell, to_paste
 from gpuwatch.session.study import study_folder
+from gpuwatch.session.study.plan import PLAN
 from gpuwatch.session.writing.write_hints import write_hint
 
 if TYPE_CHECKING:
@@ -95,7 +96,8 @@ def _alone(named: str) -> Path | None:
     if os.path.isdir(named) or named == "last":
         return None
     folder, name = session_lookup.target(named)
-    return folder / name if name and len(study_folder.sessions_in(folder)) > 1 else None
+    stands = os.path.exists(folder / PLAN) and len(study_folder.sessions_in(folder)) < 2
+    return folder / name if name and not stands else None
 
 
 def _write(folder: Path, result: StudyResult, alone: Path | None) -> list[str]:

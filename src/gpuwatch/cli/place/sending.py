@@ -196,8 +196,8 @@ def _packed(reached: Sequence[tuple[Request, Place]], target: Path) -> Path | No
         say("your home folder is not sent: the command runs in the one that you have there")
         return None
     folder = working_folder.find(Path.cwd())
-    size, place = units.binary(folder.bytes), takers[0].on[0]
-    files = "1 file" if len(folder.files) == 1 else f"{len(folder.files)} files"
+    files, size = units.counted(len(folder.files), "file"), units.binary(folder.bytes)
+    place = takers[0].on[0]
     if folder.bytes > working_folder.ASK_BYTES and not confirmed(
         f"{files} of {folder.path} ({size}) would be sent to {place}. Send them?"
     ):

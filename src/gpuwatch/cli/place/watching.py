@@ -17,6 +17,7 @@ from gpuwatch.cli.say import say
 from gpuwatch.cli.study_result import exit_code
 from gpuwatch.core.errors import ExitCode, NotAvailable, UsageError
 from gpuwatch.core.text import to_paste
+from gpuwatch.core.units import counted
 from gpuwatch.places import capsule, load, placements, spec
 from gpuwatch.places.base import NeedsPerson, Place
 from gpuwatch.places.machines import Machines, temporary_folder
@@ -57,7 +58,7 @@ def watched(places: Sequence[str]) -> Iterator[Machines]:
 def _connect(places: Sequence[Place]) -> None:
     """Reach the places while a person can still be asked for a password. Those that cannot be
     reached are tried again later."""
-    say(f"reaching {len(places)} machine{'s' * (len(places) > 1)} ...")
+    say(f"reaching {counted(len(places), 'machine')} ...")
     with ThreadPoolExecutor(_AT_ONCE) as pool:
         ask = [place for place in pool.map(_that_asks, places) if place is not None]
     for place in ask if somebody_is_there() else ():

@@ -8,6 +8,7 @@ from dataclasses import field
 
 from gpuwatch.core.lazy_dataclass import dataclass
 from gpuwatch.core.models import JSON, number
+from gpuwatch.core.units import counted
 from gpuwatch.recorder.hook.channel import Channel, Reported
 from gpuwatch.recorder.hook.combining import Combined, RankTier, count_of_all
 from gpuwatch.recorder.output.intake import Intake
@@ -306,9 +307,9 @@ class HookReports:
         if self._combined.missing and self._writers:
             self._waiting_since = t if self._waiting_since is None else self._waiting_since
             if t - self._waiting_since > PATIENCE_NS:
-                missing = self._combined.missing
+                ranks = counted(self._combined.missing, "rank")
                 self._combined.give_up()
-                return self._event(t, f"{missing} ranks tell no steps; the others' count")
+                return self._event(t, f"{ranks} without steps; the others' count")
         rows = []
         for step in self._combined.take(self._before.steps):
             rows += self._pass(t, step)

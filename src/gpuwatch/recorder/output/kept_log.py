@@ -5,6 +5,7 @@ from __future__ import annotations
 from array import array
 from collections.abc import Iterable, Sequence
 
+from gpuwatch.core.units import counted
 from gpuwatch.session.writing.statements import Row, event, log_line, without_log
 
 MOST_LOG_BYTES = 32 << 20
@@ -58,7 +59,7 @@ class KeptLog:
         if dropped:
             first, last = kept
             t, stream, _ = lines[len(first)]
-            marker = f"[gpuwatch: {dropped} lines left out here: they came too fast]"
+            marker = f"[gpuwatch: {counted(dropped, 'line')} left out here: too many at once]"
             rows = [row for line in (*first, (t, stream, marker), *last) for row in self.add(*line)]
             if not self._flooded:
                 self._flooded = True

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from gpuwatch.analysis.comparison.wording import counted, per_cent
+from gpuwatch.analysis.comparison.wording import per_cent
 from gpuwatch.analysis.results import StudyResult
 from gpuwatch.analysis.study.not_run import blocks_done
 from gpuwatch.analysis.summary.identity import device_names, unknown_gpus
@@ -79,7 +79,7 @@ def blocks(result: StudyResult) -> str:
         if part.blocks is None:
             parts.append(f"{name}each once")
         else:
-            done = f"{blocks_done(result, place)} of {counted(part.blocks, 'block')} done"
+            done = f"{blocks_done(result, place)} of {units.counted(part.blocks, 'block')} done"
             parts.append(f"{name}{done}, margin {per_cent(part.margin)}")
     return "; ".join(parts)
 
@@ -133,7 +133,7 @@ def _design(result: StudyResult, at: int, part: Part) -> str:
     if part.blocks is None:
         blocks = "each once, no verdict"
     else:
-        blocks = f"{blocks_done(result, at)} of {counted(part.blocks, 'judged block')} done"
+        blocks = f"{blocks_done(result, at)} of {units.counted(part.blocks, 'judged block')} done"
         blocks += ", a warm-up block" if part.warmup_blocks else ""
     rest = f", {units.digits(part.cool_down)} s of rest between runs" if part.cool_down else ""
     name = f"{part.name}: " if part.name else ""

@@ -175,9 +175,9 @@ def _cell(row: KernelRow, at: int) -> str:
         return "-"
     many, work = [], []
     if row.name is None:
-        many.append(f"{kernels} kernel{'' if kernels == 1 else 's'}")
+        many.append(units.counted(kernels, "kernel"))
     if launches is not None:
-        many.append(f"{launches:,.4g} launch{'' if launches == 1 else 'es'}")
+        many.append(units.counted(launches, "launch", "launches"))
     if flop is not None:
         work.append(units.si(flop, "FLOP"))
     if share is not None:
