@@ -11,11 +11,11 @@ from collections.abc import Awaitable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from gpuwatch.analysis.summary.listing import Listed
 from gpuwatch.core.text import clean
 from gpuwatch.session.study.progress import place
 from gpuwatch.session.study.study_folder import sessions_in
 from gpuwatch.tui import commands
-from gpuwatch.tui.commands import Listed
 from gpuwatch.tui.home.list import Edit, Item, first_start, items_of, label_command, lost
 from gpuwatch.tui.home.rows import HomeState
 from gpuwatch.tui.home.table import started
@@ -222,10 +222,8 @@ class HomeActs(ProcessActs, WritingScreen):
             self.act("writing the report", self._export(paths))
 
     async def _export(self, paths: list[Path]) -> bool:
-        from gpuwatch.tui.commands import export_report
-
         wanted = paths if len(paths) == 1 else await asyncio.to_thread(_sessions, paths)
-        self.say(await export_report(wanted))
+        self.say(await commands.export_report(wanted))
         return False  # where the report is remains to be read
 
 
@@ -262,7 +260,7 @@ def delete_question(
 def _told(item: Item) -> str:
     """``best (gcn) in docker, started 11-20 22:54``; of a study how many runs it has."""
     if item.entry is not None:
-        ran = item.entry.command_label or item.entry.workload
+        ran = item.entry.command_label or item.entry.workload or "unknown"
         where = f"in {item.entry.environment}"
     else:
         ran = item.ran

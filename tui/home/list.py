@@ -12,7 +12,8 @@ from dataclasses import field, replace
 from functools import lru_cache
 from pathlib import Path
 
-from gpuwatch.analysis.summary import listing
+from gpuwatch.analysis.summary.listing import Listed, ListedSession, ListedStudy, what_ran
+from gpuwatch.analysis.summary.listing import elapsed as elapsed_of
 from gpuwatch.core.errors import UsageError
 from gpuwatch.core.lazy_dataclass import dataclass
 from gpuwatch.session.reading.status import State
@@ -27,24 +28,23 @@ from gpuwatch.session.study.label import (
     clean_tag,
     with_tags,
 )
-from gpuwatch.tui.commands import Entry, Listed, Study
 from gpuwatch.tui.widgets.base_screen import MAX_LENGTH
 from gpuwatch.tui.widgets.line import fit
 
-_FIELDS: dict[str, Callable[[Entry, Study | None], tuple[str, ...]]] = {
+_FIELDS: dict[str, Callable[[ListedSession, ListedStudy | None], tuple[str, ...]]] = {
     "status": lambda entry, study: (entry.status,),
     "env": lambda entry, study: (entry.environment,),
     "workload": lambda entry, study: (entry.workload, entry.command, entry.command_label),
     "name": lambda entry, study: (entry.name, study.name if study else ""),
     "tag": lambda entry, study: (*entry.tags, *(study.tags if study else ())),
     "note": lambda entry, study: (entry.note, study.note if study else ""),
-    "study": lambda entry, study: (entry.study, study.title if study else ""),
+    "study": lambda entry, study: (entry.study, (study and study.title) or ""),
 }
 """What a term with one of these in front looks at; without, at all of them."""
 FIELDS = tuple(_FIELDS)
 
 
-def matches(query: str, entry: Entry, study: Study | None) -> bool:
+def matches(query: str, entry: ListedSession, study: ListedStudy | None) -> bool:
     """Whether every word of ``query`` is in what the list knows of a session and its study."""
     return all(_term(term, entry, study) for term in _terms(query))
 
@@ -63,13 +63,13 @@ def _terms(query: str) -> tuple[str, ...]:
     return tuple(query.casefold().split())
 
 
-def _term(term: str, entry: Entry, study: Study | None) -> bool:
+def _term(term: str, entry: ListedSession, study: ListedStudy | None) -> bool:
     name, colon, value = term.partition(":")
     if colon and name in _FIELDS:
         return any(value in text.casefold() for text in _FIELDS[name](entry, study))
     texts = [text for of in _FIELDS.values() for text in of(entry, study)]
     if study is not None:
-        texts.append(study.question)
+        texts.append(study.question or "")
     return any(term in text.casefold() for text in texts)
 
 
@@ -83,13 +83,13 @@ BAD = ("failed", "killed", "lost", State.IN_PART.value, "unreadable")
 class Item:
     """One row: a session, or a study with its runs."""
 
-    entry: Entry | None = None
+    entry: ListedSession | None = None
     """The session; ``None`` of a study's row."""
-    study: Study | None = None
+    study: ListedStudy | None = None
     """The study, also of a session that stands below it."""
-    runs: tuple[Entry, ...] = ()
+    runs: tuple[ListedSession, ...] = ()
     """Of a study's row: its sessions that the filter lets through."""
-    every: tuple[Entry, ...] = ()
+    every: tuple[ListedSession, ...] = ()
     """All of them."""
     opened: bool = False
     alike: bool = False
@@ -98,7 +98,7 @@ class Item:
     """The last session below its study's row."""
 
     @property
-    def of(self) -> Entry | Study:
+    def of(self) -> ListedSession | ListedStudy:
         """What the row is of."""
         of = self.entry or self.study
         assert of is not None
@@ -116,7 +116,7 @@ class Item:
         return self.of.name or titled or self.ran
 
     @property
-    def failed(self) -> Entry | None:
+    def failed(self) -> ListedSession | None:
         """The run, or the first of a study, that ended badly."""
         ended = (run for run in self.sessions if run.status in BAD)
         return min(ended, key=lambda run: run.path, default=None)
@@ -126,13 +126,10 @@ class Item:
         """What ran; of a study with several commands their labels, or workloads."""
         if self.entry is None and self.study is not None and not self.every:
             return ", ".join(self.study.commands)
-        commands = dict.fromkeys(run.ran for run in self.sessions)
-        if len(commands) == 1:
-            return next(iter(commands))
-        return ", ".join(dict.fromkeys(run.command_label or run.workload for run in self.sessions))
+        return what_ran(self.sessions) or "unknown"
 
     @property
-    def sessions(self) -> tuple[Entry, ...]:
+    def sessions(self) -> tuple[ListedSession, ...]:
         """The session, of a study all of them."""
         return self.every if self.entry is None else (self.entry,)
 
@@ -193,10 +190,10 @@ def elapsed(item: Item) -> float | None:
     """Seconds, of a study from the start of its first run to the last end; ``None``: not known."""
     if item.entry is not None:
         return item.entry.seconds
-    return listing.elapsed((run.started, run.seconds) for run in item.every)
+    return elapsed_of((run.started, run.seconds) for run in item.every)
 
 
-def _of_one(value: Callable[[Entry], float | None]) -> Callable[[Item], float | None]:
+def _of_one(value: Callable[[ListedSession], float | None]) -> Callable[[Item], float | None]:
     """A study has no step time of its own."""
     return lambda item: None if item.entry is None else value(item.entry)
 
@@ -204,10 +201,10 @@ def _of_one(value: Callable[[Entry], float | None]) -> Callable[[Item], float | 
 ORDERS = (
     Order("started", first_start, True),
     Order("elapsed", elapsed, True),
-    Order("step time", _of_one(lambda entry: entry.step_seconds), False),
+    Order("step time", _of_one(lambda entry: entry.step_median_seconds), False),
     Order("samples/s", _of_one(lambda entry: entry.samples_per_second), True),
     Order("MFU", _of_one(lambda entry: entry.mfu), True),
-    Order("peak mem", _of_one(lambda entry: entry.peak_memory), True),
+    Order("peak mem", _of_one(lambda entry: entry.peak_gpu_memory_bytes), True),
     Order("name", lambda item: item.title.casefold(), False),
     Order("status", lambda item: item.state[0], False),
 )
@@ -230,20 +227,25 @@ class ListOptions:
         return ORDERS[self.order].falling != self.reverse
 
 
-def _without_run(study: Study) -> Entry:
+def _without_run(study: ListedStudy) -> ListedSession:
     """What is known of the runs of a study that waits for its first one."""
-    ran, where = ", ".join(study.commands), ", ".join(study.environments)
-    return Entry(study.path, study.waits, ran, where, "", None, None, None, study.study)
+    return ListedSession(
+        path=study.path,
+        study=study.study,
+        status=study.waits,
+        workload=", ".join(study.commands),
+        environment=", ".join(study.environments),
+    )
 
 
 def arranged(listed: Listed, how: ListOptions) -> tuple[Item, ...]:
     """The rows: what goes on first, then studies and sessions that are alone, in the order asked
     for; below a study that is open its runs, in the plan's order unless another one was chosen."""
     studies = {study.path: study for study in listed.studies}
-    grouped: dict[Path, list[Entry]] = {}
-    every: dict[Path, list[Entry]] = {}
+    grouped: dict[Path, list[ListedSession]] = {}
+    every: dict[Path, list[ListedSession]] = {}
     items = []
-    for entry in listed.entries:
+    for entry in listed.sessions:
         study = studies.get(entry.path.parent)
         if study is not None:
             every.setdefault(study.path, []).append(entry)
@@ -293,18 +295,18 @@ def sorted_items(items: Sequence[Item], how: ListOptions) -> list[Item]:
 def items_of(listed: Listed, paths: Sequence[Path]) -> list[Item]:
     """The rows of ``paths``, also those that are not shown; of what is not listed none."""
     studies = {study.path: study for study in listed.studies}
-    entries = {entry.path: entry for entry in listed.entries}
+    entries = {entry.path: entry for entry in listed.sessions}
     found = []
     for path in paths:
         if path in entries:
             found.append(Item(entry=entries[path], study=studies.get(path.parent)))
         elif path in studies:
-            every = tuple(entry for entry in listed.entries if entry.path.parent == path)
+            every = tuple(entry for entry in listed.sessions if entry.path.parent == path)
             found.append(Item(None, studies[path], every, every))
     return found
 
 
-def place(entry: Entry) -> str:
+def place(entry: ListedSession) -> str:
     """``b2 r5``: block 2, run 5 of all; ``w r1`` of the warm-up block; empty of no planned run."""
     if entry.run is None:
         return ""

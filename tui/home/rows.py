@@ -8,9 +8,9 @@ from pathlib import Path
 
 from rich.cells import cell_len
 
+from gpuwatch.analysis.summary.listing import ListedSession
 from gpuwatch.core.lazy_dataclass import dataclass
 from gpuwatch.core.text import clean
-from gpuwatch.tui.commands import Entry
 from gpuwatch.tui.feed.snapshot import Snapshot
 from gpuwatch.tui.home.list import ORDERS, Edit, Item, ListOptions, no_field
 from gpuwatch.tui.home.table import details
@@ -26,7 +26,7 @@ class HomeState:
 
     devices: Snapshot | None = None
     devices_trouble: str | None = None
-    entries: tuple[Entry, ...] | None = None
+    entries: tuple[ListedSession, ...] | None = None
     """All sessions; ``None`` while the list is being read."""
     items: tuple[Item, ...] = ()
     """The rows, as they were asked for."""

@@ -186,11 +186,12 @@ def _texts(item: Item, *, named: bool) -> dict[str, str]:
         when = started(start)
     environment, memory, result = "", "", ""
     if entry is not None:
-        at_most = "at most" if entry.peak_memory_is_bound else None
-        memory = bounded(binary(entry.peak_memory), at_most)
+        memory = bounded(binary(entry.peak_gpu_memory_bytes), entry.peak_bound)
         environment = entry.environment
     elif item.study is not None:  # its baseline, and how many others there are
-        result = item.study.placement or verdict(item)
+        placed = item.study.placement
+        shown = placed and (item.study.going_on or placed["in_part"])
+        result = placed["text"] if placed and shown else verdict(item)
         environment, *others = item.study.environments or ("",)
         environment += f" +{len(others)}" if others else ""
     if failed is not None and not result:
@@ -200,7 +201,7 @@ def _texts(item: Item, *, named: bool) -> dict[str, str]:
         "name": of.name,
         "command": _what(item, named=named),
         "environment": environment,
-        "step": milliseconds(entry.step_seconds) if entry else "",
+        "step": milliseconds(entry.step_median_seconds) if entry else "",
         "samples/s": samples_rate(entry.samples_per_second) if entry else "",
         "MFU": percent(entry.mfu) if entry else "",
         "peak mem": memory,
@@ -216,10 +217,10 @@ def _what(item: Item, *, named: bool) -> str:
     """What ran, or the name in its place; before it how the row hangs together with others."""
     if item.entry is None:
         return f"{'-' if item.opened else '+'} {item.ran if named else item.title}"
-    title = item.entry.ran if named else item.title
+    title = item.ran if named else item.title
     if item.study is None:
         return title
-    if item.alike and title == item.entry.ran:
+    if item.alike and title == item.ran:
         title = ""  # its study's row says it
     return " ".join(filter(None, ("╰" if item.last else "│", place(item.entry), title)))
 
@@ -229,9 +230,9 @@ def verdict(item: Item) -> str:
     if item.entry is not None or item.study is None or not item.study.says:
         return ""
     says = item.study.says
-    kinds = [kind for kind, _ in says if kind not in ("sweeps", "noise")]
+    kinds = [each["kind"] for each in says if each["kind"] not in ("sweeps", "noise")]
     told = ", ".join(f"{kinds.count(kind)} {kind}" for kind in dict.fromkeys(kinds))
-    return told if len(kinds) > 1 else says[0][1]
+    return told if len(kinds) > 1 else says[0]["text"]
 
 
 def started(text: str) -> str:
@@ -248,11 +249,11 @@ def details(item: Item, width: int, lines: int) -> list[Line]:
     of, failed = item.of, item.failed
     told: list[tuple[str, str]] = []
     if item.entry is None and item.study is not None:
-        told += [("", text) for _, text in item.study.says]
+        told += [("", each["text"]) for each in item.study.says]
         if item.study.question:
             told.insert(min(1, len(told)), ("asks", item.study.question))
-    elif item.entry is not None and (item.entry.name or cell_len(item.entry.ran) >= _COMMAND):
-        told.append(("", f"{item.entry.ran} in {item.entry.environment}"))
+    elif item.entry is not None and (item.entry.name or cell_len(item.ran) >= _COMMAND):
+        told.append(("", f"{item.ran} in {item.entry.environment}"))
     if failed is not None:
         why = [failed.status_text] if failed.status_text else []
         why += [failed.reason] if failed.reason not in failed.status_text else []

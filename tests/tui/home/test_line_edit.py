@@ -5,13 +5,15 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-from gpuwatch.tui.commands import Entry
+from gpuwatch.analysis.summary.listing import ListedSession
 from gpuwatch.tui.home.list import Edit, Item, ListOptions, no_field
 from gpuwatch.tui.home.rows import HomeState, empty_rows
 from gpuwatch.tui.home.table import details
 from gpuwatch.tui.widgets.line import Line
 
-ENTRY = Entry(Path("/s/a"), "finished", "gcn", "bare", "", None, None, None, "s")
+ENTRY = ListedSession(
+    path=Path("/s/a"), study="s", status="finished", workload="gcn", environment="bare"
+)
 
 
 def text(rows: list[Line]) -> str:
