@@ -16,7 +16,8 @@ from gpuwatch.core.text import clean
 from gpuwatch.session.study.progress import place
 from gpuwatch.session.study.study_folder import sessions_in
 from gpuwatch.tui import commands
-from gpuwatch.tui.home.list import Edit, Item, first_start, items_of, label_command, lost
+from gpuwatch.tui.home.items import Item
+from gpuwatch.tui.home.list import Edit, items_of, label_command
 from gpuwatch.tui.home.rows import HomeState
 from gpuwatch.tui.home.table import started
 from gpuwatch.tui.messages import LOST_QUESTION, STUDY_QUESTION, Question, stop_question
@@ -108,7 +109,7 @@ class HomeActs(ProcessActs, WritingScreen):
             return
         if current.entry is None:
             question = STUDY_QUESTION
-        elif lost(current):
+        elif current.lost:
             question = LOST_QUESTION
         else:
             question = stop_question(place(current.path))
@@ -266,7 +267,7 @@ def _told(item: Item) -> str:
         ran = item.ran
         where = f"study of {len(item.every)} run{'' if len(item.every) == 1 else 's'}"
     name = f"{fit(item.of.name, _LONGEST_NAME)} ({ran})" if item.of.name else ran
-    start = first_start(item)
+    start = item.first_start
     return f"{name} {where}" + (f", started {started(start)}" if start else "")
 
 

@@ -10,8 +10,10 @@ from pathlib import Path
 import pytest
 
 from gpuwatch.analysis.summary.listing import Listed, ListedSession, ListedStudy
-from gpuwatch.tui.home.list import ORDERS, Item, ListOptions, arranged, elapsed, first_start
-from gpuwatch.tui.home.table import cells, columns, details, verdict
+from gpuwatch.tui.home.items import Item
+from gpuwatch.tui.home.list import ListOptions, arranged
+from gpuwatch.tui.home.rows import details
+from gpuwatch.tui.home.table import ORDERS, cells, columns, verdict
 
 STUDY = Path("/s/pair")
 
@@ -164,7 +166,7 @@ def test_a_studys_row_ends_with_its_verdict() -> None:
     several = replace(
         LISTED.studies[0], says=(*SAYS, *({"kind": "slower", "text": text} for text in "ab"))
     )
-    assert verdict(Item(study=several)) == "1 same, 2 slower"
+    assert verdict(several) == "1 same, 2 slower"
 
 
 def test_a_name_takes_the_workloads_place_where_there_is_little_room() -> None:
@@ -285,13 +287,13 @@ def test_the_foot_tells_note_tags_and_sentences_in_the_lines_there_are() -> None
 
 def test_a_study_started_with_its_first_run_and_took_until_the_last_one_ended() -> None:
     (item,) = (item for item in arranged(LISTED, ListOptions()) if item.entry is None)
-    assert first_start(item) == "2026-01-02T03:04:05+00:00"
+    assert item.first_start == "2026-01-02T03:04:05+00:00"
     # The second run starts 5:55 after the first and takes 1:30.
-    assert elapsed(item) == 5 * 60 + 55 + 90
+    assert item.elapsed == 5 * 60 + 55 + 90
     unread = replace(PAIR[1], started="", seconds=None)
     broken = Item(study=item.study, runs=(PAIR[0], unread), every=(PAIR[0], unread))
-    assert first_start(broken) == PAIR[0].started and elapsed(broken) == 90
-    assert elapsed(replace(broken, every=(unread,))) is None
+    assert broken.first_start == PAIR[0].started and broken.elapsed == 90
+    assert replace(broken, every=(unread,)).elapsed is None
 
 
 @pytest.mark.parametrize("state", ["failed", "killed", "lost", "unreadable"])

@@ -127,10 +127,10 @@ def values_of(document: Mapping[str, JSON]) -> dict[str, Any]:
 
 def what_ran(runs: Sequence[ListedSession]) -> str:
     """What ran; of several commands their labels, or workloads."""
-    told = dict.fromkeys(run.ran for run in runs)
+    told = dict.fromkeys(run.ran for run in runs if run.ran)
     if len(told) > 1:
-        told = dict.fromkeys(run.command_label or run.workload for run in runs)
-    return ", ".join(filter(None, told))
+        told = dict.fromkeys(run.command_label or run.workload for run in runs if run.ran)
+    return ", ".join(told)
 
 
 def listing(reader: SessionReader, *, speed: bool = True) -> ListedSession:
