@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from datetime import date, datetime
+from datetime import date
 from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar
@@ -30,7 +30,7 @@ from gpuwatch.core.units import (
 from gpuwatch.session.reading.status import State
 from gpuwatch.tui.home.items import Item
 from gpuwatch.tui.widgets.head_rows import MARKS
-from gpuwatch.tui.widgets.line import fit, pad
+from gpuwatch.tui.widgets.line import pad
 from gpuwatch.tui.widgets.palette import styles
 
 
@@ -173,13 +173,13 @@ def verdict(study: ListedStudy) -> str:
     return study.says[0]["text"] if study.says else ""
 
 
-def _when(item: Item) -> str:
-    """What was started today with the time alone."""
-    start = item.first_start or ""
-    known = moment(start)
-    if known and known.astimezone().date() == datetime.now().date():
-        return known.astimezone().strftime("%H:%M")
-    return started(start)
+def started(text: str | None, *, brief: bool = False) -> str:
+    """``11-20 22:54`` in the local time of the terminal; ``brief``: of today the time alone."""
+    known = moment(text or "")
+    if known is None:
+        return ""
+    local = known.astimezone()
+    return local.strftime("%H:%M" if brief and local.date() == date.today() else "%m-%d %H:%M")
 
 
 _ROOMY = 130
@@ -259,7 +259,7 @@ COLUMNS = (
     ),
     Column(
         "started",
-        _when,
+        lambda item: started(item.first_start, brief=True),
         (12,),
         right=True,
         goes=2,
@@ -350,12 +350,6 @@ def _over(text: str, shown: Sequence[Column]) -> dict[str, str]:
         # A wide character that would stand on an edge goes on in the next column.
         parts[column.name] = pad(part, column.width)
     return parts | {column.name: pad("".join(rest), column.width) for column in shown[-1:]}
-
-
-def started(text: str) -> str:
-    """``11-20 22:54`` in the local time of the terminal."""
-    known = moment(text)
-    return known.astimezone().strftime("%m-%d %H:%M") if known else fit(text, 11)
 
 
 class SessionTable(DataTable[Text]):

@@ -21,6 +21,7 @@ from gpuwatch.analysis.summary.listing import (
     ListedSession,
     ListedStudy,
     elapsed,
+    moment,
     what_ran,
 )
 from gpuwatch.cli.say import say
@@ -197,9 +198,9 @@ def _cut(text: str, longest: int) -> str:
 
 def _started(text: str) -> str:
     """Month, day and time here; of another year the day."""
-    try:
-        started = datetime.fromisoformat(text).astimezone()
-    except (ValueError, OverflowError, OSError):
+    known = moment(text)
+    if known is None:
         return ""
+    started = known.astimezone()
     this_year = started.year == datetime.now().astimezone().year
     return started.strftime("%m-%d %H:%M" if this_year else "%Y-%m-%d")

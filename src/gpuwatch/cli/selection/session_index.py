@@ -119,38 +119,34 @@ class _Cache:
 
     def session(self, path: Path) -> ListedSession:
         """A session; one that is over is read only once."""
-        mark, known = _mark(path), self._known.get(str(path))
-        if known is not None and known[0] == mark:
-            return ListedSession(**values_of({**known[1], "path": path}))
-        row = _session(path)
-        if row.status in _OVER and mark is not None:
-            self._keep(str(path), mark, row.document())
-        return row
+        row = self._of_file(
+            path, lambda: _session(path).document(), lambda row: row["status"] in _OVER
+        )
+        return ListedSession(**values_of({**row, "path": path}))
 
     def plan(self, folder: Path) -> dict[str, JSON]:
         """The result of :func:`gpuwatch.analysis.summary.listing.planned`."""
-        plan: dict[str, JSON] = self._of_file(folder / PLAN, planned)
+        plan: dict[str, JSON] = self._of_file(folder / PLAN, lambda: planned(folder))
         return plan
 
     def sayings(self, folder: Path) -> list[JSON]:
         """The result of :func:`gpuwatch.session.study.summary.sayings`."""
         said: list[JSON] = self._of_file(
-            folder / SUMMARY_JSON, lambda folder: [vars(each) for each in sayings(folder)]
+            folder / SUMMARY_JSON, lambda: [vars(each) for each in sayings(folder)]
         )
         return said
 
-    def _of_file(self, path: Path, read_: Callable[[Path], JSON]) -> JSON:
+    def _of_file(
+        self, path: Path, read_: Callable[[], JSON], lasts: Callable[[JSON], bool] = lambda _: True
+    ) -> JSON:
         mark, known = _mark(path), self._known.get(str(path))
         if known is not None and known[0] == mark:
             return known[1]
-        value = read_(path.parent)
-        if mark is not None:
-            self._keep(str(path), mark, value)
+        value = read_()
+        if mark is not None and lasts(value):
+            self._known[str(path)] = (mark, value)
+            self._changed = True
         return value
-
-    def _keep(self, path: str, mark: list[int], value: JSON) -> None:
-        self._known[path] = (mark, value)
-        self._changed = True
 
     def _load(self) -> dict[str, tuple[list[int], JSON]]:
         with contextlib.suppress(OSError, ValueError, TypeError, KeyError):
