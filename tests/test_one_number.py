@@ -11,7 +11,7 @@ import pytest
 
 from gpuwatch.analysis.comparison.side_by_side import compare
 from gpuwatch.analysis.samples import source
-from gpuwatch.analysis.summary.listing import listing
+from gpuwatch.analysis.summary.listing import ListedSession, listing
 from gpuwatch.analysis.summary.summary import Summary, summarise
 from gpuwatch.core.metrics import Method
 from gpuwatch.report import json as as_json
@@ -109,39 +109,40 @@ def test_a_figure_is_the_same_in_every_view(kind: str, tmp_path: Path) -> None:
             alike(statistic.mean, curves[name].figure)
     alike(shown.metrics["process.gpu.memory.usage"].max, own_peak(row))
     told = (shown.peak_gpu_memory.value, shown.peak_gpu_memory.method.value)
-    assert told == (row["peak_gpu_memory_bytes"], row["peak_gpu_memory_method"])
+    assert told == (row.peak_gpu_memory_bytes, row.peak_gpu_memory_method)
 
     gauges = {gauge.key: gauge for gauge in replayed.gauges}
     if shown.window.kind == "timed steps" and not several:
         of_device = "hw.cpu.utilization" if kind == "on a CPU" else "hw.gpu.utilization"
         alike(shown.metrics[of_device].mean, gauges["utilization"].reading.value)
-    if gauges["bandwidth"].reading.method is Method.MEASURED and row["steps"]:
+    if gauges["bandwidth"].reading.method is Method.MEASURED and row.steps:
         moved = shown.efficiency.bandwidth.value
         alike(shown.metrics["hw.gpu.memory.bandwidth"].mean, moved)
         alike(moved, gauges["bandwidth"].reading.value)
     flop = shown.efficiency.flop_rate.value
     alike(flop, shown.metrics["gpuwatch.flop.rate"].mean, gauges["flops"].reading.value)
     mfus = {name: reading.value for name, reading in gauges["flops"].mfus}
-    alike(shown.efficiency.mfu.value, row["mfu"], mfus["MFU"])
-    alike(shown.efficiency.mfu_at_maximum_clock.value, row["mfu_at_maximum_clock"])
+    alike(shown.efficiency.mfu.value, row.mfu, mfus["MFU"])
+    alike(shown.efficiency.mfu_at_maximum_clock.value, row.mfu_at_maximum_clock)
     if shown.efficiency.mfu.value is not None:
         alike(shown.efficiency.mfu.value, gauges["flops"].share)
     roofline_is_that_of(shown, replayed)
 
     steps, work = shown.steps, replayed.work
     assert work is not None
-    alike(steps.median_seconds, row["step_median_seconds"], work.step_seconds)
-    alike(steps.samples_per_second, row["samples_per_second"], work.throughput.value)
+    alike(steps.median_seconds, row.step_median_seconds, work.step_seconds)
+    alike(steps.samples_per_second, row.samples_per_second, work.throughput.value)
     if STEP_TIME in curves:
         alike(steps.mean_seconds, curves[STEP_TIME].figure)
     if LOSS in curves:
         alike(steps.last_loss, curves[LOSS].figure)
 
 
-def own_peak(row: dict[str, Any]) -> float | None:
+def own_peak(row: ListedSession) -> float | None:
     """The peak of the run's own memory, not the bound that stands in for it."""
-    value: float | None = row["peak_gpu_memory_bytes"]
-    return value if row["peak_gpu_memory_method"] == Method.MEASURED.value else None
+    return (
+        row.peak_gpu_memory_bytes if row.peak_gpu_memory_method == Method.MEASURED.value else None
+    )
 
 
 def roofline_is_that_of(shown: Summary, replayed: Snapshot) -> None:

@@ -5,26 +5,21 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import json
 import os
 import platform
 import time
 from collections.abc import Sequence
 from pathlib import Path
 from tempfile import TemporaryFile
-from typing import Any
 
-from gpuwatch.core import models
 from gpuwatch.core import paths as places
 from gpuwatch.core.lazy_dataclass import dataclass
-from gpuwatch.core.metrics import Method
 from gpuwatch.core.text import clean, shell
 from gpuwatch.own_command import OWN_COMMAND
 from gpuwatch.session.schema import SUFFIX
 from gpuwatch.session.study.plan import PLAN
 from gpuwatch.session.study.study_folder import sessions_in
 
-LIST_COMMAND = ("sessions", "--format", "json")
 TIMEOUT_SECONDS = 120.0
 """Preparing an environment may pull an image; nobody waits longer for an answer."""
 NO_ANSWER = 124
@@ -125,168 +120,6 @@ async def _end(
     finally:
         # A transport that is collected behind the end of the loop complains on the terminal.
         transport.close()
-
-
-@dataclass(frozen=True)
-class Entry:
-    """One session of the list."""
-
-    path: Path
-    status: str
-    workload: str
-    environment: str
-    started: str
-    seconds: float | None
-    step_seconds: float | None
-    samples_per_second: float | None
-    study: str
-    name: str = ""
-    tags: tuple[str, ...] = ()
-    note: str = ""
-    """Lines joined by newlines."""
-    run: int | None = None
-    """Its place in the plan of a study of several runs, from 1 on."""
-    block: int | None = None
-    """0 is the warm-up block."""
-    labels_problem: str = ""
-    """Why names, tags and notes of its folder are not known."""
-    status_text: str = ""
-    """How it ended, in a sentence."""
-    reason: str = ""
-    """Of one that failed what it said about that."""
-    failure: str = ""
-    """Of one that failed why, in few words."""
-    command: str = ""
-    """What ran, with its arguments."""
-    command_label: str = ""
-    """The label of a command that was compared with others."""
-    mfu: float | None = None
-    peak_memory: float | None = None
-    """Bytes of GPU memory."""
-    peak_memory_is_bound: bool = False
-    """Whether that is at most so much."""
-
-    @property
-    def ran(self) -> str:
-        """What ran, with its label if it has one, and its arguments where they are known."""
-        ran = self.command or self.workload
-        return f"{self.command_label}: {ran}" if self.command_label else ran
-
-
-@dataclass(frozen=True)
-class Study:
-    """A study of several runs."""
-
-    path: Path
-    study: str
-    """The folder's name."""
-    name: str = ""
-    tags: tuple[str, ...] = ()
-    note: str = ""
-    """Lines joined by newlines."""
-    labels_problem: str = ""
-    """As of a session."""
-    title: str = ""
-    question: str = ""
-    environments: tuple[str, ...] = ()
-    """The baseline first."""
-    runs: int | None = None
-    """As planned."""
-    commands: tuple[str, ...] = ()
-    """What it runs."""
-    going_on: bool = False
-    """A recorder goes through it, maybe between two runs."""
-    waits: str = ""
-    """Of a study at a place without any run yet: the state of its job, such as ``queued``."""
-    placement: str = ""
-    """Of a study at a place that is not over: where, and in which state."""
-    says: tuple[tuple[str, str], ...] = ()
-    """Kind and sentence of each verdict so far, then of sweeps and of the noise."""
-
-
-@dataclass(frozen=True)
-class Listed:
-    """The sessions, newest first, and the studies that several of them are of."""
-
-    entries: tuple[Entry, ...] = ()
-    studies: tuple[Study, ...] = ()
-
-
-async def sessions() -> tuple[Listed, str | None]:
-    """The saved and running sessions as the command lists them, and a complaint if it failed."""
-    outcome = await run(*LIST_COMMAND)
-    return await asyncio.to_thread(listed_of, outcome)
-
-
-def listed_of(outcome: Outcome) -> tuple[Listed, str | None]:
-    """The list that the command wrote, and a complaint if it failed."""
-    if not outcome.good:
-        return Listed(), outcome.complaint
-    try:
-        found = json.loads(outcome.out)
-        return Listed(
-            tuple(map(entry, found["sessions"])), tuple(map(_study, found["studies"]))
-        ), None
-    except (ValueError, KeyError, TypeError, AttributeError):
-        return Listed(), "the list of sessions could not be read"
-
-
-def entry(item: dict[str, Any]) -> Entry:
-    """A session of ``gpuwatch sessions --format json``."""
-    texts = ("environment", "started", "status_text", "reason", "failure", "command")
-    told: dict[str, Any] = {key: clean(item.get(key) or "") for key in (*texts, "command_label")}
-    return Entry(
-        **_labels(item),
-        **told,
-        status=clean(item.get("status") or "unknown"),
-        workload=clean(item.get("workload") or "unknown"),
-        seconds=_number(item.get("seconds")),
-        step_seconds=_number(item.get("step_median_seconds")),
-        samples_per_second=_number(item.get("samples_per_second")),
-        mfu=_number(item.get("mfu")),
-        peak_memory=_number(item.get("peak_gpu_memory_bytes")),
-        peak_memory_is_bound=item.get("peak_gpu_memory_method") == Method.BOUND.value,
-        run=_whole(item.get("run")),
-        block=_whole(item.get("block")),
-    )
-
-
-def _study(item: dict[str, Any]) -> Study:
-    placement = item.get("placement") or {}
-    return Study(
-        **_labels(item),
-        title=clean(item.get("title") or ""),
-        question=clean(item.get("question") or ""),
-        environments=tuple(map(clean, item.get("environments") or ())),
-        runs=_whole(item.get("runs")),
-        commands=tuple(map(clean, item.get("commands") or ())),
-        going_on=item.get("going_on") is True,
-        waits=clean(placement.get("state") or "") if not item.get("sessions") else "",
-        placement=clean(placement.get("text") or "")
-        if item.get("going_on") or placement.get("in_part")
-        else "",
-        says=tuple((clean(each["kind"]), clean(each["text"])) for each in item.get("says") or ()),
-    )
-
-
-def _labels(item: dict[str, Any]) -> dict[str, Any]:
-    """What a session and a study have in common."""
-    note = str(item.get("note") or "").splitlines()
-    return {
-        "path": Path(str(item["path"])),
-        **{key: clean(item.get(key) or "") for key in ("study", "name", "labels_problem")},
-        "tags": tuple(map(clean, item.get("tags") or ())),
-        "note": "\n".join(clean(line).rstrip() for line in note),
-    }
-
-
-def _number(value: object) -> float | None:
-    known = models.number(value)
-    return None if known is None else float(known)
-
-
-def _whole(value: object) -> int | None:
-    return value if isinstance(value, int) and not isinstance(value, bool) else None
 
 
 def record(arguments: Sequence[str]) -> tuple[str, ...]:

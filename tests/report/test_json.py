@@ -13,6 +13,7 @@ import pytest
 
 from gpuwatch.analysis.comparison.side_by_side import compare
 from gpuwatch.analysis.results import Kind, StudyResult
+from gpuwatch.analysis.summary.listing import ListedSession, ListedStudy
 from gpuwatch.report import json as as_json
 from gpuwatch.report.json import study
 
@@ -32,6 +33,7 @@ OPEN = {
     "plan.parts[].sweep",
     "plan.parts[].environments[]",
     "plan.order[].parameters",
+    "step.phases",
 }
 """Described elsewhere, or of any keys."""
 
@@ -55,10 +57,10 @@ def keys(value: Any, path: str = "") -> Iterator[str]:
             yield from keys(each, f"{path}[]")
 
 
-def documented() -> set[str]:
-    """The paths in the first columns of the tables of `gpuwatch compare`."""
+def documented(command: str) -> set[str]:
+    """The paths in the first columns of the tables of a command."""
     text = DOCUMENT.read_text()
-    begin = text.index("## `gpuwatch compare SESSION... --format json`")
+    begin = text.index(f"## `gpuwatch {command} --format json`")
     found, prefix = set(), ""
     for line in text[begin : text.index("\n## ", begin + 3)].split("\n"):
         if heading := re.match(r"### `(.+)`$", line):
@@ -74,7 +76,20 @@ def documented() -> set[str]:
 
 
 def test_every_key_is_documented_and_every_documented_key_is_there(two_cases: StudyResult) -> None:
-    assert set(keys(read(two_cases))) == documented()
+    assert set(keys(read(two_cases))) == documented("compare SESSION...")
+
+
+@pytest.mark.parametrize("of", ["timing", "step"])
+def test_every_key_of_a_runs_times_is_documented_and_there(result: StudyResult, of: str) -> None:
+    found = as_json.summary(result.sessions[0])[of]
+    told = documented("show SESSION")
+    assert set(keys(found, of)) == {key for key in told if key.startswith(f"{of}.")}
+
+
+def test_every_key_of_a_list_is_documented_and_there() -> None:
+    session = ListedSession(path=Path("a"), study="s", status="finished")
+    study = ListedStudy(path=Path("s"), study="s")
+    assert {*session.document(), *study.document()} == documented("sessions")
 
 
 def test_it_holds_all_that_a_comparison_holds(result: StudyResult) -> None:

@@ -11,13 +11,14 @@ from collections.abc import Awaitable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from gpuwatch.analysis.summary.listing import Listed
 from gpuwatch.core.text import clean
 from gpuwatch.core.units import counted
 from gpuwatch.session.study.progress import place
 from gpuwatch.session.study.study_folder import sessions_in
 from gpuwatch.tui import commands
-from gpuwatch.tui.commands import Listed
-from gpuwatch.tui.home.list import Edit, Item, first_start, items_of, label_command, lost
+from gpuwatch.tui.home.items import Item
+from gpuwatch.tui.home.list import Edit, items_of, label_command
 from gpuwatch.tui.home.rows import HomeState
 from gpuwatch.tui.home.table import started
 from gpuwatch.tui.messages import LOST_QUESTION, STUDY_QUESTION, Question, stop_question
@@ -109,7 +110,7 @@ class HomeActs(ProcessActs, WritingScreen):
             return
         if current.entry is None:
             question = STUDY_QUESTION
-        elif lost(current):
+        elif current.lost:
             question = LOST_QUESTION
         else:
             question = stop_question(place(current.path))
@@ -223,10 +224,8 @@ class HomeActs(ProcessActs, WritingScreen):
             self.act("writing the report", self._export(paths))
 
     async def _export(self, paths: list[Path]) -> bool:
-        from gpuwatch.tui.commands import export_report
-
         wanted = paths if len(paths) == 1 else await asyncio.to_thread(_sessions, paths)
-        self.say(await export_report(wanted))
+        self.say(await commands.export_report(wanted))
         return False  # where the report is remains to be read
 
 
@@ -263,13 +262,13 @@ def delete_question(
 def _told(item: Item) -> str:
     """``best (gcn) in docker, started 11-20 22:54``; of a study how many runs it has."""
     if item.entry is not None:
-        ran = item.entry.command_label or item.entry.workload
+        ran = item.entry.command_label or item.entry.workload or "unknown"
         where = f"in {item.entry.environment}"
     else:
         ran = item.ran
         where = f"study of {counted(len(item.every), 'run')}"
     name = f"{fit(item.of.name, _LONGEST_NAME)} ({ran})" if item.of.name else ran
-    start = first_start(item)
+    start = item.first_start
     return f"{name} {where}" + (f", started {started(start)}" if start else "")
 
 

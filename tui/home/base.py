@@ -18,10 +18,10 @@ from textual.widget import Widget
 from textual.widgets import DataTable, Footer, Input
 
 from gpuwatch.tui.feed.processes import ProcessNow
-from gpuwatch.tui.home.list import LINE_END, ORDERS, Edit, lost, stoppable
+from gpuwatch.tui.home.list import FIELDS, LINE_END, Edit
 from gpuwatch.tui.home.reading import SessionReading
 from gpuwatch.tui.home.rows import empty_rows, foot_rows, heading
-from gpuwatch.tui.home.table import SessionTable
+from gpuwatch.tui.home.table import COLUMNS, ORDERS, SessionTable
 from gpuwatch.tui.processes.page import ProcessScreen
 from gpuwatch.tui.processes.table import ProcessTable, on_gpus
 from gpuwatch.tui.widgets.base_screen import Field
@@ -58,9 +58,7 @@ class Home(SessionReading):
         Binding("q", "leave", "leave", tooltip="leave; runs go on"),
         Binding("space", "mark", "mark", tooltip="mark the session or study"),
         Binding("c", "compare", "compare", tooltip="compare what is marked, else the study"),
-        Binding(
-            "slash", "filter", "find", tooltip="find words, or status: env: name: tag: note: study:"
-        ),
+        Binding("slash", "filter", "find", tooltip=f"find words, or {': '.join(FIELDS)}:"),
         Binding("l", "log", "log", tooltip="the log of the run"),
         Binding(
             "p",
@@ -217,9 +215,9 @@ class Home(SessionReading):
         sessions or devices needs some."""
         current = self.state.current
         if action == "stop":
-            return current is not None and stoppable(current)
+            return current is not None and current.stoppable
         if action == "take_up":
-            return current is not None and lost(current)
+            return current is not None and current.lost
         if action in _OF_DEVICES:
             return self.state.devices is not None
         if action == "filter" and (self.state.edit is not None or self._processes.has_focus):
@@ -320,14 +318,11 @@ class Home(SessionReading):
 
     def on_data_table_header_selected(self, message: DataTable.HeaderSelected) -> None:
         """A click on a column's title sorts by it, a second one the other way round."""
-        names = [order.name for order in ORDERS]
-        name = {"step": "step time", "command": "name"}.get(str(message.column_key.value))
-        name = name or str(message.column_key.value)
-        if name not in names:
-            return
-        order, how = names.index(name), self.state.how
-        again = order == how.order
-        self.put_in_order(replace(how, order=order, reverse=again and not how.reverse))
+        by = next(each.order for each in COLUMNS if each.name == message.column_key.value)
+        if by is not None:
+            order, how = ORDERS.index(by), self.state.how
+            again = order == how.order
+            self.put_in_order(replace(how, order=order, reverse=again and not how.reverse))
 
     def action_numbers(self) -> None:
         """Every number of the devices, with its method and source."""

@@ -6,16 +6,14 @@ and the words and labels that are written in the foot.
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import field, replace
 from functools import lru_cache
 from pathlib import Path
 
-from gpuwatch.analysis.summary import listing
+from gpuwatch.analysis.summary.listing import Listed, ListedSession, ListedStudy
 from gpuwatch.core.errors import UsageError
 from gpuwatch.core.lazy_dataclass import dataclass
-from gpuwatch.session.reading.status import State
 from gpuwatch.session.study.label import (
     LONGEST_NAME,
     LONGEST_NOTE,
@@ -27,24 +25,18 @@ from gpuwatch.session.study.label import (
     clean_tag,
     with_tags,
 )
-from gpuwatch.tui.commands import Entry, Listed, Study
+from gpuwatch.tui.home.items import Item
+from gpuwatch.tui.home.table import COLUMNS, ORDERS
 from gpuwatch.tui.widgets.base_screen import MAX_LENGTH
 from gpuwatch.tui.widgets.line import fit
 
-_FIELDS: dict[str, Callable[[Entry, Study | None], tuple[str, ...]]] = {
-    "status": lambda entry, study: (entry.status,),
-    "env": lambda entry, study: (entry.environment,),
-    "workload": lambda entry, study: (entry.workload, entry.command, entry.command_label),
-    "name": lambda entry, study: (entry.name, study.name if study else ""),
-    "tag": lambda entry, study: (*entry.tags, *(study.tags if study else ())),
-    "note": lambda entry, study: (entry.note, study.note if study else ""),
-    "study": lambda entry, study: (entry.study, study.title if study else ""),
-}
+_FIELDS = {each.finds[0]: each.finds[1:] for each in COLUMNS if each.finds} | {"note": ("note",)}
 """What a term with one of these in front looks at; without, at all of them."""
 FIELDS = tuple(_FIELDS)
+_ALL = tuple(field for fields in _FIELDS.values() for field in fields)
 
 
-def matches(query: str, entry: Entry, study: Study | None) -> bool:
+def matches(query: str, entry: ListedSession, study: ListedStudy | None) -> bool:
     """Whether every word of ``query`` is in what the list knows of a session and its study."""
     return all(_term(term, entry, study) for term in _terms(query))
 
@@ -63,154 +55,13 @@ def _terms(query: str) -> tuple[str, ...]:
     return tuple(query.casefold().split())
 
 
-def _term(term: str, entry: Entry, study: Study | None) -> bool:
+def _term(term: str, *of: ListedSession | ListedStudy | None) -> bool:
     name, colon, value = term.partition(":")
-    if colon and name in _FIELDS:
-        return any(value in text.casefold() for text in _FIELDS[name](entry, study))
-    texts = [text for of in _FIELDS.values() for text in of(entry, study)]
-    if study is not None:
-        texts.append(study.question)
-    return any(term in text.casefold() for text in texts)
-
-
-GOING_ON = frozenset(state.value for state in (State.QUEUED, State.STARTING, State.RUNNING))
-_STOPPABLE = GOING_ON | {State.LOST.value, State.UNKNOWN.value}
-BAD = ("failed", "killed", "lost", State.IN_PART.value, "unreadable")
-"""States of a run that did not end well."""
-
-
-@dataclass(frozen=True)
-class Item:
-    """One row: a session, or a study with its runs."""
-
-    entry: Entry | None = None
-    """The session; ``None`` of a study's row."""
-    study: Study | None = None
-    """The study, also of a session that stands below it."""
-    runs: tuple[Entry, ...] = ()
-    """Of a study's row: its sessions that the filter lets through."""
-    every: tuple[Entry, ...] = ()
-    """All of them."""
-    opened: bool = False
-    alike: bool = False
-    """All runs of its study are of one command."""
-    last: bool = False
-    """The last session below its study's row."""
-
-    @property
-    def of(self) -> Entry | Study:
-        """What the row is of."""
-        of = self.entry or self.study
-        assert of is not None
-        return of
-
-    @property
-    def path(self) -> Path:
-        """The session's file or the study's folder."""
-        return self.of.path
-
-    @property
-    def title(self) -> str:
-        """The name that was given, else what ran."""
-        titled = self.study.title if self.entry is None and self.study is not None else ""
-        return self.of.name or titled or self.ran
-
-    @property
-    def failed(self) -> Entry | None:
-        """The run, or the first of a study, that ended badly."""
-        ended = (run for run in self.sessions if run.status in BAD)
-        return min(ended, key=lambda run: run.path, default=None)
-
-    @property
-    def ran(self) -> str:
-        """What ran; of a study with several commands their labels, or workloads."""
-        if self.entry is None and self.study is not None and not self.every:
-            return ", ".join(self.study.commands)
-        commands = dict.fromkeys(run.ran for run in self.sessions)
-        if len(commands) == 1:
-            return next(iter(commands))
-        return ", ".join(dict.fromkeys(run.command_label or run.workload for run in self.sessions))
-
-    @property
-    def sessions(self) -> tuple[Entry, ...]:
-        """The session, of a study all of them."""
-        return self.every if self.entry is None else (self.entry,)
-
-    @property
-    def goes_on(self) -> bool:
-        if self.entry is not None:
-            return self.entry.status in GOING_ON
-        going = any(run.status in GOING_ON for run in self.every)
-        return going or (self.study is not None and self.study.going_on)
-
-    @property
-    def state(self) -> tuple[str, str]:
-        """A state, and the words for it: of a study what became of its runs."""
-        if self.entry is not None:
-            return self.entry.status, self.entry.status
-        assert self.study is not None
-        if self.study.waits:
-            return self.study.waits, self.study.waits
-        many, planned = len(self.every), self.study.runs or len(self.every)
-        ends = Counter(run.status for run in self.every)
-        bad = [state for state in BAD if ends[state]]
-        if self.goes_on:
-            return State.RUNNING.value, f"run {many}/{planned}"
-        if bad:
-            word = bad[0] if len(bad) == 1 else State.FAILED.value
-            return State.FAILED.value, f"{sum(ends[state] for state in bad)} {word}"
-        if many < planned or ends[State.STOPPED.value]:
-            return State.STOPPED.value, f"{ends[State.FINISHED.value]}/{planned} runs"
-        return State.FINISHED.value, f"{many} runs"
-
-
-def stoppable(item: Item) -> bool:
-    """Whether something of it may go on."""
-    return item.goes_on or (item.entry is not None and item.entry.status in _STOPPABLE)
-
-
-def lost(item: Item) -> bool:
-    """Whether it is a run whose recorder died, which can be recorded on."""
-    return item.entry is not None and item.entry.status == State.LOST.value
-
-
-@dataclass(frozen=True)
-class Order:
-    """By what rows are sorted, and which end comes first at first."""
-
-    name: str
-    key: Callable[[Item], float | str | None]
-    """``None`` is unknown, and comes last both ways."""
-    falling: bool
-
-
-def first_start(item: Item) -> str | None:
-    """When it, or the first run of a study, was started; ``None``: that is not known."""
-    return min((run.started for run in item.sessions if run.started), default=None)
-
-
-def elapsed(item: Item) -> float | None:
-    """Seconds, of a study from the start of its first run to the last end; ``None``: not known."""
-    if item.entry is not None:
-        return item.entry.seconds
-    return listing.elapsed((run.started, run.seconds) for run in item.every)
-
-
-def _of_one(value: Callable[[Entry], float | None]) -> Callable[[Item], float | None]:
-    """A study has no step time of its own."""
-    return lambda item: None if item.entry is None else value(item.entry)
-
-
-ORDERS = (
-    Order("started", first_start, True),
-    Order("elapsed", elapsed, True),
-    Order("step time", _of_one(lambda entry: entry.step_seconds), False),
-    Order("samples/s", _of_one(lambda entry: entry.samples_per_second), True),
-    Order("MFU", _of_one(lambda entry: entry.mfu), True),
-    Order("peak mem", _of_one(lambda entry: entry.peak_memory), True),
-    Order("name", lambda item: item.title.casefold(), False),
-    Order("status", lambda item: item.state[0], False),
-)
+    fields, word = (_FIELDS[name], value) if colon and name in _FIELDS else (_ALL, term)
+    told = [getattr(each, field, None) or "" for each in of for field in fields]
+    return any(
+        word in (text if isinstance(text, str) else " ".join(text)).casefold() for text in told
+    )
 
 
 @dataclass(frozen=True)
@@ -230,20 +81,25 @@ class ListOptions:
         return ORDERS[self.order].falling != self.reverse
 
 
-def _without_run(study: Study) -> Entry:
+def _without_run(study: ListedStudy) -> ListedSession:
     """What is known of the runs of a study that waits for its first one."""
-    ran, where = ", ".join(study.commands), ", ".join(study.environments)
-    return Entry(study.path, study.waits, ran, where, "", None, None, None, study.study)
+    return ListedSession(
+        path=study.path,
+        study=study.study,
+        status=study.waits,
+        workload=", ".join(study.commands),
+        environment=", ".join(study.environments),
+    )
 
 
 def arranged(listed: Listed, how: ListOptions) -> tuple[Item, ...]:
     """The rows: what goes on first, then studies and sessions that are alone, in the order asked
     for; below a study that is open its runs, in the plan's order unless another one was chosen."""
     studies = {study.path: study for study in listed.studies}
-    grouped: dict[Path, list[Entry]] = {}
-    every: dict[Path, list[Entry]] = {}
+    grouped: dict[Path, list[ListedSession]] = {}
+    every: dict[Path, list[ListedSession]] = {}
     items = []
-    for entry in listed.entries:
+    for entry in listed.sessions:
         study = studies.get(entry.path.parent)
         if study is not None:
             every.setdefault(study.path, []).append(entry)
@@ -293,24 +149,15 @@ def sorted_items(items: Sequence[Item], how: ListOptions) -> list[Item]:
 def items_of(listed: Listed, paths: Sequence[Path]) -> list[Item]:
     """The rows of ``paths``, also those that are not shown; of what is not listed none."""
     studies = {study.path: study for study in listed.studies}
-    entries = {entry.path: entry for entry in listed.entries}
+    entries = {entry.path: entry for entry in listed.sessions}
     found = []
     for path in paths:
         if path in entries:
             found.append(Item(entry=entries[path], study=studies.get(path.parent)))
         elif path in studies:
-            every = tuple(entry for entry in listed.entries if entry.path.parent == path)
+            every = tuple(entry for entry in listed.sessions if entry.path.parent == path)
             found.append(Item(None, studies[path], every, every))
     return found
-
-
-def place(entry: Entry) -> str:
-    """``b2 r5``: block 2, run 5 of all; ``w r1`` of the warm-up block; empty of no planned run."""
-    if entry.run is None:
-        return ""
-    if entry.block is None:
-        return f"r{entry.run}"
-    return f"{'w' if entry.block == 0 else f'b{entry.block}'} r{entry.run}"
 
 
 _LONGEST = {"name": LONGEST_NAME, "tags": MOST_TAGS * (LONGEST_TAG + 1) - 1, "note": LONGEST_NOTE}

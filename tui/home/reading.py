@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from gpuwatch.analysis.summary.listing import Listed, ListedSession, ListedStudy, values_of
 from gpuwatch.tui import commands
-from gpuwatch.tui.commands import Listed
 from gpuwatch.tui.home import watch
 from gpuwatch.tui.home.actions import HomeActs
 from gpuwatch.tui.home.list import ListOptions, arranged
@@ -49,12 +50,12 @@ class SessionReading(HomeActs):
     async def _read_list(self) -> None:
         self._reading = True
         try:
-            before = await asyncio.to_thread(watch.signature, self._listed.entries)
-            listed, complaint = await commands.sessions()
+            before = await asyncio.to_thread(watch.signature, self._listed.sessions)
+            listed, complaint = await _listed()
             if complaint is not None and self.state.entries:
                 self.say(complaint)
                 return
-            after = await asyncio.to_thread(watch.signature, listed.entries)
+            after = await asyncio.to_thread(watch.signature, listed.sessions)
         finally:
             self._reading = False
         # What changed while the list was read is new the next time.
@@ -63,14 +64,14 @@ class SessionReading(HomeActs):
         self.look_around()
 
     async def _read_news(self) -> None:
-        seen = await asyncio.to_thread(watch.signature, self._listed.entries)
+        seen = await asyncio.to_thread(watch.signature, self._listed.sessions)
         if seen != self._seen:
             await self._read_list()
             return
-        fresh = await asyncio.to_thread(watch.fresh, self._listed.entries)
+        fresh = await asyncio.to_thread(watch.fresh, self._listed.sessions)
         if fresh:
-            entries = tuple(fresh.get(each.path, each) for each in self._listed.entries)
-            self._show(replace(self._listed, entries=entries), None)
+            sessions = tuple(fresh.get(each.path, each) for each in self._listed.sessions)
+            self._show(replace(self._listed, sessions=sessions), None)
 
     def look_for_news(self) -> None:
         """Read again what changed, in the background."""
@@ -79,7 +80,7 @@ class SessionReading(HomeActs):
 
     def _show(self, listed: Listed, complaint: str | None) -> None:
         self._listed = listed
-        paths = {entry.path for entry in listed.entries}
+        paths = {entry.path for entry in listed.sessions}
         paths |= {study.path for study in listed.studies}
         wanted, self._wanted = self._wanted, None
         if wanted is not None and wanted not in paths:
@@ -92,7 +93,7 @@ class SessionReading(HomeActs):
         self._lent = tuple(path if path in paths else path.resolve() for path in self._lent)
         self.state = replace(
             self.state,
-            entries=listed.entries,
+            entries=listed.sessions,
             complaint=complaint,
             marked=tuple(path for path in marked if path in paths or path.exists()),
         )
@@ -124,3 +125,21 @@ class SessionReading(HomeActs):
         found = await look()
         self.state = replace(self.state, found=found)  # as it is now, not as it was on asking
         self.paint()
+
+
+async def _listed() -> tuple[Listed, str | None]:
+    """The saved and running sessions as the command lists them, and a complaint if it failed."""
+    outcome = await commands.run("sessions", "--format", "json")
+    if not outcome.good:
+        return Listed(), outcome.complaint
+    return await asyncio.to_thread(_read, outcome.out)
+
+
+def _read(text: str) -> tuple[Listed, str | None]:
+    try:
+        found = json.loads(text)
+        sessions = [watch.drawable(ListedSession(**values_of(each))) for each in found["sessions"]]
+        studies = [watch.drawable(ListedStudy(**values_of(each))) for each in found["studies"]]
+    except (ValueError, KeyError, TypeError):  # another version wrote it
+        return Listed(), "the list of sessions could not be read"
+    return Listed(tuple(sessions), tuple(studies)), None

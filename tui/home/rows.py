@@ -8,13 +8,14 @@ from pathlib import Path
 
 from rich.cells import cell_len
 
+from gpuwatch.analysis.summary.listing import ListedSession
 from gpuwatch.core.lazy_dataclass import dataclass
 from gpuwatch.core.text import clean
 from gpuwatch.core.units import counted
-from gpuwatch.tui.commands import Entry
 from gpuwatch.tui.feed.snapshot import Snapshot
-from gpuwatch.tui.home.list import ORDERS, Edit, Item, ListOptions, no_field
-from gpuwatch.tui.home.table import details
+from gpuwatch.tui.home.items import Item
+from gpuwatch.tui.home.list import Edit, ListOptions, no_field
+from gpuwatch.tui.home.table import COMMAND_WIDTH, ORDERS
 from gpuwatch.tui.machine import Machine, Refusal, ask_doctor
 from gpuwatch.tui.widgets.line import Line, fit, marked_rows, rule, wrap
 
@@ -27,7 +28,7 @@ class HomeState:
 
     devices: Snapshot | None = None
     devices_trouble: str | None = None
-    entries: tuple[Entry, ...] | None = None
+    entries: tuple[ListedSession, ...] | None = None
     """All sessions; ``None`` while the list is being read."""
     items: tuple[Item, ...] = ()
     """The rows, as they were asked for."""
@@ -105,6 +106,38 @@ def foot_rows(state: HomeState, width: int, height: int) -> list[Line]:
         return [*rows, *_said("» ", state.message, width)]
     path = "" if current is None else short_path(current.path, width - 2)
     return [*rows, Line(width).add(" ").add(path, "muted")]
+
+
+def details(item: Item, width: int, lines: int) -> list[Line]:
+    """What the row under the cursor has no room for: why it failed, question, verdicts, name, tags,
+    note, or why there are none."""
+    if lines <= 0:
+        return []
+    of, failed = item.of, item.failed
+    told: list[tuple[str, str]] = []
+    if item.entry is None and item.study is not None:
+        told += [("", each["text"]) for each in item.study.says]
+        if item.study.question:
+            told.insert(min(1, len(told)), ("asks", item.study.question))
+    elif item.entry is not None and (item.entry.name or cell_len(item.ran) >= COMMAND_WIDTH):
+        told.append(("", f"{item.ran} in {item.entry.environment}"))
+    if failed is not None:
+        why = [failed.status_text] if failed.status_text else []
+        why += [failed.reason] if failed.reason not in failed.status_text else []
+        told.insert(0, ("✗", ": ".join(why)))
+    if of.note:
+        told.insert(0, ("note", " ".join(of.note.split("\n"))))
+    if of.tags:
+        told.insert(1 if of.note else 0, ("tags", " ".join(of.tags)))
+    if of.labels_problem:
+        folder = item.path if item.entry is None else item.path.parent
+        told.insert(0, ("!", of.labels_problem.replace(f"{folder}/", "")))
+    rows: list[Line] = []
+    for label, text in told:
+        for at, part in enumerate(wrap(clean(text), width - len(label) - 3, lines - len(rows))):
+            row = Line(width).add(f" {label if not at else ''}", "muted").to(len(label) + 1)
+            rows.append(row.add(f" {part}" if label else part, "text"))
+    return rows
 
 
 def _said(mark: str, text: str, width: int) -> list[Line]:

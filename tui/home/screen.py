@@ -28,7 +28,7 @@ from gpuwatch.tui.home.devices import (
     history_columns,
     says_no_gpu,
 )
-from gpuwatch.tui.home.list import GOING_ON
+from gpuwatch.tui.home.items import GOING_ON
 from gpuwatch.tui.home.rows import first_rows, waiting_rows
 from gpuwatch.tui.processes.page import ProcessScreen
 from gpuwatch.tui.widgets.gauge_rows import graph_columns

@@ -1,12 +1,13 @@
-"""The list of sessions and studies as Textual's table: its rows, and the details of one."""
+"""The list of sessions and studies as Textual's table, and its columns."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
-from datetime import date, datetime
+from datetime import date
+from functools import partial
 from pathlib import Path
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from rich.cells import cell_len
 from rich.style import Style
@@ -14,7 +15,7 @@ from rich.text import Text
 from textual.binding import Binding, BindingType
 from textual.widgets import DataTable
 
-from gpuwatch.analysis.summary.listing import moment
+from gpuwatch.analysis.summary.listing import ListedStudy, moment
 from gpuwatch.core.lazy_dataclass import dataclass
 from gpuwatch.core.text import clean
 from gpuwatch.core.units import (
@@ -27,111 +28,301 @@ from gpuwatch.core.units import (
     samples_rate,
 )
 from gpuwatch.session.reading.status import State
-from gpuwatch.tui.home.list import Item, elapsed, first_start, place
+from gpuwatch.tui.home.items import Item
 from gpuwatch.tui.widgets.head_rows import MARKS
-from gpuwatch.tui.widgets.line import Line, fit, pad, wrap
+from gpuwatch.tui.widgets.line import pad
 from gpuwatch.tui.widgets.palette import styles
 
-_ROOMY = 130
-"""Columns from which a name and what ran stand side by side, and tags have a column."""
-_SPACIOUS = 170
-"""Columns from which the folder of a session, or of a study, has one."""
-_FIGURES = {"step": 9, "samples/s": 10, "MFU": 7, "peak mem": 11}
-"""Columns of numbers, and their widths; a row with a sentence has it in their place."""
-_DROPPED = (
-    *("folder", "started", "samples/s", "peak mem", "MFU"),
-    *("environment", "elapsed", "step"),
-)
-"""Columns that go first where there is no room."""
-_WIDTHS = {
-    "status": (12, 17),
-    "name": (8, 24),
-    "command": (10, 160),
-    "environment": (8, 64),
-    "elapsed": (8, 10),
-    "started": (8, 12),
-    "tags": (8, 24),
-    "folder": (8, 40),
-    "result": (0, 120),
-}
-"""Least and most that the content of a column is given."""
-_COMMAND = 20
-"""Width of a command for which other columns go."""
-_TITLED = 8
-"""Columns of ``result`` from which on it has a title."""
-_GROWN = (
-    *(("result", 24), ("environment", 12), ("command", 32), ("environment", 16), ("result", 44)),
-    *(("command", 80), ("environment", 32), ("result", 120), ("environment", 64), ("command", 160)),
-)
-"""Who gets the room that is left, and up to which width; ``result`` with the figures before it."""
 
+@dataclass(frozen=True)
+class Order:
+    """By what rows are sorted."""
 
-_PARTED = ("command", "environment", "folder")
+    name: str
+    key: Callable[[Item], float | str | None]
+    """``None`` is unknown, and comes last both ways."""
+    turn: int
+    """When the key that sorts comes to it, from 1."""
+    falling: bool = True
+    """Whether the largest comes first at first."""
 
 
 @dataclass(frozen=True)
 class Column:
+    """All that there is to a column of the list."""
+
     name: str
-    width: int
-    right: bool = False
+    text: Callable[[Item], str]
+    widths: tuple[int, ...]
+    """Most that it is given at first, and in each round in which the room that is left is given
+    out; never more than it needs."""
+    least: int = 8
+    """Least that it is given."""
     title: str = ""
     """The heading, where that is not the name."""
+    role: str = "text"
+    right: bool = False
+    number: bool = False
+    """Of a row with a result, that stands over it."""
+    optional: bool = False
+    """It is left out where no row has it."""
+    spreads: bool = False
+    """What is left at last is given to these, so that the numbers end at the right edge."""
+    from_width: int = 0
+    """The narrowest list that it stands in."""
+    goes: int = 0
+    """The lowest goes first where there is no room; 0 stays."""
+    order: Order | None = None
+    """How a click on its title sorts."""
+    finds: tuple[str, ...] = ()
+    """What stands before a word that is sought in it, such as ``env`` in ``env:docker``, then the
+    fields of a session and of its study where that is looked for."""
+    width: int = 0
+    """What it was given."""
 
     def cell(self, text: str) -> str:
         """With a blank at its right so that neighbours never touch."""
         return pad(text, self.width, ">") if self.right else pad(text, self.width - 1) + " "
 
 
+def _number(
+    name: str,
+    width: int,
+    value: str,
+    text: Callable[[Any], str],
+    *,
+    goes: int,
+    turn: int,
+    order: str = "",
+    falling: bool = True,
+) -> Column:
+    """A figure of a session, its field ``value``; a study has none of its own."""
+
+    def of(item: Item) -> Any:
+        return None if item.entry is None else getattr(item.entry, value)
+
+    return Column(
+        name,
+        lambda item: "" if item.entry is None else text(of(item)),
+        (width,),
+        least=width,
+        right=True,
+        number=True,
+        optional=True,
+        goes=goes,
+        order=Order(order or name, of, turn, falling),
+    )
+
+
+def _sign(item: Item) -> tuple[str, str]:
+    """The mark of a row's state and the role of its colour."""
+    try:
+        return MARKS[State(item.state[0])]
+    except ValueError:
+        return "!", "warn"
+
+
+def _what(item: Item, *, named: bool = False) -> str:
+    """What ran; the name in its place, unless the row is ``named`` in a column of its own. Before
+    it how the row hangs together with others."""
+    title = item.ran if named else item.title
+    if item.entry is None:
+        return f"{'-' if item.opened else '+'} {title}"
+    if item.study is None:
+        return title
+    run, block = item.entry.run, item.entry.block
+    warmup = "w" if block == 0 else f"b{block}"
+    place = "" if run is None else f"r{run}" if block is None else f"{warmup} r{run}"
+    if item.alike and title == item.ran:
+        title = ""  # its study's row says it
+    return " ".join(filter(None, ("╰" if item.last else "│", place, title)))
+
+
+_RAN = partial(_what, named=True)
+
+
+def _environment(item: Item) -> str:
+    """Of a study its baseline, and how many others there are."""
+    if item.entry is not None:
+        return item.entry.environment
+    first, *others = (item.study and item.study.environments) or ("",)
+    return f"{first} +{len(others)}" if others else first
+
+
+def _peak(item: Item) -> str:
+    of = item.entry
+    return "" if of is None else bounded(binary(of.peak_gpu_memory_bytes), of.peak_bound)
+
+
+def _result(item: Item) -> str:
+    """Why it failed; of a study where it is, or what its summary says, before that."""
+    told, study = "", item.study
+    if item.entry is None and study is not None:
+        placed = study.placement
+        if placed is not None and (study.going_on or placed["in_part"]):
+            told = placed["text"]
+        told = told or verdict(study)
+    return told or (item.failed.failure or item.failed.status_text if item.failed else "")
+
+
+def verdict(study: ListedStudy) -> str:
+    """What the summary of a study says, in short; empty where it says nothing."""
+    kinds = [each["kind"] for each in study.says if each["kind"] not in ("sweeps", "noise")]
+    if len(kinds) > 1:
+        return ", ".join(f"{kinds.count(kind)} {kind}" for kind in dict.fromkeys(kinds))
+    return study.says[0]["text"] if study.says else ""
+
+
+def started(text: str | None, *, brief: bool = False) -> str:
+    """``11-20 22:54`` in the local time of the terminal; ``brief``: of today the time alone."""
+    known = moment(text or "")
+    if known is None:
+        return ""
+    local = known.astimezone()
+    return local.strftime("%H:%M" if brief and local.date() == date.today() else "%m-%d %H:%M")
+
+
+_ROOMY = 130
+"""Columns from which a name and what ran stand side by side, and tags have a column."""
+COMMAND_WIDTH = 20
+"""Width of a command for which other columns go."""
+_BY_NAME = Order("name", lambda item: item.title.casefold(), 7, False)
+COLUMNS = (
+    Column(
+        "status",
+        lambda item: f"  {_sign(item)[0]} {item.state[1]}",
+        (17,),
+        least=12,
+        title="  status",
+        order=Order("status", lambda item: item.state[0], 8, False),
+        finds=("status", "status"),
+    ),
+    Column(
+        "name",
+        lambda item: item.of.name,
+        (24,),
+        role="strong",
+        optional=True,
+        from_width=_ROOMY,
+        order=_BY_NAME,
+        finds=("name", "name"),
+    ),
+    Column(
+        "command",
+        _what,
+        (COMMAND_WIDTH, 32, 32, 80, 80, 160),
+        least=10,
+        role="strong",
+        spreads=True,
+        order=_BY_NAME,
+        finds=("workload", "workload", "command", "command_label"),
+    ),
+    Column(
+        "environment",
+        _environment,
+        (8, 12, 16, 16, 32, 64),
+        title="env",
+        spreads=True,
+        goes=6,
+        finds=("env", "environment"),
+    ),
+    Column(
+        "folder",
+        lambda item: clean((item.path if item.entry is None else item.path.parent).name),
+        (40,),
+        spreads=True,
+        from_width=170,
+        goes=1,
+        finds=("study", "study", "title", "question"),
+    ),
+    _number(
+        "step",
+        9,
+        "step_median_seconds",
+        milliseconds,
+        goes=8,
+        turn=3,
+        order="step time",
+        falling=False,
+    ),
+    _number("samples/s", 10, "samples_per_second", samples_rate, goes=3, turn=4),
+    _number("MFU", 7, "mfu", percent, goes=5, turn=5),
+    replace(_number("peak mem", 11, "peak_gpu_memory_bytes", binary, goes=4, turn=6), text=_peak),
+    Column("result", _result, (0, 24, 24, 44, 44, 120), least=0),
+    Column(
+        "elapsed",
+        lambda item: UNKNOWN if item.elapsed is None else clock_time(item.elapsed),
+        (10,),
+        right=True,
+        goes=7,
+        order=Order("elapsed", lambda item: item.elapsed, 2),
+    ),
+    Column(
+        "started",
+        lambda item: started(item.first_start, brief=True),
+        (12,),
+        right=True,
+        goes=2,
+        order=Order("started", lambda item: item.first_start, 1),
+    ),
+    Column(
+        "tags",
+        lambda item: "".join(f" {tag}" for tag in item.of.tags),
+        (25,),
+        least=9,
+        title=" tags",
+        optional=True,
+        from_width=_ROOMY,
+        finds=("tag", "tags"),
+    ),
+)
+"""The columns, as they stand from left to right: a new one is an entry here, and nothing else."""
+ORDERS = sorted({each.order for each in COLUMNS if each.order}, key=lambda order: order.turn)
+_TITLED = 8
+"""Columns of ``result`` from which on it has a title."""
+
+
 def columns(items: Sequence[Item], width: int) -> list[Column]:
-    """What there is room for, as wide as it is long; what no row has takes none."""
-    roomy = width >= _ROOMY
+    """What there is room for, as wide as it is long."""
     named = any(item.of.name for item in items)
-    beside = roomy and named
-    rows = [_texts(item, named=beside) for item in items]
-    needs = {
-        name: max(least, *(min(most, cell_len(row[name]) + 1) for row in rows), 0)
-        for name, (least, most) in _WIDTHS.items()
-    }
-    known = [name for name in _FIGURES if any(row[name] not in ("", UNKNOWN) for row in rows)]
-    title = "command / name" if named and not beside else ""
-    needs["command"] = max(needs["command"], len(title) + 1)
-    listed = [
-        Column("status", needs["status"], title="  status"),
-        *([Column("name", needs["name"])] if beside else []),
-        Column("command", min(_COMMAND, needs["command"]), title=title),
-        Column("environment", _WIDTHS["environment"][0], title="env"),
-        *([Column("folder", needs["folder"])] if width >= _SPACIOUS else []),
-        *(Column(name, _FIGURES[name], right=True) for name in known),
-        Column("result", 0, title=" result" if known else "result"),
-        Column("elapsed", needs["elapsed"], right=True),
-        Column("started", needs["started"], right=True),
-    ]
-    if roomy and any(row["tags"] for row in rows):
-        listed.append(Column("tags", needs["tags"] + 1, title=" tags"))
-    for name in _DROPPED:
-        if sum(column.width for column in listed) > width:
-            listed = [column for column in listed if column.name != name]
+    offered = [each for each in COLUMNS if width >= each.from_width]
+    at = [each.name for each in offered].index("command")
+    if named and width >= _ROOMY:
+        offered[at] = replace(offered[at], text=_RAN)
+    elif named:
+        title = "command / name"
+        offered[at] = replace(offered[at], title=title, least=len(title) + 1)
+    listed, needs = [], {}
+    for each in offered:
+        texts = [each.text(item) for item in items]
+        if each.optional and {"", UNKNOWN}.issuperset(texts):
+            continue
+        longest = max(map(cell_len, texts), default=0)
+        need = needs[each.name] = max(each.least, min(each.widths[-1], longest + 1))
+        listed.append(replace(each, width=min(each.widths[0], need)))
+    for each in sorted(COLUMNS, key=lambda column: column.goes):
+        if each.goes and sum(column.width for column in listed) > width:
+            listed = [column for column in listed if column.name != each.name]
     spare = width - sum(column.width for column in listed)
-    figures = sum(column.width for column in listed if column.name in _FIGURES)
-    for name, most in _GROWN:
-        taken = figures if name == "result" else 0
-        for at, column in enumerate(listed):
-            if column.name == name:
-                more = min(spare, min(most, needs[name]) - taken - column.width)
-                listed[at] = replace(column, width=column.width + max(0, more))
-                spare -= max(0, more)
-    # What is left parts what ran from its numbers, so that these end at the right edge.
-    parted = [column.name for column in listed if column.name in _PARTED]
-    for at, column in enumerate(listed):
-        if column.name in parted:
-            more = parted.index(column.name) < spare % len(parted)
-            listed[at] = replace(column, width=column.width + spare // len(parted) + more)
-    # Of a few columns, in which a sentence goes on, the title would be cut.
-    return [
-        replace(each, title=" ") if each.name == "result" and each.width < _TITLED else each
-        for each in listed
-        if each.width
-    ]
+    numbers = sum(column.width for column in listed if column.number)
+    for turn in range(1, max(len(each.widths) for each in COLUMNS)):
+        for at, each in reversed([*enumerate(listed)]):
+            if turn < len(each.widths):
+                taken = each.width + (numbers if each.name == "result" else 0)
+                more = max(0, min(spare, min(each.widths[turn], needs[each.name]) - taken))
+                listed[at] = replace(each, width=each.width + more)
+                spare -= more
+    spread = [at for at, column in enumerate(listed) if column.spreads]
+    for place, at in enumerate(spread):
+        more = spare // len(spread) + (place < spare % len(spread))
+        listed[at] = replace(listed[at], width=listed[at].width + more)
+    listed = [each for each in listed if each.width]
+    for at, each in enumerate(listed):
+        if each.name == "result":
+            # Of a few columns, in which a sentence goes on, the title would be cut.
+            title = " " if each.width < _TITLED else " result" if numbers else "result"
+            listed[at] = replace(each, title=title)
+    return listed
 
 
 Cells = tuple[tuple[str, str], ...]
@@ -141,18 +332,12 @@ Cells = tuple[tuple[str, str], ...]
 def cells(item: Item, shown: Sequence[Column], marked: Sequence[Path]) -> Cells:
     """One row: a mark, then what its columns show."""
     mark = str(marked.index(item.path) + 1)[-1] if item.path in marked else " "
-    texts = _texts(item, named=any(column.name == "name" for column in shown))
-    texts["status"] = mark + texts["status"][1:]
-    texts["tags"] = f" {texts['tags']}"
-    cut = {column.name: column.cell(texts[column.name]) for column in shown}
-    if texts["result"]:
-        cut |= _over(texts["result"], [each for each in shown if each.name in _IN_PLACE])
-    roles = {"status": _sign(item)[1], "command": "strong", "name": "strong"}
-    return tuple((cut[column.name], roles.get(column.name, "text")) for column in shown)
-
-
-_IN_PLACE = (*_FIGURES, "result")
-"""Columns that a sentence stands over."""
+    cut = {column.name: column.cell(column.text(item)) for column in shown}
+    cut["status"] = mark + cut["status"][1:]
+    if result := _result(item):
+        cut |= _over(result, [each for each in shown if each.number or each.name == "result"])
+    roles = {"status": _sign(item)[1]}
+    return tuple((cut[each.name], roles.get(each.name, each.role)) for each in shown)
 
 
 def _over(text: str, shown: Sequence[Column]) -> dict[str, str]:
@@ -165,111 +350,6 @@ def _over(text: str, shown: Sequence[Column]) -> dict[str, str]:
         # A wide character that would stand on an edge goes on in the next column.
         parts[column.name] = pad(part, column.width)
     return parts | {column.name: pad("".join(rest), column.width) for column in shown[-1:]}
-
-
-def _sign(item: Item) -> tuple[str, str]:
-    """The mark of a row's state and the role of its colour."""
-    try:
-        return MARKS[State(item.state[0])]
-    except ValueError:
-        return "!", "warn"
-
-
-def _texts(item: Item, *, named: bool) -> dict[str, str]:
-    """What a row says in each column; ``named``: a name has a column of its own."""
-    of, entry, seconds, failed = item.of, item.entry, elapsed(item), item.failed
-    start = first_start(item) or ""
-    known, today = moment(start), datetime.now().astimezone().date()
-    if known and known.astimezone().date() == today:
-        when = known.astimezone().strftime("%H:%M")
-    else:
-        when = started(start)
-    environment, memory, result = "", "", ""
-    if entry is not None:
-        at_most = "at most" if entry.peak_memory_is_bound else None
-        memory = bounded(binary(entry.peak_memory), at_most)
-        environment = entry.environment
-    elif item.study is not None:  # its baseline, and how many others there are
-        result = item.study.placement or verdict(item)
-        environment, *others = item.study.environments or ("",)
-        environment += f" +{len(others)}" if others else ""
-    if failed is not None and not result:
-        result = failed.failure or failed.status_text
-    return {
-        "status": f"  {_sign(item)[0]} {item.state[1]}",
-        "name": of.name,
-        "command": _what(item, named=named),
-        "environment": environment,
-        "step": milliseconds(entry.step_seconds) if entry else "",
-        "samples/s": samples_rate(entry.samples_per_second) if entry else "",
-        "MFU": percent(entry.mfu) if entry else "",
-        "peak mem": memory,
-        "result": result,
-        "elapsed": UNKNOWN if seconds is None else clock_time(seconds),
-        "started": when,
-        "tags": " ".join(of.tags),
-        "folder": clean((item.path if entry is None else item.path.parent).name),
-    }
-
-
-def _what(item: Item, *, named: bool) -> str:
-    """What ran, or the name in its place; before it how the row hangs together with others."""
-    if item.entry is None:
-        return f"{'-' if item.opened else '+'} {item.ran if named else item.title}"
-    title = item.entry.ran if named else item.title
-    if item.study is None:
-        return title
-    if item.alike and title == item.entry.ran:
-        title = ""  # its study's row says it
-    return " ".join(filter(None, ("╰" if item.last else "│", place(item.entry), title)))
-
-
-def verdict(item: Item) -> str:
-    """Of a study what its summary says, in short; empty where it says nothing."""
-    if item.entry is not None or item.study is None or not item.study.says:
-        return ""
-    says = item.study.says
-    kinds = [kind for kind, _ in says if kind not in ("sweeps", "noise")]
-    told = ", ".join(f"{kinds.count(kind)} {kind}" for kind in dict.fromkeys(kinds))
-    return told if len(kinds) > 1 else says[0][1]
-
-
-def started(text: str) -> str:
-    """``11-20 22:54`` in the local time of the terminal."""
-    known = moment(text)
-    return known.astimezone().strftime("%m-%d %H:%M") if known else fit(text, 11)
-
-
-def details(item: Item, width: int, lines: int) -> list[Line]:
-    """What the row under the cursor has no room for: why it failed, question, verdicts, name, tags,
-    note, or why there are none."""
-    if lines <= 0:
-        return []
-    of, failed = item.of, item.failed
-    told: list[tuple[str, str]] = []
-    if item.entry is None and item.study is not None:
-        told += [("", text) for _, text in item.study.says]
-        if item.study.question:
-            told.insert(min(1, len(told)), ("asks", item.study.question))
-    elif item.entry is not None and (item.entry.name or cell_len(item.entry.ran) >= _COMMAND):
-        told.append(("", f"{item.entry.ran} in {item.entry.environment}"))
-    if failed is not None:
-        why = [failed.status_text] if failed.status_text else []
-        why += [failed.reason] if failed.reason not in failed.status_text else []
-        told.insert(0, ("✗", ": ".join(why)))
-    if of.note:
-        told.insert(0, ("note", " ".join(of.note.split("\n"))))
-    if of.tags:
-        told.insert(1 if of.note else 0, ("tags", " ".join(of.tags)))
-    if of.labels_problem:
-        folder = item.path if item.entry is None else item.path.parent
-        told.insert(0, ("!", of.labels_problem.replace(f"{folder}/", "")))
-    rows: list[Line] = []
-    for label, text in told:
-        for at, part in enumerate(wrap(clean(text), width - len(label) - 3, lines - len(rows))):
-            row = Line(width).add(f" {label if not at else ''}", "muted").to(len(label) + 1)
-            rows.append(row.add(f" {part}" if label else part, "text"))
-    return rows
 
 
 class SessionTable(DataTable[Text]):

@@ -7,17 +7,23 @@ replaced there; what a run that goes on writes into its session changes the file
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TypeVar
 
+from gpuwatch.analysis.summary.listing import (
+    FIRST_STEP_LINES,
+    Labelled,
+    ListedSession,
+    listing,
+)
 from gpuwatch.core import paths
 from gpuwatch.core.errors import GpuwatchError
+from gpuwatch.core.models import JSON
+from gpuwatch.core.text import clean
+from gpuwatch.session.reading.reader import SessionReader
 from gpuwatch.session.reading.status import State
-
-if TYPE_CHECKING:
-    from gpuwatch.tui.commands import Entry
 
 _CHANGES = frozenset(
     state.value for state in (State.QUEUED, State.STARTING, State.RUNNING, State.LOST)
@@ -29,7 +35,7 @@ Signature = dict[str, int]
 """Folders and when they changed, in nanoseconds."""
 
 
-def signature(entries: Iterable[Entry]) -> Signature:
+def signature(entries: Iterable[ListedSession]) -> Signature:
     """The folders that a change of the list would touch, as they are now."""
     found: Signature = {}
     folders = {str(entry.path.parent) for entry in entries}
@@ -54,30 +60,42 @@ def _note(found: Signature, folder: str) -> None:
         found[folder] = -1
 
 
-def fresh(entries: Sequence[Entry]) -> dict[Path, Entry]:
-    """The sessions that may go on, read again; those that cannot be read are left out."""
-    from gpuwatch.analysis.summary.listing import FIRST_STEP_LINES, listing
-    from gpuwatch.session.reading.reader import SessionReader
-    from gpuwatch.tui import commands
+_LABELS = (*Labelled.__annotations__, "run", "block")
+_SPEED = ("step_median_seconds", "samples_per_second", "mfu", "mfu_at_maximum_clock")
+"""What is not read again: of a session's study, and of a long run."""
 
+
+def fresh(listed: Sequence[ListedSession]) -> dict[Path, ListedSession]:
+    """The sessions that may go on, read again; those that cannot be read are left out."""
     found = {}
-    for entry in [entry for entry in entries if entry.status in _CHANGES][:_MOST_READ]:
+    for old in [each for each in listed if each.status in _CHANGES][:_MOST_READ]:
         try:
-            with SessionReader(entry.path) as reader:
-                known = entry.step_seconds is not None and reader.last_step() > FIRST_STEP_LINES
-                new = commands.entry(listing(reader, speed=not known))
+            with SessionReader(old.path) as reader:
+                known = (
+                    old.step_median_seconds is not None and reader.last_step() > FIRST_STEP_LINES
+                )
+                new = drawable(listing(reader, speed=not known))
         except GpuwatchError:
             continue
-        found[entry.path] = replace(
-            new,
-            path=entry.path,
-            step_seconds=entry.step_seconds if known else new.step_seconds,
-            samples_per_second=entry.samples_per_second if known else new.samples_per_second,
-            mfu=entry.mfu if known else new.mfu,
-            name=entry.name,
-            tags=entry.tags,
-            note=entry.note,
-            run=entry.run,
-            block=entry.block,
-        )
+        kept = {key: getattr(old, key) for key in (*_LABELS, *(_SPEED if known else ()))}
+        found[old.path] = replace(new, **kept)
     return found
+
+
+_Row = TypeVar("_Row", bound=Labelled)
+
+
+def drawable(row: _Row) -> _Row:
+    """``row`` with texts that can be drawn; they may come from anybody."""
+    note = "\n".join(clean(line).rstrip() for line in row.note.splitlines())
+    return replace(row, **{**_cleaned(vars(row)), "note": note})
+
+
+def _cleaned(value: JSON) -> JSON:
+    if isinstance(value, str):
+        return clean(value)
+    if isinstance(value, (list, tuple)):
+        return tuple(map(_cleaned, value))
+    if isinstance(value, Mapping):
+        return {key: _cleaned(each) for key, each in value.items()}
+    return value

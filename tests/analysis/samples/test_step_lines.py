@@ -90,7 +90,7 @@ def test_a_list_of_runs_says_nothing_of_mixed_steps(tmp_path: Path) -> None:
     with SessionReader(sessions.record(tmp_path / "a.gpuwatch", steps=RANKS)) as reader:
         entry = listing(reader)
     keys = ("steps", "step_median_seconds", "samples_per_second", "mfu")
-    assert [entry[key] for key in keys] == [None] * 4
+    assert [getattr(entry, key) for key in keys] == [None] * 4
 
 
 @pytest.mark.parametrize("lines", [RANKS, ARRIVED])

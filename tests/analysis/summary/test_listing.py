@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from gpuwatch.analysis.summary.listing import elapsed, listing
+from gpuwatch.analysis.summary.listing import ListedSession, elapsed, listing
 from gpuwatch.analysis.summary.summary import summarise
 from gpuwatch.session.reading.reader import SessionReader
 from tests.analysis.sessions import CPU, GPU, OTHER_GPU, record, summary
@@ -16,7 +16,7 @@ GIB = 1024**3
 OWN, IN_USE = "process.gpu.memory.usage", "hw.gpu.memory.usage"
 
 
-def listed(path: Path) -> dict[str, Any]:
+def listed(path: Path) -> ListedSession:
     with SessionReader(path) as reader:
         return listing(reader)
 
@@ -28,14 +28,14 @@ def test_mfu_is_that_of_show(tmp_path: Path, devices: Any) -> None:
     for name in ("mfu", "mfu_at_maximum_clock"):
         value = getattr(shown, name).value
         assert value is not None and 0 < value < 1
-        assert row[name] == pytest.approx(value)
+        assert getattr(row, name) == pytest.approx(value)
 
 
 def test_mfu_is_unknown_without_a_count_a_data_type_or_a_gpu(tmp_path: Path) -> None:
     uncounted = record(tmp_path / "a.gpuwatch", count={"flop_per_step": None})
     untyped = record(tmp_path / "b.gpuwatch", run={"dtype": None})
     on_cpu = record(tmp_path / "c.gpuwatch", devices=(CPU,), run={"device": "cpu"})
-    assert [listed(path)["mfu"] for path in (uncounted, untyped, on_cpu)] == [None] * 3
+    assert [listed(path).mfu for path in (uncounted, untyped, on_cpu)] == [None] * 3
 
 
 def test_peak_memory_is_what_the_runs_processes_held_at_most(tmp_path: Path) -> None:
@@ -44,8 +44,8 @@ def test_peak_memory_is_what_the_runs_processes_held_at_most(tmp_path: Path) -> 
         ("gpu0", IN_USE): 70.0 * GIB,
     }
     found = listed(record(tmp_path / "a.gpuwatch", gauges=gauges))
-    assert found["peak_gpu_memory_bytes"] == 3 * GIB
-    assert found["peak_gpu_memory_method"] == "measured"
+    assert found.peak_gpu_memory_bytes == 3 * GIB
+    assert found.peak_gpu_memory_method == "measured"
 
 
 @pytest.mark.parametrize("interval", [0.5, 0.02])
@@ -65,7 +65,7 @@ def test_peak_memory_is_that_of_the_timed_steps_as_in_show(tmp_path: Path, inter
     )
     with SessionReader(path) as reader:
         assert summarise(reader).metrics[OWN].max == 5 * GIB
-    assert listed(path)["peak_gpu_memory_bytes"] == 5 * GIB
+    assert listed(path).peak_gpu_memory_bytes == 5 * GIB
 
 
 @pytest.mark.parametrize("own", [None, 0.0])
@@ -79,8 +79,8 @@ def test_where_the_driver_does_not_tell_it_is_at_most_what_was_in_use(
     }
     path = record(tmp_path / "a.gpuwatch", devices=(GPU, OTHER_GPU, CPU), gauges=gauges)
     found = listed(path)
-    assert found["peak_gpu_memory_bytes"] == 9 * GIB
-    assert found["peak_gpu_memory_method"] == "bound"
+    assert found.peak_gpu_memory_bytes == 9 * GIB
+    assert found.peak_gpu_memory_method == "bound"
 
 
 def test_peak_memory_is_unknown_without_a_gpu_or_a_sample(tmp_path: Path) -> None:
@@ -88,8 +88,8 @@ def test_peak_memory_is_unknown_without_a_gpu_or_a_sample(tmp_path: Path) -> Non
     unsampled = record(tmp_path / "b.gpuwatch", gauges={("gpu0", IN_USE): None})
     for path in (on_cpu, unsampled):
         found = listed(path)
-        assert found["peak_gpu_memory_bytes"] is None
-        assert found["peak_gpu_memory_method"] == "unavailable"
+        assert found.peak_gpu_memory_bytes is None
+        assert found.peak_gpu_memory_method == "unavailable"
 
 
 def test_a_study_takes_from_its_first_start_to_its_last_end() -> None:

@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from gpuwatch.analysis.summary.listing import ListedSession, values_of
 from gpuwatch.cli import main
 from gpuwatch.cli.commands.report import FILES
 from gpuwatch.cli.dispatch import COMMANDS, SESSION, parser_of
@@ -22,7 +23,6 @@ from gpuwatch.report.json import dumps
 from gpuwatch.session.study import labels
 from gpuwatch.session.study.removal import OF_A_STUDY
 from gpuwatch.session.study.study_folder import held
-from gpuwatch.tui import commands
 from gpuwatch.tui.home.watch import fresh
 from tests.terminal import Pty
 from tests.tui.sessions import Script, finished, plan, write
@@ -354,7 +354,8 @@ def test_a_session_with_values_of_a_wrong_type_is_a_row_and_hides_no_other(
     rows = listed(told)["sessions"]
     assert sorted(row["status"] for row in rows) == ["finished", "finished", "unreadable"]
     assert "unreadable" in told("sessions", "--runs")
-    assert fresh([commands.entry({**row, "status": "running"}) for row in rows]).keys() == {
+    going_on = [ListedSession(**values_of({**row, "status": "running"})) for row in rows]
+    assert fresh(going_on).keys() == {
         studies / "pair" / "01-bare.gpuwatch",
         studies / "pair" / "02-docker.gpuwatch",
     }

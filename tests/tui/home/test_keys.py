@@ -18,6 +18,7 @@ import pytest
 from textual import events
 from textual.pilot import Pilot
 
+from gpuwatch.analysis.summary.listing import ListedSession, values_of
 from gpuwatch.session.study import labels
 from gpuwatch.session.study.labels import Label
 from gpuwatch.tui import commands
@@ -388,11 +389,11 @@ async def test_a_run_that_goes_on_is_followed_without_a_command(fake: Fake, stud
 
 def test_of_a_long_run_the_speed_is_not_read_again(studies: Path, tmp_path: Path) -> None:
     path = write(tmp_path / "long.gpuwatch", Script(seconds=220, start=5, total_steps=100_000))
-    row = commands.entry(entry(path, status="running"))
-    assert fresh([row])[path].step_seconds == row.step_seconds
+    row = ListedSession(**values_of(entry(path, status="running")))
+    assert fresh([row])[path].step_median_seconds == row.step_median_seconds
     short = replace(row, path=studies / "alone" / "01-bare.gpuwatch")
     new = fresh([short])[short.path]
-    assert new.status == "finished" and new.step_seconds != row.step_seconds
+    assert new.status == "finished" and new.step_median_seconds != row.step_median_seconds
     assert fresh([replace(short, status="finished"), replace(row, path=tmp_path / "gone")]) == {}
 
 

@@ -5,13 +5,15 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-from gpuwatch.tui.commands import Entry
-from gpuwatch.tui.home.list import Edit, Item, ListOptions, no_field
-from gpuwatch.tui.home.rows import HomeState, empty_rows
-from gpuwatch.tui.home.table import details
+from gpuwatch.analysis.summary.listing import ListedSession
+from gpuwatch.tui.home.items import Item
+from gpuwatch.tui.home.list import Edit, ListOptions, no_field
+from gpuwatch.tui.home.rows import HomeState, details, empty_rows
 from gpuwatch.tui.widgets.line import Line
 
-ENTRY = Entry(Path("/s/a"), "finished", "gcn", "bare", "", None, None, None, "s")
+ENTRY = ListedSession(
+    path=Path("/s/a"), study="s", status="finished", workload="gcn", environment="bare"
+)
 
 
 def text(rows: list[Line]) -> str:
@@ -26,7 +28,7 @@ def test_what_can_be_no_label_says_why() -> None:
 
 
 def test_a_word_before_a_colon_that_is_no_field_is_told() -> None:
-    fields = "status env workload name tag note study"
+    fields = "status name workload env study tag note"
     assert no_field("docker Nope:x") == f"nope: is not a field: {fields}"
     assert no_field("docker tag:x") == ""
     state = HomeState(entries=(ENTRY,), how=ListOptions(query="nope:x"))

@@ -9,22 +9,24 @@ from pathlib import Path
 
 import pytest
 
-from gpuwatch.tui.commands import Entry, Listed, Study
-from gpuwatch.tui.home.list import ORDERS, Item, ListOptions, arranged, elapsed, first_start
-from gpuwatch.tui.home.table import cells, columns, details, verdict
+from gpuwatch.analysis.summary.listing import Listed, ListedSession, ListedStudy
+from gpuwatch.tui.home.items import Item
+from gpuwatch.tui.home.list import ListOptions, arranged
+from gpuwatch.tui.home.rows import details
+from gpuwatch.tui.home.table import ORDERS, cells, columns, verdict
 
 STUDY = Path("/s/pair")
 
 
-def entry(file: str, **more: object) -> Entry:
-    known = Entry(
+def entry(file: str, **more: object) -> ListedSession:
+    known = ListedSession(
         path=Path("/s") / file,
         status="finished",
         workload="mnist-cnn",
         environment="bare",
         started="2026-01-02T03:04:05+00:00",
         seconds=90.0,
-        step_seconds=0.005,
+        step_median_seconds=0.005,
         samples_per_second=1000.0,
         study=file.partition("/")[0],
     )
@@ -35,15 +37,22 @@ PAIR = (
     entry("pair/02", environment="docker", run=2, block=1, started="2026-01-02T03:10:00+00:00"),
     entry("pair/01", run=1, block=0),
 )
-SAYS = (("same", "docker costs nothing measurable here"),)
+SAYS = ({"kind": "same", "text": "docker costs nothing measurable here"},)
 LISTED = Listed(
     (
-        entry("new/01", started="2026-01-03T00:00:00+00:00", workload="gcn", step_seconds=None),
+        entry(
+            "new/01", started="2026-01-03T00:00:00+00:00", workload="gcn", step_median_seconds=None
+        ),
         *PAIR,
         entry("old/01", started="2026-01-01T00:00:00+00:00", name="first", tags=("fast",)),
-        entry("live/01", started="2025-01-01T00:00:00+00:00", status="running", step_seconds=0.1),
+        entry(
+            "live/01",
+            started="2025-01-01T00:00:00+00:00",
+            status="running",
+            step_median_seconds=0.1,
+        ),
     ),
-    (Study(STUDY, "pair", environments=("bare", "docker"), runs=2, says=SAYS),),
+    (ListedStudy(path=STUDY, study="pair", environments=("bare", "docker"), runs=2, says=SAYS),),
 )
 
 
@@ -96,15 +105,14 @@ def test_of_a_study_the_filter_shows_only_the_runs_it_finds() -> None:
 
 
 def test_a_study_that_waits_at_a_place_is_a_row_of_its_own() -> None:
-    waiting = Study(
-        STUDY,
-        "pair",
+    waiting = ListedStudy(
+        path=STUDY,
+        study="pair",
         commands=("train.py",),
         environments=("bare",),
         runs=1,
         going_on=True,
-        waits="queued",
-        placement="queued on slurm: Resources",
+        placement={"state": "queued", "text": "queued on slurm: Resources", "in_part": None},
     )
     (row,) = arranged(Listed((), (waiting,)), ListOptions(opened=frozenset({STUDY})))
     assert row.goes_on and row.state == ("queued", "queued") and row.ran == "train.py"
@@ -117,7 +125,7 @@ def test_a_study_that_waits_at_a_place_is_a_row_of_its_own() -> None:
 
 def study(*states: str, going_on: bool = False, runs: int | None = None) -> Item:
     every = tuple(entry(f"pair/{n}", status=state) for n, state in enumerate(states))
-    listed = Study(STUDY, "pair", runs=runs or len(states), going_on=going_on)
+    listed = ListedStudy(path=STUDY, study="pair", runs=runs or len(states), going_on=going_on)
     return Item(study=listed, runs=every, every=every)
 
 
@@ -155,8 +163,10 @@ def test_rows_fill_no_more_than_the_width(width: int) -> None:
 def test_a_studys_row_ends_with_its_verdict() -> None:
     row = next(row for row in text(LISTED, 120) if "+ mnist-cnn" in row)
     assert "bare +1" in row and "docker costs nothing measu" in row
-    several = replace(LISTED.studies[0], says=(*SAYS, ("slower", "a"), ("slower", "b")))
-    assert verdict(Item(study=several)) == "1 same, 2 slower"
+    several = replace(
+        LISTED.studies[0], says=(*SAYS, *({"kind": "slower", "text": text} for text in "ab"))
+    )
+    assert verdict(several) == "1 same, 2 slower"
 
 
 def test_a_name_takes_the_workloads_place_where_there_is_little_room() -> None:
@@ -164,7 +174,7 @@ def test_a_name_takes_the_workloads_place_where_there_is_little_room() -> None:
     assert "command / name env " in drawn[0]
     assert any("first  " in row and "mnist-cnn" not in row for row in drawn)
     assert "name    command " in text(LISTED, 160)[0]
-    unnamed = replace(LISTED, entries=LISTED.entries[:3])
+    unnamed = replace(LISTED, sessions=LISTED.sessions[:3])
     assert " command " in text(unnamed, 80)[0] and "name" not in text(unnamed, 80)[0]
     assert any(
         "first  " in row and "mnist-cnn" in row and "fast" in row for row in text(LISTED, 160)
@@ -176,10 +186,12 @@ def test_places_stand_in_the_place_of_what_their_study_ran() -> None:
     drawn = [" ".join(row.split()) for row in text(LISTED, 80, how)]
     assert any("│ w r1 bare 5.00 ms 1,000" in row for row in drawn)
     assert any("╰ b1 r2 docker 5.00 ms" in row for row in drawn)
-    several = replace(LISTED, entries=(*LISTED.entries[:2], replace(PAIR[1], workload="resnet50")))
+    several = replace(
+        LISTED, sessions=(*LISTED.sessions[:2], replace(PAIR[1], workload="resnet50"))
+    )
     drawn = text(several, 80, how)
     assert any("│ w r1 resnet50" in row and "1,000" in row for row in drawn)
-    named = replace(LISTED, entries=(*LISTED.entries[:2], replace(PAIR[1], name="best")))
+    named = replace(LISTED, sessions=(*LISTED.sessions[:2], replace(PAIR[1], name="best")))
     assert any("│ w r1 best" in row for row in text(named, 80, how))
 
 
@@ -194,7 +206,11 @@ OUT = entry(
     failure="CUDA out of memory (tried 20.00 GiB)",
 )
 FAST = entry(
-    "fast/01", workload="train.py", command="train.py --bs 8", mfu=0.17, peak_memory=20.0 * GIB
+    "fast/01",
+    workload="train.py",
+    command="train.py --bs 8",
+    mfu=0.17,
+    peak_gpu_memory_bytes=20.0 * GIB,
 )
 RUNS = Listed((OUT, FAST, entry("slow/01", workload="train.py", command="train.py --bs 16")))
 
@@ -216,9 +232,9 @@ def test_figures_stand_in_their_columns_and_what_no_row_has_takes_none() -> None
     assert "5.00 ms     1,000   17 %   20.0 GiB" in row
     unknown = next(row for row in rows if "--bs 16" in row)
     assert "1,000      —          —" in unknown
-    head, *_ = text(Listed(RUNS.entries[::2]), 120)
+    head, *_ = text(Listed(RUNS.sessions[::2]), 120)
     assert "MFU" not in head and "peak mem" not in head
-    bound = replace(FAST, peak_memory_is_bound=True)
+    bound = replace(FAST, peak_gpu_memory_method="bound")
     assert any("≤20.0 GiB" in row for row in text(Listed((bound,)), 120))
 
 
@@ -271,13 +287,13 @@ def test_the_foot_tells_note_tags_and_sentences_in_the_lines_there_are() -> None
 
 def test_a_study_started_with_its_first_run_and_took_until_the_last_one_ended() -> None:
     (item,) = (item for item in arranged(LISTED, ListOptions()) if item.entry is None)
-    assert first_start(item) == "2026-01-02T03:04:05+00:00"
+    assert item.first_start == "2026-01-02T03:04:05+00:00"
     # The second run starts 5:55 after the first and takes 1:30.
-    assert elapsed(item) == 5 * 60 + 55 + 90
+    assert item.elapsed == 5 * 60 + 55 + 90
     unread = replace(PAIR[1], started="", seconds=None)
     broken = Item(study=item.study, runs=(PAIR[0], unread), every=(PAIR[0], unread))
-    assert first_start(broken) == PAIR[0].started and elapsed(broken) == 90
-    assert elapsed(replace(broken, every=(unread,))) is None
+    assert broken.first_start == PAIR[0].started and broken.elapsed == 90
+    assert replace(broken, every=(unread,)).elapsed is None
 
 
 @pytest.mark.parametrize("state", ["failed", "killed", "lost", "unreadable"])

@@ -27,7 +27,8 @@ from gpuwatch.tui.home.fleet.reader import (
     host_rows,
     matching,
 )
-from gpuwatch.tui.home.list import GOING_ON, Edit
+from gpuwatch.tui.home.items import GOING_ON
+from gpuwatch.tui.home.list import Edit
 from gpuwatch.tui.widgets.canvas import Canvas, Scrolled
 from gpuwatch.tui.widgets.line import Line, fit
 

@@ -1,11 +1,15 @@
-"""Entries of sessions and studies in lists, read cheaply from small tables and files."""
+"""What a list tells of sessions and studies, read cheaply from small tables and files.
+
+A field of :class:`ListedSession` or :class:`ListedStudy` is a key of ``gpuwatch sessions --format
+json``; the cache and the screens read them from there.
+"""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timezone
 from pathlib import Path
+from typing import Any
 
 from gpuwatch.analysis.hardware.mfu import mfu_peaks
 from gpuwatch.analysis.measured_value import MeasuredValue, unknown
@@ -19,6 +23,7 @@ from gpuwatch.analysis.samples.step_lines import (
 )
 from gpuwatch.analysis.samples.window import window_in
 from gpuwatch.analysis.summary.failure import command_of, in_few_words, reason_of
+from gpuwatch.core.lazy_dataclass import dataclass
 from gpuwatch.core.metrics import Method
 from gpuwatch.core.models import JSON, mapping, number
 from gpuwatch.core.text import clean
@@ -31,7 +36,104 @@ FIRST_STEP_LINES = 2000
 """Step lines that the speed is computed from; later lines do not change it."""
 
 
-def listing(reader: SessionReader, *, speed: bool = True) -> dict[str, JSON]:
+@dataclass(frozen=True, kw_only=True)
+class Labelled:
+    """What a session and a study have in common; ``docs/json.md`` says what each field means."""
+
+    path: Path
+    study: str
+    name: str = ""
+    tags: tuple[str, ...] = ()
+    note: str = ""
+    labels_problem: str | None = None
+
+    def document(self) -> dict[str, JSON]:
+        """As JSON."""
+        return {**vars(self), "path": str(self.path)}
+
+
+@dataclass(frozen=True, kw_only=True)
+class ListedSession(Labelled):
+    """A session."""
+
+    id: str = ""
+    status: str
+    status_text: str = ""
+    reason: str = ""
+    failure: str = ""
+    workload: str = ""
+    command: str = ""
+    command_label: str = ""
+    environment: str = ""
+    started: str = ""
+    seconds: float | None = None
+    steps: int | None = None
+    step_median_seconds: float | None = None
+    samples_per_second: float | None = None
+    mfu: float | None = None
+    mfu_at_maximum_clock: float | None = None
+    peak_gpu_memory_bytes: float | None = None
+    peak_gpu_memory_method: str = Method.UNAVAILABLE.value
+    run: int | None = None
+    block: int | None = None
+
+    @property
+    def ran(self) -> str:
+        """What ran, with its label if it has one, and its arguments where they are known."""
+        ran = self.command or self.workload
+        return f"{self.command_label}: {ran}" if self.command_label else ran
+
+    @property
+    def peak_bound(self) -> str | None:
+        """What stands before the peak of GPU memory where that is only a bound."""
+        return "at most" if self.peak_gpu_memory_method == Method.BOUND.value else None
+
+
+@dataclass(frozen=True, kw_only=True)
+class ListedStudy(Labelled):
+    """A study of several runs."""
+
+    title: str | None = None
+    question: str | None = None
+    commands: tuple[str, ...] = ()
+    environments: tuple[str, ...] = ()
+    runs: int | None = None
+    sessions: int = 0
+    going_on: bool = False
+    placement: Mapping[str, JSON] | None = None
+    says: tuple[Mapping[str, str], ...] = ()
+
+    @property
+    def waits(self) -> str:
+        """Of a study at a place without any run yet the state of its job, such as ``queued``."""
+        return "" if self.sessions or self.placement is None else self.placement["state"]
+
+
+@dataclass(frozen=True)
+class Listed:
+    """The sessions, newest first, and the studies that several of them are of."""
+
+    sessions: tuple[ListedSession, ...] = ()
+    studies: tuple[ListedStudy, ...] = ()
+
+
+def values_of(document: Mapping[str, JSON]) -> dict[str, Any]:
+    """The values of fields in what :meth:`Labelled.document` made."""
+    values = {
+        key: tuple(each) if isinstance(each, list) else each for key, each in document.items()
+    }
+    return {**values, "path": Path(document["path"])}
+
+
+def what_ran(runs: Sequence[ListedSession]) -> str:
+    """What ran; of several commands their labels, or workloads."""
+    told = dict.fromkeys(run.ran for run in runs if run.ran)
+    if len(told) > 1:
+        told = dict.fromkeys(run.command_label or run.workload for run in runs if run.ran)
+    return ", ".join(told)
+
+
+def listing(reader: SessionReader, *, speed: bool = True) -> ListedSession:
     """Identity, status, peak of GPU memory and, with ``speed``, speed and MFU over at most the
     first 2,000 step lines."""
     meta = reader.meta()
@@ -56,28 +158,28 @@ def listing(reader: SessionReader, *, speed: bool = True) -> dict[str, JSON]:
         if isinstance(unix, int) and 0 <= unix < 2**62
         else ""
     )
-    return {
-        "id": str(session.get("id", "")),
-        "path": str(reader.path),
-        "status": state.state.value,
-        "status_text": state.text,
-        "reason": reason,
-        "failure": in_few_words(state, reason, out_of_memory=out_of_memory),
-        "workload": str(workload.get("name", "")),
-        "command": command_of(workload),
-        "command_label": str(workload.get("label") or ""),
-        "environment": str(mapping(meta.get("environment")).get("label", "")),
-        "started": started,
-        "seconds": _finite(None if ended is None else ended / 1e9),
-        "steps": None if writers else reader.step_count(),
-        "step_median_seconds": _finite(median_step(timed)),
-        "samples_per_second": _finite(throughput(rates, told=ends_told(meta))),
-        "mfu": _finite(mfu.value),
-        "mfu_at_maximum_clock": _finite(mfu_at_maximum_clock.value),
-        "peak_gpu_memory_bytes": _finite(peak.value),
-        "peak_gpu_memory_method": peak.method.value,
-        "study": reader.path.parent.name,
-    }
+    return ListedSession(
+        id=str(session.get("id", "")),
+        path=reader.path,
+        status=state.state.value,
+        status_text=state.text,
+        reason=reason,
+        failure=in_few_words(state, reason, out_of_memory=out_of_memory),
+        workload=str(workload.get("name", "")),
+        command=command_of(workload),
+        command_label=str(workload.get("label") or ""),
+        environment=str(mapping(meta.get("environment")).get("label", "")),
+        started=started,
+        seconds=number(None if ended is None else ended / 1e9),
+        steps=None if writers else reader.step_count(),
+        step_median_seconds=number(median_step(timed)),
+        samples_per_second=number(throughput(rates, told=ends_told(meta))),
+        mfu=number(mfu.value),
+        mfu_at_maximum_clock=number(mfu_at_maximum_clock.value),
+        peak_gpu_memory_bytes=number(peak.value),
+        peak_gpu_memory_method=peak.method.value,
+        study=reader.path.parent.name,
+    )
 
 
 def _flop_rate(meta: Mapping[str, JSON], steps: Sequence[StepRow]) -> MeasuredValue:
@@ -105,10 +207,6 @@ def peak_gpu_memory(
     if len(used) < len(gpus):
         return unknown("By", "the memory of a GPU of the run was not sampled")
     return MeasuredValue(sum(used.values()), "By", Method.BOUND, "memory in use on its GPUs")
-
-
-def _finite(value: float | None) -> float | None:
-    return value if value is not None and math.isfinite(value) else None
 
 
 def elapsed(runs: Iterable[tuple[str, float | None]]) -> float | None:

@@ -35,8 +35,9 @@ def _row(folder: Path, run: PlannedRun) -> dict[str, JSON] | None:
             found = listing(reader)
     except GpuwatchError:
         return None
-    if found["status"] not in STATUSES:
+    if found.status not in STATUSES:
         return None
-    if found["peak_gpu_memory_method"] != Method.MEASURED.value:
-        found["peak_gpu_memory_bytes"] = None
-    return {**found, "run": run.index}
+    row = {**found.document(), "run": run.index}
+    if found.peak_gpu_memory_method != Method.MEASURED.value:
+        row["peak_gpu_memory_bytes"] = None
+    return row

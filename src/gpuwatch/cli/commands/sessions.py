@@ -11,17 +11,25 @@ import os
 import shutil
 import sys
 from collections import Counter
+from collections.abc import Sequence
 from datetime import datetime
 from pathlib import Path
 
-from gpuwatch.analysis.summary.listing import elapsed
+from gpuwatch.analysis.summary.listing import (
+    Labelled,
+    Listed,
+    ListedSession,
+    ListedStudy,
+    elapsed,
+    moment,
+    what_ran,
+)
 from gpuwatch.cli.say import say
 from gpuwatch.cli.selection import session_lookup
-from gpuwatch.cli.selection.session_index import Listed, listed
+from gpuwatch.cli.selection.session_index import listed
 from gpuwatch.core import units
 from gpuwatch.core.errors import StorageError
 from gpuwatch.core.json_schema import JSON_SCHEMA
-from gpuwatch.core.metrics import Method
 from gpuwatch.core.models import JSON
 from gpuwatch.core.text import clean, document
 from gpuwatch.session.in_part import RunInPart
@@ -56,7 +64,8 @@ def run(arguments: argparse.Namespace, command: tuple[str, ...]) -> int:
         return 0
     columns = shutil.get_terminal_size((_UNBOUNDED, 24)).columns
     print(_table(listing, columns, runs=arguments.runs, paths=arguments.paths))
-    for problem in listing.problems:
+    problems = {row.labels_problem for row in listing.sessions if row.labels_problem}
+    for problem in sorted(problems):
         say(f"names, tags and notes are missing: {problem}")
     return 0
 
@@ -64,8 +73,8 @@ def run(arguments: argparse.Namespace, command: tuple[str, ...]) -> int:
 def _json(listing: Listed) -> str:
     """The JSON document, with one line per session and study."""
 
-    def lines(rows: list[dict[str, JSON]]) -> str:
-        inner = ",\n".join(f"    {json.dumps(row, ensure_ascii=False)}" for row in rows)
+    def lines(rows: Sequence[Labelled]) -> str:
+        inner = ",\n".join(f"    {json.dumps(row.document(), ensure_ascii=False)}" for row in rows)
         return f"[\n{inner}\n  ]" if rows else "[]"
 
     sessions, studies = lines(listing.sessions), lines(listing.studies)
@@ -80,19 +89,16 @@ def _table(listing: Listed, columns: int, *, runs: bool, paths: bool) -> str:
     from gpuwatch.core.text import shell
     from gpuwatch.report.tables import table
 
-    waiting = [row for row in listing.studies if not row["sessions"]]
-    planned = [] if runs else [row for row in listing.studies if row["runs"]]
-    studies = {row["path"]: row for row in [*waiting, *planned]}
-    sessions: dict[str, list[dict[str, JSON]]] = {row["path"]: [] for row in waiting}
+    waiting = [row for row in listing.studies if not row.sessions]
+    planned = [] if runs else [row for row in listing.studies if row.runs]
+    studies = {row.path: row for row in [*waiting, *planned]}
+    sessions: dict[Path, list[ListedSession]] = {row.path: [] for row in waiting}
     for row in listing.sessions:  # newest first, and so are the studies
-        folder = os.path.dirname(row["path"])
-        sessions.setdefault(folder if folder in studies else row["path"], []).append(row)
-    rows = [
-        _study_line(studies[path], of_path) if path in studies else _session_line(of_path[0])
-        for path, of_path in sessions.items()
-    ]
+        folder = row.path.parent
+        sessions.setdefault(folder if folder in studies else row.path, []).append(row)
+    rows = [_line(studies.get(path) or of_path[0], of_path) for path, of_path in sessions.items()]
     named = {"started": f"started, {datetime.now().astimezone().tzname()}"}
-    head = [name for name in _HEAD if name not in _OPTIONAL or any(row[name] for row in rows)]
+    head = [name for name in rows[0] if name not in _OPTIONAL or any(row[name] for row in rows)]
     if paths:
         head.append("file")
         rows = [{**row, "file": shell(path)} for row, path in zip(rows, sessions, strict=True)]
@@ -112,10 +118,6 @@ def _table(listing: Listed, columns: int, *, runs: bool, paths: bool) -> str:
     return "\n".join(_cut(line, columns) for line in lines)
 
 
-_HEAD = (
-    *("session", "status", "command", "env", "tags", "started", "elapsed"),
-    *("MFU", "peak mem", "result"),
-)
 _FIGURES = ("MFU", "peak mem")
 """Columns that go where there is no room."""
 _OPTIONAL = ("tags", *_FIGURES)
@@ -128,67 +130,66 @@ _OPEN = frozenset({"queued", "starting", "running", "unknown"})
 """Statuses of runs that are not over."""
 
 
-def _session_line(row: dict[str, JSON]) -> dict[str, str]:
-    step, peak = row["step_median_seconds"], row["peak_gpu_memory_bytes"]
-    bound = "at most" if row["peak_gpu_memory_method"] == Method.BOUND.value else None
-    result = row["failure"] or ("" if step is None else f"{units.quantity(step, 's')}/step")
-    return {
-        **_line(row, row["id"][:8], row["status"], [row], result),
-        "MFU": "" if row["mfu"] is None else units.percent(row["mfu"]),
-        "peak mem": "" if peak is None else units.bounded(units.binary(peak), bound),
+def _line(of: ListedSession | ListedStudy, runs: Sequence[ListedSession]) -> dict[str, str]:
+    """The cells of a line, by the names of its columns: of a session, or of a study and its
+    ``runs``, newest first."""
+    commands, environments = what_ran(runs[::-1]), [run.environment for run in runs[::-1]]
+    if isinstance(of, ListedSession):
+        name, status, peak, step = (
+            of.id[:8],
+            of.status,
+            of.peak_gpu_memory_bytes,
+            of.step_median_seconds,
+        )
+        mfu = "" if of.mfu is None else units.percent(of.mfu)
+        memory = "" if peak is None else units.bounded(units.binary(peak), of.peak_bound)
+        result = of.failure or ("" if step is None else f"{units.quantity(step, 's')}/step")
+    else:
+        name, mfu, memory = of.study, "", ""
+        status, result = _state(of, Counter(run.status for run in runs))
+        if not runs:
+            commands, environments = ", ".join(of.commands), [*of.environments]
+    seconds = elapsed((run.started, run.seconds) for run in runs)
+    cells = {
+        "session": of.name or name,
+        "status": status,
+        "command": commands,
+        "env": ", ".join(dict.fromkeys(filter(None, environments))),
+        "tags": " ".join(of.tags),
+        "started": _started(runs[-1].started) if runs else "",
+        "elapsed": "" if seconds is None else units.clock_time(seconds),
+        "MFU": mfu,
+        "peak mem": memory,
     }
+    cut = {key: _cut(clean(cell), _LONGEST) for key, cell in cells.items()}
+    return {**cut, "result": clean(result, 200)}
 
 
-def _study_line(study: dict[str, JSON], rows: list[dict[str, JSON]]) -> dict[str, str]:
-    counts = Counter(row["status"] for row in rows)
-    states = ", ".join(f"{count} {status}" for status, count in counts.items())
-    placement = study["placement"]
-    if placement is not None and not rows:
-        states = placement["state"]
-    elif study["runs"] > len(rows):
+def _state(study: ListedStudy, ends: Counter[str]) -> tuple[str, str]:
+    """What became of its runs, and what it says; ``ends``: how many have which status."""
+    states, placement = _counted(ends), study.placement
+    if study.waits:
+        states = study.waits
+    elif (study.runs or 0) > ends.total():
         over = "ended" if placement is None else placement["state"]
-        states = f"{'running' if study['going_on'] else over}: {states} of {study['runs']}"
-    sentences = " ".join(entry["text"] for entry in study["says"]) or study["title"] or ""
-    if placement is not None and (study["going_on"] or not _OPEN.isdisjoint(counts)):
+        states = f"{'running' if study.going_on else over}: {states} of {study.runs}"
+    sentences = " ".join(each["text"] for each in study.says) or study.title or ""
+    if placement is not None and (study.going_on or not _OPEN.isdisjoint(ends)):
         sentences = placement["text"]
-    elif placement is not None and placement["in_part"] and not study["says"]:
+    elif placement is not None and placement["in_part"] and not study.says:
         sentences = _in_part(placement["in_part"])
-    return _line(study, study["study"], states, rows[::-1], sentences)
+    return states, sentences
+
+
+def _counted(ends: Counter[str]) -> str:
+    return ", ".join(f"{count} {status}" for status, count in ends.items())
 
 
 def _in_part(rows: list[dict[str, JSON]]) -> str:
     """What is known of runs whose sessions were not fetched."""
     if len(rows) == 1:
         return RunInPart(**rows[0]).text
-    counts = Counter(row["status"] for row in rows)
-    return ", ".join(f"{count} {status}" for status, count in counts.items()) + ", as last reported"
-
-
-def _line(
-    labels: dict[str, JSON], name: str, status: str, rows: list[dict[str, JSON]], result: str
-) -> dict[str, str]:
-    """The cells of a line for ``rows``, in the order of their starts; ``labels`` has the tags, and
-    the name that was given with ``gpuwatch rename``."""
-    seconds = elapsed((row["started"], row["seconds"]) for row in rows)
-    cells = {
-        "session": labels["name"] or name,
-        "status": status,
-        "command": _commands(rows) if rows else ", ".join(labels["commands"]),
-        "env": ", ".join(_several(rows, "environment") if rows else labels["environments"]),
-        "tags": " ".join(labels["tags"]),
-        "started": _started(rows[0]["started"]) if rows else "",
-        "elapsed": "" if seconds is None else units.clock_time(seconds),
-    }
-    cut = {key: _cut(clean(cell), _LONGEST) for key, cell in cells.items()}
-    return {**cut, "MFU": "", "peak mem": "", "result": clean(result, 200)}
-
-
-def _commands(rows: list[dict[str, JSON]]) -> str:
-    if len(_several(rows, "command")) == 1:
-        label, command = rows[0]["command_label"], str(rows[0]["command"])
-        return f"{label}: {command}" if label else command
-    labels = dict.fromkeys(row["command_label"] or row["workload"] for row in rows)
-    return ", ".join(filter(None, labels))
+    return f"{_counted(Counter(row['status'] for row in rows))}, as last reported"
 
 
 def _cut(text: str, longest: int) -> str:
@@ -197,13 +198,9 @@ def _cut(text: str, longest: int) -> str:
 
 def _started(text: str) -> str:
     """Month, day and time here; of another year the day."""
-    try:
-        started = datetime.fromisoformat(text).astimezone()
-    except (ValueError, OverflowError, OSError):
+    known = moment(text)
+    if known is None:
         return ""
+    started = known.astimezone()
     this_year = started.year == datetime.now().astimezone().year
     return started.strftime("%m-%d %H:%M" if this_year else "%Y-%m-%d")
-
-
-def _several(rows: list[dict[str, JSON]], key: str) -> list[str]:
-    return list(dict.fromkeys(row[key] for row in rows if row[key]))

@@ -8,36 +8,26 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from gpuwatch.core import paths
-from gpuwatch.core.errors import StorageError, UsageError
+from gpuwatch.core.errors import GpuwatchError, StorageError, UsageError
 from gpuwatch.core.models import mapping
 from gpuwatch.core.text import to_paste
 from gpuwatch.session.schema import SUFFIX
 from gpuwatch.session.study.label import Label
 from gpuwatch.session.study.labels import read
 from gpuwatch.session.study.plan import PLAN
+from gpuwatch.session.study.plan import read as read_plan
 
 
 def sessions_under(folder: Path) -> list[Path]:
     """The session files in a study or a folder of studies, oldest first."""
-    sessions_ = []
-    for entry in _entries(folder):
-        if entry.name.endswith(SUFFIX):
-            sessions_.append(Path(entry.path))
-        if _is_folder(entry):
-            inside = _entries(entry.path)
-            sessions_ += [Path(entry.path) for entry in inside if entry.name.endswith(SUFFIX)]
+    inside = _entries(folder)
+    inside += [entry for each in inside for entry in _entries(each.path)]
+    sessions_ = [Path(entry.path) for entry in inside if entry.name.endswith(SUFFIX)]
     return sorted(sessions_, key=lambda path: (path.parent.name, path.name))
 
 
-def _is_folder(entry: os.DirEntry[str]) -> bool:
-    try:
-        return entry.is_dir()
-    except OSError:  # a link to itself
-        return False
-
-
 def _entries(folder: str | Path) -> list[os.DirEntry[str]]:
-    """The entries of a folder; empty if it cannot be read."""
+    """The entries of a folder; empty if it is none, or cannot be read."""
     try:
         with os.scandir(folder) as entries:
             return list(entries)
@@ -61,10 +51,7 @@ def studies_going_on() -> list[Path]:
     last."""
     from gpuwatch.session.study.study_folder import is_held
 
-    folders = [*paths.studies_elsewhere()]
-    if paths.data_home().is_dir():
-        folders += [folder for folder in paths.data_home().iterdir() if folder.is_dir()]
-    held = [folder.resolve() for folder in folders if is_held(folder)]
+    held = [folder.resolve() for folder in _folders() if is_held(folder)]
     return sorted(dict.fromkeys(held), key=lambda folder: folder.stat().st_ctime)
 
 
@@ -72,18 +59,21 @@ def waiting_studies() -> list[Path]:
     """The folders of studies at places that have no session yet, or never got one."""
     from gpuwatch.session.placement import PLACEMENT
 
-    folders = [*paths.studies_elsewhere()]
-    folders += [Path(entry.path) for entry in _entries(paths.data_home()) if _is_folder(entry)]
     return [
         folder.resolve()
-        for folder in folders
+        for folder in _folders()
         if os.path.exists(folder / PLACEMENT) and not sessions_under(folder)
     ]
 
 
+def _folders() -> list[Path]:
+    """The folders of all studies, and what else is in the default one."""
+    inside = _entries(paths.data_home())
+    return [*paths.studies_elsewhere(), *(Path(entry.path) for entry in inside)]
+
+
 def orphans() -> list[tuple[str, str]]:
     """Runs still going here whose recorder died: (label, session id or path)."""
-    from gpuwatch.core.errors import GpuwatchError
     from gpuwatch.session.reading.reader import SessionReader
     from gpuwatch.session.reading.status import goes_on_alone
 
@@ -227,12 +217,10 @@ def called(folder: Path, key: str) -> str:
 
 def _whole(folder: Path) -> tuple[Path, str]:
     """The target for a study; for a single run its session, as lists show one row for both."""
-    from gpuwatch.session.study.plan import read as read_plan
-
     inside = [entry.name for entry in _entries(folder) if entry.name.endswith(SUFFIX)]
-    plan = read_plan(folder) if len(inside) == 1 else None
-    alone = len(inside) == 1 and (plan is None or len(plan.runs) < 2)
-    return folder, inside[0] if alone else ""
+    if len(inside) != 1 or ((plan := read_plan(folder)) is not None and len(plan.runs) > 1):
+        return folder, ""
+    return folder, inside[0]
 
 
 def _is_named(folder: Path, text: str) -> bool:
@@ -241,7 +229,6 @@ def _is_named(folder: Path, text: str) -> bool:
 
 
 def _identifier(path: Path) -> str:
-    from gpuwatch.core.errors import GpuwatchError
     from gpuwatch.session.reading.reader import SessionReader
 
     try:
