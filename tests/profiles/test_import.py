@@ -196,7 +196,7 @@ def test_a_last_line_without_its_end_is_told(samples: Path, tmp_path: Path) -> N
         ("run.nsys-rep", b"\0\1\2", "nsys stats --report cuda_gpu_kern_sum"),
         ("run.ncu-rep", b"NVR\0", "ncu --csv --page raw --import run.ncu-rep"),
         ("latin.csv", b"a\nb\n\xe9\n", "latin.csv, line 3: not utf-8"),
-        ("prose.txt", b"Kernels were fast.\n", "(1 lines) holds no profile"),
+        ("prose.txt", b"Kernels were fast.\n", "(1 line) holds no profile"),
         ("other.csv", b"epoch,loss\n1,0.3\n", "what is recognised"),
         ("head.csv", b"Time (%),Total Time (ns),Instances,Name\n", "a header without rows"),
         ("utf16.csv", b"\xff\xfea", "utf16.csv, line 1: not utf-16"),

@@ -29,7 +29,7 @@ _GLYPHS = {
     "▒": "%",
     "▓": "@",
     **dict.fromkeys("→▸▶»›►", ">"),
-    **dict.fromkeys("←◂◀«‹◄", "<"),
+    **dict.fromkeys("←◂◀«‹◄⌫", "<"),
     **dict.fromkeys("↑▲△", "^"),
     **dict.fromkeys("↓▼▽", "v"),
     "●": "*",

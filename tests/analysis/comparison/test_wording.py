@@ -10,7 +10,6 @@ from gpuwatch.analysis.comparison.verdict import invalid
 from gpuwatch.analysis.comparison.wording import (
     Side,
     change_text,
-    counted,
     per_cent,
     same_environment,
     sentence,
@@ -247,4 +246,3 @@ def test_a_change_has_as_many_decimals_as_its_interval_asks_for(
 def test_signs_are_always_shown_in_ascii() -> None:
     assert (signed(0.031), signed(-0.031), signed(-0.0001)) == ("+3.1", "-3.1", "+0.0")
     assert (per_cent(0.01), per_cent(0.005)) == ("1 %", "0.5 %")
-    assert (counted(1, "run"), counted(2, "run")) == ("1 run", "2 runs")

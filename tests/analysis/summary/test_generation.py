@@ -118,7 +118,7 @@ def test_what_vllm_printed_are_rates_without_a_step(tmp_path: Path) -> None:
     path = tmp_path / "01-bare.gpuwatch"
     generation = sessions.summary(path, step_seconds=0.5, extra={"generation": printed}).generation
     assert generation is not None and generation.rooflines == ()
-    assert generation.token_rate.value == 513.0 and "7 lines" in generation.token_rate.source
+    assert generation.token_rate.value == 513.0 and "printed (7)" in generation.token_rate.source
     assert generation.figures["running requests"].value == 8.0
     assert generation.time_to_first_token.method is Method.UNAVAILABLE
 

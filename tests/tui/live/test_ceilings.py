@@ -50,7 +50,7 @@ def test_a_share_says_which_measured_ceiling_it_is_of(session: Make) -> None:
 
 def test_without_a_calibration_the_share_is_of_the_peak(session: Make) -> None:
     path = session(bandwidth_measured=True, known_card=True)
-    assert "44 % of data-sheet peak" in page_text(path, (80, 24))
+    assert "44 % of peak" in page_text(path, (80, 24))
     assert "44 % of data-sheet peak 3.35 TB/s" in numbers_text(path, 80)
 
 

@@ -28,6 +28,7 @@ from ..snapshots_of import numbers_text, page_text, snapshot_of
 Make = Callable[..., Path]
 
 POWER = "hw.gpu.power"
+BF16 = {"model": "MnistCNN", "dtype": "bfloat16", "batch_size": 64}
 FAN = "hw.gpu.fan.speed_ratio"
 REASON = "nvmlGpmSampleGet: no permission; record from outside containers, or ask who runs them"
 
@@ -37,7 +38,7 @@ def text_of(lines: Any) -> list[str]:
 
 
 def test_both_mfu_are_named_with_their_peak_and_method(session: Make) -> None:
-    rows = number_lines(snapshot_of(session(known_card=True)), 200)
+    rows = number_lines(snapshot_of(session(known_card=True, meta={"run": BF16})), 200)
     lines = ["".join(text for text, _ in row) for row in rows]
     over, at_maximum = (at for at, line in enumerate(lines) if line.lstrip().startswith("MFU"))
     assert "MFU at maximum clock" in lines[at_maximum]

@@ -62,5 +62,5 @@ def test_the_gauges_dominate_whatever_else_there_is(
     rows = texts(page_of(snapshot, Options(), *size).lines)
     graph = [row for row in rows if any(mark in row for mark in "│┤╪")]
     assert len(graph) >= (6 if size[1] < 30 else size[1] / 3.5)
-    for text in ("forward 31 %", "▲ docker", "[▶]", "event", "! GPU 0", "step 16,820/40,000"):
+    for text in ("forward 31 %", "▲ docker", "[▶]", "◆ at ", "! GPU 0", "step 16,820/40,000"):
         assert any(text in row for row in rows), text

@@ -228,7 +228,7 @@ async def test_hostile_lines_are_harmless_and_cut(tmp_path: Path) -> None:
             await pilot.pause()
             assert all(len(row) <= 60 for row in screen_text(app).splitlines())
         await pilot.press("slash", *"evil", "enter")
-        await shows(pilot, "1 of 1 lines")
+        await shows(pilot, "1 of 1 line")
     assert show_in_pager(path, None, None) == ""
 
 

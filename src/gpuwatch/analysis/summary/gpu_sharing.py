@@ -43,7 +43,7 @@ def told_of_pods(facts: Facts, gpus: Sequence[str]) -> list[str]:
 def told_of_parts(facts: Facts, gpus: Sequence[str]) -> list[str]:
     """A sentence for each GPU of the run that is a part of one."""
     return [
-        f"{gpu} is a MIG device, a part of {clean(parent, _SHOWN)}: what NVML tells of the whole "
+        f"{gpu} is a MIG device, a part of {clean(parent)[:_SHOWN]}: what NVML tells of the whole "
         "GPU alone, such as its power, is not the run's, and left out"
         for gpu, parent in parts(facts, gpus).items()
     ]
