@@ -12,7 +12,8 @@ from textual.message import Message
 
 from gpuwatch.core.lazy_dataclass import dataclass
 from gpuwatch.core.text import clean
-from gpuwatch.tui.feed.feed import Post, Reading, ReadingFailed, trouble_of
+from gpuwatch.tui.feed.feed import trouble_of
+from gpuwatch.tui.feed.posting import Post, Reading, ReadingFailed
 from gpuwatch.tui.feed.snapshot import Trouble
 from gpuwatch.tui.widgets.base_screen import CanvasScreen
 from gpuwatch.tui.widgets.line import Line

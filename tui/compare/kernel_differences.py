@@ -28,7 +28,7 @@ from gpuwatch.core.lazy_dataclass import dataclass
 from gpuwatch.core.text import clean
 from gpuwatch.core.units import UNKNOWN, milliseconds
 from gpuwatch.session.reading.reader import SessionReader
-from gpuwatch.tui.feed.feed import Post, Reading, ReadingFailed
+from gpuwatch.tui.feed.posting import Post, Reading, ReadingFailed
 from gpuwatch.tui.feed.snapshot import Trouble
 from gpuwatch.tui.widgets.head_rows import trouble_rows
 from gpuwatch.tui.widgets.line import pad

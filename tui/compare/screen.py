@@ -15,7 +15,7 @@ from gpuwatch.core.units import clock_time, counted
 from gpuwatch.session.study.study_folder import sessions_in
 from gpuwatch.tui.commands import export_report
 from gpuwatch.tui.display_options import READ_ONLY
-from gpuwatch.tui.feed.feed import Post, Reading, ReadingFailed
+from gpuwatch.tui.feed.posting import Post, Reading, ReadingFailed
 from gpuwatch.tui.feed.snapshot import Trouble
 from gpuwatch.tui.widgets.base_screen import CanvasScreen
 from gpuwatch.tui.widgets.head_rows import trouble_rows

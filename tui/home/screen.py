@@ -17,8 +17,9 @@ from gpuwatch.core.models import mapping, number
 from gpuwatch.core.text import clean
 from gpuwatch.core.units import NS, binary, clock_time
 from gpuwatch.session.reading.reader import SessionReader
-from gpuwatch.tui.feed.feed import Delivery, DevicesNow, News, not_recorded
+from gpuwatch.tui.feed.feed import DevicesNow, News, not_recorded
 from gpuwatch.tui.feed.machine_recorder import MachineRecorder
+from gpuwatch.tui.feed.posting import Delivery
 from gpuwatch.tui.feed.snapshot import DeviceNow, Snapshot, Unreadable, View
 from gpuwatch.tui.home.base import Home
 from gpuwatch.tui.home.devices import (

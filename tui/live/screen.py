@@ -16,8 +16,9 @@ from gpuwatch.session.study.progress import place
 from gpuwatch.session.study.study_folder import sessions_in
 from gpuwatch.tui import commands
 from gpuwatch.tui.display_options import READ_ONLY
-from gpuwatch.tui.feed.feed import REFRESH_SECONDS, Delivery, Feed, News
+from gpuwatch.tui.feed.feed import REFRESH_SECONDS, Feed, News
 from gpuwatch.tui.feed.gauges import STEP_TIME
+from gpuwatch.tui.feed.posting import Delivery
 from gpuwatch.tui.feed.snapshot import TIMED, Snapshot, Unreadable, View
 from gpuwatch.tui.live.page import Page, page_of, panel_columns
 from gpuwatch.tui.live.rows import ZOOMS, Options

@@ -23,7 +23,7 @@ from gpuwatch.session.study.study_folder import sessions_in
 from gpuwatch.tui.app import GpuwatchApp
 from gpuwatch.tui.compare.answer import Answer, answer, column_of, sections
 from gpuwatch.tui.compare.screen import CompareScreen
-from gpuwatch.tui.feed.feed import Post
+from gpuwatch.tui.feed.posting import Post
 from gpuwatch.tui.home.screen import HomeScreen
 from gpuwatch.tui.widgets.line import Line
 from tests.analysis.recorded_studies import BARE, DOCKER, blocks_of, recorded
@@ -194,7 +194,7 @@ async def test_unknown_values_are_dashes(session: Make) -> None:
         session(meta=finished(), alive=False),
         session("02", steps=False, kind="command", name="x", meta=finished(), alive=False),
     ]
-    async with running(lambda: whole(paths)) as (app, pilot):
+    async with running(lambda: whole(paths), (80, 60)) as (app, pilot):
         await shows(pilot, "step time, median")
         row = next(r for r in screen_text(app).splitlines() if "step time, median" in r)
         assert "—" in row and "×" not in row

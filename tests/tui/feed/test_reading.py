@@ -15,7 +15,7 @@ from gpuwatch.tui.compare.answer import Answer
 from gpuwatch.tui.compare.histories import Case, Group, HistoriesScreen
 from gpuwatch.tui.compare.kernel_differences import KernelDifferencesScreen, Pair
 from gpuwatch.tui.compare.screen import CompareScreen
-from gpuwatch.tui.feed.feed import Post
+from gpuwatch.tui.feed.posting import Post
 
 from ..compare.test_compare import many
 from ..harness import running, screen_text, shows, until

@@ -37,7 +37,7 @@ def test_the_demo_plays_a_recording_says_so_and_leaves_nothing(tmp_path: Path) -
         terminal.wait("read-only: start `gpuwatch`")
         terminal.type("", "Enter")
         terminal.wait("◀ replay")
-        terminal.wait("playing, speed 1x")
+        terminal.wait("Space pause")
         terminal.type("q")
         terminal.wait("code 0")
     finally:

@@ -1,0 +1,85 @@
+"""The way of what a thread reads to a screen, as messages of Textual; apart from the feed, which
+lines without a screen read as well."""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any
+
+from textual.message import Message
+from textual.message_pump import MessagePump
+from textual.screen import Screen
+
+from gpuwatch.tui.feed.feed import News, trouble_of
+from gpuwatch.tui.feed.snapshot import Trouble
+
+
+class ReadingFailed(Message):
+    """The thread ended with an error."""
+
+    def __init__(self, trouble: Trouble) -> None:
+        super().__init__()
+        self.trouble = trouble
+
+
+class _Stopped(Exception):
+    """The screen was closed."""
+
+
+Post = Callable[[Message], None]
+"""Posts a message to the screen; raises an exception that ends the work if it was closed."""
+
+
+class Reading:
+    """A thread that ends with the first message after :meth:`leave`; nothing waits for it."""
+
+    def __init__(self, name: str, screen: MessagePump, work: Callable[[Post], None]) -> None:
+        """``work`` runs in the thread; ``screen`` gets :class:`ReadingFailed` for any error."""
+        self._screen = screen
+        self._work = work
+        self._stopped = threading.Event()
+        self._thread = threading.Thread(target=self._run, name=name, daemon=True)
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def leave(self) -> None:
+        """Post no more messages."""
+        self._stopped.set()
+
+    def _run(self) -> None:
+        try:
+            self._work(self._post)
+        except _Stopped:
+            return
+        except Exception as error:  # without a message the screen would wait forever
+            if not self._stopped.is_set():
+                self._screen.post_message(ReadingFailed(trouble_of(error)))
+
+    def _post(self, message: Message) -> None:
+        if self._stopped.is_set():
+            raise _Stopped
+        self._screen.post_message(message)
+
+
+class Delivery:
+    """Calls ``take`` in the app's event loop with the newest posted snapshot."""
+
+    def __init__(self, screen: Screen[Any], take: Callable[[News], None]) -> None:
+        self._screen = screen
+        self._take = take
+        self._newest: deque[News] = deque(maxlen=1)
+
+    def post(self, news: News) -> None:
+        """Deliver ``news`` to the screen if it still exists; callable from any thread."""
+        self._newest.append(news)
+        if self._screen.is_running:
+            with suppress(RuntimeError):  # the loop is closed
+                self._screen.call_later(self._deliver)
+
+    def _deliver(self) -> None:
+        if self._newest and self._screen.is_attached:
+            self._take(self._newest.pop())
