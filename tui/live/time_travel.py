@@ -104,8 +104,7 @@ class TimeTravel(CanvasScreen):
             self._say(f"no event {where}" if notable_events else "the session has no events")
             return
         place = f"event {notable_events.index(event) + 1} of {len(notable_events)}"
-        text = f"{clean(event.kind)}: {clean(event.text)}"
-        self._say(f"{place}, at {clock_time(event.t / NS)}: {text}")
+        self._say(f"{place}, at {clock_time(event.t / NS)}: {clean(event.text)}")
         self._move(event.t)
 
     def action_play(self) -> None:

@@ -124,7 +124,7 @@ def test_what_an_epoch_ended_with_stands_apart_from_the_last_step(tmp_path: Path
     ]
     found = summary(tmp_path / "a.gpuwatch", steps=[*lines(), *epochs])
     told_then = events(tmp_path / "a.gpuwatch", "epoch")
-    assert [each.text for each in told_then][-1] == "2, loss 0.1235, acc@1 87.5 %"
+    assert [each.text for each in told_then][-1] == "epoch 2, loss 0.1235, acc@1 87.5 %"
     told = as_json.summary(found)["training"]["epoch"]
     assert (told["loss"]["value"], told["loss"]["at"]) == (0.123456789, 2)
     assert told["acc1"]["value"] == 0.875

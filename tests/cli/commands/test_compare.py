@@ -67,6 +67,16 @@ def test_a_study_alone_is_compared_in_its_own_blocks(
     assert found["plan"]["seed"] == 7 and len(found["sessions"]) == 24
 
 
+def test_last_alone_is_the_study_of_the_last_session(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
+    folder = tmp_path / "gpuwatch" / "studies" / "a-study"
+    folder.parent.mkdir(parents=True)
+    studies.recorded(folder, [blocks_of(2, BARE, DOCKER)], EFFECTS)
+    assert len(compared(capsys, "last")["sessions"]) == len(compared(capsys, "a-study")["sessions"])
+
+
 def test_the_answer_comes_first_and_fits(study: Path, capsys: pytest.CaptureFixture[str]) -> None:
     lines = said(capsys, "compare", study).split("\n")
     assert any(line.startswith("SAME ") for line in lines[:14])

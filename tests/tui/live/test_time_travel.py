@@ -95,7 +95,7 @@ async def test_a_run_that_is_over_is_gone_through_by_columns_and_events(over: Pa
         assert "is over" not in screen_text(app)
         await pilot.press("right_square_bracket")
         await _at(pilot, 20)
-        await shows(pilot, "event 1 of 2, at 0:20: throttle: the power cap")
+        await shows(pilot, "event 1 of 2, at 0:20: the power cap")
         await pilot.press("right_square_bracket")
         then = await _at(pilot, 60)
         assert then.status.live and not then.goes_on and then.event is not None

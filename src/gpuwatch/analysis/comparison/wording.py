@@ -246,8 +246,8 @@ def _described(
     first = f"{other.label}: {told} against {baseline.label}" if told else other.label
     if not verdict.pairs:
         return f"{first}: there is nothing to compare with {baseline.label} yet."
-    many = units.counted(verdict.pairs, "run") + " of each"
-    many = _blocks(verdict, lost) if verdict.paired else many
+    unpaired = f"{units.counted(verdict.pairs, 'run')} of each"
+    many = _blocks(verdict, lost) if verdict.paired else unpaired
     if to_come:
         return f"{first}. {many} so far, {to_come} to come."
     rest = f" {many} gave a pair." if lost else ""

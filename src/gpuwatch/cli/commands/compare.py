@@ -72,9 +72,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace, command: tuple[str, ...]) -> int:
-    sessions = list(
-        dict.fromkeys(path for text in arguments.session for path in session_lookup.sessions(text))
-    )
+    named = arguments.session
+    if named == ["last"]:  # one session is no comparison: that of its study
+        named = [str(session_lookup.sessions("last")[0].parent)]
+    sessions = list(dict.fromkeys(path for text in named for path in session_lookup.sessions(text)))
     if len(sessions) < 2:
         for path in sessions:
             SessionReader(path).close()  # raises if the file is not a session

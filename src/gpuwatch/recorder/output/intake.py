@@ -375,8 +375,9 @@ class Intake:
         """Rows for an epoch: an event and its figures. At most one a second, plus the last epoch:
         small data gives many epochs."""
         figures = (_told(key, value) for key, value in body.items() if key != "epoch")
+        text = ", ".join([f"epoch {body.get('epoch', '')}".rstrip(), *figures])
         rows = [
-            event(t, "epoch", ", ".join([str(body.get("epoch", "")), *figures])[:500]),
+            event(t, "epoch", text[:500]),
             meta("epoch", {**{key: body[key] for key in _OF_EPOCH if key in body}, "t": t}),
         ]
         if t - self._last_epoch < _EPOCH_NS:
