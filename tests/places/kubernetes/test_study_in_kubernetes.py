@@ -487,7 +487,7 @@ def test_a_recorder_that_is_killed_is_told(here: Cli, namespace: str) -> None:
     )
     in_pod(namespace, "python3", "-c", recorder)
     known = wait_for(folder, "lost")
-    assert known["reason"] == "its recorder was killed"
+    assert known["reason"] == "its recorder was killed by signal 9"
     assert f"gpuwatch resume {folder.name}" in str(known["hint"])
 
 

@@ -192,7 +192,8 @@ def in_pod(
         reason = "the kernel killed a process of the pod, at its memory limit"
         return JobStatus(JobState.OUT_OF_MEMORY, reason, hint=_MORE_MEMORY, where=where)
     if isinstance(code, int) and code < 0:
-        return JobStatus(JobState.LOST, "its recorder was killed", hint=RESUME, where=where)
+        why = f"its recorder was killed by signal {-code}"
+        return JobStatus(JobState.LOST, why, hint=RESUME, where=where)
     return JobStatus(JobState.ENDED, where=where)
 
 
