@@ -238,8 +238,10 @@ def check(name: str) -> str:
             raise ValueError(f"the workload {name!r} is defined in {path}, and there is no file")
         return name
     close = suggest(name)
-    hint = f"did you mean {' or '.join(close)}?" if close else f"known: {', '.join(BUILT_IN)}"
-    raise ValueError(f"no workload is named {name!r}: {hint}; or {TORCHVISION}MODEL")
+    hint = f"known: {', '.join(BUILT_IN)} and {TORCHVISION}MODEL"
+    if close:
+        hint = f"did you mean {' or '.join(close)}?"
+    raise ValueError(f"no workload is named {name!r}: {hint}")
 
 
 def module_of(name: str) -> str:

@@ -143,7 +143,7 @@ def add_arguments(add: Callable[..., argparse.Action]) -> None:
         metavar="PATH",
         help="folder with the real data, or a text for language models (default: synthetic data)",
     )
-    add("--download", action="store_true", help="fetch the data into DIR first, where possible")
+    add("--download", action="store_true", help="fetch the data into the folder of --data first")
     add("--image-size", type=positive_int, metavar="PIXELS", help="edge of the square images")
     add("--workers", type=non_negative_int, metavar="N", help="processes that load data")
     add("--seed", type=seed_value, metavar="N", help="seed of all randomness (default: 0)")

@@ -217,6 +217,16 @@ def test_what_may_not_be_compared_has_no_chart(pair: StudyResult) -> None:
 
 
 def test_of_two_a_fact_that_differs_is_one_line() -> None:
-    torch = Difference("workload", "torch", ("2.6.0", None))
-    told = [Heading("A → B"), Sentence("workload: torch", "2.6.0 → —")]
+    torch = Difference("workload", "torch", ("2.6.0", "2.7.1"))
+    told = [Heading("A → B"), Sentence("workload: torch", "2.6.0 → 2.7.1")]
     assert difference_items([torch], ["A", "B"]) == told
+
+
+def test_what_is_known_of_one_side_alone_is_no_difference() -> None:
+    torch = Difference("workload", "torch", ("2.6.0", None))
+    unset = Difference("process", "process.env.OMP_NUM_THREADS", (None, "1"))
+    assert difference_items([torch, unset], ["A", "B"]) == [
+        Heading("A → B"),
+        Sentence("OMP_NUM_THREADS", "— → 1"),
+        Sentence("not known of both", "workload: torch"),
+    ]

@@ -74,8 +74,8 @@ def test_what_lists_count_of_a_run_beside_real_is_told(tmp_path: Path) -> None:
     stages = {"profile": {"real_seconds": 1.5}, "counters": {"real_seconds": 71.5}}
     run(tmp_path / "01-bare.gpuwatch", result={"t": 89_400_000_000, **times}, extra=stages)
     told = said(tmp_path)
-    assert "real 16.0 s" in told and (
-        "the recording is 1:29 long, as lists say: real is without 1.50 s for its profile and "
+    assert "elapsed 16.0 s" in told and (
+        "the recording is 1:29 long, as lists say: elapsed is without 1.50 s for its profile and "
         "71.5 s for its counters after the steps" in told
     )
 
@@ -173,7 +173,8 @@ def test_a_study_that_was_broken_off_says_so_at_its_end(tmp_path: Path) -> None:
 
 def test_the_notes_at_the_end_are_few(tmp_path: Path) -> None:
     lost = [
-        (kind, f"{kind} was told") for kind in ("gpu-lost", "xid", "ecc", "nvml-lost", "gpm-lost")
+        (kind, f"{kind} was told")
+        for kind in ("gpu-lost", "xid", "ecc", "nvml-lost", "gpm-lost", "dcgm-lost")
     ]
     run(tmp_path / "01.gpuwatch", **loaded(1.6, events=[*lost, ("throttle", "held down")]))
     lines = study_text.terminal(read_study(tmp_path), short=True).splitlines()

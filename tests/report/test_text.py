@@ -195,15 +195,16 @@ def test_a_long_value_that_differs_stands_whole_behind_whose_it_is(result: Study
     (question,) = result.questions
     path = "/usr/local/nvidia/lib:" * 6
     bare, docker, apptainer = question.cells
-    cells = (bare, with_facts(docker, path=path), with_facts(apptainer, path=path))
+    told = {"env.PATH": path}
+    cells = (bare, with_facts(docker, **told), with_facts(apptainer, **told))
     why = replace(
         question.contrasts[0].explanation,
-        differences=(Difference("process", "process.path", (None, path)),),
+        differences=(Difference("process", "process.env.PATH", (None, path)),),
     )
     contrasts = (replace(question.contrasts[0], explanation=why), *question.contrasts[1:])
     changed = replace(result, questions=(replace(question, cells=cells, contrasts=contrasts),))
     differs = section(terminal(changed), "what differs around the runs")
-    assert "path bare: —; docker, apptainer: /usr" in " ".join(differs.split())
+    assert "PATH bare: —; docker, apptainer: /usr" in " ".join(differs.split())
     assert "".join(differs.split()).count("/usr/local/nvidia/lib:") == 6
 
 

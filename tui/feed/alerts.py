@@ -134,14 +134,14 @@ def _sharing(shared: Shared) -> Iterator[Alert]:
 
 def _throttling(device: DeviceNow, events: LatestEvents, share: float, *, live: bool) -> str:
     if not live:
-        return f"throttled {percent(share)} of the time" if share >= _MIN_SHARE else ""
+        return f"clocks held down {percent(share)} of the time" if share >= _MIN_SHARE else ""
     causes = [word for metric, word in _THROTTLE_CAUSES.items() if (device.value(metric) or 0) > 0]
     if not causes:
         return ""
     # The driver's reasons follow a colon; the event that ends throttling has none.
     latest, _ = events.of("throttle", device.row.id)
     reasons = clean(latest.text).partition(": ")[2] if latest is not None else ""
-    text = f"throttled ({reasons or ', '.join(causes)})"
+    text = f"clocks held down ({reasons or ', '.join(causes)})"
     clock, maximum = device.value("hw.gpu.clock.sm"), device.attribute("clock.sm.max")
     if clock is None or maximum is None:
         return text

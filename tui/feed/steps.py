@@ -155,7 +155,17 @@ class StepFigure(StepHistory):
             value = self._figure(row)
             if value is not None:
                 total, count = self.sums.get(row.t // BUCKET_NS, (0.0, 0.0))
-                self.sums[row.t // BUCKET_NS] = total + value, count + 1
+                self.sums[row.t // BUCKET_NS] = total + value * row.count, count + row.count
+
+    def mean(self, start: int, end: int, least: float = 0.0) -> float | None:
+        """Mean over steps, as every other mean of them, where their lines are at hand."""
+        recent = self._steps.recent
+        if not recent or not (self._steps.complete or recent[0].t <= start):
+            return super().mean(start, end, least)
+        rows = [row for row in recent if start < row.t <= end]
+        known = [(v, row.count) for row in rows if (v := self._figure(row)) is not None]
+        steps = sum(count for _, count in known)
+        return sum(value * count for value, count in known) / steps if steps else None
 
     def _of_recent(self, view: Window) -> list[float | None]:
         times = [row.t for row in self._steps.recent]

@@ -80,7 +80,8 @@ def workload_rows(snapshot: Snapshot, width: int, phases: int) -> list[Line]:
         return [*rows, row]
     fields = Fields(width, 6 if width >= 120 else 3)
     if work.throughput.method is not Method.UNAVAILABLE:
-        fields.add("samples/s", samples_rate(work.throughput.value))
+        name = "samples/s now" if snapshot.status.live else "samples/s"
+        fields.add(name, samples_rate(work.throughput.value))
     fields.add("median step", milliseconds(work.step_seconds))
     if width >= 120 and work.step_count:
         fields.add("over", counted(work.step_count, "step"))

@@ -184,7 +184,7 @@ class Evidence:
 
     rung: str
     """``versions``, ``kernels``, ``clocks``, ``load``, ``kernel time``, ``copies``, ``host``,
-    ``limits`` or ``start-up``."""
+    ``phases``, ``limits`` or ``start-up``."""
     text: str
     """A sentence with both values, which never claims a cause."""
     points: Interval | None = None

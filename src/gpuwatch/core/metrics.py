@@ -173,6 +173,8 @@ _WORDS |= {"io": "I/O", "nvlink": "NVLink", "pcie": "PCIe", "speed_ratio": "spee
 _LABELS = {
     "hw.gpu.clock.sm": "SM clock",
     "hw.gpu.clock.memory": "memory clock",
+    "hw.gpu.throttle.power": "clocks held down by power",
+    "hw.gpu.throttle.thermal": "clocks held down by temperature",
     "hw.cpu.frequency": "CPU clock",
     "hw.memory.usage": "host memory usage",
     "system.paging.usage": "swap usage",

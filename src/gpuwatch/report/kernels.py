@@ -21,7 +21,9 @@ from gpuwatch.core.json_schema import JSON_SCHEMA
 from gpuwatch.core.text import clean, markdown
 from gpuwatch.report.tables import markdown_table, table
 
-_LONGEST_NAME = 100
+_SHORTEST_NAME, _LONGEST_NAME = 24, 100
+_SPREAD = ("Med", "Min", "Max", "StdDev")
+"""Columns that a narrow terminal goes without."""
 _DIFFERENCE = (
     "less than counted: convolutions by Winograd or FFT; more: padding to whole tiles, work done "
     "twice, operators that the count leaves out"
@@ -41,16 +43,25 @@ def heading(profile: Profile | None, counters: Counters | None, flop: float | No
     return lines
 
 
-def as_text(shown: Table, limit: int | None) -> str:
-    """A table for a terminal: numbers rounded, names shortened; ``limit`` rows, ``None``: all."""
+def as_text(shown: Table, limit: int | None, width: int) -> str:
+    """A table for a terminal of ``width`` columns: numbers rounded and with their units, names
+    shortened; ``limit`` rows, ``None``: all."""
+    head = [clean(column).removesuffix(" (ns)") for column in shown.columns]
     rows = [
-        [_shown(cell, column) for cell, column in zip(row, shown.columns, strict=True)]
+        [_read(cell, column) for cell, column in zip(row, shown.columns, strict=True)]
         for row in shown.rows[:limit]
     ]
-    lines = [
-        clean(title(shown)),
-        table([clean(column) for column in shown.columns], rows, left=0, last_left=True),
-    ]
+
+    def numbers() -> int:
+        """The width of all columns but the last, which has the names."""
+        return sum(2 + max(map(len, column)) for column in list(zip(head, *rows, strict=True))[:-1])
+
+    if numbers() + _LONGEST_NAME // 2 > width:
+        kept = [at for at, name in enumerate(head) if not name.startswith(_SPREAD)]
+        head, rows = [head[at] for at in kept], [[row[at] for at in kept] for row in rows]
+    most = max(_SHORTEST_NAME, width - numbers())
+    rows = [[*row[:-1], _cut(row[-1], most)] for row in rows]
+    lines = [clean(title(shown)), table(head, rows, left=0, last_left=True)]
     if hidden := len(shown.rows) - len(rows):
         lines.append(f"{hidden} more rows: --limit 0 shows all")
     if shown.rows_left_out:
@@ -146,13 +157,22 @@ def _shown(cell: Cell, column: str) -> str:
     if cell is None:
         return units.UNKNOWN
     if isinstance(cell, str):
-        name = clean(cell)
-        return name if len(name) <= _LONGEST_NAME else f"{name[: _LONGEST_NAME - 1]}…"
+        return _cut(clean(cell), _LONGEST_NAME)
     if column.endswith("(%)"):
         return f"{cell:.1f}"
     if column.endswith("a Step"):
         return f"{cell:,.1f}"
     return f"{cell:,.3f}" if column.endswith("(MB)") else f"{cell:,.0f}"
+
+
+def _read(cell: Cell, column: str) -> str:
+    if isinstance(cell, (int, float)) and column.endswith("(ns)"):
+        return units.quantity(cell / 1e9, "s")
+    return _shown(cell, column)
+
+
+def _cut(name: str, most: int) -> str:
+    return name if len(name) <= most else f"{name[: most - 1]}…"
 
 
 def _plain(text: str) -> str:

@@ -225,7 +225,7 @@ def test_wild_runs_are_neither_changed_nor_unchanged(make: Make) -> None:
     steps = [(0.5, 1.0), (1.0, 0.5), (0.5, 1.0), (1.0, 0.5), (0.6, 0.6)]
     bare = cell("bare", [cpu(make, first, forward=first * 0.8) for first, _ in steps])
     docker = cell("docker", [cpu(make, second, forward=second * 0.8) for _, second in steps])
-    found = text(explain(bare, docker, MARGIN), "host")
+    found = text(explain(bare, docker, MARGIN), "phases")
     assert "phase forward can't be told apart: within " in found
     assert "accounts for" not in found
 
@@ -244,7 +244,7 @@ def test_swapping_wild_runs_turns_their_points(make: Make) -> None:
 def test_what_is_in_no_phase_is_told(make: Make) -> None:
     bare = cell("bare", [cpu(make, 0.50) for _ in range(BLOCKS)])
     docker = cell("docker", [cpu(make, 0.525, forward=0.17) for _ in range(BLOCKS)])
-    left = [each for each in of(explain(bare, docker, MARGIN), "host") if "in none" in each.text]
+    left = [each for each in of(explain(bare, docker, MARGIN), "phases") if "in none" in each.text]
     assert [each.points.estimate for each in left if each.points] == [pytest.approx(0.03)]
 
 

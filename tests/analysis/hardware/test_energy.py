@@ -72,7 +72,7 @@ def _channel(metric: str, values: Sequence[tuple[int, float]]) -> Samples:
 
 def within(source: str) -> float:
     """The error that a source states, as a share, and half of its last digit."""
-    return float(source.partition("within ")[2].partition(" %")[0]) / 100 + 0.0005
+    return float(source.partition("±")[2].partition(" %")[0]) / 100 + 0.0005
 
 
 @pytest.mark.parametrize("phase", np.linspace(0.02, 0.98, 13))
@@ -81,15 +81,15 @@ def test_the_counter_is_within_two_updates_whatever_the_load_is_before_and_after
     seconds: float, phase: float
 ) -> None:
     total = measured(seconds, phase).gpu
-    assert total.source.startswith("energy counter (test), within ")
+    assert total.source.startswith("energy counter (test), ±")
     assert within(total.source) == pytest.approx(2 * UPDATE / seconds, abs=1.1e-3)
     assert total.value == pytest.approx(BUSY * seconds, rel=within(total.source))
 
 
 def test_ten_seconds_are_within_two_per_cent_and_short_ones_say_that_they_are() -> None:
-    told = "energy counter (test), within 2.0 %: dated to 0.1 s of 10 s"
+    told = "energy counter (test), ±2.0 %: dated to 0.1 s of 10 s"
     assert measured(10.0, 0.5).gpu.source == told
-    assert "within 6.2 %: dated to 0.1 s of 3.2 s" in measured(3.2, 0.5).gpu.source
+    assert "±6.2 %: dated to 0.1 s of 3.2 s" in measured(3.2, 0.5).gpu.source
 
 
 @pytest.mark.parametrize("phase", np.linspace(0.02, 0.98, 13))
@@ -107,7 +107,7 @@ def test_power_that_varies_makes_the_ends_less_certain(tmp_path: Path) -> None:
     grown = np.cumsum([0.0, *(900.0 if n % 8 < 4 else 100.0 for n in range(63))]).tolist()
     whole = [value if n % 2 == 0 else None for n, value in enumerate(grown)]
     found = summary(tmp_path / "a.gpuwatch", gauges={ENERGY: whole}).efficiency.energy.gpu
-    assert "within 2.0 %" in found.source, "nothing lies outside"
+    assert "±2.0 %" in found.source, "nothing lies outside"
     part = [value if n % 2 else None for n, value in enumerate(grown)]
     found = summary(tmp_path / "b.gpuwatch", gauges={ENERGY: part}).efficiency.energy.gpu
     assert found.value == pytest.approx(grown[30] - grown[10], rel=within(found.source))
@@ -143,7 +143,7 @@ def test_energy_per_step_and_sample_come_from_the_counter(tmp_path: Path) -> Non
 def test_without_the_counter_power_is_integrated_and_said_so(tmp_path: Path) -> None:
     found = summary(tmp_path / "a.gpuwatch", gauges={POWER: 500.0}).efficiency.energy
     assert found.gpu_per_step.value == pytest.approx(250)
-    assert found.gpu.source.startswith("integral of power over time (test), within 0 %: ")
+    assert found.gpu.source.startswith("integral of power over time (test), ±0 %: ")
     assert found.gpu.source.endswith("; energy counter: not sampled")
 
 

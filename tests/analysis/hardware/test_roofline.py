@@ -79,7 +79,7 @@ def test_far_below_both_is_host_bound_where_idle_time_shows_it() -> None:
 def test_far_below_both_without_idle_time_is_not_called_host_bound() -> None:
     inefficient = of(SHEETS, flop=1.2e13, measured_bytes=3.8e11, busy=0.905).verdict
     assert inefficient.bound == "neither" and inefficient.text == (
-        "neither compute (12 %) nor bandwidth (38 %) is full: many small or inefficient kernels; "
+        "neither compute (12 %) nor bandwidth (38 %) is full: kernels that use neither well; "
         "9.5 % of the time no kernel ran"
     )
     small = of(flop=1e12, measured_bytes=1e10, busy=0.99, sm_activity=0.1).verdict

@@ -222,8 +222,8 @@ def test_data_wait_goes_with_a_rank_that_waits_for_data(tmp_path: Path) -> None:
         ),
         (
             {"hw.gpu.throttle.thermal": 1.0},
-            "throttled by temperature",
-            "throttled by temperature 100 % of the time, others 0 % of the time",
+            "clocks held down by temperature",
+            "clocks held down by temperature 100 % of the time, others 0 % of the time",
         ),
         ({"hw.gpu.temperature": 85.0}, "temperature", "temperature 85 °C, others 62 °C"),
         ({"hw.gpu.pcie.receive": 9e9}, "PCIe received", "PCIe received 9.00 GB/s"),

@@ -38,7 +38,7 @@ def test_a_run_without_a_step_time_is_in_no_median_range_or_ratio(
 ) -> None:
     cut_short = {"result": {**result, "real_seconds": 0.5}}
     rows = table(tmp_path, with_real({5: cut_short}))
-    real = rows["start-up and time: real"]
+    real = rows["start-up and time: elapsed"]
     bare = [REAL[at] for at in (3, 7, 9, 11)]
     assert (real.values[0], real.lows[0], real.highs[0]) == (
         statistics.median(bare), min(bare), max(bare),
@@ -52,14 +52,14 @@ def test_a_run_without_a_step_time_is_in_no_median_range_or_ratio(
 
 def test_a_cell_that_was_always_stopped_is_shown_without_ratios(tmp_path: Path) -> None:
     options = {at: {"result": {**STOPPED, "real_seconds": 0.5}} for at in (4, 6, 8, 10, 12)}
-    real = table(tmp_path, with_real(options))["start-up and time: real"]
+    real = table(tmp_path, with_real(options))["start-up and time: elapsed"]
     assert real.values[1] == 0.5 and real.ratios[1] is None
 
 
 def test_seconds_that_are_at_least_so_much_make_a_bound_without_a_ratio(tmp_path: Path) -> None:
     part = {"user_seconds": 3.0}
     options = {at: {"result": {**part, "cpu_is_bound": at == 4}} for at in range(1, 13)}
-    user = table(tmp_path, options)["start-up and time: user"]
+    user = table(tmp_path, options)["start-up and time: CPU time, user"]
     assert user.bounds == (None, "at least") and not user.at_most
     assert user.methods == (Method.MEASURED, Method.BOUND)
     assert (user.lows[1], user.highs[1]) == (3.0, None)
@@ -83,7 +83,7 @@ def test_a_figure_that_some_runs_lack_says_of_how_many_it_is(tmp_path: Path) -> 
     options = with_real()
     for at in (3, 5, 7):
         options[at] = {"real": None}
-    real = table(tmp_path, options)["start-up and time: real"]
+    real = table(tmp_path, options)["start-up and time: elapsed"]
     assert (real.known, real.runs) == ((2, 5), (5, 5))
 
 
@@ -101,5 +101,5 @@ def test_values_that_are_the_same_in_every_run_have_a_ratio_and_no_interval(
     tmp_path: Path,
 ) -> None:
     rows = table(tmp_path, {at: {"real": 10.0} for at in range(1, 13)})
-    real = rows["start-up and time: real"]
+    real = rows["start-up and time: elapsed"]
     assert (real.ratios, real.changes) == ((1.0, 1.0), (None, None))

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
 from gpuwatch.analysis.samples.window import Window
 from gpuwatch.analysis.statistics.description import Statistic, describe
-from gpuwatch.analysis.summary.metrics import partly_sampled
+from gpuwatch.analysis.summary.load import partly_sampled
+from gpuwatch.analysis.summary.summary import Summary, summarise
 from gpuwatch.core.metrics import Method
+from gpuwatch.session.reading.reader import SessionReader
+from tests.analysis.recorded_studies import run
 
 
 def _of(coverage: float | None) -> Statistic:
@@ -17,21 +21,39 @@ def _of(coverage: float | None) -> Statistic:
     return replace(known, coverage=coverage)
 
 
+@pytest.fixture
+def session(tmp_path: Path) -> Summary:
+    with SessionReader(run(tmp_path / "01.gpuwatch")) as reader:
+        return summarise(reader)
+
+
+def _with(session: Summary, kind: str, **coverage: float | None) -> Summary:
+    metrics = {f"hw.{name.replace('_', '.')}": _of(share) for name, share in coverage.items()}
+    return replace(session, metrics=metrics, window=Window(kind, 0, 10**10))
+
+
 @pytest.mark.parametrize("kind", ["timed steps", "whole run"])
-def test_any_metric_that_is_known_for_less_than_the_others_is_named(kind: str) -> None:
-    metrics = {
-        "hw.gpu.utilization": _of(0.98),
-        "process.gpu.utilization": _of(14 / 42),
-        "hw.gpu.energy": _of(None),
-    }
-    assert partly_sampled(metrics, Window(kind, 0, 10**10)) == [
-        f"process GPU utilization: sampled over only 33 % of the {kind}, the part that statistics "
-        "cover"
+def test_any_metric_that_is_known_for_less_than_the_others_is_named(
+    session: Summary, kind: str
+) -> None:
+    of = _with(session, kind, gpu_utilization=0.98, gpu_power=14 / 42, gpu_energy=None)
+    note = f"GPU power: sampled over only 33 % of the {kind}, which statistics cover"
+    assert partly_sampled([of]) == (note,)
+
+
+def test_of_several_runs_it_is_one_note(session: Summary) -> None:
+    runs = [
+        _with(session, "timed steps", cpu_utilization=share, gpu_power=power)
+        for share, power in ((0.5, 1.0), (0.7, 0.8), (1.0, 1.0))
     ]
+    assert partly_sampled(runs) == (
+        "CPU utilization, GPU power: sampled over only 50 to 70 % of the timed steps in 2 of 3 "
+        "runs, which statistics cover",
+    )
 
 
-def test_the_ends_of_a_short_run_that_no_sample_covers_are_no_news() -> None:
-    metrics = {"hw.gpu.utilization": _of(0.5), "hw.cpu.utilization": _of(0.5)}
-    assert partly_sampled(metrics, Window("whole run", 0, 10**9)) == []
-    (note,) = partly_sampled(metrics, Window("timed steps", 0, 10**9))
+def test_the_ends_of_a_short_run_that_no_sample_covers_are_no_news(session: Summary) -> None:
+    of = {"gpu_utilization": 0.5, "cpu_utilization": 0.5}
+    assert partly_sampled([_with(session, "whole run", **of)]) == ()
+    (note,) = partly_sampled([_with(session, "timed steps", **of)])
     assert "only 50 % of the timed steps" in note

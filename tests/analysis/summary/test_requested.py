@@ -40,8 +40,8 @@ def shown(cli: Cli, tmp_path: Path, variables: dict[str, str]) -> str:
 def test_what_a_job_was_given_stands_beside_what_the_run_used(cli: Cli, tmp_path: Path) -> None:
     told = shown(cli, tmp_path, JOB)
     found = re.search(
-        r"given and used: cores 16, ([\d.]+) on average; memory 64.0 GiB, at most (\d+) MiB "
-        r"sampled; time 1d 02:00, (\d+):(\d+) taken",
+        r"used of what was given: ([\d.]+) of 16 cores, on average; (\d+) MiB of 64.0 GiB memory, "
+        r"the most that was sampled; (\d+):(\d+) of 1d 02:00 time",
         told,
     )
     assert found, told
@@ -51,11 +51,11 @@ def test_what_a_job_was_given_stands_beside_what_the_run_used(cli: Cli, tmp_path
 @pytest.mark.parametrize(
     ("variables", "expected", "not_told"),
     [
-        ({**JOB, "GPUWATCH_TIME_LIMIT": "UNLIMITED"}, "cores 16", "time"),
-        ({**JOB, "SLURM_MEM_PER_NODE": "0"}, "cores 16", "memory"),
+        ({**JOB, "GPUWATCH_TIME_LIMIT": "UNLIMITED"}, "16 cores", "time"),
+        ({**JOB, "SLURM_MEM_PER_NODE": "0"}, "16 cores", "memory"),
         (
             {"SLURM_JOB_ID": "7", "SLURM_CPUS_ON_NODE": "2", "SLURM_MEM_PER_CPU": "1024"},
-            "memory 2.00 GiB",
+            "2.00 GiB memory",
             "time",
         ),
     ],
@@ -63,5 +63,9 @@ def test_what_a_job_was_given_stands_beside_what_the_run_used(cli: Cli, tmp_path
 def test_what_was_not_limited_is_left_out(
     cli: Cli, tmp_path: Path, variables: dict[str, str], expected: str, not_told: str
 ) -> None:
-    line = shown(cli, tmp_path, variables).partition("given and used: ")[2].partition(" note:")[0]
-    assert expected in line and f"{not_told} " not in line.partition("all figures")[0]
+    line = (
+        shown(cli, tmp_path, variables)
+        .partition("used of what was given: ")[2]
+        .partition(" note:")[0]
+    )
+    assert expected in line and not_told not in line.partition("all figures")[0]

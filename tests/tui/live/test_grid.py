@@ -120,7 +120,7 @@ def test_what_is_wrong_with_a_gpu_is_marked_in_its_panel(session: Make) -> None:
         rows = texts(panel_rows(snapshot.panels, "gpu0", 160, height, mark_used=True))
         marked = [part for row in rows for part in row.split("GPU ")[1:] if " ! " in part]
         assert len(marked) == 2, height
-    assert any("! throttled (power)" in row for row in rows)
+    assert any("! clocks held down (power)" in row for row in rows)
 
 
 @pytest.mark.parametrize("width", [80, 120, 160])

@@ -29,7 +29,7 @@ def add_event(path: Path, t: float, kind: str, text: str, device: str | None = "
 def test_held_clocks_are_told_with_the_drivers_reasons(session: Make) -> None:
     path = session(throttled=True)
     add_event(path, 5, "throttle", CLOCKS)
-    assert page_text(path).splitlines()[1] == " ! GPU 0: throttled (software power cap)"
+    assert page_text(path).splitlines()[1] == " ! GPU 0: clocks held down (software power cap)"
 
 
 def test_a_driver_that_did_not_start_is_told_with_its_mend(session: Make) -> None:
@@ -50,11 +50,11 @@ def test_clocks_that_are_free_again_are_no_warning(session: Make) -> None:
     path = session(throttled=True, seconds=3)
     add_event(path, 1, "throttle", CLOCKS)
     add_event(path, 2, "throttle", "clocks are no longer held down")
-    assert "throttled" not in page_text(path).splitlines()[1]
+    assert "held down" not in page_text(path).splitlines()[1]
 
 
 def test_of_a_run_that_is_over_the_share_of_held_time_is_told(session: Make) -> None:
-    assert "GPU 0: throttled 96 % of the time" in page_text(
+    assert "GPU 0: clocks held down 96 % of the time" in page_text(
         session(throttled=True, meta=finished(), alive=False)
     )
 
@@ -69,7 +69,7 @@ def test_an_xid_stays_on_the_screen_before_everything_else(session: Make) -> Non
     )
     assert shown.splitlines()[1].endswith("; 1 more, press i")
     assert len(shown.splitlines()[1]) < 80
-    assert "throttled (power)" in numbers_text(path)
+    assert "clocks held down (power)" in numbers_text(path)
 
 
 def test_memory_errors_are_told(session: Make) -> None:

@@ -29,6 +29,8 @@ STEADY = "step time, steady"
 ALL_STEPS = "step time, all steps"
 """Name of the row of what users pay: slow steps, and what happens between steps, included."""
 AT_MOST, AT_LEAST = "at most", "at least"
+DEGREES = "Cel"
+"""A unit whose zero is a convention: values have a difference, and no ratio."""
 _TRAFFIC = frozenset({"work per step", "profile, all of it", "efficiency", "over the window"})
 """Groups of rows whose bytes are traffic, not memory use."""
 
@@ -180,12 +182,13 @@ def with_ratios(row: ComparisonRow, sessions: Sequence[Summary]) -> ComparisonRo
 
 def ratio(row: ComparisonRow, sessions: Sequence[Summary], base: int, at: int) -> float | None:
     """The value of ``at`` over that of ``base``; ``None`` where they are not comparable, such as
-    losses of runs with different seeds or numbers of steps."""
+    losses of runs with different seeds or numbers of steps, and of :data:`DEGREES`."""
     value, first = row.values[at], row.values[base]
     sampled = row.group in _SAMPLED and not row.name.startswith("gpuwatch.")
     if (
         value is None
         or not first
+        or row.unit == DEGREES
         or not (sound(sessions[base]) and sound(sessions[at]))
         or (sampled and sessions[at].window.kind != sessions[base].window.kind)
         or Method.BOUND in (*row.methods[at : at + 1], *row.methods[base : base + 1])

@@ -19,7 +19,7 @@ _MORE = {
 }
 _MORE_OF = ("MFU", "FLOP/s, % of")
 """Beginnings of the names of shares of which more is better."""
-_OF_THE_RUN = ("real", "user", "sys", "evaluations")
+OF_THE_RUN = ("elapsed", "CPU time, user", "CPU time, system", "evaluations")
 """Times that say nothing where the runs have other numbers of steps."""
 _JUDGED = {("steps", STEADY), ("steps", ALL_STEPS), THROUGHPUT}
 
@@ -35,7 +35,7 @@ def effect(
     more = (row.group, row.unit) in _MORE
     more = more or (row.group == "efficiency" and row.name.startswith(_MORE_OF))
     ratio = row.ratios[at]
-    if at == baseline or not ratio or row.name in _OF_THE_RUN or not shows(row, at, baseline):
+    if at == baseline or not ratio or row.name in OF_THE_RUN or not shows(row, at, baseline):
         return ""
     if verdict is not None and verdict.kind is Kind.INVALID:
         return ""

@@ -32,7 +32,7 @@ from gpuwatch.analysis.statistics.description import Statistic
 from gpuwatch.analysis.summary.identity import baseline
 from gpuwatch.analysis.summary.identity import headings as headings
 from gpuwatch.analysis.summary.identity import used_gpus as used_gpus
-from gpuwatch.analysis.summary.load import load_notes
+from gpuwatch.analysis.summary.load import load_notes, partly_sampled
 from gpuwatch.analysis.summary.summary import Summary
 from gpuwatch.core.lazy_dataclass import dataclass
 from gpuwatch.core.metrics import CATALOGUE, Kind, Method
@@ -74,9 +74,9 @@ _TIMES = (
             ("model and data", "model"),
             ("first step", "first_step"),
             ("after the last step", "ending"),
-            ("real", "real"),
-            ("user", "user"),
-            ("sys", "sys"),
+            ("elapsed", "real"),
+            ("CPU time, user", "user"),
+            ("CPU time, system", "sys"),
         )
     ),
     ("steps", "step time, median", "s", "steps.median_seconds", Method.MEASURED),
@@ -147,6 +147,7 @@ def compare(sessions: Sequence[Summary]) -> Comparison:
         notes=(
             *(note for session in sessions for note in session_notes(session)),
             *load_notes(sessions),
+            *partly_sampled(sessions),
         ),
         kernels=kernels[:MOST],
         families=families,

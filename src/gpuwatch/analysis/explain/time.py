@@ -205,7 +205,7 @@ def _by_kernels(sides: Sides) -> list[Weighed] | None:
     source = "steady step time less what the profiler saw"
     more = _most_changed(phases)
     evidence.append(_evidence("host", name, part, parts[_REST], split.change, source, sides, more))
-    return [*evidence, *_left_over(split, f"{less} and host wait", "", source)]
+    return [*evidence, *_left_over("host", split, f"{less} and host wait", "", source)]
 
 
 def _rest(step: Value) -> Value:
@@ -255,7 +255,7 @@ def _by_phases(sides: Sides) -> list[Weighed]:
     changed = [part for part in split.parts if part.points.changed]
     evidence = [
         _evidence(
-            "copies" if part.name == _COPY else "host",
+            "copies" if part.name == _COPY else "phases",
             f"phase {_name(part)}",
             f"the phase {_name(part)}",
             part,
@@ -271,12 +271,12 @@ def _by_phases(sides: Sides) -> list[Weighed]:
         if parts:
             noun = "phase" if len(parts) == 1 else "phases"
             text = f"{noun} {', '.join(map(_name, parts))} {result}: {_widest(parts)}"
-            evidence.append((0.0, Evidence("host", text, None, Method.MEASURED, _PHASES_SOURCE)))
+            evidence.append((0.0, Evidence("phases", text, None, Method.MEASURED, _PHASES_SOURCE)))
     cause = (
         ": the step time is a median of steady steps, phases are means over all timed steps, or "
         "over those that were sampled"
     )
-    return [*evidence, *_left_over(split, "the phases", cause, _PHASES_SOURCE)]
+    return [*evidence, *_left_over("phases", split, "the phases", cause, _PHASES_SOURCE)]
 
 
 def _evidence(
@@ -304,12 +304,12 @@ def _evidence(
     )
 
 
-def _left_over(split: Split, parts: str, cause: str, source: str) -> Iterator[Weighed]:
+def _left_over(rung: str, split: Split, parts: str, cause: str, source: str) -> Iterator[Weighed]:
     """Evidence on the change outside of all parts, if it is not negligible."""
     points = split.remainder
     if points.changed:
         text = f"in none of {parts}: {points}{cause}"
-        yield abs(points.estimate), Evidence("host", text, points.judged, Method.MEASURED, source)
+        yield abs(points.estimate), Evidence(rung, text, points.judged, Method.MEASURED, source)
 
 
 def _most_changed(phases: Split | None) -> str | None:

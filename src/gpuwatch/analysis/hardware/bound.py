@@ -222,7 +222,7 @@ def _below(unused: str, held: str, rates: Rates, *, profiled: bool) -> Verdict:
         kind = "launch- or host-bound" if rates.on_gpu else "host-bound"
         return Verdict(HOST, f"{kind}: {'; '.join(causes)}; {unused}{held}")
     hint = "`gpuwatch kernels` shows where the time went" if profiled else None
-    return Verdict(NEITHER, f"{unused}: {_no_idle_cause(rates)}{held}", hint)
+    return Verdict(NEITHER, f"{unused}{held}: {_no_idle_cause(rates)}", hint)
 
 
 def _no_idle_cause(rates: Rates) -> str:
@@ -241,7 +241,7 @@ def _no_idle_cause(rates: Rates) -> str:
             f"kernels that do not fill the GPU; {without} of the multiprocessors' time was without "
             f"work; {text}"
         )
-    return f"many small or inefficient kernels; {text}"
+    return f"kernels that use neither well; {text}"
 
 
 def idle_of(rates: Rates) -> float | None:

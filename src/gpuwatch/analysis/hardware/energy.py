@@ -144,7 +144,7 @@ def gpu_energy(
         return _figure(counter)
     if power.value is None:
         return unknown("J", f"{counter.name}: {counter.why}; {power.name}: {power.why}")
-    why = counter.why if counter.value is None else f"only within {units.percent(counter.error)}"
+    why = counter.why if counter.value is None else f"only ±{units.percent(counter.error)}"
     return _figure(power, f"; {counter.name}: {why}")
 
 
@@ -198,7 +198,7 @@ def _of_gpu(way: _Way, samples: Sequence[Samples], gpu: str, window: Window) -> 
 
 
 def _figure(found: _Found, behind: str = "") -> MeasuredValue:
-    source = f"{found.name} ({found.source}), within {units.percent(found.error)}: {found.why}"
+    source = f"{found.name} ({found.source}), ±{units.percent(found.error)}: {found.why}"
     return MeasuredValue(found.value, "J", Method.MEASURED, source + behind)
 
 

@@ -252,8 +252,10 @@ def _of_the_time(value: float) -> str:
 _CHECKS = (
     _Check("hw.gpu.clock.sm", "SM clock", -1, _apart(RELATIVE), _plain("Hz")),
     _Check("hw.gpu.clock.memory", "memory clock", -1, _apart(RELATIVE), _plain("Hz")),
-    _Check("hw.gpu.throttle.thermal", "throttled by temperature", 1, _by(SHARE), _of_the_time),
-    _Check("hw.gpu.throttle.power", "throttled by power", 1, _by(SHARE), _of_the_time),
+    _Check(
+        "hw.gpu.throttle.thermal", "clocks held down by temperature", 1, _by(SHARE), _of_the_time
+    ),
+    _Check("hw.gpu.throttle.power", "clocks held down by power", 1, _by(SHARE), _of_the_time),
     _Check("hw.gpu.temperature", "temperature", 1, _by(_DEGREES), _plain("Cel")),
     _Check("hw.gpu.pcie.generation", "PCIe generation", -1, _by(0.5), _plain("{generation}")),
     _Check("hw.gpu.pcie.width", "PCIe width", -1, _by(0.5), _plain("{lane}")),

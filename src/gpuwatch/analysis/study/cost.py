@@ -79,7 +79,7 @@ def _seconds_per_sample(run: Run) -> float | None:
 def cost_text(cost: Cost) -> str:
     """``2.31 EUR per million samples (2.28 to 2.35, 95 % interval of 7 runs), at 3.20 EUR an
     hour``."""
-    hour = f"at {_number(cost.per_hour)} EUR an hour"
+    hour = f"at {cost.per_hour:.2f} EUR an hour"
     if cost.per_million is None:
         return f"unknown {hour}: no judged run has both a step time and samples per step"
     runs = units.counted(cost.runs, "run")
@@ -108,9 +108,9 @@ def run_energy(reader: SessionReader, session: Summary) -> MeasuredValue:
 
 def run_cost(session: Summary, per_hour: float, joules: MeasuredValue) -> str:
     """``0.0178 EUR for 20.0 s at 3.20 EUR an hour; 1.02 EUR per million samples; its GPUs used
-    0.00297 kWh: integral of power over time (...), within 1.2 %``."""
+    0.00297 kWh (measured: integral of power over time (...), ±1.2 %)``."""
     seconds, rate = session.timing.real_seconds, session.steps.samples_per_second
-    hour = f"at {_number(per_hour)} EUR an hour"
+    hour = f"at {per_hour:.2f} EUR an hour"
     parts = [f"unknown {hour}: the run has no end"]
     if seconds is not None:
         took = units.clock_time(seconds) if seconds >= 60 else units.quantity(seconds, "s")
@@ -122,7 +122,7 @@ def run_cost(session: Summary, per_hour: float, joules: MeasuredValue) -> str:
         parts.append(f"{_number(tokens)} EUR per million tokens")
     if joules.value is not None:
         used = f"its GPUs used {_number(joules.value / _KWH)} kWh"
-        parts.append(f"{used} ({joules.method.value}: {joules.source})")
+        parts.append(f"{used} ({joules.method.value}: {(joules.source or '').partition(': ')[0]})")
     return "; ".join(parts)
 
 

@@ -9,6 +9,7 @@ from gpuwatch.analysis.comparison.notes import ONE_RUN_EACH as ONE_RUN_EACH
 from gpuwatch.analysis.comparison.notes import session_notes
 from gpuwatch.analysis.results import Question, StudyResult
 from gpuwatch.analysis.summary.load import load_notes
+from gpuwatch.analysis.summary.summary import Summary
 from gpuwatch.session.study.plan import WARM_UP, Plan
 
 
@@ -108,16 +109,18 @@ def doubts(result: StudyResult) -> list[str]:
     )
 
 
-def load_of(questions: Sequence[Question]) -> tuple[str, ...]:
-    """Notes on other programs' use of the CPU during the judged runs."""
+def judged(questions: Sequence[Question]) -> list[Summary]:
+    """The sessions of all judged runs."""
     cells = [cell for question in questions for cell in question.cells]
-    return load_notes([run.session for cell in cells for run in cell.judged])
+    return [run.session for cell in cells for run in cell.judged]
 
 
 def conditions(questions: Sequence[Question]) -> list[str]:
     """Differences of settings, clocks, power and load between environments; load only if not
     noted."""
-    rungs = {"settings", "clocks"} if load_of(questions) else {"settings", "clocks", "load"}
+    rungs = (
+        {"settings", "clocks"} if load_notes(judged(questions)) else {"settings", "clocks", "load"}
+    )
     return [
         each.text
         for question in questions

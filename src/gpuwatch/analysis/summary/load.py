@@ -1,18 +1,21 @@
-"""The load of other programs on a machine while runs were recorded."""
+"""Notes on several runs at once: the load of other programs, and samples that do not cover all of a
+window."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
+from gpuwatch.analysis.samples.channels import FULL
 from gpuwatch.analysis.summary.summary import Summary
 from gpuwatch.core import units
-from gpuwatch.core.metrics import Method
+from gpuwatch.core.metrics import Method, label
 from gpuwatch.core.models import mapping, number
 
 BUSY = 0.2
 """Share of the cores' time from which on other programs are reported."""
 _WHOLE_RUN = "whole run"
 """Kind of a window that covers the whole session."""
+_MOST_NAMED = 4
 
 
 def load_notes(sessions: Sequence[Summary]) -> tuple[str, ...]:
@@ -22,10 +25,44 @@ def load_notes(sessions: Sequence[Summary]) -> tuple[str, ...]:
     busy = sorted(share for share in shares if share >= BUSY)
     if not busy:
         return ()
-    low, high = (units.percent(share) for share in (busy[0], busy[-1]))
-    span = high if low == high else f"{low.removesuffix(' %')} to {high}"
-    where = "" if len(sessions) == 1 else f" in {len(busy)} of {len(sessions)} runs"
-    return (f"other programs used {span} of the CPU's time{where}",)
+    of = _of_runs(len(busy), sessions)
+    return (f"other programs used {_span(busy)} of the CPU's time{of}",)
+
+
+def partly_sampled(sessions: Sequence[Summary]) -> tuple[str, ...]:
+    """A note on metrics whose samples do not cover all of the window, with the number of runs.
+
+    The ends of a whole run are covered by no sample of any metric, which needs no note.
+    """
+    names: dict[str, None] = {}
+    lowest: list[float] = []
+    kind = ""
+    for session in sessions:
+        of_metric = {name: statistic.coverage for name, statistic in session.metrics.items()}
+        covered = {name: share for name, share in of_metric.items() if share is not None}
+        timed = session.window.kind != _WHOLE_RUN
+        whole = 1.0 if timed else max(covered.values(), default=1.0)
+        partly = {name: share for name, share in covered.items() if share < FULL * whole}
+        if partly:
+            names |= dict.fromkeys(partly)
+            lowest.append(min(partly.values()))
+            kind = kind or session.window.kind
+    if not names:
+        return ()
+    named = ", ".join(map(label, list(names)[:_MOST_NAMED]))
+    more = f" and {len(names) - _MOST_NAMED} more" if len(names) > _MOST_NAMED else ""
+    share, of = _span(sorted(lowest)), _of_runs(len(lowest), sessions)
+    return (f"{named}{more}: sampled over only {share} of the {kind}{of}, which statistics cover",)
+
+
+def _span(shares: Sequence[float]) -> str:
+    """``33 %``, or ``33 to 40 %``: from the first of ``shares`` to the last."""
+    low, high = (units.percent(share) for share in (shares[0], shares[-1]))
+    return high if low == high else f"{low.removesuffix(' %')} to {high}"
+
+
+def _of_runs(affected: int, sessions: Sequence[Summary]) -> str:
+    return "" if len(sessions) == 1 else f" in {affected} of {len(sessions)} runs"
 
 
 def others_share(session: Summary) -> float | None:

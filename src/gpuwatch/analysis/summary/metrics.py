@@ -9,15 +9,13 @@ import numpy as np
 
 from gpuwatch.analysis.hardware.ceilings import UNKNOWN_GPUS, gpus_unknown
 from gpuwatch.analysis.hardware.program import unknown_rate
-from gpuwatch.analysis.samples.channels import FULL
 from gpuwatch.analysis.samples.cpu_time import MOST_SECONDS, TICK_SECONDS
 from gpuwatch.analysis.samples.rates import Span, StepLine, intervals, spread, works
 from gpuwatch.analysis.samples.source import Column, Source
 from gpuwatch.analysis.samples.step_lines import no_steps
 from gpuwatch.analysis.samples.window import Window
 from gpuwatch.analysis.statistics.description import Statistic, describe, unavailable
-from gpuwatch.core import units
-from gpuwatch.core.metrics import CATALOGUE, DERIVED, Kind, Method, label
+from gpuwatch.core.metrics import CATALOGUE, DERIVED, Kind, Method
 from gpuwatch.core.models import JSON, mapping
 from gpuwatch.session.reading.reader import SessionReader
 from gpuwatch.session.rows import ChannelRow
@@ -25,7 +23,6 @@ from gpuwatch.session.rows import ChannelRow
 Metrics = Mapping[str, Statistic]
 CPU_TIME = "process.cpu.time"
 _SPAN = ", from the start of the first timed step to the end of the last"
-_MOST_NAMED = 4
 _IMPORTED = "an imported profile holds no samples and no steps"
 
 
@@ -115,29 +112,6 @@ def _describe(channels: Sequence[ChannelRow], columns: Sequence[Column]) -> Stat
         return described  # a single sample, of which nobody knows since when it stands
     total = sum(mean * weight for mean, weight in weighted)
     return replace(described, mean=total / sum(weight for _, weight in weighted))
-
-
-def partly_sampled(metrics: Mapping[str, Statistic], window: Window) -> list[str]:
-    """Notes on metrics whose samples do not cover all of the window.
-
-    The ends of a whole run are covered by no sample of any metric, which needs no note.
-    """
-    covered = {
-        name: statistic.coverage
-        for name, statistic in metrics.items()
-        if statistic.coverage is not None
-    }
-    whole = 1.0 if window.kind == "timed steps" else max(covered.values(), default=1.0)
-    by_share: dict[str, list[str]] = {}
-    for name, coverage in covered.items():
-        if coverage < FULL * whole:
-            by_share.setdefault(units.percent(coverage), []).append(name)
-    return [
-        ", ".join(map(label, names[:_MOST_NAMED]))
-        + (f" and {len(names) - _MOST_NAMED} more" if len(names) > _MOST_NAMED else "")
-        + f": sampled over only {share} of the {window.kind}, the part that statistics cover"
-        for share, names in by_share.items()
-    ]
 
 
 def _from_start(values: np.ndarray) -> np.ndarray:

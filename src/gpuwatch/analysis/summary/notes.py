@@ -15,7 +15,7 @@ from gpuwatch.session.rows import EventRow, with_phases
 
 _MATTER = """
     output-lost output-missing log-shortened interval-missed sampling-late suspended
-    clock-stepped gpu-lost gpu-back xid ecc throttle nvml-lost nvml-back gpm-lost gpm-back
+    clock-stepped gpu-lost gpu-back xid ecc nvml-lost nvml-back gpm-lost gpm-back
     dcgm-lost dcgm-back processes-lost processes-back memory-contradiction resumed storage
     malformed-step several-writers progress-lines left-behind run-lost run-back run-paused
     run-unpaused
@@ -204,7 +204,7 @@ def _impossible(steps: Sequence[StepLine]) -> list[str]:
 
 
 def _stages(meta: Mapping[str, JSON]) -> list[str]:
-    """What took the time that lists tell of a run, and ``real`` does not."""
+    """What took the time that lists tell of a run, and the elapsed time does not."""
     stages = ((name, mapping(meta.get(name))) for name in ("profile", "counters"))
     times = {name: number(stage.get("real_seconds")) for name, stage in stages}
     told = [f"{units.quantity(took, 's')} for its {name}" for name, took in times.items() if took]
@@ -212,7 +212,7 @@ def _stages(meta: Mapping[str, JSON]) -> list[str]:
     if ended is None or sum(took or 0.0 for took in times.values()) < _STAGES * ended / 1e9:
         return []
     return [
-        f"the recording is {units.clock_time(ended / 1e9)} long, as lists say: real is without "
+        f"the recording is {units.clock_time(ended / 1e9)} long, as lists say: elapsed is without "
         f"{' and '.join(told)} after the steps"
     ]
 

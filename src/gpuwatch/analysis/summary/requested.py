@@ -27,15 +27,15 @@ class Requested:
     unit: str
     """``""``, ``By`` or ``s``."""
     how: str
-    """What ``used`` is, in words."""
+    """What ``used`` is, in words, where its name does not say it."""
 
     @property
     def text(self) -> str:
-        """``memory 64 GiB, at most 8.99 GiB sampled``."""
+        """``8.99 GiB of 64.0 GiB memory, the most that was sampled``."""
         write = {"By": binary, "s": clock_time}.get(self.unit, digits)
-        given = f"{self.given:g}" if not self.unit else write(self.given)
+        given = write(self.given) if self.unit else f"{self.given:g}"
         used = f"{self.used:g}" if self.name == "GPUs" else write(self.used)
-        return f"{self.name} {given}, {self.how.format(used)}"
+        return ", ".join(filter(None, (f"{used} of {given} {self.name}", self.how)))
 
 
 def requested(reader: SessionReader, cpu_seconds: float | None) -> tuple[Requested, ...]:
@@ -50,19 +50,19 @@ def requested(reader: SessionReader, cpu_seconds: float | None) -> tuple[Request
     found: list[Requested] = []
     cores = _least(host.get("job.cpus"), process.get("process.cgroup.cpu.limit"))
     if cores is not None and cpu_seconds is not None and seconds:
-        found.append(Requested("cores", cores, cpu_seconds / seconds, "", "{} on average"))
+        found.append(Requested("cores", cores, cpu_seconds / seconds, "", "on average"))
     memory = _least(_job_memory(host), process.get("process.cgroup.memory.limit"))
     sampled = (reader.highest(each, ["workload"], 0, LATEST).get("workload") for each in _MEMORY)
     most = next((each for each in sampled if each is not None), None)
     if memory is not None and most is not None:
-        found.append(Requested("memory", memory, most, "By", "at most {} sampled"))
+        found.append(Requested("memory", memory, most, "By", "the most that was sampled"))
     gpus = _number(host.get("job.gpus.on.node"))
     known = [row.used for row in reader.devices() if row.kind == "gpu"]
     if gpus is not None and known and None not in known:
-        found.append(Requested("GPUs", gpus, sum(map(bool, known)), "", "{} used"))
+        found.append(Requested("GPUs", gpus, sum(map(bool, known)), "", ""))
     limit = _seconds(host.get("job.time.limit"))
     if limit is not None and seconds is not None:
-        found.append(Requested("time", limit, seconds, "s", "{} taken"))
+        found.append(Requested("time", limit, seconds, "s", ""))
     return tuple(found)
 
 

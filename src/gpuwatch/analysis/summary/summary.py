@@ -29,7 +29,7 @@ from gpuwatch.analysis.samples.window import Window, span_of, timed_window
 from gpuwatch.analysis.statistics.description import Statistic
 from gpuwatch.analysis.summary.generation import Generation, generation_of
 from gpuwatch.analysis.summary.listing import peak_gpu_memory
-from gpuwatch.analysis.summary.metrics import partly_sampled, statistics_of
+from gpuwatch.analysis.summary.metrics import statistics_of
 from gpuwatch.analysis.summary.notes import notes
 from gpuwatch.analysis.summary.training import Training, training_of
 from gpuwatch.analysis.summary.training import notes as training_notes
@@ -258,7 +258,6 @@ def summarise_from(
         error=mapping(meta.get("error")),
         notes=(
             *notes(reader, window, steps),
-            *partly_sampled(statistics, window),
             *source.notes(),
             *training_notes(training),
             *reader.left_out,

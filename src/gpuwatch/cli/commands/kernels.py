@@ -10,6 +10,7 @@ import argparse
 import sys
 
 from gpuwatch.cli.say import say
+from gpuwatch.cli.screen import terminal
 from gpuwatch.cli.selection import session_lookup
 from gpuwatch.core.errors import UsageError
 from gpuwatch.core.text import clean
@@ -75,9 +76,11 @@ def run(arguments: argparse.Namespace, command: tuple[str, ...]) -> int:
     if arguments.format == "json":
         sys.stdout.write(json.dumps(kernels.document(profile, counters, shown, limit)))
         return 0
-    write = {"table": kernels.as_text, "md": kernels.as_markdown, "csv": kernels.as_csv}
-    parts = [write[arguments.format](table, limit) for table in shown]
-    if arguments.format == "table":
+    write = {"md": kernels.as_markdown, "csv": kernels.as_csv}
+    if arguments.format != "table":
+        parts = [write[arguments.format](table, limit) for table in shown]
+    else:
+        parts = [kernels.as_text(table, limit, terminal.columns()) for table in shown]
         flop = number(mapping(meta.get("count")).get("flop_per_step"))
         heading = kernels.heading(profile, counters, flop)
         others = [clean(other) for other in tables if other not in {table.name for table in shown}]

@@ -110,7 +110,11 @@ def _table(listing: Listed, columns: int, *, runs: bool, paths: bool) -> str:
         *((head, 28), (head, 20), (few, 28), (few, 20), (few, 16)),
         *((least, 20), (least, 12)),
     ):
-        cut = [[*(_cut(row[name], longest) for name in shown[:-1]), row[shown[-1]]] for row in rows]
+        # The first, which commands take, is whole as long as possible.
+        cut = [
+            [row[shown[0]], *(_cut(row[name], longest) for name in shown[1:-1]), row[shown[-1]]]
+            for row in rows
+        ]
         heads = [named.get(name, name) for name in shown]
         lines = table(heads, cut, left=len(shown)).splitlines()
         if lines[0].index(shown[-1]) + _RESULT <= columns:
@@ -122,8 +126,8 @@ _FIGURES = ("MFU", "peak mem")
 """Columns that go where there is no room."""
 _OPTIONAL = ("tags", *_FIGURES)
 """Columns that only some lists have."""
-_LONGEST = 28
-"""Columns of a cell."""
+_LONGEST = 40
+"""Most columns of a cell."""
 _RESULT = 12
 """Columns that the last cell needs at least."""
 _OPEN = frozenset({"queued", "starting", "running", "unknown"})

@@ -84,9 +84,8 @@ def program_at(parser: argparse.ArgumentParser, words: Sequence[str]) -> int | N
             parser.parse_args(words[:at])
         except UsageError:  # an option before it lacks its value, which this word is
             continue
-        if _is_workload(word) or not (shutil.which(word) or Path(word).exists()):
-            return None
-        return at
+        found = shutil.which(word) or (Path(word).exists() and not word.endswith(".py"))
+        return None if _is_workload(word) or not found else at
     return None
 
 
@@ -178,9 +177,13 @@ def workloads(arguments: argparse.Namespace, command: tuple[str, ...]) -> tuple[
         try:
             checked.append(names.check(name))
         except ValueError as error:
-            program = "run python" if name.endswith(".py") else "run --"
-            hint = f"a program of your own: {to_paste(program, *arguments.workload)}"
-            raise UsageError(str(error), hint) from None
+            python = name.endswith(".py")
+            hint = to_paste("run python" if python else "run --", *arguments.workload)
+            if Path(name).is_file():
+                raise UsageError(f"{name} is no workload but a program", hint) from None
+            if python:
+                raise UsageError(f"there is no file {name}", f"when it is there: {hint}") from None
+            raise UsageError(str(error), f"a program of your own: {hint}") from None
         if clash := options.unsupported(name, arguments):
             raise UsageError(*clash)
     flags = tuple(options.parameters_to_argv(given))

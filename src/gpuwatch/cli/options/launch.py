@@ -122,8 +122,9 @@ def add_recording_arguments(parser: Parser) -> None:
         "--env",
         action="append",
         metavar="KIND[=IMAGE]",
-        help="environment, repeatable (default: bare): KIND[=IMAGE][,label=NAME][,set=VAR=VALUE]"
-        "[,python=PATH][,mount=SRC:DST[:rw]][,shm=SIZE][,memory=SIZE][,network=host|bridge|none]",
+        help="environment, repeatable (default: bare); behind it, without spaces: ,label=NAME "
+        ",set=VAR=VALUE ,python=PATH ,mount=SRC:DST[:rw] ,shm=SIZE ,memory=SIZE "
+        ",network=host|bridge|none",
     )
     add(
         "--hook",

@@ -103,8 +103,10 @@ def session(text: str) -> Path:
     """
     sessions_ = sessions(text)
     if len(sessions_) > 1:
-        listed = ", ".join(str(path) for path in sessions_[:3])
-        raise UsageError(f"{text} holds {len(sessions_)} sessions", f"name one: {listed}")
+        raise UsageError(
+            f"{text} holds {len(sessions_)} sessions",
+            f"{to_paste('compare', text)}, or name one: {sessions_[0]}",
+        )
     return sessions_[0]
 
 

@@ -216,7 +216,7 @@ def _figures(session: Summary, cost: Cost | None) -> tuple[Figure, ...]:
         _known("peak GPU memory", memory, memory.source),
     ]
     if cost is not None and cost.per_million is not None:
-        hour = units.significant(cost.per_hour)
+        hour = f"{cost.per_hour:.2f}"
         paid = f"{units.significant(cost.per_million)} EUR"
         figures.append(Figure("a million samples", paid, f"at {hour} EUR an hour, all steps"))
     return tuple(figures)

@@ -6,8 +6,8 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from gpuwatch.analysis.comparison.comparison_row import ComparisonRow
-from gpuwatch.analysis.comparison.effect import shows
+from gpuwatch.analysis.comparison.comparison_row import DEGREES, ComparisonRow
+from gpuwatch.analysis.comparison.effect import OF_THE_RUN, shows
 from gpuwatch.analysis.comparison.side_by_side import PEAK_MEMORY, Comparison
 from gpuwatch.analysis.results import Question, TableRow, Verdict
 from gpuwatch.report.document import quantities
@@ -19,7 +19,7 @@ _MAXIMUM = "maximum"
 """Group of the largest values of what has a mean, too."""
 _BEFORE = {_MAXIMUM: "maximum ", "phases, mean": "phase: "}
 """What stands before the names of a group."""
-_MOST = 20
+_MOST = 12
 """Most quantities; of more, the number is told."""
 
 
@@ -27,10 +27,19 @@ def of_sessions(
     compared: Comparison,
     names: Sequence[str],
     verdicts: Mapping[int, Verdict] | None,
+    above: Sequence[ComparisonRow] = (),
 ) -> Section:
-    """What differs between single sessions."""
+    """What differs between single sessions, but for the rows that stand ``above`` it."""
     told = "single runs: how much a quantity varies from run to run is not known"
-    return _differing(compared.rows, compared.baseline, names, told, verdicts, badges=False)
+    named = {row.name for row in above}
+    rows = [row for row in compared.rows if row.name not in named]
+    steps = {session.steps.count for session in compared.sessions}
+    if len(steps) > 1:
+        rows = [
+            row for row in rows if row.name not in OF_THE_RUN and row.group != "over the window"
+        ]
+        told += "; without totals, as the runs timed other numbers of steps"
+    return _differing(rows, compared.baseline, names, told, verdicts, badges=False)
 
 
 def of_question(question: Question) -> Section:
@@ -60,10 +69,11 @@ def _differing(
     means = {row.name for row in found if row.group != _MAXIMUM}
     found = [row for row in found if row.group != _MAXIMUM or row.name not in means]
     if not found:
-        return Section("what differs", [Sentence("", "nothing by more than 1 %")])
+        return Section("what differs", [Sentence("", "nothing else by more than 1 %")])
     told = f"more than 1 % apart, shares by a point, too; the largest factor first; {told}"
     shown, places = found[:_MOST], range(len(labels))
-    if any(_apart(row, at, baseline) and not row.ratios[at] for row in shown for at in places):
+    ratios = [row for row in shown if row.unit != DEGREES]
+    if any(_apart(row, at, baseline) and not row.ratios[at] for row in ratios for at in places):
         told += (
             "; without ×: from or to nothing, of a run that failed, or of unlike work, windows, "
             "ceilings or seeds"

@@ -19,6 +19,9 @@ from gpuwatch.analysis.summary.summary import Summary
 from gpuwatch.core import units
 from gpuwatch.core.metrics import Method
 
+_ALIKE = 0.01
+"""Relative difference below which two peaks are told as one."""
+
 
 def efficiency_rows(session: Summary) -> list[tuple[str, str]]:
     """Name and text of each line, unescaped; empty for a machine session or an import."""
@@ -66,12 +69,18 @@ def _rate(figure: MeasuredValue, shares: Sequence[Share], *, cached: bool = Fals
     text = f"{units.quantity(figure.value, figure.unit)} {figure.method.value}"
     if figure.method is Method.BOUND:
         text = f"at least {text} ({figure.reason})"
-    if shares:
+    # Two peaks of one thing that are the same to the percent: one is enough.
+    shown = [e for at, e in enumerate(shares) if not at or not _alike(e, shares[at - 1])]
+    if shown:
         least = "at least " if figure.method is Method.BOUND else ""
-        text += f": {least}" + ", ".join(_share(each) for each in shares)
+        text += f": {least}" + ", ".join(_share(each) for each in shown)
     if cached and any(e.value > OVER and e.ceiling.kind == MEASURED for e in shares):
         text += "; over the ceiling: caches served the rest"
     return text
+
+
+def _alike(one: Share, other: Share) -> bool:
+    return abs(one.ceiling.value / other.ceiling.value - 1) < _ALIKE
 
 
 def _most(of: Efficiency) -> str:

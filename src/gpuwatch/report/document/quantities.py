@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from gpuwatch.analysis.comparison.comparison_row import ComparisonRow
+from gpuwatch.analysis.comparison.comparison_row import DEGREES, ComparisonRow
 from gpuwatch.analysis.comparison.effect import effect
 from gpuwatch.analysis.comparison.wording import change_text, per_cent, signed
 from gpuwatch.analysis.results import Question, Run, TableRow, Verdict
@@ -268,7 +268,11 @@ def _cell(row: ComparisonRow | TableRow, at: int, baseline: int | None, word: st
     text = units.quantity(value, row.unit, is_traffic=row.is_traffic)
     if value is None:
         return text
-    ratio = "" if at == baseline else units.ratio(row.ratios[at])
+    base = None if baseline in (None, at) else row.values[baseline]
+    if row.unit == DEGREES and base is not None:
+        ratio = f"{value - base:+.0f} °C"
+    else:
+        ratio = "" if at == baseline else units.ratio(row.ratios[at])
     told = f"{ratio} {word}".rstrip()
     short = text.removesuffix(_IN_NAME.get(row.unit, "").replace(",", ""))
     lines = ["\t".join(filter(None, (units.bounded(short, row.bound(at)), told)))]

@@ -248,9 +248,12 @@ def facts(question: Question) -> Section:
 
 
 def difference_items(differences: Sequence[Difference], labels: Sequence[str]) -> list[Item]:
-    """A line for each fact that differs: of two ``13.0 → 12.8``, of more who has what."""
-    items: list[Item] = [Heading(" → ".join(labels))] if differences and len(labels) == 2 else []
-    for each in differences:
+    """A line for each fact that differs: of two ``13.0 → 12.8``, of more who has what; and one with
+    the names of those that are not known everywhere."""
+    partly = [each for each in differences if None in each.values and not _may_be_unset(each)]
+    whole = [each for each in differences if each not in partly]
+    items: list[Item] = [Heading(" → ".join(labels))] if whole and len(labels) == 2 else []
+    for each in whole:
         texts = [units.fact(each.key, value) for value in each.values]
         told = " → ".join(texts)
         if len(labels) != 2:
@@ -259,7 +262,16 @@ def difference_items(differences: Sequence[Difference], labels: Sequence[str]) -
                 of_text.setdefault(text, []).append(label)
             told = "; ".join(f"{', '.join(names)}: {text}" for text, names in of_text.items())
         items.append(Sentence(difference_name(each), told))
+    if partly:
+        names = ", ".join(difference_name(each) for each in partly)
+        of = "both" if len(labels) == 2 else "all"
+        items.append(Sentence(f"not known of {of}", names))
     return items
+
+
+def _may_be_unset(difference: Difference) -> bool:
+    """Whether no value means that there is none, as of a variable, and not that nobody saw it."""
+    return difference.scope == "environment" or difference.key.startswith("process.env.")
 
 
 def difference_name(difference: Difference) -> str:

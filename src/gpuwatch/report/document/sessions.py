@@ -40,7 +40,7 @@ _FIRST = (
     ("steps", STEADY),
     *_UNSTEADY,
     ("steps", "throughput"),
-    ("start-up and time", "real"),
+    ("start-up and time", "elapsed"),
     *((TRAINING, name_of(key, STEP)) for key in NAMES),
     ("mean", "gpuwatch.flop.rate"),
     ("efficiency", MFU),
@@ -151,7 +151,11 @@ def short(
         [f"phases of a step: {', '.join(parts)}"] if phases else [],
         unknown if efficiency.efficiency_rows(session) else [],
         [
-            *([f"given and used: {'; '.join(each.text for each in given)}"] if given else []),
+            *(
+                [f"used of what was given: {'; '.join(each.text for each in given)}"]
+                if given
+                else []
+            ),
             *([f"cost: {cost}"] if cost else []),
         ],
         [

@@ -162,15 +162,15 @@ def verdict_first(result: StudyResult, more: str) -> Document:
         body += [about.costs(each) for each in shown.questions]
         of_all, names = compared(shown), _names(shown)
         verdicts = _verdicts(shown)
-        body += [
-            sessions.brief(of_all, names, verdicts=verdicts),
-            differing.of_sessions(of_all, names, verdicts),
-        ]
-        if of_all.families:
-            table = reasons.kernel_table(names, of_all.kernels, of_all.families)
-            body.append(Section("kernels", (table,)))
-        around = reasons.difference_items(of_all.differences, names)
-        body.append(Section(reasons.DIFFERENCES, around))
+        body.append(sessions.brief(of_all, names, verdicts=verdicts))
+        if verdicts is not None:  # of unlike workloads nearly all differs
+            above = sessions.main_rows(of_all)
+            body.append(differing.of_sessions(of_all, names, verdicts, above))
+            if of_all.families:
+                table = reasons.kernel_table(names, of_all.kernels, of_all.families)
+                body.append(Section("kernels", (table,)))
+            around = reasons.difference_items(of_all.differences, names)
+            body.append(Section(reasons.DIFFERENCES, around))
     else:
         body.append(about.sweeps(shown))
         for question in shown.questions:
