@@ -9,6 +9,7 @@ import pytest
 
 from gpuwatch.analysis.comparison.comparison_row import ceiling_notes
 from gpuwatch.analysis.comparison.side_by_side import compare
+from gpuwatch.analysis.summary.load import partly_sampled
 from gpuwatch.report.document.efficiency import efficiency_rows
 from tests.analysis.sessions import COUNT, CPU, GPU, H100, calibration, summary
 
