@@ -87,19 +87,20 @@ def conditions(sides: Sides) -> Evidence | None:
 
 
 def load(sides: Sides) -> Evidence | None:
-    """Other programs' share of the cores' time, if it differs by five points or is a fifth or more
-    on either side. Means over the windows, then medians over the runs."""
+    """Other programs' share of the cores' time, if it differs by five points, or is a fifth or more
+    on the only side where it is known. Means over the windows, then medians over the runs."""
     shares = sides.medians(others_share)
     first, second = shares
     most = max((share for share in shares if share is not None), default=0.0)
-    apart = first is not None and second is not None and abs(second - first) >= SHARES
-    if not apart and most < BUSY:
+    if first is not None and second is not None:
+        tells = abs(second - first) >= SHARES
+    else:
+        tells = most >= BUSY
+    if not tells:
         return None
     one, two = ("an unknown share" if each is None else units.percent(each) for each in shares)
     both = sides.both(f"{one} of the CPU's time", two)
     text = f"other programs used {both}"
-    if not apart and None not in shares:
-        text += ": both were disturbed"
     kinds = sorted({session.window.kind for of in sides.sessions for session in of})
     source = f"means over the {' or the '.join(kinds)}, median over the runs"
     return Evidence("load", text, None, Method.MEASURED, source)

@@ -20,8 +20,7 @@ Two shares decide, that of the compute ceiling and that of the bandwidth:
 from __future__ import annotations
 
 from gpuwatch.analysis.hardware.ceilings import MEASURED as CALIBRATED
-from gpuwatch.analysis.hardware.ceilings import NEVER_MEASURED, SHEET, Ceiling, Missing
-from gpuwatch.analysis.hardware.crosscheck import is_over
+from gpuwatch.analysis.hardware.ceilings import NEVER_MEASURED, SHEET, Ceiling, Missing, is_over
 from gpuwatch.analysis.hardware.points import ALGORITHMIC, EXECUTED, MEASURED, Point, Rates
 from gpuwatch.core import units
 from gpuwatch.core.lazy_dataclass import dataclass

@@ -64,7 +64,15 @@ class Missing:
 
 NEVER_MEASURED = Missing()
 UNKNOWN_GPUS = "it is not known which GPUs are the run's"
+OVER_PEAK = 1.02
+"""Multiple of the peak beyond which errors of the step times cannot explain a rate. (A measured
+product may be exceeded: it is only what one program reached.)"""
 _TELL_GPUS = "a `run` line with `device` and `device_uuid` names them (docs/step-lines.md)"
+
+
+def is_over(limit: Ceiling | None, rate: float | None) -> bool:
+    """Whether ``rate`` [FLOP/s] is more than the hardware can do."""
+    return limit is not None and rate is not None and rate > OVER_PEAK * limit.value
 
 
 def missing_of(meta: Mapping[str, JSON], devices: Sequence[DeviceRow]) -> Missing:

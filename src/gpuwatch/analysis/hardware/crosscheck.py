@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from gpuwatch.analysis.hardware.ceilings import PEAK, Ceiling, peaks_of, plain
+from gpuwatch.analysis.hardware.ceilings import PEAK, Ceiling, is_over, peaks_of, plain
 from gpuwatch.analysis.hardware.pipes import TENSOR
 from gpuwatch.analysis.samples.window import Window
 from gpuwatch.core import units
@@ -25,10 +25,6 @@ from gpuwatch.session.rows import MPS_SERVER, DeviceRow, GpuProcessRow
 
 if TYPE_CHECKING:  # screens do without numpy
     from gpuwatch.analysis.statistics.description import Statistic
-
-OVER_PEAK = 1.02
-"""Multiple of the peak beyond which errors of the step times cannot explain a rate. (A measured
-product may be exceeded: it is only what one program reached.)"""
 
 
 @dataclass(frozen=True)
@@ -66,11 +62,6 @@ def limit_of(gpus: Sequence[DeviceRow], data_type: str | None) -> Ceiling | None
         text += f", sum over {len(gpus)} GPUs"
     source = "" if first is None else f"{first.basis}; {first.source}"
     return Ceiling(types[0], sum(values), "FLOP/s", PEAK, text, source)
-
-
-def is_over(limit: Ceiling | None, rate: float | None) -> bool:
-    """Whether ``rate`` [FLOP/s] is more than the hardware can do."""
-    return limit is not None and rate is not None and rate > OVER_PEAK * limit.value
 
 
 RATE_SLACK, RATE_FAR = 1.15, 3.0

@@ -12,6 +12,7 @@ from gpuwatch.analysis.hardware.ceilings import (
     data_type_of,
     devices_of_run,
     every_ceiling_of,
+    is_over,
 )
 from gpuwatch.analysis.hardware.crosscheck import (
     Finding,
@@ -19,7 +20,6 @@ from gpuwatch.analysis.hardware.crosscheck import (
     clocks_of,
     findings_of,
     held_down,
-    is_over,
     limit_of,
     shared,
 )

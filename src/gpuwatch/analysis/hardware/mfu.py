@@ -13,10 +13,10 @@ from gpuwatch.analysis.hardware.ceilings import (
     devices_of_run,
     every_ceiling_of,
     gpus_unknown,
+    is_over,
     peaks_of,
     sheet_peaks_of,
 )
-from gpuwatch.analysis.hardware.crosscheck import is_over
 from gpuwatch.analysis.measured_value import MeasuredValue, unknown
 from gpuwatch.core import units
 from gpuwatch.core.lazy_dataclass import dataclass
