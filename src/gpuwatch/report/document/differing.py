@@ -78,6 +78,8 @@ def _differing(
             "; without ×: from or to nothing, of a run that failed, or of unlike work, windows, "
             "ceilings or seeds"
         )
+    if badges and (legend := quantities.badge_legend(shown)):
+        told += f"; {legend}"
     if len(found) > _MOST:
         told += f"; {len(found) - _MOST} more that differ less"
     # The name alone could be another's.

@@ -30,8 +30,10 @@ def efficiency_rows(session: Summary) -> list[tuple[str, str]]:
     of = session.efficiency
     sheet, at_maximum = (peak.ceiling for peak in of.mfu_peaks)
     counted, most = of.flop_rate.value, of.most_executed.value
+    # MFU is the share of the peaks.
+    beside = [e for e in of.flop_shares if of.mfu.value is None or e.ceiling.kind == MEASURED]
     rows = [
-        ("FLOP/s", _rate(of.flop_rate, of.flop_shares)),
+        ("FLOP/s", _rate(of.flop_rate, beside)),
         *([("executed FLOP/s", _most(of))] if counted is None and most is not None else []),
         (MFU, _mfu(of.mfu, sheet, MODEL_FLOP)),
         (MFU_AT_MAXIMUM_CLOCK, _mfu(of.mfu_at_maximum_clock, at_maximum, MODEL_FLOP)),

@@ -47,14 +47,19 @@ def cells(question: Question) -> Section:
     told = "median over the judged runs that gave a value, and their range where it shows"
     if question.contrasts:
         told += f"; {_ratio_legend(question)}"
-    methods = {each for row in question.table for each in _methods(row)}
-    marks = [f"({mark}) {each}" for each, mark in BADGES.items() if each in methods]
-    told += f"; {', '.join(marks)}, all else measured" if marks else "; all measured"
+    told += f"; {badge_legend(question.table) or 'all measured'}"
     labels = [cell.label for cell in question.cells]
     grid = quantity_table(
         question.table, labels, question.baseline, badges=True, first=_judged(question)
     )
     return Section("what was measured", (grid, Sentence("", told)))
+
+
+def badge_legend(rows: Sequence[ComparisonRow | TableRow]) -> str:
+    """``(c) counted, all else measured``; empty where all is measured."""
+    methods = {each for row in rows for each in _methods(row)}
+    marks = [f"({mark}) {each}" for each, mark in BADGES.items() if each in methods]
+    return f"{', '.join(marks)}, all else measured" if marks else ""
 
 
 def _judged(question: Question) -> list[tuple[str, ...]]:
