@@ -184,7 +184,7 @@ def _items(
         for item in group:
             if isinstance(item, Heading):
                 caption = item.text
-                parts.append(f"<h{level}>{text(_capital(caption))}</h{level}>")
+                parts.append(f"<h{level}>{text(caption)}</h{level}>")  # a label, as it was given
             elif isinstance(item, Table) and parts and isinstance(items[0], Dots):
                 parts.append(folded("The runs in numbers", table(caption, item)))
             elif isinstance(item, Table):
