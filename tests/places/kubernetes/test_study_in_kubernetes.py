@@ -881,7 +881,8 @@ def test_each_image_of_a_block_may_have_a_pod_of_its_own_on_the_node_of_the_firs
     place = on("gpu=nvidia.com/gpu:1", "jobs=image")
     told = here("--record", "--dry-run", "--on", place, *TWO, *WHICH).stdout
     assert told.count('"kind": "Job"') == 2 and told.count('"key": "metadata.name"') == 1
-    folder = send(here, place, "--blocks", "1", *TWO, "--", "sh", "-c", "sleep 3")
+    # Long enough for the node to lose its GPUs before the second pod.
+    folder = send(here, place, "--blocks", "1", *TWO, "--", "sh", "-c", "sleep 15")
     plan = read_plan(folder)
     assert plan is not None
     first, *others = (folder / run.file for run in plan.runs)
@@ -1009,6 +1010,7 @@ def test_each_block_may_be_a_job_of_its_own(here: Cli) -> None:
     assert placement(folder)["state"] == "ended"
 
 
+@pytest.mark.timeout(1800)
 def test_the_preset_runs_at_each_of_two_node_pools(here: Cli, torch_root: Path) -> None:
     """The only node is first in the one pool, then in the other."""
     cluster("image", TORCH, str(torch_root))
@@ -1030,10 +1032,10 @@ def test_the_preset_runs_at_each_of_two_node_pools(here: Cli, torch_root: Path) 
             for name in "ab"
         )
         assert "affinity" in str(wait_for_reason(second, "Unschedulable")["reason"])
-        wait_for(first, "ended", seconds=2 * PATIENCE)
+        wait_for(first, "ended", seconds=4 * PATIENCE)
         assert not sessions(second)
         kubectl("label", "node", "node1", "pool=b", "--overwrite")
-        errors = running.communicate(timeout=2 * PATIENCE)[1]
+        errors = running.communicate(timeout=4 * PATIENCE)[1]
     finally:
         kubectl("label", "node", "node1", "pool-")
         running.kill()

@@ -15,7 +15,7 @@ def session_notes(session: Summary) -> list[str]:
     """The notes on one session."""
     own = [*session.notes, *_profile_notes(session)]
     if session.status.exit_code not in (0, None) or session.status.state in _NOT_WHOLE:
-        own.insert(0, session.status.text)
+        own.insert(0, session.end)
     return own
 
 

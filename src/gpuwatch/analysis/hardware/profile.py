@@ -15,6 +15,7 @@ from gpuwatch.core import units
 from gpuwatch.core.lazy_dataclass import dataclass
 from gpuwatch.core.metrics import Method
 from gpuwatch.core.models import JSON, mapping, number
+from gpuwatch.core.text import to_paste
 
 Cell = float | int | str | None
 
@@ -230,9 +231,10 @@ def why_none(meta: Mapping[str, JSON]) -> tuple[str, str | None]:
                 return "the run is still going; its steps are not profiled yet", None
             why = _text(hook.get("text")) or "its steps are those that it prints, not the hook's"
             return f"the run was not profiled: {why}", None
+        words = [str(each) for each in _list(mapping(meta.get("workload")).get("arguments"))]
         return (
-            "a program of your own is profiled if it is asked for",
-            "record it again with --profile 4 (needs torch), or `gpuwatch import` what nsys tells",
+            "a program of your own is profiled if it is asked for, and uses torch",
+            f"{to_paste('run --profile 4 --', *words)}, or `gpuwatch import` what nsys tells",
         )
     if kind == "import":
         return (

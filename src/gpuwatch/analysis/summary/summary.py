@@ -27,6 +27,7 @@ from gpuwatch.analysis.samples.step_lines import (
 )
 from gpuwatch.analysis.samples.window import Window, span_of, timed_window
 from gpuwatch.analysis.statistics.description import Statistic
+from gpuwatch.analysis.summary.failure import in_few_words, reason_of
 from gpuwatch.analysis.summary.generation import Generation, generation_of
 from gpuwatch.analysis.summary.listing import peak_gpu_memory
 from gpuwatch.analysis.summary.metrics import statistics_of
@@ -121,6 +122,8 @@ class Summary:
     started_unix: float | None
     """Seconds since 1970."""
     status: Status
+    failure: str
+    """Why it failed, in few words; empty of one that did not."""
     notice: str | None
     seconds: float | None
     workload: Mapping[str, JSON]
@@ -159,6 +162,11 @@ class Summary:
     """The ranks of a run of several processes."""
     tokens_per_second: float | None = None
     """Over the timed steps of all ranks."""
+
+    @property
+    def end(self) -> str:
+        """How it ended; of one that failed with the reason."""
+        return self.failure or self.status.text
 
 
 def summarise(reader: SessionReader) -> Summary:
@@ -229,13 +237,16 @@ def summarise_from(
         reader.gpu_processes(),
     )
     unix = number(mapping(meta.get("clock")).get("unix_ns"))
+    state = status(meta, reader.path)
+    out_of_memory = mapping(meta.get("result")).get("out_of_memory") is True
     return Summary(
         id=str(session.get("id", "")),
         path=str(reader.path),
         label=label,
         started=_iso(mapping(meta.get("clock")).get("unix_ns")),
         started_unix=None if unix is None else unix / 1e9,
-        status=status(meta, reader.path),
+        status=state,
+        failure=in_few_words(state, reason_of(reader, meta, state), out_of_memory=out_of_memory),
         notice=reader.notice,
         seconds=None if ended is None else ended / 1e9,
         workload=workload,

@@ -102,12 +102,15 @@ def session(text: str) -> Path:
         UsageError: no session matches, or several do.
     """
     sessions_ = sessions(text)
-    if len(sessions_) > 1:
-        raise UsageError(
-            f"{text} holds {len(sessions_)} sessions",
-            f"{to_paste('compare', text)}, or name one: {sessions_[0]}",
-        )
-    return sessions_[0]
+    if len(sessions_) == 1:
+        return sessions_[0]
+    if len({path.parent for path in sessions_}) > 1:
+        named = ", ".join(_identifier(path)[:8] for path in sessions_[:3])
+        raise UsageError(f"{text} may be any of {len(sessions_)} sessions", f"name one: {named}")
+    raise UsageError(
+        f"{text} holds {len(sessions_)} sessions",
+        f"{to_paste('compare', text)}, or name one: {sessions_[0]}",
+    )
 
 
 def sessions(text: str) -> list[Path]:
@@ -138,8 +141,11 @@ def sessions(text: str) -> list[Path]:
         path for path in known if _identifier(path).startswith(text) or path.parent.name == text
     ]
     if not sessions_:
-        tagged = _labelled(f"tag:{text}", known)
-        also = f"; did you mean tag:{text}?" if tagged else ""
+        begin = [path.parent for path in known if path.parent.name.startswith(text)]
+        if _labelled(f"tag:{text}", known):
+            also = f"; did you mean tag:{text}?"
+        else:  # names of studies end with the time
+            also = f"; did you mean {max(begin).name}?" if begin else ""
         raise _nothing(text, f"no session {text!r}{also}")
     return sessions_
 

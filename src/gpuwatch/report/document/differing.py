@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from gpuwatch.analysis.comparison.comparison_row import DEGREES, ComparisonRow
+from gpuwatch.analysis.comparison.comparison_row import DEGREES, STEADY, ComparisonRow
 from gpuwatch.analysis.comparison.effect import OF_THE_RUN, shows
 from gpuwatch.analysis.comparison.side_by_side import PEAK_MEMORY, Comparison
 from gpuwatch.analysis.results import Question, TableRow, Verdict
@@ -65,12 +65,13 @@ def _differing(
     if baseline is None or len(labels) < 2:
         return Section("what differs", ())
     sizes = [(_size(row, baseline), row) for row in rows]
-    found = [row for size, row in sorted(sizes, key=lambda each: -each[0]) if size > 0]
+    sizes.sort(key=lambda each: (each[1].name != STEADY, -each[0]))
+    found = [row for size, row in sizes if size > 0]
     means = {row.name for row in found if row.group != _MAXIMUM}
     found = [row for row in found if row.group != _MAXIMUM or row.name not in means]
     if not found:
         return Section("what differs", [Sentence("", "nothing else by more than 1 %")])
-    told = f"more than 1 % apart, shares by a point, too; the largest factor first; {told}"
+    told = f"more than 1 % apart, shares by a point, too; the judged first, then by factor; {told}"
     shown, places = found[:_MOST], range(len(labels))
     ratios = [row for row in shown if row.unit != DEGREES]
     if any(_apart(row, at, baseline) and not row.ratios[at] for row in ratios for at in places):

@@ -114,7 +114,7 @@ def facts(result: StudyResult) -> tuple[tuple[str, str], ...]:
         ("Command", commands(result)),
         ("gpuwatch", versions(result)),
         ("Runs", str(len(sessions))),
-        ("Ended", sessions[0].status.text if len(sessions) == 1 else ""),
+        ("Ended", sessions[0].end if len(sessions) == 1 else ""),
         (
             "Design",
             "; ".join(_design(result, at, part) for at, part in enumerate(plan.parts[:_MOST_PARTS]))

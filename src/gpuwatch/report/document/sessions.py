@@ -145,7 +145,7 @@ def short(
     phases = {name: seconds for name, seconds in session.steps.phases.items() if seconds}
     step = sum(phases.values())
     parts = (f"{name} {units.percent(seconds / step)}" for name, seconds in phases.items())
-    unknown = [] if headline(session) else [of.roofline.verdict.text]
+    unknown = [] if headline(session) or not sound(session) else [of.roofline.verdict.text]
     lines = (
         *((outcome, identity) if sound(session) else (identity, outcome)),
         [f"phases of a step: {', '.join(parts)}"] if phases else [],
@@ -161,7 +161,7 @@ def short(
         [
             f"note: {each}"
             for each in (session.notice, *compared.notes)
-            if each and each != session.status.text
+            if each and each != session.end
         ],
         [f"all figures: {command}"],
     )
@@ -199,7 +199,7 @@ def _ends(compared: Comparison, columns: Sequence[str]) -> list[str]:
         title = session.given.heading(session_title(session))
         if len(columns) > 1:
             title = "" if session.status.state is State.FINISHED else column
-        ends.append(f"{title}: {session.status.text}" if title else "")
+        ends.append(f"{title}: {session.end}" if title else "")
     return ends
 
 

@@ -197,8 +197,8 @@ def cautions(result: StudyResult, where: str = "in the report") -> list[str]:
     outcomes, which stand beside their figures; nor what the answer says. ``where`` the rest is."""
     shown = [item.text for item in answer.top(result).answer if isinstance(item, Sentence)]
     if one_by_one(result):
-        shown += [each.status.text for each in result.sessions]
-        shown += [f"{run_names(result)[e.path]}: {e.status.text}" for e in result.sessions]
+        shown += [each.end for each in result.sessions]
+        shown += [f"{run_names(result)[e.path]}: {e.end}" for e in result.sessions]
     found = [each for each in doubts(result) if each not in shown]
     if len(found) > _MOST_DOUBTS:
         rest = len(found) - _MOST_DOUBTS + 1

@@ -8,16 +8,14 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from gpuwatch.core.metrics import CATALOGUE
 from gpuwatch.core.peak_tables import UNIFIED
 from gpuwatch.telemetry.nvml.errors import NOT_FOUND
 from gpuwatch.telemetry.nvml.fields import Fact, Numbers, NvmlCall, Reading
 
 MEMINFO = Path("/proc/meminfo")
 NO_LINK = "this GPU shares the host's memory: no PCIe link leads to it"
-LINK = (
-    *("hw.gpu.pcie.transmit", "hw.gpu.pcie.receive"),
-    *("hw.gpu.pcie.generation", "hw.gpu.pcie.width"),
-)
+LINK = tuple(name for name in CATALOGUE if name.startswith("hw.gpu.pcie."))
 """Metrics of a PCIe link."""
 
 
