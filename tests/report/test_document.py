@@ -228,5 +228,5 @@ def test_what_is_known_of_one_side_alone_is_no_difference() -> None:
     assert difference_items([torch, unset], ["A", "B"]) == [
         Heading("A → B"),
         Sentence("OMP_NUM_THREADS", "— → 1"),
-        Sentence("not known of both", "workload: torch"),
+        Sentence("of one side alone", "workload: torch"),
     ]

@@ -160,7 +160,7 @@ class StepFigure(StepHistory):
     def mean(self, start: int, end: int, least: float = 0.0) -> float | None:
         """Mean over steps, as every other mean of them, where their lines are at hand."""
         recent = self._steps.recent
-        if not recent or not (self._steps.complete or recent[0].t <= start):
+        if least or not recent or not (self._steps.complete or recent[0].t <= start):
             return super().mean(start, end, least)
         rows = [row for row in recent if start < row.t <= end]
         known = [(v, row.count) for row in rows if (v := self._figure(row)) is not None]

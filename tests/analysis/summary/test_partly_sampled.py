@@ -37,7 +37,7 @@ def test_any_metric_that_is_known_for_less_than_the_others_is_named(
     session: Summary, kind: str
 ) -> None:
     of = _with(session, kind, gpu_utilization=0.98, gpu_power=14 / 42, gpu_energy=None)
-    note = f"GPU power: sampled over only 33 % of the {kind}, which statistics cover"
+    note = f"GPU power: sampled over only 33 % of the {kind}; their statistics are of that part"
     assert partly_sampled([of]) == (note,)
 
 
@@ -48,7 +48,7 @@ def test_of_several_runs_it_is_one_note(session: Summary) -> None:
     ]
     assert partly_sampled(runs) == (
         "CPU utilization, GPU power: sampled over only 50 to 70 % of the timed steps in 2 of 3 "
-        "runs, which statistics cover",
+        "runs; their statistics are of that part",
     )
 
 

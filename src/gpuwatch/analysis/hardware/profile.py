@@ -216,6 +216,9 @@ def counters_of(meta: Mapping[str, JSON]) -> Counters | None:
     )
 
 
+_LONGEST_COMMAND = 300
+
+
 def why_none(meta: Mapping[str, JSON]) -> tuple[str, str | None]:
     """Why a session has no profile, and how to get one."""
     profile = profile_of(meta)
@@ -232,9 +235,12 @@ def why_none(meta: Mapping[str, JSON]) -> tuple[str, str | None]:
             why = _text(hook.get("text")) or "its steps are those that it prints, not the hook's"
             return f"the run was not profiled: {why}", None
         words = [str(each) for each in _list(mapping(meta.get("workload")).get("arguments"))]
+        again = to_paste("run --profile 4 --", *words)
+        if len(again) > _LONGEST_COMMAND:
+            again = "gpuwatch run --profile 4 -- COMMAND"
         return (
             "a program of your own is profiled if it is asked for, and uses torch",
-            f"{to_paste('run --profile 4 --', *words)}, or `gpuwatch import` what nsys tells",
+            f"{again}, or `gpuwatch import` what nsys tells",
         )
     if kind == "import":
         return (

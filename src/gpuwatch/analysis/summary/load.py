@@ -36,7 +36,7 @@ def partly_sampled(sessions: Sequence[Summary]) -> tuple[str, ...]:
     """
     names: dict[str, None] = {}
     lowest: list[float] = []
-    kind = ""
+    kinds: set[str] = set()
     for session in sessions:
         of_metric = {name: statistic.coverage for name, statistic in session.metrics.items()}
         covered = {name: share for name, share in of_metric.items() if share is not None}
@@ -46,13 +46,15 @@ def partly_sampled(sessions: Sequence[Summary]) -> tuple[str, ...]:
         if partly:
             names |= dict.fromkeys(partly)
             lowest.append(min(partly.values()))
-            kind = kind or session.window.kind
+            kinds.add(session.window.kind)
     if not names:
         return ()
     named = ", ".join(map(label, list(names)[:_MOST_NAMED]))
     more = f" and {len(names) - _MOST_NAMED} more" if len(names) > _MOST_NAMED else ""
     share, of = _span(sorted(lowest)), _of_runs(len(lowest), sessions)
-    return (f"{named}{more}: sampled over only {share} of the {kind}{of}, which statistics cover",)
+    kind = kinds.pop() if len(kinds) == 1 else "window"
+    text = f"{named}{more}: sampled over only {share} of the {kind}{of}"
+    return (f"{text}; their statistics are of that part",)
 
 
 def _span(shares: Sequence[float]) -> str:

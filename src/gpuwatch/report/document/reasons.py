@@ -249,7 +249,7 @@ def facts(question: Question) -> Section:
 
 def difference_items(differences: Sequence[Difference], labels: Sequence[str]) -> list[Item]:
     """A line for each fact that differs: of two ``13.0 → 12.8``, of more who has what; and one with
-    the names of those that are not known everywhere."""
+    the names of those that only some have or tell."""
     partly = [each for each in differences if None in each.values and not _may_be_unset(each)]
     whole = [each for each in differences if each not in partly]
     items: list[Item] = [Heading(" → ".join(labels))] if whole and len(labels) == 2 else []
@@ -264,8 +264,7 @@ def difference_items(differences: Sequence[Difference], labels: Sequence[str]) -
         items.append(Sentence(difference_name(each), told))
     if partly:
         names = ", ".join(difference_name(each) for each in partly)
-        of = "both" if len(labels) == 2 else "all"
-        items.append(Sentence(f"not known of {of}", names))
+        items.append(Sentence("of one side alone" if len(labels) == 2 else "not of all", names))
     return items
 
 
