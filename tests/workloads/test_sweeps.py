@@ -12,7 +12,7 @@ from gpuwatch.core.models import mapping
 from tests.conftest import Cli
 from tests.workloads.test_accelerator import smaller
 
-pytestmark = [pytest.mark.torch, pytest.mark.timeout(400)]
+pytestmark = [pytest.mark.torch, pytest.mark.timeout(1000)]
 
 
 def run(cli: Cli, folder: Path, preset: str, *flags: str, code: int = 0) -> tuple[str, StudyResult]:
@@ -21,7 +21,7 @@ def run(cli: Cli, folder: Path, preset: str, *flags: str, code: int = 0) -> tupl
     study.write_text(smaller(cli, preset))
     cli.variables["OMP_NUM_THREADS"] = "1"
     given = ("--device", "cpu", "--out", out, "--cool-down", "0", *flags)
-    done = cli("study", study, *given, code=code, timeout=350)
+    done = cli("study", study, *given, code=code, timeout=900)
     (found,) = out.iterdir()
     return " ".join(done.stdout.split()), read_study(found)
 
