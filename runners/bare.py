@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 import platform
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from gpuwatch.core.interpreter import users_command
+from gpuwatch.core.interpreter import script, users_command
 from gpuwatch.core.models import JSON, LaunchSpec, Prepared, Problem
 from gpuwatch.core.text import shell
 from gpuwatch.runners import container_launch
@@ -43,7 +43,7 @@ class BareRunner:
                 )
             ]
         if spec.workload.kind == "command":
-            return _command_problems(_command(spec)[0], spec)
+            return _command_problems(_command(spec), spec)
         return _interpreter_problems(choose(environment.python, _variables(spec)))
 
     def prepare(self, spec: LaunchSpec, say: Callable[[str], None]) -> Prepared:
@@ -112,10 +112,19 @@ def _command(spec: LaunchSpec) -> tuple[str, ...]:
     return users_command(spec.workload, python)
 
 
-def _command_problems(program: str, spec: LaunchSpec) -> list[Problem]:
+def _command_problems(command: Sequence[str], spec: LaunchSpec) -> list[Problem]:
+    program, file = command[0], script(command)
     where = os.path.join(spec.working_directory, program) if os.sep in program else program
     if shutil.which(where, path=_variables(spec).get("PATH")):
-        return []
+        if file is None or Path(spec.working_directory, file).exists():
+            return []
+        return [
+            Problem(
+                "script-missing",
+                f"there is no file {file!r} in {spec.working_directory}",
+                "check its name and the folder",
+            )
+        ]
     if os.sep in program and Path(where).is_dir():
         return [Problem("command-is-folder", f"{program} is a folder", "name a program in it")]
     if os.sep in program and Path(where).exists():

@@ -92,6 +92,12 @@ def test_a_missing_command_is_said_before_anything_is_made(cli: Cli, tmp_path: P
     assert not (tmp_path / "out").exists()
 
 
+def test_a_missing_script_is_said_before_anything_is_made(cli: Cli, tmp_path: Path) -> None:
+    done = cli("--record", "--out", tmp_path / "out", "python3", "-u", "trian.py", code=3)
+    assert "there is no file 'trian.py' in " in one_line(done.stderr)
+    assert not (tmp_path / "out").exists()
+
+
 def test_a_python_without_torch_names_the_command_that_installs_it(
     cli: Cli, tmp_path: Path
 ) -> None:

@@ -147,6 +147,8 @@ def _bandwidth(sources: Sources) -> Gauge:
         reason = unavailable or "no counter of memory traffic is recorded on this machine"
         return _unavailable(sources, "bandwidth", title, "By/s", reason)
     reason = _no_count_reason(sources, "bytes")
+    if sources.kind != "import" and not any(row.kind == "gpu" for row in sources.devices):
+        reason = f"no GPU; {reason}" if sources.steps.any else "no GPU"
     if unavailable and unavailable != MISSING.reason:
         reason = f"{unavailable}; {reason}"
     if sources.steps.bytes.seen:

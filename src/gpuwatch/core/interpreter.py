@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
+from pathlib import PurePath
 
 from gpuwatch.core.models import Workload
 
 _PYTHON = re.compile(r"python[\d.]*")
+_NO_FILE = re.compile(r"-(-|$|[A-VYZa-z]*[cm])")
+"""Options after which no file is named, or where it is not known."""
 
 
 def takes_interpreter(workload: Workload) -> bool:
@@ -23,3 +27,21 @@ def users_command(workload: Workload, python: str | None) -> tuple[str, ...]:
     if python is None or not takes_interpreter(workload):
         return workload.arguments
     return (python, *workload.arguments[1:])
+
+
+def script(command: Sequence[str]) -> str | None:
+    """The file that ``python [OPTIONS] FILE ...`` runs; ``None`` where ``command`` is not so, as
+    with ``-m`` and ``-c``."""
+    if not _PYTHON.fullmatch(PurePath(command[0]).name):
+        return None
+    before = ""
+    for word in command[1:]:
+        if before in ("-W", "-X"):
+            before = ""
+        elif not word.startswith("-"):
+            return word
+        elif _NO_FILE.match(word):
+            return None
+        else:
+            before = word
+    return None

@@ -86,6 +86,12 @@ def test_a_session_without_a_profile_says_why(meta: dict[str, Any], told: str) -
     assert told in why_none(meta)[0]
 
 
+def test_the_command_that_profiles_a_program_keeps_its_options() -> None:
+    words = ["python3", "my train.py", "--lr", "3e-4"]
+    _, again = why_none({"workload": {"kind": "command", "arguments": words}})
+    assert (again or "").startswith("gpuwatch run --profile 4 -- python3 'my train.py' --lr 3e-4")
+
+
 def test_what_has_the_wrong_type_is_dropped_and_the_rest_stays() -> None:
     kernels = {
         "columns": ["Time (%)", "Name"],

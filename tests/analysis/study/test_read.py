@@ -186,7 +186,7 @@ def test_groups_saved_at_different_times_are_not_paired_and_say_so(tmp_path: Pat
     after = runs(tmp_path / "after", 1.1 * SECONDS, start=START + 86400)
     result = read_sessions([*before, *after])
     question = only(result)
-    assert [cell.label for cell in question.cells] == ["bare, before", "bare, after"]
+    assert [cell.label for cell in question.cells] == ["before", "after"]
     (found,) = question.contrasts
     assert (found.verdict.kind, found.verdict.paired) == (Kind.SLOWER, False)
     assert found.ratios == ()
@@ -201,7 +201,7 @@ def test_two_studies_in_blocks_are_compared_without_their_warm_up(tmp_path: Path
     recorded(tmp_path / "two", [part], EFFECTS, options=later)
     paths = [path for name in ("one", "two") for path in sessions_in(tmp_path / name)]
     question = only(read_sessions(paths))
-    assert [cell.label for cell in question.cells] == ["bare, one", "bare, two"]
+    assert [cell.label for cell in question.cells] == ["one", "two"]
     assert [len(cell.judged) for cell in question.cells] == [5, 5]
     (found,) = question.contrasts
     assert (found.verdict.kind, found.verdict.paired) == (Kind.SAME, False)
@@ -256,9 +256,9 @@ def test_of_several_parameters_each_that_two_groups_have_is_a_question(tmp_path:
     result = read_sessions(paths)
     question = only(result)
     assert [cell.label for cell in question.cells] == [
-        "bare, batch size 64, b",
-        "bare, batch size 64, c",
-        "bare, batch size 32, a",
+        "batch size 64, b",
+        "batch size 64, c",
+        "batch size 32, a",
     ]
     assert [each.verdict.kind for each in question.contrasts] == [Kind.SAME, Kind.INVALID]
 
@@ -302,7 +302,7 @@ def test_two_gpus_of_one_study_are_two_cells_and_not_comparable(tmp_path: Path) 
         for index in range(6)
     ]
     question = only(read_sessions(paths))
-    assert [cell.label for cell in question.cells] == ["bare, GPU-1", "bare, GPU-2"]
+    assert [cell.label for cell in question.cells] == ["GPU-1", "GPU-2"]
     assert question.contrasts[0].verdict.reasons == ("another GPU: GPU-1 against GPU-2",)
     across = only(read_sessions(paths, across_devices=True))
     assert across.contrasts[0].verdict.kind is Kind.DESCRIBED

@@ -227,18 +227,20 @@ def _value(read: Read, metric: str) -> tuple[float | None, str | None]:
     return seconds, None
 
 
-def labels(candidates: Sequence[Sequence[str]]) -> list[str]:
+def labels(candidates: Sequence[Sequence[str]], *, keep_first: bool = False) -> list[str]:
     """A short unique name for each item from its ``candidates``, the preferred first.
 
-    It has as few candidates as tell all items apart, without those that are the same everywhere,
-    and a number where all together do not.
+    It has as few candidates as tell all items apart, without those that are the same everywhere
+    (``keep_first``: but for the first), and a number where all together do not.
     """
     most = min((len(names) for names in candidates), default=1)
     taken = next(
         (n for n in range(1, most) if len({tuple(e[:n]) for e in candidates}) == len(candidates)),
         most,
     )
-    useful = [at for at in range(taken) if at == 0 or len({e[at] for e in candidates}) > 1]
+    useful = [at for at in range(taken) if len({e[at] for e in candidates}) > 1]
+    if not useful or keep_first:
+        useful = sorted({0, *useful})
     return numbered([", ".join(e[at] for at in useful if e[at]) for e in candidates])
 
 

@@ -56,7 +56,6 @@ def verdict_of(
     compute: Ceiling | None,
     bandwidth: Ceiling | None,
     *,
-    profiled: bool,
     missing: Missing = NEVER_MEASURED,
 ) -> Verdict:
     """Name what bounds a run; the module's docstring gives the thresholds and their reasons.
@@ -64,7 +63,6 @@ def verdict_of(
     Args:
         compute: FLOP/s.
         bandwidth: By/s.
-        profiled: whether gpuwatch profiles the kernels of such a run.
         missing: reason and hint for a ceiling that was not measured.
     """
     of_compute = None if compute is None else point.rate / compute.value
@@ -126,7 +124,7 @@ def verdict_of(
         f"neither compute ({_share(shown, compute)}{clock}) nor bandwidth "
         f"({_share(of_bandwidth, bandwidth)}{_BY[point.bytes_kind]}) is full"
     )
-    return _below(unused, held, rates, profiled=profiled)
+    return _below(unused, held, rates)
 
 
 def without_point(
@@ -210,7 +208,7 @@ def _unknown_ceilings(
     return f"the {' and the '.join(names)} ceiling{are} not known{reason}", missing.hint
 
 
-def _below(unused: str, held: str, rates: Rates, *, profiled: bool) -> Verdict:
+def _below(unused: str, held: str, rates: Rates) -> Verdict:
     idle, data = idle_of(rates), rates.data_share
     causes = []
     if idle is not None and idle >= IDLE:
@@ -220,8 +218,8 @@ def _below(unused: str, held: str, rates: Rates, *, profiled: bool) -> Verdict:
     if causes:
         kind = "launch- or host-bound" if rates.on_gpu else "host-bound"
         return Verdict(HOST, f"{kind}: {'; '.join(causes)}; {unused}{held}")
-    hint = "`gpuwatch kernels` shows where the time went" if profiled else None
-    return Verdict(NEITHER, f"{unused}{held}: {_no_idle_cause(rates)}", hint)
+    text = f"{unused}{held}: {_no_idle_cause(rates)}"
+    return Verdict(NEITHER, text, "`gpuwatch kernels` shows its kernels, or how to record them")
 
 
 def _no_idle_cause(rates: Rates) -> str:

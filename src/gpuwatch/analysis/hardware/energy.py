@@ -87,9 +87,7 @@ def _per_step(energy: MeasuredValue, steps: int | None, doubt: str | None) -> Me
 def _per_sample(energy: MeasuredValue, batch: float | None, doubt: str | None) -> MeasuredValue:
     if doubt:
         return unknown("J", doubt)
-    return divided(
-        energy, batch, "J", "the timed steps' samples", "the workload reported no samples"
-    )
+    return divided(energy, batch, "J", "the timed steps' samples", "the workload told no samples")
 
 
 def _unfit(window: Window, steps: int | None) -> str:

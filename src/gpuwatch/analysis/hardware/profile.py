@@ -15,7 +15,7 @@ from gpuwatch.core import units
 from gpuwatch.core.lazy_dataclass import dataclass
 from gpuwatch.core.metrics import Method
 from gpuwatch.core.models import JSON, mapping, number
-from gpuwatch.core.text import to_paste
+from gpuwatch.core.text import shell
 
 Cell = float | int | str | None
 
@@ -235,7 +235,7 @@ def why_none(meta: Mapping[str, JSON]) -> tuple[str, str | None]:
             why = _text(hook.get("text")) or "its steps are those that it prints, not the hook's"
             return f"the run was not profiled: {why}", None
         words = [str(each) for each in _list(mapping(meta.get("workload")).get("arguments"))]
-        again = to_paste("run --profile 4 --", *words)
+        again = " ".join(["gpuwatch run --profile 4 --", *map(shell, words)])
         if len(again) > _LONGEST_COMMAND:
             again = "gpuwatch run --profile 4 -- COMMAND"
         return (

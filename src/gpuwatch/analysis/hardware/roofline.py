@@ -80,7 +80,6 @@ def roofline_of(
         data_type,
         ceilings.get(data_type or ""),
         ceilings.get(BANDWIDTH),
-        profiled=program.kind == "workload",
         missing=program.no_ceilings,
     )
     return Roofline(

@@ -367,11 +367,10 @@ def _device_id(session: Summary) -> str:
 
 
 def _names_of_cases(sessions: Sequence[Summary]) -> list[str]:
+    named = zip(sessions, _differing(sessions), strict=True)
     return labels(
-        [
-            (clean(session.workload.get("name"), LONGEST), setting)
-            for session, setting in zip(sessions, _differing(sessions), strict=True)
-        ]
+        [(clean(session.workload.get("name"), LONGEST), setting) for session, setting in named],
+        keep_first=True,
     )
 
 
@@ -390,7 +389,10 @@ def _differing(sessions: Sequence[Summary]) -> list[str]:
     if any(texts):
         return [clean(each, LONGEST) for each in texts]
     commands = [session.workload.get("arguments") for session in sessions]
-    return [
+    whole = [
         clean(" ".join(map(str, each)), LONGEST) if isinstance(each, list) else ""
         for each in commands
     ]
+    short = [clean(command_of(session.workload), LONGEST) for session in sessions]
+    # They may differ in the folder or the interpreter alone.
+    return short if len(set(short)) >= len(set(whole)) else whole

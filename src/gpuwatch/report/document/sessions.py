@@ -145,7 +145,9 @@ def short(
     phases = {name: seconds for name, seconds in session.steps.phases.items() if seconds}
     step = sum(phases.values())
     parts = (f"{name} {units.percent(seconds / step)}" for name, seconds in phases.items())
-    unknown = [] if headline(session) or not sound(session) else [of.roofline.verdict.text]
+    verdict = of.roofline.verdict
+    unknown = [] if headline(session) or not sound(session) else [verdict.text]
+    unknown += [f"to know more: {verdict.hint}"] if verdict.hint and sound(session) else []
     lines = (
         *((outcome, identity) if sound(session) else (identity, outcome)),
         [f"phases of a step: {', '.join(parts)}"] if phases else [],

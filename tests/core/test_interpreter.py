@@ -1,0 +1,26 @@
+"""The file that a Python runs is found among its options, or not guessed."""
+
+from __future__ import annotations
+
+import pytest
+
+from gpuwatch.core.interpreter import script
+
+
+@pytest.mark.parametrize(
+    ("line", "file"),
+    [
+        ("python train.py --steps 5", "train.py"),
+        ("/opt/venv/bin/python3.11 -u -X dev -Wdefault -W ignore -OO a/train.py -c", "a/train.py"),
+        ("python -m package train.py", None),
+        ("python -um package", None),
+        ("python -c pass", None),
+        ("python -", None),
+        ("python --check-hash-based-pycs default train.py", None),
+        ("python", None),
+        ("torchrun train.py", None),
+        ("python-config train.py", None),
+    ],
+)
+def test_the_file_that_a_python_runs(line: str, file: str | None) -> None:
+    assert script(line.split()) == file
