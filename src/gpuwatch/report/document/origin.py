@@ -106,14 +106,15 @@ def facts(result: StudyResult) -> tuple[tuple[str, str], ...]:
     ends = dict.fromkeys(each[:16].replace("T", " ") for each in (moments[:1] + moments[-1:]))
     when = " to ".join(ends)
     plan = result.plan
+    several = len(sessions) > 1 or (plan is not None and len(plan.runs) > 1)
     known = (
-        ("Study", result.title),
+        ("Study", result.title if several else ""),
         ("When", f"{when} UTC" if when else ""),
         ("Host", hosts(result)),
         ("Device", devices(result)),
         ("Command", commands(result)),
         ("gpuwatch", versions(result)),
-        ("Runs", str(len(sessions))),
+        ("Runs", str(len(sessions)) if several else ""),
         ("Ended", sessions[0].end if len(sessions) == 1 else ""),
         (
             "Design",

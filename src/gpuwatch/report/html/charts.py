@@ -340,10 +340,11 @@ def rooflines(of: Rooflines) -> str:
                 units.quantity(point.intensity, "FLOP/By"),
             )
             rows.append((rate, intensity, point.method.value, point.text))
+    whose = "<figcaption>Of each cell the run nearest to its median.</figcaption>"
     return (
         f'<figure class="roofline"><img src="data:image/svg+xml;base64,{data}" '
         f'alt="{text(f"Roofline, FLOP/s against FLOP per byte. {verdicts}", 1000)}">'
-        "<figcaption>Of each cell the run nearest to its median.</figcaption></figure>\n"
+        f"{whose if len(of.rooflines) > 1 else ''}</figure>\n"
         + table(
             "Points of the roofline", Table(("rate", "intensity", "method", "bytes"), tuple(rows))
         )

@@ -213,9 +213,13 @@ def _caption(measure: Measure, series: Sequence[RunSeries]) -> str:
         if merged > 1
         else "Every sample is drawn."
     )
-    return (
+    lines = (
         "A line for each run, faint for the warm-up block; the shapes stand on one run of each "
-        f'cell. {thinned} Obtained: <span class="how">{text(measure.how)}</span>.'
+        "cell. "
+    )
+    return (
+        f"{lines if len(series) > 1 else ''}{thinned} "
+        f'Obtained: <span class="how">{text(measure.how)}</span>.'
     )
 
 
