@@ -123,7 +123,7 @@ class Cli:
         self,
         *arguments: object,
         code: int | None = 0,
-        timeout: float = 120,
+        timeout: float = 250,
         folder: Path | None = None,
         through: Sequence[str] = (),
     ) -> subprocess.CompletedProcess[str]:
