@@ -2,6 +2,7 @@
 
 import os
 import sys
+import threading
 
 _FOLDER = os.path.dirname(os.path.abspath(__file__))
 
@@ -27,8 +28,22 @@ def _take_no_others_modules() -> None:
         sys.path.append(root)
 
 
+def _end(code: int) -> None:
+    """End with ``code``, and do not wait for daemon threads, which may be in a driver's call.
+
+    Python ends such a thread that comes back during its own end by ``pthread_exit``, which aborts
+    the process where libgcc_s.so.1 is missing, as in small images.
+    """
+    others = [each for each in threading.enumerate() if each is not threading.main_thread()]
+    if others and all(each.daemon for each in others):
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(code)
+    sys.exit(code)
+
+
 if __name__ == "__main__":
     _take_no_others_modules()
     from gpuwatch.cli import main
 
-    sys.exit(main())
+    _end(main())

@@ -6,6 +6,7 @@ from __future__ import annotations
 import ast
 import lzma
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -461,6 +462,33 @@ def test_a_python_without_lzma_is_refused_in_one_line(place: Place, tmp_path: Pa
         )
     finally:
         without.unlink()
+
+
+BUSY = """
+import runpy, threading, time
+import gpuwatch.cli
+def busy():
+    while True:
+        time.sleep(0)
+def main():
+    threading.Thread(target=busy, daemon=True).start()
+    return 3
+gpuwatch.cli.main = main
+runpy.run_module("gpuwatch", run_name="__main__")
+"""
+"""Ends while a thread is on its way back from a call."""
+
+
+def test_its_end_is_no_abort_where_libgcc_is_missing(tmp_path: Path) -> None:
+    here = "mount --bind /dev/null \"$(readlink -f \"$0\")\" && exec \"$@\""
+    known = subprocess.run(["/sbin/ldconfig", "-p"], capture_output=True, text=True, check=True)
+    file = re.search(r"libgcc_s\.so\.1 .*x86-64.* => (\S+)", known.stdout)
+    apart = ["unshare", "--map-root-user", "--mount"]
+    if file is None or subprocess.run([*apart, "true"], check=False).returncode:
+        pytest.skip("no libgcc_s.so.1 here, or it cannot be hidden")
+    python = [sys.executable, "-c", BUSY]
+    done = subprocess.run([*apart, "sh", "-c", here, file[1], *python], cwd=tmp_path, check=False)
+    assert done.returncode == 3
 
 
 @pytest.mark.torch
