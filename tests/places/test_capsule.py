@@ -480,7 +480,7 @@ runpy.run_module("gpuwatch", run_name="__main__")
 
 
 def test_its_end_is_no_abort_where_libgcc_is_missing(tmp_path: Path) -> None:
-    here = "mount --bind /dev/null \"$(readlink -f \"$0\")\" && exec \"$@\""
+    here = 'mount --bind /dev/null "$(readlink -f "$0")" && exec "$@"'
     known = subprocess.run(["/sbin/ldconfig", "-p"], capture_output=True, text=True, check=True)
     file = re.search(r"libgcc_s\.so\.1 .*x86-64.* => (\S+)", known.stdout)
     apart = ["unshare", "--map-root-user", "--mount"]

@@ -150,7 +150,7 @@ def test_a_sweep_names_best_ties_and_out_of_memory(result: StudyResult) -> None:
 def test_a_few_runs_of_one_environment_are_compared_and_of_many_the_median_is_told(
     tmp_path: Path,
 ) -> None:
-    paths = [tmp_path / f"{at}-as-it-was.gpuwatch" for at in range(5)]
+    paths = [tmp_path / f"{at}-as-it-was-then.gpuwatch" for at in range(5)]
     for at, path in enumerate(paths):
         write(path, Script(meta=finished(), alive=False, start=100.0 * at, pace=1 + at / 10))
     for some in (paths[:2], paths):
@@ -166,7 +166,7 @@ def test_a_few_runs_of_one_environment_are_compared_and_of_many_the_median_is_to
         assert said.word == ("NO VERDICT (1 run of each, needs 5)" if few else "")
         assert ("step time +10.0 %" if few else "step time, steady 6.59 ms (") in said.text
         assert [each.letter for each in shown.legend] == (["A", "B"] if few else [])
-        assert all(f"{at}-as-it-was, " in each.text for at, each in enumerate(shown.legend))
+        assert all(f"{at}-as-it-was-then, " in each.text for at, each in enumerate(shown.legend))
 
 
 def test_a_run_with_its_warm_up_is_described(tmp_path: Path) -> None:

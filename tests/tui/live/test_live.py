@@ -43,10 +43,10 @@ async def test_unknown_numbers_are_dashes_with_a_reason_and_never_zero(session: 
 def test_gauges_without_a_value_leave_their_room_to_the_others(session: Make) -> None:
     rows = page_text(session(count=False, gpus=0), (120, 40)).splitlines()
     at = next(i for i, row in enumerate(rows) if "unavailable" in row)
-    assert rows[at] == (
-        " Memory bandwidth unavailable: the workload counts no bytes;"
-        " Estimated FLOP/s unavailable: the workload counts no FLOP"
-    )
+    assert rows[at : at + 2] == [
+        " Memory bandwidth unavailable: no GPU; the workload counts no bytes",
+        " Estimated FLOP/s unavailable: the workload counts no FLOP",
+    ]
     assert "1m20s" in rows[at - 1], "it stands below the time axis"
     assert sum("│" in row or "┤" in row for row in rows) == 11 + 11, "utilization and loss"
 
