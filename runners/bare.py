@@ -116,15 +116,9 @@ def _command_problems(command: Sequence[str], spec: LaunchSpec) -> list[Problem]
     program, file = command[0], script(command)
     where = os.path.join(spec.working_directory, program) if os.sep in program else program
     if shutil.which(where, path=_variables(spec).get("PATH")):
-        if file is None or Path(spec.working_directory, file).exists():
-            return []
-        return [
-            Problem(
-                "script-missing",
-                f"there is no file {file!r} in {spec.working_directory}",
-                "check its name and the folder",
-            )
-        ]
+        path = None if file is None else Path(spec.working_directory, file)
+        missing = Problem("script-missing", f"there is no file {path}", "check its name")
+        return [] if path is None or path.exists() else [missing]
     if os.sep in program and Path(where).is_dir():
         return [Problem("command-is-folder", f"{program} is a folder", "name a program in it")]
     if os.sep in program and Path(where).exists():

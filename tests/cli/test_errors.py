@@ -94,7 +94,7 @@ def test_a_missing_command_is_said_before_anything_is_made(cli: Cli, tmp_path: P
 
 def test_a_missing_script_is_said_before_anything_is_made(cli: Cli, tmp_path: Path) -> None:
     done = cli("--record", "--out", tmp_path / "out", "python3", "-u", "trian.py", code=3)
-    assert "there is no file 'trian.py' in " in one_line(done.stderr)
+    assert f"there is no file {cli.home / 'trian.py'}; check its name" in one_line(done.stderr)
     assert not (tmp_path / "out").exists()
 
 

@@ -1,4 +1,4 @@
-"""What ``python=`` chooses the interpreter of."""
+"""Commands that a Python runs: what ``python=`` chooses the interpreter of, and their file."""
 
 from __future__ import annotations
 

@@ -146,12 +146,12 @@ def short(
     step = sum(phases.values())
     parts = (f"{name} {units.percent(seconds / step)}" for name, seconds in phases.items())
     verdict = of.roofline.verdict
-    unknown = [] if headline(session) or not sound(session) else [verdict.text]
-    unknown += [f"to know more: {verdict.hint}"] if verdict.hint and sound(session) else []
+    bounds = [] if headline(session) or not sound(session) else [verdict.text]
+    bounds += [f"to know more: {verdict.hint}"] if verdict.hint and sound(session) else []
     lines = (
         *((outcome, identity) if sound(session) else (identity, outcome)),
         [f"phases of a step: {', '.join(parts)}"] if phases else [],
-        unknown if efficiency.efficiency_rows(session) else [],
+        bounds if efficiency.efficiency_rows(session) else [],
         [
             *(
                 [f"used of what was given: {'; '.join(each.text for each in given)}"]
