@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
 import sys
 from pathlib import Path
 
+from gpuwatch.recorder.sources import Sources
+from gpuwatch.telemetry.nvml.errors import Unavailable
 from tests.conftest import Cli
 from tests.reading import facts, sessions
 from tests.waiting import until
@@ -20,6 +24,15 @@ else:
     resource.setrlimit(resource.RLIMIT_NOFILE, (333, 333))
     os.execv(sys.executable, [sys.executable, __file__, sys.argv[1], "workload"])
 """
+
+
+def test_a_shell_is_looked_at_where_what_it_runs_has_ended_meanwhile() -> None:
+    sources = Sources(Unavailable("none", "none"), workload=True)
+    with subprocess.Popen(["sh", "-c", "while :; do /bin/true; done"]) as shell:
+        looks = [sources.process_facts([shell.pid], container=False) for _ in range(100)]
+        shell.kill()
+    sources.close()
+    assert {look["process.uid"] for look in looks} == {os.getuid()}
 
 
 def test_a_program_that_reports_steps_only_is_looked_at_when_it_reports_its_first(

@@ -181,9 +181,12 @@ class Sources:
         return facts
 
     def process_facts(self, roots: Sequence[int], *, container: bool) -> Mapping[str, JSON]:
-        """Facts on the workload's own process (limits, seccomp ...); empty without one."""
-        pid = innermost(roots, container=container)
-        return {} if pid is None else fingerprint_process(pid)
+        """Facts on the workload's own process (limits, seccomp ...); empty without one.
+
+        Those of the process above it where it ended meanwhile, as what a shell runs does.
+        """
+        looks = map(fingerprint_process, innermost(roots, container=container))
+        return next(filter(None, looks), {})
 
     def watch(self, roots: Sequence[int]) -> None:
         """Set the top processes of the workload's tree, before sampling begins."""

@@ -27,8 +27,8 @@ def tree(*command: str) -> Iterator[int]:
         process.wait()
 
 
-def command_of(pid: int | None) -> str:
-    text = Path(f"/proc/{pid}/cmdline").read_bytes() if pid else b""
+def command_of(line: tuple[int, ...]) -> str:
+    text = Path(f"/proc/{line[0]}/cmdline").read_bytes() if line else b""
     return text.replace(b"\0", b" ").decode()
 
 
@@ -45,7 +45,7 @@ def test_where_there_are_several_children_their_parent_is_the_workload() -> None
     with tree("sh", "-c", f"{SLEEP} & {SLEEP} & wait") as root:
         children = Path(f"/proc/{root}/task/{root}/children")
         until(lambda: len(children.read_text().split()) == 2)
-        assert innermost([root], container=False) == root
+        assert innermost([root], container=False) == (root,)
 
 
 def test_an_engine_is_passed_by_to_what_sees_other_mounts() -> None:
@@ -60,6 +60,6 @@ def test_an_engine_is_passed_by_to_what_sees_other_mounts() -> None:
 
 def test_before_the_container_is_there_nothing_is_taken_for_it() -> None:
     with tree("sleep", "600") as root:
-        assert innermost([root], container=True) is None
-        assert innermost([root], container=False) == root
-    assert innermost([], container=False) is None
+        assert innermost([root], container=True) == ()
+        assert innermost([root], container=False) == (root,)
+    assert innermost([], container=False) == ()

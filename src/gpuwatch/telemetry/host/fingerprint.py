@@ -75,7 +75,7 @@ def fingerprint_process(pid: int, root: Path = Path("/")) -> Facts:
     """Facts about one process under ``process.``: its limits, isolation and listed variables.
 
     A namespace is ``shared`` with this process, or the process's ``own``. Facts that another user's
-    process hides are ``None``.
+    process hides are ``None``. Empty if the process has ended.
     """
     folder = root / "proc" / str(pid)
     status = _status(folder / "status")
@@ -104,7 +104,9 @@ def fingerprint_process(pid: int, root: Path = Path("/")) -> Facts:
         facts[f"process.namespace.{space}"] = _namespace(
             folder / "ns" / space, root / "proc/self/ns"
         )
-    return facts | _variables(folder / "environ")
+    facts |= _variables(folder / "environ")
+    ended = _status(folder / "status").get("State", "X").startswith(("X", "Z"))
+    return {} if ended else facts
 
 
 def _variables(path: Path) -> Facts:

@@ -14,11 +14,13 @@ from gpuwatch.core.processes import parents
 from gpuwatch.telemetry.process.proc_files import PAGE_BYTES, TICKS_PER_S, Io, ProcFiles, Stat
 
 
-def innermost(roots: Sequence[int], *, container: bool, proc: Path = Path("/proc")) -> int | None:
-    """The process reached from ``roots`` by following single children.
+def innermost(
+    roots: Sequence[int], *, container: bool, proc: Path = Path("/proc")
+) -> tuple[int, ...]:
+    """The process reached from ``roots`` by following single children, then those it is below of.
 
     With ``container`` the search starts at the first process with other mounts than this one,
-    preferably one with its own PID namespace: everything before it belongs to the engine. ``None``
+    preferably one with its own PID namespace: everything before it belongs to the engine. Empty
     while there is no such process.
     """
     children: dict[int, list[int]] = {}
@@ -26,10 +28,11 @@ def innermost(roots: Sequence[int], *, container: bool, proc: Path = Path("/proc
         children.setdefault(parent, []).append(pid)
     start = _inside(roots, children, proc) if container else next(iter(roots), None)
     if start is None:
-        return None
-    while len(below := children.get(start, [])) == 1:
-        start = below[0]
-    return start
+        return ()
+    line = [start]
+    while len(below := children.get(line[0], [])) == 1:
+        line.insert(0, below[0])
+    return tuple(line)
 
 
 def _inside(roots: Sequence[int], children: dict[int, list[int]], proc: Path) -> int | None:
