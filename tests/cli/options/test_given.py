@@ -78,13 +78,17 @@ def test_a_container_has_the_gpu_that_its_caller_has(
     cli: Cli, driver: FakeDriver, tmp_path: Path, project: Path, small_root: Path
 ) -> None:
     driver.resize(4)
-    (small_root / "usr/lib/libcuda.so.1").touch()
+    library = small_root / "usr/lib/libcuda.so.1"
+    library.touch()
     cli.variables |= {"CUDA_VISIBLE_DEVICES": "2", "CUDA_DEVICE_ORDER": "PCI_BUS_ID"}
     out = tmp_path / "out"
-    cli(
-        "--record", "--out", out, "--env", "bare", "--env", f"charliecloud={small_root}",
-        "--", "sh", "-c", "echo $CUDA_VISIBLE_DEVICES", folder=project,
-    )  # fmt: skip
+    try:
+        cli(
+            "--record", "--out", out, "--env", "bare", "--env", f"charliecloud={small_root}",
+            "--", "sh", "-c", "echo $CUDA_VISIBLE_DEVICES", folder=project,
+        )  # fmt: skip
+    finally:
+        library.unlink()  # other tests have the same image, which is to be without a driver
     assert [log(path) for path in sessions(out)] == [[uuid(2)]] * 2
     for path in sessions(out):
         assert meta(path)["environment"]["gpus"] == [uuid(2)]
