@@ -6,6 +6,7 @@ import os
 import platform
 import shutil
 from collections.abc import Callable, Sequence
+from difflib import get_close_matches
 from pathlib import Path
 
 from gpuwatch.core.interpreter import script, users_command
@@ -117,8 +118,7 @@ def _command_problems(command: Sequence[str], spec: LaunchSpec) -> list[Problem]
     where = os.path.join(spec.working_directory, program) if os.sep in program else program
     if shutil.which(where, path=_variables(spec).get("PATH")):
         path = None if file is None else Path(spec.working_directory, file)
-        missing = Problem("script-missing", f"there is no file {path}", "check its name")
-        return [] if path is None or path.exists() else [missing]
+        return [] if path is None or path.exists() else [_missing(path)]
     if os.sep in program and Path(where).is_dir():
         return [Problem("command-is-folder", f"{program} is a folder", "name a program in it")]
     if os.sep in program and Path(where).exists():
@@ -134,6 +134,13 @@ def _command_problems(command: Sequence[str], spec: LaunchSpec) -> list[Problem]
             "command-missing", f"there is no command {program!r}", "check its name and the PATH"
         )
     ]
+
+
+def _missing(file: Path) -> Problem:
+    beside = os.listdir(file.parent) if file.parent.is_dir() else ()
+    close = get_close_matches(file.name, beside, n=1)
+    hint = f"did you mean {close[0]}?" if close else "check its name"
+    return Problem("script-missing", f"there is no file {file}", hint)
 
 
 def _interpreter_problems(interpreter: Interpreter) -> list[Problem]:

@@ -250,10 +250,14 @@ class GpuwatchApp(App[int]):
             self.farewell = farewell_stopped(path, over=not _live(path))
         elif path is not None:
             known = snapshot.place if snapshot is not None else None
-            live = snapshot is not None and snapshot.status.live
+            seen = snapshot is not None and snapshot.status.live
+            live = seen and (_live(path) or not path.exists())  # a replay shows what was
             more = known is not None and (live or goes_on(path.parent))
             self.farewell = farewell(path, known, live=live, study_goes_on=more)
         self.exit(0)
+
+
+_AFTER_DEMO = ("that was a recording; a run of your own: gpuwatch run python train.py",)
 
 
 def _live(path: Path) -> bool:
@@ -273,13 +277,16 @@ async def _settled(node: MessagePump) -> None:
             await asyncio.wait_for(done.wait(), _PATIENCE_SECONDS)
 
 
-def _run(first: Callable[[], Screen[Any]], look: DisplayOptions) -> int:
+def _run(
+    first: Callable[[], Screen[Any]], look: DisplayOptions, farewell: Sequence[str] = ()
+) -> int:
+    """``farewell``: lines in place of those of the screen that was left."""
     from gpuwatch.tui.terminal.terminal import restored_signals
 
     app = GpuwatchApp(first, look)
     with restored_signals():
         code = app.run()
-    for line in app.farewell:
+    for line in farewell or app.farewell:
         print(line)
     sys.stdout.flush()
     if app.return_code:
@@ -307,7 +314,7 @@ def run_demo(session: Path, look: DisplayOptions, *, refresh: float) -> int:
     """Show the home screen with the machine of a finished session; returns the exit code."""
     from gpuwatch.tui.home.screen import DemoScreen
 
-    return _run(lambda: DemoScreen(session, refresh=refresh), look)
+    return _run(lambda: DemoScreen(session, refresh=refresh), look, _AFTER_DEMO)
 
 
 def run_fleet(now: Now, look: DisplayOptions = USUAL, *, refresh: float = REFRESH_SECONDS) -> int:

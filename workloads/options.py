@@ -12,6 +12,7 @@ from typing import Any
 from .names import Defaults, defaults, program
 
 DTYPES = ("float32", "tf32", "bfloat16", "float16", "fp8")
+_SHORT = {"fp32": "float32", "bf16": "bfloat16", "fp16": "float16"}
 MODES = ("train", "infer")
 MEMORY_FORMATS = ("auto", "contiguous", "channels_last")
 ATTENTIONS = ("auto", "math", "flash", "efficient", "cudnn")
@@ -57,6 +58,11 @@ def learning_rate(text: str) -> float:
     return value
 
 
+def data_type(text: str) -> str:
+    """A data type by torch's name, which its short one stands for, too: ``bf16``."""
+    return _SHORT.get(text, text)
+
+
 def device_name(text: str) -> str:
     """``auto``, ``cpu``, ``cuda`` or ``cuda:N``. Raises argparse.ArgumentTypeError otherwise."""
     if not re.fullmatch(r"auto|cpu|cuda(:\d{1,3})?", text):
@@ -99,7 +105,12 @@ def add_arguments(add: Callable[..., argparse.Action]) -> None:
         choices=MODES,
         help="train, or infer: no loss and no gradients; transformer-lm generates (default: train)",
     )
-    add("--dtype", choices=DTYPES, help="arithmetic of the matrix products (default: float32)")
+    add(
+        "--dtype",
+        type=data_type,
+        choices=DTYPES,
+        help="arithmetic of the matrix products (default: float32)",
+    )
     add(
         "--device",
         type=device_name,

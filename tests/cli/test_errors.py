@@ -95,7 +95,17 @@ def test_a_missing_command_is_said_before_anything_is_made(cli: Cli, tmp_path: P
 def test_a_missing_script_is_said_before_anything_is_made(cli: Cli, tmp_path: Path) -> None:
     done = cli("--record", "--out", tmp_path / "out", "python3", "-u", "trian.py", code=3)
     assert f"there is no file {cli.home / 'trian.py'}; check its name" in one_line(done.stderr)
+    (cli.home / "train.py").touch()
+    done = cli("--record", "--out", tmp_path / "out", "python3", "-u", "trian.py", code=3)
+    assert "trian.py; did you mean train.py?" in one_line(done.stderr)
     assert not (tmp_path / "out").exists()
+
+
+def test_an_option_that_is_misspelt_is_told_the_one_that_is_like_it(cli: Cli) -> None:
+    done = cli("run", "mnist-cnn", "--btach-size", "4", code=2)
+    assert "--btach-size 4; did you mean --batch-size?" in one_line(done.stderr)
+    done = cli("compare", "--zzz", code=2)
+    assert "see `gpuwatch compare --help`" in one_line(done.stderr)
 
 
 def test_a_python_without_torch_names_the_command_that_installs_it(

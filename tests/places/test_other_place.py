@@ -12,7 +12,7 @@ from tests.conftest import Cli
 from tests.waiting import until
 
 PLACE = '''
-import os, shutil, subprocess, sys, tarfile
+import os, shutil, subprocess, sys, tarfile, time
 from pathlib import Path
 from gpuwatch.core.errors import NotAvailable, UsageError
 from gpuwatch.core.models import Problem
@@ -58,6 +58,9 @@ class Folder:
         (self.study(job) / "let go").touch()
 
     def expected_start(self):
+        (self.home / "asked").touch()
+        while (self.home / "silent").exists():
+            time.sleep(0.1)
         return 1e9
 
     def study(self, job):
@@ -175,8 +178,21 @@ def test_a_plan_says_what_the_place_says(cli: Cli, other: Path) -> None:
     (other / "locked").touch()
     told = " ".join(cli("--record", "--plan", *words, f"folder={other}").stdout.split())
     assert "6 runs" in told and "the folder is locked; unlock it" in told
-    assert list(other.iterdir()) == [other / "locked"]
+    assert {each.name for each in other.iterdir()} == {"asked", "locked"}
     told = " ".join(cli("--record", "--dry-run", *words, f"folder={other}/x").stdout.split())
     assert "there is no folder" in told
     asked = cli("--record", "--plan", "--format", "json", *words, f"folder={other}/x")
     assert json.loads(asked.stdout)["on"] == [f"folder={other}/x"]
+
+
+def test_a_question_that_is_broken_off_leaves_nothing_here(
+    cli: Cli, other: Path, tmp_path: Path
+) -> None:
+    cli.variables |= {"TMPDIR": str(tmp_path), "XDG_RUNTIME_DIR": ""}
+    (other / "silent").touch()
+    asking = cli.start("--record", "--plan", "--on", f"folder={other}", "--", "true")
+    until((other / "asked").exists)
+    assert list(tmp_path.glob("gpuwatch-*"))
+    asking.terminate()  # as the form does when something else is typed
+    asking.communicate()
+    until(lambda: not list(tmp_path.glob("gpuwatch-*")))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,7 +13,7 @@ from gpuwatch.analysis.comparison.effect import effect
 from gpuwatch.analysis.comparison.side_by_side import Comparison
 from gpuwatch.analysis.results import Kind, TableRow, Verdict
 from gpuwatch.analysis.statistics.intervals import Interval
-from gpuwatch.analysis.study.read import read_study
+from gpuwatch.analysis.study.read import read_sessions, read_study
 from gpuwatch.core.metrics import Method
 from gpuwatch.report.document.blocks import CHANGED, Section, Table
 from gpuwatch.report.document.differing import of_question, of_sessions
@@ -20,7 +21,9 @@ from gpuwatch.report.document.study import verdict_first
 from gpuwatch.report.html.page import page
 from gpuwatch.report.markdown import as_markdown
 from gpuwatch.report.text import as_text
-from tests.analysis.recorded_studies import BARE, DOCKER, blocks_of, recorded
+from gpuwatch.session.study.plan import Part
+from gpuwatch.session.study.study_folder import sessions_in
+from tests.analysis.recorded_studies import BARE, DOCKER, RESNET, blocks_of, recorded
 
 from . import results
 
@@ -147,7 +150,7 @@ def test_every_format_says_better_and_worse_in_words_and_colours_them(tmp_path: 
     (table, _) = of_question(result.questions[0]).items
     assert isinstance(table, Table)
     marks = {table.rows[at][0]: mark for (at, _), mark in table.marks.items()}
-    assert marks["step time, steady"] == marks["throughput, samples/s (c)"] == "worse"
+    assert marks["step time, typical"] == marks["throughput, samples/s (c)"] == "worse"
     assert marks["algorithmic bytes/s (c)"] == CHANGED
     assert as_text(verdict_first(result, ""), 80).count("worse") == 5
     assert '<strong class="worse">+10.0 % worse' in page(result, [])
@@ -159,7 +162,18 @@ def test_the_verdict_is_followed_by_what_differs_and_where_the_rest_is(
 ) -> None:
     recorded(tmp_path, [blocks_of(5, BARE, DOCKER)], {BARE.label: 1.0, DOCKER.label: 1.1})
     text = as_text(verdict_first(read_study(tmp_path), "all figures: there"), 100)
-    order = ("SLOWER", "what differs", "step time, steady", "all figures: there")
+    order = ("SLOWER", "what differs", "step time, typical", "all figures: there")
     places = [text.index(each) for each in order]
     assert places == sorted(places)
     assert "timed steps" not in text and "what was measured" not in text
+
+
+def test_a_run_that_was_stopped_has_its_median_beside_one_that_was_not(tmp_path: Path) -> None:
+    stopped = {"code": None, "signal": 15, "stopped": "stop"}
+    effects = {BARE.label: 1.0, DOCKER.label: 1.1}
+    recorded(
+        tmp_path, [Part("", (RESNET,), (BARE, DOCKER))], effects, options={2: {"result": stopped}}
+    )
+    text = as_text(verdict_first(read_sessions(sessions_in(tmp_path)), ""), 80)
+    assert re.search(r"\nstep time, typical +\S+ ms +—", text), text
+    assert re.search(r"\nstep time, median +\S+ ms +\S+ ms", text), text

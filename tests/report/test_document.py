@@ -158,13 +158,13 @@ def test_a_few_runs_of_one_environment_are_compared_and_of_many_the_median_is_to
         shown = document(result)
         items = [item for each in shown.sections for item in each.items]
         rows = [row for item in items if isinstance(item, Table) for row in item.rows]
-        row = next(row for row in rows if row[0].startswith("step time, steady"))
+        row = next(row for row in rows if row[0].startswith("step time, typical"))
         assert len(row) == (4 if few else 2)
         assert any("×1.100" in cell for cell in row) is few
         (said,) = shown.answer
         assert isinstance(said, Sentence)
         assert said.word == ("NO VERDICT (1 run of each, needs 5)" if few else "")
-        assert ("step time +10.0 %" if few else "step time, steady 6.59 ms (") in said.text
+        assert ("step time +10.0 %" if few else "step time, typical 6.59 ms (") in said.text
         assert [each.letter for each in shown.legend] == (["A", "B"] if few else [])
         assert all(f"{at}-as-it-was-then, " in each.text for at, each in enumerate(shown.legend))
 
@@ -172,7 +172,7 @@ def test_a_few_runs_of_one_environment_are_compared_and_of_many_the_median_is_to
 def test_a_run_with_its_warm_up_is_described(tmp_path: Path) -> None:
     recorded(tmp_path, [blocks_of(1, BARE)], EFFECTS)
     text = as_text(verdict_first(read_sessions(sessions_in(tmp_path)), ""), 80)
-    assert text.startswith("bare: step time, steady 50") and ", 1 run\n" in text
+    assert text.startswith("bare: step time, typical 50") and ", 1 run\n" in text
 
 
 def test_runs_of_several_programs_have_a_letter_each_in_every_section_and_note(

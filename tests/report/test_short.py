@@ -53,7 +53,7 @@ def test_one_session_is_shown_by_what_bounds_it_first(
     first, identity, table, *_ = capsys.readouterr().out.split("\n\n")
     assert " ".join(first.split()) == (
         "Launch- or host-bound: 65 % of the time no kernel ran; neither compute (1.4 %) nor "
-        "bandwidth (5.6 %) is full. MFU 1.4 %; step time 31.2 ms, median; 7.56 J a step; "
+        "bandwidth (5.6 %) is full. MFU 1.4 %; step time 31.2 ms, median; 7.57 J a step; "
         "0.0201 EUR."
     )
     assert identity.startswith("train.py (bare): finished")

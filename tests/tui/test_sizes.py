@@ -62,7 +62,7 @@ async def test_every_other_screen_follows_every_size(
         "home": (HomeScreen, "H100"),
         "machines": (lambda: FleetScreen(lambda: machines), "2 machines"),
         "new run": (NewRunScreen, "gpuwatch"),
-        "compare": (lambda: CompareScreen(paths), "step time, steady"),
+        "compare": (lambda: CompareScreen(paths), "step time, typical"),
         "unreadable": (lambda: LiveScreen(tmp_path / "none.gpuwatch"), "none"),
     }
     make, text = screens[name]

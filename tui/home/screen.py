@@ -286,6 +286,10 @@ class _Recorded(DevicesNow):
         return self._path
 
 
+_DEMO_STARTS_S = 12
+"""Seconds of the recording that are passed by at first: its GPU does nothing before."""
+
+
 class DemoScreen(HomeScreen):
     """Plays a recording, over and over, as if its machine were this one; says that it does."""
 
@@ -297,7 +301,7 @@ class DemoScreen(HomeScreen):
             ended = number(mapping(reader.meta().get("result")).get("t")) or 0
         self._path, self._length = path, max(NS, int(ended) - NS)
         self._day = datetime.fromtimestamp(start / NS).strftime("%Y-%m-%d")
-        self._begun = time.monotonic()
+        self._begun = time.monotonic() - _DEMO_STARTS_S
 
     @property
     def _at(self) -> int:
@@ -321,6 +325,7 @@ class DemoScreen(HomeScreen):
         return [note, *super().warnings()]
 
     def action_open(self) -> None:
-        """The run from its start, as it was live."""
+        """The run from the moment that is shown, as it was live."""
         if self.state.current is not None:
-            self.gpuwatch.open_session(self.state.current.path, start=View(at=0, playing=True))
+            start = View(at=self._at, playing=True)
+            self.gpuwatch.open_session(self.state.current.path, start=start)

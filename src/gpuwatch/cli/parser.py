@@ -35,6 +35,13 @@ class Parser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         hint = f"see `{self.prog} --help`"
+        if message.startswith("unrecognized arguments"):
+            from difflib import get_close_matches
+
+            known = [name for each in self.arguments for name in each.option_strings]
+            for word in message.split()[2:]:
+                if word.startswith("-") and (close := get_close_matches(word, known, n=1)):
+                    hint = f"did you mean {close[0]}?"
         if message.startswith("unrecognized arguments: --price"):
             hint = "give it afterwards: gpuwatch compare STUDY --price STUDY=EUR"
         if message.startswith("argument --compile: invalid choice"):

@@ -179,15 +179,15 @@ def test_without_counters_traffic_is_unavailable_with_the_reason(tmp_path: Path)
     assert found.sectors.reason == found.total.reason
 
 
-def test_a_sample_at_the_edge_of_the_window_counts_by_its_part_of_it(tmp_path: Path) -> None:
+def test_a_sample_that_the_window_cuts_is_told_by_the_one_beside_it(tmp_path: Path) -> None:
     busy = ("gpu0", "hw.gpu.utilization")
-    # The window is 5 to 15 s. The sample at 5.1 s is of 3.4 to 5.1 s, the one at 13.6 s is the last
-    # and stands for the rest, and the one at 15.3 s is of what follows the steps, too.
-    values = [{3: 1.0, 8: 2.0, 9: 50.0}.get(n, 0.0) for n in range(10)]
+    # The window is 5 to 15 s. The sample at 5.1 s is of what was before the steps, too, the one at
+    # 15.3 s of what follows: those at 6.8 and 13.6 s stand for their parts.
+    values = [{3: 1.9, 4: 1.0, 8: 2.0, 9: 50.0}.get(n, 0.0) for n in range(10)]
     statistic = summary(tmp_path / "a.gpuwatch", interval=1.7, gauges={busy: values}).metrics[
         busy[1]
     ]
-    assert statistic.mean == pytest.approx((0.1 * 1.0 + (1.7 + 1.4) * 2.0) / 10)
+    assert statistic.mean == pytest.approx(((0.1 + 1.7) * 1.0 + (1.7 + 1.4) * 2.0) / 10)
     assert statistic.max == 2.0
     assert statistic.coverage == pytest.approx(1)
 

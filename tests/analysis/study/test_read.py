@@ -427,7 +427,7 @@ def test_single_runs_stand_beside_each_other_with_what_their_verdict_judges(
     assert verdict.estimate == pytest.approx(0.2, abs=0.01)
     rows = {row.name: row for row in compared(result).rows if row.group == "steps"}
     assert rows["step time, median"].ratios[1] == pytest.approx(0.8, abs=0.01)
-    assert rows["step time, steady"].ratios == (1.0, pytest.approx(1 + verdict.estimate))
+    assert rows["step time, typical"].ratios == (1.0, pytest.approx(1 + verdict.estimate))
     judged = 1 + (verdict.total.estimate or 0)
     assert rows["step time, all steps"].ratios == (1.0, pytest.approx(judged))
     assert rows["throughput"].ratios == (1.0, pytest.approx(1 / judged))

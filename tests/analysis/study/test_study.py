@@ -316,7 +316,7 @@ def test_the_table_has_medians_their_ranges_and_the_change_that_is_judged(
 ) -> None:
     plan = recorded(tmp_path, [PAIR], EFFECTS)
     question = only(read_study(tmp_path))
-    (row,) = [row for row in question.table if row.name == "step time, steady"]
+    (row,) = [row for row in question.table if row.name == "step time, typical"]
     for place, label in enumerate(("bare", "docker=image")):
         seconds = [
             step_seconds(each, EFFECTS)
@@ -341,7 +341,7 @@ def test_the_table_has_medians_their_ranges_and_the_change_that_is_judged(
 def test_a_run_that_failed_is_in_no_median(tmp_path: Path) -> None:
     broken = {"result": FAILED, "seconds": 20.0}
     recorded(tmp_path, [PAIR], EFFECTS, options={4: broken})
-    (row,) = [row for row in only(read_study(tmp_path)).table if row.name == "step time, steady"]
+    (row,) = [row for row in only(read_study(tmp_path)).table if row.name == "step time, typical"]
     assert row.highs[1] is not None and row.highs[1] < 1
 
 

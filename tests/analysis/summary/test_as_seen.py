@@ -8,6 +8,8 @@ import pytest
 
 from gpuwatch.analysis.comparison.side_by_side import compare
 from gpuwatch.analysis.samples import source
+from gpuwatch.report.document.sessions import short
+from gpuwatch.report.text import as_text
 from tests.analysis.sessions import SECOND, summary
 
 STEPS = [
@@ -133,5 +135,8 @@ def test_samples_of_some_steps_alone_are_no_rate(tmp_path: Path) -> None:
 
 
 def test_a_phase_that_was_not_seen_has_its_reason(tmp_path: Path) -> None:
-    told = summary(tmp_path / "a.gpuwatch", run={"unseen_phases": {"data": "no loader"}})
+    unseen = {"data": "no loader"}
+    told = summary(tmp_path / "a.gpuwatch", steps=STEPS, run={"unseen_phases": unseen})
     assert "phase data: unavailable: no loader" in told.notes
+    brief = as_text(short(told, [], None, "", "gpuwatch show"), 80)
+    assert "forward 40 %, other (with data) 60 %" in brief

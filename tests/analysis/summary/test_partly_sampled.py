@@ -37,8 +37,13 @@ def test_any_metric_that_is_known_for_less_than_the_others_is_named(
     session: Summary, kind: str
 ) -> None:
     of = _with(session, kind, gpu_utilization=0.98, gpu_power=14 / 42, gpu_energy=None)
-    note = f"GPU power: sampled over only 33 % of the {kind}; their statistics are of that part"
+    note = f"GPU power: sampled over only 33 % of the {kind}; statistics are of that part"
     assert partly_sampled([of]) == (note,)
+
+
+def test_what_was_read_once_is_not_known_for_no_part(session: Summary) -> None:
+    (note,) = partly_sampled([_with(session, "whole run", gpu_power=0.0, cpu_utilization=1.0)])
+    assert note.startswith("GPU power: sampled over only <0.1 % of the whole run")
 
 
 def test_of_several_runs_it_is_one_note(session: Summary) -> None:
@@ -48,7 +53,7 @@ def test_of_several_runs_it_is_one_note(session: Summary) -> None:
     ]
     assert partly_sampled(runs) == (
         "CPU utilization, GPU power: sampled over only 50 to 70 % of the timed steps in 2 of 3 "
-        "runs; their statistics are of that part",
+        "runs; statistics are of that part",
     )
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import shutil
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -10,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from gpuwatch.cli import main
+from gpuwatch.cli.selection.session_lookup import session
 from gpuwatch.session.in_part import InPart, RunInPart
 from gpuwatch.session.placement import JobState, Placement, read, write
 from tests.analysis.sessions import record
@@ -213,3 +216,18 @@ def test_the_last_run_of_a_study_is_listed_with_where_it_runs(said, waiting: Pat
     write(waiting, now)
     _, line = said()
     assert "ssh=gpu1 does not answer: timed out" in line
+
+
+def test_the_last_session_is_the_one_that_started_last_whenever_its_file_was_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("XDG_DATA_HOME", "XDG_STATE_HOME", "XDG_CACHE_HOME"):
+        monkeypatch.setenv(name, str(tmp_path))
+    copies = [tmp_path / "gpuwatch" / "studies" / at / "01-bare.gpuwatch" for at in ("new", "old")]
+    for copy, file in zip(
+        copies, (ALONE / "train.gpuwatch", KEPT / "study" / "01-bare-1.gpuwatch"), strict=True
+    ):
+        copy.parent.mkdir(parents=True)
+        shutil.copyfile(file, copy)
+    os.utime(copies[0], (0, 0))
+    assert session("last") == copies[0]

@@ -37,9 +37,13 @@ PATIENCE = 180.0
 def here(cli: Cli) -> Iterator[Cli]:
     """The command line, in whose home all jobs end with the test."""
     yield cli
-    for record in (cli.home / ".local/state/gpuwatch/placements").glob("*/record.json"):
+    for record in records(cli):
         name = json.loads(record.read_text())["attempt"]
         subprocess.run(["scancel", f"--name={name}"], check=False)
+
+
+def records(here: Cli) -> list[Path]:
+    return list((here.home / ".local/state/gpuwatch/placements").glob("*/record.json"))
 
 
 def send(here: Cli, options: str, *words: str) -> Path:
@@ -139,10 +143,7 @@ def test_a_running_study_that_is_stopped_saves_and_is_resumed(here: Cli) -> None
     wait_for(folder, "cancelled")
     assert (here.home / "saved").read_text() == "saved\n"
     assert status(here) == ["stopped"]
-    (here.home / "go").touch()
-    here("resume", folder)
-    wait_for(folder, "ended")
-    assert "finished" in status(here)
+    resumed(here, folder)
 
 
 def test_a_plain_run_tells_why_it_waits_and_then_the_run(here: Cli) -> None:
@@ -182,14 +183,21 @@ def test_a_running_job_that_is_cancelled_by_hand_saves_and_is_resumed(here: Cli)
     resumed_after(here, folder)
 
 
-def resumed_after(here: Cli, folder: Path) -> None:
-    """A study that was taken its node saved, its session says so, and the run that is left runs."""
-    assert "saved" in (here.home / "saved").read_text()
-    assert status(here) == ["stopped"]
+def resumed(here: Cli, folder: Path) -> None:
+    """The run that is left runs, once nothing is left to be done for the job before."""
+    (record,) = records(here)
+    until(lambda: json.loads(record.read_text())["done"], f"{record} is done", PATIENCE)
     (here.home / "go").touch()
     here("resume", folder)
     wait_for(folder, "ended")
     assert "finished" in status(here)
+
+
+def resumed_after(here: Cli, folder: Path) -> None:
+    """A study that was taken its node saved, its session says so, and the run that is left runs."""
+    assert "saved" in (here.home / "saved").read_text()
+    assert status(here) == ["stopped"]
+    resumed(here, folder)
 
 
 def test_a_preempted_study_saves_and_is_resumed(here: Cli) -> None:
@@ -217,10 +225,7 @@ def test_a_study_whose_node_fails_is_lost_and_resumed(here: Cli) -> None:
         slurm("start", "n2")
         wait_for_nodes()
     assert status(here) == ["lost"]
-    (here.home / "go").touch()
-    here("resume", folder)
-    wait_for(folder, "ended")
-    assert "finished" in status(here)
+    resumed(here, folder)
 
 
 @pytest.mark.slow

@@ -213,12 +213,12 @@ async def test_the_verdict_stands_first_then_its_interval_then_medians(tmp_path:
     async with running(lambda: whole(paths), (120, 50)) as (app, pilot):
         await shows(pilot, "SLOWER")
         rows = screen_text(app).splitlines()
-    order = ["= SAME    docker", "▲ SLOWER  apptainer", "├", "+1 %", "step time, steady"]
+    order = ["= SAME    docker", "▲ SLOWER  apptainer", "├", "+1 %", "step time, typical"]
     places = [next(at for at, row in enumerate(rows) if word in row) for word in order]
     assert places == sorted(places) and places[0] == 1
     judged = row_of("\n".join(rows), "judged runs").split()
     assert judged == ["judged", "runs", "7", "7", "7"], "the warm-up block is not in the medians"
-    assert "×1.031" in row_of("\n".join(rows), "step time, steady"), "that of the verdict"
+    assert "×1.031" in row_of("\n".join(rows), "step time, typical"), "that of the verdict"
 
 
 async def test_sessions_that_were_given_names_are_called_by_them(session: Make) -> None:
@@ -403,14 +403,14 @@ def test_a_verdict_has_its_mark_and_colour_and_what_is_worse_its_own(
     recorded(tmp_path, [blocks_of(5, BARE, DOCKER)], {BARE.label: 1.0, DOCKER.label: 1.1})
     shown = [row.spans() for row in rows(read_study(tmp_path), 120)]
     assert next(role for row in shown for text, role in row if "▲ SLOWER" in text) == "bad"
-    by_name = {"".join(text for text, _ in row).strip()[:17]: row for row in shown}
-    assert by_name["step time, steady"][-1][1] == "strong"
-    assert by_name["timed steps (c)  "][-1][1] == "text"
+    by_name = {"".join(text for text, _ in row).strip()[:18]: row for row in shown}
+    assert by_name["step time, typical"][-1][1] == "strong"
+    assert by_name["timed steps (c)   "][-1][1] == "text"
     brief = sections(answer(read_study(tmp_path), None).brief, 120, 0)
     shown = [row.spans() for section in brief for row in section.body]
-    by_name = {"".join(text for text, _ in row).strip()[:17]: row for row in shown}
-    assert by_name["step time, steady"][-1] == ("                +10.0 % worse", "bad")
-    assert by_name["algorithmic bytes"][-1][1] == "strong"
+    by_name = {"".join(text for text, _ in row).strip()[:18]: row for row in shown}
+    assert by_name["step time, typical"][-1] == ("                +10.0 % worse", "bad")
+    assert by_name["algorithmic bytes/"][-1][1] == "strong"
 
 
 def test_the_baseline_of_the_verdicts_stays_beside_the_run_that_was_asked_for(

@@ -39,7 +39,8 @@ def test_the_demo_plays_a_recording_says_so_and_leaves_nothing(tmp_path: Path) -
         terminal.wait("◀ replay")
         terminal.wait("Space pause")
         terminal.type("q")
-        terminal.wait("code 0")
+        shown = terminal.wait("code 0")
+        assert "a run of your own: gpuwatch run" in shown and "come back" not in shown
     finally:
         terminal.close()
     assert not list(kept.glob("gpuwatch-demo-*")) and not (tmp_path / ".local").exists()

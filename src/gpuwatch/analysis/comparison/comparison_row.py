@@ -24,7 +24,7 @@ from gpuwatch.core.models import number
 
 Value = Callable[[Summary], float | None]
 
-STEADY = "step time, steady"
+STEADY = "step time, typical"
 """Name of the row of the typical step, the primary metric."""
 ALL_STEPS = "step time, all steps"
 """Name of the row of what users pay: slow steps, and what happens between steps, included."""

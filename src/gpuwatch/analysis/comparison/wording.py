@@ -102,7 +102,7 @@ def of_cell(cell: Cell, metric: str) -> str:
 
 
 def value_name(metric: str) -> str:
-    """The value that is judged, as tables call it: ``step time, steady``."""
+    """The value that is judged, as tables call it: ``step time, typical``."""
     return STEADY if metric == STEP_TIME else metric
 
 

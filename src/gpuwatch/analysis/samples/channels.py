@@ -84,8 +84,9 @@ def integral(values: Sequence[tuple[int, float]], window: Window) -> Integral:
     A value is the mean since the previous one, as GPM, DCGM, RAPL and the driver's own samples
     report it; of the time before the window none counts. It covers at most twice the median
     distance between values: anything further back is a gap.
-    The last value of the window also stands for the rest of it, if the next one is no further
-    away: the next one may be of what follows the steps, such as a profile.
+    Of the values that the ends of the window cut, neither counts where one beside it is no further
+    away, which stands for its part: they may be of what is before the steps, such as an import, or
+    behind them, such as a profile.
     """
     import numpy as np
 
@@ -101,6 +102,8 @@ def integral(values: Sequence[tuple[int, float]], window: Window) -> Integral:
     if window.end <= window.start or t.size < 2:
         return Integral(0.0, 0.0)
     covered = np.minimum(apart, reach)
+    if t[0] < window.start and behind - first > 1 and apart[1] <= reach:
+        rates[1] = rates[2]
     for at, (before, end) in ((0, t[:2]), (-1, t[-2:])):  # what the ends of the window cut
         start = max(window.start, before, end - reach)
         covered[at] = max(0.0, min(window.end, end) - start)
@@ -124,6 +127,8 @@ def mean_between(
     if behind < len(known):
         near[-1] = near[-1][0], known[behind - 1][1]
     reach = 2 * median(after[0] - before[0] for before, after in pairwise(near))
+    if near[0][0] < start and behind - first > 1 and near[2][0] - near[1][0] <= reach:
+        near[1] = near[1][0], near[2][1]
     total = length = 0.0
     for (before, _), (t, value) in pairwise(near):
         covered = max(0.0, min(end, t) - max(start, before, t - reach))

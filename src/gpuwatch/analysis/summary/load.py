@@ -15,6 +15,8 @@ BUSY = 0.2
 """Share of the cores' time from which on other programs are reported."""
 _WHOLE_RUN = "whole run"
 """Kind of a window that covers the whole session."""
+_ONCE = 1e-4
+"""Share that is told of a metric that was read once: more than 0 %, less than is shown."""
 _MOST_NAMED = 4
 
 
@@ -45,7 +47,7 @@ def partly_sampled(sessions: Sequence[Summary]) -> tuple[str, ...]:
         partly = {name: share for name, share in covered.items() if share < FULL * whole}
         if partly:
             names |= dict.fromkeys(partly)
-            lowest.append(min(partly.values()))
+            lowest.append(min(partly.values()) or _ONCE)
             kinds.add(session.window.kind)
     if not names:
         return ()
@@ -54,7 +56,7 @@ def partly_sampled(sessions: Sequence[Summary]) -> tuple[str, ...]:
     share, of = _span(sorted(lowest)), _of_runs(len(lowest), sessions)
     kind = kinds.pop() if len(kinds) == 1 else "window"
     text = f"{named}{more}: sampled over only {share} of the {kind}{of}"
-    return (f"{text}; their statistics are of that part",)
+    return (f"{text}; statistics are of that part",)
 
 
 def _span(shares: Sequence[float]) -> str:

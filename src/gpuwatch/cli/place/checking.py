@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import json
 import secrets
-import tempfile
 import time
 from collections.abc import Sequence
 from dataclasses import asdict
-from pathlib import Path
 
 from gpuwatch.cli.doctor.clock import compared
 from gpuwatch.cli.place.sending import check, connected, only_here, warnings
@@ -18,6 +16,7 @@ from gpuwatch.core.models import Problem
 from gpuwatch.core.text import clean, document
 from gpuwatch.places import capsule
 from gpuwatch.places.base import Description, Job
+from gpuwatch.places.machines import temporary_folder
 from gpuwatch.session.study.plan import Part
 
 JSON_SCHEMA = 1
@@ -31,8 +30,8 @@ def doctor(text: str, words: Sequence[str], *, as_json: bool) -> int:
     Raises:
         NotAvailable: the place cannot be reached, or gpuwatch cannot run there.
     """
-    with tempfile.TemporaryDirectory(prefix="gpuwatch-") as temporary:
-        archive = Path(temporary) / "gpuwatch.pyz"
+    with temporary_folder() as temporary:
+        archive = temporary / "gpuwatch.pyz"
         place = connected(text, archive)
         capsule.build(archive)
         described, problems = place.describe(), place.preflight()
@@ -51,7 +50,7 @@ def doctor(text: str, words: Sequence[str], *, as_json: bool) -> int:
             print(f"start       {_start(text, starts)}")
         if described is not None:
             return ExitCode.DONE
-        job = Job(secrets.token_hex(8), "doctor", Path(temporary))
+        job = Job(secrets.token_hex(8), "doctor", temporary)
         began = time.time()
         with place.open(job, ["doctor", "--clock", *words]) as process:
             assert process.stdout is not None
@@ -89,8 +88,8 @@ def outlook(on: str, parts: Sequence[Part], *, whole: bool = False) -> list[str]
     Raises:
         UsageError: the place is misspelt.
     """
-    with tempfile.TemporaryDirectory(prefix="gpuwatch-") as temporary:
-        archive = Path(temporary) / "gpuwatch.pyz"
+    with temporary_folder() as temporary:
+        archive = temporary / "gpuwatch.pyz"
         try:
             place = connected(on, archive)
             capsule.build(archive)

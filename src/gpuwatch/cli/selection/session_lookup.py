@@ -136,7 +136,9 @@ def sessions(text: str) -> list[Path]:
     if text == "last":
         if not known:
             raise UsageError("no session was recorded yet", "start one: gpuwatch run mnist-cnn")
-        return [max(known, key=lambda path: path.stat().st_mtime)]
+        from gpuwatch.cli.selection.session_index import listed
+
+        return [listed(known).sessions[0].path]
     sessions_ = _labelled(text, known) or [
         path for path in known if _identifier(path).startswith(text) or path.parent.name == text
     ]

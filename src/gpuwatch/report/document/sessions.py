@@ -52,7 +52,7 @@ _FIRST = (
     ("mean", "hw.cpu.utilization"),
 )
 """Groups and names of the rows of the brief table; median and mean, which throughput goes by, only
-without a steady step time."""
+where a session has no steady step time."""
 
 
 def sessions(
@@ -144,7 +144,12 @@ def short(
     outcome = [_sentence(each) for each in (headline(session), "; ".join(told)) if each]
     phases = {name: seconds for name, seconds in session.steps.phases.items() if seconds}
     step = sum(phases.values())
-    parts = (f"{name} {units.percent(seconds / step)}" for name, seconds in phases.items())
+    unseen = " and ".join(mapping(session.run.get("unseen_phases")))
+    named = {"other": f"other (with {clean(unseen, 100)})"} if unseen else {}
+    parts = (
+        f"{named.get(name, name)} {units.percent(seconds / step)}"
+        for name, seconds in phases.items()
+    )
     verdict = of.roofline.verdict
     bounds = [] if headline(session) or not sound(session) else [verdict.text]
     bounds += [f"to know more: {verdict.hint}"] if verdict.hint and sound(session) else []
@@ -190,8 +195,18 @@ def brief(
 def main_rows(compared: Comparison) -> list[ComparisonRow]:
     """The rows of the main figures."""
     by_name = {(row.group, row.name): row for row in compared.rows}
-    hidden = _UNSTEADY if ("steps", STEADY) in by_name else ()
-    return [by_name[at] for at in _FIRST if at in by_name and at not in hidden]
+    shown = {at: by_name[at] for at in _FIRST if at in by_name}
+    steady = shown.get(("steps", STEADY))
+    for at in _UNSTEADY:  # for a run that was stopped, which has no other step time
+        if steady and at in shown and not _tells_more(shown[at], steady):
+            del shown[at]
+    return list(shown.values())
+
+
+def _tells_more(row: ComparisonRow, than: ComparisonRow) -> bool:
+    """Whether it has the value of a session of which the other has none."""
+    pairs = zip(row.values, than.values, strict=True)
+    return any(value is not None and other is None for value, other in pairs)
 
 
 def _ends(compared: Comparison, columns: Sequence[str]) -> list[str]:
