@@ -2,7 +2,7 @@
 # make test   what needs nothing but Python: rules, screens, one run from end to end; some minutes
 # make test-landing  of each promise to users the tests that would notice its loss, with real engines,
 #      terminals and a browser; what CI runs beside make test
-# make test-all  both and all the rest: every fault, size, program and place; an hour and a half
+# make test-all  both and all the rest: every fault, size, program and place; an hour
 # make nightly   that, fuzz by the ten thousand, every fault as often as documented, the soak, the simulations,
 #      make sbom and make versions: hours
 # make lint   ruff, mypy --strict                         make bench  what reporting costs a workload
