@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import platform
 import shutil
@@ -118,7 +119,7 @@ def _command_problems(command: Sequence[str], spec: LaunchSpec) -> list[Problem]
     where = os.path.join(spec.working_directory, program) if os.sep in program else program
     if shutil.which(where, path=_variables(spec).get("PATH")):
         path = None if file is None else Path(spec.working_directory, file)
-        return [] if path is None or path.exists() else [_missing(path)]
+        return [] if path is None or os.path.exists(path) else [_missing(path)]
     if os.sep in program and Path(where).is_dir():
         return [Problem("command-is-folder", f"{program} is a folder", "name a program in it")]
     if os.sep in program and Path(where).exists():
@@ -137,9 +138,10 @@ def _command_problems(command: Sequence[str], spec: LaunchSpec) -> list[Problem]
 
 
 def _missing(file: Path) -> Problem:
-    beside = os.listdir(file.parent) if file.parent.is_dir() else ()
-    close = get_close_matches(file.name, beside, n=1)
-    hint = f"did you mean {close[0]}?" if close else "check its name"
+    hint = "check its name"
+    with contextlib.suppress(OSError):  # no folder, or one that cannot be listed
+        for close in get_close_matches(file.name, os.listdir(file.parent), n=1):
+            hint = f"did you mean {close}?"
     return Problem("script-missing", f"there is no file {file}", hint)
 
 

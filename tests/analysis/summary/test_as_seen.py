@@ -135,7 +135,7 @@ def test_samples_of_some_steps_alone_are_no_rate(tmp_path: Path) -> None:
 
 
 def test_a_phase_that_was_not_seen_has_its_reason(tmp_path: Path) -> None:
-    unseen = {"data": "no loader"}
+    unseen = {"data": "no loader", "backward": "in a phase of the program's own"}
     told = summary(tmp_path / "a.gpuwatch", steps=STEPS, run={"unseen_phases": unseen})
     assert "phase data: unavailable: no loader" in told.notes
     brief = as_text(short(told, [], None, "", "gpuwatch show"), 80)

@@ -53,6 +53,8 @@ _FIRST = (
 )
 """Groups and names of the rows of the brief table; median and mean, which throughput goes by, only
 where a session has no steady step time."""
+_IN_OTHER = ("data", "forward")
+"""Phases whose time is in ``other`` where the hook cannot see them."""
 
 
 def sessions(
@@ -144,8 +146,9 @@ def short(
     outcome = [_sentence(each) for each in (headline(session), "; ".join(told)) if each]
     phases = {name: seconds for name, seconds in session.steps.phases.items() if seconds}
     step = sum(phases.values())
-    unseen = " and ".join(mapping(session.run.get("unseen_phases")))
-    named = {"other": f"other (with {clean(unseen, 100)})"} if unseen else {}
+    unseen = mapping(session.run.get("unseen_phases"))
+    inside = " and ".join(name for name in _IN_OTHER if name in unseen)
+    named = {"other": f"other (with {inside})"} if inside else {}
     parts = (
         f"{named.get(name, name)} {units.percent(seconds / step)}"
         for name, seconds in phases.items()

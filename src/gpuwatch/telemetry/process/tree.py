@@ -17,7 +17,8 @@ from gpuwatch.telemetry.process.proc_files import PAGE_BYTES, TICKS_PER_S, Io, P
 def innermost(
     roots: Sequence[int], *, container: bool, proc: Path = Path("/proc")
 ) -> tuple[int, ...]:
-    """The process reached from ``roots`` by following single children, then those it is below of.
+    """The process reached from ``roots`` by following single children, then those above it on the
+    way, up to where the search starts.
 
     With ``container`` the search starts at the first process with other mounts than this one,
     preferably one with its own PID namespace: everything before it belongs to the engine. Empty
