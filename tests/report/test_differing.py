@@ -40,7 +40,7 @@ def names(section: Section) -> list[str]:
 
 
 def of_rows(*rows: ComparisonRow) -> list[str]:
-    return names(of_sessions(Comparison((), 0, rows, (), ()), ["a", "b"], {}))
+    return names(of_sessions(Comparison((), 0, rows, (), ()), ["a", "b"]))
 
 
 def test_single_runs_show_all_that_is_a_hundredth_apart_the_largest_factor_first() -> None:
@@ -65,7 +65,7 @@ def test_single_runs_show_all_that_is_a_hundredth_apart_the_largest_factor_first
 
 def test_of_many_the_number_of_those_that_differ_less_is_told() -> None:
     rows = [row(f"r{n}", 1.0, 2.0 + n) for n in range(25)]
-    section = of_sessions(Comparison((), 0, tuple(rows), (), ()), ["a", "b"], {})
+    section = of_sessions(Comparison((), 0, tuple(rows), (), ()), ["a", "b"])
     assert names(section)[0] == "r24" and len(names(section)) == 12
     assert "13 more that differ less" in str(section.items[-1])
 
@@ -103,12 +103,13 @@ def test_of_repeated_runs_pairs_or_runs_that_do_not_overlap_decide(
 
 
 TIMED = ("phases, mean", "data", "s")
+DESCRIBED = Verdict(Kind.DESCRIBED, None, None, 0.01, 1, False, None)
 
 
 def test_an_invalid_pair_is_described_without_better_or_worse() -> None:
-    of = ComparisonRow(*TIMED, (1.0, 2.0), MEASURED, (None, 2.0))
-    verdict = Verdict(Kind.INVALID, None, None, 0.01, 1, False, None)
-    assert (effect(of, 1, 0), effect(of, 1, 0, verdict)) == ("worse", "")
+    of, invalid = (1.0, 2.0), replace(DESCRIBED, kind=Kind.INVALID)
+    row = TableRow(*TIMED, of, of, of, MEASURED, (None, 2.0))
+    assert (effect(row, 1, 0, DESCRIBED), effect(row, 1, 0, invalid)) == ("worse", "")
 
 
 @pytest.mark.parametrize(
@@ -135,13 +136,9 @@ def test_better_and_worse_are_said_beyond_the_margin_of_what_has_a_better(
     quantity: tuple[str, str, str], ratio: float | None, ends: tuple[float, float] | None, said: str
 ) -> None:
     values, ratios = (1.0, ratio), (None, ratio)
-    assert effect(ComparisonRow(*quantity, values, MEASURED, ratios), 0, 0) == ""
-    if ends is None:
-        assert effect(ComparisonRow(*quantity, values, MEASURED, ratios), 1, 0) == said
-    else:
-        changes = (None, Interval(0.0, *ends, 0.95))
-        of_runs = TableRow(*quantity, values, values, values, MEASURED, ratios, changes=changes)
-        assert effect(of_runs, 1, 0) == said
+    changes = () if ends is None else (None, Interval(0.0, *ends, 0.95))
+    row = TableRow(*quantity, values, values, values, MEASURED, ratios, changes=changes)
+    assert (effect(row, 0, 0, DESCRIBED), effect(row, 1, 0, DESCRIBED)) == ("", said)
 
 
 def test_every_format_says_better_and_worse_in_words_and_colours_them(tmp_path: Path) -> None:

@@ -16,6 +16,7 @@ from gpuwatch.analysis.samples.rates import (
     bytes_of,
     flop_of,
     intervals,
+    mean_rate,
     rate_series,
     samples_of,
 )
@@ -25,8 +26,8 @@ from gpuwatch.analysis.samples.step_lines import (
     arrived,
     ends_told,
     no_steps,
+    other_phase,
     several_writers,
-    throughput,
     times_of,
 )
 from gpuwatch.analysis.samples.window import first_timed
@@ -125,6 +126,16 @@ class WorkRate(StepHistory):
             return known + [None] * (view.columns - len(known))
         return rate_series(rows, self._work, edges)
 
+    def of(self, rows: Sequence[StepRow]) -> float | None:
+        """Work per second of the time that these lines' steps took."""
+        return mean_rate(rows, self._work, told=self._steps.told)
+
+    def mean(self, start: int, end: int, least: float = 0.0) -> float | None:
+        """Of the steps that end in this time, as in ``gpuwatch show``, where their lines are at
+        hand; of older ones by ten-second bucket."""
+        rows = None if least else self._steps.within(start, end)
+        return super().mean(start, end, least) if rows is None else self.of(rows)
+
     def last(self, seconds: float = 2.0) -> float | None:
         """Work per second over the last ``seconds`` that end with the newest step line."""
         recent = self._steps.recent
@@ -159,10 +170,9 @@ class StepFigure(StepHistory):
 
     def mean(self, start: int, end: int, least: float = 0.0) -> float | None:
         """Mean over steps, as every other mean of them, where their lines are at hand."""
-        recent = self._steps.recent
-        if least or not recent or not (self._steps.complete or recent[0].t <= start):
+        rows = None if least else self._steps.within(start, end)
+        if rows is None:
             return super().mean(start, end, least)
-        rows = [row for row in recent if start < row.t <= end]
         known = [(v, row.count) for row in rows if (v := self._figure(row)) is not None]
         steps = sum(count for _, count in known)
         return sum(value * count for value, count in known) / steps if steps else None
@@ -187,6 +197,8 @@ class Steps:
         self._present = present
         self._back_ns = back_ns
         self._writers: str | None = None
+        self.told = False
+        """Whether the workload tells when its steps end."""
         self._untimed = False
         self._depends_on: tuple[object, ...] = ()
         """What the figures of lines that were read before depend on."""
@@ -246,6 +258,12 @@ class Steps:
         """Whether ``recent`` holds every step line of the session."""
         return self._first_recent < 0 and not self._dropped
 
+    def within(self, start: int, end: int) -> list[StepRow] | None:
+        """The step lines from ``start`` to ``end``; ``None``: older ones are not at hand."""
+        if self.complete or (self.recent and self.recent[0].t <= start):
+            return [row for row in self.recent if start < row.t <= end]
+        return None
+
     @property
     def timed(self) -> tuple[int, int]:
         """Start and end of the timed steps, in nanoseconds of session time; equal: none."""
@@ -273,7 +291,7 @@ class Steps:
 
     def update(self, meta: Mapping[str, Any]) -> None:
         """Read new step lines; all again once they turn out to be something else."""
-        self._writers = several_writers(meta)
+        self._writers, self.told = several_writers(meta), ends_told(meta)
         while True:
             count = mapping(meta.get("count"))
             depends_on = (self._writers, self._untimed, meta.get("evaluated_until"), count)
@@ -397,7 +415,7 @@ class Steps:
             total=total,
             eta_seconds=time_left(left, pace, self.recent) if known and silence is None else None,
             silence=silence if known else None,
-            throughput=self._throughput(meta, live)
+            throughput=self._throughput(live)
             if silence is None
             else Reading(None, Method.COUNTED, silence, "step lines"),
             step_seconds=pace,
@@ -408,7 +426,7 @@ class Steps:
             dtype=_text(run.get("dtype")),
         )
 
-    def _throughput(self, meta: Mapping[str, Any], live: bool) -> Reading:
+    def _throughput(self, live: bool) -> Reading:
         """Samples per second: over the last seconds, or the timed steps of a finished run."""
         if not self.recent:
             return Reading(None, Method.UNAVAILABLE, NO_STEPS_YET)
@@ -416,7 +434,7 @@ class Steps:
             return Reading(None, Method.UNAVAILABLE, self.doubt)
         timed = [row for row in self.recent if not row.warmup]
         over = not live and timed
-        value = throughput(timed, told=ends_told(meta)) if over else self.samples.last()
+        value = self.samples.of(timed) if over else self.samples.last()
         if value is None:
             return Reading(None, Method.UNAVAILABLE, "the step lines contain no samples")
         return Reading(value, Method.COUNTED, None, "step lines")
@@ -465,7 +483,12 @@ def phase_shares(newest: Iterable[StepRow], meta: Mapping[str, Any]) -> StepShar
             break
     if not steps:
         return None
-    parts = tuple((name, min(1.0, part / whole)) for name, part in sums.items() if part > 0)
+    other = other_phase(mapping(meta.get("run")))
+    parts = tuple(
+        (other if name == "other" else name, min(1.0, part / whole))
+        for name, part in sums.items()
+        if part > 0
+    )
     hook = number(mapping(meta.get("timing")).get("cost"))
     return StepShares(parts, steps, whole / steps, hook)
 

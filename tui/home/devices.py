@@ -261,11 +261,13 @@ def _packed(figures: Iterable[tuple[str, str, str]], first: Line, most: int) -> 
     rows."""
     lines, indent = [first], first.used
     for name, text, role in figures:
-        if len(name) + len(text) + 3 > lines[-1].left:
+        name, gap = f"{name} " if name else "", "   " if lines[-1].used > indent else ""
+        if len(gap) + len(name) + len(text) > lines[-1].left:
             if len(lines) >= most:
                 break
             lines.append(Line(first.width).to(indent))
-        lines[-1].add(f"{name} " if name else "", "muted").add(text, role).add("   ")
+            gap = ""
+        lines[-1].add(gap).add(name, "muted").add(text, role)
     return lines
 
 

@@ -81,7 +81,7 @@ class ListOptions:
         return ORDERS[self.order].falling != self.reverse
 
 
-def _without_run(study: ListedStudy) -> ListedSession:
+def without_run(study: ListedStudy) -> ListedSession:
     """What is known of the runs of a study that waits for its first one."""
     return ListedSession(
         path=study.path,
@@ -116,7 +116,7 @@ def arranged(listed: Listed, how: ListOptions) -> tuple[Item, ...]:
     items += [
         Item(None, study)
         for study in listed.studies
-        if study.path not in every and matches(how.query, _without_run(study), study)
+        if study.path not in every and matches(how.query, without_run(study), study)
     ]
     items = sorted_items(items, how)
     found = []

@@ -227,7 +227,7 @@ _KNOWN = {
 _MORE_PATTERNS = (("╲", "good"), ("═", "key"), ("◇", "text"), ("•", "muted"))
 """The same for other phases, in turn."""
 _OTHER = ("·", "faint")
-_LONGEST = 16
+_LONGEST = 29
 """Most columns of a phase's name."""
 
 Phase = tuple[str, float, str, str]

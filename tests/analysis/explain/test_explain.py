@@ -97,6 +97,20 @@ def test_the_parts_of_a_step_add_up_to_the_verdicts_change(make: Make) -> None:
     assert sum(each.estimate for each in points) == pytest.approx(change.estimate)
 
 
+def test_what_the_place_in_the_block_does_is_in_the_points_no_more_than_in_the_verdict(
+    make: Make,
+) -> None:
+    later = (1, -1, 1, 1, -1, 1, 1)  # who runs second is 4 % slower, in the host's part
+    bare = [gpu(make, 0.50 * (1.04 if each < 0 else 1.0), 0.30, 0.10) for each in later]
+    docker = [gpu(make, 0.52 * (1.04 if each > 0 else 1.0), 0.30, 0.10) for each in later]
+    places = {run.path: int(each < 0) for run, each in zip(bare, later, strict=True)}
+    places |= {run.path: int(each > 0) for run, each in zip(docker, later, strict=True)}
+    found = explain(cell("bare", bare), cell("docker", docker), MARGIN, places=places)
+    assert "accounts for +4.0 of +4.0 points" in text(found, "host")
+    found = explain(cell("bare", bare), cell("docker", docker), MARGIN)
+    assert "accounts for +5.8 of +5.8 points" in text(found, "host")
+
+
 def test_one_disturbed_block_of_ten_moves_neither_verdict_nor_parts(make: Make) -> None:
     bare = [gpu(make, 0.50, 0.30, 0.10) for _ in range(10)]
     steps = [*[0.525] * 9, 1.0]
@@ -739,8 +753,8 @@ def test_clocks_power_and_throttling_are_told_with_both_values(make: Make) -> No
         return cell(label, [make(gauges=gauges) for _ in range(3)])
 
     found = explain(cells("bare", 1.98e9, 500, 0.0), cells("docker", 1.75e9, 505, 1.0), MARGIN)
-    assert text(found, "clocks") == (
-        "SM clock 1.98 GHz in bare, 1.75 GHz in docker; "
+    assert text(found, "clocks") == "SM clock 1.98 GHz in bare, 1.75 GHz in docker"
+    assert text(found, "throttling") == (
         "clocks held down by power 0 % of the time in bare, 50 % in docker"
     )
 

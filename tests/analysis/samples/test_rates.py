@@ -67,7 +67,7 @@ def test_evaluations_are_in_no_rate_of_the_training() -> None:
     lines = [before, replace(after, evaluation=3.0)]
     assert duration(lines, None, told=True) == pytest.approx(1.5), "with 0.5 s between them"
     assert duration([lines[1]], before, told=True) == pytest.approx(0.5)
-    assert mean_rate(lines, samples_of) == pytest.approx(128 / 1.5)
+    assert mean_rate(lines, samples_of, told=True) == pytest.approx(128 / 1.5)
 
 
 def test_unknown_work_is_an_unknown_rate() -> None:

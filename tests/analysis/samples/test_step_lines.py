@@ -10,7 +10,8 @@ import pytest
 
 from gpuwatch.analysis.results import Kind
 from gpuwatch.analysis.samples.gauges import run_series
-from gpuwatch.analysis.samples.step_lines import LEAPS, UNTIMED, throughput
+from gpuwatch.analysis.samples.rates import mean_rate, samples_of
+from gpuwatch.analysis.samples.step_lines import LEAPS, UNTIMED
 from gpuwatch.analysis.study.read import read_sessions
 from gpuwatch.analysis.summary.listing import listing
 from gpuwatch.analysis.summary.missing import missing
@@ -164,7 +165,7 @@ def test_a_first_line_without_seconds_takes_no_time_and_no_samples(tmp_path: Pat
 
 
 def test_no_line_has_no_throughput() -> None:
-    assert throughput([], told=True) is None
+    assert mean_rate([], samples_of, told=True) is None
 
 
 def test_lines_of_every_tenth_step_give_no_rate_that_is_a_tenth(tmp_path: Path) -> None:

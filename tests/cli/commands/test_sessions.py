@@ -176,6 +176,19 @@ def test_a_study_that_was_fetched_in_part_is_listed_with_its_figures(said, waiti
     assert [run["steps"] for run in study["placement"]["in_part"]] == [50, 50]
 
 
+def test_words_find_what_has_all_of_them(
+    said, recorded: Path, waiting: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert [line.split()[0] for line in said("--find", "waiting")] == ["session", "waiting"]
+    assert len(said("--find", "name:nothing env:bare")) == 0
+    found = json.loads("\n".join(said(recorded, "--find", "train.py 64", "--format", "json")))
+    assert [Path(each["path"]).name for each in found["sessions"]] == ["64.gpuwatch"]
+    assert main(["sessions", "--find", "colour:red"]) == 2
+    assert "colour: is not a field" in capsys.readouterr().err
+    assert main(["sessions", "resnet"]) == 2
+    assert "gpuwatch sessions --find resnet" in capsys.readouterr().err
+
+
 def test_a_study_that_waits_is_listed_with_its_reason(said, waiting: Path) -> None:
     _, line = said()
     assert line.startswith("waiting ") and " queued " in line

@@ -8,6 +8,8 @@ from typing import Any
 import pytest
 
 from gpuwatch.analysis.samples.step_lines import UNTIMED
+from gpuwatch.analysis.summary.listing import listing
+from gpuwatch.analysis.summary.summary import summarise
 from gpuwatch.core.metrics import Method
 from gpuwatch.session.reading.reader import SessionReader
 from gpuwatch.session.writing.statements import meta
@@ -56,6 +58,25 @@ def test_one_process_has_its_figures(tmp_path: Path) -> None:
     assert found.work.throughput.value == pytest.approx(BATCH / 0.5)
     assert flops(found).reading.value == pytest.approx(4e12)
     assert [alert for alert in found.alerts if alert.kind == "steps"] == []
+
+
+def test_time_between_steps_and_evaluations_count_as_in_show_and_in_lists(tmp_path: Path) -> None:
+    steps = told(1)
+    for line in steps:  # 0.1 s between steps, and an evaluation of 2 s after the tenth
+        late = line["step"] * 0.1 + (2.0 if line["step"] > 10 else 0.0)
+        line["monotonic_ns"] += round(late * SECOND)
+    steps[10]["phases"] = {"forward": 0.2, "other": 0.3, "evaluation": 2.0}
+    path = sessions.record(tmp_path / "a.gpuwatch", steps=steps, step_seconds=1.0)
+    found = snapshot_of(path)
+    with SessionReader(path) as reader:
+        summary, listed = summarise(reader), listing(reader)
+    rate = BATCH / ((20 * 0.5 + 19 * 0.1) / 20)
+    assert found.work is not None and found.work.throughput.value == pytest.approx(rate)
+    assert summary.steps.samples_per_second == pytest.approx(rate)
+    assert listed.samples_per_second == pytest.approx(rate)
+    flop = 4e12 * 0.5 * rate / BATCH
+    assert flops(found).reading.value == pytest.approx(flop)
+    assert summary.efficiency.flop_rate.value == pytest.approx(flop)
 
 
 def test_of_two_ranks_no_figure_is_shown_but_why(tmp_path: Path) -> None:

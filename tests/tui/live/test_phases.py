@@ -59,6 +59,15 @@ def test_what_the_hook_takes_is_shown() -> None:
     assert "hook 0.2 % of the time" in texts(phase_rows(shares, 160, 2))[1]
 
 
+def test_other_is_told_with_the_phases_that_the_hook_could_not_see() -> None:
+    run = {"unseen_phases": {"data": "no loader", "forward": "compiled"}}
+    steps = [line({"backward": 0.4, "other": 0.6}, (1.0,))]
+    shares = phase_shares(steps, {"run": run})
+    assert shares is not None
+    legend = texts(phase_rows(shares, 120, 2))[1]
+    assert "backward 40 %" in legend and "other (with data and forward) 60 %" in legend
+
+
 def test_old_steps_go_when_new_ones_come() -> None:
     old = [line({"data": 9.0, "slow": 1.0}, (1.0,) * 10)] * 200
     new = [line({"data": 1.0, "forward": 9.0}, (1.0,) * 10)] * 100

@@ -5,7 +5,6 @@ from __future__ import annotations
 from gpuwatch.analysis.comparison.comparison_row import ALL_STEPS, STEADY, THROUGHPUT, ComparisonRow
 from gpuwatch.analysis.results import Kind, TableRow, Verdict
 from gpuwatch.analysis.statistics.intervals import lower_end
-from gpuwatch.session.study.plan import MARGIN
 
 BETTER, WORSE = "better", "worse"
 _TIMED = ("image", "start-up and time", "steps", "phases, mean", "generation", "ranks")
@@ -24,28 +23,26 @@ OF_THE_RUN = ("elapsed", "CPU time, user", "CPU time, system", "evaluations")
 _JUDGED = {("steps", STEADY), ("steps", ALL_STEPS), THROUGHPUT}
 
 
-def effect(
-    row: ComparisonRow | TableRow, at: int, baseline: int, verdict: Verdict | None = None
-) -> str:
+def effect(row: TableRow, at: int, baseline: int, verdict: Verdict) -> str:
     """``better`` or ``worse`` if the value of ``at`` is so by more than the margin.
 
     Empty where the runs do not show it, the two are not comparable, or it is not known which is
-    better: of a GPU's power, memory or use nobody can say. ``verdict``: of ``at``, in a study.
+    better: of a GPU's power, memory or use nobody can say. ``verdict``: of ``at``.
     """
     more = (row.group, row.unit) in _MORE
     more = more or (row.group == "efficiency" and row.name.startswith(_MORE_OF))
     ratio = row.ratios[at]
     if at == baseline or not ratio or row.name in OF_THE_RUN or not shows(row, at, baseline):
         return ""
-    if verdict is not None and verdict.kind is Kind.INVALID:
+    if verdict.kind is Kind.INVALID:
         return ""
     if not more and (row.group, row.unit) not in _LESS:
         return ""
-    change = row.changes[at] if isinstance(row, TableRow) and row.changes else None
-    untold = verdict is not None and verdict.kind is Kind.CANT_TELL and change is None
+    change = row.changes[at] if row.changes else None
+    untold = verdict.kind is Kind.CANT_TELL and change is None
     if untold and (row.group, row.name) in _JUDGED:
         return ""
-    margin = MARGIN if verdict is None else verdict.margin
+    margin = verdict.margin
     low, high = (ratio - 1, ratio - 1) if change is None else (change.low, change.high)
     if low > margin:
         return BETTER if more else WORSE

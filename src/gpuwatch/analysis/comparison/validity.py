@@ -19,7 +19,7 @@ from gpuwatch.analysis.comparison.same_work import (
     told_by_one,
     work_differences,
 )
-from gpuwatch.analysis.hardware.crosscheck import Finding
+from gpuwatch.analysis.hardware.crosscheck import CLOCKS, Finding
 from gpuwatch.analysis.results import Cell, Run
 from gpuwatch.analysis.summary import gpu_sharing
 from gpuwatch.analysis.summary.identity import at_once, unknown_gpus, used_gpus
@@ -33,7 +33,7 @@ BARELY_HELD = 0.01
 """The same where only one side has the finding: below it, two nearly equal runs just fall on
 different sides of the finding's threshold."""
 
-_SHARING, _CLOCKS = "sharing", "clocks"
+_SHARING = "sharing"
 _THROTTLES = ("hw.gpu.throttle.power", "hw.gpu.throttle.thermal")
 _PROCESSES = "{process}"
 _SHORT = 16
@@ -274,7 +274,7 @@ def clocks_apart(baseline: Cell, other: Cell) -> tuple[str, float]:
     fast it ran, and a step takes at most as much longer as its clock is lower.
     """
     sides = [valued(cell) for cell in (baseline, other)]
-    hit = [any(_has(run, _CLOCKS) for run in side) for side in sides]
+    hit = [any(_has(run, CLOCKS) for run in side) for side in sides]
     shares = [_held(side) for side in sides] if any(hit) else [0.0, 0.0]
     if abs(shares[0] - shares[1]) < (CLEARLY_HELD if all(hit) else BARELY_HELD):
         return "", 0.0
@@ -307,7 +307,7 @@ def _held(runs: Sequence[Run]) -> float:
     threshold."""
     shares = []
     for run in runs:
-        finding = _finding(run, _CLOCKS)
+        finding = _finding(run, CLOCKS)
         known = [
             statistic.mean
             for gpu in used_gpus(run.session)

@@ -7,7 +7,7 @@ Evidence goes with a change and never claims to be its cause: ``docs/explanation
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from gpuwatch.analysis.comparison.side_by_side import differences
 from gpuwatch.analysis.explain.kernels import differing, executed
@@ -32,13 +32,21 @@ _RATES = (
     ("hw.gpu.power", "GPU power", "W"),
     ("hw.cpu.frequency", "CPU clock", "Hz"),
 )
+THROTTLING = "throttling"
 _HELD = (
     ("hw.gpu.throttle.power", "clocks held down by power"),
     ("hw.gpu.throttle.thermal", "clocks held down by temperature"),
 )
 
 
-def explain(baseline: Cell, other: Cell, margin: float, *, by_total: bool = False) -> Explanation:
+def explain(
+    baseline: Cell,
+    other: Cell,
+    margin: float,
+    *,
+    by_total: bool = False,
+    places: Mapping[str, int] | None = None,
+) -> Explanation:
     """Evidence on the change from ``baseline`` to ``other``, from the judged runs of both.
 
     Differing settings first, since somebody chose them; parts of the step, the largest change
@@ -46,8 +54,9 @@ def explain(baseline: Cell, other: Cell, margin: float, *, by_total: bool = Fals
     start-up last. Unknowns are left out. ``margin`` is relative: a part within it is unchanged.
     Extra start-up comes with the number of steps after which it is below that share of the whole
     time, or faster steps have made up for it. ``by_total``: the change is that of all steps.
+    ``places``: of each run in its block, by the path of its session, where they are known.
     """
-    sides = Sides(baseline, other, margin, by_total)
+    sides = Sides(baseline, other, margin, by_total, places or {})
     facts = fingerprint(sides)
     kernels, families, ran = differing(sides)
     start, started = start_up(sides)
@@ -58,7 +67,7 @@ def explain(baseline: Cell, other: Cell, margin: float, *, by_total: bool = Fals
         versions(sides, facts),
         ran,
         executed(sides),
-        conditions(sides),
+        *conditions(sides),
         load(sides),
         limits(sides, facts),
         started,
@@ -67,23 +76,27 @@ def explain(baseline: Cell, other: Cell, margin: float, *, by_total: bool = Fals
     return Explanation(evidence, facts, kernels, start, families)
 
 
-def conditions(sides: Sides) -> Evidence | None:
+def conditions(sides: Sides) -> list[Evidence]:
     """Clocks and power that differ by 2 % or more, and times of held-down clocks by five points.
 
-    Values are means over the window, then medians over the runs. ``None`` also where the windows
+    Values are means over the window, then medians over the runs. Empty also where the windows
     cover different parts of the runs and cannot be compared.
     """
     kinds = {session.window.kind for sessions in sides.sessions for session in sessions}
     if len(kinds) != 1:
-        return None
-    texts = [text for name, label, unit in _RATES if (text := _rate(sides, name, label, unit))]
-    for name, label in _HELD:
-        share = _share(sides, " of the time", _of(name))
-        texts += [f"{label} {share}"] if share else []
-    if not texts:
-        return None
+        return []
+    rates = [text for name, label, unit in _RATES if (text := _rate(sides, name, label, unit))]
+    held = [
+        f"{label} {share}"
+        for name, label in _HELD
+        if (share := _share(sides, " of the time", _of(name)))
+    ]
     source = f"means over the {kinds.pop()}, median over the runs"
-    return Evidence("clocks", "; ".join(texts), None, Method.MEASURED, source)
+    return [
+        Evidence(rung, "; ".join(texts), None, Method.MEASURED, source)
+        for rung, texts in (("clocks", rates), (THROTTLING, held))
+        if texts
+    ]
 
 
 def load(sides: Sides) -> Evidence | None:

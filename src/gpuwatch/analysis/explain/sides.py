@@ -3,8 +3,8 @@
 A *point* is a hundredth of the baseline's step time. The parts of a block add up to the step time,
 and their points to its relative change: its log-ratio is split by the logarithmic mean of its two
 step times (LMDI: Ang 2005, Energy Policy 33), so that the result does not depend on which of two
-noisy runs is the baseline. All are estimated as the verdict is, from ten blocks on by trimmed
-means, which add up roughly.
+noisy runs is the baseline. All are estimated as the verdict is, without the effect of the place in
+the block and from ten blocks on by trimmed means, which add up roughly.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from __future__ import annotations
 import math
 import statistics
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import field
 
 from gpuwatch.analysis.comparison.verdict import FEWEST, difference
 from gpuwatch.analysis.results import Cell, Run
@@ -108,6 +109,8 @@ class Sides:
     """Relative change that does not matter."""
     by_total: bool = False
     """Whether the change is that of all steps, not of the typical one."""
+    places: Mapping[str, int] = field(default_factory=dict)
+    """The place of each run in its block, by the path of its session."""
 
     def step_seconds(self, run: Run) -> float | None:
         """The time of a step of a run that is explained: typical, or of all steps."""
@@ -166,17 +169,22 @@ class Sides:
         ]
         if not shared:
             rows = [[medians] for medians in middle]
+        places = [
+            {run.block: self.places.get(run.session.path, 0) for run in cell.judged}
+            for cell in self.cells
+        ]
+        later = [float(places[1][block] - places[0][block]) for block in shared]
         added = [_added(first, second) for first, second in zip(*rows, strict=True)]
         columns = list(zip(*added, strict=True))
-        ratio = _estimate(columns[0], difference(columns[0]) if shared else None)
+        ratio = _estimate(columns[0], difference(columns[0], places=later) if shared else None)
         # From shares of a mean log-ratio to shares of the relative change.
         scale = math.expm1(ratio) / ratio if ratio else 1.0
         rest = [each[0] - sum(each[1:]) for each in added]
         parts = tuple(
-            Part(name, (middle[0][at], middle[1][at]), _points(columns[at], scale, len(shared)))
+            Part(name, (middle[0][at], middle[1][at]), _points(columns[at], scale, later))
             for at, name in enumerate(values, 1)
         )
-        return Split(parts, _points(rest, scale, len(shared)), math.expm1(ratio))
+        return Split(parts, _points(rest, scale, later), math.expm1(ratio))
 
 
 def step_seconds(run: Run) -> float | None:
@@ -219,13 +227,14 @@ def _added(first: Sequence[float], second: Sequence[float]) -> list[float]:
     return [ratio, *((b - a) / mean for a, b in zip(first[1:], second[1:], strict=True))]
 
 
-def _points(added: Sequence[float], scale: float, pairs: int) -> Points:
-    interval = difference(added) if pairs else None
+def _points(added: Sequence[float], scale: float, later: Sequence[float]) -> Points:
+    """``later``: by how many places the other ran after the baseline in each shared block."""
+    interval = difference(added, places=later) if later else None
     estimate = _estimate(added, interval) * scale
     if interval is not None:
         low, high = interval.low * scale, interval.high * scale
         interval = Interval(estimate, low, high, interval.level)
-    return Points(estimate, interval, pairs)
+    return Points(estimate, interval, len(later))
 
 
 def _estimate(added: Sequence[float], interval: Interval | None) -> float:

@@ -158,6 +158,8 @@ HELD = 0.05
 _BUSY = 0.05
 """Utilization from which on a GPU without a process of the run is reported."""
 _MOST_NAMED = 3
+CLOCKS = "clocks"
+"""The kind of the finding that they were held down."""
 _CAUSES = (("hw.gpu.throttle.power", "power"), ("hw.gpu.throttle.thermal", "temperature"))
 
 
@@ -211,7 +213,7 @@ def held_down(gpus: Sequence[DeviceRow], means: Means) -> Finding | None:
             f": on average {mean} of at most {most}, so that peaks at maximum clock were out of "
             "reach"
         )
-    return Finding("clocks", True, text, None, clocks.held, "1")
+    return Finding(CLOCKS, True, text, None, clocks.held, "1")
 
 
 def shared(

@@ -190,6 +190,8 @@ class Work:
     """Timed steps."""
     samples: float | None
     """Training samples of all of them together."""
+    rate: float | None
+    """Steps per second, over the time that FLOP/s are over."""
     mean_seconds: float | None
     """Mean step time."""
     data_seconds: float | None
@@ -228,11 +230,7 @@ def efficiency_of(
     if absent:
         most = unknown("FLOP/s", "no process of the run held memory of its GPUs")
     means = _means(by_device, ids) if steady else {}
-    rate = None  # of the timed steps in the window, as for FLOP/s; else by the mean step time
-    if not program.doubt and steady and work.count and window.seconds > 0:
-        rate = work.count / window.seconds
-    elif not program.doubt and work.mean_seconds:
-        rate = 1 / work.mean_seconds
+    rate = None if program.doubt else work.rate
     data_share = None
     if work.data_seconds is not None and work.mean_seconds:
         data_share = min(1.0, work.data_seconds / work.mean_seconds)

@@ -86,18 +86,15 @@ def spread(
     ]
 
 
-def mean_rate(steps: Iterable[StepLine], work: Callable[[StepLine], float | None]) -> float | None:
-    """Work per second from the start of the first timed step to the end of the last, without
-    evaluations; ``None`` where no line's work is known."""
-    covered = [each for each in spans(steps) if each[1] > each[0]]
-    timed = [at for at, (_, _, row) in enumerate(covered) if not row.warmup]
-    covered = covered[timed[0] : timed[-1] + 1] if timed else []
-    known = [
-        amount for _, _, row in covered if not row.warmup and (amount := work(row)) is not None
-    ]
-    seconds = (covered[-1][1] - covered[0][0]) / 1e9 if covered else 0.0
-    seconds -= sum(row.evaluation for _, _, row in covered[1:])
-    return sum(known) / seconds if known and seconds > 0 else None
+def mean_rate(
+    timed: Sequence[StepLine], work: Callable[[StepLine], float | None], *, told: bool
+) -> float | None:
+    """Work per second of the time that the lines' steps took (:func:`duration`), without
+    evaluations; ``None`` where the work of a line, or the time, is unknown."""
+    lines, before = (timed[1:], timed[0]) if timed and taken(timed[0]) is None else (timed, None)
+    seconds = duration(lines, before, told=told)
+    known = [amount for row in lines if (amount := work(row)) is not None]
+    return sum(known) / seconds if seconds and len(known) == len(lines) else None
 
 
 def time_per_step(timed: Sequence[StepLine], first: int, *, told: bool) -> float | None:

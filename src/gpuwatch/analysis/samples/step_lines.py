@@ -6,7 +6,7 @@ from array import array
 from collections.abc import Iterable, Mapping, Sequence
 from statistics import median
 
-from gpuwatch.analysis.samples.rates import StepLine, duration, full_times, leaps, taken
+from gpuwatch.analysis.samples.rates import StepLine, full_times, leaps, taken
 from gpuwatch.core.models import JSON, mapping
 from gpuwatch.core.text import clean
 from gpuwatch.session.rows import StepBucket
@@ -48,6 +48,14 @@ def hooked(meta: Mapping[str, JSON]) -> bool | None:
     """Whether the hook was in a process of the run; ``None``: an older file, or no command."""
     hook = meta.get("hook")
     return bool(hook.get("processes")) if isinstance(hook, dict) else None
+
+
+def other_phase(run: Mapping[str, JSON]) -> str:
+    """What the rest of a step is called: with the phases that the hook could not see, whose time is
+    in it. ``run``: what the workload told of itself."""
+    unseen = mapping(run.get("unseen_phases"))
+    inside = " and ".join(name for name in ("data", "forward") if name in unseen)
+    return f"other (with {inside})" if inside else "other"
 
 
 def no_rates(meta: Mapping[str, JSON], timed: Iterable[StepLine]) -> str | None:
@@ -103,12 +111,3 @@ def median_step(timed: Sequence[StepLine]) -> float | None:
     if not times or reason is not None:
         return None
     return median(times)
-
-
-def throughput(timed: Sequence[StepLine], *, told: bool) -> float | None:
-    """Training samples per second of the time that the lines' steps took, without evaluations;
-    ``told``: :func:`ends_told`."""
-    lines = timed[1:] if timed and taken(timed[0]) is None else timed
-    seconds = duration(lines, timed[0] if len(lines) < len(timed) else None, told=told)
-    samples = [row.samples for row in lines if row.samples is not None]
-    return sum(samples) / seconds if len(samples) == len(lines) and seconds else None

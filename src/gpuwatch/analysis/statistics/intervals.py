@@ -110,7 +110,9 @@ def mean_of(values: np.ndarray, places: np.ndarray | None = None) -> Mean | None
     if placed and places is not None:
         from scipy.stats import theilslopes  # slow to load
 
-        values = values - float(theilslopes(values, places).slope) * places
+        with np.errstate(invalid="ignore"):  # ties have no interval, which is not used
+            slope = float(theilslopes(values, places).slope)
+        values = values - slope * places
         skew = float(places.mean()) ** 2 / float(places.var())
         wider = hidden(count) * math.sqrt(1 + skew)
     kept, deviation = _trimmed(values)
@@ -174,13 +176,17 @@ def interval(log_ratios: Sequence[float], level: float = 0.95) -> Interval | Non
     return None if mean is None or len(log_ratios) < LEAST else mean.change(level)
 
 
-def difference(values: Sequence[float], level: float = 0.95) -> Interval | None:
+def difference(
+    values: Sequence[float], level: float = 0.95, places: Sequence[float] | None = None
+) -> Interval | None:
     """The interval of the trimmed mean of ``values``, in their own unit; ``None`` under three.
+
+    ``places``: as for :func:`mean_of`.
 
     Raises:
         ValueError: a value is not finite.
     """
-    mean = mean_of(finite(values))
+    mean = mean_of(finite(values), None if places is None else finite(places))
     if mean is None or len(values) < LEAST:
         return None
     return Interval(mean.value, *mean.bounds(level), level)

@@ -10,6 +10,7 @@ from pathlib import Path
 from gpuwatch.analysis.results import Cell, Question, Run, StudyResult
 from gpuwatch.analysis.summary.identity import baseline, headings
 from gpuwatch.core.lazy_dataclass import dataclass
+from gpuwatch.core.text import clean
 
 LONGEST = 12
 """Most characters of labels that need no letters."""
@@ -88,10 +89,13 @@ def with_letters(
 
 
 def _told(label: str, run: Run) -> str:
-    """The cell, file, name and start of a run, none within another."""
+    """The cell, file, workload, environment and start of a run, none within another."""
     session = run.session
-    names = list(dict.fromkeys((label, Path(session.path).stem, session.label)))
-    told = [each for each in names if not any(each in of for of in names if of != each)]
+    ran, where = session.workload.get("name"), session.environment.get("label")
+    names = [clean(each) for each in (label, Path(session.path).stem, ran, where) if each]
+    told = [
+        each for each in dict.fromkeys(names) if not any(each in of for of in names if of != each)
+    ]
     start = [f"{session.started[:16].replace('T', ' ')} UTC"] if session.started else []
     return ", ".join((*told, *start))
 

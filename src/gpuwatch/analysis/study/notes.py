@@ -7,6 +7,8 @@ from collections.abc import Sequence
 
 from gpuwatch.analysis.comparison.notes import ONE_RUN_EACH as ONE_RUN_EACH
 from gpuwatch.analysis.comparison.notes import session_notes
+from gpuwatch.analysis.explain.explain import THROTTLING
+from gpuwatch.analysis.hardware.crosscheck import CLOCKS
 from gpuwatch.analysis.results import Question, StudyResult
 from gpuwatch.analysis.summary.load import load_notes
 from gpuwatch.analysis.summary.summary import Summary
@@ -73,14 +75,18 @@ def run_notes(result: StudyResult) -> list[str]:
     ]
 
 
-def warnings(result: StudyResult) -> list[str]:
+def warnings(result: StudyResult, *, held: bool = True) -> list[str]:
     """Warnings on clocks, shared GPUs and contradictory figures: the first of each kind, with the
-    number of runs."""
+    number of runs. ``held``: also that clocks were held down."""
     first: dict[str, str] = {}
     runs: Counter[str] = Counter()
     names = run_names(result)
     for session in result.sessions:
-        texts = {each.kind: each.text for each in session.efficiency.findings if each.warning}
+        texts = {
+            each.kind: each.text
+            for each in session.efficiency.findings
+            if each.warning and (held or each.kind != CLOCKS)
+        }
         named = {kind: f"{names[session.path]}: {text}" for kind, text in texts.items()}
         first = {**named, **first}
         runs.update(texts.keys())
@@ -101,11 +107,21 @@ def doubts(result: StudyResult) -> list[str]:
         dict.fromkeys(
             [
                 *(note for note in notes(result) if note not in of_design),
-                *warnings(result),
+                *warnings(result, held=not _throttling(result.questions)),
                 *conditions(result.questions),
                 *result.notices,
             ]
         )
+    )
+
+
+def _throttling(questions: Sequence[Question]) -> bool:
+    """Whether clocks were held down on one side for more of the time, which a remark tells."""
+    return any(
+        each.rung == THROTTLING
+        for question in questions
+        for contrast in question.contrasts
+        for each in contrast.explanation.evidence
     )
 
 
@@ -117,7 +133,7 @@ def judged(questions: Sequence[Question]) -> list[Summary]:
 
 def conditions(questions: Sequence[Question]) -> list[str]:
     """Differences of settings, clocks, power and load between environments; load only if not
-    noted."""
+    noted, and clocks that were held down as the remark on them says it."""
     rungs = (
         {"settings", "clocks"} if load_notes(judged(questions)) else {"settings", "clocks", "load"}
     )

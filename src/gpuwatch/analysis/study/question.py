@@ -320,7 +320,13 @@ def _contrast(
     baseline, other = sides[base], sides[at]
     known = bool(baseline.cell.judged and other.cell.judged)
     explanation = (
-        explain(baseline.cell, other.cell, case.margin, by_total=verdict.by_total)
+        explain(
+            baseline.cell,
+            other.cell,
+            case.margin,
+            by_total=verdict.by_total,
+            places=_places(sides),
+        )
         if known
         else _NOTHING
     )

@@ -163,6 +163,9 @@ def _notes(
         commands = all(question.workload["kind"] == "command" for question in questions)
         flag = "; --across-commands judges different commands" if commands else ""
         yield f"nothing to compare: {', '.join(names)} are different workloads{flag}"
+    alone = [clean(each.label) for each in questions if not each.contrasts]
+    if compared and plan is None and alone:
+        yield f"compared with none, as no other run is of its workload: {', '.join(alone)}"
     cells = [cell for question in compared for cell in question.cells]
     if cells and all(len(cell.runs) == 1 for cell in cells) and plan_has_no_blocks(plan):
         yield ONE_RUN_EACH

@@ -13,13 +13,12 @@ from typing import Any
 
 from gpuwatch.analysis.hardware.mfu import mfu_peaks
 from gpuwatch.analysis.measured_value import MeasuredValue, unknown
-from gpuwatch.analysis.samples.rates import flop_of, mean_rate
+from gpuwatch.analysis.samples.rates import flop_of, mean_rate, samples_of
 from gpuwatch.analysis.samples.step_lines import (
     ends_told,
     median_step,
     no_rates,
     several_writers,
-    throughput,
 )
 from gpuwatch.analysis.samples.window import window_in
 from gpuwatch.analysis.summary.failure import command_of, in_few_words, reason_of
@@ -148,7 +147,7 @@ def listing(reader: SessionReader, *, speed: bool = True) -> ListedSession:
     rates = [] if no_rates(meta, timed) else timed
     devices, workload = reader.devices(), mapping(meta.get("workload"))
     peak = peak_gpu_memory(reader, workload, devices)
-    flop = _flop_rate(meta, rows if rates else [])
+    flop = _flop_rate(meta, rates)
     mfu, mfu_at_maximum_clock = (each.mfu(flop) for each in mfu_peaks(meta, devices))
     reason = reason_of(reader, meta, state)
     out_of_memory = mapping(meta.get("result")).get("out_of_memory") is True
@@ -173,7 +172,7 @@ def listing(reader: SessionReader, *, speed: bool = True) -> ListedSession:
         seconds=number(None if ended is None else ended / 1e9),
         steps=None if writers else reader.step_count(),
         step_median_seconds=number(median_step(timed)),
-        samples_per_second=number(throughput(rates, told=ends_told(meta))),
+        samples_per_second=number(mean_rate(rates, samples_of, told=ends_told(meta))),
         mfu=number(mfu.value),
         mfu_at_maximum_clock=number(mfu_at_maximum_clock.value),
         peak_gpu_memory_bytes=number(peak.value),
@@ -183,7 +182,7 @@ def listing(reader: SessionReader, *, speed: bool = True) -> ListedSession:
 
 
 def _flop_rate(meta: Mapping[str, JSON], steps: Sequence[StepRow]) -> MeasuredValue:
-    rate = mean_rate(steps, flop_of(mapping(meta.get("count"))))
+    rate = mean_rate(steps, flop_of(mapping(meta.get("count"))), told=ends_told(meta))
     if rate is None:
         return unknown("FLOP/s", "no FLOP of steps are known")
     return MeasuredValue(rate, "FLOP/s", Method.COUNTED, "step lines")

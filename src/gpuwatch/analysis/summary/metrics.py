@@ -10,9 +10,9 @@ import numpy as np
 from gpuwatch.analysis.hardware.ceilings import UNKNOWN_GPUS, gpus_unknown
 from gpuwatch.analysis.hardware.program import unknown_rate
 from gpuwatch.analysis.samples.cpu_time import MOST_SECONDS, TICK_SECONDS
-from gpuwatch.analysis.samples.rates import Span, StepLine, intervals, spread, works
+from gpuwatch.analysis.samples.rates import Span, StepLine, intervals, mean_rate, spread, works
 from gpuwatch.analysis.samples.source import Column, Source
-from gpuwatch.analysis.samples.step_lines import no_steps
+from gpuwatch.analysis.samples.step_lines import ends_told, no_steps
 from gpuwatch.analysis.samples.window import Window
 from gpuwatch.analysis.statistics.description import Statistic, describe, unavailable
 from gpuwatch.core.metrics import CATALOGUE, DERIVED, Kind, Method
@@ -22,7 +22,7 @@ from gpuwatch.session.rows import ChannelRow
 
 Metrics = Mapping[str, Statistic]
 CPU_TIME = "process.cpu.time"
-_SPAN = ", from the start of the first timed step to the end of the last"
+_SPAN = ", over the time of the timed steps"
 _IMPORTED = "an imported profile holds no samples and no steps"
 
 
@@ -46,7 +46,7 @@ def statistics_of(
     missing, spans = _missing_reason(reader), _timed(steps)
     start, end = (spans[0][0], spans[-1][1]) if spans else (0, 0)
     edges = [start, *source.edges(start, end), end] if end > start else []
-    silent = no_steps(reader.meta())
+    silent, told = no_steps(reader.meta()), ends_told(reader.meta())
     statistics: dict[str, Statistic] = {}
     single: dict[tuple[str, str], Statistic] = {}
     others = dict.fromkeys(
@@ -58,7 +58,7 @@ def statistics_of(
         for channel in of_metric:
             single[channel.device, name] = _describe([channel], [columns[channel.id]])
         if name in DERIVED:
-            statistics[name] = _derived(name, spans, edges, count, doubt, silent)
+            statistics[name] = _derived(name, spans, edges, count, doubt, silent, told=told)
         elif name in CATALOGUE:
             pooled = [channel for channel in of_metric if channel.device in used]
             if not pooled:
@@ -135,6 +135,8 @@ def _derived(
     count: Mapping[str, JSON],
     doubt: str | None,
     silent: str,
+    *,
+    told: bool,
 ) -> Statistic:
     """``edges``: between rates, in ns; ``silent``: the reason if there are no steps."""
     unit = CATALOGUE[name].unit
@@ -155,16 +157,7 @@ def _derived(
     described = describe(
         rates, unit=unit, method=Method.COUNTED, source=source, reason=unknown_rate(name, count)
     )
-    # Intervals at the window's ends are shorter, so the mean is weighted by time.
-    known = [
-        (rate, after - before)
-        for rate, before, after in zip(rates, edges, edges[1:], strict=False)
-        if rate is not None
-    ]
-    if not known:
-        return described
-    total = sum(span for _, span in known)
-    return replace(described, mean=sum(rate * span for rate, span in known) / total)
+    return replace(described, mean=mean_rate([row for _, _, row in spans], work, told=told))
 
 
 def _resolved(time: Statistic) -> Statistic:

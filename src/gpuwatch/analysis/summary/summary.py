@@ -13,7 +13,7 @@ from gpuwatch.analysis.hardware.profile import Counters, Profile, counters_of, p
 from gpuwatch.analysis.hardware.program import Program
 from gpuwatch.analysis.measured_value import MeasuredValue
 from gpuwatch.analysis.ranks.ranks import Ranks, figures_of, recorded_ranks, tokens_per_second
-from gpuwatch.analysis.samples.rates import StepLine, samples_per_step
+from gpuwatch.analysis.samples.rates import StepLine, mean_rate, samples_of, samples_per_step
 from gpuwatch.analysis.samples.source import Source
 from gpuwatch.analysis.samples.steady_state import StepTimes, series_of
 from gpuwatch.analysis.samples.step_lines import (
@@ -23,7 +23,6 @@ from gpuwatch.analysis.samples.step_lines import (
     no_rates,
     no_steps,
     several_writers,
-    throughput,
 )
 from gpuwatch.analysis.samples.window import Window, span_of, timed_window
 from gpuwatch.analysis.statistics.description import Statistic
@@ -232,7 +231,7 @@ def summarise_from(
         statistics,
         of_device,
         samples,
-        _work(timed, described),
+        _work(timed, described, told=ends_told(meta)),
         counters,
         reader.gpu_processes(),
     )
@@ -294,12 +293,13 @@ def summarise_from(
     )
 
 
-def _work(timed: Sequence[StepLine], steps: Steps) -> Work:
+def _work(timed: Sequence[StepLine], steps: Steps, *, told: bool) -> Work:
     samples = [row.samples for row in timed]
     known = [count for count in samples if count is not None]
     return Work(
         sum(row.count for row in timed),
         sum(known) if known and len(known) == len(samples) else None,
+        mean_rate(timed, lambda row: row.count, told=told),
         steps.mean_seconds,
         steps.phases.get("data"),
     )
@@ -372,7 +372,7 @@ def steps_of(
             phases[name] = phases.get(name, 0.0) + value / (sampled or 1)
     known = reason is None and times.size > 0
     evaluation = sum(row.evaluation for row in timed)
-    rate, samples = throughput(timed, told=told), [row.samples for row in timed]
+    rate, samples = mean_rate(timed, samples_of, told=told), [row.samples for row in timed]
     overall = None
     if evaluation and rate:
         trained = sum(each for each in samples if each is not None) / rate

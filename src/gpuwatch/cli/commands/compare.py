@@ -79,7 +79,8 @@ def run(arguments: argparse.Namespace, command: tuple[str, ...]) -> int:
     if len(sessions) < 2:
         for path in sessions:
             SessionReader(path).close()  # raises if the file is not a session
-        what = f"{sessions[0]} is one session" if sessions else "there is no session"
+        alone = f"{' and '.join(dict.fromkeys(named))} is one session"
+        what = alone if sessions else "there is no session"
         raise UsageError(
             f"{what}; a comparison takes two or more",
             f"its figures: {to_paste('show', sessions[0])}",

@@ -90,7 +90,13 @@ def start(request: Request, arguments: argparse.Namespace) -> int:
         report_orphans()
     alone = len(plan.runs) == 1
     request = replace(request, takes_input=takes_input(plan, foreground=True))
-    terminal = _Terminal(alone=alone, quiet=arguments.quiet, to=arguments.notify)
+    ends = plan.settings.duration_seconds or request.while_pid is not None or not plan.of_machine
+    terminal = _Terminal(
+        alone=alone,
+        quiet=arguments.quiet,
+        to=arguments.notify,
+        hint="" if ends else "; Ctrl-C ends it, or --duration TIME",
+    )
     code = record(request, terminal)
     for path in terminal.sessions:
         if code is not ExitCode.DONE and _failed(path):
@@ -136,10 +142,11 @@ def wait_for(sent: Sequence[Placed], request: Request, arguments: argparse.Names
 class _Terminal(Observer):
     """Tells people at a terminal what a recorder in the foreground does."""
 
-    def __init__(self, *, alone: bool, quiet: bool, to: str | None) -> None:
-        """``alone``: it is the only run; ``quiet``: show problems only; ``to``: who is told."""
+    def __init__(self, *, alone: bool, quiet: bool, to: str | None, hint: str = "") -> None:
+        """``alone``: it is the only run; ``quiet``: show problems only; ``to``: who is told;
+        ``hint``: how it ends."""
         super().__init__(say)
-        self._alone, self._quiet, self._to = alone, quiet, to
+        self._alone, self._quiet, self._to, self._hint = alone, quiet, to, hint
         self.study: Path | None = None
         self.sessions: list[Path] = []
         self.summary = ""
@@ -158,7 +165,7 @@ class _Terminal(Observer):
         if len(self.sessions) == 1:
             notifying.follow(path.parent, self._to)
         if not self._quiet and (self._alone or len(self.sessions) == 1):
-            self.message(f"recording to {path if self._alone else path.parent}")
+            self.message(f"recording to {path if self._alone else path.parent}{self._hint}")
 
     def summary_written(self, text: str) -> None:
         self.summary = text

@@ -28,10 +28,10 @@ from gpuwatch.cli.say import say
 from gpuwatch.cli.selection import session_lookup
 from gpuwatch.cli.selection.session_index import listed
 from gpuwatch.core import units
-from gpuwatch.core.errors import StorageError
+from gpuwatch.core.errors import StorageError, UsageError
 from gpuwatch.core.json_schema import JSON_SCHEMA
 from gpuwatch.core.models import JSON
-from gpuwatch.core.text import clean, document
+from gpuwatch.core.text import clean, document, to_paste
 from gpuwatch.session.in_part import RunInPart
 
 _UNBOUNDED = 10_000
@@ -40,6 +40,9 @@ _UNBOUNDED = 10_000
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("folder", nargs="*", type=Path, metavar="DIR")
+    parser.add_argument(
+        "--find", metavar="WORDS", help="those with all of these words, as / on the home screen"
+    )
     parser.add_argument("--runs", action="store_true", help="a line for each run of a study")
     parser.add_argument("--paths", action="store_true", help="with the file of each")
     parser.add_argument("--format", choices=("table", "json"), default="table")
@@ -48,7 +51,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace, command: tuple[str, ...]) -> int:
     for folder in arguments.folder:
         if not os.path.isdir(folder):
-            raise StorageError(f"no folder {folder}", "list all sessions: gpuwatch sessions")
+            raise StorageError(
+                f"no folder {folder}",
+                f"sessions with this word: {to_paste('sessions --find', str(folder))}",
+            )
     if arguments.folder:
         paths = [
             path for folder in arguments.folder for path in session_lookup.sessions_under(folder)
@@ -56,11 +62,14 @@ def run(arguments: argparse.Namespace, command: tuple[str, ...]) -> int:
         listing = listed(session_lookup.resolved(paths))
     else:
         listing = listed(session_lookup.known_sessions(), session_lookup.waiting_studies())
+    if arguments.find:
+        listing = _found(listing, arguments.find)
     if arguments.format == "json":
         sys.stdout.write(_json(listing))
         return 0
     if not (listing.sessions or listing.studies):
-        print("no session was recorded yet; start one: gpuwatch run mnist-cnn", file=sys.stderr)
+        none = "no session was recorded yet; start one: gpuwatch run mnist-cnn"
+        print(f"no session has {arguments.find}" if arguments.find else none, file=sys.stderr)
         return 0
     columns = shutil.get_terminal_size((_UNBOUNDED, 24)).columns
     print(_table(listing, columns, runs=arguments.runs, paths=arguments.paths))
@@ -68,6 +77,26 @@ def run(arguments: argparse.Namespace, command: tuple[str, ...]) -> int:
     for problem in sorted(problems):
         say(f"names, tags and notes are missing: {problem}")
     return 0
+
+
+def _found(listing: Listed, words: str) -> Listed:
+    """The sessions and studies that have all of ``words``."""
+    from gpuwatch.tui.home.list import matches, no_field, without_run
+
+    if problem := no_field(words):
+        raise UsageError(f"--find: {problem}")
+    studies = {study.path: study for study in listing.studies}
+    sessions = [
+        each for each in listing.sessions if matches(words, each, studies.get(each.path.parent))
+    ]
+    ran = {each.path.parent for each in listing.sessions}
+    kept = {each.path.parent for each in sessions}
+    kept |= {
+        path
+        for path, study in studies.items()
+        if path not in ran and matches(words, without_run(study), study)
+    }
+    return Listed(tuple(sessions), tuple(each for each in listing.studies if each.path in kept))
 
 
 def _json(listing: Listed) -> str:

@@ -7,6 +7,7 @@ import re
 import shutil
 from collections.abc import Sequence
 from dataclasses import replace
+from difflib import get_close_matches
 from pathlib import Path
 
 from gpuwatch.core.errors import UsageError
@@ -30,6 +31,8 @@ _OF_WRAPPERS = ("-u", "-C", "-s")
 _LAUNCHERS = re.compile(
     r"torchrun|accelerate|deepspeed|torch\.distributed\.(run|launch)|accelerate\.commands\.launch"
 )
+_PROGRAMS = ("python", "python3", "torchrun", "accelerate", "deepspeed")
+"""What a misspelt word before a Python file may have been."""
 _TAKE_NONE = ("--standalone", "--no-python", "--no_python", "--multi_gpu", "--cpu", "launch")
 """Words before a program that a launcher starts; other options of launchers mostly take a value."""
 
@@ -183,6 +186,12 @@ def workloads(arguments: argparse.Namespace, command: tuple[str, ...]) -> tuple[
                 raise UsageError(f"{name} is no workload but a program", hint) from None
             if python:
                 raise UsageError(f"there is no file {name}", f"when it is there: {hint}") from None
+            rest = arguments.workload[1:]
+            if any(each.endswith(".py") for each in rest):
+                close = get_close_matches(name, _PROGRAMS, n=1)
+                meant = f"did you mean {to_paste('run', *close, *rest)}?"
+                right = meant if close else "check its name"
+                raise UsageError(f"no program is named {name!r}", right) from None
             raise UsageError(str(error), f"a program of your own: {hint}") from None
         if clash := options.unsupported(name, arguments):
             raise UsageError(*clash)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 
 from gpuwatch.analysis.comparison.comparison_row import DEGREES, STEADY, ComparisonRow
@@ -26,10 +26,10 @@ _MOST = 12
 def of_sessions(
     compared: Comparison,
     names: Sequence[str],
-    verdicts: Mapping[int, Verdict] | None,
     above: Sequence[ComparisonRow] = (),
 ) -> Section:
-    """What differs between single sessions, but for the rows that stand ``above`` it."""
+    """What differs between single sessions, but for the rows that stand ``above`` it; not from one
+    that is compared with none."""
     told = "single runs: how much a quantity varies from run to run is not known"
     named = {row.name for row in above}
     rows = [row for row in compared.rows if row.name not in named]
@@ -39,7 +39,10 @@ def of_sessions(
             row for row in rows if row.name not in OF_THE_RUN and row.group != "over the window"
         ]
         told += "; without totals, as the runs timed other numbers of steps"
-    return _differing(rows, compared.baseline, names, told, verdicts, badges=False)
+    known = {
+        at for row in compared.rows for at, ratio in enumerate(row.ratios) if ratio is not None
+    }
+    return _differing(rows, compared.baseline, names, told, None, places=known, badges=False)
 
 
 def of_question(question: Question) -> Section:
@@ -50,7 +53,10 @@ def of_question(question: Question) -> Section:
         "by chance), else by runs that do not overlap"
     )
     verdicts = {each.other: each.verdict for each in question.contrasts}
-    return _differing(question.table, question.baseline, labels, told, verdicts, badges=True)
+    every = range(len(labels))
+    return _differing(
+        question.table, question.baseline, labels, told, verdicts, places=every, badges=True
+    )
 
 
 def _differing(
@@ -60,11 +66,13 @@ def _differing(
     told: str,
     verdicts: Mapping[int, Verdict] | None,
     *,
+    places: Collection[int],
     badges: bool,
 ) -> Section:
+    """``places``: the columns that are compared."""
     if baseline is None or len(labels) < 2:
         return Section("what differs", ())
-    sizes = [(_size(row, baseline), row) for row in rows]
+    sizes = [(_size(row, baseline, places), row) for row in rows]
     sizes.sort(key=lambda each: (each[1].name != STEADY, -each[0]))
     found = [row for size, row in sizes if size > 0]
     means = {row.name for row in found if row.group != _MAXIMUM}
@@ -72,7 +80,7 @@ def _differing(
     if not found:
         return Section("what differs", [Sentence("", "nothing else by more than 1 %")])
     told = f"more than 1 % apart, shares by a point, too; the judged first, then by factor; {told}"
-    shown, places = found[:_MOST], range(len(labels))
+    shown = found[:_MOST]
     ratios = [row for row in shown if row.unit != DEGREES]
     if any(_apart(row, at, baseline) and not row.ratios[at] for row in ratios for at in places):
         told += (
@@ -96,10 +104,10 @@ def _differing(
     return Section("what differs", [table, Sentence("", told)])
 
 
-def _size(row: ComparisonRow | TableRow, baseline: int) -> float:
+def _size(row: ComparisonRow | TableRow, baseline: int, places: Collection[int]) -> float:
     """The logarithm of the factor between the baseline's value and the furthest that differs, 0 if
     none does."""
-    return max((_apart(row, at, baseline) for at in range(len(row.values))), default=0.0)
+    return max((_apart(row, at, baseline) for at in places), default=0.0)
 
 
 def _apart(row: ComparisonRow | TableRow, at: int, baseline: int) -> float:

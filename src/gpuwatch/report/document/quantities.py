@@ -212,8 +212,9 @@ def quantity_table(
 
     A column with changes within blocks has a second one for them. With ``badges`` the methods are
     letters behind the names, which :data:`BADGES` explains. Not ``grouped``: in the order given,
-    without the groups' names. ``verdicts``: of the columns; with them a cell says whether it is
-    better or worse. ``first``: rows before all others, a name and a text for each label.
+    without the groups' names. ``verdicts``: of the columns; with them a cell of repeated runs says
+    whether it is better or worse. ``first``: rows before all others, a name and a text for each
+    label.
     """
     of_rows = [row.changes for row in rows if isinstance(row, TableRow) and row.changes]
     paired = {at for at in range(len(labels)) if any(changes[at] for changes in of_rows)}
@@ -237,8 +238,8 @@ def quantity_table(
         for at in range(len(labels)):
             change = row.changes[at] if isinstance(row, TableRow) and row.changes else None
             word = ""
-            if verdicts is not None and baseline is not None:
-                word = effect(row, at, baseline, verdicts.get(at))
+            if verdicts is not None and baseline is not None and isinstance(row, TableRow):
+                word = effect(row, at, baseline, verdicts[at]) if at in verdicts else ""
             cells.append(_cell(row, at, baseline, "" if change else word))
             if at in paired:
                 cells.append("" if change is None else _change(change, word))
@@ -274,7 +275,9 @@ def _cell(row: ComparisonRow | TableRow, at: int, baseline: int | None, word: st
     if value is None:
         return text
     base = None if baseline in (None, at) else row.values[baseline]
-    if row.unit == DEGREES and base is not None:
+    # Of several sessions the baseline may be none of this one's.
+    alike = isinstance(row, TableRow) or len(row.values) == 2
+    if row.unit == DEGREES and base is not None and alike:
         ratio = f"{value - base:+.0f} °C"
     else:
         ratio = "" if at == baseline else units.ratio(row.ratios[at])

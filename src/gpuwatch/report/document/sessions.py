@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 from gpuwatch.analysis.comparison.comparison_row import (
@@ -21,7 +21,7 @@ from gpuwatch.analysis.comparison.side_by_side import (
 )
 from gpuwatch.analysis.hardware import bound
 from gpuwatch.analysis.hardware.mfu import MFU
-from gpuwatch.analysis.results import Verdict
+from gpuwatch.analysis.samples.step_lines import other_phase
 from gpuwatch.analysis.summary.identity import device_names, session_title, sound
 from gpuwatch.analysis.summary.missing import missing_notes
 from gpuwatch.analysis.summary.requested import Requested
@@ -53,8 +53,6 @@ _FIRST = (
 )
 """Groups and names of the rows of the brief table; median and mean, which throughput goes by, only
 where a session has no steady step time."""
-_IN_OTHER = ("data", "forward")
-"""Phases whose time is in ``other`` where the hook cannot see them."""
 
 
 def sessions(
@@ -146,11 +144,8 @@ def short(
     outcome = [_sentence(each) for each in (headline(session), "; ".join(told)) if each]
     phases = {name: seconds for name, seconds in session.steps.phases.items() if seconds}
     step = sum(phases.values())
-    unseen = mapping(session.run.get("unseen_phases"))
-    inside = " and ".join(name for name in _IN_OTHER if name in unseen)
-    named = {"other": f"other (with {inside})"} if inside else {}
     parts = (
-        f"{named.get(name, name)} {units.percent(seconds / step)}"
+        f"{other_phase(session.run) if name == 'other' else name} {units.percent(seconds / step)}"
         for name, seconds in phases.items()
     )
     verdict = of.roofline.verdict
@@ -182,16 +177,12 @@ def short(
     return Document(session.label, sections=sections)
 
 
-def brief(
-    compared: Comparison,
-    columns: Sequence[str],
-    verdicts: Mapping[int, Verdict] | None = None,
-) -> Section:
+def brief(compared: Comparison, columns: Sequence[str]) -> Section:
     """The outcome and the main figures of each session, in a few lines."""
     ends = [Sentence("", each) for each in _ends(compared, columns) if each]
     if not (first := main_rows(compared)):
         return Section("", ends)
-    table = quantity_table(first, columns, compared.baseline, grouped=False, verdicts=verdicts)
+    table = quantity_table(first, columns, compared.baseline, grouped=False)
     return Section("", [*ends, table])
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 from gpuwatch.analysis.comparison.side_by_side import Comparison, compare, headings, with_judged
-from gpuwatch.analysis.results import Kind, Question, StudyResult, Verdict
+from gpuwatch.analysis.results import Kind, Question, StudyResult
 from gpuwatch.analysis.study.letters import LegendEntry, with_letters
 from gpuwatch.analysis.study.notes import conditions, doubts, notes, run_names
 from gpuwatch.analysis.summary.identity import baseline, sound
@@ -105,18 +105,6 @@ def _bases(result: StudyResult) -> dict[int, int]:
     return bases
 
 
-def _verdicts(result: StudyResult) -> dict[int, Verdict] | None:
-    """The verdicts on sessions that stand side by side; ``None``: nothing is compared."""
-    place = {session.path: at for at, session in enumerate(result.sessions)}
-    verdicts = {
-        place[run.session.path]: contrast.verdict
-        for question in result.questions
-        for contrast in question.contrasts
-        for run in question.cells[contrast.other].runs
-    }
-    return verdicts or None
-
-
 def document(result: StudyResult) -> Document:
     """The report of ``result``: of single runs side by side, else of each question."""
     shown, _ = lettered(result)
@@ -161,11 +149,10 @@ def verdict_first(result: StudyResult, more: str) -> Document:
     if one_by_one(result):
         body += [about.costs(each) for each in shown.questions]
         of_all, names = compared(shown), _names(shown)
-        verdicts = _verdicts(shown)
-        body.append(sessions.brief(of_all, names, verdicts=verdicts))
-        if verdicts is not None:  # of unlike workloads nearly all differs
+        body.append(sessions.brief(of_all, names))
+        if any(question.contrasts for question in shown.questions):  # else nearly all differs
             above = sessions.main_rows(of_all)
-            body.append(differing.of_sessions(of_all, names, verdicts, above))
+            body.append(differing.of_sessions(of_all, names, above))
             if of_all.families:
                 table = reasons.kernel_table(names, of_all.kernels, of_all.families)
                 body.append(Section("kernels", (table,)))
@@ -212,7 +199,7 @@ def _beside(result: StudyResult) -> Iterator[Section]:
         yield about.costs(question)
     told = [*result.notices, *conditions(result.questions)]
     of_all, names = compared(result), _names(result)
-    differs = differing.of_sessions(of_all, names, _verdicts(result))
+    differs = differing.of_sessions(of_all, names)
     yield replace(differs, folded=False, formats=(MARKDOWN, PAGE))
     drawn: list[Section] = []
     alone = len(result.sessions) == 1
