@@ -22,9 +22,8 @@ from gpuwatch.analysis.samples.rates import (
 )
 from gpuwatch.analysis.samples.step_lines import (
     NO_STEPS_YET,
-    UNTIMED,
-    arrived,
     ends_told,
+    no_rates,
     no_steps,
     other_phase,
     several_writers,
@@ -199,7 +198,8 @@ class Steps:
         self._writers: str | None = None
         self.told = False
         """Whether the workload tells when its steps end."""
-        self._untimed = False
+        self._no_rates: str | None = None
+        """Why none follows from the timed lines that were read."""
         self._depends_on: tuple[object, ...] = ()
         """What the figures of lines that were read before depend on."""
         self._begin({})
@@ -251,7 +251,7 @@ class Steps:
     @property
     def doubt(self) -> str | None:
         """Why no rate follows from the step lines; ``None``: it does."""
-        return self._writers or (UNTIMED if self._untimed else None)
+        return self._writers or self._no_rates
 
     @property
     def complete(self) -> bool:
@@ -294,15 +294,17 @@ class Steps:
         self._writers, self.told = several_writers(meta), ends_told(meta)
         while True:
             count = mapping(meta.get("count"))
-            depends_on = (self._writers, self._untimed, meta.get("evaluated_until"), count)
+            depends_on = (self.doubt, meta.get("evaluated_until"), count)
             if depends_on != self._depends_on:
                 self._depends_on = depends_on
                 self._begin(count)
             rows = self._reader.steps(self._last)
             if not rows:
                 return
-            if not self._untimed and arrived(meta, rows if self.recent else rows[1:]):
-                self._untimed = True
+            before = [self.recent[-1]] if self.recent else []
+            timed = [row for row in (*before, *rows) if not row.warmup]
+            if self.doubt is None and (doubt := no_rates(meta, timed)):
+                self._no_rates = doubt
                 continue
             self._add(rows)
             self._last = rows[-1].n

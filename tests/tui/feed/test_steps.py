@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from gpuwatch.analysis.samples.step_lines import UNTIMED
+from gpuwatch.analysis.samples.step_lines import LEAPS, UNTIMED
 from gpuwatch.analysis.summary.listing import listing
 from gpuwatch.analysis.summary.summary import summarise
 from gpuwatch.core.metrics import Method
@@ -92,6 +92,16 @@ def test_of_two_ranks_no_figure_is_shown_but_why(tmp_path: Path) -> None:
     shown = "".join(text for row in workload_rows(found, 120, 2) for text, _ in row.spans())
     assert "of several processes" in shown
     assert found.roofline is not None and found.roofline.steady.points == ()
+
+
+def test_of_lines_of_every_tenth_step_no_rate_is_shown_that_is_a_tenth(tmp_path: Path) -> None:
+    steps = told(1)
+    for line in steps:
+        line["step"] *= 10
+        del line["seconds"], line["phases"]
+    found = snapshot(tmp_path / "a.gpuwatch", steps)
+    assert found.work is not None and found.work.throughput.reason == LEAPS
+    assert (flops(found).reading.value, flops(found).reading.reason) == (None, LEAPS)
 
 
 def test_of_lines_that_tell_no_time_progress_is_shown_and_no_rate(tmp_path: Path) -> None:
