@@ -25,6 +25,7 @@ from gpuwatch.analysis.hardware.program import Program
 from gpuwatch.analysis.hardware.roofline import roofline_of
 from gpuwatch.analysis.samples.channels import FULL
 from gpuwatch.analysis.samples.cpu_time import cpu_shares, logical_cores, resolution, threads_of
+from gpuwatch.analysis.samples.step_lines import no_steps
 from gpuwatch.analysis.summary import gpu_sharing
 from gpuwatch.analysis.summary.notes import out_of_order
 from gpuwatch.core.models import mapping, number
@@ -184,6 +185,7 @@ class Checks:
             mapping(self._meta.get("count")),
             missing_of(self._meta, self._devices),
             self._steps.doubt,
+            no_steps(self._meta),
         )
         (start, end), gpus = self._timed(t), self._gpus()
         minute, whole = (
@@ -288,7 +290,7 @@ def of_pipes(
 
 def _plausible(rate: float | None) -> float | None:
     """A rate that a machine can reach; a foreign file may contain any."""
-    return rate if rate is not None and 1e-6 < rate < 1e24 else None
+    return rate if rate is not None and (rate == 0 or 1e-6 < rate < 1e24) else None
 
 
 def _total(values: Sequence[float | None]) -> float | None:

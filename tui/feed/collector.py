@@ -325,14 +325,15 @@ class Collector:
         ended = self.meta.get("result")
         last = max(self._ticks.newest, self._steps.newest, 1)
         if not state.live and isinstance(ended, dict) and isinstance(ended.get("t"), int):
-            return int(max(1, min(ended["t"], last + 3600 * NS)))
+            return int(max(self._ticks.newest, 1, min(ended["t"], last + 3600 * NS)))
         return last
 
     def _reading(self, channel: ChannelRow, over: Period | None) -> Reading:
         """The newest value, or the mean ``over`` a period where the metric has one."""
         if channel.id in self._constant:
             return self._constant[channel.id]
-        if over is not None and not channel.unit.startswith("{"):
+        counted = channel.unit.startswith("{") and channel.unit != "{thread}"  # of the load
+        if over is not None and not counted:
             key = channel.id, over.start, over.end
             if key not in self._means:
                 series = self._series.get((channel.device, channel.metric), NOTHING)

@@ -107,8 +107,8 @@ _LATEST = 64
 """Number of newest samples that are searched for a current value; they are always kept."""
 _NEAR_NS = 21 * NS
 """How far before a period its first sample may be: two buckets."""
-_PARTS = 20
-"""Parts of a time of which most must have a value."""
+_PARTS, _MOST_PARTS = 20, 1000
+"""Parts of a time of which most must have a value; most parts of one with older samples."""
 
 Filled = tuple["array[float]", "array[float]"]
 """Means and sample counts by bucket."""
@@ -137,6 +137,11 @@ class History:
         known = [value for value in columns if value is not None]
         return sum(known) / len(known) if known and len(known) >= least * _PARTS else None
 
+    def samples(self, start: int) -> tuple[Sequence[int], Sequence[float]] | None:
+        """Times in nanoseconds and values, NaN where unknown, from some time before ``start`` on;
+        ``None``: they are not at hand one by one."""
+        return None
+
 
 NOTHING = History()
 
@@ -150,6 +155,7 @@ class Derived(History):
     def __init__(
         self, rule: Callable[[Sequence[float | None]], float | None], *of: History
     ) -> None:
+        """``of``: of one session; the figure is known when the first is."""
         self.rule, self._of = rule, of
 
     @property
@@ -160,7 +166,27 @@ class Derived(History):
         return list(map(self.rule, zip(*(each.columns(view) for each in self._of), strict=True)))
 
     def mean(self, start: int, end: int, least: float = 0.0) -> float | None:
-        return self.rule([each.mean(start, end, least) for each in self._of])
+        """Sample by sample, where they are at hand, else by ten-second bucket: the mean of a
+        product is none of the means."""
+        read = [each.samples(start) for each in self._of]
+        if read[0] is None:
+            parts = min(_MOST_PARTS, max(1, (end - start) // BUCKET_NS))
+            known = [v for v in self.columns(Window(start, end, parts)) if v is not None]
+            return sum(known) / len(known) if known and len(known) >= least * parts else None
+        times, first = read[0]
+        columns = [[None] * len(times) if each is None else _filled(each[1]) for each in read]
+        values = [
+            nan if known != known or (value := self.rule(row)) is None else value
+            for known, row in zip(first, zip(*columns, strict=True), strict=True)
+        ]
+        found = mean_between(times, values, start, end)
+        return found[0] if found is not None and found[1] >= least else None
+
+
+def _filled(values: Sequence[float]) -> Sequence[float | None]:
+    """``values`` with the one before in place of NaN; before the first, that one."""
+    last = next((value for value in values if value == value), None)
+    return [last := value if value == value else last for value in values]
 
 
 class Buckets:
@@ -319,10 +345,14 @@ class Series(History):
 
     def mean(self, start: int, end: int, least: float = 0.0) -> float | None:
         """As ``gpuwatch show`` does, but of times before the single samples from buckets."""
-        if not self._ticks.covers(start):
+        if (known := self.samples(start)) is None:
             return super().mean(start, end, least)
-        found = mean_between(*self._ticks.recent(self._channel, start - _NEAR_NS), start, end)
+        found = mean_between(*known, start, end)
         return found[0] if found is not None and found[1] >= least else None
+
+    def samples(self, start: int) -> tuple[Sequence[int], Sequence[float]] | None:
+        covered = self._ticks.covers(start)
+        return self._ticks.recent(self._channel, start - _NEAR_NS) if covered else None
 
     def columns(self, view: Window) -> list[float | None]:
         if self._ticks.covers(view.start):

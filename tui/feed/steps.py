@@ -405,7 +405,8 @@ class Steps:
         silence = self.silence(t) if live else None
         durations: Sequence[float] = self._durations()[-_MAX_STEPS:]
         if not live and not self._writers:
-            durations = times_of([row for row in self.recent if not row.warmup])[0]
+            times, reason = times_of([row for row in self.recent if not row.warmup])
+            durations = times if reason is None else ()
         pace = median(durations) if durations else None
         left = 0 if step is None or total is None else total - step
         known = live and last is not None and not last.warmup and left > 0

@@ -39,7 +39,7 @@ class Program:
     doubt: str | None = None
     """Why no rate follows from its steps."""
     no_steps: str = "the workload reported no steps"
-    """The reason where it reported none."""
+    """The reason where it reported none, of :func:`.step_lines.no_steps`."""
 
 
 def no_point(program: Program, rates: Rates) -> tuple[str, str | None]:

@@ -1,0 +1,66 @@
+"""A figure is the same on the screen of a run that is over, in ``gpuwatch show`` and in lists."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from gpuwatch.analysis.summary.listing import listing
+from gpuwatch.analysis.summary.summary import summarise
+from gpuwatch.core.metrics import CATALOGUE, Kind
+from gpuwatch.session.reading.reader import SessionReader
+from gpuwatch.tui.feed.snapshot import TIMED, View
+from tests.analysis import sessions
+
+from ..snapshots_of import snapshot_of
+
+RECORDED = Path(__file__).parents[2] / "data" / "h200"
+
+
+@pytest.mark.parametrize("name", ["copy", "product", "train", "fp8"])
+def test_every_figure_of_a_recorded_card(name: str) -> None:
+    path = RECORDED / f"{name}.gpuwatch"
+    found = snapshot_of(path, View(seconds=TIMED, roofline=True))
+    with SessionReader(path) as reader:
+        summary, listed = summarise(reader), listing(reader)
+    of, steps, work = summary.efficiency, summary.steps, found.work
+    gauges = {each.key: each.reading for each in found.gauges}
+    assert work is not None and found.roofline is not None
+    pairs = {
+        "utilization": (gauges["utilization"].value, summary.metrics["hw.gpu.utilization"].mean),
+        "bandwidth": (gauges["bandwidth"].value, of.bandwidth.value),
+        "FLOP/s": (gauges["flops"].value, of.flop_rate.value),
+        "step": (work.step_seconds, steps.median_seconds),
+        "step in lists": (listed.step_median_seconds, steps.median_seconds),
+        "throughput": (work.throughput.value, steps.samples_per_second),
+        "throughput in lists": (listed.samples_per_second, steps.samples_per_second),
+        "MFU in lists": (listed.mfu, of.mfu.value),
+        "loss": (work.loss, steps.last_loss),
+    }
+    for device in found.devices:
+        for metric, reading in device.readings.items():
+            described = summary.metrics[metric]
+            if described.unit.startswith("{") or CATALOGUE[metric].kind is not Kind.GAUGE:
+                continue
+            pairs[f"{metric} of {device.row.id}"] = reading.value, described.mean
+    assert len(pairs) > 30
+    for figure, (one, other) in pairs.items():
+        assert one == (None if other is None else pytest.approx(other)), figure
+    assert gauges["flops"].value is not None
+    assert found.roofline.steady.verdict.text == of.roofline.verdict.text
+
+
+def test_what_the_pipes_executed_at_most_where_the_clock_rises_with_the_work(
+    tmp_path: Path,
+) -> None:
+    """The mean of clock times activity is not that of the clock times that of the activity."""
+    working = [0.0, 0.0, 0.5, 1.0]
+    gauges = {("gpu0", f"hw.gpu.{name}.activity"): working for name in ("tensor", "fp32")}
+    gauges["gpu0", "hw.gpu.clock.sm"] = [345e6 + share * 1635e6 for share in working]
+    path = sessions.record(tmp_path / "a.gpuwatch", gauges=gauges, steps=[], count={})
+    gauge = next(each for each in snapshot_of(path).gauges if each.key == "flops")
+    with SessionReader(path) as reader:
+        most = summarise(reader).efficiency.most_executed
+    assert gauge.title == "Executed FLOP/s" and most.value is not None
+    assert gauge.reading.value == pytest.approx(most.value, rel=0.01)
