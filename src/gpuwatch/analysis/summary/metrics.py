@@ -151,13 +151,13 @@ def _derived(
     silent_steps = sum(row.count for _, _, row in spans if work(row) is None)
     if 0 < silent_steps < every:
         return unavailable(unit, source, f"{silent_steps:,} of {every:,} steps do not tell it")
-    if not edges:
-        return unavailable(unit, source, "the steps' times are not known")
-    rates = spread(spans, work, edges)
-    described = describe(
-        rates, unit=unit, method=Method.COUNTED, source=source, reason=unknown_rate(name, count)
-    )
-    return replace(described, mean=mean_rate([row for _, _, row in spans], work, told=told))
+    missing = unknown_rate(name, count) if edges else "the steps' times are not known"
+    rate = mean_rate([row for _, _, row in spans], work, told=told)
+    if rate is None:
+        return unavailable(unit, source, missing)
+    rates = spread(spans, work, edges)  # none where all lines came at once, with their times
+    described = describe(rates, unit=unit, method=Method.COUNTED, source=source, reason=missing)
+    return replace(described, method=Method.COUNTED, mean=rate, reason=None)
 
 
 def _resolved(time: Statistic) -> Statistic:
