@@ -55,7 +55,7 @@ def test_long_labels_are_letters_in_title_sentence_and_chart(tmp_path: Path) -> 
 
 
 def test_two_single_runs_have_their_letters_above_the_verdict(tmp_path: Path) -> None:
-    told = "resnet50 (bare), 2026-09-21 14:14 UTC (baseline)"
+    told = "resnet50, 2026-09-21 14:14 UTC (baseline)"
     text = as_markdown(renamed(results.one_run_each(tmp_path), LONG))
     assert text.startswith(f"# B against A\n\n- **A** 01-bare, {told}\n- **B** {LONG}, 02-docker, ")
     assert text.index("- **B**") < text.index("- **NO V")
