@@ -120,7 +120,7 @@ def add_arguments(add: Callable[..., argparse.Action]) -> None:
     add(
         "--memory-format",
         choices=MEMORY_FORMATS,
-        help="order of the numbers of images in memory (default: auto, channels_last for "
+        help="memory layout of images (default: auto, channels_last for "
         "convolutions in half precision on a GPU)",
     )
     add(
@@ -140,7 +140,7 @@ def add_arguments(add: Callable[..., argparse.Action]) -> None:
     add(
         "--checkpointing",
         action="store_true",
-        help="keep the inputs of blocks alone, and compute the rest again in the backward pass",
+        help="keep only the inputs of blocks, and compute the rest again in the backward pass",
     )
     add(
         "--accumulate",

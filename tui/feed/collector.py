@@ -66,6 +66,8 @@ _MAX_LOG_LINES = 400
 """Log lines kept for the screen."""
 _MAX_EVENTS = 2000
 _MAX_SILENCE_SECONDS = 5.0
+_BOUND_NS = 5 * NS
+"""How often it is said anew what bounds a run that goes on."""
 _ADVANCE_NS = 30 * NS
 """Longest step forward that reads on; for a longer one a new collector is faster."""
 _MIN_STEPS_NS = 60 * NS
@@ -119,7 +121,7 @@ class Collector:
         """Whether older step lines are read, so that the rest may be."""
         self._means: dict[tuple[int, int, int], float | None] = {}
         """Of a run that is over: means by channel, start and end."""
-        self._bound_at = -1, ""
+        self._bound_at: tuple[object, str] = None, ""
         """When it was over, and what bounded it."""
         self._read_channels()
         buckets.together = self._first_channels()
@@ -268,7 +270,7 @@ class Collector:
             algorithmic=algorithmic_bytes(sources),
             alerts=alerts,
             processes=processes,
-            bound="" if over is None or self._current else self._bound(t),
+            bound=self._bound(t, over, live=state.live),
             roofline=self._checks.rooflines(t) if view.roofline and kind != "machine" else None,
             counters=present._checks.counters,
             profile=present._checks.profile,
@@ -289,11 +291,17 @@ class Collector:
             view=view,
         )
 
-    def _bound(self, t: int) -> str:
-        """The sentence of ``gpuwatch show`` on what bounds the run that was over at ``t`` (ns)."""
-        if self._bound_at[0] != t:
-            verdict = self._checks.rooflines(t).steady.verdict
-            self._bound_at = t, "" if verdict.bound == UNKNOWN else verdict.text
+    def _bound(self, t: int, over: Period | None, *, live: bool) -> str:
+        """The sentence of ``gpuwatch show`` on what bounds the run that was over at ``t`` (ns); of
+        one that goes on what bounds its last minute, anew every five seconds."""
+        if self._current or not (live or over) or not self._steps.timed_start:
+            return ""
+        moment = (live, t // _BOUND_NS if live else t)
+        if self._bound_at[0] != moment:
+            found = self._checks.rooflines(t)
+            verdict = found.minute.verdict if live else found.steady.verdict
+            told = f"in the last minute {verdict.text}" if live else verdict.text
+            self._bound_at = moment, "" if verdict.bound == UNKNOWN else told
         return self._bound_at[1]
 
     @cached_property

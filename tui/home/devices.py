@@ -366,6 +366,8 @@ Sign = tuple[str, str]
 """A mark of one cell, and the role of its colour."""
 
 _LEVELS: tuple[Sign, ...] = ((" ", "good"), ("•", "warn"), ("▲", "bad"))
+_USES: tuple[Sign, ...] = ((" ", "muted"), ("•", "text"), ("▲", "good"))
+"""Of use, where a high one is what people want."""
 _NO_LEVEL: Sign = (" ", "strong")
 _USE_LEVELS, _MEMORY_LEVELS = (0.10, 0.75), (0.10, 0.80)
 """From which shares on they are medium and high: those of nvitop."""
@@ -373,7 +375,7 @@ _USE_LEVELS, _MEMORY_LEVELS = (0.10, 0.75), (0.10, 0.80)
 
 def use_level(share: float | None) -> Sign:
     """Of a share of time."""
-    return _level(share, *_USE_LEVELS)
+    return _level(share, *_USE_LEVELS, signs=_USES)
 
 
 def memory_level(share: float | None) -> Sign:
@@ -388,9 +390,15 @@ def temperature_level(gpu: DeviceNow) -> Sign:
     return _level(gpu.value("hw.gpu.temperature"), *limits)
 
 
-def _level(value: float | None, medium: float | None, high: float | None) -> Sign:
+def _level(
+    value: float | None,
+    medium: float | None,
+    high: float | None,
+    *,
+    signs: Sequence[Sign] = _LEVELS,
+) -> Sign:
     if value is None or (medium is None and high is None):
         return _NO_LEVEL
     if high is not None and value >= high:
-        return _LEVELS[2]
-    return _LEVELS[medium is not None and value >= medium]
+        return signs[2]
+    return signs[medium is not None and value >= medium]

@@ -21,6 +21,7 @@ from gpuwatch.core.units import (
     loss,
     milliseconds,
     percent,
+    quantity,
     samples_rate,
 )
 from gpuwatch.session.rows import EventRow
@@ -88,6 +89,9 @@ def workload_rows(snapshot: Snapshot, width: int, phases: int) -> list[Line]:
     if work.loss is not None:
         fields.add("loss", loss(work.loss))
     rows += fields.rows()
+    if not snapshot.status.live:
+        took = parts_text(snapshot.parts)
+        rows[-1] = rows[-1].end(took, "muted") if rows[-1].left > len(took) + 2 else rows[-1]
     if snapshot.earlier:
         text = fit(clean(snapshot.earlier), width - 4)
         rows.append(Line(width).add(f" {GHOST} ", "strong").add(text))
@@ -97,7 +101,16 @@ def workload_rows(snapshot: Snapshot, width: int, phases: int) -> list[Line]:
         rows.append(line.add("  r", "key", press="r").add(" shows each", "muted"))
     if snapshot.shares is not None and phases > 0:
         rows += phase_rows(snapshot.shares, width, phases)
-    return rows + bound_rows(snapshot.bound, width, phases)
+    return rows + bound_rows(snapshot.bound, width, phases // 2 if snapshot.status.live else phases)
+
+
+def parts_text(parts: Sequence[Part]) -> str:
+    """How long each part of a run took: ``start-up 21.2 s  first step 119 ms  steps 6.8 s``."""
+    took: dict[str, float] = {}
+    for name, start, end in parts:
+        took[name] = took.get(name, 0.0) + (end - start) / NS
+    told = (f"{name} {quantity(seconds, 's')}" for name, seconds in took.items() if seconds > 0)
+    return "  ".join(told) + " "
 
 
 def bound_rows(text: str, width: int, most: int) -> list[Line]:
@@ -271,7 +284,7 @@ def _bar(row: Line, parts: list[Phase], columns: int) -> Line:
 
 def _legend(parts: list[Phase], width: int) -> Line:
     """Pattern, name and share of each phase, or of the largest ones that fit."""
-    figures = [f"{100 * share:.0f} %" for _, share, _, _ in parts]
+    figures = [percent(share) for _, share, _, _ in parts]
     keep = sorted(range(len(parts)), key=lambda at: -parts[at][1])
     while keep and sum(5 + cell_len(parts[at][0] + figures[at]) for at in keep) > width + 2:
         keep.pop()

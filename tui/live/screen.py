@@ -53,7 +53,7 @@ class LiveScreen(TimeTravel, Stopping):
             "earlier",
             tooltip="a column of the history back; End returns to now",
         ),
-        Binding("end", "to_now", "now", tooltip="to the end, or to now"),
+        Binding("end", "to_now", "latest", tooltip="to the end, or to now"),
         Binding("g", "grid", "GPUs", tooltip="all GPUs, and back to one"),
         Binding("z", "zoom(0)", "zoom", tooltip="length of the history: 10 s, 1 min, 5 min, all"),
         Binding("l", "log", "log", tooltip="the log: both streams, search"),

@@ -319,7 +319,7 @@ def _command_problems(form: Form) -> dict[str, str]:
     if problem := _unsplit(form.command):
         found["command"] = problem
     elif not _words(form.command):
-        found["command"] = "write what to run, such as python train.py"
+        found["command"] = "enter a command, such as python train.py"
     elif operator:
         found["command"] = (
             f"{operator} needs a shell: a start puts bash -c before the command; "

@@ -76,7 +76,7 @@ class NewRunScreen(WidgetScreen):
     VERTICAL_BREAKPOINTS = [*WidgetScreen.VERTICAL_BREAKPOINTS, (20, "-medium")]  # noqa: RUF012
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("ctrl+s", "start", "start", tooltip="start the run; so does Enter in a text field"),
-        Binding("ctrl+y", "copy", "copy", tooltip="copy the plan's command to the clipboard"),
+        Binding("ctrl+y", "copy", "copy command", tooltip="the plan's, to the clipboard"),
         Binding("escape", "back", "back", tooltip="leave; a run that is being started goes on"),
         Binding("tab", "app.focus_next", "next field", show=False),
         Binding("shift+tab", "app.focus_previous", "field before", show=False),

@@ -39,6 +39,7 @@ COMMANDS: dict[str, str] = {
     "log": "the output of a run",
     "kernels": "which kernels ran, and what they executed",
     "compare": "compare runs and studies with the first: a verdict, and why",
+    "report": "rewrite the summary of a study",
     "roofline": "what bounds a run: FLOP/s against FLOP per byte",
     "export": "a run's or a study's data as CSV, JSON or Parquet",
     "import": "make a session from the output of nsys, ncu or nvprof",
@@ -47,10 +48,17 @@ COMMANDS: dict[str, str] = {
     "calibrate": "measure the peak rates of this machine's GPUs or CPU",
     "build": "build the workloads' image for Docker or Apptainer",
     "serve": "show the screens in a browser on this machine",
-    "report": "rewrite the summary of a study",
     "completions": "Tab completion for bash, zsh or fish",
 }
 """What each command does, in the order of ``--help``."""
+_GROUPS = {
+    "run": "run",
+    "attach": "watch and end",
+    "sessions": "keep",
+    "show": "look and compare",
+    "demo": "set up",
+}
+"""Headings of ``--help``, by the first command below each."""
 
 HIDDEN = frozenset({"follow", "in-part", "relay", "start-plan", "watch-machine"})
 """Commands that only gpuwatch itself starts, here or at another place."""
@@ -155,7 +163,10 @@ def _split(arguments: Sequence[str]) -> tuple[list[str], tuple[str, ...]]:
 
 def _help(own: Sequence[str]) -> int:
     width = max(map(len, COMMANDS))
-    commands = "\n".join(f"  {name:{width}}  {what}" for name, what in COMMANDS.items())
+    commands = "\n".join(
+        (f"\n{_GROUPS[name]}:\n" if name in _GROUPS else "") + f"  {name:{width}}  {what}"
+        for name, what in COMMANDS.items()
+    ).lstrip()
     longest = max(len(line) for line, _ in EXAMPLES)
     examples = "\n".join(f"  {line:{longest}}  {what}" for line, what in EXAMPLES)
     codes = ", ".join(f"{code} {code.name.replace('_', ' ').lower()}" for code in ExitCode)
@@ -163,7 +174,7 @@ def _help(own: Sequence[str]) -> int:
         prog="gpuwatch",
         usage="gpuwatch [COMMAND] [...]",
         description="Launch a workload, watch the GPU live, record every run, compare runs.",
-        epilog=f"commands:\n{commands}\n\nexamples:\n{examples}\n\nexit codes: {codes}\n"
+        epilog=f"{commands}\n\nexamples:\n{examples}\n\nexit codes: {codes}\n"
         "See `gpuwatch COMMAND --help` for each command.\n",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )

@@ -213,7 +213,7 @@ def _machine(report: Report) -> list[str]:
         f"torchvision {python.torchvision}" if python.torchvision else "no torchvision",
     ]
     lines += _wrapped(f"Python: {python.path} ({python.origin}): {', '.join([version, *packages])}")
-    for name, folder in (("studies", report.studies), ("runs that go on", report.runs)):
+    for name, folder in (("studies", report.studies), ("detached runs", report.runs)):
         if folder.problem is not None:
             lines += _problem(name, folder.problem)
         else:

@@ -7,6 +7,7 @@ import io
 from collections.abc import Sequence
 from typing import Any
 
+from gpuwatch.analysis.hardware.kernels import short_name
 from gpuwatch.analysis.hardware.profile import (
     Cell,
     Counters,
@@ -60,7 +61,7 @@ def as_text(shown: Table, limit: int | None, width: int) -> str:
         kept = [at for at, name in enumerate(head) if not name.startswith(_SPREAD)]
         head, rows = [head[at] for at in kept], [[row[at] for at in kept] for row in rows]
     most = max(_SHORTEST_NAME, width - numbers())
-    rows = [[*row[:-1], _cut(row[-1], most)] for row in rows]
+    rows = [[*row[:-1], short_name(row[-1], most)] for row in rows]
     lines = [clean(title(shown)), table(head, rows, left=0, last_left=True)]
     if hidden := len(shown.rows) - len(rows):
         lines.append(f"{hidden} more rows: --limit 0 shows all")
@@ -157,7 +158,7 @@ def _shown(cell: Cell, column: str) -> str:
     if cell is None:
         return units.UNKNOWN
     if isinstance(cell, str):
-        return _cut(clean(cell), _LONGEST_NAME)
+        return short_name(clean(cell), _LONGEST_NAME)
     if column.endswith("(%)"):
         return f"{cell:.1f}"
     if column.endswith("a Step"):
@@ -169,10 +170,6 @@ def _read(cell: Cell, column: str) -> str:
     if isinstance(cell, (int, float)) and column.endswith("(ns)"):
         return units.quantity(cell / 1e9, "s")
     return _shown(cell, column)
-
-
-def _cut(name: str, most: int) -> str:
-    return name if len(name) <= most else f"{name[: most - 1]}…"
 
 
 def _plain(text: str) -> str:

@@ -531,7 +531,7 @@ def test_on_a_cpu_operators_are_told(make: Make) -> None:
         ("void pytorch_flash::flash_fwd_kernel<Flash_fwd_kernel_traits<64>>", "flash attention"),
         ("fmha_cutlassF_f16_aligned_64x64_rf_sm80", "attention"),
         ("aten::mkldnn_convolution", "oneDNN"),
-        ("void cudnn::ops::nchwToNhwcKernel<float, float>", "change of layout"),
+        ("void cudnn::ops::nchwToNhwcKernel<float, float>", "layout conversion"),
         ("void dgrad_engine<float, 512, 6, 5, 3, 3, 3, false>", "convolution"),
         (
             "void at::native::vectorized_elementwise_kernel<4, at::native::AddFunctor>",

@@ -35,7 +35,7 @@ async def test_each_phase_has_its_name_and_share_on_the_screen(
     session: Make, size: tuple[int, int]
 ) -> None:
     async with live(session(phases=USUAL), size) as (app, pilot):
-        for text in ("data 12 %", "copy 5 %", "forward 31 %", "backward 40 %", "optimizer 10 %"):
+        for text in ("data 12 %", "copy 5.0 %", "forward 31 %", "backward 40 %", "optimizer 10 %"):
             await shows(pilot, text)
         assert "█" * 2 in screen_text(app)
 

@@ -54,11 +54,14 @@ def test_a_run_that_is_over_has_its_timed_steps_alone(session: Make) -> None:
 
 
 @pytest.mark.parametrize("size", [(80, 24), (120, 40)], ids=str)
-def test_a_run_that_is_over_says_what_bounds_it(session: Make, size: tuple[int, int]) -> None:
+def test_what_bounds_a_run_is_said_while_it_goes_on_where_there_is_room_and_when_it_is_over(
+    session: Make, size: tuple[int, int]
+) -> None:
     given = {"bandwidth_measured": True}
     over = session(**given, meta=measured() | finished(), alive=False)
     assert " = compute-bound" in page_text(over, size)
-    assert " = " not in page_text(session("02", **given, meta=measured()), size)
+    shown = page_text(session("02", **given, meta=measured()), size)
+    assert (" = in the last minute compute-bound" in shown) == (size[1] > 24)
 
 
 async def test_it_is_computed_only_while_it_is_looked_at(session: Make) -> None:

@@ -23,7 +23,7 @@ from gpuwatch.workloads.names import BUILT_IN
 
 
 def test_a_new_form_lacks_a_command_alone() -> None:
-    assert problems(Form()) == {"command": "write what to run, such as python train.py"}
+    assert problems(Form()) == {"command": "enter a command, such as python train.py"}
     form = Form(command="python train.py --lr 3e-4")
     assert problems(form) == {}
     assert command_line(form) == "gpuwatch run -- python train.py --lr 3e-4"

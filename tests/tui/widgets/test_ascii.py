@@ -123,7 +123,7 @@ async def test_the_screens_say_them_where_ascii_is_asked_for(session: Make) -> N
         await pilot.press("i")
         await shows(pilot, "<=1.34 TB/s  bound")
         await pilot.press("escape", "left")
-        await shows(pilot, "Left earlier  end now")
+        await shows(pilot, "Left earlier  end latest")
         row = screen_text(app).splitlines()[-1]
-        await pilot.click(offset=(row.index("end now"), 39))
+        await pilot.click(offset=(row.index("end latest"), 39))
         await shows(pilot, "s stop")

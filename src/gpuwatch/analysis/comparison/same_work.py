@@ -172,7 +172,7 @@ def told_by_one(
         ]
         if only:
             clauses.append(
-                f"known of {label} alone: {', '.join(only)}; whether {silent} had the same "
+                f"recorded of {label} alone: {', '.join(only)}; whether {silent} had the same "
                 "is not known"
             )
     return clauses

@@ -39,7 +39,7 @@ _FAMILIES = tuple(
         (r"softmax", "softmax"),
         (r"(batch|layer|group|instance|rms)_?norm|\bbn_(fw|bw)", "normalization"),
         (r"pool", "pooling"),
-        (r"nchwto|nhwcto|tonchw|tonhwc|(?<!conv_)transpose|permute", "change of layout"),
+        (r"nchwto|nhwcto|tonchw|tonhwc|(?<!conv_)transpose|permute", "layout conversion"),
         (r"rnn|lstm|gru_", "recurrent layer"),
         (r"conv\w*direct", "direct convolution"),
         (r"conv(?!ert)|dgrad|wgrad|fprop|im2col|col2im", "convolution"),
@@ -49,7 +49,7 @@ _FAMILIES = tuple(
         (r"nll_loss|cross_entropy", "loss"),
         (r"sort|topk", "sorting"),
         (r"copy|memcpy|memset|CatArray|::cat$", "copy"),
-        (r"multi_tensor_apply|_foreach_", "many tensors at once"),
+        (r"multi_tensor_apply|_foreach_", "multi-tensor"),
         (r"reduc|::(sum|mean)$", "reduction"),
         (r"elementwise|pointwise|op_tensor", "elementwise"),
     )
@@ -373,13 +373,15 @@ def _ordered(rows: Iterable[KernelRow]) -> tuple[KernelRow, ...]:
 
 
 def short_name(name: str, longest: int = _LONGEST) -> str:
-    """A kernel's name without return type, arguments and nested template parameters.
+    """A kernel's name without return type, torch's namespaces, arguments and nested template
+    parameters.
 
     A long name keeps its beginning and its end, where kernels of one family differ.
     """
     text = name.removeprefix("void ").strip()
     if text.endswith(")"):
         text = _before_arguments(text)
+    text = text.replace("(anonymous namespace)::", "").replace("at::native::", "")
     text = _shallow(text)
     if len(text) <= longest:
         return text

@@ -82,4 +82,4 @@ def uncounted(count: Mapping[str, JSON], what: str) -> str:
 def unknown_rate(name: str, count: Mapping[str, JSON]) -> str:
     """Why the derived metric ``name`` is unknown though steps are reported."""
     what = {"gpuwatch.flop.rate": "FLOP", "gpuwatch.bytes.rate": "bytes"}.get(name)
-    return uncounted(count, what) if what else "the workload told its steps without their samples"
+    return uncounted(count, what) if what else "its steps report no samples"

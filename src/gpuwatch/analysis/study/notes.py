@@ -79,7 +79,7 @@ def warnings(result: StudyResult, *, held: bool = True) -> list[str]:
     """Warnings on clocks, shared GPUs and contradictory figures: the first of each kind, with the
     number of runs. ``held``: also that clocks were held down."""
     first: dict[str, str] = {}
-    runs: Counter[str] = Counter()
+    runs: dict[str, list[str]] = {}
     names = run_names(result)
     for session in result.sessions:
         texts = {
@@ -89,12 +89,17 @@ def warnings(result: StudyResult, *, held: bool = True) -> list[str]:
         }
         named = {kind: f"{names[session.path]}: {text}" for kind, text in texts.items()}
         first = {**named, **first}
-        runs.update(texts.keys())
+        for kind in texts:
+            runs.setdefault(kind, []).append(names[session.path])
     total = len(result.sessions)
     if total == 1:
         return [text.partition(": ")[2] for text in first.values()]
     return [
-        text if runs[kind] == 1 else f"{runs[kind]} of {total} runs, the first {text}"
+        text
+        if len(runs[kind]) == 1
+        else f"in {' and '.join(runs[kind])}, of {text}"
+        if len(runs[kind]) == 2
+        else f"{len(runs[kind])} of {total} runs, the first {text}"
         for kind, text in first.items()
     ]
 

@@ -2,6 +2,10 @@
 
 The recorder runs in a session of its own: leaving the screen, or losing the connection, does not
 affect the run. `gpuwatch attach` returns to it.
+
+  gpuwatch run python train.py                                 a program of your own
+  gpuwatch run resnet50 --dtype bfloat16 --steps 200           a workload that gpuwatch brings along
+  gpuwatch run mnist-cnn --env bare --env docker --blocks 10   two environments, compared
 """
 
 from __future__ import annotations

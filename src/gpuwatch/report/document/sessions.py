@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from gpuwatch.analysis.comparison.comparison_row import (
+    ALL_STEPS,
     STEADY,
     STEP,
     TRAINING,
@@ -40,6 +41,7 @@ _FIRST = (
     ("steps", STEADY),
     *_UNSTEADY,
     ("steps", "throughput"),
+    ("steps", ALL_STEPS),
     ("start-up and time", "elapsed"),
     *((TRAINING, name_of(key, STEP)) for key in NAMES),
     ("mean", "gpuwatch.flop.rate"),
@@ -150,7 +152,8 @@ def short(
     )
     verdict = of.roofline.verdict
     bounds = [] if headline(session) or not sound(session) else [verdict.text]
-    bounds += [f"to know more: {verdict.hint}"] if verdict.hint and sound(session) else []
+    if verdict.hint and sound(session):
+        bounds.append(f"next: {verdict.hint.replace('SESSION', shell(session.path))}")
     lines = (
         *((outcome, identity) if sound(session) else (identity, outcome)),
         [f"phases of a step: {', '.join(parts)}"] if phases else [],
@@ -172,8 +175,15 @@ def short(
     )
     before, after, *others = (Section("", [Sentence("", each) for each in of_]) for of_ in lines)
     figures = brief(compared, headings([session])).items
-    table = Section("", [each for each in figures if isinstance(each, Table)])
-    sections = tuple(each for each in (before, after, table, *others) if each.items)
+    steps = units.counted(session.steps.count or 0, "timed step")
+    took = f"{steps}, {units.quantity(session.window.seconds, 's')}"
+    over = took if session.window.kind == "timed steps" else "the whole run"
+    tables = [
+        replace(each, head=(f"over {over}", *each.head[1:]))
+        for each in figures
+        if isinstance(each, Table)
+    ]
+    sections = tuple(each for each in (before, after, Section("", tables), *others) if each.items)
     return Document(session.label, sections=sections)
 
 
@@ -194,6 +204,8 @@ def main_rows(compared: Comparison) -> list[ComparisonRow]:
     for at in _UNSTEADY:  # for a run that was stopped, which has no other step time
         if steady and at in shown and not _tells_more(shown[at], steady):
             del shown[at]
+    if ("steps", "throughput") in shown:  # else a verdict on it would have no figure
+        shown.pop(("steps", ALL_STEPS), None)
     return list(shown.values())
 
 
