@@ -58,7 +58,7 @@ def test_the_kernels_are_shown_in_every_form_and_the_run_keeps_its_times(
     assert "executed to counted ×0.850" in text and "Winograd" in text
     lines = [line.split() for line in text.splitlines()]
     assert lines.index(["75.0", "750", "µs", "2.0", "GEMM"]) < lines.index(
-        ["75.0", "3.00", "ms", "8", "void", "gemm<float>(int,", "int)"]
+        ["75.0", "3.00", "ms", "8", "gemm<float>"]
     )
     assert "\x1b" not in text
     assert max(len(line) for line in text.splitlines() if " ms  " in line) <= 80
