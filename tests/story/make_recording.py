@@ -29,10 +29,12 @@ def main() -> int:
             shown.type("cd; clear\r")
             play(shown, ["mnist-cnn", "--steps", "5000"], ["mnist-cnn", "--steps", "200"])
             shown.save(DOCS / "story.cast", "gpuwatch: start, watch, leave, compare, export")
-        # The folder's name is of no use to anybody; one of the same length keeps every column.
-        plain = "/home/" + "user".ljust(len(str(home)) - len("/home/"), "-")
         recorded = (DOCS / "story.cast").read_text()
-        (DOCS / "story.cast").write_text(recorded.replace(str(home), plain))
+        for path in (str(home), str(DOCS.parent)):
+            # Such names are of no use to anybody; those of the same length keep every column.
+            plain = "/home/" + "user".ljust(len(path) - len("/home/"), "-")[: len(path) - 6]
+            recorded = recorded.replace(path, plain)
+        (DOCS / "story.cast").write_text(recorded)
     (DOCS / "images" / "story.svg").write_text(animate(DOCS / "story.cast"))
     return 0
 
