@@ -116,10 +116,10 @@ def _table(ranks: RanksNow, width: int) -> list[Row]:
 
 _KERNEL_COLUMNS = {
     "Time (%)": ("time", 8),
-    "Time a Step (ns)": ("a step", 9),
+    "Time/Step (ns)": ("a step", 9),
     "Total Time (ns)": ("total", 9),
     "Total (MB)": ("total MB", 9),
-    "Launches a Step": ("count", 8),
+    "Launches/Step": ("count", 8),
     "Instances": ("count", 8),
     "Num Calls": ("count", 8),
     "Count": ("count", 8),
@@ -219,4 +219,4 @@ def _cell(value: Cell, column: str) -> str:
         return si(known, "B" if column.endswith("(bytes)") else "")
     if column.endswith("(MB)"):
         return digits(known)
-    return f"{known:,.1f}" if column == "Launches a Step" else f"{known:,.0f}"
+    return f"{known:,.1f}" if column == "Launches/Step" else f"{known:,.0f}"

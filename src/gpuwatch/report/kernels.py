@@ -161,7 +161,7 @@ def _shown(cell: Cell, column: str) -> str:
         return short_name(clean(cell), _LONGEST_NAME)
     if column.endswith("(%)"):
         return f"{cell:.1f}"
-    if column.endswith("a Step"):
+    if column.endswith("/Step"):
         return f"{cell:,.1f}"
     return f"{cell:,.3f}" if column.endswith("(MB)") else f"{cell:,.0f}"
 

@@ -128,7 +128,7 @@ def test_points_have_their_interval_over_the_blocks(make: Make) -> None:
     assert host.points.low == pytest.approx(0.04 - half, abs=5e-5)
     assert host.points.high == pytest.approx(0.04 + half, abs=5e-5)
     assert host.text == (
-        "host wait (step time less kernels and copies) 100 ms a step in bare, 121 ms in docker: "
+        "host wait (step time minus kernels and copies) 100 ms a step in bare, 121 ms in docker: "
         "accounts for +4.0 of +5.0 points (+3.9 to +4.1)"
     )
 
@@ -252,7 +252,7 @@ def test_swapping_wild_runs_turns_their_points(make: Make) -> None:
         (host,) = of(explain(first, second, MARGIN), "host")
         assert host.points is not None
         assert host.points.estimate == pytest.approx(0.0, abs=1e-9)
-        assert "host wait (step time less kernels and copies) can't be told apart" in host.text
+        assert "host wait (step time minus kernels and copies) can't be told apart" in host.text
 
 
 def test_what_is_in_no_phase_is_told(make: Make) -> None:

@@ -199,10 +199,10 @@ def _by_kernels(sides: Sides) -> list[Weighed] | None:
         evidence.append(
             _evidence("copies", name, _COPIES, parts[_COPIES], split.change, profiled, sides, more)
         )
-    part, name = _REST, f"{_REST} (step time less {less})"
+    part, name = _REST, f"{_REST} (step time minus {less})"
     if min(parts[_REST].seconds) < 0:
         part, name = "", f"what is left of the step without {less}, which overlap,"
-    source = "steady step time less what the profiler saw"
+    source = "steady step time minus what the profiler saw"
     more = _most_changed(phases)
     evidence.append(_evidence("host", name, part, parts[_REST], split.change, source, sides, more))
     return [*evidence, *_left_over("host", split, f"{less} and host wait", "", source)]

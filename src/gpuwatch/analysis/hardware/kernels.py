@@ -72,7 +72,7 @@ LEAST_FLOP = 0.02
 Profiled = tuple[Profile | None, Counters | None]
 """What is known of the kernels of a session."""
 
-_TIME, _STEP_TIME, _SHARE = "Total Time (ns)", "Time a Step (ns)", "Time (%)"
+_TIME, _STEP_TIME, _SHARE = "Total Time (ns)", "Time/Step (ns)", "Time (%)"
 _COUNTS = {KERNELS: "Instances", OPERATORS: "Calls"}
 _TO_DEVICE = re.compile(r"host[- ]to[- ]device|htod", re.IGNORECASE)
 _MEMSET = re.compile(r"memset", re.IGNORECASE)
@@ -171,7 +171,7 @@ def family_table(profile: Profile | None) -> Table | None:
                 label,
             )
         )
-    columns = (_STEP_TIME, "Launches a Step") if profile.steps else (_TIME, _COUNTS[table.name])
+    columns = (_STEP_TIME, "Launches/Step") if profile.steps else (_TIME, _COUNTS[table.name])
     rows.sort(key=lambda row: tuple(-(number(cell) or 0.0) for cell in row[1:3]))
     return Table(FAMILIES, (_SHARE, *columns, "Name"), tuple(rows), table.rows_left_out)
 
