@@ -383,8 +383,12 @@ class Steps:
         return len(durations) / sum(durations) if sum(durations) > 0 else None
 
     def shares(self, meta: Mapping[str, Any]) -> StepShares | None:
-        """See :func:`phase_shares`."""
-        return phase_shares(reversed(self._phased), meta)
+        """See :func:`phase_shares`; of a run that is over of all its timed steps, as in ``show``,
+        where their lines are at hand."""
+        if "result" not in meta or self._writers or not self.complete:
+            return phase_shares(reversed(self._phased), meta)
+        timed = [row for row in self.recent if not row.warmup and row.sampled != 0]
+        return phase_shares(timed, meta, most=inf)
 
     # Progress.
 
@@ -457,12 +461,14 @@ def time_left(left: int, pace: float | None, recent: Sequence[StepRow]) -> float
     return left * (newest.t - first.t) / NS / done if done > 0 else None
 
 
-def phase_shares(newest: Iterable[StepRow], meta: Mapping[str, Any]) -> StepShares | None:
+def phase_shares(
+    newest: Iterable[StepRow], meta: Mapping[str, Any], most: float = _MAX_STEPS
+) -> StepShares | None:
     """The shares of the phases in the time of the newest timed steps, and of the hook by the
     session's ``meta``; ``None``: no step line named any.
 
     Where only some steps have phases, these add up to the time of those steps. ``newest``: step
-    lines, the newest first.
+    lines, the newest first, which are read until they are of ``most`` steps.
     """
     steps, whole = 0, 0.0
     sums: dict[str, float] = {}
@@ -482,7 +488,7 @@ def phase_shares(newest: Iterable[StepRow], meta: Mapping[str, Any]) -> StepShar
         for name, part in phases.items():
             if name in sums or len(sums) < _MAX_PHASES:
                 sums[name] = sums.get(name, 0.0) + part
-        if steps >= _MAX_STEPS:
+        if steps >= most:
             break
     if not steps:
         return None

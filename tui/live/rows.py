@@ -89,9 +89,8 @@ def workload_rows(snapshot: Snapshot, width: int, phases: int) -> list[Line]:
     if work.loss is not None:
         fields.add("loss", loss(work.loss))
     rows += fields.rows()
-    if not snapshot.status.live:
-        took = parts_text(snapshot.parts)
-        rows[-1] = rows[-1].end(took, "muted") if rows[-1].left > len(took) + 2 else rows[-1]
+    if not snapshot.status.live and (took := parts_text(snapshot.parts, rows[-1].left - 3)):
+        rows[-1].end(f"{took} ", "muted")
     if snapshot.earlier:
         text = fit(clean(snapshot.earlier), width - 4)
         rows.append(Line(width).add(f" {GHOST} ", "strong").add(text))
@@ -104,13 +103,19 @@ def workload_rows(snapshot: Snapshot, width: int, phases: int) -> list[Line]:
     return rows + bound_rows(snapshot.bound, width, phases // 2 if snapshot.status.live else phases)
 
 
-def parts_text(parts: Sequence[Part]) -> str:
-    """How long each part of a run took: ``start-up 21.2 s  first step 119 ms  steps 6.8 s``."""
+def parts_text(parts: Sequence[Part], most: int) -> str:
+    """How long each part of a run took, the longest that fit into ``most`` columns: ``start-up
+    21.2 s  first step 119 ms  steps 6.8 s``."""
     took: dict[str, float] = {}
     for name, start, end in parts:
         took[name] = took.get(name, 0.0) + (end - start) / NS
-    told = (f"{name} {quantity(seconds, 's')}" for name, seconds in took.items() if seconds > 0)
-    return "  ".join(told) + " "
+    kept = [name for name, seconds in took.items() if seconds > 0]
+    while kept:
+        told = "  ".join(f"{name} {quantity(took[name], 's')}" for name in kept)
+        if len(told) <= most:
+            return told
+        kept.remove(min(kept, key=took.__getitem__))
+    return ""
 
 
 def bound_rows(text: str, width: int, most: int) -> list[Line]:

@@ -44,6 +44,9 @@ def test_every_figure_of_a_recorded_card(name: str) -> None:
             if described.unit.startswith("{") or CATALOGUE[metric].kind is not Kind.GAUGE:
                 continue
             pairs[f"{metric} of {device.row.id}"] = reading.value, described.mean
+    phases = {name: seconds for name, seconds in steps.phases.items() if seconds}
+    for phase, share in () if found.shares is None else found.shares.parts:
+        pairs[phase] = share, phases[phase] / sum(phases.values())
     assert len(pairs) > 30
     for figure, (one, other) in pairs.items():
         assert one == (None if other is None else pytest.approx(other)), figure
