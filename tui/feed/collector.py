@@ -198,6 +198,8 @@ class Collector:
         period = period_of(shown, timed if has_timed else (0, t), t)
         earlier = present._earlier if view.earlier else None
         over = period if not state.live and self._all_read and kind != "import" else None
+        if over is not None and self._current is None:
+            self._steps.finish(self.meta)
         devices = tuple(
             DeviceNow(
                 row, {each.metric: self._reading(each, over) for each in self._by_device[row.id]}
@@ -294,13 +296,16 @@ class Collector:
     def _bound(self, t: int, over: Period | None, *, live: bool) -> str:
         """The sentence of ``gpuwatch show`` on what bounds the run that was over at ``t`` (ns); of
         one that goes on what bounds its last minute, anew every five seconds."""
-        if self._current or not (live or over) or not self._steps.timed_start:
+        silent = live and self._steps.silence(t)
+        if self._current or not (live or over) or not self._steps.timed_start or silent:
             return ""
         moment = (live, t // _BOUND_NS if live else t)
         if self._bound_at[0] != moment:
             found = self._checks.rooflines(t)
             verdict = found.minute.verdict if live else found.steady.verdict
-            told = f"in the last minute {verdict.text}" if live else verdict.text
+            start, end = self._steps.timed
+            when = "so far" if end - start < 60 * NS else "in the last minute"
+            told = f"{when} {verdict.text}" if live else verdict.text
             self._bound_at = moment, "" if verdict.bound == UNKNOWN else told
         return self._bound_at[1]
 

@@ -21,6 +21,7 @@ from gpuwatch.analysis.samples.rates import (
     samples_of,
 )
 from gpuwatch.analysis.samples.step_lines import (
+    NO_STEPS,
     NO_STEPS_YET,
     ends_told,
     no_rates,
@@ -125,14 +126,16 @@ class WorkRate(StepHistory):
             return known + [None] * (view.columns - len(known))
         return rate_series(rows, self._work, edges)
 
-    def of(self, rows: Sequence[StepRow]) -> float | None:
+    def of(self, rows: Sequence[StepLine]) -> float | None:
         """Work per second of the time that these lines' steps took."""
         return mean_rate(rows, self._work, told=self._steps.told)
 
     def mean(self, start: int, end: int, least: float = 0.0) -> float | None:
         """Of the steps that end in this time, as in ``gpuwatch show``, where their lines are at
         hand; of older ones by ten-second bucket."""
-        rows = None if least else self._steps.within(start, end)
+        rows: Sequence[StepLine] | None = None if least else self._steps.within(start, end)
+        if rows is None and (start, end) == self._steps.timed:
+            rows = self._steps.whole
         return super().mean(start, end, least) if rows is None else self.of(rows)
 
     def last(self, seconds: float = 2.0) -> float | None:
@@ -200,6 +203,8 @@ class Steps:
         """Whether the workload tells when its steps end."""
         self._no_rates: str | None = None
         """Why none follows from the timed lines that were read."""
+        self.whole: Sequence[StepLine] | None = None
+        """All timed lines of a run that is over, those of ten seconds together."""
         self._depends_on: tuple[object, ...] = ()
         """What the figures of lines that were read before depend on."""
         self._begin({})
@@ -309,6 +314,13 @@ class Steps:
             self._add(rows)
             self._last = rows[-1].n
 
+    def finish(self, meta: Mapping[str, Any]) -> None:
+        """Read, once, the timed lines of a run that is over and has more than are kept."""
+        if self.whole is None and not self.complete:
+            self.whole = [row for row in self._reader.steps_together() if not row.warmup]
+            self._no_rates = self._no_rates or no_rates(meta, self.whole)
+            self.update(meta)
+
     def _add(self, rows: list[StepRow]) -> None:
         self.first = self.first or self._reader.steps(limit=1)[0]
         spans = _spans(self.recent[-1] if self.recent else None, rows)
@@ -409,7 +421,7 @@ class Steps:
         silence = self.silence(t) if live else None
         durations: Sequence[float] = self._durations()[-_MAX_STEPS:]
         if not live and not self._writers:
-            times, reason = times_of([row for row in self.recent if not row.warmup])
+            times, reason = times_of(self._all_timed())
             durations = times if reason is None else ()
         pace = median(durations) if durations else None
         left = 0 if step is None or total is None else total - step
@@ -433,15 +445,22 @@ class Steps:
             dtype=_text(run.get("dtype")),
         )
 
+    def _all_timed(self) -> Sequence[StepLine]:
+        """The timed lines of a run that is over, as far as they were read."""
+        if self.whole is not None:
+            return self.whole
+        return [row for row in self.recent if not row.warmup]
+
     def _throughput(self, live: bool) -> Reading:
         """Samples per second: over the last seconds, or the timed steps of a finished run."""
         if not self.recent:
             return Reading(None, Method.UNAVAILABLE, NO_STEPS_YET)
         if self.doubt:
             return Reading(None, Method.UNAVAILABLE, self.doubt)
-        timed = [row for row in self.recent if not row.warmup]
-        over = not live and timed
-        value = self.samples.of(timed) if over else self.samples.last()
+        timed = [] if live else self._all_timed()
+        if not live and not timed:
+            return Reading(None, Method.UNAVAILABLE, NO_STEPS)
+        value = self.samples.of(timed) if timed else self.samples.last()
         if value is None:
             return Reading(None, Method.UNAVAILABLE, "the step lines contain no samples")
         return Reading(value, Method.COUNTED, None, "step lines")

@@ -251,7 +251,7 @@ def _block(gauge: Gauge, height: int, width: int) -> list[Line]:
     if gauge.named_ceiling is not None:
         share = longest_fitting(shares, rows[at].left - (at == 1))
         rows[at].end(share) if at == 1 else rows[at].add(share)
-        if not share and height > 3:
+        if not share and height > at + 2:
             rows[at + 2].add(longest_fitting(shares, width))
         elif not share:
             beside = longest_fitting([f"{method}, {text}" for text in shares], width)

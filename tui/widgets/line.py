@@ -50,6 +50,8 @@ def wrap(text: str, width: int, lines: int) -> list[str]:
 
 
 _BLOCKS = " ▁▂▃▄▅▆▇█"
+_MOST_OF_BYTES = 31
+"""Rows up to which a level, in eighths of one, is a byte, which is drawn fast."""
 
 
 def bar(fraction: float | None, width: int) -> tuple[str, str]:
@@ -65,11 +67,13 @@ def bar(fraction: float | None, width: int) -> tuple[str, str]:
 def area(values: Sequence[float | None], top: float, height: int) -> list[str]:
     """An area graph from zero to ``top``, as rows from the top.
 
-    A known value has at least one eighth of a row, an unknown one is blank. ``height``: at most
-    31 rows.
+    A known value has at least one eighth of a row, an unknown one is blank.
     """
-    levels = bytes([_level(value, top, height * 8) for value in values])
-    return [charmap_decode(levels, "strict", blocks)[0] for blocks in _drawings(height)]
+    levels = [_level(value, top, height * 8) for value in values]
+    if height > _MOST_OF_BYTES:
+        return ["".join([blocks[level] for level in levels]) for blocks in _drawings(height)]
+    drawn = bytes(levels)
+    return [charmap_decode(drawn, "strict", blocks)[0] for blocks in _drawings(height)]
 
 
 def _level(value: float | None, top: float, maximum: int) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from array import array
 from dataclasses import replace
 
 import pytest
@@ -17,7 +18,7 @@ from gpuwatch.analysis.samples.rates import (
     samples_of,
 )
 from gpuwatch.analysis.samples.window import timed_window
-from gpuwatch.session.rows import StepRow
+from gpuwatch.session.rows import StepBucket, StepRow
 
 SECOND = 1_000_000_000
 
@@ -68,6 +69,21 @@ def test_evaluations_are_in_no_rate_of_the_training() -> None:
     assert duration(lines, None, told=True) == pytest.approx(1.5), "with 0.5 s between them"
     assert duration([lines[1]], before, told=True) == pytest.approx(0.5)
     assert mean_rate(lines, samples_of, told=True) == pytest.approx(128 / 1.5)
+
+
+def test_time_between_the_steps_of_a_bucket_counts_as_between_lines() -> None:
+    lines = [step(n, n * 1.0, (0.5,)) for n in range(1, 21)]
+    times = array("d", (0.5,) * 10)
+    buckets = [
+        StepBucket(
+            *(10 * at * SECOND, (10 * at - 10) * SECOND + SECOND // 2, 10 * at, 10, False, 0),
+            *(640.0, 5.0, times, None, {}, None, None),
+        )
+        for at in (1, 2)
+    ]
+    assert mean_rate(lines, samples_of, told=True) == pytest.approx(20 * 64 / 19.5)
+    assert mean_rate(buckets, samples_of, told=True) == pytest.approx(20 * 64 / 19.5)
+    assert mean_rate(buckets, samples_of, told=False) == pytest.approx(20 * 64 / 10)
 
 
 def test_unknown_work_is_an_unknown_rate() -> None:

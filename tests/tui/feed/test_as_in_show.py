@@ -12,6 +12,7 @@ from gpuwatch.core.metrics import CATALOGUE, Kind
 from gpuwatch.session.reading.reader import SessionReader
 from gpuwatch.tui.feed.snapshot import TIMED, View
 from tests.analysis import sessions
+from tests.analysis.sessions import BATCH, SECOND, WARM
 
 from ..snapshots_of import snapshot_of
 
@@ -52,6 +53,29 @@ def test_every_figure_of_a_recorded_card(name: str) -> None:
         assert one == (None if other is None else pytest.approx(other)), figure
     assert gauges["flops"].value is not None
     assert found.roofline.steady.verdict.text == of.roofline.verdict.text
+
+
+@pytest.mark.parametrize("every", [1, 10], ids=["every step", "every tenth"])
+def test_the_rates_and_the_step_time_of_very_many_lines_with_time_between(
+    tmp_path: Path, every: int
+) -> None:
+    steps, end = [], WARM
+    for n in range(1, 5_401):  # the first half is twice as slow
+        seconds = 0.004 if n <= 2_700 else 0.002
+        end += seconds + 0.001
+        told = {"seconds": seconds, "samples": BATCH, "monotonic_ns": round(end * SECOND)}
+        steps.append({"event": "step", "step": n * every, **told})
+    path = sessions.record(tmp_path / "a.gpuwatch", steps=steps, step_seconds=1.2)
+    found = snapshot_of(path, View(seconds=TIMED))
+    with SessionReader(path) as reader:
+        summary = summarise(reader)
+    assert found.work is not None
+    rate = 5_400 / (2_700 * 0.006 + (0.001 * 5_399 if every == 1 else 0.0))
+    assert found.work.throughput.value == pytest.approx(BATCH * rate, rel=1e-3)
+    assert summary.steps.samples_per_second == pytest.approx(BATCH * rate, rel=1e-3)
+    assert found.work.step_seconds == pytest.approx(summary.steps.median_seconds)
+    flops = next(each.reading for each in found.gauges if each.key == "flops")
+    assert flops.value == pytest.approx(summary.efficiency.flop_rate.value, rel=1e-3)
 
 
 def test_what_the_pipes_executed_at_most_where_the_clock_rises_with_the_work(

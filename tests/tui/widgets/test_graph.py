@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from gpuwatch.analysis.hardware.ceilings import Ceiling
+from gpuwatch.core.metrics import Method
 from gpuwatch.core.text import clean
 from gpuwatch.core.units import NS
 from gpuwatch.session.reading.reader import SessionReader
 from gpuwatch.tui.feed.collector import Collector
 from gpuwatch.tui.feed.samples import axis, column_means, window
-from gpuwatch.tui.feed.snapshot import View
-from gpuwatch.tui.widgets.gauge_rows import LABEL, scale_end
+from gpuwatch.tui.feed.snapshot import Gauge, Reading, View
+from gpuwatch.tui.widgets.gauge_rows import LABEL, gauge_rows, scale_end
 from gpuwatch.tui.widgets.line import area, bar, fit, pad, wrap
 from tests.session.samples import fill
 
@@ -26,6 +29,23 @@ def test_a_constant_half_draws_half_full() -> None:
 
 def test_zero_is_a_line_and_unknown_is_blank() -> None:
     assert area([0.0, None, 1.0], 1.0, 1) == ["▁ █"]
+
+
+def test_a_graph_may_be_as_tall_as_a_screen() -> None:
+    drawn = area([0.0, None, 0.5, 1.0], 1.0, 60)
+    assert len(drawn) == 60 and drawn[0] == "   █" and drawn[-1] == "▁ ██"
+
+
+@pytest.mark.parametrize("value", [None, 5e11])
+def test_a_gauge_has_as_many_rows_as_it_is_given(value: float | None) -> None:
+    name = "peak at maximum clock, sum over 8 GPUs of a long name"
+    ceiling = Ceiling("bandwidth", 1e12, "By/s", "peak", name, "test")
+    reading = Reading(value, Method.MEASURED, "no counter", "test")
+    gauge = Gauge("bandwidth", "Memory bandwidth", "By/s", reading, 1e12, (value,) * 9, 1e12, False)
+    for named in (None, ceiling):
+        for width in (60, 80, 120):
+            for height in range(1, 70):
+                assert len(gauge_rows(replace(gauge, named_ceiling=named), height, width)) == height
 
 
 @pytest.mark.parametrize("fraction", [-1.0, 0.0, 0.33, 0.5, 1.0, 9.0, None])

@@ -219,7 +219,8 @@ def _below(unused: str, held: str, rates: Rates) -> Verdict:
         kind = "launch- or host-bound" if rates.on_gpu else "host-bound"
         return Verdict(HOST, f"{kind}: {'; '.join(causes)}; {unused}{held}")
     text = f"{unused}{held}: {_no_idle_cause(rates)}"
-    return Verdict(NEITHER, text, "`gpuwatch kernels SESSION` shows them, or how to record them")
+    hint = "`gpuwatch kernels SESSION` shows its kernels, or how to record them"
+    return Verdict(NEITHER, text, hint)
 
 
 def _no_idle_cause(rates: Rates) -> str:

@@ -196,6 +196,8 @@ class Work:
     """Mean step time."""
     data_seconds: float | None
     """Mean time of the data phase of a step."""
+    part: str | None = None
+    """Why nothing follows per step: only some of the steps were told; ``None``: all were."""
 
 
 def efficiency_of(
@@ -218,10 +220,11 @@ def efficiency_of(
     ids = [gpu.id for gpu in gpus]
     steady = window.kind == "timed steps"
     steps = work.count if steady else None
+    doubt = program.doubt or work.part
     data_type = data_type_of(run)
     every = every_ceiling_of(meta, devices)
     flop, size = _rate(metrics, "gpuwatch.flop.rate"), _rate(metrics, "gpuwatch.bytes.rate")
-    traffic = traffic_of(samples, ids, window, steps, metrics[METRIC].reason, program.doubt)
+    traffic = traffic_of(samples, ids, window, steps, metrics[METRIC].reason, doubt)
     whole = traffic.rate.value if traffic.rate.method is Method.MEASURED else None
     # Without a process of the run on the GPUs, their counters measure others' work.
     own = metrics.get("process.gpu.memory.usage")
@@ -283,9 +286,7 @@ def efficiency_of(
         bandwidth_shares=_shares(traffic.rate.value, every.get(BANDWIDTH, ())),
         intensity=intensity,
         traffic=traffic,
-        energy=energy_of(
-            samples, ids, window, steps, work.samples, metrics[COUNTER].reason, program.doubt
-        ),
+        energy=energy_of(samples, ids, window, steps, work.samples, metrics[COUNTER].reason, doubt),
         roofline=roofline,
         findings=tuple(sorted(findings, key=lambda finding: not finding.warning)),
     )

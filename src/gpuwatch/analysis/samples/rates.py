@@ -127,9 +127,13 @@ def duration(lines: Sequence[StepLine], before: StepLine | None, *, told: bool) 
     known = [value for value in own if value is not None]
     found = [sum(known)] if known and len(known) == len(own) else []
     if told and lines and not leaps(lines):
-        if own[0] is not None:
+        first = lines[0]
+        if isinstance(first, StepBucket):
+            between = sum(row.evaluation for row in lines)
+            found.append((lines[-1].t - first.start) / 1e9 - between)
+        elif own[0] is not None:
             between = sum(row.evaluation for row in lines[1:])
-            found.append((lines[-1].t - lines[0].t) / 1e9 + own[0] - between)
+            found.append((lines[-1].t - first.t) / 1e9 + own[0] - between)
         elif before is not None:
             found.append((lines[-1].t - before.t) / 1e9 - sum(row.evaluation for row in lines))
     return max(found, default=None)

@@ -18,6 +18,7 @@ UNTIMED = (
     "the step lines tell no time but that of their arrival: print `seconds` or `monotonic_ns` "
     "(docs/step-lines.md)"
 )
+SOME = "the step lines tell only some of the steps: print `count` (docs/step-lines.md)"
 LEAPS = (
     "the step lines tell only some of the steps, without their times: print `count` or `seconds` "
     "(docs/step-lines.md)"

@@ -12,7 +12,7 @@ from gpuwatch.analysis.hardware.program import unknown_rate
 from gpuwatch.analysis.samples.cpu_time import MOST_SECONDS, TICK_SECONDS
 from gpuwatch.analysis.samples.rates import Span, StepLine, intervals, mean_rate, spread, works
 from gpuwatch.analysis.samples.source import Column, Source
-from gpuwatch.analysis.samples.step_lines import ends_told, no_steps
+from gpuwatch.analysis.samples.step_lines import NO_STEPS, ends_told, no_steps
 from gpuwatch.analysis.samples.window import Window
 from gpuwatch.analysis.statistics.description import Statistic, describe, unavailable
 from gpuwatch.core.metrics import CATALOGUE, DERIVED, Kind, Method
@@ -46,7 +46,8 @@ def statistics_of(
     missing, spans = _missing_reason(reader), _timed(steps)
     start, end = (spans[0][0], spans[-1][1]) if spans else (0, 0)
     edges = [start, *source.edges(start, end), end] if end > start else []
-    silent, told = no_steps(reader.meta()), ends_told(reader.meta())
+    silent = NO_STEPS if steps else no_steps(reader.meta())
+    told = ends_told(reader.meta())
     statistics: dict[str, Statistic] = {}
     single: dict[tuple[str, str], Statistic] = {}
     others = dict.fromkeys(
@@ -120,12 +121,11 @@ def _from_start(values: np.ndarray) -> np.ndarray:
 
 
 def _timed(steps: Sequence[StepLine]) -> Sequence[Span]:
-    """The time that each line of the timed steps covers; without timed steps, of all steps.
+    """The time that each line of the timed steps covers.
 
     Step rates need no samples, so their window is that of the steps even if none lies in it.
     """
-    every = intervals(steps)
-    return [span for span in every if not span[2].warmup] or every
+    return [span for span in intervals(steps) if not span[2].warmup]
 
 
 def _derived(

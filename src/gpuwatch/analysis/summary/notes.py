@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from gpuwatch.analysis.samples.rates import StepLine, intervals, leaps, taken
+from gpuwatch.analysis.samples.rates import StepLine, duration, intervals, taken
 from gpuwatch.analysis.samples.step_lines import ends_told, several_writers
 from gpuwatch.analysis.samples.window import Window
 from gpuwatch.analysis.summary import gpu_sharing
@@ -168,24 +168,24 @@ def _outside_of_job(reader: SessionReader) -> list[str]:
 
 
 def _denominators(steps: Sequence[StepLine], *, told: bool) -> list[str]:
-    """A note where the step time and FLOP/s use clearly different times; ``told``: as for
-    :func:`duration`."""
+    """A note where figures are over clearly different times; ``told``: as for :func:`duration`."""
     spans = [(start, end, row) for start, end, row in intervals(steps) if not row.warmup]
-    times = [taken(row) for _, _, row in spans]
-    if not times or None in times:
+    timed = [row for _, _, row in spans]
+    if not timed or None in map(taken, timed):
         return []
-    window = (spans[-1][1] - spans[0][0]) / 1e9
-    own = sum(value or 0.0 for value in times)
+    own, over = sum(taken(row) or 0.0 for row in timed), duration(timed, None, told=told) or 0.0
+    window = (spans[-1][1] - spans[0][0]) / 1e9 - sum(row.evaluation for row in timed[1:])
     if own >= COVERED * window:
         return []
-    over = (
+    text = (
         "the step time is over the former, throughput, FLOP/s and bytes/s are over the latter"
-        if told and not leaps([row for _, _, row in spans])
-        else "step time and throughput are over the former, FLOP/s and bytes/s over the latter"
+        if own < COVERED * over
+        else "step time, throughput, FLOP/s, bytes/s are over the former, samples over the latter"
     )
     return [
         f"the steps' own times are {units.milliseconds(own)} of the {units.milliseconds(window)} "
-        f"from the start of the first timed step to the end of the last: {over}"
+        "from the start of the first timed step to the end of the last, without evaluations: "
+        f"{text}"
     ]
 
 

@@ -13,11 +13,12 @@ from gpuwatch.analysis.hardware.profile import Counters, Profile, counters_of, p
 from gpuwatch.analysis.hardware.program import Program
 from gpuwatch.analysis.measured_value import MeasuredValue
 from gpuwatch.analysis.ranks.ranks import Ranks, figures_of, recorded_ranks, tokens_per_second
-from gpuwatch.analysis.samples.rates import StepLine, mean_rate, samples_of, samples_per_step
+from gpuwatch.analysis.samples.rates import StepLine, leaps, mean_rate, samples_of, samples_per_step
 from gpuwatch.analysis.samples.source import Source
 from gpuwatch.analysis.samples.steady_state import StepTimes, series_of
 from gpuwatch.analysis.samples.step_lines import (
     NO_STEPS,
+    SOME,
     ends_told,
     hooked,
     no_rates,
@@ -302,6 +303,7 @@ def _work(timed: Sequence[StepLine], steps: Steps, *, told: bool) -> Work:
         mean_rate(timed, lambda row: row.count, told=told),
         steps.mean_seconds,
         steps.phases.get("data"),
+        SOME if leaps(timed) else None,
     )
 
 

@@ -75,7 +75,8 @@ def run(arguments: argparse.Namespace, command: tuple[str, ...]) -> int:
     named = arguments.session
     if named == ["last"]:  # one session is no comparison: that of its study
         named = [str(session_lookup.sessions("last")[0].parent)]
-    sessions = list(dict.fromkeys(path for text in named for path in session_lookup.sessions(text)))
+    found = [path for text in named for path in session_lookup.sessions(text)]
+    sessions = list({path.resolve(): path for path in found}.values())
     if len(sessions) < 2:
         for path in sessions:
             SessionReader(path).close()  # raises if the file is not a session

@@ -189,8 +189,7 @@ def workloads(arguments: argparse.Namespace, command: tuple[str, ...]) -> tuple[
             rest = arguments.workload[1:]
             if any(each.endswith(".py") for each in rest):
                 close = get_close_matches(name, _PROGRAMS, n=1)
-                meant = f"did you mean {to_paste('run', *close, *rest)}?"
-                right = meant if close else "check its name"
+                right = f"did you mean {close[0]}?" if close else "check its name"
                 raise UsageError(f"no program is named {name!r}", right) from None
             raise UsageError(str(error), f"a program of your own: {hint}") from None
         if clash := options.unsupported(name, arguments):

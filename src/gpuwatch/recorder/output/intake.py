@@ -408,9 +408,11 @@ def _neighbours(before: Step, step: Step) -> bool:
 
 
 def _between(before: Step, step: Step) -> tuple[float, ...] | None:
-    """Seconds between the ends that both lines tell; ``None`` unless they rise."""
-    taken = (step.monotonic_ns or 0) - (before.monotonic_ns or 0)
-    return (taken / 1e9,) if taken > 0 else None
+    """Seconds between the ends that both lines tell, without an evaluation; ``None`` unless they
+    rise."""
+    taken = ((step.monotonic_ns or 0) - (before.monotonic_ns or 0)) / 1e9
+    taken -= step.phases.get("evaluation", 0.0)
+    return (taken,) if taken > 0 else None
 
 
 def _told(key: str, value: JSON) -> str:

@@ -57,6 +57,10 @@ _FIRST = (
 where a session has no steady step time."""
 
 
+_LEAST_REST = 0.005
+"""Share of a step's phases from which on the rest of it is told."""
+
+
 def sessions(
     compared: Comparison,
     columns: Sequence[str],
@@ -146,6 +150,10 @@ def short(
     outcome = [_sentence(each) for each in (headline(session), "; ".join(told)) if each]
     phases = {name: seconds for name, seconds in session.steps.phases.items() if seconds}
     step = sum(phases.values())
+    rest = (session.steps.mean_seconds or 0.0) - step if "other" not in phases else 0.0
+    if phases and rest > _LEAST_REST * step:  # what no phase covers is of the step, too
+        phases["other"] = rest
+        step += rest
     parts = (
         f"{other_phase(session.run) if name == 'other' else name} {units.percent(seconds / step)}"
         for name, seconds in phases.items()
@@ -177,11 +185,11 @@ def short(
     figures = brief(compared, headings([session])).items
     steps = units.counted(session.steps.count or 0, "timed step")
     took = f"{steps}, {units.quantity(session.window.seconds, 's')}"
-    over = took if session.window.kind == "timed steps" else "the whole run"
+    over = f"over {took}" if session.window.kind == "timed steps" else "over the whole run"
+    if session.steps.count and session.window.kind != "timed steps":
+        over = ""  # the samples' figures are of the whole run, those of the steps are not
     tables = [
-        replace(each, head=(f"over {over}", *each.head[1:]))
-        for each in figures
-        if isinstance(each, Table)
+        replace(each, head=(over, *each.head[1:])) for each in figures if isinstance(each, Table)
     ]
     sections = tuple(each for each in (before, after, Section("", tables), *others) if each.items)
     return Document(session.label, sections=sections)
