@@ -8,6 +8,7 @@ import pytest
 
 from gpuwatch.analysis.comparison.side_by_side import compare
 from gpuwatch.analysis.samples import source
+from gpuwatch.analysis.samples.step_lines import SOME
 from gpuwatch.report.document.sessions import short
 from gpuwatch.report.text import as_text
 from tests.analysis.sessions import SECOND, summary
@@ -37,6 +38,21 @@ def test_an_evaluation_is_in_no_step_and_both_rates_are_told(tmp_path: Path) -> 
         told.count["flop_per_step"] / 0.5, rel=1e-6
     )
     assert any(note.startswith("evaluations took 4.00 s") for note in told.notes)
+
+
+def test_an_evaluation_is_in_no_step_whose_time_only_the_ends_tell(tmp_path: Path) -> None:
+    steps = [{key: value for key, value in step.items() if key != "seconds"} for step in STEPS]
+    told = summary(tmp_path / "a.gpuwatch", steps=steps, step_seconds=1.0).steps
+    assert told.max_seconds == pytest.approx(0.5)
+    assert told.samples_per_second == pytest.approx(128)
+
+
+def test_of_some_of_the_steps_no_energy_of_a_step_follows(tmp_path: Path) -> None:
+    steps = [{**step, "step": 10 * number} for number, step in enumerate(STEPS, 1)]
+    gauges = {("gpu0", "hw.gpu.power"): 300.0}
+    found = summary(tmp_path / "a.gpuwatch", steps=steps, gauges=gauges).efficiency.energy
+    assert found.gpu.value is not None
+    assert (found.gpu_per_step.value, found.gpu_per_step.reason) == (None, SOME)
 
 
 def test_an_evaluation_in_the_first_line_is_told_alike(tmp_path: Path) -> None:
