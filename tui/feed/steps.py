@@ -322,6 +322,7 @@ class Steps:
             self.update(meta)
 
     def _add(self, rows: list[StepRow]) -> None:
+        self.whole = None  # a run that lost its recorder may go on
         self.first = self.first or self._reader.steps(limit=1)[0]
         spans = _spans(self.recent[-1] if self.recent else None, rows)
         self.evaluations.extend(
