@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
 import random
 import re
 import signal
@@ -21,8 +22,10 @@ from .aftermath import (
     complete,
     in_order,
     kept,
+    kill,
     left_behind,
     nothing_left,
+    run_folders,
     running,
     sessions,
     started,
@@ -94,7 +97,10 @@ def test_a_recorder_killed_at_any_moment_loses_no_step_and_no_line(
         complete(found, STEPS)
     assert moments["during the run"]
     assert any("attach --record ID" in text for text in said)
-    # What a recorder left that was killed before its run had begun, or once it was over.
+    # What a recorder left that was killed before its run had begun, or once it was over. A folder
+    # that does not name its recorder yet may be of one that lives, for its first minute.
+    for folder in run_folders(cli):
+        os.utime(folder, (0, 0))
     cli("stop", "--all", code=None)
     until(lambda: not running(cli))
     left = {each for n in range(tried) for each in left_behind(cli, tmp_path / f"out-{n}")}
@@ -140,6 +146,20 @@ def test_stop_all_ends_what_a_dead_recorder_left(cli: Cli, tmp_path: Path) -> No
     (path,) = (each for each in sessions(out) if "sleep" in each.parent.name)
     ended = kept(path).status
     assert (ended.state, ended.exit_code) == (State.STOPPED, 128 + signal.SIGTERM)
+    nothing_left(cli, out)
+
+
+def test_stop_all_leaves_nothing_of_a_run_whose_end_nobody_saw(cli: Cli, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    recorder = cli.start("--record", "--quiet", "--out", out, "--", "sleep", "300")
+    until(lambda: sessions(out) and started(sessions(out)[0]))
+    _kill(recorder)
+    while pids := running(cli):
+        for pid in pids:
+            with contextlib.suppress(ProcessLookupError):
+                kill(pid)
+    assert "its run had ended" in cli("stop", "--all").stderr
+    assert kept(sessions(out)[0]).status.state is State.LOST
     nothing_left(cli, out)
 
 

@@ -283,6 +283,8 @@ def _stop_run(folder: Path, path: Path, meta: Mapping[str, JSON]) -> str | None:
     if "result" in meta:
         return f"stopped {path}" if _end(handle, path) else None
     take_over(path, Observer(say), stopping=STOP_COMMAND)
+    if folder.is_dir():  # kept, as its end was not seen
+        _end(handle, path)
     stopped = mapping(_meta(path).get("result")).get("stopped")
     return f"stopped {path}" if stopped else f"closed {path}: its run had ended"
 
