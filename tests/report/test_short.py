@@ -82,11 +82,11 @@ def test_what_lists_count_of_a_run_beside_real_is_told(tmp_path: Path) -> None:
 
 def test_two_single_runs_stand_beside_each_other_under_the_answer(tmp_path: Path) -> None:
     for at, name in enumerate(("bare", "docker"), 1):
-        script = Script(environment=name, meta=finished(), alive=False)
+        script = Script(environment=name, pace=at, meta=finished(), alive=False)
         write(tmp_path / f"0{at}-{name}.gpuwatch", script)
     lines = study_text.terminal(read_study(tmp_path), short=True).splitlines()
     assert lines[0].startswith("NO VERDICT (1 run of each, needs 5)") and len(lines) <= 18
-    assert any("×1.000" in line for line in lines)
+    assert any("×2.000" in line for line in lines)
 
 
 def test_a_failed_run_without_figures_says_how_it_ended(tmp_path: Path) -> None:

@@ -64,7 +64,7 @@ async def test_live(session: Make, run: str, size: tuple[int, int]) -> None:
     events = [(20.0, "interval-missed", "3 of 180 samples came too late")]
     async with live(session(events=events, **RUNS[run]), size) as (app, pilot):
         if not RUNS[run].get("alive", True):
-            await shows(pilot, "mean: memory")
+            await shows(pilot, "means and history")
         check_snapshot(name_of(f"live-{run}", size), screen_text(app))
 
 

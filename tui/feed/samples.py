@@ -55,7 +55,8 @@ def _edges(view: Window) -> tuple[int, ...]:
 
 
 def window(t: int, seconds: int | None, columns: int, ended: bool = False) -> Window:
-    """The window at session time ``t`` in nanoseconds; ``seconds``: its length, ``None``: all.
+    """The window at session time ``t`` in nanoseconds; ``seconds``: its length at most, ``None``:
+    all.
 
     A live window moves in steps of a tenth of its length, so that usually only the newest column
     of a history changes.
@@ -63,8 +64,8 @@ def window(t: int, seconds: int | None, columns: int, ended: bool = False) -> Wi
     if seconds is None or t <= seconds * NS:
         if ended:
             return Window(0, max(t, NS), columns)
-        length = seconds if seconds is not None else readable_duration(t / NS)
-        return Window(0, length * NS, columns)
+        length = readable_duration(t / NS)
+        return Window(0, min(length, seconds or length) * NS, columns)
     if ended:
         return Window(t - seconds * NS, t, columns)
     jump = seconds * NS // 10

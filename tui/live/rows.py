@@ -41,9 +41,13 @@ ZOOMS = {10: "10 s", 60: "1 min", 300: "5 min", TIMED: "timed steps", None: "all
 
 
 def zoom_text(snapshot: Snapshot) -> str:
-    """The length of the history in words."""
+    """The length of the history in words, and what the readings are means of."""
     whole = snapshot.view.seconds == TIMED and not snapshot.window.start
-    return f"history: {ZOOMS[None if whole else snapshot.view.seconds]} "
+    history = ZOOMS[None if whole else snapshot.view.seconds]
+    if not snapshot.means:
+        return f"history: {history} "
+    alike = snapshot.means == history
+    return f"means {'and' if alike else f'of the {snapshot.means},'} history: {history} "
 
 
 @dataclass(frozen=True)

@@ -126,7 +126,7 @@ class LogScreen(WidgetScreen):
         self._hits = [n for n, text in self._view.texts.items() if any(matches(text, self._query))]
         what = "" if self._stream is None else f" on {STREAMS[self._stream]}"
         so_far = " so far" if self._end.live else ""
-        self._state.update(f" nothing was printed{what}{so_far}")
+        self._state.update(f" nothing was printed{what}{so_far} (step lines are not shown here)")
         self._state.display = not lines
         self._describe()
 

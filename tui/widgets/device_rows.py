@@ -110,15 +110,11 @@ class Fields:
         return line
 
 
-def detail_rows(device: DeviceNow, width: int, *, means: bool = False) -> list[Line]:
-    """Memory, power, temperature (and fans), clocks and PCIe of a device, in one or two rows.
-
-    ``means``: label them as means.
-    """
+def detail_rows(device: DeviceNow, width: int) -> list[Line]:
+    """Memory, power, temperature (and fans), clocks and PCIe of a device, in one or two rows."""
     fields = Fields(width, 6 if width >= _SIX_COLUMNS else 3)
-    memory = "mean: memory" if means else "memory"
     if device.row.kind == "cpu":
-        fields.add(memory, device.memory)
+        fields.add("memory", device.memory)
         for name, metric, unit in (("clock", "frequency", "Hz"), ("power", "power", "W")):
             reading = device.get(f"hw.cpu.{metric}")
             if reading.method is not Method.UNAVAILABLE:
@@ -129,7 +125,7 @@ def detail_rows(device: DeviceNow, width: int, *, means: bool = False) -> list[L
     fan = device.value("hw.gpu.fan.speed_ratio")
     if fan is not None:
         temperature += f" fan {percent(fan)}"
-    fields.add(memory, device.memory).add("power", power_text(device))
+    fields.add("memory", device.memory).add("power", power_text(device))
     fields.add("temp" if short else "temperature", temperature)
     fields.add("SM" if short else "SM clock", si(device.value("hw.gpu.clock.sm"), "Hz"))
     fields.add("mem" if short else "memory clock", si(device.value("hw.gpu.clock.memory"), "Hz"))

@@ -60,7 +60,8 @@ def title_row(snapshot: Snapshot, width: int, *, paused: bool) -> Line:
     end = [(f"{mark} {snapshot.status.state.value}", role)]
     if snapshot.phase:
         end.append((f", {snapshot.phase}", "muted"))
-    end.append((f"  {clock_time(snapshot.t / NS)} ", "strong"))
+    # Of another moment the row below says which.
+    end.append((f"  {clock_time(snapshot.t / NS)} " if snapshot.replay is None else " ", "strong"))
     if snapshot.machine_only and snapshot.status.live:
         end = []  # nothing runs that is watched, and it is of now
     if snapshot.place is not None:

@@ -61,7 +61,7 @@ def test_the_same_environment_twice_is_two_runs_side_by_side(cli: Cli, tmp_path:
     found, _ = summary(tmp_path)
     assert labels(found) == ["bare#1", "bare#2"]
     head = next(line for line in done.stdout.splitlines() if "method" in line)
-    assert head.split() == ["bare#1", "bare#2", "method"] and "×" in done.stdout
+    assert head.split() == ["bare#1", "bare#2", "method"] and " %" in done.stdout
     step = next(row for row in found["rows"] if row["name"] == "step time, median")
     assert all(0.01 <= value < 0.03 for value in step["values"])
 

@@ -75,19 +75,19 @@ def test_outliers_warm_up_and_missing_values_are_marked(study: StudyResult) -> N
     assert made.count('class="ring"') == 2  # the run's, and the legend's
 
 
-def test_the_baseline_has_no_ratio_wherever_it_stands(study: StudyResult) -> None:
+def test_the_baseline_has_no_change_wherever_it_stands(study: StudyResult) -> None:
     question = study.questions[0]
     contrasts = (
         replace(question.contrasts[0], baseline=2, other=0),
         replace(question.contrasts[1], baseline=2, other=1),
     )
-    table = (replace(question.table[0], ratios=(0.5, 0.7, 1.0)),)
+    table = (replace(question.table[0], ratios=(0.4, 0.7, 1.0)),)
     made = page(
         replace(study, questions=(replace(question, contrasts=contrasts, table=table),)), []
     )
     figures = made.partition('id="what-was-measured"')[2].partition("</section>")[0]
-    assert "×0.500" in figures and "×0.700" in figures and "×1.000" not in figures
-    assert "×: the median over that of apptainer" in figures
+    assert "×0.400" in figures and "-30.0 %" in figures and "+0.0 %" not in figures
+    assert "its change against the median of apptainer" in figures
 
 
 def test_runs_of_studies_side_by_side_are_all_drawn_beside_the_warm_up(study: StudyResult) -> None:

@@ -62,7 +62,7 @@ async def test_the_values_of_two_runs_stand_side_by_side_with_ratios_against_the
     async with running(lambda: whole(many(session, 2))) as (app, pilot):
         await shows(pilot, "step time, median")
         row = row_of(screen_text(app), "step time, median")
-        assert "5.12 ms" in row and "5.63 ms ×1.100" in row and "measured" in row
+        assert "5.12 ms" in row and "5.63 ms +10.0 %" in row and "measured" in row
 
 
 async def test_only_what_differs_is_shown_the_largest_change_first_and_a_shows_all(
@@ -71,7 +71,10 @@ async def test_only_what_differs_is_shown_the_largest_change_first_and_a_shows_a
     async with running(lambda: CompareScreen(many(session, 2)), (100, 60)) as (app, pilot):
         await shows(pilot, "what differs")
         rows = screen_text(app).split("what differs")[1].splitlines()
-        ratios = [float(found[1]) for row in rows if (found := re.search(r"×([\d.]+)", row))]
+        assert "step time, all steps" in rows[2], "judged, so first"
+        del rows[2]
+        found = [re.search(r"(?:×([\d.]+)|([+-][\d.]+) %)  ", row) for row in rows]
+        ratios = [float(f[1]) if f[1] else 1 + float(f[2]) / 100 for f in found if f]
         assert len(ratios) > 2
         sizes = [abs(math.log(ratio)) for ratio in ratios]
         rounded = [round(size, 2) for size in sizes]
@@ -146,8 +149,8 @@ async def test_ratios_are_against_the_first_run_that_did_not_fail(session: Make)
     async with running(lambda: whole(paths), (110, 30)) as (app, pilot):
         await shows(pilot, "bare: exit code 1")
         await shows(pilot, "docker=b against docker=a")
-        assert row_of(screen_text(app), "step time, median").count("×") == 1
-        assert "×1.100" in row_of(screen_text(app), "step time, median")
+        assert row_of(screen_text(app), "step time, median").count(" %") == 1
+        assert "+10.0 %" in row_of(screen_text(app), "step time, median")
 
 
 async def test_a_ratio_of_any_size_stands_apart_from_the_method(session: Make) -> None:
@@ -197,7 +200,7 @@ async def test_unknown_values_are_dashes(session: Make) -> None:
     async with running(lambda: whole(paths), (80, 60)) as (app, pilot):
         await shows(pilot, "step time, median")
         row = next(r for r in screen_text(app).splitlines() if "step time, median" in r)
-        assert "—" in row and "×" not in row
+        assert "—" in row and "%" not in row
 
 
 async def test_a_file_that_cannot_be_read_is_told(session: Make, tmp_path: Path) -> None:
@@ -218,7 +221,7 @@ async def test_the_verdict_stands_first_then_its_interval_then_medians(tmp_path:
     assert places == sorted(places) and places[0] == 1
     judged = row_of("\n".join(rows), "judged runs").split()
     assert judged == ["judged", "runs", "7", "7", "7"], "the warm-up block is not in the medians"
-    assert "×1.031" in row_of("\n".join(rows), "step time, typical"), "that of the verdict"
+    assert "+3.1 %" in row_of("\n".join(rows), "step time, typical"), "that of the verdict"
 
 
 async def test_sessions_that_were_given_names_are_called_by_them(session: Make) -> None:
@@ -257,7 +260,7 @@ async def test_a_study_is_compared_from_the_home_screen_without_marks(
 async def test_marked_in_another_order_the_first_mark_is_the_baseline(session: Make) -> None:
     paths = many(session, 2)
     async with running(lambda: whole(paths[::-1])) as (app, pilot):
-        await shows(pilot, "×0.909")
+        await shows(pilot, "-9.1 %")
         assert heading(app)[0] == "env1"
 
 
@@ -409,7 +412,7 @@ def test_a_verdict_has_its_mark_and_colour_and_what_is_worse_its_own(
     brief = sections(answer(read_study(tmp_path), None).brief, 120, 0)
     shown = [row.spans() for section in brief for row in section.body]
     by_name = {"".join(text for text, _ in row).strip()[:18]: row for row in shown}
-    assert by_name["step time, typical"][-1] == ("                +10.0 % worse", "bad")
+    assert by_name["step time, typical"][-1] == ("         552 ms +10.0 % worse", "bad")
     assert by_name["algorithmic bytes/"][-1][1] == "strong"
 
 

@@ -66,7 +66,7 @@ def test_the_mean_of_a_part_is_called_that(session: Make) -> None:
 def test_of_a_run_that_is_over_every_value_is_the_mean_that_show_gives(session: Make) -> None:
     path = session(meta=finished(), alive=False)
     text = page_text(path, (120, 40))
-    assert "history: timed steps" in text and text.count("mean: memory") == 1
+    assert text.count("means and history: timed steps") == 1
     assert "NVIDIA H100 80GB HBM3, mean of the timed steps" in numbers_text(path, 120)
     with SessionReader(path) as reader:
         metrics = next(each.metrics for each in summarise(reader).devices if each.id == "gpu0")
@@ -90,10 +90,10 @@ async def test_a_run_that_ends_here_shows_what_one_that_is_opened_then_shows(
             await shows(pilot, "replay")
             assert "history: 5 min" in screen_text(app), "nobody's view is moved while it is back"
             await pilot.press("end")
-        await shows(pilot, "mean: memory")
+        await shows(pilot, "means and history")
         watched = screen_text(app)
     async with live(path, (120, 40), seconds=900.0) as (app, pilot):
-        await shows(pilot, "mean: memory")
+        await shows(pilot, "means and history")
         assert "timed steps" in watched and watched == screen_text(app)
 
 

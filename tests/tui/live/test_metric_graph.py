@@ -136,7 +136,7 @@ def test_its_history_is_that_of_the_whole_session_however_late_it_is_picked(sess
 def test_a_run_whose_steps_begin_late_has_no_stairs_and_nothing_beyond_now(
     session: Make, key: str
 ) -> None:
-    history = picked(session(seconds=23.0), key, seconds=60, columns=120).history
+    history = picked(session(seconds=23.0), key, seconds=60, columns=60).history
     known = [at for at, value in enumerate(history) if value is not None]
     assert known[0] in (9, 10) and known[-1] == 45, (
         "from the first step at 5 s to the newest at 23 s"

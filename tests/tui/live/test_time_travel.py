@@ -74,7 +74,7 @@ async def test_a_run_that_is_over_is_gone_through_by_columns_and_events(over: Pa
         assert "✓ finished  1:30" in screen_text(app)
         await shows(pilot, "history: timed steps")
         assert "Space play" in screen_text(app)
-        await until(pilot, lambda: "mean: memory" in screen_text(app))
+        await until(pilot, lambda: "means and history" in screen_text(app))
         await pilot.press("minus")
         await shows(pilot, "history: all")
         whole = _screen(app).snapshot

@@ -69,9 +69,11 @@ def test_the_end_of_a_scale_keeps_its_unit() -> None:
 
 
 def test_the_axis_labels_time_since_the_start() -> None:
-    line, labels = axis(window(30 * NS, 60, 60))
+    line, labels = axis(window(50 * NS, 60, 60))
     assert len(line) == len(labels) == 60
     assert labels.split() == ["0s", "20s", "40s"] and line[20] == "┬"
+    young = window(7 * NS, 60, 60)
+    assert (young.start, young.end) == (0, 10 * NS), "as long as it is, up to the length asked for"
 
 
 def test_a_tick_covers_its_interval_but_a_gap_stays_a_gap() -> None:

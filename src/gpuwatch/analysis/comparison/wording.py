@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
@@ -15,7 +14,8 @@ from gpuwatch.core import units
 from gpuwatch.core.lazy_dataclass import dataclass
 
 UNPAIRED = "not paired, so that drift between them is in the difference"
-_USUAL = 0.95
+_USUAL = "95"
+"""Per cent of confidence that goes without saying."""
 _LEAST_POINTS = 0.003
 """Smallest share of the step time that counts as a change."""
 _NUMBERED = re.compile(r"#\d+$")
@@ -171,11 +171,7 @@ def _both(metric: str, verdict: Verdict, text: Callable[[Verdict], str | None]) 
     told = text(verdict)
     if not told or verdict.total is None:
         return told and f"{metric} {told}"
-    total = replace(throughput(verdict.total), comparisons=1)
-    if total.change and verdict.change and math.isclose(total.change.level, verdict.change.level):
-        # As said before it.
-        total = replace(total, change=replace(total.change, level=_USUAL))
-    return f"{metric} {told}, throughput {text(total)}"
+    return f"{metric} {told}, throughput {text(throughput(verdict.total))}"
 
 
 def _typical_step(verdict: Verdict) -> str:
@@ -274,24 +270,36 @@ def _estimate(verdict: Verdict) -> str | None:
 
 
 def _change(verdict: Verdict) -> str:
-    change = verdict.change
-    if change is None:
-        return ""
-    told = change_text(change)
-    if abs(change.level - _USUAL) < 1e-9:
-        return told
-    shared = f", one of {verdict.comparisons} comparisons" if verdict.comparisons > 1 else ""
-    return f"{told[:-1]}, {change.level * 100:.3g} % interval{shared})"
+    return "" if verdict.change is None else change_text(verdict.change)
 
 
 def _equivalence(verdict: Verdict) -> str:
+    within = _within(verdict)
+    return "" if within is None else change_text(within)
+
+
+def _within(verdict: Verdict) -> Interval | None:
     """The interval within the margin: the narrower one if the wider is not."""
     change, narrow = verdict.change, verdict.equivalence
     if change is None or narrow is None:
-        return _change(verdict)
-    if lower_end(verdict.margin) < change.low and change.high < verdict.margin:
-        return _change(verdict)
-    return f"{change_text(narrow)[:-1]}, {narrow.level * 100:.3g} % interval)"
+        return change
+    wide = lower_end(verdict.margin) < change.low and change.high < verdict.margin
+    return change if wide else narrow
+
+
+def _levels(verdict: Verdict) -> str | None:
+    """The confidence of the intervals that a sentence tells, where it is not the usual one:
+    ``97.5 % intervals for 2 comparisons``."""
+    total = verdict.total
+    decided = verdict.by_total and verdict.kind not in (Kind.SAME, Kind.CANT_TELL, Kind.DESCRIBED)
+    of = [total] if total is not None and decided else [verdict, total]
+    inside = verdict.kind is Kind.SAME or (verdict.kind is Kind.SMALL and verdict.by_total)
+    told = [_within(each) if inside else each.change for each in of if each is not None]
+    levels = sorted({f"{each.level * 100:.3g}" for each in told if each is not None})
+    if not levels or levels == [_USUAL]:
+        return None
+    shared = f" for {verdict.comparisons} comparisons" if verdict.comparisons > 1 else ""
+    return f"{' and '.join(levels)} % interval{'s' if len(told) > 1 else ''}{shared}"
 
 
 def _parts_of_change(verdict: Verdict, evidence: Sequence[Evidence]) -> str | None:
@@ -359,6 +367,8 @@ def _conditions(
             rests.append(f"noise {units.percent(verdict.leading.noise)}")
     elif lost and verdict.paired and verdict.kind is not Kind.DESCRIBED and not verdict.lacking:
         rests.append(_blocks(verdict, lost))
+    if verdict.kind is not Kind.INVALID and (levels := _levels(verdict)):
+        rests.append(levels)
     if rests:
         yield f"{_capital(', '.join(rests))}."
     if not verdict.paired and verdict.pairs and max(baseline.runs, other.runs) > 1:

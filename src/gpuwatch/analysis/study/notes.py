@@ -105,19 +105,17 @@ def warnings(result: StudyResult, *, held: bool = True) -> list[str]:
 
 
 def doubts(result: StudyResult) -> list[str]:
-    """Everything that casts doubt on the figures: disturbances, losses, contradictions; without
-    notes on the study's design."""
+    """Everything that casts doubt on the figures: what else differs, disturbances, losses,
+    contradictions; without notes on the study's design, and on how steps were timed."""
     of_design = {ONE_RUN_EACH} if result.plan is None else {ONE_RUN_EACH, design(result.plan)}
-    return list(
-        dict.fromkeys(
-            [
-                *(note for note in notes(result) if note not in of_design),
-                *warnings(result, held=not _throttling(result.questions)),
-                *conditions(result.questions),
-                *result.notices,
-            ]
-        )
-    )
+    of_method = tuple(text for session in result.sessions for text in session.how_timed)
+    found = [
+        *conditions(result.questions),
+        *warnings(result, held=not _throttling(result.questions)),
+        *(each for each in notes(result) if each not in of_design and not each.endswith(of_method)),
+        *result.notices,
+    ]
+    return list(dict.fromkeys(found))
 
 
 def _throttling(questions: Sequence[Question]) -> bool:
@@ -137,15 +135,14 @@ def judged(questions: Sequence[Question]) -> list[Summary]:
 
 
 def conditions(questions: Sequence[Question]) -> list[str]:
-    """Differences of settings, clocks, power and load between environments; load only if not
-    noted, and clocks that were held down as the remark on them says it."""
-    rungs = (
-        {"settings", "clocks"} if load_notes(judged(questions)) else {"settings", "clocks", "load"}
-    )
+    """Differences between environments of settings and versions that are not by design, of clocks,
+    power and load; load only if not noted, clocks that were held down as the remark on them says
+    it."""
+    rungs = {"clocks"} if load_notes(judged(questions)) else {"clocks", "load"}
     return [
         each.text
         for question in questions
         for contrast in question.contrasts
         for each in contrast.explanation.evidence
-        if each.rung in rungs
+        if each.rung in (rungs if contrast.design else rungs | {"settings", "versions"})
     ]

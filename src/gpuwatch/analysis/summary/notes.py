@@ -104,7 +104,6 @@ def _as_seen(meta: Mapping[str, JSON], steps: Sequence[StepLine]) -> list[str]:
     texts = [f"phase {name}: unavailable: {reason}" for name, reason in list(unseen.items())[:_FEW]]
     timed = [row for row in steps if not row.warmup]
     every = sum(row.count for row in timed)
-    texts += _as_timed(mapping(meta.get("timing")), every, round(with_phases(timed)))
     count = mapping(meta.get("count"))
     listed = count.get("counted_flop")
     counted = [number(each) for each in listed] if isinstance(listed, list) else []
@@ -136,8 +135,11 @@ def _as_seen(meta: Mapping[str, JSON], steps: Sequence[StepLine]) -> list[str]:
     return texts
 
 
-def _as_timed(timing: Mapping[str, JSON], every: int, sampled: int) -> list[str]:
+def how_timed(reader: SessionReader, steps: Sequence[StepLine]) -> tuple[str, ...]:
     """How the hook timed the steps, and what it took itself."""
+    timing = mapping(reader.meta().get("timing"))
+    timed = [row for row in steps if not row.warmup]
+    every, sampled = sum(row.count for row in timed), round(with_phases(timed))
     texts = []
     if sampled < every:
         texts.append(f"phases are means of {sampled:,} of {every:,} steps, drawn at random")
@@ -149,11 +151,11 @@ def _as_timed(timing: Mapping[str, JSON], every: int, sampled: int) -> list[str]
     by = {name: number(each) for name, each in mapping(timing.get("steps_by")).items()}
     total = sum(each for each in by.values() if each is not None)
     for name, text in _TIMED_BY.items():
-        if (steps := by.get(name)) and by.get("events"):
-            texts.append(f"the time of {steps:,.0f} of {total:,.0f} steps is {text}")
+        if (count := by.get(name)) and by.get("events"):
+            texts.append(f"the time of {count:,.0f} of {total:,.0f} steps is {text}")
     if (cost := number(timing.get("cost"))) is not None:
         texts.append(f"hook {100 * cost:.1f} % of the time, as it measured itself")
-    return texts
+    return tuple(texts)
 
 
 def _outside_of_job(reader: SessionReader) -> list[str]:

@@ -31,7 +31,7 @@ from gpuwatch.analysis.summary.failure import in_few_words, reason_of
 from gpuwatch.analysis.summary.generation import Generation, generation_of
 from gpuwatch.analysis.summary.listing import peak_gpu_memory
 from gpuwatch.analysis.summary.metrics import statistics_of
-from gpuwatch.analysis.summary.notes import notes
+from gpuwatch.analysis.summary.notes import how_timed, notes
 from gpuwatch.analysis.summary.training import Training, training_of
 from gpuwatch.analysis.summary.training import notes as training_notes
 from gpuwatch.core.lazy_dataclass import dataclass
@@ -143,6 +143,8 @@ class Summary:
     error: Mapping[str, JSON]
     notes: tuple[str, ...]
     """Events in the recording that affect the figures."""
+    how_timed: tuple[str, ...]
+    """How the hook timed the steps, and what it took itself; also in ``notes``."""
     left_out: tuple[str, ...]
     """Data left out because there was too much; also in ``notes``."""
     efficiency: Efficiency
@@ -237,6 +239,7 @@ def summarise_from(
         reader.gpu_processes(),
     )
     unix = number(mapping(meta.get("clock")).get("unix_ns"))
+    how = how_timed(reader, steps)
     state = status(meta, reader.path)
     out_of_memory = mapping(meta.get("result")).get("out_of_memory") is True
     return Summary(
@@ -269,10 +272,12 @@ def summarise_from(
         error=mapping(meta.get("error")),
         notes=(
             *notes(reader, window, steps),
+            *how,
             *source.notes(),
             *training_notes(training),
             *reader.left_out,
         ),
+        how_timed=how,
         left_out=tuple(reader.left_out),
         efficiency=efficiency,
         profile=profile_of(meta),

@@ -79,6 +79,9 @@ def program_at(parser: argparse.ArgumentParser, words: Sequence[str]) -> int | N
     no value of one, if no workload has that name; ``None`` if there is none.
 
     ``parser`` is that of the command, which raises ``UsageError``.
+
+    Raises:
+        UsageError: the word is no program, but is followed by a Python file.
     """
     for at, word in enumerate(words):
         if word.startswith("-"):
@@ -88,6 +91,10 @@ def program_at(parser: argparse.ArgumentParser, words: Sequence[str]) -> int | N
         except UsageError:  # an option before it lacks its value, which this word is
             continue
         found = shutil.which(word) or (Path(word).exists() and not word.endswith(".py"))
+        if not found and not _is_workload(word) and any(e.endswith(".py") for e in words[at + 1 :]):
+            close = get_close_matches(word, _PROGRAMS, n=1)
+            right = f"did you mean {close[0]}?" if close else "check its name"
+            raise UsageError(f"no program is named {word!r}", right)
         return None if _is_workload(word) or not found else at
     return None
 
@@ -186,11 +193,6 @@ def workloads(arguments: argparse.Namespace, command: tuple[str, ...]) -> tuple[
                 raise UsageError(f"{name} is no workload but a program", hint) from None
             if python:
                 raise UsageError(f"there is no file {name}", f"when it is there: {hint}") from None
-            rest = arguments.workload[1:]
-            if any(each.endswith(".py") for each in rest):
-                close = get_close_matches(name, _PROGRAMS, n=1)
-                right = f"did you mean {close[0]}?" if close else "check its name"
-                raise UsageError(f"no program is named {name!r}", right) from None
             raise UsageError(str(error), f"a program of your own: {hint}") from None
         if clash := options.unsupported(name, arguments):
             raise UsageError(*clash)

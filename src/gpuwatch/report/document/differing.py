@@ -6,10 +6,16 @@ import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 
-from gpuwatch.analysis.comparison.comparison_row import DEGREES, STEADY, ComparisonRow
+from gpuwatch.analysis.comparison.comparison_row import (
+    ALL_STEPS,
+    DEGREES,
+    STEADY,
+    ComparisonRow,
+)
 from gpuwatch.analysis.comparison.effect import OF_THE_RUN, shows
 from gpuwatch.analysis.comparison.side_by_side import PEAK_MEMORY, Comparison
 from gpuwatch.analysis.results import Question, TableRow, Verdict
+from gpuwatch.core import units
 from gpuwatch.report.document import quantities
 from gpuwatch.report.document.blocks import Section, Sentence
 
@@ -31,26 +37,31 @@ def of_sessions(
     """What differs between single sessions, but for the rows that stand ``above`` it; not from one
     that is compared with none."""
     told = "single runs: how much a quantity varies from run to run is not known"
-    named = {row.name for row in above}
-    rows = [row for row in compared.rows if row.name not in named]
+    # The memory of the only process reads as that of its GPU: once is enough.
+    known = {row.name for row in above} | {_texts(row) for row in above}
+    rows = [row for row in compared.rows if known.isdisjoint((row.name, _texts(row)))]
     steps = {session.steps.count for session in compared.sessions}
     if len(steps) > 1:
         rows = [
             row for row in rows if row.name not in OF_THE_RUN and row.group != "over the window"
         ]
         told += "; without totals, as the runs timed other numbers of steps"
-    known = {
+    places = {
         at for row in compared.rows for at, ratio in enumerate(row.ratios) if ratio is not None
     }
-    return _differing(rows, compared.baseline, names, told, None, places=known, badges=False)
+    return _differing(rows, compared.baseline, names, told, None, places=places, badges=False)
+
+
+def _texts(row: ComparisonRow) -> tuple[str, ...]:
+    return tuple(units.quantity(value, row.unit) for value in row.values)
 
 
 def of_question(question: Question) -> Section:
     """What differs between the cells of ``question``."""
     labels = [cell.label for cell in question.cells]
     told = (
-        "where runs are paired, by an interval of 95 % that excludes no change (one in twenty does "
-        "by chance), else by runs that do not overlap"
+        "where runs are paired, by an interval of 95 % that excludes no change (below the mean of "
+        "the changes within blocks; one in twenty does by chance), else by runs that do not overlap"
     )
     verdicts = {each.other: each.verdict for each in question.contrasts}
     every = range(len(labels))
@@ -73,7 +84,7 @@ def _differing(
     if baseline is None or len(labels) < 2:
         return Section("what differs", ())
     sizes = [(_size(row, baseline, places), row) for row in rows]
-    sizes.sort(key=lambda each: (each[1].name != STEADY, -each[0]))
+    sizes.sort(key=lambda each: (each[1].name not in (STEADY, ALL_STEPS), -each[0]))
     found = [row for size, row in sizes if size > 0]
     means = {row.name for row in found if row.group != _MAXIMUM}
     found = [row for row in found if row.group != _MAXIMUM or row.name not in means]
@@ -84,8 +95,8 @@ def _differing(
     ratios = [row for row in shown if row.unit != DEGREES]
     if any(_apart(row, at, baseline) and not row.ratios[at] for row in ratios for at in places):
         told += (
-            "; without ×: from or to nothing, of a run that failed, or of unlike work, windows, "
-            "ceilings or seeds"
+            "; without a change: from or to nothing, of a run that failed, or of unlike work, "
+            "windows, ceilings or seeds"
         )
     if badges and (legend := quantities.badge_legend(shown)):
         told += f"; {legend}"
@@ -99,7 +110,7 @@ def _differing(
         for row in shown
     ]
     table = quantities.quantity_table(
-        named, labels, baseline, badges=badges, grouped=False, verdicts=verdicts
+        named, labels, baseline, badges=badges, brief=True, verdicts=verdicts
     )
     return Section("what differs", [table, Sentence("", told)])
 

@@ -26,6 +26,8 @@ BADGES = {Method.COUNTED.value: "c", Method.BOUND.value: "b"}
 """Letters for methods; without one a quantity is measured."""
 _IN_NAME = {"{sample}/s": ", samples/s", "{token}/s": ", tokens/s"}
 """Units that a table has behind the names, as they would widen each of its columns."""
+_HALF, _TWICE = 0.5, 2.0
+"""Ratios between which a change is told in per cent."""
 PAIRED = "paired change"
 """Head of the column of changes within blocks."""
 
@@ -84,19 +86,21 @@ def _ratio_legend(question: Question) -> str:
     """The legend for the table's ratios and changes."""
     base = question.cells[question.baseline].label
     legend = (
-        f"×: the median over that of {base}; of step time and throughput the verdict's estimate"
+        f"behind a value its change against the median of {base}, of shares in points; of step "
+        "time and throughput the verdict's estimate"
     )
     if any(any(row.changes) for row in question.table):
         legend += (
             f"; {PAIRED}: mean of the changes within the blocks, with its 95 % interval (of the "
-            "verdict's metric, with the verdict's); one row in twenty excludes no change by chance"
+            "verdict's metric, with the verdict's), of shares as points of the median that it is "
+            "against; one row in twenty excludes no change by chance"
         )
     return legend
 
 
 def runs(question: Question, order: Mapping[str, int]) -> Table:
     """Every run of each cell: its number in the study (or its session id), its value, with the
-    ratio within its block, or why it has none, and its steady state."""
+    change within its block, or why it has none, and its steady state."""
     ratios = {each.other: each.ratios for each in question.contrasts}
     rows: list[tuple[str, ...]] = []
     for at, cell in enumerate(question.cells):
@@ -105,7 +109,7 @@ def runs(question: Question, order: Mapping[str, int]) -> Table:
         for run in cell.runs:
             known = ratios.get(at, ())
             alone = run.block is not None and 0 < run.block <= len(known) and run.block not in seen
-            ratio = units.ratio(known[run.block - 1]) if alone and run.block else ""
+            change = _against(known[run.block - 1], run.value, "s") if alone and run.block else ""
             seen.add(run.block)
             block = units.UNKNOWN if run.block is None else str(run.block or "warm-up")
             marked = ", outlier" if run.outlier else ""
@@ -113,7 +117,7 @@ def runs(question: Question, order: Mapping[str, int]) -> Table:
                 (
                     str(order_of(run.session, order) or run.session.id[:6]),
                     block,
-                    f"{value_of(run)} {ratio}".rstrip() + marked,
+                    f"{value_of(run)} {change}".rstrip() + marked,
                     _steady(run.steady),
                     units.percent(run.steady.spread),
                 )
@@ -204,20 +208,22 @@ def quantity_table(
     baseline: int | None,
     *,
     badges: bool = False,
-    grouped: bool = True,
+    brief: bool = False,
     verdicts: Mapping[int, Verdict] | None = None,
     first: Sequence[Sequence[str]] = (),
 ) -> Table:
     """Quantities, those of the steps first, under the names of their groups, their methods last.
 
     A column with changes within blocks has a second one for them. With ``badges`` the methods are
-    letters behind the names, which :data:`BADGES` explains. Not ``grouped``: in the order given,
-    without the groups' names. ``verdicts``: of the columns; with them a cell of repeated runs says
+    letters behind the names, which :data:`BADGES` explains. ``brief``: in the order given, without
+    the groups' names, and the changes beside the values, in place of the runs' range.
+    ``verdicts``: of the columns; with them a cell of repeated runs says
     whether it is better or worse. ``first``: rows before all others, a name and a text for each
     label.
     """
     of_rows = [row.changes for row in rows if isinstance(row, TableRow) and row.changes]
     paired = {at for at in range(len(labels)) if any(changes[at] for changes in of_rows)}
+    paired = set() if brief else paired
     heads = [
         head
         for at, label in enumerate(labels)
@@ -230,8 +236,8 @@ def quantity_table(
         made.append((name, *wide, *last))
     marks: dict[tuple[int, int], str] = {}
     group = ""
-    for row in sorted(rows, key=lambda row: row.group != _FIRST) if grouped else rows:
-        if grouped and row.group != group:
+    for row in rows if brief else sorted(rows, key=lambda row: row.group != _FIRST):
+        if not brief and row.group != group:
             group = row.group
             made.append((f"{clean(group)}:", *[""] * len(heads), *last))
         cells: list[str] = []
@@ -240,9 +246,15 @@ def quantity_table(
             word = ""
             if verdicts is not None and baseline is not None and isinstance(row, TableRow):
                 word = effect(row, at, baseline, verdicts[at]) if at in verdicts else ""
-            cells.append(_cell(row, at, baseline, "" if change else word))
+            base = None if baseline is None or row.unit != "1" else row.values[baseline]
+            changed = "" if change is None else _change(change, word, base)
+            if brief and isinstance(row, TableRow) and any(row.changes or ()):
+                value = units.quantity(row.values[at], row.unit, is_traffic=row.is_traffic)
+                cells.append("\t".join(filter(None, (value, changed))))
+            else:
+                cells.append(_cell(row, at, baseline, None if change else word))
             if at in paired:
-                cells.append("" if change is None else _change(change, word))
+                cells.append(changed)
             if word or (change and not change.low <= 0 <= change.high):
                 marks[len(made), len(cells)] = word or CHANGED
         methods = _methods(row)
@@ -268,8 +280,19 @@ def _methods(row: ComparisonRow | TableRow) -> list[str]:
     return [each for each in methods if each != Method.UNAVAILABLE.value]
 
 
-def _cell(row: ComparisonRow | TableRow, at: int, baseline: int | None, word: str) -> str:
-    """Value and ratio; below them the range of the runs, and how many have a value if not all."""
+def _against(ratio: float | None, value: float | None, unit: str) -> str:
+    """How far a value is from another, by their ratio: ``+3.1 %``, ``×2.50``; of shares in points:
+    ``-6.2 points``. Empty if they are equal, or it is unknown."""
+    if ratio is None or value is None or ratio == 1:
+        return ""
+    if unit == "1" and ratio:
+        return f"{signed(value - value / ratio)} points"
+    return f"{signed(ratio - 1)} %" if _HALF <= ratio < _TWICE else units.ratio(ratio)
+
+
+def _cell(row: ComparisonRow | TableRow, at: int, baseline: int | None, word: str | None) -> str:
+    """Value and change, which has a column of its own if ``word`` is ``None``; below them the range
+    of the runs, and how many have a value if not all."""
     value = row.values[at]
     text = units.quantity(value, row.unit, is_traffic=row.is_traffic)
     if value is None:
@@ -278,10 +301,10 @@ def _cell(row: ComparisonRow | TableRow, at: int, baseline: int | None, word: st
     # Of several sessions the baseline may be none of this one's.
     alike = isinstance(row, TableRow) or len(row.values) == 2
     if row.unit == DEGREES and base is not None and alike:
-        ratio = f"{value - base:+.0f} °C"
+        change = f"{value - base:+.0f} °C"
     else:
-        ratio = "" if at == baseline else units.ratio(row.ratios[at])
-    told = f"{ratio} {word}".rstrip()
+        change = "" if at == baseline else _against(row.ratios[at], value, row.unit)
+    told = "" if word is None else f"{change} {word}".rstrip()
     short = text.removesuffix(_IN_NAME.get(row.unit, "").replace(",", ""))
     lines = ["\t".join(filter(None, (units.bounded(short, row.bound(at)), told)))]
     if isinstance(row, TableRow):
@@ -302,8 +325,11 @@ def _span(row: TableRow, at: int, value: str) -> str:
     return f"{first}{to}{number if shared else last}" if to else ""
 
 
-def _change(change: Interval, word: str) -> str:
-    """The estimate above its interval."""
+def _change(change: Interval, word: str, share: float | None) -> str:
+    """The estimate above its interval; from a ``share``, in points."""
+    if share is not None:
+        low, mean, high = (signed(e * share) for e in (change.low, change.estimate, change.high))
+        return f"{f'{mean} points {word}'.rstrip()}\n{breakable(f'{low} to {high}')}"
     estimate, _, ends = change_text(change).removesuffix(")").partition(" (")
     return f"{f'{estimate} {word}'.rstrip()}\n{breakable(ends)}"
 

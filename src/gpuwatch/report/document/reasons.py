@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import TypeVar
 
@@ -39,8 +39,8 @@ _COLUMNS: tuple[tuple[str, Callable[[RankFigures], str]], ...] = (
 )
 
 
-def evidence(question: Question) -> Section:
-    """The evidence for each contrast, rung by rung."""
+def evidence(question: Question, known: Collection[str] = ()) -> Section:
+    """The evidence for each contrast, rung by rung, without texts that are ``known``."""
     items: list[Item] = []
     base = question.cells[question.baseline].label
     for contrast in question.contrasts:
@@ -52,6 +52,7 @@ def evidence(question: Question) -> Section:
                 how=", ".join(filter(None, (each.method and each.method.value, each.source))),
             )
             for each in why.evidence
+            if each.text not in known
         ]
         if why.start_up is not None and all(each.rung != "start-up" for each in why.evidence):
             seconds = units.quantity(why.start_up.seconds, "s")

@@ -200,7 +200,7 @@ def brief(compared: Comparison, columns: Sequence[str]) -> Section:
     ends = [Sentence("", each) for each in _ends(compared, columns) if each]
     if not (first := main_rows(compared)):
         return Section("", ends)
-    table = quantity_table(first, columns, compared.baseline, grouped=False)
+    table = quantity_table(first, columns, compared.baseline, brief=True)
     return Section("", [*ends, table])
 
 

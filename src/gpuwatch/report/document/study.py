@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from gpuwatch.analysis.comparison.side_by_side import Comparison, compare, headings, with_judged
 from gpuwatch.analysis.results import Kind, Question, StudyResult
 from gpuwatch.analysis.study.letters import LegendEntry, with_letters
 from gpuwatch.analysis.study.notes import conditions, doubts, notes, run_names
-from gpuwatch.analysis.summary.identity import baseline, sound
+from gpuwatch.analysis.summary.identity import sound
 from gpuwatch.report.document import (
     about,
     answer,
@@ -71,7 +71,7 @@ def compared(result: StudyResult) -> Comparison:
     """The comparison of all sessions, with the study's notes.
 
     Ratios are relative to the first sound run of the question's baseline. Of single runs side by
-    side they describe an invalid pair, and different programs, too; else only what is compared.
+    side they describe an invalid pair, too; else only what is compared.
     """
     bases = _bases(result)
     comparison = with_judged(compare(result.sessions), result.questions, bases)
@@ -80,7 +80,7 @@ def compared(result: StudyResult) -> Comparison:
     if against:
         names = _names(result)
         named = ", ".join(names[base] for base in against)
-        notes_.append(f"ratios (×…) are against {named}; none from or to a run that failed")
+        notes_.append(f"changes are against {named}; none from or to a run that failed")
     baseline = against[0] if against else comparison.baseline
     return replace(comparison, baseline=baseline, notes=tuple(notes_))
 
@@ -90,9 +90,6 @@ def _bases(result: StudyResult) -> dict[int, int]:
     place = {session.path: at for at, session in enumerate(result.sessions)}
     bases: dict[int, int] = {}
     beside = one_by_one(result)
-    first = baseline(result.sessions)
-    if beside and first is not None and not any(each.contrasts for each in result.questions):
-        return dict.fromkeys(range(len(result.sessions)), first)
     for question in result.questions:
         for contrast in question.contrasts:
             against, other = question.cells[contrast.baseline], question.cells[contrast.other]
@@ -145,7 +142,8 @@ def verdict_first(result: StudyResult, more: str) -> Document:
     """``result`` in a screen or two: the verdict, what to know before believing it, its reasons,
     and only what differs. ``more`` says how to see all of it."""
     shown, _ = lettered(result)
-    body = [_cautions(shown)]
+    known = cautions(shown)
+    body = [_cautions(known)]
     if one_by_one(result):
         body += [about.costs(each) for each in shown.questions]
         of_all, names = compared(shown), _names(shown)
@@ -163,10 +161,9 @@ def verdict_first(result: StudyResult, more: str) -> Document:
         for question in shown.questions:
             of = (
                 about.costs(question),
-                reasons.evidence(question),
+                reasons.evidence(question, known),
                 differing.of_question(question),
                 reasons.kernels(question),
-                reasons.facts(question),
             )
             several = len(shown.questions) > 1
             body += [replace(each, of=question.label if several else "") for each in of]
@@ -174,9 +171,8 @@ def verdict_first(result: StudyResult, more: str) -> Document:
     return replace(_head(result), sections=tuple(each for each in body if each.items))
 
 
-def _cautions(result: StudyResult, rest: str = "in the report") -> Section:
-    told = [Sentence("", each) for each in cautions(result, rest)]
-    return Section("before you believe it", told)
+def _cautions(told: Sequence[str]) -> Section:
+    return Section("before you believe it", [Sentence("", each) for each in told])
 
 
 def cautions(result: StudyResult, where: str = "in the report") -> list[str]:
@@ -219,7 +215,7 @@ def _sections(result: StudyResult) -> Iterator[Section]:
     yield devices.devices(result)
     order = quantities.orders(result.plan)
     several = len(result.questions) > 1
-    yield replace(_cautions(result, "below"), formats=(PAGE,))
+    yield replace(_cautions(cautions(result, "below")), formats=(PAGE,))
     for question in result.questions:
         differs = differing.of_question(question)
         for section in (
