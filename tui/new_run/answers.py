@@ -177,6 +177,8 @@ def obstacle(form: Form, answers: Answers) -> tuple[str, str] | None:
     if plan is not None and plan.complaint:
         if form.places and ("--on" in plan.complaint or not form.other.strip()):
             return "on", plan.complaint
+        if form.options.strip():
+            return "options", plan.complaint
         return "other" if form.other.strip() else "command", plan.complaint
     return None
 

@@ -4,20 +4,24 @@ they make, and what is wrong with them."""
 from __future__ import annotations
 
 import argparse
+import contextlib
 import os
 import re
 import shlex
 from collections.abc import Callable, Mapping
 from dataclasses import field
 from functools import lru_cache
+from pathlib import Path
 from typing import Any
 
 from gpuwatch.core.errors import UsageError
 from gpuwatch.core.key_values import parse as key_values
 from gpuwatch.core.lazy_dataclass import dataclass
+from gpuwatch.core.paths import data_home
 from gpuwatch.core.shell_line import operator_in
-from gpuwatch.core.text import shell
+from gpuwatch.core.text import clean, shell
 from gpuwatch.core.units import counted
+from gpuwatch.session.study.plan import read as read_plan
 from gpuwatch.workloads import names, options
 
 FIRST = ("steps", "batch_size", "dtype", "device")
@@ -199,6 +203,8 @@ REPEATS: Mapping[str, tuple[tuple[str, ...], str]] = {
     "rigorous": (("--rigorous",), "20 blocks: small differences too"),
 }
 """How often each environment runs: flags, and what the result can say."""
+_MOST_BEFORE = 50
+"""Most studies whose commands are suggested."""
 _VARIABLE = re.compile(r"[A-Za-z_]\w*=", re.ASCII)
 
 _PLACE = re.compile(r"""(?:"[^"]*"|'[^']*'|\[[^]]*\]|\S)+""")
@@ -230,6 +236,8 @@ class Form:
     gpus: tuple[str, ...] | None = None
     """By index or UUID; ``None``: all, ``()``: none."""
     repeat: str = next(iter(REPEATS))
+    options: str = ""
+    """Further options of ``gpuwatch run``, with blanks between."""
     values: Mapping[str, str] = field(default_factory=dict)
     """The fields of parameters, by name."""
     order_seed: int = 0
@@ -284,6 +292,11 @@ def problems(form: Form) -> dict[str, str]:
         found["other"] = f"{invalid[0]}: write KIND=IMAGE, such as docker=pytorch/pytorch"
     elif not form.environments:
         found["environments"] = "choose at least one environment"
+    further = _words(form.options)
+    if problem := _unsplit(form.options):
+        found["options"] = problem
+    elif further and (not further[0].startswith("-") or "--" in further):
+        found["options"] = "write options of gpuwatch run, such as --profile 5"
     for place in form.places:
         try:
             key_values(place)
@@ -304,7 +317,20 @@ def arguments(form: Form) -> tuple[str, ...]:
         found += ["--gpus", ",".join(form.gpus) or "none"]
     if often := REPEATS[form.repeat][0]:
         found += [*often, "--order-seed", str(form.order_seed)]
+    found += _words(form.options)
     return (*found, "--", *_words(form.command)) if form.own else tuple(found)
+
+
+def commands_before() -> list[str]:
+    """The commands of the newest studies in the data folder, each once, the newest first."""
+    with contextlib.suppress(OSError):
+        folders = [each for each in os.scandir(data_home()) if each.is_dir()]
+        folders.sort(key=lambda each: each.stat().st_mtime, reverse=True)
+        plans = (plan for each in folders[:_MOST_BEFORE] if (plan := read_plan(Path(each))))
+        found = [run.workload for plan in plans for run in plan.runs[:1]]
+        lines = [shlex.join(each.arguments) for each in found if each.kind == "command"]
+        return list(dict.fromkeys(line for line in lines if clean(line) == line))
+    return []
 
 
 def command_line(form: Form) -> str:

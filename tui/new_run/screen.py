@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import secrets
 import time
 from collections.abc import Sequence
@@ -12,6 +13,7 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Container, Vertical, VerticalGroup, VerticalScroll
 from textual.content import Content
+from textual.suggester import SuggestFromList
 from textual.timer import Timer
 from textual.widget import Widget
 from textual.widgets import Button, Collapsible, Footer, Input, Static
@@ -95,7 +97,9 @@ class NewRunScreen(WidgetScreen):
         self._timer: Timer | None = None
         self._seen, self._opened = gpus, time.strftime("%H:%M")
         self._command = text_row(
-            "command", "python train.py --lr 3e-4", "what to run, as in a shell"
+            "command",
+            "python train.py --lr 3e-4",
+            "what to run, as in a shell; → takes the rest of a command that ran before",
         )
         self._folder = text_row("folder", "where gpuwatch was started", "where it runs")
         self._variables = text_row(
@@ -146,6 +150,11 @@ class NewRunScreen(WidgetScreen):
             tooltip="how often each environment runs",
             wide=True,
         )
+        self._options = text_row(
+            "options",
+            "--profile 5 --tag ablation --interval 200ms ...",
+            "further options, as gpuwatch run takes them",
+        )
         self._message = Static(id="message", markup=False)
         self._plan = Static(id="plan-text")
 
@@ -170,6 +179,7 @@ class NewRunScreen(WidgetScreen):
                 yield self._gpu_section
                 yield self._no_gpu
                 yield self._repeat
+                yield self._options
             with Vertical(id="side"):
                 with VerticalScroll(id="plan"):
                     yield self._message
@@ -185,6 +195,12 @@ class NewRunScreen(WidgetScreen):
             field.cursor_blink = False
         self._show()
         self._ask()
+        self.run_worker(self._suggest(), group="commands")
+
+    async def _suggest(self) -> None:
+        before = await asyncio.to_thread(parameters.commands_before)
+        assert isinstance(self._command.field, Input)
+        self._command.field.suggester = SuggestFromList(before)
 
     # The form.
 
@@ -209,6 +225,7 @@ class NewRunScreen(WidgetScreen):
             pull=bool(self._pull.text),
             gpus=None if self._away or len(chosen) == len(self._gpus) else chosen,
             repeat=self._repeat.text,
+            options=self._options.text,
             values={name: row.text for name, row in self._parameters.items()},
             order_seed=self._order_seed,
         )
@@ -254,6 +271,7 @@ class NewRunScreen(WidgetScreen):
             row.update(known, refusal(form, self.answers, name))
         self._other.update(problem=found.get("other", ""))
         self._on.update(problem=found.get("on", ""))
+        self._options.update(problem=found.get("options", ""))
         machine = self.answers.machine or Machine()
         self._gpu_section.display = bool(self._gpus) and not self._away
         self._no_gpu.display = machine.no_gpu is not None and not self._away

@@ -170,11 +170,11 @@ class Machines:
 
 
 @contextlib.contextmanager
-def temporary_folder() -> Iterator[Path]:
-    """A private folder, in memory (the user's runtime folder) where possible. It is removed at the
-    end of the block, also when this process is killed."""
+def temporary_folder(*, in_memory: bool = True) -> Iterator[Path]:
+    """A private folder, which is removed at the end of the block, also when this process is killed.
+    ``in_memory``: where possible in the user's runtime folder."""
     runtime = os.environ.get("XDG_RUNTIME_DIR", "")
-    in_memory = os.path.isabs(runtime) and os.access(runtime, os.W_OK | os.X_OK)
+    in_memory &= os.path.isabs(runtime) and os.access(runtime, os.W_OK | os.X_OK)
     folder = Path(tempfile.mkdtemp(prefix="gpuwatch-", dir=runtime if in_memory else None))
     remover = subprocess.Popen(
         ["/bin/sh", "-c", 'read -r _; rm -rf -- "$0"', folder],

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import pytest
 from textual.events import Paste
@@ -27,6 +29,7 @@ from gpuwatch.tui.new_run.screen import NewRunScreen
 from gpuwatch.tui.new_run.widgets import EnvironmentRow
 from gpuwatch.tui.widgets.base_screen import HelpScreen
 
+from ...conftest import Cli
 from ..conftest import Fake, environment
 from ..harness import running, screen_text, shows, until
 from ..hostile import check_screen
@@ -110,6 +113,32 @@ async def test_a_command_is_typed_and_started_with_enter(session: Make, fake: Fa
         await pilot.press("escape")
         await until(pilot, lambda: isinstance(app.screen, HomeScreen))
     assert started(fake) == [["--", "python3", "t?.py", "--lr", "3e-4"]]
+
+
+async def test_a_command_of_before_is_suggested_and_further_options_reach_its_start(
+    session: Make, fake: Fake, cli: Cli
+) -> None:
+    fake.records(session())
+    cli("--record", "--quiet", "--", "sh", "-c", "sleep 0.01; exit 0")
+    with mock.patch.dict(os.environ, {"XDG_DATA_HOME": str(cli.home / ".local/share")}):
+        async with running(NewRunScreen, (160, 50)) as (app, pilot):
+            command, options = (
+                app.screen.query_one(f"#{each}", Input) for each in ("command", "options")
+            )
+            await until(pilot, lambda: command.suggester is not None)
+            await pilot.press("s", "h")
+            await shows(pilot, "sh -c 'sleep 0.01; exit 0'")
+            await pilot.press("right")
+            assert command.value == "sh -c 'sleep 0.01; exit 0'"
+            options.value = "tag"
+            await shows(pilot, "✗ write options of gpuwatch run, such as --profile 5")
+            options.value = "--tag 'a b' --profile 5"
+            await shows(pilot, "$ gpuwatch run --tag 'a b' --profile 5 -- sh")
+            app.screen.query_one("#start", Button).press()
+            await until(pilot, lambda: isinstance(app.screen, LiveScreen))
+    assert started(fake) == [
+        ["--tag", "a b", "--profile", "5", "--", "sh", "-c", "sleep 0.01; exit 0"]
+    ]
 
 
 async def test_the_folder_and_variables_of_a_command_reach_its_start(

@@ -6,7 +6,6 @@ import contextlib
 import os
 import subprocess
 import sys
-import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -19,6 +18,7 @@ from gpuwatch.core.text import shell
 from gpuwatch.own_command import OWN_COMMAND
 from gpuwatch.places import capsule, load, placements, spec, working_folder
 from gpuwatch.places.base import JobState, Place, Preview, Refused
+from gpuwatch.places.machines import temporary_folder
 from gpuwatch.places.placements import Placed
 from gpuwatch.recorder.request import Request
 from gpuwatch.session import placement
@@ -36,8 +36,8 @@ def send(request: Request) -> list[Placed]:
         UsageError: a place is misspelt, or the working folder is too large to be sent unasked.
         NotAvailable: a place cannot be reached, or does not take it; nothing is left here.
     """
-    with tempfile.TemporaryDirectory(prefix="gpuwatch-") as temporary:
-        archive = Path(temporary) / "gpuwatch.pyz"
+    with temporary_folder(in_memory=False) as temporary:
+        archive = temporary / "gpuwatch.pyz"
         reached = [(joining.at(request, on), connected(on, archive)) for on in request.on]
         capsule.build(archive)  # takes seconds at the first time
         for _, place in reached:
@@ -45,7 +45,7 @@ def send(request: Request) -> list[Placed]:
         for each, place in reached:
             for warning in warnings(place, each.plan.parts, place.preview(each.plan.parts)):
                 say(f"{each.on[0]}: {warning}")
-        packed = _packed(reached, Path(temporary) / "work.tar")
+        packed = _packed(reached, temporary / "work.tar")
         return [_send(each, place, archive, packed) for each, place in reached]
 
 
