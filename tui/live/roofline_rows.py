@@ -230,7 +230,7 @@ def _names(roofline: Roofline, plane: Plane, width: int) -> Mapping[int, tuple[s
     last = next((at for at in range(plane.rows - 1, -1, -1) if at not in names), None)
     if bandwidth is not None and last is not None:
         size = si(bandwidth.value, "B/s")
-        texts = (f"/ {size} {bandwidth.text}", f"/ {size} {bandwidth.kind}")
+        texts = [f"╱ {size} {what}" for what in (bandwidth.text, bandwidth.kind)]
         names[last] = (longest_fitting(texts, width) or fit(texts[-1], width), "bandwidth")
     return names
 

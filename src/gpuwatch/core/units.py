@@ -106,7 +106,7 @@ def memory_usage(used: float | None, total: float | None) -> str:
 
 
 def percent(fraction: float | None) -> str:
-    if fraction is None:
+    if fraction is None or not math.isfinite(fraction):
         return UNKNOWN
     value = fraction * 100
     if 0 < value < 0.05:

@@ -24,7 +24,7 @@ from gpuwatch.report.document.blocks import (
     SweepChart,
     Table,
 )
-from gpuwatch.report.document.origin import device, host
+from gpuwatch.report.document.origin import device, host, started
 from gpuwatch.report.document.reasons import middle_runs
 
 _MOST_NOTES = 40
@@ -190,7 +190,7 @@ def all_runs(result: StudyResult) -> Section:
                 session.given.heading(session.label),
                 units.UNKNOWN if block is None else str(block or "warm-up"),
                 session.status.text,
-                session.started.replace("T", " ").replace("+00:00", " UTC"),
+                started(session),
                 units.UNKNOWN if session.seconds is None else units.clock_time(session.seconds),
                 device(session),
                 host(session),

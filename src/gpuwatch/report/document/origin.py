@@ -63,6 +63,11 @@ def host(session: Summary) -> str:
     return str(mapping(session.facts.get("host")).get("host.name") or "")
 
 
+def started(session: Summary) -> str:
+    """``2026-11-26 19:21:34 UTC``; empty if not known."""
+    return session.started.replace("T", " ").replace("+00:00", " UTC")
+
+
 def device(session: Summary) -> str:
     """The GPUs that a run used, else the machine's CPU."""
     return ", ".join(device_names(session))

@@ -33,6 +33,7 @@ from gpuwatch.core.models import mapping
 from gpuwatch.core.text import clean, shell
 from gpuwatch.report.document import efficiency, reasons
 from gpuwatch.report.document.blocks import Document, Section, Sentence, Table
+from gpuwatch.report.document.origin import started
 from gpuwatch.report.document.quantities import quantity_table
 from gpuwatch.session.reading.status import State
 
@@ -238,7 +239,7 @@ def _how(session: Summary) -> str:
     """When, where and by what a session was recorded."""
     gpus = [f"{gpu.id} {gpu.name}" for gpu in used_gpus(session)]
     device = ", ".join(gpus or device_names(session))
-    parts = (session.started, device, _what(session), session.path)
+    parts = (started(session), device, _what(session), session.path)
     return clean("; ".join(filter(None, parts)), 600)
 
 

@@ -73,7 +73,7 @@ def status(meta: Mapping[str, JSON], path: Path) -> Status:
     if isinstance(result, dict):
         return _ended(result)
     if mapping(meta.get("workload")).get("kind") == "machine" and "closed" in meta:
-        return Status(State.FINISHED, "recorded the machine until stopped", 0)
+        return Status(State.FINISHED, "recorded the machine", 0)
     if mapping(meta.get("workload")).get("kind") == "import" and "closed" in meta:
         return Status(State.FINISHED, "imported profile", None)
     placement = read_placement(path.parent)
