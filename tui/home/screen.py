@@ -181,19 +181,15 @@ class HomeScreen(Home):
             self._devices.look_at(view)
 
     def view_of(self, devices: Snapshot, width: int) -> View:
-        """What is drawn: histories of all GPUs, or gauges of a single one, or of the CPU.
-
-        A history begins with the recording, and is of the last minutes once there are more.
-        """
+        """What is drawn: histories of all GPUs, or gauges of a single one, or of the CPU."""
         count = len(devices.gpus)
         columns = history_columns(count, width) or graph_columns(width)
-        longest = 300 if columns >= _LONG_FROM else 60
         return View(
             grid=count > 1,
             gauges=count <= 1,
             metric="hw.gpu.memory.usage" if count else "hw.memory.usage",
             columns=columns,
-            seconds=longest if devices.t > longest * NS else None,
+            seconds=300 if columns >= _LONG_FROM else 60,
         )
 
 

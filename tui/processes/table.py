@@ -20,8 +20,15 @@ from gpuwatch.tui.feed.processes import ProcessNow
 from gpuwatch.tui.messages import SIGNALS, signal_question
 from gpuwatch.tui.widgets.base_screen import CanvasScreen
 from gpuwatch.tui.widgets.canvas import Canvas, Scrolled
-from gpuwatch.tui.widgets.line import Line, rule
-from gpuwatch.tui.widgets.process_rows import ORDER_TEXT, ORDERS, in_order, next_order, table_rows
+from gpuwatch.tui.widgets.line import Line, fit, rule
+from gpuwatch.tui.widgets.process_rows import (
+    ORDER_TEXT,
+    ORDERS,
+    in_order,
+    next_order,
+    shown_command,
+    table_rows,
+)
 
 _LONGEST_COMMAND, _ONE_ROW, _MOST_NAMED = 600, 62, 12
 """Characters of a question about one process, and of each of several; most of those."""
@@ -221,8 +228,11 @@ class ProcessTable(Canvas, can_focus=True):
         if not count:
             return rule(self._none, width)
         if self._height == 1:
-            many = counted(count, "process", "processes")
-            return rule(f"{many} on {self._where}: press p", width)
+            many = f"{counted(count, 'process', 'processes')} on {self._where}: "
+            first = self.processes[0]
+            told = f"{clean(first.user or '')} {shown_command(first)}".strip()
+            told = fit(told, width - len(many) - len("── ; press p ──"))
+            return rule(f"{many}{told}; press p", width)
         title = f"processes on {self._where}  {ORDERS[self.order].title}"
         title += f"  /{self._query}" if self._query else ""
         title += f"  {len(self._marked)} marked" if self._marked else ""

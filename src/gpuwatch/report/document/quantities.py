@@ -28,8 +28,6 @@ _IN_NAME = {"{sample}/s": ", samples/s", "{token}/s": ", tokens/s"}
 """Units that a table has behind the names, as they would widen each of its columns."""
 _HALF, _TWICE = 0.5, 2.0
 """Ratios between which a change is told in per cent."""
-PAIRED = "paired change"
-"""Head of the column of changes within blocks."""
 
 
 def orders(plan: Plan | None) -> Mapping[str, int]:
@@ -86,14 +84,13 @@ def _ratio_legend(question: Question) -> str:
     """The legend for the table's ratios and changes."""
     base = question.cells[question.baseline].label
     legend = (
-        f"behind a value its change against the median of {base}, of shares in points; of step "
+        f"behind a value its change against the median of {base}, of shares in points (pp); of step "
         "time and throughput the verdict's estimate"
     )
     if any(any(row.changes) for row in question.table):
         legend += (
-            f"; {PAIRED}: mean of the changes within the blocks, with its 95 % interval (of the "
-            "verdict's metric, with the verdict's), of shares as points of the median that it is "
-            "against; one row in twenty excludes no change by chance"
+            "; in blocks the mean of the changes within them, with its 95 % interval below (of the "
+            "verdict's metric, with the verdict's): one row in twenty excludes no change by chance"
         )
     return legend
 
@@ -214,47 +211,27 @@ def quantity_table(
 ) -> Table:
     """Quantities, those of the steps first, under the names of their groups, their methods last.
 
-    A column with changes within blocks has a second one for them. With ``badges`` the methods are
-    letters behind the names, which :data:`BADGES` explains. ``brief``: in the order given, without
-    the groups' names, and the changes beside the values, in place of the runs' range.
-    ``verdicts``: of the columns; with them a cell of repeated runs says
-    whether it is better or worse. ``first``: rows before all others, a name and a text for each
-    label.
+    Behind a value stands its change, of blocks with its interval below. With ``badges`` the methods
+    are letters behind the names, which :data:`BADGES` explains. ``brief``: in the order given,
+    without the groups' names, and without the runs' range below an interval. ``verdicts``: of the
+    columns; with them a cell of repeated runs says whether it is better or worse. ``first``: rows
+    before all others, a name and a text for each label.
     """
-    of_rows = [row.changes for row in rows if isinstance(row, TableRow) and row.changes]
-    paired = {at for at in range(len(labels)) if any(changes[at] for changes in of_rows)}
-    paired = set() if brief else paired
-    heads = [
-        head
-        for at, label in enumerate(labels)
-        for head in ((label, f"{label}: {PAIRED}") if at in paired else (label,))
-    ]
     last = [] if badges else [""]
-    made: list[tuple[str, ...]] = []
-    for name, *texts in first:
-        wide = (part for at, text in enumerate(texts) for part in (text, *[""] * (at in paired)))
-        made.append((name, *wide, *last))
+    made: list[tuple[str, ...]] = [(*each, *last) for each in first]
     marks: dict[tuple[int, int], str] = {}
     group = ""
     for row in rows if brief else sorted(rows, key=lambda row: row.group != _FIRST):
         if not brief and row.group != group:
             group = row.group
-            made.append((f"{clean(group)}:", *[""] * len(heads), *last))
+            made.append((f"{clean(group)}:", *[""] * len(labels), *last))
         cells: list[str] = []
         for at in range(len(labels)):
             change = row.changes[at] if isinstance(row, TableRow) and row.changes else None
             word = ""
             if verdicts is not None and baseline is not None and isinstance(row, TableRow):
                 word = effect(row, at, baseline, verdicts[at]) if at in verdicts else ""
-            base = None if baseline is None or row.unit != "1" else row.values[baseline]
-            changed = "" if change is None else _change(change, word, base)
-            if brief and isinstance(row, TableRow) and any(row.changes or ()):
-                value = units.quantity(row.values[at], row.unit, is_traffic=row.is_traffic)
-                cells.append("\t".join(filter(None, (value, changed))))
-            else:
-                cells.append(_cell(row, at, baseline, None if change else word))
-            if at in paired:
-                cells.append(changed)
+            cells.append(_cell(row, at, baseline, word, change, brief=brief))
             if word or (change and not change.low <= 0 <= change.high):
                 marks[len(made), len(cells)] = word or CHANGED
         methods = _methods(row)
@@ -262,10 +239,10 @@ def quantity_table(
         name = f"{name_of(row)}{_IN_NAME.get(row.unit, '')}"
         named = f"{name} ({letters})" if letters else name
         made.append((named, *cells, *([] if badges else ["/".join(methods)])))
-    kept = [] if badges else [len(heads) + 1]
+    kept = [] if badges else [len(labels) + 1]
     if baseline is not None and len(labels) > 1:
-        kept = [1 + baseline + sum(at < baseline for at in paired), *kept]
-    head = ("", *heads, *([] if badges else ["method"]))
+        kept = [1 + baseline, *kept]
+    head = ("", *labels, *([] if badges else ["method"]))
     return Table(head, tuple(made), tuple(kept), marks)
 
 
@@ -282,17 +259,32 @@ def _methods(row: ComparisonRow | TableRow) -> list[str]:
 
 def _against(ratio: float | None, value: float | None, unit: str) -> str:
     """How far a value is from another, by their ratio: ``+3.1 %``, ``×2.50``; of shares in points:
-    ``-6.2 points``. Empty if they are equal, or it is unknown."""
+    ``-6.2 pp``. Empty if they are equal, or it is unknown."""
     if ratio is None or value is None or ratio == 1:
         return ""
     if unit == "1" and ratio:
-        return f"{signed(value - value / ratio)} points"
+        points = value - value / ratio
+        return f"{_points(points, points)} pp"
     return f"{signed(ratio - 1)} %" if _HALF <= ratio < _TWICE else units.ratio(ratio)
 
 
-def _cell(row: ComparisonRow | TableRow, at: int, baseline: int | None, word: str | None) -> str:
-    """Value and change, which has a column of its own if ``word`` is ``None``; below them the range
-    of the runs, and how many have a value if not all."""
+def _points(share: float, least: float) -> str:
+    """In points, with one decimal, or as many as ``least``, another share, needs to show."""
+    exact = f"{abs(least) * 100:.1g}" if least else ""
+    return signed(share, min(4, max(1, len(exact.partition(".")[2]))))
+
+
+def _cell(
+    row: ComparisonRow | TableRow,
+    at: int,
+    baseline: int | None,
+    word: str,
+    change: Interval | None,
+    *,
+    brief: bool,
+) -> str:
+    """Value and change; below them the range of the runs, the change's interval, and how many runs
+    have a value if not all."""
     value = row.values[at]
     text = units.quantity(value, row.unit, is_traffic=row.is_traffic)
     if value is None:
@@ -300,17 +292,21 @@ def _cell(row: ComparisonRow | TableRow, at: int, baseline: int | None, word: st
     base = None if baseline in (None, at) else row.values[baseline]
     # Of several sessions the baseline may be none of this one's.
     alike = isinstance(row, TableRow) or len(row.values) == 2
-    if row.unit == DEGREES and base is not None and alike:
-        change = f"{value - base:+.0f} °C"
-    else:
-        change = "" if at == baseline else _against(row.ratios[at], value, row.unit)
-    told = "" if word is None else f"{change} {word}".rstrip()
+    told = ends = ""
+    if change is not None:
+        told, ends = _change(change, base if row.unit == "1" else None)
+    elif row.unit == DEGREES and base is not None and alike:
+        told = f"{value - base:+.0f} °C"
+    elif at != baseline:
+        told = _against(row.ratios[at], value, row.unit)
     short = text.removesuffix(_IN_NAME.get(row.unit, "").replace(",", ""))
-    lines = ["\t".join(filter(None, (units.bounded(short, row.bound(at)), told)))]
-    if isinstance(row, TableRow):
+    beside = " ".join(filter(None, (told, word)))
+    lines = ["\t".join(filter(None, (units.bounded(short, row.bound(at)), beside)))]
+    if isinstance(row, TableRow) and not (brief and any(row.changes or ())):
         lines.append(breakable(_span(row, at, text)))
-        if row.known and 0 < row.known[at] < row.runs[at]:
-            lines.append(f"{row.known[at]} of {row.runs[at]} runs")
+    lines.append(ends)
+    if isinstance(row, TableRow) and row.known and 0 < row.known[at] < row.runs[at]:
+        lines.append(f"{row.known[at]} of {row.runs[at]} runs")
     return "\n".join(filter(None, lines))
 
 
@@ -325,13 +321,16 @@ def _span(row: TableRow, at: int, value: str) -> str:
     return f"{first}{to}{number if shared else last}" if to else ""
 
 
-def _change(change: Interval, word: str, share: float | None) -> str:
-    """The estimate above its interval; from a ``share``, in points."""
+def _change(change: Interval, share: float | None) -> tuple[str, str]:
+    """The estimate and its interval in brackets; from a ``share``, in points."""
     if share is not None:
-        low, mean, high = (signed(e * share) for e in (change.low, change.estimate, change.high))
-        return f"{f'{mean} points {word}'.rstrip()}\n{breakable(f'{low} to {high}')}"
-    estimate, _, ends = change_text(change).removesuffix(")").partition(" (")
-    return f"{f'{estimate} {word}'.rstrip()}\n{breakable(ends)}"
+        width = (change.high - change.low) * share
+        low, mean, high = (
+            _points(e * share, width) for e in (change.low, change.estimate, change.high)
+        )
+        return f"{mean} pp", f"({low} to {high})"
+    told, _, ends = change_text(change).partition(" (")
+    return told, f"({ends}"
 
 
 def breakable(span: str) -> str:
