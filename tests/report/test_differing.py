@@ -17,6 +17,7 @@ from gpuwatch.analysis.study.read import read_sessions, read_study
 from gpuwatch.core.metrics import Method
 from gpuwatch.report.document.blocks import CHANGED, Section, Table
 from gpuwatch.report.document.differing import of_question, of_sessions
+from gpuwatch.report.document.quantities import quantity_table
 from gpuwatch.report.document.study import verdict_first
 from gpuwatch.report.html.page import page
 from gpuwatch.report.markdown import as_markdown
@@ -175,3 +176,28 @@ def test_a_run_that_was_stopped_has_its_median_beside_one_that_was_not(tmp_path:
     text = as_text(verdict_first(read_sessions(sessions_in(tmp_path)), ""), 80)
     assert re.search(r"\nstep time, typical +\S+ ms +—", text), text
     assert re.search(r"\nstep time, median +\S+ ms +\S+ ms", text), text
+
+
+def test_what_reads_as_a_row_above_it_is_left_out() -> None:
+    above = replace(row("peak", 2.0**30, 2.0**31, "By"), group="memory")
+    rows = (row("of the process", 2.0**30, 2.0**31, "By"), row("other", 2.0**30, 2.0**32, "By"))
+    compared = Comparison((), 0, rows, (), ())
+    assert names(of_sessions(compared, ["a", "b"], [above])) == ["other"]
+    assert of_rows(above, *rows) == ["other", "peak"]
+
+
+def test_changes_are_per_cent_factors_and_of_shares_points() -> None:
+    rows = (row("slower", 1.0, 1.031), row("long", 1.0, 2.5), row("use", 0.5, 0.562, "1"))
+    (table, _) = of_sessions(Comparison((), 0, rows, (), ()), ["a", "b"]).items
+    assert isinstance(table, Table)
+    told = {line[0]: line[2].split("\t")[1] for line in table.rows}
+    assert told == {"slower": "+3.1 %", "long": "×2.500", "use": "+6.2 pp"}
+
+
+def test_the_paired_change_of_a_share_is_a_factor() -> None:
+    # As points of the median 1.5 would be 120: no share rises so far.
+    of = (0.8, 0.97)
+    changes = (None, Interval(1.5, 0.05, 5.8, 0.95))
+    share = TableRow("mean", "use", "1", of, of, of, MEASURED, (None, 0.97 / 0.8), changes=changes)
+    table = quantity_table([share], ["a", "b"], 0, brief=True)
+    assert table.rows[0][2] == "97 %\t×2.500\n(1.050 to 6.800)"

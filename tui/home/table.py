@@ -245,9 +245,9 @@ COLUMNS = (
         order="step time",
         falling=False,
     ),
-    _number("samples/s", 10, "samples_per_second", samples_rate, goes=3, turn=4),
+    _number("samples/s", 10, "samples_per_second", samples_rate, goes=2, turn=4),
     _number("MFU", 7, "mfu", percent, goes=5, turn=5),
-    replace(_number("peak mem", 11, "peak_gpu_memory_bytes", binary, goes=4, turn=6), text=_peak),
+    replace(_number("peak mem", 11, "peak_gpu_memory_bytes", binary, goes=3, turn=6), text=_peak),
     Column("result", _result, (0, 24, 24, 44, 44, 120), least=0),
     Column(
         "elapsed",
@@ -262,7 +262,7 @@ COLUMNS = (
         lambda item: started(item.first_start, brief=True),
         (12,),
         right=True,
-        goes=2,
+        goes=4,
         order=Order("started", lambda item: item.first_start, 1),
     ),
     Column(

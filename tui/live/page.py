@@ -186,8 +186,7 @@ def _frame(
     head = Line(width).add(f" {len(snapshot.gpus)} GPUs", "strong")
     if _marks_used(snapshot):
         head.add(f", the run uses {sum(bool(gpu.row.used) for gpu in snapshot.gpus)}", "text")
-    text = zoom_text(snapshot)
-    head.end(text if head.left > len(text) else "", "muted")
+    head.end(zoom_text(snapshot, head.left), "muted")
     bottom = event_rows(snapshot, options, width, 1)
     if snapshot.work is not None and (snapshot.work.reports or snapshot.phase):
         bottom = [progress_row(snapshot, snapshot.work, width), *bottom]
@@ -256,8 +255,7 @@ def _device_title(snapshot: Snapshot, width: int) -> Line:
     elif device is not None and device.row.used is None:
         why = "its GPUs are known once CUDA starts" if snapshot.phase else UNKNOWN_GPUS
         row.add(f"  {why if len(why) + 2 <= row.left else 'GPUs not known'}", "muted")
-    text = zoom_text(snapshot)
-    return row.end(text, "muted") if row.left > len(text) else row
+    return row.end(zoom_text(snapshot, row.left), "muted")
 
 
 _MIN_WIDTH = 36

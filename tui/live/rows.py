@@ -40,14 +40,16 @@ ZOOMS = {10: "10 s", 60: "1 min", 300: "5 min", TIMED: "timed steps", None: "all
 """Lengths of a history in seconds, and their names."""
 
 
-def zoom_text(snapshot: Snapshot) -> str:
-    """The length of the history in words, and what the readings are means of."""
+def zoom_text(snapshot: Snapshot, width: int) -> str:
+    """The length of the history in words, and what the readings are means of, in fewer than
+    ``width`` columns."""
     whole = snapshot.view.seconds == TIMED and not snapshot.window.start
     history = ZOOMS[None if whole else snapshot.view.seconds]
-    if not snapshot.means:
-        return f"history: {history} "
-    alike = snapshot.means == history
-    return f"means {'and' if alike else f'of the {snapshot.means},'} history: {history} "
+    texts = [f"history: {history} ", f"{history} "]
+    if snapshot.means:
+        before = "and" if snapshot.means == history else f"of the {snapshot.means},"
+        texts = [f"means {before} {texts[0]}", f"means: {snapshot.means} ", "means "]
+    return longest_fitting(texts, width - 1)
 
 
 @dataclass(frozen=True)

@@ -203,6 +203,11 @@ REPEATS: Mapping[str, tuple[tuple[str, ...], str]] = {
     "rigorous": (("--rigorous",), "20 blocks: small differences too"),
 }
 """How often each environment runs: flags, and what the result can say."""
+_NOT_OPTIONS = (
+    *("--env", "--on", "--gpus", "--pull", "--command"),
+    *("-h", "--help", "--plan", "--dry-run", "--format", "--detach"),
+)
+"""Options that another field gives, or that start nothing."""
 _MOST_BEFORE = 50
 """Most studies whose commands are suggested."""
 _VARIABLE = re.compile(r"[A-Za-z_]\w*=", re.ASCII)
@@ -297,6 +302,8 @@ def problems(form: Form) -> dict[str, str]:
         found["options"] = problem
     elif further and (not further[0].startswith("-") or "--" in further):
         found["options"] = "write options of gpuwatch run, such as --profile 5"
+    elif here := [word for word in further if word.partition("=")[0] in _NOT_OPTIONS]:
+        found["options"] = f"{here[0]} is not for here: a field above has it, or it starts nothing"
     for place in form.places:
         try:
             key_values(place)
@@ -323,14 +330,16 @@ def arguments(form: Form) -> tuple[str, ...]:
 
 def commands_before() -> list[str]:
     """The commands of the newest studies in the data folder, each once, the newest first."""
+    changed: dict[str, float] = {}
     with contextlib.suppress(OSError):
-        folders = [each for each in os.scandir(data_home()) if each.is_dir()]
-        folders.sort(key=lambda each: each.stat().st_mtime, reverse=True)
-        plans = (plan for each in folders[:_MOST_BEFORE] if (plan := read_plan(Path(each))))
-        found = [run.workload for plan in plans for run in plan.runs[:1]]
-        lines = [shlex.join(each.arguments) for each in found if each.kind == "command"]
-        return list(dict.fromkeys(line for line in lines if clean(line) == line))
-    return []
+        for each in os.scandir(data_home()):
+            with contextlib.suppress(OSError):  # gone since, or a link to itself
+                changed[each.path] = each.stat().st_mtime
+    newest = sorted(changed, key=lambda path: changed[path], reverse=True)[:_MOST_BEFORE]
+    plans = [plan for path in newest if (plan := read_plan(Path(path))) is not None]
+    found = [run.workload for plan in plans for run in plan.runs[:1]]
+    lines = [shlex.join(each.arguments) for each in found if each.kind == "command"]
+    return list(dict.fromkeys(line for line in lines if line.strip("'") and clean(line) == line))
 
 
 def command_line(form: Form) -> str:

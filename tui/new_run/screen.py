@@ -152,7 +152,7 @@ class NewRunScreen(WidgetScreen):
         )
         self._options = text_row(
             "options",
-            "--profile 5 --tag ablation --interval 200ms ...",
+            "--profile 5 --duration 10m --interval 200ms ...",
             "further options, as gpuwatch run takes them",
         )
         self._message = Static(id="message", markup=False)

@@ -30,6 +30,8 @@ from gpuwatch.tui.widgets.process_rows import (
     table_rows,
 )
 
+_LEAST_TOLD = 12
+"""Columns from which on a single row names a process."""
 _LONGEST_COMMAND, _ONE_ROW, _MOST_NAMED = 600, 62, 12
 """Characters of a question about one process, and of each of several; most of those."""
 
@@ -230,9 +232,9 @@ class ProcessTable(Canvas, can_focus=True):
         if self._height == 1:
             many = f"{counted(count, 'process', 'processes')} on {self._where}: "
             first = self.processes[0]
-            told = f"{clean(first.user or '')} {shown_command(first)}".strip()
-            told = fit(told, width - len(many) - len("── ; press p ──"))
-            return rule(f"{many}{told}; press p", width)
+            told = f"{clean(first.user or '')} {shown_command(first) or first.pid}".strip()
+            room = width - len(many) - len("── ; press p ──")
+            return rule(f"{many}{f'{fit(told, room)}; ' * (room > _LEAST_TOLD)}press p", width)
         title = f"processes on {self._where}  {ORDERS[self.order].title}"
         title += f"  /{self._query}" if self._query else ""
         title += f"  {len(self._marked)} marked" if self._marked else ""

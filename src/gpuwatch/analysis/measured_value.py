@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from gpuwatch.core.lazy_dataclass import dataclass
 from gpuwatch.core.metrics import Method
 
@@ -17,6 +19,8 @@ class MeasuredValue:
     """How it was obtained, and over what."""
     reason: str | None = None
     """Why it is unknown, or why only a bound follows."""
+    error: float = 0.0
+    """Largest relative error, where one is known."""
 
 
 def unknown(unit: str, reason: str, source: str = "") -> MeasuredValue:
@@ -36,4 +40,4 @@ def divided(
     if not by or by <= 0:
         return unknown(unit, reason, figure.source)
     source = f"{figure.source}, over {of}"
-    return MeasuredValue(figure.value / by, unit, figure.method, source, figure.reason)
+    return replace(figure, value=figure.value / by, unit=unit, source=source)

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from gpuwatch.analysis.comparison.side_by_side import Comparison, compare, headings
+from gpuwatch.analysis.hardware.efficiency import Efficiency
 from gpuwatch.analysis.summary.missing import missing
 from gpuwatch.analysis.summary.summary import Summary, summarise
 from gpuwatch.core.metrics import CATALOGUE, Method
@@ -246,3 +247,19 @@ def test_phases_of_a_programs_own_names_follow_the_common_ones(tmp_path: Path) -
     assert [row.name for row in rows[:2]] == ["forward", "checkpoint"]
     assert rows[1].values == (pytest.approx(0.1), None)
     assert len(rows) == 3 and "\x1b" not in rows[2].name
+
+
+def test_energies_that_differ_by_less_than_their_errors_have_no_ratio(tmp_path: Path) -> None:
+    def ratios(error: float) -> tuple[float | None, ...]:
+        rows = compare([one, replace(two, efficiency=_of_error(two.efficiency, error))]).rows
+        return next(row.ratios for row in rows if row.name == "energy per step")
+
+    one = session(tmp_path / "a.gpuwatch", step_seconds=1.0)
+    two = session(tmp_path / "b.gpuwatch", step_seconds=1.1)
+    assert ratios(0.0)[1] == pytest.approx(1.1, rel=0.02)
+    assert ratios(0.2) == (1.0, None)
+
+
+def _of_error(efficiency: Efficiency, error: float) -> Efficiency:
+    energy = efficiency.energy
+    return replace(efficiency, energy=replace(energy, gpu=replace(energy.gpu, error=error)))

@@ -9,6 +9,8 @@ import pytest
 from gpuwatch.analysis.comparison.side_by_side import compare
 from gpuwatch.analysis.samples import source
 from gpuwatch.analysis.samples.step_lines import SOME
+from gpuwatch.analysis.study.notes import doubts
+from gpuwatch.analysis.study.read import read_sessions
 from gpuwatch.report.document.sessions import short
 from gpuwatch.report.text import as_text
 from tests.analysis.sessions import SECOND, summary
@@ -116,6 +118,16 @@ def test_what_the_hook_took_is_told_and_how_it_timed_the_steps(tmp_path: Path) -
     assert "0.2 % of the time" in cost
     assert any("time of 4,000 of 5,000 steps is the mean of those" in each for each in told.notes)
     assert not any("host's clock" in each for each in told.notes)
+
+
+def test_how_steps_were_timed_casts_no_doubt_but_a_hook_that_took_long_does(tmp_path: Path) -> None:
+    for cost, doubted in ((0.002, False), (0.35, True)):
+        path = tmp_path / f"{cost}.gpuwatch"
+        told = summary(path, extra={"timing": {"cost": cost, "steps_passed": 3900}})
+        found = doubts(read_sessions([path]))
+        assert [each for each in told.notes if each.startswith("hook ")]
+        assert any(each.startswith("hook ") for each in found) is doubted
+        assert not any(each.startswith("only timed") for each in found)
 
 
 @pytest.mark.parametrize(

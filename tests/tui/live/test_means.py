@@ -67,6 +67,8 @@ def test_of_a_run_that_is_over_every_value_is_the_mean_that_show_gives(session: 
     path = session(meta=finished(), alive=False)
     text = page_text(path, (120, 40))
     assert text.count("means and history: timed steps") == 1
+    many = page_text(session("02", gpus=4, meta=finished(), alive=False), (80, 24))
+    assert "Tab for the next" in many and "means: timed steps" in many
     assert "NVIDIA H100 80GB HBM3, mean of the timed steps" in numbers_text(path, 120)
     with SessionReader(path) as reader:
         metrics = next(each.metrics for each in summarise(reader).devices if each.id == "gpu0")

@@ -132,12 +132,14 @@ async def test_a_command_of_before_is_suggested_and_further_options_reach_its_st
             assert command.value == "sh -c 'sleep 0.01; exit 0'"
             options.value = "tag"
             await shows(pilot, "✗ write options of gpuwatch run, such as --profile 5")
-            options.value = "--tag 'a b' --profile 5"
-            await shows(pilot, "$ gpuwatch run --tag 'a b' --profile 5 -- sh")
+            options.value = "--profile 5 --plan"
+            await shows(pilot, "✗ --plan is not for here")
+            options.value = "--profile 5 --notify 'a b'"
+            await shows(pilot, "$ gpuwatch run --profile 5 --notify 'a b' -- sh")
             app.screen.query_one("#start", Button).press()
             await until(pilot, lambda: isinstance(app.screen, LiveScreen))
     assert started(fake) == [
-        ["--tag", "a b", "--profile", "5", "--", "sh", "-c", "sleep 0.01; exit 0"]
+        ["--profile", "5", "--notify", "a b", "--", "sh", "-c", "sleep 0.01; exit 0"]
     ]
 
 

@@ -182,7 +182,8 @@ def with_ratios(row: ComparisonRow, sessions: Sequence[Summary]) -> ComparisonRo
 
 def ratio(row: ComparisonRow, sessions: Sequence[Summary], base: int, at: int) -> float | None:
     """The value of ``at`` over that of ``base``; ``None`` where they are not comparable, such as
-    losses of runs with different seeds or numbers of steps, and of :data:`DEGREES`."""
+    losses of runs with different seeds or numbers of steps, :data:`DEGREES`, and energies that
+    differ by less than their errors."""
     value, first = row.values[at], row.values[base]
     sampled = row.group in _SAMPLED and not row.name.startswith("gpuwatch.")
     if (
@@ -195,6 +196,9 @@ def ratio(row: ComparisonRow, sessions: Sequence[Summary], base: int, at: int) -
         or not same_ceiling(row, base, at)
         or (row.group == TRAINING and not trained_alike(row, sessions[base], sessions[at]))
     ):
+        return None
+    errors = sum(sessions[each].efficiency.energy.gpu.error for each in {base, at})
+    if row.name.startswith("energy per") and base != at and abs(value / first - 1) <= errors:
         return None
     return value / first
 
@@ -345,7 +349,7 @@ def _intensity_row(sessions: Sequence[Summary]) -> ComparisonRow:
     chosen = [each.get(kind or "") for each in points]
     return ComparisonRow(
         "efficiency",
-        f"FLOP per byte, {kind}" if kind else "FLOP per byte",
+        f"FLOP per {kind} byte" if kind else "FLOP per byte",
         "FLOP/By",
         tuple(None if each is None else each.intensity for each in chosen),
         tuple(Method.UNAVAILABLE if each is None else each.method for each in chosen),

@@ -172,7 +172,7 @@ def told_by_one(
         ]
         if only:
             clauses.append(
-                f"recorded of {label} alone: {', '.join(only)}; whether {silent} had the same "
+                f"{', '.join(only)} is told of {label} alone; whether {silent} had the same "
                 "is not known"
             )
     return clauses

@@ -66,7 +66,8 @@ def sentence(
     elif kind is Kind.CANT_TELL:
         first = _cant_tell(baseline, other, verdict, metric)
     else:
-        first = _decided(baseline, other, verdict, metric, slow)
+        unlike = any(each.rung == "versions" for each in evidence)
+        first = _decided(baseline, other, verdict, metric, slow, unlike=unlike)
         if kind in (Kind.SLOWER, Kind.FASTER, Kind.SMALL):
             parts = _parts_of_change(verdict.leading, evidence)
             first += f" {parts}." if parts else ""
@@ -190,14 +191,17 @@ def _of_all_steps(verdict: Verdict, total: Verdict, slow: str | None) -> str:
     return f"{told}: {slow}" if slow else told
 
 
-def _decided(baseline: Side, other: Side, verdict: Verdict, metric: str, slow: str | None) -> str:
-    """The first sentence for SAME, SLOWER, FASTER and SMALL."""
+def _decided(
+    baseline: Side, other: Side, verdict: Verdict, metric: str, slow: str | None, *, unlike: bool
+) -> str:
+    """The first sentence for SAME, SLOWER, FASTER and SMALL; ``unlike``: versions differ, so that
+    the environment's cost alone is not known."""
     both = f"{other.label} and {baseline.label}"
     if verdict.kind is Kind.SAME:
         told = f"{_both(metric, verdict, _equivalence)}, within {per_cent(verdict.margin)}"
         if repeats(baseline, other):
             return f"{both}: no difference between two runs of the same: {told}."
-        if baseline.environment == other.environment:
+        if unlike or baseline.environment == other.environment:
             return f"{both}: no difference that can be measured: {told}."
         return f"{other.label} costs nothing measurable here: {told} of {baseline.label}."
     told = f": {_both(metric, verdict, _change)}"
@@ -295,8 +299,8 @@ def _levels(verdict: Verdict) -> str | None:
     of = [total] if total is not None and decided else [verdict, total]
     inside = verdict.kind is Kind.SAME or (verdict.kind is Kind.SMALL and verdict.by_total)
     told = [_within(each) if inside else each.change for each in of if each is not None]
-    levels = sorted({f"{each.level * 100:.3g}" for each in told if each is not None})
-    if not levels or levels == [_USUAL]:
+    levels = list(dict.fromkeys(f"{each.level * 100:.3g}" for each in told if each is not None))
+    if levels in ([], [_USUAL]):
         return None
     shared = f" for {verdict.comparisons} comparisons" if verdict.comparisons > 1 else ""
     return f"{' and '.join(levels)} % interval{'s' if len(told) > 1 else ''}{shared}"

@@ -197,7 +197,7 @@ def _of_gpu(way: _Way, samples: Sequence[Samples], gpu: str, window: Window) -> 
 
 def _figure(found: _Found, behind: str = "") -> MeasuredValue:
     source = f"{found.name} ({found.source}), ±{units.percent(found.error)}: {found.why}"
-    return MeasuredValue(found.value, "J", Method.MEASURED, source + behind)
+    return MeasuredValue(found.value, "J", Method.MEASURED, source + behind, error=found.error)
 
 
 def _counted(

@@ -97,7 +97,7 @@ def warnings(result: StudyResult, *, held: bool = True) -> list[str]:
     return [
         text
         if len(runs[kind]) == 1
-        else f"in {' and '.join(runs[kind])}, of {text}"
+        else f"{text}; also {runs[kind][1]}"
         if len(runs[kind]) == 2
         else f"{len(runs[kind])} of {total} runs, the first {text}"
         for kind, text in first.items()

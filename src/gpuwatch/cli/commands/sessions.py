@@ -206,9 +206,7 @@ def _state(study: ListedStudy, ends: Counter[str]) -> tuple[str, str]:
     elif (study.runs or 0) > ends.total():
         over = "ended" if placement is None else placement["state"]
         states = f"{'running' if study.going_on else over}: {states} of {study.runs}"
-    # The first sentence of each has its figures.
-    firsts = [each["text"].partition(". ")[0].removesuffix(".") for each in study.says]
-    sentences = "; ".join(firsts) or study.title or ""
+    sentences = " ".join(each["text"] for each in study.says) or study.title or ""
     if placement is not None and (study.going_on or not _OPEN.isdisjoint(ends)):
         sentences = placement["text"]
     elif placement is not None and placement["in_part"] and not study.says:

@@ -36,7 +36,7 @@ def of_sessions(
 ) -> Section:
     """What differs between single sessions, but for the rows that stand ``above`` it; not from one
     that is compared with none."""
-    told = "single runs: how much a quantity varies from run to run is not known"
+    told = "single runs: how much they vary is not known"
     # The memory of the only process reads as that of its GPU: once is enough.
     known = {row.name for row in above} | {_texts(row) for row in above}
     rows = [row for row in compared.rows if known.isdisjoint((row.name, _texts(row)))]
@@ -45,14 +45,14 @@ def of_sessions(
         rows = [
             row for row in rows if row.name not in OF_THE_RUN and row.group != "over the window"
         ]
-        told += "; without totals, as the runs timed other numbers of steps"
+        told += "; no totals, as the runs timed other numbers of steps"
     places = {
         at for row in compared.rows for at, ratio in enumerate(row.ratios) if ratio is not None
     }
     return _differing(rows, compared.baseline, names, told, None, places=places, badges=False)
 
 
-def _texts(row: ComparisonRow) -> tuple[str, ...]:
+def _texts(row: ComparisonRow | TableRow) -> tuple[str, ...]:
     return tuple(units.quantity(value, row.unit) for value in row.values)
 
 
@@ -60,8 +60,9 @@ def of_question(question: Question) -> Section:
     """What differs between the cells of ``question``."""
     labels = [cell.label for cell in question.cells]
     told = (
-        "where runs are paired, by an interval of 95 % that excludes no change (below the mean of "
-        "the changes within blocks; one in twenty does by chance), else by runs that do not overlap"
+        "where runs are paired, by the interval below the mean change within blocks, of 95 % (of "
+        "the judged the verdict's), that excludes no change (one in twenty does by chance), else "
+        "by runs that do not overlap"
     )
     verdicts = {each.other: each.verdict for each in question.contrasts}
     every = range(len(labels))
@@ -88,15 +89,20 @@ def _differing(
     found = [row for size, row in sizes if size > 0]
     means = {row.name for row in found if row.group != _MAXIMUM}
     found = [row for row in found if row.group != _MAXIMUM or row.name not in means]
+    once: dict[tuple[object, ...], ComparisonRow | TableRow] = {}
+    for row in found:
+        changes = row.changes if isinstance(row, TableRow) else ()
+        once.setdefault((*_texts(row), changes), row)
+    found = list(once.values())
     if not found:
         return Section("what differs", [Sentence("", "nothing else by more than 1 %")])
-    told = f"more than 1 % apart, shares by a point (pp), too; the judged first, then by factor; {told}"
+    told = f"by more than 1 %, shares by 1 pp; the judged first, then the largest; {told}"
     shown = found[:_MOST]
     ratios = [row for row in shown if row.unit != DEGREES]
     if any(_apart(row, at, baseline) and not row.ratios[at] for row in ratios for at in places):
         told += (
-            "; without a change: from or to nothing, of a run that failed, or of unlike work, "
-            "windows, ceilings or seeds"
+            "; without a change: from or to nothing, within the error of energy, of a run that "
+            "failed, or of unlike work, windows, ceilings or seeds"
         )
     if badges and (legend := quantities.badge_legend(shown)):
         told += f"; {legend}"

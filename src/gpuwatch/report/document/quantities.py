@@ -84,13 +84,14 @@ def _ratio_legend(question: Question) -> str:
     """The legend for the table's ratios and changes."""
     base = question.cells[question.baseline].label
     legend = (
-        f"behind a value its change against the median of {base}, of shares in points (pp); of step "
-        "time and throughput the verdict's estimate"
+        f"behind a value its change against the median of {base}, of shares in percentage points "
+        "(pp); of step time and throughput the verdict's estimate"
     )
     if any(any(row.changes) for row in question.table):
         legend += (
-            "; in blocks the mean of the changes within them, with its 95 % interval below (of the "
-            "verdict's metric, with the verdict's): one row in twenty excludes no change by chance"
+            "; in blocks the mean change within them, of shares as a factor, above its interval of "
+            "95 % (of the verdict's metric the verdict's); one in twenty excludes no change by "
+            "chance"
         )
     return legend
 
@@ -263,15 +264,8 @@ def _against(ratio: float | None, value: float | None, unit: str) -> str:
     if ratio is None or value is None or ratio == 1:
         return ""
     if unit == "1" and ratio:
-        points = value - value / ratio
-        return f"{_points(points, points)} pp"
+        return f"{signed(value - value / ratio)} pp"
     return f"{signed(ratio - 1)} %" if _HALF <= ratio < _TWICE else units.ratio(ratio)
-
-
-def _points(share: float, least: float) -> str:
-    """In points, with one decimal, or as many as ``least``, another share, needs to show."""
-    exact = f"{abs(least) * 100:.1g}" if least else ""
-    return signed(share, min(4, max(1, len(exact.partition(".")[2]))))
 
 
 def _cell(
@@ -294,7 +288,7 @@ def _cell(
     alike = isinstance(row, TableRow) or len(row.values) == 2
     told = ends = ""
     if change is not None:
-        told, ends = _change(change, base if row.unit == "1" else None)
+        told, ends = _change(change, row.unit)
     elif row.unit == DEGREES and base is not None and alike:
         told = f"{value - base:+.0f} °C"
     elif at != baseline:
@@ -321,14 +315,12 @@ def _span(row: TableRow, at: int, value: str) -> str:
     return f"{first}{to}{number if shared else last}" if to else ""
 
 
-def _change(change: Interval, share: float | None) -> tuple[str, str]:
-    """The estimate and its interval in brackets; from a ``share``, in points."""
-    if share is not None:
-        width = (change.high - change.low) * share
-        low, mean, high = (
-            _points(e * share, width) for e in (change.low, change.estimate, change.high)
-        )
-        return f"{mean} pp", f"({low} to {high})"
+def _change(change: Interval, unit: str) -> tuple[str, str]:
+    """The estimate and its interval in brackets, of shares as factors: per cent of per cent would
+    be read as points."""
+    if unit == "1":
+        low, mean, high = (units.ratio(1 + e) for e in (change.low, change.estimate, change.high))
+        return mean, f"({low[1:]} to {high[1:]})"
     told, _, ends = change_text(change).partition(" (")
     return told, f"({ends}"
 

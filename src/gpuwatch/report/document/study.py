@@ -191,6 +191,8 @@ def cautions(result: StudyResult, where: str = "in the report") -> list[str]:
 
 def _beside(result: StudyResult) -> Iterator[Section]:
     yield devices.devices(result)
+    if len(result.sessions) > 1:
+        yield replace(_cautions(cautions(result, "below")), formats=(PAGE,))
     for question in result.questions:
         yield about.costs(question)
     told = [*result.notices, *conditions(result.questions)]
@@ -201,7 +203,7 @@ def _beside(result: StudyResult) -> Iterator[Section]:
     alone = len(result.sessions) == 1
     for question in result.questions:
         every, gauges = _drawn(question, {})
-        of_page = [gauges, reasons.evidence(question), reasons.roofline(question)]
+        of_page = [gauges, reasons.roofline(question)]
         if not alone:
             of_page.insert(0, every)
         drawn += [replace(each, formats=(PAGE,)) for each in of_page]
