@@ -122,6 +122,23 @@ def test_a_malformed_step_line_is_log_and_an_event_says_so(cli: Cli, tmp_path: P
     assert events(path, "malformed-step") and len(steps(path)) == 1
 
 
+def test_the_output_of_a_run_is_passed_on_while_it_runs(cli: Cli, tmp_path: Path) -> None:
+    script = f"echo first; until [ -e {tmp_path}/go ]; do sleep 0.05; done; echo last >&2; exit 3"
+    for words in (("--record", "--echo", "--quiet"), ("run",)):
+        out = tmp_path / words[0]
+        started = cli.start(*words, "--out", out, "--", "sh", "-c", script)
+        assert started.stderr is not None
+        told = iter(started.stderr.readline, "")
+        assert next(line for line in told if "recording to" not in line) == "first\n"
+        (tmp_path / "go").touch()
+        rest = started.communicate()[1]
+        assert rest.count("last\n") == 1 and started.returncode == 1, rest
+        (tmp_path / "go").unlink()
+        (path,) = sessions(out)
+        assert cli("log", "--follow", path).stdout == "first\nlast\n"
+    assert "first" not in cli("--record", "--", "echo", "first").stderr
+
+
 def test_the_machine_alone_is_recorded_for_a_time(cli: Cli, tmp_path: Path) -> None:
     done = cli("--record", "--duration", "3s", "--interval", "0.1", "--out", tmp_path / "out")
     assert "recorded the machine" in done.stdout and "has no time" not in done.stdout

@@ -1,40 +1,52 @@
-"""Print the output of a run, both streams in order, without control characters."""
+"""Print the output of a run, both streams in order, without control characters; with --follow also
+what it prints from now on, until it is over."""
 
 from __future__ import annotations
 
 import argparse
-import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
 from gpuwatch.cli.selection import session_lookup
 from gpuwatch.core.text import clean
 
+_LOOK_SECONDS = 0.5
+
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("session", metavar="SESSION")
     parser.add_argument("--stream", choices=("stdout", "stderr"), help="only this stream")
-    parser.add_argument("--tail", type=int, metavar="N", help="the last N lines")
+    which = parser.add_mutually_exclusive_group()
+    which.add_argument("--tail", type=int, metavar="N", help="the last N lines")
+    which.add_argument("--follow", action="store_true", help="go on until the run is over")
 
 
 def run(arguments: argparse.Namespace, command: tuple[str, ...]) -> int:
-    lines = read(session_lookup.session(arguments.session), arguments.stream)
+    path = session_lookup.session(arguments.session)
+    lines = read(path, arguments.stream, follow=arguments.follow)
     if arguments.tail is not None:
         from collections import deque
 
         lines = iter(deque(lines, maxlen=max(0, arguments.tail)))
-    sys.stdout.writelines(f"{line}\n" for line in lines)
+    for line in lines:
+        print(line, flush=arguments.follow)
     return 0
 
 
-def read(path: Path, stream: str | None = None) -> Iterator[str]:
-    """The lines of a session's log, safe to print on a terminal."""
+def read(path: Path, stream: str | None = None, *, follow: bool = False) -> Iterator[str]:
+    """The lines of a session's log, safe to print on a terminal; ``follow``: until it is over."""
     from gpuwatch.session.reading.reader import SessionReader
+    from gpuwatch.session.reading.status import status
 
     with SessionReader(path) as reader:
-        after = -1
-        while rows := reader.log(after):
-            for row in rows:
-                if stream is None or row.stream == stream:
-                    yield clean(row.text, 1 << 16)
-            after = rows[-1].n
+        after, live = -1, True
+        while live:
+            live = follow and status(reader.meta(), path).live  # before its last lines are read
+            while rows := reader.log(after):
+                for row in rows:
+                    if stream is None or row.stream == stream:
+                        yield clean(row.text, 1 << 16)
+                after = rows[-1].n
+            if live:
+                time.sleep(_LOOK_SECONDS)

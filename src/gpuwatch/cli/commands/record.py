@@ -40,6 +40,8 @@ if TYPE_CHECKING:
 _LAST_WORDS = 8
 _LONG_SECONDS = 30.0
 """A terminal is told of the end of what took longer."""
+_ECHO_SECONDS = 10.0
+"""For so long what passes a run's output on may still write after its end."""
 _TAKE_INPUT = ("bare", "apptainer", "charliecloud")
 """Environments that pass standard input on."""
 _READ_ONLY = os.strerror(errno.EROFS)
@@ -94,13 +96,19 @@ def start(request: Request, arguments: argparse.Namespace) -> int:
     terminal = _Terminal(
         alone=alone,
         quiet=arguments.quiet,
+        echo=arguments.echo and alone and not plan.of_machine,
         to=arguments.notify,
         hint="" if ends else "; Ctrl-C ends it, or --duration TIME",
     )
     code = record(request, terminal)
+    if terminal.echo is not None:
+        try:
+            terminal.echo.wait(_ECHO_SECONDS)
+        except subprocess.TimeoutExpired:  # its reader waits, or the end could not be written
+            terminal.echo.terminate()
     for path in terminal.sessions:
         if code is not ExitCode.DONE and _failed(path):
-            _last_words(path)
+            _last_words(path, told=terminal.echo is not None)
     refused = alone and code in (ExitCode.USAGE, ExitCode.NOT_AVAILABLE)
     if not arguments.quiet and not refused and terminal.study is not None:
         print_summary(terminal.study, terminal.summary)
@@ -142,11 +150,16 @@ def wait_for(sent: Sequence[Placed], request: Request, arguments: argparse.Names
 class _Terminal(Observer):
     """Tells people at a terminal what a recorder in the foreground does."""
 
-    def __init__(self, *, alone: bool, quiet: bool, to: str | None, hint: str = "") -> None:
-        """``alone``: it is the only run; ``quiet``: show problems only; ``to``: who is told;
-        ``hint``: how it ends."""
+    def __init__(
+        self, *, alone: bool, quiet: bool, echo: bool, to: str | None, hint: str = ""
+    ) -> None:
+        """``alone``: it is the only run; ``quiet``: show problems only; ``echo``: also its output;
+        ``to``: who is told; ``hint``: how it ends."""
         super().__init__(say)
         self._alone, self._quiet, self._to, self._hint = alone, quiet, to, hint
+        self._echo = echo
+        self.echo: subprocess.Popen[bytes] | None = None
+        """The process that passes the run's output on."""
         self.study: Path | None = None
         self.sessions: list[Path] = []
         self.summary = ""
@@ -166,6 +179,10 @@ class _Terminal(Observer):
             notifying.follow(path.parent, self._to)
         if not self._quiet and (self._alone or len(self.sessions) == 1):
             self.message(f"recording to {path if self._alone else path.parent}{self._hint}")
+        if self._echo:
+            # A process of its own: a reader of standard error that waits holds up no recorder.
+            words = [*OWN_COMMAND, "log", "--follow", str(path)]
+            self.echo = subprocess.Popen(words, stdout=2, start_new_session=True)
 
     def summary_written(self, text: str) -> None:
         self.summary = text
@@ -183,12 +200,12 @@ def _failed(path: Path) -> bool:
     return not good and started and exit_code_of(mapping(meta.get("error"))) is ExitCode.RUN_FAILED
 
 
-def _last_words(path: Path) -> None:
-    """Print the last lines that a failed run wrote to stderr."""
+def _last_words(path: Path, *, told: bool) -> None:
+    """Print the last lines that a failed run wrote to stderr, if they are not ``told``."""
     from gpuwatch.cli.commands.log import read
 
     lines = deque(read(path, "stderr"), maxlen=_LAST_WORDS)
-    for line in lines:
+    for line in lines if not told else ():
         print(f"  {line}", file=sys.stderr)
     if any(_READ_ONLY in line for line in lines):
         say("containers see your folder read-only; mount=.:rw in --env makes it writable")

@@ -31,7 +31,7 @@ def add_arguments(parser: Parser) -> None:
     launch.add_arguments(parser)
     notifying.add_argument(parser)
     screen_options.add_arguments(parser)
-    parser.set_defaults(detach=False, quiet=False)
+    parser.set_defaults(detach=False, quiet=False, echo=True)
 
 
 def run(arguments: argparse.Namespace, command: tuple[str, ...]) -> int:
