@@ -19,8 +19,8 @@ class MeasuredValue:
     """How it was obtained, and over what."""
     reason: str | None = None
     """Why it is unknown, or why only a bound follows."""
-    error: float = 0.0
-    """Largest relative error, where one is known."""
+    error: float | None = None
+    """Largest relative error; ``None``: none is known."""
 
 
 def unknown(unit: str, reason: str, source: str = "") -> MeasuredValue:

@@ -353,13 +353,14 @@ def test_the_json_has_every_figure_with_method_source_and_reason(tmp_path: Path)
     found = summary(tmp_path / "a.gpuwatch", extra=profile([[100, 8e8, 4, "gemm"]]))
     told = json.loads(as_json.dumps(as_json.summary(found)))
     for mfu in (told["efficiency"]["mfu"], told["efficiency"]["mfu_at_maximum_clock"]):
-        assert set(mfu) == {"value", "unit", "method", "source", "reason", "convention"}
+        assert set(mfu) == {"value", "unit", "method", "source", "reason", "error", "convention"}
     assert set(told["efficiency"]["energy"]["gpu"]) == {
         "value",
         "unit",
         "method",
         "source",
         "reason",
+        "error",
     }
     assert told["efficiency"]["traffic"]["bytes"]["value"] is None
     assert told["efficiency"]["traffic"]["bytes"]["reason"]

@@ -105,7 +105,7 @@ def test_a_block_counts_where_both_have_a_value(tmp_path: Path) -> None:
     found = contrast(result)
     assert found.ratios[0] is None and None not in found.ratios[1:]
     assert (found.verdict.pairs, found.verdict.kind) == (6, Kind.SLOWER)
-    assert found.sentence.endswith(" 6 of 7 paired blocks, noise 0.1 %, 95 and 97.5 % intervals.")
+    assert found.sentence.endswith(" 6 of 7 paired blocks, noise 0.1 %, 97.5 and 95 % intervals.")
     note = "1 of 7 runs of docker=image failed (exit code 1: out of memory)"
     assert note in only(result).notes
     failed = only(result).cells[1].judged[0]
@@ -146,7 +146,7 @@ def test_the_same_block_lost_on_both_sides_is_one_pair(tmp_path: Path) -> None:
     recorded(tmp_path, [blocks_of(6, BARE, DOCKER)], EFFECTS, options=lost)
     found = contrast(read_study(tmp_path))
     assert (found.verdict.kind, found.verdict.pairs) == (Kind.SLOWER, 5)
-    assert found.sentence.endswith(" 5 of 6 paired blocks, noise <0.1 %, 95 and 97.5 % intervals.")
+    assert found.sentence.endswith(" 5 of 6 paired blocks, noise <0.1 %, 97.5 and 95 % intervals.")
 
 
 def test_a_comparison_that_lacks_too_much_takes_no_share_of_the_error(tmp_path: Path) -> None:

@@ -197,7 +197,7 @@ def ratio(row: ComparisonRow, sessions: Sequence[Summary], base: int, at: int) -
         or (row.group == TRAINING and not trained_alike(row, sessions[base], sessions[at]))
     ):
         return None
-    errors = sum(sessions[each].efficiency.energy.gpu.error for each in {base, at})
+    errors = sum(sessions[each].efficiency.energy.gpu.error or 0.0 for each in {base, at})
     if row.name.startswith("energy per") and base != at and abs(value / first - 1) <= errors:
         return None
     return value / first
