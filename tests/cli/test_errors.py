@@ -45,6 +45,8 @@ def one_line(text: str) -> str:
         (["--record", "--steps", "5"], "without a workload"),
         (["--record", "--steps", "5", "--", "sleep", "1"], "after --"),
         (["--record", "--"], "no command after --"),
+        (["mnist-cn"], "did you mean run mnist-cnn?"),
+        (["train.py"], "to run it: `gpuwatch run python train.py`"),
         (["--record", "--gpus", ","], "names no GPU"),
         (["--record", "--gpus", "0,banana"], "'banana' is no name of a GPU"),
         (["run"], "nothing to run"),

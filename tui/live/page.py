@@ -169,7 +169,8 @@ def _processes(snapshot: Snapshot, width: int, spare: int) -> list[Line]:
         return []
     gpu = next((gpu.row.id for gpu in snapshot.gpus if gpu.row.id == snapshot.selected), None)
     rows = process_rows(snapshot.processes, width, max_rows, selected=gpu)
-    return [rule("processes", width), *rows] if rows else []
+    last = ", as they were sampled last" if snapshot.means else ""
+    return [rule(f"processes{last}", width), *rows] if rows else []
 
 
 def panel_columns(snapshot: Snapshot, options: Options, width: int, height: int) -> int:

@@ -190,11 +190,14 @@ def _help(own: Sequence[str]) -> int:
 def _unknown(name: str) -> str:
     from difflib import get_close_matches
 
+    from gpuwatch.core.text import to_paste
     from gpuwatch.workloads.names import TORCHVISION, known, suggest
 
     if f"{TORCHVISION}{name}" in suggest(name):
         name = f"{TORCHVISION}{name}"
     if name in known() or name.startswith(TORCHVISION):
         return f"{name} is a workload: `gpuwatch run {name}`"
-    close = get_close_matches(name, COMMANDS, n=2)
+    if name.endswith(".py"):
+        return f"{name} is no command; to run it: `{to_paste('run python', name)}`"
+    close = get_close_matches(name, COMMANDS, n=2) or [f"run {each}" for each in suggest(name)]
     return f"no command {name!r}" + (f"; did you mean {' or '.join(close)}?" if close else "")
