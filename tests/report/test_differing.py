@@ -68,7 +68,7 @@ def test_of_many_the_number_of_those_that_differ_less_is_told() -> None:
     rows = [row(f"r{n}", 1.0, 2.0 + n) for n in range(25)]
     section = of_sessions(Comparison((), 0, tuple(rows), (), ()), ["a", "b"])
     assert names(section)[0] == "r24" and len(names(section)) == 12
-    assert "13 more that differ less" in str(section.items[-1])
+    assert "13 smaller differences left out" in str(section.items[-1])
 
 
 @pytest.mark.parametrize(

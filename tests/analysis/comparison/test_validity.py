@@ -250,8 +250,7 @@ def test_what_one_side_alone_tells_is_a_note(tmp_path: Path) -> None:
     cells = pair(tmp_path, silent, told)
     assert invalid_reasons(*cells, across_devices=False) == ()
     assert remarks(*cells) == [
-        "data type (bfloat16), model (resnet50), device (CPU) is told of docker alone; whether "
-        "bare had the same is not known"
+        "known of docker alone, not of bare: data type (bfloat16), model (resnet50), device (CPU)"
     ]
     assert remarks(*pair(tmp_path / "alike", told, told)) == []
 

@@ -171,10 +171,7 @@ def told_by_one(
             if (values := known(side, value)) and not known(other, value)
         ]
         if only:
-            clauses.append(
-                f"{', '.join(only)} is told of {label} alone; whether {silent} had the same "
-                "is not known"
-            )
+            clauses.append(f"known of {label} alone, not of {silent}: {', '.join(only)}")
     return clauses
 
 

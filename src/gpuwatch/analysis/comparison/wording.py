@@ -36,6 +36,8 @@ class Side:
     """Number of judged runs with a value."""
     setting: int | None = None
     """As in :class:`Cell`."""
+    samples: bool = True
+    """Whether its runs tell how many samples a step takes."""
 
 
 def sentence(
@@ -167,12 +169,21 @@ def _inverse(change: float) -> float:
     return 1 / (1 + change) - 1
 
 
-def _both(metric: str, verdict: Verdict, text: Callable[[Verdict], str | None]) -> str | None:
-    """``text`` of the typical step, and of the throughput where it is judged, too."""
+def _rate(baseline: Side, other: Side) -> str:
+    """What the inverse of the time of all steps is: of other commands, whose steps may take other
+    numbers of samples, no throughput."""
+    alike = baseline.environment != other.environment or repeats(baseline, other)
+    return "throughput" if alike or (baseline.samples and other.samples) else "steps/s"
+
+
+def _both(
+    metric: str, rate: str, verdict: Verdict, text: Callable[[Verdict], str | None]
+) -> str | None:
+    """``text`` of the typical step, and of the rate of all where it is judged, too."""
     told = text(verdict)
     if not told or verdict.total is None:
         return told and f"{metric} {told}"
-    return f"{metric} {told}, throughput {text(throughput(verdict.total))}"
+    return f"{metric} {told}, {rate} {text(throughput(verdict.total))}"
 
 
 def _typical_step(verdict: Verdict) -> str:
@@ -184,10 +195,10 @@ def _typical_step(verdict: Verdict) -> str:
     return f"the typical step is {words.get(verdict.typical or Kind.SAME, 'the same')}{alone}"
 
 
-def _of_all_steps(verdict: Verdict, total: Verdict, slow: str | None) -> str:
+def _of_all_steps(verdict: Verdict, total: Verdict, rate: str, slow: str | None) -> str:
     """What is told if the time of all steps decides: ``throughput -17.0 % (-18.1 to -16.0), the
     typical step is the same (+0.2 %): 1 step in 4 is slower``."""
-    told = f"throughput {_change(throughput(total))}, {_typical_step(verdict)}"
+    told = f"{rate} {_change(throughput(total))}, {_typical_step(verdict)}"
     return f"{told}: {slow}" if slow else told
 
 
@@ -196,19 +207,19 @@ def _decided(
 ) -> str:
     """The first sentence for SAME, SLOWER, FASTER and SMALL; ``unlike``: versions differ, so that
     the environment's cost alone is not known."""
-    both = f"{other.label} and {baseline.label}"
+    both, rate = f"{other.label} and {baseline.label}", _rate(baseline, other)
     if verdict.kind is Kind.SAME:
-        told = f"{_both(metric, verdict, _equivalence)}, within {per_cent(verdict.margin)}"
+        told = f"{_both(metric, rate, verdict, _equivalence)}, within {per_cent(verdict.margin)}"
         if repeats(baseline, other):
             return f"{both}: no difference between two runs of the same: {told}."
         if unlike or baseline.environment == other.environment:
             return f"{both}: no difference that can be measured: {told}."
         return f"{other.label} costs nothing measurable here: {told} of {baseline.label}."
-    told = f": {_both(metric, verdict, _change)}"
+    told = f": {_both(metric, rate, verdict, _change)}"
     if verdict.total is not None and verdict.by_total:
-        told = f": {_of_all_steps(verdict, verdict.total, slow)}"
+        told = f": {_of_all_steps(verdict, verdict.total, rate, slow)}"
     if verdict.kind is Kind.SMALL and verdict.total is not None and verdict.by_total:
-        paid = f"throughput {_equivalence(throughput(verdict.total))}"
+        paid = f"{rate} {_equivalence(throughput(verdict.total))}"
         within = f"within {per_cent(verdict.margin)}, though {_typical_step(verdict)}"
         return f"{both}: {paid}, {within}.{_alike(baseline, other)}"
     if verdict.kind is Kind.SMALL:
@@ -226,7 +237,7 @@ def _alike(baseline: Side, other: Side) -> str:
 
 
 def _cant_tell(baseline: Side, other: Side, verdict: Verdict, metric: str) -> str:
-    told = _both(metric, verdict, _estimate)
+    told = _both(metric, _rate(baseline, other), verdict, _estimate)
     first = f"{other.label}: can't tell against {baseline.label}."
     if told:
         first = f"{other.label}: can't tell: {told} against {baseline.label}."
@@ -242,7 +253,7 @@ def _cant_tell(baseline: Side, other: Side, verdict: Verdict, metric: str) -> st
 def _described(
     baseline: Side, other: Side, verdict: Verdict, metric: str, lost: int, to_come: int
 ) -> str:
-    told = _both(metric, verdict, _estimate)
+    told = _both(metric, _rate(baseline, other), verdict, _estimate)
     first = f"{other.label}: {told} against {baseline.label}" if told else other.label
     if not verdict.pairs:
         return f"{first}: there is nothing to compare with {baseline.label} yet."

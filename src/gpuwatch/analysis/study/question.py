@@ -363,7 +363,8 @@ def _contrast(
 
 def _named(side: _Side) -> Side:
     cell = side.cell
-    return Side(cell.label, cell.environment, len(side.values), cell.setting)
+    samples = all(run.session.steps.samples_per_second for run in cell.judged)
+    return Side(cell.label, cell.environment, len(side.values), cell.setting, samples)
 
 
 def _workload(case: Case, recorded: Mapping[str, JSON]) -> dict[str, JSON]:

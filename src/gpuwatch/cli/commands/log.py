@@ -8,6 +8,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
+from gpuwatch.cli.say import say
 from gpuwatch.cli.selection import session_lookup
 from gpuwatch.core.text import clean
 
@@ -29,8 +30,12 @@ def run(arguments: argparse.Namespace, command: tuple[str, ...]) -> int:
         from collections import deque
 
         lines = iter(deque(lines, maxlen=max(0, arguments.tail)))
+    silent = not arguments.follow
     for line in lines:
+        silent = False
         print(line, flush=arguments.follow)
+    if silent:
+        say("nothing was printed (step lines are not shown here)")
     return 0
 
 

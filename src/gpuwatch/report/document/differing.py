@@ -107,7 +107,7 @@ def _differing(
     if badges and (legend := quantities.badge_legend(shown)):
         told += f"; {legend}"
     if len(found) > _MOST:
-        told += f"; {len(found) - _MOST} more that differ less"
+        told += f"; {units.counted(len(found) - _MOST, 'smaller difference')} left out"
     # The name alone could be another's.
     named = [
         replace(row, name=f"{_BEFORE[row.group]}{quantities.name_of(row)}")
@@ -131,6 +131,8 @@ def _apart(row: ComparisonRow | TableRow, at: int, baseline: int) -> float:
     value, base = row.values[at], row.values[baseline]
     if at == baseline or value is None or base is None or not shows(row, at, baseline):
         return 0.0
+    if row.unit == "J" and row.ratios[at] is None:
+        return 0.0  # within the error of energy
     if row.unit == "{step}" or value == base or row.bound(at) or row.bound(baseline):
         return 0.0  # how many steps were timed says nothing of how fast they were
     if row.group == "over the window" and row.ratios[at] is None and base:

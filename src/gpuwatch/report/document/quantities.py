@@ -290,7 +290,7 @@ def _cell(
     if change is not None:
         told, ends = _change(change, row.unit)
     elif row.unit == DEGREES and base is not None and alike:
-        told = f"{value - base:+.0f} °C"
+        told = f"{round(value) - round(base):+d} °C"
     elif at != baseline:
         told = _against(row.ratios[at], value, row.unit)
     short = text.removesuffix(_IN_NAME.get(row.unit, "").replace(",", ""))
