@@ -13,6 +13,8 @@ from gpuwatch.core.models import mapping, number
 
 BUSY = 0.2
 """Share of the cores' time from which on other programs are reported."""
+_LEAST_COVERED = 0.05
+"""Share of a window from which on its samples stand for it."""
 _WHOLE_RUN = "whole run"
 """Kind of a window that covers the whole session."""
 _ONCE = 1e-4
@@ -74,6 +76,8 @@ def others_share(session: Summary) -> float | None:
 
     It includes time taken by the hypervisor. ``None`` where the workload's own time is unknown.
     """
+    if not sampled(session, "hw.cpu.utilization"):
+        return None
     busy, own = mean_of(session, "hw.cpu.utilization"), _own_cores(session)
     cores = number(mapping(session.facts.get("host")).get("cpu.core.logical.count"))
     if busy is None or own is None or not cores or cores < 1:
@@ -96,6 +100,13 @@ def _own_cores(session: Summary) -> float | None:
     if user is None or system is None or real is None or real <= 0:
         return None
     return (user + system) / real
+
+
+def sampled(session: Summary, name: str) -> bool:
+    """Whether the samples of a metric cover enough of the window to stand for it."""
+    statistic = session.metrics.get(name)
+    covered = None if statistic is None else statistic.coverage
+    return covered is None or covered >= _LEAST_COVERED
 
 
 def mean_of(session: Summary, name: str) -> float | None:

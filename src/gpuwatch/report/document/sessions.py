@@ -24,6 +24,7 @@ from gpuwatch.analysis.hardware import bound
 from gpuwatch.analysis.hardware.mfu import MFU
 from gpuwatch.analysis.samples.step_lines import other_phase
 from gpuwatch.analysis.summary.identity import device_names, session_title, sound
+from gpuwatch.analysis.summary.load import sampled
 from gpuwatch.analysis.summary.missing import missing_notes
 from gpuwatch.analysis.summary.requested import Requested
 from gpuwatch.analysis.summary.summary import Summary
@@ -211,7 +212,11 @@ def brief(compared: Comparison, columns: Sequence[str]) -> Section:
 def main_rows(compared: Comparison) -> list[ComparisonRow]:
     """The rows of the main figures."""
     by_name = {(row.group, row.name): row for row in compared.rows}
-    shown = {at: by_name[at] for at in _FIRST if at in by_name}
+    shown = {
+        at: by_name[at]
+        for at in _FIRST
+        if at in by_name and any(sampled(each, at[1]) for each in compared.sessions)
+    }
     steady = shown.get(("steps", STEADY))
     for at in _UNSTEADY:  # for a run that was stopped, which has no other step time
         if steady and at in shown and not _tells_more(shown[at], steady):
