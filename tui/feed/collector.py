@@ -295,9 +295,9 @@ class Collector:
 
     def _bound(self, t: int, over: Period | None, *, live: bool) -> str:
         """The sentence of ``gpuwatch show`` on what bounds the run that was over at ``t`` (ns); of
-        one that goes on what bounds its last minute, anew every five seconds."""
+        one that goes on then what bounds its last minute, anew every five seconds."""
         silent = live and self._steps.silence(t)
-        if self._current or not (live or over) or not self._steps.timed_start or silent:
+        if not (live or over) or not self._steps.timed_start or silent:
             return ""
         moment = (live, t // _BOUND_NS if live else t)
         if self._bound_at[0] != moment:

@@ -8,11 +8,13 @@ from typing import Any
 
 import pytest
 
+from gpuwatch.core.units import NS
+from gpuwatch.tui.feed.snapshot import View
 from gpuwatch.tui.live.screen import LiveScreen
 
 from ..harness import live, screen_text, shows, until
 from ..sessions import finished
-from ..snapshots_of import page_text, roofline_text
+from ..snapshots_of import page_text, roofline_text, snapshot_of
 from .test_ceilings import measured
 
 Make = Callable[..., Path]
@@ -62,6 +64,8 @@ def test_what_bounds_a_run_is_said_while_it_goes_on_where_there_is_room_and_when
     assert " = compute-bound" in page_text(over, size)
     shown = page_text(session("02", **given, meta=measured()), size)
     assert (" = in the last minute compute-bound" in shown) == (size[1] > 24)
+    then = snapshot_of(over, View(at=40 * NS, playing=True))
+    assert then.bound.startswith("so far compute-bound"), "of an earlier moment, too"
 
 
 async def test_it_is_computed_only_while_it_is_looked_at(session: Make) -> None:

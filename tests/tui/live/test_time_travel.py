@@ -248,6 +248,7 @@ def test_a_moment_reached_by_playing_is_the_moment_that_is_jumped_to(over: Path,
         *(jumped.devices, jumped.log, jumped.event, jumped.t),
     )
     assert again.work == jumped.work
+    assert again.bound == jumped.bound
 
 
 def test_a_long_session_is_opened_and_gone_through_by_reading_little(
