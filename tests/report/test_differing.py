@@ -150,7 +150,7 @@ def test_every_format_says_better_and_worse_in_words_and_colours_them(tmp_path: 
     marks = {table.rows[at][0]: mark for (at, _), mark in table.marks.items()}
     assert marks["step time, typical"] == marks["throughput, samples/s (c)"] == "worse"
     assert marks["algorithmic bytes/s (c)"] == CHANGED
-    assert as_text(verdict_first(result, ""), 80).count("worse") == 5
+    assert as_text(verdict_first(result, ""), 80).count("worse") == 6
     made = page(result, [])
     assert re.search(r'<strong class="worse">[^<]* \+10\.0 % worse', made)
     assert "+10.0 % worse<br>" in as_markdown(result)

@@ -321,11 +321,14 @@ def _timing(meta: Mapping[str, JSON], steps: Sequence[StepLine]) -> Timing:
         total = number(result.get(key))
         return number(end.get(key)) if total is None else max(0.0, total - _behind(meta, key))
 
+    first = number(startup.get("first_step_seconds"))
+    if first is None and steps and isinstance(steps[0], StepRow) and steps[0].count == 1:
+        first = next(iter(steps[0].seconds or ()), None)
     return Timing(
         launch_seconds=_launch(meta),
         import_seconds=number(startup.get("import_seconds")),
         model_seconds=number(startup.get("model_seconds")),
-        first_step_seconds=number(startup.get("first_step_seconds")),
+        first_step_seconds=first,
         ending_seconds=_ending(meta, steps),
         real_seconds=spent("real_seconds"),
         user_seconds=spent("user_seconds"),

@@ -37,9 +37,8 @@ def of_sessions(
     """What differs between single sessions, but for the rows that stand ``above`` it; not from one
     that is compared with none."""
     told = "single runs: how much they vary is not known"
-    # The memory of the only process reads as that of its GPU: once is enough.
-    known = {row.name for row in above} | {_texts(row) for row in above}
-    rows = [row for row in compared.rows if known.isdisjoint((row.name, _texts(row)))]
+    known = {row.name for row in above} | {_reads(row) for row in above}
+    rows = [row for row in compared.rows if known.isdisjoint((row.name, _reads(row)))]
     steps = {session.steps.count for session in compared.sessions}
     if len(steps) > 1:
         rows = [
@@ -52,8 +51,12 @@ def of_sessions(
     return _differing(rows, compared.baseline, names, told, None, places=places, badges=False)
 
 
-def _texts(row: ComparisonRow | TableRow) -> tuple[str, ...]:
-    return tuple(units.quantity(value, row.unit) for value in row.values)
+def _reads(row: ComparisonRow | TableRow) -> tuple[str, ...]:
+    """What makes a row another one: of memory its values, as that of the only process reads as that
+    of its GPU, else its name."""
+    if row.unit == "By":
+        return tuple(units.quantity(value, row.unit) for value in row.values)
+    return row.group, row.name
 
 
 def of_question(question: Question) -> Section:
@@ -92,7 +95,7 @@ def _differing(
     once: dict[tuple[object, ...], ComparisonRow | TableRow] = {}
     for row in found:
         changes = row.changes if isinstance(row, TableRow) else ()
-        once.setdefault((*_texts(row), changes), row)
+        once.setdefault((*_reads(row), changes), row)
     found = list(once.values())
     if not found:
         return Section("what differs", [Sentence("", "nothing else by more than 1 %")])
