@@ -116,13 +116,22 @@ def test_a_sweep_ends_what_no_session_leads_to(
     labels = api.inspect_container(name)["Config"]["Labels"]
     labels |= {"io.gpuwatch.recorder": f"{dead.stdout.strip()} 1"}
     spec = api.inspect_container(name)
-    for state in ("running", "created"):
-        copy = api.create_container(
+
+    def create(state: str) -> str:
+        return api.create_container(
             spec["Image"], ["sleep", "300"], labels=labels, name=f"{name}-{state}",
             host_config=api.create_host_config(network_mode="none"),
         )["Id"]  # fmt: skip
-        if state == "running":
-            api.start(copy)
+
+    def started() -> bool:
+        try:
+            api.start(create("running"))
+        except NotFound:  # another gpuwatch of this user swept what did not run yet
+            return False
+        return True
+
+    until(started)
+    create("created")
     # Another gpuwatch of this user may sweep first: then that one tells of it.
     told = container.remove_leftovers(connect(), running=False)
     assert set(told) <= {f"removed container {name}-created (created): its run is gone"}
