@@ -22,6 +22,7 @@ from gpuwatch.core.shell_line import operator_in
 from gpuwatch.core.text import clean, shell
 from gpuwatch.core.units import counted
 from gpuwatch.session.study.plan import read as read_plan
+from gpuwatch.session.study.signature import is_own
 from gpuwatch.workloads import names, options
 
 FIRST = ("steps", "batch_size", "dtype", "device")
@@ -329,7 +330,8 @@ def arguments(form: Form) -> tuple[str, ...]:
 
 
 def commands_before() -> list[str]:
-    """The commands of the newest studies in the data folder, each once, the newest first."""
+    """The commands of this user's newest studies in the data folder, each once, the newest first: a
+    folder that came from elsewhere suggests nothing."""
     changed: dict[str, float] = {}
     with contextlib.suppress(OSError):
         for each in os.scandir(data_home()):
@@ -337,7 +339,7 @@ def commands_before() -> list[str]:
                 changed[each.path] = each.stat().st_mtime
     newest = sorted(changed, key=lambda path: changed[path], reverse=True)[:_MOST_BEFORE]
     plans = [plan for path in newest if (plan := read_plan(Path(path))) is not None]
-    found = [run.workload for plan in plans for run in plan.runs[:1]]
+    found = [run.workload for plan in plans if is_own(plan) for run in plan.runs[:1]]
     lines = [shlex.join(each.arguments) for each in found if each.kind == "command"]
     return list(dict.fromkeys(line for line in lines if line.strip("'") and clean(line) == line))
 

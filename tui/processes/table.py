@@ -234,7 +234,8 @@ class ProcessTable(Canvas, can_focus=True):
             first = self.processes[0]
             told = f"{clean(first.user or '')} {shown_command(first) or first.pid}".strip()
             room = width - len(many) - len("── ; press p ──")
-            return rule(f"{many}{f'{fit(told, room)}; ' * (room > _LEAST_TOLD)}press p", width)
+            named = f"{fit(told, room)}; " if room > _LEAST_TOLD else ""
+            return rule(f"{many}{named}press p", width)
         title = f"processes on {self._where}  {ORDERS[self.order].title}"
         title += f"  /{self._query}" if self._query else ""
         title += f"  {len(self._marked)} marked" if self._marked else ""

@@ -24,7 +24,7 @@ from gpuwatch.tui.feed.snapshot import Reading
 from gpuwatch.tui.home.screen import HomeScreen
 from gpuwatch.tui.live.screen import LiveScreen
 from gpuwatch.tui.new_run import screen as new_run
-from gpuwatch.tui.new_run.parameters import WORKLOADS
+from gpuwatch.tui.new_run.parameters import WORKLOADS, commands_before
 from gpuwatch.tui.new_run.screen import NewRunScreen
 from gpuwatch.tui.new_run.widgets import EnvironmentRow
 from gpuwatch.tui.widgets.base_screen import HelpScreen
@@ -120,12 +120,24 @@ async def test_a_command_of_before_is_suggested_and_further_options_reach_its_st
 ) -> None:
     fake.records(session())
     cli("--record", "--quiet", "--", "sh", "-c", "sleep 0.01; exit 0")
-    with mock.patch.dict(os.environ, {"XDG_DATA_HOME": str(cli.home / ".local/share")}):
+    cli("--record", "--quiet", "--", "sh", "-c", "echo of somebody else")
+    other = max(
+        (cli.home / ".local/share/gpuwatch/studies").glob("*/plan.json"), key=os.path.getmtime
+    )
+    other.write_text(other.read_text().replace("somebody else", "another hand"))
+    homes = {
+        "XDG_DATA_HOME": cli.home / ".local/share",
+        "XDG_STATE_HOME": cli.home / ".local/state",
+    }
+    with mock.patch.dict(os.environ, {name: str(path) for name, path in homes.items()}):
         async with running(NewRunScreen, (160, 50)) as (app, pilot):
             command, options = (
                 app.screen.query_one(f"#{each}", Input) for each in ("command", "options")
             )
             await until(pilot, lambda: command.suggester is not None)
+            assert commands_before() == ["sh -c 'sleep 0.01; exit 0'"], (
+                "only what this user started"
+            )
             await pilot.press("s", "h")
             await shows(pilot, "sh -c 'sleep 0.01; exit 0'")
             await pilot.press("right")

@@ -197,9 +197,10 @@ def ratio(row: ComparisonRow, sessions: Sequence[Summary], base: int, at: int) -
         or (row.group == TRAINING and not trained_alike(row, sessions[base], sessions[at]))
     ):
         return None
-    errors = sum(sessions[each].efficiency.energy.gpu.error or 0.0 for each in {base, at})
-    if row.name.startswith("energy per") and base != at and abs(value / first - 1) <= errors:
-        return None
+    if row.name.startswith("energy per") and at != base:
+        errors = (sessions[each].efficiency.energy.gpu.error or 0.0 for each in (base, at))
+        if abs(value / first - 1) <= sum(errors):
+            return None
     return value / first
 
 

@@ -30,12 +30,13 @@ def run(arguments: argparse.Namespace, command: tuple[str, ...]) -> int:
         from collections import deque
 
         lines = iter(deque(lines, maxlen=max(0, arguments.tail)))
-    silent = not arguments.follow
+    silent = not arguments.follow and arguments.tail is None
     for line in lines:
         silent = False
         print(line, flush=arguments.follow)
     if silent:
-        say("nothing was printed (step lines are not shown here)")
+        where = f" on {arguments.stream}" if arguments.stream else ""
+        say(f"nothing was printed{where} (step lines are not shown here)")
     return 0
 
 

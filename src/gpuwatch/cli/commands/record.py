@@ -106,6 +106,7 @@ def start(request: Request, arguments: argparse.Namespace) -> int:
             terminal.echo.wait(_ECHO_SECONDS)
         except subprocess.TimeoutExpired:  # its reader waits, or the end could not be written
             terminal.echo.terminate()
+            say(f"not all of its output was passed on: {to_paste('log', terminal.sessions[0])}")
     for path in terminal.sessions:
         if code is not ExitCode.DONE and _failed(path):
             _last_words(path, told=terminal.echo is not None)

@@ -104,8 +104,8 @@ def _differing(
     ratios = [row for row in shown if row.unit != DEGREES]
     if any(_apart(row, at, baseline) and not row.ratios[at] for row in ratios for at in places):
         told += (
-            "; without a change: from or to nothing, within the error of energy, of a run that "
-            "failed, or of unlike work, windows, ceilings or seeds"
+            "; without a change: from or to nothing, of a run that failed, or of unlike work, "
+            "windows, ceilings or seeds"
         )
     if badges and (legend := quantities.badge_legend(shown)):
         told += f"; {legend}"

@@ -163,8 +163,7 @@ def short(
     verdict = of.roofline.verdict
     bounds = [] if headline(session) or not sound(session) else [verdict.text]
     if verdict.hint and sound(session):
-        named = f"gpuwatch kernels {shell(session.path)}"
-        bounds.append(f"next: {verdict.hint.replace('gpuwatch kernels', named)}")
+        bounds.append(f"next: {verdict.hint.replace('SESSION', shell(session.path))}")
     lines = (
         *((outcome, identity) if sound(session) else (identity, outcome)),
         [f"phases of a step: {', '.join(parts)}"] if phases else [],
