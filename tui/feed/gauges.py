@@ -191,7 +191,7 @@ def algorithmic_bytes(sources: Sources) -> Reading:
 
 
 def _flops(sources: Sources) -> Gauge:
-    title = "Estimated FLOP/s"
+    title = "Model FLOP/s"
     if sources.kind == "machine" or not sources.steps.flop.seen:
         reason = _no_count_reason(sources, "FLOP")
         if sources.kind == "machine":

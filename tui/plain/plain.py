@@ -116,7 +116,7 @@ def _gauge(gauge: Gauge) -> str:
         return ""
     value = quantity(reading.value, gauge.unit)
     bound = "at most " if reading.method is Method.BOUND else ""
-    name = "estimated" if gauge.key == "flops" else gauge.title.lower().removesuffix("/s")
+    name = gauge.title.lower().removesuffix("/s").removesuffix(" flop")
     return f"{name} {bound}{value} ({reading.method.value})"
 
 

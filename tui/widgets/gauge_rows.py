@@ -106,7 +106,7 @@ GHOST = "•"
 EVENT = "◆"
 """Mark of an event on the time axis and in its row."""
 
-_SHORT_TITLES = {"utilization": "util.", "flops": "est.", "bandwidth": "memory"}
+_SHORT_TITLES = {"utilization": "util.", "flops": "model", "bandwidth": "memory"}
 """Titles of gauges with one or two rows."""
 
 

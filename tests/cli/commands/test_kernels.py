@@ -115,11 +115,11 @@ def test_a_table_that_is_not_there_names_those_that_are(cli: Cli, recorded: Path
 
 def test_without_a_profile_the_reason_and_what_gives_one_are_told(cli: Cli, tmp_path: Path) -> None:
     cli("--record", "--quiet", "--out", tmp_path / "out", "--", "true")
-    told = cli.read("kernels", sessions(tmp_path / "out")[0], code=2).stderr
-    assert "profiled if it is asked for" in told and "--profile 4" in told
+    told = cli.read("kernels", sessions(tmp_path / "out")[0], code=3).stderr
+    assert "if it uses torch" in told and "--profile 4" in told
     assert len(told.splitlines()) == 1
     cli("--record", "--quiet", "--profile", 2, "--out", tmp_path / "asked", "--", "true")
-    told = cli.read("kernels", sessions(tmp_path / "asked")[0], code=2).stderr
+    told = cli.read("kernels", sessions(tmp_path / "asked")[0], code=3).stderr
     assert "the run was not profiled: no Python program of the run imported torch" in told
     told = cli.read("run", "--plain", "--hook", "off", "--profile", 2, "--", "true", code=2).stderr
     assert "--hook off leaves it out" in told

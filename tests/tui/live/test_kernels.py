@@ -125,7 +125,7 @@ async def test_of_a_program_of_ones_own_it_says_how_to_profile_that(session: Mak
     path = session(kind="command", meta=finished(), alive=False)
     async with live(path) as (_, pilot):
         await pilot.press("K")
-        await shows(pilot, "a program of your own is profiled if it is asked for")
+        await shows(pilot, "of your own program, if it uses torch")
         await shows(pilot, "gpuwatch import")
         await pilot.press("K")
         await shows(pilot, "✓ finished")

@@ -45,7 +45,7 @@ def test_gauges_without_a_value_leave_their_room_to_the_others(session: Make) ->
     at = next(i for i, row in enumerate(rows) if "unavailable" in row)
     assert rows[at : at + 2] == [
         " Memory bandwidth unavailable: no GPU; the workload counts no bytes",
-        " Estimated FLOP/s unavailable: the workload counts no FLOP",
+        " Model FLOP/s unavailable: the workload counts no FLOP",
     ]
     assert "1m20s" in rows[at - 1], "it stands below the time axis"
     assert sum("│" in row or "┤" in row for row in rows) == 11 + 11, "utilization and loss"

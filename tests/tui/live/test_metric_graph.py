@@ -67,13 +67,13 @@ async def test_on_a_small_screen_it_takes_the_place_of_one_gauge(session: Make) 
         await shows(pilot, "Loss")
         text = screen_text(app)
         assert "GPU utilization" in text and "Memory bandwidth" in text
-        assert "Estimated FLOP/s" not in text
+        assert "Model FLOP/s" not in text
         await pilot.press("M")
-        await shows(pilot, "Estimated FLOP/s")
+        await shows(pilot, "Model FLOP/s")
     async with live(session("02", count=False)) as (app, pilot):
         await pilot.press("m")
         await shows(pilot, "Loss")
-        assert "Estimated FLOP/s" in screen_text(app), "a gauge without a value makes room"
+        assert "Model FLOP/s" in screen_text(app), "a gauge without a value makes room"
 
 
 async def test_where_there_is_room_it_is_a_fourth_graph(session: Make) -> None:
@@ -81,7 +81,7 @@ async def test_where_there_is_room_it_is_a_fourth_graph(session: Make) -> None:
         await pilot.press(*"mmmmm")
         await shows(pilot, "GPU power")
         text = screen_text(app)
-    for title in ("GPU utilization", "Algorithmic bytes/s", "Estimated FLOP/s"):
+    for title in ("GPU utilization", "Algorithmic bytes/s", "Model FLOP/s"):
         assert title in text
     assert text.count("100%┤") == 1 and "  700┤" in text
 

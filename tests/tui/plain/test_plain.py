@@ -96,7 +96,7 @@ def test_a_replay_tells_each_interval_of_the_session_and_how_it_ended(session: M
     assert not any("means" in line for line in lines[1:3])
     with SessionReader(path) as reader:
         rate = summarise(reader).metrics["gpuwatch.flop.rate"].mean
-    assert f"estimated {quantity(rate, 'FLOP/s')} (counted); GPU 0 " in lines[3], "as in show"
+    assert f"model {quantity(rate, 'FLOP/s')} (counted); GPU 0 " in lines[3], "as in show"
     assert "the run is over after 1:30: finished" in lines
 
 

@@ -28,6 +28,8 @@ STEADY = "step time, typical"
 """Name of the row of the typical step, the primary metric."""
 ALL_STEPS = "step time, all steps"
 """Name of the row of what users pay: slow steps, and what happens between steps, included."""
+OF_THE_RUN = ("elapsed", "CPU time, user", "CPU time, system", "evaluations")
+"""Times that say nothing where the runs have other numbers of steps."""
 AT_MOST, AT_LEAST = "at most", "at least"
 DEGREES = "Cel"
 """A unit whose zero is a convention: values have a difference, and no ratio."""
@@ -182,14 +184,15 @@ def with_ratios(row: ComparisonRow, sessions: Sequence[Summary]) -> ComparisonRo
 
 def ratio(row: ComparisonRow, sessions: Sequence[Summary], base: int, at: int) -> float | None:
     """The value of ``at`` over that of ``base``; ``None`` where they are not comparable, such as
-    losses of runs with different seeds or numbers of steps, :data:`DEGREES`, and energies that
-    differ by less than their errors."""
+    losses of runs with different seeds or numbers of steps, times of runs with different numbers of
+    steps, :data:`DEGREES`, and energies that differ by less than their errors."""
     value, first = row.values[at], row.values[base]
     sampled = row.group in _SAMPLED and not row.name.startswith("gpuwatch.")
     if (
         value is None
         or not first
         or row.unit == DEGREES
+        or (row.name in OF_THE_RUN and sessions[at].steps.count != sessions[base].steps.count)
         or not (sound(sessions[base]) and sound(sessions[at]))
         or (sampled and sessions[at].window.kind != sessions[base].window.kind)
         or Method.BOUND in (*row.methods[at : at + 1], *row.methods[base : base + 1])

@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
-from gpuwatch.analysis.comparison.comparison_row import ALL_STEPS, STEADY, THROUGHPUT, ComparisonRow
+from gpuwatch.analysis.comparison.comparison_row import (
+    ALL_STEPS,
+    OF_THE_RUN,
+    STEADY,
+    THROUGHPUT,
+    ComparisonRow,
+)
 from gpuwatch.analysis.results import Kind, TableRow, Verdict
 from gpuwatch.analysis.statistics.intervals import lower_end
 
@@ -18,8 +24,6 @@ _MORE = {
 }
 _MORE_OF = ("MFU", "FLOP/s, % of")
 """Beginnings of the names of shares of which more is better."""
-OF_THE_RUN = ("elapsed", "CPU time, user", "CPU time, system", "evaluations")
-"""Times that say nothing where the runs have other numbers of steps."""
 _JUDGED = {("steps", STEADY), ("steps", ALL_STEPS), THROUGHPUT}
 
 

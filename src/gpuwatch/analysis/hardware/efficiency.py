@@ -251,6 +251,7 @@ def efficiency_of(
         **_busy(gpus, devices, metrics, window, facts) if steady and of_run else {},
         sm_activity=_mean(metrics, "hw.gpu.sm.activity") if steady and gpus else None,
         data_share=data_share,
+        profiled=bool(mapping(meta.get("profile"))),
     )
     over = mfu_peaks(meta, devices)
     mfu, mfu_at_maximum_clock = (peak.mfu(flop) for peak in over)

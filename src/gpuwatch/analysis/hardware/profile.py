@@ -239,7 +239,7 @@ def why_none(meta: Mapping[str, JSON]) -> tuple[str, str | None]:
         if len(again) > _LONGEST_COMMAND:
             again = "gpuwatch run --profile 4 -- COMMAND"
         return (
-            "a program of your own is profiled if it is asked for, and uses torch",
+            "not profiled: --profile records the kernels of your own program, if it uses torch",
             f"{again}, or `gpuwatch import` what nsys tells",
         )
     if kind == "import":

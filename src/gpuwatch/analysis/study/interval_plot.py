@@ -4,7 +4,7 @@
 
     docker     :    |    :     [---*--]   +3.1 % (+2.4 to +3.8)
     apptainer  :  [-|*-] :                +0.1 % (-0.4 to +0.6)
-           -0.99 %  0  +1 %        +4 %
+            -1 %    0  +1 %  +2 %  +3 %
 
 ``|`` is no change, ``:`` the ends of the margin, ``*`` the estimate, ``[`` and
 ``]`` the ends of its interval.
@@ -12,12 +12,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import replace
 
 from gpuwatch.analysis.comparison.wording import change_text, signed
 from gpuwatch.analysis.results import Verdict
 from gpuwatch.analysis.statistics.intervals import Interval, lower_end
+from gpuwatch.core import units
 from gpuwatch.core.lazy_dataclass import dataclass
 from gpuwatch.core.text import clean
 
@@ -25,6 +27,8 @@ _LABEL = 28
 """Widest label in columns."""
 _FARTHEST = 1e6
 """Relative change beyond which nothing is drawn: only a broken file has one."""
+_TICK = 14
+"""Columns of the axis for each round number below it."""
 _NARROWEST = 21
 """Least columns of the axis; text beside it is dropped first."""
 
@@ -141,9 +145,11 @@ class _Axis:
     def scale(self) -> str:
         """The numbers below the axis, as many as fit."""
         cells = [" "] * self._columns
-        ticks = [0.0, lower_end(self._margin), self._margin, self._low, self._high]
-        for tick in ticks:
-            short = f"{100 * tick:+.3g}" if abs(tick) < 0.01 else f"{100 * tick:+.1f}"
+        step = units.nice((self._high - self._low) / (self._columns / _TICK))
+        first, last = math.ceil(self._low / step), math.floor(self._high / step)
+        round_numbers = sorted((step * at for at in range(first, last + 1)), key=abs, reverse=True)
+        for tick in [0.0, self._margin, lower_end(self._margin), *round_numbers]:
+            short = f"{100 * tick:+.1f}" if abs(tick) > 0.002 else f"{100 * tick:+.2g}"
             text = f"{short.removesuffix('.0')} %" if tick else "0"
             start = min(max(0, self.at(tick) - len(text) // 2), self._columns - len(text))
             around = cells[max(0, start - 1) : start + len(text) + 1]

@@ -12,7 +12,7 @@ import sys
 from gpuwatch.cli.say import say
 from gpuwatch.cli.screen import terminal
 from gpuwatch.cli.selection import session_lookup
-from gpuwatch.core.errors import UsageError
+from gpuwatch.core.errors import NotAvailable, UsageError
 from gpuwatch.core.text import clean
 
 _ROWS = 20
@@ -56,7 +56,7 @@ def run(arguments: argparse.Namespace, command: tuple[str, ...]) -> int:
         reason, hint = why_none(meta)
         if counters is not None and counters.reason:
             reason += f"; it has no counters either: {counters.reason}"
-        raise UsageError(reason, hint)
+        raise NotAvailable(reason, hint)
     name = arguments.table
     if name == "all" or (name is None and arguments.format == "json"):
         shown = list(tables.values())

@@ -50,6 +50,12 @@ _READ_ONLY = os.strerror(errno.EROFS)
 def add_arguments(parser: Parser) -> None:
     launch.add_arguments(parser)
     launch.add_start_arguments(parser)
+    parser.add_argument(
+        "--echo",
+        action="store_true",
+        help="pass the output of a single run on to standard error, as `run` does without a "
+        "terminal",
+    )
     parser.add_argument("--while-pid", type=int, metavar="PID", help=argparse.SUPPRESS)
     parser.add_argument("--joined-job", metavar="ID", help=argparse.SUPPRESS)
 
@@ -58,11 +64,18 @@ def run(arguments: argparse.Namespace, command: tuple[str, ...]) -> int:
     request = replace(launch.request(arguments, command), while_pid=arguments.while_pid)
     if arguments.joined_job is not None:
         request = replace(request, plan=joining.joined(request.plan, arguments.joined_job))
-    return start(request, arguments)
+    plan, afar = request.plan, arguments.detach or request.on
+    if arguments.echo and (afar or len(plan.runs) > 1 or plan.of_machine):
+        raise UsageError(
+            "--echo is for one run, here and in the foreground",
+            "leave it out; `gpuwatch log --follow SESSION` prints the output of any run",
+        )
+    return start(request, arguments, echo=arguments.echo)
 
 
-def start(request: Request, arguments: argparse.Namespace) -> int:
-    """Record ``request`` without a screen; returns the exit code.
+def start(request: Request, arguments: argparse.Namespace, *, echo: bool = False) -> int:
+    """Record ``request`` without a screen; returns the exit code. ``echo``: the output of a single
+    run goes to standard error, too.
 
     ``arguments`` has what :func:`launch.add_start_arguments` and
     :func:`launch.add_preview_arguments` add.
@@ -96,7 +109,7 @@ def start(request: Request, arguments: argparse.Namespace) -> int:
     terminal = _Terminal(
         alone=alone,
         quiet=arguments.quiet,
-        echo=arguments.echo and alone and not plan.of_machine,
+        echo=echo and alone and not plan.of_machine,
         to=arguments.notify,
         hint="" if ends else "; Ctrl-C ends it, or --duration TIME",
     )

@@ -31,7 +31,7 @@ def add_arguments(parser: Parser) -> None:
     launch.add_arguments(parser)
     notifying.add_argument(parser)
     screen_options.add_arguments(parser)
-    parser.set_defaults(detach=False, quiet=False, echo=True)
+    parser.set_defaults(detach=False, quiet=False)
 
 
 def run(arguments: argparse.Namespace, command: tuple[str, ...]) -> int:
@@ -48,7 +48,7 @@ def start(request: Request, arguments: argparse.Namespace) -> int:
     :func:`record.start` does. Returns the exit code."""
     screen = arguments.plain or terminal.usable()
     if arguments.detach or not screen or len(request.on) > 1:
-        return record.start(request, arguments)
+        return record.start(request, arguments, echo=True)
     if preview.shown(request, arguments):
         return ExitCode.DONE
     preview.announce(request)

@@ -73,12 +73,6 @@ def add_start_arguments(parser: argparse.ArgumentParser) -> None:
         "--detach", action="store_true", help="run in the background; prints the session's path"
     )
     parser.add_argument("--quiet", action="store_true", help="print only errors")
-    parser.add_argument(
-        "--echo",
-        action="store_true",
-        help="pass the output of a single run on to standard error, as `run` does without a "
-        "terminal",
-    )
     notifying.add_argument(parser)
 
 

@@ -31,7 +31,7 @@ from gpuwatch.report.document.blocks import (
     Item,
     Sentence,
 )
-from gpuwatch.report.document.sessions import headline
+from gpuwatch.report.document.efficiency import headline
 
 _MOST = 3
 """Most comparisons that the title names."""

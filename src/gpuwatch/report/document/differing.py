@@ -9,10 +9,11 @@ from dataclasses import replace
 from gpuwatch.analysis.comparison.comparison_row import (
     ALL_STEPS,
     DEGREES,
+    OF_THE_RUN,
     STEADY,
     ComparisonRow,
 )
-from gpuwatch.analysis.comparison.effect import OF_THE_RUN, shows
+from gpuwatch.analysis.comparison.effect import shows
 from gpuwatch.analysis.comparison.side_by_side import PEAK_MEMORY, Comparison
 from gpuwatch.analysis.results import Question, TableRow, Verdict
 from gpuwatch.core import units

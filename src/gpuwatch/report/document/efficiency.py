@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from gpuwatch.analysis.hardware.bound import OVER
+from gpuwatch.analysis.hardware.bound import OVER, UNKNOWN
 from gpuwatch.analysis.hardware.ceilings import MEASURED, Ceiling
 from gpuwatch.analysis.hardware.efficiency import Efficiency, Share
 from gpuwatch.analysis.hardware.mfu import (
@@ -46,6 +46,17 @@ def efficiency_rows(session: Summary) -> list[tuple[str, str]]:
         ("energy", _energy(of)),
     ]
     return _merged(rows) + [("warning", each) for each in of.warnings]
+
+
+def headline(session: Summary) -> str:
+    """What bounds a run; empty where that is not known."""
+    verdict = session.efficiency.roofline.verdict
+    known = verdict.bound != UNKNOWN and efficiency_rows(session)
+    return sentence(verdict.text) if known else ""
+
+
+def sentence(text: str) -> str:
+    return f"{text[:1].upper()}{text[1:].removesuffix('.')}." if text else ""
 
 
 def heading(session: Summary) -> str:

@@ -264,7 +264,8 @@ def _against(ratio: float | None, value: float | None, unit: str) -> str:
     if ratio is None or value is None or ratio == 1:
         return ""
     if unit == "1" and ratio:
-        return f"{signed(value - value / ratio)} pp"
+        points = signed(value - value / ratio)
+        return "" if points == "+0.0" else f"{points} pp"
     return f"{signed(ratio - 1)} %" if _HALF <= ratio < _TWICE else units.ratio(ratio)
 
 

@@ -24,6 +24,7 @@ from gpuwatch.report.document.blocks import (
     Sentence,
     Table,
 )
+from gpuwatch.report.document.efficiency import headline
 
 Number = TypeVar("Number", int, float)
 DIFFERENCES = "what differs around the runs"
@@ -73,7 +74,6 @@ def roofline(question: Question) -> Section:
     labels: dict[str, list[str]] = {}
     for label, session in runs:
         labels.setdefault(session.efficiency.roofline.verdict.text, []).append(label)
-    items: list[Item] = [Sentence(", ".join(names), text) for text, names in labels.items()]
     rooflines = [
         replace(of, label=label, points=tuple(replace(each, label=label) for each in of.points))
         for label, session in runs
@@ -81,7 +81,9 @@ def roofline(question: Question) -> Section:
     ]
     alone = len(question.cells) == 1 and len(question.cells[0].runs) == 1
     title = f"what bounds {'the run' if alone else 'a run in the middle of each cell'}"
-    return Section(title, [*items, Rooflines(tuple(rooflines))] if items else ())
+    told = not alone or not all(headline(session) for _, session in runs)  # which stands above all
+    items = [Sentence(", ".join(names), text) for text, names in labels.items() if told]
+    return Section(title, [*items, Rooflines(tuple(rooflines))] if runs else ())
 
 
 def middle_runs(question: Question) -> list[Run | None]:

@@ -20,7 +20,6 @@ from gpuwatch.analysis.comparison.side_by_side import (
     headings,
     used_gpus,
 )
-from gpuwatch.analysis.hardware import bound
 from gpuwatch.analysis.hardware.mfu import MFU
 from gpuwatch.analysis.samples.step_lines import other_phase
 from gpuwatch.analysis.summary.identity import device_names, session_title, sound
@@ -55,8 +54,8 @@ _FIRST = (
     ("efficiency", "energy per step"),
     ("mean", "hw.cpu.utilization"),
 )
-"""Groups and names of the rows of the brief table; median and mean, which throughput goes by, only
-where a session has no steady step time."""
+"""Groups and names of the rows of the brief table; median and mean in place of the judged step
+times where a session has none."""
 
 
 _LEAST_REST = 0.005
@@ -118,17 +117,6 @@ def document(compared: Comparison, title: str, notices: Sequence[str] = ()) -> D
     return Document(title, sections=sessions(compared, names, notices))
 
 
-def headline(session: Summary) -> str:
-    """What bounds a run; empty where that is not known."""
-    verdict = session.efficiency.roofline.verdict
-    known = verdict.bound != bound.UNKNOWN and efficiency.efficiency_rows(session)
-    return _sentence(verdict.text) if known else ""
-
-
-def _sentence(text: str) -> str:
-    return f"{text[:1].upper()}{text[1:].removesuffix('.')}."
-
-
 def short(
     session: Summary,
     given: Sequence[Requested],
@@ -149,7 +137,8 @@ def short(
     ]
     told = [text.format(units.quantity(value, unit)) for text, value, unit in first if value]
     told += [f"{units.significant(paid)} EUR"] if paid and told else []
-    outcome = [_sentence(each) for each in (headline(session), "; ".join(told)) if each]
+    figures_told = efficiency.sentence("; ".join(told))
+    outcome = [each for each in (efficiency.headline(session), figures_told) if each]
     phases = {name: seconds for name, seconds in session.steps.phases.items() if seconds}
     step = sum(phases.values())
     rest = (session.steps.mean_seconds or 0.0) - step if "other" not in phases else 0.0
@@ -161,7 +150,7 @@ def short(
         for name, seconds in phases.items()
     )
     verdict = of.roofline.verdict
-    bounds = [] if headline(session) or not sound(session) else [verdict.text]
+    bounds = [] if efficiency.headline(session) or not sound(session) else [verdict.text]
     if verdict.hint and sound(session):
         bounds.append(f"next: {verdict.hint.replace('SESSION', shell(session.path))}")
     lines = (
@@ -217,9 +206,14 @@ def main_rows(compared: Comparison) -> list[ComparisonRow]:
         if at in by_name and any(sampled(each, at[1]) for each in compared.sessions)
     }
     steady = shown.get(("steps", STEADY))
-    for at in _UNSTEADY:  # for a run that was stopped, which has no other step time
-        if steady and at in shown and not _tells_more(shown[at], steady):
-            del shown[at]
+    every = [shown[at] for at in _UNSTEADY if at in shown]
+    # A run that was stopped has no typical step: what all have is told then.
+    if steady and any(_tells_more(each, steady) for each in every):
+        for at in (("steps", STEADY), ("steps", ALL_STEPS)):
+            shown.pop(at, None)
+    elif steady:
+        for at in _UNSTEADY:
+            shown.pop(at, None)
     if ("steps", "throughput") in shown:  # else a verdict on it would have no figure
         shown.pop(("steps", ALL_STEPS), None)
     return list(shown.values())

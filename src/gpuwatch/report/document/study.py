@@ -217,12 +217,13 @@ def _sections(result: StudyResult) -> Iterator[Section]:
     yield devices.devices(result)
     order = quantities.orders(result.plan)
     several = len(result.questions) > 1
-    yield replace(_cautions(cautions(result, "below")), formats=(PAGE,))
+    known = cautions(result, "below")
+    yield replace(_cautions(known), folded=False)
     for question in result.questions:
         differs = differing.of_question(question)
         for section in (
             about.costs(question),
-            reasons.evidence(question),
+            reasons.evidence(question, known),
             replace(differs, folded=False, formats=(MARKDOWN, PAGE)),
             replace(quantities.cells(question), closed=bool(differs.items)),
             *_drawn(question, order),

@@ -21,7 +21,6 @@ from gpuwatch.report.document.blocks import (
     Intervals,
     Rooflines,
     SweepChart,
-    Table,
 )
 from gpuwatch.report.document.quantities import ends, estimate, value_of
 from gpuwatch.report.html.drawing import (
@@ -36,7 +35,7 @@ from gpuwatch.report.html.drawing import (
     over,
     scale,
 )
-from gpuwatch.report.html.markup import table, text
+from gpuwatch.report.html.markup import text
 from gpuwatch.report.roofline.svg import svg
 
 _ROW, _MIDDLE = 34, 20
@@ -320,7 +319,7 @@ def heat_map(of: HeatMap) -> str:
 
 
 def rooflines(of: Rooflines) -> str:
-    """The picture and its points in numbers; without any point, the reasons for that."""
+    """The picture, which has its points in numbers; without any point, the reasons for that."""
     picture = svg(of.rooflines)
     if picture is None:
         labels: dict[str, list[str]] = {}
@@ -330,22 +329,15 @@ def rooflines(of: Rooflines) -> str:
         reasons = [f"No point of {', '.join(names)}: {why}." for why, names in labels.items()]
         return "".join(f"<p>{text(each)}</p>" for each in reasons)
     data = base64.b64encode(picture.encode()).decode("ascii")
-    verdicts = "; ".join(f"{each.label}: {each.verdict.text}" for each in of.rooflines)
-    rows: list[tuple[str, ...]] = []
-    for each in of.rooflines:
-        rows.append((each.label, "", "", ""))
-        for point in each.points:
-            rate, intensity = (
-                units.si(point.rate, "FLOP/s"),
-                units.quantity(point.intensity, "FLOP/By"),
-            )
-            rows.append((rate, intensity, point.method.value, point.text))
+    points = "; ".join(
+        f"{each.label}: {units.quantity(point.intensity, 'FLOP/By')}, "
+        f"{units.si(point.rate, 'FLOP/s')}, {point.method.value}, {point.text}"
+        for each in of.rooflines
+        for point in each.points
+    )
     whose = "<figcaption>Of each cell the run nearest to its median.</figcaption>"
     return (
         f'<figure class="roofline"><img src="data:image/svg+xml;base64,{data}" '
-        f'alt="{text(f"Roofline, FLOP/s against FLOP per byte. {verdicts}", 1000)}">'
+        f'alt="{text(f"Roofline, FLOP/s against FLOP per byte. {points}", 1000)}">'
         f"{whose if len(of.rooflines) > 1 else ''}</figure>\n"
-        + table(
-            "Points of the roofline", Table(("rate", "intensity", "method", "bytes"), tuple(rows))
-        )
     )

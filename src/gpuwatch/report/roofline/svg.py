@@ -11,7 +11,7 @@ from gpuwatch.analysis.hardware.points import EXECUTED, KINDS, MEASURED, Point
 from gpuwatch.analysis.hardware.roofline import Roofline
 from gpuwatch.core import units
 from gpuwatch.core.text import clean
-from gpuwatch.report.roofline.frame import Frame, Roof, frame_of, numbered, tick_label, ticks
+from gpuwatch.report.roofline.frame import Frame, Roof, frame_of, tick_label, ticks
 
 _LEFT, _TOP, _WIDTH, _HEIGHT, _RIGHT = 110, 56, 640, 400, 30
 _LINE = 18
@@ -55,7 +55,7 @@ def svg(rooflines: Sequence[Roofline]) -> str | None:
     frame = frame_of(rooflines)
     if frame is None:
         return None
-    below = _below(frame, rooflines)
+    below = _below(frame)
     width = _LEFT + _WIDTH + _RIGHT
     height = _TOP + _HEIGHT + 56 + _LINE * len(below)
     verdicts = " ".join(
@@ -167,8 +167,8 @@ def _mark(frame: Frame, point: Point) -> str:
     return shape
 
 
-def _below(frame: Frame, rooflines: Sequence[Roofline]) -> list[str]:
-    """The lines below the plot: what each number stands for, and what bounds each run."""
+def _below(frame: Frame) -> list[str]:
+    """The lines below the plot: what each number stands for."""
     shape = {EXECUTED: "diamond", MEASURED: "circle"}
     lines = [
         f"{at} {clean(point.label, 60)}: {units.quantity(point.intensity, 'FLOP/By')}, "
@@ -180,10 +180,6 @@ def _below(frame: Frame, rooflines: Sequence[Roofline]) -> list[str]:
     for roof in (*frame.slopes, *frame.flats):
         if roof.doubt:
             lines.append(clean(f"{roof.label}: {roof.doubt}", 400))
-    for each, of_run in list(zip(rooflines, frame.numbers, strict=True))[:_MOST_RUNS]:
-        label = numbered(of_run if len(rooflines) > 1 else (), clean(each.label, 60))
-        lines += ["", f"{label}: {clean(each.verdict.text, 400)}"]
-        lines += dict.fromkeys(hint for hint in (each.verdict.hint, each.missing) if hint)
     return [part for line in lines for part in textwrap.wrap(line, _LONGEST) or [""]]
 
 
